@@ -11,6 +11,7 @@ from .diagnostics.scores import mae, mcse
 from .diagnostics.unbiased import check_unbiased, debias
 from .effects.ale import ale, ale_from_local, dale
 from .effects.equivalence import equivalence_test
+from .effects.merged import merge
 from .effects.rhale import rhale
 from .effects.tables import augment
 from .ensembles.cross import cross_effects
@@ -31,11 +32,14 @@ from .h_statistics.statistic import HEstimator, h_statistic
 from .local.ale import ale_local_effects
 from .local.local_effects import local_effects
 from .margins.averages import averages
+from .models.adapters.adapter import Adapter
+from .models.adapters.libraries import adapters
 from .models.jacobian import check_jacobian
 from .models.options import ModelOptions
 from .models.outputs import ModelError
 from .models.parametric import Parametric
 from .models.probes import JumpWarning
+from .models.shapley import ShapleyOptions
 from .plots.bias import plot_bias
 from .plots.bins import plot_bins
 from .plots.compare import plot_compare
@@ -71,6 +75,7 @@ def load_ipython_extension(ipython: object) -> None: ...
 def unload_ipython_extension(ipython: object) -> None: ...
 
 __all__ = [
+    "Adapter",
     "AdaptiveBins",
     "BestEqualWidthBins",
     "DrawOptions",
@@ -86,8 +91,10 @@ __all__ = [
     "QuantileBins",
     "RefitOptions",
     "ResamplingOptions",
+    "ShapleyOptions",
     "SplitSearch",
     "__version__",
+    "adapters",
     "ale",
     "ale2",
     "ale_from_local",
@@ -120,6 +127,7 @@ __all__ = [
     "m_plot",
     "mae",
     "mcse",
+    "merge",
     "over_models",
     "pdp",
     "plot_bias",

@@ -32,6 +32,8 @@ DOCUMENTS = [
     *(ROOT / "README.md", ROOT / "docs" / "guide.md", ARCHITECTURE),
     *sorted(ROOT.glob("vignettes/*.md")),
 ]
+# The code of the others takes seconds each, and runs with the slow tests.
+EVERY_DAY = ("README.md", "architecture.md", "rand.md")
 PAGES = [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("vignettes/*.md")]
 FENCE = re.compile(r"^```(\w+)\n(.*?)^```", re.DOTALL | re.MULTILINE)
 # A line of a table that says where something is: a question, a module, its names.
@@ -199,7 +201,13 @@ NEEDS = {
 
 # The data of rand.md have a gap, which a warning says, and the page too.
 @pytest.mark.filterwarnings("ignore:The output moves in gaps:rhale_stats.JumpWarning")
-@pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.name)
+@pytest.mark.parametrize(
+    "path",
+    [
+        pytest.param(path, marks=() if path.name in EVERY_DAY else pytest.mark.slow, id=path.name)
+        for path in DOCUMENTS
+    ],
+)
 def test_code_runs_and_prints_what_is_shown(path, tmp_path, monkeypatch):
     """Where a document needs data that are not there its code runs on others, unseen."""
     monkeypatch.chdir(tmp_path)

@@ -8,6 +8,8 @@ import types
 from importlib.util import find_spec
 from pathlib import Path
 
+import pytest
+
 import rhale_stats as rs
 
 PACKAGE = Path(rs.__file__).parent
@@ -39,6 +41,7 @@ with contextlib.redirect_stdout(io.StringIO()), contextlib.suppress(SystemExit):
 """
 
 
+@pytest.mark.slow
 def test_libraries_are_loaded_when_they_are_used():
     found = loaded_by(
         (HELP, SLOW),

@@ -73,6 +73,7 @@ def test_blas_threads_come_back_after_overlapping_limits():
         assert blas_threads() == before
 
 
+@pytest.mark.slow
 def test_blas_threads_come_back_after_concurrent_bootstraps():
     X = np.random.default_rng(0).uniform(-1, 1, (2000, 2))
     local = rs.local_effects(lambda X: 2 * X[:, 0] + 4 * X[:, 0] * X[:, 1], X)
@@ -113,6 +114,7 @@ def test_the_state_of_numpy_comes_back_after_concurrent_calls():
     assert (np.random.get_state()[1] == before).all()  # noqa: NPY002
 
 
+@pytest.mark.slow
 def test_shapley_values_of_two_threads_are_those_of_one():
     X = np.random.default_rng(0).normal(size=(30, 12))
 
@@ -184,6 +186,7 @@ def test_results_are_in_order(run, n):
 
 @WAYS
 @NUMBERS
+@pytest.mark.slow
 def test_an_error_keeps_its_type_and_ends_the_work(run, n, tmp_path):
     def one(i):
         (tmp_path / str(i)).touch()
@@ -203,6 +206,7 @@ def test_numbers_of_processes_are_those_of_joblib(n_jobs, most, n):
     assert parallel.n_processes(n_jobs, most) == (n or parallel.cpus())
 
 
+@pytest.mark.slow
 def test_processes_share_the_cpus_and_keep_the_order(monkeypatch):
     monkeypatch.setattr(parallel, "cpus", lambda: 6)
 
@@ -224,6 +228,7 @@ def test_processes_share_the_cpus_and_keep_the_order(monkeypatch):
 
 
 @NUMBERS
+@pytest.mark.slow
 def test_warnings_of_processes_are_shown_once(n):
     def one(i):
         warnings.warn("of every item", UserWarning, stacklevel=1)
@@ -250,6 +255,7 @@ def test_a_warning_that_text_does_not_make():
 
 @pytest.mark.skipif(not hasattr(os, "killpg"), reason="Windows has no such signals")
 @pytest.mark.parametrize("how", daily(["killed", "interrupted"]))
+@pytest.mark.slow
 def test_processes_end_with_their_parent(tmp_path, how):
     """Ctrl-C reaches all processes of a terminal; a killed parent says nothing at all."""
     script = tmp_path / "script.py"

@@ -10,6 +10,7 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
+from rhale_stats.arguments.chunked import is_path
 from rhale_stats.arguments.words import first_rows, shown
 
 # Fourth powers of such sizes, and of 1e-15 times these, neither overflow nor underflow.
@@ -152,7 +153,7 @@ def check_background(parameter: str, value: object) -> None:
     """Raise unless ``value`` is a number of rows, or may be a table of them."""
     if isinstance(value, int | np.integer):
         check_count(parameter, value, 1)
-    else:
+    elif not (isinstance(value, Mapping) or hasattr(value, "collect_schema")):
         _check_listed(parameter, value, "a number of rows, or a table of them")
 
 
@@ -195,6 +196,13 @@ def _check_listed(parameter: str, value: object, what: str) -> None:
             ) from error
 
 
+def check_table(parameter: str, value: object) -> None:
+    """Raise ``TypeError`` unless ``value`` may be a table: of any library, array or dict."""
+    if not (isinstance(value, Mapping) or hasattr(value, "collect_schema")):
+        what = "a DataFrame or a two-dimensional array of shape (rows, features)"
+        _check_listed(parameter, value, what)
+
+
 def is_listed(value: object) -> bool:
     """Whether this is a list or an array of something, no text and no mapping."""
     return (
@@ -207,9 +215,14 @@ def is_listed(value: object) -> bool:
 
 # Functions themselves check entries and their number.
 check_column = partial(_check_listed, what="an array with one entry a row")
-check_table = partial(
-    _check_listed, what="a DataFrame or a two-dimensional array of shape (rows, features)"
-)
+
+
+def check_rows(parameter: str, value: object) -> None:
+    """Raise ``TypeError`` unless this is a table, or the path of one, which few functions take."""
+    if not is_path(value):
+        check_table(parameter, value)
+
+
 check_labels_listed = partial(_check_listed, what="a list of labels")
 
 

@@ -10,6 +10,7 @@ import pandas as pd
 import xarray as xr
 from numpy.typing import ArrayLike, NDArray
 
+from rhale_stats.arguments.times import as_values
 from rhale_stats.arguments.words import first_rows, shown
 
 # How xarray says that a Dataset lacks a dimension.
@@ -29,7 +30,7 @@ def as_numbers(values: Any, what: str) -> NDArray[np.float64]:
 
 def as_edges(edges: ArrayLike, what: str) -> NDArray[np.float64]:
     """Bin edges as a new float array; raise ``ValueError`` unless they strictly increase."""
-    array = as_numbers(edges, what)
+    array = as_numbers(as_values(edges), what)
     if array.ndim != 1 or len(array) < 2:
         raise ValueError(
             f"{what} must be a one-dimensional sequence of at least two numbers; "

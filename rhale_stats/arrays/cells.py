@@ -8,6 +8,7 @@ rows each the two agree. F at any edge is the sum of (mean of a cell) x (width o
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -40,7 +41,7 @@ class Cells(NamedTuple):
 
     ``bin`` is the bin of every cell. A cell without rows is a gap: its mean is NaN. ``degrees`` are
     the degrees of freedom of ``variance``. ``of_row`` is the cell of every row; at the upper end it
-    is too large by one.
+    is too large by one. It is None where rows come in chunks.
     """
 
     edges: FloatArray
@@ -55,11 +56,19 @@ class Cells(NamedTuple):
     x_variance: FloatArray
     x_covariance: FloatArray
     third_moment: FloatArray
-    of_row: CellArray
+    of_row: CellArray | None
     # Of precision weights; ``robust`` is what standard errors have in place of the variance.
     squares: FloatArray | None = None
     robust: FloatArray | None = None
     robust_third: FloatArray | None = None
+    # Mean square about the mean, of the rows of a cell alone.
+    second_moment: FloatArray | None = None
+
+    def row_cells(self, x: FloatArray) -> CellArray:
+        """The cell of every row, with these values if it is not known already."""
+        if self.of_row is None:
+            return sums.row_cells(binning.variable_axis(self.edges), x)
+        return self.of_row
 
     @property
     def width(self) -> FloatArray:
@@ -228,6 +237,55 @@ def _between(left: FloatArray, right: FloatArray) -> FloatArray:
     return np.where(middle > left, middle, right)
 
 
+class CellSums(NamedTuple):
+    """What one pass over rows finds in cells: moments, and central sums of the third degree.
+
+    ``x_m2``, ``xg`` and ``m3`` are sums of w (x - x_mean)^2, w (x - x_mean)(g - mean) and
+    w (g - mean)^3. ``of_row`` is the cell of every row, None of several chunks of rows.
+    """
+
+    moments: Moments
+    x_m2: FloatArray
+    xg: FloatArray
+    m3: FloatArray
+    of_row: CellArray | None
+
+
+def sums_in(
+    edges: FloatArray,
+    x: FloatArray,
+    g: FloatArray,
+    weight: FloatArray | None,
+    *,
+    frequency: bool,
+) -> CellSums:
+    """Sums over the rows of cells between ``edges``."""
+    axis = binning.variable_axis(edges)
+    of_row = sums.row_cells(axis, x)
+    found = sums.cell_moments(axis, x, g, weight, frequency=frequency, of_row=of_row)
+    powers = ((2, 0), (1, 1), (0, 3))
+    x_m2, xg, m3 = sums.central_sums(axis, found, x, g, weight, of_row, powers)
+    return CellSums(found, x_m2, xg, m3, of_row)
+
+
+def sums_of_all(chunks: Sequence[CellSums]) -> CellSums:
+    """math [95]: sums over all rows in the same cells, from those over chunks of rows."""
+    moments = [one.moments for one in chunks]
+    found = sums.of_all_chunks(moments)
+    within = [sums.Comoments(one.x_m2, one.xg) for one in chunks]
+    cubes = sums.cubes_of_all(moments, [one.m3 for one in chunks], found)
+    x_m2, xg = sums.comoments_of_all(moments, within, found)
+    return CellSums(found, x_m2, xg, cubes, None)
+
+
+def squares_in(
+    edges: FloatArray, found: CellSums, x: FloatArray, g: FloatArray, weight: FloatArray
+) -> sums.Squares:
+    """Sums by squared precision weights, about the means of the cells; a second pass."""
+    every, axis = np.arange(len(edges) - 1), binning.variable_axis(edges)
+    return sums.squares(axis, every, found.moments, x, g, weight, None, found.of_row)
+
+
 def moments_in(
     edges: FloatArray,
     bins: FloatArray,
@@ -238,23 +296,27 @@ def moments_in(
     frequency: bool,
 ) -> Cells:
     """Moments of the cells between ``edges``, which hold those of the ``bins``."""
-    axis = binning.variable_axis(edges)
-    of_row = sums.row_cells(axis, x)
-    found = sums.cell_moments(axis, x, g, weight, frequency=frequency, of_row=of_row)
+    found, known = sums_in(edges, x, g, weight, frequency=frequency), None
+    if weight is not None and sums.need_squares(weight, frequency=frequency):
+        known = squares_in(edges, found, x, g, weight)
+    return cells_of_sums(edges, bins, found, known)
+
+
+def cells_of_sums(
+    edges: FloatArray, bins: FloatArray, sums_of: CellSums, known: sums.Squares | None = None
+) -> Cells:
+    """The cells between ``edges``, from their sums and, of precision weights, those by squares."""
+    found = sums_of.moments
     bin_of = binning.bin_index(bins, (edges[:-1] + edges[1:]) / 2)
-    powers = ((2, 0), (1, 1), (0, 3))
-    places, products, cubes = sums.central_sums(axis, found, x, g, weight, of_row, powers)
     variance, degrees = _with_neighbours(found, sums.variance(found, 1))
     by_squares = robust = robust_third = None
-    if weight is not None and sums.need_squares(weight, frequency=frequency):
-        every = np.arange(len(found.weight))
-        known = sums.squares(axis, every, found, x, g, weight, None, of_row)
+    if known is not None:
         by_squares, robust_third = known.moments, known.third
         robust = _with_neighbours(found, known.variance())[0]
         degrees = np.where(degrees > 0, np.maximum(known.rows - 1, LEAST_DEGREES), 0.0)
     with np.errstate(invalid="ignore", divide="ignore"):
-        x_variance, x_covariance = places / found.weight, products / found.weight
-        third = cubes / found.weight
+        x_variance, x_covariance = sums_of.x_m2 / found.weight, sums_of.xg / found.weight
+        third, second = sums_of.m3 / found.weight, found.m2 / found.weight
     return Cells(
         edges,
         bin_of,
@@ -268,10 +330,11 @@ def moments_in(
         x_variance,
         x_covariance,
         third,
-        of_row,
+        sums_of.of_row,
         by_squares,
         robust,
         robust_third,
+        second,
     )
 
 

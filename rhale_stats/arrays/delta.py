@@ -138,14 +138,23 @@ def together(
     others move the parameters alone. ``as_fitted`` keeps the covariance of the parameters; else it
     is made of the influences.
     """
-    n_rows, n_units = len(influence), len(units.moved)
-    grouped = n_units < len(used)
-    factor = n_units / (n_units - 1) if grouped else n_rows / max(n_rows - n_parameters, 1)
-    own = np.sqrt(factor) * summed(influence[used], units.code) @ change
-    rest = np.sqrt(factor) * np.delete(influence, used, axis=0) @ change
+    influence = corrected(influence, len(units.moved), len(used), n_parameters)
+    own = summed(influence[used], units.code) @ change
+    rest = np.delete(influence, used, axis=0) @ change
     shared = units.moved.T @ own
     model = change.T @ change if as_fitted else own.T @ own + rest.T @ rest
     return np.asarray(rows + shared + shared.T + model)
+
+
+def corrected(influence: FloatArray, n_units: int, n_used: int, n_parameters: int) -> FloatArray:
+    """Influences whose squares have the factor of a robust covariance: n / (n - p), or by groups.
+
+    Covariances with other influences have its root, so that no variance of a sum is negative.
+    """
+    n_rows = len(influence)
+    if n_units < n_used:
+        return np.asarray(np.sqrt(n_units / (n_units - 1)) * influence)
+    return np.asarray(np.sqrt(n_rows / max(n_rows - n_parameters, 1)) * influence)
 
 
 def satterthwaite(*parts: tuple[FloatArray, FloatArray | float]) -> FloatArray:

@@ -18,7 +18,7 @@ OFFSETS = 401
 # Lower limit of the variance of squares given the mean, in squared variances.
 LEAST_SPREAD = 0.02
 # Kurtosis from which tails are heavy, the most that neighbours may raise it by, and what it is
-# raised by where there are none; chosen by simulation (math [88]).
+# raised by where there are none; chosen by simulation (math [92]).
 HEAVY, MOST_RAISED, ALONE = 3.5, 4.0, 1.5
 # Neighbouring bins whose mean variance fourth moments are scaled by.
 SCALED = 4
@@ -163,7 +163,7 @@ def of_deviation(
 
 
 def heavy_kurtosis(second: FloatArray, fourth: FloatArray, n: FloatArray) -> FloatArray:
-    """math [88]: kurtosis of the rows of bins, (..., bin); NaN where their tails are not heavy.
+    """math [92]: kurtosis of the rows of bins, (..., bin); NaN where their tails are not heavy.
 
     That of few rows is too small, most of all where their variance is. The variances of two bins
     are independent, and so is their product.
@@ -213,7 +213,7 @@ def of_heavy_tails(
     degrees: FloatArray,
     level: float,
 ) -> FloatArray:
-    """math [88]: intervals of the standard deviations of bins, (..., bin, 2), on the log scale.
+    """math [92]: intervals of the standard deviations of bins, (..., bin, 2), on the log scale.
 
     NaN where tails are not heavy. ``second`` and ``fourth`` are central moments.
     """
@@ -226,7 +226,7 @@ def of_heavy_tails(
 
 
 def shared_error(deviation: FloatArray, se: FloatArray, degrees: FloatArray) -> FloatArray:
-    """math [88]: standard errors of the standard deviations of bins, (..., bin), by groups.
+    """math [92]: standard errors of the standard deviations of bins, (..., bin), by groups.
 
     They are not smaller than those that neighbouring bins share. A deviation and its own error are
     correlated.

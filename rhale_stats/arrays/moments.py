@@ -395,6 +395,51 @@ def merge_comoments(
     )
 
 
+def of_all_chunks(chunks: Sequence[Moments]) -> Moments:
+    """math [95]: moments of the same cells in all rows, from those in several chunks of rows."""
+    return merge(*_side_by_side(chunks))
+
+
+def comoments_of_all(
+    chunks: Sequence[Moments], within: Sequence[Comoments], everything: Moments
+) -> Comoments:
+    """math [95]: comoments of the same cells in all rows, from those in chunks."""
+    cells, starts = _side_by_side(chunks)
+    x_m2, xg = (np.stack(part, axis=1).ravel() for part in zip(*within, strict=True))
+    return merge_comoments(cells, Comoments(x_m2, xg), starts, everything)
+
+
+def cubes_of_all(
+    chunks: Sequence[Moments], cubes: Sequence[FloatArray], everything: Moments
+) -> FloatArray:
+    """math [95]: sums of w (g - mean)^3 in all rows, from those about the means of chunks."""
+    total = np.zeros(len(everything.weight))
+    for own, cube in zip(chunks, cubes, strict=True):
+        away = _or_zero(own.mean - everything.mean)
+        total += cube + 3 * away * own.m2 + own.weight * away**3
+    return total
+
+
+def fourths_of_all(
+    chunks: Sequence[Moments],
+    cubes: Sequence[FloatArray],
+    fourths: Sequence[FloatArray],
+    everything: Moments,
+) -> FloatArray:
+    """math [95]: sums of w (g - mean)^4 in all rows, from those about the means of chunks."""
+    total = np.zeros(len(everything.weight))
+    for own, cube, fourth in zip(chunks, cubes, fourths, strict=True):
+        away = _or_zero(own.mean - everything.mean)
+        total += fourth + 4 * away * cube + 6 * away**2 * own.m2 + own.weight * away**4
+    return total
+
+
+def _side_by_side(chunks: Sequence[Moments]) -> tuple[Moments, IntArray]:
+    """Every cell of all chunks next to each other, and where the next cell begins."""
+    together = Moments(*(np.stack(part, axis=1).ravel() for part in zip(*chunks, strict=True)))
+    return together, np.arange(len(chunks[0].weight)) * len(chunks)
+
+
 def residual_moments(
     axis: Axis,
     starts: IntArray,
@@ -417,6 +462,18 @@ def residual_moments(
         if slope is None:
             return ResidualMoments(bins.m2 / bins.weight, *found, None)  # type: ignore[call-arg]
         return ResidualMoments(found[4], *found[:4], found[5:].T)  # type: ignore[call-arg]
+
+
+def residuals_of_all(chunks: Sequence[ResidualMoments]) -> ResidualMoments:
+    """`residual_moments` of all rows from those of chunks about common means: they add up."""
+    first = chunks[0]
+    square, third, fourth, x_variance, x_covariance = (
+        np.sum(part, axis=0) for part in zip(*(one[:5] for one in chunks), strict=True)
+    )
+    if first.line is None:
+        return ResidualMoments(first.second_moment, third, fourth, x_variance, x_covariance, None)
+    lines = np.sum([one.line for one in chunks if one.line is not None], axis=0)
+    return ResidualMoments(square, third, fourth, x_variance, x_covariance, lines)
 
 
 # A smaller share of a third cumulant that is left in residuals says nothing of it.

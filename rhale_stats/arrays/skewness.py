@@ -24,9 +24,6 @@ CENTRED = 3
 # Chance of a correction where the local effects are symmetric: from stretches of cells, and from
 # all rows together.
 SIGNIFICANCE, OF_ALL = 0.01, 0.05
-# Share of the variance by neighbouring cells that is the least of a bin; chosen by simulation
-# (math [64]).
-FLOOR = 0.5
 # Rows below which a cell says nothing of its skewness.
 LEAST_ROWS = 3
 # Smallest degrees of freedom of the test of a sign.
@@ -231,17 +228,6 @@ class Skewness(NamedTuple):
         """Skewness of the mean of every cell."""
         with np.errstate(invalid="ignore", divide="ignore"):
             return np.where(self.second > 0, self.third / self.second**1.5, 0.0)
-
-    def least_variance(self, weight: FloatArray, bin_of: IntArray) -> FloatArray:
-        """Least variances of the effects of bins, from the ``weight`` of each cell in its own.
-
-        A bin whose rows happen to miss the tail is off to one side, and seems to have no error.
-        """
-        return FLOOR * np.bincount(bin_of, weight**2 * self.second)
-
-    def excess(self, variance: FloatArray) -> FloatArray:
-        """What the variances of cells lack of the least ones by their neighbours."""
-        return np.maximum(FLOOR * self.second - variance, 0.0)
 
     def of_sums(self, weight: FloatArray, least: FloatArray | float = 0.0) -> FloatArray:
         """Skewness of weighted sums of the means of cells, (..., cell) -> (...).

@@ -5,6 +5,7 @@ Everything is arithmetic on sums over the cells of one fine grid.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -69,6 +70,11 @@ class Residuals(NamedTuple):
     def moment(self, name: str) -> FloatArray:
         """The mean of a power of the residuals, NaN without degrees of freedom."""
         return np.asarray(_ratio(getattr(self, name), self.free, np.nan))
+
+
+def residuals_of_all(chunks: Sequence[Residuals]) -> Residuals:
+    """Sums over all rows, from those over chunks of rows."""
+    return Residuals(*(np.sum(part, axis=0) for part in zip(*chunks, strict=True)))
 
 
 def _ratio(of: FloatArray, over: FloatArray, otherwise: float = 0.0) -> FloatArray:

@@ -100,6 +100,8 @@ def describe(rule: BinRule) -> tuple[str, str]:
     """Name and parameters of a rule as text, for the attributes of a result."""
     parameters = []
     for parameter in fields(rule):  # type: ignore[arg-type]
+        if not parameter.metadata.get("described", True):
+            continue
         value = getattr(rule, parameter.name)
         text = parameter.metadata.get("default", "None") if value is None else _as_text(value)
         parameters.append(f"{parameter.name}={text}")

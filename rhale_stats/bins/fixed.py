@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
+from typing import TypeAlias
 
 import numpy as np
+import xarray as xr
 from numpy.typing import ArrayLike
 
 from rhale_stats.arguments.rows import as_edges
@@ -22,6 +24,10 @@ from rhale_stats.bins.rule import (
     equal_cells,
 )
 from rhale_stats.schema.door import check_parameters
+
+# Edges of all features, or by feature: tuples, so that rules with the same edges are equal, and a
+# rule may be the key of a mapping.
+Edges: TypeAlias = tuple[float, ...] | dict[str, tuple[float, ...]]
 
 
 @dataclass(frozen=True)
@@ -97,9 +103,14 @@ class GivenBins:
 
     Parameters
     ----------
-    edges : array_like, or mapping from feature name to array_like
+    edges : array_like, mapping from feature name to array_like, or Dataset
         Strictly increasing edges. All rows of the feature must lie between the first and the last
-        edge. Estimates of bins without rows are NaN.
+        edge. Estimates of bins without rows are NaN. Of a Dataset of effects the edges, and the
+        cells of the curve, are those of its features.
+    cells : array_like, or mapping from feature name to array_like, optional
+        Edges of the cells that the curve is accumulated from, beside the edges of the bins. By
+        default they adapt to the rows. Effects of several parts of the rows that `merge` puts
+        together need the same cells.
 
     Examples
     --------
@@ -108,19 +119,19 @@ class GivenBins:
     GivenBins(edges=(0.0, 0.25, 0.5, 1.0))
     """
 
-    # Tuples, so that two rules with the same edges are equal, and a rule may be the key of a
-    # mapping.
-    edges: tuple[float, ...] | dict[str, tuple[float, ...]]
+    edges: Edges
+    cells_of_curve: Edges | None = field(default=None, repr=False, metadata={"described": False})
 
-    def __init__(self, edges: ArrayLike | Mapping[str, ArrayLike]) -> None:
-        if isinstance(edges, Mapping):
-            checked: tuple[float, ...] | dict[str, tuple[float, ...]] = {
-                str(name): tuple(as_edges(given, f"edges of feature {name!r}").tolist())
-                for name, given in edges.items()
-            }
-        else:
-            checked = tuple(as_edges(edges, "edges").tolist())
-        object.__setattr__(self, "edges", checked)
+    def __init__(
+        self,
+        edges: ArrayLike | Mapping[str, ArrayLike] | xr.Dataset,
+        cells: ArrayLike | Mapping[str, ArrayLike] | None = None,
+    ) -> None:
+        if isinstance(edges, xr.Dataset):
+            edges, cells = _of_effect(edges, cells)
+        object.__setattr__(self, "edges", _as_tuples(edges, "edges"))
+        known = None if cells is None else _as_tuples(cells, "cells")
+        object.__setattr__(self, "cells_of_curve", known)
 
     def __hash__(self) -> int:
         if isinstance(self.edges, dict):
@@ -138,6 +149,13 @@ class GivenBins:
             )
         return np.array(self.edges[name])
 
+    def cells_of(self, name: str) -> FloatArray | None:
+        """Edges of the cells of the curve of one feature, if they are given."""
+        if self.cells_of_curve is None or not isinstance(self.cells_of_curve, dict):
+            return None if self.cells_of_curve is None else np.array(self.cells_of_curve)
+        found = self.cells_of_curve.get(name)
+        return None if found is None else np.array(found)
+
     def cells(self, column: Column) -> Axis:
         """The given cells, refused where rows lie outside them."""
         edges = self.edges_of(column.name)
@@ -154,6 +172,37 @@ class GivenBins:
     def choose(self, candidates: Sequence[Candidates]) -> list[Partition]:
         """Every cell is a bin."""
         return all_cells(candidates)
+
+
+def _as_tuples(edges: ArrayLike | Mapping[str, ArrayLike], what: str) -> Edges:
+    """Checked edges of all features or by feature."""
+    if isinstance(edges, Mapping):
+        return {
+            str(name): tuple(as_edges(given, f"{what} of feature {name!r}").tolist())
+            for name, given in edges.items()
+        }
+    return tuple(as_edges(edges, what).tolist())
+
+
+def _of_effect(
+    effect: xr.Dataset, cells: ArrayLike | Mapping[str, ArrayLike] | None
+) -> tuple[dict[str, FloatArray], ArrayLike | Mapping[str, ArrayLike] | None]:
+    """Edges of the bins of an effect by feature, and of the cells of its curve if it has them."""
+    if "edge_value" not in effect.coords or "feature" not in effect.dims:
+        raise ValueError(
+            "edges must be numbers, or the effects that rhale returned; got a Dataset without "
+            "bins of its features."
+        )
+
+    def known(name: str) -> dict[str, FloatArray]:
+        table = effect[name].transpose("feature", ...).values
+        rows = zip(effect["feature"].values, table, strict=True)
+        found = {str(feature): row[np.isfinite(row)] for feature, row in rows}
+        return {feature: row for feature, row in found.items() if len(row) > 1}
+
+    if cells is None and "cell_value" in effect:
+        cells = known("cell_value")
+    return known("edge_value"), cells
 
 
 @lru_cache(maxsize=8)

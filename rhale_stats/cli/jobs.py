@@ -142,15 +142,18 @@ def _read(path: Path) -> pd.DataFrame:
     try:
         if path.suffix.lower() in (".parquet", ".pq"):
             return pd.read_parquet(path)
+        if path.suffix.lower() in (".feather", ".arrow", ".ipc"):
+            return pd.read_feather(path)
         return pd.read_csv(path)
     except ImportError as error:
         raise UsageError(
-            f"DATA must be a file that pandas can read; for Parquet, as in {path}, it needs "
-            f"pyarrow: pip install pyarrow."
+            f"DATA must be a file that pandas can read; for Parquet and Arrow, as in {path}, it "
+            f"needs pyarrow: pip install pyarrow."
         ) from error
     except Exception as error:
         raise UsageError(
-            f"DATA must be a CSV or Parquet file that pandas can read; {path}: {said(error)}."
+            f"DATA must be a CSV, Parquet or Feather file that pandas can read; {path}: "
+            f"{said(error)}."
         ) from error
 
 

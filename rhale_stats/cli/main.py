@@ -97,10 +97,15 @@ def _parser() -> argparse.ArgumentParser:
     _add_common(parser)
     commands = parser.add_subparsers(metavar="COMMAND")
     fit = commands.add_parser(
-        "fit", help="fit a generalised linear model to a CSV or Parquet file and show its effects"
+        "fit", help="fit a generalised linear model to a table and show its effects"
     )
     fit.set_defaults(job="fit_job")
-    fit.add_argument("data", metavar="DATA", type=Path, help="CSV or Parquet file, header included")
+    fit.add_argument(
+        "data",
+        metavar="DATA",
+        type=Path,
+        help="CSV, Parquet or Feather file, with names of columns",
+    )
     fit.add_argument(
         "--formula",
         required=True,

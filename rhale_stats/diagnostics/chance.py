@@ -11,9 +11,11 @@ import pandas as pd
 import xarray as xr
 from numpy.typing import ArrayLike
 
+from rhale_stats.arguments.progress import progress_bar
 from rhale_stats.arguments.seeds import seeded
 from rhale_stats.effects.sizes import NORMALISED, SIZES, effect_sizes
-from rhale_stats.inference.draws import progress_bar
+from rhale_stats.models.form import Form
+from rhale_stats.models.forms import read
 from rhale_stats.models.table import as_array
 from rhale_stats.parallel import in_processes, n_processes
 from rhale_stats.schema.checks import check_effect
@@ -60,7 +62,7 @@ def sizes_by_chance(
     fit : callable
         Function of a table like ``data`` that returns an effect: it fits the model, computes local
         effects and calls `rhale`. It may be a lambda or a closure.
-    data : DataFrame, or array_like of shape (n_rows, n_columns)
+    data : table, or array_like of shape (n_rows, n_columns)
         All columns that ``fit`` needs, including the outcomes.
     features : str, int or sequence of these, optional
         Columns of ``data`` (names, or positions in an array) to be tested. For each of them the
@@ -139,9 +141,10 @@ def sizes_by_chance(
     >>> sizes["importance_chance_p_value"].values
     array([0.05, 0.95])
     """
-    table = data if isinstance(data, pd.DataFrame) else as_array(data, "data must hold")
+    table, form = read(data, "data")
+    table = table if isinstance(table, pd.DataFrame) else as_array(table, "data must hold")
     columns = _columns(table, features)
-    found = _sizes(fit(table), y, level)
+    found = _sizes(fit(form.give(table.copy())), y, level)
     names = [RANDOM] if features is None else [_name(table, one) for one in columns]
     missing = [] if features is None else [one for one in names if one not in feature_names(found)]
     if missing:
@@ -149,11 +152,11 @@ def sizes_by_chance(
             f"features must be features of what fit returns, which are "
             f"{', '.join(feature_names(found))}; got {', '.join(missing)}."
         )
-    refit = _Refit(fit, table, y, tuple(zip(columns, names, strict=True)))
+    refit = _Refit(fit, table, form, y, tuple(zip(columns, names, strict=True)))
     streams = np.random.default_rng(rng).spawn(n_resamples * len(columns))
     items = [(number % len(columns), stream) for number, stream in enumerate(streams)]
     processes = n_processes(n_jobs, most=len(items))
-    with progress_bar(len(items), "sizes by chance", progress=progress) as bar:
+    with progress_bar(len(items), "sizes by chance", "fit", progress=progress) as bar:
         replicates: list[_Replicate] = in_processes(
             refit, items, processes, lambda _: bar.update(1)
         )
@@ -212,6 +215,7 @@ class _Refit:
 
     fit: Callable[[Any], xr.Dataset]
     table: Any
+    form: Form
     y: ArrayLike | None
     columns: tuple[tuple[Any, str], ...]
 
@@ -221,7 +225,7 @@ class _Refit:
         column, name = self.columns[number]
         sample = _without_information(self.table, column, stream)
         try:
-            effect = self.fit(sample)
+            effect = self.fit(self.form.give(sample))
         except Exception as error:  # a fit may fail on some columns, in any way
             return f"{type(error).__name__}: {error}"
         effect = check_effect(effect, "what fit returns")

@@ -8,13 +8,14 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
+from rhale_stats.arguments.progress import progress_bar
 from rhale_stats.arguments.seeds import seeded
 from rhale_stats.arguments.words import warn
 from rhale_stats.bins.description import DEFAULT_BINS
 from rhale_stats.bins.rule import BinRule
 from rhale_stats.effects.rebinned import evaluated
 from rhale_stats.effects.rhale import quiet_rhale
-from rhale_stats.inference.draws import GRID, progress_bar
+from rhale_stats.inference.draws import GRID
 from rhale_stats.schema.checks import check_local
 from rhale_stats.schema.door import checked
 from rhale_stats.schema.features import feature_names
@@ -114,7 +115,7 @@ def folds(
     generator = np.random.default_rng(rng)
     out = {name: np.full((n_repeats, n_folds, *grid.shape), np.nan) for name in ESTIMATES}
     n_gaps = 0
-    with progress_bar(n_repeats * n_folds, "folds", progress=progress) as bar:
+    with progress_bar(n_repeats * n_folds, "folds", "fold", progress=progress) as bar:
         for repeat in range(n_repeats):
             order = generator.permutation(n_obs)
             for fold, rows in enumerate(np.array_split(order, n_folds)):

@@ -63,7 +63,7 @@ def jump_check(
         For classifiers and several outputs, scale and output are those of ``local``.
     local, effect : Dataset
         Local effects, and the result of `rhale` for them.
-    X : DataFrame or array_like of shape (n_rows, n_columns), optional
+    X : table, or array_like of shape (n_rows, n_columns), optional
         The table of the local effects. Not needed if ``local`` has all of its columns.
     adjust : str, default "holm"
         Adjustment of the p-values over all bins and features, as in `check_unbiased`.
@@ -201,7 +201,7 @@ def _table(local: xr.Dataset) -> Any:
     if not complete or form not in TABLES:
         raise ValueError(
             f"X must be given here: local holds "
-            f"{'no labels of the columns' if complete else 'some columns of the table only'}, and "
+            f"{f'numbers, not the {form}' if complete else 'some columns of the table only'}, and "
             f"the model needs them all. Pass the X of local_effects: "
             f"jump_check(model, local, effect, X)."
         )

@@ -98,9 +98,10 @@ def _of_curve(fit: Fit, sums: influence.RowSums, size: FloatArray) -> FloatArray
     for begin in range(0, len(size), influence.BLOCK_ROWS):
         block = slice(begin, begin + influence.BLOCK_ROWS)
         moved = sums.of_curve(at, population=fit.centering == "mean", rows=block)
-        own_size = size[block, None]
-        second += np.sum(moved**2 / own_size, axis=0)
-        third += np.sum(moved**3 / own_size**2, axis=0)
+        share, square = 1 / size[block], moved * moved
+        second += share @ square
+        square *= moved
+        third += share**2 @ square
     return at_edges(_acceleration(second, third), fit)
 
 

@@ -14,15 +14,20 @@ from rhale_stats.bins.rule import BinRule
 from rhale_stats.effects.estimates import STD_ERROR_MOMENTS
 from rhale_stats.effects.levels import level_ale
 from rhale_stats.effects.rhale import CENTERINGS, rhale
-from rhale_stats.local.ale import ALE_BINS, DALE_BINS, ale_local_effects
+from rhale_stats.local.ale import ALE_BINS, DALE_BINS, AleRequest
 from rhale_stats.local.levels import DIFFERENCES, LABELS
 from rhale_stats.local.orders import Orders
 from rhale_stats.models.options import ModelOptions
 from rhale_stats.models.outputs import Model
+from rhale_stats.schema.dimensions import OUTPUT
 from rhale_stats.schema.door import checked
 from rhale_stats.schema.features import feature_names
 from rhale_stats.schema.levels import categorical_features
-from rhale_stats.schema.stacking import joined
+from rhale_stats.schema.stacking import by_feature, joined
+
+# Values and local effects of a feature are held until its bins are estimated, of more than one
+# feature up to so many bytes.
+LOCAL_BYTES = 1 << 24
 
 
 @checked
@@ -128,20 +133,28 @@ def ale(
     """
     check_choice("centering", centering, CENTERINGS)
     rule: BinRule = QuantileBins(ALE_BINS) if bins is None else bins
-    local = ale_local_effects(
-        model,
-        X,
-        bins=rule,
-        features=features,
-        categorical=categorical,
-        order=order,
-        target=target,
-        options=options,
-        progress=progress,
-    )
-    return ale_from_local(
-        local, bins=rule, centering=centering, std_error_moments=std_error_moments
-    )
+    asked = AleRequest(rule, features, categorical, order, target, options, progress=progress)
+    names, *both = asked.parts(model, X, most_bytes=LOCAL_BYTES)
+
+    def estimated(local: xr.Dataset) -> xr.Dataset:
+        return ale_from_local(
+            local, bins=rule, centering=centering, std_error_moments=std_error_moments
+        )
+
+    # Without a name that would keep a part while the next one is made.
+    found = [list(map(estimated, parts)) for parts in both]
+    return joined([_of_all(parts) for parts in found if parts], names)
+
+
+def _of_all(parts: list[xr.Dataset]) -> xr.Dataset:
+    """Estimates of groups of features, of one kind and of the same rows, as one."""
+    if len(parts) == 1:
+        return parts[0]
+    precision = max(one.attrs["answer_precision"] for one in parts)
+    parts = [one.assign_attrs(answer_precision=precision) for one in parts]
+    names = [name for one in parts for name in feature_names(one)]
+    out = by_feature(parts, names)
+    return out.transpose(OUTPUT, ...) if OUTPUT in out.dims else out
 
 
 @checked

@@ -7,7 +7,6 @@ import xarray as xr
 
 from rhale_stats.arrays.chosen_edges import Along, added_variance
 from rhale_stats.arrays.moments import FloatArray
-from rhale_stats.arrays.skewness import Skewness
 from rhale_stats.effects.fit import Fit
 from rhale_stats.schema.curves import has_cells, pieces_of
 
@@ -21,15 +20,10 @@ def includes_choice(effect: xr.Dataset) -> bool:
     return searched and "cell_effect" in effect
 
 
-def effect_variance(row: xr.Dataset, fit: Fit, skewness: Skewness | None) -> FloatArray:
-    """Variances of the effects of one feature's bins, about the targets of these bins.
-
-    Of effects that have a ``skewness``, bins without rows in the tail have no small variance.
-    """
+def effect_variance(row: xr.Dataset, fit: Fit) -> FloatArray:
+    """Variances of the effects of one feature's bins, about the targets of these bins."""
     cells = fit.cells
     variance = cells.effect_variance()
-    if skewness is not None:
-        variance = np.maximum(variance, skewness.least_variance(cells.loading[0], cells.bin))
     if not includes_choice(row) or not has_cells(row):
         return variance
     pieces, bins = cells.pieces, pieces_of(row)

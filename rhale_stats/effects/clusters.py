@@ -188,14 +188,11 @@ def of_groups(row: xr.Dataset, fit: Fit | None, clusters: Clusters) -> Estimates
     found = own if is_categorical(row) else clusters.influences(row, fit.cells)
     of_effect = on_effects(found.sums, fit.cells)
     effect_cov = (of_effect.T @ of_effect).toarray()
-    of_bins = None if is_categorical(row) else clusters.skewness(row, fit, own, of_effect)
-    if of_bins is not None:
-        effect_cov += np.diag(of_bins.excess(np.diagonal(effect_cov)))
     # At all edges of cells, because the curve is not straight within a bin.
     everywhere = fit.pieces.edges
     of_curve = found.sums.of_curve(fit.loadings(everywhere), population=fit.centering == "mean")
     fine_cov = of_curve.T @ of_curve
-    skew = {} if is_categorical(row) else _skewness(row, fit, of_bins, found)
+    skew = {} if is_categorical(row) else _skewness(row, fit, clusters, own, found)
     at = np.searchsorted(everywhere, fit.edges)
     of_curve, curve_cov = of_curve[:, at], fine_cov[np.ix_(at, at)]
     zero_start = influence.loadings(fit.pieces, fit.edges, "start")
@@ -224,9 +221,12 @@ def of_groups(row: xr.Dataset, fit: Fit | None, clusters: Clusters) -> Estimates
         }
 
 
-def _skewness(row: xr.Dataset, fit: Fit, of_bins: Skewness | None, found: Grouped) -> Estimates:
+def _skewness(
+    row: xr.Dataset, fit: Fit, clusters: Clusters, own: Grouped, found: Grouped
+) -> Estimates:
     """Skewness of the errors of effects, curve and average of one feature by groups."""
     sums = found.sums
+    of_bins = clusters.skewness(row, fit, own, on_effects(sums, fit.cells))
     at, population = fit.loadings(fit.pieces.edges), fit.centering == "mean"
     of_curve = tuple(
         np.sum(sums.of_curve(at, population=places) ** 2, axis=0) for places in (False, population)

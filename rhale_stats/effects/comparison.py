@@ -19,12 +19,13 @@ from rhale_stats.inference.results import (
     Asked,
     Difference,
     difference_of,
+    features_in_common,
     labelled_differences,
     no_difference,
 )
 from rhale_stats.schema.checks import check_effect
 from rhale_stats.schema.curves import has_cells
-from rhale_stats.schema.features import feature_names, one_feature, slopes
+from rhale_stats.schema.features import one_feature, slopes
 from rhale_stats.schema.identity import check_same_output
 from rhale_stats.schema.levels import is_categorical, level_names
 
@@ -32,17 +33,7 @@ from rhale_stats.schema.levels import is_categorical, level_names
 def compare(a: xr.Dataset, b: xr.Dataset, asked: Asked) -> xr.Dataset:
     """`compare` of the curves of effects in bins, feature by feature."""
     a, b = check_effect(a, "a"), check_effect(b, "b")
-    if a.attrs["centering"] != b.attrs["centering"]:
-        raise ValueError(
-            f"a and b must have the same centring; got {a.attrs['centering']!r} and "
-            f"{b.attrs['centering']!r}. Make both with the same centering=."
-        )
-    names = [name for name in feature_names(a) if name in feature_names(b)]
-    if not names:
-        raise ValueError(
-            f"a and b must have a feature in common; got {', '.join(feature_names(a))} and "
-            f"{', '.join(feature_names(b))}."
-        )
+    names = features_in_common(a, b)
     check_same_output(a, b, ("a", "b"), facts=("scale",))
     a, b = with_std_error(a), with_std_error(b)
     pairs = None

@@ -158,7 +158,7 @@ def _of_feature(row: xr.Dataset, fit: Fit | None) -> Estimates:
     spread_se, of_average = spread_and_average_errors(row)
     skewed = fit.cells.skewness()
     return {
-        "effect_se": np.sqrt(effect_variance(row, fit, skewed)),
+        "effect_se": np.sqrt(effect_variance(row, fit)),
         **({"slope_se": np.sqrt(bin_noise(row).slope)} if "slope" in row else {}),
         "heterogeneity_se": spread_se,
         "curve_se": at_edges(centred, fit),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -18,23 +19,41 @@ from rhale_stats.arrays.moments import (
     Moments,
     ResidualMoments,
 )
-from rhale_stats.bins.rule import Column, Partition
+from rhale_stats.bins.fixed import GivenBins
+from rhale_stats.bins.rule import BinRule, Column, Partition, nearest_to
 from rhale_stats.effects.values import sums_about_lines
+from rhale_stats.local.reductions import Asked, Places, Steps, of_one_chunk
 from rhale_stats.local.rows import SELECT_ROWS, Rows
 from rhale_stats.schema.stacking import Estimates
 
 
 def bin_moments(
-    axis: Axis, rows: Rows, position: int, name: str, *, lines: bool
-) -> tuple[Moments, Comoments | None]:
+    axis: Axis, position: int, name: str, *, lines: bool
+) -> Steps[tuple[Moments, Comoments | None]]:
     """Moments of one feature's cells, refused where their powers are not finite."""
-    x, g = rows.x[position], rows.local_effect[position]
-    size = float(max(g.max(), -g.min()))
-    if not size <= MOST_SIZE:
-        check_finite(g, "Local effects", name, SELECT_ROWS)
-        check_size(size, f"Local effects of feature {name!r}", "Take other units for the output.")
-    moments = sums.cell_moments(axis, x, g, rows.weight, frequency=rows.frequency)
-    return moments, sums.comoments(axis, moments, x, g, rows.weight) if lines else None
+
+    def of(rows: Rows) -> tuple[Moments, Comoments | None]:
+        x, g = rows.x[position], rows.local_effect[position]
+        size = float(max(g.max(), -g.min()))
+        if not size <= MOST_SIZE:
+            check_finite(g, "Local effects", name, SELECT_ROWS)
+            advice = "Take other units for the output."
+            check_size(size, f"Local effects of feature {name!r}", advice)
+        moments = sums.cell_moments(axis, x, g, rows.weight, frequency=rows.frequency)
+        return moments, sums.comoments(axis, moments, x, g, rows.weight) if lines else None
+
+    (found,) = yield (Asked(of, _moments_of_all),)
+    return found  # type: ignore[no-any-return]
+
+
+def _moments_of_all(
+    chunks: Sequence[tuple[Moments, Comoments | None]],
+) -> tuple[Moments, Comoments | None]:
+    moments, within = zip(*chunks, strict=True)
+    everything = sums.of_all_chunks(moments)
+    if within[0] is None:
+        return everything, None
+    return everything, sums.comoments_of_all(moments, within, everything)
 
 
 def bin_slopes(
@@ -59,42 +78,117 @@ def reached(cells: FloatArray, low: float, high: float) -> FloatArray:
     return cells[first : last + 2]
 
 
-def fine_cells(column: Column, edges: FloatArray, rows: Rows, position: int) -> fine.Cells:
-    """Cells of one feature for its curve: those of its slopes, or of a few rows each."""
-    x, weight = rows.x[position], rows.weight
+def curve_edges(column: Column, edges: FloatArray, places: Places) -> FloatArray:
+    """Edges of the cells of one feature's curve: those of its slopes, or of a few rows each."""
     if column.cells is not None:
         inside = column.cells[(column.cells > edges[0]) & (column.cells < edges[-1])]
-        own = np.union1d(edges, inside)
-    else:
-        n, least = float(len(x)), float(fine.LEAST_ROWS)
-        if weight is not None and rows.frequency:
-            n = float(weight.sum())
-        elif weight is not None:
-            # Rows that count in variances. In cells with few rows of large weight the mean has the
-            # bias of a ratio, if weights depend on local effects; and biases add up (math [89]).
-            n = sums.rows_of_squares(weight)
-            least *= len(x) / n
-        asked = min(max(n / fine.CELL_ROWS, 1.0), fine.MOST_CELLS)
-        own = fine.nested_edges(x, weight, edges, asked, frequency=rows.frequency, least=least)
-    return fine.moments_in(
-        own, edges, x, rows.local_effect[position], weight, frequency=rows.frequency
-    )
+        return np.union1d(edges, inside)
+    x, weight, frequency = places
+    n, least = float(len(x)), float(fine.LEAST_ROWS)
+    if weight is not None and frequency:
+        n = float(weight.sum())
+    elif weight is not None:
+        # Rows that count in variances. In cells with few rows of large weight the mean has the
+        # bias of a ratio, if weights depend on local effects; and biases add up (math [93]).
+        n = sums.rows_of_squares(weight)
+        least *= len(x) / n
+    asked = min(max(n / fine.CELL_ROWS, 1.0), fine.MOST_CELLS)
+    return fine.nested_edges(x, weight, edges, asked, frequency=frequency, least=least)
+
+
+def are_agreed(rule: BinRule) -> bool:
+    """Whether other rows may have the same cells, so that `merge` needs their own squares."""
+    return isinstance(rule, GivenBins) and rule.cells_of_curve is not None
+
+
+def given_cells(rule: BinRule, column: Column, edges: FloatArray) -> FloatArray | None:
+    """Edges of the cells of the curve that a rule gives, between those of its bins."""
+    if not isinstance(rule, GivenBins) or column.cells is not None:
+        return None
+    cells = rule.cells_of(column.name)
+    if cells is None:
+        return None
+    cells = cells[(cells > edges[0]) & (cells < edges[-1])]
+    # An edge that both have may differ by rounding: no cell between the two.
+    nearest = edges[nearest_to(edges, cells)]
+    apart = np.abs(nearest - cells) > 1e-9 * (edges[-1] - edges[0])
+    return np.union1d(edges, cells[apart])
+
+
+def cell_sums(own: FloatArray, position: int) -> Asked:
+    """Sums over the rows in the cells of one feature's curve."""
+
+    def of(rows: Rows) -> fine.CellSums:
+        x, g = rows.x[position], rows.local_effect[position]
+        return fine.sums_in(own, x, g, rows.weight, frequency=rows.frequency)
+
+    return Asked(of, fine.sums_of_all)
+
+
+def cell_squares(own: FloatArray, found: fine.CellSums, position: int) -> Asked:
+    """Sums by squared precision weights in these cells."""
+
+    def of(rows: Rows) -> sums.Squares:
+        assert rows.weight is not None
+        return fine.squares_in(
+            own, found, rows.x[position], rows.local_effect[position], rows.weight
+        )
+
+    return Asked(of, of_one_chunk)
+
+
+def residual_sums(
+    axis: Axis, starts: IntArray, bins: Moments, slope: FloatArray | None, position: int
+) -> Asked:
+    """Moments about the means or lines of bins."""
+
+    def of(rows: Rows) -> ResidualMoments:
+        x, g = rows.x[position], rows.local_effect[position]
+        return sums.residual_moments(axis, starts, bins, x, g, rows.weight, slope)
+
+    return Asked(of, sums.residuals_of_all)
+
+
+def bin_squares(
+    axis: Axis, starts: IntArray, bins: Moments, slope: FloatArray | None, position: int
+) -> Asked:
+    """Moments by squared precision weights about the means or lines of bins."""
+
+    def of(rows: Rows) -> sums.Squares:
+        assert rows.weight is not None
+        x, g = rows.x[position], rows.local_effect[position]
+        return sums.squares(axis, starts, bins, x, g, rows.weight, slope)
+
+    return Asked(of, of_one_chunk)
+
+
+def line_sums(cells: fine.Cells, bins: Moments, slope: FloatArray, position: int) -> Asked:
+    """Sums for the covariance of the average along a bin with the slope of its line."""
+    level = fine.along_axis(cells.width, cells.weight, cells.bin)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        factor = level / cells.weight
+
+    def of(rows: Rows) -> tuple[FloatArray, FloatArray]:
+        x, g = rows.x[position], rows.local_effect[position]
+        frequency = rows.frequency
+        with np.errstate(invalid="ignore", divide="ignore"):
+            return sums_about_lines(
+                cells, factor, bins, slope, x, g, rows.weight, frequency=frequency
+            )
+
+    return Asked(of, _added)
+
+
+def _added(chunks: Sequence[tuple[FloatArray, ...]]) -> tuple[FloatArray, ...]:
+    return tuple(np.sum(part, axis=0) for part in zip(*chunks, strict=True))
 
 
 def shared_noise(
-    cells: fine.Cells,
-    bins: Moments,
-    slope: FloatArray,
-    rows: Rows,
-    position: int,
+    found: tuple[FloatArray, FloatArray], bins: Moments, slope: FloatArray
 ) -> FloatArray:
     """Covariance of the average along a bin with the slope of its line, by influences of rows."""
-    x, g = rows.x[position], rows.local_effect[position]
-    level = fine.along_axis(cells.width, cells.weight, cells.bin)
+    products, spread = found
     with np.errstate(invalid="ignore", divide="ignore"):
-        products, spread = sums_about_lines(
-            cells, level / cells.weight, bins, slope, x, g, rows.weight, frequency=rows.frequency
-        )
         n = sums.n_effective(bins)
         return np.where(slope != 0, products / spread * n / (n - 2), 0.0)
 
@@ -224,6 +318,11 @@ def _of_cells(along: fine.Cells, *, std_error_moments: bool) -> dict[str, FloatA
         "cell_third_moment": along.third_moment,
         **_of_squares(along),
     }
+
+
+def own_squares(along: fine.Cells) -> Estimates:
+    """Mean squares of cells about their own means, which `merge` needs, by name."""
+    return {} if along.second_moment is None else {"cell_second_moment": along.second_moment}
 
 
 def _of_squares(along: fine.Cells) -> dict[str, FloatArray]:

@@ -13,6 +13,7 @@ import numpy as np
 import xarray as xr
 
 from rhale_stats.arguments.checks import check_choice
+from rhale_stats.arrays import resample
 from rhale_stats.arrays.accumulate import Pieces
 from rhale_stats.arrays.binning import bin_index
 from rhale_stats.arrays.moments import FloatArray, IntArray
@@ -74,7 +75,7 @@ class RowsInOrder(NamedTuple):
         bounds = np.searchsorted(k[order], np.arange(len(edges)))
         return cls(statistic, order, bounds, g[order], weight[order])
 
-    def effects(self, drawn: FloatArray | None = None) -> FloatArray:
+    def effects(self, drawn: resample.Weights | None = None) -> FloatArray:
         """Effects of the bins under ``drawn`` (row, draw), or of the rows as they are: (draw, bin).
 
         NaN in bins without rows.

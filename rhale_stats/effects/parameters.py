@@ -173,16 +173,15 @@ def _unconditional(row: xr.Dataset, fit: Fit, asked: Asked) -> tuple[Estimated, 
     assert own is not None
     numbers = asked.derivatives.local[ROW_NUMBER].values
     used = numbers[is_used_row(clusters.local, row)]
+    n_parameters = len(asked.derivatives.model.params)
+    own = delta.corrected(own, clusters.n_groups, len(used), n_parameters)
     by_group = np.zeros((clusters.n_groups, own.shape[1]))
     np.add.at(by_group, clusters.group, own[used])
     shared = on_estimates(by_groups(row, fit, clusters).contracted(by_group), row, fit)
     if asked.as_fitted:
         return shared, np.eye(own.shape[1])
-    rest, n_rows = np.delete(own, used, axis=0), len(own)
-    factor = n_rows / max(n_rows - len(asked.derivatives.model.params), 1)
-    if clusters.n_groups < len(used):
-        factor = clusters.n_groups / (clusters.n_groups - 1)
-    return shared, factor * (by_group.T @ by_group + rest.T @ rest)
+    rest = np.delete(own, used, axis=0)
+    return shared, by_group.T @ by_group + rest.T @ rest
 
 
 def _directions(

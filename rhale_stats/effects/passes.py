@@ -3,29 +3,42 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
 import xarray as xr
 
-from rhale_stats.arguments.checks import check_finite
 from rhale_stats.arguments.seeds import seed_of
 from rhale_stats.arrays import binning
+from rhale_stats.arrays import cells as fine
 from rhale_stats.arrays import moments as sums
-from rhale_stats.arrays.moments import FloatArray
+from rhale_stats.arrays import spread as kernel
+from rhale_stats.arrays.moments import FloatArray, ResidualMoments
 from rhale_stats.bins.description import cells_of
 from rhale_stats.bins.rule import BinRule, Candidates, Column, Partition, make_lines
 from rhale_stats.effects.estimates import (
     Cells,
+    are_agreed,
     bin_moments,
     bin_slopes,
+    bin_squares,
+    cell_squares,
+    cell_sums,
+    curve_edges,
     feature_estimates,
-    fine_cells,
+    given_cells,
+    line_sums,
+    own_squares,
     reached,
     shared_noise,
 )
-from rhale_stats.effects.spread import Fitted, own_spread
-from rhale_stats.local.rows import SELECT_ROWS, Rows, columns, honest_split
+from rhale_stats.effects.estimates import residual_sums as about_bins
+from rhale_stats.effects.spread import Fitted, own_spread, residual_sums, spread_axis
+from rhale_stats.local.chunks import ChunkedRows
+from rhale_stats.local.reductions import Asked, Source, Steps, of_one_chunk
+from rhale_stats.local.rows import columns, honest_split
+from rhale_stats.schema.checks import is_chunked
 from rhale_stats.schema.features import resolution
 from rhale_stats.schema.stacking import Estimates
 
@@ -51,8 +64,8 @@ class RowSplit(NamedTuple):
     split.
     """
 
-    for_edges: Rows
-    for_estimates: Rows
+    for_edges: Source
+    for_estimates: Source
     attrs: dict[str, float | int]
 
     @property
@@ -63,16 +76,13 @@ class RowSplit(NamedTuple):
     def ends(self, position: int, name: str) -> tuple[float, float]:
         """Ends of the axis of one feature over all rows; raise if they are not finite."""
         halves = (self.for_edges, self.for_estimates) if self.is_honest else (self.for_estimates,)
-        ends = np.array([(half.x[position].min(), half.x[position].max()) for half in halves])
-        if not np.isfinite(ends).all():
-            for half in halves:
-                check_finite(half.x[position], "x", name, SELECT_ROWS)
-        return float(ends.min()), float(ends.max())
+        low, high = zip(*(half.ends(position, name) for half in halves), strict=True)
+        return min(low), max(high)
 
 
 def all_rows(local: xr.Dataset) -> RowSplit:
     """All rows, for edges and for estimates."""
-    rows = columns(local)
+    rows: Source = ChunkedRows(local) if is_chunked(local) else columns(local)
     return RowSplit(rows, rows, {})
 
 
@@ -80,6 +90,11 @@ def honest_rows(
     local: xr.Dataset, honest_fraction: float, rng: np.random.Generator | int | None
 ) -> RowSplit:
     """Rows drawn at random for the edges, and the other rows for the estimates (math [16])."""
+    if is_chunked(local):
+        raise ValueError(
+            "honest must be False where local effects are in chunks. Choose edges on some rows: "
+            "rhale(rest, bins=GivenBins(rhale(some)))."
+        )
     if "n_missing" in local:
         raise ValueError(
             "honest must be False where features have different rows (missing='drop'). Select "
@@ -98,22 +113,22 @@ def honest_rows(
 
 def first_pass(
     rule: BinRule, split: RowSplit, position: int, name: str, slopes_across: FloatArray | None
-) -> Cells:
+) -> Steps[Cells]:
     """Moments of one feature in the finest cells that the rule considers.
 
     ``slopes_across`` are the edges of the cells that local effects are slopes across, if any.
     """
-    rows = split.for_edges
     low, high = split.ends(position, name)
     if slopes_across is not None:
         slopes_across = reached(slopes_across, low, high)
         low, high = float(slopes_across[0]), float(slopes_across[-1])
-    column = Column(name, rows.x[position], low, high, rows.weight, slopes_across)
+    places = split.for_edges.places(position)
+    column = Column(name, places.x, low, high, places.weight, slopes_across)
     if low == high:
         return Cells(column, None, None, None)
     axis = cells_of(rule, column)
-    moments, comoments = bin_moments(axis, rows, position, name, lines=make_lines(rule))
-    return Cells(column, axis, moments, comoments)
+    moments, within = yield from bin_moments(axis, position, name, lines=make_lines(rule))
+    return Cells(column, axis, moments, within)
 
 
 def chosen_bins(
@@ -141,35 +156,24 @@ def chosen_bins(
 
 def second_pass(
     request: Request,
-    split: RowSplit,
+    rows: Source,
     position: int,
     cells: Cells,
     partition: Partition | None,
     error: float,
-) -> Estimates:
+    chosen: kernel.Residuals | None,
+) -> Steps[Estimates]:
     """Estimates of one feature in its bins; none for a constant feature.
 
-    ``cells`` hold the moments of the rows for edges, ``error`` is the numerical error of a local
-    effect.
+    ``error`` is the numerical error of a local effect. With honest bins ``chosen`` are the
+    residuals of the rows for edges.
     """
     if cells.axis is None or partition is None:
         return {}
-    rows = split.for_estimates
-    own = on_other_rows(request.rule, rows, position, cells) if split.is_honest else cells
-    fitted = _fitted(request, rows, position, own, partition)
-    _, axis, edges, bins, slope, along = fitted
-    residuals = squares = None
-    if request.std_error_moments or slope is not None:
-        x, g = rows.x[position], rows.local_effect[position]
-        residuals = sums.residual_moments(axis, partition.starts, bins, x, g, rows.weight, slope)
-        if (
-            request.std_error_moments
-            and rows.weight is not None
-            and sums.need_squares(rows.weight, frequency=rows.frequency)
-        ):
-            squares = sums.squares(axis, partition.starts, bins, x, g, rows.weight, slope)
+    fitted, residuals, squares = yield from _fitted(request, rows, position, cells, partition)
+    slope, along, bins = fitted.slope, fitted.along, fitted.bins
     estimates = feature_estimates(
-        edges,
+        fitted.edges,
         bins,
         along,
         slope,
@@ -178,39 +182,82 @@ def second_pass(
         std_error_moments=request.std_error_moments,
         squares=squares,
     )
+    if along is not None and request.std_error_moments and are_agreed(request.rule):
+        estimates = {**estimates, **own_squares(along)}
+    asked = dict[str, Asked]()
     if squares is not None:
-        estimates = {**estimates, "skewness_sign": fitted.skewness_sign(rows, position)}
+        asked["sign"] = Asked(partial(fitted.skewness_sign, position=position), of_one_chunk)
     if along is not None and slope is not None:
-        shared = shared_noise(along, bins, slope, rows, position)
+        asked["lines"] = line_sums(along, bins, slope, position)
+    if request.std_error_moments:
+        axis, _ = spread_axis(request.rule, fitted)
+        asked["spread"] = residual_sums(axis, fitted, position)
+    found = dict(zip(asked, (yield tuple(asked.values())), strict=True)) if asked else {}
+    if "sign" in found:
+        estimates = {**estimates, "skewness_sign": found["sign"]}
+    if "lines" in found and slope is not None:
+        shared = shared_noise(found["lines"], bins, slope)
         estimates = {**estimates, "effect_slope_covariance": shared}
-    if not request.std_error_moments:
-        return estimates
-    chosen_on = None
-    if split.is_honest:
-        others = split.for_edges
-        chosen_on = _fitted(request, others, position, cells, partition), others
-    spread = own_spread(request.rule, fitted, rows, position, error, chosen_on)
-    return {**estimates, **spread}
+    if "spread" in found:
+        estimates = {
+            **estimates,
+            **own_spread(request.rule, fitted, found["spread"], error, chosen),
+        }
+    return estimates
 
 
 def _fitted(
-    request: Request, rows: Rows, position: int, cells: Cells, partition: Partition
-) -> Fitted:
-    """The effect of one feature in its bins, from the moments of these rows."""
+    request: Request,
+    rows: Source,
+    position: int,
+    cells: Cells,
+    partition: Partition,
+    *,
+    effect_only: bool = False,
+) -> Steps[tuple[Fitted, ResidualMoments | None, sums.Squares | None]]:
+    """The effect of one feature in its bins, and moments of these rows about it."""
     column, axis, moments, comoments = cells
     assert axis is not None, "a constant feature has no bins"
     assert moments is not None, "a feature with cells has their moments"
-    bins = sums.merge(moments, partition.starts)
+    starts, bins = partition.starts, sums.merge(moments, partition.starts)
     slope = bin_slopes(moments, comoments, partition, bins)
-    edges = binning.bin_edges(axis, partition.starts, column.low, column.high)
-    along = fine_cells(column, edges, rows, position) if request.weighting == "axis" else None
-    return Fitted(column, axis, edges, bins, slope, along)
+    edges = binning.bin_edges(axis, starts, column.low, column.high)
+    asked, own, along = dict[str, Asked](), None, None
+    if request.weighting == "axis":
+        own = given_cells(request.rule, column, edges)
+        if own is None:
+            own = curve_edges(column, edges, rows.places(position))
+        asked["cells"] = cell_sums(own, position)
+    if not effect_only and (request.std_error_moments or slope is not None):
+        asked["residuals"] = about_bins(axis, starts, bins, slope, position)
+        if request.std_error_moments and rows.unequal:
+            asked["squares"] = bin_squares(axis, starts, bins, slope, position)
+    found = dict(zip(asked, (yield tuple(asked.values())), strict=True)) if asked else {}
+    if own is not None:
+        known = None
+        if rows.unequal:
+            (known,) = yield (cell_squares(own, found["cells"], position),)
+        along = fine.cells_of_sums(own, edges, found["cells"], known)
+    fitted = Fitted(column, axis, edges, bins, slope, along)
+    return fitted, found.get("residuals"), found.get("squares")
 
 
-def on_other_rows(rule: BinRule, rows: Rows, position: int, cells: Cells) -> Cells:
+def residuals_for_edges(
+    request: Request, rows: Source, position: int, cells: Cells, partition: Partition | None
+) -> Steps[kernel.Residuals | None]:
+    """Residuals of the rows on which edges are chosen, which choose those of the spread too."""
+    if cells.axis is None or partition is None:
+        return None
+    fitted, _, _ = yield from _fitted(request, rows, position, cells, partition, effect_only=True)
+    axis, _ = spread_axis(request.rule, fitted)
+    (found,) = yield (residual_sums(axis, fitted, position),)
+    return found  # type: ignore[no-any-return]
+
+
+def on_other_rows(rule: BinRule, position: int, cells: Cells) -> Steps[Cells]:
     """The same cells with the moments of other rows, as honest bins need."""
     column, axis = cells.column, cells.axis
     if axis is None:
         return cells
-    moments, comoments = bin_moments(axis, rows, position, column.name, lines=make_lines(rule))
-    return Cells(column, axis, moments, comoments)
+    moments, within = yield from bin_moments(axis, position, column.name, lines=make_lines(rule))
+    return Cells(column, axis, moments, within)

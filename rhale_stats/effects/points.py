@@ -42,8 +42,7 @@ def errors_at(row: xr.Dataset, z: FloatArray) -> dict[str, Any]:
         if statistic_name(row) != MEAN:
             return {}
         fit = fit_of(row)
-        effect_se = np.sqrt(effect_variance(row, fit, fit.cells.skewness()))
-        slope_se = np.sqrt(bin_noise(row).slope)
+        effect_se, slope_se = np.sqrt(effect_variance(row, fit)), np.sqrt(bin_noise(row).slope)
         spread_se, average_se = spread_and_average_errors(row)
         ends = fit.pieces.edges
         known = (z >= ends[0]) & (z <= ends[-1])

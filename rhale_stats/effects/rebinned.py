@@ -8,6 +8,7 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
+from rhale_stats.arguments.progress import progress_bar
 from rhale_stats.arrays import resample
 from rhale_stats.arrays.binning import bin_index
 from rhale_stats.arrays.moments import FloatArray
@@ -15,7 +16,7 @@ from rhale_stats.bins.description import for_share_of_rows, rule_of
 from rhale_stats.bins.rule import BinRule
 from rhale_stats.effects.points import values_at
 from rhale_stats.effects.rhale import quiet_rhale
-from rhale_stats.inference.draws import Resampling, progress_bar
+from rhale_stats.inference.draws import Resampling
 from rhale_stats.parallel import cpus, in_threads
 from rhale_stats.schema.features import feature_names, feature_position, one_feature
 from rhale_stats.schema.kinds import EFFECT, REPLICATES
@@ -52,7 +53,7 @@ def with_chosen_bins(
         for name, values in made.items():
             out[name][draw] = values
 
-    with progress_bar(len(seeds), progress=asked.progress) as bar:
+    with progress_bar(len(seeds), "bootstrap", "replicate", progress=asked.progress) as bar:
         in_threads(replicate, range(len(seeds)), cpus(), lambda _: bar.update(1))
     on_grid = ("draw", "feature", "grid")
     return xr.Dataset(

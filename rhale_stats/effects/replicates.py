@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import xarray as xr
 
+from rhale_stats.arguments.progress import progress_bar
 from rhale_stats.arrays import accumulate, categories, resample
 from rhale_stats.arrays import cells as kernel
 from rhale_stats.arrays.binning import bin_index
@@ -23,7 +24,6 @@ from rhale_stats.inference.draws import (
     CHUNK_WEIGHTS,
     Drawn,
     Resampling,
-    progress_bar,
 )
 from rhale_stats.local.rows import Rows, columns, is_used_row
 from rhale_stats.parallel import cpus, in_threads, one_blas_thread
@@ -77,13 +77,14 @@ class _Feature(NamedTuple):
     """One feature with its rows in order, ready to be weighted.
 
     ``terms`` are those of its bins, ``of_cells`` those of the cells of its curve where there are
-    any; ``cells`` are the bins themselves where there are none.
+    any; ``cells`` are the bins themselves where there are none. Sums over bins are those over
+    their cells unless there are ``terms`` of both.
     """
 
     row: xr.Dataset
     pieces: accumulate.Pieces
     cells: Fine
-    terms: resample.Terms
+    terms: resample.Terms | None
     of_cells: resample.Terms | None = None
     # Of a feature with levels: rows by their level.
     at_levels: resample.Terms | None = None
@@ -113,7 +114,8 @@ def in_fixed_bins(
 
     def fill(first: int) -> int:
         streams = asked.seeds[first : first + chunk_draws]
-        weight = resample.weights_of(asked.scheme, units, streams, rows.n_rows)
+        drawn = resample.weights_of(asked.scheme, units, streams, rows.n_rows)
+        weight = resample.in_bytes(drawn, asked.scheme, units)
         draws = slice(first, first + len(streams))
         for position, feature in enumerate(features):
             if feature is None:
@@ -126,7 +128,8 @@ def in_fixed_bins(
 
     # Small products on threads of ours: more threads in each of them would stand in their way.
     firsts = range(0, len(asked.seeds), chunk_draws)
-    with one_blas_thread, progress_bar(len(asked.seeds), progress=asked.progress) as bar:
+    shown = progress_bar(len(asked.seeds), "bootstrap", "replicate", progress=asked.progress)
+    with one_blas_thread, shown as bar:
         in_threads(fill, firsts, threads, bar.update)
     labelled = _labelled(out, effect)
     if statistic_name(effect) != MEAN:
@@ -186,19 +189,22 @@ def _features(
 def _feature_of_axis(row: xr.Dataset, rows: Rows, position: int, *, studentize: bool) -> _Feature:
     """A feature with an axis: its rows in order of bins, and in order of cells."""
     x, g = rows.x[position], rows.local_effect[position]
-
-    def ordered(edges: FloatArray, pieces: accumulate.Pieces) -> resample.Terms:
-        k, frequency = bin_index(edges, x), rows.frequency
-        return resample.terms(
-            pieces, k, x, g, rows.weight, frequency=frequency, standard_errors=studentize
-        )
-
     pieces, cells = pieces_of(row), fine_of(row)
-    of_cells = ordered(cells.pieces.edges, cells.pieces) if has_cells(row) else None
-    edges, in_order = row["edge_value"].values, None
+    linear = bool(pieces.slope.any())
+
+    def ordered(pieces: accumulate.Pieces) -> resample.Terms:
+        k, frequency = bin_index(pieces.edges, x), rows.frequency
+        return resample.terms(
+            pieces, k, x, g, rows.weight,
+            frequency=frequency, standard_errors=studentize, places=linear and not studentize,
+        )  # fmt: skip
+
+    of_cells = ordered(cells.pieces) if has_cells(row) else None
+    of_bins = ordered(pieces) if of_cells is None or studentize else None
+    in_order = None
     if statistic_name(row) != MEAN:
-        in_order = RowsInOrder.of(statistic_of(row), edges, rows, position)
-    return _Feature(row, pieces, cells, ordered(edges, pieces), of_cells, in_order=in_order)
+        in_order = RowsInOrder.of(statistic_of(row), pieces.edges, rows, position)
+    return _Feature(row, pieces, cells, of_bins, of_cells, in_order=in_order)
 
 
 def _feature_of_levels(
@@ -223,9 +229,10 @@ def _feature_of_levels(
 
 
 def _level_replicates(
-    feature: _Feature, at_levels: resample.Terms, weight: FloatArray, centering: str
+    feature: _Feature, at_levels: resample.Terms, weight: resample.Weights, centering: str
 ) -> dict[str, FloatArray]:
     """Estimates of one feature with levels, (draw, ...)."""
+    assert feature.terms is not None, "features with levels have no cells"
     found = resample.replicates(
         feature.pieces, resample.replicate_sums(feature.terms, weight), "start"
     )
@@ -252,22 +259,20 @@ def _level_replicates(
 
 
 def _replicates(
-    feature: _Feature, weight: FloatArray, centering: str, studentize: bool
+    feature: _Feature, weight: resample.Weights, centering: str, studentize: bool
 ) -> dict[str, FloatArray]:
     """Estimates of one feature under every column of weights, (draw, ...)."""
     if feature.at_levels is not None:
         return _level_replicates(feature, feature.at_levels, weight, centering)
     n_bins, cells = len(feature.pieces.mean), feature.cells
     bin_edges = feature.pieces.edges
-    sums = resample.replicate_sums(feature.terms, weight)
-    found = resample.replicates(feature.pieces, sums, centering, places=not studentize)
+    sums, of_bins = _sums(feature, weight)
+    found = resample.replicates(feature.pieces, of_bins, centering, places=not studentize)
     own = None if feature.in_order is None else feature.in_order.effects(weight)
     if own is not None:
         found = resample.with_effects(found, feature.pieces, own, centering)
-    on_cells, of_cells = found, feature.terms
+    on_cells = found
     if feature.of_cells is not None:
-        of_cells = feature.of_cells
-        sums = resample.replicate_sums(of_cells, weight)
         on_cells = resample.replicates(cells.pieces, sums, centering, keep=cells.variance)
     on_curve, pieces = on_cells, cells.pieces
     if (cells.here.start, cells.here.stop) != (0, len(cells.bin)):
@@ -314,6 +319,20 @@ def _replicates(
             out["curve_se"] = curve_se
             out["average_effect_se"] = found.average_effect_se()
     return out
+
+
+def _sums(feature: _Feature, weight: resample.Weights) -> tuple[FloatArray, FloatArray]:
+    """Sums over the cells of the curve, and over the bins, which may be these cells."""
+    if feature.of_cells is None:
+        assert feature.terms is not None, "a feature has terms of its cells or of its bins"
+        of_bins = resample.replicate_sums(feature.terms, weight)
+        return of_bins, of_bins
+    sums = resample.replicate_sums(feature.of_cells, weight)
+    if feature.terms is not None:
+        return sums, resample.replicate_sums(feature.terms, weight)
+    cells = feature.cells
+    of_bins = resample.of_unions(sums, cells.pieces, feature.pieces, cells.bin)
+    return sums[..., : resample.SUMS], of_bins
 
 
 def _output(found: resample.Replicates) -> FloatArray:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,9 +13,9 @@ from rhale_stats.arguments.checks import check_choice
 from rhale_stats.arguments.seeds import source_of
 from rhale_stats.arguments.words import warn
 from rhale_stats.arrays.moments import FloatArray
+from rhale_stats.arrays.spread import Residuals
 from rhale_stats.bins.description import DEFAULT_BINS
 from rhale_stats.bins.rule import BinRule, Partition, check_rule
-from rhale_stats.effects.estimates import Cells
 from rhale_stats.effects.labelled import dataset
 from rhale_stats.effects.passes import (
     Request,
@@ -24,12 +24,14 @@ from rhale_stats.effects.passes import (
     chosen_bins,
     first_pass,
     honest_rows,
+    on_other_rows,
+    residuals_for_edges,
     second_pass,
 )
 from rhale_stats.effects.values import predict
 from rhale_stats.local.cells import cell_edges
-from rhale_stats.local.rows import THREADS_FROM, fingerprints
-from rhale_stats.parallel import cpus, in_threads
+from rhale_stats.local.rows import THREADS_FROM
+from rhale_stats.parallel import cpus
 from rhale_stats.schema.checks import check_local
 from rhale_stats.schema.curves import WEIGHTINGS
 from rhale_stats.schema.dimensions import PARTS
@@ -37,7 +39,6 @@ from rhale_stats.schema.door import checked
 from rhale_stats.schema.features import feature_names
 from rhale_stats.schema.levels import refuse_categorical
 from rhale_stats.schema.parts import each_part, own_rows
-from rhale_stats.schema.stacking import Estimates
 from rhale_stats.schema.variables import variable
 
 CENTERINGS = ("mean", "start", "integral")
@@ -186,7 +187,7 @@ def quiet_rhale(
     features that are in ``held`` are taken from there; those that are chosen are put
     there.
     """
-    local = check_local(local)
+    local = check_local(local, in_chunks=True)
     refuse_categorical(local, "rhale")
     check_choice("centering", centering, CENTERINGS)
     check_choice("weighting", weighting, WEIGHTINGS)
@@ -208,29 +209,36 @@ def _estimated(
 ) -> xr.Dataset:
     """Effects of all features on these rows: edges by the rule, then estimates between them."""
     rule, rows, names = request.rule, split.for_estimates, feature_names(local)
-    threads = 1 if rows.size < THREADS_FROM else cpus()
+    threads, every = 1 if rows.size < THREADS_FROM else cpus(), range(len(names))
     slopes_across = cell_edges(local)
-
-    def cells_at(position: int) -> Cells:
-        return first_pass(rule, split, position, names[position], slopes_across[position])
-
-    cells = in_threads(cells_at, range(len(names)), threads)
+    cells = split.for_edges.answered(
+        [first_pass(rule, split, at, names[at], slopes_across[at]) for at in every], threads
+    )
     errors = local["local_effect_error"].values
     known = {at: held[name] for at, name in enumerate(names) if held and name in held}
     partitions = known or chosen_bins(rule, cells, errors)
     if held is not None:
         held.update({names[at]: partition for at, partition in partitions.items()})
-
-    def estimates_at(position: int) -> Estimates:
-        own, error = cells[position], float(errors[position])
-        return second_pass(request, split, position, own, partitions.get(position), error)
-
+    bins = [partitions.get(at) for at in every]
+    chosen: Sequence[Residuals | None] = [None] * len(names)
+    if split.is_honest:
+        if request.std_error_moments:
+            others = split.for_edges
+            steps = [residuals_for_edges(request, others, at, cells[at], bins[at]) for at in every]
+            chosen = others.answered(steps, threads)
+        cells = rows.answered([on_other_rows(rule, at, cells[at]) for at in every], threads)
     # If no rows are needed again, threads do not help.
     threads_again = threads if request.needs_rows_again else 1
-    estimates = in_threads(estimates_at, range(len(names)), threads_again)
+    estimates = rows.answered(
+        [
+            second_pass(request, rows, at, cells[at], bins[at], float(errors[at]), chosen[at])
+            for at in every
+        ],
+        threads_again,
+    )
     effect = dataset(local, rule, request.centering, estimates, rows.n_rows)
     facts = {"weighting": request.weighting} | split.attrs
-    effect.attrs |= facts | fingerprints(rows, names, threads)
+    effect.attrs |= facts | rows.fingerprints(names, threads)
     losses = {position: partition.losses for position, partition in partitions.items()}
     return _with_losses(effect, losses)
 

@@ -21,6 +21,7 @@ from rhale_stats.bins.description import cells_of
 from rhale_stats.bins.rule import BinRule, Column
 from rhale_stats.inference.estimate import Estimate, Facts
 from rhale_stats.inference.estimate import Moments as CentralMoments
+from rhale_stats.local.reductions import Asked
 from rhale_stats.local.rows import Rows
 from rhale_stats.schema.curves import cell_count, fine_of, has_cells
 from rhale_stats.schema.features import (
@@ -78,24 +79,18 @@ class Fitted(NamedTuple):
 def own_spread(
     rule: BinRule,
     fitted: Fitted,
-    rows: Rows,
-    position: int,
+    found: kernel.Residuals,
     error: float,
-    chosen_on: tuple[Fitted, Rows] | None,
+    chosen: kernel.Residuals | None,
 ) -> Estimates:
-    """The spread of one feature in bins of its own, by name.
+    """The spread of one feature in bins of its own, by name, from the sums of its residuals.
 
-    ``error`` is the numerical error of a local effect. Bins are chosen on the rows of
-    ``chosen_on``, where these are others.
+    ``error`` is the numerical error of a local effect. Bins are chosen by the sums ``chosen``,
+    where these are of other rows.
     """
-    axis, adaptive = _axis(rule, fitted)
-    found = _residuals(axis, fitted, rows, position)
-    chosen = found
-    if chosen_on is not None:
-        of_edges, other_rows = chosen_on
-        chosen = _residuals(axis, of_edges, other_rows, position)
+    axis, adaptive = spread_axis(rule, fitted)
     starts = adaptive.choose_spread(
-        chosen,
+        found if chosen is None else chosen,
         in_grid=fitted.column.cells is None,
         in_cells=fitted.along is not None,
         resolution=max(resolution(fitted.bins.mean, error), NO_SPREAD * _deviation(fitted.bins)),
@@ -118,7 +113,7 @@ def _deviation(bins: Moments) -> float:
     return float(np.sqrt(everything.m2[0] / everything.weight[0]))
 
 
-def _axis(rule: BinRule, fitted: Fitted) -> tuple[Axis, AdaptiveBins]:
+def spread_axis(rule: BinRule, fitted: Fitted) -> tuple[Axis, AdaptiveBins]:
     """The cells that bins of the spread are unions of, and the rule that joins them."""
     if isinstance(rule, AdaptiveBins):
         return fitted.axis, rule
@@ -130,10 +125,15 @@ def _axis(rule: BinRule, fitted: Fitted) -> tuple[Axis, AdaptiveBins]:
     return cells_of(adaptive, whole), adaptive
 
 
-def _residuals(axis: Axis, fitted: Fitted, rows: Rows, position: int) -> kernel.Residuals:
-    x, g = rows.x[position], rows.local_effect[position]
-    means = _means(fitted, x)
-    return kernel.residuals(axis, means, x, g, rows.weight, frequency=rows.frequency)
+def residual_sums(axis: Axis, fitted: Fitted, position: int) -> Asked:
+    """Sums of powers of the residuals of one feature in the cells of ``axis``."""
+
+    def of(rows: Rows) -> kernel.Residuals:
+        x, g = rows.x[position], rows.local_effect[position]
+        means = _means(fitted, x)
+        return kernel.residuals(axis, means, x, g, rows.weight, frequency=rows.frequency)
+
+    return Asked(of, kernel.residuals_of_all)
 
 
 def _means(fitted: Fitted, x: FloatArray) -> kernel.Means:
@@ -155,7 +155,7 @@ def _means(fitted: Fitted, x: FloatArray) -> kernel.Means:
         if fitted.column.cells is not None
         else _slopes_along(along.mean, along.x_mean)
     )
-    return kernel.Means(along.of_row, along.mean, along.x_mean, slope, left)
+    return kernel.Means(along.row_cells(x), along.mean, along.x_mean, slope, left)
 
 
 def _left(rows: FloatArray, parameters: FloatArray | float) -> FloatArray:

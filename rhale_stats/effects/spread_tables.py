@@ -11,7 +11,7 @@ from rhale_stats.arrays.moments import FloatArray
 from rhale_stats.effects.spread import spread_estimate
 from rhale_stats.inference.estimate import by_errors, kept_interval
 from rhale_stats.printing.text import interval_labels, number_text
-from rhale_stats.schema.features import feature_names, feature_position
+from rhale_stats.schema.features import feature_names, feature_position, units_in
 
 if TYPE_CHECKING:
     from statsmodels.iolib.table import SimpleTable
@@ -89,5 +89,5 @@ def spread_table(row: xr.Dataset, level: float) -> SimpleTable | None:
         [f"{n}", *(number_text(float(value)) for value in values)]
         for n, *values in zip(row["spread_n_obs"].values, *columns, strict=True)
     ]
-    labels = interval_labels(row["spread_edge_value"].values)
+    labels = interval_labels(row["spread_edge_value"].values, units_in(row))
     return SimpleTable(lines, heads, labels, "Spread, in bins of its own", txt_fmt=fmt_params)

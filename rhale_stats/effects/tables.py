@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 
+from rhale_stats.arguments.times import shown_values
 from rhale_stats.arrays.accumulate import turning_points
 from rhale_stats.arrays.binning import bin_index
 from rhale_stats.effects.errors import std_error
@@ -21,7 +22,13 @@ from rhale_stats.printing.text import holds_model
 from rhale_stats.schema.checks import MEAN, check_effect, check_local, statistic_name
 from rhale_stats.schema.curves import curve_of, has_cells
 from rhale_stats.schema.door import checked
-from rhale_stats.schema.features import effect_at, feature_names, feature_position, one_feature
+from rhale_stats.schema.features import (
+    effect_at,
+    feature_names,
+    feature_position,
+    one_feature,
+    units_in,
+)
 from rhale_stats.schema.levels import categorical_features, is_categorical, level_names
 from rhale_stats.schema.parts import each_part
 from rhale_stats.schema.variables import variable
@@ -62,8 +69,8 @@ def tidy(effect: xr.Dataset, level: float) -> pd.DataFrame:
             {
                 "term": name,
                 "bin": row["bin"].values,
-                "bin_left": row["bin_left"].values,
-                "bin_right": row["bin_right"].values,
+                "bin_left": shown_values(row["bin_left"].values, units_in(row)),
+                "bin_right": shown_values(row["bin_right"].values, units_in(row)),
                 "n_obs": row["n_obs"].values,
             }
         )

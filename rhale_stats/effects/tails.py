@@ -1,4 +1,4 @@
-"""Whether tails of local effects, or weights, make intervals too short (math [88], [89])."""
+"""Whether tails of local effects, or weights, make intervals too short (math [92], [93])."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import numpy as np
 import xarray as xr
 
 from rhale_stats.printing.text import number_text
-from rhale_stats.schema.features import feature_names, feature_position
+from rhale_stats.schema.features import feature_names, feature_position, resolution
 
 # Kurtosis of heavy tails; 3 for normal effects.
 HEAVY = 4.5
@@ -17,17 +17,24 @@ ENOUGH, FEW = 30, 10
 def kurtosis(effect: xr.Dataset) -> np.ndarray:
     """Kurtosis of the local effects about the fits of their bins, all bins together, (feature,).
 
-    NaN where no bin has a spread.
+    NaN where no bin has a spread beyond the numerical error of the local effects.
     """
     spread, fourth, n = (
         effect.variables[name].values for name in ("heterogeneity", "fourth_moment", "n_effective")
     )
     with np.errstate(invalid="ignore", divide="ignore"):
         own = fourth / spread**4
-    known = np.isfinite(own) & (spread > 0) & (n >= 4)
+    known = np.isfinite(own) & (spread > _numerical(effect)) & (n >= 4)
     rows = np.where(known, n, 0.0)
     with np.errstate(invalid="ignore"):
         return np.asarray(np.sum(np.where(known, own, 0.0) * rows, axis=-1) / rows.sum(axis=-1))
+
+
+def _numerical(effect: xr.Dataset) -> np.ndarray:
+    """Numerical errors of local effects, (feature, 1)."""
+    errors, means = (effect.variables[name].values for name in ("local_effect_error", "effect"))
+    pairs = zip(means, np.ravel(errors), strict=True)
+    return np.array([[resolution(mean, float(error))] for mean, error in pairs])
 
 
 def tail_notes(effect: xr.Dataset, feature: str | int | None) -> list[str]:

@@ -10,6 +10,7 @@ import xarray as xr
 from numpy.typing import NDArray
 
 from rhale_stats.arguments.rows import as_numbers
+from rhale_stats.arguments.times import as_values
 from rhale_stats.arrays import cells as fine
 from rhale_stats.arrays import moments as sums
 from rhale_stats.arrays.binning import bin_index
@@ -43,10 +44,10 @@ def sums_about_lines(
     """
     axis = bh.axis.Integer(0, len(slope))
     products, spread = (bh.Histogram(axis, storage=bh.storage.Double()) for _ in range(2))
-    last = len(cells.bin) - 1
+    last, of_row = len(cells.bin) - 1, cells.row_cells(x)
     for begin in range(0, len(x), sums.CACHED_ROWS):
         block = slice(begin, begin + sums.CACHED_ROWS)
-        cell = np.minimum(cells.of_row[block], last, dtype=np.intp)
+        cell = np.minimum(of_row[block], last, dtype=np.intp)
         k = cells.bin.take(cell)
         away = x[block] - bins.x_mean.take(k)
         residual = g[block] - bins.mean.take(k)
@@ -78,6 +79,8 @@ def predict(
             f"heterogeneity are of steps between two levels; got {what!r}."
         )
     labels: NDArray[Any] = np.asarray(x)
+    if not is_categorical(row):
+        x = x.copy(data=as_values(x.values)) if isinstance(x, xr.DataArray) else as_values(x)
     if is_categorical(row):
         numbers = _level_numbers(row, labels)
         x = x.copy(data=numbers) if isinstance(x, xr.DataArray) else numbers

@@ -31,6 +31,7 @@ from rhale_stats.inference.results import (
     Asked,
     Difference,
     difference_of,
+    features_in_common,
     labelled_differences,
     no_difference,
 )
@@ -38,7 +39,7 @@ from rhale_stats.profiles.data import check_profile, is_nominal, one_profile
 from rhale_stats.profiles.inference import degrees_of as profile_degrees
 from rhale_stats.schema.checks import check_effect
 from rhale_stats.schema.curves import curve_of
-from rhale_stats.schema.features import feature_names, one_feature
+from rhale_stats.schema.features import one_feature
 from rhale_stats.schema.kinds import EFFECT, ENSEMBLE, PROFILE
 from rhale_stats.schema.levels import is_categorical, level_names
 
@@ -53,18 +54,7 @@ def compare(a: xr.Dataset, b: xr.Dataset, asked: Asked) -> xr.Dataset:
     a, b = _side(a, "a"), _side(b, "b")
     if asked.groups is not None:
         raise ValueError("groups must be None for results of several models.")
-    centerings = [str(one.attrs.get("centering", "")) for one in (a, b)]
-    if centerings[0] != centerings[1]:
-        raise ValueError(
-            f"a and b must have the same centering; got {centerings[0]!r} and {centerings[1]!r}. "
-            f"Make both with the same."
-        )
-    names = [name for name in feature_names(a) if name in feature_names(b)]
-    if not names:
-        raise ValueError(
-            f"a and b must have a feature in common; got {', '.join(feature_names(a))} and "
-            f"{', '.join(feature_names(b))}."
-        )
+    names = features_in_common(a, b)
     paired = _are_paired(a, b, asked)
     streams = np.random.default_rng(asked.rng).spawn(len(names))
     found = [

@@ -67,7 +67,7 @@ def cross_effects(
     estimate : callable
         Function of the model and of a table like ``data`` that returns an effect, as in
         ``lambda model, rows: ale(model, rows[features])``, or a profile, such as that of `pdp`.
-    data : DataFrame, or array_like of shape (n_rows, n_columns)
+    data : table, or array_like of shape (n_rows, n_columns)
         All columns that ``fit`` and ``estimate`` need, including the outcomes.
     n_folds : int, default 5
         Number of folds, at least 2, with about equal numbers of rows.
@@ -157,7 +157,7 @@ def cross_effects(
             f"n_folds must not exceed the number of {'rows' if groups is None else 'groups'} of "
             f"data; got {n_folds} for {table.n_units}."
         )
-    whole = check_member(estimate(fit(table.data), table.data), "what estimate returns")
+    whole = check_member(estimate(fit(table.whole), table.whole), "what estimate returns")
     grid = common_grid([whole], n_grid, "what estimate returns")
     streams = np.random.default_rng(rng).spawn(n_repeats)
     folds = [rows for stream in streams for rows in table.folds(n_folds, stream)]

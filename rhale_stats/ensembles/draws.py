@@ -10,6 +10,7 @@ import numpy as np
 import xarray as xr
 
 from rhale_stats.arguments.checks import check_choice
+from rhale_stats.arguments.progress import progress_bar
 from rhale_stats.arrays.moments import FloatArray
 from rhale_stats.bins.description import DEFAULT_BINS, SEARCHING, describe
 from rhale_stats.bins.fixed import QuantileBins
@@ -20,10 +21,10 @@ from rhale_stats.effects.rhale import CENTERINGS, quiet_rhale, warn_of_gaps
 from rhale_stats.ensembles.given import MODELS, DrawOptions, Members, members_of
 from rhale_stats.ensembles.labelled import Grid, common_grid, labelled, on_grid
 from rhale_stats.ensembles.variances import SPREAD
-from rhale_stats.inference.draws import progress_bar
 from rhale_stats.local.ale import ALE_BINS, ale_local_effects
 from rhale_stats.local.levels import DIFFERENCES, LABELS
 from rhale_stats.local.local_effects import local_effects
+from rhale_stats.models.forms import collected, n_rows_of
 from rhale_stats.models.options import ModelOptions
 from rhale_stats.parallel import in_processes, n_processes
 from rhale_stats.profiles.pdp import pdp
@@ -66,7 +67,7 @@ def over_models(
         Fitted models, such as `local_effects` takes them, in a list or by name; an ensemble of
         scikit-learn that averages its ``estimators_`` (a forest, bagging, voting); or, with
         ``draws``, a function ``predict(draw, X)`` of one draw of the parameters and the rows.
-    X : DataFrame, or array_like of shape (n_rows, n_columns)
+    X : table, or array_like of shape (n_rows, n_columns)
         Rows at which all models are evaluated.
     draws : array_like, mapping, Dataset or DataTree, optional
         Draws of the parameters. An array is over (draw, ...), and the function gets one entry of
@@ -149,9 +150,10 @@ def over_models(
     check_choice("method", method, EFFECTS)
     check_choice("centering", centering, CENTERINGS)
     rule = _rule(method, bins)
-    members = members_of(models, draws, drawn, len(X))
+    X = collected(X)
+    members = members_of(models, draws, drawn, n_rows_of(X))
     asked = _Asked(X, method, features, rule, centering, drawn.n_grid, options)
-    with progress_bar(members.n, "models", progress=progress) as bar:
+    with progress_bar(members.n, "models", "model", progress=progress) as bar:
         found = asked.effects(members, n_jobs, bar.update)
     return _labelled(found, members, asked)
 

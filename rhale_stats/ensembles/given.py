@@ -17,6 +17,7 @@ from rhale_stats.arguments.checks import is_listed
 from rhale_stats.arguments.words import shown
 from rhale_stats.arrays.moments import FloatArray
 from rhale_stats.inference.draws import GRID
+from rhale_stats.models.forms import n_rows_of
 from rhale_stats.models.outputs import ModelError, is_classifier
 from rhale_stats.schema.door import Options
 
@@ -305,10 +306,11 @@ def _of_draws(
 def _answers_of_all(predict: Callable[..., Any], draws: Any, n: int, X: Any) -> FloatArray:
     """What the function answers for many draws, (row, draw)."""
     values = np.asarray(predict(draws, X))
-    if values.shape != (n, len(X)):
+    n_rows = n_rows_of(X)
+    if values.shape != (n, n_rows):
         raise ModelError(
-            f"models must return an array (draw, row) with vectorized=True, shape ({n}, {len(X)}) "
-            f"for {n} draws and {len(X)} rows; got shape {values.shape}."
+            f"models must return an array (draw, row) with vectorized=True, shape ({n}, {n_rows}) "
+            f"for {n} draws and {n_rows} rows; got shape {values.shape}."
         )
     return values.T
 

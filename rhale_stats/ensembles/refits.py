@@ -11,6 +11,7 @@ import xarray as xr
 from numpy.typing import ArrayLike
 
 from rhale_stats.arguments.checks import check_choice
+from rhale_stats.arguments.progress import progress_bar
 from rhale_stats.arguments.seeds import seeded
 from rhale_stats.arguments.words import warn
 from rhale_stats.arrays.members import subsampling_factor
@@ -24,7 +25,7 @@ from rhale_stats.ensembles.labelled import (
 )
 from rhale_stats.ensembles.samples import Table
 from rhale_stats.ensembles.variances import BOOTSTRAP, SUBSAMPLING
-from rhale_stats.inference.draws import GRID, check_resamples, progress_bar
+from rhale_stats.inference.draws import GRID, check_resamples
 from rhale_stats.parallel import in_processes, n_processes
 from rhale_stats.schema.door import Options, checked
 from rhale_stats.schema.features import feature_names
@@ -100,7 +101,7 @@ def bootstrap_refit(
         Function of a table like ``data`` that returns an effect: it fits the model, and calls
         `ale`, or `local_effects` and `rhale`, or `pdp`. It may be a lambda or a closure (joblib
         sends it to the processes).
-    data : DataFrame, or array_like of shape (n_rows, n_columns)
+    data : table, or array_like of shape (n_rows, n_columns)
         All columns that ``fit`` needs, including the outcomes.
     n_resamples : int, default 100
         Number of replicates in all chains together, a multiple of ``chains``.
@@ -188,7 +189,7 @@ def bootstrap_refit(
     if sampling.scheme == SUBSAMPLING:
         share = SUBSAMPLE if sampling.sample_size is None else sampling.sample_size
         sizes = table.subsample_sizes(share)
-    whole = check_member(fit(table.data), "what fit returns")
+    whole = check_member(fit(table.whole), "what fit returns")
     grid = common_grid([whole], sampling.n_grid, "what fit returns")
     refit = _Refit(fit, table, sizes, grid)
     streams = np.random.default_rng(rng).spawn(n_resamples)
@@ -231,7 +232,7 @@ def fitted_members(
     """
     # More processes than items would have nothing to do.
     processes = n_processes(n_jobs, most=len(items))
-    with progress_bar(len(items), what, progress=progress) as bar:
+    with progress_bar(len(items), what, "fit", progress=progress) as bar:
         members: list[Any] = in_processes(task, items, processes, lambda _: bar.update(1))
     reasons = [member for member in members if isinstance(member, str)]
     if len(reasons) == len(members):

@@ -12,7 +12,9 @@ from numpy.typing import ArrayLike, NDArray
 from rhale_stats.arguments.rows import row_codes
 from rhale_stats.arrays.moments import IntArray
 from rhale_stats.inference.draws import in_strata
-from rhale_stats.models.table import as_array
+from rhale_stats.models.form import ARRAY, Form
+from rhale_stats.models.forms import read
+from rhale_stats.models.table import COPY_ON_WRITE, as_array
 
 
 class Table(NamedTuple):
@@ -25,19 +27,25 @@ class Table(NamedTuple):
     data: Any
     unit: IntArray | None
     strata: Sequence[IntArray]
+    form: Form = ARRAY
 
     @classmethod
     def of(cls, data: Any, groups: ArrayLike | None, strata: ArrayLike | None) -> Table:
         """Read all three; raise ``TypeError`` or ``ValueError`` where they do not fit."""
-        table = data if isinstance(data, pd.DataFrame) else as_array(data, "data must hold")
-        labels = table.index.to_numpy() if isinstance(table, pd.DataFrame) else None
+        read_data, form = read(data, "data")
+        table: Any = (
+            read_data
+            if isinstance(read_data, pd.DataFrame)
+            else as_array(read_data, "data must hold")
+        )
+        labels = table.index.to_numpy() if form.labelled else None
         used = np.ones(len(table), dtype=bool)
         unit, stratum = (
             None if given is None else row_codes(given, labels, used, name, "rows of data")
             for given, name in ((groups, "groups"), (strata, "strata"))
         )
         n_units = len(table) if unit is None else int(unit.max()) + 1
-        return cls(table, unit, in_strata(n_units, unit, stratum))
+        return cls(table, unit, in_strata(n_units, unit, stratum), form)
 
     @property
     def n_units(self) -> int:
@@ -58,7 +66,14 @@ class Table(NamedTuple):
             return self.data[rows]
         sample = self.data.iloc[rows].reset_index(drop=True)
         sample.attrs = self.data.attrs
-        return sample
+        return self.form.give(sample)
+
+    @property
+    def whole(self) -> Any:
+        """All rows, in the form of the user's table; a copy, which a function may change."""
+        if not isinstance(self.data, pd.DataFrame):
+            return self.data.copy()
+        return self.form.give(self.data.copy(deep=not COPY_ON_WRITE))
 
     def resampled(self, rng: np.random.Generator) -> IntArray:
         """Rows of a bootstrap sample: from every stratum as many units as it has, with repeats."""

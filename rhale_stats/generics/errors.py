@@ -24,6 +24,7 @@ def std_error(
     model: Any = None,
     X: Any = None,
     uncertainty: str = "both",
+    progress: bool = True,
 ) -> xr.Dataset:
     r"""Standard errors of a result: of the rows, and of the parameters of the model.
 
@@ -59,7 +60,7 @@ def std_error(
         parameters as it was fitted (model-based, robust or clustered). Results of OLS, WLS, GLS,
         GLM, discrete models, quantile regression, GEE, mixed models (fixed effects) and GLMGam (at
         the smoothing that was chosen) are taken as they are; for others see `Parametric`.
-    X : DataFrame or array_like of shape (n_rows, n_columns), optional
+    X : table, or array_like of shape (n_rows, n_columns), optional
         The table that ``local`` or ``effect`` was made from; needed with ``model``.
     uncertainty : {"both", "rows", "parameters"}
         With ``model``: "parameters" holds the rows fixed, as Stata's ``margins`` does; "rows" holds
@@ -69,6 +70,9 @@ def std_error(
         covariance that was fitted as robust stays as it is, and its clusters are the groups;
         otherwise the two variances are added, which is right for other rows than those of the fit,
         or if the model's conditional mean is right.
+    progress : bool, default True
+        Show a progress bar while a ``model`` is asked for its derivatives by the parameters, if it
+        takes more than two seconds; of effects in bins only.
 
     Returns
     -------
@@ -145,7 +149,7 @@ def std_error(
             "errors are those of the rows."
         )
     if fitted is not None:
-        fitted, groups = fitted.with_groups(groups)
+        fitted, groups = fitted._replace(progress=progress).with_groups(groups)
         # Rows are selected below by feature; each keeps its number in X.
         local = None if local is None else fitted.numbered(local)
         if PROFILE.holds(effect) and "x" in effect and "obs" in effect.dims:

@@ -11,7 +11,6 @@ from tqdm import tqdm
 from rhale_stats.arrays import h_statistics as arrays
 from rhale_stats.arrays.moments import FloatArray, IntArray
 from rhale_stats.h_statistics.labelled import ROUNDINGS, Found, centred, mean_square
-from rhale_stats.models import differences
 from rhale_stats.models.differences import DifferenceQuotients
 from rhale_stats.models.table import Table, as_column
 
@@ -106,7 +105,7 @@ def _partial_dependence(
     example = np.unique(group, return_index=True)[1]
     mass = np.bincount(group, w)
     n, share = table.n_rows, w / w.sum()
-    together = max(1, differences.BATCH_ROWS // n)
+    together = max(1, quotients.block_rows // n)
     own, rest, kept = [], 0.0, []
     for begin in range(0, len(example), together):
         part = example[begin : begin + together]

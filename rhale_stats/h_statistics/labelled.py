@@ -6,9 +6,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import xarray as xr
+from numpy.typing import NDArray
 
 from rhale_stats.arrays import h_statistics as arrays
 from rhale_stats.arrays.moments import FloatArray
+from rhale_stats.schema.features import feature_names
 from rhale_stats.schema.kinds import H_STATISTICS
 from rhale_stats.schema.variables import variable
 
@@ -116,20 +118,27 @@ def _with_influences(
         ),
     }
     if "h2_pairwise" in out:
-        square = np.full((2, n, n, len(w)), np.nan)
+        found_of["_pairwise"] = both(
+            found.pair[:, number], found.joint[:, number], of.pair, of.joint
+        )
+
+    def placed(values: FloatArray) -> FloatArray:
+        """What is known of pairs, as a square of features."""
+        square = np.full((n, n, *values.shape[1:]), np.nan)
         j, k = np.array(found.pairs).T
-        pair = both(found.pair[:, number], found.joint[:, number], of.pair, of.joint)
-        square[:, j, k] = square[:, k, j] = pair
-        found_of["_pairwise"] = (square[0], square[1])
+        square[j, k] = square[k, j] = values
+        return square
+
     for suffix, influences in found_of.items():
         for stem, influence in zip(("h2", "h"), influences, strict=True):
-            name = f"{stem}{suffix}"
+            name, place = f"{stem}{suffix}", placed if suffix == "_pairwise" else np.asarray
             moved = arrays.moved_by_rows(influence, w, frequency=frequency)
-            out[f"{name}_se"] = se_variable(out[name], np.sqrt(np.sum(moved**2, axis=-1)), SOURCE)
+            errors = place(np.sqrt(np.sum(moved**2, axis=-1)))
+            out[f"{name}_se"] = se_variable(out[name], errors, SOURCE)
             if kept:
                 out[f"{name}_influence"] = (
                     (*out[name].dims, "obs"),
-                    influence,
+                    place(influence),
                     {
                         "long_name": f"influence of the row on {out[name].attrs['long_name']}",
                         "units": out[name].attrs["units"],
@@ -153,6 +162,25 @@ def se_variable(
             "target": "the same over the population of rows",
         },
     )
+
+
+def pairs_of(found: xr.Dataset) -> tuple[NDArray[np.int64], list[str]]:
+    """Places of the pairs, each once, whichever features are left: (2, pair); and their names.
+
+    Without those that were not estimated.
+    """
+    names, others = feature_names(found), found[OTHER].values.astype(str).tolist()
+    name = next(name for name in ("h_pairwise", "h_pairwise_difference") if name in found)
+    values = found[name].transpose("feature", OTHER, ...).values
+    known = ~np.isnan(values.reshape(*values.shape[:2], -1)).all(axis=-1)
+    pairs = {
+        frozenset((a, b)): (j, k)
+        for j, a in reversed(list(enumerate(names)))
+        for k, b in reversed(list(enumerate(others)))
+        if a != b and known[j, k]
+    }
+    at = np.array(sorted(pairs.values()), dtype=np.int64).reshape(-1, 2).T
+    return at, [f"{names[j]}:{others[k]}" for j, k in at.T]
 
 
 def centred(values: FloatArray, w: FloatArray) -> FloatArray:

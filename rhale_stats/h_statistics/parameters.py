@@ -10,7 +10,7 @@ import xarray as xr
 
 from rhale_stats.arrays import delta
 from rhale_stats.arrays.moments import FloatArray, IntArray
-from rhale_stats.h_statistics.labelled import STATISTICS, se_variable
+from rhale_stats.h_statistics.labelled import STATISTICS, pairs_of, se_variable
 from rhale_stats.h_statistics.statistic import h_statistic
 from rhale_stats.inference.parameters import KIND, Directions, check_model, errors, sources
 from rhale_stats.models.options import ModelOptions
@@ -120,12 +120,19 @@ def _changes(
         missing=str(found.attrs["missing"]),
     )
 
+    pairs = None
+    if found.attrs.get("n_pairs_left_out") and "h_pairwise" in found:
+        names_of = feature_names(found)
+        pairs = [(names_of[j], names_of[k]) for j, k in pairs_of(found)[0].T]
+
     def at(ask: Callable[[Any], FloatArray]) -> xr.Dataset:
         return h_statistic(
             ask,
             table.data,
             features=feature_names(found),
             pairwise="h2_pairwise" in found,
+            pairs=pairs,
+            n_pairs=None,
             n_rows=None,
             options=options,
             progress=False,

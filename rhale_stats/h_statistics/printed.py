@@ -96,6 +96,12 @@ def _notes(found: xr.Dataset, n_pairs: int) -> list[str]:
         "effect. Shares of different pairs cannot be compared.",
         "size: root mean square of the interaction, in units of the output. Sizes can be compared.",
     ]
+    if attrs.get("n_pairs_left_out"):
+        others = ", and count as 0 in what is summed" if attrs["h_kind"] == "ale" else ""
+        by = ", which interact least by h_screening" if "h_screening" in found else ""
+        notes.insert(
+            0, f"{attrs['n_pairs_left_out']} pairs were left out{by}{others}. See n_pairs."
+        )
     if n_pairs > MOST_PAIRS:
         notes.append(f"The {MOST_PAIRS} largest of {n_pairs} pairs; tidy has all of them.")
     if attrs["n_rows_missing"]:

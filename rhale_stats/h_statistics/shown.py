@@ -9,6 +9,7 @@ import xarray as xr
 from numpy.typing import NDArray
 
 from rhale_stats.h_statistics import tables as h_statistic_tables
+from rhale_stats.h_statistics.labelled import pairs_of
 from rhale_stats.printing import text
 from rhale_stats.printing.pages import (
     Line,
@@ -28,7 +29,7 @@ def h_statistics_page(found: xr.Dataset, most: int) -> Page:
     attrs, known = found.attrs, "h2_overall_se" in found
     tables = [_h_table(found, "overall", (), feature_names(found), most)]
     if "h2_pairwise" in found:
-        at, names = h_statistic_tables.pairs_of(found)
+        at, names = pairs_of(found)
         tables.append(_h_table(found, "pairwise", tuple(at), names, most))
     meant = (
         "H²: share of the variance of the output, or of the joint effect of a pair. size: in units "

@@ -5,17 +5,15 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from itertools import combinations
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import xarray as xr
 from numpy.typing import NDArray
-from tqdm import tqdm
 
 from rhale_stats.arguments.checks import check_choice, check_count
-from rhale_stats.arguments.progress import PROGRESS_DELAY
+from rhale_stats.arguments.progress import progress_bar
 from rhale_stats.arguments.seeds import number_of
 from rhale_stats.arrays.moments import IntArray
 from rhale_stats.bins.description import describe
@@ -24,13 +22,16 @@ from rhale_stats.bins.rule import BinRule
 from rhale_stats.h_statistics.from_ale import axis_or_none, from_ale
 from rhale_stats.h_statistics.from_pdp import HELD_BYTES, KEPT_BYTES, from_partial_dependence
 from rhale_stats.h_statistics.labelled import KINDS, METHOD, Found, dataset
+from rhale_stats.h_statistics.screening import Pairs, pairs_to_estimate
 from rhale_stats.models.options import ModelOptions
 from rhale_stats.models.outputs import Model
 from rhale_stats.models.sample import Sample
 from rhale_stats.models.table import Table, columns_named
 from rhale_stats.schema.dimensions import OUTPUT, with_outputs
 from rhale_stats.schema.door import Options, checked
+from rhale_stats.schema.kinds import H_STATISTICS
 from rhale_stats.schema.stacking import stack
+from rhale_stats.schema.variables import variable
 from rhale_stats.surfaces.axes import Order, check_rules, order_of
 
 PDP_ROWS = 500
@@ -61,6 +62,12 @@ class HEstimator(Options):
     keep_answers : bool, default False
         Keep the answers of the model, for `bootstrap`: 8 n² bytes a feature, a pair and an output,
         in all 110 MB for 10 features, 45 pairs and 500 rows. With kind "pdp" only.
+    n_pairs : int, None or "auto"
+        How many pairs are estimated: those of the largest ``h_screening``, which a few rows of the
+        model show (math [90]); None for all. "auto" is all up to 45 pairs (10 features), and else
+        45, which a warning says.
+    pairs : sequence of pairs of features, optional
+        Pairs to estimate, in place of ``n_pairs``.
 
     Examples
     --------
@@ -74,6 +81,8 @@ class HEstimator(Options):
     bins: BinRule | None = None
     order: Order = "as_is"
     keep_answers: bool = False
+    n_pairs: int | str | None = "auto"
+    pairs: Sequence[tuple[str | int, str | int]] | None = None
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -90,6 +99,10 @@ class HEstimator(Options):
             )
         if self.bins is not None:
             check_rules(self.bins)
+        if isinstance(self.n_pairs, str):
+            check_choice("n_pairs", self.n_pairs, ("auto",))
+        elif self.n_pairs is not None:
+            check_count("n_pairs", self.n_pairs, 1)
         if isinstance(self.n_rows, str):
             check_choice("n_rows", self.n_rows, ("auto",))
         elif self.n_rows is not None:
@@ -119,7 +132,8 @@ def h_statistic(
     features : sequence of str or int, optional
         Columns to look at, two at least; by default all, of numbers or not.
     pairwise : bool, default True
-        Look at all pairs, too. With kind "pdp" a pair costs n² rows of the model.
+        Look at pairs, too: at all of up to 10 features, and at the 45 that interact most of more;
+        see ``n_pairs`` of `HEstimator`. With kind "pdp" a pair costs n² rows of the model.
     estimator : HEstimator, optional
         From partial dependences of which rows, or from accumulated local effects in which bins. Its
         fields can be given directly, as in ``kind="ale"``.
@@ -142,8 +156,9 @@ def h_statistic(
         explain. ``h2_overall`` (feature): share that the effect of the feature plus the joint
         effect of all other features does not explain. ``h2_pairwise`` (feature, feature_other):
         share of the variance of the joint effect that both main effects do not explain; symmetric,
-        NaN on the diagonal. ``h``, ``h_overall`` and ``h_pairwise`` are the square roots of the
-        numerators, in units of the output; unlike shares, they can be compared between pairs.
+        NaN on the diagonal and for pairs left out. ``h``, ``h_overall`` and ``h_pairwise`` are the
+        square roots of the numerators, in units of the output; unlike shares, they can be compared
+        between pairs.
         Values within rounding error are 0; a share of a variance of 0 is 0. Attributes
         ``n_model_calls`` and ``n_model_rows`` give the cost. With several outputs the first
         dimension is ``output``.
@@ -156,7 +171,9 @@ def h_statistic(
         number of the row in ``X``, ``weight`` (obs) its weight where given. With ``keep_answers``
         also the predictions ``answers`` (feature, obs, obs_background), the output
         with the feature of row obs and all else of row obs_background, and ``answers_pair`` (pair,
-        obs, obs_background) with the names ``pair_feature`` and ``pair_other``.
+        obs, obs_background) with the names ``pair_feature`` and ``pair_other``. If pairs were
+        chosen, ``h_screening`` (feature, feature_other) is the size by which they were, in units of
+        the output; ``n_pairs_left_out`` counts the others, and ``pair_seed`` reproduces the choice.
 
     Raises
     ------
@@ -170,6 +187,13 @@ def h_statistic(
 
     Notes
     -----
+    *Many features.* The pairs to estimate are chosen by their superset importance (Liu and Owen
+    2006): two columns of a row are replaced by those of another row, both, one or none of them, and
+    the second difference of the output is squared and averaged, over 200 pairs of rows or fewer. It
+    is 0 for a pair that does not interact, and it counts interactions with further features, too.
+    With kind "ale" ``h2`` and ``h2_overall`` are sums over pairs, in which those left out are 0;
+    with "pdp" they do not depend on pairs.
+
     Partial dependences combine values that may never occur together. With dependent features, H²
     therefore depends on predictions where there are no data. H² is also large for a pair with
     almost no main effects: look at ``h_pairwise``. Shares from "ale" are biased upwards if cells
@@ -197,7 +221,8 @@ def h_statistic(
     ----------
     Friedman and Popescu (2008), *Predictive learning via rule ensembles*, Annals of Applied
     Statistics 2, 916-954, Eq. 44 to 46. Mayer, *hstats*, R package. Apley and Zhu (2020), Eq. 17,
-    for "ale".
+    for "ale". Liu and Owen (2006), *Estimating mean dimensionality of analysis of variance
+    decompositions*, JASA 101, 712-721.
 
     Examples
     --------
@@ -216,13 +241,14 @@ def h_statistic(
     used = sample.take(rows)
     w = np.ones(len(rows)) if used.weight is None else used.weight
     quotients = sample.asked(model).at(rows)
-    pairs = list(combinations(range(len(positions)), 2)) if pairwise or kind == "ale" else []
-    bar = tqdm(
-        total=len(pairs) + (len(positions) if kind == "pdp" else 0),
-        desc="H-statistics",
-        disable=not progress,
-        delay=PROGRESS_DELAY,
-    )
+    chosen = Pairs([])
+    if pairwise or kind == "ale":
+        chosen = pairs_to_estimate(
+            quotients, sample, (estimator.pairs, estimator.n_pairs), w, rng, progress=progress
+        )
+    pairs = chosen.pairs
+    n_terms = len(pairs) + (len(positions) if kind == "pdp" else 0)
+    bar = progress_bar(n_terms, "H-statistics", "term", progress=progress)
     rule = ALE_BINS if estimator.bins is None else check_rules(estimator.bins)[0]
     with bar:
         if kind == "pdp":
@@ -237,13 +263,16 @@ def h_statistic(
             )
     names = sample.names
     kept = _are_kept(squares, len(names), len(rows), pairwise=pairwise)
-    out = stack(
-        [
-            dataset(squares, names, number, pairwise, w, frequency=sample.frequency, kept=kept)
-            for number in range(squares.total.shape[-1])
-        ],
-        OUTPUT,
-    )
+    parts = [
+        dataset(squares, names, number, pairwise, w, frequency=sample.frequency, kept=kept)
+        for number in range(squares.total.shape[-1])
+    ]
+    if pairwise and chosen.size is not None:
+        parts = [
+            part.assign(h_screening=variable("h_screening", size, H_STATISTICS))
+            for part, size in zip(parts, np.moveaxis(chosen.size, -1, 0), strict=True)
+        ]
+    out = stack(parts, OUTPUT)
     out = out.assign_coords(
         obs=used.obs,
         row=("obs", rows, {"long_name": "number of the row", "units": "1"}),
@@ -263,6 +292,8 @@ def h_statistic(
         "row_seed": seed,
         "table_hash": _fingerprint(table, positions),
         "influence": _influence_text(squares, kept=kept),
+        "n_pairs_left_out": chosen.left_out,
+        "pair_seed": chosen.seed,
         **sample.facts,
         "n_model_calls": quotients.n_calls,
         "n_model_rows": quotients.n_rows,

@@ -10,7 +10,7 @@ import xarray as xr
 from numpy.typing import NDArray
 
 from rhale_stats.h_statistics.inference import confint
-from rhale_stats.h_statistics.labelled import OTHER
+from rhale_stats.h_statistics.labelled import OTHER, pairs_of
 from rhale_stats.inference.estimate import kept_interval
 from rhale_stats.schema.dimensions import of_part
 from rhale_stats.schema.features import feature_names
@@ -25,19 +25,6 @@ ABOVE_ONE = {
     OVERALL: "its interactions vary more than the output: main effects offset part of them",
     PAIR: "its joint effect varies less than its interaction: main effects offset part of it",
 }
-
-
-def pairs_of(found: xr.Dataset) -> tuple[NDArray[np.int64], list[str]]:
-    """Places of the pairs, each once, whichever features are left: (2, pair); and their names."""
-    names, others = feature_names(found), found[OTHER].values.astype(str).tolist()
-    pairs = {
-        frozenset((a, b)): (j, k)
-        for j, a in reversed(list(enumerate(names)))
-        for k, b in reversed(list(enumerate(others)))
-        if a != b
-    }
-    at = np.array(sorted(pairs.values()), dtype=np.int64).reshape(-1, 2).T
-    return at, [f"{names[j]}:{others[k]}" for j, k in at.T]
 
 
 def with_intervals(found: xr.Dataset, level: float) -> xr.Dataset:

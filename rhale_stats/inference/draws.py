@@ -9,9 +9,7 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 from numpy.typing import ArrayLike, NDArray
-from tqdm import tqdm
 
-from rhale_stats.arguments.progress import PROGRESS_DELAY
 from rhale_stats.arguments.rows import row_codes
 from rhale_stats.arguments.words import shown
 from rhale_stats.arrays import resample
@@ -211,8 +209,3 @@ def draws_of(boot: xr.Dataset, name: str, dims: Sequence[Hashable] = (...,)) -> 
     """Replicates of one variable, (draw, ...), all chains one after the other."""
     draws = np.asarray(boot.variables[name].transpose("chain", "draw", *dims), dtype=np.float64)
     return draws.reshape(-1, *draws.shape[2:])
-
-
-def progress_bar(total: int, what: str = "bootstrap", *, progress: bool) -> tqdm[Any]:
-    """A bar that counts the replicates done; it appears only if the work takes long."""
-    return tqdm(total=total, desc=what, delay=PROGRESS_DELAY, disable=not progress, leave=False)

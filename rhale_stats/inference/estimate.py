@@ -21,7 +21,7 @@ BY_ERRORS = "standard errors, Student's t"
 BY_SKEWNESS = f"{BY_ERRORS}, corrected for skewness"
 ON_LOG_SCALE = f"{BY_ERRORS} on the log scale"
 BY_INVERSION = "inversion of a test, math [24]"
-BY_KURTOSIS = f"{BY_INVERSION}, and the log scale where tails are heavy, math [88]"
+BY_KURTOSIS = f"{BY_INVERSION}, and the log scale where tails are heavy, math [92]"
 # The coordinate of the last dimension of intervals and bands.
 BOUNDS = {"ci_bound": ("ci_bound", ["lower", "upper"])}
 Variable: TypeAlias = tuple[tuple[str, ...], FloatArray, dict[str, Any]]
@@ -144,8 +144,10 @@ def _of_deviations(
         squares = second**2 + (fourth - second**2) * rows / n
     ends = intervals.of_heavy_tails(values, second, squares, rows, degrees, level)
     light = np.isnan(ends[..., 0])
-    rest = (of[light] for of in (values, third, fourth, n, degrees))
-    ends[light] = intervals.of_deviation(*rest, level)
+    value, of_third, of_fourth, rows, free = (
+        one[light] for one in (values, third, fourth, n, degrees)
+    )
+    ends[light] = intervals.of_deviation(value, of_third, of_fourth, rows, free, level)
     return ends, BY_INVERSION if light.all() else BY_KURTOSIS
 
 

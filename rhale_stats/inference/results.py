@@ -22,6 +22,7 @@ from rhale_stats.inference.estimate import (
     band,
     interval,
 )
+from rhale_stats.schema.features import feature_names
 from rhale_stats.schema.stacking import padded
 from rhale_stats.schema.variables import OUTPUT_UNITS, X_UNITS, software
 
@@ -129,6 +130,33 @@ class Difference(NamedTuple):
     size_ci: tuple[float, float] = (float("nan"), float("nan"))
     largest: float = float("nan")
     largest_at: float = float("nan")
+
+
+def features_in_common(
+    a: xr.Dataset, b: xr.Dataset, facts: Sequence[str] = ("centering",)
+) -> list[str]:
+    """Names of the features of both, whose curves can be compared where these facts are the same.
+
+    Raises
+    ------
+    ValueError
+        A fact differs, or no feature is in both.
+    """
+    for name in facts:
+        # Rows of ICE are compared with the means of PDP.
+        kinds = [str(one.attrs.get(name, "")).replace("ice", "pdp") for one in (a, b)]
+        if kinds[0] != kinds[1]:
+            raise ValueError(
+                f"a and b must have the same {name}; got {kinds[0]!r} and {kinds[1]!r}. Make both "
+                f"with the same."
+            )
+    names = [name for name in feature_names(a) if name in feature_names(b)]
+    if not names:
+        raise ValueError(
+            f"a and b must have a feature in common; got {', '.join(feature_names(a))} and "
+            f"{', '.join(feature_names(b))}."
+        )
+    return names
 
 
 def no_difference(reason: str) -> Difference:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from hashlib import sha256
 from typing import Any
 
+import numpy as np
 import xarray as xr
 from numpy.typing import ArrayLike
 
@@ -13,6 +16,7 @@ from rhale_stats.bins.rule import BinRule, check_rule
 from rhale_stats.local.levels import level_effects, split_features
 from rhale_stats.local.local_effects import Request, axis_values
 from rhale_stats.local.orders import Orders
+from rhale_stats.models.adapters.libraries import columns_known_of
 from rhale_stats.models.options import ModelOptions
 from rhale_stats.models.outputs import Model
 from rhale_stats.models.sample import Sample
@@ -121,21 +125,83 @@ def ale_local_effects(
     ['continuous', 'boolean']
     >>> boot = rs.bootstrap(local, effect, n_resamples=200, rng=0)
     """
-    rule: BinRule = QuantileBins(ALE_BINS) if bins is None else bins
-    check_rule(rule)
-    sample = Sample.of(X, options)
-    names, numbers, levels = split_features(sample.table, features, categorical)
-    if not levels and not (isinstance(order, str) and order == "similarity"):
-        raise ValueError(
-            f"order is for categorical features; got {order!r}, and none among "
-            f"{', '.join(map(repr, names))}. Name discrete numbers in categorical=."
+    asked = AleRequest(bins, features, categorical, order, target, options, progress=progress)
+    names, axes, levels = asked.parts(model, X, most_bytes=None)
+    return joined([*axes, *levels], names)
+
+
+@dataclass(frozen=True)
+class AleRequest:
+    """What `ale_local_effects` is asked for besides a model and a table."""
+
+    bins: BinRule | None
+    features: str | int | Sequence[str | int] | None
+    categorical: str | int | Sequence[str | int] | None
+    order: Orders
+    target: ArrayLike | None
+    options: ModelOptions
+    progress: bool
+
+    def parts(
+        self, model: Model, X: Any, *, most_bytes: int | None
+    ) -> tuple[list[str], Iterator[xr.Dataset], Iterator[xr.Dataset]]:
+        """Names of all features; local effects of those with an axis, and of those with levels.
+
+        Made when asked for: of axes as many at a time as take ``most_bytes``, of levels all.
+        """
+        rule: BinRule = QuantileBins(ALE_BINS) if self.bins is None else self.bins
+        check_rule(rule)
+        sample = Sample.of(X, self.options)
+        known = columns_known_of(model)
+        names, numbers, levels = split_features(
+            sample.table, self.features, self.categorical, known
         )
-    parts = []
-    if numbers:
-        own = sample.of_columns(numbers)
-        request = Request(own, "finite_difference", False, rule, own.asked(model))
-        parts.append(request.local(axis_values(own), progress=progress))
-    if levels:
-        own = sample.of_columns(levels)
-        parts.append(level_effects(own, model, order=order, target=target, progress=progress))
-    return joined(parts, names)
+        if not levels and not (isinstance(self.order, str) and self.order == "similarity"):
+            raise ValueError(
+                f"order is for categorical features; got {self.order!r}, and none among "
+                f"{', '.join(map(repr, names))}. Name discrete numbers in categorical=."
+            )
+        return (
+            names,
+            self._axes(model, sample.of_columns(numbers), rule, most_bytes),
+            self._levels(model, sample.of_columns(levels)),
+        )
+
+    def _axes(
+        self, model: Model, sample: Sample, rule: BinRule, most_bytes: int | None
+    ) -> Iterator[xr.Dataset]:
+        if not sample.positions:
+            return
+        groups = [list(sample.positions)]
+        if most_bytes is not None:
+            groups = _groups(sample, max(1, most_bytes // (2 * 8 * sample.table.n_rows)))
+        request = Request(sample, "finite_difference", False, rule, sample.asked(model))
+        yield from request.parts(groups, progress=self.progress)
+
+    def _levels(self, model: Model, sample: Sample) -> Iterator[xr.Dataset]:
+        if sample.positions:
+            yield level_effects(
+                sample, model, order=self.order, target=self.target, progress=self.progress
+            )
+
+
+def _groups(sample: Sample, together: int) -> list[list[int]]:
+    """Columns in groups of so many that vary, with values in the same rows; all are checked.
+
+    Constants go with others: by themselves they would not say how many outputs there are.
+    """
+    if len(sample.positions) <= together:
+        return [list(sample.positions)]
+    by_rows: dict[bytes, list[list[int]]] = {}
+    n_varying: dict[bytes, int] = {}
+    for position in sample.positions:
+        x = axis_values(sample.of_columns([position]))
+        gone = np.isnan(x)
+        rows = sha256(np.packbits(gone).tobytes()).digest() if gone.any() else b""
+        groups = by_rows.setdefault(rows, [[]])
+        varies = bool(np.nanmin(x) < np.nanmax(x))
+        if varies and n_varying.get(rows, 0) == together * len(groups):
+            groups.append([])
+        groups[-1].append(position)
+        n_varying[rows] = n_varying.get(rows, 0) + varies
+    return [group for groups in by_rows.values() for group in groups]

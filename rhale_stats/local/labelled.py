@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ import xarray as xr
 from rhale_stats.arguments.checks import check_size
 from rhale_stats.arrays.moments import FloatArray
 from rhale_stats.models.differences import DifferenceQuotients, Differences
+from rhale_stats.models.form import PANDAS
 from rhale_stats.models.sample import Sample
 from rhale_stats.models.table import Table
 from rhale_stats.schema.dimensions import OUTPUT, with_outputs
@@ -23,13 +25,14 @@ ARRAY, FRAME, NUMBERED_FRAME = "array", "DataFrame", "DataFrame with numbered co
 def labelled(
     sample: Sample,
     x: FloatArray,
-    differences: Sequence[Differences],
+    differences: list[Differences],
     quotients: DifferenceQuotients | None = None,
     absent: Mapping[int, Mapping[str, FloatArray]] | None = None,
 ) -> xr.Dataset:
     """Local effects of some columns, at the rows that have a value, as `local_effects` returns.
 
-    ``absent`` are the effects of missing values, by name, for columns that have any.
+    ``absent`` are the effects of missing values, by name, for columns that have any. The local
+    effects in ``differences`` are given up one by one, so that they are held once.
     """
     outputs = None if quotients is None else quotients.outputs
     labels = [] if outputs is None else outputs.labels
@@ -54,19 +57,22 @@ def labelled(
 
 
 def _values(
-    sample: Sample, x: FloatArray, differences: Sequence[Differences], n_outputs: int
+    sample: Sample, x: FloatArray, differences: list[Differences], n_outputs: int
 ) -> dict[str, Any]:
     """Values of the features, their local effects, the error of these, and their cells."""
     n_features, names = len(sample.positions), sample.names
-    effect = np.full((n_outputs, n_features, sample.table.n_rows), np.nan)
+    effect = np.empty((n_outputs, n_features, sample.table.n_rows))
     error = np.zeros((n_outputs, n_features))
-    present = ~np.isnan(x)
     for column, difference in enumerate(differences):
-        if len(difference.local_effect):
-            there = present[:, column]
-            _check_sizes(names[column], x[there, column], difference.local_effect)
-            effect[:, column, there] = difference.local_effect.T
-            error[:, column] = difference.error
+        there = ~np.isnan(x[:, column])
+        if not len(difference.local_effect):
+            effect[:, column] = np.nan
+            continue
+        _check_sizes(names[column], x[there, column], difference.local_effect)
+        effect[:, column, ~there] = np.nan
+        effect[:, column, there] = difference.local_effect.T
+        error[:, column] = difference.error
+        differences[column] = replace(difference, local_effect=difference.local_effect[:0])
     data: dict[str, Any] = {
         "x": (("obs", "feature"), x, {"long_name": "value of the feature", "units": X_UNITS}),
         "local_effect": (
@@ -136,6 +142,8 @@ def _form(table: Table) -> str:
     """The form of the input of the model, as far as its labels are known."""
     if isinstance(table.data, np.ndarray):
         return ARRAY
+    if table.form is not PANDAS:
+        return table.form.name
     if all(isinstance(label, str) for label in table.data.columns):
         return FRAME
     if all(isinstance(label, int | np.integer) for label in table.data.columns):

@@ -8,10 +8,9 @@ from typing import Any
 import numpy as np
 import xarray as xr
 from numpy.typing import ArrayLike
-from tqdm import tqdm
 
 from rhale_stats.arguments.checks import check_finite
-from rhale_stats.arguments.progress import PROGRESS_DELAY
+from rhale_stats.arguments.progress import progress_bar
 from rhale_stats.arguments.words import warn
 from rhale_stats.arrays.moments import FloatArray, IntArray
 from rhale_stats.local.labelled import labelled
@@ -26,6 +25,7 @@ from rhale_stats.local.orders import (
     target_of_order,
 )
 from rhale_stats.models import probes
+from rhale_stats.models.adapters.adapter import Known
 from rhale_stats.models.differences import DifferenceQuotients, Differences, no_differences
 from rhale_stats.models.levels import Levels, in_order, levels_of
 from rhale_stats.models.outputs import Model
@@ -53,19 +53,24 @@ def split_features(
     table: Table,
     features: str | int | Sequence[str | int] | None,
     categorical: str | int | Sequence[str | int] | None,
+    known: Known | None = None,
 ) -> tuple[list[str], list[int], list[int]]:
     """Names of the features in their order, columns with an axis, and those with levels.
 
-    By default all columns but numeric ones that are discrete, which a warning names.
+    By default all columns but numeric ones that are discrete, which a warning names. ``known`` are
+    the columns that the model uses.
     """
     named = columns_named(table, categorical, "categorical") if categorical is not None else []
     if features is not None:
         chosen = columns_named(table, features)
         chosen += [p for p in named if p not in chosen]
     else:
-        chosen = list(range(len(table.names)))
+        chosen, of_model = list(range(len(table.names))), known or Known(table.names)
+        if known is not None:
+            named = [*named, *(p for p in chosen if table.names[p] in of_model.levels)]
+            chosen = [p for p in chosen if p in of_model.positions(table.names) or p in named]
         numeric = [p for p in chosen if p not in named and table.is_numeric(p)]
-        discrete = [p for p in numeric if table.is_discrete(p)]
+        discrete = [p for p in numeric if table.is_discrete(p) and not of_model.discrete]
         if discrete:
             columns = ", ".join(repr(table.names[p]) for p in discrete)
             warn(
@@ -116,14 +121,11 @@ def level_effects(
     orders = order_of(order, unordered)
     quotients = sample.asked(model)
     levels = _ordered(sample, unordered, orders, target, quotients)
-    bar = tqdm(
-        list(zip(positions, levels, strict=True)),
-        "local effects",
-        unit="feature",
-        disable=not progress,
-        delay=PROGRESS_DELAY,
-    )
-    parts = [_differences(quotients, position, one) for position, one in bar]
+    parts = []
+    with progress_bar(len(levels), "local effects", "feature", progress=progress) as bar:
+        for position, one in zip(positions, levels, strict=True):
+            parts.append(_differences(quotients, position, one))
+            bar.update()
     probes.check_answers(quotients)
     _warn_of_unused(levels)
     local = _labelled(sample, parts, levels, quotients)

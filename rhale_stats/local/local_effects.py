@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -12,15 +12,24 @@ from numpy.typing import NDArray
 from tqdm import tqdm
 
 from rhale_stats.arguments.checks import check_choice, check_finite
-from rhale_stats.arguments.progress import PROGRESS_DELAY
+from rhale_stats.arguments.progress import progress_bar
 from rhale_stats.arguments.words import warn
-from rhale_stats.arrays.moments import FloatArray, need_squares
+from rhale_stats.arrays.moments import FloatArray
 from rhale_stats.bins.rule import BinRule, check_rule
 from rhale_stats.local.cells import difference_edges
+from rhale_stats.local.in_chunks import check_in_chunks, in_chunks
 from rhale_stats.local.labelled import labelled
+from rhale_stats.local.missing import effect_of_missing
 from rhale_stats.models import jacobian as models_jacobian
+from rhale_stats.models.adapters.libraries import columns_known_of
+from rhale_stats.models.chunked import chunks_of, glance
 from rhale_stats.models.differences import DifferenceQuotients, Differences, no_differences
-from rhale_stats.models.jacobian import jacobian_columns, refuse_jacobian
+from rhale_stats.models.jacobian import (
+    gradient_columns,
+    jacobian_columns,
+    refuse_jacobian,
+    warn_of_gradient,
+)
 from rhale_stats.models.options import ModelOptions
 from rhale_stats.models.outputs import Model
 from rhale_stats.models.probes import (
@@ -35,7 +44,9 @@ from rhale_stats.models.sample import Sample
 from rhale_stats.models.table import check_column, positions_of
 from rhale_stats.schema.door import checked
 
-METHODS = ("auto", "jacobian", "central_difference", "finite_difference")
+# Derivatives that are there before differences are taken.
+GIVEN = ("jacobian", "gradient")
+METHODS = ("auto", "gradient", "jacobian", "central_difference", "finite_difference")
 
 
 @checked
@@ -64,8 +75,11 @@ def local_effects(
         are taken, see ``scale``. Labels are refused. It must answer the same to the same rows.
         Offset and exposure of a statsmodels model are used, see Notes. May be None when
         ``jacobian`` is given.
-    X : DataFrame or array_like of shape (n_rows, n_columns)
-        Rows at which effects are taken. A formula model needs a DataFrame with all its columns.
+    X : table, or array_like of shape (n_rows, n_columns)
+        Rows at which effects are taken: a table of pandas, polars, Arrow, xarray or NumPy, or a
+        dict of columns. The model gets the same kind of table. Dates are numbers of days here.
+        Also a dask DataFrame or array, xarray in chunks, or the path of Parquet files: local
+        effects are then computed by chunks when they are needed (docs/larger-than-memory.md).
         Units are read from ``X.attrs["units"]``, a mapping from column to unit; name and unit of
         the output from ``X.attrs["output_name"]`` and ``X.attrs["output_units"]``.
     jacobian : callable or array_like of shape (n_rows, n_columns), optional
@@ -76,13 +90,16 @@ def local_effects(
         Columns to take. By default all that are numeric and not discrete; a warning names the
         others. A column of numbers is discrete when it has at most 12 distinct values, two rows
         each on average. Named columns are taken as they are, if they are numeric.
-    method : {"auto", "jacobian", "central_difference", "finite_difference"}, default "auto"
-        "auto" takes derivatives, by ``jacobian`` where given and else by central differences, of
-        every feature with which the output does not jump. Of the others, as of all features of
-        trees, forests and nearest neighbours, it takes slopes across cells (math [2]), and says so
-        in one `JumpWarning`; of discrete columns as well, between whose levels there is nothing.
-        "finite_difference" takes slopes across cells of all features. "central_difference" and
-        "jacobian" refuse derivatives that are zero where the output moves.
+    method : str, default "auto"
+        "auto", "gradient", "jacobian", "central_difference" or "finite_difference". "auto" takes
+        derivatives of every feature with which the output does not jump: by ``jacobian`` where
+        given, by the exact gradient of the model where it has one that agrees with central
+        differences (see `adapters`), and else by central differences. Of the others, as of all
+        features of trees, forests and nearest neighbours, it takes slopes across cells (math [2]),
+        and says so in one `JumpWarning`; of discrete columns as well, between whose levels there is
+        nothing. "finite_difference" takes slopes across cells of all features. "gradient" refuses a
+        model without one. "central_difference", "gradient" and "jacobian" refuse derivatives that
+        are zero where the output moves.
     bins : bin rule, optional
         Binning rule that defines the cells for slopes. By default they go from each distinct value
         to the next where there are at most 41, of 5 rows or more each, and hold equal numbers of
@@ -177,8 +194,17 @@ def local_effects(
     derivative = "central_difference" if jacobian is None else "jacobian"
     kind = derivative if method == "auto" else method
     _check_request(model, method, kind, jacobian, bins, options)
+    chunks = chunks_of(X, model)
+    if chunks is not None:
+        check_in_chunks(jacobian, options)
+        seen = glance(chunks)
+        own = {"jacobian": jacobian, "features": features, "method": method, "bins": bins}
+        own |= {"options": replace(options, weights=None), "progress": progress}
+        of_sample = local_effects(model, seen.sample, **own)
+        return in_chunks(of_sample, chunks, seen, model, jacobian, bins, options)
     sample = Sample.of(X, options)
-    sample = sample.of_columns(positions_of(sample.table, features))
+    known = None if model is None else columns_known_of(model)
+    sample = sample.of_columns(positions_of(sample.table, features, known))
     derivatives = {}
     x = axis_values(sample)
     if kind == "jacobian":
@@ -187,6 +213,8 @@ def local_effects(
     if model is not None or kind != "jacobian":
         quotients = sample.asked(model)
     request = Request(sample, kind, method == "auto", bins, quotients, derivatives)
+    if method == "gradient" or (method == "auto" and jacobian is None):
+        request = request.with_gradient()
     return request.local(x, progress=progress)
 
 
@@ -216,24 +244,71 @@ class Request:
     jumping: list[tuple[str, Probe]] = field(default_factory=list)
     differing: list[tuple[str, float]] = field(default_factory=list)
 
+    def with_gradient(self) -> Request:
+        """The same by the gradient of the model, which is asked for, or taken where there is one.
+
+        Raises
+        ------
+        ValueError
+            It is asked for, and the model has none.
+        """
+        assert self.quotients is not None, "a gradient is that of a model"
+        check_answers(self.quotients)
+        derivatives = gradient_columns(self.quotients, self.sample.positions, asked=not self.auto)
+        if derivatives:
+            return replace(self, kind="gradient", derivatives=derivatives)
+        if self.kind == "gradient":
+            raise ValueError(
+                "method='gradient' needs a model that gives its gradient, as those of torch and "
+                "JAX do; see adapters(). Use method='auto', pass jacobian=, or an Adapter."
+            )
+        return self
+
     def local(self, x: FloatArray, *, progress: bool) -> xr.Dataset:
         """Local effects of all columns, whose values are known, as `local_effects` returns."""
-        sample, quotients = self.sample, self.quotients
-        if quotients is not None:
-            check_answers(quotients)
-        bar = tqdm(
-            sample.positions,
-            "local effects",
-            unit="feature",
-            disable=not progress or quotients is None,
-            delay=PROGRESS_DELAY,
-        )
-        found = [self.feature(position, x[:, column]) for column, position in enumerate(bar)]
+        if self.quotients is not None and not self.quotients.n_calls:
+            check_answers(self.quotients)
+        with self._bar(progress=progress) as bar:
+            found = self._features(x, bar)
         self.conclude()
+        return self._labelled(x, found)
+
+    def parts(self, groups: Sequence[Sequence[int]], *, progress: bool) -> Iterator[xr.Dataset]:
+        """Local effects of groups of the columns, those before given up."""
+        if self.quotients is not None:
+            check_answers(self.quotients)
+        with self._bar(progress=progress) as bar:
+            for group in groups:
+                yield replace(self, sample=self.sample.of_columns(group))._part(bar)
+        self.conclude()
+
+    def _part(self, bar: tqdm[Any]) -> xr.Dataset:
+        x = axis_values(self.sample)
+        return self._labelled(x, self._features(x, bar))
+
+    def _bar(self, *, progress: bool) -> tqdm[Any]:
+        return progress_bar(
+            len(self.sample.positions),
+            "local effects",
+            "feature",
+            progress=progress and self.quotients is not None,
+        )
+
+    def _features(self, x: FloatArray, bar: tqdm[Any]) -> list[Differences]:
+        """Local effects of the columns, one after the other."""
+        found = []
+        for column, position in enumerate(self.sample.positions):
+            found.append(self.feature(position, x[:, column]))
+            bar.update()
+        return found
+
+    def _labelled(self, x: FloatArray, found: list[Differences]) -> xr.Dataset:
+        """Local effects as a Dataset, which takes their place in memory."""
+        sample, quotients = self.sample, self.quotients
         absent = {}
         if quotients is not None and sample.missing == "bin":
             absent = {
-                column: _of_missing(sample, quotients, position, x[:, column])
+                column: effect_of_missing(sample, quotients, position, x[:, column])
                 for column, position in enumerate(sample.positions)
                 if np.isnan(x[:, column]).any()
             }
@@ -242,11 +317,11 @@ class Request:
     def feature(self, position: int, x: FloatArray) -> Differences:
         """Local effects of one feature, at the rows that have a value."""
         there, name = ~np.isnan(x), self.sample.table.names[position]
-        own = x[there]
+        own = x if there.all() else x[there]
         if own.min() == own.max():
             return no_differences(self.kind)  # there is no effect to estimate
         kind, probed = self._kind(position, there)
-        if kind == "jacobian":
+        if kind in GIVEN:
             found = self.derivatives[position].at(there)
         else:
             assert self.quotients is not None
@@ -255,6 +330,7 @@ class Request:
                 weight = self.sample.weight_at(there)
                 counted = self.sample.frequency
                 edges = difference_edges(self.bins, name, own, weight, counted=counted)
+                edges = self.sample.table.whole(position, edges)
                 found = quotients.finite(position, edges)
             else:
                 found = quotients.central(position)
@@ -273,9 +349,9 @@ class Request:
         if self.quotients is None or self.kind == "finite_difference":
             return self.kind, None
         table = self.sample.table
-        if self.auto and self.kind == "central_difference" and table.is_discrete(position):
-            return "finite_difference", None  # the output is not defined between two levels
         name = table.names[position]
+        if self.kind != "jacobian" and table.has_cells(position, asked=None if self.auto else name):
+            return "finite_difference", None  # the output is not defined between two levels
         found = probe(self.quotients, position, there & self.sample.present)
         if not found.holds:
             if not self.auto:
@@ -288,12 +364,21 @@ class Request:
             )
             if not agrees:
                 self.differing.append((name, deviation))
+        elif self.kind == "gradient":
+            shares, agree = models_jacobian.deviations(
+                found, self.derivatives[position].at(found.rows)
+            )
+            if not agree.all():
+                self.differing.append((name, float(shares.max())))
+                return "central_difference", found
         return self.kind, found
 
     def conclude(self) -> None:
-        """Refuse a Jacobian that is not that of the model; warn of jumps, once."""
-        if self.differing:
+        """Refuse a Jacobian that is not that of the model; warn of jumps and gradients, once."""
+        if self.differing and self.kind == "jacobian":
             refuse_jacobian(self.differing)
+        if self.differing:
+            warn_of_gradient(self.differing)
         if self.jumping:
             then = f"method={self.kind!r} does not detect them. Use method='auto'."
             if self.auto:
@@ -348,32 +433,3 @@ def _check_weight(sample: Sample, x: FloatArray) -> None:
                 f"{int(there.sum())} such rows have weight 0. Leave the feature out: "
                 f"features=[...]."
             )
-
-
-def _of_missing(
-    sample: Sample, quotients: DifferenceQuotients, position: int, x: FloatArray
-) -> dict[str, FloatArray]:
-    """Effect of a missing value against the median of the others, in the rows that miss it."""
-    gone, weight = np.isnan(x), sample.weight
-    w = np.ones(len(x)) if weight is None else weight
-    reference = np.quantile(
-        x[~gone], 0.5, method="inverted_cdf", weights=w[~gone] if weight is not None else None
-    )
-    there = np.full(gone.sum(), reference)
-    change, _ = quotients.at(gone).between(position, *quotients.table.held(position, gone, there))
-    w = w[gone]
-    total, squares = w.sum(), (w if sample.frequency else w**2).sum()
-    with np.errstate(invalid="ignore", divide="ignore"):
-        mean = w @ change / total
-        spread = np.sqrt(w @ (change - mean) ** 2 / (total - squares / total))
-        standard_error = spread * np.sqrt(squares) / total
-        if len(w) > 1 and need_squares(w, frequency=sample.frequency):
-            # A sandwich, math [26].
-            left = 1 - 2 * (w**3).sum() / (total * squares) + squares / total**2
-            standard_error = np.sqrt(w**2 @ (change - mean) ** 2 / left) / total
-    return {
-        "missing_effect": mean,
-        "missing_effect_se": standard_error,
-        "missing_spread": spread,
-        "missing_reference": np.full_like(mean, reference),
-    }

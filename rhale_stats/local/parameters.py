@@ -9,6 +9,7 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
+from rhale_stats.arguments.progress import progress_bar
 from rhale_stats.arrays import local_effects as kernel
 from rhale_stats.arrays.moments import FloatArray, IntArray
 from rhale_stats.local.cells import cell_edges
@@ -35,6 +36,7 @@ class Derivatives(NamedTuple):
     changes: Changes
     table: Table
     local: xr.Dataset
+    progress: bool
 
     @classmethod
     def of(cls, fitted: Fitted, local: xr.Dataset) -> Derivatives:
@@ -43,14 +45,15 @@ class Derivatives(NamedTuple):
         _check_rows(table, local)
         scale = str(local.attrs.get("scale") or "response")
         changes = Changes.of(model, table, _output(model, table, local), scale)
-        return cls(model, DifferenceQuotients(changes.ask, changes.table), changes, table, local)
+        asked = DifferenceQuotients(changes.ask, changes.table)
+        return cls(model, asked, changes, table, local, fitted.progress)
 
     def slopes(self, name: str, rows: IntArray) -> Iterator[tuple[IntArray, FloatArray]]:
         """Rows, by their numbers in ``local``, and change of their local effects by direction."""
         at = feature_position(self.local, name)
         column, edges = int(self.local["feature_column"][at]), cell_edges(self.local)[at]
         known = self.local["local_effect"].values[:, at]
-        for part, quotients in self._parts(rows, 4):
+        for part, quotients in self._parts(name, rows, 4):
             x = quotients.table.column(column)
             ends = kernel.cell_ends(edges, x)[::-1] if edges is not None else _around(x)
             (upper, lower), held = quotients.evaluate(column, ends)
@@ -66,7 +69,7 @@ class Derivatives(NamedTuple):
         column, code = int(self.local["feature_column"][at]), self.local["x"].values[:, at]
         values = self._values_of_levels(column, code, int(self.local["n_levels"][at]))
         known = [self.local[side].values[:, at] for side in DIFFERENCES]
-        for part, quotients in self._parts(rows, 3):
+        for part, quotients in self._parts(name, rows, 3):
             both = differences(quotients, column, code[part].astype(np.int64), values)[:2]
             for found, own in zip(both, known, strict=True):
                 there = np.isfinite(own[part])
@@ -87,13 +90,16 @@ class Derivatives(NamedTuple):
         return self.changes.table.series(column).array[rows]
 
     def _parts(
-        self, rows: IntArray, versions: int
+        self, name: str, rows: IntArray, versions: int
     ) -> Iterator[tuple[IntArray, DifferenceQuotients]]:
         """Numbers of some rows, and the model at these, in blocks that fit in memory."""
         size = max(BATCH_ANSWERS // (versions * (self.changes.n_directions + 1)), 1)
-        for begin in range(0, len(rows), size):
-            part = rows[begin : begin + size]
-            yield part, self.quotients.at(self.local[ROW_NUMBER].values[part])
+        what = f"parameters, {name}"
+        with progress_bar(len(rows), what, "row", progress=self.progress, scale=True) as bar:
+            for begin in range(0, len(rows), size):
+                part = rows[begin : begin + size]
+                yield part, self.quotients.at(self.local[ROW_NUMBER].values[part])
+                bar.update(len(part))
 
 
 def _around(x: FloatArray) -> Sequence[FloatArray]:

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
+from rhale_stats.arguments.checks import check_finite
 from rhale_stats.arrays.moments import FloatArray
 from rhale_stats.local.cells import cell_edges
+from rhale_stats.local.reductions import Places, Steps, answered_by, unequal
 from rhale_stats.parallel import in_threads
 from rhale_stats.schema.dimensions import ROWS
 from rhale_stats.schema.features import feature_names, feature_position
@@ -18,6 +20,7 @@ from rhale_stats.schema.identity import as_attribute, fingerprint
 from rhale_stats.schema.parts import features_by_rows, has_gaps
 
 SELECT_ROWS = "Select the rows first: local.isel(obs=...)."
+R = TypeVar("R")
 # With fewer values than this, threads cost more time than they save.
 THREADS_FROM = 200_000
 
@@ -82,6 +85,26 @@ class Rows(NamedTuple):
         """Number of local effects."""
         return self.n_rows * len(self.x)
 
+    @property
+    def unequal(self) -> bool:
+        """Whether rows have precision weights that differ."""
+        return unequal(self.weight, frequency=self.frequency)
+
+    def ends(self, position: int, name: str) -> tuple[float, float]:
+        """Smallest and largest value of a feature; refused where values are not finite."""
+        low, high = float(self.x[position].min()), float(self.x[position].max())
+        if not np.isfinite([low, high]).all():
+            check_finite(self.x[position], "x", name, SELECT_ROWS)
+        return low, high
+
+    def places(self, position: int) -> Places:
+        """Where the rows of a feature are on its axis."""
+        return Places(self.x[position], self.weight, self.frequency)
+
+    def answered(self, estimates: Sequence[Steps[R]], threads: int) -> list[R]:
+        """Results of all estimates."""
+        return answered_by(self, estimates, threads)
+
     def fingerprint(self, position: int) -> str:
         """Checksum of the rows and of the local effects of one feature."""
         sides = () if self.sides is None else self.sides[position]
@@ -89,11 +112,10 @@ class Rows(NamedTuple):
         known = [side for side in sides if not np.isnan(side).all()]
         return fingerprint(self.x[position], self.weight, self.local_effect[position], *known)
 
-
-def fingerprints(rows: Rows, names: Sequence[str], threads: int = 1) -> dict[str, str]:
-    """The attribute of an effect that tells what every feature of it was made from."""
-    found = in_threads(rows.fingerprint, range(len(names)), threads)
-    return as_attribute(dict(zip(names, found, strict=True)))
+    def fingerprints(self, names: Sequence[str], threads: int = 1) -> dict[str, str]:
+        """The attribute of an effect that tells what every feature of it was made from."""
+        found = in_threads(self.fingerprint, range(len(names)), threads)
+        return as_attribute(dict(zip(names, found, strict=True)))
 
 
 def columns(local: xr.Dataset) -> Rows:

@@ -22,7 +22,7 @@ from rhale_stats.models.options import ModelOptions
 from rhale_stats.models.outputs import Outputs
 from rhale_stats.models.parametric import Fitted, Parametric
 from rhale_stats.models.sample import Sample
-from rhale_stats.models.table import as_table, check_column, columns_named
+from rhale_stats.models.table import check_column, columns_named
 from rhale_stats.schema.dimensions import OUTPUT, with_outputs
 from rhale_stats.schema.door import checked, refuse_fields
 from rhale_stats.schema.features import position_of
@@ -61,7 +61,7 @@ def averages(
     ----------
     model : results of statsmodels or Parametric
         The fitted model, with the covariance of its parameters, as in `std_error`.
-    X : DataFrame or array_like of shape (n_rows, n_columns)
+    X : table, or array_like of shape (n_rows, n_columns)
         The rows that are averaged over.
     features : name, number, or sequence of them, optional
         Columns to change. By default those of the model's formula, or all columns that are not
@@ -291,9 +291,9 @@ class _ByLevel(NamedTuple):
             name, texts, code = levels.name, levels.texts, levels.code
         if groups is None:
             return cls(sample, name, texts, code, None, 0)
-        used = np.zeros(len(sample.X), dtype=bool)
+        used = np.zeros(sample.whole.n_rows, dtype=bool)
         used[sample.rows] = True
-        index = as_table(sample.X).index
+        index = sample.whole.index
         labels = None if index is None else index.to_numpy()
         group = row_codes(groups, labels, used, "groups", "rows of X")
         pairs = np.unique(np.column_stack([code, group]), axis=0)[:, 0]

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from copy import copy
 from dataclasses import dataclass, replace
 from typing import Any
@@ -10,16 +11,18 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
+from tqdm import tqdm
 
 from rhale_stats.arguments.checks import MOST_SIZE, check_size
+from rhale_stats.arguments.progress import progress_bar
 from rhale_stats.arrays import local_effects as kernel
 from rhale_stats.arrays.moments import FloatArray, IntArray
 from rhale_stats.models.outputs import Model, ModelError, OutputLabels, Outputs, UnknownOutputError
 from rhale_stats.models.table import Table, Values, as_column
 
-# Rows in one call of the model where many versions of each row are needed: some tens of
-# megabytes.
-BATCH_ROWS = 1 << 17
+# Unless the user says how many rows a call of the model has at most: so many, in a table of at most
+# so many bytes.
+BATCH_ROWS, BATCH_BYTES = 1 << 17, 1 << 25
 
 
 @dataclass(frozen=True)
@@ -51,7 +54,10 @@ class DifferenceQuotients:
 
     It remembers the precision in which the model answers: steps are chosen for it. It counts calls
     of the model, and the rows of these; those at some of the rows as well. What it returns has the
-    outputs of the model as its last axis.
+    outputs of the model as its last axis. No call has more than `batch_rows` rows. What is found
+    does not depend on that: precision and log-odds are taken of all answers together.
+
+    ``numbers`` are those of the rows in ``X``, by default 0, 1, ..., for messages.
     """
 
     def __init__(
@@ -62,10 +68,15 @@ class DifferenceQuotients:
         scale: str = "response",
         *,
         single: bool = False,
+        batch_rows: int | None = None,
+        numbers: IntArray | None = None,
     ) -> None:
         self.outputs = Outputs(model, table, output, scale)
         self.table = self.outputs.table
         self.single = single
+        self.numbers = numbers
+        self._bar: tqdm[Any] | None = None
+        self._batch_rows, self._row_bytes = batch_rows, _bytes_of_row(self.table)
 
     @property
     def n_calls(self) -> int:
@@ -82,6 +93,23 @@ class DifferenceQuotients:
         """Precision of the outputs of the model, as far as it is known."""
         return self.outputs.precision
 
+    @property
+    def batch_rows(self) -> int:
+        """Number of rows that a call of the model has at most."""
+        return self.block_rows if self._batch_rows is None else self._batch_rows
+
+    @property
+    def block_rows(self) -> int:
+        """Number of rows of a table of bounded memory, whatever the rows of a call."""
+        return max(1, min(BATCH_ROWS, int(BATCH_BYTES // self._row_bytes)))
+
+    @contextmanager
+    def counted(self, n_rows: int, what: str, *, progress: bool) -> Iterator[None]:
+        """A progress bar of the rows that the model is asked for within the block."""
+        with progress_bar(n_rows, what, "row", progress=progress, scale=True) as self._bar:
+            yield
+        self._bar = None
+
     def at(self, rows: NDArray[np.bool_] | NDArray[np.int64]) -> DifferenceQuotients:
         """The same at some rows, by a mask or by their numbers; unchanged for all rows."""
         n = self.table.n_rows
@@ -89,18 +117,35 @@ class DifferenceQuotients:
             return self
         out = copy(self)
         out.table = self.table.take(rows)
+        every = np.arange(n) if self.numbers is None else self.numbers
+        out.numbers = every[rows]
         return out
 
     def ask(self, rows: Any) -> FloatArray:
         """The model's answer for a table in the form of its own, (row, output); counted."""
-        answer = self.outputs(rows)
-        if self.single and answer.shape[1] > 1:
+        return self._accepted(self._raw(rows))
+
+    def _raw(self, rows: Any) -> NDArray[Any]:
+        """The answer as the model gave it, from as many calls as these rows need."""
+        answers = []
+        for part in _parts(rows, self.batch_rows):
+            answers.append(self.outputs.answer(part))
+            if self._bar is not None:
+                self._bar.update(len(part))
+        return answers[0] if len(answers) == 1 else np.concatenate(answers)
+
+    def _accepted(self, answer: NDArray[Any], axis: int = -1) -> FloatArray:
+        """Answers to all rows on the scale asked for, refused if unusable; ``axis``: outputs."""
+        answer = self.outputs.finished(answer)
+        if self.single and answer.shape[axis] > 1:
             raise ModelError(
                 f"model must return one number a row here; it has the outputs "
                 f"{', '.join(map(str, self.outputs.labels))}. Choose one, as in "
                 f"lambda X: model(X)[:, 0]."
             )
-        size = float(np.abs(answer).max(initial=0.0, where=np.isfinite(answer)))
+        known = np.isfinite(answer)
+        largest, least = (end(answer, initial=0, where=known) for end in (np.max, np.min))
+        size = max(float(largest), -float(least))
         if size > MOST_SIZE:
             raise ModelError(
                 f"model must answer with numbers up to {MOST_SIZE:g}, so that their fourth powers "
@@ -115,16 +160,23 @@ class DifferenceQuotients:
 
     def at_rows(self, rows: str = "rows of X") -> FloatArray:
         """The model's answer at the rows as they are, (row, output); ``rows`` names them."""
-        return self.ask_named(self.table.copied(), f"on all {self.table.n_rows} {rows}")
+        n, step = self.table.n_rows, self.batch_rows
+        if n <= step:
+            return self.ask_named(self.table.copied(), f"on all {n} {rows}")
+        found: NDArray[Any] | None = None
+        for number, part in enumerate(_slices(n, step), 1):
+            of = f"batch {number} of {-(-n // step)}: {self._named_rows(part)}"
+            with _naming(f"on {rows}, {of}"):
+                answer = self._raw(_part_of(self.table, part).copied())
+            found = _with_room(found, answer, (n, answer.shape[1]))
+            found[part] = answer
+        assert found is not None
+        return self._accepted(found)
 
     def ask_named(self, rows: Any, where: str) -> FloatArray:
         """The model's answer; an error of its own says ``where`` the model raised it."""
-        try:
+        with _naming(where):
             return self.ask(rows)
-        except (ModelError, UnknownOutputError):
-            raise
-        except Exception as error:
-            raise ModelError(f"model raised {type(error).__name__} {where}: {error}") from error
 
     def central(self, position: int) -> Differences:
         """math [1] by central differences."""
@@ -145,46 +197,52 @@ class DifferenceQuotients:
         Beside it what rounding of the output alone can do to it.
         """
         outputs, _ = self.evaluate(position, [upper, lower])
-        f_upper, f_lower = (output.astype(np.float64) for output in outputs)
+        f_upper, f_lower = (output.astype(np.float64, copy=False) for output in outputs)
         return f_upper - f_lower, kernel.rounding_error(f_upper, f_lower, 1.0, self.precision)
 
     def curves(self, position: int, grid: Values) -> tuple[FloatArray, FloatArray]:
         """The output of every row as one column goes along a grid, math [41]: (row, grid, output).
 
-        Beside it what rounding of the output alone can do to it. Points of the grid share a call
-        as long as it asks for `BATCH_ROWS` rows at most.
+        Beside it what rounding of the output alone can do to it.
         """
-        n_rows, together = self.table.n_rows, max(1, BATCH_ROWS // self.table.n_rows)
-        found = []
-        for begin in range(0, len(grid), together):
-            part = grid[begin : begin + together]
-            outputs, _ = self.evaluate(
-                position, [_repeated(part, at, n_rows) for at in range(len(part))]
-            )
-            found += outputs
-        ends = [np.maximum(one.max(axis=0), -one.min(axis=0)) for one in found]
-        largest = np.max(ends, axis=0)[None].astype(np.float64)
-        curves = np.stack(found, axis=1).astype(np.float64, copy=False)
-        return curves, kernel.rounding_error(largest, largest, 1.0, self.precision)
+        n_rows, found = self.table.n_rows, None
+
+        def columns(points: slice, rows: slice) -> list[Values]:
+            n = len(range(*rows.indices(n_rows)))
+            return [_repeated(grid, at, n) for at in range(*points.indices(len(grid)))]
+
+        for points, rows, answer, _ in self._blocks(position, len(grid), columns):
+            # One curve of one output lies in one piece.
+            found = _with_room(found, answer, (answer.shape[-1], n_rows, len(grid)))
+            found[:, rows, points] = answer.transpose(2, 1, 0)
+        assert found is not None, "a grid has points"
+        curves = self._accepted(found, axis=0)
+        largest = np.maximum(curves.max(axis=(1, 2)), -curves.min(axis=(1, 2)))[None]
+        curves = np.moveaxis(curves.astype(np.float64, copy=False), 0, -1)
+        return curves, self._rounding(largest.astype(np.float64))
 
     def versions(
         self, position: int, rows: NDArray[np.int64], column: Values
     ) -> tuple[FloatArray, FloatArray]:
         """The output at rows, by their numbers and as often as named, with one column replaced.
 
-        (row, output), and beside it what rounding alone can do to a difference of two. Asks for
-        `BATCH_ROWS` rows at a time.
+        (row, output), and beside it what rounding alone can do to a difference of two.
         """
-        found = []
-        for begin in range(0, len(rows), BATCH_ROWS):
-            part = slice(begin, begin + BATCH_ROWS)
-            some = copy(self)
-            some.table = self.table.take(rows[part])
-            outputs, _ = some.evaluate(position, [column[part]], "rows of X with other levels")
-            found += outputs
-        answer = np.concatenate(found).astype(np.float64, copy=False)
-        largest = np.abs(answer).max(axis=0)[None]
-        return answer, kernel.rounding_error(largest, largest, 1.0, self.precision)
+        name, found, n_calls = self.table.names[position], None, -(-len(rows) // self.batch_rows)
+        for number, part in enumerate(_slices(len(rows), self.batch_rows), 1):
+            stack, held = self.table.take(rows[part]).stacked(position, [column[part]])
+            batch = "once" if n_calls == 1 else f"in batch {number} of {n_calls}"
+            called = f"called {batch} with {len(stack)} rows of X with other levels of {name!r}"
+            answer = self._named(stack, f"feature {name!r}", called, held)
+            found = _with_room(found, answer, (len(rows), answer.shape[1]))
+            found[part] = answer
+        assert found is not None, "there are rows"
+        answer = self._accepted(found).astype(np.float64, copy=False)
+        return answer, self._rounding(np.abs(answer).max(axis=0)[None])
+
+    def _rounding(self, largest: FloatArray) -> FloatArray:
+        """What rounding alone can do to outputs up to these sizes."""
+        return kernel.rounding_error(largest, largest, 1.0, self.precision)
 
     def combined(
         self,
@@ -199,21 +257,18 @@ class DifferenceQuotients:
         """
         first, second = versions
         names = " and ".join(repr(self.table.names[position]) for position in positions)
-        data = self.table.data
-        rows = data.iloc[part] if isinstance(data, pd.DataFrame) else data[part]
-        table = Table(rows, self.table.names)
+        table = _part_of(self.table, part)
         rows, _ = table.stacked(positions[0], [one for one in first for _ in second])
         other = pd.concat([as_column(one) for one in [*second] * len(first)], ignore_index=True)
-        rows, _ = Table(rows, table.names).stacked(positions[1], [other.array])
+        rows, _ = table.holding(rows).stacked(positions[1], [other.array])
         called = (
-            f"called with {len(rows)} rows, {len(first) * len(second)} versions of {table.n_rows}"
+            f"called with {len(rows)} rows, {len(first) * len(second)} versions of "
+            f"{self._named_rows(part)}"
         )
-        answer = self._answer(rows, f"features {names}", called)
+        answer = self._accepted(self._named(rows, f"features {names}", called))
         answer = answer.astype(np.float64, copy=False)
-        largest = np.abs(answer).max(axis=0)[None]
         shaped = answer.reshape(len(first), len(second), table.n_rows, -1)
-        error_size = kernel.rounding_error(largest, largest, 1.0, self.precision)
-        return np.moveaxis(shaped, 2, 0), error_size
+        return np.moveaxis(shaped, 2, 0), self._rounding(np.abs(answer).max(axis=0)[None])
 
     def quotient(
         self,
@@ -223,7 +278,7 @@ class DifferenceQuotients:
         edges: FloatArray | None = None,
     ) -> Differences:
         """Slopes between two arguments, upper and lower, from the outputs at them."""
-        f_upper, f_lower = (output.astype(np.float64) for output in outputs)
+        f_upper, f_lower = (output.astype(np.float64, copy=False) for output in outputs)
         step = arguments[0] - arguments[1]
         with np.errstate(invalid="ignore", divide="ignore"):
             quotient = kernel.difference_quotient(f_upper, f_lower, step[:, None])
@@ -231,22 +286,64 @@ class DifferenceQuotients:
         return Differences(quotient, error, method, edges, self.precision)
 
     def evaluate(
-        self, position: int, columns: Sequence[Values], which: str = ""
+        self, position: int, columns: Sequence[Values]
     ) -> tuple[list[FloatArray], list[Any]]:
-        """The outputs at versions of one column, in one call, and the columns as they are held."""
-        rows, held = self.table.stacked(position, columns)
-        which = which or f"rows 0 to {self.table.n_rows - 1} of X"
-        name = self.table.names[position]
-        called = f"called once with {len(rows)} rows: {which}, {len(columns)} times, with {name!r}"
-        outputs = self._answer(rows, f"feature {name!r}", called, held)
-        return np.split(outputs, len(columns)), held
+        """The outputs at versions of one column, and the columns as they are held."""
+        n_rows, found = self.table.n_rows, None
+        held: list[list[Any]] = [[] for _ in columns]
+        as_given = True
 
-    def _answer(
+        def some(versions: slice, rows: slice) -> list[Values]:
+            return [column[rows] for column in columns[versions]]
+
+        for versions, rows, answer, own in self._blocks(position, len(columns), some):
+            found = _with_room(found, answer, (len(columns), n_rows, answer.shape[-1]))
+            found[versions, rows] = answer
+            for kept, column, one in zip(held[versions], columns[versions], own, strict=True):
+                # Part of the column itself, unless the table holds it in another type.
+                as_given &= isinstance(one, np.ndarray) and np.may_share_memory(one, column)
+                kept.append(one)
+        assert found is not None, "there are rows"
+        columns = list(columns) if as_given else [_in_one(parts) for parts in held]
+        return list(self._accepted(found)), columns
+
+    def _blocks(
+        self, position: int, n_versions: int, columns: Any
+    ) -> Iterator[tuple[slice, slice, NDArray[Any], list[Any]]]:
+        """Answers to all rows in versions of one column, so many at a time as a call has rows.
+
+        Versions and rows of each call, the answer (version, row, output), and the values as they
+        were held; ``columns`` makes those of versions and rows.
+        """
+        n_rows, name = self.table.n_rows, self.table.names[position]
+        together = min(n_versions, self.batch_rows)
+        # Whole columns as far as possible: many versions of all rows, or two of many rows.
+        if n_rows <= self.batch_rows:
+            together = min(together, self.batch_rows // n_rows)
+        elif n_versions > 2:
+            together = 1
+        parts = [
+            (versions, rows)
+            for rows in _slices(n_rows, self.batch_rows // together)
+            for versions in _slices(n_versions, together)
+        ]
+        for number, (versions, rows) in enumerate(parts, 1):
+            given = columns(versions, rows)
+            stack, held = _part_of(self.table, rows).stacked(position, given)
+            batch = "once" if len(parts) == 1 else f"in batch {number} of {len(parts)}"
+            called = (
+                f"called {batch} with {len(stack)} rows: {self._named_rows(rows)}, {len(given)} "
+                f"times, with {name!r}"
+            )
+            answer = self._named(stack, f"feature {name!r}", called, held)
+            yield versions, rows, answer.reshape(len(given), -1, answer.shape[1]), held
+
+    def _named(
         self, rows: Any, whose: str, called: str, held: Sequence[Values] = ()
-    ) -> FloatArray:
-        """The output of the model; errors say for which feature and how it was called."""
+    ) -> NDArray[Any]:
+        """The answer of the model; errors say for which feature and how it was called."""
         try:
-            return self.ask(rows)
+            return self._raw(rows)
         except ModelError as error:
             raise ModelError(f"{whose[0].upper()}{whose[1:]}: {error}") from error.__cause__
         except UnknownOutputError:
@@ -256,6 +353,74 @@ class DifferenceQuotients:
             raise ModelError(
                 f"model raised {type(error).__name__} for {whose}, {called}{values}: {error}"
             ) from error
+
+    def _named_rows(self, part: slice) -> str:
+        """Which rows of ``X`` these are."""
+        first, last = part.start, min(part.stop, self.table.n_rows) - 1
+        low, high = (first, last) if self.numbers is None else self.numbers[[first, last]].tolist()
+        n = last - first + 1
+        some = "" if high - low + 1 == n else f"{n} of the "
+        return f"{some}rows {low} to {high} of X"
+
+
+@contextmanager
+def _naming(where: str) -> Iterator[None]:
+    """Errors of the model say ``where`` it raised them."""
+    try:
+        yield
+    except (ModelError, UnknownOutputError):
+        raise
+    except Exception as error:
+        raise ModelError(f"model raised {type(error).__name__} {where}: {error}") from error
+
+
+def _bytes_of_row(table: Table) -> float:
+    """Bytes of a row of a table, without what its objects refer to."""
+    data = table.data
+    size = data.nbytes if isinstance(data, np.ndarray) else data.memory_usage(index=False).sum()
+    return max(float(size) / max(table.n_rows, 1), 1.0)
+
+
+def _slices(n: int, step: int) -> Iterator[slice]:
+    """Parts of n things, so many each."""
+    return (slice(begin, min(begin + step, n)) for begin in range(0, n, step))
+
+
+def _part_of(table: Table, rows: slice) -> Table:
+    """Rows of a table that follow each other; itself for all."""
+    if rows == slice(0, table.n_rows):
+        return table
+    data = table.data
+    return table.holding(data.iloc[rows] if isinstance(data, pd.DataFrame) else data[rows])
+
+
+def _parts(rows: Any, most: int) -> Iterator[Any]:
+    """A table for the model, in parts of so many rows at most, each numbered from 0."""
+    if len(rows) <= most:
+        yield rows
+        return
+    for part in _slices(len(rows), most):
+        frame = isinstance(rows, pd.DataFrame)
+        yield rows.iloc[part].reset_index(drop=True) if frame else rows[part]
+
+
+def _with_room(
+    found: NDArray[Any] | None, answer: NDArray[Any], shape: tuple[int, ...]
+) -> NDArray[Any]:
+    """An array for all answers, of a type that holds them and this one."""
+    if found is None:
+        return np.empty(shape, answer.dtype)
+    dtype = np.result_type(found, answer)
+    return found if found.dtype == dtype else found.astype(dtype)
+
+
+def _in_one(parts: list[Any]) -> Any:
+    """Parts of a column as one."""
+    if len(parts) == 1:
+        return parts[0]
+    if all(isinstance(part, np.ndarray) for part in parts):
+        return np.concatenate(parts)
+    return pd.concat([as_column(part) for part in parts], ignore_index=True).array
 
 
 def _repeated(values: Values, at: int, n: int) -> Values:

@@ -11,8 +11,11 @@ import xarray as xr
 from numpy.typing import NDArray
 
 from rhale_stats.arguments.rows import aligned
+from rhale_stats.arguments.words import warn
 from rhale_stats.arrays import local_effects as kernel
 from rhale_stats.arrays import probes as sums
+from rhale_stats.arrays.moments import FloatArray
+from rhale_stats.models import forms
 from rhale_stats.models.differences import DifferenceQuotients, Differences
 from rhale_stats.models.options import ModelOptions
 from rhale_stats.models.outputs import Model, ModelError
@@ -45,13 +48,15 @@ def jacobian_columns(
         )
     given = jacobian
     if callable(jacobian):
-        data = table.data.copy()
+        data = table.form.give(table.data.copy())
         try:
-            given = jacobian(data)
+            given = forms.plain_answer(jacobian(data))
         except Exception as error:
             raise ModelError(
                 f"jacobian raised {type(error).__name__} on all {table.n_rows} rows of X: {error}"
             ) from error
+    elif not isinstance(given, xr.DataArray):
+        given, _form = forms.read(given, "jacobian")
     if isinstance(given, pd.DataFrame):
         absent = [table.names[p] for p in positions if table.names[p] not in given.columns]
         if absent or len(given) != table.n_rows:
@@ -107,7 +112,7 @@ def check_jacobian(
         As in `local_effects`.
     jacobian : callable, array_like of shape (n_rows, n_columns), or DataFrame
         As in `local_effects`.
-    X : DataFrame or array_like of shape (n_rows, n_columns)
+    X : table, or array_like of shape (n_rows, n_columns)
         Rows at which derivatives are taken. At most 1,000 of them are compared.
     features : name, number, or sequence of them, optional
         Columns to compare, as in `local_effects`.
@@ -201,25 +206,78 @@ def deviation(found: Probe, jacobian: Differences) -> tuple[float, bool]:
     ValueError
         The model has several outputs, and none was chosen.
     """
-    own = found.derivative.local_effect
-    if own.shape[1] > 1:
+    n_outputs = found.derivative.local_effect.shape[1]
+    if n_outputs > 1:
         raise ValueError(
-            f"output must name the output of jacobian; the model has {own.shape[1]}. Use "
+            f"output must name the output of jacobian; the model has {n_outputs}. Use "
             f"output=..., or pass a model of one output, as in lambda X: model(X)[:, 0]."
         )
-    off = np.abs(own - jacobian.local_effect)
-    change = sums.rms(off)
-    share = float(sums.share(change, sums.rms(own))[0])
-    error = found.derivative.error + jacobian.error
-    slope = sums.share((own * jacobian.local_effect).sum(axis=0), (own**2).sum(axis=0))[0]
-    half = sums.rms(own - found.half.local_effect)[0]
-    kinks = abs(slope - 1) <= 2 * JACOBIAN_SHARE and change[0] <= KINKS * half
-    return share, share <= JACOBIAN_SHARE or bool(kinks or change[0] <= error[0])
+    share, agrees = deviations(found, jacobian)
+    return float(share[0]), bool(agrees[0])
+
+
+def deviations(found: Probe, given: Differences) -> tuple[FloatArray, NDArray[np.bool_]]:
+    """The same of every output."""
+    own = found.derivative.local_effect
+    change = sums.rms(np.abs(own - given.local_effect))
+    share = sums.share(change, sums.rms(own))
+    error = found.derivative.error + given.error
+    slope = sums.share((own * given.local_effect).sum(axis=0), (own**2).sum(axis=0))
+    half = sums.rms(own - found.half.local_effect)
+    kinks = (np.abs(slope - 1) <= 2 * JACOBIAN_SHARE) & (change <= KINKS * half)
+    return share, (share <= JACOBIAN_SHARE) | kinks | (change <= error)
+
+
+def gradient_columns(
+    quotients: DifferenceQuotients, positions: Sequence[int], *, asked: bool
+) -> dict[int, Differences]:
+    """Derivatives that the model itself gives, of columns; none if it gives none.
+
+    Raises
+    ------
+    ModelError
+        The gradient has another shape, or was ``asked`` for and raised.
+    """
+    gradient = quotients.outputs.gradient()
+    if gradient is None:
+        return {}
+    table = quotients.table
+    try:
+        found = quotients.outputs.derivatives(gradient, table.copied(), positions)
+    except ModelError:
+        raise
+    except Exception as error:
+        said = f"gradient of the model raised {type(error).__name__} on all rows of X: {error}"
+        if asked:
+            raise ModelError(said) from error
+        warn(f"The {said}. Differences of the output were taken.")
+        return {}
+    out = {}
+    for number, position in enumerate(positions):
+        values = found[:, :, number]
+        precision = max(kernel.precision_held(values), quotients.precision)
+        with np.errstate(invalid="ignore"):
+            error_size = kernel.typical_error(8 * precision * np.abs(values).astype(np.float64))
+        made = values.astype(np.float64)
+        out[position] = Differences(made, error_size, "gradient", precision=precision)
+    return out
+
+
+def _said(differing: Sequence[tuple[str, float]]) -> str:
+    return ", ".join(f"{name!r} (by {off:.2g} of their size)" for name, off in differing)
+
+
+def warn_of_gradient(differing: Sequence[tuple[str, float]]) -> None:
+    """Say for which features the gradient of the model was not taken."""
+    warn(
+        f"The gradient that the model gives differs from its central differences for "
+        f"{_said(differing)}; differences were taken. It may round a number or detach a part."
+    )
 
 
 def refuse_jacobian(differing: Sequence[tuple[str, float]]) -> None:
     """Raise ``ValueError`` with the features whose derivatives do not agree with the model."""
-    said = ", ".join(f"{name!r} (by {off:.2g} of their size)" for name, off in differing)
+    said = _said(differing)
     raise ValueError(
         f"jacobian must agree with the model; it differs from central differences for {said}. It "
         f"may belong to another output or scale, or to other columns. See check_jacobian; leave "

@@ -96,6 +96,7 @@ def predict_of(
         The rows are not those of the fit, and no column holds their offset.
     """
     predict = _with_smooth(results, results.predict if predict is None else predict)
+    predict = _of_columns(results, predict)
     parts = parts_of(results)
     if not parts:
         return predict, data
@@ -113,6 +114,38 @@ def predict_of(
         return _with_column(predict, data, np.sum(parts, axis=0))
     why = "X is neither the table of the fit nor has the column that the offset was made from"
     raise ValueError(UNKNOWN.format(why=why))
+
+
+def columns_of_fit(results: Any) -> list[str] | None:
+    """Columns of the DataFrame that a model was fitted to without a formula; None of others."""
+    model = getattr(results, "model", None)
+    exog = getattr(getattr(model, "data", None), "orig_exog", None)
+    if getattr(model, "formula", None) is not None or getattr(model, "smoother", None) is not None:
+        return None
+    return list(exog.columns) if isinstance(exog, pd.DataFrame) else None
+
+
+def _is_of_hazards(results: Any) -> bool:
+    return type(getattr(results, "model", None)).__name__ == "PHReg"
+
+
+def _of_columns(results: Any, predict: Callable[..., Any]) -> Callable[..., Any]:
+    """Rows as the model was fitted to them, which itself takes columns in the order they come.
+
+    Of proportional hazards the rows are not the first argument, and standard errors come as well.
+    """
+    names = columns_of_fit(results)
+    hazards = _is_of_hazards(results)
+
+    def of_rows(rows: Any, **offset: Any) -> Any:
+        if names is not None and isinstance(rows, pd.DataFrame) and set(names) <= set(rows.columns):
+            values = rows[names].to_numpy(dtype=np.float64, na_value=np.nan)
+            rows = pd.DataFrame(values, rows.index, names)
+        if hazards:
+            return predict(exog=rows, **offset).predicted_values
+        return predict(rows, **offset)
+
+    return of_rows if names is not None or hazards else predict
 
 
 def _with_smooth(results: Any, predict: Callable[..., Any]) -> Callable[..., Any]:
@@ -162,6 +195,7 @@ def _is_training(results: Any, data: Any) -> bool:
     model = results.model
     if len(data) != len(model.exog):
         return False
-    given = np.asarray(results.predict(data), dtype=np.float64)
-    own = np.asarray(model.predict(results.params, model.exog), dtype=np.float64)
+    given = np.asarray(_of_columns(results, results.predict)(data), dtype=np.float64)
+    only = {"pred_only": True} if _is_of_hazards(results) else {}
+    own = np.asarray(model.predict(results.params, model.exog, **only), dtype=np.float64)
     return given.shape == own.shape and bool(np.allclose(given, own, rtol=1e-9, atol=0))

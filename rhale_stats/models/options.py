@@ -37,6 +37,10 @@ class ModelOptions(Options):
         counted; or kept, to say what being missing does in them. The function describes what it
         does with "bin". In the rows of other features the model receives missing values as they
         are.
+    batch_rows : int, optional
+        Number of rows that a call of the model has at most. By default 131,072, or fewer where
+        these would be a table of more than 32 MiB. Results do not depend on it if the model
+        answers row by row; `local_effects` and `ale` check that it does.
 
     Examples
     --------
@@ -55,6 +59,7 @@ class ModelOptions(Options):
     weights: ArrayLike | None = None
     weight_kind: str = "precision"
     missing: str = "raise"
+    batch_rows: int | None = None
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from rhale_stats.arguments.checks import check_choice
 from rhale_stats.arguments.rows import aligned
 from rhale_stats.arrays import local_effects as kernel
 from rhale_stats.arrays.moments import FloatArray
+from rhale_stats.models.adapters import sklearn
+from rhale_stats.models.adapters.adapter import Adapter, Gradient
+from rhale_stats.models.adapters.libraries import adapter_of, jax_adapter
+from rhale_stats.models.form import ARRAY, PANDAS, as_is
+from rhale_stats.models.forms import given_to, plain_answer
 from rhale_stats.models.offsets import predict_of
 from rhale_stats.models.table import Table, as_array
 
@@ -19,6 +25,8 @@ Model: TypeAlias = Any
 OutputLabels: TypeAlias = Any  # one label, a sequence of them, or None
 # Outputs of a classifier: its probabilities, their log-odds, its decision function.
 SCALES = ("response", "logit", "decision")
+# Methods of scikit-learn whose derivatives are known for some estimators.
+GRADIENTS_OF = ("predict", "predict_proba", "decision_function")
 
 
 class ModelError(RuntimeError):
@@ -67,19 +75,28 @@ class Outputs:
         self._chosen: list[int] | None = None
         self.labels: list[Any] = []
         self.names: list[str] = []
-        self._method, self._function = _method_of(model, scale)
+        self._model, self._adapter = model, adapter_of(model)
+        if self._adapter is None:
+            self._method, self._function = _method_of(model, scale)
+        else:
+            self._method, self._function = "adapter", self._adapter.predict
+            if scale == "decision":
+                _refuse_decision(model)
         self.table = table
         if self._method == "predict":
             self._function, data = predict_of(model, table.data)
-            self.table = Table(data, table.names)
-        self.n_calls, self.n_rows, self.largest = 0, 0, 0.0
+            self.table = table.holding(data)
+        self._given = self._form_given()
+        self.n_calls, self.n_rows, self.largest, self._width = 0, 0, 0.0, 1
         self.precision = float(np.finfo(np.float64).eps)
         if isinstance(table.data, np.ndarray):
             self.precision = max(self.precision, float(np.finfo(table.data.dtype).eps))
         # Outlier detectors have decisions, and no classes.
         decides = self._method == "decision_function" and hasattr(model, "classes_")
         if decides or self._method == "predict_proba":
-            self._classes(model)
+            self._classes(getattr(model, "classes_", None))
+        elif self._adapter is not None and self._adapter.classes is not None:
+            self._classes(self._adapter.classes)
 
     @property
     def label(self) -> str:
@@ -91,10 +108,66 @@ class Outputs:
         """Numbers of the outputs that were chosen, after the first answer."""
         return self._chosen or [0]
 
+    def gradient(self) -> Gradient | None:
+        """Derivatives as the model gives them, if it does; known after the first answer."""
+        if self._adapter is None and self._method in GRADIENTS_OF:
+            return sklearn.gradient(self._model, self._method)
+        return None if self._adapter is None else self._adapter.gradient
+
+    def _form_given(self) -> Callable[[Any], Any]:
+        """How the model is given rows: adapters of libraries read pandas and NumPy."""
+        if isinstance(self._model, Adapter):
+            return self.table.form.give
+        if self._adapter is not None:
+            return as_is
+        return given_to(self._model, self.table.form, self.table.data)
+
+    def _asked_gradient(
+        self, gradient: Gradient, rows: Any, columns: Sequence[int]
+    ) -> NDArray[Any]:
+        """Derivatives by columns of the table; those that the model does not get have none."""
+        given = self._given(rows)
+        if not (isinstance(given, pd.DataFrame) and isinstance(rows, pd.DataFrame)):
+            return np.asarray(plain_answer(gradient(given, list(columns))))
+        names = list(given.columns)
+        own = [rows.columns[column] for column in columns]
+        known = [at for at, name in enumerate(own) if name in names]
+        found = plain_answer(gradient(given, [names.index(own[at]) for at in known]))
+        found = np.asarray(found)
+        if len(known) == len(own):
+            return found
+        out = np.zeros((*found.shape[:-1], len(own)))
+        out[..., known] = found
+        return out
+
+    def derivatives(self, gradient: Gradient, rows: Any, columns: Sequence[int]) -> FloatArray:
+        """Derivatives of the outputs that were chosen, (row, output, column)."""
+        found = self._asked_gradient(gradient, rows, columns)
+        found = found[:, None] if found.ndim == 2 else found
+        if found.shape != (len(rows), self._width, len(columns)):
+            raise ModelError(
+                f"gradient of the model must have shape ({len(rows)}, {self._width}, "
+                f"{len(columns)}): rows, outputs, columns; got {found.shape}."
+            )
+        found = found[:, self.numbers]
+        if self.scale == "logit":
+            answer = plain_answer(self._function(self._given(rows)))
+            answer = as_array(answer, "model must return", ModelError)
+            p = answer.reshape(len(rows), -1)[:, self.numbers].astype(np.float64)
+            found = found / (p * (1 - p))[..., None]
+        return found
+
     def __call__(self, rows: Any) -> FloatArray:
-        """The outputs that were chosen, (row, output)."""
+        """The outputs that were chosen, (row, output), on the scale asked for."""
+        return self.finished(self.answer(rows))
+
+    def answer(self, rows: Any) -> NDArray[Any]:
+        """The outputs that were chosen as the model gives them, (row, output)."""
         self.n_calls, self.n_rows = self.n_calls + 1, self.n_rows + len(rows)
-        answer = self._function(rows)
+        answer = self._function(self._given(rows))
+        if self._adapter is None and self._method == "call" and self.table.form in (ARRAY, PANDAS):
+            self._adapter = jax_adapter(self._model, answer)
+        answer = plain_answer(answer)
         columns = [str(name) for name in getattr(answer, "columns", [])]
         if isinstance(answer, pd.Series | pd.DataFrame) and isinstance(rows, pd.DataFrame):
             answer = _in_rows_order(answer, rows.index)
@@ -112,8 +185,9 @@ class Outputs:
                 f"model must return numbers; got dtype {values.dtype}. Of labels take their "
                 f"probability, as in lambda X: model.predict_proba(X)[:, 1]."
             )
+        self._width = values.shape[1]
         if self._chosen is None:
-            self._number(columns or list(range(values.shape[1])))
+            self._number(columns or list(range(self._width)))
         if max(self.numbers) >= values.shape[1]:
             raise ModelError(
                 f"model must return as many outputs each time; got {values.shape[1]} after "
@@ -121,7 +195,10 @@ class Outputs:
             )
         # A copy, because some models return an array that they write to again.
         whole = self._chosen == list(range(values.shape[1]))
-        values = values.copy() if whole else values[:, self._chosen]
+        return values.copy() if whole else values[:, self._chosen]
+
+    def finished(self, values: NDArray[Any]) -> FloatArray:
+        """Answers to all rows on the scale asked for; their precision is noted."""
         self.precision = max(self.precision, kernel.precision_held(values))
         return log_odds(values.astype(np.float64)) if self.scale == "logit" else values
 
@@ -146,13 +223,12 @@ class Outputs:
         self.labels = [labels[at] for at in self._chosen]
         self.names = [f"{what} {texts[at]}" for at in self._chosen]
 
-    def _classes(self, model: Model) -> None:
+    def _classes(self, classes: Any) -> None:
         """Choose among classes: of two by default the second, whose opposite is the first."""
-        classes = getattr(model, "classes_", None)
         if classes is None or any(np.ndim(one) for one in classes):
             raise TypeError(
                 f"model must be a fitted classifier with one set of classes_; "
-                f"{type(model).__name__} is not. Pass a function of X that returns numbers."
+                f"{type(self._model).__name__} is not. Pass a function of X that returns numbers."
             )
         labels = [one.item() if isinstance(one, np.generic) else one for one in classes]
         what = {"response": "probability of", "logit": "log-odds of"}.get(self.scale)
@@ -164,6 +240,13 @@ class Outputs:
         self._choose(labels, what)
 
 
+def _refuse_decision(model: Model) -> None:
+    raise ValueError(
+        f"scale='decision' needs a model with a decision_function; {type(model).__name__} has "
+        f"none. Use scale='response' or 'logit'."
+    )
+
+
 def is_classifier(model: object) -> bool:
     """Whether the model has more than one scale to answer on."""
     return hasattr(model, "predict_proba") or hasattr(model, "decision_function")
@@ -173,10 +256,7 @@ def _method_of(model: Model, scale: str) -> tuple[str, Callable[[Any], Any]]:
     """Name of the method of the model that is called."""
     if scale == "decision":
         if not hasattr(model, "decision_function"):
-            raise ValueError(
-                f"scale='decision' needs a model with a decision_function; {type(model).__name__} "
-                f"has none. Use scale='response' or 'logit'."
-            )
+            _refuse_decision(model)
         return "decision_function", model.decision_function
     for method in ("predict_proba", "decision_function"):
         if hasattr(model, method) and hasattr(model, "predict"):

@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from rhale_stats.arguments.checks import check_choice
 from rhale_stats.arrays.moments import FloatArray
+from rhale_stats.models.forms import collected, plain_answer
 from rhale_stats.models.offsets import predict_of
 from rhale_stats.models.outputs import log_odds
 from rhale_stats.models.table import Table, as_array, as_table
@@ -114,7 +115,8 @@ class Parametric:
         """Predictions at all ``params`` (versions, n_params), (rows, outputs, versions)."""
 
         def versions(rows: Any) -> FloatArray:
-            return _stacked([self._predict(one, rows) for one in params])
+            given = table.form.give(rows)
+            return _stacked([plain_answer(self._predict(one, given)) for one in params])
 
         return versions, table.data
 
@@ -198,14 +200,18 @@ class _FromResults(Parametric):
         return given.shape == own.shape and bool(np.allclose(given, own, rtol=1e-6))
 
 
-class _Linear:
-    """A model with a linear predictor whose predictions are derivatives along directions."""
+class _Along:
+    """A model of statsmodels, but for its predictions."""
 
     def __init__(self, model: Any, directions: FloatArray) -> None:
         self._model, self._directions = model, directions
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._model, name)
+
+
+class _Linear(_Along):
+    """A model with a linear predictor whose predictions are derivatives along directions."""
 
     def predict(self, params: Any, exog: Any = None, *args: Any, **kwargs: Any) -> FloatArray:
         """Change along every direction, and the prediction, (rows, directions + 1)."""
@@ -221,14 +227,8 @@ class _Linear:
         return out
 
 
-class _Shares:
+class _Shares(_Along):
     """A multinomial logit whose predictions are derivatives along directions."""
-
-    def __init__(self, model: Any, directions: FloatArray) -> None:
-        self._model, self._directions = model, directions
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._model, name)
 
     def predict(self, params: Any, exog: Any = None, *args: Any, **kwargs: Any) -> FloatArray:
         """Changes of all shares, and these, (rows, outputs x (directions + 1))."""
@@ -270,6 +270,7 @@ class Fitted(NamedTuple):
     uncertainty: str
     # Whether the covariance of the parameters is taken as it was fitted, though rows are added.
     as_fitted: bool = False
+    progress: bool = False
 
     @classmethod
     def of(cls, model: Any, X: Any, uncertainty: str) -> Fitted:
@@ -280,7 +281,7 @@ class Fitted(NamedTuple):
                 "X must come with model: the table that the effects were made from; got None. Pass "
                 "both: std_error(effect, local, model=results, X=X)."
             )
-        return cls(parametric(model), X, uncertainty)
+        return cls(parametric(model), collected(X), uncertainty)
 
     def with_groups(self, groups: ArrayLike | None) -> tuple[Fitted, ArrayLike | None]:
         """The groups of the rows, by default those of the covariance, if these are its rows.
@@ -364,7 +365,7 @@ class Changes(NamedTuple):
             on_scale[:, -1:] = log_odds(share)
             return on_scale
 
-        return cls(changes, Table(data, table.names), len(model.directions()))
+        return cls(changes, table.holding(data), len(model.directions()))
 
 
 def _unfolded(flat: FloatArray, versions: int) -> FloatArray:

@@ -16,18 +16,18 @@ from rhale_stats.models.options import ModelOptions
 from rhale_stats.models.outputs import Model
 from rhale_stats.models.table import Table, as_table, check_column
 from rhale_stats.schema.identity import row_coordinate
-from rhale_stats.schema.variables import software, unit_mapping
+from rhale_stats.schema.variables import software
 
 
 @dataclass(frozen=True)
 class Sample:
     """The rows and columns of which effects are estimated, with weights and options.
 
-    ``X`` is the data as given, ``rows`` are the numbers in it of the rows of ``table``,
+    ``whole`` is the table as given, ``rows`` are the numbers in it of the rows of ``table``,
     ``positions`` the numbers of the columns in question.
     """
 
-    X: Any
+    whole: Table
     table: Table
     rows: IntArray
     weight: FloatArray | None
@@ -39,7 +39,7 @@ class Sample:
         """All rows, checked."""
         table = as_table(X)
         weight = table.weights(options.weights, options.weight_kind)
-        return cls(X, table, np.arange(table.n_rows), weight, options)
+        return cls(table, table, np.arange(table.n_rows), weight, options)
 
     def of_columns(self, positions: Sequence[int]) -> Self:
         """The same rows, of these columns."""
@@ -91,7 +91,7 @@ class Sample:
     @property
     def units(self) -> dict[str, str]:
         """Of columns, where the data say so."""
-        return unit_mapping(self._attrs)
+        return self.whole.units
 
     @property
     def facts(self) -> dict[str, str]:
@@ -108,18 +108,25 @@ class Sample:
     @property
     def obs(self) -> tuple[str, NDArray[Any], dict[str, str]]:
         """The coordinate of the rows."""
-        dim, labels, about = row_coordinate(self.X, len(self.X))
+        dim, labels, about = row_coordinate(self.whole.index, self.whole.n_rows)
         return dim, labels[self.rows], about
 
     @property
     def _attrs(self) -> Mapping[Any, Any]:
-        attrs: Mapping[Any, Any] = getattr(self.X, "attrs", {})
-        return attrs
+        return self.whole.attrs
 
     def asked(self, model: Model, *, single: bool = False) -> DifferenceQuotients:
         """The model, to be asked at the rows; ``single`` refuses several outputs."""
         options = self.options
-        return DifferenceQuotients(model, self.table, options.output, options.scale, single=single)
+        return DifferenceQuotients(
+            model,
+            self.table,
+            options.output,
+            options.scale,
+            single=single,
+            batch_rows=options.batch_rows,
+            numbers=self.rows,
+        )
 
 
 def refuse_gaps(name: str, gone: NDArray[np.bool_]) -> None:

@@ -1,28 +1,74 @@
-"""Shapley values of a model by the library shap, or as they were given."""
+"""Shapley values of a model: exact for trees and lines, else of subsets or of permutations."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
+from tqdm import tqdm
 
 from rhale_stats.arguments.checks import check_finite
+from rhale_stats.arguments.progress import progress_bar
 from rhale_stats.arguments.rows import aligned, as_numbers
+from rhale_stats.arrays import shapley as arrays
 from rhale_stats.arrays.moments import FloatArray
 from rhale_stats.models.differences import DifferenceQuotients
-from rhale_stats.models.outputs import ModelError
+from rhale_stats.models.forest import Forest
+from rhale_stats.models.outputs import Model, ModelError
 from rhale_stats.models.table import Table, as_table
 from rhale_stats.parallel import ignoring, numpy_state_kept
+from rhale_stats.schema.door import Options
 
 # Rows that stand for all others where Shapley values leave a feature out.
 BACKGROUND = 100
-# How the values were computed, by the class of shap.
-ALGORITHMS = {
-    "ExactExplainer": "shap, exact: all subsets of columns",
-    "PermutationExplainer": "shap, sampled permutations of columns",
-}
+# All subsets of so many columns at most.
+EXACT_COLUMNS = 10
+# Pairs of permutations of a row, at least; and rows explained by the library shap in one call.
+PAIRS, ROWS_TOGETHER = 64, 16
+
+
+@dataclass(frozen=True, eq=False)
+class ShapleyOptions(Options):
+    """Shapley values that are known, or over which rows they are taken and when they are sampled.
+
+    Parameters
+    ----------
+    shap_values : array_like of shape (n_rows,) or (n_rows, n_columns), or Explanation, optional
+        Shapley values of the only feature or of all columns of ``X``, of one output, or what an
+        explainer of the library shap returned. By default they are computed for all rows. They are
+        exact for trees of scikit-learn, xgboost, lightgbm and catboost and for linear models, if
+        the output is their sum (of a classifier mostly ``scale="logit"``). For other models they
+        are exact over all subsets of columns, or sampled. The attribute ``shapley`` of the result
+        says which.
+    background : int, DataFrame or array_like, default 100
+        Rows over which columns that are left out are averaged, or how many rows of ``X`` to draw.
+        More rows also mean more permutations where values are sampled.
+    max_model_rows : int, default 10_000_000
+        Values of models that are neither trees nor linear are taken over all subsets of columns if
+        this asks the model for so many rows at most: rows of ``X`` × background × 2^columns, of up
+        to 10 columns. Otherwise they are sampled.
+
+    Examples
+    --------
+    >>> import rhale_stats as rs
+    >>> rs.ShapleyOptions(background=50).max_model_rows
+    10000000
+    """
+
+    shap_values: Any = None
+    background: int | pd.DataFrame | ArrayLike = BACKGROUND
+    max_model_rows: int = 10**7
+
+
+class Shapley(NamedTuple):
+    """Shapley values (row, column, output), how they were computed, and their error if sampled."""
+
+    values: FloatArray
+    how: str
+    error: FloatArray | None = None
 
 
 def given_column(shap_values: Any, table: Table, position: int) -> FloatArray:
@@ -41,22 +87,25 @@ def given_column(shap_values: Any, table: Table, position: int) -> FloatArray:
 
 
 def shapley_values(
+    model: Model,
     asked: DifferenceQuotients,
-    background: int | pd.DataFrame | ArrayLike,
+    shapley: ShapleyOptions,
     rng: np.random.Generator,
     what: str,
-) -> tuple[FloatArray, str]:
-    """Shapley values of all columns, (row, column, output), and how they were computed."""
+    *,
+    progress: bool = False,
+) -> Shapley:
+    """Shapley values of all columns over a background, and how they were computed."""
     try:
         # Its colour maps are made in a way that Matplotlib is about to drop.
         with ignoring(PendingDeprecationWarning):
-            import shap
+            import shap  # noqa: F401
     except ImportError as error:
         raise ImportError(
             f"{what} needs the library shap to compute Shapley values: pip install "
             '"rhale-stats[shap]", or pass them as shap_values=.'
         ) from error
-    table = asked.table
+    table, background = asked.table, shapley.background
     if isinstance(background, int | np.integer):
         n = min(int(background), table.n_rows)
         others = table.take(np.sort(rng.choice(table.n_rows, n, replace=False)))
@@ -68,36 +117,172 @@ def shapley_values(
                 f"{', '.join(others.names)}."
             )
     codes = _Codes.of(table, others)
+    ends = _Ends(codes, _answer(asked, codes, codes.rows), _answer(asked, codes, codes.others))
+    bar = progress_bar(table.n_rows, "Shapley values", "row", progress=progress)
+    with bar:
+        found = None
+        if not codes.levels:
+            found = of_line(model, ends) or of_trees(model, ends, bar)
+        if found is not None:
+            return Shapley(*found)
+        n_columns = len(table.names)
+        n_asked = table.n_rows * others.n_rows * 2.0**n_columns
+        if n_columns <= EXACT_COLUMNS and n_asked <= shapley.max_model_rows:
+            return _of_subsets(asked, ends, rng, bar)
+        return _of_permutations(asked, ends, rng, bar)
+
+
+def _answer(asked: DifferenceQuotients, codes: _Codes, values: FloatArray) -> FloatArray:
+    """The output for rows of numbers, (row, output); finite."""
+    answer = asked.ask_named(
+        codes.table(values), f"on {len(values)} rows of X with columns of the background"
+    )
+    n_bad = np.count_nonzero(~np.isfinite(answer).all(axis=1))
+    if n_bad:
+        raise ModelError(
+            f"model must return finite numbers; got NaN or infinity in {n_bad} of "
+            f"{len(answer)} rows of X with columns of the background."
+        )
+    return answer.astype(np.float64, copy=False)
+
+
+def _of_subsets(
+    asked: DifferenceQuotients, ends: _Ends, rng: np.random.Generator, bar: tqdm[Any]
+) -> Shapley:
+    """Of all subsets of columns, by the library shap."""
+    import shap
+
+    codes = ends.codes
 
     def output(values: NDArray[Any]) -> FloatArray:
-        answer = asked.ask_named(
-            codes.table(values), f"on {len(values)} rows of X with columns of the background"
-        )
-        n_bad = np.count_nonzero(~np.isfinite(answer).all(axis=1))
-        if n_bad:
-            raise ModelError(
-                f"model must return finite numbers; got NaN or infinity in {n_bad} of "
-                f"{len(answer)} rows of X with columns of the background."
-            )
+        answer = _answer(asked, codes, values)
         return answer if answer.shape[1] > 1 else answer[:, 0]
 
+    found = np.zeros((*codes.rows.shape, ends.rows.shape[1]))
+    # The library fails for a row that equals the whole background; its values are 0.
+    rows = np.array([at for at, row in enumerate(codes.rows) if not codes.same(row).all()])
     # The library seeds NumPy's global generator, and draws from it.
     with numpy_state_kept():
-        masker = shap.maskers.Independent(codes.others, max_samples=others.n_rows)
+        masker = shap.maskers.Independent(codes.others, max_samples=len(codes.others))
         # The library takes values within 1e-5 of each other for the same.
         masker.invariants = codes.same
-        explainer = shap.Explainer(output, masker, seed=int(rng.integers(2**31)))
-        name = type(explainer).__name__
-        # The library fails for a row that equals the whole background; its values are 0.
-        rows = np.array([not codes.same(row).all() for row in codes.rows])
-        if rows.any():
-            found = np.asarray(explainer(codes.rows[rows], silent=True).values, dtype=np.float64)
-            found = found.reshape(rows.sum(), len(table.names), -1)
-        else:
-            found = np.zeros((0, len(table.names), asked.at_rows().shape[1]))
-    values = np.zeros((table.n_rows, *found.shape[1:]))
-    values[rows] = found
-    return values, ALGORITHMS.get(name, f"shap, {name}")
+        seed = int(rng.integers(2**31))
+        explainer = shap.Explainer(output, masker, algorithm="exact", seed=seed)
+        for begin in range(0, len(rows), ROWS_TOGETHER):
+            some = rows[begin : begin + ROWS_TOGETHER]
+            values = np.asarray(explainer(codes.rows[some], silent=True).values)
+            found[some] = values.reshape(len(some), *found.shape[1:])
+            bar.update(len(some))
+    return Shapley(found, "exact: all subsets of columns")
+
+
+def _of_permutations(
+    asked: DifferenceQuotients, ends: _Ends, rng: np.random.Generator, bar: tqdm[Any]
+) -> Shapley:
+    """math [89]: each row of the background in equally many orders, and these backwards."""
+    codes = ends.codes
+    n_rows, n_columns = codes.rows.shape
+    again = -(-PAIRS // len(codes.others))
+    others, first = np.tile(codes.others, (again, 1)), np.tile(ends.others, (again, 1))
+    n_asked = len(others) * 2 * (n_columns - 1)
+    together = max(1, asked.block_rows // max(n_asked, 1))
+    parts = []
+    for begin in range(0, n_rows, together):
+        rows = slice(begin, begin + together)
+        here, last = codes.rows[rows], ends.rows[rows]
+        walks = arrays.Walks.drawn(len(here), len(others), n_columns, rng)
+        steps = walks.steps(here, others)
+        inner = np.zeros((0, last.shape[1]))
+        if n_asked:
+            inner = _answer(asked, codes, steps.reshape(-1, n_columns))
+        inner = inner.reshape(*steps.shape[:-1], last.shape[1])
+        parts.append(arrays.mean_of_pairs(walks.values(inner, first, last)))
+        bar.update(len(here))
+    values, error = (np.concatenate(each) for each in zip(*parts, strict=True))
+    how = f"sampled: {2 * len(others)} permutations of the columns a row, in pairs"
+    return Shapley(values, how, error)
+
+
+class _Ends(NamedTuple):
+    """Rows and background as numbers, and the outputs at both, (row, output)."""
+
+    codes: _Codes
+    rows: FloatArray
+    others: FloatArray
+
+    def column_of(self, rows: FloatArray, others: FloatArray) -> list[tuple[int, int]] | None:
+        """Which column of what was computed each output is, and with which sign; None if none.
+
+        Up to a constant: both are compared as differences from the mean over the background.
+        """
+        found = []
+        for answer, other in zip(self.rows.T, self.others.T, strict=True):
+            change = answer - other.mean()
+            for column in range(rows.shape[1]):
+                own = rows[:, column] - others[:, column].mean()
+                sign = next((one for one in (1, -1) if _agree(one * own, change, answer)), 0)
+                if sign:
+                    found.append((column, sign))
+                    break
+            else:
+                return None
+        return found
+
+
+# What is computed agrees with the model up to so much of the spread of its output, and up to
+# rounding of single precision.
+AGREEMENT = 1e-4
+
+
+def _agree(own: FloatArray, change: FloatArray, answer: FloatArray) -> bool:
+    rounding = 64 * float(np.finfo(np.float32).eps) * float(np.abs(answer).max(initial=0.0))
+    most = AGREEMENT * float(np.abs(change).max(initial=0.0)) + rounding
+    return bool(np.abs(own - change).max(initial=0.0) <= most)
+
+
+def _estimators(model: Model) -> list[Any]:
+    """The model, and the one whose method it is."""
+    return [one for one in (model, getattr(model, "__self__", None)) if one is not None]
+
+
+def of_line(model: Model, ends: _Ends) -> tuple[FloatArray, str] | None:
+    """Of a linear model with ``coef_`` whose answers these are; None of others."""
+    codes = ends.codes
+    for one in _estimators(model):
+        coef = getattr(one, "coef_", None)
+        if not isinstance(coef, np.ndarray) or coef.dtype.kind != "f":
+            continue
+        coef = np.atleast_2d(coef)
+        if coef.ndim != 2 or coef.shape[1] != codes.rows.shape[1]:
+            continue
+        if np.isnan(codes.rows).any() or np.isnan(codes.others).any():
+            continue
+        columns = ends.column_of(codes.rows @ coef.T, codes.others @ coef.T)
+        if columns is not None:
+            slopes = np.array([sign * coef[column] for column, sign in columns])
+            away = codes.rows - codes.others.mean(axis=0)
+            return away[:, :, None] * slopes.T, "exact: linear model"
+    return None
+
+
+def of_trees(model: Model, ends: _Ends, bar: tqdm[Any]) -> tuple[FloatArray, str] | None:
+    """Of trees that the library shap can read and whose sum the answers are; None of others."""
+    for one in _estimators(model):
+        forest = Forest.read(one, ends.codes.others)
+        if forest is None:
+            continue
+        columns = ends.column_of(*map(forest.predict, (ends.codes.rows, ends.codes.others)))
+        if columns is None:
+            continue
+        values = forest.values(ends.codes.rows, ends.codes.others, bar)
+        number, sign = np.array(columns).T
+        values = values[..., number] * sign
+        # Additivity once more, of the values themselves.
+        change = ends.rows - ends.others.mean(axis=0)
+        both = zip(values.sum(axis=1).T, change.T, ends.rows.T, strict=True)
+        if all(_agree(*each) for each in both):
+            return values, "exact: trees"
+    return None
 
 
 class _Codes(NamedTuple):
@@ -147,7 +332,9 @@ class _Codes(NamedTuple):
         columns: dict[int, Any] = {}
         for at in range(len(self.like.names)):
             own = self.like.series(at)
-            if at in self.levels:
+            if self.like.is_time(at):
+                columns[at] = self.like.of_type(at, values[:, at])
+            elif at in self.levels:
                 level = self.levels[at].take(values[:, at].astype(np.intp))
                 columns[at] = pd.Series(level.array, dtype=own.dtype)
             else:

@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from rhale_stats.arguments import times
 from rhale_stats.arguments.checks import check_finite, check_size
+from rhale_stats.arguments.chunked import refuse_chunks
 from rhale_stats.arguments.rows import as_weights
 from rhale_stats.arguments.words import warn
 from rhale_stats.arrays.moments import FloatArray
+from rhale_stats.models import forms
+from rhale_stats.models.adapters.adapter import Known
+from rhale_stats.models.form import ARRAY, Form
 from rhale_stats.schema.features import position_of
+from rhale_stats.schema.variables import unit_mapping
 
 # Values of a column: numbers, or levels.
 Values: TypeAlias = NDArray[Any] | pd.api.extensions.ExtensionArray
@@ -27,10 +33,11 @@ COPY_ON_WRITE = int(pd.__version__.partition(".")[0]) >= 3
 
 @dataclass(frozen=True)
 class Table:
-    """The rows of ``X`` in the form in which the model receives them."""
+    """The rows of ``X`` as pandas or NumPy hold them, and the form in which the user has them."""
 
     data: pd.DataFrame | NDArray[np.floating[Any]]
     names: list[str]
+    form: Form = ARRAY
 
     @property
     def n_rows(self) -> int:
@@ -40,7 +47,14 @@ class Table:
     @property
     def index(self) -> pd.Index[Any] | None:
         """Labels of the rows, where they have some."""
-        return self.data.index if isinstance(self.data, pd.DataFrame) else None
+        if isinstance(self.data, pd.DataFrame) and self.form.labelled:
+            return self.data.index
+        return None
+
+    @property
+    def attrs(self) -> Mapping[Any, Any]:
+        """What the data say of themselves: units, the name of the output."""
+        return self.data.attrs if isinstance(self.data, pd.DataFrame) else {}
 
     def held(
         self, position: int, rows: NDArray[np.bool_], values: FloatArray
@@ -49,6 +63,8 @@ class Table:
         if isinstance(self.data, np.ndarray):
             return values, self.data[rows, position]
         own = self.series(position)[rows].array
+        if self.is_time(position):
+            return self.of_type(position, values), own
         return pd.Series(values).astype(own.dtype).array, own
 
     def weights(self, weights: Any, kind: str) -> FloatArray | None:
@@ -60,8 +76,12 @@ class Table:
         if rows.dtype == bool and rows.all():
             return self
         if isinstance(self.data, pd.DataFrame):
-            return Table(self.data.iloc[rows], self.names)
-        return Table(self.data[rows], self.names)
+            return self.holding(self.data.iloc[rows])
+        return self.holding(self.data[rows])
+
+    def holding(self, data: pd.DataFrame | NDArray[np.floating[Any]]) -> Table:
+        """A table of other rows of the same columns and form."""
+        return replace(self, data=data)
 
     def copied(self) -> pd.DataFrame | NDArray[np.floating[Any]]:
         """A copy of the rows, numbered from 0, which the model may change."""
@@ -70,18 +90,69 @@ class Table:
         return self.data.copy(deep=not COPY_ON_WRITE).reset_index(drop=True)
 
     def is_numeric(self, position: int) -> bool:
-        """Whether a column holds numbers (booleans are not)."""
+        """Whether a column holds numbers (booleans are not), or dates, which are days."""
         if isinstance(self.data, np.ndarray):
             return True
         dtype = self.data.dtypes.iloc[position]
-        return pd.api.types.is_numeric_dtype(dtype) and not (
-            pd.api.types.is_bool_dtype(dtype) or pd.api.types.is_complex_dtype(dtype)
+        return times.is_time(dtype) or (
+            pd.api.types.is_numeric_dtype(dtype)
+            and not (pd.api.types.is_bool_dtype(dtype) or pd.api.types.is_complex_dtype(dtype))
         )
+
+    def is_time(self, position: int) -> bool:
+        """Whether a column holds dates, times or durations."""
+        return isinstance(self.data, pd.DataFrame) and times.is_time(
+            self.data.dtypes.iloc[position]
+        )
+
+    def in_days(self, position: int) -> bool:
+        """Whether a column holds dates without a time of the day."""
+        if isinstance(self.data, np.ndarray):
+            return False
+        return position in self.form.days or times.is_date(self.data.dtypes.iloc[position])
+
+    def whole(self, position: int, values: FloatArray) -> FloatArray:
+        """Edges or a grid as the column can hold them: whole days of dates without a time."""
+        return np.unique(np.rint(values)) if self.in_days(position) else values
+
+    def has_cells(self, position: int, *, asked: str | None = None) -> bool:
+        """Whether a column has no derivative: few distinct values, or whole days.
+
+        Where derivatives are ``asked`` for, by the name of the column, whole days are refused.
+        """
+        if asked is None:
+            return self.is_discrete(position) or self.in_days(position)
+        if self.in_days(position):
+            raise ValueError(
+                f"method must be 'auto' or 'finite_difference' for dates: derivatives need steps "
+                f"of less than a day; column {asked!r} holds dates without a time. Use one of "
+                f"these, or convert it to a datetime."
+            )
+        return False
+
+    def of_type(self, position: int, values: FloatArray) -> Values:
+        """Numbers of a column of dates as these dates; those of others as they are."""
+        if isinstance(self.data, np.ndarray) or not self.is_time(position):
+            return values
+        dtype, whole = self.data.dtypes.iloc[position], self.in_days(position)
+        found: Values = times.from_days(np.asarray(values, np.float64), dtype, whole=whole)
+        return found
+
+    @property
+    def units(self) -> dict[str, str]:
+        """Units of columns, where the data say so, or their types."""
+        out = unit_mapping(self.attrs)
+        for position, name in enumerate(self.names):
+            if isinstance(self.data, pd.DataFrame) and self.is_time(position):
+                out[name] = times.time_units(self.data.dtypes.iloc[position])
+        return out
 
     def column(self, position: int) -> FloatArray:
         """One column as a contiguous float array; missing values are NaN."""
         if isinstance(self.data, np.ndarray):
             return np.array(self.data[:, position], dtype=np.float64)
+        if self.is_time(position):
+            return times.as_days(self.data.iloc[:, position].array)
         return self.data.iloc[:, position].to_numpy(dtype=np.float64, na_value=np.nan, copy=True)
 
     def series(self, position: int) -> pd.Series[Any]:
@@ -112,7 +183,13 @@ class Table:
         """Numbers (rows, columns) as a table of this form."""
         if isinstance(self.data, np.ndarray):
             return values.astype(self.data.dtype, copy=False)
-        return pd.DataFrame(values, columns=self.data.columns).astype(dict(self.data.dtypes))
+        columns = {
+            at: self.of_type(at, values[:, at])
+            if self.is_time(at)
+            else pd.Series(values[:, at]).astype(own)
+            for at, own in enumerate(self.data.dtypes)
+        }
+        return pd.DataFrame(columns).set_axis(self.data.columns, axis=1)
 
     def stacked(self, position: int, columns: Sequence[Values]) -> tuple[Any, list[Any]]:
         """Copies of the rows below each other, each with another version of one column.
@@ -135,6 +212,8 @@ class Table:
             frame.index = pd.RangeIndex(len(frame))
         else:
             frame = pd.concat([self.data] * len(columns), ignore_index=True)
+        if self.is_time(position):
+            return self._with_times(frame, position, columns)
         plain = [one for one in columns if isinstance(one, np.ndarray) and one.dtype.kind == "f"]
         frame[self.data.columns[position]] = (
             np.concatenate(plain)
@@ -142,6 +221,20 @@ class Table:
             else pd.concat([as_column(column) for column in columns], ignore_index=True)
         )
         return frame, list(columns)
+
+    def _with_times(
+        self, frame: pd.DataFrame, position: int, columns: Sequence[Values]
+    ) -> tuple[pd.DataFrame, list[Any]]:
+        """Copies of the rows with versions of a column of dates, and the days that these are."""
+        moments = [
+            self.of_type(position, np.asarray(one, dtype=np.float64))
+            if pd.api.types.is_float_dtype(one.dtype)
+            else one
+            for one in columns
+        ]
+        joined = pd.concat([pd.Series(one) for one in moments], ignore_index=True)
+        frame[frame.columns[position]] = joined
+        return frame, [times.as_days(one) for one in moments]
 
 
 def as_column(column: Values) -> pd.Series[Any]:
@@ -157,10 +250,12 @@ def as_table(X: Any, parameter: str = "X") -> Table:
     TypeError, ValueError
         ``X`` is no table of numbers, has no rows, or has two columns of one name.
     """
-    if isinstance(X, pd.DataFrame):
-        table = Table(X, column_names(X, parameter))
+    refuse_chunks(X, parameter)
+    data, form = forms.read(X, parameter)
+    if isinstance(data, pd.DataFrame):
+        table = Table(data, column_names(data, parameter), form)
     else:
-        array = as_array(X, f"{parameter} must hold")
+        array = as_array(data, f"{parameter} must hold")
         if array.ndim != 2:
             raise ValueError(
                 f"{parameter} must be a DataFrame or a two-dimensional array of shape "
@@ -242,15 +337,33 @@ def _check_range(column: FloatArray, name: str) -> None:
     check_size(size, f"The range of feature {name!r} in X", "Take other units for the column.")
 
 
-def positions_of(table: Table, features: str | int | Sequence[str | int] | None) -> list[int]:
-    """Columns chosen by name or number; by default all numeric ones that are not discrete."""
-    everything = range(len(table.names))
+def positions_of(
+    table: Table,
+    features: str | int | Sequence[str | int] | None,
+    known: Known | None = None,
+) -> list[int]:
+    """Columns chosen by name or number; by default all numeric ones that are not discrete.
+
+    ``known`` are the columns that the model uses.
+    """
+    everything: Sequence[int] = range(len(table.names))
     if features is None:
+        if known is not None:
+            everything = known.positions(table.names)
         text = [p for p in everything if not table.is_numeric(p)]
-        discrete = [p for p in everything if p not in text and table.is_discrete(p)]
-        chosen = [p for p in everything if p not in text and p not in discrete]
+        coded = [] if known is None else [p for p in everything if table.names[p] in known.levels]
+        numeric = [p for p in everything if p not in text and p not in coded]
+        discrete = [p for p in numeric if table.is_discrete(p)]
+        if known is not None and known.discrete:
+            discrete = []
+        chosen = [p for p in numeric if p not in discrete]
+        coded = [p for p in coded if p not in text]
         reasons = []
-        for left_out, why in ((text, "not numeric"), (discrete, "discrete")):
+        for left_out, why in (
+            (text, "not numeric"),
+            (coded, "levels in the formula"),
+            (discrete, "discrete"),
+        ):
             if left_out:
                 named = ", ".join(repr(table.names[p]) for p in left_out)
                 reasons.append(f"{named} ({why})")

@@ -11,6 +11,7 @@ from rhale_stats.plots.canvas import (
     HETEROGENEITY_FILL,
     REFERENCE,
     UNCERTAINTY,
+    date_axis,
     one_panel,
 )
 from rhale_stats.plots.legend import draw_legend, say_empty
@@ -80,6 +81,7 @@ def plot_bias(check: xr.Dataset, feature: str | int, ax: Axes | None = None) -> 
     with one_panel(ax, (7.0, 3.6)) as panel:
         name = str(row["feature"].values)
         panel.set_xlabel(with_units(name, units_of(check, name)), parse_math=False)
+        date_axis(panel, units_of(check, name))
         panel.set_ylabel("variance of local effects")
         if not row.sizes["bin"]:
             say_empty([panel])

@@ -12,8 +12,10 @@ import numpy as np
 import seaborn as sns
 import xarray as xr
 from matplotlib.axes import Axes
+from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
 from numpy.typing import NDArray
 
+from rhale_stats.arguments.times import are_dates, zone_of
 from rhale_stats.arrays.moments import FloatArray
 from rhale_stats.schema.features import with_units
 
@@ -172,3 +174,14 @@ def output_label(effect: xr.Dataset) -> str:
     """Label of the y axis of curves."""
     name = effect.attrs.get("output_name", "output")
     return upright(f"effect on {name}", str(effect.attrs.get("output_units", "")))
+
+
+def date_axis(panel: Axes, units: str) -> None:
+    """Ticks that are dates, where the numbers of an axis are days since 1970."""
+    if are_dates(units):
+        # Matplotlib counts days from the same day.
+        ends = {"minticks": 3, "maxticks": 7}
+        locator = AutoDateLocator(tz=zone_of(units), **ends)  # type: ignore[no-untyped-call]
+        panel.xaxis.set_major_locator(locator)
+        form = ConciseDateFormatter(locator, tz=zone_of(units))  # type: ignore[no-untyped-call]
+        panel.xaxis.set_major_formatter(form)

@@ -6,7 +6,7 @@ import numpy as np
 import xarray as xr
 from matplotlib.axes import Axes
 
-from rhale_stats.plots.canvas import AVERAGE, REFERENCE, one_panel, upright
+from rhale_stats.plots.canvas import AVERAGE, REFERENCE, date_axis, one_panel, upright
 from rhale_stats.plots.curve import draw_band, draw_interval, ends_of
 from rhale_stats.plots.legend import draw_legend, note, say_empty
 from rhale_stats.plots.marks import DIFFERENCE, NO_RANGE, OURS
@@ -81,6 +81,7 @@ def plot_compare(comparison: xr.Dataset, feature: str | int, ax: Axes | None = N
     with one_panel(ax, (7.0, 3.6)) as panel:
         name = str(row["feature"].values)
         panel.set_xlabel(with_units(name, units_of(comparison, name)), parse_math=False)
+        date_axis(panel, units_of(comparison, name))
         label = f"effect on {comparison.attrs.get('output_name', 'output')}: a less b"
         output_units = str(comparison.attrs.get("output_units", ""))
         panel.set_ylabel(upright(label, output_units), parse_math=False)

@@ -11,15 +11,21 @@ from numpy.typing import NDArray
 
 from rhale_stats.effects.intervals import with_own_intervals
 from rhale_stats.effects.sizes import largest
-from rhale_stats.plots.canvas import as_array, output_label, several_panels
+from rhale_stats.plots.canvas import as_array, date_axis, output_label, several_panels
 from rhale_stats.plots.ensembles import plot_ensembles
-from rhale_stats.plots.legend import draw_legend, grid_of_panels
+from rhale_stats.plots.legend import draw_legend, grid_of_panels, say_limited
 from rhale_stats.plots.limits import draw_curves
 from rhale_stats.plots.profile import plot_profiles
 from rhale_stats.profiles.data import check_profile
 from rhale_stats.schema.checks import check_effect
 from rhale_stats.schema.door import checked
-from rhale_stats.schema.features import feature_names, feature_position, one_feature, units_of
+from rhale_stats.schema.features import (
+    feature_names,
+    feature_position,
+    one_feature,
+    units_of,
+    with_units,
+)
 from rhale_stats.schema.kinds import ENSEMBLE, PROFILE
 
 # Maximum number of features drawn together.
@@ -106,7 +112,7 @@ def plot_effects(
     if profile:
         drawn = plot_profiles(effect, positions, n_columns, axes)
         if limited:
-            _say_limited(drawn, effect)
+            say_limited(drawn, effect.sizes["feature"])
         return drawn
     shown = with_own_intervals(effect.isel(feature=positions))
     rows = [one_feature(shown, number) for number in range(len(positions))]
@@ -117,19 +123,12 @@ def plot_effects(
         for panel, row, position in zip(panels, rows, positions, strict=True):
             panel.set_title(str(row["feature"].values), parse_math=False)
             units = units_of(effect, position)
-            panel.set_xlabel(f"[{units}]" if units else "", parse_math=False)
+            panel.set_xlabel(with_units("", units).strip(), parse_math=False)
+            date_axis(panel, units)
             if not own:
                 panel.set_ylabel(output_label(effect), parse_math=False)
         draw_curves(panels, rows, output_label(effect) if own else "")
         if limited:
-            _say_limited(panels, effect)
+            say_limited(panels, effect.sizes["feature"])
         draw_legend(panels)
     return as_array(panels)
-
-
-def _say_limited(panels: Sequence[Axes] | NDArray[np.object_], effect: xr.Dataset) -> None:
-    """Write below a figure that not all features are drawn."""
-    panels[0].figure.supxlabel(
-        f"the {len(panels)} most important of {effect.sizes['feature']} features (max_features)",
-        fontsize="small",
-    )

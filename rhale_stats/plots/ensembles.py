@@ -27,12 +27,19 @@ from rhale_stats.plots.canvas import (
     REFERENCE,
     UNCERTAINTY,
     as_array,
+    date_axis,
     draw_ends,
     output_label,
     several_panels,
 )
 from rhale_stats.plots.curve import ends_of
-from rhale_stats.plots.legend import draw_legend, grid_of_panels, label_bins, say_constant
+from rhale_stats.plots.legend import (
+    draw_legend,
+    grid_of_panels,
+    label_bins,
+    say_constant,
+    say_limited,
+)
 from rhale_stats.plots.marks import LEVEL, OURS
 from rhale_stats.schema.features import feature_names, units_of, with_units
 
@@ -70,6 +77,7 @@ def plot_ensemble(
         if lower:
             label_bins(last, ensemble, row.dataset.isel(feature=0))
         last.set_xlabel(with_units(row.name, units_of(ensemble, row.name)), parse_math=False)
+        date_axis(last, units_of(ensemble, row.name))
         if not len(row.z):
             for panel in panels:
                 say_constant(panel)
@@ -100,7 +108,8 @@ def plot_ensembles(
         for panel, row in zip(panels, rows, strict=True):
             panel.set_title(row.name, parse_math=False)
             units = units_of(ensemble, row.name)
-            panel.set_xlabel(f"[{units}]" if units else "", parse_math=False)
+            panel.set_xlabel(with_units("", units).strip(), parse_math=False)
+            date_axis(panel, units)
             if not own:
                 panel.set_ylabel(output_label(ensemble), parse_math=False)
             if len(row.z):
@@ -111,6 +120,8 @@ def plot_ensembles(
             size = panels[0].yaxis.label.get_fontsize()
             label = output_label(ensemble)
             panels[0].figure.supylabel(label, fontsize=size, parse_math=False)
+            if features is None and len(rows) < ensemble.sizes["feature"]:
+                say_limited(panels, ensemble.sizes["feature"])
         draw_legend(panels)
     return as_array(panels)
 

@@ -8,6 +8,7 @@ import numpy as np
 import xarray as xr
 from matplotlib.axes import Axes
 
+from rhale_stats.arguments.times import unit_word
 from rhale_stats.effects.ranked import Ranked, ranked
 from rhale_stats.ensembles.tables import one_number
 from rhale_stats.plots.canvas import (
@@ -131,7 +132,7 @@ def _forest_labels(effect: xr.Dataset, values: xr.DataArray) -> tuple[list[str],
 
 def _filled(template: str, output_units: str, feature_units: str) -> str:
     """Units from their description in the schema; empty where they are not known."""
-    for part, unit in (("output units", output_units), ("feature unit", feature_units)):
+    for part, unit in (("output units", output_units), ("feature unit", unit_word(feature_units))):
         if part in template:
             if not unit:
                 return ""

@@ -24,6 +24,8 @@ from rhale_stats.schema.dimensions import of_part
 from rhale_stats.schema.door import checked
 from rhale_stats.schema.features import with_units
 
+# Maximum number of features drawn.
+MOST_FEATURES = 24
 # Text for a share above 100 %, and its colour.
 OVER, DARK = "> 100 %", "#01324f"
 ALL = "rows in all fields"
@@ -31,7 +33,10 @@ ALL = "rows in all fields"
 
 @checked
 def plot_h_statistics(
-    found: xr.Dataset, axes: Sequence[Axes] | NDArray[np.object_] | None = None
+    found: xr.Dataset,
+    axes: Sequence[Axes] | NDArray[np.object_] | None = None,
+    *,
+    max_features: int = MOST_FEATURES,
 ) -> NDArray[np.object_]:
     """H-statistics: bars of the features, and a heat map of the pairs.
 
@@ -50,6 +55,8 @@ def plot_h_statistics(
     axes : sequence of Axes, optional
         Two Axes, for the bars and for the pairs; one if there are no pairs. By default those of a
         new figure.
+    max_features : int, default 24
+        If there are more features, those with the longest bars are drawn. The title says so.
 
     Returns
     -------
@@ -95,6 +102,7 @@ def plot_h_statistics(
     # Two features that interact only with each other differ only by rounding.
     sizes = found[f"{stem}_overall"].values
     order = np.argsort(-np.round(sizes / (sizes.max() or 1.0), 9), kind="stable")
+    n_features, order = len(order), order[:max_features]
     found = found.isel(feature=order)
     if pairs:
         found = found.isel(feature_other=order)
@@ -102,7 +110,7 @@ def plot_h_statistics(
     with several_panels(
         "axes", axes, 1 + pairs, which, lambda: _panels(found.sizes["feature"], pairs=pairs)
     ) as panels:
-        _draw_bars(panels[0], found, stem, shares=shares)
+        _draw_bars(panels[0], found, stem, shares=shares, n_features=n_features)
         if pairs:
             _draw_pairs(panels[1], found, stem, shares=shares)
     return as_array(panels)
@@ -120,7 +128,7 @@ def _size_label(found: xr.Dataset) -> str:
     return with_units("size of the interaction", str(found.attrs["output_units"]))
 
 
-def _draw_bars(panel: Axes, found: xr.Dataset, stem: str, *, shares: bool) -> None:
+def _draw_bars(panel: Axes, found: xr.Dataset, stem: str, *, shares: bool, n_features: int) -> None:
     names = list(map(str, found["feature"].values))
     places = np.arange(len(names))
     name = f"{stem}_overall"
@@ -160,6 +168,8 @@ def _draw_bars(panel: Axes, found: xr.Dataset, stem: str, *, shares: bool) -> No
     total = float(found[stem])
     text = _share(total) if shares else f"{total:.3g}"
     title = f"Interactions with all others\nall interactions: {text}"
+    if len(names) < n_features:
+        title += f"\n{len(names)} of {n_features} features (max_features)"
     panel.set_title(title, parse_math=False, fontsize="medium")
 
 

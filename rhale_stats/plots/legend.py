@@ -9,8 +9,10 @@ import numpy as np
 import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.layout_engine import ConstrainedLayoutEngine
+from numpy.typing import NDArray
 
-from rhale_stats.plots.canvas import new_panels, output_label, upright
+from rhale_stats.arguments.times import unit_word
+from rhale_stats.plots.canvas import date_axis, new_panels, output_label, upright
 from rhale_stats.plots.marks import CONSTANT, LEGEND, OURS
 from rhale_stats.schema.features import units_of, with_units
 
@@ -47,9 +49,10 @@ def label_bins(panel: Axes, effect: xr.Dataset, row: xr.Dataset) -> None:
     units = units_of(effect, name)
     output_units = str(effect.attrs.get("output_units", ""))
     slope = f"d {effect.attrs.get('output_name', 'output')} / d {name}"
-    per = f"{output_units} per {units}" if units and output_units else ""
+    per = f"{output_units} per {unit_word(units)}" if units and output_units else ""
     panel.set_ylabel(upright(slope, per), parse_math=False)
     panel.set_xlabel(with_units(name, units), parse_math=False)
+    date_axis(panel, units)
 
 
 def say(panel: Axes, text: str) -> None:
@@ -125,3 +128,12 @@ def order_note(label: str) -> int:
     label = re.sub(r"^(interval of the\n)[\w ]+ (in the bin)", r"\1average \2", label)
     places = [place for place, begin in enumerate(LEGEND) if label.startswith(begin)]
     return places[0] if places else len(LEGEND)
+
+
+def say_limited(panels: Sequence[Axes] | NDArray[np.object_], n_features: int) -> None:
+    """Write below a figure that not all features are drawn."""
+    panels[0].figure.supxlabel(
+        f"the {len(panels)} most important of {n_features} features; features= or max_features= "
+        f"draws others",
+        fontsize="small",
+    )

@@ -10,7 +10,7 @@ from matplotlib.axes import Axes
 from numpy.typing import NDArray
 
 from rhale_stats.effects.intervals import with_own_intervals
-from rhale_stats.plots.canvas import as_array, output_label, several_panels
+from rhale_stats.plots.canvas import as_array, date_axis, output_label, several_panels
 from rhale_stats.plots.legend import draw_legend, grid_of_panels
 from rhale_stats.plots.limits import draw_curves
 from rhale_stats.plots.profile import plot_profile_outputs
@@ -105,6 +105,7 @@ def plot_outputs(
         for panel, part in zip(panels, parts, strict=True):
             panel.set_title(str(part.attrs["output_name"]), parse_math=False)
             panel.set_xlabel(with_units(name, units_of(effect, name)), parse_math=False)
+            date_axis(panel, units_of(effect, name))
             if not own:
                 panel.set_ylabel(output_label(part), parse_math=False)
         draw_curves(panels, rows, "effect" if own else "")

@@ -20,6 +20,7 @@ from rhale_stats.plots.canvas import (
     UNCERTAINTY,
     UNCERTAINTY_LIGHT,
     as_array,
+    date_axis,
     draw_area,
     draw_ends,
     draw_missing,
@@ -189,6 +190,7 @@ def _label(panel: Axes, profile: xr.Dataset, row: xr.Dataset) -> None:
     name = str(row["feature"].values)
     units = units_of(profile, name)
     panel.set_xlabel(with_units(name, units), parse_math=False)
+    date_axis(panel, units)
     output, output_units = (str(profile.attrs[key]) for key in ("output_name", "output_units"))
     label = output_label(profile)
     if profile.attrs.get("ice_kind") == "derivative":

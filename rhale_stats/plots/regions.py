@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from rhale_stats.effects.intervals import with_own_intervals
 from rhale_stats.local.rows import estimation_rows
-from rhale_stats.plots.canvas import as_array, new_panels, output_label, several_panels
+from rhale_stats.plots.canvas import as_array, date_axis, new_panels, output_label, several_panels
 from rhale_stats.plots.curve import draw_curve
 from rhale_stats.plots.legend import draw_legend, say_constant
 from rhale_stats.plots.limits import common_limits
@@ -268,6 +268,7 @@ def _label_panels(panels: list[Axes], effect: xr.Dataset, *, own: bool) -> None:
             )
         if not below:
             panel.set_xlabel(x_label, parse_math=False)
+            date_axis(panel, units_of(effect, name))
         if not left:
             panel.set_ylabel(y_label, parse_math=False)
 

@@ -10,7 +10,8 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 
-from rhale_stats.schema.features import method_text, with_units
+from rhale_stats.arguments.times import are_dates, date_texts
+from rhale_stats.schema.features import method_text, units_in, with_units
 from rhale_stats.schema.levels import is_categorical, level_names
 
 if TYPE_CHECKING:
@@ -115,7 +116,7 @@ def bin_labels(row: xr.Dataset) -> list[str]:
     if is_categorical(row):
         names = level_names(row)
         return [f"{one} → {other}" for one, other in pairwise(names)]
-    return interval_labels(row["edge_value"].values) or [str(row["feature"].values)]
+    return interval_labels(row["edge_value"].values, units_in(row)) or [str(row["feature"].values)]
 
 
 def percent(share: float) -> str:
@@ -133,12 +134,14 @@ def permutation_text(value: float) -> str:
     return "< 0.001" if value < 0.001 else pvalue_text(value)
 
 
-def interval_labels(edges: np.ndarray) -> list[str]:
+def interval_labels(edges: np.ndarray, units: str = "") -> list[str]:
     """Bins as text, with three digits of the narrowest width and four of every edge."""
     if not len(edges):
         return []
     needed = 2 - int(np.floor(np.log10(np.diff(edges).min())))
     text = [_edge_text(float(edge), needed) for edge in edges]
+    if are_dates(units):
+        text = date_texts(edges, units)
     closing = [")"] * (len(edges) - 2) + ["]"]
     return [
         f"[{left}, {right}{bracket}"

@@ -15,6 +15,7 @@ from rhale_stats.inference.results import (
     CONSTANT,
     Asked,
     difference_of,
+    features_in_common,
     labelled_differences,
     no_difference,
 )
@@ -22,7 +23,6 @@ from rhale_stats.profiles import inference
 from rhale_stats.profiles.data import is_nominal, one_profile
 from rhale_stats.profiles.inference import check_curves, degrees_of
 from rhale_stats.profiles.rows import Outputs, rows_behind
-from rhale_stats.schema.features import feature_names
 
 # --- two profiles ---------------------------------------------------------------------------------
 
@@ -133,21 +133,9 @@ def compare(a: xr.Dataset, b: xr.Dataset, asked: Asked) -> xr.Dataset:
     """`compare` of two profiles on one grid, optionally paired by their ICE curves."""
     a, b = inference.with_errors(a, "a"), inference.with_errors(b, "b")
     refuse_shared(a, b, "profiles", paired=asked.paired is not None)
-    for name in ("centering", "method"):
-        kinds = [str(one.attrs[name]).replace("ice", "pdp") for one in (a, b)]
-        if kinds[0] != kinds[1]:
-            raise ValueError(
-                f"a and b must have the same {name}; got {kinds[0]!r} and {kinds[1]!r}. Make both "
-                f"with the same."
-            )
     if asked.groups is not None:
         raise ValueError("groups must be None for profiles, whose rows are independent.")
-    names = [name for name in feature_names(a) if name in feature_names(b)]
-    if not names:
-        raise ValueError(
-            f"a and b must have a feature in common; got {', '.join(feature_names(a))} and "
-            f"{', '.join(feature_names(b))}."
-        )
+    names = features_in_common(a, b, ("centering", "method"))
     a, b = a.sel(feature=names), b.sel(feature=names)
     pairs = None if asked.paired is None else check_pairs(asked.paired, (a, b))
     found = []

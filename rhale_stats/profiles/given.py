@@ -10,10 +10,9 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 from numpy.typing import ArrayLike, NDArray
-from tqdm import tqdm
 
 from rhale_stats.arguments.checks import check_choice, check_finite
-from rhale_stats.arguments.progress import PROGRESS_DELAY
+from rhale_stats.arguments.progress import progress_bar
 from rhale_stats.arguments.rows import as_edges
 from rhale_stats.arrays import profiles as kernel
 from rhale_stats.arrays.binning import quantile_edges
@@ -115,6 +114,7 @@ class Given(Sample):
             elif len(grid) > n_grid:
                 weight = self.weight_at(there)
                 grid = quantile_edges(values, n_grid - 1, weight)
+        grid = self.table.whole(position, grid)
         return Axis(name, position, kind, x, grid, self._held(position, grid), None)
 
     def _held(self, position: int, grid: FloatArray) -> Values:
@@ -142,8 +142,11 @@ class Given(Sample):
         So a mean curve of very many rows needs the memory of one block.
         """
         own = asked.at(self.with_curve(axis))
-        for begin in range(0, own.table.n_rows, differences.BATCH_ROWS):
-            rows = slice(begin, min(begin + differences.BATCH_ROWS, own.table.n_rows))
+        # Several arrays of the size of the curves are needed at a time.
+        most = differences.BATCH_BYTES // (4 * 8 * max(len(axis.grid), 1))
+        together = max(1, min(differences.BATCH_ROWS, most))
+        for begin in range(0, own.table.n_rows, together):
+            rows = slice(begin, min(begin + together, own.table.n_rows))
             some = own.at(np.arange(rows.start, rows.stop))
             curves, error = some.curves(axis.position, axis.values)
             # The largest output shows whether there is anything to look for.
@@ -307,9 +310,12 @@ def with_slopes(table: Table) -> list[int]:
     return chosen
 
 
-def bar_of_rows(axes: Sequence[Axis], what: str, *, progress: bool) -> Any:
-    """A progress bar over the features."""
-    return tqdm(axes, what, unit="feature", disable=not progress, delay=PROGRESS_DELAY)
+def with_bar(axes: Sequence[Axis], what: str, *, progress: bool) -> Iterator[Axis]:
+    """The features, with a progress bar."""
+    with progress_bar(len(axes), what, "feature", progress=progress) as bar:
+        for axis in axes:
+            yield axis
+            bar.update()
 
 
 def counts_of(given: Given, weight: FloatArray | None, n_rows: int) -> dict[str, NDArray[Any]]:

@@ -47,7 +47,7 @@ class Axis(NamedTuple):
 
 
 def all_but_keys(table: models.Table) -> list[int]:
-    """Columns that get a grid: all except identifiers and dates, which a warning names."""
+    """Columns that get a grid: all except identifiers, which a warning names."""
     left_out, chosen = [], []
     for position, name in enumerate(table.names):
         text = not table.is_numeric(position)
@@ -58,11 +58,11 @@ def all_but_keys(table: models.Table) -> list[int]:
     if not chosen:
         raise TypeError(
             f"X must have a column of numbers or of levels; got {', '.join(left_out)}, with more "
-            f"than one level for every two rows, or dates. Name columns in features=."
+            f"than one level for every two rows. Name columns in features=."
         )
     if left_out:
         warn(
-            f"Left out: {', '.join(left_out)} (more than one level for every two rows, or dates). "
+            f"Left out: {', '.join(left_out)} (more than one level for every two rows). "
             f"To include columns of levels, name them in features=."
         )
     return chosen
@@ -70,9 +70,7 @@ def all_but_keys(table: models.Table) -> list[int]:
 
 def _has_levels(table: models.Table, position: int) -> bool:
     """Whether a column that holds no numbers has a grid."""
-    dtype = table.series(position).dtype
-    is_date = pd.api.types.is_datetime64_any_dtype(dtype)
-    return not is_date and not pd.api.types.is_complex_dtype(dtype)
+    return not pd.api.types.is_complex_dtype(table.series(position).dtype)
 
 
 def named(table: models.Table, features: str | int | Sequence[str | int]) -> list[int]:

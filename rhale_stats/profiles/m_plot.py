@@ -35,6 +35,7 @@ def m_plot(
     features: str | int | Sequence[str | int] | None = None,
     centering: str = "mean",
     options: ModelOptions = ModelOptions(),
+    progress: bool = True,
     **fields: Any,
 ) -> xr.Dataset:
     r"""M-plot: the mean prediction of the rows with values of the feature near a given value.
@@ -53,7 +54,7 @@ def m_plot(
     bins : bin rule, optional
         Bins of the rows; `QuantileBins` (40) by default. Rules that choose bins by local effects
         are refused. The levels of a category are always bins.
-    features, centering
+    features, centering, progress
         As in `pdp`.
 
     Returns
@@ -101,7 +102,8 @@ def m_plot(
         )
     given = Given.used(X, features, options)
     asked = given.asked(model)
-    answers = at_rows(asked)
+    with asked.counted(given.table.n_rows, "M-plot", progress=progress):
+        answers = at_rows(asked)
     axes, found = [], []
     for axis in given.axes(None, N_GRID, "quantile"):
         weight = given.weight_at(axis.there)

@@ -18,7 +18,7 @@ from rhale_stats.models.differences import DifferenceQuotients
 from rhale_stats.models.options import ModelOptions
 from rhale_stats.models.outputs import Model
 from rhale_stats.profiles.data import CENTERINGS
-from rhale_stats.profiles.given import BESIDE, Given, bar_of_rows, counts_of, no_rows, with_slopes
+from rhale_stats.profiles.given import BESIDE, Given, counts_of, no_rows, with_bar, with_slopes
 from rhale_stats.profiles.grid import N_GRID, Axis, Grid, all_but_keys
 from rhale_stats.schema.door import checked
 from rhale_stats.schema.variables import EFFECT_UNITS
@@ -102,8 +102,7 @@ def pdp(
     ICE curves divided by :math:`\sqrt n`. With ``centering="mean"`` the constant is also a mean
     over the places of the rows, and its sampling error is included, as in math [26].
 
-    The curves of one feature are held in memory: 8 bytes per row, grid point and output. The model
-    receives about 10^5 rows at once, or the rows of ``X`` if they are more.
+    The curves of one feature are made in blocks of rows, of about 8 MiB for each output.
 
     References
     ----------
@@ -127,7 +126,7 @@ def pdp(
     axes = given.axes(grid, n_grid, grid_kind)
     asked = given.asked(model)
     found = []
-    for axis in bar_of_rows(axes, "partial dependence", progress=progress):
+    for axis in with_bar(axes, "partial dependence", progress=progress):
         mean = _average(given, asked, axis, centering)
         found.append(mean.estimates | _beside(given, asked, axis, mean, centering))
     out = given.labelled(axes, found, asked, method="pdp", centering=centering)
@@ -217,7 +216,7 @@ def ice(
             )
     asked = given.asked(model)
     found = []
-    for axis in bar_of_rows(axes, "ICE", progress=progress):
+    for axis in with_bar(axes, "ICE", progress=progress):
         kept: list[FloatArray] = []
         mean = _average(given, asked, axis, chosen, derivative=kind == "derivative", kept=kept)
         beside = {} if kind == "derivative" else _beside(given, asked, axis, mean, chosen)

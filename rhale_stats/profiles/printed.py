@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import numpy as np
 import xarray as xr
 
 from rhale_stats.inference.notes import how_made, interval_notes
@@ -93,6 +94,13 @@ def summary(profile: xr.Dataset, feature: str | int | None, level: float) -> Sum
     if "shapley" in attrs:
         meanings += [
             f"Shapley values: {attrs['shapley']}; {attrs['n_background']} background rows."
+        ]
+    if "shap_value_error" in profile:
+        of = profile if feature is None else profile.sel(feature=name)
+        error = float(np.sqrt((of["shap_value_error"] ** 2).mean()))
+        errors += [
+            f"Monte-Carlo standard error of a Shapley value: {number_text(error)} (root mean "
+            f"square). More background rows make it smaller."
         ]
     if "smoothing" in profile:
         errors += ["Standard errors treat the smoothing and the Shapley values as fixed."]

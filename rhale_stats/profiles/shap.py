@@ -6,9 +6,8 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-import pandas as pd
 import xarray as xr
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from rhale_stats.arguments.checks import check_choice
 from rhale_stats.arguments.rows import as_numbers
@@ -19,7 +18,7 @@ from rhale_stats.arrays.moments import FloatArray
 from rhale_stats.bins.fixed import QuantileBins
 from rhale_stats.models.options import ModelOptions
 from rhale_stats.models.outputs import Model
-from rhale_stats.models.shapley import BACKGROUND, given_column, shapley_values
+from rhale_stats.models.shapley import ShapleyOptions, given_column, shapley_values
 from rhale_stats.models.table import as_table
 from rhale_stats.profiles.data import CENTERINGS
 from rhale_stats.profiles.given import BESIDE, SPREAD_BINS, Given, counts_of, no_rows
@@ -34,14 +33,14 @@ def shap_dependence(
     X: Any,
     *,
     features: str | int | Sequence[str | int] | None = None,
-    shap_values: Any = None,
-    background: int | pd.DataFrame | ArrayLike = BACKGROUND,
+    shapley: ShapleyOptions = ShapleyOptions(),
     grid: Grid = None,
     n_grid: int = N_GRID,
     grid_kind: str = "quantile",
     centering: str = "mean",
     options: ModelOptions = ModelOptions(),
     rng: np.random.Generator | int | None = None,
+    progress: bool = True,
     **fields: Any,
 ) -> xr.Dataset:
     r"""SHAP dependence: Shapley values of a feature against its value, with a smoothing spline.
@@ -54,19 +53,18 @@ def shap_dependence(
     features, grid, n_grid, grid_kind, centering
         As in `pdp`; the grid is where the spline is evaluated. "none" leaves it as it is: Shapley
         values are centred already, over the background.
-    shap_values : array_like of shape (n_rows,) or (n_rows, n_columns), or Explanation, optional
-        Shapley values of the only feature or of all columns of ``X``, of one output. By default
-        they are computed with the library shap, of all rows: exactly up to 10 columns, by sampled
-        permutations beyond; the attribute ``shapley`` says which. This is slow: the model is asked
-        for each row some 2^(number of columns) times the number of background rows.
-    background : int, DataFrame or array_like, default 100
-        Rows over which columns that are left out are averaged, or how many rows of ``X`` to draw.
+    shapley : ShapleyOptions, optional
+        Shapley values, if they are known; else the background, 100 rows of ``X`` by default, and
+        when values are sampled. Its fields can be given directly, as in ``background=50``. Those
+        of trees and of linear models are exact.
     options : ModelOptions, optional
         As in `pdp`, but no curve takes rows without a value of its feature. With ``missing="bin"``
         ``missing_curve`` is their mean Shapley value, and in categories they have a level.
     rng : Generator, int or None
         Draws the background, and permutations. None draws anew; ``seed`` in the attributes of the
         result reproduces it (-1 with a Generator).
+    progress : bool, default True
+        Show a progress bar if it takes more than two seconds.
 
     Returns
     -------
@@ -74,7 +72,8 @@ def shap_dependence(
         As `pdp`: ``curve`` is a cubic smoothing spline through the Shapley values (math [45]),
         ``curve_std`` the root mean square of the residuals about it. Also ``shap_value`` and ``x``
         (feature, obs), ``weight`` (obs) if given, and ``smoothing`` (feature), the smoothing
-        parameter, NaN if there is no spline.
+        parameter, NaN if there is no spline. Of sampled values ``shap_value_error`` (feature, obs)
+        is the Monte-Carlo standard error.
 
     Raises
     ------
@@ -90,6 +89,13 @@ def shap_dependence(
     places, and for the levels of a category, the curve is these means. ``curve_std`` is computed in
     20 quantile bins and interpolated linearly between their middles. It is not corrected for the
     degrees of freedom of the spline.
+
+    Shapley values are those of the game in which columns that are left out take the values of the
+    background rows ("interventional"), whatever way they are computed. Those of trees are added up
+    leaf by leaf (math [88]) and compared with the model: if they do not add up to its output, as
+    with probabilities of boosted trees, they are not used. Sampled values (math [89]) take every
+    background row in equally many random orders of the columns, forwards and backwards, 64 or more
+    pairs for each row.
 
     Standard errors refer to the sampling of rows. They take the smoothing parameter and the Shapley
     values as given: they ignore that these values share the background rows, and often a sample of
@@ -117,10 +123,17 @@ def shap_dependence(
     axes = given.axes(grid, n_grid, grid_kind)
     asked, how = None, "given"
     generator, seed = source_of(rng)
+    shap_values = shapley.shap_values
+    errors: list[dict[str, FloatArray]] = []
     if shap_values is None:
         asked = given.asked(model)
-        each, how = shapley_values(asked, background, generator, "shap_dependence")
-        values = [each[:, axis.position].T for axis in axes]
+        computed = shapley_values(
+            model, asked, shapley, generator, "shap_dependence", progress=progress
+        )
+        how = computed.how
+        values = [computed.values[:, axis.position].T for axis in axes]
+        if computed.error is not None:
+            errors = [{"shap_value_error": computed.error[:, axis.position].T} for axis in axes]
     else:
         given_values = as_numbers(getattr(shap_values, "values", shap_values), "shap_values")
         if given_values.ndim == 1 and len(axes) > 1:
@@ -133,14 +146,14 @@ def shap_dependence(
             given_column(shap_values, whole, axis.position)[None, given.rows] for axis in axes
         ]
     found = [
-        _smoothed(given, axis, phi, centering) | {"shap_value": phi}
-        for axis, phi in zip(axes, values, strict=True)
+        _smoothed(given, axis, phi, centering) | {"shap_value": phi} | error
+        for axis, phi, error in zip(axes, values, errors or [{}] * len(axes), strict=True)
     ]
     out = given.labelled(axes, found, asked, method="shap_dependence", centering=centering)
     return given.with_rows(out, axes).assign_attrs(
         grid_kind=grid_kind,
         shapley=how,
-        n_background=size(background, given.table.n_rows) if asked is not None else 0,
+        n_background=size(shapley.background, given.table.n_rows) if asked is not None else 0,
         **({"seed": seed} if asked is not None else {}),
     )
 

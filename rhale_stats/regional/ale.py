@@ -33,6 +33,7 @@ def regional_ale(
     search: SplitSearch = SplitSearch(),
     options: ModelOptions = ModelOptions(),
     rng: np.random.Generator | int | None = None,
+    progress: bool = True,
     **fields: Any,
 ) -> xr.Dataset:
     """Regions in which the ALE effect of a feature is less heterogeneous.
@@ -45,13 +46,15 @@ def regional_ale(
         As in `local_effects`; the output is one, and no value is missing.
     feature : str or int
         Whose effect, by name or number.
-    conditioning : DataFrame or array_like of shape (n_rows, n_columns), optional
+    conditioning : table, or array_like of shape (n_rows, n_columns), optional
         Columns to split by, as in `regions`; by default all other columns of ``X``.
     n_bins : int, default 20
         Equal bins along the feature, the same in all nodes. Local effects are the slopes across
         them (math [2]).
     loss, search, rng
         As in `regions`.
+    progress : bool, default True
+        Show a progress bar if it takes more than two seconds.
 
     Returns
     -------
@@ -91,7 +94,8 @@ def regional_ale(
     found = no_differences("finite_difference")
     if given.varies:
         edges = difference_edges(bins, given.name, given.x, given.sample.weight)
-        found = quotients.finite(given.position, edges)
+        with quotients.counted(2 * len(given.x), "local effects", progress=progress):
+            found = quotients.finite(given.position, edges)
     local = given.local(found, quotients)
     work = work_of(local, bins, search, loss, None, rng)
     tree, edges = binned_tree(work, given, loss, LOSSES[loss])

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -13,10 +12,12 @@ from numpy.typing import ArrayLike, NDArray
 
 from rhale_stats.arguments.checks import check_finite
 from rhale_stats.arguments.rows import storable
+from rhale_stats.arguments.times import as_days, is_time, time_units
 from rhale_stats.arrays.moments import FloatArray, IntArray, part
+from rhale_stats.models.forms import read
 from rhale_stats.models.table import column_names
 from rhale_stats.regional.conditions import ABOVE, UNEQUAL, UP_TO, Condition
-from rhale_stats.schema.features import feature_names
+from rhale_stats.schema.features import feature_names, units_of
 from rhale_stats.schema.identity import row_labels
 
 GLANCE = 1000
@@ -33,10 +34,11 @@ class Conditioning:
     kind: str
     values: NDArray[Any]
     levels: tuple[Any, ...] = ()
+    units: str = ""
 
     def take(self, rows: IntArray | NDArray[np.bool_]) -> Conditioning:
         """The column at some rows."""
-        return Conditioning(self.name, self.kind, part(self.values, rows), self.levels)
+        return replace(self, values=part(self.values, rows))
 
     def meets(self, condition: Condition, rows: IntArray) -> NDArray[np.bool_]:
         """Which of the rows are on one side of a split of this column."""
@@ -55,7 +57,11 @@ def conditioning_columns(
     names = feature_names(local)
     if given is None:
         table = local["x"].transpose("obs", "feature").values
-        found = [_numeric(name, table[:, at]) for at, name in enumerate(names) if name != feature]
+        found = [
+            replace(_numeric(name, table[:, at]), units=units_of(local, name))
+            for at, name in enumerate(names)
+            if name != feature
+        ]
         if not found:
             raise ValueError(
                 f"conditioning must be given: local holds no feature besides {feature!r}. Pass a "
@@ -91,9 +97,10 @@ def conditioning_columns(
 
 def frame_of(given: object, what: str) -> pd.DataFrame:
     """A table with names for its columns; arrays get ``x0``, ``x1``, ..."""
-    if isinstance(given, Mapping):
-        return pd.DataFrame(given)
-    array = np.asarray(given)
+    table, _ = read(given, what)
+    if isinstance(table, pd.DataFrame):
+        return table
+    array = np.asarray(table)
     if array.ndim != 2:
         raise ValueError(
             f"{what} must be a DataFrame or a table of shape (rows, columns); got shape "
@@ -109,6 +116,9 @@ def _column(name: str, values: pd.Series) -> Conditioning:
             f"conditioning must have no missing values; column {name!r} has {missing}. Drop these "
             f"rows of local too, or make missing a level of its own."
         )
+    if is_time(values.dtype):
+        found = _numeric(name, as_days(values.array))
+        return replace(found, units=time_units(values.dtype))
     if isinstance(values.dtype, pd.CategoricalDtype):
         levels = tuple(_plain(level) for level in values.cat.categories)
         kind = "ordinal" if values.cat.ordered else "nominal"

@@ -10,6 +10,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from rhale_stats.arguments.times import are_dates, as_days, date_texts, is_time
+
 ROOT_RULE = "all rows"
 UP_TO, ABOVE, EQUAL, UNEQUAL, IN = "<=", ">", "==", "!=", "in"
 
@@ -28,9 +30,12 @@ class Condition(NamedTuple):
     text: str
     threshold: float = np.nan
     levels: tuple[Any, ...] = ()
+    units: str = ""
 
     def holds(self, values: pd.Series) -> NDArray[np.bool_]:
         """Rows that meet the condition; rows with a missing value or an unseen level meet none."""
+        if is_time(values.dtype):
+            values = pd.Series(as_days(values.array))
         if self.operator in (UP_TO, ABOVE):
             try:
                 numbers = values.to_numpy(dtype=np.float64, na_value=np.nan)
@@ -60,6 +65,13 @@ def levels_text(name: str, levels: tuple[Any, ...], order: tuple[Any, ...]) -> s
     return f"{name} in {{{', '.join(map(str, levels))}}}"
 
 
+def threshold_text(threshold: float, units: str) -> str:
+    """A threshold as text; a date where it is one."""
+    if are_dates(units) and np.isfinite(threshold):
+        return date_texts([threshold], units)[0]
+    return f"{threshold:.15g}"
+
+
 def rule_text(path: Sequence[Condition]) -> str:
     """All conditions on the way to a node, each column once, in the order of the splits."""
     if not path:
@@ -72,12 +84,11 @@ def rule_text(path: Sequence[Condition]) -> str:
             continue
         below = min((c.threshold for c in own if c.operator == UP_TO), default=np.inf)
         above = max((c.threshold for c in own if c.operator == ABOVE), default=-np.inf)
+        upper, lower = (threshold_text(end, own[-1].units) for end in (below, above))
         if np.isfinite(below) and np.isfinite(above):
-            texts.append(f"{above:.15g} < {name} ≤ {below:.15g}")
-        elif np.isfinite(below):
-            texts.append(f"{name} ≤ {below:.15g}")
+            texts.append(f"{lower} < {name} ≤ {upper}")
         else:
-            texts.append(f"{name} > {above:.15g}")
+            texts.append(f"{name} ≤ {upper}" if np.isfinite(below) else f"{name} > {lower}")
     return " and ".join(texts)
 
 

@@ -10,10 +10,9 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 from numpy.typing import ArrayLike, NDArray
-from tqdm import tqdm
 
 from rhale_stats.arguments.checks import check_choice
-from rhale_stats.arguments.progress import PROGRESS_DELAY
+from rhale_stats.arguments.progress import progress_bar
 from rhale_stats.arguments.seeds import source_of
 from rhale_stats.arrays.moments import FloatArray, IntArray
 from rhale_stats.arrays.regions import Rows
@@ -124,16 +123,15 @@ def interaction_matrix(
     drop, pvalue = np.full(shape, np.nan), np.full(shape, np.nan)
     best = np.full(shape, "", dtype=object)
     losses = np.full(len(names), np.nan)
-    bar = tqdm(
-        range(len(names)), "interactions", unit="feature", disable=not progress,
-        delay=PROGRESS_DELAY,
-    )  # fmt: skip
-    for position in bar:
+    bar = progress_bar(len(names), "interactions", "feature", progress=progress)
+    for position in range(len(names)):
         splits = _best_splits(work, position, conditioning, n_permutations)
+        bar.update()
         if splits is not None:
             at = [columns.index(column) for column in splits.columns]
             losses[position], drop[position, at] = splits.loss, splits.drop
             best[position, at], pvalue[position, at] = splits.text, splits.pvalue
+    bar.close()
     out = _labelled(drop, best.astype(str), pvalue, losses, adjust)
     out["loss"].attrs["units"] = LOSSES[loss]
     rule_name, parameters = describe(work.rule)

@@ -33,6 +33,7 @@ def regional_pdp(
     search: SplitSearch = SplitSearch(),
     options: ModelOptions = ModelOptions(),
     rng: np.random.Generator | int | None = None,
+    progress: bool = True,
     **fields: Any,
 ) -> xr.Dataset:
     """Regions in which the ICE curves of a feature are more similar in shape.
@@ -46,7 +47,7 @@ def regional_pdp(
         As in `local_effects`; the output is one, and no value is missing.
     feature : str or int
         Whose effect, by name or number.
-    conditioning : DataFrame or array_like of shape (n_rows, n_columns), optional
+    conditioning : table, or array_like of shape (n_rows, n_columns), optional
         Columns to split by, as in `regions`; by default all other columns of ``X``.
     n_grid : int, default 30
         Points from the least to the largest value of the feature, at equal distances; its distinct
@@ -55,6 +56,8 @@ def regional_pdp(
         As in `regions`, without ``min_share``. With ``test="permutation"`` any rows exchange their
         conditioning values, not only neighbours along the feature: an ICE curve does not depend on
         where its row is.
+    progress : bool, default True
+        Show a progress bar if it takes more than two seconds.
 
     Returns
     -------
@@ -73,8 +76,7 @@ def regional_pdp(
 
     Notes
     -----
-    The curves are held in memory: 8 bytes per row and grid point. The model receives about 10^5
-    rows at once, or the rows of ``X`` if they are more.
+    The curves are held in memory: 8 bytes per row and grid point.
 
     References
     ----------
@@ -107,7 +109,8 @@ def regional_pdp(
         grid = np.linspace(grid[0], grid[-1], n_grid)
     curves, problem = np.full((len(given.x), len(grid)), np.nan), None
     if given.varies:
-        each, rounding = quotients.curves(given.position, grid)
+        with quotients.counted(len(given.x) * len(grid), "ICE curves", progress=progress):
+            each, rounding = quotients.curves(given.position, grid)
         curves, error = each[..., 0], float(rounding[0])
         curves -= curves.mean(axis=1, keepdims=True)
         check_finite(

@@ -9,9 +9,8 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 from numpy.typing import ArrayLike
-from tqdm import tqdm
 
-from rhale_stats.arguments.progress import PROGRESS_DELAY
+from rhale_stats.arguments.progress import progress_bar
 from rhale_stats.bins.rule import BinRule
 from rhale_stats.regional.effects import positions_in
 from rhale_stats.regional.search import SplitSearch
@@ -45,7 +44,7 @@ def regions(
         What `local_effects` returned.
     feature : str or int
         Whose effect, by name or number.
-    conditioning : DataFrame or array_like of shape (n_rows, n_columns), optional
+    conditioning : table, or array_like of shape (n_rows, n_columns), optional
         Columns to split by, those that the model does not use included; by default the other
         features of ``local``. Numbers and ordered categories are split at thresholds. Other
         categories, texts, booleans and columns of two values are split into sets of levels: up
@@ -192,8 +191,11 @@ def all_regions(
     work = work_of(local, bins, search, loss, n_folds, rng, groups)
     names = feature_names(work.local)
     positions = positions_in(work.local, features)
-    bar = tqdm(positions, "regions", unit="feature", disable=not progress, delay=PROGRESS_DELAY)
-    trees = [labelled_tree(work, position, conditioning) for position in bar]
+    trees = []
+    with progress_bar(len(positions), "regions", "feature", progress=progress) as bar:
+        for position in positions:
+            trees.append(labelled_tree(work, position, conditioning))
+            bar.update()
     n_nodes = [tree.sizes["node"] for tree in trees]
     out = stack(
         with_joint_fingerprints([tree.drop_vars(["feature", "feature_units"]) for tree in trees]),

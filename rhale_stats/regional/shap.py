@@ -16,7 +16,7 @@ from rhale_stats.bins.fixed import EqualWidthBins
 from rhale_stats.models.differences import Differences
 from rhale_stats.models.options import ModelOptions
 from rhale_stats.models.outputs import Model
-from rhale_stats.models.shapley import BACKGROUND, given_column, shapley_values
+from rhale_stats.models.shapley import ShapleyOptions, given_column, shapley_values
 from rhale_stats.regional.comparisons import Given, binned_tree, finished, rows_of_nodes
 from rhale_stats.regional.search import SplitSearch
 from rhale_stats.regional.work import work_of
@@ -32,13 +32,13 @@ def regional_shap(
     X: Any,
     feature: str | int,
     *,
-    shap_values: Any = None,
-    background: int | pd.DataFrame | ArrayLike = BACKGROUND,
+    shapley: ShapleyOptions = ShapleyOptions(),
     conditioning: pd.DataFrame | ArrayLike | None = None,
     n_bins: int = 20,
     search: SplitSearch = SplitSearch(),
     options: ModelOptions = ModelOptions(),
     rng: np.random.Generator | int | None = None,
+    progress: bool = True,
     **fields: Any,
 ) -> xr.Dataset:
     """Regions in which the Shapley values of a feature depend less on other features.
@@ -50,19 +50,16 @@ def regional_shap(
         when ``shap_values`` are given.
     feature : str or int
         Whose Shapley values, by name or number.
-    shap_values : array_like of shape (n_rows,) or (n_rows, n_columns), or Explanation, optional
-        Shapley values of the feature or of all columns of ``X``, or what an explainer of the
-        library shap returned. By default they are computed with that library: exactly up to 10
-        columns, by permutations beyond. This is slow: the model is asked for each row some
-        2^(number of columns) times the number of background rows.
-    background : int, DataFrame or array_like, default 100
-        Rows over which columns that are left out are averaged, or how many rows of ``X`` to draw.
-    conditioning : DataFrame or array_like of shape (n_rows, n_columns), optional
+    shapley : ShapleyOptions, optional
+        As in `shap_dependence`.
+    conditioning : table, or array_like of shape (n_rows, n_columns), optional
         Columns to split by, as in `regions`; by default all other columns of ``X``.
     n_bins : int, default 20
         Equal bins along the feature, the same in all nodes.
     search, rng
         As in `regions`. ``rng`` also draws the background.
+    progress : bool, default True
+        Show a progress bar if it takes more than two seconds.
 
     Returns
     -------
@@ -73,7 +70,8 @@ def regional_shap(
         each bin, their standard deviation ``curve_std``, both NaN in bins without rows, and
         ``grid_value`` (grid), the middles of the bins. The attributes ``model_calls`` and
         ``model_rows`` give the number of calls of the model and of its rows in total; ``shapley``
-        says how the values were computed.
+        says how the values were computed, and ``shap_value_error`` is the root mean square of their
+        Monte-Carlo standard errors if they were sampled.
 
     Raises
     ------
@@ -102,11 +100,15 @@ def regional_shap(
     """
     given = Given.of(X, feature, conditioning, options)
     generator, seed = source_of(rng)
-    asked, how = None, "given"
+    asked, how, error = None, "given", None
+    shap_values = shapley.shap_values
     if shap_values is None:
         asked = given.sample.asked(model, single=True)
-        each, how = shapley_values(asked, background, generator, "regional_shap")
-        values = np.ascontiguousarray(each[:, given.position, 0])
+        found = shapley_values(model, asked, shapley, generator, "regional_shap", progress=progress)
+        how = found.how
+        values = np.ascontiguousarray(found.values[:, given.position, 0])
+        if found.error is not None:
+            error = float(np.sqrt(np.mean(found.error[:, given.position, 0] ** 2)))
     else:
         values = given_column(shap_values, given.sample.table, given.position)
     local = given.local(Differences(values[:, None], np.zeros(1), "shapley"))
@@ -117,7 +119,8 @@ def regional_shap(
     middles = (edges[:-1] + edges[1:]) / 2
     out = finished(tree, "regional_shap", "Shapley values", middles, curve, spread, asked)
     drawn = asked is not None or search.test is not None
-    return out.assign_attrs(shapley=how, **({"seed": seed} if drawn else {}))
+    sampled = {} if error is None else {"shap_value_error": error}
+    return out.assign_attrs(shapley=how, **sampled, **({"seed": seed} if drawn else {}))
 
 
 def _means_in_bins(

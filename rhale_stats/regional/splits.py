@@ -20,6 +20,7 @@ from rhale_stats.regional.conditions import (
     Condition,
     levels_text,
     readable,
+    threshold_text,
 )
 
 THRESHOLDS = ("quantile", "equal_width", "exact")
@@ -146,7 +147,13 @@ def sides_of(
         below = float(np.max(values, where=left, initial=-np.inf))
         cut = readable(below, float(np.min(values, where=~left, initial=np.inf)))
         return tuple(  # type: ignore[return-value]
-            Condition(column.name, operator, f"{column.name} {sign} {cut:.15g}", threshold=cut)
+            Condition(
+                column.name,
+                operator,
+                f"{column.name} {sign} {threshold_text(cut, column.units)}",
+                threshold=cut,
+                units=column.units,
+            )
             for operator, sign in ((UP_TO, "≤"), (ABOVE, ">"))
         )
     if one.levels is None:

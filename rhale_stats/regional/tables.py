@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 
+from rhale_stats.arguments.times import unit_word
 from rhale_stats.printing.text import number_text, text_of
 from rhale_stats.regional.trees import check_tree
 
@@ -170,7 +171,7 @@ def loss_units(results: xr.Dataset, feature_units: str) -> str:
     units = str(results["loss"].attrs["units"])
     known = (
         ("output units", results.attrs.get("output_units", "")),
-        ("feature unit", feature_units),
+        ("feature unit", unit_word(feature_units)),
     )
     for general, unit in known:
         if unit:

@@ -250,7 +250,7 @@ def assign(tree: xr.Dataset, X: pd.DataFrame | ArrayLike) -> xr.DataArray:
     ----------
     tree : Dataset
         What `regions` returned, of one feature.
-    X : DataFrame or array_like of shape (n_rows, n_columns)
+    X : table, or array_like of shape (n_rows, n_columns)
         Rows with the columns that the tree splits by, under the same names; ``x0``, ``x1``, ... in
         an array.
 

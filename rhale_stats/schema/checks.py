@@ -48,10 +48,26 @@ LEADING = (
 )
 
 
-def check_local(local: object, parameter: str = "local") -> xr.Dataset:
-    """The argument itself; raise ``TypeError`` or ``ValueError`` unless it holds local effects."""
+def is_chunked(local: xr.Dataset) -> bool:
+    """Whether local effects are in chunks, which are computed when they are needed."""
+    names = ("x", "local_effect", "weight")
+    return any(local.variables[name].chunks is not None for name in names if name in local)
+
+
+def check_local(local: object, parameter: str = "local", *, in_chunks: bool = False) -> xr.Dataset:
+    """The argument itself; raise ``TypeError`` or ``ValueError`` unless it holds local effects.
+
+    Local effects in chunks are refused unless ``in_chunks``: they may be larger than the memory.
+    """
     maker = "local_effects(model, X)"
     found = _check_kind(local, parameter, ("x", "local_effect"), maker)
+    if not in_chunks and is_chunked(found):
+        raise ValueError(
+            f"{parameter} must be in memory here; it is in chunks, of which only rhale and "
+            f"what follows from its result are computed. Use {parameter}.compute() if it fits into "
+            f"memory, or a sample of rows: "
+            f"{parameter}.isel(obs=slice(None, None, 100)).compute()."
+        )
     _check_parts(found, parameter, maker, ("local_effect_error",), LOCAL_COORDINATES, ())
     _check_dims(found["x"], parameter, ("obs", "feature"))
     _check_dims(found["local_effect"], parameter, ("obs", "feature"))

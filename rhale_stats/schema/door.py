@@ -29,6 +29,7 @@ from rhale_stats.arguments.checks import (
     check_result,
     check_results,
     check_rng,
+    check_rows,
     check_share,
     check_table,
     check_text,
@@ -51,11 +52,13 @@ CHECKS: dict[str, Callable[[str, Any], None]] = {
     **dict.fromkeys(
         (
             *(
+                "batch_rows",
                 "chains",
                 "jobs",
                 "max_bins",
                 "max_draws",
                 "max_features",
+                "max_model_rows",
                 "min_obs",
                 "n_bins",
                 "n_columns",
@@ -82,7 +85,8 @@ CHECKS: dict[str, Callable[[str, Any], None]] = {
     "names": check_labels_listed,
     "order": check_order,
     "x": check_points,
-    **dict.fromkeys(("X", "conditioning", "data"), check_table),
+    "X": check_rows,
+    **dict.fromkeys(("conditioning", "data"), check_table),
     "jacobian": check_derivatives,
     **dict.fromkeys(("by", "feature"), check_feature),
     **dict.fromkeys(("categorical", "features"), check_features),

@@ -8,6 +8,7 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
+from rhale_stats.arguments.times import are_dates
 from rhale_stats.arrays.moments import FloatArray
 from rhale_stats.schema.levels import is_categorical
 
@@ -87,9 +88,14 @@ def units_of(dataset: xr.Dataset, feature: str | int) -> str:
     return str(dataset["feature_units"].values[feature_position(dataset, feature)])
 
 
+def units_in(row: xr.Dataset) -> str:
+    """Unit of the feature of a result of one feature, or the empty string."""
+    return str(row["feature_units"].item()) if "feature_units" in row.coords else ""
+
+
 def with_units(text: str, units: str) -> str:
     """Text as in a label or title, with its units behind it where they are known."""
-    return f"{text} [{units}]" if units else text
+    return f"{text} [{units}]" if units and not are_dates(units) else text
 
 
 def one_feature(dataset: xr.Dataset, feature: str | int) -> xr.Dataset:

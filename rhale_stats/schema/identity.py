@@ -105,10 +105,11 @@ def estimate_fingerprint(result: xr.Dataset, names: Sequence[str]) -> str:
     return f"{found:08x}"
 
 
-def row_coordinate(X: Any, n_rows: int) -> tuple[str, NDArray[Any], dict[str, str]]:
+def row_coordinate(
+    index: pd.Index[Any] | None, n_rows: int
+) -> tuple[str, NDArray[Any], dict[str, str]]:
     """The coordinate ``obs`` of a table's rows: its index where that names each row, or numbers."""
-    index = getattr(X, "index", None)
-    if isinstance(index, pd.Index) and index.nlevels == 1 and index.is_unique:
+    if index is not None and index.nlevels == 1 and index.is_unique:
         return "obs", storable(index), {}
     return "obs", np.arange(n_rows), {"long_name": ROW_NUMBER}
 

@@ -115,7 +115,9 @@ def joined_attrs(each: Sequence[Mapping[Any, Any]]) -> dict[Any, Any]:
     first = dict(each[0])
     for key, value in first.items():
         if isinstance(value, str):
-            first[key] = "; ".join(dict.fromkeys(str(one.get(key, value)) for one in each))
+            # Those of one may be joint ones already.
+            texts = (text for one in each for text in str(one.get(key, value)).split("; "))
+            first[key] = "; ".join(dict.fromkeys(texts))
     return first
 
 

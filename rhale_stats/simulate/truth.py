@@ -169,7 +169,7 @@ def dense_truth(
         As in `local_effects`; may be None if ``jacobian`` is given.
     jacobian : callable, array_like of shape (n_rows, n_columns), or None
         As in `local_effects`; None takes central differences.
-    X : DataFrame or array_like of shape (n_rows, n_columns)
+    X : table, or array_like of shape (n_rows, n_columns)
         Rows: very many, such as a million.
     n_bins : int, default 1000
         Number of bins. Narrower bins have less bin error, and more noise in each estimate.

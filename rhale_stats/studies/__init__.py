@@ -37,6 +37,7 @@ STUDIES: dict[str, str] = {
     "validity": "rhale_stats.studies.validity",
     "spread": "rhale_stats.studies.spread",
     "model-uncertainty": "rhale_stats.studies.model_uncertainty",
+    "model-tables": "rhale_stats.studies.model_tables",
 }
 
 __all__ = ["STUDIES", "Options", "Output", "Scenario", "Study", "load", "names", "run"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -45,7 +46,7 @@ def _normal(rng: np.random.Generator, n: int) -> Array:
 
 
 def _skewed(rng: np.random.Generator, n: int) -> Array:
-    return np.asarray((np.exp(rng.normal(size=n)) - np.exp(0.5)) / np.sqrt((np.e - 1) * np.e))
+    return np.asarray((np.exp(rng.normal(size=n)) - np.exp(0.5)) / np.sqrt((math.e - 1) * math.e))
 
 
 def _zero(z: Array) -> Array:

@@ -7,14 +7,12 @@ from typing import Any
 
 import numpy as np
 import xarray as xr
-from tqdm import tqdm
 
 from rhale_stats.arguments.checks import check_choice, check_finite
-from rhale_stats.arguments.progress import PROGRESS_DELAY
+from rhale_stats.arguments.progress import progress_bar
 from rhale_stats.arrays.moments import FloatArray
 from rhale_stats.bins.description import describe
 from rhale_stats.bins.rule import BinRule
-from rhale_stats.models import differences
 from rhale_stats.models.differences import DifferenceQuotients
 from rhale_stats.models.options import ModelOptions
 from rhale_stats.models.outputs import Model
@@ -60,8 +58,8 @@ def ale2(
     ----------
     model, X
         As in `local_effects`. The model is evaluated at 4 versions of every row with two numeric
-        features, 6 with a numeric and a categorical one, and 9 with two categorical ones; never at
-        more than 131,072 rows at once.
+        features, 6 with a numeric and a categorical one, and 9 with two categorical ones; a call
+        has at most ``batch_rows`` rows.
     features : pair of str or int
         The two columns. Text, categories and truth values are categorical, numbers are numeric.
     bins : bin rule, or a pair of them, optional
@@ -221,12 +219,11 @@ def second_differences(
     """math [55]: (row, side_a, side_b, output), and what rounding may add (output,)."""
     a, b = axes
     n_rows, n_pairs = quotients.table.n_rows, len(a.versions) * len(b.versions)
-    together = max(1, differences.BATCH_ROWS // n_pairs)
+    together = max(1, quotients.block_rows // n_pairs)
     blocks, error = [], np.zeros(1)
-    bar = tqdm(
-        range(0, n_rows, together), "second-order ALE", disable=not progress, delay=PROGRESS_DELAY
-    )
-    for begin in bar:
+    begins = range(0, n_rows, together)
+    bar = progress_bar(len(begins), "second-order ALE", "batch", progress=progress)
+    for begin in begins:
         part = slice(begin, begin + together)
         outputs, rounding = quotients.combined(
             positions,
@@ -235,6 +232,8 @@ def second_differences(
         )
         error = np.maximum(error, rounding)
         blocks.append(np.diff(np.diff(outputs, axis=1), axis=2))
+        bar.update()
+    bar.close()
     delta = np.concatenate(blocks)
     names = f"{a.name} and {b.name}"
     flat = delta.reshape(len(delta), -1).sum(axis=1)

@@ -65,9 +65,6 @@ def std_error(
     facts = {"units": OUTPUT_UNITS, "source": SOURCE, "kind": "central limit theorem"}
     surface = surface.drop_vars(SKEWNESS, errors="ignore")
     if own is not None:
-        every = np.arange(effect_se.size)
-        least = np.sqrt(own.least_variance(np.ones(effect_se.size), every))
-        effect_se = np.maximum(effect_se, least.reshape(effect_se.shape))
         of_cells = own.of_means().reshape(effect_se.shape)
         of_edges = kernel.surface_skewness(influence, own, variance)
         surface = surface.assign(
@@ -133,11 +130,7 @@ def noise_of(surface: xr.Dataset, rows: Rows) -> Noise:
 
 def cell_covariance(surface: xr.Dataset, rows: Rows) -> FloatArray:
     """Of the means of the cells, (cell, cell)."""
-    out = parameters.with_model(surface, "second_effect", rows.cell_covariance())
-    if "effect_se" in surface:
-        # Of skewed cells the standard errors have a least value.
-        np.fill_diagonal(out, surface["effect_se"].values.ravel() ** 2)
-    return out
+    return parameters.with_model(surface, "second_effect", rows.cell_covariance())
 
 
 def cell_degrees(surface: xr.Dataset) -> FloatArray:

@@ -63,6 +63,7 @@ def estimates(local, rule):
 
 
 @pytest.mark.parametrize("rule", daily(RULES, 2), ids=lambda rule: type(rule).__name__)
+@pytest.mark.slow
 def test_estimates_have_their_units_or_are_refused(rule):
     expected = estimates(local_of(), rule)
     done = 0

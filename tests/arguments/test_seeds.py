@@ -103,6 +103,7 @@ def same(a, b):
 
 @pytest.mark.filterwarnings("ignore:Bins without rows")
 @pytest.mark.parametrize("name", CALLS)
+@pytest.mark.slow
 def test_the_seed_in_a_result_draws_it_again(name, X, local, effect):
     """So does a generator from that seed, which then moves on."""
     call, seeded = CALLS[name], SEEDS.get(name, "seed")

@@ -209,6 +209,7 @@ def test_permutation_variance_is_that_of_all_orders(values):
 
 
 @pytest.mark.parametrize("n", [10, 25, 100])
+@pytest.mark.slow
 def test_permutation_variance_of_normal_values(rng, n):
     """math [14]: 4 (n - 2) / (n^2 - 1) on average."""
     g = rng.normal(size=(20_000, n))

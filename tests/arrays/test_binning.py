@@ -433,6 +433,7 @@ def test_empty_cells_belong_to_the_greedy_bin_on_their_left():
 
 @pytest.mark.parametrize("noise", ["normal", "two-point"])
 @pytest.mark.parametrize("kind", ["none", "frequency", "precision", "precision over six decades"])
+@pytest.mark.slow
 def test_greedy_agrees_with_the_plain_sweep(kind, noise):
     n_bins = []
     for seed in range(200):

@@ -8,6 +8,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy import stats
 
 from rhale_stats.arrays import resample
+from rhale_stats.arrays.accumulate import Pieces
 from tests.arrays.test_accumulate import Rows
 
 SCHEMES = pytest.mark.parametrize("scheme", resample.SCHEMES)
@@ -141,3 +142,39 @@ def test_a_replicate_without_rows_in_a_bin():
     assert found.share[1, 2] == 0
     assert np.isnan(found.curve[1]).all()
     assert np.isfinite(found.curve[0]).all()
+
+
+@pytest.mark.parametrize("linear", [(0, 0, 0, 0, 0), (1, 0, 0, 1, 0)])
+def test_sums_of_bins_are_those_of_their_cells(linear, rng):
+    rows = Rows(linear=linear)
+    w, weight = rng.uniform(0.5, 2, len(rows.x)), rng.poisson(1, (len(rows.x), 9)).astype(float)
+    # Two cells a bin, about other means than their own.
+    edges = np.interp(np.arange(11) / 2, np.arange(6), rows.edges)
+    inside = np.searchsorted(edges[1:-1], rows.x, side="right")
+    cells = Pieces(edges, *rng.normal(size=(4, 10)), np.full(10, 0.1))
+    cells = cells._replace(slope=np.zeros(10))
+    of_cells = resample.terms(
+        cells, inside, rows.x, rows.g, w, frequency=False, standard_errors=False, places=True
+    )
+    found = resample.of_unions(
+        resample.replicate_sums(of_cells, weight), cells, rows.pieces, np.arange(10) // 2
+    )
+    of_bins = resample.terms(
+        rows.pieces, rows.bin, rows.x, rows.g, w,
+        frequency=False, standard_errors=False, places=True,
+    )  # fmt: skip
+    expected = resample.replicate_sums(of_bins, weight)
+    assert_allclose(found, expected, atol=1e-12 * np.abs(expected).max())
+
+
+def test_only_counts_are_kept_in_bytes(rng):
+    few = rng.poisson(1, (50, 4)).astype(float)
+    every = units(50)
+    assert resample.in_bytes(few, "poisson", every).dtype == np.uint8
+    assert_array_equal(resample.in_bytes(few, "multinomial", every), few)
+    for scheme, weight, given in (
+        ("bayesian", few, every),
+        ("poisson", 256 * few, every),
+        ("poisson", few, every._replace(size=np.full(50, 2.0))),
+    ):
+        assert resample.in_bytes(weight, scheme, given) is weight

@@ -203,6 +203,7 @@ def covered(name, seed, n_samples):
 
 
 @pytest.mark.parametrize("name", ["normal", "t3", "exponential", "log-normal"])
+@pytest.mark.slow
 def test_coverage_at_thirty_rows(name):
     """Nominal 95 %; Student's intervals of log-normal effects cover 88 %, and bands 61 %."""
     pointwise, band, error = covered(name, seed=3, n_samples=600)

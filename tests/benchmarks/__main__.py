@@ -4,7 +4,10 @@
 ``bootstrap`` stands beside scikit-explain (``pip install scikit-explain``), ``regional`` beside
 effector's search for regions. ``effects`` is what asks a model again: ALE of first and second order
 beside PyALE, partial dependence and ICE beside scikit-learn, bins that adapt beside the model's own
-time, and H-statistics.
+time, and H-statistics. ``ale-memory`` has ALE of a boosted model beside its bare predictions, in
+time and in memory; ``shap`` has Shapley values beside the library shap. ``parquet --rows 1e8
+--workers 2`` is time and memory of tables larger than memory, by so many processes. ``compiled`` is
+what loops compiled by Numba would gain.
 
 Times are the least of several runs, the two sides taking turns; ratios are what to quote, since
 machines differ. ``--cpu`` takes the time of the CPU, all threads together, for a machine that has
@@ -25,6 +28,9 @@ import numpy as np
 
 import rhale_stats as rs
 from rhale_stats.arrays import binning, moments
+from tests.benchmarks.compiled import compiled
+from tests.benchmarks.parquet import options as parquet_options
+from tests.benchmarks.parquet import parquet
 
 N_FEATURES = 10
 MAX_BINS = 100
@@ -232,12 +238,14 @@ def regional() -> None:
         f"equal width each, min_obs 10.\n"
         f"effector {version('effector')}: from its constructor, find_regions(0) by "
         f"Best(max_depth=1), with its default\nbins (dynamic programming, 20 at most) and with 20 "
-        f"fixed ones. Ours: regions, from local_effects' result.\n"
+        f"fixed ones. Ours: regions, from local_effects' result; effector does not test splits, "
+        f"so the others do not, either.\n"
     )
     rules = {
-        "OptimalBins()": rs.OptimalBins(),
-        "OptimalBins(20)": rs.OptimalBins(20),
-        "EqualWidthBins(20)": rs.EqualWidthBins(20),
+        "OptimalBins()": (rs.OptimalBins(), None),
+        "OptimalBins(20)": (rs.OptimalBins(20), None),
+        "EqualWidthBins(20)": (rs.EqualWidthBins(20), None),
+        "default, tested": (rs.OptimalBins(), "permutation"),
     }
     heads = ["rows", "eff. dp", "eff. fixed", *rules, "dp/K=100", "dp/K=20", "fixed/fixed", "peak"]
     print("".join(f"{name:>19}" for name in heads))
@@ -257,9 +265,10 @@ def regional() -> None:
             effect.find_regions(0, finder=finder)
 
         def ours(rule, local=local):
+            bins, test = rule
             return lambda: rs.regions(
                 local, 0, max_depth=1, min_obs=10, n_thresholds=n_thresholds,
-                thresholds="equal_width", bins=rule,
+                thresholds="equal_width", bins=bins, test=test, rng=0,
             )  # fmt: skip
 
         fixed = effector.axis_partitioning.Fixed(nof_bins=20)
@@ -453,22 +462,116 @@ def second_order() -> None:
         print(f"h_statistic, 500 rows of 5 features, all pairs, {kind!r}: {time_taken:.2f} s")
 
 
+def _boosted(n_rows: int, n_features: int):
+    """A table and a boosted model of it, 100 trees on one thread."""
+    import lightgbm
+
+    X = uniform_table(n_rows, n_features)
+    y = Smooth().predict(X)
+    model = lightgbm.LGBMRegressor(n_estimators=100, n_jobs=1, verbose=-1)
+    return X, model.fit(X[:20_000], y[:20_000])
+
+
+def _memory(name: str) -> int:
+    """A line of /proc/self/status in bytes."""
+    with open("/proc/self/status") as lines:
+        return next(1024 * int(line.split()[1]) for line in lines if line.startswith(name))
+
+
+def _measured(work: Callable[[], object]) -> tuple[float, float]:
+    """Seconds, and bytes of resident memory at its peak above those before."""
+    with open("/proc/self/clear_refs", "w") as file:
+        file.write("5")  # the peak so far is forgotten
+    before, start = _memory("VmRSS"), CLOCK[0]()
+    work()
+    return CLOCK[0]() - start, _memory("VmHWM") - before
+
+
+def ale_memory() -> None:
+    """ALE of a boosted model beside the two predictions a feature that it needs (Linux)."""
+    n_features = 9
+    print(
+        f"ALE of {n_features} features of LightGBM, 100 trees. bare: two predictions of X a "
+        f"feature.\nMemory above that before the call, in tables: resident, and what Python and "
+        f"NumPy allocate in a call of a cheap model."
+    )
+    heads = ("rows", "table", "bare", "rs.ale", "ratio", "resident", "allocated")
+    print("".join(f"{name:>13}" for name in heads))
+    for n_rows in (100_000, 1_000_000):
+        X, model = _boosted(n_rows, n_features)
+        size = X.memory_usage(index=False).sum()
+
+        def bare(X=X, model=model):
+            for _ in range(2 * n_features):
+                model.predict(X)
+
+        rs.ale(model, X[:1000], progress=False)
+        least, _ = _measured(bare)
+        own, resident = _measured(lambda X=X, model=model: rs.ale(model, X, progress=False))
+        tracemalloc.start()
+        rs.ale(Smooth(), X, progress=False)
+        _, allocated = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+        print(
+            f"{n_rows:>13,}{size / 1e6:>10.1f} MB{least:>11.2f} s{own:>11.2f} s"
+            f"{own / least:>12.2f}x{resident / size:>12.2f}x{allocated / size:>12.2f}x"
+        )
+
+
+def shapley() -> None:
+    """Shapley values of a boosted model, beside the library shap on the same background."""
+    import shap
+
+    print(
+        f"Shapley values of LightGBM, 100 trees, 10 features, over a background. shap "
+        f"{shap.__version__}: TreeExplainer,\ninterventional, with the same background."
+    )
+    heads = ("rows", "background", "rs.shap_dep.", "shap", "apart")
+    print("".join(f"{name:>14}" for name in heads))
+    X, model = _boosted(20_000, 10)
+    rs.shap_dependence(model, X[:10], progress=False)
+    for n_rows, n_background in ((1_000, 100), (10_000, 100), (10_000, 1_000)):
+        rows, others = X[:n_rows], X[-n_background:]
+        found, theirs = [], []
+
+        def ours(rows=rows, others=others, found=found):
+            found.append(rs.shap_dependence(model, rows, background=others, progress=False))
+
+        def peer(rows=rows, others=others, theirs=theirs):
+            explainer = shap.TreeExplainer(model, others, feature_perturbation="interventional")
+            theirs.append(explainer.shap_values(rows, check_additivity=False))
+
+        (own,) = least_seconds(ours, runs=1)
+        other, apart = np.nan, np.nan
+        if n_background == 100:
+            (other,) = least_seconds(peer, runs=1)
+            apart = np.abs(found[0]["shap_value"].values.T - theirs[0]).max()
+        print(f"{n_rows:>14,}{n_background:>14,}{own:>12.2f} s{other:>12.2f} s{apart:>14.1e}")
+
+
 BENCHMARKS = {
+    "ale-memory": (ale_memory,),
     "global": (global_effects, bin_search),
     "bias": (bias,),
     "bins": (adaptive,),
     "bootstrap": (bootstrap,),
+    "compiled": (lambda: compiled(least_seconds),),
     "effects": (ale_beside_pyale, adaptive_of_trees, profiles_beside_sklearn, second_order),
     "regional": (regional, every_region),
+    "shap": (shapley,),
 }
 
 
 def main() -> None:
     """Run the benchmark that is named."""
     parser = argparse.ArgumentParser(prog="python -m tests.benchmarks", description=__doc__)
-    parser.add_argument("name", choices=list(BENCHMARKS))
+    parser.add_argument("name", choices=[*BENCHMARKS, "parquet"])
     parser.add_argument("--cpu", action="store_true", help="CPU time of all threads together")
+    parquet_options(parser)
     arguments = parser.parse_args()
+    if arguments.name == "parquet":
+        parquet(arguments.rows, arguments.workers)
+        return
     if arguments.cpu:
         CLOCK[0] = time.process_time
     warnings.simplefilter("ignore")

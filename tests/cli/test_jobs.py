@@ -43,6 +43,7 @@ def data(rng, tmp_path):
 
 
 @pytest.mark.filterwarnings("always:The output moves in gaps:rhale_stats.JumpWarning")
+@pytest.mark.slow
 def test_main_job(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     assert main([]) == 0
@@ -491,6 +492,7 @@ def test_folders_in_the_place_of_files_are_found_before_the_fit(data, tmp_path, 
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such signals")
 # An interrupted study that is stubborn is tested in `tests.studies.test_runner`.
 @pytest.mark.parametrize("stubborn", [False, pytest.param(True, marks=pytest.mark.slow)])
+@pytest.mark.slow
 def test_an_interrupted_fit_ends_soon_with_one_line_and_no_files(data, tmp_path, stubborn):
     # users.md: Ctrl-C printed 33 lines. Half of a file has been written when it comes.
     out, waiting = tmp_path / "out", tmp_path / "waiting"

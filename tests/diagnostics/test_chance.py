@@ -164,6 +164,7 @@ def test_sizes_on_the_scale_of_outcomes(table):
         assert found["naled_chance_p_value"][number] == p
 
 
+@pytest.mark.slow
 def test_processes_and_files_change_nothing(table, tmp_path):
     options = {"features": ["a"], "n_resamples": 4, "rng": 0, "progress": False}
     one = rs.sizes_by_chance(fit, table, n_jobs=1, **options)

@@ -170,6 +170,7 @@ def test_all_classes_come_from_one_call_a_feature(iris):
         np.testing.assert_allclose(effect["curve"].sel(output=label), alone["curve"], atol=1e-13)
 
 
+@pytest.mark.slow
 def test_everything_works_output_by_output(iris, tmp_path):
     model, table = iris
     local = rs.local_effects(model, table)

@@ -407,12 +407,7 @@ def test_precision_weights_have_the_sandwich_of_statsmodels(rng):
         rest = np.eye(len(w)) - np.outer(np.ones(len(w)), w / w.sum())
         # Of the expected squares of w r under equal variances.
         factor.append(np.sum(w**2) / np.sum(w**2 * np.diagonal(rest @ rest.T)))
-    # These effects are skewed: no variance is less than half of that of the bins around.
-    skewed = fit_of(row).cells.skewness()
-    least = skewed.least_variance(np.ones(len(factor)), np.arange(len(factor)))
-    expected = theirs.bse**2 * factor
-    assert (expected > least).sum() == 3
-    assert_allclose(row["effect_se"] ** 2, np.maximum(expected, least), rtol=1e-9)
+    assert_allclose(row["effect_se"] ** 2, theirs.bse**2 * factor, rtol=1e-9)
     mean = sm.WLS(g[:, 0], np.ones(N), weight).fit(cov_type="HC0")
     n = weight.sum() ** 2 / np.sum(weight**2)
     assert_allclose(row["average_effect_se"] ** 2, mean.bse[0] ** 2 * n / (n - 1), rtol=1e-9)
@@ -515,6 +510,7 @@ def test_groups_of_one_row_have_hc2(kind, table):
 
 
 @pytest.mark.parametrize("n", daily([100, 400]))
+@pytest.mark.slow
 def test_errors_along_the_axis_are_unbiased(n, rng):
     """Of noise with a variance of 1: by rows, also by groups of one row, which are the same."""
     local = local_of(rng.uniform(-1, 1, (n, 50)), rng.normal(size=(n, 50)))
@@ -592,11 +588,11 @@ def test_groups_in_intervals_have_their_degrees_of_freedom(table):
         assert (effect[f"{name}_df"] > 15).all()
     quantile = stats.t.ppf(0.975, effect["heterogeneity_df"])
     ratio = found["heterogeneity_ci"].sel(ci_bound="upper") / effect["heterogeneity"]
-    spread = effect["heterogeneity"].values
-    raised = shared_error(
-        spread, effect["heterogeneity_se"].values, effect["heterogeneity_df"].values
-    )
-    assert_allclose(ratio, np.exp(quantile * raised / spread), rtol=1e-12)
+    own = [effect[name].values for name in ("heterogeneity", "heterogeneity_se")]
+    # With a part of what neighbouring bins have (math [92]).
+    shared = shared_error(*own, effect["heterogeneity_df"].values)
+    assert_allclose(ratio, np.exp(quantile * shared / own[0]), rtol=1e-12)
+    assert (np.abs(shared / own[1] - 1) < 0.4).all()
     for name in ("effect_ci", "curve_ci"):
         assert found[name].attrs["source"] == "rows in 40 groups"
 

@@ -36,6 +36,7 @@ def monte_carlo(values):
 
 
 @pytest.mark.parametrize("n_bins", daily([16, 1]))
+@pytest.mark.slow
 def test_heterogeneity_estimates_variance_plus_bin_error(n_bins):
     """math [47]: E sigma-hat^2 = sigma^2 + bin_error = .4 + 1/(3 K^2) (Theorem 1)."""
     rng = np.random.default_rng(n_bins)

@@ -1023,7 +1023,7 @@ def test_unusable_tests():
 def test_unusable_comparisons():
     x, g = table()
     effect, local = effect_of(x, g), local_of(x, g)
-    with pytest.raises(ValueError, match="the same centring; got 'mean' and 'start'"):
+    with pytest.raises(ValueError, match="the same centering; got 'mean' and 'start'"):
         rs.compare(effect, effect_of(x, g, centering="start"))
     with pytest.raises(ValueError, match="feature in common; got x0, x1, x2 and a, b, c"):
         rs.compare(effect, effect.assign_coords(feature=["a", "b", "c"]))

@@ -154,6 +154,7 @@ def weighted(fit, data, weight):
     return np.concatenate([effect[name].values.ravel() for name in names])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("fitted", "grouped"), [(poisson, False), (lines, True)])
 def test_both_is_the_infinitesimal_jackknife_of_the_whole_analysis(fitted, grouped):
     fit = fitted()

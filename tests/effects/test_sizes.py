@@ -234,6 +234,7 @@ def test_noise_of_levels(rng):
 
 
 @pytest.mark.parametrize("noise", daily(["normal", "log-normal"]))
+@pytest.mark.slow
 def test_without_an_effect_nothing_is_left(noise, rng):
     """300 samples: 90 % of the bias of the square are gone, and P is small as often as it says."""
     squares, left, small = [], [], 0

@@ -8,9 +8,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy import stats
 
 import rhale_stats as rs
-from rhale_stats.arrays import skewness
-from rhale_stats.effects.fit import bin_degrees, fit_of
-from rhale_stats.effects.points import errors_at
+from rhale_stats.effects.fit import bin_degrees
 from rhale_stats.effects.targets import SKEWNESS
 from rhale_stats.schema.features import one_feature
 from rhale_stats.studies.skewed import coverage
@@ -135,26 +133,6 @@ def test_equivalence_is_that_of_intervals(table, by):
     degrees = bin_degrees(one_feature(effect, 0))
     assert found["df"].item() in degrees
     assert_allclose(found["p_value"], stats.t.sf(found["statistic"], found["df"]), rtol=1e-12)
-
-
-def test_bins_that_miss_the_tail_have_an_error(rng):
-    """Two values, one of them rare: the least variance is half of that of neighbouring cells."""
-    x, g = rng.uniform(-1, 1, (600, 1)), 1.0 * (rng.uniform(size=(600, 1)) < 0.08)
-    g[(x > 0) & (x < 0.1)] = 0.0
-    effect = rs.std_error(rs.rhale(local_of(x, g), bins=rs.GivenBins(np.linspace(-1, 1, 21))))
-    row = one_feature(effect, 0)
-    cells = fit_of(row).cells
-    own = cells.skewness()
-    plain = cells.effect_variance()
-    level = cells.loading[0]
-    least = skewness.FLOOR * np.bincount(cells.bin, level**2 * own.second)
-    assert plain[10] == 0
-    assert (plain > least).any()
-    assert_allclose(row["effect_se"] ** 2, np.maximum(plain, least), rtol=1e-12)
-    # In intervals, in tests of equivalence and at points.
-    assert (np.diff(rs.confint(effect)["effect_ci"].values) > 0).all()
-    at = errors_at(row, np.array([0.05]))["effect"]
-    assert_allclose(at, row["effect_se"].values[10], rtol=1e-12)
 
 
 def test_cells_hold_enough_rows_of_large_weight(rng):

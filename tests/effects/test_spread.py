@@ -138,6 +138,7 @@ def test_honest_edges_come_from_other_rows(local):
     xr.testing.assert_identical(effect["spread_edge_value"], again["spread_edge_value"])
 
 
+@pytest.mark.slow
 def test_standard_errors_are_those_of_replicates():
     """Against the standard deviation over samples, with one bin: 0.5 / sqrt(2 n)."""
     rng = np.random.default_rng(4)

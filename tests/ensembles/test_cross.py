@@ -120,6 +120,7 @@ def test_errors_are_those_of_least_squares():
     assert found["average_effect_estimate"].item() == expected
 
 
+@pytest.mark.slow
 def test_the_same_seed_gives_the_same_whatever_the_processes(tmp_path):
     # By nothing of this module: the processes would import all that it imports.
     data = np.random.default_rng(0).normal(size=(40, 2))

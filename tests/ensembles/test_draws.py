@@ -260,6 +260,7 @@ class TestModels:
     @pytest.mark.parametrize(
         "bins", [rs.QuantileBins(3), pytest.param(None, marks=pytest.mark.slow)]
     )
+    @pytest.mark.slow
     def test_in_two_processes(self, bins):
         models = [lambda X, k=k: X[:, 0] * k for k in range(1, 4)]
         options = {"bins": bins, "n_grid": 3}

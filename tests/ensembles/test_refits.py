@@ -86,6 +86,7 @@ class Counted(pd.DataFrame):
         return pd.DataFrame, (self.to_numpy(),)
 
 
+@pytest.mark.slow
 def test_refits_by_a_closure_in_two_processes_to_which_the_table_is_sent_once():
     """users.md: Can't pickle local object."""
     data, options = Counted(line()), {"n_resamples": 8, "n_grid": 3, "rng": 1}
@@ -212,6 +213,7 @@ def test_strata_are_kept_by_every_sample():
     assert_allclose(seen, 0.7, atol=0.01)
 
 
+@pytest.mark.slow
 def test_subsamples_have_the_error_of_statsmodels_after_rescaling():
     data = line(400)
     fit = sm.OLS(data[:, 1], sm.add_constant(data[:, 0])).fit(cov_type="HC0")
@@ -237,6 +239,7 @@ def test_subsamples_have_the_error_of_statsmodels_after_rescaling():
         assert_allclose(found.model, found.variance)
 
 
+@pytest.mark.slow
 def test_errors_of_refits_add_up_and_are_those_of_rows_for_a_model_as_given():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(300, 2))

@@ -536,6 +536,7 @@ def with_parameters(world: World) -> Any:
 OF_PARAMETER: dict[str, Any] = {
     "model": lambda world: world.model,
     "X": lambda world: world.X,
+    "batch_rows": lambda world: world.one_of(1, 7, 10**6),
     "data": lambda world: world.X,
     "jacobian": lambda world: world.one_of(None, world.rng.normal(size=np.shape(world.X))),
     "bins": World.bins,
@@ -555,6 +556,9 @@ OF_PARAMETER: dict[str, Any] = {
     "y": lambda world: world.rng.normal(size=world.n),
     "shap_values": shapley,
     "background": options(1, 5),
+    "max_model_rows": options(1, 10**4),
+    "n_pairs": options("auto", None, 1, 2),
+    "pairs": options(None, None, [(0, 1)], [(1, 0), (0, 1)]),
     "x": points,
     "grid": lambda world: world.one_of(
         [0.0, 0.5, 1.0], np.linspace(-1, 1, 3), {world.names[0]: [0, 1]}, ["u", "v"]
@@ -602,6 +606,7 @@ OF_PARAMETER: dict[str, Any] = {
     "names": options(["one", "two"], ("a", "b", "c")),
     "dim": options("replicate", "draw", "feature"),
     "samples": kinds("boot", "effect"),
+    "effects": lambda world: [world.dataset("effect")] * 2,
     "statistic": lambda world: statistic,
     "fit": fitted,
     "estimate": lambda world: lambda model, rows: model,
@@ -860,6 +865,7 @@ def plain_world() -> World:
         "profile": [rs.ice(product, world.X, **quiet)],
         "check": [rs.check_unbiased(local, effect, rng=0)],
         "outputs": [rs.rhale(rs.local_effects(two, world.X, **quiet))],
+        "agreed": [[rs.rhale(local, bins=rs.GivenBins(effect))] * 2],
     }
     return world
 
@@ -893,6 +899,7 @@ LEGAL: dict[str, dict[str, Any]] = {
     "dense_truth": {"model": product, "jacobian": None, "X": "X", "n_bins": 3},
     "folds": {"local": "local", "n_folds": 2, "progress": False},
     "mcse": {"samples": "boot", "dim": "draw"},
+    "merge": {"effects": "agreed"},
     "plot_edges": {"boot": "rebinned", "feature": "x0"},
     "plot_outputs": {"effect": "outputs", "feature": "x0"},
     "predict": {"effect": "effect", "x": 0.5, "feature": "x0"},

@@ -11,11 +11,11 @@ import xarray as xr
 from numpy.testing import assert_allclose, assert_array_equal
 
 import rhale_stats as rs
+from rhale_stats.arguments import progress
 from rhale_stats.arrays import resample
 from rhale_stats.bins.description import describe, rule_of
 from rhale_stats.effects import rebinned, replicates
 from rhale_stats.effects.sizes import SIZES
-from rhale_stats.inference import draws
 from rhale_stats.local.rows import is_estimation_row
 from rhale_stats.schema.features import one_feature
 from tests.helpers import daily, local_of
@@ -317,6 +317,7 @@ def test_bootstrap_and_central_limit_theorem():
     ],
 )
 @pytest.mark.parametrize("weighting", daily(["axis", "rows"]))
+@pytest.mark.slow
 def test_replicates_have_so_much_of_the_variance_of_a_mean(scheme, strata, expected, weighting):
     """20 bins of 25 rows, 2000 replicates: an error of sqrt(2 / 40000) = 0.7 % on average.
 
@@ -556,6 +557,7 @@ def test_folds_by_hand():
 
 
 @pytest.mark.parametrize("weighting", daily(["rows", "axis"]))
+@pytest.mark.slow
 def test_folds_estimate_the_error_of_a_mean(weighting):
     local = local_of(*table())
     one = {"bins": rs.EqualWidthBins(1), "weighting": weighting}
@@ -594,6 +596,7 @@ def test_rebin_refuses_frequency_weights(rng):
         rs.bootstrap(local, effect, n_resamples=4, rebin=True)
 
 
+@pytest.mark.slow
 def test_folds_of_features_with_rows_of_their_own():
     """code.md B8: all was NaN, without a warning, where a feature had a missing value."""
     rng = np.random.default_rng(0)
@@ -641,7 +644,7 @@ def test_folds_leave_out_rows_without_weight():
 
 def test_folds_show_a_bar(monkeypatch, capsys):
     """reliability.md 22: a thousand folds took half a minute in silence."""
-    monkeypatch.setattr(draws, "PROGRESS_DELAY", 0)
+    monkeypatch.setattr(progress, "PROGRESS_DELAY", 0)
     local = local_of(*table())
     rs.folds(local, bins=rs.EqualWidthBins(1), n_folds=5, rng=1)
     assert "folds" in capsys.readouterr().err
@@ -649,6 +652,7 @@ def test_folds_show_a_bar(monkeypatch, capsys):
     assert not capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_replicates_with_edges_of_their_own_keep_the_least_rows_of_the_rule():
     """code.md B12: a row drawn again halves the effective rows, and min_obs was twice as strict."""
     example = rs.simulate.PiecewiseLinear(sd=0.5)

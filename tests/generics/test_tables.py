@@ -437,6 +437,7 @@ class TestRegions:
             assert self.nodes(honest)[0].rstrip().endswith("no split: not confirmed")
             assert "but not by enough on the other rows." in str(rs.summary(honest))
 
+    @pytest.mark.slow
     def test_pruned_trees(self, rows):
         tree = rs.regions(rows, "x1", n_folds=3, min_drop=0.01, test=None, rng=0)
         text = str(rs.summary(tree))
@@ -945,6 +946,7 @@ class TestReplicatesAreNoEffect:
             rs.confint(effect, again)
 
 
+@pytest.mark.slow
 def test_tables_do_not_depend_on_the_order_of_dimensions(waves):
     """reliability.md 21: summary(e.transpose())."""
     model, frame, local, effect = waves

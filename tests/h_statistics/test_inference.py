@@ -153,6 +153,7 @@ def test_bootstrap_agrees_with_the_standard_errors(rng):
     assert by_default["h2_pairwise_ci"].values[0, 1, 1] > high
 
 
+@pytest.mark.slow
 def test_accelerations_are_those_of_the_jackknife(rng):
     X = rng.exponential(size=(60, 2))
     found = rs.h_statistic(model_of_two, X, keep_answers=True)

@@ -217,7 +217,7 @@ class TestModels:
         fitted = linear_model.LogisticRegression().fit(X, X[:, 0] > 0)
         local = rs.local_effects(fitted, X)
         by_hand = rs.local_effects(lambda X: fitted.predict_proba(X)[:, 1], X)
-        np.testing.assert_array_equal(local["local_effect"], by_hand["local_effect"])
+        np.testing.assert_allclose(local["local_effect"], by_hand["local_effect"], atol=1e-7)
         assert (local["local_effect"].sel(feature="x0") > 0).all()
         assert local.attrs["output_name"] == "probability of True"
 

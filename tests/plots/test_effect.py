@@ -1706,7 +1706,7 @@ def test_many_features_are_the_most_important(rng):
     panels = plot_effects(effect)
     assert [panel.get_title() for panel in panels] == names[order[:24]].tolist()
     note = panels[0].figure.get_supxlabel()
-    assert note == "the 24 most important of 26 features (max_features)"
+    assert note == ("the 24 most important of 26 features; features= or max_features= draws others")
     panels = plot_effects(effect, max_features=2)
     assert [panel.get_title() for panel in panels] == names[order[:2]].tolist()
     # As many as are asked for by name, or have Axes.

@@ -73,6 +73,7 @@ def test_features_levels_and_profiles():
     assert len(rs.plot_effect(found, "a")) == 1
     some = rs.plot_effects(found, max_features=1)
     assert [panel.get_title() for panel in some] == ["a"]
+    assert "the 1 most important of 3 features" in some[0].figure.get_supxlabel()
     with pytest.raises(ValueError, match="features must name at least one"):
         rs.plot_effects(found, [])
     with pytest.raises(KeyError, match="feature must be one of 'a', 'k', 'c'"):

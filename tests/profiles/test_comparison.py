@@ -60,6 +60,7 @@ def unbiased(w):
 
 
 @pytest.mark.parametrize("make", [partial, smooth])
+@pytest.mark.slow
 def test_paired_differences_are_sandwiches(make):
     a, b = make(f, WEIGHT), make(g, WEIGHT)
     found = rs.compare(a, b, paired=(a, b), n_draws=50, rng=0)["difference_se"].values[0]

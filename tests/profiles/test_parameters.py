@@ -136,6 +136,7 @@ def test_groups_are_means_of_groups_of_equal_size():
 
 @pytest.mark.parametrize("name", ["pdp", "m_plot"])
 @pytest.mark.parametrize("centering", ["mean", "none"])
+@pytest.mark.slow
 def test_both_is_the_infinitesimal_jackknife_of_the_whole_analysis(name, centering):
     """Every group a little heavier in the fit and in the profile: derivatives by groups."""
     size, n_groups = 1e-4, GROUPS.max() + 1

@@ -231,7 +231,7 @@ def test_shapley_values_of_an_additive_model():
     expected = (found["grid_value"] - X.mean(axis=0)[:, None]) * np.array([[2], [-1]])
     np.testing.assert_allclose(found["curve"], expected, atol=1e-10)
     np.testing.assert_allclose(found["curve_std"], 0, atol=1e-10)
-    assert found.attrs["shapley"] == "shap, exact: all subsets of columns"
+    assert found.attrs["shapley"] == "exact: all subsets of columns"
     assert found.attrs["n_background"] == 40
     given = rs.shap_dependence(None, X, shap_values=exact, centering="none", n_grid=9)
     np.testing.assert_allclose(given["curve"], expected, atol=1e-10)
@@ -281,7 +281,7 @@ def test_a_background_of_other_levels_is_refused():
         rs.shap_dependence(_by_level, X, background=X.assign(k="q"))
 
 
-def test_by_default_all_columns_but_identifiers_and_dates():
+def test_by_default_all_columns_but_identifiers():
     X = pd.DataFrame({"a": np.arange(20.0), "n": [0, 1] * 10, "k": list("uv") * 10})
     model = lambda X: X["a"] + X["n"] * (X["k"] == "u")  # noqa: E731
     for make in (rs.pdp, rs.ice, rs.m_plot):
@@ -289,11 +289,11 @@ def test_by_default_all_columns_but_identifiers_and_dates():
     assert rs.ice(model, X, kind="derivative")["feature"].values.tolist() == ["a", "n"]
     X["key"] = [f"id {number}" for number in range(20)]
     X["day"] = pd.Timestamp("2020-01-01")
-    with pytest.warns(UserWarning, match="Left out: 'key', 'day'") as warned:
+    with pytest.warns(UserWarning, match="Left out: 'key' ") as warned:
         rs.pdp(model, X)
     assert warned[0].filename == __file__
-    with pytest.raises(TypeError, match="X must have a column of numbers or of levels; got 'day'"):
-        rs.pdp(model, X[["day"]])
+    with pytest.raises(TypeError, match="X must have a column of numbers or of levels; got 'key'"):
+        rs.pdp(model, X[["key"]])
     with pytest.raises(TypeError, match="X must have a column of numbers for derivatives"):
         rs.ice(model, X[["k"]], kind="derivative")
 
@@ -301,7 +301,7 @@ def test_by_default_all_columns_but_identifiers_and_dates():
 def test_more_than_ten_columns_are_sampled_and_it_says_so():
     X = np.random.default_rng(0).normal(size=(6, 11))
     found = rs.shap_dependence(lambda X: X[:, 0], X, features=0, background=3, rng=0)
-    assert found.attrs["shapley"] == "shap, sampled permutations of columns"
+    assert found.attrs["shapley"] == "sampled: 132 permutations of the columns a row, in pairs"
 
 
 def test_the_spline_finds_a_curve_in_noise_and_its_spread():
@@ -660,6 +660,7 @@ def test_levels_are_compared_without_a_profile():
     np.testing.assert_allclose(found["curve"], np.array([[0.0, 2.0, 3.0]] * 2) - 5 / 3)
 
 
+@pytest.mark.slow
 def test_methods_agree_where_features_are_independent():
     X = np.random.default_rng(0).uniform(-1, 1, (3000, 2))
 

@@ -83,7 +83,7 @@ def test_pdp_asks_for_every_row_at_every_point(table):
     assert len(model.rows) == tree.attrs["model_calls"] == 1
 
 
-@pytest.mark.parametrize(("batch", "calls"), [(10_000, 1), (900, 5), (400, 9), (7, 9)])
+@pytest.mark.parametrize(("batch", "calls"), [(10_000, 1), (900, 5), (400, 9), (7, 522)])
 def test_pdp_asks_in_batches(table, monkeypatch, batch, calls):
     whole = rs.regional_pdp(mixed, table, "x0", n_grid=9)
     monkeypatch.setattr(differences, "BATCH_ROWS", batch)
@@ -308,6 +308,7 @@ def test_two_regimes_correlated_only_pdp_splits():
         assert tree["rule"].values.tolist() == ["all rows", "x3 ≤ 0", "x3 > 0"]
 
 
+@pytest.mark.slow
 def test_permutation_test_of_curves_keeps_its_level():
     """Curves that differ by what does not condition: the root splits in 5 % of samples."""
     split = []

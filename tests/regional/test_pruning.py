@@ -77,6 +77,7 @@ WIDE = {"max_depth": 3, "min_drop": 0.02, "min_share": 0.0, "test": None}
 @pytest.mark.parametrize(
     ("shift", "n_regions"), daily([((0.0, 0.0), 1), ((1.5, 1.0), 3), ((1.5, 0.0), 2)], 2)
 )
+@pytest.mark.slow
 def test_as_many_regions_as_there_are(shift, n_regions):
     local = sample(0, *shift)
     large = rs.regions(local, 0, **WIDE)

@@ -118,7 +118,6 @@ def test_an_index_in_the_same_order(rng):
         (cycle(1, "a"), TypeError, "'col' holds int, str. Turn all of it"),
         (cycle({"a": 1}), TypeError, "values of 'col' cannot be put in order"),
         (cycle((1, 2), (3, 4)), TypeError, "'col' holds tuple"),
-        ([pd.Timestamp("2020")] * N, TypeError, "'col' holds Timestamp"),
     ],
 )
 def test_columns_refused(local, values, error, message):

@@ -88,6 +88,7 @@ def test_mixed_parameters_stay_out_of_the_coordinates(toy, monkeypatch):
 # Several processes -------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_processes_give_the_same_numbers_also_after_an_interruption(tmp_path, monkeypatch, capfd):
     path = tmp_path / "toy.nc"
     monkeypatch.setenv("OMP_NUM_THREADS", "3")
@@ -105,6 +106,7 @@ def test_processes_give_the_same_numbers_also_after_an_interruption(tmp_path, mo
     assert capfd.readouterr().err == ""
 
 
+@pytest.mark.slow
 def test_a_process_that_dies_is_told(tmp_path):
     path = tmp_path / "toy.nc"
     with pytest.raises(RuntimeError, match="A process of the study died.*toy.nc has what was"):
@@ -187,6 +189,7 @@ def test_workers_end_with_a_killed_parent_and_the_study_goes_on(tmp_path, waitin
 
 
 @POSIX
+@pytest.mark.slow
 def test_a_second_process_on_the_same_file_is_refused(tmp_path, waiting, capsys):
     # reliability.md 6: each deleted what the other was writing.
     first = study_of(tmp_path, waiting, 1, out=tmp_path, **{toy_study.WAIT: str(waiting)})

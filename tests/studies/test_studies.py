@@ -45,6 +45,7 @@ ALL = (
     "validity",
     "spread",
     "model-uncertainty",
+    "model-tables",
 )
 
 
@@ -62,6 +63,7 @@ LONG = (
     "unbiasedness",
     "regions",
     "model-uncertainty",
+    "model-tables",
 )
 
 
@@ -101,6 +103,7 @@ def test_every_study_is_there():
     [pytest.param(name, None, marks=pytest.mark.slow if name in LONG else ()) for name in ALL]
     + [("bin-splitting", "code")],
 )
+@pytest.mark.slow
 def test_quick(name, settings, blocks):
     data = blocks if name == "california" else None
     options = Options(quick=True, settings=settings, data=data)
@@ -211,6 +214,7 @@ class TestCalifornia:
             california.fetched()
 
     @pytest.mark.parametrize("library", ["torch", "sklearn"])
+    @pytest.mark.slow
     def test_derivatives_of_the_network(self, library, rng, monkeypatch):
         pytest.importorskip(library)
         monkeypatch.setattr(california, "LAYERS", (16, 8, 4))

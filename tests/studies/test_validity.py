@@ -90,6 +90,7 @@ def test_all_cases_that_failed_are_there():
     assert blocks == {*BLOCKS, *OWN_BLOCKS}
 
 
+@pytest.mark.slow
 def test_all_claims_are_asked():
     options = Options(quick=True)
     study = load("validity", options)

@@ -265,23 +265,3 @@ def test_surfaces_of_symmetric_rows_have_no_skewness(surface):
     found = rs.std_error(surface)
     assert "surface_skewness" not in found
     assert found.identical(rs.std_error(rs.std_error(surface)))
-
-
-def test_cells_without_rows_in_the_tail_have_an_error(rng):
-    """Two values, one of them rare: cells that miss it have no spread of their own."""
-    x, rare = rng.uniform(-1, 1, (700, 2)), rng.uniform(size=700) < 0.1
-    found = rs.std_error(
-        rs.ale2(
-            lambda t: t[:, 0] * t[:, 1] * t[:, 2],
-            np.column_stack([x, rare]),
-            features=(0, 1),
-            bins=rs.GivenBins(np.linspace(-1, 1, 6)),
-            progress=False,
-        )
-    )
-    plain = found["heterogeneity"].values / np.sqrt(found["n_effective"].values)
-    larger = found["effect_se"].values > 1.001 * plain
-    assert larger[plain < 1e-9].all()
-    assert 0 < larger.mean() < 0.5
-    covariance = rs.vcov(found, of="effect").values.reshape(25, 25)
-    np.testing.assert_allclose(np.diagonal(covariance), found["effect_se"].values.ravel() ** 2)

@@ -162,6 +162,11 @@ ESTIMATES: Table = {
         "third central moment of local effects in the cell",
         "(output units per feature unit)^3",
     ),
+    "cell_second_moment": (
+        ("feature", "cell"),
+        "mean square of the local effects about their mean in the cell",
+        EFFECT_SQUARE_UNITS,
+    ),
     "cell_value": (("feature", "cell_edge"), "position of the edge of a cell", X_UNITS),
     "cell_heterogeneity": (
         ("feature", "cell"),

@@ -38,6 +38,11 @@ PROFILE_VARIABLES: Table = {
     "output_error": (("feature",), "change of the output that rounding can make", OUTPUT_UNITS),
     "ice": ((*ON_GRID, "obs"), "output of a row along the feature", OUTPUT_UNITS),
     "shap_value": (("feature", "obs"), "Shapley value", OUTPUT_UNITS),
+    "shap_value_error": (
+        ("feature", "obs"),
+        "Monte-Carlo standard error of the Shapley value",
+        OUTPUT_UNITS,
+    ),
     "output_value": (("obs",), "output of the row", OUTPUT_UNITS),
     "smoothing": (("feature",), "smoothing parameter, of an axis and weights of sum 1", "1"),
     "n_empty": (("feature",), "points that a replicate left without a curve", "points"),

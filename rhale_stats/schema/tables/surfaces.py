@@ -57,6 +57,11 @@ for _side in "ab":
 OF_OTHER_ROWS = ("obs", "obs_background")
 H_VARIABLES: Table = {
     "h_error": ((), "size that rounding alone may make", OUTPUT_UNITS),
+    "h_screening": (
+        ("feature", "feature_other"),
+        "size of the interaction of the pair by which pairs were chosen",
+        OUTPUT_UNITS,
+    ),
     "answers": (
         ("feature", *OF_OTHER_ROWS),
         "output with the feature of the row and all else of the other row",

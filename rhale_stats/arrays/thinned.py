@@ -1,0 +1,40 @@
+"""Places of many rows on an axis, summarised by some of them with weights."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from rhale_stats.arrays.moments import FloatArray
+
+# Outermost rows that are kept at either end, and the share of the kept rows that are the ends of
+# the widest distances.
+ENDS, APART = 50, 8
+
+
+def thinned(
+    x: FloatArray, weight: FloatArray | None, most: int
+) -> tuple[FloatArray, FloatArray | None]:
+    """math [97]: about ``most`` of the values, sorted, with weights; all of them if they are few.
+
+    A value that is kept stands for the values below it down to the next. The rank of any value
+    moves by 2 / ``most`` of the rows at most. The ends of the widest distances are kept, so that
+    gaps stay where they are.
+    """
+    order = np.argsort(x, kind="stable") if weight is not None else None
+    x = np.sort(x) if order is None else x[order]
+    own = None if weight is None or order is None else weight[order]
+    if len(x) <= most:
+        return x, own
+    widest = np.argpartition(np.diff(x), -max(most // APART, 1))[-max(most // APART, 1) :]
+    kept = np.concatenate(
+        [
+            np.arange(min(ENDS, len(x))),
+            np.linspace(0, len(x) - 1, most // 2).astype(np.intp),
+            widest,
+            widest + 1,
+            np.arange(max(len(x) - ENDS, 0), len(x)),
+        ]
+    )
+    kept = np.unique(kept)
+    up_to = kept + 1.0 if own is None else np.cumsum(own)[kept]
+    return x[kept], np.diff(up_to, prepend=0.0)

@@ -1,0 +1,74 @@
+"""Functions of all chunks of a table, by dask: in threads, in processes, or on a cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+# So many results of chunks are merged by one task.
+TOGETHER = 16
+
+
+def of_all(
+    chunks: Sequence[tuple[Any, ...]],
+    function: Callable[..., Any],
+    merge: Callable[[list[Any]], Any],
+    what: str = "chunks of rows",
+    *,
+    delay: float = 2.0,
+) -> Any:
+    """The merged results of a function of every chunk, whose arguments may be delayed.
+
+    Results are merged in the order of the chunks, whoever computes them. Those that are None, as of
+    a chunk without rows, are left out; None if all are. A progress bar appears after ``delay``
+    seconds.
+    """
+    from dask.delayed import delayed
+
+    # One node of the graph each: what a function holds is sent once, and not with every chunk.
+    each, together = delayed(_call), delayed(_merge)
+    function, merge = (delayed(one, traverse=False) for one in (function, merge))
+    results = tasks = [each(function, *chunk) for chunk in chunks]
+    while True:
+        results = [
+            together(merge, results[first : first + TOGETHER])
+            for first in range(0, len(results), TOGETHER)
+        ]
+        if len(results) == 1:
+            return _computed(results[0], tasks, what, delay)
+
+
+def _computed(result: Any, tasks: Sequence[Any], what: str, delay: float) -> Any:
+    """The value of a delayed result, with a progress bar that counts these of its tasks.
+
+    It is computed where dask computes: in threads, or by the client of a cluster if there is one.
+    """
+    from dask.base import get_scheduler
+    from dask.callbacks import Callback
+    from tqdm import tqdm
+
+    keys = {task.key for task in tasks}
+    find: Any = get_scheduler
+    client = getattr(find(), "__self__", None)
+    with tqdm(total=len(keys), desc=what, unit="chunk", disable=None, delay=delay) as bar:
+        if client is None:
+
+            def count(key: Any, *_: Any) -> None:
+                bar.update(key in keys)
+
+            callback: Any = Callback
+            with callback(posttask=count):
+                return result.compute()
+        future, *others = client.compute([result, *tasks])
+        for one in others:
+            one.add_done_callback(lambda _: bar.update())
+        return future.result()
+
+
+def _call(function: Callable[..., Any], *chunk: Any) -> Any:
+    return function(*chunk)
+
+
+def _merge(merge: Callable[[list[Any]], Any], results: list[Any]) -> Any:
+    known = [one for one in results if one is not None]
+    return merge(known) if known else None

@@ -1,0 +1,311 @@
+"""Effects of all rows from effects of parts of them, of which only moments are known."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import xarray as xr
+
+from rhale_stats.arguments.words import shown
+from rhale_stats.arrays import cells as fine
+from rhale_stats.arrays import moments as sums
+from rhale_stats.arrays.moments import Comoments, FloatArray, Moments, ResidualMoments
+from rhale_stats.bins.fixed import GivenBins
+from rhale_stats.effects.estimates import feature_estimates, own_squares
+from rhale_stats.effects.labelled import MISSING_EFFECTS, dataset
+from rhale_stats.effects.spread import without_spread
+from rhale_stats.schema.checks import check_effect
+from rhale_stats.schema.checksums import joined, without_start
+from rhale_stats.schema.curves import has_cells
+from rhale_stats.schema.door import checked
+from rhale_stats.schema.features import bin_means, feature_names, methods_of, one_feature
+from rhale_stats.schema.identity import as_attribute, fingerprint_of
+from rhale_stats.schema.stacking import Estimates
+
+# Attributes in which effects of parts must agree, with what messages call them.
+AGREED = {
+    "centering": "centring",
+    "weighting": "weighting",
+    "weight_kind": "kind of weights",
+    "output_label": "output",
+    "scale": "scale",
+    "output_units": "units of the output",
+}
+
+
+@checked
+def merge(effects: Sequence[xr.Dataset]) -> xr.Dataset:
+    r"""Effect of all rows together, from effects of parts of the rows in the same bins.
+
+    The parts can be hospitals that must not share rows: only the moments in their effects are
+    used. The result has the estimates, and with `std_error` the standard errors, of `rhale` of all
+    rows.
+
+    Parameters
+    ----------
+    effects : sequence of Dataset
+        What `rhale` or `std_error` returned for each part, with the same features, edges and cells:
+        ``rhale(local, bins=GivenBins(edges, cells))``, or ``GivenBins(effect)`` with the effect of
+        one of the parts. Without agreed cells use ``weighting="rows"``. No weights, or frequency
+        weights.
+
+    Returns
+    -------
+    Dataset
+        As of `rhale`, without standard errors, and without the ``spread`` in bins of its own, whose
+        residuals are not known. ``n_rows`` is the sum of those of the parts.
+
+    Raises
+    ------
+    ValueError
+        Parts with other features, edges, cells, outputs, weights or definitions of the effect; a
+        feature that is constant in a part; linear bins; precision weights, of which each part knows
+        the ratios only; effects without the moments for standard errors; standard errors by groups,
+        since the sums of groups about the common mean are not known.
+    TypeError
+        An entry is no Dataset of effects.
+
+    Notes
+    -----
+    Means, variances and higher moments merge exactly (math [95]; Chan, Golub and LeVeque 1983). The
+    model must be the same for all parts; of this only the name and the scale of its output are
+    checked. The checksum of the rows is that of the parts in their order (math [96]), so that
+    functions which need rows accept those of all parts, one below the other. Fewer than about five
+    rows in a bin or a cell of a part may say something of single rows.
+
+    References
+    ----------
+    Chan, Golub and LeVeque (1983), *The American Statistician* 37, 242-247.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import rhale_stats as rs
+    >>> X = np.random.default_rng(0).uniform(-1, 1, (900, 2))
+    >>> def model(X):
+    ...     return X[:, 0] ** 2 + X[:, 0] * X[:, 1]
+    >>> bins = rs.GivenBins([-1, -0.5, 0, 0.5, 1], cells=np.linspace(-1, 1, 17))
+    >>> parts = [rs.rhale(rs.local_effects(model, rows), bins=bins) for rows in (X[:600], X[600:])]
+    >>> pooled = rs.std_error(rs.merge(parts))
+    >>> whole = rs.std_error(rs.rhale(rs.local_effects(model, X), bins=bins))
+    >>> bool(np.allclose(pooled["curve_se"], whole["curve_se"], rtol=1e-6))
+    True
+    """
+    if not isinstance(effects, list | tuple):
+        raise TypeError(
+            f"effects must be a list of the Datasets that rhale returned; got {shown(effects)}."
+        )
+    parts = [_checked(one, number) for number, one in enumerate(effects)]
+    if not parts:
+        raise ValueError("effects must hold at least one effect; got none.")
+    first = parts[0]
+    for number, part in enumerate(parts):
+        _check_alike(first, part, number)
+    names = feature_names(first)
+    rows = [[one_feature(part, name) for part in parts] for name in names]
+    centering = str(first.attrs["centering"])
+    estimates = [_merged(name, each, centering) for name, each in zip(names, rows, strict=True)]
+    n_rows = sum(int(part.attrs["n_rows"]) for part in parts)
+    error = np.max([part["local_effect_error"].values for part in parts], axis=0)
+    about = without_spread(first).drop_vars(MISSING_EFFECTS, errors="ignore")
+    about = about.assign(local_effect_error=first["local_effect_error"].variable.copy(data=error))
+    edges = {
+        name: each[0]["edge_value"].values
+        for name, each in zip(names, rows, strict=True)
+        if each[0].sizes["bin"]
+    }
+    out = dataset(about, GivenBins(edges), centering, estimates, n_rows)
+    kept = ("weighting", "bin_rule", "bin_parameters")
+    precision = max(float(part.attrs.get("answer_precision", 0.0)) for part in parts)
+    return out.assign_attrs(
+        {name: first.attrs[name] for name in kept if name in first.attrs}
+        | ({"answer_precision": precision} if precision else {})
+        | {"n_parts": len(parts)}
+        | _fingerprints(names, rows)
+    )
+
+
+# --- whether parts fit together -------------------------------------------------------------------
+
+
+def _checked(effect: Any, number: int) -> xr.Dataset:
+    """One effect; refused where its moments are not those that merge."""
+    what = f"effects[{number}]"
+    found = check_effect(effect, what)
+    if found.attrs.get("method") != "rhale" or "debiased" in found.attrs:
+        raise ValueError(
+            f"{what} must be what rhale returned; this one is from "
+            f"{'debias' if 'debiased' in found.attrs else found.attrs.get('method')}."
+        )
+    if "fourth_moment" not in found:
+        raise ValueError(
+            f"{what} must hold the moments of standard errors; this one was made by "
+            f"rhale(..., std_error_moments=False)."
+        )
+    if "n_groups" in found.attrs or "feature_n_groups" in found.coords:
+        raise ValueError(
+            f"{what} must be without standard errors by groups: sums of groups about the mean of "
+            f"all parts are not known. Merge what rhale returned; standard errors are then by rows."
+        )
+    if "slope" in found:
+        raise ValueError(
+            f"{what} must have constant bins; its rule {found.attrs['bin_rule']} may fit lines. "
+            f"Use bins=GivenBins(...)."
+        )
+    if found.attrs.get("weight_kind") == "precision":
+        raise ValueError(
+            f"{what} must have no weights or frequency weights; got precision weights, of which "
+            f"only the ratios within the part are known."
+        )
+    return found
+
+
+def _check_alike(first: xr.Dataset, part: xr.Dataset, number: int) -> None:
+    """Raise ``ValueError`` where effects of two parts are of different things."""
+    what = f"effects[0] and effects[{number}]"
+    if feature_names(first) != feature_names(part):
+        raise ValueError(
+            f"{what} must have the same features; got {', '.join(feature_names(first))} and "
+            f"{', '.join(feature_names(part))}."
+        )
+    for name, text in AGREED.items():
+        one, other = (str(effect.attrs.get(name, "")) for effect in (first, part))
+        if one != other:
+            raise ValueError(f"{what} must have the same {text}; got {one!r} and {other!r}.")
+    if methods_of(first) != methods_of(part):
+        raise ValueError(
+            f"{what} must have local effects by the same methods; got "
+            f"{', '.join(methods_of(first))} and {', '.join(methods_of(part))}. Use "
+            f"local_effects(..., method=...)."
+        )
+
+
+def _check_edges(name: str, rows: Sequence[xr.Dataset]) -> None:
+    """Raise ``ValueError`` where bins or cells of one feature differ between parts."""
+    advice = "Make all with the same rule: rhale(local, bins=GivenBins(effect))"
+    for number, row in enumerate(rows):
+        if not row.sizes["bin"]:
+            raise ValueError(
+                f"effects[{number}] must have a feature {name!r} that varies; it is constant there."
+            )
+        if not np.array_equal(row["edge_value"].values, rows[0]["edge_value"].values):
+            raise ValueError(
+                f"effects[0] and effects[{number}] must have the same edges of feature {name!r}; "
+                f"got {row.sizes['bin']} bins from {float(row['edge_value'][0]):.6g} to "
+                f"{float(row['edge_value'][-1]):.6g} in effects[{number}]. {advice}."
+            )
+        own, cells = _cells(row), _cells(rows[0])
+        if not np.array_equal([] if own is None else own, [] if cells is None else cells):
+            raise ValueError(
+                f"effects[0] and effects[{number}] must have the same cells of the curve of "
+                f"feature {name!r}. {advice}, or weighting='rows', which has none."
+            )
+        if own is not None and "cell_second_moment" not in row:
+            raise ValueError(
+                f"effects[{number}] must hold cell_second_moment, which rhale adds where cells are "
+                f"given: GivenBins(edges, cells)."
+            )
+
+
+def _cells(row: xr.Dataset) -> FloatArray | None:
+    """Edges of the cells of a curve, where it has some."""
+    if not has_cells(row):
+        return None
+    edges = row["cell_value"].values
+    return np.asarray(edges[np.isfinite(edges)])
+
+
+# --- moments --------------------------------------------------------------------------------------
+
+
+class _Part(NamedTuple):
+    """The moments of one feature in the bins or cells of one part."""
+
+    moments: Moments
+    within: Comoments
+    cubes: FloatArray
+    fourths: FloatArray
+
+
+def _merged(name: str, rows: Sequence[xr.Dataset], centering: str) -> Estimates:
+    """Estimates of one feature from the moments of all parts."""
+    if not any(row.sizes["bin"] for row in rows):
+        return {}
+    _check_edges(name, rows)
+    bins, residuals = _residuals([_bins_of(row) for row in rows])
+    more: Estimates = {}
+    edges, along = rows[0]["edge_value"].values, None
+    own = _cells(rows[0])
+    if own is not None:
+        parts = [_cells_of(row, len(own) - 1) for row in rows]
+        found = fine.sums_of_all([fine.CellSums(one[0], *one[1], one[2], None) for one in parts])
+        along = fine.cells_of_sums(own, edges, found)
+        more = own_squares(along)
+    estimates = feature_estimates(
+        edges, bins, along, None, residuals, centering, std_error_moments=True
+    )
+    return {**estimates, **more}
+
+
+def _bins_of(row: xr.Dataset) -> _Part:
+    n = row["n_effective"].values
+    square = np.where(n > 1, row["heterogeneity"].values ** 2 * (n - 1), 0.0)
+    values = (row[name].values for name in ("x_variance", "x_covariance"))
+    moments = Moments(row["n_obs"].values, n, n, bin_means(row), square, row["x_mean"].values)
+    third, fourth = row["third_moment"].values, row["fourth_moment"].values
+    return _part(moments, *values, third, fourth)
+
+
+def _cells_of(row: xr.Dataset, n_cells: int) -> _Part:
+    def of(name: str) -> FloatArray:
+        return np.asarray(row[f"cell_{name}"].values[:n_cells], dtype=np.float64)
+
+    n = of("n_effective")
+    square = np.nan_to_num(n * of("second_moment"))
+    moments = Moments(n, n, n, of("effect"), square, of("x_mean"))
+    third = of("third_moment")
+    return _part(moments, of("x_variance"), of("x_covariance"), third, 0.0 * third)
+
+
+def _part(
+    moments: Moments, x_variance: FloatArray, product: FloatArray, *powers: FloatArray
+) -> _Part:
+    """Sums from means; without rows they are 0."""
+    x_m2, xg, cubes, fourths = (
+        np.where(moments.weight > 0, moments.weight * one, 0.0)
+        for one in (x_variance, product, *powers)
+    )
+    return _Part(moments, Comoments(x_m2, xg), cubes, fourths)
+
+
+def _residuals(parts: Sequence[_Part]) -> tuple[Moments, ResidualMoments]:
+    """Moments of bins, and those that standard errors need, of all parts."""
+    moments, within, cubes, fourths = zip(*parts, strict=True)
+    bins = sums.of_all_chunks(moments)
+    x_m2, xg = sums.comoments_of_all(moments, within, bins)
+    third = sums.cubes_of_all(moments, cubes, bins)
+    fourth = sums.fourths_of_all(moments, cubes, fourths, bins)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        second, third, fourth, x_variance, x_covariance = (
+            one / bins.weight for one in (bins.m2, third, fourth, x_m2, xg)
+        )
+    return bins, ResidualMoments(second, third, fourth, x_variance, x_covariance, None)
+
+
+def _fingerprints(names: Sequence[str], rows: Sequence[Sequence[xr.Dataset]]) -> dict[str, str]:
+    """Checksums of the rows of all parts one below the other, where they have no weights."""
+    found = {}
+    for name, each in zip(names, rows, strict=True):
+        texts = [fingerprint_of(row) for row in each]
+        if not all(texts) or str(each[0].attrs.get("weight_kind")) != "none":
+            return {}
+        lengths = [int(row.attrs["n_rows"]) for row in each]
+        parts = [[int(code, 16) for code in text.split("-")] for text in texts]
+        of_rows = joined([(x, 8 * n) for (x, _), n in zip(parts, lengths, strict=True)])
+        effects = [
+            (without_start(g, 8 * n, n), 8 * n) for (_, g), n in zip(parts, lengths, strict=True)
+        ]
+        found[name] = f"{of_rows:08x}-{joined(effects, sum(lengths)):08x}"
+    return as_attribute(found)

@@ -1,0 +1,287 @@
+"""Local effects in chunks of rows, out of memory or on other machines: sums over them by dask."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple, TypeVar
+
+import numpy as np
+import xarray as xr
+from numpy.typing import NDArray
+
+from rhale_stats.arrays.moments import FloatArray
+from rhale_stats.arrays.thinned import thinned
+from rhale_stats.chunks import of_all
+from rhale_stats.local.reductions import Asked, Places, Steps
+from rhale_stats.local.rows import SELECT_ROWS, Rows
+from rhale_stats.schema.checksums import joined
+from rhale_stats.schema.features import feature_names
+from rhale_stats.schema.identity import as_attribute
+
+R = TypeVar("R")
+# Places of so many rows of a feature are kept, of each chunk its part: 8 MB, and 16 with weights.
+MOST_PLACES, LEAST_PLACES = 1 << 20, 1000
+
+
+class ChunkedRows:
+    """Rows of local effects in chunks: the `Source` that reads each chunk once a question.
+
+    Made from local effects whose ``x`` and ``local_effect`` are dask arrays. Every question is
+    asked of all chunks, and answers are merged in the order of the rows: the result does not depend
+    on the number of workers, or on which of them is first.
+    """
+
+    def __init__(self, local: xr.Dataset) -> None:
+        _check_mergeable(local)
+        self.names = feature_names(local)
+        self.frequency = "weight" in local
+        self._chunks = _delayed_chunks(local)
+        self._checksums: list[_Checksums] = []
+
+    @cached_property
+    def _about(self) -> _About:
+        """What is known of ``x`` and the weights alone, without a call of the model."""
+        most = max(MOST_PLACES // len(self._chunks), LEAST_PLACES)
+        chunks = [(chunk[0], None, chunk[2]) for chunk in self._chunks]
+        found: _About = of_all(chunks, _AboutOf(most), _about_all)
+        if not found.n_rows:
+            raise ValueError("local must have rows of positive weight; got none.")
+        return found
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows of positive weight."""
+        return self._about.n_rows
+
+    @property
+    def size(self) -> int:
+        """Number of local effects."""
+        return self.n_rows * len(self.names)
+
+    @property
+    def unequal(self) -> bool:
+        """Rows in chunks have no precision weights."""
+        return False
+
+    def ends(self, position: int, name: str) -> tuple[float, float]:
+        """Smallest and largest value of a feature; refused where values are not finite."""
+        about = self._about
+        if about.n_bad[position]:
+            raise ValueError(
+                f"x of feature {name!r} must be finite; got {about.n_bad[position]} NaN or inf in "
+                f"{about.n_rows} rows. {SELECT_ROWS}"
+            )
+        return float(about.low[position]), float(about.high[position])
+
+    def places(self, position: int) -> Places:
+        """Where the rows of a feature are on its axis; a summary of them if they are many."""
+        x, weight = self._about.places[position]
+        if weight is None:
+            return Places(x, None, False)
+        return Places(x, weight, True)
+
+    def answered(self, estimates: Sequence[Steps[R]], _threads: int, /) -> list[R]:
+        """Results of all estimates: each pass over the chunks answers all that they ask."""
+        waiting = dict(enumerate(estimates))
+        answers: dict[int, tuple[Any, ...] | None] = dict.fromkeys(waiting)
+        results: dict[int, R] = {}
+        while waiting:
+            asked: dict[int, tuple[Asked, ...]] = {}
+            for at, steps in waiting.items():
+                sent = answers[at]
+                try:
+                    asked[at] = next(steps) if sent is None else steps.send(sent)
+                except StopIteration as done:
+                    results[at] = done.value
+            waiting = {at: waiting[at] for at in asked}
+            if waiting:
+                found = iter(self._asked([one for some in asked.values() for one in some]))
+                answers = {at: tuple(next(found) for _ in some) for at, some in asked.items()}
+        return [results[at] for at in range(len(estimates))]
+
+    def _asked(self, questions: list[Asked]) -> Sequence[Any]:
+        """Answers for all rows, and with the first of them checksums of the rows."""
+        told = bool(self._checksums)
+        everything = questions if told else [*questions, Asked(_checksums_of, _listed)]
+        weighted = self.frequency and not self._about.ones
+        answers: Sequence[Any] = of_all(
+            self._chunks, _AnswersOf(everything, weighted), _MergedOf(everything)
+        )
+        if not told:
+            *answers, self._checksums = answers
+        return answers
+
+    def fingerprints(self, names: Sequence[str], _threads: int = 1, /) -> dict[str, str]:
+        """The attribute of an effect that tells what every feature of it was made from.
+
+        Checksums are those of the same rows in memory (math [96]).
+        """
+        if not self._checksums:
+            return {}
+        weights = [one.weight for one in self._checksums if one.weight is not None]
+        found = {}
+        for at, name in enumerate(names):
+            of_rows = joined([one.x[at] for one in self._checksums])
+            of_effects = joined([one.g[at] for one in self._checksums], self.n_rows)
+            found[name] = f"{joined(weights, of_rows):08x}-{of_effects:08x}"
+        return as_attribute(found)
+
+
+def _check_mergeable(local: xr.Dataset) -> None:
+    """Raise ``ValueError`` for rows of which sums over chunks are not enough."""
+    if "n_missing" in local:
+        raise ValueError(
+            "local must have a value of every feature in every row where it is in chunks; got "
+            "missing values. Drop these rows before local_effects, or use local.compute()."
+        )
+    if "weight" in local and local.attrs.get("weight_kind") != "frequency":
+        raise ValueError(
+            "weights must be frequency weights where local effects are in chunks; got precision "
+            "weights, whose standard errors need all rows at once. Use local.compute(), or the "
+            "rows of a sample."
+        )
+
+
+def _delayed_chunks(local: xr.Dataset) -> list[tuple[Any, Any, Any]]:
+    """Blocks of x, of the local effects and of the weights (None without), by chunk of rows."""
+    names = [name for name in ("x", "local_effect", "weight") if name in local]
+    data = local[names].drop_vars(list(local.coords))
+    sizes = next(data[name].variable.chunksizes["obs"] for name in names if data[name].chunks)
+    data = data.chunk({"obs": sizes, "feature": -1})
+
+    def blocks(name: str) -> list[Any]:
+        array = data[name]
+        order = ("obs", "feature") if "feature" in array.dims else ("obs",)
+        return list(array.transpose(*order).data.to_delayed(optimize_graph=False).ravel())
+
+    weight = blocks("weight") if "weight" in local else [None] * len(sizes)
+    return list(zip(blocks("x"), blocks("local_effect"), weight, strict=True))
+
+
+# --- in a worker ----------------------------------------------------------------------------------
+
+
+class _About(NamedTuple):
+    """Facts of rows without their local effects; ``ones``: all weights are 1."""
+
+    n_rows: int
+    ones: bool
+    low: FloatArray
+    high: FloatArray
+    n_bad: NDArray[np.int64]
+    places: list[tuple[FloatArray, FloatArray | None]]
+
+
+@dataclass(frozen=True)
+class _AboutOf:
+    """The facts of one chunk, with ``most`` places of each feature at most."""
+
+    most: int
+
+    def __call__(self, x: Any, _local_effect: None, weight: Any) -> _About:
+        rows = _rows(x, None, weight, weighted=weight is not None)
+        if not rows.n_rows:
+            none = np.full(x.shape[1], np.nan)
+            return _About(0, True, none, none, np.zeros(x.shape[1], dtype=np.int64), [])
+        ends = np.array([(one.min(), one.max()) for one in rows.x])
+        bad = [int((~np.isfinite(one)).sum()) for one in rows.x]
+        ones = rows.weight is None or bool((rows.weight == 1).all())
+        weight = None if ones else rows.weight
+        places = [thinned(one, weight, self.most) for one in rows.x]
+        return _About(rows.n_rows, ones, ends[:, 0], ends[:, 1], np.array(bad), places)
+
+
+def _about_all(chunks: list[_About]) -> _About:
+    some = [one for one in chunks if one.n_rows]
+    if not some:
+        return chunks[0]
+    n_rows, ones, low, high, n_bad, places = zip(*some, strict=True)
+    return _About(
+        sum(n_rows),
+        all(ones),
+        np.min(low, axis=0),
+        np.max(high, axis=0),
+        np.sum(n_bad, axis=0),
+        [_places_together(each) for each in zip(*places, strict=True)],
+    )
+
+
+def _places_together(
+    chunks: Sequence[tuple[FloatArray, FloatArray | None]],
+) -> tuple[FloatArray, FloatArray | None]:
+    x = np.concatenate([one for one, _ in chunks])
+    if all(weight is None for _, weight in chunks):
+        return x, None
+    weights = [np.ones(len(one)) if weight is None else weight for one, weight in chunks]
+    return x, np.concatenate(weights)
+
+
+@dataclass(frozen=True)
+class _AnswersOf:
+    """The answers of one chunk of rows; None where it has no rows."""
+
+    asked: Sequence[Asked]
+    weighted: bool
+
+    def __call__(self, x: Any, g: Any, weight: Any) -> list[Any] | None:
+        rows = _rows(x, g, weight, weighted=self.weighted)
+        if not rows.n_rows:
+            return None
+        # Merged at once, so that columns of rows, as cells have them, are not kept.
+        return [one.merge([one.of(rows)]) for one in self.asked]
+
+
+@dataclass(frozen=True)
+class _MergedOf:
+    """Merges the answers of several chunks."""
+
+    asked: Sequence[Asked]
+
+    def __call__(self, chunks: list[list[Any]]) -> list[Any]:
+        each = zip(*chunks, strict=True)
+        return [one.merge(answers) for one, answers in zip(self.asked, each, strict=True)]
+
+
+class _Checksums(NamedTuple):
+    """Checksums of a chunk with their numbers of bytes, of every feature, and of the weights."""
+
+    x: list[tuple[int, int]]
+    g: list[tuple[int, int]]
+    weight: tuple[int, int] | None
+
+
+def _checksums_of(rows: Rows) -> list[_Checksums]:
+    def each(columns: list[FloatArray]) -> list[tuple[int, int]]:
+        return [(zlib.crc32(column.data), column.nbytes) for column in columns]
+
+    weight = None
+    if rows.weight is not None:
+        held = rows.weight.astype(np.float32)
+        weight = zlib.crc32(held.data), held.nbytes
+    return [_Checksums(each(rows.x), each(rows.local_effect), weight)]
+
+
+def _listed(chunks: Sequence[list[_Checksums]]) -> list[_Checksums]:
+    return [one for chunk in chunks for one in chunk]
+
+
+def _rows(x: Any, g: Any, weight: Any, *, weighted: bool) -> Rows:
+    """The rows of a chunk that have weight, as `columns` makes them of all rows."""
+    if weight is not None:
+        weight = np.asarray(weight, dtype=np.float64)
+        present = weight > 0
+        x, weight = np.asarray(x)[present], weight[present]
+        g = None if g is None else np.asarray(g)[present]
+    return Rows(
+        _columns(x), [] if g is None else _columns(g), weight if weighted else None, True, len(x)
+    )
+
+
+def _columns(table: Any) -> list[FloatArray]:
+    return [
+        np.ascontiguousarray(table[:, column], dtype=np.float64)
+        for column in range(np.shape(table)[1])
+    ]

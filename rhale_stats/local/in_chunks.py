@@ -1,0 +1,240 @@
+"""Local effects of tables in chunks: decided on a sample, computed when they are needed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from rhale_stats.arguments.checks import check_finite
+from rhale_stats.arguments.chunked import is_in_chunks
+from rhale_stats.arguments.rows import as_weights
+from rhale_stats.arguments.words import shown
+from rhale_stats.arrays import local_effects as kernel
+from rhale_stats.arrays.moments import FloatArray
+from rhale_stats.bins.rule import BinRule
+from rhale_stats.local.cells import cell_edges, difference_edges
+from rhale_stats.models.chunked import Glance
+from rhale_stats.models.differences import DifferenceQuotients, Differences
+from rhale_stats.models.jacobian import gradient_columns, jacobian_columns
+from rhale_stats.models.options import ModelOptions
+from rhale_stats.models.table import Table, as_table
+from rhale_stats.schema.dimensions import OUTPUT
+from rhale_stats.schema.features import feature_names, methods_of
+from rhale_stats.schema.variables import variable
+
+# Rows of a chunk for which the model is asked at a time.
+BATCH_ROWS = 1 << 17
+
+
+@dataclass(frozen=True)
+class Way:
+    """How local effects of one feature are taken at any row.
+
+    ``scale`` is that of the steps of central differences, ``edges`` are those of the cells that
+    slopes are taken across, if they are.
+    """
+
+    position: int
+    method: str
+    low: float
+    high: float
+    scale: float
+    edges: FloatArray | None
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Local effects of a model, for any chunk of its table."""
+
+    model: Any
+    jacobian: Any
+    options: ModelOptions
+    precision: float
+    n_outputs: int
+    ways: Sequence[Way]
+
+    def values(self, chunk: Any) -> FloatArray:
+        """Values of the features, (row, feature)."""
+        x = np.empty((len(chunk), len(self.ways)))
+        if len(chunk):
+            table = as_table(chunk)
+            for column, way in enumerate(self.ways):
+                x[:, column] = table.column(way.position)
+        return x
+
+    def effects(self, chunk: Any) -> FloatArray:
+        """Local effects, (output, row, feature); NaN of a constant feature."""
+        found = np.full((self.n_outputs, len(chunk), len(self.ways)), np.nan)
+        for begin in range(0, len(chunk), BATCH_ROWS):
+            rows = np.arange(begin, min(begin + BATCH_ROWS, len(chunk)))
+            table, quotients = as_table(chunk).take(rows), None
+            if any(way.method != "jacobian" for way in self.ways):
+                output, scale = self.options.output, self.options.scale
+                batch_rows = self.options.batch_rows
+                quotients = DifferenceQuotients(
+                    self.model, table, output, scale, batch_rows=batch_rows
+                )
+                quotients.outputs.precision = self.precision
+            exact = [way.position for way in self.ways if way.method == "gradient"]
+            known: dict[int, Differences] = {}
+            if exact and quotients is not None:
+                known = gradient_columns(quotients, exact, asked=True)
+            for column, way in enumerate(self.ways):
+                if way.low < way.high:
+                    given = known.get(way.position)
+                    effects = self._of_feature(table, quotients, way, given)
+                    found[:, rows[0] : rows[-1] + 1, column] = effects.T
+        return found
+
+    def _of_feature(
+        self,
+        table: Table,
+        quotients: DifferenceQuotients | None,
+        way: Way,
+        found: Differences | None,
+    ) -> FloatArray:
+        name, x = table.names[way.position], table.column(way.position)
+        if found is not None:
+            pass  # by the gradient of the model
+        elif way.method == "jacobian":
+            found = jacobian_columns(self.jacobian, table, [way.position])[way.position]
+        elif way.edges is not None:
+            assert quotients is not None
+            found = quotients.finite(way.position, way.edges)
+        else:
+            assert quotients is not None
+            step = kernel.step_at(x, way.scale, self.precision)
+            arguments = kernel.central_arguments(x, step, way.low, way.high)
+            found = quotients.quotient(*quotients.evaluate(way.position, arguments), way.method)
+        each = found.local_effect
+        advice = "See what the model returns at these rows."
+        check_finite(each.sum(axis=1), "Local effects", name, advice)
+        return each
+
+
+def check_in_chunks(jacobian: Any, options: ModelOptions) -> None:
+    """Raise ``ValueError`` for what is not known of a table in chunks."""
+    if jacobian is not None and not callable(jacobian):
+        raise ValueError(
+            "jacobian must be a function of X where X is in chunks; got derivatives of all rows."
+        )
+    if options.missing != "raise":
+        raise ValueError(
+            f"missing must be 'raise' where X is in chunks; got {options.missing!r}. Drop these "
+            f"rows before the call, as in X.dropna()."
+        )
+
+
+def in_chunks(
+    of_sample: xr.Dataset,
+    chunks: Sequence[Any],
+    seen: Glance,
+    model: Any,
+    jacobian: Any,
+    bins: BinRule | None,
+    options: ModelOptions,
+) -> xr.Dataset:
+    """Local effects of all chunks by the methods of those of a sample, computed when needed."""
+    ways = _ways(of_sample, seen, bins)
+    effect = of_sample["local_effect"]
+    plan = Plan(
+        model,
+        jacobian,
+        options,
+        float(of_sample.attrs["answer_precision"]),
+        effect.sizes.get(OUTPUT, 1),
+        ways,
+    )
+    x, effects = _arrays(chunks, seen.lengths, plan)
+    data: dict[str, Any] = {
+        "x": (("obs", "feature"), x, of_sample["x"].attrs),
+        "local_effect": (
+            effect.dims,
+            effects if OUTPUT in effect.dims else effects[0],
+            effect.attrs,
+        ),
+    }
+    edges = [way.edges for way in ways]
+    if any(own is not None for own in edges):
+        most = max(len(own) for own in edges if own is not None)
+        table = np.full((len(ways), most), np.nan)
+        for at, own in enumerate(edges):
+            table[at, : 0 if own is None else len(own)] = own
+        data["cell_value"] = variable("cell_value", table)
+    facts: dict[str, Any] = {"n_rows": sum(seen.lengths)}
+    if options.weights is not None:
+        kind = options.weight_kind
+        about = {"long_name": f"{kind} weight", "units": "1"}
+        data["weight"] = ("obs", _weights(options.weights, seen.lengths, kind), about)
+        facts["weight_kind"] = kind
+    rest = of_sample.drop_dims([name for name in ("obs", "cell_edge") if name in of_sample.dims])
+    return rest.assign(data).assign_attrs(facts)
+
+
+def _ways(of_sample: xr.Dataset, seen: Glance, bins: BinRule | None) -> list[Way]:
+    """How local effects are taken, with the ends of all rows."""
+    ways = []
+    names, methods, known = feature_names(of_sample), methods_of(of_sample), cell_edges(of_sample)
+    for at, position in enumerate(of_sample["feature_column"].values):
+        x, name = of_sample["x"].values[:, at], names[at]
+        low, high = float(seen.low[position]), float(seen.high[position])
+        if seen.n_bad[position]:
+            raise ValueError(
+                f"X of feature {name!r} must be finite; got {seen.n_bad[position]} NaN or inf in "
+                f"{sum(seen.lengths)} rows. Drop these rows before the call."
+            )
+        if x.min() == x.max() and low < high:
+            raise ValueError(
+                f"X of feature {name!r} must vary among the {len(x)} rows of the sample on which "
+                f"steps are decided; it varies elsewhere, from {low:.6g} to {high:.6g}. Shuffle "
+                f"the rows, or leave the feature out: features=[...]."
+            )
+        edges = None
+        if known[at] is not None:
+            edges = difference_edges(bins, name, np.append(x, [low, high]), None)
+        scale = kernel.robust_scale(x)
+        ways.append(Way(int(position), methods[at], low, high, scale, edges))
+    return ways
+
+
+def _arrays(chunks: Sequence[Any], lengths: Sequence[int], plan: Plan) -> tuple[Any, Any]:
+    """Values (row, feature) and local effects (output, row, feature), as dask arrays."""
+    from dask import array as dask_array
+    from dask.delayed import delayed
+
+    da: Any = dask_array
+
+    # The plan, with the model, is one node of the graph.
+    shared, n_features = delayed(plan, traverse=False), len(plan.ways)
+    values, effects = delayed(Plan.values), delayed(Plan.effects)
+
+    def array(part: Any, *shape: int) -> Any:
+        return da.from_delayed(part, shape=shape, dtype=np.float64)
+
+    each = list(zip(chunks, lengths, strict=True))
+    x = [array(values(shared, chunk), n, n_features) for chunk, n in each]
+    g = [array(effects(shared, chunk), plan.n_outputs, n, n_features) for chunk, n in each]
+    return da.concatenate(x, axis=0), da.concatenate(g, axis=1)
+
+
+def _weights(weights: Any, lengths: Sequence[int], kind: str) -> Any:
+    """Weights of all rows: checked, or in chunks and checked when they are computed."""
+    n_rows = sum(lengths)
+    if not is_in_chunks(weights):
+        return as_weights(weights, n_rows, kind)
+    weights = getattr(weights, "data", weights) if hasattr(weights, "dims") else weights
+    if hasattr(weights, "to_dask_array"):
+        weights = weights.to_dask_array(lengths=list(lengths))
+    if weights.shape != (n_rows,):
+        raise ValueError(
+            f"weights must hold one number a row, shape ({n_rows},); got {shown(weights)}."
+        )
+    return weights.map_blocks(_checked, kind, dtype=np.float64)
+
+
+def _checked(weights: Any, kind: str) -> FloatArray:
+    return as_weights(weights, len(weights), kind)

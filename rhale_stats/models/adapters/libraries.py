@@ -1,0 +1,127 @@
+"""The libraries whose models are recognised by their type, without importing them."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from importlib import import_module
+from importlib.util import find_spec
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from rhale_stats.models.adapters import statsmodels
+from rhale_stats.models.adapters.adapter import Adapter, Known
+from rhale_stats.schema.door import checked
+
+HERE = "rhale_stats.models.adapters"
+
+
+class Library(NamedTuple):
+    """Models of one library.
+
+    ``types`` are names of classes in modules of the library; a model is of one of them or inherits
+    from it. ``maker`` is the function that makes the adapter, "module:name".
+    """
+
+    name: str
+    models: str
+    types: tuple[str, ...]
+    maker: str
+    gradient: str
+
+    def knows(self, model: Any) -> bool:
+        """Whether the model is of this library."""
+        return any(
+            kind.__module__.partition(".")[0] in (self.name, f"{self.name}lib")
+            and kind.__name__ in self.types
+            for kind in type(model).__mro__
+        )
+
+    def adapter(self, model: Any) -> Adapter:
+        """The model as functions of rows."""
+        module, _, name = self.maker.partition(":")
+        make: Callable[[Any], Adapter] = getattr(import_module(f"{HERE}.{module}"), name)
+        return make(model)
+
+
+# A model of a new library takes one line here, and a function in a file of its own.
+LIBRARIES = (
+    Library("torch", "nn.Module", ("Module",), "torch:adapter", "automatic"),
+    Library("jax", "functions compiled by jit", ("PjitFunction",), "jax:adapter", "automatic"),
+    Library("xgboost", "Booster", ("Booster",), "boosters:xgboost", ""),
+    Library("lightgbm", "Booster", ("Booster",), "boosters:lightgbm", ""),
+    Library("pygam", "generalized additive models", ("GAM",), "pygam:adapter", ""),
+)
+# These have predict, and need nothing.
+AS_THEY_ARE = (
+    ("sklearn", "estimators, pipelines", "linear models, GLMs, multilayer perceptrons"),
+    ("statsmodels", "results; offset and exposure are used", ""),
+    ("catboost", "all models", ""),
+    ("xgboost", "models with the interface of scikit-learn", ""),
+    ("lightgbm", "models with the interface of scikit-learn", ""),
+)
+
+
+def adapter_of(model: Any) -> Adapter | None:
+    """The adapter of a model; None for functions and for objects with ``predict``."""
+    if isinstance(model, Adapter):
+        return model
+    for library in LIBRARIES:
+        if library.knows(model):
+            return library.adapter(model)
+    return None
+
+
+def columns_known_of(model: Any) -> Known | None:
+    """Columns that a model says it was fitted to, or that its formula names."""
+    if isinstance(model, Adapter) or any(one.knows(model) for one in LIBRARIES):
+        adapter = adapter_of(model)
+        names = None if adapter is None else adapter.features
+        return None if names is None else Known(list(names))
+    known = statsmodels.columns(model)
+    if known is not None:
+        return known
+    names = getattr(model, "feature_names_in_", None)
+    return None if names is None or np.ndim(names) != 1 else Known(list(map(str, names)))
+
+
+def jax_adapter(function: Any, answer: Any) -> Adapter | None:
+    """The adapter of a plain function that answered with an array of JAX."""
+    jax = sys.modules.get("jax")
+    if jax is None or not isinstance(answer, jax.Array):
+        return None
+    return next(one for one in LIBRARIES if one.name == "jax").adapter(function)
+
+
+@checked
+def adapters() -> pd.DataFrame:
+    """The libraries whose models can be passed as ``model``.
+
+    Functions of a table, objects with ``predict``, and `Adapter` objects are taken besides.
+
+    Returns
+    -------
+    DataFrame
+        A line a kind of model: ``library``; ``models``, the types; ``gradient``, of which of them
+        exact derivatives are taken, empty where differences are; ``installed``, whether the library
+        is there.
+
+    See Also
+    --------
+    Adapter : A model of another library.
+
+    Examples
+    --------
+    >>> import rhale_stats as rs
+    >>> table = rs.adapters()
+    >>> table.loc[table["library"] == "torch", ["models", "gradient"]].values.tolist()
+    [['nn.Module', 'automatic']]
+    """
+    lines = [(one.name, one.models, one.gradient) for one in LIBRARIES]
+    lines += AS_THEY_ARE
+    return pd.DataFrame(
+        [(*line, find_spec(line[0]) is not None) for line in lines],
+        columns=["library", "models", "gradient", "installed"],
+    )

@@ -1,0 +1,298 @@
+"""Derivatives of scikit-learn's linear models, GLMs and multilayer perceptrons in pipelines.
+
+They are taken backwards: from the derivatives of an output with respect to the inputs of the last
+step, (row, input), to those with respect to the inputs of the step before. Steps are known by their
+class. With a step that is not here, there is no gradient.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import expit, softmax
+
+from rhale_stats.models.adapters.adapter import Gradient
+
+FloatArray: TypeAlias = NDArray[np.float64]
+# From a transformer, its inputs, and derivatives by its outputs, to derivatives by its inputs.
+Pull: TypeAlias = Callable[[Any, Any, FloatArray], FloatArray]
+# Derivatives of all outputs of the last step by its inputs.
+Final: TypeAlias = Callable[[Any, FloatArray, str], list[FloatArray]]
+
+LINEAR = (
+    *("ARDRegression", "BayesianRidge", "ElasticNet", "ElasticNetCV", "HuberRegressor", "Lars"),
+    *("LarsCV", "Lasso", "LassoCV", "LassoLars", "LassoLarsCV", "LassoLarsIC", "LinearRegression"),
+    *("LinearSVR", "OrthogonalMatchingPursuit", "QuantileRegressor", "RANSACRegressor", "Ridge"),
+    *("RidgeCV", "SGDRegressor", "TheilSenRegressor"),
+)
+LINEAR_CLASSIFIERS = (
+    *("LinearDiscriminantAnalysis", "LogisticRegression", "LogisticRegressionCV"),
+    *("LinearSVC", "RidgeClassifier", "RidgeClassifierCV", "SGDClassifier", "Perceptron"),
+)
+# Of these probabilities are the logistic or the softmax function of the decision function.
+WITH_PROBABILITIES = LINEAR_CLASSIFIERS[:3]
+GLMS = ("PoissonRegressor", "GammaRegressor", "TweedieRegressor")
+NETWORKS = ("MLPRegressor", "MLPClassifier")
+# Encoders do not change with their columns, but at jumps, which are found elsewhere.
+ENCODERS = ("OneHotEncoder", "OrdinalEncoder", "TargetEncoder")
+
+
+def gradient(model: Any, method: str) -> Gradient | None:
+    """Derivatives of what a method of a model answers; None where a step has no rule here."""
+    steps = _steps(model)
+    final = _final(steps[-1], method)
+    if final is None or not all(map(_is_known, steps[:-1])):
+        return None
+
+    def derivatives(rows: Any, columns: Sequence[int]) -> FloatArray:
+        inputs = [rows]
+        for step in steps[:-1]:
+            inputs.append(step.transform(inputs[-1]))
+        found = final(steps[-1], _ordered(steps[-1], inputs.pop()), method)
+        outputs = [_pulled(steps[:-1], inputs, one) for one in found]
+        wide = [_in_table(steps[0], rows, one)[:, list(columns)] for one in outputs]
+        return np.stack(wide, axis=1)
+
+    return derivatives
+
+
+def _name(step: Any) -> str:
+    """Name of a class of scikit-learn; empty of others, which may do something else."""
+    kind = type(step)
+    return kind.__name__ if kind.__module__.partition(".")[0] == "sklearn" else ""
+
+
+def _steps(model: Any) -> list[Any]:
+    """A model as its steps, without those that pass everything on."""
+    if _name(model) != "Pipeline":
+        return [model]
+    found = [one for _, step in model.steps for one in _steps(step)]
+    return [one for one in found if not _passes(one)]
+
+
+def _passes(step: Any) -> bool:
+    """Whether a step is none: it returns its inputs."""
+    if _name(step) == "FunctionTransformer":
+        return step.func is None
+    return step is None or isinstance(step, str)
+
+
+def _is_known(step: Any) -> bool:
+    name = _name(step)
+    if name == "ColumnTransformer":
+        return hasattr(step, "_transformer_to_input_indices") and all(
+            _passes(one) or _name(one) in ENCODERS or all(map(_is_known, _steps(one)))
+            for _, one, _ in step.transformers_
+        )
+    if name == "MinMaxScaler" and step.clip:
+        return False
+    if name == "SplineTransformer":
+        kept = getattr(step, "handle_missing", "error") == "error"
+        return kept and step.extrapolation in ("constant", "linear")
+    if name == "SimpleImputer":
+        return not step.add_indicator and bool(np.isfinite(step.statistics_).all())
+    return name in PULLS
+
+
+def _pulled(steps: Sequence[Any], inputs: Sequence[Any], by: FloatArray) -> FloatArray:
+    """Derivatives with respect to the inputs of the first step."""
+    for step, x in zip(reversed(steps), reversed(inputs), strict=True):
+        by = PULLS[_name(step)](step, x, by)
+    return by
+
+
+def _ordered(step: Any, x: Any) -> FloatArray:
+    """Inputs as an array, in the order of the fit."""
+    names = getattr(step, "feature_names_in_", None)
+    if names is not None and hasattr(x, "columns") and list(names) != list(x.columns):
+        x = x[list(names)]
+    return np.asarray(x, dtype=np.float64)
+
+
+def _in_table(step: Any, rows: Any, by: FloatArray) -> FloatArray:
+    """Derivatives by the inputs of the first step in the order of the columns of the table."""
+    names = getattr(step, "feature_names_in_", None)
+    if _name(step) == "ColumnTransformer" or names is None or not hasattr(rows, "columns"):
+        return by
+    out = np.zeros(rows.shape)
+    out[:, [list(rows.columns).index(name) for name in names]] = by
+    return out
+
+
+# --- the last step ------------------------------------------------------------------------------
+
+
+def _final(step: Any, method: str) -> Final | None:
+    name = _name(step)
+    if method == "predict":
+        if name in GLMS:
+            return _glm
+        return _linear if name in LINEAR else _network if name == "MLPRegressor" else None
+    if method == "predict_proba":
+        if name == "MLPClassifier":
+            return _network
+        several = name in WITH_PROBABILITIES and len(step.classes_) > 2
+        one_by_one = several and getattr(step, "solver", "") == "liblinear"
+        return _probabilities if name in WITH_PROBABILITIES and not one_by_one else None
+    return _linear if name in LINEAR_CLASSIFIERS else None
+
+
+def _coefficients(step: Any) -> FloatArray:
+    """(output, input)."""
+    fitted = step.estimator_ if _name(step) == "RANSACRegressor" else step
+    return np.atleast_2d(np.asarray(fitted.coef_, dtype=np.float64))
+
+
+def _linear(step: Any, x: FloatArray, _method: str) -> list[FloatArray]:
+    return [np.broadcast_to(one, x.shape) for one in _coefficients(step)]
+
+
+def _glm(step: Any, x: FloatArray, method: str) -> list[FloatArray]:
+    slope = _coefficients(step)
+    if _name(step) == "TweedieRegressor" and (
+        step.link == "identity" or (step.link == "auto" and step.power <= 0)
+    ):
+        return _linear(step, x, method)
+    # All other links are logarithms.
+    return [np.exp(x @ slope[0] + step.intercept_)[:, None] * slope[0]]
+
+
+def _probabilities(step: Any, x: FloatArray, _method: str) -> list[FloatArray]:
+    slope = _coefficients(step)
+    level = x @ slope.T + step.intercept_
+    if len(step.classes_) == 2:
+        p = expit(level[:, :1])
+        second = p * (1 - p) * slope[0]
+        return [-second, second]
+    p = softmax(level, axis=1)
+    mean = p @ slope
+    return [p[:, [at]] * (slope[at] - mean) for at in range(len(slope))]
+
+
+ACTIVATIONS: dict[str, tuple[Callable[[Any], Any], Callable[[Any], Any]]] = {
+    # The function, and its derivative by its value.
+    "identity": (lambda z: z, lambda a: np.ones_like(a)),
+    "logistic": (expit, lambda a: a * (1 - a)),
+    "tanh": (np.tanh, lambda a: 1 - a**2),
+    "exp": (np.exp, lambda a: a),
+    "relu": (lambda z: np.maximum(z, 0), lambda a: (a > 0).astype(np.float64)),
+}
+
+
+def _network(step: Any, x: FloatArray, method: str) -> list[FloatArray]:
+    of, slope_of = ACTIVATIONS[step.activation]
+    layers = [x]
+    for weight, shift in zip(step.coefs_[:-1], step.intercepts_[:-1], strict=True):
+        layers.append(of(layers[-1] @ weight + shift))
+    last = layers[-1] @ step.coefs_[-1] + step.intercepts_[-1]
+    out = []
+    for at in _through_link(step.out_activation_, last):
+        by = at @ step.coefs_[-1].T
+        for weight, layer in zip(step.coefs_[-2::-1], layers[:0:-1], strict=True):
+            by = (by * slope_of(layer)) @ weight.T
+        out.append(by)
+    if step.out_activation_ == "logistic" and method == "predict_proba" and len(out) == 1:
+        return [-out[0], out[0]]
+    return out
+
+
+def _through_link(link: str, last: FloatArray) -> list[FloatArray]:
+    """Derivatives of every output by the last layer, (row, unit)."""
+    if link == "softmax":
+        p = softmax(last, axis=1)
+        return [p[:, [at]] * (np.eye(p.shape[1])[at] - p) for at in range(p.shape[1])]
+    by = ACTIVATIONS[link][1](ACTIVATIONS[link][0](last))
+    return [by[:, [at]] * np.eye(last.shape[1])[at] for at in range(last.shape[1])]
+
+
+# --- transformers --------------------------------------------------------------------------------
+
+
+def _over_scale(step: Any, _x: Any, by: FloatArray) -> FloatArray:
+    return by if step.scale_ is None else by / step.scale_
+
+
+def _times_scale(step: Any, _x: Any, by: FloatArray) -> FloatArray:
+    return np.asarray(by * step.scale_)
+
+
+def _principal(step: Any, _x: Any, by: FloatArray) -> FloatArray:
+    if step.whiten:
+        by = by / np.sqrt(step.explained_variance_)
+    return np.asarray(by @ step.components_)
+
+
+def _imputed(step: Any, x: Any, by: FloatArray) -> FloatArray:
+    return np.where(np.isnan(_ordered(step, x)), 0.0, by)
+
+
+def _polynomial(step: Any, x: Any, by: FloatArray) -> FloatArray:
+    x = _ordered(step, x)
+    out = np.zeros(x.shape)
+    for number, power in enumerate(step.powers_):
+        for at in np.flatnonzero(power):
+            lower = power - (np.arange(len(power)) == at)
+            used = np.flatnonzero(lower)
+            out[:, at] += by[:, number] * power[at] * np.prod(x[:, used] ** lower[used], axis=1)
+    return out
+
+
+def _powers(step: Any, x: Any, by: FloatArray) -> FloatArray:
+    x, power = _ordered(step, x), step.lambdas_
+    if step.method == "box-cox":
+        slope = x ** (power - 1)
+    else:
+        slope = np.where(
+            x >= 0, (np.maximum(x, 0) + 1) ** (power - 1), (1 - np.minimum(x, 0)) ** (1 - power)
+        )
+    return np.asarray(by * slope / (step._scaler.scale_ if step.standardize else 1.0))
+
+
+def _splines(step: Any, x: Any, by: FloatArray) -> FloatArray:
+    x = _ordered(step, x)
+    out = np.zeros(x.shape)
+    n_splines = by.shape[1] // x.shape[1]
+    for at, basis in enumerate(step.bsplines_):
+        degree = basis.k
+        low, high = basis.t[degree], basis.t[-degree - 1]
+        slope = basis.derivative()(np.clip(x[:, at], low, high))[:, :n_splines]
+        if step.extrapolation == "constant":
+            slope[(x[:, at] < low) | (x[:, at] > high)] = 0.0
+        own = slice(at * n_splines, (at + 1) * n_splines)
+        out[:, at] = np.sum(by[:, own] * slope, axis=1)
+    return out
+
+
+def _by_columns(step: Any, x: Any, by: FloatArray) -> FloatArray:
+    """Of a ColumnTransformer, in the order of the columns of ``x``."""
+    out = np.zeros(x.shape)
+    names = getattr(step, "feature_names_in_", None)
+    at = list(range(x.shape[1]))
+    if names is not None and hasattr(x, "columns"):
+        at = [list(x.columns).index(name) for name in names]
+    for name, transformer, _ in step.transformers_:
+        own = by[:, step.output_indices_[name]]
+        columns = [at[number] for number in step._transformer_to_input_indices[name]]
+        if not own.shape[1] or _name(transformer) in ENCODERS:
+            continue
+        steps = [] if _passes(transformer) else _steps(transformer)
+        inputs = [x.iloc[:, columns] if hasattr(x, "iloc") else np.asarray(x)[:, columns]]
+        for one in steps[:-1]:
+            inputs.append(one.transform(inputs[-1]))
+        out[:, columns] += _pulled(steps, inputs[: len(steps)], own)
+    return out
+
+
+PULLS: dict[str, Pull] = {
+    **dict.fromkeys(("StandardScaler", "RobustScaler", "MaxAbsScaler"), _over_scale),
+    "MinMaxScaler": _times_scale,
+    "PCA": _principal,
+    "SimpleImputer": _imputed,
+    "PolynomialFeatures": _polynomial,
+    "PowerTransformer": _powers,
+    "SplineTransformer": _splines,
+    "ColumnTransformer": _by_columns,
+}

@@ -1,0 +1,47 @@
+"""Results of statsmodels: the regressors of the fit are the features."""
+
+from __future__ import annotations
+
+import ast
+import re
+from typing import Any
+
+from rhale_stats.models.adapters.adapter import Known
+from rhale_stats.models.offsets import columns_of_fit
+
+
+def columns(results: Any) -> Known | None:
+    """Columns that the right side of the formula names, or those of the table of the fit.
+
+    Integers are numbers in a formula, unless they are in ``C(...)``. None if no names are known.
+    """
+    names = columns_of_fit(results)
+    if names is not None:
+        return Known(list(map(str, names)))
+    formula = getattr(getattr(results, "model", None), "formula", None)
+    if not isinstance(formula, str) or "~" not in formula:
+        return None
+    # Operators of formulas that Python does not have, or binds otherwise.
+    right = re.sub(r"[|:~]", "+", formula.split("~", 1)[1]).strip()
+    try:
+        tree = ast.parse(right, mode="eval")
+    except SyntaxError:
+        return None
+    levels = [
+        name
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "C" and node.args
+        for name in _names(node.args[0])
+    ]
+    return Known(_names(tree), levels, discrete=True)
+
+
+def _names(tree: ast.AST) -> list[str]:
+    """Names of variables, and what Q("...") quotes."""
+    found = []
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Name):
+            found.append(node.id)
+        elif isinstance(node, ast.Call) and getattr(node.func, "id", "") == "Q":
+            found += [str(one.value) for one in node.args if isinstance(one, ast.Constant)]
+    return list(dict.fromkeys(found))

@@ -1,0 +1,126 @@
+"""Tables in chunks: dask DataFrames and arrays, chunked xarray, Parquet files."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from rhale_stats.arguments.chunked import is_in_chunks, is_path
+from rhale_stats.arguments.words import one_line, shown
+from rhale_stats.arrays.moments import FloatArray
+from rhale_stats.chunks import of_all
+from rhale_stats.models.table import as_table
+
+# Memory that a partition of a Parquet file takes, about: 10^6 rows of 4 columns.
+PARTITION = "32 MiB"
+# Rows of the sample on which methods, steps and cells are decided, so many of a chunk at least.
+SAMPLE_ROWS, LEAST_OF_CHUNK = 5000, 20
+
+
+def chunks_of(X: Any, model: Any = None) -> list[Any] | None:
+    """Chunks of a table, delayed DataFrames or arrays; None if ``X`` is in memory.
+
+    Of Parquet files the columns are read that the model was fitted on, where it knows these.
+    """
+    if is_path(X):
+        X = _parquet(X, model)
+    if not is_in_chunks(X):
+        return None
+    if type(X).__name__ == "Dataset":
+        raise TypeError(
+            "X must be a table; got a Dataset in chunks. Use X.to_dask_dataframe()[columns]."
+        )
+    X = X.data if type(X).__module__.startswith("xarray") else X
+    if hasattr(X, "columns"):
+        return list(X.to_delayed())
+    if getattr(X, "ndim", 0) != 2:
+        raise ValueError(
+            f"X must be a DataFrame or a two-dimensional array of shape (rows, features); got "
+            f"{shown(X)}."
+        )
+    return list(X.rechunk({1: -1}).to_delayed(optimize_graph=False).ravel())
+
+
+def _parquet(path: Any, model: Any) -> Any:
+    try:
+        from dask import config
+        from dask.dataframe import read_parquet
+    except ImportError as error:
+        raise ImportError(
+            "X is the path of a Parquet file, which is read by dask: pip install "
+            "'rhale-stats[dask]'. Or pass pandas.read_parquet(path)."
+        ) from error
+    known = getattr(model, "feature_names_in_", None)
+    columns = None if known is None else [str(name) for name in known]
+    # Columns of the types that pandas reads: the model knows these.
+    with config.set({"dataframe.convert-string": False}):
+        try:
+            return read_parquet(
+                os.fspath(path), columns=columns, blocksize=PARTITION, split_row_groups="adaptive"
+            )
+        except (OSError, ValueError, KeyError) as error:
+            raise ValueError(
+                f"X must be a table, or the path of Parquet files; {os.fspath(path)!r} cannot be "
+                f"read: {one_line(error)}"
+            ) from error
+
+
+class Glance(NamedTuple):
+    """What one look at every chunk tells of a table.
+
+    ``lengths`` are the numbers of rows of the chunks, in order. Of every column ``low`` and
+    ``high`` are its ends, NaN where it holds no numbers, and ``n_bad`` counts values that are
+    missing or infinite. ``sample`` are some rows of every chunk.
+    """
+
+    lengths: list[int]
+    low: FloatArray
+    high: FloatArray
+    n_bad: NDArray[np.int64]
+    sample: Any
+
+
+def glance(chunks: Sequence[Any]) -> Glance:
+    """One look at all chunks."""
+    most = max(SAMPLE_ROWS // len(chunks), LEAST_OF_CHUNK)
+    each = [(chunk, most) for chunk in chunks]
+    found: Glance = of_all(each, _glance, _together, "chunks looked at")
+    if not sum(found.lengths):
+        raise ValueError("X must have at least one row; got none.")
+    return found
+
+
+def _glance(chunk: Any, most: int) -> Glance:
+    if not len(chunk):
+        none = np.zeros(np.shape(chunk)[1])
+        return Glance([0], none * np.nan, none * np.nan, none.astype(np.int64), chunk)
+    table = as_table(chunk)
+    n_columns = len(table.names)
+    ends, n_bad = np.full((2, n_columns), np.nan), np.zeros(n_columns, dtype=np.int64)
+    for position in filter(table.is_numeric, range(n_columns)):
+        column = table.column(position)
+        finite = np.isfinite(column)
+        n_bad[position] = len(column) - finite.sum()
+        if finite.any():
+            known = column if finite.all() else column[finite]
+            ends[:, position] = known.min(), known.max()
+    rows = np.unique(np.linspace(0, len(chunk) - 1, min(most, len(chunk))).astype(np.int64))
+    return Glance([len(chunk)], ends[0], ends[1], n_bad, table.take(rows).data)
+
+
+def _together(chunks: Sequence[Glance]) -> Glance:
+    lengths, low, high, n_bad, samples = zip(*chunks, strict=True)
+    some = [one for one in samples if len(one)] or [samples[0]]
+    frames = isinstance(some[0], pd.DataFrame)
+    return Glance(
+        [length for one in lengths for length in one],
+        np.fmin.reduce(low),
+        np.fmax.reduce(high),
+        np.sum(n_bad, axis=0),
+        pd.concat(some, ignore_index=True) if frames else np.concatenate(some),
+    )

@@ -1,0 +1,88 @@
+"""Effects of Parquet files larger than memory: time a row, and memory, as rows grow."""
+
+from __future__ import annotations
+
+import argparse
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import numpy as np
+
+# Rows of a file, of which it holds one row group each.
+FILE_ROWS, GROUP_ROWS, N_FEATURES = 5_000_000, 500_000, 4
+
+
+def model(X):
+    """Cheap, with an interaction and a curve."""
+    return X["x0"] ** 2 + X["x0"] * X["x1"] + np.sin(3 * X["x2"]) * X["x3"]
+
+
+def write(folder: Path, n_rows: int) -> None:
+    """Uniform features, in files of some million rows."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    for number, begin in enumerate(range(0, n_rows, FILE_ROWS)):
+        rng, n = np.random.default_rng(number), min(FILE_ROWS, n_rows - begin)
+        table = pa.table({f"x{k}": rng.uniform(-1, 1, n) for k in range(N_FEATURES)})
+        pq.write_table(table, folder / f"part{number:04}.parquet", row_group_size=GROUP_ROWS)
+
+
+def main(path: str, workers: int) -> None:
+    """Seconds, and the largest memory in use, of one effect with its standard errors; printed."""
+    import dask
+
+    import rhale_stats as rs
+
+    def seconds() -> float:
+        start = time.perf_counter()
+        rs.std_error(rs.rhale(rs.local_effects(model, path, progress=False)))
+        return time.perf_counter() - start
+
+    if workers == 1:
+        with dask.config.set(scheduler="sync"):
+            print(seconds(), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)
+        return
+    from distributed import Client
+
+    with Client(n_workers=workers, threads_per_worker=1, dashboard_address=None) as client:
+        taken = seconds()
+        # Of the largest worker.
+        print(taken, max(client.run(_memory).values()))
+
+
+def _memory() -> float:
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+
+
+def parquet(rows: float, workers: int) -> None:
+    """The table of sizes up to ``rows``, each in a process of its own."""
+    print(
+        f"rhale and std_error of {N_FEATURES} features from Parquet, default bins: one look at the "
+        f"table, one pass over x, three over the local effects. Processes: {workers}."
+    )
+    print("".join(f"{name:>14}" for name in ("rows", "s", "us a row", "MiB resident")))
+    sizes = [size for size in (10**6, 10**7, 10**8, 10**9) if size <= rows] or [int(rows)]
+    with tempfile.TemporaryDirectory() as folder:
+        for n_rows in sizes:
+            here = Path(folder) / str(n_rows)
+            here.mkdir()
+            write(here, n_rows)
+            code = f"from tests.benchmarks.parquet import main; main({str(here)!r}, {workers})"
+            done = subprocess.run(
+                [sys.executable, "-c", code], check=True, capture_output=True, text=True
+            )
+            seconds, memory = map(float, done.stdout.split())
+            print(f"{n_rows:>14,}{seconds:>14.1f}{1e6 * seconds / n_rows:>14.2f}{memory:>14.0f}")
+            for file in here.iterdir():
+                file.unlink()
+
+
+def options(parser: argparse.ArgumentParser) -> None:
+    """Options of this benchmark."""
+    parser.add_argument("--rows", type=float, default=1e7, help="of parquet: the largest table")
+    parser.add_argument("--workers", type=int, default=1, help="of parquet: processes")

@@ -1,0 +1,174 @@
+"""Effects of all rows from effects of parts."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import xarray as xr
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import rhale_stats as rs
+
+# Parts may have gaps where all rows have none.
+pytestmark = pytest.mark.filterwarnings("ignore:No rows inside a bin", "ignore:Bins without rows")
+# Of numbers of size 1: moments are those of the parts about their own means.
+ALIKE = {"rtol": 1e-9, "atol": 1e-10}
+BINS = rs.GivenBins([-2, -1, 0, 1, 2], cells=np.linspace(-2, 2, 21))
+
+
+def model(X):
+    """An interaction."""
+    return X[:, 0] ** 2 + X[:, 0] * X[:, 1]
+
+
+def jacobian(X):
+    """Its derivatives."""
+    return np.column_stack([2 * X[:, 0] + X[:, 1], X[:, 0]])
+
+
+@pytest.fixture(scope="module")
+def table():
+    """Two features."""
+    return np.random.default_rng(0).uniform(-2, 2, size=(900, 2))
+
+
+def effects_of(table, cuts, bins=BINS, **options):
+    """Effects of parts of the rows, and of all rows; derivatives are exact, whatever the part."""
+
+    def one(rows):
+        return rs.rhale(rs.local_effects(None, rows, jacobian=jacobian), bins=bins, **options)
+
+    return [one(rows) for rows in np.split(table, cuts)], one(table)
+
+
+def whole_without_spread(whole):
+    """Effects without the spread in bins of its own."""
+    return whole.drop_dims(["spread_bin", "spread_edge"]).drop_vars("n_spread_bins")
+
+
+@pytest.mark.parametrize("weighting", ["axis", "rows"])
+@pytest.mark.parametrize("centering", ["mean", "integral"])
+def test_parts_have_the_effect_of_all_rows(table, weighting, centering):
+    parts, whole = effects_of(table, [13, 500], weighting=weighting, centering=centering)
+    pooled, whole = rs.std_error(rs.merge(parts)), rs.std_error(whole_without_spread(whole))
+    xr.testing.assert_allclose(pooled.drop_attrs(), whole.drop_attrs(), **ALIKE)
+    assert {**whole.attrs, "n_parts": 3} == pooled.attrs
+    # Order of the parts, and effects of which some were merged before.
+    again = rs.std_error(rs.merge([rs.merge(parts[:2]), parts[2]]))
+    xr.testing.assert_allclose(again.drop_attrs(), whole.drop_attrs(), **ALIKE)
+
+
+def test_intervals_bands_tests_and_checks_follow(table):
+    parts, whole = effects_of(table, [300], weighting="rows")
+    pooled, whole = rs.merge(parts), whole_without_spread(whole)
+    for function in (rs.confint, lambda one: rs.confband(one, rng=0), rs.wald_test):
+        found, expected = function(pooled), function(whole)
+        xr.testing.assert_allclose(found.drop_attrs(), expected.drop_attrs(), **ALIKE)
+    # All rows, one part below the other, are those of the pooled effect.
+    local = rs.local_effects(None, table, jacobian=jacobian)
+    assert "bin_error" in rs.check_unbiased(local, pooled, rng=0)
+    with pytest.raises(ValueError, match="local must be the Dataset that effect was made from"):
+        rs.check_unbiased(local.isel(obs=slice(None, None, -1)), pooled, rng=0)
+
+
+@settings(max_examples=10, deadline=None)
+@given(st.lists(st.integers(2, 98), min_size=1, max_size=5, unique=True), st.integers(0, 99))
+@pytest.mark.slow
+def test_parts_of_a_few_rows(cuts, seed):
+    table = np.random.default_rng(seed).normal(size=(100, 2)) + 50
+    bins = rs.GivenBins([40, 49, 50, 60], cells=np.linspace(40, 60, 21))
+    sizes = np.diff([0, *sorted(cuts), 100])
+    cuts = [cut for cut, size in zip(sorted(cuts), sizes, strict=False) if size > 1]
+    parts, whole = effects_of(table, cuts, bins)
+    if any((part["n_bins"] == 0).any() for part in parts):
+        return  # a part of one row
+    found = rs.std_error(rs.merge(parts))
+    expected = rs.std_error(whole_without_spread(whole))
+    xr.testing.assert_allclose(found.drop_attrs(), expected.drop_attrs(), rtol=1e-8, atol=1e-9)
+
+
+def test_frequency_weights_are_repeated_rows(table):
+    counts = np.random.default_rng(1).integers(0, 3, len(table)).astype(float)
+
+    def one(rows):
+        options = {"weights": counts[rows], "weight_kind": "frequency"}
+        local = rs.local_effects(None, table[rows], jacobian=jacobian, **options)
+        return rs.rhale(local, bins=BINS)
+
+    pooled = rs.merge([one(slice(0, 400)), one(slice(400, None))])
+    whole = whole_without_spread(one(slice(None)))
+    xr.testing.assert_allclose(pooled.drop_attrs(), whole.drop_attrs(), **ALIKE)
+    assert pooled.attrs["weight_kind"] == "frequency"
+
+
+def test_files_of_parts(table, tmp_path):
+    parts, _ = effects_of(table, [450])
+    for number, part in enumerate(parts):
+        part.to_netcdf(tmp_path / f"{number}.nc")
+    read = [xr.load_dataset(tmp_path / f"{number}.nc") for number in range(2)]
+    xr.testing.assert_identical(rs.merge(read), rs.merge(parts))
+
+
+def test_an_effect_gives_its_edges_and_cells(table):
+    X = np.clip(table, -2, 2)
+    X[:2] = -2
+    X[2:4] = 2
+    first = rs.rhale(rs.local_effects(model, X[:500]), bins=rs.EqualWidthBins(4))
+    rule = rs.GivenBins(first)
+    again = rs.rhale(rs.local_effects(model, X[:500]), bins=rule)
+    for name in ("edge_value", "cell_value", "curve"):
+        np.testing.assert_array_equal(again[name], first[name])
+    assert rule == rs.GivenBins(first)
+    assert hash(rule) == hash(rs.GivenBins(first))
+    other = np.concatenate([X[:4], X[500:]])
+    second = rs.rhale(rs.local_effects(model, other), bins=rule)
+    assert int(rs.merge([again, second]).attrs["n_rows"]) == 904
+    with pytest.raises(ValueError, match="edges must be numbers, or the effects that rhale"):
+        rs.GivenBins(xr.Dataset())
+
+
+def test_cells_beside_an_edge_by_rounding_are_that_edge(table):
+    bins = rs.GivenBins([-2, -0.4, 2], cells=np.linspace(-2, 2, 21))
+    effect = rs.rhale(rs.local_effects(None, table, jacobian=jacobian), bins=bins)
+    assert np.linspace(-2, 2, 21)[8] != -0.4
+    assert effect.sizes["cell"] == 20
+
+
+def test_parts_that_do_not_fit_are_refused(table):
+    (one, two), _ = effects_of(table, [450])
+    refused = {
+        "must hold at least one effect": [],
+        r"effects\[0\] and effects\[1\] must have the same features": [one, two.isel(feature=[0])],
+        "must have the same centring": [one, two.assign_attrs(centering="start")],
+        "must have the same output; got": [one, two.assign_attrs(output_label="risk")],
+        "must have the same scale": [one, two.assign_attrs(scale="link")],
+        r"effects\[1\] must be without standard errors by groups": [
+            one,
+            two.assign_attrs(n_groups=5),
+        ],
+    }
+    others, _ = effects_of(table, [450], rs.GivenBins([-2, 0, 2], cells=[-2, 0, 2]))
+    refused["must have the same edges of feature 'x0'; got 2 bins"] = [one, others[1]]
+    others, _ = effects_of(table, [450], rs.GivenBins(BINS.edges))
+    refused["must have the same cells of the curve of feature 'x0'"] = [one, others[1]]
+    others, _ = effects_of(table, [450], weighting="rows")
+    refused["must have the same weighting; got 'axis' and 'rows'"] = [one, others[1]]
+    others, _ = effects_of(table, [450], std_error_moments=False)
+    refused[r"effects\[0\] must hold the moments of standard errors"] = others
+    others, _ = effects_of(table, [450], None)
+    refused[r"effects\[0\] must have constant bins; its rule AdaptiveBins"] = others
+    constant = table.copy()
+    constant[450:, 0] = 1.0
+    others, _ = effects_of(constant, [450])
+    refused[r"effects\[1\] must have a feature 'x0' that varies"] = others
+    weighted = rs.local_effects(model, table, weights=np.abs(table[:, 0]) + 1)
+    refused["got precision weights, of which"] = [rs.rhale(weighted, bins=BINS)]
+    refused["must be of one output here; this one is of 2"] = [
+        xr.concat([one, two], "output", join="override")
+    ]
+    for text, parts in refused.items():
+        with pytest.raises(ValueError, match=text):
+            rs.merge(parts)
+    with pytest.raises(TypeError, match="effects"):
+        rs.merge([3])

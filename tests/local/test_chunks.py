@@ -1,0 +1,198 @@
+"""Effects from local effects in chunks of rows."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import xarray as xr
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import rhale_stats as rs
+from rhale_stats.arrays.thinned import thinned
+from rhale_stats.local import chunks as module
+
+dask = pytest.importorskip("dask")
+da = pytest.importorskip("dask.array")
+ALIKE = {"rtol": 1e-9, "atol": 1e-10}  # of numbers of size 1; chunks are summed in another order
+
+
+def model(X):
+    """Interactions, a jump, and a spread that moves."""
+    return X[:, 0] ** 2 + X[:, 0] * X[:, 1] + np.sin(X[:, 2]) * (1 + X[:, 1]) + (X[:, 1] > 0.5)
+
+
+@pytest.fixture(scope="module")
+def table():
+    """Three features, one of them skewed."""
+    X = np.random.default_rng(3).normal(size=(1500, 3))
+    X[:, 2] = np.exp(X[:, 2])
+    return X
+
+
+@pytest.fixture(scope="module", params=["none", "frequency", "finite_difference"])
+def local(request, table):
+    """Local effects in memory."""
+    with pytest.warns(rs.JumpWarning) if request.param != "finite_difference" else no_warning():
+        if request.param == "finite_difference":
+            return rs.local_effects(model, table, method="finite_difference")
+        if request.param == "none":
+            return rs.local_effects(model, table)
+        weights = np.random.default_rng(4).integers(0, 4, len(table)).astype(float)
+        return rs.local_effects(model, table, weights=weights, weight_kind="frequency")
+
+
+def no_warning():
+    """A context that does nothing."""
+    from contextlib import nullcontext
+
+    return nullcontext()
+
+
+def same(chunked, whole):
+    """The same variables, attributes and checksums."""
+    xr.testing.assert_allclose(chunked.drop_attrs(), whole.drop_attrs(), **ALIKE)
+    assert chunked.attrs == whole.attrs
+    assert list(chunked.variables) == list(whole.variables)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"weighting": "rows"},
+        {"bins": rs.QuantileBins(8)},
+        {"bins": rs.OptimalBins(), "centering": "integral"},
+        {"bins": rs.EqualWidthBins(3), "std_error_moments": False},
+    ],
+    ids=str,
+)
+def test_chunks_give_the_numbers_of_all_rows(local, options):
+    parts = local.chunk(obs=211)
+    same(rs.rhale(parts, **options), rs.rhale(local, **options))
+
+
+def test_errors_intervals_and_bands_follow(local):
+    few = {"bins": rs.EqualWidthBins(4), "weighting": "rows"}
+    effect, whole = rs.rhale(local.chunk(obs=400), **few), rs.rhale(local, **few)
+    for function in (rs.std_error, rs.confint, lambda one: rs.confband(one, rng=0)):
+        same(function(effect), function(whole))
+    tests = rs.wald_test(effect), rs.wald_test(whole)
+    xr.testing.assert_allclose(*(one.drop_attrs() for one in tests), **ALIKE)
+    # Checksums know the rows: what needs them takes those in memory.
+    assert "bin_error" in rs.check_unbiased(local, effect, rng=0)
+
+
+@settings(max_examples=8, deadline=None)
+@given(st.lists(st.integers(0, 200), min_size=0, max_size=6), st.integers(0, 2**32 - 1))
+def test_any_chunks_in_any_order_give_the_same(cuts, seed):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(200, 2))
+    whole = rs.local_effects(lambda X: X[:, 0] * X[:, 1] + X[:, 1] ** 2, X, progress=False)
+    at = np.unique([0, *cuts, 200])
+    sizes = np.diff(at)
+    order = rng.permutation(len(sizes))
+    rows = np.concatenate([np.arange(at[k], at[k + 1]) for k in order])
+    # A chunk without rows in between.
+    lengths = (*(int(sizes[k]) for k in order[:1]), 0, *(int(sizes[k]) for k in order[1:]))
+    shuffled = whole.isel(obs=rows).drop_vars("obs")
+    parts = shuffled.copy()
+    for name in ("x", "local_effect"):
+        blocks = np.split(shuffled[name].values, np.cumsum(lengths)[:-1])
+        parts[name] = (
+            ("obs", "feature"),
+            da.concatenate(
+                [da.from_array(block) for block in blocks], allow_unknown_chunksizes=True
+            ),
+        )
+    found, expected = rs.std_error(rs.rhale(parts)), rs.std_error(rs.rhale(whole))
+    xr.testing.assert_allclose(found.drop_attrs(), expected.drop_attrs(), **ALIKE)
+    assert found.attrs["row_fingerprint"] == rs.rhale(shuffled).attrs["row_fingerprint"]
+
+
+def test_many_rows_are_summarised(table, monkeypatch):
+    monkeypatch.setattr(module, "MOST_PLACES", 600)
+    monkeypatch.setattr(module, "LEAST_PLACES", 100)
+    local = rs.local_effects(lambda X: X[:, 0] ** 3 + X[:, 1] * X[:, 2], table)
+    found, whole = rs.rhale(local.chunk(obs=250)), rs.rhale(local)
+    # Bins do not depend on the summary; cells of the curve move by a few rows.
+    xr.testing.assert_allclose(found["edge_value"], whole["edge_value"], **ALIKE)
+    xr.testing.assert_allclose(found["effect_rows"], whole["effect_rows"], **ALIKE)
+    scale = float(whole["curve"].std())
+    assert float(abs(found["curve"] - whole["curve"]).max()) < 0.05 * scale
+
+
+def test_a_summary_moves_ranks_by_a_known_share():
+    x = np.random.default_rng(0).standard_cauchy(20_000)
+    kept, weight = thinned(x, None, 400)
+    assert weight.sum() == len(x)
+    assert len(kept) < 800
+    ranks = np.searchsorted(kept, np.sort(x), side="right")
+    below = np.concatenate([[0.0], np.cumsum(weight)])[ranks]
+    assert np.abs(below - np.arange(1, len(x) + 1)).max() <= 2 / 400 * len(x)
+    few, none = thinned(x[:50], None, 400)
+    assert none is None
+    np.testing.assert_array_equal(few, np.sort(x[:50]))
+    # Frequency weights are those of repeated rows.
+    counts = np.random.default_rng(1).integers(1, 4, len(x)).astype(float)
+    assert thinned(x, counts, 400)[1].sum() == counts.sum()
+
+
+def test_each_chunk_is_read_once_a_pass(table):
+    calls = []
+
+    def counted(block):
+        calls.append(len(block))
+        return block
+
+    local = rs.local_effects(lambda X: X[:, 0] ** 3 + X[:, 1] * X[:, 2], table)
+    parts = local.chunk(obs=500)
+    parts["local_effect"] = parts["local_effect"].copy(
+        data=parts["local_effect"].data.map_blocks(counted, dtype=float, meta=np.zeros((0, 0)))
+    )
+    with dask.config.set(scheduler="sync"):
+        rs.rhale(parts)
+        assert calls == [500] * 9  # three passes over three chunks
+        calls.clear()
+        rs.rhale(parts, weighting="rows", std_error_moments=False, bins=rs.EqualWidthBins(4))
+        assert calls == [500] * 3
+
+
+def test_what_needs_all_rows_is_refused(table):
+    local = rs.local_effects(lambda X: X[:, 0] * X[:, 1], table)
+    parts, effect = local.chunk(obs=500), rs.rhale(local)
+    for function in (
+        lambda: rs.check_unbiased(parts, effect),
+        lambda: rs.bootstrap(parts, effect, n_resamples=8),
+        lambda: rs.std_error(effect, parts, groups=np.arange(1500) // 10),
+        lambda: rs.regions(parts, "x0", conditioning=table),
+    ):
+        with pytest.raises(ValueError, match=r"local must be in memory here; it is in chunks"):
+            function()
+    with pytest.raises(ValueError, match="honest must be False where local effects are in chunks"):
+        rs.rhale(parts, honest=True)
+    weighted = rs.local_effects(lambda X: X[:, 0] * X[:, 1], table, weights=1 + table[:, 2])
+    with pytest.raises(ValueError, match="got precision weights"):
+        rs.rhale(weighted.chunk(obs=500))
+    gaps = table.copy()
+    gaps[3, 0] = np.nan
+    dropped = rs.local_effects(
+        lambda X: np.nan_to_num(X[:, 0]) * X[:, 1],
+        gaps,
+        missing="drop",
+        method="central_difference",
+    )
+    with pytest.raises(ValueError, match="in every row where it is in chunks; got missing values"):
+        rs.rhale(dropped.chunk(obs=500))
+
+
+def test_values_that_are_not_finite_are_refused_by_name(table):
+    local = rs.local_effects(lambda X: X[:, 0] * X[:, 1], table)
+    bad = local.copy(deep=True)
+    bad["x"].values[7, 1] = np.inf
+    with pytest.raises(ValueError, match="'x1' must be finite; got 1 NaN or inf in 1500 rows"):
+        rs.rhale(bad.chunk(obs=500))
+    bad = local.copy(deep=True)
+    bad["local_effect"].values[7, 1] = np.nan
+    with pytest.raises(ValueError, match="Local effects of feature 'x1' must be finite"):
+        rs.rhale(bad.chunk(obs=500))

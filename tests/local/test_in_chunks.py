@@ -1,0 +1,159 @@
+"""Local effects of tables in chunks."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+import xarray as xr
+
+import rhale_stats as rs
+
+dask = pytest.importorskip("dask")
+da = pytest.importorskip("dask.array")
+dd = pytest.importorskip("dask.dataframe")
+
+
+def model(X):
+    """Smooth, with a text column."""
+    return X["a"] ** 2 + X["a"] * X["b"] + np.sin(X["c"]) + (X["s"] == "u") * X["a"]
+
+
+@pytest.fixture(scope="module")
+def frame():
+    """Three features and a text."""
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame(rng.normal(size=(1000, 3)), columns=list("abc"))
+    X["s"] = rng.choice(["u", "v"], 1000)
+    X.attrs["units"] = {"a": "mg"}
+    return X
+
+
+def alike(chunked, whole):
+    """Local effects up to rounding of steps, and the same facts."""
+    np.testing.assert_allclose(
+        chunked["local_effect"].values, whole["local_effect"].values, rtol=1e-7, atol=1e-8
+    )
+    np.testing.assert_array_equal(chunked["x"].values, whole["x"].values)
+    assert chunked.attrs == whole.attrs
+    for name in ("feature", "feature_kind", "local_effect_method", "feature_column"):
+        xr.testing.assert_identical(chunked[name], whole[name])
+
+
+@pytest.fixture
+def chunked_frame(frame):
+    """The table in four partitions."""
+    with dask.config.set({"dataframe.convert-string": False}):
+        return dd.from_pandas(frame, npartitions=4)
+
+
+def test_a_dask_frame(frame, chunked_frame):
+    with pytest.warns(UserWarning, match="Left out: 's'"):
+        whole = rs.local_effects(model, frame)
+    with pytest.warns(UserWarning, match="Left out: 's'"):
+        found = rs.local_effects(model, chunked_frame)
+    assert found["local_effect"].chunks is not None
+    assert found.sizes["obs"] == 1000
+    alike(found.compute(), whole)
+    effect = rs.std_error(rs.rhale(found))
+    expected = rs.std_error(rs.rhale(whole))
+    xr.testing.assert_allclose(effect["curve"], expected["curve"], atol=1e-7)
+    xr.testing.assert_allclose(effect["curve_se"], expected["curve_se"], atol=1e-7)
+
+
+def test_parquet_files(frame, tmp_path):
+    for number in range(3):
+        frame.iloc[number * 400 : number * 400 + 400].to_parquet(tmp_path / f"part{number}.parquet")
+    whole = rs.local_effects(model, frame, features=["a", "c"])
+    for path in (str(tmp_path / "*.parquet"), tmp_path):
+        found = rs.local_effects(model, path, features=["a", "c"])
+        alike(found.compute(), whole)
+
+
+def test_only_columns_of_the_model_are_read(frame, tmp_path):
+    linear = pytest.importorskip("sklearn.linear_model").LinearRegression()
+    linear.fit(frame[["a", "c"]], frame["b"])
+    frame.to_parquet(tmp_path / "all.parquet")
+    found = rs.local_effects(linear, tmp_path / "all.parquet")
+    assert list(found["feature"].values) == ["a", "c"]
+    assert found.attrs["n_columns"] == 2
+    alike(found.compute(), rs.local_effects(linear, frame[["a", "c"]]))
+
+
+def test_arrays_chunked_xarray_and_several_outputs(frame):
+    X = frame[["a", "b", "c"]].to_numpy()
+
+    def both(X):
+        return np.column_stack([X[:, 0] ** 2, X[:, 1] * X[:, 2]])
+
+    whole = rs.local_effects(both, X)
+    blocks = da.from_array(X, chunks=(300, 2))
+    labelled = xr.DataArray(X, dims=("row", "column")).chunk(row=333)
+    for table in (blocks, labelled):
+        found = rs.local_effects(both, table)
+        assert found["local_effect"].dims == ("output", "obs", "feature")
+        alike(found.compute(), whole)
+        xr.testing.assert_allclose(rs.rhale(found)["effect"], rs.rhale(whole)["effect"], atol=1e-7)
+
+
+def test_slopes_have_cells_that_reach_the_ends(frame):
+    X = frame[["a", "b"]].to_numpy(copy=True)
+    X[:50, 1] = 0.25
+
+    def steps(X):
+        return np.floor(3 * X[:, 0]) + (X[:, 1] > 0)
+
+    with pytest.warns(rs.JumpWarning):
+        found = rs.local_effects(steps, da.from_array(X, chunks=(251, 2)))
+    cells = found["cell_value"].values
+    np.testing.assert_array_equal(np.nanmin(cells, axis=1), X.min(axis=0))
+    np.testing.assert_array_equal(np.nanmax(cells, axis=1), X.max(axis=0))
+    effect, same = rs.rhale(found), rs.rhale(found.compute())
+    xr.testing.assert_allclose(effect.drop_attrs(), same.drop_attrs(), rtol=1e-9, atol=1e-10)
+
+
+def test_jacobian_and_weights(frame):
+    X = frame[["a", "b"]].to_numpy()
+    counts = np.random.default_rng(1).integers(0, 3, 1000).astype(float)
+
+    def jacobian(X):
+        return np.column_stack([2 * X[:, 0] * X[:, 1], X[:, 0] ** 2])
+
+    def counted(weights):
+        return {"jacobian": jacobian, "weights": weights, "weight_kind": "frequency"}
+
+    whole = rs.local_effects(None, X, **counted(counts))
+    blocks = da.from_array(X, chunks=(300, 2))
+    for weights in (counts, da.from_array(counts, chunks=300), pd.Series(counts)):
+        found = rs.local_effects(None, blocks, **counted(weights))
+        xr.testing.assert_allclose(
+            rs.rhale(found).drop_attrs(), rs.rhale(whole).drop_attrs(), rtol=1e-9, atol=1e-10
+        )
+    with pytest.raises(ValueError, match="weights must hold one number a row"):
+        rs.local_effects(None, blocks, **counted(da.ones(7)))
+    with pytest.raises(ValueError, match="jacobian must be a function of X where X is in chunks"):
+        rs.local_effects(None, blocks, jacobian=jacobian(X))
+
+
+def test_what_chunks_do_not_have_is_refused(frame, chunked_frame):
+    X = da.from_array(frame[["a", "b"]].to_numpy(), chunks=(300, 2))
+    with pytest.raises(ValueError, match="missing must be 'raise' where X is in chunks"):
+        rs.local_effects(lambda X: X[:, 0], X, missing="drop")
+    with pytest.raises(TypeError, match=r"X must be in memory here; got dask Array"):
+        rs.ale(lambda X: X[:, 0], X)
+    with pytest.raises(TypeError, match=r"X must be in memory here; got dask DataFrame"):
+        rs.pdp(model, chunked_frame)
+    with pytest.raises(TypeError, match="got 'x.parquet' of type str. Read the file"):
+        rs.ice(model, "x.parquet")
+    gaps = frame.copy()
+    gaps.loc[701, "b"] = np.nan
+    with pytest.raises(ValueError, match=r"'b' must be finite; got 1 "):
+        rs.local_effects(model, dd.from_pandas(gaps, npartitions=5), features=["b"])
+    constant = np.zeros((100_000, 1))
+    constant[77_777] = 1.0
+    with pytest.raises(ValueError, match="must vary among the 5000 rows of the sample"):
+        rs.local_effects(
+            lambda X: X[:, 0], da.from_array(constant, chunks=(25_000, 1)), features=[0]
+        )
+    with pytest.raises(ValueError, match="X must have at least one row; got none"):
+        rs.local_effects(lambda X: X[:, 0], da.zeros((0, 2)))

@@ -1,0 +1,63 @@
+"""Functions of JAX: compiled or not, in the precision that they compute in."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import rhale_stats as rs
+
+jax = pytest.importorskip("jax")
+import jax.numpy as jnp  # noqa: E402
+
+X = np.random.default_rng(0).normal(size=(300, 3))
+WEIGHT = np.random.default_rng(1).normal(size=(3, 8))
+
+
+def function(rows):
+    return jnp.tanh(rows @ WEIGHT).sum(axis=1) * rows[:, 0]
+
+
+def several(rows):
+    return jnp.tanh(rows @ WEIGHT)[:, :2]
+
+
+@pytest.mark.parametrize("model", [function, several])
+@pytest.mark.parametrize("compiled", [False, True])
+def test_gradient_in_double_precision(model, compiled):
+    with jax.enable_x64(True):
+        model = jax.jit(model) if compiled else model
+        exact = rs.local_effects(model, X)
+        near = rs.local_effects(model, X, method="central_difference")
+    assert set(exact["local_effect_method"].values) == {"gradient"}
+    off = np.abs(exact["local_effect"] - near["local_effect"])
+    assert np.quantile(off, 0.97) < 1e-8 * np.abs(near["local_effect"]).max()
+
+
+def test_single_precision_is_said():
+    local = rs.local_effects(jax.jit(function), X)
+    assert local.attrs["answer_precision"] >= np.finfo(np.float32).eps
+    with jax.enable_x64(True):
+        exact = rs.local_effects(jax.jit(function), X)
+    np.testing.assert_allclose(local["local_effect"], exact["local_effect"], atol=1e-4)
+
+
+def test_few_sizes_are_compiled():
+    shapes = []
+
+    @jax.jit
+    def model(rows):
+        shapes.append(rows.shape)  # once for every size
+        return jnp.sin(rows).sum(axis=1)
+
+    rs.local_effects(model, X)
+    sizes = {shape[0] for shape in shapes}
+    assert all(size & (size - 1) == 0 for size in sizes)
+    assert len(sizes) < 8
+
+
+def test_functions_that_take_arrays_of_numpy_too_are_left_to_numpy():
+    with jax.enable_x64(False):
+        local = rs.local_effects(lambda X: X[:, 0] ** 2 + X[:, 1], X)
+    assert set(local["local_effect_method"].values) == {"central_difference"}
+    assert local.attrs["answer_precision"] < 1e-15
