@@ -88,10 +88,10 @@ def curve_edges(column: Column, edges: FloatArray, places: Places) -> FloatArray
     if weight is not None and frequency:
         n = float(weight.sum())
     elif weight is not None:
-        # Rows that count in variances. In cells with few rows of large weight the mean has the
-        # bias of a ratio, if weights depend on local effects; and biases add up (math [93]).
-        n = sums.rows_of_squares(weight)
-        least *= len(x) / n
+        n = float(weight.sum() ** 2 / np.sum(weight**2))
+        # In cells with few rows of large weight the mean has the bias of a ratio, if weights depend
+        # on local effects; and biases add up (math [93]).
+        least *= len(x) / sums.rows_of_squares(weight)
     asked = min(max(n / fine.CELL_ROWS, 1.0), fine.MOST_CELLS)
     return fine.nested_edges(x, weight, edges, asked, frequency=frequency, least=least)
 

@@ -146,7 +146,7 @@ def test_cells_hold_enough_rows_of_large_weight(rng):
         least = 3 * n / rows
         cells = np.histogram(x, found["cell_value"].values[0])[0]
         assert cells.min() >= least
-        assert len(cells) <= max(rows / 15, 40) + 1
+        assert len(cells) <= max(n / 15, 40) + 1
 
 
 # Without the correction effects and their band cover about 91 and 85 %, and 91 and 76 %.
