@@ -16,9 +16,9 @@ def thinned(
 ) -> tuple[FloatArray, FloatArray | None]:
     """math [97]: about ``most`` of the values, sorted, with weights; all of them if they are few.
 
-    A value that is kept stands for the values below it down to the next. The rank of any value
-    moves by 2 / ``most`` of the rows at most. The ends of the widest distances are kept, so that
-    gaps stay where they are.
+    A kept value has the weight of the values between it and the kept value below. The rank of
+    any value changes by at most 2 / ``most`` of the rows. The ends of the widest distances are
+    kept, so that gaps stay where they are.
     """
     order = np.argsort(x, kind="stable") if weight is not None else None
     x = np.sort(x) if order is None else x[order]

@@ -33,7 +33,8 @@ Steps: TypeAlias = Generator[tuple[Asked, ...], tuple[Any, ...], R]
 class Places(NamedTuple):
     """Values of one feature with their weights, sorted or not; None if each counts as one row.
 
-    Of many rows in chunks these are a summary: a value stands for some rows below it.
+    For many rows in chunks these are a summary [97]: some values, with the weight of the rows
+    between them.
     """
 
     x: FloatArray

@@ -1,4 +1,4 @@
-"""Derivatives of pipelines beside central differences, which know nothing of their steps."""
+"""Derivatives of pipelines, compared with central differences of their predictions."""
 
 from __future__ import annotations
 
