@@ -22,6 +22,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+import rhale_stats as rs
 from rhale_stats.schema import kinds
 
 ROOT = Path(__file__).parents[1]
@@ -167,6 +168,15 @@ def test_formulas_have_numbers_of_their_own():
     for path in (ROOT / "rhale_stats").rglob("*.py"):
         cited = re.findall(r"math \[(\d+)\]", path.read_text(encoding="utf-8"))
         assert set(map(int, cited)) <= set(numbers), path
+
+
+def test_all_functions_are_in_the_list_of_the_site():
+    text = (ROOT / "docs" / "api.md").read_text(encoding="utf-8")
+    listed = re.findall(r"^   (\w+)$", text, re.MULTILINE)
+    assert len(listed) == len(set(listed))
+    public = {name for name in rs.__all__ if not name.startswith("__")} - {"simulate"}
+    examples = set(rs.simulate.__all__)
+    assert set(listed) == public | examples
 
 
 def stand_in_for_rentals(path):

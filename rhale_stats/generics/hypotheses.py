@@ -197,7 +197,7 @@ def compare(
         Over (feature, grid): the edges of both within their common range and, where one of them has
         a linear bin, three points between two edges: ``difference`` (a less b), ``difference_se``,
         ``difference_ci`` and ``difference_band`` (with ci_bound) at ``grid_value``. Over (feature):
-        ``statistic``, the largest |difference| over its standard error, ``p_value`` of the null
+        ``statistic``, the largest ``|difference|`` over its standard error, ``p_value`` of the null
         hypothesis of no difference at any point (with Student's t at every point, as for the band),
         and ``p_value_adjusted``; ``size`` with ``size_ci``, the root mean square difference along
         the axis without the part of noise, ``largest`` and ``largest_at``, the largest absolute

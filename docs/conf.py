@@ -1,0 +1,125 @@
+"""Settings of the site: ``python3 -m sphinx -W -c docs . docs/_build/html`` from the checkout.
+
+The pages are the Markdown files of the repository as they are. Before they are built, their code is
+run by the test that compares what it prints with what they show, so that an error or another number
+fails the build. Where that test has just been run, ``RHALE_STATS_PAGES_RUN=1`` leaves this out.
+"""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+from docutils import nodes
+
+import rhale_stats
+
+ROOT = Path(__file__).resolve().parents[1]
+
+project = "rhale_stats"
+author = "The rhale_stats developers"
+copyright = author  # the name that Sphinx asks for
+release = version = rhale_stats.__version__
+
+root_doc = "docs/index"
+include_patterns = ["README.md", "CHANGELOG.md", "CONTRIBUTING.md", "docs/**", "vignettes/**"]
+exclude_patterns = ["docs/_build", "docs/_templates"]
+templates_path = [str(Path(__file__).parent / "_templates")]  # Sphinx seeks from two folders
+
+extensions = [
+    "sphinx.ext.autodoc",
+    "sphinx.ext.autosummary",
+    "sphinx.ext.mathjax",
+    "sphinx.ext.viewcode",
+    "numpydoc",
+    "myst_parser",
+    "sphinx_copybutton",
+]
+
+# --- Markdown as GitHub reads it ------------------------------------------------------------------
+myst_enable_extensions = ["dollarmath", "smartquotes"]
+myst_fence_as_directive = ["math"]
+myst_heading_anchors = 4
+# The README and the change log begin where a page of the site does; both are pages of their own.
+suppress_warnings = ["myst.header"]
+
+# --- Functions ------------------------------------------------------------------------------------
+autosummary_generate = True
+autosummary_imported_members = False
+autodoc_typehints = "none"  # the docstrings say types, dims and units
+numpydoc_show_class_members = False
+numpydoc_xref_param_type = False
+
+# Links to other libraries, for a machine that reaches them: ``-t online``.
+if tags.has("online"):  # noqa: F821  # Sphinx puts it here
+    extensions.append("sphinx.ext.intersphinx")
+    intersphinx_mapping = {
+        "arviz": ("https://python.arviz.org/en/stable/", None),
+        "matplotlib": ("https://matplotlib.org/stable/", None),
+        "numpy": ("https://numpy.org/doc/stable/", None),
+        "pandas": ("https://pandas.pydata.org/docs/", None),
+        "python": ("https://docs.python.org/3/", None),
+        "scipy": ("https://docs.scipy.org/doc/scipy/", None),
+        "sklearn": ("https://scikit-learn.org/stable/", None),
+        "statsmodels": ("https://www.statsmodels.org/stable/", None),
+        "xarray": ("https://docs.xarray.dev/en/stable/", None),
+    }
+
+# --- Looks ----------------------------------------------------------------------------------------
+html_theme = "pydata_sphinx_theme"
+html_title = "rhale_stats"
+html_theme_options = {
+    "show_toc_level": 2,
+    "navigation_depth": 3,
+    "header_links_before_dropdown": 7,
+    "secondary_sidebar_items": ["page-toc"],
+}
+html_static_path = ["_static"]
+html_css_files = ["site.css"]
+html_show_sourcelink = False
+html_copy_source = False
+copybutton_prompt_text = r">>> |\.\.\. |\$ "
+copybutton_prompt_is_regexp = True
+
+
+FORMULA = re.compile(r"math \[(\d+)\]")
+
+
+def run_pages(app):
+    """Run the code of all pages as the tests do."""
+    if app.builder.format != "html" or os.environ.get("RHALE_STATS_PAGES_RUN"):
+        return
+    command = [sys.executable, "-m", "pytest", "-q", "-m", "slow or not slow"]
+    subprocess.run([*command, "tests/test_documents.py"], cwd=ROOT, check=True)
+
+
+def link_formulas(_app, _what, _name, _object, _options, lines):
+    """Let "math [n]" in a docstring lead to the formula; pages of functions are in a folder."""
+    for number, line in enumerate(lines):
+        lines[number] = FORMULA.sub(r"`math [\1] <../math.html#formula-\1>`__", line)
+
+
+def name_formulas(app, doctree):
+    """Give every formula an address: those of ``math.md`` begin with a bold [n]."""
+    if app.env.docname != "docs/math":
+        return
+    for strong in doctree.findall(nodes.strong):
+        found = re.match(r"\[(\d+)\]", strong.astext())
+        if found:
+            strong["ids"].append(f"formula-{found[1]}")
+
+
+def lead_to_start(app, error):
+    """Let the folder of the site open at its first page."""
+    if error is None and app.builder.format == "html":
+        page = '<!doctype html><meta http-equiv="refresh" content="0; url=docs/index.html">'
+        (Path(app.outdir) / "index.html").write_text(page, encoding="utf-8")
+
+
+def setup(app):
+    """Connect these functions with the steps of a build."""
+    app.connect("builder-inited", run_pages)
+    app.connect("autodoc-process-docstring", link_formulas)
+    app.connect("doctree-read", name_formulas)
+    app.connect("build-finished", lead_to_start)
