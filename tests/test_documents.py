@@ -30,7 +30,7 @@ ROOT = Path(__file__).parents[1]
 RENTALS, HOUSES = "BIKE_SHARING", "CALIFORNIA_HOUSING"
 ARCHITECTURE = ROOT / "docs" / "architecture.md"
 DOCUMENTS = [
-    *(ROOT / "README.md", ROOT / "docs" / "guide.md", ARCHITECTURE),
+    *(ROOT / "README.md", ROOT / "docs" / "guide.md", ARCHITECTURE, ROOT / "docs" / "peers.md"),
     *sorted(ROOT.glob("vignettes/*.md")),
 ]
 # The code of the others takes seconds each, and runs with the slow tests.
