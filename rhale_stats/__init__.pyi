@@ -18,6 +18,9 @@ from .ensembles.cross import cross_effects
 from .ensembles.draws import over_models
 from .ensembles.given import DrawOptions
 from .ensembles.refits import RefitOptions, bootstrap_refit
+from .explanation.explain import explain
+from .explanation.settings import ExplainOptions
+from .explanation.tree import Explanation
 from .generics.compare_methods import compare_methods
 from .generics.datatree import to_datatree
 from .generics.errors import std_error, vcov
@@ -51,8 +54,10 @@ from .plots.h_statistics import plot_h_statistics
 from .plots.interactions import plot_interactions
 from .plots.methods import plot_methods
 from .plots.outputs import plot_outputs
+from .plots.overview import plot_outcome, plot_summary
 from .plots.profile import plot_profile
 from .plots.regions import plot_regions
+from .plots.scores import plot_scores
 from .plots.surface import plot_surface
 from .plots.tree import plot_tree
 from .profiles.m_plot import m_plot
@@ -66,6 +71,7 @@ from .regional.regions import all_regions, regions
 from .regional.search import SplitSearch
 from .regional.shap import regional_shap
 from .regional.trees import assign
+from .reporting.report import report
 from .simulate.truth import dense_truth
 from .surfaces.ale2 import ale2
 
@@ -80,6 +86,8 @@ __all__ = [
     "BestEqualWidthBins",
     "DrawOptions",
     "EqualWidthBins",
+    "ExplainOptions",
+    "Explanation",
     "GivenBins",
     "GreedyBins",
     "HEstimator",
@@ -117,6 +125,7 @@ __all__ = [
     "dense_truth",
     "effect_sizes",
     "equivalence_test",
+    "explain",
     "folds",
     "glance",
     "h_statistic",
@@ -140,9 +149,12 @@ __all__ = [
     "plot_h_statistics",
     "plot_interactions",
     "plot_methods",
+    "plot_outcome",
     "plot_outputs",
     "plot_profile",
     "plot_regions",
+    "plot_scores",
+    "plot_summary",
     "plot_surface",
     "plot_tree",
     "predict",
@@ -151,6 +163,7 @@ __all__ = [
     "regional_rhale",
     "regional_shap",
     "regions",
+    "report",
     "rhale",
     "shap_dependence",
     "show",

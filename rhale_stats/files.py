@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import io
 import os
+import shutil
 import socket
 import sys
 import tempfile
@@ -30,7 +31,7 @@ class LockedError(RuntimeError):
 
 @contextmanager
 def whole(path: Path) -> Iterator[Path]:
-    """Name of a temporary file, which replaces ``path`` at the end of the block.
+    """Name of a temporary file or folder, which replaces ``path`` at the end of the block.
 
     It is in the same folder, has the suffix of ``path`` and the number of this process in its
     name. If the block raises, it is removed and ``path`` is unchanged.
@@ -40,10 +41,21 @@ def whole(path: Path) -> Iterator[Path]:
     _unfinished.add(unfinished)
     try:
         yield unfinished
+        if unfinished.is_dir() and path.is_dir():
+            # A folder that is not empty cannot be replaced.
+            shutil.rmtree(path)
         os.replace(unfinished, path)
     finally:
-        unfinished.unlink(missing_ok=True)
+        _remove(unfinished)
         _unfinished.discard(unfinished)
+
+
+def _remove(path: Path) -> None:
+    """Remove a file, or a folder with all that is in it."""
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path, ignore_errors=True)
+    else:
+        path.unlink(missing_ok=True)
 
 
 def _part_of(path: Path) -> str:
@@ -55,7 +67,7 @@ def discard_unfinished() -> None:
     """Remove the unfinished files and the locks of this process, which is about to end."""
     for path in list(_unfinished):
         with suppress(OSError):
-            path.unlink(missing_ok=True)
+            _remove(path)
 
 
 def write_netcdf(dataset: xr.Dataset, path: Path) -> None:
@@ -63,11 +75,20 @@ def write_netcdf(dataset: xr.Dataset, path: Path) -> None:
 
     The bytes are made in memory: on a full disk HDF5 raises errors that cannot be caught.
     """
+    content = netcdf_of(dataset)
+    with whole(path) as unfinished:
+        unfinished.write_bytes(content)
+
+
+def netcdf_of(tree: xr.Dataset | xr.DataTree) -> memoryview:
+    """The bytes of a netCDF file with the groups of a tree, or with one Dataset."""
+    groups = tree.subtree if isinstance(tree, xr.DataTree) else [xr.DataTree(tree)]
     buffer = io.BytesIO()
     with h5netcdf.File(buffer, "w") as file:
-        dataset.dump_to_store(H5NetCDFStore(file))
-    with whole(path) as unfinished:
-        unfinished.write_bytes(buffer.getbuffer())
+        for node in groups:
+            group = file if node.path == "/" else file.create_group(node.path)
+            node.to_dataset(inherit=False).dump_to_store(H5NetCDFStore(group))
+    return buffer.getbuffer()
 
 
 def check_folder(folder: Path, names: Iterable[str]) -> None:

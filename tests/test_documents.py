@@ -24,6 +24,7 @@ import pytest
 
 import rhale_stats as rs
 from rhale_stats.schema import kinds
+from tests import gallery
 
 ROOT = Path(__file__).parents[1]
 # Names the file of the hourly rentals, and that of the house prices, where there is a copy.
@@ -69,6 +70,22 @@ def test_readme_is_short_and_starts_with_its_commands():
     commands = [number for number, line in enumerate(lines) if line.startswith("python3 -m")]
     assert len(commands) == 2
     assert max(commands) < 20
+
+
+def test_every_picture_is_in_the_gallery():
+    code = "".join(code for code, _ in gallery.blocks())
+    assert {name for name in rs.__all__ if name.startswith("plot_")} == set(
+        re.findall(r"rs\.(plot_\w+)", code)
+    )
+    assert all((gallery.PAGE.parent / name).is_file() for _, name in gallery.blocks() if name)
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")
+def test_pictures_of_the_gallery_are_neither_empty_nor_covered():
+    found = gallery.draw()
+    assert len(found) >= 18
+    assert not {name: what for name, what in found.items() if what}
 
 
 def anchors(text):

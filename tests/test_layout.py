@@ -15,6 +15,7 @@ APART = {
     "test_layout.py": "this file",
     "fuzz/test_found.py": "what random calls found, in any module",
     "fuzz/test_fuzz.py": "random calls of all public functions",
+    "properties/test_properties.py": "what holds for all public functions",
     "studies/test_agreement.py": "studies beside the numbers of their papers",
     "studies/test_studies.py": "all studies, quickly",
 }

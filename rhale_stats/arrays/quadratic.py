@@ -12,6 +12,8 @@ from rhale_stats.arrays.moments import FloatArray
 
 # Above this noncentrality the root of the estimate is taken as normal.
 LARGE = 30.0
+# Errors below this share of the estimate are what rounding leaves of none.
+ROUNDING = 1e-12
 
 
 class Form(NamedTuple):
@@ -119,7 +121,7 @@ class Square(NamedTuple):
 
     def interval(self, level: float) -> FloatArray:
         """Interval of the root of the true square, by inversion of a noncentral F (math [32])."""
-        if self.expected == 0:
+        if self.expected <= ROUNDING**2 * self.value:
             return np.full(2, self.size)  # known exactly
         if not (self.expected > 0 and self.denominator > 0):
             return np.full(2, np.nan)

@@ -118,6 +118,11 @@ class Formula:
         ]
         return set(_named(levels, data))
 
+    def outcome_of(self, data: pd.DataFrame) -> pd.Series[Any] | None:
+        """The outcome of the rows; None for numbers of successes and failures."""
+        _, (left, _) = self._evaluated(data)
+        return pd.Series(left[:, 0], name=self.outcome) if left.shape[1] == 1 else None
+
     def _evaluated(self, data: pd.DataFrame) -> tuple[Any, list[NDArray[np.float64]]]:
         """Information of patsy on both sides, and their matrices, without rows with NaN."""
         environment = patsy.EvalEnvironment([{"np": np}])
@@ -203,7 +208,7 @@ def plain(column: pd.Series[Any]) -> pd.Series[Any]:
         return column
     values = column.to_numpy()
     # The type is given, because pandas would use its own type for text.
-    return pd.Series(values, index=column.index, dtype=values.dtype)
+    return pd.Series(values, index=column.index, dtype=values.dtype, name=column.name)
 
 
 def listed_names(data: pd.DataFrame) -> str:

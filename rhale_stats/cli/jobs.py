@@ -1,14 +1,12 @@
-"""The jobs of the command line: an example, a fit of the user's table, a study."""
+"""The command `fit`, and the example that runs without a command."""
 
 from __future__ import annotations
 
 import argparse
-import re
 import warnings
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import matplotlib.pyplot as plt
 import numpy as np  # noqa: F401  # formulas may use np.log: they are evaluated in this module
@@ -20,7 +18,6 @@ import xarray as xr
 from matplotlib.figure import Figure
 from tqdm import tqdm
 
-from rhale_stats import studies
 from rhale_stats.cli.families import DEFAULT_FAMILY, FAMILIES
 from rhale_stats.cli.formula import (
     Formula,
@@ -29,36 +26,43 @@ from rhale_stats.cli.formula import (
     plain,
     said,
 )
+from rhale_stats.cli.inputs import read_table, without_missing
 from rhale_stats.cli.interruption import FailureError, UsageError
+from rhale_stats.cli.outputs import folder_of, save
+from rhale_stats.cli.report import writer_of
 from rhale_stats.effects.rhale import rhale
 from rhale_stats.ensembles.refits import bootstrap_refit
-from rhale_stats.files import check_folder, whole, write_netcdf
+from rhale_stats.explanation.explain import explain
+from rhale_stats.files import whole, write_netcdf
 from rhale_stats.generics.errors import std_error
 from rhale_stats.generics.tables import summary, tidy
 from rhale_stats.local.local_effects import local_effects
 from rhale_stats.plots.effect import plot_effect
 from rhale_stats.plots.effects import plot_effects
-from rhale_stats.studies import report
 
 RAND_FORMULA = (
     "mdvis ~ cr(disea, df=4, constraints='center') * (hlthg + hlthf + hlthp + physlm)"
     " + cr(lpi, df=3, constraints='center') * idp + cr(fmde, df=3, constraints='center') + lncoins"
 )
 RAND_FEATURES = ["disea", "lpi", "fmde"]
+RAND_TITLE = "What drives visits to a doctor? The RAND Health Insurance Experiment"
 RAND_UNITS = {"disea": "disease", "lpi": "log $", "fmde": "log $"}
 NETCDF_NAME = "rhale-effects.nc"
 PICTURE_NAME = "rhale-effects.png"
 TABLE_NAME = "rhale-effects.csv"
+REPORT_NAME = "rhale-report.html"
 REFITS_NAME, REFITS_PICTURE = "rhale-refits.nc", "rhale-refits.png"
 # What standard errors hold by default: the rows, and the parameters of the model.
 DEFAULT_UNCERTAINTY = "both"
 # Independent streams of refits, if their number is a multiple of it.
 CHAINS = 4
+# Options that name columns beside those of the model.
+BESIDE = ("outcome", "groups", "weights", "by", "conditioning")
 # Largest number of features that are drawn with their bins below the curve.
 DETAILED_FEATURES = 4
 
 
-def rand_job(arguments: argparse.Namespace) -> None:
+def rand_job(arguments: argparse.Namespace) -> dict[str, Any]:
     """Fit a model to the RAND Health Insurance data, and show its effects."""
     data = sm.datasets.randhie.load_pandas().data
     data.attrs["units"] = RAND_UNITS
@@ -68,60 +72,89 @@ def rand_job(arguments: argparse.Namespace) -> None:
         f"RAND Health Insurance Experiment: {len(data)} person-years, outpatient visits explained "
         f"by a Poisson model with splines and interactions."
     )
-    _run(Job(data, RAND_FORMULA, "poisson", RAND_FEATURES), arguments)
+    job = Job(data, RAND_FORMULA, "poisson", RAND_FEATURES)
+    return _run(job, arguments, RAND_TITLE)
 
 
-def fit_job(arguments: argparse.Namespace) -> None:
+def fit_job(arguments: argparse.Namespace) -> dict[str, Any]:
     """Fit a model to the user's table, and show its effects."""
+    if arguments.refits is not None and arguments.refits < 2:
+        raise UsageError(f"--refits must be at least 2; got {arguments.refits}.")
+    rows = rows_of(arguments)
+    features = features_of(
+        rows.formula.regressors(rows.data), rows.categorical, rows.data, arguments.features
+    )
+    groups = groups_of(arguments, rows.table)
+    return _run(Job(rows.data, rows.formula.text, rows.family, features, groups), arguments)
+
+
+class Rows(NamedTuple):
+    """The rows of a formula: ``data`` has its columns, ``table`` all that the file has.
+
+    ``categorical`` are the columns that its right-hand side uses as categorical.
+    """
+
+    formula: Formula
+    data: pd.DataFrame
+    table: pd.DataFrame
+    family: str
+    categorical: set[str]
+
+
+def rows_of(arguments: argparse.Namespace) -> Rows:
+    """The rows of a formula, checked. Prints how many are dropped, and the family if none is named.
+
+    Raises
+    ------
+    UsageError
+        The table or the formula cannot be read, columns are missing, or the formula does not give
+        numbers that the family takes.
+    """
     formula = Formula.parsed(arguments.formula)
-    data = _read(arguments.data)
-    used = formula.columns(data)
-    unknown = [name for name in arguments.features or [] if name not in data.columns]
+    table = read_table(arguments.data)
+    used = formula.columns(table)
+    unknown = [name for name in arguments.features or [] if name not in table.columns]
     if unknown:
         raise UsageError(
             f"--features must be columns of {arguments.data}; got {', '.join(unknown)}. "
-            f"It has {listed_names(data)}."
+            f"It has {listed_names(table)}."
         )
-    groups = _groups(arguments, data)
-    needed = list(dict.fromkeys([*used, *([] if groups is None else [groups])]))
-    incomplete = data[needed].isna().any(axis=1)
-    if incomplete.any():
-        print(f"{int(incomplete.sum())} of {len(data)} rows have missing values and are dropped.")
-        data = data[~incomplete].reset_index(drop=True)
-    if data.empty:
-        raise UsageError(
-            f"DATA must have rows without missing values in {', '.join(needed)}; {arguments.data} "
-            f"has none. Leave columns that are mostly empty out of the formula."
-        )
-    of_groups = None if groups is None else _of_groups(data[groups])
+    needed = list(dict.fromkeys([*used, *columns_beside(arguments, table)]))
+    table = without_missing(
+        table, needed, arguments.data, "Leave columns that are mostly empty out of the formula."
+    )
+    groups_of(arguments, table)
     # Columns that the formula does not use have no effect to show.
-    data = pd.DataFrame({name: plain(data[name]) for name in used})
+    data = pd.DataFrame({name: plain(table[name]) for name in used})
     family = arguments.family or DEFAULT_FAMILY
     if arguments.family is None:
         others = ", ".join(name for name in sorted(FAMILIES) if name != DEFAULT_FAMILY)
         print(f"Family: {DEFAULT_FAMILY} (default). --family also takes {others}.")
     categorical = formula.checked(data, family)
-    features = features_of(formula.regressors(data), categorical, data, arguments.features)
     data.attrs["output_name"] = formula.outcome
-    job = Job(data, formula.text, family, features, of_groups)
-    _run(job, arguments)
+    return Rows(formula, data, table, family, categorical)
 
 
-def _groups(arguments: argparse.Namespace, data: pd.DataFrame) -> str | None:
-    """The column of groups, if one is named; and whether the number of refits can be had."""
-    if arguments.refits is not None and arguments.refits < 2:
-        raise UsageError(f"--refits must be at least 2; got {arguments.refits}.")
-    name: str | None = arguments.groups
-    if name is not None and name not in data.columns:
-        raise UsageError(
-            f"--groups must be a column of {arguments.data}; got {name}. It has "
-            f"{listed_names(data)}."
-        )
-    return name
+def columns_beside(arguments: argparse.Namespace, table: pd.DataFrame) -> list[str]:
+    """Columns beside those of the model that options name."""
+    found = []
+    for option in BESIDE:
+        given = getattr(arguments, option, None) or []
+        for name in [given] if isinstance(given, str) else given:
+            if name not in table.columns:
+                raise UsageError(
+                    f"--{option} must be a column of {arguments.data}; got {name}. It has "
+                    f"{listed_names(table)}."
+                )
+            found.append(name)
+    return found
 
 
-def _of_groups(column: pd.Series[Any]) -> pd.Series[Any]:
-    """The groups of the rows, checked."""
+def groups_of(arguments: argparse.Namespace, table: pd.DataFrame) -> pd.Series[Any] | None:
+    """The groups of the rows, checked, if a column is named."""
+    if arguments.groups is None:
+        return None
+    column = table[arguments.groups]
     n_groups = column.nunique()
     if n_groups < 2:
         raise UsageError(
@@ -134,90 +167,6 @@ def _of_groups(column: pd.Series[Any]) -> pd.Series[Any]:
             f"in every row. Leave --groups out."
         )
     return plain(column)
-
-
-def _read(path: Path) -> pd.DataFrame:
-    if not path.exists():
-        raise UsageError(f"DATA must be an existing file; there is no {path}.")
-    try:
-        if path.suffix.lower() in (".parquet", ".pq"):
-            return pd.read_parquet(path)
-        if path.suffix.lower() in (".feather", ".arrow", ".ipc"):
-            return pd.read_feather(path)
-        return pd.read_csv(path)
-    except ImportError as error:
-        raise UsageError(
-            f"DATA must be a file that pandas can read; for Parquet and Arrow, as in {path}, it "
-            f"needs pyarrow: pip install pyarrow."
-        ) from error
-    except Exception as error:
-        raise UsageError(
-            f"DATA must be a CSV, Parquet or Feather file that pandas can read; {path}: "
-            f"{said(error)}."
-        ) from error
-
-
-def study_job(arguments: argparse.Namespace) -> None:
-    """Run a simulation study and report it."""
-    names = studies.names()
-    if arguments.list:
-        for name in names:
-            print(f"{name:<{max(map(len, names))}}  {studies.load(name).title}")
-        return
-    if arguments.name not in names:
-        raise UsageError(
-            f"NAME must be one of {', '.join(names) or '(none)'}; "
-            f"got {arguments.name or 'none'}. --list says what they are."
-        )
-    if arguments.data is not None and not arguments.data.exists():
-        raise UsageError(f"--data must be an existing file; there is no {arguments.data}.")
-    stem = _stem(arguments)
-    options = studies.Options(arguments.quick, arguments.settings, arguments.data)
-    try:
-        study = studies.load(arguments.name, options)
-    except ValueError as error:
-        raise UsageError(str(error)) from error
-    out = _folder(arguments, [f"{stem}{suffix}" for suffix in (".nc", ".md", ".png")])
-    try:
-        results = studies.run(
-            arguments.name,
-            options,
-            n_replicates=arguments.replicates,
-            jobs=arguments.jobs,
-            seed=arguments.seed,
-            path=out / f"{stem}.nc",
-            progress=not getattr(arguments, "no_progress", False),
-        )
-    except ValueError as error:
-        raise UsageError(str(error)) from error
-    except KeyboardInterrupt:
-        raise KeyboardInterrupt("The same command continues the study where it stopped.") from None
-    text, picture = report.save(study, results, out, stem)
-    print(report.render(study, results))
-    print(f"{out / f'{stem}.nc'}: the results, as xarray.open_dataset reads them.")
-    print(f"{text}: this report.")
-    print(f"{picture}: its figure.")
-
-
-def _stem(arguments: argparse.Namespace) -> str:
-    """Name of the files of a study and its variant, without characters that names cannot have."""
-    stem = str(arguments.name)
-    if arguments.settings is not None:
-        stem += "-" + re.sub(r"[^\w.=-]+", "-", arguments.settings)
-    return stem + ("-quick" if arguments.quick else "")
-
-
-def _folder(arguments: argparse.Namespace, names: Sequence[str]) -> Path:
-    """The folder for the files. It is made if necessary, and it can be written to."""
-    out: Path = getattr(arguments, "out", Path())
-    try:
-        check_folder(out, names)
-    except OSError as error:
-        raise UsageError(
-            f"--out must be a folder in which {', '.join(names)} can be written; got {out}: "
-            f"{error.strerror or error}. Choose another folder."
-        ) from error
-    return out
 
 
 @dataclass(frozen=True)
@@ -277,15 +226,17 @@ class Job:
         )
 
 
-def _run(job: Job, arguments: argparse.Namespace) -> None:
+def _run(job: Job, arguments: argparse.Namespace, title: str | None = None) -> dict[str, Any]:
+    """Fit, print, save and draw; with a title also explain the model, and write the report."""
     n_refits: int | None = getattr(arguments, "refits", None)
     names = [
         NETCDF_NAME,
         TABLE_NAME,
         PICTURE_NAME,
         *([REFITS_NAME, REFITS_PICTURE] if n_refits else []),
+        *([] if title is None else [REPORT_NAME]),
     ]
-    out = _folder(arguments, names)
+    out = folder_of(arguments, names)
     progress = not getattr(arguments, "no_progress", False)
     uncertainty = getattr(arguments, "uncertainty", DEFAULT_UNCERTAINTY)
     with tqdm(total=5, disable=not progress, bar_format="{desc:<30}|{bar}| {elapsed}") as bar:
@@ -315,6 +266,16 @@ def _run(job: Job, arguments: argparse.Namespace) -> None:
     print(f"{out / PICTURE_NAME}: curves, heterogeneity and bin effects of every feature.")
     if n_refits:
         _refit(job, n_refits, out, progress=progress)
+    if title is not None:
+        _report(job, results, out / REPORT_NAME, title, progress=progress)
+    return {
+        "formula": job.formula,
+        "family": job.family,
+        "n_rows": len(job.data),
+        "uncertainty": str(effect["effect_se"].attrs["source"]),
+        "effects": tidy(effect),
+        "files": [str(out / name) for name in names],
+    }
 
 
 def _refit(job: Job, n: int, out: Path, *, progress: bool) -> None:
@@ -335,6 +296,14 @@ def _refit(job: Job, n: int, out: Path, *, progress: bool) -> None:
     print(f"\n{summary(refits)}")
     print(f"\n{out / REFITS_NAME}: the effects of {n} models, each fitted to a sample of the rows.")
     print(f"{out / REFITS_PICTURE}: their curves, with standard errors of the refits.")
+
+
+def _report(job: Job, results: Any, path: Path, title: str, *, progress: bool) -> None:
+    """Explain the fitted model, and write the report."""
+    y = Formula.parsed(job.formula).outcome_of(job.data)
+    tree = explain(results, job.data, y, progress=progress)
+    save([path], {".html": writer_of(tree, title=title)})
+    print(f"{path}: the report of all features: which matter, how much, for whom, and how surely.")
 
 
 def _fit_glm(data: pd.DataFrame, formula: str, family: str, **how: Any) -> Any:

@@ -20,7 +20,7 @@ from rhale_stats.schema.checks import check_local
 from rhale_stats.schema.door import checked
 from rhale_stats.schema.features import feature_names
 from rhale_stats.schema.parts import each_part, own_rows
-from rhale_stats.schema.variables import EFFECT_VARIABLES, software
+from rhale_stats.schema.variables import EFFECT_VARIABLES, GRID_VALUE, software
 
 ESTIMATES = ("effect", "heterogeneity", "curve")
 
@@ -136,7 +136,7 @@ def folds(
         _over_folds(out),
         {
             "feature": local["feature"],
-            "grid_value": (("feature", "grid"), grid, {"long_name": "point of the grid"}),
+            "grid_value": (("feature", "grid"), grid, GRID_VALUE),
         },
         {
             "method": "folds",

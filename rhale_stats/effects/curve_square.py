@@ -32,6 +32,8 @@ def square_of_levels(row: xr.Dataset) -> quadratic.Square:
 
 
 def _satterthwaite(parts: FloatArray, degrees: FloatArray) -> float:
+    if not parts.any():
+        return np.inf  # known without error
     with np.errstate(invalid="ignore", divide="ignore"):
         return float(parts.sum() ** 2 / np.sum(np.where(parts > 0, parts**2 / degrees, 0.0)))
 

@@ -163,12 +163,12 @@ def bin_squares(
 
 
 def line_sums(cells: fine.Cells, bins: Moments, slope: FloatArray, position: int) -> Asked:
-    """Sums for the covariance of the average along a bin with the slope of its line."""
+    """Sums for the correlation of the average along a bin with the slope of its line."""
     level = fine.along_axis(cells.width, cells.weight, cells.bin)
     with np.errstate(invalid="ignore", divide="ignore"):
         factor = level / cells.weight
 
-    def of(rows: Rows) -> tuple[FloatArray, FloatArray]:
+    def of(rows: Rows) -> tuple[FloatArray, FloatArray, FloatArray]:
         x, g = rows.x[position], rows.local_effect[position]
         frequency = rows.frequency
         with np.errstate(invalid="ignore", divide="ignore"):
@@ -183,14 +183,14 @@ def _added(chunks: Sequence[tuple[FloatArray, ...]]) -> tuple[FloatArray, ...]:
     return tuple(np.sum(part, axis=0) for part in zip(*chunks, strict=True))
 
 
-def shared_noise(
-    found: tuple[FloatArray, FloatArray], bins: Moments, slope: FloatArray
+def slope_correlation(
+    found: tuple[FloatArray, FloatArray, FloatArray], slope: FloatArray
 ) -> FloatArray:
-    """Covariance of the average along a bin with the slope of its line, by influences of rows."""
-    products, spread = found
+    """Correlation of the average along a bin with the slope of its line, by influences of rows."""
+    both, level, tilt = found
     with np.errstate(invalid="ignore", divide="ignore"):
-        n = sums.n_effective(bins)
-        return np.where(slope != 0, products / spread * n / (n - 2), 0.0)
+        known = (slope != 0) & (level > 0) & (tilt > 0)
+        return np.where(known, np.clip(both / np.sqrt(level * tilt), -1.0, 1.0), 0.0)
 
 
 class Cells(NamedTuple):

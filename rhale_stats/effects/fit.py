@@ -228,6 +228,8 @@ def noise_in_the_middle(row: xr.Dataset) -> accumulate.Noise:
         return accumulate.Noise(row["effect_se"].values ** 2, shared, row["slope_se"].values ** 2)
     noise, away = bin_noise(row), pieces_of(row).away()
     shared = noise.covariance + away * noise.slope
-    if "effect_slope_covariance" in row:
-        shared = row["effect_slope_covariance"].values
-    return accumulate.Noise(row["effect_se"].values ** 2, shared, noise.slope)
+    effect_se = row["effect_se"].values
+    if "effect_slope_correlation" in row:
+        # Of a correlation no variance is negative: those along the axis are of other residuals.
+        shared = row["effect_slope_correlation"].values * effect_se * np.sqrt(noise.slope)
+    return accumulate.Noise(effect_se**2, shared, noise.slope)

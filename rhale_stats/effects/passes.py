@@ -31,7 +31,7 @@ from rhale_stats.effects.estimates import (
     line_sums,
     own_squares,
     reached,
-    shared_noise,
+    slope_correlation,
 )
 from rhale_stats.effects.estimates import residual_sums as about_bins
 from rhale_stats.effects.spread import Fitted, own_spread, residual_sums, spread_axis
@@ -196,8 +196,8 @@ def second_pass(
     if "sign" in found:
         estimates = {**estimates, "skewness_sign": found["sign"]}
     if "lines" in found and slope is not None:
-        shared = shared_noise(found["lines"], bins, slope)
-        estimates = {**estimates, "effect_slope_covariance": shared}
+        correlation = slope_correlation(found["lines"], slope)
+        estimates = {**estimates, "effect_slope_correlation": correlation}
     if "spread" in found:
         estimates = {
             **estimates,

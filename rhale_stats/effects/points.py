@@ -58,8 +58,9 @@ def errors_at(row: xr.Dataset, z: FloatArray) -> dict[str, Any]:
         return {}
     away = z - (edges[k] + edges[k + 1]) / 2
     square = effect_se[k] ** 2 + away**2 * np.nan_to_num(slope_se)[k] ** 2
-    if "effect_slope_covariance" in row:
-        square += 2 * away * np.nan_to_num(row["effect_slope_covariance"].values)[k]
+    if "effect_slope_correlation" in row:
+        shared = row["effect_slope_correlation"].values * effect_se * slope_se
+        square += 2 * away * np.nan_to_num(shared)[k]
     return {
         "effect": np.where(inside, np.sqrt(np.maximum(square, 0.0)), np.nan),
         "heterogeneity": np.where(inside, spread_se[k], np.nan),

@@ -20,7 +20,7 @@ from rhale_stats.inference.draws import Resampling
 from rhale_stats.parallel import cpus, in_threads
 from rhale_stats.schema.features import feature_names, feature_position, one_feature
 from rhale_stats.schema.kinds import EFFECT, REPLICATES
-from rhale_stats.schema.variables import variable
+from rhale_stats.schema.variables import GRID_VALUE, variable
 
 
 def with_chosen_bins(
@@ -66,7 +66,7 @@ def with_chosen_bins(
             "feature": effect["feature"].variable,
             "feature_kind": effect["feature_kind"].variable,
             "feature_units": effect["feature_units"].variable,
-            "grid_value": (("feature", "grid"), grid, {"long_name": "point of the grid"}),
+            "grid_value": (("feature", "grid"), grid, GRID_VALUE),
         },
     )
 

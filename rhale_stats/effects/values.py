@@ -25,6 +25,7 @@ from rhale_stats.schema.features import (
     one_feature,
 )
 from rhale_stats.schema.levels import is_categorical, level_names, level_text
+from rhale_stats.schema.variables import GRID_VALUE
 
 
 def sums_about_lines(
@@ -37,32 +38,29 @@ def sums_about_lines(
     weight: FloatArray | None,
     *,
     frequency: bool,
-) -> tuple[FloatArray, FloatArray]:
-    """Sums over the rows of bins: w^2 factor d r^2 and w d^2, the factor that of the row's cell.
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Sums over the rows of bins: w^2 r^2 times f d, f^2 and d^2, f the factor of the row's cell.
 
     d is the distance from the bin's mean of x, r the residual from its line.
     """
     axis = bh.axis.Integer(0, len(slope))
-    products, spread = (bh.Histogram(axis, storage=bh.storage.Double()) for _ in range(2))
+    both, level, tilt = (bh.Histogram(axis, storage=bh.storage.Double()) for _ in range(3))
     last, of_row = len(cells.bin) - 1, cells.row_cells(x)
     for begin in range(0, len(x), sums.CACHED_ROWS):
         block = slice(begin, begin + sums.CACHED_ROWS)
         cell = np.minimum(of_row[block], last, dtype=np.intp)
         k = cells.bin.take(cell)
         away = x[block] - bins.x_mean.take(k)
-        residual = g[block] - bins.mean.take(k)
-        residual -= slope.take(k) * away
-        product = factor.take(cell)
+        square = g[block] - bins.mean.take(k)
+        square -= slope.take(k) * away
+        np.square(square, out=square)
         if weight is not None:
-            product *= weight[block] if frequency else weight[block] ** 2
-        product *= away
-        product *= np.square(residual, out=residual)
-        np.square(away, out=away)
-        if weight is not None:
-            away *= weight[block]
-        products.fill(k, weight=product)
-        spread.fill(k, weight=away)
-    return products.values(), spread.values()
+            square *= weight[block] if frequency else weight[block] ** 2
+        own = factor.take(cell)
+        both.fill(k, weight=square * own * away)
+        level.fill(k, weight=square * np.square(own, out=own))
+        tilt.fill(k, weight=square * np.square(away, out=away))
+    return both.values(), level.values(), tilt.values()
 
 
 def predict(
@@ -95,7 +93,8 @@ def predict(
     out.attrs = {**effect[source].attrs, "feature": name}
     if "x" not in out.coords:
         labels = labels.astype(str) if labels.dtype == object else labels
-        out = out.assign_coords(x=(at.dims, labels if is_categorical(row) else at.values))
+        known = (at.dims, labels) if is_categorical(row) else (at.dims, at.values, GRID_VALUE)
+        out = out.assign_coords(x=known)
     return out
 
 

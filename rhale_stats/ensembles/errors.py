@@ -15,6 +15,7 @@ from rhale_stats.ensembles.members import (
 )
 from rhale_stats.ensembles.variances import deviations, error_of
 from rhale_stats.schema.features import given_feature
+from rhale_stats.schema.variables import GRID_VALUE
 
 PARTS = {"rows": "by the rows", "model": "by the model"}
 
@@ -73,7 +74,7 @@ def vcov(ensemble: xr.Dataset, feature: str | int | None, of: str) -> xr.DataArr
     points = np.arange(len(row.z))
     return xr.DataArray(
         found,
-        {"grid": points, "grid_other": points, "grid_value": ("grid", row.z)},
+        {"grid": points, "grid_other": points, "grid_value": ("grid", row.z, GRID_VALUE)},
         ("grid", "grid_other"),
         "covariance",
         {

@@ -22,7 +22,7 @@ from rhale_stats.schema.checks import MEAN, check_effect, statistic_name
 from rhale_stats.schema.features import feature_names, one_feature
 from rhale_stats.schema.kinds import PROFILE
 from rhale_stats.schema.levels import is_categorical, level_names
-from rhale_stats.schema.variables import EFFECT_VARIABLES, software
+from rhale_stats.schema.variables import EFFECT_VARIABLES, GRID_VALUE, software
 
 ON_GRID = ("effect", "heterogeneity", "curve")
 TOTALS = ("average_effect", "importance", "heterogeneity_index", "heterogeneity_output")
@@ -274,7 +274,7 @@ def labelled(
                 "feature": whole["feature"].variable,
                 "feature_kind": whole["feature_kind"].variable,
                 "feature_units": whole["feature_units"].variable,
-                "grid_value": (("feature", "grid"), grid.value, {"long_name": "point of the grid"}),
+                "grid_value": (("feature", "grid"), grid.value, GRID_VALUE),
                 "level": (("feature", "grid"), grid.level, {"long_name": "level"}),
             },
             {

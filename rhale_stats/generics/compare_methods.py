@@ -22,7 +22,7 @@ from rhale_stats.schema.features import (
 )
 from rhale_stats.schema.kinds import PROFILE
 from rhale_stats.schema.levels import is_categorical, level_names
-from rhale_stats.schema.variables import OUTPUT_UNITS, X_UNITS, software
+from rhale_stats.schema.variables import GRID_VALUE, OUTPUT_UNITS, software
 
 SPREADS = {
     "pdp": "standard deviation of the centred ICE curves",
@@ -269,7 +269,7 @@ def _labelled(
     coords = {
         "effect_method": ("effect_method", np.array(labels), {"long_name": "method"}),
         "grid": ("grid", np.arange(len(grid.z)), {"long_name": "point of the grid"}),
-        "grid_value": ("grid", grid.z, {"long_name": "value of the feature", "units": X_UNITS}),
+        "grid_value": ("grid", grid.z, GRID_VALUE),
         "weight_share": (
             "grid",
             grid.share,

@@ -7,6 +7,7 @@ from typing import Any
 
 import xarray as xr
 
+from rhale_stats.answers import methods as answers_methods
 from rhale_stats.effects import methods as effects_methods
 from rhale_stats.ensembles import methods as ensembles_methods
 from rhale_stats.h_statistics import methods as h_statistics_methods
@@ -15,7 +16,7 @@ from rhale_stats.local import methods as local_methods
 from rhale_stats.margins import methods as averages_methods
 from rhale_stats.profiles import methods as profiles_methods
 from rhale_stats.regional import methods as regional_methods
-from rhale_stats.schema.kinds import EFFECT, LOCAL, REPLICATES, Methods, kind_of
+from rhale_stats.schema.kinds import EFFECT, EXPLANATION, LOCAL, REPLICATES, Methods, kind_of
 from rhale_stats.surfaces import methods as surfaces_methods
 
 # Kind of result -> name of a generic function -> the function of the package for that kind.
@@ -29,6 +30,7 @@ METHODS: Methods = {
     **ensembles_methods.METHODS,
     **inference_methods.METHODS,
     **local_methods.METHODS,
+    **answers_methods.METHODS,
 }
 
 
@@ -46,7 +48,7 @@ def method(verb: str, result: object, parameter: str = "effect") -> Callable[...
     methods = METHODS.get(kind, {})
     if verb in methods:
         return methods[verb]
-    if not isinstance(result, xr.Dataset) or kind in (LOCAL, REPLICATES):
+    if kind in (LOCAL, REPLICATES) or not (isinstance(result, xr.Dataset) or kind is EXPLANATION):
         return METHODS[EFFECT][verb]
     *makers, last = (other.maker for other, by in METHODS.items() if verb in by)
     taken = f"{', '.join(makers)} or {last}" if makers else last

@@ -224,7 +224,8 @@ def vcov(
     """
     check_choice("of", of, ("curve", "effect"))
     out: xr.DataArray = method("vcov", effect)(effect, feature, of)
-    return out
+    units = effect[of].attrs.get("units") if of in effect else None
+    return out.assign_attrs(units=f"({units})^2") if units else out
 
 
 def _check_local_given(local: object) -> None:

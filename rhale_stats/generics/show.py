@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
 import xarray as xr
 
@@ -26,7 +26,7 @@ from rhale_stats.printing.text import number_text
 from rhale_stats.schema.dimensions import OUTPUT, PARTS, of_part
 from rhale_stats.schema.door import checked
 from rhale_stats.schema.features import feature_names
-from rhale_stats.schema.kinds import EFFECT, kind_of
+from rhale_stats.schema.kinds import EFFECT, EXPLANATION, kind_of
 from rhale_stats.schema.variables import in_order
 
 # Columns of a table of sizes or errors.
@@ -38,7 +38,7 @@ EFFECT_NEEDS = {"effect", "heterogeneity", "curve", "heterogeneity_output", "edg
 
 
 @checked
-def show(result: xr.Dataset, *, max_features: int = MOST_LINES) -> Answer:
+def show(result: xr.Dataset | xr.DataTree, *, max_features: int = MOST_LINES) -> Any:
     """Show the main numbers of any result: its features by importance, and its uncertainty.
 
     A terminal shows it as text, a notebook as HTML with the Dataset below it; in a script, print
@@ -46,7 +46,7 @@ def show(result: xr.Dataset, *, max_features: int = MOST_LINES) -> Answer:
 
     Parameters
     ----------
-    result : Dataset
+    result : Dataset, or the DataTree of an explanation
         What any function of this package returned: effects, profiles, a surface, H-statistics,
         regions, a test, sizes, replicates, effects of several models, or local effects.
     max_features : int, default 10
@@ -56,7 +56,8 @@ def show(result: xr.Dataset, *, max_features: int = MOST_LINES) -> Answer:
     Returns
     -------
     Answer
-        ``str(answer)`` is the text; ``answer.dataset`` is the result.
+        ``str(answer)`` is the text; ``answer.dataset`` is the result. Of an explanation the text
+        that it prints.
 
     Raises
     ------
@@ -82,7 +83,9 @@ def show(result: xr.Dataset, *, max_features: int = MOST_LINES) -> Answer:
     <BLANKLINE>
     More: summary(effect, 'x0'), plot_effect(effect, 'x0'), tidy(effect)
     """
-    return Answer(_page(result, max_features), result)
+    if isinstance(result, xr.DataTree) and kind_of(result) is EXPLANATION:
+        return METHODS[EXPLANATION]["show"](result, max_features)
+    return Answer(_page(result, max_features), cast("xr.Dataset", result))
 
 
 def text_of(result: xr.Dataset) -> str:
@@ -96,7 +99,7 @@ def text_of(result: xr.Dataset) -> str:
 def html_of(result: xr.Dataset) -> str:
     """`show` as HTML; for other Datasets, xarray's own HTML."""
     try:
-        return show(result)._repr_html_()
+        return str(show(result)._repr_html_())
     except (TypeError, ValueError, KeyError, IndexError):
         return str(result._repr_html_())
 
@@ -130,7 +133,7 @@ def unload_ipython_extension(ipython: Any) -> None:
 # --- kinds of results -----------------------------------------------------------------------------
 
 
-def _page(result: xr.Dataset, most: int) -> Page:
+def _page(result: Any, most: int) -> Page:
     """The page of a result, with its outputs and regions one after the other."""
     if not isinstance(result, xr.Dataset):
         raise TypeError(

@@ -24,11 +24,10 @@ from rhale_stats.inference.estimate import (
 )
 from rhale_stats.schema.features import feature_names
 from rhale_stats.schema.stacking import padded
-from rhale_stats.schema.variables import OUTPUT_UNITS, X_UNITS, software
+from rhale_stats.schema.variables import GRID_VALUE, OUTPUT_UNITS, X_UNITS, software
 
 EXACT = "the local effects of both vary by numerical error only, so there is no sampling error"
 CONSTANT = "the feature is constant"
-GRID_POINT = "point of the grid"
 # Of the intervals of the sizes that tests give.
 SIZE_LEVEL = 0.95
 BY_NONCENTRAL = "inversion of a noncentral F test, math [32]"
@@ -201,7 +200,7 @@ def labelled_differences(
         _with_regions(tested, a, b)
         .assign(_difference_variables(found, source, asked.level))
         .assign_coords(
-            grid_value=(("feature", "grid"), points, {"long_name": GRID_POINT}),
+            grid_value=(("feature", "grid"), points, GRID_VALUE),
             feature_units=("feature", a.sel(feature=names)["feature_units"].values),
         )
         .assign_coords(BOUNDS)

@@ -9,6 +9,7 @@ from matplotlib.axes import Axes
 from rhale_stats.plots.canvas import (
     AVERAGE,
     HETEROGENEITY_FILL,
+    OTHER,
     REFERENCE,
     UNCERTAINTY,
     date_axis,
@@ -113,7 +114,7 @@ def _draw_bias(panel: Axes, row: xr.Dataset) -> None:
         bottom=within,
         align="edge",
         facecolor="none",
-        edgecolor=UNCERTAINTY,
+        edgecolor=OTHER,
         hatch="////",
         linewidth=0,
         label=BIN_ERROR,

@@ -7,21 +7,17 @@ from collections.abc import Sequence
 import numpy as np
 import xarray as xr
 from matplotlib.axes import Axes
-from matplotlib.ticker import LogLocator, NullFormatter, StrMethodFormatter
 from numpy.typing import NDArray
 
 from rhale_stats.local.rows import estimation_rows
 from rhale_stats.plots.canvas import (
-    AVERAGE,
-    HETEROGENEITY,
     as_array,
     new_panels,
     several_panels,
-    upright,
 )
-from rhale_stats.plots.legend import draw_legend, label_bins, note, say_empty
-from rhale_stats.plots.marks import CHOSEN, LOSS, OURS
+from rhale_stats.plots.legend import draw_legend, label_bins, say_empty
 from rhale_stats.plots.rows import draw_rows, rows_of
+from rhale_stats.plots.scores import draw_loss, label_loss
 from rhale_stats.schema.checks import check_effect, check_local
 from rhale_stats.schema.door import checked
 from rhale_stats.schema.features import one_feature
@@ -108,15 +104,13 @@ def plot_bins(
     ) as panels:
         label_bins(panels[0], effect, row)
         if n_panels == 2:
-            panels[1].set_xlabel("number of bins")
-            units = str(effect.attrs.get("output_units", ""))
-            panels[1].set_ylabel(upright("loss", units), parse_math=False)
+            label_loss(panels[1], effect)
         if rows is None:
             say_empty(panels)
             return as_array(panels)
         draw_rows(panels[0], rows, row)
         if n_panels == 2:
-            _draw_loss(panels[1], row)
+            draw_loss(panels[1], row)
         draw_legend(panels)
     return as_array(panels)
 
@@ -124,37 +118,3 @@ def plot_bins(
 def column(heights: list[float]) -> list[Axes]:
     """A figure with panels of these heights in inches, one below the other."""
     return list(new_panels(len(heights), 1, (7.0, sum(heights)), height_ratios=heights)[:, 0])
-
-
-def _draw_loss(panel: Axes, row: xr.Dataset) -> None:
-    """Draw the loss of every allowed number of bins, and mark the chosen one."""
-    tried, loss = row["n_bins_tried"].values, row["bin_loss"].values
-    allowed = np.isfinite(loss)
-    panel.plot(
-        tried[allowed],
-        loss[allowed],
-        color=HETEROGENEITY,
-        marker="o",
-        markersize=3,
-        linewidth=0.8,
-        label=f"{LOSS} of so many bins",
-        gid=OURS,
-    )
-    # Few bins differ most: from 1 to 2 as much of the axis as from 50 to 100.
-    panel.set_xscale("log")
-    panel.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
-    panel.xaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
-    panel.xaxis.set_minor_formatter(NullFormatter())
-    chosen = int(row["n_bins"])
-    panel.plot(
-        [chosen],
-        loss[tried == chosen],
-        color=AVERAGE,
-        marker="D",
-        markersize=6,
-        linestyle="none",
-        zorder=3,
-        label=f"{CHOSEN} {chosen}",
-    )
-    if not allowed.all():
-        note(panel, f"{(~allowed).sum()} of {len(tried)} numbers of bins leave too few rows")

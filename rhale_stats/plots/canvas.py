@@ -19,13 +19,16 @@ from rhale_stats.arguments.times import are_dates, zone_of
 from rhale_stats.arrays.moments import FloatArray
 from rhale_stats.schema.features import with_units
 
+# Black and grey are about the average and how sure it is; colour is about rows.
 AVERAGE = "black"
 HETEROGENEITY = "#0173b2"
 HETEROGENEITY_FILL = "#c3ddec"
-UNCERTAINTY = "#d55e00"
+UNCERTAINTY = "#5b6470"
 # Of an interval that holds the model, within which that of the rows is drawn dark.
-UNCERTAINTY_LIGHT = "#f0a871"
+UNCERTAINTY_LIGHT = "#aab1ba"
 REFERENCE = "0.6"
+# A second colour, for what is neither: the other end of a scale, counts of edges.
+OTHER = "#d55e00"
 # Longer labels of a y axis are broken into lines, if possible before the unit.
 LABEL_LENGTH = 30
 
@@ -142,9 +145,9 @@ def draw_area(
 ) -> None:
     """The area of intervals (end, x): light with dashed ends, or dark for the part of the rows."""
     low, high = ends
-    how: dict[str, Any] = {"color": UNCERTAINTY, "alpha": 0.65, "zorder": 2.1}
+    how: dict[str, Any] = {"color": UNCERTAINTY, "alpha": 0.6, "zorder": 2.1}
     if not dark:
-        how = {"color": UNCERTAINTY_LIGHT, "alpha": 0.75, "zorder": 2}
+        how = {"color": UNCERTAINTY_LIGHT, "alpha": 0.6, "zorder": 2}
     panel.fill_between(x, low, high, linewidth=0, label=label, **how)
     if not dark:
         draw_ends(panel, x, ends, "", linewidth=0.7, linestyle=(0, (4, 2)))

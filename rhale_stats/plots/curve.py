@@ -177,8 +177,8 @@ def ends_of(interval: xr.DataArray) -> FloatArray:
     return np.asarray(interval.transpose("ci_bound", ...).values, dtype=np.float64)
 
 
-def draw_curve(panel: Axes, row: xr.Dataset) -> None:
-    """Draw the curve of one feature with its heterogeneity, interval and band."""
+def draw_curve(panel: Axes, row: xr.Dataset, spread_as: str = "band") -> None:
+    """Draw the curve of one feature with its interval and band, and its spread if it is a band."""
     x, curve, spread, interval, band, rows = curve_drawn(row)
     if is_categorical(row):
         whiskers = band_of = None
@@ -192,7 +192,8 @@ def draw_curve(panel: Axes, row: xr.Dataset) -> None:
         return
     panel.axhline(0, color=REFERENCE, linewidth=0.6, zorder=0.5, gid=OURS)
     panel.plot(x, curve, color=AVERAGE, linewidth=1.4, zorder=3, label=_of_statistic(row, CURVE))
-    draw_spread(panel, x, curve, spread, label=BAND)
+    if spread_as == "band":
+        draw_spread(panel, x, curve, spread, label=BAND)
     if interval is not None and rows is not None:
         draw_area(panel, x, interval, _interval_label(row["curve_ci"]))
         draw_area(panel, x, rows, rows_label(row["curve_ci"]), dark=True)
@@ -246,12 +247,19 @@ def rows_label(of: xr.DataArray, text: str = ROWS_INTERVAL) -> str:
 
 def draw_interval(panel: Axes, x: FloatArray, ends: FloatArray, of: xr.DataArray) -> None:
     """Draw the pointwise interval, dashed; it depends on the centring of the curve."""
+    _shade(panel, x, ends)
     draw_ends(panel, x, ends, _interval_label(of), linewidth=1.0, linestyle=(0, (4, 2)))
 
 
 def draw_band(panel: Axes, x: FloatArray, ends: FloatArray, of: xr.DataArray) -> None:
     """Draw the simultaneous band as thin lines."""
+    _shade(panel, x, ends)
     draw_ends(panel, x, ends, f"{_percent(of)} {CURVE_BAND}", linewidth=0.7)
+
+
+def _shade(panel: Axes, x: FloatArray, ends: FloatArray) -> None:
+    """Shade what lies between two ends; where both a band and an interval are, it is darker."""
+    panel.fill_between(x, *ends, color=UNCERTAINTY_LIGHT, alpha=0.35, linewidth=0, zorder=1.5)
 
 
 def _percent(of: xr.DataArray) -> str:

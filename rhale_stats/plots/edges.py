@@ -11,7 +11,7 @@ from matplotlib.ticker import MaxNLocator
 from numpy.typing import NDArray
 
 from rhale_stats.arrays.moments import FloatArray
-from rhale_stats.plots.canvas import UNCERTAINTY, as_array, new_panels, several_panels
+from rhale_stats.plots.canvas import OTHER, as_array, new_panels, several_panels
 from rhale_stats.plots.compare import check_result
 from rhale_stats.plots.legend import note, say, say_empty
 from rhale_stats.plots.limits import EDGE_SHARE
@@ -101,7 +101,7 @@ def plot_edges(
 
 
 def _draw_edges(panel: Axes, grid: FloatArray, frequency: FloatArray) -> None:
-    panel.stairs(frequency, grid, fill=True, color=UNCERTAINTY, linewidth=0)
+    panel.stairs(frequency, grid, fill=True, color=OTHER, linewidth=0)
     highest = float(frequency.max())
     if not highest:
         say(panel, ONE_BIN)
@@ -111,6 +111,6 @@ def _draw_edges(panel: Axes, grid: FloatArray, frequency: FloatArray) -> None:
 
 def _draw_numbers(panel: Axes, n_bins: FloatArray) -> None:
     number, count = np.unique(n_bins[np.isfinite(n_bins)], return_counts=True)
-    panel.bar(number, count / count.sum(), 0.8, color=UNCERTAINTY)
+    panel.bar(number, count / count.sum(), 0.8, color=OTHER)
     panel.xaxis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1))
     note(panel, f"{count.sum()} replicates")

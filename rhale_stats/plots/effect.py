@@ -9,6 +9,7 @@ import xarray as xr
 from matplotlib.axes import Axes
 from numpy.typing import NDArray
 
+from rhale_stats.arguments.checks import check_choice
 from rhale_stats.effects.intervals import with_own_intervals
 from rhale_stats.local.rows import estimation_rows
 from rhale_stats.plots.bins import column
@@ -34,17 +35,19 @@ def plot_effect(
     feature: str | int,
     local: xr.Dataset | None = None,
     ax: Sequence[Axes] | NDArray[np.object_] | None = None,
+    *,
+    spread: str = "strip",
 ) -> NDArray[np.object_]:
     """Effect of one feature: its curve above, its bins below.
 
-    The upper panel shows the curve with a band of plus and minus its heterogeneity and, dashed, a
-    pointwise 95 % interval. The lower panel shows the effect of every bin with, as a bar, a 95 %
-    interval, and the area of plus and minus the heterogeneity, which changes at the edges of its
-    own bins (``spread``); with ``local`` also a violin of the local
-    effects in every bin, and a rug of the feature's values. In a linear bin the effect is a sloped
-    line, with its bar in the middle. If `confint` was called, its intervals replace these. If
-    `confband` was called, simultaneous bands are drawn as thin lines along the curve and as thin
-    extensions of the bars.
+    Black and grey are about the average and how sure it is; colour is about rows. The upper panel
+    shows the curve and, dashed, a pointwise 95 % interval. The lower panel, a strip of its own for
+    the rows, shows the effect of every bin with, as a bar, a 95 % interval, and the area of plus
+    and minus the heterogeneity, which changes at the edges of its own bins (``spread``); with
+    ``local`` also a violin of the local effects in every bin, and a rug of the feature's values. In
+    a linear bin the effect is a sloped line, with its bar in the middle. If `confint` was called,
+    its intervals replace these. If `confband` was called, simultaneous bands are drawn as thin
+    lines along the curve and as thin extensions of the bars.
 
     Parameters
     ----------
@@ -59,6 +62,9 @@ def plot_effect(
         with their weights if there are any.
     ax : pair of Axes, optional
         The upper and the lower panel. By default those of a new figure.
+    spread : {"strip", "band"}, default "strip"
+        Where the heterogeneity is drawn: in the lower panel alone, or, as in the paper, also as a
+        band of plus and minus its sum around the curve.
 
     Returns
     -------
@@ -72,17 +78,17 @@ def plot_effect(
     TypeError
         ``effect`` or ``local`` is another kind of object, or ``ax`` is not a pair of Axes.
     ValueError
+        Another ``spread``.
         The number of Axes is not two, or rows of ``local`` lie in no bin.
 
-    Notes
-    -----
-    The filled band is the spread of the output if every row keeps its rank all along the axis
-    (comonotone, math [9]): the ``spread``, accumulated. Results without ``spread``
-    (``std_error_moments=False``) have ``curve_std_sum`` instead, and whiskers in the lower panel.
-    It measures how much the rows differ and does not shrink with their number. The intervals and
-    confidence bands of the average do shrink. A pointwise interval
-    contains the curve at a given point in 95 % of samples; a simultaneous band contains the whole
-    curve in 95 % of samples.
+    Notes ----- The band of ``spread="band"`` is the spread of the output if every row keeps its
+    rank all along the axis (comonotone, math [9]): the ``spread``, accumulated. Results without
+    ``spread`` (``std_error_moments=False``) have ``curve_std_sum`` instead, and whiskers in the
+    lower panel. It measures how much the rows differ and does not shrink with their number. The
+    intervals and confidence bands of the average do shrink. It is 0 where the axis begins and grows
+    from there, and can be wider than the range of the output: it is easily taken for uncertainty,
+    and is no default for that reason. A pointwise interval contains the curve at a given point in
+    95 % of samples; a simultaneous band contains the whole curve in 95 % of samples.
 
     If `std_error` was given the model, the intervals hold its parameters, too. They are then drawn
     light, and dark within them the intervals of the rows alone, with the same quantile: lengths
@@ -133,6 +139,7 @@ def plot_effect(
     >>> upper.get_ylabel(), lower.get_ylabel()
     ('effect on output', 'd output / d x0')
     """
+    check_choice("spread", spread, ("strip", "band"))
     if ENSEMBLE.holds(effect):
         return plot_ensemble(effect, feature, ax)
     if PROFILE.holds(effect):
@@ -156,7 +163,7 @@ def plot_effect(
         if not row.sizes["bin"]:
             say_empty(panels)
             return as_array(panels)
-        draw_curve(upper, row)
+        draw_curve(upper, row, spread)
         draw_bins(lower, row)
         upper.set_xlim(lower.get_xlim())
         if rows is not None:

@@ -9,6 +9,7 @@ import xarray as xr
 from matplotlib.axes import Axes
 from numpy.typing import NDArray
 
+from rhale_stats.arguments.checks import check_choice
 from rhale_stats.effects.intervals import with_own_intervals
 from rhale_stats.effects.sizes import largest
 from rhale_stats.plots.canvas import as_array, date_axis, output_label, several_panels
@@ -40,13 +41,13 @@ def plot_effects(
     n_columns: int = 3,
     max_features: int = MOST_FEATURES,
     axes: Sequence[Axes] | NDArray[np.object_] | None = None,
+    spread: str = "none",
 ) -> NDArray[np.object_]:
     """Curves of all features, one panel each, with one y scale.
 
-    Every panel shows the curve with a band of plus and minus its heterogeneity, a pointwise 95 %
-    interval (dashed; with the parameters of the model light, and dark within it that of the rows)
-    and the simultaneous band of `confband` (thin), as in the upper panel of `plot_effect`, whose
-    notes explain them.
+    Every panel shows the curve, a pointwise 95 % interval (dashed; with the parameters of the model
+    light, and dark within it that of the rows) and the simultaneous band of `confband` (thin), as
+    in the upper panel of `plot_effect`, whose notes explain them.
 
     Parameters
     ----------
@@ -64,6 +65,9 @@ def plot_effects(
         the figure says so.
     axes : sequence of Axes, optional
         One Axes per feature. By default those of a new figure.
+    spread : {"none", "band"}, default "none"
+        Whether to draw the heterogeneity as a band around the curves, as in the paper;
+        `plot_effect` and `plot_summary` have it beside them.
 
     Returns
     -------
@@ -95,6 +99,7 @@ def plot_effects(
     >>> [panel.get_title() for panel in panels]
     ['x0', 'x1']
     """
+    check_choice("spread", spread, ("none", "band"))
     if ENSEMBLE.holds(effect):
         return plot_ensembles(effect, features, n_columns, max_features, axes)
     profile = PROFILE.holds(effect)
@@ -127,7 +132,7 @@ def plot_effects(
             date_axis(panel, units)
             if not own:
                 panel.set_ylabel(output_label(effect), parse_math=False)
-        draw_curves(panels, rows, output_label(effect) if own else "")
+        draw_curves(panels, rows, output_label(effect) if own else "", spread)
         if limited:
             say_limited(panels, effect.sizes["feature"])
         draw_legend(panels)

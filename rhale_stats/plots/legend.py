@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from rhale_stats.arguments.times import unit_word
 from rhale_stats.plots.canvas import date_axis, new_panels, output_label, upright
-from rhale_stats.plots.marks import CONSTANT, LEGEND, OURS
+from rhale_stats.plots.marks import BOTH, CONSTANT, CURVE, LEGEND, OURS, SAME
 from rhale_stats.schema.features import units_of, with_units
 
 
@@ -99,14 +99,14 @@ def draw_legend(panels: list[Axes]) -> None:
             continue
         for earlier in [legend for legend in figure.legends if legend.get_gid() == OURS]:
             earlier.remove()
-        # Entries of the curve are above the corresponding entries of the bins.
-        labels = sorted(handles, key=order_note)
+        texts = entries(list(handles))
+        labels = list(texts)
         # Only a constrained layout makes room outside the panels.
         constrained = isinstance(figure.get_layout_engine(), ConstrainedLayoutEngine)
         for n_columns in (4, 3, 2, 1):
             legend = figure.legend(
                 [handles[label] for label in labels],
-                labels,
+                list(texts.values()),
                 loc="outside upper center" if constrained else "upper center",
                 ncols=n_columns,
                 frameon=False,
@@ -118,6 +118,28 @@ def draw_legend(panels: list[Axes]) -> None:
             if legend.get_window_extent().width <= figure.bbox.width or n_columns == 1:
                 break
             legend.remove()
+
+
+def entries(labels: Sequence[str]) -> dict[str, str]:
+    """Labels of artists that the legend has, in its order, with their texts: each mark once.
+
+    Entries of the curve stand for the corresponding ones of the bins.
+    """
+    of = {
+        label: LEGEND[order_note(label)] if order_note(label) < len(LEGEND) else label
+        for label in labels
+    }
+    there = set(of.values())
+    out = {}
+    for label in sorted(labels, key=order_note):
+        if there.intersection(SAME.get(of[label], ())):
+            continue
+        # Where an entry stands for another one as well, it says so.
+        more = any(of[label] in SAME[other] for other in there & set(SAME))
+        # What is accumulated of a curve is the effect of the bins.
+        both = label.partition(",\n")[0] if of[label] == CURVE else label
+        out[label] = BOTH.get(of[label], both) if more else label
+    return out
 
 
 def order_note(label: str) -> int:

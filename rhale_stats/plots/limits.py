@@ -32,12 +32,14 @@ def enlarge(panel: Axes, least: float) -> None:
         panel.set_ylim(middle - least / 2, middle + least / 2)
 
 
-def draw_curves(panels: Sequence[Axes], rows: list[xr.Dataset], label: str = "") -> None:
+def draw_curves(
+    panels: Sequence[Axes], rows: list[xr.Dataset], label: str = "", spread: str = "none"
+) -> None:
     """A curve in every panel, all on one scale; ``label`` is that of the y axes of a figure."""
-    limits = common_limits(rows)
+    limits = common_limits(rows, spread)
     for panel, row in zip(panels, rows, strict=True):
         if row.sizes["bin"]:
-            draw_curve(panel, row)
+            draw_curve(panel, row, spread)
         else:
             say_constant(panel)
         if limits is not None:
@@ -47,7 +49,7 @@ def draw_curves(panels: Sequence[Axes], rows: list[xr.Dataset], label: str = "")
         panels[0].figure.supylabel(label, fontsize=size, parse_math=False)
 
 
-def common_limits(rows: list[xr.Dataset]) -> tuple[float, float] | None:
+def common_limits(rows: list[xr.Dataset], spread_as: str) -> tuple[float, float] | None:
     """Limits that contain every curve with its bands and intervals; None without any curve."""
     ends = [0.0]
     for row in rows:
@@ -55,10 +57,11 @@ def common_limits(rows: list[xr.Dataset]) -> tuple[float, float] | None:
             continue
         _, curve, spread, *about = curve_drawn(row)
         missing = missing_mark(row)
+        wide = spread_as == "band" and not is_categorical(row)
         drawn = [
             *([] if missing is None else [missing]),
             curve,
-            *([] if is_categorical(row) else [curve - spread, curve + spread]),
+            *([curve - spread, curve + spread] if wide else []),
             *(part for part in about if part is not None),
         ]
         for part in drawn:

@@ -45,6 +45,8 @@ DIFFERENCE = "a less b"
 WITHIN, BIN_ERROR = "heterogeneity within,\nsquared", "bin error"
 TOTAL, BIN_ERROR_SE = "their sum, the variance\nabout the effect", "± its standard error"
 MARKS = {BIASED: "*", LARGE: "**", TOO_FEW: "×"}
+# Entries of `plot_outcome`.
+OBSERVED, PREDICTED = "observed, with the interval\nof observed less predicted", "predicted"
 LEGEND = (
     *(CURVE, AT_LEVEL, BIN, BAND, BIN_SPREAD, OWN_SPREAD),
     *(DIFFERENCE, CURVE_INTERVAL, BIN_INTERVAL, ROWS_INTERVAL, BIN_ROWS),
@@ -52,8 +54,21 @@ LEGEND = (
     *(TOTAL, WITHIN, BIN_ERROR, BIN_ERROR_SE),
     *(POINTS, EDGES, LOSS, CHOSEN),
     *(MISSING,),
+    *(OBSERVED, PREDICTED),
     *(ESTIMATE, REPLICATES, EACH, ROWS_EACH, CHAIN),
 )
+# What the lower panel draws in the way of the upper one: one entry says both.
+SAME: dict[str, tuple[str, ...]] = {
+    BIN: (CURVE,),
+    BIN_INTERVAL: (CURVE_INTERVAL,),
+    BIN_BAND: (CURVE_BAND,),
+}
+SAME |= {BIN_ROWS: (ROWS_INTERVAL,), VIOLIN: (OWN_SPREAD, BIN_SPREAD)}
+# The entry of a curve, and of the spread, where they stand for the bins or their rows, too.
+BOTH = {
+    OWN_SPREAD: "± heterogeneity of the rows;\nshapes: their effects in a bin",
+}
+BOTH |= {BIN_SPREAD: BOTH[OWN_SPREAD]}
 LEGEND_WIDTH = 40
 # The gid of artists drawn by this package, in a figure that may hold others.
 OURS = "rhale_stats"

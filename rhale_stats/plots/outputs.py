@@ -9,6 +9,7 @@ import xarray as xr
 from matplotlib.axes import Axes
 from numpy.typing import NDArray
 
+from rhale_stats.arguments.checks import check_choice
 from rhale_stats.effects.intervals import with_own_intervals
 from rhale_stats.plots.canvas import as_array, date_axis, output_label, several_panels
 from rhale_stats.plots.legend import draw_legend, grid_of_panels
@@ -35,6 +36,7 @@ def plot_outputs(
     *,
     n_columns: int = 3,
     axes: Sequence[Axes] | NDArray[np.object_] | None = None,
+    spread: str = "none",
 ) -> NDArray[np.object_]:
     """Effect of one feature on every output of a model: one panel per output, with one y scale.
 
@@ -49,6 +51,8 @@ def plot_outputs(
         Number of panels per line of a new figure.
     axes : sequence of Axes, optional
         One Axes per output. By default those of a new figure.
+    spread : {"none", "band"}, default "none"
+        Whether to draw the heterogeneity as a band around the curves, as in the paper.
 
     Returns
     -------
@@ -80,6 +84,7 @@ def plot_outputs(
     >>> [panel.get_title() for panel in panels]
     ['output 0', 'output 1']
     """
+    check_choice("spread", spread, ("none", "band"))
     if OUTPUT not in getattr(effect, "dims", ()):
         given = (
             check_profile(effect)
@@ -108,6 +113,6 @@ def plot_outputs(
             date_axis(panel, units_of(effect, name))
             if not own:
                 panel.set_ylabel(output_label(part), parse_math=False)
-        draw_curves(panels, rows, "effect" if own else "")
+        draw_curves(panels, rows, "effect" if own else "", spread)
         draw_legend(panels)
     return as_array(panels)

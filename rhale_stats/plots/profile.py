@@ -9,7 +9,7 @@ import numpy as np
 import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.collections import LineCollection
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from rhale_stats.arrays.moments import FloatArray
 from rhale_stats.inference.parts import is_of_both, with_rows_alone
@@ -30,6 +30,7 @@ from rhale_stats.plots.canvas import (
     several_panels,
     upright,
 )
+from rhale_stats.plots.coloured import Coloured, coloured
 from rhale_stats.plots.legend import grid_of_panels, say
 from rhale_stats.plots.limits import enlarge
 from rhale_stats.plots.marks import CONSTANT, ERRORS_SHOWN
@@ -58,6 +59,8 @@ def plot_profile(
     profile: xr.Dataset,
     feature: str | int,
     ax: Axes | Sequence[Axes] | NDArray[np.object_] | None = None,
+    *,
+    hue: ArrayLike | None = None,
 ) -> NDArray[np.object_]:
     """Curve of one feature of a profile, with spread, standard errors and the rows.
 
@@ -74,6 +77,9 @@ def plot_profile(
         Name or number.
     ax : Axes, optional
         By default those of a new figure.
+    hue : array_like of shape (n_rows,), optional
+        Another column, by which the ICE curves or Shapley values are coloured: numbers by shades,
+        up to four levels (the most frequent) by a colour each. A Series gives its name.
 
     Returns
     -------
@@ -85,7 +91,8 @@ def plot_profile(
     KeyError
         Unknown feature.
     TypeError, ValueError
-        ``profile`` is not a profile, or has several outputs.
+        ``profile`` is not a profile, or has several outputs; ``hue`` has another number of rows, or
+        there are no rows to colour.
 
     Notes
     -----
@@ -112,10 +119,20 @@ def plot_profile(
     row = one_profile(profile, feature)
     with one_panel(ax, (6.4, 4.0)) as panel:
         _label(panel, profile, row)
-        _draw(panel, profile, row)
+        _draw(panel, profile, row, None if hue is None else _coloured(hue, row))
         if row.sizes["grid"]:
             legend(panel)
     return as_array([panel])
+
+
+def _coloured(hue: ArrayLike, row: xr.Dataset) -> Coloured:
+    """Colours of the rows of ICE curves or Shapley values."""
+    if is_nominal(row) or not {"ice", "shap_value"} & set(map(str, row.data_vars)):
+        raise ValueError(
+            "hue colours ICE curves and Shapley values along an axis; the profile has none. Make "
+            "it with ice or shap_dependence, or leave hue out."
+        )
+    return coloured(hue, row.sizes["obs"])
 
 
 def plot_profiles(
@@ -201,7 +218,7 @@ def _label(panel: Axes, profile: xr.Dataset, row: xr.Dataset) -> None:
     panel.set_ylabel(label, parse_math=False)
 
 
-def _draw(panel: Axes, profile: xr.Dataset, row: xr.Dataset) -> None:
+def _draw(panel: Axes, profile: xr.Dataset, row: xr.Dataset, by: Coloured | None = None) -> None:
     if not row.sizes["grid"]:
         say(panel, CONSTANT)
         panel.set_xticks([])
@@ -211,8 +228,10 @@ def _draw(panel: Axes, profile: xr.Dataset, row: xr.Dataset) -> None:
     if is_nominal(row):
         _draw_levels(panel, row)
     else:
-        _draw_rows(panel, row)
-        _draw_curve(panel, row)
+        _draw_rows(panel, row, by)
+        if by is not None:
+            by.explain(panel)
+        _draw_curve(panel, row, spread=by is None)
         if "missing_curve" in row and row["missing_curve"].notnull():
             se = float(np.nan_to_num(row["missing_curve_se"].values))
             last = float(row["grid_value"].values[-1])
@@ -238,18 +257,19 @@ def _count(what: str, n_drawn: int, n_rows: int) -> str:
     return what if n_drawn == n_rows else f"{what}, {n_drawn} of {n_rows}"
 
 
-def _draw_rows(panel: Axes, row: xr.Dataset) -> None:
+def _draw_rows(panel: Axes, row: xr.Dataset, by: Coloured | None) -> None:
     """ICE curves, or Shapley values."""
     if "ice" in row:
         curves = row["ice"].transpose("obs", "grid").values
-        curves = curves[~np.isnan(curves).any(axis=1)]
+        known = ~np.isnan(curves).any(axis=1)
+        curves = curves[known]
         at = _some(len(curves), CURVES_DRAWN)
         x = row["grid_value"].values
         lines = LineCollection(
             [np.column_stack([x, curve]) for curve in curves[at]],
-            colors=ROWS,
-            linewidths=0.5,
-            alpha=0.5,
+            colors=ROWS if by is None else by.colours[known][at],
+            linewidths=0.5 if by is None else 0.8,
+            alpha=0.5 if by is None else 0.8,
             zorder=0.8,
             label=_count("ICE curves", len(at), len(curves)),
         )
@@ -262,17 +282,18 @@ def _draw_rows(panel: Axes, row: xr.Dataset) -> None:
             x[at],
             phi[at],
             s=5,
-            color=ROWS,
-            alpha=0.5,
+            color=ROWS if by is None else by.colours[at],
+            alpha=0.5 if by is None else 0.9,
             linewidths=0,
             zorder=1.5,
             label=_count("Shapley values", len(at), len(x)),
         )
 
 
-def _draw_curve(panel: Axes, row: xr.Dataset) -> None:
-    x, curve, spread = (row[name].values for name in ("grid_value", "curve", "curve_std"))
-    draw_spread(panel, x, curve, spread, alpha=0.7, label=SPREAD)
+def _draw_curve(panel: Axes, row: xr.Dataset, *, spread: bool = True) -> None:
+    x, curve, width = (row[name].values for name in ("grid_value", "curve", "curve_std"))
+    if spread:  # it would cover colours
+        draw_spread(panel, x, curve, width, alpha=0.7, label=SPREAD)
     panel.plot(x, curve, color=AVERAGE, linewidth=1.6, zorder=3, label=_name(row))
     rows = _rows_alone(row)
     for number, (ends, label, dashes) in enumerate(_errors(row)):

@@ -12,6 +12,7 @@ import xarray as xr
 from matplotlib.axes import Axes
 from numpy.typing import NDArray
 
+from rhale_stats.arguments.checks import check_choice
 from rhale_stats.effects.intervals import with_own_intervals
 from rhale_stats.local.rows import estimation_rows
 from rhale_stats.plots.canvas import as_array, date_axis, new_panels, output_label, several_panels
@@ -40,13 +41,15 @@ def plot_regions(
     global_effect: xr.Dataset | None = None,
     local: xr.Dataset | None = None,
     axes: Sequence[Axes] | NDArray[np.object_] | None = None,
+    *,
+    spread: str = "none",
 ) -> NDArray[np.object_]:
     """Effect of a feature in every region of a tree: one panel per region, with common scales.
 
-    Every panel shows the curve with a band of plus and minus its heterogeneity, a pointwise 95 %
-    interval (dashed) and the simultaneous band of `confband` (thin), as in the upper panel of
-    `plot_effect`, whose notes explain them. The title is the rule of the region, with the number of
-    rows and the loss. With ``global_effect`` the first panel shows all rows.
+    Every panel shows the curve, a pointwise 95 % interval (dashed) and the simultaneous band of
+    `confband` (thin), as in the upper panel of `plot_effect`, whose notes explain them. The title
+    is the rule of the region, with the number of rows and the loss. With ``global_effect`` the
+    first panel shows all rows.
 
     Parameters
     ----------
@@ -63,6 +66,8 @@ def plot_regions(
     axes : sequence of Axes, optional
         One Axes per region, preceded by one for ``global_effect`` if it is given. By default those
         of a new figure.
+    spread : {"none", "band"}, default "none"
+        Whether to draw the heterogeneity as a band around the curves, as in the paper.
 
     Returns
     -------
@@ -104,6 +109,7 @@ def plot_regions(
     >>> [panel.get_title().splitlines()[0] for panel in panels]
     ['all rows', 'x3 ≤ 0', 'x3 > 0']
     """
+    check_choice("spread", spread, ("none", "band"))
     tree = check_tree(tree)
     leaves = tree.isel(node=np.flatnonzero(tree["region"].values >= 0))
     effect = _regional(effect, str(tree["feature"].values), leaves)
@@ -123,11 +129,11 @@ def plot_regions(
         for panel, one in zip(panels, drawn, strict=True):
             panel.set_title(one.title, parse_math=False, fontsize="medium")
             if one.row.sizes["bin"]:
-                draw_curve(panel, one.row)
+                draw_curve(panel, one.row, spread)
             else:
                 say_constant(panel)
         _label_panels(panels, effect, own=axes is None)
-        _one_scale(panels, [one.row for one in drawn])
+        _one_scale(panels, [one.row for one in drawn], spread)
         for panel, one in zip(panels, drawn, strict=True):
             if one.rows is not None:
                 draw_rug(panel, one.rows, one.row["edge_value"].values)
@@ -273,12 +279,12 @@ def _label_panels(panels: list[Axes], effect: xr.Dataset, *, own: bool) -> None:
             panel.set_ylabel(y_label, parse_math=False)
 
 
-def _one_scale(panels: list[Axes], rows: list[xr.Dataset]) -> None:
+def _one_scale(panels: list[Axes], rows: list[xr.Dataset], spread: str) -> None:
     """The same limits in every panel, along both axes."""
     edges = np.concatenate([row["edge_value"].values for row in rows])
     if not len(edges):
         return
-    limits = common_limits(rows)
+    limits = common_limits(rows, spread)
     margin = 0.02 * (edges.max() - edges.min())
     for panel in panels:
         panel.set_xlim(edges.min() - margin, edges.max() + margin)

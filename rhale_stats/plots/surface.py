@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from rhale_stats.plots.canvas import (
     HETEROGENEITY,
     HETEROGENEITY_FILL,
-    UNCERTAINTY,
+    OTHER,
     one_panel,
 )
 from rhale_stats.plots.compare import pvalue_text
@@ -28,7 +28,7 @@ from rhale_stats.schema.kinds import SURFACE
 
 # Colours of the output below, at and above the sum of both main effects.
 DIVERGING = LinearSegmentedColormap.from_list(
-    "second order", [HETEROGENEITY, HETEROGENEITY_FILL, "white", "#f6cfb3", UNCERTAINTY]
+    "second order", [HETEROGENEITY, HETEROGENEITY_FILL, "white", "#f6cfb3", OTHER]
 )
 # Hatching of cells without rows, and colour where the surface is unknown.
 HATCH, UNKNOWN = "////", "0.92"

@@ -34,7 +34,7 @@ from rhale_stats.profiles.grid import (
 )
 from rhale_stats.schema.dimensions import OUTPUT, with_outputs
 from rhale_stats.schema.stacking import padded
-from rhale_stats.schema.variables import COUNTS, X_UNITS
+from rhale_stats.schema.variables import COUNTS, GRID_VALUE
 
 # Spread about a spline is that of rows in so many parts of equal size.
 SPREAD_BINS = 20
@@ -271,7 +271,7 @@ def _coordinates(axes: Sequence[Axis], n_grid: int, units: Mapping[str, str]) ->
         "grid_value": (
             ("feature", "grid"),
             np.array(values),
-            {"long_name": "value of the feature", "units": X_UNITS},
+            GRID_VALUE,
         ),
     }
     if any(axis.levels is not None for axis in axes):

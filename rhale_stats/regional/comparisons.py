@@ -26,7 +26,7 @@ from rhale_stats.regional.work import Work
 from rhale_stats.schema.dimensions import ROWS
 from rhale_stats.schema.door import refuse_fields
 from rhale_stats.schema.features import one_feature
-from rhale_stats.schema.variables import X_UNITS, software
+from rhale_stats.schema.variables import GRID_VALUE, software
 
 # --- what the three have in common ----------------------------------------------------------------
 
@@ -152,7 +152,7 @@ def finished(
         curve_std=(dims, spread, {"long_name": "its spread", "units": "output units"}),
     ).assign_coords(
         grid=("grid", np.arange(len(grid)), {"long_name": "point of the grid"}),
-        grid_value=("grid", grid, {"long_name": "value of the feature", "units": X_UNITS}),
+        grid_value=("grid", grid, GRID_VALUE),
     ).assign_attrs(
         method=method,
         loss_kind=loss_kind,

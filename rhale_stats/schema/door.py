@@ -69,17 +69,20 @@ CHECKS: dict[str, Callable[[str, Any], None]] = {
         at_least(1),
     ),
     **dict.fromkeys(("n_folds", "n_grid"), at_least(2)),
-    **dict.fromkeys(("ddof", "degree", "max_depth", "n_permutations"), at_least(0)),
+    **dict.fromkeys(
+        ("ddof", "degree", "max_depth", "n_permutations", "open_features"), at_least(0)
+    ),
     **dict.fromkeys(
         (
-            *("by_chain", "contour", "honest", "keep_answers", "normalize", "pairwise"),
+            *("by_chain", "contour", "honest", "keep_answers", "keep_local", "normalize"),
+            *("overwrite", "pairwise", "print"),
             *("progress", "rebin", "refine", "std_error_moments", "studentize", "vectorized"),
         ),
         check_flag,
     ),
     "n_jobs": check_n_jobs,
     "rng": check_rng,
-    **dict.fromkeys(("dim", "method", "what"), check_text),
+    **dict.fromkeys(("dim", "lang", "method", "what"), check_text),
     "output": check_labels,
     "background": check_background,
     "names": check_labels_listed,
@@ -90,7 +93,7 @@ CHECKS: dict[str, Callable[[str, Any], None]] = {
     "jacobian": check_derivatives,
     **dict.fromkeys(("by", "feature"), check_feature),
     **dict.fromkeys(("categorical", "features"), check_features),
-    **dict.fromkeys(("groups", "strata", "target", "weights", "y"), check_column),
+    **dict.fromkeys(("groups", "hue", "strata", "target", "weights", "y"), check_column),
     **dict.fromkeys(("estimate", "fit", "statistic"), check_callable),
     **dict.fromkeys(("paired", "results"), check_results),
     **dict.fromkeys(
@@ -183,6 +186,9 @@ def checked(function: F) -> F:
     checks = {name: CHECKS[name] for name in known.names if name in CHECKS}
 
     def admitted(name: str, value: Any) -> Any:
+        # A group of an explanation, or of another tree, stands for its Dataset.
+        if isinstance(value, xr.DataTree) and value.has_data:
+            value = value.to_dataset()
         if isinstance(value, xr.Dataset):
             for dim, what in (("feature", "feature"), ("obs", "row")):
                 if value.sizes.get(dim) == 0:

@@ -14,7 +14,7 @@ class Kind(NamedTuple):
     ``name`` and ``maker`` are for messages; ``verbs`` the public functions that take it, besides
     those that are for this kind alone. A Dataset is of the kind whose ``variables`` and ``dims`` it
     has and, where ``methods`` are given, whose attribute ``method`` is one of them. Selections, and
-    files of earlier versions, are known by this, too.
+    files of earlier versions, are known by this, too. ``form`` is the type of the result.
     """
 
     name: str
@@ -23,18 +23,20 @@ class Kind(NamedTuple):
     variables: frozenset[str] = frozenset()
     dims: frozenset[str] = frozenset()
     methods: frozenset[str] = frozenset()
+    form: type = xr.Dataset
 
     def holds(self, result: object) -> bool:
         """Whether this is a result of this kind."""
         return (
-            isinstance(result, xr.Dataset)
+            isinstance(result, xr.Dataset | xr.DataTree)
+            and isinstance(result, self.form)
             and self.variables <= set(map(str, result.variables))
             and self.dims <= set(map(str, result.dims))
             and (not self.methods or _method(result) in self.methods)
         )
 
 
-def _method(result: xr.Dataset) -> object:
+def _method(result: xr.Dataset | xr.DataTree) -> object:
     """The attribute ``method``; files of earlier versions had that of replicates for refits."""
     refit = str(result.attrs.get("source", "")) in ("refit", "refit, groups of rows")
     return "bootstrap_refit" if refit else result.attrs.get("method")
@@ -149,10 +151,17 @@ AVERAGES = Kind(
     ("confint", "vcov", "tidy", "summary", "show", "to_datatree"),
     methods=frozenset({"averages"}),
 )
+EXPLANATION = Kind(
+    "an explanation",
+    "explain(model, X)",
+    ("tidy", "summary", "show", "report"),
+    methods=frozenset({"explain"}),
+    form=xr.DataTree,
+)
 # The first kind that matches: special kinds come before the kinds they are made from.
 KINDS = (
     *(ENSEMBLE, REPLICATES, SURFACE_DIFFERENCE, TEST, SIZES, H_STATISTICS, H_DIFFERENCE, TREE),
-    *(INTERACTIONS, AVERAGES, SURFACE, PROFILE, EFFECT, LOCAL),
+    *(INTERACTIONS, AVERAGES, SURFACE, PROFILE, EFFECT, LOCAL, EXPLANATION),
 )
 
 

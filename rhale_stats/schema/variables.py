@@ -19,6 +19,8 @@ from rhale_stats.schema.tables import units
 EFFECT_UNITS, EFFECT_SQUARE_UNITS = units.EFFECT_UNITS, units.EFFECT_SQUARE_UNITS
 OUTPUT_UNITS, X_UNITS = units.OUTPUT_UNITS, units.X_UNITS
 EFFECT_VARIABLES = table.EFFECT_VARIABLES
+# What is known of points at which curves are compared.
+GRID_VALUE = {"long_name": "value of the feature", "units": X_UNITS}
 # Products that ``line_moments`` holds: of d, the distance from ``x_mean``, and of the residual r.
 LINE_MOMENTS = ("d^3", "d^4", "d^2 r", "d^3 r", "d r^2", "d^2 r^2")
 # Products that ``squares`` holds.

@@ -58,6 +58,9 @@ BARS = {
         ),
         "cross-fitting", "fit",
     ),
+    "explain": (
+        lambda **more: rs.explain(model, X, rng=0, budget=None, **more), "explain", "step",
+    ),
     "folds": (lambda **more: rs.folds(LOCAL, n_folds=2, rng=0, **more), "folds", "fold"),
     "h_statistic": (
         lambda **more: rs.h_statistic(model, X, n_pairs=1, rng=0, **more), "H-statistics", "term",

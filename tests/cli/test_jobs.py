@@ -521,10 +521,10 @@ jobs.Figure.savefig = half_written
 def test_output_that_nobody_reads_to_its_end_is_no_error():
     script = """
 import sys, types
-import rhale_stats.cli
 from rhale_stats.cli import main
 # Whatever the job prints: that of the first command, without what it computes.
-rhale_stats.cli.jobs = types.SimpleNamespace(rand_job=lambda arguments: print("a line"))
+jobs = types.SimpleNamespace(rand_job=lambda arguments: print("a line"))
+sys.modules["rhale_stats.cli.jobs"] = jobs
 sys.exit(main.main([]))
 """
     reading, writing = os.pipe()

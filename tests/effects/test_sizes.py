@@ -337,3 +337,10 @@ def test_unusable_sizes(table):
     ):
         with pytest.raises(ValueError, match=f"y must be .* got .*{message}"):
             rs.effect_sizes(effect, y=y)
+
+
+@pytest.mark.parametrize("rounding", [-2e-20, 0.0, 2e-20])
+def test_a_size_known_up_to_rounding_is_known(rounding):
+    """Levels with one step in every row: noise adds 1e-20 or -1e-20, and the interval is no NaN."""
+    found = quadratic.Square(0.5, rounding, 5e-40, 0.0, 525.0).interval(0.95)
+    assert found == pytest.approx(0.5**0.5)

@@ -14,6 +14,7 @@ from __future__ import annotations
 import inspect
 import linecache
 import re
+import tempfile
 import traceback
 import warnings
 from contextlib import suppress
@@ -35,7 +36,7 @@ from rhale_stats.schema import kinds as kinds_of_results
 from rhale_stats.schema.door import Options
 
 PACKAGE = str(Path(rs.__file__).parent)
-DOCUMENTED = (ValueError, TypeError, KeyError, rs.ModelError, ImportError)
+DOCUMENTED = (ValueError, TypeError, KeyError, rs.ModelError, ImportError, OSError)
 FUNCTIONS = {
     name: getattr(rs, name) for name in rs.__all__ if inspect.isfunction(getattr(rs, name))
 }
@@ -329,7 +330,7 @@ class World:
             kind = "effect"
         if kind == "same":
             kind = kind_of(arguments.get("effect"))
-        if kind and isinstance(result, xr.Dataset):
+        if kind and isinstance(result, xr.Dataset | xr.DataTree):
             self.pool.setdefault(kind, []).append(result)
         return result
 
@@ -410,7 +411,7 @@ def undocumented(error: Exception) -> str | None:
 
 
 def copied(value: Any) -> Any:
-    if isinstance(value, xr.Dataset):
+    if isinstance(value, xr.Dataset | xr.DataTree):
         return value.copy(deep=True)
     if isinstance(value, np.ndarray | pd.DataFrame | pd.Series | list):
         return value.copy()
@@ -418,7 +419,7 @@ def copied(value: Any) -> Any:
 
 
 def same(before: Any, after: Any) -> bool:
-    if isinstance(before, xr.Dataset):
+    if isinstance(before, xr.Dataset | xr.DataTree):
         return before.identical(after)
     if isinstance(before, pd.DataFrame | pd.Series):
         return bool(before.equals(after))
@@ -436,6 +437,9 @@ SHARES = ("p_value", "p_value_adjusted", "bin_error_pvalue", "jump_pvalue")
 
 def out_of_bounds(result: Any) -> str | None:
     """What is wrong with a result, if anything."""
+    if isinstance(result, xr.DataTree):
+        found = (out_of_bounds(node.to_dataset()) for node in result.subtree)
+        return next((one for one in found if one), None)
     if not isinstance(result, xr.Dataset):
         return None
     for key, variable in result.variables.items():
@@ -477,6 +481,7 @@ MAKERS = {
     "test": ("wald_test", "equivalence_test"),
     "sizes": ("effect_sizes", "sizes_by_chance"),
     "interactions": ("interaction_matrix",),
+    "explained": ("explain",),
 }
 KIND = {maker: kind for kind, makers in MAKERS.items() for maker in makers}
 KIND |= dict.fromkeys(("std_error", "confint", "confband", "debias"), "same")
@@ -484,7 +489,7 @@ EFFECTS = ("effect", "effect", "effect", "profile", "surface", "found", "regiona
 RESULTS = (*EFFECTS, *MAKERS)
 # Given in every call: pictures of progress and random choices of processes are no matter here.
 ALWAYS = ("progress", "n_jobs", "n_resamples", "n_permutations", "n_draws", "background", "n_rows")
-ALWAYS += ("chains", "missing", "level")
+ALWAYS += ("chains", "missing", "level", "overwrite")
 OFTEN = {"bins": 0.6, "rng": 0.8, "ax": 0.1, "axes": 0.1, "scale": 0.1, "groups": 0.2}
 ADJUSTMENTS = ("holm", "bonferroni", "sidak", "fdr_bh", "none", "hommel")
 
@@ -552,6 +557,8 @@ OF_PARAMETER: dict[str, Any] = {
     "by": World.feature,
     "uncertainty": options("both", "rows", "parameters"),
     "strata": World.groups,
+    "hue": World.groups,
+    "spread": options("none", "strip"),
     "target": lambda world: world.rng.normal(size=world.n),
     "y": lambda world: world.rng.normal(size=world.n),
     "shap_values": shapley,
@@ -584,6 +591,15 @@ OF_PARAMETER: dict[str, Any] = {
     "level": options(0.95, 0.9, 0.5),
     "significance": options(0.05, 0.5),
     "delta": options(0.1, 1, 100.0),
+    "matters": options(0.05, 0.5),
+    "held_out": options(True, False),
+    "budget": options("1s", 0.5, None),
+    "keep_local": options(True, False),
+    "path": lambda world: Path(tempfile.mkdtemp(prefix="rhale-stats-fuzz-")) / "report.html",
+    "title": options(None, "<title>"),
+    "open_features": options(0, 1, 99),
+    "lang": options("en"),
+    "overwrite": options(True),
     "honest_fraction": options(0.5, 0.2),
     "min_drop": options(0.0, 0.1, 0.5),
     "min_share": options(0.0, 0.1),
@@ -638,7 +654,7 @@ OF_PARAMETER: dict[str, Any] = {
     **dict.fromkeys(
         (
             *("by_chain", "contour", "honest", "keep_answers", "normalize", "pairwise", "rebin"),
-            *("std_error_moments", "studentize", "vectorized"),
+            *("print", "std_error_moments", "studentize", "vectorized"),
         ),
         options(True, False),
     ),
@@ -682,6 +698,8 @@ OF_FUNCTION: dict[tuple[str, str], Any] = {
     ("summary", "effect"): kinds(*RESULTS),
     ("tidy", "effect"): kinds(*RESULTS),
     ("glance", "effect"): kinds(*RESULTS),
+    ("plot_summary", "tree"): kinds("explained"),
+    ("plot_outcome", "tree"): kinds("explained"),
     ("plot_bias", "check"): kinds("check", "jump"),
     ("plot_compare", "comparison"): kinds("comparison"),
     ("plot_methods", "comparison"): kinds("methods"),
@@ -689,6 +707,7 @@ OF_FUNCTION: dict[tuple[str, str], Any] = {
     ("plot_surface", "surface"): kinds("surface", "comparison"),
     ("plot_regions", "effect"): kinds("regional"),
     ("plot_outputs", "effect"): kinds("effect", "profile"),
+    ("report", "tree"): kinds("explained"),
     ("to_datatree", "effect"): kinds(*RESULTS),
     ("plot_forest", "effect"): kinds("effect", "sizes", "regional"),
     **{
@@ -865,6 +884,8 @@ def plain_world() -> World:
         "profile": [rs.ice(product, world.X, **quiet)],
         "check": [rs.check_unbiased(local, effect, rng=0)],
         "outputs": [rs.rhale(rs.local_effects(two, world.X, **quiet))],
+        "scored": [rs.rhale(local, bins=rs.BestEqualWidthBins(5))],
+        "explained": [rs.explain(product, world.X, product(world.X), rng=0, **quiet)],
         "agreed": [[rs.rhale(local, bins=rs.GivenBins(effect))] * 2],
     }
     return world
@@ -901,6 +922,8 @@ LEGAL: dict[str, dict[str, Any]] = {
     "mcse": {"samples": "boot", "dim": "draw"},
     "merge": {"effects": "agreed"},
     "plot_edges": {"boot": "rebinned", "feature": "x0"},
+    "plot_outcome": {"tree": "explained"},
+    "plot_scores": {"effect": "scored", "feature": "x0"},
     "plot_outputs": {"effect": "outputs", "feature": "x0"},
     "predict": {"effect": "effect", "x": 0.5, "feature": "x0"},
     "to_datatree": {"local": "local", "effect": "effect"},

@@ -134,6 +134,10 @@ MAKERS = {
 MAY_BE_UNKNOWN = {
     *(("regions", "threshold"), ("regions", "pvalue"), ("regions", "loss_drop")),
     ("comparison of methods", "curve_se"),
+    # Of an explanation: what there is only where rows differ, and where a shape turns.
+    *((None, name) for name in ("turns", "apart", "apart_ci", "split_drop", "split_pvalue")),
+    (None, "residual_pvalue_adjusted"),
+    *(("interaction matrix", name) for name in ("pvalue", "pvalue_adjusted")),
 }
 
 
@@ -146,6 +150,10 @@ def _whole(result, folder=None, *saved):
 
     Variables that are those of a result that has been saved are not saved again: it takes long.
     """
+    if isinstance(result, xr.DataTree):
+        for node in result.subtree:
+            _whole(node.to_dataset())
+        return
     for array in result.variables.values():
         assert array.dtype.kind in "biufUSMm", array
     for name, array in result.data_vars.items():
@@ -344,6 +352,7 @@ def _results():
         kinds.INTERACTIONS: rs.interaction_matrix(local, n_permutations=19, rng=0, progress=False),
         kinds.TEST: rs.wald_test(effect),
         kinds.SIZES: rs.effect_sizes(effect),
+        kinds.EXPLANATION: rs.explain(model, table, model(table), rng=0, progress=False),
         kinds.AVERAGES: rs.averages(rs.Parametric(lambda b, X: b * X["a"], [2.0], [[1.0]]), table),
     }
 

@@ -257,7 +257,7 @@ def test_a_gap_inside_a_bin():
 
 
 @pytest.mark.parametrize("kind", [None, "precision", "frequency"])
-def test_covariance_of_average_and_slope_by_pandas(kind, monkeypatch):
+def test_correlation_of_average_and_slope_by_pandas(kind, monkeypatch):
     monkeypatch.setattr(moments, "CACHED_ROWS", 256)  # many blocks
     x, g = rows(3000)
     g = g + 20 * np.abs(x - 0.4)  # two lines
@@ -276,11 +276,8 @@ def test_covariance_of_average_and_slope_by_pandas(kind, monkeypatch):
         d = own["x"] - np.average(own["x"], weights=own["w"])
         r = own["g"] - np.average(own["g"], weights=own["w"]) - row["slope"].values[k] * d
         squared = own["w"] if kind == "frequency" else own["w"] ** 2
-        n = own["w"].sum() if kind == "frequency" else own["w"].sum() ** 2 / squared.sum()
-        expected = (squared * own["factor"] * d * r**2).sum() / (own["w"] * d**2).sum()
-        expected *= (row["slope"].values[k] != 0) * n / (n - 2)
-        # Terms of both signs: rounding is that of the largest.
-        size = (squared * own["factor"] * np.abs(d) * r**2).sum() / (own["w"] * d**2).sum()
-        assert_allclose(
-            row["effect_slope_covariance"].values[k], expected, rtol=0, atol=1e-11 * size
-        )
+        tilt = (squared * d**2 * r**2).sum()
+        level = (squared * own["factor"] ** 2 * r**2).sum()
+        expected = (squared * own["factor"] * d * r**2).sum() / np.sqrt(level * tilt)
+        expected *= row["slope"].values[k] != 0
+        assert_allclose(row["effect_slope_correlation"].values[k], expected, rtol=0, atol=1e-11)

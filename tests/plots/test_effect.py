@@ -136,7 +136,8 @@ def test_curve_of_averages_along_the_axis_is_drawn_through_its_cells(local):
 
 
 def test_band_is_plus_and_minus_the_comonotone_spread(effect):
-    upper, _ = plot_effect(effect, "x0")
+    assert plots_marks.BAND not in plot_effect(effect, "x0")[0].get_legend_handles_labels()[1]
+    upper, _ = plot_effect(effect, "x0", spread="band")
     row = effect.sel(feature="x0")
     (path,) = labelled(upper, plots_marks.BAND).get_paths()
     drawn = {tuple(vertex) for vertex in path.vertices}
@@ -179,10 +180,7 @@ def test_no_interval_without_the_moments_for_it(local):
     effect = rs.rhale(local, bins=rs.EqualWidthBins(6), std_error_moments=False)
     upper, lower = plot_effect(effect, "x0")
     assert dashed(upper) == []
-    assert upper.get_legend_handles_labels()[1] == [
-        plots_marks.CURVE,
-        plots_marks.BAND,
-    ]
+    assert upper.get_legend_handles_labels()[1] == [plots_marks.CURVE]
     assert lower.get_legend_handles_labels()[1] == [plots_marks.BIN, plots_marks.BIN_SPREAD]
     assert [dashed(panel) for panel in plot_effects(effect)] == [[]] * 4
 
@@ -522,7 +520,7 @@ def test_names_are_text_and_no_formulas():
 
 
 def test_shapes_tell_average_heterogeneity_and_uncertainty_apart_in_greyscale(local, effect):
-    upper, lower = plot_effect(effect, "x0", local)
+    upper, lower = plot_effect(effect, "x0", local, spread="band")
     assert labelled(upper, plots_marks.CURVE).get_linestyle() == "-"
     assert len(dashed(upper)) == 2
     fill = labelled(upper, "± heterogeneity").get_facecolor()[0]
@@ -551,11 +549,11 @@ def test_features_side_by_side_share_a_legend(local, effect):
     figure, axes = plt.subplots(2, 3, figsize=(10, 6), layout="constrained")
     axes[0, 2].plot([0, 1], [0, 1], label="something else")
     plot_effect(effect, "x0", ax=axes[:, 0])
-    assert len(legend_of(figure)) == 6
+    assert len(legend_of(figure)) == 3
     plot_effect(effect, "x1", local, ax=axes[:, 1])
     labels = legend_of(figure)
-    assert len(labels) == 7
-    assert labels[-1] == plots_marks.VIOLIN
+    assert len(labels) == 3
+    assert plots_marks.BOTH[plots_marks.BIN_SPREAD] in labels
 
 
 def test_legend_keeps_what_a_user_drew_in_our_panels(effect):
@@ -568,7 +566,7 @@ def test_legend_keeps_what_a_user_drew_in_our_panels(effect):
 def test_legend_of_a_narrow_figure_has_fewer_columns(effect):
     figure, axes = plt.subplots(2, figsize=(4.5, 6), layout="constrained")
     plot_effect(effect, "x0", ax=axes)
-    assert len(legend_of(figure)) == 6
+    assert len(legend_of(figure)) == 3
 
 
 # --------------------------------------------------------------------------------------- axes
@@ -994,7 +992,7 @@ def test_chosen_features(effect):
 def test_one_scale_holds_everything(effect, own):
     effect = rs.std_error(effect)
     axes = None if own else plt.subplots(4)[1]
-    panels = plot_effects(effect, axes=axes)
+    panels = plot_effects(effect, axes=axes, spread="band")
     limits = {panel.get_ylim() for panel in panels}
     assert len(limits) == 1
     ((bottom, top),) = limits
@@ -1030,8 +1028,10 @@ def test_constant_feature_gets_the_text(effect):
 @pytest.mark.parametrize("n_columns", [1, 2, 3])
 def test_one_legend_for_all_features(effect, n_columns):
     labels = legend_of(plot_effects(effect, n_columns=n_columns)[0].figure)
-    assert labels[:2] == [plots_marks.CURVE, plots_marks.BAND]
-    assert len(labels) == 3
+    assert labels[0] == plots_marks.CURVE
+    assert len(labels) == 2
+    wide = legend_of(plot_effects(effect, n_columns=n_columns, spread="band")[0].figure)
+    assert [label for label in wide if label not in labels] == [plots_marks.BAND]
 
 
 def test_given_panels_are_drawn_in_and_returned(effect):
@@ -1074,7 +1074,10 @@ class TestLinearBins:
         return row["effect"].values[:, None] + rise[:, None] * [-1, 1]
 
     def test_curve_is_a_parabola_with_its_band_and_interval(self, effect, row):
-        for upper in (plot_effect(effect, 0)[0], plot_effects(effect)[0]):
+        for upper in (
+            plot_effect(effect, 0, spread="band")[0],
+            plot_effects(effect, spread="band")[0],
+        ):
             line = labelled(upper, plots_marks.CURVE)
             x, curve = line.get_data()
             np.testing.assert_array_equal(curve, rs.predict(effect, x, 0))
@@ -1324,7 +1327,7 @@ class TestIntervalsAndBands:
         assert len(thin(panel)) == 2
 
     def test_three_marks_differ_without_colour(self, known):
-        panel = plot_effect(known, "x0")[0]
+        panel = plot_effect(known, "x0", spread="band")[0]
         assert len(dashed(panel)) == len(thin(panel)) == 2
         assert len(labelled(panel, plots_marks.BAND).get_paths()) == 1
         band = labelled(panel, "90 % band")
@@ -1371,17 +1374,14 @@ class TestIntervalsAndBands:
     def test_legend_names_everything(self, local, known):
         upper, _ = plot_effect(known, "x0", local)
         assert [label.replace("\n", " ") for label in legend_of(upper.figure)] == [
-            "average effect, accumulated",
-            "average effect in the bin",
-            "± heterogeneity (comonotone)",
-            "± heterogeneity in the bin",
+            "average effect",
+            "± heterogeneity of the rows; shapes: their effects in a bin",
             "80 % interval, pointwise, model as given: "
             "curve centred at its mean over the population",
-            "80 % interval of the average in the bin",
             "90 % band of the same, simultaneous over the axis",
-            "90 % band of the bins, all at once",
-            "local effects in the bin",
         ]
+        upper, _ = plot_effect(known, "x0", spread="band")
+        assert "± heterogeneity\n(comonotone)" in legend_of(upper.figure)
 
     def test_constant_feature_and_empty_bins(self, known):
         for panel in plot_effect(known, "flat"):
@@ -1847,7 +1847,8 @@ class TestParts:
         whole = "95 % interval, pointwise, rows and parameters: curve centred at its mean over"
         assert sum(text.startswith(whole) for text in texts) == 1
         assert "95 % interval, rows alone, model as given" in texts
-        assert "95 % interval in the bin, rows alone" in texts
+        assert "95 % interval in the bin, rows alone" not in texts
+        assert len(texts) == 4
         assert sum("model as given" in text for text in texts) == 1
 
     @pytest.mark.parametrize("uncertainty", ["rows", "parameters"])

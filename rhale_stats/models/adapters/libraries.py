@@ -52,6 +52,7 @@ LIBRARIES = (
     Library("jax", "functions compiled by jit", ("PjitFunction",), "jax:adapter", "automatic"),
     Library("xgboost", "Booster", ("Booster",), "boosters:xgboost", ""),
     Library("lightgbm", "Booster", ("Booster",), "boosters:lightgbm", ""),
+    Library("onnxruntime", "InferenceSession", ("InferenceSession",), "onnx:adapter", ""),
     Library("pygam", "generalized additive models", ("GAM",), "pygam:adapter", ""),
 )
 # These have predict, and need nothing.

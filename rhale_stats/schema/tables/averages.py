@@ -13,7 +13,11 @@ AVERAGE_VARIABLES: Table = {
         for part, of in SE_PARTS.items()
     },
     "average_df": (TERM, "degrees of freedom of the average", "1"),
-    "average_cov": (("term", "term_other"), "covariance of the averages", ""),
+    "average_cov": (
+        ("term", "term_other"),
+        "covariance of the averages",
+        "products of the units of two averages",
+    ),
     "average_ci": (
         ("term", "ci_bound"),
         "confidence interval of average over the rows",

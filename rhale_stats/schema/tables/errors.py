@@ -97,10 +97,10 @@ ERRORS: Table = {
         "covariance of the curve",
         "(output units)^2",
     ),
-    "effect_slope_covariance": (
+    "effect_slope_correlation": (
         ("feature", "bin"),
-        "covariance of the average effect in the bin with its slope",
-        "(output units)^2 per feature unit^3",
+        "correlation of the average effect in the bin with its slope",
+        "1",
     ),
     "cell_curve_cov": (
         ("feature", "cell_edge", "cell_edge_other"),

@@ -1,0 +1,1 @@
+"""What an explanation says: its facts, sentences, printed answer and table."""

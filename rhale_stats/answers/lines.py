@@ -1,0 +1,84 @@
+"""The facts of one feature, as sentences and tables read them."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+Ends = tuple[float, float]
+
+
+@dataclass(frozen=True)
+class Line:
+    """What `explain` found of one feature; see the group ``answers`` in docs/datasets.md."""
+
+    feature: str
+    label: str
+    importance: float
+    importance_ci: Ends
+    row_spread: float
+    row_spread_ci: Ends
+    movement: float
+    matters: str
+    rows_differ: str
+    range: float
+    range_ci: Ends
+    lowest_at: str
+    highest_at: str
+    shape: str
+    unreliable: str
+    bias_share: float
+    split_tried: bool
+    split_by: str
+    split_rule: str
+    split_drop: float
+    split_pvalue: float
+    apart: float
+    apart_ci: Ends
+    apart_at: str
+    exception: str
+    fit_differs: str = ""
+    permutation_importance: float = float("nan")
+    permutation_importance_ci: Ends = (float("nan"), float("nan"))
+
+
+def lines_of(answers: xr.Dataset) -> list[Line]:
+    """Of all features, in their order."""
+    names = [name for name in Line.__annotations__ if name in answers.variables]
+    columns = {name: answers[name].values for name in names}
+    if "split_by" in columns:
+        columns["split_by"] = np.array([_label(answers, str(by)) for by in columns["split_by"]])
+        columns["split_rule"] = np.array(
+            [with_labels(answers, str(rule)) for rule in columns["split_rule"]]
+        )
+    return [
+        Line(**{name: _plain(values[at]) for name, values in columns.items()})
+        for at in range(answers.sizes["feature"])
+    ]
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, np.ndarray):
+        return tuple(float(one) for one in value)
+    return value.item() if isinstance(value, np.generic) else value
+
+
+def with_labels(answers: xr.Dataset, rule: str) -> str:
+    """A rule of columns with their names for people."""
+    names, labels = answers["feature"].values, answers["label"].values
+    known = {str(name): str(label) for name, label in zip(names, labels, strict=True)}
+    changed = [name for name, label in known.items() if name != label]
+    if not changed:
+        return rule
+    any_name = "|".join(re.escape(name) for name in sorted(changed, key=len, reverse=True))
+    return re.sub(rf"(?<!\w)(?:{any_name})(?!\w)", lambda found: known[found[0]], rule)
+
+
+def _label(answers: xr.Dataset, column: str) -> str:
+    """The name for people of a column that may be a feature."""
+    names = [str(one) for one in answers["feature"].values]
+    return str(answers["label"].values[names.index(column)]) if column in names else column

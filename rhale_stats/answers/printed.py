@@ -1,0 +1,176 @@
+"""The printed answer of an explanation: at most 40 lines of 100 characters."""
+
+from __future__ import annotations
+
+from textwrap import wrap
+
+import numpy as np
+import xarray as xr
+
+from rhale_stats.answers.lines import Line, lines_of
+from rhale_stats.answers.numbers import estimate, number, percent
+from rhale_stats.answers.sentences import (
+    answers_in,
+    fit_text,
+    main_points,
+    rows_text,
+    uncertainty_text,
+)
+from rhale_stats.printing.text import output_text
+
+WIDTH, MOST_LINES = 100, 40
+MOST_FEATURES, LEAST_FEATURES = 14, 5
+MOST_CUT = 3
+# Longest name of a feature, of a column with its drop, and of a shape.
+NAME, BY, SHAPE, LEAST_WORDS = 24, 24, 22, 10
+MARK = " !"
+VERDICTS = {"yes": "yes", "hardly": "hardly", "cannot tell": "?"}
+SHORT = {
+    "cannot tell": "?",
+    "goes up and down": "up and down",
+    "rises, then falls": "rises, falls",
+    "falls, then rises": "falls, rises",
+}
+# Columns: whether their cells are on the right, and blanks before them.
+COLUMNS = {
+    "": (False, 0),
+    "average": (True, 2),
+    "matters": (False, 1),
+    "rows": (True, 2),
+    "differ": (False, 1),
+    "most by": (False, 2),
+    " ": (True, 1),
+    "shape": (False, 2),
+}
+
+
+def printed(tree: xr.DataTree, most_features: int = MOST_FEATURES) -> str:
+    """The answer as text, with so many lines of its table."""
+    answers = answers_in(tree)
+    attrs, lines = {**answers.attrs, **tree.attrs}, lines_of(answers)
+    out = [f"Explanation of {attrs.get('model', 'model')}: {output_text(answers)}"]
+    facts = f"{rows_text(attrs)}, {len(lines)} feature{'' if len(lines) == 1 else 's'}."
+    fit = fit_text(attrs)
+    out += _wrapped(f"{facts} {fit}." if fit else facts)
+    out.append("")
+    for point in main_points(lines, attrs):
+        out += _wrapped(f"* {point}", "  ")
+    below = _wrapped(_legend(attrs, lines), "  ") + _wrapped(uncertainty_text(attrs), "  ")
+    cut = [one for one in str(attrs.get("cut", "")).splitlines() if one]
+    if cut:
+        out += _wrapped(
+            f"Left out to keep to the budget of {attrs['budget']}: {'; '.join(cut)}.", "  "
+        )
+    hints = ['rs.report(e, "report.html")', "rs.tidy(e)", _plot_hint(lines[0].feature)]
+    below += ["", "   ".join(one for one in hints if one)]
+    # Heads, rules and a line for what is left out stand around the lines of the table.
+    room = max(MOST_LINES - len(out) - len(below) - 5, LEAST_FEATURES)
+    return "\n".join(
+        line.rstrip() for line in [*out, "", *_table(lines, min(room, most_features)), *below]
+    )
+
+
+def _plot_hint(feature: str) -> str:
+    """How to draw a feature, where the call fits in a line."""
+    return f'rs.plot_effect(e["effect"], {feature!r})' if len(feature) <= NAME else ""
+
+
+def _wrapped(text: str, indent: str = "") -> list[str]:
+    clean = "".join(one if one.isprintable() else " " for one in text)
+    return wrap(clean, WIDTH, subsequent_indent=indent)
+
+
+def _cut(text: str, most: int) -> str:
+    clean = "".join(one if one.isprintable() else " " for one in text)
+    return clean if len(clean) <= most else clean[: most - 1] + "…"
+
+
+def _cut_within(text: str, most: int) -> str:
+    """A name cut in its middle: names often differ at their ends."""
+    clean = "".join(one if one.isprintable() else " " for one in text)
+    end = (most - 1) // 2
+    return clean if len(clean) <= most else f"{clean[: most - 1 - end]}…{clean[-end:]}"
+
+
+def _table(lines: list[Line], most: int) -> list[str]:
+    shown = lines if len(lines) <= most else lines[:most]
+    # As many digits as there is room for; of powers of ten no intervals.
+    cells = next(
+        (one for one in (_cells(shown, 2), _cells(shown, 1)) if _least_width(one) <= WIDTH),
+        _cells(shown, 0),
+    )
+    heads, columns = list(COLUMNS), list(COLUMNS.values())
+    blanks = sum(gap for _, gap in columns)
+    widths = [max(len(row[at]) for row in [heads, *cells]) for at in range(len(heads))]
+    # Columns of words give way where the table is too wide.
+    for at in (-1, -3, 0):
+        excess = sum(widths) + blanks - WIDTH
+        widths[at] -= int(np.clip(excess, 0, max(widths[at] - LEAST_WORDS, 0)))
+    cuts = [_cut_within if at in (0, len(heads) - 3) else _cut for at in range(len(heads))]
+    rule = "-" * min(sum(widths) + blanks, WIDTH)
+
+    def text(row: list[str]) -> str:
+        padded = (
+            " " * gap + (cell.rjust(width) if to_right else cut(cell, width).ljust(width))
+            for cell, width, (to_right, gap), cut in zip(row, widths, columns, cuts, strict=True)
+        )
+        return "".join(padded).rstrip()
+
+    out = [text(heads), rule, *map(text, cells)]
+    if len(shown) < len(lines):
+        rest = lines[len(shown) :]
+        out.append(f"… {len(rest)} more, the largest moves {number(rest[0].movement)}: rs.tidy(e)")
+    return [*out, rule]
+
+
+def _cells(lines: list[Line], digits: int) -> list[list[str]]:
+    """Texts of the lines, with so many digits of a half-width; for 0 without intervals."""
+
+    def size(value: float, ends: tuple[float, float]) -> str:
+        return estimate(value, ends, short=True, digits=digits) if digits else number(value)
+
+    return [
+        [
+            _cut_within(one.label, NAME),
+            size(one.importance, one.importance_ci),
+            VERDICTS[one.matters],
+            size(one.row_spread, one.row_spread_ci),
+            VERDICTS[one.rows_differ],
+            _cut_within(one.split_by, BY),
+            percent(one.split_drop) if one.split_by else "",
+            _cut(_short(one.shape), SHAPE) + (MARK if one.unreliable else ""),
+        ]
+        for one in lines
+    ]
+
+
+def _least_width(cells: list[list[str]]) -> int:
+    """Width of the table with columns of words as narrow as they may be."""
+    words = (0, len(COLUMNS) - 3, len(COLUMNS) - 1)
+    widths = [max(len(row[at]) for row in [list(COLUMNS), *cells]) for at in range(len(COLUMNS))]
+    least = [min(width, LEAST_WORDS) if at in words else width for at, width in enumerate(widths)]
+    return sum(least) + sum(gap for _, gap in COLUMNS.values())
+
+
+def _short(shape: str) -> str:
+    """A shape in few words, without where it turns."""
+    words = shape.split(" (")[0]
+    return SHORT.get(words, words)
+
+
+def _legend(attrs: dict[object, object], lines: list[Line]) -> str:
+    units = str(attrs.get("output_units", ""))
+    of = f", in {units}," if units else ""
+    delta, matters = float(str(attrs["delta"])), float(str(attrs.get("matters", np.nan)))
+    level = float(str(attrs.get("level", 0.95)))
+    text = (
+        f"average, rows: standard deviation{of} of the average curve over the rows, and of single "
+        f"rows' curves around it, with {level:.0%} intervals. matters, differ: more than "
+        f"{number(delta)}, {percent(matters)} of the standard deviation of the predictions; "
+        f"?: cannot tell."
+    )
+    marked = [f"{one.label} ({one.unreliable})" for one in lines if one.unreliable]
+    if marked:
+        more = f"; {len(marked) - MOST_CUT} more" if len(marked) > MOST_CUT else ""
+        text += f" !: not known everywhere: {'; '.join(marked[:MOST_CUT])}{more}."
+    return text

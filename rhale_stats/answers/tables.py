@@ -1,0 +1,70 @@
+"""An explanation as a table, and as a printed summary."""
+
+from __future__ import annotations
+
+from textwrap import wrap
+
+import pandas as pd
+import xarray as xr
+
+from rhale_stats.answers.lines import Line, lines_of
+from rhale_stats.answers.printed import WIDTH, printed
+from rhale_stats.answers.sentences import answers_in, headline, sentences
+from rhale_stats.schema.features import feature_position
+
+# Columns of `tidy` in their order; intervals become two columns.
+COLUMNS = (
+    *("importance", "row_spread", "movement", "matters", "rows_differ", "range", "lowest_at"),
+    *("highest_at", "shape", "bias_share", "split_by", "split_rule", "split_drop", "split_pvalue"),
+    *("apart", "apart_at", "unreliable", "exception", "permutation_importance", "fit_differs"),
+)
+
+
+def tidy(tree: xr.DataTree, _level: float) -> pd.DataFrame:
+    """`tidy` of an explanation: a line a feature, the feature that moves the output most first."""
+    answers = answers_in(tree)
+    table: dict[str, object] = {"term": answers["feature"].values}
+    if (answers["label"].values != answers["feature"].values).any():
+        table["label"] = answers["label"].values
+    for name in COLUMNS:
+        if name in answers:
+            table[name] = answers[name].values
+        if f"{name}_ci" in answers:
+            low, high = answers[f"{name}_ci"].transpose("ci_bound", "feature").values
+            table |= {f"{name}_low": low, f"{name}_high": high}
+    return pd.DataFrame(table)
+
+
+class Text:
+    """A printed answer: ``print(text)``, ``text.as_text()``, ``text.notes``."""
+
+    def __init__(self, lines: list[str], notes: list[str]) -> None:
+        self.lines, self.notes = lines, notes
+
+    def as_text(self) -> str:
+        """All lines."""
+        return "\n".join(self.lines)
+
+    __str__ = __repr__ = as_text
+
+
+def summary(tree: xr.DataTree, feature: str | int | None, _level: float) -> Text:
+    """`summary` of an explanation: what it prints, or all sentences about one feature."""
+    answers = answers_in(tree)
+    notes = [one for one in str(tree.attrs.get("notes", "")).splitlines() if one]
+    if feature is None:
+        return Text(printed(tree).splitlines(), notes)
+    line = lines_of(answers)[feature_position(answers, feature)]
+    return Text(_paragraph(line, answers), notes)
+
+
+def _paragraph(line: Line, answers: xr.Dataset) -> list[str]:
+    out = [headline(line)]
+    for sentence in sentences(line, answers.attrs):
+        out += wrap(sentence, WIDTH, subsequent_indent="  ")
+    return out
+
+
+def show(tree: xr.DataTree, max_features: int) -> Text:
+    """`show` of an explanation: what it prints."""
+    return Text(printed(tree, max_features).splitlines(), [])

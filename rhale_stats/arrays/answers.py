@@ -1,0 +1,195 @@
+"""What curves say in words: how far they reach, how they go, how much rows differ (math [108])."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import stats
+
+from rhale_stats.arrays.moments import FloatArray, IntArray
+
+# Draws of a curve for the quantile of its largest standardised difference.
+N_DRAWS = 2000
+# Pairs of places of which draws are held at a time.
+BLOCK = 200
+
+
+class Range(NamedTuple):
+    """Places of the smallest and the largest value, their difference, and its interval."""
+
+    lowest: int
+    highest: int
+    range: float
+    lower: float
+    upper: float
+
+
+def range_of(
+    curve: FloatArray,
+    covariance: FloatArray,
+    level: float,
+    rng: np.random.Generator,
+    degrees: float = np.inf,
+) -> Range:
+    """Largest difference of two values of a curve, by intervals of all differences [109].
+
+    All differences lie in their simultaneous intervals together, so that the largest of the true
+    ones lies between the largest lower and the largest upper end.
+    """
+    lowest, highest = int(curve.argmin()), int(curve.argmax())
+    found = float(curve[highest] - curve[lowest])
+    first, second = np.triu_indices(len(curve), 1)
+    variance = np.diag(covariance)
+    se = np.sqrt(
+        np.maximum(variance[first] + variance[second] - 2 * covariance[first, second], 0.0)
+    )
+    if not np.isfinite(se).all():
+        return Range(lowest, highest, found, np.nan, np.nan)
+    known = se > 1e-12 * max(se.max(initial=0.0), np.finfo(float).tiny)
+    if not known.any():
+        return Range(lowest, highest, found, found, found)
+    values, vectors = np.linalg.eigh(covariance)
+    root = vectors * np.sqrt(np.maximum(values, 0.0))
+    drawn = rng.standard_normal((N_DRAWS, len(curve))) @ root.T
+    if np.isfinite(degrees):
+        drawn /= np.sqrt(rng.chisquare(degrees, N_DRAWS) / degrees)[:, None]
+    largest, pairs = np.zeros(N_DRAWS), np.flatnonzero(known)
+    for begin in range(0, len(pairs), BLOCK):
+        own = pairs[begin : begin + BLOCK]
+        away = np.abs(drawn[:, first[own]] - drawn[:, second[own]]) / se[own]
+        np.maximum(largest, away.max(axis=1), out=largest)
+    half = np.quantile(largest, level) * se
+    difference = np.abs(curve[first] - curve[second])
+    lower, upper = float((difference - half).max()), float((difference + half).max())
+    return Range(lowest, highest, found, max(lower, 0.0), upper)
+
+
+class Shape(NamedTuple):
+    """Directions of the legs of a curve, 1 up and -1 down, and the places between them."""
+
+    legs: list[int]
+    turns: list[int]
+
+
+def shape_of(curve: FloatArray, least: float) -> Shape:
+    """Legs of a curve that are longer than ``least``: a turn is undone by no smaller reversal."""
+    legs: list[int] = []
+    turns: list[int] = []
+    low = high = 0
+    for place in range(1, len(curve)):
+        direction = legs[-1] if legs else 0
+        if curve[place] > curve[high]:
+            high = place
+        if curve[place] < curve[low]:
+            low = place
+        if direction <= 0 and curve[place] - curve[low] > least:
+            if legs:
+                turns.append(low)
+            legs.append(1)
+            low = high = place
+        elif direction >= 0 and curve[high] - curve[place] > least:
+            if legs:
+                turns.append(high)
+            legs.append(-1)
+            low = high = place
+    return Shape(legs, turns)
+
+
+class Spread(NamedTuple):
+    """Spread between rows and its interval."""
+
+    spread: float
+    lower: float
+    upper: float
+
+
+def spread_of_rows(
+    curves: FloatArray,
+    place_share: FloatArray,
+    place: FloatArray,
+    weight: FloatArray | None,
+    group: IntArray | None,
+    level: float,
+) -> Spread:
+    """Standard deviation between curves (row, place), each less its own mean [108].
+
+    A row counts twice: by its curve, and by its own ``place``, a number between those of places.
+    The interval is one of Student's t for the mean of these squares, on the log scale.
+    """
+    n = len(curves)
+    share = np.full(n, 1 / n) if weight is None else weight / weight.sum()
+    n_effective = 1 / float(share @ share)
+    own = curves - (curves @ place_share)[:, None]
+    own -= share @ own
+    square = (own * own) @ place_share
+    scale = float(np.abs(curves).max(initial=0.0))
+    mean = float(share @ square)
+    if n_effective < 2:
+        return Spread(np.nan, np.nan, np.nan)
+    value = mean * n_effective / (n_effective - 1)
+    # What rounding leaves of equal curves is no spread.
+    if np.sqrt(value) <= 1e-10 * max(scale, np.finfo(float).tiny):
+        return Spread(0.0, 0.0, 0.0)
+    # What a row adds by its curve, and by its place: the spread between all rows there.
+    there = np.interp(place, np.arange(curves.shape[1]), share @ (own * own))
+    influence = share * (square - mean + there - share @ there)
+    units = n if group is None else int(group.max()) + 1
+    if group is not None:
+        influence = np.bincount(group, influence)
+    if units < 2:
+        return Spread(float(np.sqrt(value)), 0.0, np.inf)
+    variance = units / (units - 1) * float(influence @ influence)
+    freedom = min(n_effective, units) - 1
+    half = stats.t.ppf((1 + level) / 2, freedom) * np.sqrt(variance) / mean
+    ends = np.sqrt(value * np.exp([-half, half]))
+    return Spread(float(np.sqrt(value)), float(ends[0]), float(ends[1]))
+
+
+def half_width_of_places(
+    value: FloatArray, share: FloatArray, group: IntArray | None, level: float
+) -> float:
+    """Half-width of the standard deviation of a given curve over the rows, whose places vary [111].
+
+    ``value`` is the curve at the row; rows beside the curve are NaN.
+    """
+    there = np.isfinite(value)
+    if there.sum() < 2:
+        return 0.0
+    weight = share[there] / share[there].sum()
+    away = value[there] - weight @ value[there]
+    variance = float(weight @ away**2)
+    if variance <= 1e-20 * float(np.abs(value[there]).max() ** 2):
+        return 0.0
+    influence = weight * (away**2 - variance)
+    if group is not None:
+        influence = np.bincount(group[there], influence)
+    units = len(influence) if group is None else len(np.unique(group[there]))
+    if units < 2:
+        return np.inf
+    square = units / (units - 1) * float(influence @ influence)
+    half = stats.t.ppf((1 + level) / 2, units - 1) * np.sqrt(square)
+    return float(half / (2 * np.sqrt(variance)))
+
+
+def with_places(value: float, ends: FloatArray, half: float) -> FloatArray:
+    """The ends of an interval with a second, independent half-width."""
+    lower = value - np.hypot(value - ends[0], half)
+    upper = value + np.hypot(ends[1] - value, half)
+    return np.array([max(lower, 0.0), upper])
+
+
+def verdict(lower: float, upper: float, threshold: float) -> str:
+    """What an interval says of a quantity beside a threshold."""
+    if lower > threshold:
+        return "yes"
+    if upper < threshold or (upper == threshold == 0):
+        return "hardly"
+    return "cannot tell"
+
+
+def stretches(marked: NDArray[np.bool_]) -> list[tuple[int, int]]:
+    """First and last number of each run of marked places."""
+    edges = np.flatnonzero(np.diff(np.concatenate([[False], marked, [False]]).astype(np.int8)))
+    return [(int(a), int(b) - 1) for a, b in edges.reshape(-1, 2)]

@@ -1,0 +1,89 @@
+"""The command `compare`: the difference of two effects, from files or of two groups of rows."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from rhale_stats.cli.effects import effect_in, local_of
+from rhale_stats.cli.given import Given
+from rhale_stats.cli.interruption import UsageError
+from rhale_stats.cli.outputs import RESULTS, files_of, said_files, save, writers_of
+from rhale_stats.effects.rhale import rhale
+from rhale_stats.generics.errors import std_error
+from rhale_stats.generics.hypotheses import compare
+from rhale_stats.generics.tables import glance, summary, tidy
+
+# Levels that a message lists.
+LEVELS_LISTED = 20
+
+
+def compare_job(arguments: argparse.Namespace) -> dict[str, Any]:
+    """Compare two effects, and show their difference."""
+    files = files_of(arguments, RESULTS)
+    if arguments.by is None:
+        a, b, names = _of_files(arguments)
+    else:
+        a, b, names = _of_levels(arguments)
+    found = compare(a, b, rng=arguments.seed)
+    table = tidy(found)
+    answer = {"a": names[0], "b": names[1], "tests": glance(found), "differences": table}
+    save(files, writers_of(found, table, answer))
+    print(f"a: {names[0]}\nb: {names[1]}\n\n{summary(found)}")
+    said_files(files)
+    return {**answer, "files": [str(path) for path in files]}
+
+
+def _of_files(arguments: argparse.Namespace) -> tuple[xr.Dataset, xr.Dataset, list[str]]:
+    """The effects in two files, whose rows are taken as independent."""
+    if len(arguments.files) != 2:
+        raise UsageError(
+            f"compare must be given two files of effects, or one of data with --by COLUMN; got "
+            f"{len(arguments.files)} files without --by."
+        )
+    given = [name for name in OF_DATA if getattr(arguments, name, None)]
+    if given:
+        raise UsageError(
+            f"--{given[0]} must come with --by COLUMN and one file of data; two files hold effects "
+            f"that are computed already."
+        )
+    a, b = (effect_in(path, "A and B") for path in arguments.files)
+    return a, b, [str(path) for path in arguments.files]
+
+
+OF_DATA = ("model", "formula", "features", "groups", "weights", "output", "levels")
+
+
+def _of_levels(arguments: argparse.Namespace) -> tuple[xr.Dataset, xr.Dataset, list[str]]:
+    """The effects of one model in the rows with each of two values of a column."""
+    if len(arguments.files) != 1:
+        raise UsageError(
+            f"compare --by must be given one file of data; got {len(arguments.files)} files."
+        )
+    (arguments.data,) = arguments.files
+    given = Given.of(arguments)
+    column = given.table[arguments.by].astype(str)
+    levels = _levels(arguments, sorted(column.unique()))
+    effects = []
+    for level in levels:
+        rows = np.asarray(column == level)
+        local = local_of(given, arguments, rows)
+        groups = None if given.groups is None else given.groups[rows].reset_index(drop=True)
+        effects.append(std_error(rhale(local), local, groups=groups))
+    return effects[0], effects[1], [f"{arguments.by} = {level}" for level in levels]
+
+
+def _levels(arguments: argparse.Namespace, known: list[str]) -> list[str]:
+    asked: list[str] = arguments.levels or known
+    wrong = [level for level in asked if level not in known]
+    if len(asked) == 2 and not wrong and asked[0] != asked[1]:
+        return asked
+    more = f" and {len(known) - LEVELS_LISTED} more" if len(known) > LEVELS_LISTED else ""
+    raise UsageError(
+        f"--levels must be two values of {arguments.by}; got {', '.join(arguments.levels or [])}"
+        f"{'none' if not arguments.levels else ''}. It has "
+        f"{', '.join(known[:LEVELS_LISTED])}{more}."
+    )

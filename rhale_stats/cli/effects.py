@@ -1,0 +1,71 @@
+"""Effects for commands on any model: local effects of its rows, and effects read from files."""
+
+from __future__ import annotations
+
+import argparse
+import warnings
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import xarray as xr
+
+from rhale_stats.cli.given import Given
+from rhale_stats.cli.inputs import read_result
+from rhale_stats.cli.interruption import UsageError
+from rhale_stats.local.local_effects import local_effects
+
+
+def local_of(given: Given, arguments: argparse.Namespace, rows: Any = None) -> xr.Dataset:
+    """Local effects of the features asked for, of all rows or of some of them."""
+    X, weights = given.X, given.weights
+    if rows is not None:
+        X = X[rows].reset_index(drop=True)
+        weights = None if weights is None else weights[rows].reset_index(drop=True)
+    for name in arguments.features or []:
+        if not pd.api.types.is_numeric_dtype(X[name].dtype):
+            raise UsageError(
+                f"--feature must be a column of numbers; {name} is not. `explain` also shows "
+                f"effects of categories."
+            )
+    features = arguments.features or (None if given.job is None else _numeric(given))
+    with warnings.catch_warnings():
+        # A model that was fitted to an array gets the columns of the table in their order.
+        warnings.filterwarnings("ignore", "X has feature names, but")
+        return local_effects(
+            given.model,
+            X,
+            features=features,
+            weights=weights,
+            output=arguments.output,
+            progress=not getattr(arguments, "no_progress", False),
+        )
+
+
+def _numeric(given: Given) -> list[str]:
+    """Regressors of a formula that are continuous."""
+    return [
+        name
+        for name in (given.job.features if given.job is not None else [])
+        if pd.api.types.is_numeric_dtype(given.X[name].dtype) and given.X[name].nunique() > 2
+    ]
+
+
+def effect_in(path: Path, what: str) -> xr.Dataset:
+    """The effects in a file: of `fit`, of `explain`, or of another function.
+
+    Raises
+    ------
+    UsageError
+        The file cannot be read, or holds no effects.
+    """
+    tree = read_result(path, what)
+    for group in ("", "effect"):
+        node = tree[group] if group in tree.children else tree
+        found = node.to_dataset()
+        if "curve" in found.variables:
+            return found
+    raise UsageError(
+        f"{what} must hold effects, as `fit` and `explain` write them; {path} does not. It has "
+        f"{', '.join(map(str, [*tree.children, *tree.data_vars])) or 'nothing'}."
+    )

@@ -1,0 +1,60 @@
+"""The command `explain`: the answer first, for any model, and its report."""
+
+from __future__ import annotations
+
+import argparse
+import warnings
+from typing import Any
+
+from rhale_stats.cli.given import Given
+from rhale_stats.cli.outputs import RESULTS, files_of, said_files, save, writers_of
+from rhale_stats.cli.parser import HTML
+from rhale_stats.cli.report import writer_of
+from rhale_stats.explanation.explain import explain
+from rhale_stats.generics.tables import tidy
+
+# What the answer ends with for users of Python.
+HINTS = "\n\nrs."
+# Attributes of an explanation that are no part of its answer in JSON.
+LINES = ("cut", "notes")
+
+
+def explain_job(arguments: argparse.Namespace) -> dict[str, Any]:
+    """Explain a model, print the answer, and write what was asked for."""
+    files = files_of(arguments, (HTML, *RESULTS))
+    given = Given.of(arguments)
+    with warnings.catch_warnings():
+        # A model that was fitted to an array gets the columns of the table in their order.
+        warnings.filterwarnings("ignore", "X has feature names, but")
+        found = explain(
+            given.model,
+            given.X,
+            given.y,
+            features=arguments.features,
+            categorical=arguments.categorical,
+            groups=given.groups,
+            matters=arguments.matters,
+            level=arguments.level,
+            held_out=arguments.held_out,
+            budget=arguments.budget,
+            rng=arguments.seed,
+            progress=not getattr(arguments, "no_progress", False),
+            weights=given.weights,
+            output=arguments.output,
+            missing="drop" if arguments.keep_missing else "raise",
+        )
+    answer = answer_of(found, given.name)
+    writers = writers_of(found.contents, answer["features"], answer)
+    if any(path.suffix.lower() == ".html" for path in files):
+        writers[".html"] = writer_of(found)
+    save(files, writers)
+    print(str(found).partition(HINTS)[0])
+    said_files(files)
+    return {**answer, "files": [str(path) for path in files]}
+
+
+def answer_of(tree: Any, model: str) -> dict[str, Any]:
+    """An explanation as `--json` prints it: settings, and the facts of every feature."""
+    facts = {str(name): value for name, value in tree.attrs.items() if name not in LINES}
+    lines = {name: str(tree.attrs.get(name, "")).splitlines() for name in LINES}
+    return {**facts, **lines, "kind": facts["model"], "model": model, "features": tidy(tree)}

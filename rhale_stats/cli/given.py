@@ -1,0 +1,194 @@
+"""What commands on any model start from: the model, its rows, and columns beside them, checked."""
+
+from __future__ import annotations
+
+import argparse
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pandas as pd
+
+from rhale_stats.arguments.words import one_line
+from rhale_stats.cli.formula import COLUMNS_LISTED, listed_names, plain
+from rhale_stats.cli.inputs import read_table, without_missing
+from rhale_stats.cli.interruption import UsageError
+from rhale_stats.cli.jobs import Job, columns_beside, groups_of, rows_of
+from rhale_stats.cli.model_files import format_of, load_model
+from rhale_stats.models.adapters.libraries import columns_known_of
+from rhale_stats.models.outputs import Outputs, UnknownOutputError
+from rhale_stats.models.table import as_table
+
+# Rows that the model is asked for before the work.
+ROWS_TRIED = 5
+# Options whose columns a model does not take, unless it names them.
+NOT_OF_MODEL = ("outcome", "groups", "weights", "by")
+
+
+@dataclass(frozen=True)
+class Given:
+    """A model, the rows that it predicts, and what else is known of these rows.
+
+    ``X`` has the columns of the model, ``table`` those of the data. ``job`` is the fit of a
+    formula, None for a model from a file.
+    """
+
+    model: Any
+    X: pd.DataFrame
+    table: pd.DataFrame
+    name: str
+    y: pd.Series[Any] | None = None
+    groups: pd.Series[Any] | None = None
+    weights: pd.Series[Any] | None = None
+    job: Job | None = None
+
+    @classmethod
+    def of(cls, arguments: argparse.Namespace) -> Given:
+        """The model and the rows of a command.
+
+        Raises
+        ------
+        UsageError
+            What was given does not fit together: no or two models, columns that are not there, a
+            model that cannot predict the rows.
+        """
+        if (arguments.model is None) == (arguments.formula is None):
+            got = "none" if arguments.model is None else "both"
+            raise UsageError(
+                f"Give either --model FILE or --formula 'y ~ x1 + x2', the model whose effects are "
+                f"computed; got {got}."
+            )
+        return _of_formula(arguments) if arguments.model is None else _of_file(arguments)
+
+
+def _of_formula(arguments: argparse.Namespace) -> Given:
+    for name in ("outcome", "columns"):
+        if getattr(arguments, name, None) is not None:
+            raise UsageError(f"--{name} must be left out with --formula, which names its columns.")
+    if getattr(arguments, "keep_missing", False):
+        raise UsageError("--keep-missing must come with --model; a formula takes complete rows.")
+    rows = rows_of(arguments)
+    groups, weights = groups_of(arguments, rows.table), _weights(arguments, rows.table)
+    regressors = rows.formula.regressors(rows.data)
+    check_features(arguments, regressors, "regressors of the formula")
+    job = Job(rows.data, rows.formula.text, rows.family, regressors, groups)
+    y = rows.formula.outcome_of(rows.data)
+    return Given(job.fitted(), rows.data, rows.table, job.formula, y, groups, weights, job)
+
+
+def _of_file(arguments: argparse.Namespace) -> Given:
+    if arguments.family is not None:
+        raise UsageError("--family must come with --formula; the model of --model is fitted.")
+    format_of(arguments.model, trust=arguments.trust)
+    table = read_table(arguments.data)
+    beside = columns_beside(arguments, table)
+    model, kind = load_model(arguments.model, trust=arguments.trust)
+    names = arguments.columns or columns_of(model, table)
+    if names is None:
+        taken = [getattr(arguments, option, None) for option in NOT_OF_MODEL]
+        names = [name for name in table.columns if name not in taken]
+    absent = [name for name in names if name not in table.columns]
+    if absent:
+        raise UsageError(
+            f"--model {arguments.model} takes columns that {arguments.data} lacks: "
+            f"{', '.join(absent)}. It has {listed_names(table)}."
+        )
+    check_features(arguments, names, "columns of the model")
+    kept = getattr(arguments, "keep_missing", False)
+    needed = beside if kept else list(dict.fromkeys([*names, *beside]))
+    table = without_missing(table, needed, arguments.data, "Fill them before.")
+    X = pd.DataFrame({name: plain(table[name]) for name in names})
+    if kind.levels:
+        texts = [name for name in names if not pd.api.types.is_numeric_dtype(X[name].dtype)]
+        X = X.astype(dict.fromkeys(texts, "category"))
+    y = None
+    if arguments.outcome is not None:
+        y = _as_predicted(plain(table[arguments.outcome]), getattr(model, "classes_", None))
+        X.attrs["output_name"] = str(y.name)
+    groups, weights = groups_of(arguments, table), _weights(arguments, table)
+    _try(model, X, arguments)
+    return Given(model, X, table, str(arguments.model), y, groups, weights)
+
+
+def columns_of(model: Any, data: pd.DataFrame) -> list[str] | None:
+    """Names of the columns that a model was fitted to, as the table writes them; None if unknown.
+
+    lightgbm and catboost number columns that had no names.
+    """
+    known = columns_known_of(model)
+    names = None if known is None else list(known.names)
+    if names is None and hasattr(model, "feature_names_"):
+        names = list(model.feature_names_)
+    if names is None and callable(getattr(model, "feature_name", None)):
+        names = list(model.feature_name())
+        # lightgbm writes the names of columns without white space.
+        plain_names = {re.sub(r"\s", "_", str(name)): str(name) for name in data.columns}
+        names = [plain_names.get(name, name) for name in names]
+    if names is None or all(re.fullmatch(r"(Column_)?\d+", name) for name in names):
+        return None
+    return names
+
+
+def check_features(arguments: argparse.Namespace, names: Sequence[str], what: str) -> None:
+    """Raise ``UsageError`` unless the features asked for are among the columns of the model."""
+    wrong = [name for name in arguments.features or [] if name not in names]
+    if wrong:
+        raise UsageError(
+            f"--features must be {what}, which are {', '.join(names)}; got {', '.join(wrong)}."
+        )
+
+
+def _weights(arguments: argparse.Namespace, table: pd.DataFrame) -> pd.Series[Any] | None:
+    """The weights of the rows, checked, if a column is named."""
+    if arguments.weights is None:
+        return None
+    column = plain(table[arguments.weights])
+    if not pd.api.types.is_numeric_dtype(column.dtype) or not (column >= 0).all():
+        raise UsageError(
+            f"--weights must be a column of numbers from 0 upwards; {arguments.weights} is not."
+        )
+    return column
+
+
+def _as_predicted(y: pd.Series[Any], classes: Any) -> pd.Series[Any]:
+    """The outcome as the model writes it: numbers, or its classes, which a file has as text."""
+    if classes is None:
+        if pd.api.types.is_numeric_dtype(y.dtype):
+            return y
+        raise UsageError(
+            f"--outcome must be a column of numbers for a model that predicts numbers; {y.name} "
+            f"holds {', '.join(map(str, y.unique()[:COLUMNS_LISTED]))}."
+        )
+    of_class = {str(one): one for one in classes}
+    if set(of_class) == {"False", "True"}:
+        of_class |= {"0": classes[0], "1": classes[1]}
+    unknown = [str(value) for value in y.unique() if str(value) not in of_class]
+    if not unknown:
+        return pd.Series([of_class[str(value)] for value in y], name=y.name)
+    if y.isin(list(classes)).all():
+        return y
+    raise UsageError(
+        f"--outcome must be a column of the model's classes, {', '.join(map(str, classes))}; "
+        f"{y.name} holds {', '.join(unknown[:COLUMNS_LISTED])}."
+    )
+
+
+def _try(model: Any, X: pd.DataFrame, arguments: argparse.Namespace) -> None:
+    """Ask the model for a few rows, before the work."""
+    try:
+        outputs = Outputs(model, as_table(X.head(ROWS_TRIED)), arguments.output)
+        outputs(outputs.table.copied())
+    except UnknownOutputError as error:
+        raise UsageError(f"--{error}") from error
+    except Exception as error:
+        raise UsageError(
+            f"--model {arguments.model} must predict the rows of {arguments.data}; for the first "
+            f"of them: {one_line(error).rstrip('. ')}. --columns gives the columns that it takes, "
+            f"in its order; here {', '.join(map(str, X.columns[:COLUMNS_LISTED]))}."
+        ) from error
+    if len(outputs.labels) > 1:
+        raise UsageError(
+            f"--output must name one output of the model, which are "
+            f"{', '.join(map(str, outputs.labels))}."
+        )

@@ -1,0 +1,151 @@
+"""Where results go: folders and files that are checked before the long work starts."""
+
+from __future__ import annotations
+
+import argparse
+import warnings
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import ExitStack
+from functools import partial
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import pandas as pd
+import xarray as xr
+
+from rhale_stats.cli.answers import as_json
+from rhale_stats.cli.interruption import FailureError, UsageError
+from rhale_stats.files import check_folder, netcdf_of, whole
+
+# What writes a file, by its suffix.
+Writers: TypeAlias = Mapping[str, Callable[[Path], object]]
+OF_TREES = (".nc", ".zarr")
+OF_TABLES = (".csv", ".parquet", ".feather", ".arrow")
+RESULTS = (*OF_TREES, *OF_TABLES, ".json")
+# Libraries that a suffix needs and that need not be there.
+NEEDS = {".zarr": "zarr", ".parquet": "pyarrow", ".feather": "pyarrow", ".arrow": "pyarrow"}
+CONTENTS = {
+    ".nc": "all results, as xarray.open_datatree reads them",
+    ".zarr": "all results, as xarray.open_datatree reads them",
+    ".json": "the answer that --json prints",
+    ".html": "the report, for a browser",
+    **dict.fromkeys(OF_TABLES, "the table of results"),
+}
+# One of these is in every folder of Zarr.
+OF_ZARR = ("zarr.json", ".zgroup", ".zattrs", ".zmetadata")
+
+
+def folder_of(arguments: argparse.Namespace, names: Sequence[str]) -> Path:
+    """The folder for the files. It is made if necessary, and it can be written to."""
+    out: Path = getattr(arguments, "out", Path())
+    try:
+        check_folder(out, names)
+    except OSError as error:
+        raise UsageError(
+            f"--out must be a folder in which {', '.join(names)} can be written; got {out}: "
+            f"{error.strerror or error}. Choose another folder."
+        ) from error
+    return out
+
+
+def files_of(arguments: argparse.Namespace, suffixes: Sequence[str]) -> list[Path]:
+    """The files of ``--out``, whose suffixes say what is written. They can be written.
+
+    Raises
+    ------
+    UsageError
+        A suffix is not one of ``suffixes``, a file exists and ``--overwrite`` was not given, its
+        folder cannot be written to, or a library is missing.
+    """
+    paths: list[Path] = getattr(arguments, "out", None) or []
+    for path in paths:
+        _check_suffix(path, suffixes)
+        _check_existing(path, overwrite=arguments.overwrite)
+        try:
+            check_folder(path.parent, [])
+        except OSError as error:
+            raise UsageError(
+                f"--out must be files that can be written; got {path}: "
+                f"{error.strerror or error}. Choose another folder."
+            ) from error
+    if len({path.resolve() for path in paths}) < len(paths):
+        raise UsageError(f"--out must be different files; got {', '.join(map(str, paths))}.")
+    return paths
+
+
+def _check_suffix(path: Path, suffixes: Sequence[str]) -> None:
+    suffix = path.suffix.lower()
+    if suffix not in suffixes:
+        raise UsageError(
+            f"--out must end with one of {', '.join(suffixes)}, which says what is written; got "
+            f"{path}."
+        )
+    library = NEEDS.get(suffix)
+    if library is not None and find_spec(library) is None:
+        raise UsageError(f"--out {path} needs {library}: pip install {library}.")
+
+
+def _check_existing(path: Path, *, overwrite: bool) -> None:
+    if path.exists() and not overwrite:
+        raise UsageError(
+            f"--out must be files that do not exist; got {path}. --overwrite replaces it."
+        )
+    if not path.is_dir():
+        return
+    if path.suffix.lower() != ".zarr":
+        raise UsageError(f"--out must be files; got {path}, which is a folder.")
+    if any(path.iterdir()) and not any((path / name).exists() for name in OF_ZARR):
+        raise UsageError(
+            f"--out must be a Zarr store where it is replaced; got {path}, a folder of other files."
+        )
+
+
+def save(paths: Iterable[Path], writers: Writers) -> None:
+    """Write all files, or none.
+
+    Raises
+    ------
+    FailureError
+        The disk is full, or what else keeps files from being written.
+    """
+    path = Path()
+    try:
+        with ExitStack() as unfinished:
+            for path in paths:
+                writers[path.suffix.lower()](unfinished.enter_context(whole(path)))
+    except OSError as error:
+        raise FailureError(
+            f"{path} could not be written: {error.strerror or error}. Existing files are "
+            f"unchanged. Free some space, or choose another folder with --out."
+        ) from error
+
+
+def said_files(paths: Sequence[Path]) -> None:
+    """Print which files were written."""
+    if paths:
+        print()
+    for path in paths:
+        print(f"{path}: {CONTENTS[path.suffix.lower()]}.")
+
+
+def writers_of(
+    tree: xr.Dataset | xr.DataTree, table: pd.DataFrame, answer: dict[str, Any]
+) -> dict[str, Callable[[Path], object]]:
+    """What writes a result: labelled data, a table, and an answer in JSON."""
+    return {
+        ".nc": lambda path: path.write_bytes(netcdf_of(tree)),
+        ".zarr": partial(_write_zarr, tree),
+        ".csv": lambda path: table.to_csv(path, index=False),
+        ".parquet": lambda path: table.to_parquet(path, index=False),
+        ".feather": table.to_feather,
+        ".arrow": table.to_feather,
+        ".json": lambda path: path.write_text(as_json(answer) + "\n", encoding="utf-8"),
+    }
+
+
+def _write_zarr(tree: xr.Dataset | xr.DataTree, path: Path) -> None:
+    with warnings.catch_warnings():
+        # Zarr 3 on text, which it reads back identically.
+        warnings.filterwarnings("ignore", "The data type .* does not have a Zarr V3 specification")
+        tree.to_zarr(path, mode="w", consolidated=False)

@@ -1,0 +1,70 @@
+"""The command `regions`: where in the data an effect differs."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+import pandas as pd
+import xarray as xr
+
+from rhale_stats.cli.effects import local_of
+from rhale_stats.cli.formula import listed_names
+from rhale_stats.cli.given import Given
+from rhale_stats.cli.interruption import UsageError
+from rhale_stats.cli.outputs import RESULTS, files_of, said_files, save, writers_of
+from rhale_stats.generics.errors import std_error
+from rhale_stats.generics.tables import glance, summary, tidy
+from rhale_stats.regional.effects import regional_rhale
+from rhale_stats.regional.regions import regions
+
+
+def regions_job(arguments: argparse.Namespace) -> dict[str, Any]:
+    """Search regions in which an effect is less heterogeneous, and show them."""
+    files = files_of(arguments, RESULTS)
+    arguments.features = [arguments.feature]
+    given = Given.of(arguments)
+    conditioning = _conditioning(given, arguments)
+    local = local_of(given, arguments)
+    tree = regions(
+        local,
+        arguments.feature,
+        conditioning=conditioning,
+        max_depth=arguments.max_depth,
+        groups=given.groups,
+        rng=arguments.seed,
+    )
+    effect = std_error(regional_rhale(local, tree), local, groups=given.groups)
+    table = glance(effect)
+    answer = {
+        "model": given.name,
+        "feature": arguments.feature,
+        "n_rows": len(given.X),
+        "nodes": tidy(tree),
+        "regions": table,
+    }
+    both = xr.DataTree.from_dict({"/tree": tree, "/effect": effect})
+    save(files, writers_of(both, table, answer))
+    print(f"{summary(tree)}\n\nAverage effects in the regions:")
+    shown = [name for name in SHOWN if name in table.columns]
+    print(table[shown].to_string(index=False, float_format="{:.4g}".format))
+    said_files(files)
+    return {**answer, "files": [str(path) for path in files]}
+
+
+SHOWN = ("region", "rule", "n_obs", "estimate", "std_error", "conf_low", "conf_high")
+
+
+def _conditioning(given: Given, arguments: argparse.Namespace) -> pd.DataFrame:
+    """Columns to split by: those asked for, or the other columns of the model."""
+    if arguments.conditioning is None:
+        names = list(given.X.columns) if given.job is None else given.job.features
+        names = [name for name in names if name != arguments.feature]
+    else:
+        names = arguments.conditioning
+    if not names:
+        raise UsageError(
+            f"--conditioning must name columns to split by, because the model has none beside "
+            f"{arguments.feature}. {arguments.data} has {listed_names(given.table)}."
+        )
+    return given.table[names]

@@ -1,0 +1,36 @@
+"""The command `version`: what is installed."""
+
+from __future__ import annotations
+
+import argparse
+import platform
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any
+
+from rhale_stats._version import __version__
+
+# What results depend on, and the libraries of models.
+LIBRARIES = ("numpy", "scipy", "pandas", "xarray", "statsmodels", "matplotlib")
+OF_MODELS = (
+    *("scikit-learn", "xgboost", "lightgbm", "catboost", "onnxruntime", "torch", "jax"),
+    *("pygam", "pyarrow", "polars", "zarr", "dask"),
+)
+
+
+def version_job(_arguments: argparse.Namespace) -> dict[str, Any]:
+    """Print the versions of the package, of Python and of the libraries."""
+    found: dict[str, str | None] = {"rhale-stats": __version__, "python": platform.python_version()}
+    found |= {name: version_of(name) for name in LIBRARIES}
+    found |= {name: version_of(name) for name in OF_MODELS}
+    width = max(map(len, found))
+    for name, number in found.items():
+        print(f"{name:<{width}}  {number or 'not installed'}")
+    return {**found, "system": platform.platform()}
+
+
+def version_of(name: str) -> str | None:
+    """The version of an installed library, or None."""
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return None

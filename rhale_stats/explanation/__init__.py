@@ -1,0 +1,1 @@
+"""One call that answers first: effects, rows, splits, checks and outcomes in one tree."""

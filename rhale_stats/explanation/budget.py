@@ -1,0 +1,77 @@
+"""How much time an explanation may take, and what is left out to keep to it."""
+
+from __future__ import annotations
+
+import re
+import time
+from dataclasses import dataclass, field
+
+import numpy as np
+
+UNITS = {"": 1.0, "s": 1.0, "sec": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0}
+# Shares of the budget: the effects, the curves of single rows, and what they leave for splits.
+EFFECTS, ROWS = 0.35, 0.2
+# Rows that effects have at least, and single curves.
+LEAST_ROWS, LEAST_CURVES = 1000, 100
+
+
+def seconds_of(budget: object) -> float:
+    """A budget such as "60s", "2 min" or 60 in seconds; None is no bound."""
+    if budget is None:
+        return np.inf
+    found: float | None = None
+    if isinstance(budget, str):
+        match = re.fullmatch(r"\s*(\d+(?:\.\d*)?|\.\d+)\s*([a-z]*)\s*", budget.lower())
+        if match and match[2] in UNITS:
+            found = float(match[1]) * UNITS[match[2]]
+    elif isinstance(budget, int | float | np.integer | np.floating) and not isinstance(
+        budget, bool
+    ):
+        found = float(budget)
+    if found is None or not found > 0:
+        raise ValueError(
+            f"budget must be a time above 0, as '30s', '2min' or a number of seconds, or None for "
+            f"no bound; got {budget!r}."
+        )
+    return found
+
+
+@dataclass
+class Budget:
+    """Time that is left, and what was left out for want of it."""
+
+    total: float
+    begun: float = field(default_factory=time.perf_counter)
+    cut: list[str] = field(default_factory=list)
+
+    @property
+    def used(self) -> float:
+        """Seconds since the begin."""
+        return time.perf_counter() - self.begun
+
+    @property
+    def left(self) -> float:
+        """Seconds to the end; 0 after it."""
+        return max(self.total - self.used, 0.0)
+
+    def rows(self, n_rows: int, asked_per_row: float, row_seconds: float) -> int:
+        """Rows of the effects: all, or a power of two times 1,000 that the budget allows.
+
+        ``asked_per_row`` times every row goes to the model, which takes ``row_seconds`` each.
+        """
+        allowed = EFFECTS * self.total / max(asked_per_row * row_seconds, 1e-12)
+        if n_rows <= max(allowed, LEAST_ROWS):
+            return n_rows
+        doublings = max(int(np.floor(np.log2(allowed / LEAST_ROWS))), 0) if allowed > 0 else 0
+        kept = min(LEAST_ROWS * 2**doublings, n_rows)
+        self.cut.append(f"effects are of {kept:,} of {n_rows:,} rows, drawn at random")
+        return int(kept)
+
+    def curves(self, n_curves: int, asked_per_row: float, row_seconds: float) -> int:
+        """Rows whose own curves are made: ``n_curves``, its half, ..., at least 100."""
+        kept, whole = n_curves, n_curves
+        while kept > LEAST_CURVES and kept * asked_per_row * row_seconds > ROWS * self.total:
+            kept = max(kept // 2, LEAST_CURVES)
+        if kept < whole:
+            self.cut.append(f"single curves are of {kept} rows instead of {whole}")
+        return kept

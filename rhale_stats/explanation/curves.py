@@ -1,0 +1,145 @@
+"""Average curves of an explanation: effects, their errors, what is reliable about them."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import xarray as xr
+from numpy.typing import NDArray
+
+from rhale_stats.arrays.binning import quantile_edges
+from rhale_stats.arrays.moments import FloatArray
+from rhale_stats.bins.fixed import GivenBins
+from rhale_stats.diagnostics.unbiased import check_unbiased
+from rhale_stats.effects.ale import ale_from_local
+from rhale_stats.explanation.request import Request
+from rhale_stats.generics.errors import std_error
+from rhale_stats.generics.intervals import confband, confint
+from rhale_stats.local.ale import ALE_BINS, ale_local_effects
+from rhale_stats.schema.features import one_feature
+from rhale_stats.schema.levels import is_categorical
+
+# Rows that a bin of a feature with an axis has at least, where there are so many; fewest bins.
+BIN_ROWS, LEAST_BINS = 30, 5
+# Effective rows below which a bin is called small. A bin wider than this share of the axis is
+# halved while both halves have as many rows; where its rows lie far from its middle nevertheless,
+# it says nothing of the shape in it.
+FEW_ROWS, WIDE, CROWDED = 10, 0.1, 1 / 6
+YES, FEW, UNKNOWN, GAP = "yes", "few rows", "shape not known", "gap"
+
+
+class Curves(NamedTuple):
+    """Local effects and the effects made of them, with all that is known of their error."""
+
+    local: xr.Dataset
+    effect: xr.Dataset
+    check: xr.Dataset | None
+
+
+def n_bins_of(n_effective: float) -> int:
+    """Bins of a feature with an axis: 40 where each has 30 rows, else fewer."""
+    return int(np.clip(n_effective // BIN_ROWS, LEAST_BINS, ALE_BINS))
+
+
+def _edges(asked: Request, name: str) -> FloatArray:
+    """Edges at quantiles; the wide bins where rows are rare are halved as far as rows allow."""
+    position = asked.table.names.index(name)
+    column = asked.table.column(position)
+    known = ~np.isnan(column)
+    if not known.any():
+        raise ValueError(
+            f"X must have values of feature {name!r}; all are missing. Leave the feature out: "
+            f"features=[...]."
+        )
+    order = np.argsort(column[known], kind="stable")
+    x = column[known][order]
+    counts = asked.counts
+    if counts is not None:
+        counts = counts[known][order]
+    edges = quantile_edges(x, n_bins_of(asked.n_effective), counts)
+    # Rows below each sorted value, as often as they count.
+    below = np.arange(len(x) + 1) if counts is None else np.append(0, np.cumsum(counts))
+    widest, number = WIDE * (x[-1] - x[0]), 0
+    while number < len(edges) - 1:
+        begin, end = below[np.searchsorted(x, edges[number : number + 2])]
+        if edges[number + 1] - edges[number] > widest and end - begin >= 2 * FEW_ROWS:
+            middle = x[np.searchsorted(below, (begin + end) // 2, side="right") - 1]
+            if edges[number] < middle < edges[number + 1]:
+                edges = np.insert(edges, number + 1, middle)
+                continue
+        number += 1
+    return asked.table.whole(position, edges)
+
+
+def curves_of(asked: Request, level: float, seed: int) -> Curves:
+    """Effects of all features, with errors, intervals and bands."""
+    rule = GivenBins({name: _edges(asked, name) for name in asked.axes} or [0.0, 1.0])
+    local = ale_local_effects(
+        asked.model,
+        asked.X,
+        bins=rule,
+        features=asked.features,
+        categorical=asked.levels or None,
+        options=asked.options,
+        progress=False,
+    )
+    effect = ale_from_local(local, bins=rule)
+    effect = std_error(effect, local, groups=asked.groups, progress=False)
+    effect = confband(confint(effect, level=level), level=level, rng=seed)
+    axes = asked.axes
+    check = None
+    if axes:
+        # Of features with an axis alone there is no covariance of levels.
+        own = effect.sel(feature=axes)
+        empty = [str(name) for name, one in own.data_vars.items() if not one.notnull().any()]
+        check = check_unbiased(local.sel(feature=axes), own.drop_vars(empty), rng=seed)
+    return Curves(local, effect, check)
+
+
+def with_reliable(curves: Curves, profile: xr.Dataset, delta: float) -> Curves:
+    """With ``reliable``, what is known of the curve in each bin; ``profile`` are ICE curves.
+
+    In a wide bin whose rows crowd at one end the shape of the curve is not known. It is not missed
+    where the average of the ICE curves is straight there up to ``delta``.
+    """
+    effect = curves.effect
+    rows = []
+    for at in range(effect.sizes["feature"]):
+        own = one_feature(effect, at)
+        rows.append(_of_feature(own, _bends(own, profile.isel(feature=at)) > delta))
+    out = np.full((len(rows), effect.sizes["bin"]), "", dtype=f"<U{len(UNKNOWN)}")
+    for at, row in enumerate(rows):
+        out[at, : len(row)] = row
+    facts = {"long_name": "whether the curve is known in the bin", "units": ""}
+    return curves._replace(effect=effect.assign(reliable=(("feature", "bin"), out, facts)))
+
+
+def _bends(row: xr.Dataset, profile: xr.Dataset) -> FloatArray:
+    """Largest distance of the average ICE curve from a straight line in each bin of an axis."""
+    if is_categorical(row) or not row.sizes["bin"]:
+        return np.zeros(row.sizes["bin"])
+    n_grid = int(profile["n_grid"])
+    grid, curve = profile["grid_value"].values[:n_grid], profile["curve"].values[:n_grid]
+    edges = row["edge_value"].values
+    ends = np.interp(edges, grid, curve)
+    away = np.abs(curve - np.interp(grid, edges, ends))
+    number = np.clip(np.searchsorted(edges, grid, side="right") - 1, 0, len(edges) - 2)
+    out = np.full(len(edges) - 1, np.inf)  # nothing is known of a bin without a point
+    for at in np.unique(number):
+        out[at] = away[number == at].max()
+    return out
+
+
+def _of_feature(row: xr.Dataset, bent: NDArray[np.bool_]) -> NDArray[np.str_]:
+    n_effective = row["n_effective"].values
+    out = np.where(n_effective < FEW_ROWS, FEW, YES).astype(f"<U{len(UNKNOWN)}")
+    out[n_effective == 0] = GAP
+    if is_categorical(row) or not len(out):
+        return out
+    edges = row["edge_value"].values
+    width, middle = np.diff(edges), (edges[:-1] + edges[1:]) / 2
+    away = np.abs(row["x_mean"].values - middle)
+    crowded = (width > WIDE * (edges[-1] - edges[0])) & (away > CROWDED * width)
+    out[crowded & bent & (n_effective > 0)] = UNKNOWN
+    return out

@@ -1,0 +1,274 @@
+"""`explain`: the answer first."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from importlib.metadata import version
+from typing import Any
+
+import numpy as np
+import xarray as xr
+from numpy.typing import ArrayLike
+
+from rhale_stats.arguments.progress import progress_bar
+from rhale_stats.arguments.seeds import source_of
+from rhale_stats.explanation.budget import Budget, seconds_of
+from rhale_stats.explanation.changes import row_changes
+from rhale_stats.explanation.curves import curves_of, with_reliable
+from rhale_stats.explanation.facts import Found, answers_of, sizes_of
+from rhale_stats.explanation.outcome import outcome_of
+from rhale_stats.explanation.request import Columns, Request, request_of
+from rhale_stats.explanation.rows import row_spread
+from rhale_stats.explanation.settings import ExplainOptions
+from rhale_stats.explanation.splits import Splits, splits_of
+from rhale_stats.explanation.tree import Explanation
+from rhale_stats.models.options import ModelOptions
+from rhale_stats.models.outputs import Model
+from rhale_stats.schema.door import checked
+from rhale_stats.schema.variables import software
+
+# Features, of those whose rows differ, in which splits are looked for: those that move most.
+MOST_TESTED = 12
+STEPS = ("predictions", "average curves", "single rows", "splits", "outcomes", "facts")
+VERSIONS = ("numpy", "scipy", "pandas", "xarray")
+
+
+@checked
+def explain(
+    model: Model,
+    X: Any,
+    y: ArrayLike | None = None,
+    *,
+    features: str | int | Sequence[str | int] | None = None,
+    categorical: str | int | Sequence[str | int] | None = None,
+    groups: ArrayLike | None = None,
+    level: float = 0.95,
+    rng: np.random.Generator | int | None = None,
+    settings: ExplainOptions = ExplainOptions(),
+    options: ModelOptions = ModelOptions(),
+    progress: bool = True,
+    **fields: Any,
+) -> Explanation:
+    """What a model's output does as each feature moves, for whom, and how surely: in one call.
+
+    Effects of all features with intervals and bands, the spread between the curves of single rows,
+    splits of the rows by which effects differ, checks, and with ``y`` the fit along every feature.
+    The result prints the answer first: features in the order of how much they move the output.
+
+    Parameters
+    ----------
+    model, X
+        As in `ale`. One output: with several choose one by ``output=``.
+    y : array_like of shape (n_rows,), optional
+        Observed outcomes of the rows, numbers or classes; a Series goes by the index of ``X``.
+        Adds the performance of the model, observed and predicted averages along every feature, and
+        permutation importance. A numeric output without a name gets that of a Series.
+    features : name, number, or sequence of them, optional
+        By default all columns that the model uses, but constants and identifiers.
+    categorical : name, number, or sequence of them, optional
+        Columns of numbers whose values are levels; besides those with at most 12 values, which are.
+    groups : array_like of shape (n_rows,), optional
+        Groups of rows that depend on each other: intervals and tests are by group.
+    level : float, default 0.95
+        Of intervals and bands.
+    rng : Generator, int or None, default None
+        Source of random numbers, or its seed, which the attribute ``seed`` keeps. None draws anew.
+    settings : ExplainOptions, optional
+        What is called to matter (``matters=0.05``, a share of the standard deviation of the
+        predictions), the time to keep to (``budget="60s"``), whether the rows were ``held_out``
+        from the fit, and whether to keep the local effects. Its fields can be given directly.
+    options : ModelOptions, optional
+        Output and scale of the model, weights of the rows, missing values, and the size of batches.
+        Its fields can be given directly, as in ``output="yes"``.
+    progress : bool, default True
+        Show a bar on work over two seconds.
+
+    Returns
+    -------
+    Explanation
+        A tree whose groups are Datasets, listed in docs/datasets.md, section "Explanation":
+        "answers" (the facts), "effect" (`ale` with errors, intervals and bands), "spread" (`ice`),
+        "rows" (changes of single rows),
+        "check" (`check_unbiased`), "interactions", "regions", and with ``y`` "outcome".
+
+    Raises
+    ------
+    ValueError
+        ``matters``, ``budget`` or ``y`` cannot be used; several outputs; no column that varies, or
+        a feature without a value.
+    KeyError, TypeError, ModelError
+        As `ale`.
+
+    Notes
+    -----
+    Features with an axis are explained by accumulated local effects in up to 40 bins of equal
+    numbers of rows, at least 30 where there are so many; other features by the steps between their
+    levels. The intervals refer to the sampling of the rows and take the model as given:
+    `bootstrap_refit` has its uncertainty. The order is that of ``movement``, the root of
+    importance² + row_spread² (math [108]): a feature whose average curve is flat because rows
+    differ in direction does not come last. ``row_spread`` asks the model also for combinations of
+    values that do not occur, as ICE curves do. Splits are tested together at the level of 5 %
+    (Bonferroni over the features tested); they are looked for in features whose rows differ, by the
+    columns of the features, and not for levels without an order.
+
+    References
+    ----------
+    Apley and Zhu (2020), Eq. 11, for the curves; Goldstein, Kapelner, Bleich and Pitkin (2015) for
+    the curves of single rows; Gkolemis et al. (2023) for bias and heterogeneity; Herbinger, Bischl
+    and Casalicchio (2022) for splits; Breiman (2001) for permutation importance.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import rhale_stats as rs
+    >>> X = np.random.default_rng(0).uniform(-1, 1, (1000, 3))
+    >>> def model(X):
+    ...     return 2 * X[:, 0] + 4 * X[:, 1] * (X[:, 2] > 0)
+    >>> found = rs.explain(model, X, rng=0, progress=False)
+    >>> rs.tidy(found)[["term", "matters", "rows_differ", "split_by"]]
+      term      matters rows_differ split_by
+    0   x1          yes         yes       x2
+    1   x0          yes      hardly
+    2   x2  cannot tell         yes       x1
+    >>> print(rs.summary(found, "x1"))  # doctest: +ELLIPSIS
+    x1 matters, and differently from row to row...
+    """
+    clock = Budget(seconds_of(settings.budget))
+    generator, seed = source_of(rng)
+    streams = generator.spawn(5)
+    with (
+        warnings.catch_warnings(record=True) as caught,
+        progress_bar(len(STEPS), "explain", "step", progress=progress) as bar,
+    ):
+        warnings.simplefilter("always")
+
+        def step() -> None:
+            bar.update()
+
+        columns = Columns(features, categorical)
+        asked = request_of(model, X, y, columns, groups, options, clock, streams[0])
+        step()
+        delta = settings.matters * asked.deviation
+        curves = curves_of(asked, level, int(streams[1].integers(2**53)))
+        step()
+        rows = row_spread(asked, level, clock, streams[2])
+        curves = with_reliable(curves, rows.profile, delta)
+        step()
+        sizes = sizes_of(asked, curves, rows, delta, level)
+        differ = [
+            asked.features[at]
+            for at in np.argsort(-sizes.movement, kind="stable")
+            if sizes.rows_differ[at] != "hardly"
+        ][:MOST_TESTED]
+        splits = splits_of(asked, curves, differ, level, clock, streams[3])
+        step()
+        outcome = None if y is None else outcome_of(asked, level, clock, streams[4])
+        step()
+        found = Found(asked, curves, rows, splits, outcome, delta, level)
+        answers = answers_of(found, sizes, streams[1])
+        changes = row_changes(curves)
+        step()
+    answers.attrs |= {
+        "n_rows": asked.table.n_rows,
+        "matters": float(settings.matters),
+        "level": float(level),
+    }
+    groups_of: dict[str, xr.Dataset] = {
+        "answers": answers,
+        "effect": curves.effect,
+        "spread": rows.profile,
+        **({} if changes is None else {"rows": changes}),
+        **({} if curves.check is None else {"check": curves.check}),
+        **({} if splits.matrix is None else {"interactions": splits.matrix}),
+        **({} if outcome is None else {"outcome": outcome.dataset}),
+        **({"local": curves.local} if settings.keep_local else {}),
+        **_regions(splits),
+    }
+    _name_output(groups_of, y)
+    tree = Explanation.from_dict({f"/{name}": one for name, one in groups_of.items()})
+    said = "\n".join(dict.fromkeys(" ".join(str(one.message).split()) for one in caught))
+    tree.attrs = {
+        "method": "explain",
+        "model": _model_name(model),
+        "matters": float(settings.matters),
+        "level": float(level),
+        "held_out": {None: "unknown", True: "yes", False: "no"}[settings.held_out],
+        "seed": seed,
+        "budget": "none" if settings.budget is None else str(settings.budget),
+        "seconds": round(clock.used, 2),
+        "cut": "\n".join(clock.cut),
+        "notes": said,
+        "call": _call(asked, settings, level, seed, y is not None),
+        **_settings(found),
+        **answers.attrs,
+    }
+    return tree
+
+
+def _name_output(groups_of: dict[str, xr.Dataset], y: ArrayLike | None) -> None:
+    """An output without a name has that of the outcome, in all groups."""
+    name = getattr(y, "name", None)
+    if not isinstance(name, str) or not name:
+        return
+    for group in groups_of.values():
+        if group.attrs.get("output_name") == "output" and not group.attrs.get("output_label"):
+            group.attrs["output_name"] = name
+
+
+def _settings(found: Found) -> dict[str, Any]:
+    """What was used, as attributes."""
+    asked = found.asked
+    return {
+        "n_rows": asked.table.n_rows,
+        "n_rows_given": asked.n_rows_given,
+        "ice_rows": found.rows.n_rows,
+        "n_permutations": found.splits.n_permutations,
+        "n_tested": len(found.splits.first),
+        "groups": "no" if asked.groups is None else "yes",
+        "row_name": str(asked.sample.whole.attrs.get("row_name", "row")),
+        "created": datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
+        "software": software(),
+        "versions": ", ".join(f"{name} {version(name)}" for name in VERSIONS),
+    }
+
+
+def _regions(splits: Splits) -> dict[str, xr.Dataset]:
+    out = {}
+    for number, one in enumerate(splits.found):
+        path = f"regions/{number}"
+        out[path] = xr.Dataset(attrs={"feature": one.feature})
+        out[f"{path}/tree"] = one.tree
+        out[f"{path}/effect"] = one.effect
+        if one.difference is not None:
+            out[f"{path}/difference"] = one.difference
+    return out
+
+
+def _model_name(model: Model) -> str:
+    if callable(model) and hasattr(model, "__name__"):
+        return "a function" if "<" in model.__name__ else str(model.__name__)
+    kind = type(getattr(model, "model", None)).__name__ if hasattr(model, "params") else ""
+    return kind if kind and kind != "NoneType" else type(model).__name__
+
+
+def _call(
+    asked: Request,
+    settings: ExplainOptions,
+    level: float,
+    seed: int,
+    with_y: bool,
+) -> str:
+    """The call that makes these numbers again, given the same model and rows."""
+    parts = ["model", "X", *(["y"] if with_y else [])]
+    parts.append(f"features={asked.features!r}")
+    if asked.options.output is not None:
+        parts.append(f"output={asked.options.output!r}")
+    if asked.groups is not None:
+        parts.append("groups=groups")
+    if asked.weight is not None:
+        parts.append("weights=weights")
+    parts += [f"matters={settings.matters!r}", f"level={level!r}"]
+    parts += [f"budget={settings.budget!r}", f"rng={seed}"]
+    return f"rs.explain({', '.join(parts)})"

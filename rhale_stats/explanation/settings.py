@@ -1,0 +1,58 @@
+"""What an explanation calls to matter, and how long it may take."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from rhale_stats.arguments.checks import check_flag, check_number
+from rhale_stats.explanation.budget import seconds_of
+from rhale_stats.schema.door import Options
+
+
+@dataclass(frozen=True)
+class ExplainOptions(Options):
+    """Threshold and time of `explain`, and what it says and keeps of the rows.
+
+    Parameters
+    ----------
+    matters : float, default 0.05
+        What is called to matter: a share of the standard deviation of the predictions. A feature
+        "matters" if the interval of its size lies above, "hardly" if it lies below, and otherwise
+        one "cannot tell".
+    budget : str, float or None, default "60s"
+        Time to keep to, as "30s", "2min" or seconds. What takes longer is made smaller: first the
+        rows are thinned at random, then single curves and splits; the attribute ``cut`` of the
+        result says what was left out. None is no bound.
+    held_out : bool, optional
+        Whether the rows were kept from the fit of the model; it is only printed.
+    keep_local : bool, default False
+        Keep the local effects, as the group "local".
+
+    Raises
+    ------
+    TypeError, ValueError
+        A value that cannot be used.
+
+    Examples
+    --------
+    >>> import rhale_stats as rs
+    >>> rs.ExplainOptions(budget="2min").matters
+    0.05
+    """
+
+    matters: float = 0.05
+    budget: str | float | None = "60s"
+    held_out: bool | None = None
+    keep_local: bool = False
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_number("matters", self.matters)
+        if not 0 < self.matters < 1:
+            raise ValueError(
+                f"matters must lie in (0, 1): a share of the standard deviation of the "
+                f"predictions; got {self.matters!r}."
+            )
+        seconds_of(self.budget)
+        if self.held_out is not None:
+            check_flag("held_out", self.held_out)

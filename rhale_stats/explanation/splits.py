@@ -1,0 +1,198 @@
+"""Where effects differ between rows: trees, their regions, and the two sides of the first split."""
+
+from __future__ import annotations
+
+import warnings
+from typing import NamedTuple
+
+import numpy as np
+import xarray as xr
+
+from rhale_stats.arguments.words import warn
+from rhale_stats.arrays.moments import IntArray
+from rhale_stats.bins.fixed import QuantileBins
+from rhale_stats.effects.rhale import rhale
+from rhale_stats.explanation.budget import Budget
+from rhale_stats.explanation.curves import Curves, n_bins_of
+from rhale_stats.explanation.request import Request
+from rhale_stats.generics.errors import std_error
+from rhale_stats.generics.hypotheses import compare
+from rhale_stats.generics.intervals import confband, confint
+from rhale_stats.local.local_effects import local_effects
+from rhale_stats.regional.effects import regional_rhale
+from rhale_stats.regional.interactions import interaction_matrix
+from rhale_stats.regional.regions import regions
+from rhale_stats.regional.search import SplitSearch
+from rhale_stats.schema.stacking import joined
+
+# Size of all tests of first splits together, and permutations for each: a p-value can be half the
+# level of one test.
+LEVEL, FINER, MOST_PERMUTATIONS = 0.05, 2, 1999
+MAX_DEPTH = 2
+# Why two sides are not compared.
+NOT_COMPARED = ("must overlap", "must have rows in all bins")
+
+
+class Split(NamedTuple):
+    """The tree of a feature whose rows were split, its regions, and the two sides of it."""
+
+    feature: str
+    tree: xr.Dataset
+    effect: xr.Dataset
+    difference: xr.Dataset | None
+
+
+class Splits(NamedTuple):
+    """What was found of splits: of every feature tested the facts of its first split."""
+
+    found: list[Split]
+    # Of every feature that was tested: column, rule, drop, p-value times the number of tests.
+    first: dict[str, tuple[str, str, float, float]]
+    matrix: xr.Dataset | None
+    n_permutations: int
+
+
+def splits_of(
+    asked: Request,
+    curves: Curves,
+    candidates: list[str],
+    level: float,
+    budget: Budget,
+    rng: np.random.Generator,
+) -> Splits:
+    """Splits of the rows of the features named, of those for which one can be looked for."""
+    local = local_of_axes(asked, curves)
+    frame = asked.frame()
+    missing = frame.columns[frame.isna().any()]
+    if len(missing):
+        warn(f"Not used to split rows: {', '.join(map(repr, missing))} (missing values).")
+        frame = frame.drop(columns=missing)
+    if local is None or not (set(frame.columns) - {local["feature"].values[0]}):
+        return Splits([], {}, None, 0)
+    whole = [name for name in local["feature"].values if name not in missing]
+    matrix = None
+    if whole:
+        matrix = interaction_matrix(
+            local.sel(feature=whole),
+            conditioning=frame,
+            search=SplitSearch(n_permutations=0),
+            progress=False,
+        )
+    known = [name for name in candidates if name in local["feature"].values]
+    search = SplitSearch(
+        max_depth=MAX_DEPTH,
+        level=LEVEL / max(len(known), 1),
+        n_permutations=_permutations(len(known)),
+    )
+    found, first = [], {}
+    for number, name in enumerate(known):
+        stream = int(rng.integers(2**53))
+        # The time of one tree is known after the first.
+        if number and budget.left < budget.used * 0.1:
+            budget.cut.append(f"splits were not looked for in {', '.join(known[number:])}")
+            break
+        there = np.flatnonzero(local["x"].sel(feature=name).notnull().values)
+        own = local.sel(feature=[name]).isel(obs=there)
+        group = None if asked.groups is None else asked.groups[there]
+        tree = regions(
+            own,
+            name,
+            conditioning=frame.iloc[there],
+            search=search,
+            groups=group,
+            rng=stream,
+        )
+        first[name] = _first(tree, len(known))
+        if tree.sizes["node"] > 1:
+            found.append(_split(own, group, tree, level, stream))
+    return Splits(found, first, matrix, search.n_permutations)
+
+
+def local_of_axes(asked: Request, curves: Curves) -> xr.Dataset | None:
+    """Local effects with an axis: discrete numbers have one as well, their values are its cells."""
+    parts = [curves.local.sel(feature=asked.axes)] if asked.axes else []
+    if asked.discrete:
+        parts.append(
+            local_effects(
+                asked.model,
+                asked.X,
+                features=asked.discrete,
+                method="finite_difference",
+                bins=QuantileBins(n_bins_of(asked.table.n_rows)),
+                options=asked.options,
+                progress=False,
+            )
+        )
+    if not parts:
+        return None
+    order = [name for name in asked.features if name in asked.axes + asked.discrete]
+    return joined(parts, order)
+
+
+def _permutations(n_tests: int) -> int:
+    """Permutations by which each of so many tests can reject at its level."""
+    return int(min(max(FINER * n_tests / LEVEL, 199), MOST_PERMUTATIONS))
+
+
+def _first(tree: xr.Dataset, n_tests: int) -> tuple[str, str, float, float]:
+    root = tree.isel(node=0)
+    pvalue = min(float(root["pvalue"]) * n_tests, 1.0)
+    if tree.sizes["node"] == 1:
+        return "", "", float(root["best_drop"]), pvalue
+    by = str(tree["condition_feature"].values[1])
+    return by, str(tree["rule"].values[1]), float(root["loss_drop"]), pvalue
+
+
+def _split(
+    local: xr.Dataset, groups: IntArray | None, tree: xr.Dataset, level: float, seed: int
+) -> Split:
+    with warnings.catch_warnings():
+        # Gaps among the rows of a region are seen in its curve.
+        warnings.simplefilter("ignore")
+        effect = std_error(regional_rhale(local, tree), progress=False)
+    effect = confband(confint(effect, level=level), level=level, rng=seed)
+    sides = _sides(tree)
+    difference = _compared(local, groups, sides, level, seed) if len(sides) == 2 else None
+    return Split(str(tree["feature"].values), tree, effect, difference)
+
+
+def _side(
+    local: xr.Dataset, groups: IntArray | None, rows: IntArray, rule: QuantileBins
+) -> xr.Dataset:
+    """The effect in some rows; gaps among them are seen in its curve, and are no news."""
+    own = local.isel(obs=rows)
+    group = None if groups is None else groups[rows]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return std_error(rhale(own, bins=rule), own, groups=group, progress=False)
+
+
+def _compared(
+    local: xr.Dataset, groups: IntArray | None, sides: list[IntArray], level: float, seed: int
+) -> xr.Dataset | None:
+    """Difference of the curves of both sides; None where they have no value in common.
+
+    Nor is there one by groups where a side has gaps between its rows.
+    """
+    rule = QuantileBins(n_bins_of(min(map(len, sides))))
+    try:
+        both = [_side(local, groups, rows, rule) for rows in sides]
+        return compare(both[0], both[1], level=level, rng=seed)
+    except ValueError as error:
+        if any(reason in str(error) for reason in NOT_COMPARED):
+            return None
+        raise
+
+
+def _sides(tree: xr.Dataset) -> list[IntArray]:
+    """Rows of the two sides of the first split."""
+    parent, region = tree["parent"].values, tree["region"].values
+    first = [node for node in range(len(parent)) if parent[node] == 0]
+    side = np.full(len(parent), -1)
+    for node in range(1, len(parent)):
+        side[node] = first.index(node) if node in first else side[parent[node]]
+    leaves = np.flatnonzero(region >= 0)
+    of_region = np.full(region.max() + 1, -1)
+    of_region[region[leaves]] = side[leaves]
+    which = of_region[tree["region_of_row"].values]
+    return [np.flatnonzero(which == number) for number in range(len(first))]

@@ -1,0 +1,67 @@
+"""Colours of rows by another column: shades for numbers, a colour each for few levels."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+import seaborn as sns
+from matplotlib.axes import Axes
+from matplotlib.cm import ScalarMappable
+from matplotlib.colors import Normalize
+from numpy.typing import ArrayLike, NDArray
+
+from rhale_stats.plots.marks import OURS
+
+# Levels with a colour of their own; shades of numbers, dark to light, also in grey.
+MOST_LEVELS, SHADES = 4, "viridis"
+OTHERS = "others"
+MISSING_COLOUR = (0.6, 0.6, 0.6, 1.0)
+
+
+class Coloured(NamedTuple):
+    """Colours (row, 4), and what says what they mean: levels, or the ends of a scale."""
+
+    colours: NDArray[np.float64]
+    name: str
+    levels: dict[str, Any]
+    ends: tuple[float, float] | None
+
+    def explain(self, panel: Axes) -> None:
+        """Add entries of the legend, or a scale beside the panel."""
+        for level, colour in self.levels.items():
+            panel.plot(
+                [], [], color=colour, linewidth=2, label=f"{self.name} {level}".strip(), gid=OURS
+            )
+        if self.ends is not None:
+            scale = ScalarMappable(Normalize(*self.ends), SHADES)
+            panel.figure.colorbar(scale, ax=panel, label=self.name)
+
+
+def coloured(hue: ArrayLike, n_rows: int) -> Coloured:
+    """Colours of rows by a column: a Series with its name, or an array."""
+    given = np.asarray(hue)
+    if given.shape != (n_rows,):
+        raise ValueError(
+            f"hue must have one value for each of the {n_rows} rows; got shape {given.shape}."
+        )
+    values = hue if isinstance(hue, pd.Series) else pd.Series(given)
+    name = "" if values.name is None else str(values.name)
+    number = pd.api.types.is_numeric_dtype(values) and not pd.api.types.is_bool_dtype(values)
+    if number and values.nunique() > MOST_LEVELS:
+        x = values.to_numpy(dtype=float, na_value=np.nan)
+        ends = (float(np.nanmin(x)), float(np.nanmax(x)))
+        shades = sns.color_palette(SHADES, as_cmap=True)(Normalize(*ends)(np.nan_to_num(x)))
+        shades[np.isnan(x)] = MISSING_COLOUR
+        return Coloured(np.asarray(shades), name, {}, ends)
+    # The most frequent levels have a colour of their own.
+    text = values.astype(object).where(values.notna(), "missing").map(str)
+    known = list(text.value_counts().index)
+    kept = sorted(known if len(known) <= MOST_LEVELS else known[: MOST_LEVELS - 1])
+    palette = [(*colour, 1.0) for colour in sns.color_palette("colorblind", MOST_LEVELS)]
+    levels: dict[str, Any] = dict(zip(kept, palette, strict=False))
+    if len(known) > MOST_LEVELS:
+        levels[OTHERS] = MISSING_COLOUR
+    found = np.array([levels.get(one, MISSING_COLOUR) for one in text])
+    return Coloured(found, name and f"{name}:", levels, None)

@@ -1,0 +1,220 @@
+"""Pictures with their captions, keys and descriptions for those who do not see them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from markupsafe import Markup
+
+from rhale_stats.answers.numbers import axis_texts, percent
+from rhale_stats.printing.text import count_text
+from rhale_stats.reporting.content import Explained, Feature, Group
+from rhale_stats.reporting.pictures import (
+    MOST_GROUPS,
+    NARROW,
+    WIDE,
+    mark_of,
+    of_feature,
+    of_group,
+    overview,
+)
+from rhale_stats.reporting.svg import Drawing
+from rhale_stats.reporting.text import number_text, typeset
+from rhale_stats.reporting.words import Words
+
+PANEL = 300.0
+MOST_PAIRS_OF_VALUES = 7
+Key = tuple[tuple[Markup, str], ...]
+
+
+@dataclass(frozen=True)
+class Small:
+    """A picture in one width, with its description in it."""
+
+    wide: Markup
+    caption: str
+    key: Key = ()
+
+
+@dataclass(frozen=True)
+class Picture:
+    """A picture in two widths, of which the style sheet shows one."""
+
+    anchor: str
+    number: int
+    caption: str
+    alt: str
+    wide: Markup
+    narrow: Markup | None = None
+    key: Key = ()
+
+
+def _picture(
+    anchor: str, number: int, draw: Callable[[float], Drawing], words: tuple[str, str], key: Key
+) -> Picture:
+    caption, alt = words
+    ids = (f"{anchor}-caption", f"{anchor}-alt")
+    wide, narrow = (
+        draw(width).markup(kind, *ids) for kind, width in (("wide", WIDE), ("narrow", NARROW))
+    )
+    return Picture(anchor, number, caption, alt, wide, narrow, key)
+
+
+def rows_text(n_rows: int) -> str:
+    """A number of rows."""
+    return f"{n_rows:,} row{'' if n_rows == 1 else 's'}"
+
+
+def overview_picture(found: Explained, features: tuple[Feature, ...], t: Words) -> Picture:
+    """How much each feature moves the predictions."""
+    first = " ".join(
+        t.which_alt_one.format(
+            name=one.label,
+            average=number_text(one.average.value),
+            rows=number_text(one.rows.value),
+        )
+        for one in features[:MOST_PAIRS_OF_VALUES]
+    )
+    alt = t.which_alt.format(n=count_text(len(features), "feature"), first=first)
+    threshold = number_text(found.threshold)
+    key = (
+        (mark_of("average").swatch(), t.average_key),
+        (mark_of("rows").swatch(), t.rows_key),
+        (mark_of("small").swatch(), t.which_key.format(threshold=threshold)),
+    )
+    caption = t.which_caption.format(level=percent(found.level))
+    return _picture(
+        "overview", 1, lambda width: overview(features, found.threshold, width), (caption, alt), key
+    )
+
+
+def feature_picture(feature: Feature, number: int, found: Explained, t: Words) -> Picture:
+    """The effect of one feature."""
+    caption = t.curve_caption
+    if feature.difference is not None:
+        caption = t.two_caption.format(
+            first=feature.levels[0],
+            second=feature.levels[1],
+            feature="{feature}",
+            output="{output}",
+        )
+    words = (
+        caption.format(feature=feature.shown, output=found.shown),
+        described(feature, found, t),
+    )
+    return _picture(
+        f"{feature.anchor}-picture",
+        number,
+        lambda width: of_feature(feature, width, 4 * found.threshold, t),
+        words,
+        key_of(feature, t),
+    )
+
+
+def key_of(feature: Feature, t: Words) -> Key:
+    """The marks that a picture has, and what they mean."""
+    if feature.difference is not None:
+        both = [(mark_of("average").swatch(), t.average_of_level.format(band=feature.band))]
+        if any(group.difference for group in feature.leaves):
+            both.append((mark_of("part").swatch(), t.part_key))
+        if feature.difference[1] is not None:
+            both.append((mark_of("across").swatch(), t.across_key))
+        return tuple(both)
+    if feature.levels:
+        return ((mark_of("average").swatch(), t.average_of_level.format(band=feature.band)),)
+    key = [(mark_of("band").swatch(), t.band_key.format(band=feature.band))]
+    for number, group in enumerate(feature.leaves[:MOST_GROUPS]):
+        text = t.group_key.format(rule=group.rule, rows=rows_text(group.n_rows))
+        key.append((mark_of("group", number).swatch(), text))
+    if feature.stretches:
+        key.append((mark_of("few").swatch(), t.few_key))
+    if feature.windows:
+        key.append((mark_of("strip").swatch(), t.strip_key))
+    return tuple(key)
+
+
+def described(feature: Feature, found: Explained, t: Words) -> str:
+    """The picture in words: some values, the width of the band, the highest place of groups."""
+    curve = feature.curve
+    known = np.flatnonzero(np.isfinite(curve.y))
+    places = [place_of(feature, k) for k in range(len(curve.y))]
+    chosen = known
+    if len(known) > MOST_PAIRS_OF_VALUES:
+        chosen = known[np.linspace(0, len(known) - 1, MOST_PAIRS_OF_VALUES).round().astype(int)]
+    values = "; ".join(f"{places[k]}: {number_text(curve.y[k])}" for k in chosen)
+    half = (curve.high - curve.low) / 2
+    width = ""
+    if np.isfinite(half).any():
+        widest = number_text(float(np.nanmax(half)))
+        width = t.width_alt.format(band=feature.band, width=widest)
+    kind = t.levels_kind if feature.levels else t.strip_kind if feature.windows else t.curve_kind
+    text: str = t.curve_alt.format(
+        kind=kind,
+        feature=feature.label,
+        first=places[0] if places else "",
+        last=places[-1] if places else "",
+        output=found.shown,
+        values=values or t.unknown,
+        width=width,
+        groups="".join(_group_alt(group, feature, t) for group in feature.leaves[:MOST_GROUPS]),
+    )
+    return text
+
+
+def place_of(feature: Feature, k: int) -> str:
+    """The k-th point of the curve: a level, or a place on the axis."""
+    if feature.levels:
+        return feature.levels[k]
+    return place(float(feature.curve.x[k]), feature)
+
+
+def place(x: float, feature: Feature) -> str:
+    """A place on the axis of a feature."""
+    return typeset(axis_texts(np.append(feature.curve.x, x), feature.units)[-1])
+
+
+def _group_alt(group: Group, feature: Feature, t: Words) -> str:
+    y = group.curve.y
+    if not np.isfinite(y).any():
+        return ""
+    highest = int(np.nanargmax(y))
+    at = place(float(group.curve.x[highest]), feature)
+    return str(t.group_alt.format(rule=group.rule, value=number_text(y[highest]), place=at))
+
+
+def small_overview(found: Explained, features: tuple[Feature, ...], t: Words) -> Small:
+    """How much each feature moves the predictions, for a notebook."""
+    whole = overview_picture(found, features, t)
+    drawn = overview(features, found.threshold, WIDE).named("wide", whole.alt)
+    return Small(drawn, whole.caption, whole.key)
+
+
+def small_feature(feature: Feature, found: Explained, t: Words) -> Small:
+    """The effect of one feature, for a notebook."""
+    drawn = of_feature(feature, NARROW, 4 * found.threshold, t)
+    caption = t.curve_caption.format(feature=feature.shown, output=found.shown)
+    return Small(drawn.named("narrow", described(feature, found, t)), caption)
+
+
+def group_panels(feature: Feature, t: Words) -> tuple[Picture, ...]:
+    """A small picture for each group of rows."""
+    panels = []
+    for number, group in enumerate(feature.leaves):
+        y, x = group.curve.y, group.curve.x
+        if not np.isfinite(y).any():
+            continue
+        anchor = f"{feature.anchor}-group-{number}"
+        high, low = int(np.nanargmax(y)), int(np.nanargmin(y))
+        alt = t.panel_alt.format(
+            high=number_text(float(y[high])),
+            high_at=place(float(x[high]), feature),
+            low=number_text(float(y[low])),
+            low_at=place(float(x[low]), feature),
+        )
+        drawn = of_group(group, feature, number, PANEL)
+        wide = drawn.markup("panel", f"{anchor}-caption", f"{anchor}-alt")
+        caption = t.panel_caption.format(rule=group.rule, rows=rows_text(group.n_rows))
+        panels.append(Picture(anchor, 0, caption, alt, wide))
+    return tuple(panels)

@@ -1,0 +1,343 @@
+"""The pictures of a report. Black and grey are about the average, colour is about rows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import chain
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rhale_stats.reporting.content import (
+    Bars,
+    Curve,
+    Feature,
+    FloatArray,
+    Group,
+    Size,
+    Stretch,
+    Windows,
+)
+from rhale_stats.reporting.svg import LETTER, Drawing, Scale, spanning, wrapped
+from rhale_stats.reporting.words import Words
+
+WIDE, NARROW = 680.0, 340.0
+# Heights of the panels of a curve, and of a line of a dot chart.
+COLUMNS = 40
+ABOVE, STRIP, ROWS, LINE, GAP = 250.0, 120.0, 34.0, 34.0, 30.0
+# The first four groups have marks of their own.
+MOST_GROUPS = 4
+
+
+@dataclass(frozen=True)
+class Dot:
+    """One line of a dot chart: a name and marks, each with its class, value and interval."""
+
+    name: str
+    marks: tuple[tuple[str, Size], ...]
+    quantiles: FloatArray | None = None
+
+
+# --- dot charts -----------------------------------------------------------------------------------
+
+
+def overview(features: Sequence[Feature], threshold: float, width: float) -> Drawing:
+    """How much each feature moves the predictions, on average and by rows."""
+    lines = [Dot(one.label, (("average", one.average), ("rows", one.rows))) for one in features]
+    return dots(lines, width, (0.0, threshold), field_to=threshold, from_zero=True)
+
+
+def dots(
+    lines: Sequence[Dot],
+    width: float,
+    shown: Sequence[float] = (0.0,),
+    *,
+    field_to: float = np.nan,
+    from_zero: bool = False,
+    linked: bool = False,
+) -> Drawing:
+    """Values with intervals, a line each; ``shown`` are numbers that the scale must hold."""
+    room = min(max(len(one.name) for one in lines) * LETTER + 16, 0.38 * width)
+    numbers = [*shown, *chain.from_iterable(map(_numbers, lines))]
+    scale = spanning(numbers, room, width - 14, room=0.04)
+    if from_zero:
+        scale = Scale(0.0, scale.high, room, width - 14)
+    bottom = 8 + LINE * len(lines)
+    drawing = Drawing(width, bottom + 24)
+    if np.isfinite(field_to):
+        drawing.rect("small", room, 8, scale(min(field_to, scale.high)) - room, bottom - 8)
+    _across(drawing, scale, 8, bottom, 7 if width > NARROW else 5)
+    if scale.low < 0 < scale.high:
+        drawing.line("zero", scale(0), 8, scale(0), bottom)
+    middles = [8 + LINE * (k + 0.5) for k in range(len(lines))]
+    if linked:
+        values = [one.marks[0][1].value for one in lines]
+        drawing.path(
+            "link", [(scale(a), b) for a, b in zip(values, middles, strict=True) if np.isfinite(a)]
+        )
+    for one, middle in zip(lines, middles, strict=True):
+        _named(drawing, one.name, room, middle)
+        if one.quantiles is not None:
+            _sideways(drawing, one.quantiles, scale, middle)
+        offset = 5.5 if len(one.marks) > 1 else 0
+        for (kind, size), sign in zip(one.marks, (-1, 1), strict=False):
+            _mark(drawing, kind, size, scale, middle + sign * offset)
+    return drawing
+
+
+def _named(drawing: Drawing, name: str, room: float, middle: float) -> None:
+    """The name of a line, in one row or two."""
+    texts = wrapped(name, room - 10)
+    for k, text in enumerate(texts):
+        drawing.text("end", room - 8, middle + 4.5 + 14 * (k - (len(texts) - 1) / 2), text)
+
+
+def _numbers(line: Dot) -> list[float]:
+    sizes = [size for _, size in line.marks]
+    numbers = [number for size in sizes for number in (size.value, size.low, size.high)]
+    return numbers if line.quantiles is None else [*numbers, *line.quantiles]
+
+
+def _mark(drawing: Drawing, kind: str, size: Size, scale: Scale, y: float) -> None:
+    """A dot, diamond or square with its interval."""
+    if np.isfinite(size.low) and np.isfinite(size.high):
+        drawing.line(f"interval {kind}", scale(size.low), y, scale(size.high), y)
+    if np.isfinite(size.value):
+        draw = {"average": drawing.circle, "rows": drawing.diamond}.get(kind, drawing.square)
+        draw(f"mark {kind}", scale(size.value), y, 5)
+
+
+def _sideways(drawing: Drawing, quantiles: FloatArray, scale: Scale, y: float) -> None:
+    """Single rows as a bar: middle half thick, middle 80 % thin."""
+    for (low, high), half in (((0, 4), 2), ((1, 3), 6)):
+        _halves(drawing, quantiles[low], quantiles[high], scale, (y, half), flat=True)
+
+
+def _halves(
+    drawing: Drawing,
+    low: float,
+    high: float,
+    scale: Scale,
+    place: tuple[float, float],
+    *,
+    flat: bool,
+) -> None:
+    """A bar from low to high, its parts below and above 0 in two colours."""
+    middle, half = place
+    for kind, start, end in (("down", low, min(high, 0.0)), ("up", max(low, 0.0), high)):
+        if not start < end:
+            continue
+        first, last = scale(start), scale(end)
+        if flat:
+            drawing.rect(kind, first, middle - half, last - first, 2 * half)
+        else:
+            drawing.rect(kind, middle - half, first, 2 * half, last - first)
+
+
+def _across(drawing: Drawing, scale: Scale, top: float, bottom: float, most: int) -> None:
+    """Vertical lines of a grid, with numbers below."""
+    for value, text in scale.ticks(most):
+        drawing.line("grid", scale(value), top, scale(value), bottom)
+        drawing.text("mid", scale(value), bottom + 17, text)
+
+
+# --- features -------------------------------------------------------------------------------------
+
+
+def of_feature(feature: Feature, width: float, least: float, t: Words) -> Drawing:
+    """The picture of a feature; its panel spans at least ``least``, so that noise looks small."""
+    if feature.difference is not None:
+        return of_difference(feature, width, least, t)
+    if feature.levels:
+        return of_levels(feature, width, least)
+    return of_curve(feature, width, least, t)
+
+
+def of_difference(feature: Feature, width: float, least: float, t: Words) -> Drawing:
+    """Two levels: their difference on average, in groups, and in single rows."""
+    assert feature.difference is not None
+    size, quantiles = feature.difference
+    lines = [Dot(t.all_rows, (("average", size),))]
+    lines += [
+        Dot(group.rule, (("part", group.difference),))
+        for group in feature.leaves
+        if group.difference is not None
+    ]
+    if quantiles is not None:
+        lines.append(Dot(t.single_rows, (), quantiles))
+    return dots(lines, width, (0.0, -least / 2, least / 2))
+
+
+def of_levels(feature: Feature, width: float, least: float) -> Drawing:
+    """Levels with intervals, a line each."""
+    curve = feature.curve
+    lines = [
+        Dot(name, (("average", Size(float(y), float(low), float(high), "")),))
+        for name, y, low, high in zip(feature.levels, curve.y, curve.low, curve.high, strict=True)
+    ]
+    middle = _middle(curve)
+    ends = (middle - least / 2, middle + least / 2)
+    return dots(lines, width, (0.0, *ends), linked=feature.ordered)
+
+
+def _middle(curve: Curve) -> float:
+    known = curve.y[np.isfinite(curve.y)]
+    return float(known.min() + known.max()) / 2 if known.size else 0.0
+
+
+def of_curve(feature: Feature, width: float, least: float, t: Words) -> Drawing:
+    """A curve with its band; below it single rows, outcomes, and how many rows there are."""
+    left = 50.0 if width > NARROW else 44.0
+    drawing = Drawing(width, 0.0)
+    across = spanning(feature.curve.x, left, width - 12, room=0.0)
+    top = 10.0
+    _upper(drawing, feature, across, top, least)
+    bottom = top + ABOVE
+    if feature.windows:
+        top = bottom + GAP
+        drawing.text("b", across.start, top - 5, t.strip_title.format(step=feature.windows.step))
+        _strip(drawing, feature.windows, across, top)
+        bottom = top + STRIP
+    if feature.outcome:
+        top = bottom + GAP
+        drawing.text("b", across.start, top - 5, t.outcome_title)
+        _outcomes(drawing, feature, across, top)
+        bottom = top + STRIP
+    if feature.counts:
+        top = bottom + GAP
+        drawing.text("b", across.start, top - 5, t.rows_title)
+        _counts(drawing, feature.counts, across, top)
+        bottom = top + ROWS
+    drawing.height = bottom + 24
+    drawing.line("axis", across.start, bottom, across.end, bottom)
+    for value, text in across.ticks(7 if width > NARROW else 4, feature.units):
+        drawing.line("axis", across(value), bottom, across(value), bottom + 4)
+        drawing.text("mid", across(value), bottom + 18, text)
+    return drawing
+
+
+def _upper(drawing: Drawing, feature: Feature, across: Scale, top: float, least: float) -> None:
+    """The average, its band, and the curves of groups."""
+    curve, groups = feature.curve, feature.leaves[:MOST_GROUPS]
+    middle = _middle(curve)
+    numbers = [curve.y, curve.low, curve.high, *(group.curve.y for group in groups)]
+    ends = [middle - least / 2, middle + least / 2]
+    up = spanning([0.0, *ends, *np.concatenate(numbers)], top + ABOVE, top, room=0.02)
+    for stretch in feature.stretches:
+        start, end = across(stretch.left), across(stretch.right)
+        drawing.rect("few", start, top, end - start, ABOVE)
+    _levels_of(drawing, up, across)
+    drawing.area("band", curve.x, (curve.low, curve.high), (across, up))
+    for number, group in enumerate(groups):
+        drawing.curve(f"group g{number}", group.curve.x, group.curve.y, across, up)
+    sure = reliable(curve.x, feature.stretches)
+    drawing.curve("average", *_only(curve, sure), across, up)
+    drawing.curve("average dots", *_only(curve, ~sure), across, up)
+
+
+def reliable(x: FloatArray, stretches: Sequence[Stretch]) -> NDArray[np.bool_]:
+    """Whether the curve is to be relied on, by part between two of its points."""
+    middles = (x[:-1] + x[1:]) / 2
+    inside = [(stretch.left <= middles) & (middles <= stretch.right) for stretch in stretches]
+    return ~np.any(inside, axis=0) if inside else np.ones(len(middles), bool)
+
+
+def _only(curve: Curve, shown: NDArray[np.bool_]) -> tuple[FloatArray, FloatArray]:
+    """The points of a curve, with a gap in each part that is not to be shown."""
+    gaps = np.flatnonzero(~shown) + 1
+    between = (curve.x[:-1] + curve.x[1:]) / 2
+    return np.insert(curve.x, gaps, between[gaps - 1]), np.insert(curve.y, gaps, np.nan)
+
+
+def _levels_of(drawing: Drawing, up: Scale, across: Scale, most: int = 6) -> None:
+    """Horizontal lines of a grid, with numbers to the left."""
+    for value, text in up.ticks(most):
+        kind = "zero" if abs(value) < 1e-9 * (up.high - up.low) else "grid"
+        drawing.line(kind, across.start, up(value), across.end, up(value))
+        drawing.text("end", across.start - 6, up(value) + 4.5, text)
+
+
+def _strip(drawing: Drawing, windows: Windows, across: Scale, top: float) -> None:
+    """Changes of single rows: middle half thick, middle 80 % thin, average as a dot."""
+    numbers = np.concatenate([[0.0], windows.quantiles.ravel(), windows.mean])
+    up = spanning(numbers, top + STRIP, top + 6, room=0.02)
+    _levels_of(drawing, up, across, 4)
+    parts = zip(windows.left, windows.right, windows.quantiles, windows.mean, strict=True)
+    for left, right, quantiles, mean in parts:
+        start, end = across(left), across(right)
+        middle, half = (start + end) / 2, min((end - start) * 0.35, 7.0)
+        for (low, high), part in (((0, 4), max(half / 3, 0.6)), ((1, 3), half)):
+            _halves(drawing, quantiles[low], quantiles[high], up, (middle, part), flat=False)
+        if np.isfinite(mean):
+            drawing.circle("mark average", middle, up(mean), min(max(half * 0.6, 2.0), 3.5))
+
+
+def _outcomes(drawing: Drawing, feature: Feature, across: Scale, top: float) -> None:
+    """Means of the outcomes as dots, of the predictions as a line."""
+    found = feature.outcome
+    middle = (found["place_left"] + found["place_right"]) / 2
+    up = spanning([*found["observed"], *found["predicted"]], top + STRIP, top + 6, room=0.05)
+    _levels_of(drawing, up, across, 4)
+    drawing.curve("average thin", middle, found["predicted"], across, up)
+    for x, y in zip(middle, found["observed"], strict=True):
+        if np.isfinite(y):
+            drawing.circle("mark average", across(x), up(y), 3.5)
+
+
+def _counts(drawing: Drawing, counts: Bars, across: Scale, top: float) -> None:
+    """Numbers of rows in columns of one width, those of a bin spread evenly over it."""
+    edges = np.append(counts.left, counts.right[-1])
+    ends = np.linspace(edges[0], edges[-1], COLUMNS + 1)
+    share = np.diff(np.interp(ends, edges, np.append(0.0, np.cumsum(counts.n))))
+    for left, right, part in zip(ends[:-1], ends[1:], share, strict=True):
+        if part > 0:
+            height = max(ROWS * part / share.max(), 0.8)
+            start, end = across(left), across(right)
+            drawing.rect("count", start, top + ROWS - height, end - start - 0.6, height)
+
+
+def of_group(group: Group, feature: Feature, number: int, width: float) -> Drawing:
+    """The curve of a group beside that of all rows."""
+    left, top, height = 44.0, 8.0, 120.0
+    drawing = Drawing(width, top + height + 24)
+    curves = [feature.curve, *(one.curve for one in feature.leaves)]
+    across = spanning(feature.curve.x, left, width - 10, room=0.0)
+    numbers = np.concatenate([np.concatenate([one.y, one.low, one.high]) for one in curves])
+    up = spanning([0.0, *numbers], top + height, top, room=0.02)
+    _levels_of(drawing, up, across, 4)
+    curve = group.curve
+    drawing.area("band", curve.x, (curve.low, curve.high), (across, up))
+    drawing.curve("average thin", feature.curve.x, feature.curve.y, across, up)
+    drawing.curve(f"group g{number % MOST_GROUPS}", curve.x, curve.y, across, up)
+    for value, text in across.ticks(4, feature.units):
+        drawing.text("mid", across(value), top + height + 17, text)
+    return drawing
+
+
+# --- key ------------------------------------------------------------------------------------------
+
+
+def mark_of(kind: str, number: int = 0) -> Drawing:
+    """A mark of the key."""
+    drawing = Drawing(30, 16)
+    if kind == "band":
+        drawing.path("band", [(0, 2), (30, 2), (30, 14), (0, 14)], closed=True)
+        drawing.line("average", 0, 8, 30, 8)
+    elif kind == "group":
+        drawing.line(f"group g{number}", 0, 8, 30, 8)
+    elif kind == "strip":
+        for half, height in ((1.5, 8), (5, 5)):
+            drawing.rect("up", 15 - half, 8 - height, 2 * half, height)
+            drawing.rect("down", 15 - half, 8, 2 * half, height - 1)
+    elif kind == "few":
+        drawing.rect("few", 0, 0, 30, 16)
+        drawing.line("average dots", 0, 8, 30, 8)
+    elif kind == "small":
+        drawing.rect("small", 0, 0, 30, 16)
+    elif kind == "across":
+        _sideways(drawing, np.array([-13.0, -6, 0, 6, 13]), Scale(-15, 15, 0, 30), 8)
+    else:
+        scale = Scale(0, 30, 0, 30)
+        _mark(drawing, kind, Size(15, 3, 27, ""), scale, 8)
+    return drawing

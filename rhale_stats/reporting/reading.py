@@ -1,0 +1,373 @@
+"""What a report shows, read from the tree of an explanation. Nothing is computed here."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from rhale_stats.answers.lines import Line, lines_of, with_labels
+from rhale_stats.answers.numbers import axis_texts, number, percent
+from rhale_stats.answers.sentences import (
+    answers_in,
+    fit_sentences,
+    headline,
+    main_points,
+    rows_text,
+    sentences,
+)
+from rhale_stats.printing.text import count_text
+from rhale_stats.reporting.content import (
+    Bars,
+    Curve,
+    Explained,
+    Feature,
+    Group,
+    Pair,
+    Size,
+    Stretch,
+    Trust,
+    Windows,
+)
+from rhale_stats.reporting.text import typeset, with_interval
+from rhale_stats.reporting.words import Words
+from rhale_stats.schema.features import one_feature, units_of
+from rhale_stats.schema.levels import is_categorical, level_names
+
+# Levels with fewer rows than these have no name in a report: they may point to persons.
+LEAST_ROWS = 5
+Attrs = Mapping[Any, Any]
+
+
+def explained(tree: xr.DataTree, t: Words) -> Explained:
+    """All that a report says."""
+    answers = answers_in(tree)
+    attrs: Attrs = {**answers.attrs, **tree.attrs}
+    effect = tree["effect"].to_dataset()
+    regions = _regions(tree)
+    lines = [_private(line, effect, t) for line in lines_of(answers)]
+    features = tuple(
+        _feature(line, at, tree, regions.get(line.feature), t) for at, line in enumerate(lines)
+    )
+    name, units = str(attrs.get("output_name", "output")), str(attrs.get("output_units", ""))
+    return Explained(
+        output=name,
+        units=units,
+        about=_about(attrs, len(lines)),
+        n_rows=int(attrs["n_rows"]),
+        level=float(attrs["level"]),
+        threshold=float(attrs["delta"]),
+        threshold_share=float(attrs["matters"]),
+        points=tuple(typeset(one) for one in main_points(lines, attrs)),
+        features=features,
+        trust=_trust(tree, attrs, t) if "outcome" in tree.children else None,
+        pairs=tuple(
+            Pair(one.label, one.split_by, one.split_rule, one.split_drop, one.split_pvalue)
+            for one in sorted(lines, key=lambda one: -np.nan_to_num(one.split_drop))
+            if one.split_by
+        ),
+        n_pairs=sum(one.split_tried for one in lines) or None,
+        limits=_limits(attrs, t),
+        call=str(attrs.get("call", "")),
+        settings=_settings(attrs, t),
+        software=str(attrs.get("software", "rhale_stats")),
+    )
+
+
+def _about(attrs: Attrs, n_features: int) -> str:
+    about = (
+        f"{attrs.get('model', 'Model')}. {rows_text(attrs)}, {count_text(n_features, 'feature')}."
+    )
+    made = str(attrs.get("created", ""))
+    return f"{about} {made}." if made else about
+
+
+def _regions(tree: xr.DataTree) -> dict[str, xr.DataTree]:
+    """Groups of rows by the feature whose effects they part."""
+    if "regions" not in tree.children:
+        return {}
+    return {str(one.attrs["feature"]): one for one in tree["regions"].children.values()}
+
+
+def _private(line: Line, effect: xr.Dataset, t: Words) -> Line:
+    """Without the names of levels that few rows have."""
+    row = one_feature(effect, line.feature)
+    if not is_categorical(row):
+        return line
+    rare = set(np.array(level_names(row))[_rare(row)])
+    if not rare:
+        return line
+    hidden = t.rare_level
+
+    def without(text: str) -> str:
+        return hidden if text in rare else text
+
+    word, at, level = line.shape.partition(" at ")
+    listed = any(one in line.unreliable for one in rare)
+    return replace(
+        line,
+        lowest_at=without(line.lowest_at),
+        highest_at=without(line.highest_at),
+        shape=f"{word}{at}{without(level)}" if at else line.shape,
+        unreliable=t.rare_levels if listed else line.unreliable,
+        exception=t.rare_exception
+        if any(one in line.exception for one in rare)
+        else line.exception,
+        fit_differs="" if any(one in line.fit_differs for one in rare) else line.fit_differs,
+        apart_at=without(line.apart_at),
+    )
+
+
+def _rare(row: xr.Dataset) -> np.ndarray:
+    """Levels that too few rows have."""
+    found: np.ndarray = row["n_level"].values[: len(level_names(row))] < LEAST_ROWS
+    return found
+
+
+# --- one feature ----------------------------------------------------------------------------------
+
+
+def _feature(
+    line: Line, at: int, tree: xr.DataTree, region: xr.DataTree | None, t: Words
+) -> Feature:
+    row = one_feature(tree["effect"].to_dataset(), line.feature)
+    levels = is_categorical(row)
+    attrs: Attrs = {**tree["answers"].attrs, **tree.attrs}
+    level = percent(float(attrs["level"]))
+    facts: dict[str, Any] = {
+        "name": line.feature,
+        "label": line.label,
+        "units": units_of(tree["effect"].to_dataset(), line.feature),
+        "anchor": f"f-{at}",
+        "headline": typeset(headline(line)),
+        "average": Size(line.importance, *line.importance_ci, line.matters),
+        "rows": Size(line.row_spread, *line.row_spread_ci, line.rows_differ),
+        "sentences": tuple(typeset(one) for one in sentences(line, attrs)),
+        "shape": line.shape,
+        "split": f"{line.split_by} ({percent(line.split_drop)})" if line.split_by else "",
+        "warning": line.unreliable,
+    }
+    if levels:
+        return Feature(
+            **facts,
+            **_of_levels(row, tree, line.feature),
+            groups=_groups(region, (), tree["answers"].to_dataset()) if region is not None else (),
+            ordered=str(row["feature_kind"].values) != "nominal",
+            band=t.interval_name.format(level=level),
+        )
+    curve = _curve(row, row["edge_value"].values)
+    return Feature(
+        **facts,
+        curve=curve,
+        counts=_counts(row),
+        windows=_windows(tree, line.feature, facts["units"]),
+        stretches=_stretches(row),
+        groups=_groups(region, curve.x, tree["answers"].to_dataset()) if region is not None else (),
+        band=t.band_name.format(level=level),
+        outcome=_outcome(tree, line.feature),
+    )
+
+
+def _curve(row: xr.Dataset, x: Any) -> Curve:
+    band = row["curve_band"].transpose("edge", "ci_bound").values
+    return Curve(np.asarray(x, float), row["curve"].values, band[:, 0], band[:, 1])
+
+
+def _of_levels(row: xr.Dataset, tree: xr.DataTree, feature: str) -> dict[str, Any]:
+    """Levels and their values; those that few rows have are left out, and counted."""
+    names = level_names(row)
+    curve = _curve(row, np.arange(float(len(names)))) if row.sizes["bin"] else FLAT
+    shown = ~_rare(row)[: len(curve.x)]
+    kept = Curve(*(values[shown] for values in (curve.x, curve.y, curve.low, curve.high)))
+    outcome = {
+        name: values[shown]
+        for name, values in _outcome(tree, feature).items()
+        if len(values) == len(shown)
+    }
+    return {
+        "curve": kept,
+        "levels": tuple(np.array(names[: len(shown)])[shown].tolist()),
+        "left_out": int((~shown).sum()),
+        "outcome": outcome,
+        "difference": _difference(row, tree, feature) if len(names) == 2 and shown.all() else None,
+    }
+
+
+FLAT = Curve(*(np.zeros(0) for _ in range(4)))
+
+
+def _difference(row: xr.Dataset, tree: xr.DataTree, feature: str) -> tuple[Size, Any] | None:
+    """Of two levels: the second less the first, and quantiles of single rows."""
+    if not row.sizes["bin"]:
+        return None
+    ends = row["effect_ci"].transpose("bin", "ci_bound").values[0]
+    windows = _windows(tree, feature, "")
+    size = Size(float(row["effect"].values[0]), float(ends[0]), float(ends[1]), "")
+    return size, None if windows is None else windows.quantiles[0]
+
+
+def _counts(row: xr.Dataset) -> Bars | None:
+    if not row.sizes["bin"]:
+        return None
+    edges = row["edge_value"].values
+    return Bars(edges[:-1], edges[1:], row["n_obs"].values.astype(float))
+
+
+def _windows(tree: xr.DataTree, feature: str, units: str) -> Windows | None:
+    if "rows" not in tree.children:
+        return None
+    rows = tree["rows"].to_dataset()
+    if feature not in rows["feature"].values:
+        return None
+    own = rows.sel(feature=feature)
+    there = np.isfinite(own["window_left"].values)
+    step = f"{float(own['step']):g}"
+    return Windows(
+        own["window_left"].values[there],
+        own["window_right"].values[there],
+        own["change"].transpose("window", "quantile").values[there],
+        own["change_mean"].values[there],
+        f"{step} {units}".rstrip(),
+    )
+
+
+def _stretches(row: xr.Dataset) -> tuple[Stretch, ...]:
+    """Neighbouring bins whose curve is not known for the same reason."""
+    edges, kinds = row["edge_value"].values, row["reliable"].values
+    out: list[Stretch] = []
+    for left, right, kind in zip(edges[:-1], edges[1:], map(str, kinds), strict=False):
+        if kind == "yes":
+            continue
+        if out and out[-1].right == left and out[-1].why == kind:
+            left = out.pop().left
+        out.append(Stretch(float(left), float(right), kind))
+    return tuple(out)
+
+
+def _groups(region: xr.DataTree, x: Any, answers: xr.Dataset) -> tuple[Group, ...]:
+    """The groups of rows, each after the one that it is part of, with curves at ``x``."""
+    tree, effect = region["tree"].to_dataset(), region["effect"].to_dataset()
+    out = []
+    for node in range(1, tree.sizes["node"]):
+        own = tree.isel(node=node)
+        number_of = int(own["region"])
+        curve, difference = FLAT, None
+        if number_of >= 0:
+            row = one_feature(effect.isel(region=number_of), 0)
+            curve = _at(row, np.asarray(x, float)) if len(x) else FLAT
+            if not len(x) and row.sizes["bin"] == 1:
+                ends = row["effect_ci"].transpose("bin", "ci_bound").values[0]
+                step = float(row["effect"].values[0])
+                difference = Size(step, float(ends[0]), float(ends[1]), "")
+        out.append(
+            Group(
+                with_labels(answers, str(own["condition"].values)),
+                int(own["n_obs"]),
+                curve,
+                int(own["depth"]) - 1,
+                number_of >= 0,
+                with_labels(answers, str(own["rule"].values)),
+                difference,
+            )
+        )
+    return tuple(out)
+
+
+def _at(row: xr.Dataset, x: Any) -> Curve:
+    """A group's curve and band at other places than its own edges, which are on straight lines."""
+    own = _curve(row, row["edge_value"].values)
+    there = (x >= own.x[0]) & (x <= own.x[-1]) if len(own.x) else np.zeros(len(x), bool)
+    values = (
+        np.where(there, np.interp(x, own.x, one), np.nan) if len(own.x) else x * np.nan
+        for one in (own.y, own.low, own.high)
+    )
+    return Curve(x, *values)
+
+
+def _outcome(tree: xr.DataTree, feature: str) -> dict[str, Any]:
+    """Observed and predicted means, and the places of these; empty without outcomes."""
+    if "outcome" not in tree.children:
+        return {}
+    own = tree["outcome"].to_dataset().sel(feature=feature)
+    there = np.isfinite(own["place_left"].values)
+    names = ("place_left", "place_right", "observed", "predicted")
+    return {name: own[name].values[there] for name in names}
+
+
+# --- the model, the limits ------------------------------------------------------------------------
+
+
+def _trust(tree: xr.DataTree, attrs: Attrs, t: Words) -> Trust:
+    units = str(attrs.get("output_units", ""))
+    shown = {
+        "r2": (f"{float(attrs.get('r2', np.nan)):.2f}", ""),
+        "mae": (number(float(attrs.get("mae", np.nan))), units),
+        "auc": (f"{float(attrs.get('auc', np.nan)):.2f}", ""),
+        "log_loss": (number(float(attrs.get("log_loss", np.nan))), ""),
+        "brier": (number(float(attrs.get("brier", np.nan))), ""),
+        "bias": (number(float(attrs.get("bias", np.nan))), t.bias_note),
+    }
+    scores = tuple(
+        (t.scores[name], typeset(text), note)
+        for name, (text, note) in shown.items()
+        if name in attrs
+    )
+    own = tree["outcome"].to_dataset()
+    ends = np.append(own["tenth_left"].values, own["tenth_right"].values)
+    texts, n = axis_texts(ends), own.sizes["tenth"]
+    table = tuple(
+        (
+            t.between.format(first=typeset(texts[at]), last=typeset(texts[n + at])),
+            f"{int(own['tenth_n_obs'].values[at]):,}",
+            number(float(own["tenth_predicted"].values[at])),
+            number(float(own["tenth_observed"].values[at])),
+            " ".join(
+                with_interval(
+                    float(own["tenth_residual"].values[at]),
+                    own["tenth_residual_ci"].transpose("tenth", "ci_bound").values[at],
+                )
+            ),
+        )
+        for at in range(n)
+    )
+    return Trust(scores, tuple(typeset(one) for one in fit_sentences(attrs)), table)
+
+
+def _limits(attrs: Attrs, t: Words) -> dict[str, tuple[str, ...]]:
+    """What is in the intervals, what is not, and what is not claimed."""
+    level = percent(float(attrs["level"]))
+    of = t.of_groups if attrs.get("groups") == "yes" else t.of_rows
+    n_ice = f"{int(attrs.get('ice_rows', 0)):,}"
+    cut = [one for one in str(attrs.get("cut", "")).splitlines() if one]
+    notes = [one for one in str(attrs.get("notes", "")).splitlines() if one]
+    found = {
+        t.in_intervals: (
+            t.in_rows.format(of=of, n=f"{int(attrs['n_rows']):,}"),
+            t.in_band.format(level=level),
+        ),
+        t.not_in_intervals: (
+            t.not_model,
+            t.not_places,
+            *([t.not_known] if _unknown(attrs) else []),
+        ),
+        t.not_claimed: (t.no_causes, t.no_values),
+        t.rows_as_they_are: (t.asked_average, t.asked_rows.format(n=n_ice)),
+    }
+    if cut:
+        budget = str(attrs.get("budget", ""))
+        found[t.cut.format(budget=budget)] = tuple(cut)
+    if notes:
+        found[t.notes] = tuple(notes)
+    return found
+
+
+def _unknown(attrs: Attrs) -> bool:
+    """Whether nobody said if the rows were used to fit the model."""
+    return str(attrs.get("held_out", "unknown")) == "unknown"
+
+
+def _settings(attrs: Attrs, t: Words) -> dict[str, str]:
+    return {text: str(attrs[name]) for name, text in t.settings_of.items() if name in attrs}

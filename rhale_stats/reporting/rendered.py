@@ -1,0 +1,97 @@
+"""Pages as HTML: Jinja's templates, with every value escaped."""
+
+from __future__ import annotations
+
+import re
+from base64 import b64encode
+from functools import cache
+from hashlib import sha256
+from importlib import resources
+from typing import Any
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+
+from rhale_stats.reporting.colours import DARK, LIGHT, PRINT, variables
+from rhale_stats.reporting.page import Page
+from rhale_stats.reporting.words import Words
+
+# Characters that XML and HTML do not have.
+CONTROLS = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ud800-\udfff]")
+
+
+@cache
+def _environment() -> Environment:
+    return Environment(
+        loader=PackageLoader("rhale_stats.reporting"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+
+
+def _css(name: str) -> str:
+    """A style sheet without comments and indents."""
+    text = (resources.files("rhale_stats.reporting") / name).read_text(encoding="utf-8")
+    text = re.sub(r"/\*.*?\*/", "", text, flags=re.DOTALL)
+    return re.sub(r"\s*\n\s*", "\n", text).strip()
+
+
+@cache
+def page_style() -> str:
+    """The style of a report, which follows the reader's light or dark setting."""
+    colours = (
+        f":root {{ {variables(LIGHT)} }}\n"
+        f"@media (prefers-color-scheme: dark) {{ :root {{ {variables(DARK)} }} }}\n"
+        f"@media print {{ :root {{ {variables(PRINT)} }} }}\n"
+    )
+    return f"{colours}{_css('page.css')}\n{_css('marks.css')}"
+
+
+@cache
+def notebook_style() -> str:
+    """The style of a part of a notebook, which follows the theme of the notebook."""
+    # The text of the notebook's theme; the ground is its own.
+    ink = "var(--jp-ui-font-color1, var(--vscode-editor-foreground, {ink}))"
+    light, dark = (
+        variables({**one, "ink": ink.format(ink=one["ink"]), "ground": "transparent"})
+        for one in (LIGHT, DARK)
+    )
+    themes = "[data-jp-theme-light=false], .vscode-dark, [data-theme=dark], html[theme=dark]"
+    unthemed = ":root:not([data-jp-theme-light], [data-theme]) body:not(.vscode-light)"
+    return (
+        f".rs-repr {{ {light} }}\n"
+        f":is({themes}) .rs-repr {{ {dark} }}\n"
+        f"@media (prefers-color-scheme: dark) {{ {unthemed} .rs-repr {{ {dark} }} }}\n"
+        f".rs-repr {{\n{_css('notebook.css')}\n{_css('marks.css')}\n}}"
+    )
+
+
+def policy() -> str:
+    """What a browser may load: nothing but this style sheet and data inside the file."""
+    digest = b64encode(sha256(page_style().encode()).digest()).decode()
+    return (
+        f"default-src 'none'; style-src 'sha256-{digest}'; img-src data:; base-uri 'none'; "
+        f"form-action 'none'"
+    )
+
+
+def _rendered(template: str, values: dict[str, Any]) -> str:
+    html = _environment().get_template(template).render(values)
+    # A name with such a character is shown without it.
+    return CONTROLS.sub("\ufffd", html).lstrip()
+
+
+def rendered(page: Page, t: Words, lang: str, *, all_open: bool) -> str:
+    """A report as HTML."""
+    values = {"page": page, "t": t, "lang": lang, "all_open": all_open}
+    return _rendered(
+        "report.html.j2", {**values, "policy": policy(), "style": Markup(page_style())}
+    )
+
+
+def rendered_part(values: dict[str, Any], t: Words) -> str:
+    """A part of a notebook as HTML."""
+    style = Markup(notebook_style())
+    return _rendered("notebook.html.j2", {**values, "t": t, "style": style})

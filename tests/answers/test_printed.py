@@ -1,0 +1,60 @@
+"""The printed answer: at most 40 lines of 100 characters, whatever the names and numbers."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import rhale_stats as rs
+from rhale_stats.answers.printed import MOST_LINES, WIDTH
+
+LONG = "a very long name of a feature, of which there are many that begin alike, number "
+
+
+def explained(n_features, scale=1.0, names=None, **options):
+    X = pd.DataFrame(np.random.default_rng(0).normal(size=(200, n_features)))
+    X.columns = [names.format(k) if names else f"x{k}" for k in range(n_features)]
+
+    def model(X):
+        values = X.to_numpy()
+        return scale * (values @ np.arange(1.0, n_features + 1) + values[:, 0] * values[:, -1])
+
+    return rs.explain(model, X, rng=0, budget=None, progress=False, **options)
+
+
+@pytest.mark.parametrize("names", [None, LONG + "{}", "{}\n\t<&\"'"])
+@pytest.mark.parametrize("scale", [1.0, 1e-7, 1e9])
+@pytest.mark.parametrize("n_features", [1, 4, 60])
+def test_it_keeps_to_its_size(n_features, scale, names):
+    text = repr(explained(n_features, scale, names))
+    lines = text.splitlines()
+    assert len(lines) <= MOST_LINES
+    assert max(map(len, lines)) <= WIDTH
+    assert not any(line != line.rstrip() for line in lines)
+    assert all(one.isprintable() for one in "".join(lines))
+    assert "nan" not in text
+
+
+def test_what_the_table_leaves_out_is_counted():
+    text = repr(explained(60))
+    shown = sum(line.startswith("x") for line in text.splitlines())
+    assert f"… {60 - shown} more, the largest moves" in text
+    few = str(rs.show(explained(60), max_features=3))
+    assert "… 57 more" in few
+
+
+def test_names_that_end_otherwise_differ():
+    text = repr(explained(4, names=LONG + "{}"))
+    begins = [line[:24] for line in text.splitlines() if line.startswith("a very")]
+    assert len(set(begins)) == 4
+
+
+def test_of_an_answer_that_is_not_sure_it_says_so():
+    """A small feature among few rows: a question mark stands for what one cannot tell."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(40, 2))
+    found = rs.explain(lambda X: X[:, 0] + 0.05 * X[:, 1], X, rng=0, progress=False, budget=None)
+    line = next(line for line in repr(found).splitlines() if line.startswith("x1"))
+    assert found.answers["matters"].sel(feature="x1") == "cannot tell"
+    assert " ? " in line

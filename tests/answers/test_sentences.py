@@ -1,0 +1,287 @@
+"""Sentences of an explanation: each with its rule, and at its boundaries."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+import xarray as xr
+
+from rhale_stats.answers.lines import Line
+from rhale_stats.answers.sentences import (
+    HEADLINES,
+    MOST_POINTS,
+    additive_sentence,
+    answers_in,
+    fit_sentences,
+    fit_text,
+    headline,
+    main_points,
+    pvalue_text,
+    rows_text,
+    sentences,
+    uncertainty_text,
+)
+
+VERDICTS = ("yes", "hardly", "cannot tell")
+EVIL = "<script>&\"'{0}%s"
+NAN = (np.nan, np.nan)
+
+
+def line(**changes) -> Line:
+    """A feature that matters, about equally for all rows."""
+    facts = {
+        "feature": "x",
+        "label": "x",
+        "importance": 2.0,
+        "importance_ci": (1.5, 2.5),
+        "row_spread": 0.1,
+        "row_spread_ci": (0.05, 0.2),
+        "movement": 2.0,
+        "matters": "yes",
+        "rows_differ": "hardly",
+        "range": 6.0,
+        "range_ci": (5.0, 7.0),
+        "lowest_at": "0",
+        "highest_at": "10",
+        "shape": "rises",
+        "unreliable": "",
+        "bias_share": 0.0,
+        "split_tried": False,
+        "split_by": "",
+        "split_rule": "",
+        "split_drop": np.nan,
+        "split_pvalue": np.nan,
+        "apart": np.nan,
+        "apart_ci": NAN,
+        "apart_at": "",
+        "exception": "",
+    }
+    return Line(**{**facts, **changes})
+
+
+SPLIT = {
+    "matters": "yes",
+    "rows_differ": "yes",
+    "split_tried": True,
+    "split_by": "g",
+    "split_rule": "g ≤ 1",
+    "split_drop": 0.4,
+    "split_pvalue": 0.01,
+    "apart": 3.0,
+    "apart_ci": (1.0, 5.0),
+    "apart_at": "7",
+}
+
+
+def said(**changes):
+    attrs = changes.pop("attrs", {})
+    return " ".join(sentences(line(**changes), attrs))
+
+
+# --- headlines ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("matters", "rows"), list(itertools.product(VERDICTS, VERDICTS)))
+def test_every_pair_of_verdicts_has_a_headline_that_says_no_more(matters, rows):
+    text = headline(line(label=EVIL, matters=matters, rows_differ=rows))
+    assert text.count(EVIL) == 1
+    assert text.endswith(".")
+    assert len(HEADLINES) == 9
+    assert ("cannot tell" in text) == ("cannot tell" in (matters, rows))
+    assert ("hardly matters" in text) == (matters == "hardly")
+
+
+def test_an_exception_is_said_only_where_nothing_else_matters():
+    text = "between 1 and 2 (3 % of the rows)"
+    flat = line(matters="hardly", rows_differ="hardly", exception=text)
+    assert headline(flat) == f"x hardly matters, except {text}."
+    assert "except" not in headline(line(matters="hardly", rows_differ="yes", exception=text))
+
+
+# --- sentences of one feature ---------------------------------------------------------------------
+
+
+def test_where_the_curve_is_lowest_and_highest():
+    text = said(attrs={"output_units": "kg"})
+    assert "lowest at 0 and highest at 10, a difference of 6.0 [5.0, 7.0] kg." in text
+    assert "It rises." in text
+
+
+@pytest.mark.parametrize("ends", [NAN, (np.nan, 7.0)])
+def test_a_range_without_interval_is_not_said(ends):
+    assert "difference" not in said(range_ci=ends)
+
+
+def test_a_flat_feature_has_neither_places_nor_shape():
+    text = said(matters="hardly", shape="nearly flat")
+    assert "spans 6.0 [5.0, 7.0]" in text
+    assert "lowest" not in text
+    assert "It " not in text
+    assert "curve spans" not in said(highest_at="", matters="hardly", range=0.0)
+
+
+def test_two_levels_are_compared():
+    text = said(shape="higher at men", highest_at="men", lowest_at="women")
+    assert "The average curve is 6.0 [5.0, 7.0] higher at men than at women." in text
+    assert "It " not in text
+
+
+@pytest.mark.parametrize("matters", ["hardly", "cannot tell"])
+def test_a_shape_is_said_only_of_what_matters(matters):
+    assert "It rises" not in said(matters=matters)
+
+
+def test_no_clear_shape_is_not_said():
+    assert "It " not in said(shape="no clear shape")
+
+
+def test_rows():
+    assert "typically differs from the average curve by 0.100 [0.050, 0.200]" in said(
+        rows_differ="yes"
+    )
+    assert "within about 0.200" in said(rows_differ="hardly")
+    assert "parallel" in said(rows_differ="hardly", row_spread=0.0, row_spread_ci=(0.0, 0.0))
+    assert "row" not in said(rows_differ="cannot tell")
+
+
+def test_splits():
+    text = said(**SPLIT)
+    assert "differ most by g: the split g ≤ 1 takes away 40 %" in text
+    assert "(adjusted P = 0.010)" in text
+    assert "At 7 the curves of the two groups, each relative to its own average, are 3.0" in text
+    assert "(adjusted P < 0.001)" in said(**{**SPLIT, "split_pvalue": 0.0009})
+    assert "(adjusted P = 0.001)" in said(**{**SPLIT, "split_pvalue": 0.001})
+
+
+@pytest.mark.parametrize("ends", [NAN, (0.0, 5.0), (-1.0, 5.0)])
+def test_groups_that_may_not_be_apart_are_not_said_to_be(ends):
+    assert "apart" not in said(**{**SPLIT, "apart_ci": ends})
+
+
+def test_no_split_is_said_only_where_one_was_looked_for_and_rows_differ():
+    none = {**SPLIT, "split_by": "", "split_rule": ""}
+    assert "No split of the rows" in said(**none)
+    assert "No split" not in said(**{**none, "split_tried": False})
+    assert "No split" not in said(**{**none, "rows_differ": "cannot tell"})
+
+
+@pytest.mark.parametrize(
+    ("share", "rows", "expected"),
+    [(0.1, "yes", True), (0.0999, "yes", False), (np.nan, "yes", False), (0.5, "hardly", False)],
+)
+def test_bin_error(share, rows, expected):
+    assert ("bin error" in said(bias_share=share, rows_differ=rows)) == expected
+
+
+def test_what_is_not_known_and_where_the_model_is_off():
+    assert "Not reliable everywhere: few rows: 1 to 2." in said(unreliable="few rows: 1 to 2")
+    text = said(fit_differs="between 1 and 2 by 3.0 [2.0, 4.0]", attrs={"output_units": "kg"})
+    assert "off between 1 and 2 by 3.0 [2.0, 4.0] kg on average (observed less predicted)" in text
+
+
+WORDS = ("significant", "effect of changing", "causes", "drives", "will ")
+
+
+@pytest.mark.parametrize(("matters", "rows"), list(itertools.product(VERDICTS, VERDICTS)))
+def test_words_that_claim_too_much_are_not_used(matters, rows):
+    own = line(**{**SPLIT, "matters": matters, "rows_differ": rows, "bias_share": 0.3})
+    text = " ".join([headline(own), *sentences(own, {}), *main_points([own], {})])
+    assert not [word for word in WORDS if word in text]
+
+
+# --- main points ----------------------------------------------------------------------------------
+
+
+def test_the_first_point_is_of_the_feature_that_moves_most():
+    points = main_points([line(label="a"), line(label="b")], {"output_units": "kg"})
+    assert points[0] == (
+        "a moves the predictions most: 6.0 [5.0, 7.0] kg from its lowest, 0, to its highest, 10."
+    )
+
+
+def test_a_feature_that_moves_single_rows_alone_may_come_first():
+    points = main_points([line(matters="hardly", rows_differ="yes")], {})
+    assert "not on average but for single rows: by 0.100 [0.050, 0.200]" in points[0]
+
+
+def test_nothing_moves():
+    flat = line(movement=0.0, matters="hardly", rows_differ="hardly")
+    assert main_points([flat], {})[0] == "No feature moves the predictions."
+    assert main_points([], {}) == ["No feature moves the predictions."]
+
+
+def test_names_are_listed_and_counted():
+    flat = [line(label=f"f{k}", matters="hardly", rows_differ="hardly") for k in range(200)]
+    points = main_points([line(label="top"), *flat], {})
+    assert "f0, f1, f2, f3, f4 and 195 more: hardly matter." in points
+    assert "f0: hardly matters." in main_points([line(), flat[0]], {})
+
+
+def test_the_points_are_few():
+    many = [
+        line(**SPLIT),
+        line(matters="hardly", rows_differ="yes"),
+        *(line(matters="hardly", rows_differ="hardly", exception=f"at {k}") for k in range(9)),
+        line(matters="cannot tell"),
+    ]
+    attrs = {"additive_r2": 0.5, "n_below": 3, "y_min": 0.0, "n_rows": 10}
+    assert len(main_points(many, attrs)) == MOST_POINTS
+
+
+@pytest.mark.parametrize(
+    ("share", "text"),
+    [
+        (np.nan, ""),
+        (-0.01, "do not add up"),
+        (0.0, "reproduce 0 %"),
+        (0.9949, "reproduce 99 %"),
+        (0.995, "the model is additive"),
+    ],
+)
+def test_the_additive_share(share, text):
+    found = additive_sentence({"additive_r2": share})
+    assert text in found
+    assert bool(found) == bool(text)
+
+
+# --- rows and outcomes ----------------------------------------------------------------------------
+
+
+def test_predictions_beyond_the_outcomes():
+    attrs = {"n_rows": 1000, "n_below": 1, "n_above": 200, "y_min": 0.0, "y_max": 12.0}
+    assert fit_sentences(attrs) == [
+        "1 of 1,000 predictions (< 1 %) is below 0, the smallest observed value.",
+        "200 of 1,000 predictions (20 %) are above 12.0, the largest observed value.",
+    ]
+    assert fit_sentences({"n_rows": 10, "n_below": 0}) == []
+
+
+def test_fit():
+    assert fit_text({}) == ""
+    assert fit_text({"r2": 0.951, "mae": 25.04}) == (
+        "R² 0.95 on these rows, mean absolute error 25.0"
+    )
+    assert "AUC 0.90" in fit_text({"auc": 0.9, "log_loss": 0.3, "brier": 0.1})
+
+
+def test_the_rows_that_were_used():
+    assert rows_text({"n_rows": 5, "n_rows_given": 5}) == "5 rows"
+    text = rows_text({"n_rows": 1000, "n_rows_given": 2000, "held_out": "yes"})
+    assert text == "1,000 of 2,000 rows, not used to fit the model as the caller stated"
+    assert "groups of rows" in uncertainty_text({"groups": "yes"})
+
+
+def test_p_values():
+    assert [pvalue_text(one) for one in (0.0, 0.00099, 0.001, 1.0)] == [
+        *("< 0.001", "< 0.001", "0.001", "1.000")
+    ]
+
+
+@pytest.mark.parametrize(
+    "tree", [xr.DataTree(), xr.DataTree(xr.Dataset(attrs={"method": "explain"}))]
+)
+def test_another_tree_is_refused(tree):
+    with pytest.raises(ValueError, match="tree must be what explain"):
+        answers_in(tree)

@@ -1,0 +1,74 @@
+"""The command `compare`: two files, two values of a column, and what cannot be compared."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import pytest
+import xarray as xr
+
+import rhale_stats as rs
+from rhale_stats.cli.main import main
+from tests.cli.conftest import FORMULA
+
+
+def test_levels_are_compared(table, tmp_path, capsys, fitted):
+    words = ["compare", str(table), "--by", "sex", "--formula", FORMULA, "--features", "age"]
+    assert main([*words, "--no-progress", "--json"]) == 0
+    answer = json.loads(capsys.readouterr().out)
+    assert (answer["a"], answer["b"]) == ("sex = f", "sex = m")
+    model, rows = fitted
+    effects = []
+    for sex in ("f", "m"):
+        own = rows[rows["sex"] == sex].reset_index(drop=True)
+        local = rs.local_effects(model, own, features=["age"], progress=False)
+        effects.append(rs.std_error(rs.rhale(local)))
+    expected = rs.glance(rs.compare(*effects, rng=0))
+    assert answer["tests"][0]["largest"] == pytest.approx(float(expected["largest"].iloc[0]))
+
+
+def test_files_are_compared(table, tmp_path, capsys):
+    paths = []
+    for name in ("a", "b"):
+        out = tmp_path / name
+        words = ["fit", str(table), "--formula", FORMULA, "--out", str(out), "--quiet"]
+        assert main(words) == 0
+        paths.append(str(out / "rhale-effects.nc"))
+    assert main(["compare", *paths]) == 0
+    out = capsys.readouterr().out
+    assert out.startswith(f"a: {paths[0]}\nb: {paths[1]}\n\n")
+    assert "no difference between the curves" in out
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["DATA"], "compare must be given two files of effects, or one of .*; got 1 files"),
+        (["DATA", "DATA"], "A and B must be a .nc or .zarr file of this package; got .*data.csv"),
+        (["DATA", "DATA", "--formula", "y ~ age"], "--formula must come with --by COLUMN"),
+        (["DATA", "DATA", "--by", "sex"], "compare --by must be given one file of data; got 2"),
+        (["DATA", "--by", "z", "--formula", "y ~ age"], "--by must be a column of .*; got z."),
+        (
+            ["DATA", "--by", "clinic", "--formula", "y ~ age"],
+            "--levels must be two values of clinic; got none. It has 0, 1, 10, 11",
+        ),
+        (
+            ["DATA", "--by", "sex", "--levels", "f", "x", "--formula", "y ~ age"],
+            "--levels must be two values of sex; got f, x. It has f, m.",
+        ),
+    ],
+)
+def test_comparisons_that_cannot_be_made(table, capsys, words, message):
+    words = [str(table) if word == "DATA" else word for word in words]
+    assert main(["compare", *words, "--quiet"]) == 2
+    error = capsys.readouterr().err
+    assert re.fullmatch(f"rhale-stats: {message}.*\n", error), error
+
+
+def test_files_without_effects_are_refused(tmp_path, capsys):
+    paths = [str(tmp_path / name) for name in ("a.nc", "b.nc")]
+    for path in paths:
+        xr.Dataset({"height": ("x", [1.0])}).to_netcdf(path, engine="h5netcdf")
+    assert main(["compare", *paths]) == 2
+    assert "a.nc does not. It has height." in capsys.readouterr().err

@@ -1,0 +1,107 @@
+"""Options of all commands: help, JSON, quiet, debug."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+import subprocess
+import sys
+
+import pytest
+
+import rhale_stats as rs
+from rhale_stats.cli import study as study_command
+from rhale_stats.cli.main import main
+from rhale_stats.cli.parser import parser
+from tests import commands
+
+
+def command_names():
+    """Names of all commands, from the parser."""
+    (of_commands,) = (
+        action for action in parser()._actions if isinstance(action, argparse._SubParsersAction)
+    )
+    return list(of_commands.choices)
+
+
+@pytest.mark.parametrize("name", ["", *command_names()])
+def test_every_help_has_examples_that_parse_and_the_exit_statuses(capsys, name):
+    with pytest.raises(SystemExit) as end:
+        main([*name.split(), "--help"])
+    assert end.value.code == 0
+    text = capsys.readouterr().out
+    assert "exit status: 0 success; 1 the command failed; 2" in text
+    examples = re.search(r"examples:\n((?:  .*\n)+)", text)[1].splitlines()
+    for example in examples:
+        words = re.findall(r'"[^"]*"|\S+', example)
+        assert words[0] == "rhale-stats"
+        parser().parse_args([word.strip('"') for word in words[1:]])
+
+
+def test_help_loads_nothing_that_fits_or_draws():
+    script = """
+import sys
+from rhale_stats.__main__ import run
+sys.argv = ["rhale-stats", "--help"]
+try:
+    run()
+except SystemExit:
+    heavy = {"statsmodels", "matplotlib", "sklearn", "scipy.stats", "arviz", "patsy", "torch"}
+    sys.exit(", ".join(heavy & set(sys.modules)) or None)
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, timeout=commands.PATIENCE
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows counts no time of children")
+def test_help_answers_within_a_second():
+    import resource
+
+    def taken():
+        used = resource.getrusage(resource.RUSAGE_CHILDREN)
+        return used.ru_utime + used.ru_stime
+
+    found = []
+    # Time of the CPU; the first time may read the disk, and other tests share the processor.
+    while not found or (found[-1] >= 1 and len(found) < 3):
+        before = taken()
+        subprocess.run(
+            [sys.executable, "-m", "rhale_stats", "explain", "--help"],
+            check=True,
+            capture_output=True,
+            timeout=commands.PATIENCE,
+        )
+        found.append(taken() - before)
+    assert found[-1] < 1, found
+
+
+def test_version_in_words_and_in_json(capsys):
+    assert main(["version"]) == 0
+    assert re.search(rf"rhale-stats +{re.escape(rs.__version__)}\n", capsys.readouterr().out)
+    assert main(["version", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["rhale-stats"] == rs.__version__
+    assert found["python"] == ".".join(map(str, sys.version_info[:3]))
+
+
+def test_quiet_prints_nothing(capsys):
+    assert main(["version", "--quiet"]) == 0
+    assert capsys.readouterr() == ("", "")
+    assert main(["--quiet", "version"]) == 0
+    assert capsys.readouterr() == ("", "")
+
+
+def test_debug_shows_the_place_of_an_error_and_the_line_last(capsys, monkeypatch):
+    def fail():
+        raise ZeroDivisionError("no\nrows")
+
+    monkeypatch.setattr(study_command.studies, "names", fail)
+    assert main(["study", "--list"]) == 1
+    assert capsys.readouterr().err == "rhale-stats: ZeroDivisionError: no rows\n"
+    assert main(["study", "--list", "--debug"]) == 1
+    error = capsys.readouterr().err
+    assert error.startswith("Traceback (most recent call last):\n")
+    assert error.endswith("\nrhale-stats: ZeroDivisionError: no rows\n")

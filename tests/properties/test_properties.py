@@ -1,0 +1,172 @@
+"""What holds for every function: units, signs, shifts, order and repetition of rows, files."""
+
+from __future__ import annotations
+
+import re
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+import xarray as xr
+from numpy.testing import assert_allclose
+
+import rhale_stats as rs
+from tests.properties.registry import APART, CALLS, Given, model, table
+
+NAMES = sorted(CALLS)
+
+
+def called(name, given):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        result = CALLS[name][0](given)
+    if isinstance(result, pd.DataFrame):
+        return xr.Dataset({key: ("row", result[key].to_numpy()) for key in result.columns})
+    return (
+        result.to_dataset(name=result.name or "value")
+        if isinstance(result, xr.DataArray)
+        else result
+    )
+
+
+@pytest.fixture(scope="module")
+def plain():
+    return Given(model, table())
+
+
+def numbers(result):
+    """Variables and coordinates of numbers, by name."""
+    every = {**result.coords, **result.data_vars}
+    return {str(name): one for name, one in every.items() if one.dtype.kind in "fiu" and one.size}
+
+
+def test_every_function_is_called_or_apart():
+    assert not set(CALLS) & set(APART)
+    assert set(CALLS) | set(APART) == set(rs.__all__)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_inputs_are_not_changed(name, plain):
+    before = plain.X.copy(deep=True)
+    kept = {
+        key: value.copy(deep=True)
+        for key, value in vars(plain).items()
+        if isinstance(value, xr.Dataset)
+    }
+    called(name, plain)
+    pd.testing.assert_frame_equal(plain.X, before)
+    for key, value in kept.items():
+        xr.testing.assert_identical(getattr(plain, key), value)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_numbers_do_not_depend_on_the_run(name, plain):
+    again = numbers(called(name, Given(model, table())))
+    for key, value in numbers(called(name, plain)).items():
+        assert_allclose(again[key], value, rtol=1e-12, err_msg=key)
+
+
+def in_other_units(plain, output=1.0, feature=1.0, shift=0.0):
+    """The same model, its features and its output in other units."""
+
+    def other(X):
+        return plain.model(X / feature) * output + shift
+
+    return Given(other, plain.X * feature, plain.weights)
+
+
+def factor(units, output, feature):
+    """By how much a number grows that is said to have such units; None if they are not plain."""
+    if units in (None, "", "1", "rows", "bins"):
+        return 1.0
+    text = units.replace("output units", "o").replace("feature units", "f")
+    text = text.replace("feature unit", "f").replace(" per ", "/").replace("^", "**")
+    if re.fullmatch(r"[of/*()\d]+", text) is None:
+        return None
+    return float(eval(text, {"o": output, "f": feature}))
+
+
+# How far numbers are from exact ones: what rounding makes, never twice the same.
+ROUNDING = {
+    *("local_effect_error", "second_difference_error", "h_error", "output_error", "curve_mean"),
+}
+
+
+def changed_otherwise(was, now, output=1.0, feature=1.0, but=frozenset()):
+    """Variables that did not change as their units say."""
+    wrong = {}
+    for key, value in numbers(was).items():
+        if key in ROUNDING or key in but:
+            continue
+        by = factor(value.attrs.get("units"), output, feature)
+        if by is None:
+            continue
+        expected, found = (np.asarray(one, dtype=np.float64) for one in (value * by, now[key]))
+        finite = abs(expected[np.isfinite(expected)])
+        size = finite.max() if len(finite) else 0.0
+        if not np.allclose(found, expected, rtol=1e-6, atol=1e-8 * size, equal_nan=True):
+            wrong[key] = (
+                f"{value.attrs.get('units')!r}: {value.values.ravel()[:3]} {found.ravel()[:3]}"
+            )
+    return wrong
+
+
+LABELLED = [name for name in NAMES if name not in ("augment", "glance", "tidy")]
+
+
+@pytest.mark.parametrize("name", LABELLED)
+def test_numbers_have_the_units_of_the_output_that_they_say(name, plain):
+    result = called(name, in_other_units(plain, output=8.0))
+    assert not changed_otherwise(called(name, plain), result, output=8.0)
+
+
+@pytest.mark.parametrize("name", LABELLED)
+def test_numbers_have_the_units_of_the_features_that_they_say(name, plain):
+    result = called(name, in_other_units(plain, feature=4.0))
+    assert not changed_otherwise(called(name, plain), result, feature=4.0)
+
+
+# What is about the output itself, and not about its changes.
+LEVELS = {
+    "ice": {"curve", "ice"},
+    "m_plot": {"curve_offset", "output_value"},
+    "pdp": {"curve_offset"},
+    # Degrees of freedom of the mean prediction.
+    "averages": {"average_df"},
+}
+
+
+@pytest.mark.parametrize("name", LABELLED)
+def test_a_constant_added_to_the_output_changes_no_effect(name, plain):
+    was, now = called(name, plain), called(name, in_other_units(plain, shift=4.0))
+    assert not changed_otherwise(was, now, but=LEVELS.get(name, frozenset()))
+
+
+@pytest.mark.parametrize("name", [name for name in NAMES if "order" in CALLS[name][1]])
+def test_order_of_the_rows_does_not_matter(name, plain):
+    mixed = Given(model, plain.X.sample(frac=1, random_state=0))
+    was, now = called(name, plain), called(name, mixed)
+    if "obs" in was.dims:
+        now = now.sel(obs=was["obs"])
+    assert not changed_otherwise(was, now)
+
+
+@pytest.mark.parametrize("name", [name for name in NAMES if "weights" in CALLS[name][1]])
+def test_weights_are_repeated_rows(name, plain):
+    """But for what there is of every row, and where of equal differences the largest is."""
+    times = np.random.default_rng(1).integers(1, 4, len(plain.X))
+    weighted = called(name, Given(model, plain.X, times))
+    repeated = called(
+        name, Given(model, plain.X.loc[plain.X.index.repeat(times)].reset_index(drop=True))
+    )
+    by_row = {str(key) for key, one in repeated.variables.items() if "obs" in one.dims}
+    assert not changed_otherwise(repeated, weighted, but=by_row | {"largest_at"})
+
+
+@pytest.mark.parametrize("name", LABELLED)
+def test_a_file_holds_all_of_a_result(name, plain, tmp_path):
+    result = called(name, plain)
+    result.to_netcdf(tmp_path / "result.nc")
+    with xr.open_dataset(tmp_path / "result.nc") as read:
+        xr.testing.assert_identical(read.load(), result)
