@@ -29,6 +29,8 @@ LEAST_FOR_KURTOSIS = 4
 LEAST_TAIL = -700.0
 # Number of draws of the largest deviation that are made at a time.
 CHUNK = 4096
+# Draws at once where they are only read.
+IN_CACHE = 128
 # Sources that add less than this to half the relative variance of an estimated variance are not
 # drawn: hundreds of them vary as much as a variance with several thousand degrees of freedom.
 LEAST_SOURCE = 1e-6
@@ -311,7 +313,7 @@ def largest_deviation(
         return 0.0 if np.isfinite(np.diagonal(covariance)).any() else float("nan")
 
     def excess(score: float) -> float:
-        largest = np.quantile((drawn / score_quantile(score, own)).max(axis=1), level)
+        largest = np.quantile(_largest_over(drawn, score_quantile(score, own)), level)
         return float(np.log(max(largest, np.finfo(np.float64).tiny)))
 
     if np.isinf(own).all():
@@ -323,6 +325,15 @@ def largest_deviation(
     if excess(low) <= 0 or excess(high) >= 0:
         return float(low if excess(low) <= 0 else high)
     return float(optimize.brentq(excess, low, high, xtol=1e-6))
+
+
+def _largest_over(drawn: FloatArray, quantiles: FloatArray) -> FloatArray:
+    """Largest ratio of each draw (draw, point), in blocks that stay in the processor's cache."""
+    out, part = np.empty(len(drawn)), np.empty((IN_CACHE, drawn.shape[1]))
+    for begin in range(0, len(drawn), IN_CACHE):
+        own = drawn[begin : begin + IN_CACHE]
+        np.divide(own, quantiles, out=part[: len(own)]).max(axis=1, out=out[begin:][: len(own)])
+    return out
 
 
 def largest_deviation_pvalue(

@@ -515,26 +515,36 @@ def weighted_error(
 
 
 def sign_test(
-    n_cells: int, cell: IntArray, delta: FloatArray, weight: FloatArray, *, frequency: bool
+    n_cells: int,
+    cell: IntArray,
+    delta: FloatArray,
+    weight: FloatArray,
+    group: IntArray | None = None,
+    *,
+    frequency: bool,
 ) -> tuple[float, float]:
     """math [59]: test statistic of means 0 in all cells (chi-squared), and its degrees of freedom.
 
     The sum over cells of (sum_i d_i)^2 / W, d = w delta, a_ic = d_ic / W_c^(1/2). If rows change
     their signs at random, each with all its differences, its mean is the sum of a_ic^2, and its
-    variance 2 [sum_cc' (sum_i a_ic a_ic')^2 - sum_i (sum_c a_ic^2)^2].
+    variance 2 [sum_cc' (sum_i a_ic a_ic')^2 - sum_i (sum_c a_ic^2)^2]. With ``group`` the signs
+    are those of groups, whose rows change theirs together, math [98].
     """
     # A row of frequency weight w represents w rows, which change their signs independently.
-    times = weight if frequency else np.ones(len(weight))
+    apart = frequency and group is None
+    unit = np.arange(len(weight)) if group is None else group
+    n_units = int(unit.max(initial=-1)) + 1
+    times = weight if apart else np.ones(n_units)
     line, *side = np.nonzero(cell >= 0)
     number, d = cell[(line, *side)], delta[(line, *side)]
     mass = np.bincount(number, weight[line], n_cells)
-    # The square of a single row is the same with either sign.
-    several = np.bincount(number, times[line] * (d != 0), n_cells) >= 2
-    kept = several[number]
-    line, number, d = line[kept], number[kept], d[kept]
-    share = (d if frequency else d * weight[line]) / np.sqrt(mass[number])
-    rows = sparse.csr_array((share, (line, number)), shape=(len(cell), n_cells))
-    total = np.bincount(number, times[line] * share, n_cells)
+    share = (d if apart else d * weight[line]) / np.sqrt(mass[number])
+    rows = sparse.csr_array(sparse.coo_array((share, (unit[line], number)), (n_units, n_cells)))
+    rows.eliminate_zeros()
+    # The square of a single unit is the same with either sign.
+    several = np.bincount(rows.indices, np.repeat(times, np.diff(rows.indptr)), n_cells) >= 2
+    rows = sparse.csr_array(rows * several)
+    total = np.asarray(rows.T @ times)
     square: FloatArray = np.asarray(rows.power(2).sum(axis=1))
     shared = sparse.csr_array((rows * times[:, None]).T @ rows)
     mean, alone = float(times @ square), float(times @ square**2)

@@ -267,6 +267,63 @@ def influences(
     return np.where(effect == 0, 0.0, scaled[:, None] * effect)
 
 
+class GroupInfluences(NamedTuple):
+    """What groups of rows do to the curve, (group, grid), and degrees of freedom, (grid,)."""
+
+    moved: FloatArray
+    degrees: FloatArray
+
+
+def of_groups(
+    basis: Basis,
+    residual: FloatArray,
+    weight: FloatArray | None,
+    group: IntArray,
+    smoothing: float,
+    centre: FloatArray,
+    *,
+    frequency: bool,
+) -> GroupInfluences:
+    """math [99]: influences of groups on the curve less its part along ``centre`` (grid,).
+
+    The residuals of a group are multiplied by (I - H)^(-1/2), H the block of the group in the
+    matrix of leverage (CR2, Bell and McCaffrey 2002). NaN at levels with rows of one group.
+    """
+    w = np.ones(len(residual)) if weight is None else weight
+    share, n_groups = _shares(basis, w), int(group.max(initial=-1)) + 1
+    own = basis.at_cells.T.toarray()
+    whole = np.asarray(basis.at_cells @ _solved(basis, share, smoothing, own))
+    root = np.sqrt(share)
+    values, vectors = np.linalg.eigh(root[:, None] * np.nan_to_num(whole) * root)
+    kept = values > ALONE
+    # Of all rows H is U diag(values) U' between places; of a group the same with its own weights.
+    factor = vectors[:, kept] * np.sqrt(values[kept])
+    effect = _influence_of_cells(basis, share, smoothing, basis.at_grid)
+    effect = effect - (effect @ centre)[:, None]
+    n_cells, key = len(share), group * len(share) + basis.cell
+    size = n_groups * n_cells
+    mass = np.bincount(key, w / w.sum(), size).reshape(n_groups, n_cells)
+    sums = np.bincount(key, w / w.sum() * residual, size).reshape(n_groups, n_cells)
+    moved = sums @ effect
+    for number in range(n_groups):
+        here = np.flatnonzero(mass[number])
+        block = factor[here] * np.sqrt(mass[number, here] / share[here])[:, None]
+        left, size_of, _ = np.linalg.svd(block, full_matrices=False)
+        rest = 1 - size_of**2
+        more = np.where(rest > ALONE, 1 / np.sqrt(np.maximum(rest, ALONE)) - 1, 0.0)
+        half = np.sqrt(mass[number, here])
+        added = half * (left @ (more * (left.T @ (sums[number, here] / half))))
+        moved[number] += added @ effect[here]
+    square = w / w.sum() ** 2 if frequency else (w / w.sum()) ** 2
+    parts = np.bincount(key, square, size).reshape(n_groups, n_cells) @ effect**2
+    with np.errstate(invalid="ignore", divide="ignore"):
+        degrees = parts.sum(axis=0) ** 2 / np.sum(parts**2, axis=0) - 1
+    if basis.roughness is None:
+        alone = (np.asarray(basis.at_grid @ (mass > 0).T.astype(np.float64)) > 0).sum(axis=1) < 2
+        moved[:, alone], degrees[alone] = np.nan, 0.0
+    return GroupInfluences(moved, degrees)
+
+
 def replicate_curves(
     basis: Basis, y: FloatArray, weight: FloatArray, smoothing: float
 ) -> tuple[FloatArray, FloatArray]:

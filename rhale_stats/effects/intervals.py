@@ -40,6 +40,7 @@ from rhale_stats.inference.estimate import (
     with_bands,
     with_intervals,
 )
+from rhale_stats.parallel import cpus, in_threads, one_blas_thread
 from rhale_stats.schema.checks import MEAN, check_effect, statistic_name
 from rhale_stats.schema.curves import cell_sizes, has_cells
 from rhale_stats.schema.features import is_grouped, own_facts, stores_errors
@@ -273,10 +274,12 @@ def confband(effect: xr.Dataset, level: float, n_draws: int, rng: object) -> xr.
     found = _with_errors(effect, ("curve", "effect", *_cells(effect)))
     effect_se = found["effect"].se
     assert effect_se is not None
-    rows = [
-        _quantiles(*one, effect_se[number], level, n_draws, stream)
-        for number, (one, stream) in enumerate(zip(features, streams, strict=True))
-    ]
+
+    def of_feature(number: int) -> Estimates:
+        return _quantiles(*features[number], effect_se[number], level, n_draws, streams[number])
+
+    with one_blas_thread:
+        rows = in_threads(of_feature, range(len(features)), cpus())
     rows = [{name: one[name] for name in found} for one in rows]
     quantiles = stacked(rows, effect.sizes["bin"], **cell_sizes(effect))
     return with_bands(effect, found, quantiles, level)

@@ -12,6 +12,8 @@ from rhale_stats.schema.features import feature_names, feature_position, resolut
 HEAVY = 4.5
 # Rows a bin from which on intervals hold under skewness, and under weights without it.
 ENOUGH, FEW = 30, 10
+# Rows a bin from which on bands of effects hold where a value is rare: a bin may hold none of it.
+ENOUGH_OF_BANDS = 100
 
 
 def kurtosis(effect: xr.Dataset) -> np.ndarray:
@@ -48,7 +50,8 @@ def tail_notes(effect: xr.Dataset, feature: str | int | None) -> list[str]:
 
 def _of_tails(effect: xr.Dataset, names: list[str], at: list[int]) -> list[str]:
     found = kurtosis(effect)
-    said = [f"{names[one]} ({number_text(found[one])})" for one in at if found[one] > HEAVY]
+    heavy = [one for one in at if found[one] > HEAVY]
+    said = [f"{names[one]} ({number_text(found[one])})" for one in heavy]
     if not said:
         return []
     # Those by parameters are as wide as the error of the model says.
@@ -58,9 +61,16 @@ def _of_tails(effect: xr.Dataset, names: list[str], at: list[int]) -> list[str]:
         else f"allow for it, but are too short with fewer than {ENOUGH} rows a bin or 3 bins"
     )
     # Errors by parameters alone have no skewness.
-    others = (
-        "; those of effects and curves allow for skewness" if "effect_skewness" in effect else ""
-    )
+    others = ""
+    if "effect_skewness" in effect:
+        rows = effect["n_effective"].values[heavy]
+        rows = rows[(rows > 0).sum(axis=-1) > 1]
+        short_bands = bool(((rows > 0) & (rows < ENOUGH_OF_BANDS)).any())
+        others = "; those of effects and curves allow for skewness" + (
+            f", but bands of effects are too narrow with fewer than {ENOUGH_OF_BANDS} rows a bin"
+            if short_bands
+            else ""
+        )
     return [
         f"Local effects have heavy tails (kurtosis, 3 for normal ones): {', '.join(said)}. "
         f"Intervals of heterog. {short}, see docs/validity.md{others}."

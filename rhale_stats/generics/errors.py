@@ -47,8 +47,8 @@ def std_error(
     local : Dataset, optional
         The local effects that ``effect`` was made from; needed only with ``groups`` and ``model``.
         Of a profile of `pdp` the ICE curves (`ice`): needed with ``groups``, unless there is a
-        ``model``, and with ``model`` if there are weights. The results of `ice` and `m_plot` keep
-        their rows, and need nothing else.
+        ``model``, and with ``model`` if there are weights. The results of `ice`, `m_plot`,
+        `shap_dependence` and `ale2` keep their rows, and need nothing else.
     groups : array_like of shape (n_rows,), optional
         Group (cluster) of every row; a Series is aligned by its labels. Rows of one group may
         depend on each other. Standard errors are then cluster-robust, from the summed influences of
@@ -100,7 +100,9 @@ def std_error(
         error: ``effect_se_rows``, ``effect_se_model`` and so on. Profiles get ``curve_se``,
         ``curve_cov``, ``curve_df`` and the parts of ``curve_se``; surfaces the parts of
         ``effect_se`` and ``surface_se``, and H-statistics of kind "pdp" those of all statistics.
-        Groups are not for surfaces and `shap_dependence`, and a model not for `shap_dependence`.
+        By groups, surfaces also get ``effect_df``, ``surface_df`` and the coordinate ``group`` of
+        their rows, by which bands, tests and comparisons go (math [98]). A model is not for
+        `shap_dependence`.
         The attribute ``source`` of a standard error says what it holds: "rows", "parameters", or
         "rows and parameters".
 

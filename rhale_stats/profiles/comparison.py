@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
 import xarray as xr
 
-from rhale_stats.arrays import intervals
+from rhale_stats.arrays import delta, intervals
 from rhale_stats.arrays import profiles as kernel
-from rhale_stats.arrays.moments import FloatArray
+from rhale_stats.arrays.moments import FloatArray, IntArray
 from rhale_stats.inference.parameters import refuse_shared
 from rhale_stats.inference.results import (
     CONSTANT,
@@ -22,7 +24,8 @@ from rhale_stats.inference.results import (
 from rhale_stats.profiles import inference
 from rhale_stats.profiles.data import is_nominal, one_profile
 from rhale_stats.profiles.inference import check_curves, degrees_of
-from rhale_stats.profiles.rows import Outputs, rows_behind
+from rhale_stats.profiles.parameters import groups_of, of_bins
+from rhale_stats.profiles.rows import Curves, Outputs, Shapley, rows_behind
 
 # --- two profiles ---------------------------------------------------------------------------------
 
@@ -43,12 +46,19 @@ def _welch(rows: tuple[xr.Dataset, xr.Dataset]) -> FloatArray:
 
 
 def compared(
-    a: xr.Dataset, b: xr.Dataset, name: str, pairs: tuple[xr.Dataset, xr.Dataset] | None
+    a: xr.Dataset,
+    b: xr.Dataset,
+    name: str,
+    pairs: tuple[xr.Dataset, xr.Dataset] | None,
+    code: IntArray | None = None,
 ) -> Compared:
-    """One feature of both profiles, paired if both are made from the same rows."""
+    """One feature of both profiles, paired if both are made from the same rows.
+
+    ``code`` are the groups of the pairs, which may depend on each other within one.
+    """
     rows = one_profile(a, name), one_profile(b, name)
     if a.attrs["method"] == "m_plot":
-        return _compared_bins(rows, name, pairs)
+        return _compared_bins(rows, name, pairs, code)
     grids = [row["grid_value"].values for row in rows]
     levels = [row["level"].values.tolist() if is_nominal(row) else [] for row in rows]
     if not np.array_equal(grids[0], grids[1]) or levels[0] != levels[1]:
@@ -61,15 +71,46 @@ def compared(
         found = rows[0]["curve_cov"].values + rows[1]["curve_cov"].values
         return Compared(grids[0], values, found, _welch(rows))
     sides = [rows_behind(one, name) for one in pairs]
-    moved = [one.influences(str(a.attrs["centering"])) for one in sides]
+    centering = str(a.attrs["centering"])
+    group = None if code is None else _groups_at(pairs[0], name, code)
+    if group is not None:
+        return Compared(grids[0], values, *_by_groups(sides, group, centering))
+    moved = [one.influences(centering) for one in sides]
     weight, frequency = sides[0].weight, sides[0].frequency
     error = kernel.mean_of_rows(moved[0] - moved[1], weight, frequency=frequency)
     degrees = np.full(len(grids[0]), float(error.n_effective) - 1)
     return Compared(grids[0], values, error.covariance, degrees)
 
 
+def _groups_at(rows: xr.Dataset, name: str, code: IntArray) -> IntArray:
+    """Groups of the rows that a feature has, from 0 without gaps."""
+    own = one_profile(rows, name)
+    there = ~np.isnan(own["x"].values)
+    if "ice" in own:
+        there = ~np.isnan(own["ice"].transpose("obs", "grid").values).any(axis=1)
+    return np.asarray(np.unique(code[there], return_inverse=True)[1])
+
+
+def _by_groups(
+    sides: Sequence[Curves | Outputs | Shapley], group: IntArray, centering: str
+) -> tuple[FloatArray, FloatArray]:
+    """Covariance of the difference of two curves of the same groups, and its degrees."""
+    a, b = sides
+    if isinstance(a, Shapley) and isinstance(b, Shapley):
+        own = [one.of_groups(group, centering) for one in (a, b)]
+        moved = own[0].moved - own[1].moved
+        return moved.T @ moved, np.minimum(own[0].degrees, own[1].degrees)
+    apart = a.influences(centering) - b.influences(centering)
+    units = delta.of_groups(apart, a.weight, group, frequency=a.frequency)
+    degrees = np.full(apart.shape[1], max(units.degrees, 0.0))
+    return units.moved.T @ units.moved, degrees
+
+
 def _compared_bins(
-    rows: tuple[xr.Dataset, xr.Dataset], name: str, pairs: tuple[xr.Dataset, xr.Dataset] | None
+    rows: tuple[xr.Dataset, xr.Dataset],
+    name: str,
+    pairs: tuple[xr.Dataset, xr.Dataset] | None,
+    code: IntArray | None,
 ) -> Compared:
     """M-plots in the bins where both have rows, at the midpoint of their mean places.
 
@@ -99,9 +140,12 @@ def _compared_bins(
                 f"paired must have the rows in the same bins; those of feature {name!r} are in "
                 f"others. Leave paired out for rows that are independent."
             )
-        apart = a.means(a.values - b.values)
-        covariance = kernel.bin_curve(apart, a.grid, str(pairs[0].attrs["centering"])).covariance
-        degrees = np.minimum(*map(degrees_of, rows))
+        group = None if code is None else _groups_at(pairs[0], name, code)
+        covariance, degrees, _ = of_bins(
+            replace(a, values=a.values - b.values), rows[0], str(pairs[0].attrs["centering"]), group
+        )
+        if group is None:
+            degrees = np.minimum(*map(degrees_of, rows))
     return Compared(grid, values, covariance[np.ix_(known, known)], degrees[known])
 
 
@@ -133,18 +177,29 @@ def compare(a: xr.Dataset, b: xr.Dataset, asked: Asked) -> xr.Dataset:
     """`compare` of two profiles on one grid, optionally paired by their ICE curves."""
     a, b = inference.with_errors(a, "a"), inference.with_errors(b, "b")
     refuse_shared(a, b, "profiles", paired=asked.paired is not None)
-    if asked.groups is not None:
-        raise ValueError("groups must be None for profiles, whose rows are independent.")
+    if asked.groups is not None and asked.paired is None:
+        raise ValueError(
+            "groups come with paired, the rows of both profiles. Without pairs give each profile "
+            "its own: compare(std_error(a, ice_a, groups=...), std_error(b, ice_b, groups=...))."
+        )
     names = features_in_common(a, b, ("centering", "method"))
     a, b = a.sel(feature=names), b.sel(feature=names)
     pairs = None if asked.paired is None else check_pairs(asked.paired, (a, b))
+    code, n_groups = groups_of(asked.groups, None if pairs is None else pairs[0], None)
+    if pairs is not None and n_groups is None and any("n_groups" in one.attrs for one in (a, b)):
+        raise ValueError(
+            "groups must be given for pairs of profiles with standard errors by groups: "
+            "compare(a, b, paired=..., groups=...)."
+        )
     found = []
     streams = np.random.default_rng(asked.rng).spawn(len(names))
     for name, stream in zip(names, streams, strict=True):
-        one = compared(a, b, name, pairs)
+        one = compared(a, b, name, pairs, code)
         found.append(
             difference_of(*one, asked, stream) if len(one.grid) else no_difference(CONSTANT)
         )
     sides = " against ".join(str(one["curve_se"].attrs["source"]) for one in (a, b))
-    source = f"{sides}, independent" if pairs is None else "pairs of rows"
+    source = f"{sides}, independent"
+    if pairs is not None:
+        source = "pairs of rows" if n_groups is None else f"pairs of rows in {n_groups} groups"
     return labelled_differences(found, a, b, names, source, asked)

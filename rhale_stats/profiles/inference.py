@@ -46,14 +46,13 @@ def std_error(
     """The profile itself; or with errors by groups of rows, and with parameters of the model."""
     profile, method = with_errors(profile), str(profile.attrs["method"])
     rows = local if local is None else check_curves(local, profile)
-    if rows is None and any(name in profile for name in ("ice", "output_value")):
+    if rows is None and any(name in profile for name in ("ice", "output_value", "shap_value")):
         rows = profile
-    if method == "shap_dependence" and (groups is not None or fitted is not None):
+    if method == "shap_dependence" and fitted is not None:
         raise ValueError(
-            f"{'groups' if fitted is None else 'model'} must be None for shap_dependence, whose "
-            f"standard errors take rows as independent and the Shapley values as given. For groups "
-            f"use bootstrap(profile, groups=...); for parameters refit the model, bootstrap_refit, "
-            f"or take pdp or ale."
+            "model must be None for shap_dependence, whose standard errors take the Shapley values "
+            "as given. For the uncertainty of parameters refit the model, bootstrap_refit, or take "
+            "pdp or ale."
         )
     # With groups the model gives the curves of the rows where they were not kept.
     if fitted is not None and fitted.uncertainty == "rows" and (groups is None or rows is not None):
@@ -61,6 +60,11 @@ def std_error(
     made = "n_groups" in profile.attrs or "parameters" in profile.attrs
     if groups is None and fitted is None and not (made and rows is not None):
         return profile
+    if groups is None and method == "shap_dependence":
+        raise ValueError(
+            "groups must be given for a shap_dependence that has errors by groups. For errors by "
+            "rows make it again: shap_dependence(model, X)."
+        )
     if groups is not None and fitted is None and rows is None:
         raise ValueError(
             "groups need the ICE curves of a profile of pdp, or its model. Pass them: "

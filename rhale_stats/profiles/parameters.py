@@ -20,7 +20,7 @@ from rhale_stats.profiles.data import is_nominal, one_profile, variable
 from rhale_stats.profiles.given import Given
 from rhale_stats.profiles.grid import N_GRID, Axis
 from rhale_stats.profiles.pdp import at_rows
-from rhale_stats.profiles.rows import Curves, Outputs, rows_behind
+from rhale_stats.profiles.rows import Curves, Outputs, Shapley, rows_behind
 from rhale_stats.schema.features import feature_names
 from rhale_stats.schema.identity import model_facts, row_labels
 from rhale_stats.schema.stacking import padded
@@ -188,13 +188,13 @@ def std_error(
             fitted, profile.attrs | model_facts(profile), frequency=frequency
         )
     asked = None if directions is None else FromModel(profile, rows, directions)
-    code, n_groups = _groups(groups, rows, asked)
+    code, n_groups = groups_of(groups, rows, asked)
     found = [_of_feature(profile, name, rows, code, asked) for name in feature_names(profile)]
     source = "rows" if n_groups is None else f"rows in {n_groups} groups"
     return _labelled(profile, found, source, n_groups, directions)
 
 
-def _groups(
+def groups_of(
     groups: ArrayLike | None, rows: xr.Dataset | None, asked: FromModel | None
 ) -> tuple[IntArray | None, int | None]:
     """Numbers of the groups of all rows."""
@@ -261,15 +261,25 @@ def _behind(
         if asked is not None:
             change = asked.bins(one, there, centering)
         return Behind(covariance, degrees, units, change, np.flatnonzero(there))
+    if profile.attrs["method"] == "shap_dependence":
+        assert rows is not None, "they keep their rows"
+        assert code is not None, "they come for groups"
+        found = rows_behind(rows, name)
+        assert isinstance(found, Shapley), "of Shapley values"
+        there = np.flatnonzero(~np.isnan(one_profile(rows, name)["x"].values))
+        group = np.unique(code[there], return_inverse=True)[1]
+        own = found.of_groups(group, centering)
+        units = delta.Units(own.moved, group, np.nan)
+        return Behind(own.moved.T @ own.moved, own.degrees, units, None, there)
     derivative = profile.attrs.get("ice_kind") == "derivative"
     if asked is not None:
         change, curves = asked.curves(name, derivative=derivative, centering=centering)
         there = asked.given.with_curve(asked.axes[name])
     else:
         assert rows is not None, "groups come with rows"
-        found = rows_behind(rows, name)
-        assert isinstance(found, Curves), "of ICE curves"
-        curves = found
+        behind = rows_behind(rows, name)
+        assert isinstance(behind, Curves), "of ICE curves"
+        curves = behind
         there = ~np.isnan(one_profile(rows, name)["ice"].transpose("obs", "grid").values).any(
             axis=1
         )

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 import xarray as xr
 
+from rhale_stats.arrays import leverage, splines
 from rhale_stats.arrays import profiles as kernel
-from rhale_stats.arrays import splines
 from rhale_stats.arrays.binning import bin_index
 from rhale_stats.arrays.moments import FloatArray, IntArray
 from rhale_stats.profiles.data import check_profile, is_nominal, one_profile
@@ -119,6 +119,31 @@ class Shapley(_Behind):
     def influences(self, centering: str) -> FloatArray:
         """What every row adds to the curve."""
         return self._smoothed(centering)[2]
+
+    def of_groups(self, group: IntArray, centering: str) -> splines.GroupInfluences:
+        """What groups of rows add to the curve, math [99]."""
+        fit = splines.smooth(
+            self.smoother.basis, self.values, self.weight, self.smoothing, frequency=self.frequency
+        )
+        share = self.at.share(self.weight)
+        centre = kernel.centre_of(centering, np.asarray(self.smoother.basis.grid_place), share)
+        found = splines.of_groups(
+            self.smoother.basis,
+            fit.residual,
+            self.weight,
+            group,
+            self.smoothing,
+            centre,
+            frequency=self.frequency,
+        )
+        if centering != "mean":
+            return found
+        along = self.at.at_rows(fit.curve - centre @ fit.curve, self.weight)
+        of_mean = leverage.of_mean(group, self.base, frequency=self.frequency)
+        places = np.bincount(group, self.base / self.base.sum() * along)
+        return found._replace(
+            moved=found.moved - (places * of_mean.factor.toarray()[:, 0])[:, None]
+        )
 
     def replicates(self, drawn: FloatArray, centering: str) -> kernel.Replicates:
         """The same statistics of rows that were drawn anew."""

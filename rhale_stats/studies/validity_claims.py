@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from itertools import pairwise
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import xarray as xr
@@ -18,6 +18,7 @@ from rhale_stats.bins.adaptive import AdaptiveBins
 from rhale_stats.bins.fixed import GivenBins
 from rhale_stats.effects.equivalence import equivalence_test
 from rhale_stats.effects.rhale import quiet_rhale
+from rhale_stats.effects.tails import tail_notes
 from rhale_stats.generics.errors import std_error
 from rhale_stats.generics.hypotheses import compare, wald_test
 from rhale_stats.generics.intervals import confband, confint
@@ -78,7 +79,9 @@ def fitted(
 def effects(process: Process, rng: np.random.Generator, n_samples: int) -> Found:
     """Intervals and bands of RHALE in fixed bins."""
     _, effect = fitted(process, process.draw(rng, n_samples))
-    return held_by(process, confint(effect), confband(effect, n_draws=BAND_DRAWS, rng=rng))
+    found = held_by(process, confint(effect), confband(effect, n_draws=BAND_DRAWS, rng=rng))
+    said = [float(bool(tail_notes(effect, k))) for k in range(n_samples)]
+    return found | {"note": np.array(said)}
 
 
 def held_by(process: Process, found: xr.Dataset, banded: xr.Dataset) -> Found:
@@ -185,18 +188,30 @@ def bootstraps(process: Process, rng: np.random.Generator, n_samples: int) -> Fo
     return found
 
 
-def _tables(process: Process, rng: np.random.Generator, n_samples: int) -> list[dict[str, Any]]:
-    """Tables of z and noise, one a sample, with the options of their weights."""
+class Table(NamedTuple):
+    """A table of z and noise with the options of its weights, and the groups of its rows."""
+
+    given: dict[str, Any]
+    groups: Any
+
+    def errors(self, result: xr.Dataset, rows: xr.Dataset | None = None) -> xr.Dataset:
+        """Standard errors, by groups where rows have groups; ``rows`` hold those of a profile."""
+        return std_error(result, rows if self.groups is not None else None, groups=self.groups)
+
+
+def _tables(process: Process, rng: np.random.Generator, n_samples: int) -> list[Table]:
+    """One a sample."""
     out = []
     for _ in range(n_samples):
         sample = process.draw(rng, 1)
         table = np.column_stack([sample.x, sample.noise])
-        out.append({"X": table} | ({} if sample.weight is None else {"weights": sample.weight}))
+        weights = {} if sample.weight is None else {"weights": sample.weight}
+        out.append(Table({"X": table, **weights}, sample.groups))
     return out
 
 
 def profiles(process: Process, rng: np.random.Generator, n_samples: int) -> Found:
-    """Partial dependence, ICE, M-plots and SHAP dependence; rows count as independent."""
+    """Partial dependence, ICE, M-plots and SHAP dependence."""
     edges = process.edges()
     curve = process.integral(process.mu, process.grid)
     on_grid = np.interp(process.grid, GRID, process.integral(process.mu, GRID))
@@ -209,20 +224,22 @@ def profiles(process: Process, rng: np.random.Generator, n_samples: int) -> Foun
     def add(name: str, hit: FloatArray) -> None:
         found.setdefault(name, []).append(hit)
 
-    for of in _tables(process, rng, n_samples):
+    for table in _tables(process, rng, n_samples):
+        of: dict[str, Any] = table.given
         grid: dict[str, Any] = {"features": [0], "grid": GRID, "progress": False}
-        partial = pdp(process.model, **of, **grid)
+        curves = ice(process.model, **of, **grid)
+        partial = table.errors(pdp(process.model, **of, **grid), curves)
         banded = confband(partial, n_draws=BAND_DRAWS, rng=rng)
         add("pdp", covered(confint(partial)["curve_ci"].values, truth))
         add("pdp band", held(banded["curve_band"].values, truth))
-        of_rows = confint(ice(process.model, **of, **grid))
+        of_rows = confint(table.errors(curves))
         add("ice", covered(of_rows["curve_ci"].values, process.integral(process.mu, GRID)))
-        means = m_plot(process.model, features=[0], bins=GivenBins(edges), **of)
+        means = table.errors(m_plot(process.model, features=[0], bins=GivenBins(edges), **of))
         add("m_plot", covered(confint(means)["curve_ci"].values, in_bins))
         z, noise = of["X"].T
         phi = process.curve(z) + noise * process.integral_of_spread(z) / 2
         smooth = shap_dependence(None, shap_values=phi, features=[0], grid=GRID, **of)
-        add("shap_dependence", covered(confint(smooth)["curve_ci"].values, shapley))
+        add("shap_dependence", covered(confint(table.errors(smooth))["curve_ci"].values, shapley))
     return {name: np.concatenate(hits) for name, hits in found.items()}
 
 
@@ -237,12 +254,13 @@ def surfaces(process: Process, rng: np.random.Generator, n_samples: int) -> Foun
     def add(name: str, hit: FloatArray) -> None:
         found.setdefault(name, []).append(float(hit))
 
-    for of in _tables(process, rng, n_samples):
-        t = rng.uniform(-1, 1, len(of["X"]))
-        asked = {**of, "X": np.column_stack([of["X"][:, 0], t, of["X"][:, 1]])}
+    for table in _tables(process, rng, n_samples):
+        x = table.given["X"]
+        t = rng.uniform(-1, 1, len(x))
+        asked = {**table.given, "X": np.column_stack([x[:, 0], t, x[:, 1]])}
 
-        def made(level: float, asked: dict[str, Any] = asked) -> xr.Dataset:
-            return product_surface(edges, level, **asked)
+        def made(level: float, asked: dict[str, Any] = asked, table: Table = table) -> xr.Dataset:
+            return table.errors(product_surface(edges, level, **asked))
 
         surface = confint(made(1.0))
         band = confband(surface, n_draws=BAND_DRAWS, rng=rng)["surface_band"].values

@@ -21,7 +21,8 @@ MORE = "more rows a bin"
 HONEST = "`rhale(..., honest=True)` for chosen bins"
 WEIGHTS = "percentiles of `bootstrap`, for weights that follow the residuals"
 STUDENTIZED = "`bootstrap(..., studentize=True)`"
-NO_GROUPS = "`bootstrap(..., groups=)`"
+GROUPED = "rows or groups independent"
+CELLS = "more rows a cell"
 GROUPS = {
     "RHALE and ALE: intervals": {
         "effect": Words(
@@ -159,30 +160,37 @@ GROUPS = {
     },
     "Other effects": {
         "pdp": Words(
-            "`pdp`, `confint`", "partial dependence at a point", "independent rows", NO_GROUPS
+            "`pdp`, `confint`", "partial dependence at a point", GROUPED, "more rows or groups"
         ),
         "pdp band": Words(
-            "`pdp`, `confband`", "the whole partial dependence", "independent rows", NO_GROUPS
+            "`pdp`, `confband`", "the whole partial dependence", GROUPED, "more rows or groups"
         ),
-        "ice": Words("`ice`, `confint`", "mean output at a point", "independent rows", NO_GROUPS),
+        "ice": Words("`ice`, `confint`", "mean output at a point", GROUPED, "more rows or groups"),
         "m_plot": Words(
-            "`m_plot`, `confint`", "mean output in a bin", "independent rows", NO_GROUPS
+            "`m_plot`, `confint`", "mean output in a bin", GROUPED, "more rows or groups"
         ),
         "shap_dependence": Words(
             "`shap_dependence`, `confint`",
             "mean Shapley value at a point",
             "a spline without bias",
-            NO_GROUPS,
+            "`m_plot`, or more rows",
         ),
         "ale2 cells": Words(
-            "`ale2`, `confint`: cells", "second difference of a cell", NORMAL_MEANS, NO_GROUPS
+            "`ale2`, `confint`: cells",
+            "second difference of a cell",
+            NORMAL_MEANS,
+            CELLS,
         ),
         "ale2 surface": Words(
-            "`ale2`, `confint`: surface", "surface at a corner", NORMAL_MEANS, NO_GROUPS
+            "`ale2`, `confint`: surface", "surface at a corner", NORMAL_MEANS, CELLS
         ),
-        "ale2 band": Words("`ale2`, `confband`", "the whole surface", NORMAL_MEANS, NO_GROUPS),
+        "ale2 band": Words("`ale2`, `confband`", "the whole surface", NORMAL_MEANS, CELLS),
         "wald_test of a surface": Words(
-            "`wald_test(surface)`", "no interaction on average", "symmetric signs", NO_GROUPS, True
+            "`wald_test(surface)`",
+            "no interaction on average",
+            "symmetric signs",
+            CELLS,
+            True,
         ),
         "h_statistic pair": Words(
             "`h_statistic`, `confint`: pair", "H² of a pair", FOURTH, "more rows"
@@ -237,6 +245,7 @@ GROUPS = {
 FACTORS = {
     "spread along the axis": "squared error of the spread, over that of the best equal bins",
     "importance without an effect": "share of the bias that `importance_corrected` removes",
+    "note": "share of the samples whose printed summary says so",
 }
 CLAIMS = {name: words for group in GROUPS.values() for name, words in group.items()}
 KEYS = (*CLAIMS, *FACTORS)

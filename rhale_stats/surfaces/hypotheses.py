@@ -1,40 +1,20 @@
-"""Tests of surfaces: of no interaction (math [59]), and of no difference between two."""
+"""Tests of no interaction (math [59])."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
-import pandas as pd
 import xarray as xr
 from numpy.typing import NDArray
 
-from rhale_stats.arguments.words import warn
-from rhale_stats.arrays import intervals, quadratic
 from rhale_stats.arrays import second_order as kernel
-from rhale_stats.arrays.moments import FloatArray
 from rhale_stats.inference import meaning
-from rhale_stats.inference.estimate import (
-    BOUNDS,
-    BY_ERRORS,
-    Facts,
-    Joint,
-    Zero,
-    against_zero,
-    band,
-    interval,
-)
-from rhale_stats.inference.parameters import refuse_shared
-from rhale_stats.inference.results import Asked, Size, labelled_test
+from rhale_stats.inference.results import Size, labelled_test
 from rhale_stats.schema.dimensions import of_part
 from rhale_stats.schema.features import resolution
-from rhale_stats.schema.kinds import SURFACE
 from rhale_stats.schema.variables import OUTPUT_UNITS
-from rhale_stats.surfaces.inference import cell_covariance, cell_degrees, noise_of, rounding
-from rhale_stats.surfaces.labelled import AT_EDGES, IN_CELLS
-from rhale_stats.surfaces.parameters import without_parts
-from rhale_stats.surfaces.rows import Rows
+from rhale_stats.surfaces.rows import GROUP, Rows
 from rhale_stats.surfaces.values import pair_name
 
 NULLS = {
@@ -48,7 +28,6 @@ SIZES = {
     "homogeneous": Size("standard deviation of second differences in the cells", OUTPUT_UNITS),
 }
 ADDITIVE = "the second differences are 0 up to their numerical error"
-KEPT_ATTRS = ("feature_a", "feature_b", "kind_a", "kind_b", "units_a", "units_b")
 
 
 def of_pair(surface: xr.Dataset) -> xr.Dataset:
@@ -63,9 +42,6 @@ def of_pair(surface: xr.Dataset) -> xr.Dataset:
     name = pair_name(surface)
     coords = {"feature": ("feature", [name]), "feature_kind": ("feature", ["pair"])}
     return xr.Dataset(None, coords, facts)
-
-
-# --- no interaction -------------------------------------------------------------------------------
 
 
 def wald(surface: xr.Dataset, null: str) -> dict[str, NDArray[Any]]:
@@ -96,7 +72,7 @@ def wald(surface: xr.Dataset, null: str) -> dict[str, NDArray[Any]]:
         # What is 0 up to rounding is 0.
         delta = np.where(np.abs(rows.delta) <= least, 0.0, rows.delta)
         statistic, df = kernel.sign_test(
-            len(mean), rows.cell, delta, rows.weight, frequency=rows.frequency
+            len(mean), rows.cell, delta, rows.weight, rows.group, frequency=rows.frequency
         )
         found = (statistic, df, float(stats.chi2.sf(statistic, df)), "")
         if df <= 0:
@@ -104,9 +80,11 @@ def wald(surface: xr.Dataset, null: str) -> dict[str, NDArray[Any]]:
             reason = meaning.NO_ROWS if (delta != 0).any() else ADDITIVE
             found = (float("nan"), 0.0, float("nan"), reason)
     variance, n = spread**2, rows.cells.n_effective().ravel()
-    known = np.isfinite(variance) & (n > 0)
+    if rows.group is not None:
+        variance = n * rows.group_sums(rows.influence(surface)).variance
+    known = np.isfinite(variance) & np.isfinite(spread) & (n > 0)
     square = float(
-        np.sum((n * variance if null == "homogeneous" else n * mean**2 - variance)[known])
+        np.sum((n * spread**2 if null == "homogeneous" else n * mean**2 - variance)[known])
     )
     total = n[known].sum()
     size = float(np.sqrt(max(square / total, 0.0))) if total > 0 else float("nan")
@@ -116,291 +94,6 @@ def wald(surface: xr.Dataset, null: str) -> dict[str, NDArray[Any]]:
             ("statistic", "df", "p_value", "reason", "size"), (*found, size), strict=True
         )
     }
-
-
-def scores(value: FloatArray, se: FloatArray, degrees: FloatArray, least: float) -> FloatArray:
-    """Normal scores of estimates over their standard errors; 0 of what is 0 up to rounding."""
-    there = np.abs(value) > least
-    se = np.maximum(se, least)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        t = np.where(there, value / se, 0.0)
-    size = intervals.normal_score(t, np.maximum(degrees, 1e-3))
-    return np.asarray(np.where(there, np.sign(value) * size, 0.0))
-
-
-# --- two surfaces ---------------------------------------------------------------------------------
-
-
-class Compared(NamedTuple):
-    """Two surfaces compared: tests of the pair, and what is at corners and in cells."""
-
-    values: dict[str, FloatArray]
-    variables: dict[str, Any]
-    coords: Mapping[Any, Any]
-    attrs: dict[str, Any]
-    source: str
-
-
-class Errors(NamedTuple):
-    """Estimates, ravelled, with the covariance of their errors and its degrees of freedom."""
-
-    values: FloatArray
-    covariance: FloatArray
-    degrees: FloatArray
-
-    def less(self, other: Errors) -> Errors:
-        """The difference of two that are independent."""
-        variance_a, variance_b = (np.diagonal(one.covariance) for one in (self, other))
-        return Errors(
-            self.values - other.values,
-            self.covariance + other.covariance,
-            intervals.welch(variance_a, variance_b, self.degrees, other.degrees),
-        )
-
-
-def errors_of(surface: xr.Dataset) -> list[Errors]:
-    """Those of the surface at corners, and of the means in cells."""
-    rows = Rows.of(surface)
-    noise = noise_of(surface, rows)
-    degrees = cell_degrees(surface).ravel()
-    return [
-        Errors(surface["surface"].values.ravel(), noise.covariance, noise.degrees.ravel()),
-        Errors(surface["second_effect"].values.ravel(), cell_covariance(surface, rows), degrees),
-    ]
-
-
-def compared(a: xr.Dataset, b: xr.Dataset, asked: Asked) -> Compared:
-    """`compare` of two surfaces."""
-    if asked.groups is not None:
-        raise ValueError(
-            "groups must be None for surfaces, whose rows are independent. For groups of rows "
-            "compare replicates: bootstrap(surface, groups=...)."
-        )
-    a, b = of_part(a), of_part(b)
-    _check_cells(a, b)
-    pairs = _are_pairs(a, b, asked.paired)
-    refuse_shared(a, b, "surfaces", paired=pairs)
-    unshared = int((a["supported"].values != b["supported"].values).sum())
-    if unshared:
-        warn(
-            f"{unshared} of {a['supported'].size} cells have rows in only one of a and b. In these "
-            f"cells the surface of the other uses the second difference of a neighbouring cell, "
-            f"which can cause a difference of the surfaces. Use wider bins."
-        )
-    sides = " against ".join(
-        str(one["surface_se"].attrs["source"]) if "surface_se" in one else "rows" for one in (a, b)
-    )
-    source = "pairs of rows" if pairs else f"{sides}, independent"
-    if pairs:
-        both = errors_of(_difference(a, b))
-    else:
-        both = [one.less(other) for one, other in zip(errors_of(a), errors_of(b), strict=True)]
-    least = float(a["second_difference_error"]) + float(b["second_difference_error"])
-    edges, cells = (
-        _tested(*one, error, asked, stream)
-        for one, error, stream in zip(
-            both,
-            (rounding(a) + rounding(b), least),
-            np.random.default_rng(asked.rng).spawn(2),
-            strict=True,
-        )
-    )
-    tests: dict[str, float | FloatArray] = {
-        "statistic": edges.statistic,
-        "p_value": edges.zero.p_value,
-        "cell_statistic": cells.statistic,
-        "cell_p_value": cells.zero.p_value,
-    }
-    square = _square_of_cells(both[1])
-    tests["size"], tests["size_ci"] = square.size, square.interval(asked.level)
-    coords = {
-        name: coordinate
-        for name, coordinate in a.coords.items()
-        if set(coordinate.dims) <= {*AT_EDGES, *IN_CELLS} and coordinate.dims
-    }
-    return Compared(
-        {name: np.array([value]) for name, value in tests.items()},
-        {
-            **_variables("difference", AT_EDGES, a, edges, source, asked.level),
-            **_variables("second_effect_difference", IN_CELLS, a, cells, source, asked.level),
-            "second_difference_error": (
-                (),
-                least,
-                {"long_name": "numerical error of a difference", "units": OUTPUT_UNITS},
-            ),
-            "supported": (
-                IN_CELLS,
-                a["supported"].values * b["supported"].values,
-                {"long_name": "whether the cell has rows in both", "units": "1"},
-            ),
-        },
-        {**coords, **BOUNDS},
-        {**{key: a.attrs[key] for key in KEPT_ATTRS}, "n_unshared": unshared},
-        source,
-    )
-
-
-def _square_of_cells(cells: Errors) -> quadratic.Square:
-    """Mean square of the second differences, over the cells whose error is known."""
-    known = np.isfinite(cells.values) & np.isfinite(np.diagonal(cells.covariance))
-    known &= cells.degrees > 0
-    n = int(known.sum())
-    weight, degrees = np.eye(n) / max(n, 1), cells.degrees[known].sum()
-    return quadratic.square(
-        cells.values[known], weight, cells.covariance[np.ix_(known, known)], float(degrees)
-    )
-
-
-def _variables(
-    name: str, dims: tuple[str, str], a: xr.Dataset, tested: _Tested, source: str, level: float
-) -> dict[str, Any]:
-    """Differences at corners or in cells, with standard error, interval and band."""
-    shape = tuple(a.sizes[dim] for dim in dims)
-    kind = "surfaces" if dims == AT_EDGES else "mean second differences"
-    long_name, target = f"a less b, {kind}", f"difference of the {kind}"
-    facts = Facts(dims, long_name, OUTPUT_UNITS, target, source)
-    said = {"target": target, "units": OUTPUT_UNITS}
-    value, se = (one.reshape(shape) for one in (tested.value, tested.se))
-    ends, bands = (one.reshape(*shape, 2) for one in (tested.zero.interval, tested.zero.band))
-    return {
-        name: (dims, value, {"long_name": long_name, **said}),
-        f"{name}_se": (dims, se, {"long_name": f"standard error of {long_name}", **said}),
-        f"{name}_ci": interval(facts, ends, level, BY_ERRORS),
-        f"{name}_band": band(facts, bands, level, "surface"),
-    }
-
-
-class _Tested(NamedTuple):
-    """Differences with their errors, intervals and band, and the largest normal score."""
-
-    value: FloatArray
-    se: FloatArray
-    zero: Zero
-    statistic: float
-
-
-def _tested(
-    value: FloatArray,
-    covariance: FloatArray,
-    degrees: FloatArray,
-    least: float,
-    asked: Asked,
-    rng: np.random.Generator,
-) -> _Tested:
-    """The largest of normal scores, compared with that of as many normal errors (math [27])."""
-    known = np.isfinite(value) & np.isfinite(np.diagonal(covariance)) & (degrees > 0)
-    se = np.where(known, np.sqrt(np.maximum(np.diagonal(covariance), 0.0)), np.nan)
-    degrees = np.where(known, degrees, np.nan)
-    statistic = float("nan")
-    if known.any():
-        score = scores(value[known], se[known], degrees[known], least)
-        statistic = float(np.abs(score).max())
-    joint = Joint(covariance[np.ix_(known, known)], np.inf)
-    zero = against_zero(value, se, degrees, joint, statistic, asked.level, asked.n_draws, rng)
-    return _Tested(value, se, zero, statistic)
-
-
-def _difference(a: xr.Dataset, b: xr.Dataset) -> xr.Dataset:
-    """The surface of paired differences; for given rows it is linear in the second differences."""
-    names = ("second_difference", "second_effect", "surface")
-    a = without_parts(a)
-    return a.assign({name: a[name].copy(data=a[name].values - b[name].values) for name in names})
-
-
-def _check_cells(a: xr.Dataset, b: xr.Dataset) -> None:
-    """Raise ``ValueError`` unless both are of the same features, centring and cells."""
-    for name in ("feature_a", "feature_b", "kind_a", "kind_b", "centering"):
-        if a.attrs[name] != b.attrs[name]:
-            raise ValueError(
-                f"a and b must be surfaces of one {name}; got {a.attrs[name]!r} and "
-                f"{b.attrs[name]!r}. Make both by ale2 with the same features and centering."
-            )
-    for side in "ab":
-        feature = a.attrs[f"feature_{side}"]
-        levels = f"level_{side}" in a.coords
-        name = f"level_{side}" if levels else f"edge_value_{side}"
-        found = a[name].values, b[name].values
-        if not np.array_equal(*found):
-            texts = [_listed(one) for one in found]
-            advice = (
-                f"Give both the levels that both have, in one order={{{feature!r}: [...]}}."
-                if levels
-                else "Make both with the same edges: bins=GivenBins(edges)."
-            )
-            raise ValueError(
-                f"a and b must have the same {'levels' if levels else 'edges'} of feature "
-                f"{feature!r}; got {texts[0]} and {texts[1]}. {advice}"
-            )
-
-
-def _listed(values: Any) -> str:
-    """The first values, as text."""
-    texts = [f"{one:.4g}" if isinstance(one, float) else str(one) for one in values.tolist()]
-    return ", ".join(texts[:6]) + (", ..." if len(texts) > 6 else "")
-
-
-def _are_pairs(a: xr.Dataset, b: xr.Dataset, paired: object) -> bool:
-    """Whether both are of the same rows; raise ``ValueError`` where they should be and are not."""
-    if paired is not None and not (
-        isinstance(paired, tuple | list) and len(paired) == 2 and all(map(SURFACE.holds, paired))
-    ):
-        raise TypeError(
-            "paired must be the two surfaces, paired=(a, b), which have their rows with them; got "
-            f"{type(paired).__name__}."
-        )
-    n_common, different = _common_rows(a, b)
-    if paired is not None and different:
-        raise ValueError(
-            f"paired must be surfaces of the same rows in the same order; these have other "
-            f"{different}. Leave paired out for rows that are independent."
-        )
-    if n_common and different:
-        raise ValueError(
-            f"a and b must be of the same rows in the same order with the same weights, or of "
-            f"other rows; {n_common} rows with a common label have the same values and places, but "
-            f"the two have other {different}. Make both of one selection of rows; rows that are "
-            f"independent need labels of their own, as in X.index."
-        )
-    return not different
-
-
-def _common_rows(a: xr.Dataset, b: xr.Dataset) -> tuple[int, str]:
-    """Number of rows that two surfaces share, and what differs between their rows."""
-    labels = [
-        one["obs"].values if "obs" in one.coords else np.arange(one.sizes["obs"]) for one in (a, b)
-    ]
-    _, *at = np.intersect1d(labels[0], labels[1], return_indices=True)
-    used = [one["cell_a"].values >= 0 for one in (a, b)]
-    both = used[0][at[0]] & used[1][at[1]]
-    first, second = (rows[both] for rows in at)
-    if not len(first):
-        return 0, "labels of rows"
-    for name in ("cell_a", "cell_b", "x_a", "x_b"):
-        if name in a and not np.array_equal(a[name].values[first], b[name].values[second]):
-            return 0, "values or places"
-    if not (np.array_equal(labels[0], labels[1]) and np.array_equal(used[0], used[1])):
-        return len(first), "rows"
-    ones = np.ones(a.sizes["obs"])
-    weights = [one["weight"].values if "weight" in one else ones for one in (a, b)]
-    counted = [one.attrs["weight_kind"] == "frequency" for one in (a, b)]
-    same = np.array_equal(weights[0], weights[1]) and counted[0] == counted[1]
-    return len(first), "" if same else "weights"
-
-
-def tidy(comparison: xr.Dataset, _level: float) -> pd.DataFrame:
-    """A line a corner of two surfaces that were compared."""
-    at = np.nonzero(comparison["difference"].notnull().values)
-    frame = pd.DataFrame({"term": str(comparison["feature"].values[0])}, index=range(len(at[0])))
-    for side, number in zip("ab", at, strict=True):
-        levels = f"level_{side}" in comparison.coords
-        name = f"level_{side}" if levels else f"edge_value_{side}"
-        frame[f"level_{side}" if levels else f"x_{side}"] = comparison[name].values[number]
-    frame["estimate"] = comparison["difference"].values[at]
-    frame["std_error"] = comparison["difference_se"].values[at]
-    for prefix, kind in (("conf", "ci"), ("band", "band")):
-        for bound, end in enumerate(("low", "high")):
-            frame[f"{prefix}_{end}"] = comparison[f"difference_{kind}"].values[*at, bound]
-    return frame
 
 
 def wald_test(
@@ -419,27 +112,7 @@ def wald_test(
         wald(surface, null),
         adjust,
         null=NULLS[null],
-        source="rows",
+        source=str(surface["surface_se"].attrs["source"]) if GROUP in surface.coords else "rows",
         test=f"wald_test, null {null!r}",
         size=SIZES[null],
     )
-
-
-def compare(a: xr.Dataset, b: xr.Dataset, asked: Asked) -> xr.Dataset:
-    """`compare` of two surfaces of the same two features."""
-    pair = compared(a, b, asked)
-    tested = labelled_test(
-        of_pair(a),
-        pair.values,
-        asked.adjust,
-        null="no difference between the surfaces",
-        source=pair.source,
-        test="compare, largest standardised difference",
-        centering=str(a.attrs["centering"]),
-        size=Size(
-            "root mean square difference of the second differences, without the part of noise",
-            OUTPUT_UNITS,
-            asked.level,
-        ),
-    )
-    return tested.assign(pair.variables).assign_coords(pair.coords).assign_attrs(pair.attrs)

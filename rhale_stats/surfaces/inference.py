@@ -6,9 +6,13 @@ from typing import NamedTuple
 
 import numpy as np
 import xarray as xr
+from numpy.typing import ArrayLike
 
+from rhale_stats.arguments.rows import row_codes
 from rhale_stats.arrays import second_order as kernel
+from rhale_stats.arrays import second_order_groups
 from rhale_stats.arrays.moments import FloatArray, need_squares
+from rhale_stats.arrays.skewness import Skewness
 from rhale_stats.inference.draws import check_boot
 from rhale_stats.inference.estimate import (
     Estimate,
@@ -23,11 +27,12 @@ from rhale_stats.inference.estimate import (
 )
 from rhale_stats.models.parametric import Fitted
 from rhale_stats.schema.dimensions import OUTPUT, of_part
+from rhale_stats.schema.identity import row_labels
 from rhale_stats.schema.kinds import SURFACE
 from rhale_stats.schema.variables import OUTPUT_UNITS, variable
 from rhale_stats.surfaces import parameters
 from rhale_stats.surfaces.labelled import AT_EDGES, IN_CELLS
-from rhale_stats.surfaces.rows import Rows
+from rhale_stats.surfaces.rows import GROUP, Rows
 from rhale_stats.surfaces.values import pair_name
 
 METHODS = ("normal", "percentile", "basic")
@@ -40,33 +45,20 @@ SKEWNESS = ("second_effect_skewness", "surface_skewness")
 def std_error(
     surface: xr.Dataset,
     _local: xr.Dataset | None = None,
-    groups: object = None,
+    groups: ArrayLike | None = None,
     fitted: Fitted | None = None,
 ) -> xr.Dataset:
     """`std_error` of a surface: ``effect_se`` in cells, ``surface_se`` at edges, math [59]."""
-    if groups is not None:
-        raise ValueError(
-            "groups must be None for a surface of ale2, also those that the covariance of a model "
-            "was fitted with. Use bootstrap(surface, groups=...)."
-        )
-    surface = parameters.without_parts(surface)
+    surface = _with_groups(parameters.without_parts(surface), groups)
     rows = Rows.of(surface)
-    cells = rows.cells
-    with np.errstate(invalid="ignore", divide="ignore"):
-        effect_se = cells.spread() / np.sqrt(cells.n_effective())
-    own = None
-    if need_squares(rows.weight, frequency=rows.frequency):
-        effect_se = kernel.weighted_error(cells, rows.cell, rows.delta, rows.weight)
-    else:
-        own = kernel.cell_skewness(cells, rows.cell, rows.delta, rows.weight)
     influence = rows.influence(surface)
-    variance, n_borrowed = kernel.surface_variance(influence, rows.noise_factors(influence))
-    surface_se = np.where(surface["surface"].notnull(), np.sqrt(variance), np.nan)
-    facts = {"units": OUTPUT_UNITS, "source": SOURCE, "kind": "central limit theorem"}
+    errors = _by_rows(rows, influence) if rows.group is None else _by_groups(rows, influence)
+    surface_se = np.where(surface["surface"].notnull(), np.sqrt(errors.variance), np.nan)
+    facts = {"units": OUTPUT_UNITS, "source": errors.source, "kind": "central limit theorem"}
     surface = surface.drop_vars(SKEWNESS, errors="ignore")
-    if own is not None:
-        of_cells = own.of_means().reshape(effect_se.shape)
-        of_edges = kernel.surface_skewness(influence, own, variance)
+    if errors.skewness is not None:
+        of_cells = errors.skewness.of_means().reshape(errors.effect_se.shape)
+        of_edges = kernel.surface_skewness(influence, errors.skewness, errors.variance)
         surface = surface.assign(
             second_effect_skewness=variable("second_effect_skewness", of_cells, SURFACE),
             surface_skewness=variable("surface_skewness", of_edges, SURFACE),
@@ -74,7 +66,7 @@ def std_error(
     out = surface.assign(
         effect_se=(
             IN_CELLS,
-            effect_se,
+            errors.effect_se,
             {
                 "long_name": "standard error of the mean second difference",
                 "target": "mean second difference in the cell",
@@ -88,19 +80,92 @@ def std_error(
                 "long_name": "standard error of the second-order effect",
                 "target": "surface of these cells over the population, math [58]; empty ones "
                 "filled as they are",
-                "n_borrowed": n_borrowed,
+                "n_borrowed": errors.n_borrowed,
                 **facts,
             },
         ),
     )
+    if rows.group is not None:
+        out = out.assign(
+            effect_df=variable("effect_df", errors.degrees["second_effect"], SURFACE, **facts),
+            surface_df=variable("surface_df", errors.degrees["surface"], SURFACE, **facts),
+        ).assign_attrs(n_groups=int(rows.group.max()) + 1)
+        for name in ("effect_df", "surface_df"):
+            out[name].attrs["units"] = "1"
     if fitted is None or fitted.uncertainty == "rows":
         return out
+    out = of_part(out).drop_vars(SKEWNESS, errors="ignore")
+    return parameters.with_parameters(out, fitted, errors.degrees)
+
+
+class _Errors(NamedTuple):
+    """Standard errors in cells (bin, bin), variances at edges (edge, edge), degrees of both."""
+
+    effect_se: FloatArray
+    variance: FloatArray
+    n_borrowed: int
+    degrees: dict[str, FloatArray]
+    source: str
+    skewness: Skewness | None = None
+
+
+def _by_rows(rows: Rows, influence: kernel.Influence) -> _Errors:
+    """math [59]: rows are independent."""
+    cells, own = rows.cells, None
+    with np.errstate(invalid="ignore", divide="ignore"):
+        effect_se = cells.spread() / np.sqrt(cells.n_effective())
+    if need_squares(rows.weight, frequency=rows.frequency):
+        effect_se = kernel.weighted_error(cells, rows.cell, rows.delta, rows.weight)
+    else:
+        own = kernel.cell_skewness(cells, rows.cell, rows.delta, rows.weight)
+    variance, n_borrowed = kernel.surface_variance(influence, rows.noise_factors(influence))
     degrees = {
-        "second_effect": np.maximum(out["n_effective"].values - 1, 0.0),
+        "second_effect": np.maximum(cells.n_effective() - 1, 0.0),
         "surface": kernel.surface_degrees(influence, variance),
     }
-    out = of_part(out).drop_vars(SKEWNESS, errors="ignore")
-    return parameters.with_parameters(out, fitted, degrees)
+    return _Errors(effect_se, variance, n_borrowed, degrees, SOURCE, own)
+
+
+def _by_groups(rows: Rows, influence: kernel.Influence) -> _Errors:
+    """math [98]: the rows of a group may depend on each other."""
+    assert rows.group is not None, "of groups"
+    sums = rows.group_sums(influence)
+    variance, _ = kernel.surface_variance(
+        influence, second_order_groups.noise_factors(influence, sums)
+    )
+    shape = rows.cells.mean.shape
+    degrees = {
+        "second_effect": sums.degrees().reshape(shape),
+        "surface": second_order_groups.surface_degrees(influence, sums, variance),
+    }
+    return _Errors(
+        np.sqrt(sums.variance).reshape(shape),
+        variance,
+        int(sums.alone.sum()),
+        degrees,
+        f"rows in {int(rows.group.max()) + 1} groups",
+    )
+
+
+def _with_groups(surface: xr.Dataset, groups: ArrayLike | None) -> xr.Dataset:
+    """The surface with the groups of its rows, or without those of an earlier call."""
+    surface = surface.drop_vars([GROUP], errors="ignore")
+    surface.attrs.pop("n_groups", None)
+    if groups is None:
+        return surface
+    if surface["second_effect"].size > MOST_EDGES:
+        raise ValueError(
+            f"surface must have at most {MOST_EDGES} cells for errors by groups; this one has "
+            f"{surface['second_effect'].size}. Use fewer bins, or bootstrap(surface, groups=...)."
+        )
+    used = surface["cell_a"].values >= 0
+    code = row_codes(groups, row_labels(surface), used, "groups", "rows of the surface")
+    if code.max(initial=-1) < 1:
+        raise ValueError("groups must hold at least two different groups; got 1.")
+    own = np.full(len(used), -1, dtype=np.int64)
+    own[used] = code
+    about = {"long_name": "number of the row's group", "units": "1"}
+    return surface.assign_coords({GROUP: ("obs", own, about)})
 
 
 class Noise(NamedTuple):
@@ -130,7 +195,8 @@ def noise_of(surface: xr.Dataset, rows: Rows) -> Noise:
 
 def cell_covariance(surface: xr.Dataset, rows: Rows) -> FloatArray:
     """Of the means of the cells, (cell, cell)."""
-    return parameters.with_model(surface, "second_effect", rows.cell_covariance())
+    own = rows.cell_covariance(rows.influence(surface))
+    return parameters.with_model(surface, "second_effect", own)
 
 
 def cell_degrees(surface: xr.Dataset) -> FloatArray:

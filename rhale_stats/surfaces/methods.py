@@ -5,7 +5,7 @@ from __future__ import annotations
 from rhale_stats.inference import tests
 from rhale_stats.inference.shown import test_page
 from rhale_stats.schema.kinds import SURFACE, SURFACE_DIFFERENCE, Methods
-from rhale_stats.surfaces import hypotheses, values
+from rhale_stats.surfaces import comparison, hypotheses, values
 from rhale_stats.surfaces.inference import confband, confint, std_error, vcov
 from rhale_stats.surfaces.replicates import bootstrap
 from rhale_stats.surfaces.shown import surface_page
@@ -19,7 +19,7 @@ METHODS: Methods = {
         "confband": confband,
         "bootstrap": bootstrap,
         "wald_test": hypotheses.wald_test,
-        "compare": hypotheses.compare,
+        "compare": comparison.compare,
         "predict": values.predict,
         "tidy": tidy,
         "glance": glance,
@@ -27,7 +27,7 @@ METHODS: Methods = {
         "show": surface_page,
     },
     SURFACE_DIFFERENCE: {
-        "tidy": hypotheses.tidy,
+        "tidy": comparison.tidy,
         "glance": tests.glance,
         "summary": tests.summary,
         "show": test_page,

@@ -47,8 +47,8 @@ def degrees_of(surface: xr.Dataset, name: str, rows: FloatArray) -> FloatArray:
 
 
 def without_parts(surface: xr.Dataset) -> xr.Dataset:
-    """The surface without what errors by parameters left behind."""
-    if "parameters" not in surface.attrs:
+    """The surface without what errors by parameters or by groups left behind."""
+    if "parameters" not in surface.attrs and "effect_df" not in surface:
         return surface
     ends = ("_se_rows", "_se_model", "_df", "_change", "_ci", "_band")
     out = surface.drop_vars([name for name in surface.data_vars if str(name).endswith(ends)])

@@ -10,7 +10,12 @@ import xarray as xr
 from numpy.typing import NDArray
 
 from rhale_stats.arrays import second_order as kernel
+from rhale_stats.arrays import second_order_groups as by_groups
 from rhale_stats.arrays.moments import FloatArray, IntArray
+
+# Numbers of the groups of all rows, where standard errors are of groups; -1 of a row without a
+# cell.
+GROUP = "group"
 
 
 class Rows(NamedTuple):
@@ -26,6 +31,7 @@ class Rows(NamedTuple):
     weight: FloatArray
     frequency: bool
     cells: kernel.Cells
+    group: IntArray | None
 
     @classmethod
     def of(cls, surface: xr.Dataset) -> Rows:
@@ -62,20 +68,31 @@ class Rows(NamedTuple):
                 f"{int(surface['n_obs'].sum())} second differences, and its rows have "
                 f"{int(cells.n_obs.sum())}. Select rows of X before ale2."
             )
-        return cls(
-            used, a, b, place_a, place_b, cell, np.nan_to_num(delta), weight, frequency, cells
-        )
+        group = None
+        if GROUP in surface.coords:
+            group = np.unique(surface[GROUP].values[used], return_inverse=True)[1]
+        delta = np.nan_to_num(delta)
+        return cls(used, a, b, place_a, place_b, cell, delta, weight, frequency, cells, group)
 
     def arrays(self) -> tuple[IntArray, IntArray, IntArray, FloatArray, FloatArray]:
         """Places, cells, second differences and weights, as formulas take them."""
         return self.place_a, self.place_b, self.cell, self.delta, self.weight
 
+    def group_sums(self, influence: kernel.Influence) -> by_groups.GroupSums:
+        """Sums over groups, where standard errors are of groups."""
+        assert self.group is not None, "of groups"
+        return by_groups.group_sums(influence, *self.arrays(), self.group, frequency=self.frequency)
+
     def noise_factors(self, influence: kernel.Influence) -> Iterator[FloatArray]:
         """Blocks whose products add up to the covariance of the surface."""
+        if self.group is not None:
+            return by_groups.noise_factors(influence, self.group_sums(influence))
         return kernel.noise_factors(influence, *self.arrays(), frequency=self.frequency)
 
-    def cell_covariance(self) -> FloatArray:
+    def cell_covariance(self, influence: kernel.Influence) -> FloatArray:
         """Of the cells' means, (cell, cell)."""
+        if self.group is not None:
+            return self.group_sums(influence).covariance()
         rows = (self.cell, self.delta, self.weight)
         return kernel.cell_covariance(self.cells, *rows, frequency=self.frequency)
 

@@ -579,7 +579,7 @@ def test_reported_edges_recount_exactly(x, n_cells, seed):
     assert (np.diff(edges) > 0).all()
     assert_array_equal(recount(x, edges), merge(cells, starts).n_obs)
     # 8 units in the last place to the left by construction, and rounding on top of them.
-    nominal = low + starts[1:] * ((high - low) / n_cells)
+    nominal = low + starts[1:] * (high - low) / n_cells
     assert_allclose(edges[1:-1], nominal, rtol=0, atol=16 * np.spacing(max(abs(low), abs(high))))
 
 

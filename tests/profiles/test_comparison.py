@@ -109,3 +109,34 @@ def test_equal_precision_weights_are_none(make):
     one, none = (make(f, weight, X=GAPS, missing="bin") for weight in (np.full(N, 2.5), None))
     for name in ("curve_se", "missing_curve_se"):
         np.testing.assert_allclose(one[name], none[name], rtol=1e-9)
+
+
+GROUPS = np.repeat(np.arange(12), 5)
+
+
+@pytest.mark.parametrize("kind", ["pdp", "m_plot", "shap"])
+@pytest.mark.parametrize("weight", [None, WEIGHT])
+def test_pairs_in_groups_have_the_errors_of_the_difference(kind, weight):
+    """A profile is linear in its model, so that of f - g has the error of the difference."""
+    made = {"pdp": partial, "m_plot": means, "shap": smooth}[kind]
+    level = {"X": X.astype({"a": str})} if kind == "shap" else {}
+
+    def profile(model):
+        if kind == "shap":  # Levels, whose curve has no penalty that would be chosen anew.
+            options = {"features": ["a"], "weights": weight}
+            return rs.shap_dependence(None, level["X"][["a"]], shap_values=model(X), **options)
+        return made(model, weight)
+
+    a, b = profile(f), profile(g)
+    found = rs.compare(a, b, paired=(a, b), groups=GROUPS, rng=0)
+    apart = rs.std_error(profile(lambda X: f(X) - g(X)), groups=GROUPS)
+    np.testing.assert_allclose(found["difference_se"], apart["curve_se"], rtol=1e-7)
+    assert found.attrs["source"] == "pairs of rows in 12 groups"
+
+
+def test_groups_of_profiles_need_their_pairs():
+    a, b = partial(f, None), partial(g, None)
+    with pytest.raises(ValueError, match="groups come with paired"):
+        rs.compare(a, b, groups=GROUPS)
+    with pytest.raises(ValueError, match="groups must be given for pairs of profiles"):
+        rs.compare(rs.std_error(a, groups=GROUPS), b, paired=(a, b))

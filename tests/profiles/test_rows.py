@@ -282,3 +282,34 @@ def test_weights_that_are_related_to_errors_do_not_choose_an_interpolation():
     plain = rs.shap_dependence(None, x[:, None], centering="none", **asked)
     equal = rs.shap_dependence(None, x[:, None], weights=0 * x + 3, centering="none", **asked)
     np.testing.assert_allclose(equal["curve"], plain["curve"], rtol=1e-9)
+
+
+def test_groups_of_shapley_values():
+    """Of levels the errors by groups are those of an M-plot; many groups of one row those of rows.
+
+    The curve of levels is their means, as an M-plot of the same values is.
+    """
+    rng = np.random.default_rng(8)
+    table = pd.DataFrame({"k": rng.choice(list("pqr"), 300), "z": rng.normal(size=300)})
+    groups = rng.integers(30, size=300)
+    phi = rng.normal(size=30)[groups] + rng.normal(size=300) + (table["k"] == "q")
+    for centering in ("mean", "none"):
+        shap = rs.shap_dependence(
+            None, table, features="k", shap_values=phi.to_numpy(), centering=centering
+        )
+        means = rs.m_plot(lambda X: phi[X.index], table, features="k", centering=centering)
+        found, known = (rs.std_error(one, groups=groups) for one in (shap, means))
+        np.testing.assert_allclose(found["curve_cov"], known["curve_cov"], rtol=1e-9)
+        assert found["curve_se"].attrs["source"] == "rows in 30 groups"
+        assert ((found["curve_df"] > 10) & (found["curve_df"] < 29)).all()
+    smooth = rs.shap_dependence(
+        None, table, features="z", shap_values=phi.to_numpy(), n_grid=7, centering="none"
+    )
+    alone = rs.std_error(smooth, groups=np.arange(300))
+    # Leverages of two rows at one place differ from those of one.
+    np.testing.assert_allclose(alone["curve_se"], smooth["curve_se"], rtol=0.02)
+    more = rs.std_error(smooth, groups=groups)["curve_se"] / smooth["curve_se"]
+    # In the middle, where a point has rows of many groups.
+    assert (more[0, 2:5] > 1.3).all()
+    with pytest.raises(ValueError, match="groups must be given for a shap_dependence that has"):
+        rs.std_error(alone)

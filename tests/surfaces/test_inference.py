@@ -174,8 +174,14 @@ def test_bad_input(surface, rng):
         rs.std_error(surface.isel(obs=slice(400)))
     with pytest.raises(ValueError, match="no second_difference"):
         rs.std_error(surface.drop_vars("second_difference"))
-    with pytest.raises(ValueError, match="groups must be None for a surface"):
-        rs.std_error(surface, groups=np.arange(500))
+    with pytest.raises(ValueError, match="groups must hold at least two different groups; got 1"):
+        rs.std_error(surface, groups=np.zeros(500))
+    with pytest.raises(ValueError, match=r"groups must have one entry for each of 500 rows"):
+        rs.std_error(surface, groups=np.arange(400))
+    few = sample(np.random.default_rng(1), 80)
+    fine = rs.ale2(model, few, (0, 1), bins=rs.EqualWidthBins(51))
+    with pytest.raises(ValueError, match=r"at most 2500 cells for errors by groups"):
+        rs.std_error(fine, groups=np.arange(80) // 2)
     with pytest.raises(ValueError, match="takes the surface alone"):
         rs.bootstrap(surface, surface)
     with pytest.raises(ValueError, match="rebin and studentize must be False for .* surfaces"):

@@ -141,5 +141,13 @@ def test_what_does_not_belong_together_is_refused():
         rs.std_error(start, model=other, X=X)
     with pytest.raises(ValueError, match="X must hold the rows of the surface; got 50"):
         rs.std_error(start, model=FIT, X=X[:50])
-    with pytest.raises(ValueError, match="groups must be None for a surface"):
-        rs.std_error(start, model=FIT, X=X, groups=np.arange(N))
+
+
+def test_groups_of_rows_beside_parameters():
+    """The variance of the rows is that of groups; that of the parameters is the same."""
+    start, groups = surface(FIT), np.arange(N) // 4
+    both = rs.std_error(start, model=FIT, X=X, groups=groups)
+    alone, rows = rs.std_error(start, groups=groups), rs.std_error(start, model=FIT, X=X)
+    np.testing.assert_allclose(both["surface_se_rows"], alone["surface_se"], rtol=1e-10)
+    np.testing.assert_allclose(both["surface_se_model"], rows["surface_se_model"], rtol=1e-10)
+    assert both["surface_se"].attrs["source"] == f"rows in {-(-N // 4)} groups and parameters"
