@@ -49,6 +49,7 @@ from .plots.compare import plot_compare
 from .plots.edges import plot_edges
 from .plots.effect import plot_effect
 from .plots.effects import plot_effects
+from .plots.facets import plot_curves
 from .plots.forest import plot_forest
 from .plots.h_statistics import plot_h_statistics
 from .plots.interactions import plot_interactions
@@ -142,6 +143,7 @@ __all__ = [
     "plot_bias",
     "plot_bins",
     "plot_compare",
+    "plot_curves",
     "plot_edges",
     "plot_effect",
     "plot_effects",

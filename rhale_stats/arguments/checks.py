@@ -217,6 +217,12 @@ def is_listed(value: object) -> bool:
 check_column = partial(_check_listed, what="an array with one entry a row")
 
 
+def check_hue(parameter: str, value: object) -> None:
+    """Raise ``TypeError`` unless this is an array with one entry a row, or a name."""
+    if not isinstance(value, str):
+        check_column(parameter, value)
+
+
 def check_rows(parameter: str, value: object) -> None:
     """Raise ``TypeError`` unless this is a table, or the path of one, which few functions take."""
     if not is_path(value):

@@ -10,7 +10,14 @@ from rhale_stats.arrays import accumulate, intervals
 from rhale_stats.arrays.binning import bin_index
 from rhale_stats.arrays.moments import FloatArray
 from rhale_stats.effects.errors import with_std_error
-from rhale_stats.effects.fit import Fit, curve_degrees, fit_of, has_covariance, interpolation
+from rhale_stats.effects.fit import (
+    Fit,
+    bends,
+    curve_covariance,
+    curve_degrees,
+    fit_of,
+    interpolation,
+)
 from rhale_stats.effects.hypotheses import APART, QUARTERS
 from rhale_stats.effects.paired import Pairs, paired_covariance, pairs_of
 from rhale_stats.inference import meaning
@@ -133,7 +140,7 @@ def _difference(
         moved = [directions_at(row, fit, z) for row, fit in zip(rows, fits, strict=True)]
         together = _of_parameters(moved, paired=pairs is not None)
     if pairs is None:
-        parts = [_covariance(row, fit, z) for row, fit in zip(rows, fits, strict=True)]
+        parts = [curve_covariance(row, fit, z) for row, fit in zip(rows, fits, strict=True)]
         covariance = parts[0] + parts[1] + together
         own = [curve_degrees(row, fit, z) for row, fit in zip(rows, fits, strict=True)]
     else:
@@ -159,7 +166,7 @@ def directions_at(row: xr.Dataset, fit: Fit, z: FloatArray) -> FloatArray:
     known = row["curve_directions"].values[fit.there]
     out = np.einsum("ze,epd->pzd", interpolation(fit.edges, z), known)
     if slopes(row).any():
-        bend = _bends(edges, z)
+        bend = bends(edges, z)
         out = out - np.einsum("zb,bpd->pzd", bend, row["slope_directions"].values)
     return np.asarray(out)
 
@@ -176,31 +183,3 @@ def _of_parameters(moved: list[FloatArray], *, paired: bool) -> FloatArray:
     (first, rows_a), (second, rows_b) = moved
     shared: FloatArray = first @ second.T + rows_a @ second.T + first @ rows_b.T
     return -shared - shared.T
-
-
-def _bends(edges: FloatArray, z: FloatArray) -> FloatArray:
-    """How far below the line through both ends of its bin a curve of slope 1 is, (point, bin).
-
-    By slope (z - l)(r - z) / 2, as in `curve_at`.
-    """
-    k = bin_index(edges, z)
-    bend = np.zeros((len(z), len(edges) - 1))
-    bend[np.arange(len(z)), k] = (z - edges[k]) * (edges[k + 1] - z) / 2
-    return bend
-
-
-def _covariance(row: xr.Dataset, fit: Fit, z: FloatArray) -> FloatArray:
-    """Covariance of a curve at points: of groups from that at edges, and of slopes."""
-    if not has_covariance(row):
-        return fit.covariance(z)
-    if has_cells(row):
-        weight = interpolation(fit.pieces.edges, z)
-        return np.asarray(weight @ row["cell_curve_cov"].values @ weight.T)
-    edges = row["edge_value"].values
-    weight = interpolation(edges, z)
-    total = weight @ row["curve_cov"].values @ weight.T
-    if not slopes(row).any():
-        return np.asarray(total)
-    bend = _bends(edges, z)
-    mixed = weight @ row["curve_slope_cov"].values @ bend.T
-    return np.asarray(total - mixed - mixed.T + bend @ row["slope_cov"].values @ bend.T)

@@ -8,6 +8,7 @@ import numpy as np
 import xarray as xr
 
 from rhale_stats.arrays import accumulate, categories, influence, intervals
+from rhale_stats.arrays.binning import bin_index
 from rhale_stats.arrays.moments import FloatArray
 from rhale_stats.schema.curves import (
     Fine,
@@ -168,6 +169,34 @@ def curve_degrees(row: xr.Dataset, fit: Fit, z: FloatArray) -> FloatArray:
         return np.interp(z, fit.pieces.edges, group_degrees(row, "cell_curve")[here])
     known = group_degrees(row, "curve")[fit.there]
     return np.interp(z, fit.edges, known)
+
+
+def bends(edges: FloatArray, z: FloatArray) -> FloatArray:
+    """How far below the line through both ends of its bin a curve of slope 1 is, (point, bin).
+
+    By slope (z - l)(r - z) / 2, as in `curve_at`.
+    """
+    k = bin_index(edges, z)
+    bend = np.zeros((len(z), len(edges) - 1))
+    bend[np.arange(len(z)), k] = (z - edges[k]) * (edges[k + 1] - z) / 2
+    return bend
+
+
+def curve_covariance(row: xr.Dataset, fit: Fit, z: FloatArray) -> FloatArray:
+    """Covariance of a curve at points: of groups from that at edges, and of slopes."""
+    if not has_covariance(row):
+        return fit.covariance(z)
+    if has_cells(row):
+        weight = interpolation(fit.pieces.edges, z)
+        return np.asarray(weight @ row["cell_curve_cov"].values @ weight.T)
+    edges = row["edge_value"].values
+    weight = interpolation(edges, z)
+    total = weight @ row["curve_cov"].values @ weight.T
+    if not slopes(row).any():
+        return np.asarray(total)
+    bend = bends(edges, z)
+    mixed = weight @ row["curve_slope_cov"].values @ bend.T
+    return np.asarray(total - mixed - mixed.T + bend @ row["slope_cov"].values @ bend.T)
 
 
 def bin_degrees(row: xr.Dataset, cells: Fine | None = None) -> FloatArray:

@@ -13,7 +13,7 @@ from rhale_stats.bins.description import describe
 from rhale_stats.bins.rule import BinRule
 from rhale_stats.effects.estimates import STD_ERROR_MOMENTS
 from rhale_stats.effects.spread import SPREAD, spread_coordinates
-from rhale_stats.schema.features import methods_of
+from rhale_stats.schema.features import labels_kept, methods_of
 from rhale_stats.schema.identity import MODEL_FACTS
 from rhale_stats.schema.stacking import Estimates, stacked
 from rhale_stats.schema.variables import (
@@ -200,6 +200,7 @@ def _attributes(local: xr.Dataset, method: Method) -> dict[str, Any]:
         "weight_kind": local.attrs.get("weight_kind", "none"),
         "output_name": local.attrs.get("output_name", "output"),
         "output_units": local.attrs.get("output_units", ""),
+        **labels_kept(local),
         **{name: local.attrs[name] for name in MODEL_FACTS if name in local.attrs},
         "n_rows": method.n_rows,
         "software": software(),

@@ -22,7 +22,7 @@ from rhale_stats.inference.estimate import (
     band,
     interval,
 )
-from rhale_stats.schema.features import feature_names
+from rhale_stats.schema.features import feature_names, labels_kept
 from rhale_stats.schema.stacking import padded
 from rhale_stats.schema.variables import GRID_VALUE, OUTPUT_UNITS, X_UNITS, software
 
@@ -97,6 +97,7 @@ def labelled_test(
             **facts,
             "output_name": effect.attrs.get("output_name", "output"),
             "output_units": effect.attrs.get("output_units", ""),
+            **labels_kept(effect),
             "bin_rule": effect.attrs.get("bin_rule", "unknown"),
             "bin_parameters": effect.attrs.get("bin_parameters", ""),
             "n_rows": effect.attrs.get("n_rows", 0),

@@ -15,6 +15,7 @@ from rhale_stats.models.differences import DifferenceQuotients
 from rhale_stats.models.options import ModelOptions
 from rhale_stats.models.outputs import Model
 from rhale_stats.models.table import Table, as_table, check_column
+from rhale_stats.schema.features import label_facts
 from rhale_stats.schema.identity import row_coordinate
 from rhale_stats.schema.variables import software
 
@@ -102,6 +103,7 @@ class Sample:
             "weight_kind": "none" if self.weight is None else self.options.weight_kind,
             "output_name": str(self._attrs.get("output_name", "output")),
             "output_units": str(self._attrs.get("output_units", "")),
+            **label_facts(self._attrs.get("labels"), self.whole.names),
             "software": software(),
         }
 

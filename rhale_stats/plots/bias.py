@@ -13,13 +13,14 @@ from rhale_stats.plots.canvas import (
     REFERENCE,
     UNCERTAINTY,
     date_axis,
+    feature_label,
     one_panel,
 )
 from rhale_stats.plots.legend import draw_legend, say_empty
 from rhale_stats.plots.marks import BIN_ERROR, BIN_ERROR_SE, MARKS, OURS, TOTAL, WITHIN
 from rhale_stats.schema.checks import check_effect
 from rhale_stats.schema.door import checked
-from rhale_stats.schema.features import one_feature, units_of, with_units
+from rhale_stats.schema.features import one_feature, units_of
 
 
 @checked
@@ -81,7 +82,7 @@ def plot_bias(check: xr.Dataset, feature: str | int, ax: Axes | None = None) -> 
     row = one_feature(check, feature)
     with one_panel(ax, (7.0, 3.6)) as panel:
         name = str(row["feature"].values)
-        panel.set_xlabel(with_units(name, units_of(check, name)), parse_math=False)
+        panel.set_xlabel(feature_label(check, name), parse_math=False)
         date_axis(panel, units_of(check, name))
         panel.set_ylabel("variance of local effects")
         if not row.sizes["bin"]:

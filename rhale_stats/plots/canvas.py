@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from rhale_stats.arguments.times import are_dates, zone_of
 from rhale_stats.arrays.moments import FloatArray
-from rhale_stats.schema.features import with_units
+from rhale_stats.schema.features import label_of, units_of, with_units
 
 # Black and grey are about the average and how sure it is; colour is about rows.
 AVERAGE = "black"
@@ -173,10 +173,27 @@ def draw_missing(panel: Axes, last: float, value: float, half_width: float, labe
     )
 
 
+def feature_label(dataset: xr.Dataset, name: str) -> str:
+    """Label of the axis of a feature: its name for people, with its units."""
+    return with_units(label_of(dataset, name), units_of(dataset, name))
+
+
 def output_label(effect: xr.Dataset) -> str:
     """Label of the y axis of curves."""
     name = effect.attrs.get("output_name", "output")
+    if "reference" in effect.attrs:
+        text = f"{name} relative to {effect.attrs['reference']}"
+        return upright(text, str(effect.attrs.get("output_units", "")))
     return upright(f"effect on {name}", str(effect.attrs.get("output_units", "")))
+
+
+def refuse_reference(reference: object) -> None:
+    """Raise ``ValueError`` where a reference is asked of effects of several models."""
+    if reference is not None:
+        raise ValueError(
+            "reference must be None for effects of several models, whose errors are those of the "
+            "centred curves. Leave it out."
+        )
 
 
 def date_axis(panel: Axes, units: str) -> None:

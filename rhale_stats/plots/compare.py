@@ -6,13 +6,20 @@ import numpy as np
 import xarray as xr
 from matplotlib.axes import Axes
 
-from rhale_stats.plots.canvas import AVERAGE, REFERENCE, date_axis, one_panel, upright
+from rhale_stats.plots.canvas import (
+    AVERAGE,
+    REFERENCE,
+    date_axis,
+    feature_label,
+    one_panel,
+    upright,
+)
 from rhale_stats.plots.curve import draw_band, draw_interval, ends_of
 from rhale_stats.plots.legend import draw_legend, note, say_empty
 from rhale_stats.plots.marks import DIFFERENCE, NO_RANGE, OURS
 from rhale_stats.schema.dimensions import check_one_part
 from rhale_stats.schema.door import checked
-from rhale_stats.schema.features import feature_position, units_of, with_units
+from rhale_stats.schema.features import feature_position, units_of
 
 
 @checked
@@ -80,7 +87,7 @@ def plot_compare(comparison: xr.Dataset, feature: str | int, ax: Axes | None = N
     row = row.isel(grid=row["grid_value"].notnull().values)
     with one_panel(ax, (7.0, 3.6)) as panel:
         name = str(row["feature"].values)
-        panel.set_xlabel(with_units(name, units_of(comparison, name)), parse_math=False)
+        panel.set_xlabel(feature_label(comparison, name), parse_math=False)
         date_axis(panel, units_of(comparison, name))
         label = f"effect on {comparison.attrs.get('output_name', 'output')}: a less b"
         output_units = str(comparison.attrs.get("output_units", ""))

@@ -11,13 +11,13 @@ from matplotlib.ticker import MaxNLocator
 from numpy.typing import NDArray
 
 from rhale_stats.arrays.moments import FloatArray
-from rhale_stats.plots.canvas import OTHER, as_array, new_panels, several_panels
+from rhale_stats.plots.canvas import OTHER, as_array, feature_label, new_panels, several_panels
 from rhale_stats.plots.compare import check_result
 from rhale_stats.plots.legend import note, say, say_empty
 from rhale_stats.plots.limits import EDGE_SHARE
 from rhale_stats.plots.marks import ONE_BIN
 from rhale_stats.schema.door import checked
-from rhale_stats.schema.features import feature_position, units_of, with_units
+from rhale_stats.schema.features import feature_position
 
 
 @checked
@@ -87,7 +87,7 @@ def plot_edges(
     ) as panels:
         edges, number = panels
         name = str(row["feature"].values)
-        edges.set_xlabel(with_units(name, units_of(boot, name)), parse_math=False)
+        edges.set_xlabel(feature_label(boot, name), parse_math=False)
         edges.set_ylabel("share of replicates\nwith an edge in the cell")
         number.set_xlabel("number of bins")
         number.set_ylabel("share of replicates")

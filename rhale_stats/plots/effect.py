@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import xarray as xr
@@ -11,20 +12,21 @@ from numpy.typing import NDArray
 
 from rhale_stats.arguments.checks import check_choice
 from rhale_stats.effects.intervals import with_own_intervals
+from rhale_stats.effects.reference import relative_to
 from rhale_stats.local.rows import estimation_rows
 from rhale_stats.plots.bins import column
-from rhale_stats.plots.canvas import as_array, output_label, several_panels
+from rhale_stats.plots.canvas import as_array, output_label, refuse_reference, several_panels
 from rhale_stats.plots.curve import draw_bins, draw_curve
 from rhale_stats.plots.ensembles import plot_ensemble
 from rhale_stats.plots.legend import draw_legend, label_axes, say_empty
 from rhale_stats.plots.levels import draw_shares
-from rhale_stats.plots.limits import keep_noise_small
+from rhale_stats.plots.limits import draw_deciles, keep_noise_small
 from rhale_stats.plots.profile import plot_profile
 from rhale_stats.plots.rows import draw_rug, pair, rows_of
 from rhale_stats.plots.violins import draw_violins
 from rhale_stats.schema.checks import check_effect, check_local
 from rhale_stats.schema.door import checked
-from rhale_stats.schema.features import feature_position, one_feature
+from rhale_stats.schema.features import feature_position, label_of, one_feature
 from rhale_stats.schema.kinds import ENSEMBLE, PROFILE
 from rhale_stats.schema.levels import is_categorical
 
@@ -37,6 +39,7 @@ def plot_effect(
     ax: Sequence[Axes] | NDArray[np.object_] | None = None,
     *,
     spread: str = "strip",
+    reference: Any = None,
 ) -> NDArray[np.object_]:
     """Effect of one feature: its curve above, its bins below.
 
@@ -65,6 +68,9 @@ def plot_effect(
     spread : {"strip", "band"}, default "strip"
         Where the heterogeneity is drawn: in the lower panel alone, or, as in the paper, also as a
         band of plus and minus its sum around the curve.
+    reference : number or level, optional
+        A value of the feature. The curve is drawn as the difference from its value there, with
+        intervals of that difference; the spread is not drawn as a band.
 
     Returns
     -------
@@ -78,10 +84,12 @@ def plot_effect(
     TypeError
         ``effect`` or ``local`` is another kind of object, or ``ax`` is not a pair of Axes.
     ValueError
-        Another ``spread``.
-        The number of Axes is not two, or rows of ``local`` lie in no bin.
+        The number of Axes is not two, or rows of ``local`` lie in no bin; another ``spread``; a
+        ``reference`` where there is no curve, or of effects of several models.
 
-    Notes ----- The band of ``spread="band"`` is the spread of the output if every row keeps its
+    Notes
+    -----
+    The band of ``spread="band"`` is the spread of the output if every row keeps its
     rank all along the axis (comonotone, math [9]): the ``spread``, accumulated. Results without
     ``spread`` (``std_error_moments=False``) have ``curve_std_sum`` instead, and whiskers in the
     lower panel. It measures how much the rows differ and does not shrink with their number. The
@@ -89,6 +97,9 @@ def plot_effect(
     from there, and can be wider than the range of the output: it is easily taken for uncertainty,
     and is no default for that reason. A pointwise interval contains the curve at a given point in
     95 % of samples; a simultaneous band contains the whole curve in 95 % of samples.
+
+    Ticks above the lower axis are the deciles of the rows, the median longer, as far as the counts
+    of cells tell them; with ``local`` there is the rug instead.
 
     If `std_error` was given the model, the intervals hold its parameters, too. They are then drawn
     light, and dark within them the intervals of the rows alone, with the same quantile: lengths
@@ -141,12 +152,15 @@ def plot_effect(
     """
     check_choice("spread", spread, ("strip", "band"))
     if ENSEMBLE.holds(effect):
+        refuse_reference(reference)
         return plot_ensemble(effect, feature, ax)
     if PROFILE.holds(effect):
-        return plot_profile(effect, feature, ax)
+        return plot_profile(effect, feature, ax, reference=reference)
     effect = check_effect(effect, any_statistic=True)
     # The others are not drawn.
     effect = with_own_intervals(effect.isel(feature=[feature_position(effect, feature)]))
+    if reference is not None:
+        effect, spread = relative_to(effect, reference), "strip"
     row = one_feature(effect, 0)
     rows = None
     if local is not None:
@@ -171,6 +185,8 @@ def plot_effect(
         keep_noise_small(upper, lower, row)
         if rows is not None:
             draw_rug(lower, rows, row["edge_value"].values)
+        else:
+            draw_deciles(lower, row)
         draw_legend(panels)
     return as_array(panels)
 
@@ -178,7 +194,7 @@ def plot_effect(
 def _draw_levels(upper: Axes, lower: Axes, effect: xr.Dataset, row: xr.Dataset) -> None:
     """Bars of the levels above, of their rows below."""
     upper.set_ylabel(output_label(effect), parse_math=False)
-    lower.set_xlabel(str(row["feature"].values), parse_math=False)
+    lower.set_xlabel(label_of(row, str(row["feature"].values)), parse_math=False)
     draw_curve(upper, row)
     draw_shares(lower, row)
     draw_legend([upper, lower])

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import xarray as xr
@@ -10,9 +11,17 @@ from matplotlib.axes import Axes
 from numpy.typing import NDArray
 
 from rhale_stats.arguments.checks import check_choice
+from rhale_stats.arguments.words import shown as shortly
 from rhale_stats.effects.intervals import with_own_intervals
+from rhale_stats.effects.reference import relative_to
 from rhale_stats.effects.sizes import largest
-from rhale_stats.plots.canvas import as_array, date_axis, output_label, several_panels
+from rhale_stats.plots.canvas import (
+    as_array,
+    date_axis,
+    output_label,
+    refuse_reference,
+    several_panels,
+)
 from rhale_stats.plots.ensembles import plot_ensembles
 from rhale_stats.plots.legend import draw_legend, grid_of_panels, say_limited
 from rhale_stats.plots.limits import draw_curves
@@ -23,7 +32,9 @@ from rhale_stats.schema.door import checked
 from rhale_stats.schema.features import (
     feature_names,
     feature_position,
+    label_of,
     one_feature,
+    position_of,
     units_of,
     with_units,
 )
@@ -42,12 +53,14 @@ def plot_effects(
     max_features: int = MOST_FEATURES,
     axes: Sequence[Axes] | NDArray[np.object_] | None = None,
     spread: str = "none",
+    reference: Mapping[str, Any] | None = None,
 ) -> NDArray[np.object_]:
     """Curves of all features, one panel each, with one y scale.
 
     Every panel shows the curve, a pointwise 95 % interval (dashed; with the parameters of the model
     light, and dark within it that of the rows) and the simultaneous band of `confband` (thin), as
-    in the upper panel of `plot_effect`, whose notes explain them.
+    in the upper panel of `plot_effect`, whose notes explain them. Ticks above the axes are the
+    deciles of the rows, the median longer.
 
     Parameters
     ----------
@@ -68,6 +81,9 @@ def plot_effects(
     spread : {"none", "band"}, default "none"
         Whether to draw the heterogeneity as a band around the curves, as in the paper;
         `plot_effect` and `plot_summary` have it beside them.
+    reference : mapping, optional
+        Values by the names of features. Their curves are drawn as differences from the value
+        there, with intervals of these differences; the titles say so.
 
     Returns
     -------
@@ -100,7 +116,14 @@ def plot_effects(
     ['x0', 'x1']
     """
     check_choice("spread", spread, ("none", "band"))
+    if reference is not None and not isinstance(reference, Mapping):
+        raise TypeError(
+            f"reference must be a mapping of features to values, as in {{'dose': 4}}; got "
+            f"{shortly(reference)}."
+        )
+    reference = dict(reference or {})
     if ENSEMBLE.holds(effect):
+        refuse_reference(reference or None)
         return plot_ensembles(effect, features, n_columns, max_features, axes)
     profile = PROFILE.holds(effect)
     effect = check_profile(effect) if profile else check_effect(effect, any_statistic=True)
@@ -114,19 +137,25 @@ def plot_effects(
     positions = [feature_position(effect, feature) for feature in features]
     if not positions:
         raise ValueError("features must name at least one feature; got none.")
+    names = feature_names(effect)
+    for name in reference:
+        position_of(name, names)
     if profile:
-        drawn = plot_profiles(effect, positions, n_columns, axes)
+        drawn = plot_profiles(effect, positions, n_columns, axes, reference)
         if limited:
             say_limited(drawn, effect.sizes["feature"])
         return drawn
     shown = with_own_intervals(effect.isel(feature=positions))
-    rows = [one_feature(shown, number) for number in range(len(positions))]
+    rows = [
+        _relative(shown, number, reference.get(names[position]))
+        for number, position in enumerate(positions)
+    ]
     own = axes is None
     with several_panels(
         "axes", axes, len(rows), "one a feature", lambda: grid_of_panels(len(rows), n_columns)
     ) as panels:
         for panel, row, position in zip(panels, rows, positions, strict=True):
-            panel.set_title(str(row["feature"].values), parse_math=False)
+            panel.set_title(_title(row), parse_math=False)
             units = units_of(effect, position)
             panel.set_xlabel(with_units("", units).strip(), parse_math=False)
             date_axis(panel, units)
@@ -137,3 +166,18 @@ def plot_effects(
             say_limited(panels, effect.sizes["feature"])
         draw_legend(panels)
     return as_array(panels)
+
+
+def _relative(effect: xr.Dataset, number: int, value: Any) -> xr.Dataset:
+    """One feature, relative to a value of it where one is given."""
+    if value is None:
+        return one_feature(effect, number)
+    return one_feature(relative_to(effect.isel(feature=[number]), value), 0)
+
+
+def _title(row: xr.Dataset) -> str:
+    """The name of the feature, with what its curve is relative to."""
+    name = label_of(row, str(row["feature"].values))
+    if "reference" not in row.attrs:
+        return name
+    return f"{name}, from {str(row.attrs['reference']).rpartition(' = ')[2]}"

@@ -34,7 +34,7 @@ from rhale_stats.plots.marks import (
     UNORDERED,
 )
 from rhale_stats.schema.door import checked
-from rhale_stats.schema.features import feature_names, units_of, with_units
+from rhale_stats.schema.features import feature_names, label_of, units_of, with_units
 from rhale_stats.schema.kinds import ENSEMBLE
 from rhale_stats.schema.variables import EFFECT_VARIABLES
 
@@ -119,12 +119,14 @@ def _label(panel: Axes, effect: xr.Dataset, forest: Ranked) -> None:
 
 def _forest_labels(effect: xr.Dataset, values: xr.DataArray) -> tuple[list[str], str]:
     """Names of features and label of the axis; units beside the names where they differ."""
-    names, what = feature_names(effect), str(values.name)
+    what = str(values.name)
+    known = feature_names(effect)
+    names = [label_of(effect, name) for name in known]
     _, long_name, template = EFFECT_VARIABLES.get(what, ((), what, ""))
     long_name = str(values.attrs.get("long_name", long_name))
     template = str(values.attrs.get("units", template))
     output_units = str(effect.attrs.get("output_units", ""))
-    units = [_filled(template, output_units, units_of(effect, name)) for name in names]
+    units = [_filled(template, output_units, units_of(effect, name)) for name in known]
     if len(set(units)) == 1:
         return names, with_units(long_name, units[0])
     return [with_units(name, unit) for name, unit in zip(names, units, strict=True)], long_name

@@ -22,7 +22,7 @@ from rhale_stats.plots.canvas import (
 from rhale_stats.printing.text import holds_model
 from rhale_stats.schema.dimensions import of_part
 from rhale_stats.schema.door import checked
-from rhale_stats.schema.features import with_units
+from rhale_stats.schema.features import label_of, with_units
 
 # Maximum number of features drawn.
 MOST_FEATURES = 24
@@ -129,7 +129,7 @@ def _size_label(found: xr.Dataset) -> str:
 
 
 def _draw_bars(panel: Axes, found: xr.Dataset, stem: str, *, shares: bool, n_features: int) -> None:
-    names = list(map(str, found["feature"].values))
+    names = [label_of(found, str(one)) for one in found["feature"].values]
     places = np.arange(len(names))
     name = f"{stem}_overall"
     values = found[name].values
@@ -180,7 +180,7 @@ def _included(errors: xr.DataArray) -> str:
 
 def _draw_pairs(panel: Axes, found: xr.Dataset, stem: str, *, shares: bool) -> None:
     values = found[f"{stem}_pairwise"].values
-    names = list(map(str, found["feature"].values))
+    names = [label_of(found, str(one)) for one in found["feature"].values]
     texts = [
         ["" if np.isnan(one) else _share(one) if shares else f"{one:.2g}" for one in line]
         for line in values

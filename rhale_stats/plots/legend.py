@@ -12,9 +12,9 @@ from matplotlib.layout_engine import ConstrainedLayoutEngine
 from numpy.typing import NDArray
 
 from rhale_stats.arguments.times import unit_word
-from rhale_stats.plots.canvas import date_axis, new_panels, output_label, upright
+from rhale_stats.plots.canvas import date_axis, feature_label, new_panels, output_label, upright
 from rhale_stats.plots.marks import BOTH, CONSTANT, CURVE, LEGEND, OURS, SAME
-from rhale_stats.schema.features import units_of, with_units
+from rhale_stats.schema.features import units_of
 
 
 def grid_of_panels(
@@ -51,7 +51,7 @@ def label_bins(panel: Axes, effect: xr.Dataset, row: xr.Dataset) -> None:
     slope = f"d {effect.attrs.get('output_name', 'output')} / d {name}"
     per = f"{output_units} per {unit_word(units)}" if units and output_units else ""
     panel.set_ylabel(upright(slope, per), parse_math=False)
-    panel.set_xlabel(with_units(name, units), parse_math=False)
+    panel.set_xlabel(feature_label(effect, name), parse_math=False)
     date_axis(panel, units)
 
 

@@ -10,7 +10,8 @@ from matplotlib.axes import Axes
 
 from rhale_stats.plots.curve import curve_drawn, draw_curve, missing_mark
 from rhale_stats.plots.legend import error_text, say_constant
-from rhale_stats.plots.marks import ERRORS_SHOWN
+from rhale_stats.plots.marks import ERRORS_SHOWN, OURS
+from rhale_stats.schema.curves import cell_count, has_cells
 from rhale_stats.schema.levels import is_categorical
 
 # Minimum range of the axis of shares of replicates, so that rare edges look rare.
@@ -40,6 +41,7 @@ def draw_curves(
     for panel, row in zip(panels, rows, strict=True):
         if row.sizes["bin"]:
             draw_curve(panel, row, spread)
+            draw_deciles(panel, row)
         else:
             say_constant(panel)
         if limits is not None:
@@ -47,6 +49,28 @@ def draw_curves(
     if label:
         size = panels[0].yaxis.label.get_fontsize()
         panels[0].figure.supylabel(label, fontsize=size, parse_math=False)
+
+
+def draw_deciles(panel: Axes, row: xr.Dataset) -> None:
+    """Ticks above the axis at the deciles of the rows, the median longer; of levels none.
+
+    Within cells, and where there are none within bins, rows count as evenly spread.
+    """
+    if is_categorical(row):
+        return
+    name, edges = ("cell_share", "cell_value") if has_cells(row) else ("weight_share", "edge_value")
+    if name not in row:
+        return
+    n = cell_count(row) if has_cells(row) else row.sizes["bin"]
+    total = np.append(0.0, np.cumsum(np.nan_to_num(row[name].values[:n])))
+    if not total[-1] > 0:
+        return
+    at = np.interp(np.arange(0.1, 0.95, 0.1) * total[-1], total, row[edges].values[: n + 1])
+    height = np.where(np.arange(9) == 4, 0.045, 0.025)
+    ticks = panel.vlines(
+        at, 0, height, colors="0.35", linewidths=0.8, transform=panel.get_xaxis_transform()
+    )
+    ticks.set_gid(OURS)
 
 
 def common_limits(rows: list[xr.Dataset], spread_as: str) -> tuple[float, float] | None:

@@ -11,7 +11,13 @@ from numpy.typing import NDArray
 
 from rhale_stats.arguments.checks import check_choice
 from rhale_stats.effects.intervals import with_own_intervals
-from rhale_stats.plots.canvas import as_array, date_axis, output_label, several_panels
+from rhale_stats.plots.canvas import (
+    as_array,
+    date_axis,
+    feature_label,
+    output_label,
+    several_panels,
+)
 from rhale_stats.plots.legend import draw_legend, grid_of_panels
 from rhale_stats.plots.limits import draw_curves
 from rhale_stats.plots.profile import plot_profile_outputs
@@ -24,7 +30,6 @@ from rhale_stats.schema.features import (
     feature_position,
     one_feature,
     units_of,
-    with_units,
 )
 from rhale_stats.schema.kinds import PROFILE
 
@@ -109,7 +114,7 @@ def plot_outputs(
         name = feature_names(effect)[feature_position(effect, feature)]
         for panel, part in zip(panels, parts, strict=True):
             panel.set_title(str(part.attrs["output_name"]), parse_math=False)
-            panel.set_xlabel(with_units(name, units_of(effect, name)), parse_math=False)
+            panel.set_xlabel(feature_label(effect, name), parse_math=False)
             date_axis(panel, units_of(effect, name))
             if not own:
                 panel.set_ylabel(output_label(part), parse_math=False)

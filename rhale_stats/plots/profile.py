@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -25,6 +25,7 @@ from rhale_stats.plots.canvas import (
     draw_ends,
     draw_missing,
     draw_spread,
+    feature_label,
     one_panel,
     output_label,
     several_panels,
@@ -36,9 +37,10 @@ from rhale_stats.plots.limits import enlarge
 from rhale_stats.plots.marks import CONSTANT, ERRORS_SHOWN
 from rhale_stats.printing.text import holds_model
 from rhale_stats.profiles.data import check_profile, is_nominal, one_profile
+from rhale_stats.profiles.reference import one_relative
 from rhale_stats.schema.dimensions import OUTPUT
 from rhale_stats.schema.door import checked
-from rhale_stats.schema.features import units_of, with_units
+from rhale_stats.schema.features import feature_names, units_of
 
 # Maximum numbers of ICE curves and of points drawn; more would merge.
 CURVES_DRAWN, POINTS_DRAWN = 200, 3000
@@ -61,6 +63,7 @@ def plot_profile(
     ax: Axes | Sequence[Axes] | NDArray[np.object_] | None = None,
     *,
     hue: ArrayLike | None = None,
+    reference: Any = None,
 ) -> NDArray[np.object_]:
     """Curve of one feature of a profile, with spread, standard errors and the rows.
 
@@ -80,6 +83,9 @@ def plot_profile(
     hue : array_like of shape (n_rows,), optional
         Another column, by which the ICE curves or Shapley values are coloured: numbers by shades,
         up to four levels (the most frequent) by a colour each. A Series gives its name.
+    reference : number or level, optional
+        A value of the feature. The curve, and with `ice` every single curve, is drawn as the
+        difference from its value there, with errors of that difference.
 
     Returns
     -------
@@ -116,7 +122,7 @@ def plot_profile(
     'ICE curves, 200 of 300'
     """
     profile = check_profile(profile)
-    row = one_profile(profile, feature)
+    row = _checked_reference(profile, feature, reference)
     with one_panel(ax, (6.4, 4.0)) as panel:
         _label(panel, profile, row)
         _draw(panel, profile, row, None if hue is None else _coloured(hue, row))
@@ -127,6 +133,8 @@ def plot_profile(
 
 def _coloured(hue: ArrayLike, row: xr.Dataset) -> Coloured:
     """Colours of the rows of ICE curves or Shapley values."""
+    if isinstance(hue, str):
+        raise TypeError(f"hue must be an array with one entry a row; got the text {hue!r}.")
     if is_nominal(row) or not {"ice", "shap_value"} & set(map(str, row.data_vars)):
         raise ValueError(
             "hue colours ICE curves and Shapley values along an axis; the profile has none. Make "
@@ -135,14 +143,29 @@ def _coloured(hue: ArrayLike, row: xr.Dataset) -> Coloured:
     return coloured(hue, row.sizes["obs"])
 
 
+def _checked_reference(profile: xr.Dataset, feature: str | int, reference: Any) -> xr.Dataset:
+    """One feature, relative to a value; refused where the difference means nothing."""
+    if reference is not None and profile.attrs["method"] == "shap_dependence":
+        raise ValueError(
+            "reference must be None for shap_dependence, whose points are Shapley values and not "
+            "outputs. Take pdp, ice or ale."
+        )
+    return one_relative(profile, feature, reference)
+
+
 def plot_profiles(
     profile: xr.Dataset,
     positions: Sequence[int],
     n_columns: int,
     axes: Sequence[Axes] | NDArray[np.object_] | None,
+    reference: Mapping[str, Any],
 ) -> NDArray[np.object_]:
     """Several features of a profile, each drawn as by `plot_profile`, with one y scale."""
-    shown = [(profile, one_profile(profile, position)) for position in positions]
+    names = feature_names(profile)
+    shown = [
+        (profile, _checked_reference(profile, position, reference.get(names[position])))
+        for position in positions
+    ]
     return _panels(shown, n_columns, axes, "one a feature")
 
 
@@ -206,10 +229,13 @@ def _panels(
 def _label(panel: Axes, profile: xr.Dataset, row: xr.Dataset) -> None:
     name = str(row["feature"].values)
     units = units_of(profile, name)
-    panel.set_xlabel(with_units(name, units), parse_math=False)
+    panel.set_xlabel(feature_label(profile, name), parse_math=False)
     date_axis(panel, units)
     output, output_units = (str(profile.attrs[key]) for key in ("output_name", "output_units"))
-    label = output_label(profile)
+    label = output_label(row)
+    if "reference" in row.attrs:
+        panel.set_ylabel(label, parse_math=False)
+        return
     if profile.attrs.get("ice_kind") == "derivative":
         per = f"{output_units} per {units}" if units and output_units else ""
         label = upright(f"d {output} / d {name}", per)
@@ -223,7 +249,7 @@ def _draw(panel: Axes, profile: xr.Dataset, row: xr.Dataset, by: Coloured | None
         say(panel, CONSTANT)
         panel.set_xticks([])
         return
-    if profile.attrs["centering"] != "none":
+    if profile.attrs["centering"] != "none" or "reference" in row.attrs:
         panel.axhline(0, color=REFERENCE, linewidth=0.6, zorder=0.5)
     if is_nominal(row):
         _draw_levels(panel, row)
@@ -292,7 +318,7 @@ def _draw_rows(panel: Axes, row: xr.Dataset, by: Coloured | None) -> None:
 
 def _draw_curve(panel: Axes, row: xr.Dataset, *, spread: bool = True) -> None:
     x, curve, width = (row[name].values for name in ("grid_value", "curve", "curve_std"))
-    if spread:  # it would cover colours
+    if spread and np.isfinite(width).any():  # it would cover colours
         draw_spread(panel, x, curve, width, alpha=0.7, label=SPREAD)
     panel.plot(x, curve, color=AVERAGE, linewidth=1.6, zorder=3, label=_name(row))
     rows = _rows_alone(row)
@@ -372,16 +398,17 @@ def _draw_levels(panel: Axes, row: xr.Dataset) -> None:
     """Draw bars of the levels, with the share of their rows below their names."""
     x, curve = row["grid_value"].values, row["curve"].values
     panel.bar(x, curve, width=0.7, color=HETEROGENEITY_FILL, zorder=1, label=_name(row))
-    panel.errorbar(
-        x - 0.12,
-        curve,
-        row["curve_std"].values,
-        fmt="none",
-        ecolor=ROWS,
-        elinewidth=1.2,
-        zorder=2,
-        label=SPREAD,
-    )
+    if row["curve_std"].notnull().any():
+        panel.errorbar(
+            x - 0.12,
+            curve,
+            row["curve_std"].values,
+            fmt="none",
+            ecolor=ROWS,
+            elinewidth=1.2,
+            zorder=2,
+            label=SPREAD,
+        )
     rows, errors = _rows_alone(row), [(number, *one[:2]) for number, one in enumerate(_errors(row))]
     if rows is not None:
         errors.insert(1, (0, *rows))

@@ -15,7 +15,14 @@ from numpy.typing import NDArray
 from rhale_stats.arguments.checks import check_choice
 from rhale_stats.effects.intervals import with_own_intervals
 from rhale_stats.local.rows import estimation_rows
-from rhale_stats.plots.canvas import as_array, date_axis, new_panels, output_label, several_panels
+from rhale_stats.plots.canvas import (
+    as_array,
+    date_axis,
+    feature_label,
+    new_panels,
+    output_label,
+    several_panels,
+)
 from rhale_stats.plots.curve import draw_curve
 from rhale_stats.plots.legend import draw_legend, say_constant
 from rhale_stats.plots.limits import common_limits
@@ -27,7 +34,7 @@ from rhale_stats.regional.trees import check_rows_of_tree, check_tree
 from rhale_stats.schema.checks import check_effect, check_local
 from rhale_stats.schema.dimensions import ROWS
 from rhale_stats.schema.door import checked
-from rhale_stats.schema.features import feature_names, one_feature, units_of, with_units
+from rhale_stats.schema.features import feature_names, one_feature, units_of
 
 # Maximum length of a line of a rule, in titles of panels and in boxes of a tree.
 TITLE_LENGTH, BOX_LENGTH = 28, 24
@@ -258,7 +265,7 @@ def _panels(n_regions: int, *, everywhere: bool) -> list[Axes]:
 def _label_panels(panels: list[Axes], effect: xr.Dataset, *, own: bool) -> None:
     """Labels of the axes; in a grid of ours where no other panel is below or on the left."""
     name = feature_names(effect)[0]
-    x_label, y_label = with_units(name, units_of(effect, name)), output_label(effect)
+    x_label, y_label = feature_label(effect, name), output_label(effect)
     spots = [panel.get_subplotspec() for panel in panels]
     for panel, spot in zip(panels, spots, strict=True):
         below = left = False

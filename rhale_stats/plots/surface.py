@@ -23,7 +23,7 @@ from rhale_stats.plots.h_statistics import ALL
 from rhale_stats.plots.marks import ERRORS_SHOWN
 from rhale_stats.schema.dimensions import of_part
 from rhale_stats.schema.door import checked
-from rhale_stats.schema.features import with_units
+from rhale_stats.schema.features import label_of, with_units
 from rhale_stats.schema.kinds import SURFACE
 
 # Colours of the output below, at and above the sum of both main effects.
@@ -107,7 +107,8 @@ def plot_surface(surface: xr.Dataset, ax: Axes | None = None, *, contour: bool =
     with one_panel(ax, (5.6, 4.4), despined=False) as panel:
         empty = _draw_surface(panel, surface, contour=contour)
         for side, axis in zip("ab", (panel.xaxis, panel.yaxis), strict=True):
-            label = with_units(surface.attrs[f"feature_{side}"], surface.attrs[f"units_{side}"])
+            name = str(surface.attrs[f"feature_{side}"])
+            label = with_units(label_of(surface, name), surface.attrs[f"units_{side}"])
             axis.set_label_text(label, parse_math=False)
         share = f"{int(empty.sum())} of {empty.size} fields"
         there = ("not in both", "rows of both in all fields") if compared else ("no rows", ALL)

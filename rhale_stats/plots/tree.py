@@ -18,7 +18,7 @@ from rhale_stats.plots.regions import BOX_LENGTH, known, wrapped
 from rhale_stats.regional.tables import LOSS_NAMES, loss_units, rejected
 from rhale_stats.regional.trees import check_tree
 from rhale_stats.schema.door import checked
-from rhale_stats.schema.features import with_units
+from rhale_stats.schema.features import label_of, with_units
 
 # Inches of a box of a tree, with the room around it.
 BOX_SIZE = (1.8, 1.2)
@@ -85,7 +85,8 @@ def plot_tree(tree: xr.Dataset, ax: Axes | None = None) -> Axes:
             str(tree.attrs.get("output_name", "output")), str(tree.attrs.get("output_units", ""))
         )
         name, units = str(tree["feature"].values), str(tree["feature_units"].values)
-        title = f"Regions of the effect of {with_units(name, units)} on {output}"
+        of = with_units(label_of(tree, name), units)
+        title = f"Regions of the effect of {of} on {output}"
         panel.set_title(title, parse_math=False)
         loss = str(tree.attrs["loss_kind"])
         kind = LOSS_NAMES.get(loss, loss)

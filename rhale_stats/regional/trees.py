@@ -21,7 +21,7 @@ from rhale_stats.regional.search import Grown, Tree, Verdict
 from rhale_stats.regional.work import Work
 from rhale_stats.schema.dimensions import ROWS
 from rhale_stats.schema.door import checked
-from rhale_stats.schema.features import feature_names, feature_position
+from rhale_stats.schema.features import feature_names, feature_position, labels_kept
 from rhale_stats.schema.identity import (
     MODEL_FACTS,
     as_attribute,
@@ -177,6 +177,7 @@ def _facts(work: Work, position: int, conditioning: str) -> dict[str, Any]:
         "n_folds": work.n_folds or 0,
         "output_name": attrs.get("output_name", "output"),
         "output_units": attrs.get("output_units", ""),
+        **labels_kept(work.local),
         "n_rows": work.rows.n_rows,
     }
 

@@ -20,6 +20,7 @@ from rhale_stats.arguments.checks import (
     check_feature,
     check_features,
     check_flag,
+    check_hue,
     check_labels,
     check_labels_listed,
     check_n_jobs,
@@ -75,7 +76,7 @@ CHECKS: dict[str, Callable[[str, Any], None]] = {
     **dict.fromkeys(
         (
             *("by_chain", "contour", "honest", "keep_answers", "keep_local", "normalize"),
-            *("overwrite", "pairwise", "print"),
+            *("intervals", "overwrite", "pairwise", "print"),
             *("progress", "rebin", "refine", "std_error_moments", "studentize", "vectorized"),
         ),
         check_flag,
@@ -93,7 +94,8 @@ CHECKS: dict[str, Callable[[str, Any], None]] = {
     "jacobian": check_derivatives,
     **dict.fromkeys(("by", "feature"), check_feature),
     **dict.fromkeys(("categorical", "features"), check_features),
-    **dict.fromkeys(("groups", "hue", "strata", "target", "weights", "y"), check_column),
+    "hue": check_hue,
+    **dict.fromkeys(("groups", "strata", "target", "weights", "y"), check_column),
     **dict.fromkeys(("estimate", "fit", "statistic"), check_callable),
     **dict.fromkeys(("paired", "results"), check_results),
     **dict.fromkeys(

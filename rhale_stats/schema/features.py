@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -14,6 +16,8 @@ from rhale_stats.schema.levels import is_categorical
 
 # Attributes that differ between features of different rows.
 OWN_FACTS = ("n_groups", "n_units", "n_strata", "units_df")
+# Attribute with the names of features for people, as JSON.
+LABELS = "feature_labels"
 
 
 def feature_position(dataset: xr.Dataset, feature: str | int) -> int:
@@ -86,6 +90,26 @@ def units_of(dataset: xr.Dataset, feature: str | int) -> str:
     if "feature_units" not in dataset.coords:
         return ""
     return str(dataset["feature_units"].values[feature_position(dataset, feature)])
+
+
+def label_facts(labels: object, names: Iterable[str]) -> dict[str, str]:
+    """Names of columns for people, as an attribute of results; nothing where there are none."""
+    if not isinstance(labels, Mapping):
+        return {}
+    known = {name: str(labels[name]) for name in names if name in labels}
+    return {LABELS: json.dumps(known, ensure_ascii=False)} if known else {}
+
+
+def labels_kept(dataset: xr.Dataset) -> dict[str, str]:
+    """The attribute with the names for people, for a result made of this one."""
+    return {LABELS: str(dataset.attrs[LABELS])} if LABELS in dataset.attrs else {}
+
+
+def label_of(dataset: xr.Dataset, name: str) -> str:
+    """The name of a feature for people, from ``X.attrs["labels"]``; else its name."""
+    if LABELS not in dataset.attrs:
+        return name
+    return str(json.loads(str(dataset.attrs[LABELS])).get(name, name))
 
 
 def units_in(row: xr.Dataset) -> str:

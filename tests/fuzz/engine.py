@@ -558,6 +558,9 @@ OF_PARAMETER: dict[str, Any] = {
     "uncertainty": options("both", "rows", "parameters"),
     "strata": World.groups,
     "hue": World.groups,
+    "col": options(None, "feature", "output"),
+    "row": options(None, "output"),
+    "reference": options(None, 0.0, "u"),
     "spread": options("none", "strip"),
     "target": lambda world: world.rng.normal(size=world.n),
     "y": lambda world: world.rng.normal(size=world.n),
@@ -654,7 +657,7 @@ OF_PARAMETER: dict[str, Any] = {
     **dict.fromkeys(
         (
             *("by_chain", "contour", "honest", "keep_answers", "normalize", "pairwise", "rebin"),
-            *("print", "std_error_moments", "studentize", "vectorized"),
+            *("intervals", "print", "std_error_moments", "studentize", "vectorized"),
         ),
         options(True, False),
     ),
@@ -702,6 +705,12 @@ OF_FUNCTION: dict[tuple[str, str], Any] = {
     ("plot_outcome", "tree"): kinds("explained"),
     ("plot_bias", "check"): kinds("check", "jump"),
     ("plot_compare", "comparison"): kinds("comparison"),
+    ("plot_curves", "effects"): lambda world: world.one_of(
+        kinds("effect", "profile")(world), {"a": kinds("effect")(world)}
+    ),
+    ("plot_curves", "hue"): options(None, "feature", "output", "effect"),
+    ("plot_curves", "reference"): options(None, {"x0": 0.0}),
+    ("plot_effects", "reference"): options(None, {"x0": 0.0}),
     ("plot_methods", "comparison"): kinds("methods"),
     ("plot_interactions", "found"): kinds("interactions"),
     ("plot_surface", "surface"): kinds("surface", "comparison"),
@@ -923,6 +932,7 @@ LEGAL: dict[str, dict[str, Any]] = {
     "merge": {"effects": "agreed"},
     "plot_edges": {"boot": "rebinned", "feature": "x0"},
     "plot_outcome": {"tree": "explained"},
+    "plot_curves": {"effects": "effect"},
     "plot_scores": {"effect": "scored", "feature": "x0"},
     "plot_outputs": {"effect": "outputs", "feature": "x0"},
     "predict": {"effect": "effect", "x": 0.5, "feature": "x0"},

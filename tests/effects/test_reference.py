@@ -1,0 +1,149 @@
+"""Curves relative to a reference: errors of differences by brute force, and equivariance."""
+
+from __future__ import annotations
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+import pytest
+from numpy.testing import assert_allclose
+
+import rhale_stats as rs
+from rhale_stats.effects.reference import relative_to
+from rhale_stats.profiles.reference import one_relative
+
+RNG = np.random.default_rng(2)
+N = 600
+X = pd.DataFrame(
+    {"a": RNG.gamma(2, 2, N), "b": RNG.normal(size=N), "k": RNG.choice(list("uvw"), N)}
+)
+GROUPS = np.arange(N) // 6
+
+
+def model(X):
+    return (
+        np.sin(X["a"]) * (1 + X["b"]) + X["k"].map({"u": 0, "v": 1, "w": 4}) * X["b"]
+    ).to_numpy()
+
+
+def one(effect, feature="a"):
+    return effect.sel(feature=[feature])
+
+
+@pytest.mark.parametrize("groups", [None, GROUPS])
+def test_errors_are_those_of_differences_of_the_covariance(groups):
+    local = rs.local_effects(model, X, features=["a", "b"])
+    effect = rs.confband(rs.confint(rs.std_error(rs.rhale(local), local, groups=groups)), rng=1)
+    z = effect["edge_value"].sel(feature="a").values
+    z = z[np.isfinite(z)]
+    reference = float(z[3])
+    found = relative_to(one(effect), reference)
+    covariance = rs.vcov(effect, "a").values
+    variance = np.diagonal(covariance) + covariance[3, 3] - 2 * covariance[3]
+    half = np.ptp(found["curve_ci"].values[0, : len(z)], axis=1) / 2
+    expected = np.sqrt(np.maximum(variance, 0))
+    quantile = half / np.where(expected > 0, expected, np.nan)
+    known = np.arange(len(z)) != 3
+    # Student's quantiles, of at least a few degrees of freedom.
+    assert ((quantile[known] > 1.959) & (quantile[known] < 3)).all()
+    assert half[3] == 0
+    assert float(found["curve"][0, 3]) == pytest.approx(0, abs=1e-12)
+    band = np.ptp(found["curve_band"].values[0, : len(z)], axis=1) / 2
+    assert (band[known] > half[known]).all()
+
+
+def test_centring_does_not_matter():
+    local = rs.local_effects(model, X, features=["a", "b"])
+    found = [
+        relative_to(one(rs.confint(rs.rhale(local, centering=how))), 2.5)
+        for how in ("mean", "start")
+    ]
+    assert_allclose(found[0]["curve"], found[1]["curve"], atol=1e-9)
+    assert_allclose(found[0]["curve_ci"], found[1]["curve_ci"], atol=1e-6)
+
+
+def test_pairs_of_halves_vary_as_the_errors_say():
+    """The difference between two values, over 200 samples of 300 rows."""
+    rng, values, se = np.random.default_rng(5), [], []
+    for _ in range(200):
+        frame = pd.DataFrame(rng.uniform(-1, 1, (300, 2)), columns=["a", "b"])
+        local = rs.local_effects(lambda X: (X["a"] * (1 + 2 * X["b"])).to_numpy(), frame)
+        effect = rs.confint(
+            rs.rhale(local, bins=rs.GivenBins([-1, -0.5, 0, 0.5, 1]), weighting="rows")
+        )
+        found = relative_to(one(effect), -0.5)
+        values.append(float(found["curve"][0, 3]))
+        se.append(float(np.ptp(found["curve_ci"].values[0, 3])) / 2 / 1.96)
+    # Relative error of a standard deviation of 200: 5 %; bins have 75 rows, whose t is wider.
+    assert np.mean(se) == pytest.approx(np.std(values), rel=0.15)
+
+
+def test_levels_and_profiles():
+    effect = rs.confband(rs.ale(model, X), rng=0)
+    found = relative_to(one(effect, "k"), "v")
+    at = [str(name) for name in found["level"].values.ravel() if str(name)].index("v")
+    assert float(found["curve"][0, at]) == 0
+    assert np.ptp(found["curve_band"].values[0, at]) == 0
+    profile = rs.confband(rs.confint(rs.ice(model, X, features="a")), rng=0)
+    row = one_relative(profile, "a", 3.0)
+    curves = row["ice"].transpose("obs", "grid").values
+    grid = row["grid_value"].values
+    own = [np.interp(3.0, grid, curve) for curve in curves]
+    assert_allclose(own, 0, atol=1e-12)
+    assert_allclose(row["curve"], curves.mean(axis=0), atol=1e-12)
+    # Of a mean of independent curves, that of the differences.
+    assert_allclose(row["curve_se"], curves.std(axis=0, ddof=1) / np.sqrt(N), rtol=1e-6, atol=1e-12)
+    assert_allclose(row["curve_std"], curves.std(axis=0), rtol=1e-9, atol=1e-12)
+    plain = one_relative(rs.pdp(model, X, features="a"), "a", 3.0)
+    assert np.isnan(plain["curve_std"]).all()
+
+
+def test_pictures():
+    effect = rs.confband(rs.ale(model, X), rng=0)
+    upper, lower = rs.plot_effect(effect, "a", reference=2)
+    assert upper.get_ylabel() == "output relative to a = 2"
+    # The deciles of the rows, the median longer.
+    (ticks,) = [
+        one for one in lower.collections
+        if len(one.get_segments() if hasattr(one, "get_segments") else []) == 9
+    ]  # fmt: skip
+    at = np.array([segment[0, 0] for segment in ticks.get_segments()])
+    assert_allclose(at, np.quantile(X["a"], np.arange(1, 10) / 10), atol=0.05)
+    panels = rs.plot_effects(effect, reference={"a": 2, "k": "w"})
+    assert [panel.get_title() for panel in panels] == ["a, from 2", "b", "k, from w"]
+    profile = rs.plot_profile(rs.pdp(model, X), "k", reference="u")[0]
+    assert profile.get_ylabel() == "output relative to k = u"
+    plt.close("all")
+
+
+def test_bad_references():
+    effect = rs.ale(model, X)
+    with pytest.raises(ValueError, match=r"reference must be a value of 'a'.*Its bins are from"):
+        rs.plot_effect(effect, "a", reference=1e9)
+    with pytest.raises(ValueError, match="reference must be a level of 'k', 'u'"):
+        rs.plot_effect(effect, "k", reference="z")
+    with pytest.raises(TypeError, match="reference must be a mapping"):
+        rs.plot_effects(effect, reference=3)
+    with pytest.raises(KeyError, match="no feature"):
+        rs.plot_effects(effect, reference={"no feature": 1})
+    with pytest.raises(ValueError, match="reference must be a level of 'k'"):
+        rs.plot_profile(rs.pdp(model, X), "k", reference="z")
+    with pytest.raises(ValueError, match="reference must be a value of 'a' within the grid"):
+        rs.plot_profile(rs.pdp(model, X), "a", reference=-4)
+    shap = rs.shap_dependence(None, X[["b"]], shap_values=X[["b"]].to_numpy())
+    with pytest.raises(ValueError, match="reference must be None for shap_dependence"):
+        rs.plot_profile(shap, "b", reference=0)
+
+
+def test_names_for_people_are_handed_on():
+    frame = X.copy()
+    frame.attrs = {"labels": {"a": "dose of the drug", "k": "clinic"}}
+    local = rs.local_effects(model, frame, features=["a", "b"])
+    for effect in (rs.rhale(local), rs.ale(model, frame), rs.pdp(model, frame)):
+        assert rs.plot_effect(effect, "a")[-1].get_xlabel() == "dose of the drug"
+    assert rs.plot_effects(rs.rhale(local))[0].get_title() == "dose of the drug"
+    tree = rs.regions(local, "a", conditioning=frame, test=None)
+    assert "dose of the drug" in rs.plot_tree(tree).get_title()
+    surface = rs.ale2(model, frame, ("a", "b"))
+    assert rs.plot_surface(surface).get_xlabel() == "dose of the drug"
+    plt.close("all")

@@ -1,0 +1,118 @@
+"""Curves by colours and panels: which curve is where, and bad input."""
+
+from __future__ import annotations
+
+import matplotlib as mpl
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+import pytest
+from numpy.testing import assert_allclose
+
+import rhale_stats as rs
+
+RNG = np.random.default_rng(4)
+X = pd.DataFrame(
+    {
+        "dose": RNG.gamma(2, 3, 400),
+        "age": RNG.uniform(20, 80, 400),
+        "k": RNG.choice(list("abc"), 400),
+    }
+)
+X.attrs = {"units": {"dose": "mg"}, "labels": {"age": "age at entry"}}
+
+
+def model(X):
+    return (X["dose"] * (X["age"] - 50) / 60 + X["k"].map({"a": 0, "b": 1, "c": 3})).to_numpy()
+
+
+@pytest.fixture(autouse=True)
+def _closed():
+    yield
+    plt.close("all")
+
+
+def line_of(panel, label):
+    (found,) = [one for one in panel.lines if one.get_label() == label]
+    return found.get_xdata(), found.get_ydata()
+
+
+def test_curves_of_two_results_in_colours():
+    young = X["age"] < 50
+    by = {"young": rs.ale(model, X[young]), "old": rs.ale(model, X[~young])}
+    panels = rs.plot_curves(by)
+    assert [panel.get_title() for panel in panels] == ["dose", "age at entry", "k"]
+    assert panels[0].get_xlabel() == "dose [mg]"
+    for name, effect in by.items():
+        x, y = line_of(panels[0], name)
+        assert_allclose(y, rs.predict(effect, x, "dose"), rtol=1e-9, atol=1e-9)
+        marks = line_of(panels[2], name)[1]
+        assert_allclose(marks, effect["curve"].sel(feature="k").values[: len(marks)])
+    texts = [text.get_text() for text in panels[0].figure.legends[0].get_texts()]
+    assert texts == ["young", "old"]
+
+
+def test_dimensions_of_one_result():
+    def outputs(X):
+        return np.column_stack([model(X) * (j + 1) for j in range(5)])
+
+    effect = rs.ale(outputs, X, features=["dose", "age"])
+    panels = rs.plot_curves(effect)
+    assert len(panels) == 2
+    # More than four have their names at the ends of the lines.
+    assert not panels[0].figure.legends
+    names = [t for t in panels[-1].texts if t.get_text() in "01234"]
+    assert len(names) == 5
+    low = sorted(float(one.xy[1]) for one in names)
+    assert min(np.diff(low)) >= 0.069 * np.ptp(panels[-1].get_ylim())
+    one = rs.plot_curves(effect, "dose", col="output", n_columns=2)
+    assert [panel.get_title() for panel in one] == list("01234")
+    both = rs.plot_curves(effect, row="output", col="feature", intervals=False)
+    assert len(both) == 10
+    assert not [band for panel in both for band in panel.collections if len(band.get_paths())
+                and np.isfinite(band.get_paths()[0].vertices).all()]  # fmt: skip
+
+
+def test_profiles_beside_effects_and_a_reference():
+    by = {"ALE": rs.ale(model, X), "PDP": rs.pdp(model, X)}
+    panels = rs.plot_curves(by, "dose", reference={"dose": 5.0})
+    for name in by:
+        x, y = line_of(panels[0], name)
+        assert np.interp(5.0, x, y) == pytest.approx(0, abs=1e-9)
+    assert panels[0].get_xlabel() == "dose [mg], relative to 5"
+
+
+def test_bad_input():
+    effect = rs.ale(model, X)
+    with pytest.raises(ValueError, match="'feature' is named twice"):
+        rs.plot_curves(effect, hue="feature", col="feature")
+    with pytest.raises(ValueError, match="hue must be one of"):
+        rs.plot_curves(effect, hue="dose")
+    with pytest.raises(TypeError, match=r"reference must be a mapping of features to values"):
+        rs.plot_curves(effect, reference=3)
+    with pytest.raises(ValueError, match="effects must hold at least one result"):
+        rs.plot_curves({})
+    with pytest.raises(ValueError, match="hue must have at most 10 entries"):
+        rs.plot_curves({str(k): effect for k in range(11)})
+    with pytest.raises(KeyError, match="unknown"):
+        rs.plot_curves(effect, reference={"unknown": 3})
+    outputs = rs.ale(lambda X: np.column_stack([model(X)] * 2), X)
+    with pytest.raises(ValueError, match="'output' is left"):
+        rs.plot_curves({"a": outputs, "b": outputs})
+
+
+def test_a_feature_is_an_axis_or_has_levels():
+    numbers = X.assign(k=X["k"].map({"a": 0.0, "b": 1.0, "c": 2.0}))
+    of_levels = rs.ale(model, X, features="k")
+    of_axis = rs.rhale(rs.local_effects(lambda X: X["k"] ** 2 + X["dose"], numbers, features="k"))
+    with pytest.raises(ValueError, match="'k' has both"):
+        rs.plot_curves({"a": of_levels, "b": of_axis})
+
+
+def test_names_of_columns_are_text():
+    strange = X.rename(columns={"dose": "cost [$] x_1"})
+    effect = rs.rhale(rs.local_effects(lambda X: X.iloc[:, 0] ** 2, strange, features=[0, 1]))
+    with mpl.rc_context({"text.usetex": False}):
+        panels = rs.plot_curves(effect)
+        panels[0].figure.draw_without_rendering()
+    assert panels[0].get_title() == "cost [$] x_1"
