@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import stats
@@ -344,3 +345,25 @@ def test_a_size_known_up_to_rounding_is_known(rounding):
     """Levels with one step in every row: noise adds 1e-20 or -1e-20, and the interval is no NaN."""
     found = quadratic.Square(0.5, rounding, 5e-40, 0.0, 525.0).interval(0.95)
     assert found == pytest.approx(0.5**0.5)
+
+
+def test_levels_of_one_effect_have_an_interval_without_width():
+    """An additive number of few values: the errors of its steps are rounding, in either sign."""
+    rng = np.random.default_rng(1)
+    for scale in (1.0, 1e-3, 37.0):
+        X = pd.DataFrame(
+            {
+                "age": rng.choice(
+                    [17.5, 22, 27, 32, 37, 42], 4000, p=[0.02, 0.3, 0.3, 0.2, 0.1, 0.08]
+                )
+            }
+        )
+        X["b"] = rng.choice([1.0, 2.0, 3.0, 4.0], 4000)
+        effect = rs.ale(
+            lambda X, scale=scale: scale * (-0.0159 * X["age"] - 0.3 * X["b"] + 12.3), X,
+            categorical=["age", "b"],
+        )  # fmt: skip
+        found = rs.effect_sizes(rs.std_error(effect))
+        ends = found["importance_ci"].values
+        np.testing.assert_allclose(ends[:, 0], found["importance"], rtol=1e-6)
+        np.testing.assert_allclose(ends[:, 1], found["importance"], rtol=1e-6)
