@@ -53,7 +53,12 @@ def number(value: float, width: float | None = None) -> str:
 
 
 def estimate(
-    value: float, ends: Sequence[float] | FloatArray, *, short: bool = False, digits: int = DIGITS
+    value: float,
+    ends: Sequence[float] | FloatArray,
+    *,
+    short: bool = False,
+    digits: int = DIGITS,
+    at_most: int = 9,
 ) -> str:
     """An estimate with its interval, ``1.23 [0.98, 1.48]``, in the same decimals."""
     lower, upper = (float(one) for one in ends)
@@ -67,10 +72,15 @@ def estimate(
     size = max(abs(value), abs(lower), abs(upper))
     digits = min(_short_digits(width), digits) if short else digits
     most = _decimals(size, MOST_DIGITS - 1 if short else MOST_DIGITS)
-    decimals = min(_decimals(width, digits), most)
+    decimals = min(_decimals(width, digits), most, at_most)
     if not LEAST <= size < MOST:
         return f"{number(value)} [{number(lower)}, {number(upper)}]"
     return f"{_fixed(value, decimals)} [{_fixed(lower, decimals)}, {_fixed(upper, decimals)}]"
+
+
+def decimals_below(size: float) -> int:
+    """Decimals with which a tenth of a size can be told."""
+    return _decimals(size, DIGITS) if size > 0 else 9
 
 
 def percent(share: float) -> str:

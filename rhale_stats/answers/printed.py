@@ -8,7 +8,7 @@ import numpy as np
 import xarray as xr
 
 from rhale_stats.answers.lines import Line, lines_of
-from rhale_stats.answers.numbers import estimate, number, percent
+from rhale_stats.answers.numbers import decimals_below, estimate, number, percent
 from rhale_stats.answers.sentences import (
     answers_in,
     fit_text,
@@ -65,9 +65,8 @@ def printed(tree: xr.DataTree, most_features: int = MOST_FEATURES) -> str:
     below += ["", "   ".join(one for one in hints if one)]
     # Heads, rules and a line for what is left out stand around the lines of the table.
     room = max(MOST_LINES - len(out) - len(below) - 5, LEAST_FEATURES)
-    return "\n".join(
-        line.rstrip() for line in [*out, "", *_table(lines, min(room, most_features)), *below]
-    )
+    table = _table(lines, min(room, most_features), float(str(attrs["delta"])))
+    return "\n".join(line.rstrip() for line in [*out, "", *table, *below])
 
 
 def _plot_hint(feature: str) -> str:
@@ -82,7 +81,10 @@ def _wrapped(text: str, indent: str = "") -> list[str]:
 
 def _cut(text: str, most: int) -> str:
     clean = "".join(one if one.isprintable() else " " for one in text)
-    return clean if len(clean) <= most else clean[: most - 1] + "…"
+    if len(clean) <= most:
+        return clean
+    mark = MARK if clean.endswith(MARK) else ""
+    return clean[: most - 1 - len(mark)].rstrip() + "…" + mark
 
 
 def _cut_within(text: str, most: int) -> str:
@@ -92,13 +94,12 @@ def _cut_within(text: str, most: int) -> str:
     return clean if len(clean) <= most else f"{clean[: most - 1 - end]}…{clean[-end:]}"
 
 
-def _table(lines: list[Line], most: int) -> list[str]:
+def _table(lines: list[Line], most: int, delta: float) -> list[str]:
     shown = lines if len(lines) <= most else lines[:most]
-    # As many digits as there is room for; of powers of ten no intervals.
-    cells = next(
-        (one for one in (_cells(shown, 2), _cells(shown, 1)) if _least_width(one) <= WIDTH),
-        _cells(shown, 0),
-    )
+    # As many digits as there is room for, at last those that tell a tenth of what matters; of
+    # powers of ten no intervals.
+    tried = (_cells(shown, 2), _cells(shown, 1), _cells(shown, 1, decimals_below(delta)))
+    cells = next((one for one in tried if _least_width(one) <= WIDTH), _cells(shown, 0))
     heads, columns = list(COLUMNS), list(COLUMNS.values())
     blanks = sum(gap for _, gap in columns)
     widths = [max(len(row[at]) for row in [heads, *cells]) for at in range(len(heads))]
@@ -123,11 +124,13 @@ def _table(lines: list[Line], most: int) -> list[str]:
     return [*out, rule]
 
 
-def _cells(lines: list[Line], digits: int) -> list[list[str]]:
+def _cells(lines: list[Line], digits: int, at_most: int = 9) -> list[list[str]]:
     """Texts of the lines, with so many digits of a half-width; for 0 without intervals."""
 
     def size(value: float, ends: tuple[float, float]) -> str:
-        return estimate(value, ends, short=True, digits=digits) if digits else number(value)
+        if not digits:
+            return number(value)
+        return estimate(value, ends, short=True, digits=digits, at_most=at_most)
 
     return [
         [

@@ -209,8 +209,8 @@ class Outputs:
             self.names = ["log-odds"] if self.scale == "logit" else [""]
 
     def _choose(self, labels: list[Any], what: str) -> None:
-        asked = labels if self._asked is None else self._asked
         texts = [str(label) for label in labels]
+        asked = labels if self._asked is None else [_as_in(labels, one) for one in self._asked]
         absent = [label for label in asked if str(label) not in texts]
         if absent or not asked:
             raise UnknownOutputError(
@@ -326,3 +326,11 @@ def log_odds(values: FloatArray) -> FloatArray:
             f"model, or use scale='response'."
         )
     return np.asarray(np.log(values) - np.log1p(-values))
+
+
+def _as_in(labels: Sequence[Any], asked: Any) -> Any:
+    """The label that is the number asked for, 1.0 for 1; else what was asked for."""
+    if isinstance(asked, bool | str) or not isinstance(asked, int | float | np.number):
+        return asked
+    same = (one for one in labels if isinstance(one, int | float | np.number) and one == asked)
+    return next((one for one in same if not isinstance(one, bool)), asked)

@@ -58,3 +58,26 @@ def test_of_an_answer_that_is_not_sure_it_says_so():
     line = next(line for line in repr(found).splitlines() if line.startswith("x1"))
     assert found.answers["matters"].sel(feature="x1") == "cannot tell"
     assert " ? " in line
+
+
+def test_intervals_stay_where_numbers_differ_in_size():
+    """Thirteen features of sizes from 1 to 0.01: the smallest with decimals that tell a tenth."""
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame(rng.normal(size=(150, 13)), columns=[f"column_{k:02d}" for k in range(13)])
+    size = np.geomspace(1, 0.01, 13)
+
+    def model(X):
+        values = X.to_numpy()
+        return np.tanh(values * 2) @ size + values[:, 0] * (values[:, 1:] @ size[1:]) / 3
+
+    lines = repr(rs.explain(model, X, rng=0, progress=False, budget=None)).splitlines()
+    rows = [line for line in lines if line.startswith("column") and "] " in line]
+    assert len(rows) == 13
+    assert max(map(len, lines)) <= WIDTH
+
+
+def test_a_mark_is_kept_where_a_shape_is_cut():
+    from rhale_stats.answers.printed import _cut
+
+    assert _cut("nearly flat !", 11) == "nearly f… !"
+    assert _cut("nearly flat", 11) == "nearly flat"

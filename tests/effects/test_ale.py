@@ -243,6 +243,20 @@ def test_several_targets(X):
     np.testing.assert_array_equal(numbered["curve"][0], effect["curve"].sel(output="c"))
 
 
+def test_classes_that_are_the_same_number():
+    """Classes from a file may be 0.0 and 1.0; 1 asks for the second."""
+    from sklearn.linear_model import LogisticRegression
+
+    rng = np.random.default_rng(0)
+    table = rng.normal(size=(80, 2))
+    model = LogisticRegression().fit(table, (table[:, 0] > 0).astype(float))
+    asked = rs.ale(model, table, output=1)
+    assert asked.attrs["output_name"] == "probability of 1.0"
+    np.testing.assert_array_equal(asked["curve"], rs.ale(model, table, output=1.0)["curve"])
+    with pytest.raises(KeyError, match=r"output must be among .*got 'x'"):
+        rs.ale(model, table, output="x")
+
+
 def test_outputs_that_are_not_there(iris, X):
     model, table = iris
     with pytest.raises(KeyError, match="output must be among .*setosa, .*; got 'rose'"):
