@@ -217,9 +217,9 @@ def is_listed(value: object) -> bool:
 check_column = partial(_check_listed, what="an array with one entry a row")
 
 
-def check_hue(parameter: str, value: object) -> None:
-    """Raise ``TypeError`` unless this is an array with one entry a row, or a name."""
-    if not isinstance(value, str):
+def check_name_or_column(parameter: str, value: object) -> None:
+    """Raise ``TypeError`` unless this is an array with one entry a row, or names something."""
+    if not isinstance(value, str | int | np.integer):
         check_column(parameter, value)
 
 

@@ -10,7 +10,7 @@ import numpy as np
 import xarray as xr
 from numpy.typing import ArrayLike
 
-from rhale_stats.arguments.checks import check_finite
+from rhale_stats.arguments.checks import check_feature, check_finite
 from rhale_stats.arguments.rows import row_codes
 from rhale_stats.arrays import delta, local_effects
 from rhale_stats.arrays import profiles as kernel
@@ -136,6 +136,8 @@ def averages(
     if not sample.present.all():
         sample = sample.take(sample.present)
     columns = _columns(sample, fitted, features, categorical)
+    if by is not None:
+        check_feature("by", by)
     levels = None if by is None else levels_of(sample, _position_of_by(sample.table.names, by))
     probe = Outputs(fitted.model.asked, sample.table, options.output, options.scale)
     probe(probe.table.take(np.arange(1)).copied())

@@ -35,13 +35,15 @@ LABEL_LENGTH = 30
 
 def given_axes(
     parameter: str,
-    given: Sequence[Axes] | NDArray[np.object_],
+    given: Axes | Sequence[Axes] | NDArray[np.object_],
     n_axes: int,
     which: str,
 ) -> list[Axes]:
     """The Axes that a user passed, as a list; raise unless there are ``n_axes`` of them."""
     advice = f"Make them with plt.subplots({n_axes}, layout='constrained')."
     expected = f"{parameter} must be {n_axes} matplotlib Axes, {which}"
+    if isinstance(given, Axes):
+        given = [given]
     if not isinstance(given, Sequence | np.ndarray):
         raise TypeError(f"{expected}; got {type(given).__name__}. {advice}")
     panels = _flat(given)
@@ -96,7 +98,7 @@ def new_panels(
 @contextmanager
 def several_panels(
     parameter: str,
-    given: Sequence[Axes] | NDArray[np.object_] | None,
+    given: Axes | Sequence[Axes] | NDArray[np.object_] | None,
     n_axes: int,
     which: str,
     made: Callable[[], list[Axes]],

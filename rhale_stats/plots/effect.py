@@ -15,7 +15,13 @@ from rhale_stats.effects.intervals import with_own_intervals
 from rhale_stats.effects.reference import relative_to
 from rhale_stats.local.rows import estimation_rows
 from rhale_stats.plots.bins import column
-from rhale_stats.plots.canvas import as_array, output_label, refuse_reference, several_panels
+from rhale_stats.plots.canvas import (
+    as_array,
+    given_axes,
+    output_label,
+    refuse_reference,
+    several_panels,
+)
 from rhale_stats.plots.curve import draw_bins, draw_curve
 from rhale_stats.plots.ensembles import plot_ensemble
 from rhale_stats.plots.legend import draw_legend, label_axes, say_empty
@@ -36,7 +42,7 @@ def plot_effect(
     effect: xr.Dataset,
     feature: str | int,
     local: xr.Dataset | None = None,
-    ax: Sequence[Axes] | NDArray[np.object_] | None = None,
+    ax: Axes | Sequence[Axes] | NDArray[np.object_] | None = None,
     *,
     spread: str = "strip",
     reference: Any = None,
@@ -155,7 +161,8 @@ def plot_effect(
         refuse_reference(reference)
         return plot_ensemble(effect, feature, ax)
     if PROFILE.holds(effect):
-        return plot_profile(effect, feature, ax, reference=reference)
+        only = None if ax is None else given_axes("ax", ax, 1, "one for a profile")[0]
+        return as_array([plot_profile(effect, feature, only, reference=reference)])
     effect = check_effect(effect, any_statistic=True)
     # The others are not drawn.
     effect = with_own_intervals(effect.isel(feature=[feature_position(effect, feature)]))

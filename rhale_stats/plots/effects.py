@@ -51,7 +51,7 @@ def plot_effects(
     *,
     n_columns: int = 3,
     max_features: int = MOST_FEATURES,
-    axes: Sequence[Axes] | NDArray[np.object_] | None = None,
+    ax: Axes | Sequence[Axes] | NDArray[np.object_] | None = None,
     spread: str = "none",
     reference: Mapping[str, Any] | None = None,
 ) -> NDArray[np.object_]:
@@ -76,7 +76,7 @@ def plot_effects(
         If ``features`` is not given and there are more features, those with the largest importance
         (the standard deviation of the curve over the rows) are drawn, the largest first. A note on
         the figure says so.
-    axes : sequence of Axes, optional
+    ax : Axes, or sequence of them, optional
         One Axes per feature. By default those of a new figure.
     spread : {"none", "band"}, default "none"
         Whether to draw the heterogeneity as a band around the curves, as in the paper;
@@ -95,7 +95,7 @@ def plot_effects(
     KeyError
         Unknown feature.
     TypeError
-        ``effect`` is another kind of object, or ``axes`` are not Axes.
+        ``effect`` is another kind of object, or ``ax`` is not Axes.
     ValueError
         The number of Axes is not that of the features; no feature; ``n_columns`` or
         ``max_features`` below 1.
@@ -124,10 +124,10 @@ def plot_effects(
     reference = dict(reference or {})
     if ENSEMBLE.holds(effect):
         refuse_reference(reference or None)
-        return plot_ensembles(effect, features, n_columns, max_features, axes)
+        return plot_ensembles(effect, features, n_columns, max_features, ax)
     profile = PROFILE.holds(effect)
     effect = check_profile(effect) if profile else check_effect(effect, any_statistic=True)
-    limited = features is None and axes is None and effect.sizes["feature"] > max_features
+    limited = features is None and ax is None and effect.sizes["feature"] > max_features
     if limited:
         features = largest(effect, max_features)
     elif features is None:
@@ -141,7 +141,7 @@ def plot_effects(
     for name in reference:
         position_of(name, names)
     if profile:
-        drawn = plot_profiles(effect, positions, n_columns, axes, reference)
+        drawn = plot_profiles(effect, positions, n_columns, ax, reference)
         if limited:
             say_limited(drawn, effect.sizes["feature"])
         return drawn
@@ -150,9 +150,9 @@ def plot_effects(
         _relative(shown, number, reference.get(names[position]))
         for number, position in enumerate(positions)
     ]
-    own = axes is None
+    own = ax is None
     with several_panels(
-        "axes", axes, len(rows), "one a feature", lambda: grid_of_panels(len(rows), n_columns)
+        "ax", ax, len(rows), "one a feature", lambda: grid_of_panels(len(rows), n_columns)
     ) as panels:
         for panel, row, position in zip(panels, rows, positions, strict=True):
             panel.set_title(_title(row), parse_math=False)

@@ -63,7 +63,9 @@ class _Drawn(NamedTuple):
 
 
 def plot_ensemble(
-    ensemble: xr.Dataset, feature: str | int, ax: Sequence[Axes] | NDArray[np.object_] | None
+    ensemble: xr.Dataset,
+    feature: str | int,
+    ax: Axes | Sequence[Axes] | NDArray[np.object_] | None,
 ) -> NDArray[np.object_]:
     """One feature of several models: the curve above, the effect below if there is one."""
     ensemble = _prepared(ensemble)
@@ -95,15 +97,15 @@ def plot_ensembles(
     features: Any,
     n_columns: int,
     most: int,
-    axes: Sequence[Axes] | NDArray[np.object_] | None,
+    ax: Axes | Sequence[Axes] | NDArray[np.object_] | None,
 ) -> NDArray[np.object_]:
     """Curves of several features, a panel each, on one scale in a figure of our own."""
     ensemble = _prepared(ensemble)
-    chosen = _chosen(ensemble, features, most, limited=axes is None)
+    chosen = _chosen(ensemble, features, most, limited=ax is None)
     rows = [one_row(ensemble, feature) for feature in chosen]
-    own = axes is None
+    own = ax is None
     with several_panels(
-        "axes", axes, len(rows), "one a feature", lambda: grid_of_panels(len(rows), n_columns)
+        "ax", ax, len(rows), "one a feature", lambda: grid_of_panels(len(rows), n_columns)
     ) as panels:
         for panel, row in zip(panels, rows, strict=True):
             panel.set_title(row.name, parse_math=False)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -10,15 +11,20 @@ import pandas as pd
 import seaborn as sns
 import xarray as xr
 from matplotlib.axes import Axes
-from numpy.typing import NDArray
+from matplotlib.layout_engine import ConstrainedLayoutEngine
+from numpy.typing import ArrayLike, NDArray
 
 from rhale_stats.arguments.checks import check_choice
+from rhale_stats.arguments.rows import of_rows
 from rhale_stats.arguments.words import shown
 from rhale_stats.arrays.moments import FloatArray
 from rhale_stats.effects.intervals import with_own_intervals
 from rhale_stats.effects.reference import relative_to
-from rhale_stats.plots.canvas import REFERENCE, as_array, date_axis, style, upright
+from rhale_stats.effects.rhale import quiet_rhale
+from rhale_stats.plots.canvas import REFERENCE, as_array, date_axis, given_axes, style, upright
+from rhale_stats.plots.coloured import MOST_LEVELS
 from rhale_stats.plots.curve import curve_drawn, ends_of
+from rhale_stats.printing.text import number_text
 from rhale_stats.profiles.data import check_profile, is_nominal
 from rhale_stats.profiles.inference import confint
 from rhale_stats.profiles.reference import one_relative
@@ -33,8 +39,9 @@ from rhale_stats.schema.features import (
     units_in,
     with_units,
 )
-from rhale_stats.schema.kinds import PROFILE
-from rhale_stats.schema.levels import is_categorical, level_names
+from rhale_stats.schema.identity import row_labels
+from rhale_stats.schema.kinds import LOCAL, PROFILE
+from rhale_stats.schema.levels import is_categorical, level_names, level_text
 
 FEATURE, EFFECT = "feature", "effect"
 DIMENSIONS = (FEATURE, OUTPUT, REGION, EFFECT)
@@ -49,12 +56,14 @@ def plot_curves(
     effects: xr.Dataset | Mapping[str, xr.Dataset],
     features: str | int | Sequence[str | int] | None = None,
     *,
+    by: ArrayLike | None = None,
     hue: str | None = None,
     col: str | None = None,
     row: str | None = None,
     reference: Mapping[str, Any] | None = None,
     intervals: bool = True,
     n_columns: int = 3,
+    ax: Axes | Sequence[Axes] | NDArray[np.object_] | None = None,
 ) -> NDArray[np.object_]:
     """Curves of several features, outputs, regions or results, in colours and in panels.
 
@@ -65,9 +74,14 @@ def plot_curves(
     ----------
     effects : Dataset, or mapping of them
         What `rhale`, `ale`, `std_error`, `confint` or a profile such as `pdp` returned; or several
-        of them by a name each, of other rows, models or methods: the dimension "effect".
+        of them by a name each, of other rows, models or methods: the dimension "effect". Of local
+        effects the effects by `rhale`.
     features : name, number, or sequence of them, optional
         Features to draw; by default all.
+    by : array_like of shape (n_rows,), optional
+        With local effects: another column. The rows of every level have effects of their own, of
+        numbers those up to the median and those above it; at most 10 levels. A Series gives its
+        name, and is aligned by its labels.
     hue, col, row : {"feature", "output", "region", "effect"}, optional
         Dimensions that colours, columns and rows of panels are for. By default colours are for
         results, regions or outputs, whichever there are, and columns for features. A dimension of
@@ -78,6 +92,8 @@ def plot_curves(
         Draw pointwise intervals, those of `confint` where it was called.
     n_columns : int, default 3
         Panels per line, where ``row`` is not given.
+    ax : Axes, or sequence of them, optional
+        One a panel, line by line. By default those of a new figure.
 
     Returns
     -------
@@ -92,7 +108,8 @@ def plot_curves(
         ``effects`` is another kind of object.
     ValueError
         A dimension twice, or one that is not there; more than 10 curves in a panel; a feature that
-        is an axis in one result and has levels in another.
+        is an axis in one result and has levels in another; ``by`` without local effects, or of
+        other rows; another number of Axes than panels.
 
     Notes
     -----
@@ -113,6 +130,13 @@ def plot_curves(
     each: dict[str, object] = {"": effects}
     if not isinstance(effects, xr.Dataset) and isinstance(effects, Mapping):
         each = {str(name): one for name, one in effects.items()}
+    if by is not None and not LOCAL.holds(effects):
+        raise ValueError(
+            "by needs local effects, whose rows it divides: plot_curves(local, by=column). Of "
+            "results divide the rows yourself: plot_curves({'a': ..., 'b': ...})."
+        )
+    if isinstance(effects, xr.Dataset) and LOCAL.holds(effects):
+        each = {name: quiet_rhale(local) for name, local in _divided(effects, by)}
     if not each:
         raise ValueError("effects must hold at least one result; got none.")
     if reference is not None and not isinstance(reference, Mapping):
@@ -123,10 +147,39 @@ def plot_curves(
     parts = [
         part for name, one in each.items() for part in _parts(name, one, features, reference or {})
     ]
-    by = _dimensions(parts, {"hue": hue, "col": col, "row": row})
+    dims = _dimensions(parts, {"hue": hue, "col": col, "row": row})
     curves = [_curve(part, intervals=intervals) for part in parts]
-    with style(own=True):
-        return _drawn(curves, parts, by, n_columns)
+    with style(own=ax is None):
+        return _drawn(curves, parts, dims, n_columns, ax)
+
+
+def _divided(local: xr.Dataset, by: ArrayLike | None) -> list[tuple[str, xr.Dataset]]:
+    """The rows of each level of a column, or of both halves of one of numbers, by name."""
+    if by is None:
+        return [("", local)]
+    if isinstance(by, str | int):
+        raise TypeError(f"by must be an array with one entry a row; got {shown(by)}.")
+    given = of_rows(by, row_labels(local), local.sizes["obs"], "by")
+    values = pd.Series(np.asarray(given))
+    name = str(getattr(by, "name", None) or "")
+    before = f"{name} " if name else ""
+    number = pd.api.types.is_numeric_dtype(values) and not pd.api.types.is_bool_dtype(values)
+    if number and values.nunique() > MOST_LEVELS:
+        middle = float(values.median())
+        parts = {
+            f"{before}≤ {number_text(middle)}": values <= middle,
+            f"{before}> {number_text(middle)}": values > middle,
+        }
+    else:
+        levels = sorted(values.dropna().unique(), key=str)
+        before = f"{name} = " if name else ""
+        parts = {f"{before}{level_text(one)}": values == one for one in levels}
+    if len(parts) > MOST_LINES:
+        raise ValueError(
+            f"by must have at most {MOST_LINES} levels, which can be told apart; got {len(parts)}. "
+            f"Join some of them."
+        )
+    return [(key, local.isel(obs=np.flatnonzero(rows))) for key, rows in parts.items()]
 
 
 class _Part(dict[str, str]):
@@ -237,7 +290,11 @@ def _curve(part: _Part, *, intervals: bool) -> pd.DataFrame:
 
 
 def _drawn(
-    curves: list[pd.DataFrame], parts: list[_Part], by: Mapping[str, str], n_columns: int
+    curves: list[pd.DataFrame],
+    parts: list[_Part],
+    by: Mapping[str, str],
+    n_columns: int,
+    ax: Axes | Sequence[Axes] | NDArray[np.object_] | None,
 ) -> NDArray[np.object_]:
     frame = pd.concat(curves, ignore_index=True)
     order = {dim: list(dict.fromkeys(part[dim] for part in parts)) for dim in by.values()}
@@ -247,48 +304,62 @@ def _drawn(
     colours = dict(zip(hues, sns.color_palette("colorblind", len(hues)), strict=True))
     if len(hues) == 1:
         colours = dict.fromkeys(hues, (0.0, 0.0, 0.0))
-    own: dict[str, Any] = {key: by[key] for key in ("col", "row") if key in by}
-    n_entries = len(order[by["col"]]) if "col" in by else 1
-    if "row" not in by and n_entries > n_columns:
-        own["col_wrap"] = n_columns
-    one_axis = FEATURE not in (by.get("col"), by.get("row"))
-    grid = sns.FacetGrid(
-        frame, sharex=one_axis, sharey=True, height=2.4, aspect=1.25, despine=True, **own
-    )
-    panels = []
-    for (i, j, _), table in grid.facet_data():
-        panel = grid.facet_axis(i, j, modify_state=False)
+    lines, columns = (order[by[key]] if key in by else [None] for key in ("row", "col"))
+    if ax is None:
+        panels = list(_grid(frame, by, len(columns), n_columns).axes.flat)
+    else:
+        panels = given_axes("ax", ax, len(lines) * len(columns), "one a panel")
+    for panel, (line, column) in zip(panels, product(lines, columns), strict=True):
+        table = frame
+        for key, name in (("row", line), ("col", column)):
+            table = table if name is None else table[table[by[key]] == name]
         _draw(panel, table, by.get("hue"), hues, colours)
         _label(panel, table, parts)
-        panels.append(panel)
-    grid.set_titles("")
-    for (i, j, _), table in grid.facet_data():
-        shown = [str(table[by[key]].iloc[0]) for key in ("row", "col") if key in by and len(table)]
-        panel = grid.facet_axis(i, j, modify_state=False)
-        panel.set_title(", ".join(shown), parse_math=False)
+        shown_names = [name for name in (line, column) if name is not None]
+        panel.set_title(", ".join(shown_names), parse_math=False)
         panel.set_ylabel("")
     attrs = parts[0].data.attrs
     name = "the outputs" if OUTPUT in by.values() else str(attrs.get("output_name", "output"))
     label = upright(f"effect on {name}", str(attrs.get("output_units", "")))
-    grid.figure.supylabel(label, fontsize="medium", parse_math=False)
+    figure = panels[0].figure
+    if ax is None:
+        figure.supylabel(label, fontsize="medium", parse_math=False)
+        figure.set_layout_engine("constrained")
+    else:
+        panels[0].set_ylabel(label, parse_math=False)
     if 1 < len(hues) <= MOST_ENTRIES:
         handles = {
             label: line
             for panel in panels
             for line, label in zip(*panel.get_legend_handles_labels(), strict=True)
         }
-        grid.figure.legend(
+        constrained = isinstance(figure.get_layout_engine(), ConstrainedLayoutEngine)
+        figure.legend(
             [handles[one] for one in hues if one in handles],
             [one for one in hues if one in handles],
-            loc="outside upper center",
+            loc="outside upper center" if constrained else "upper center",
             ncols=len(hues),
             frameon=False,
             fontsize="small",
         )
     elif len(hues) > MOST_ENTRIES:
         _name_lines(panels[-1])
-    grid.figure.set_layout_engine("constrained")
-    return as_array(list(grid.axes.flat))
+    return as_array(panels)
+
+
+def _grid(
+    frame: pd.DataFrame, by: Mapping[str, str], n_entries: int, n_columns: int
+) -> sns.FacetGrid:
+    """Empty panels of a new figure, with one scale for what they have in common."""
+    own: dict[str, Any] = {key: by[key] for key in ("col", "row") if key in by}
+    if "row" not in by and n_entries > n_columns:
+        own["col_wrap"] = n_columns
+    one_axis = FEATURE not in (by.get("col"), by.get("row"))
+    grid = sns.FacetGrid(
+        frame, sharex=one_axis, sharey=True, height=2.4, aspect=1.25, despine=True, **own
+    )
+    grid.set_titles("")
+    return grid
 
 
 def _draw(

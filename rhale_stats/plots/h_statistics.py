@@ -34,7 +34,7 @@ ALL = "rows in all fields"
 @checked
 def plot_h_statistics(
     found: xr.Dataset,
-    axes: Sequence[Axes] | NDArray[np.object_] | None = None,
+    ax: Axes | Sequence[Axes] | NDArray[np.object_] | None = None,
     *,
     max_features: int = MOST_FEATURES,
 ) -> NDArray[np.object_]:
@@ -52,7 +52,7 @@ def plot_h_statistics(
     found : Dataset
         What `h_statistic`, `std_error` or `confint` returned, of one output. Lines on the bars are
         the intervals of `confint`; if it was not called, plus and minus one standard error.
-    axes : sequence of Axes, optional
+    ax : Axes, or sequence of them, optional
         Two Axes, for the bars and for the pairs; one if there are no pairs. By default those of a
         new figure.
     max_features : int, default 24
@@ -66,7 +66,7 @@ def plot_h_statistics(
     Raises
     ------
     TypeError
-        ``found`` is not a Dataset, or ``axes`` are not Axes.
+        ``found`` is not a Dataset, or ``ax`` is not Axes.
     ValueError
         ``found`` is another kind of result or has several outputs, or the number of Axes is wrong.
 
@@ -108,7 +108,7 @@ def plot_h_statistics(
         found = found.isel(feature_other=order)
     which = "bars, then pairs" if pairs else "bars"
     with several_panels(
-        "axes", axes, 1 + pairs, which, lambda: _panels(found.sizes["feature"], pairs=pairs)
+        "ax", ax, 1 + pairs, which, lambda: _panels(found.sizes["feature"], pairs=pairs)
     ) as panels:
         _draw_bars(panels[0], found, stem, shares=shares, n_features=n_features)
         if pairs:

@@ -40,7 +40,7 @@ def plot_outputs(
     feature: str | int,
     *,
     n_columns: int = 3,
-    axes: Sequence[Axes] | NDArray[np.object_] | None = None,
+    ax: Axes | Sequence[Axes] | NDArray[np.object_] | None = None,
     spread: str = "none",
 ) -> NDArray[np.object_]:
     """Effect of one feature on every output of a model: one panel per output, with one y scale.
@@ -54,7 +54,7 @@ def plot_outputs(
         Name or number of the feature.
     n_columns : int, default 3
         Number of panels per line of a new figure.
-    axes : sequence of Axes, optional
+    ax : Axes, or sequence of them, optional
         One Axes per output. By default those of a new figure.
     spread : {"none", "band"}, default "none"
         Whether to draw the heterogeneity as a band around the curves, as in the paper.
@@ -69,7 +69,7 @@ def plot_outputs(
     KeyError
         Unknown feature.
     TypeError
-        ``effect`` is another kind of object, or ``axes`` are not Axes.
+        ``effect`` is another kind of object, or ``ax`` is not Axes.
     ValueError
         ``effect`` has one output only; wrong number of Axes; ``n_columns`` below 1.
 
@@ -101,15 +101,15 @@ def plot_outputs(
             f"of {given.attrs.get('output_name', 'one output')!r} alone. Use plot_effect."
         )
     if PROFILE.holds(effect):
-        return plot_profile_outputs(effect, feature, n_columns=n_columns, axes=axes)
+        return plot_profile_outputs(effect, feature, n_columns=n_columns, ax=ax)
     parts = [
         with_own_intervals(check_effect(effect.isel({OUTPUT: number}), any_statistic=True))
         for number in range(effect.sizes[OUTPUT])
     ]
     rows = [one_feature(part, feature) for part in parts]
-    own = axes is None
+    own = ax is None
     with several_panels(
-        "axes", axes, len(rows), "one an output", lambda: grid_of_panels(len(rows), n_columns)
+        "ax", ax, len(rows), "one an output", lambda: grid_of_panels(len(rows), n_columns)
     ) as panels:
         name = feature_names(effect)[feature_position(effect, feature)]
         for panel, part in zip(panels, parts, strict=True):

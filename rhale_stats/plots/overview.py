@@ -149,7 +149,7 @@ def plot_outcome(
     features: str | int | Sequence[str | int] | None = None,
     *,
     n_columns: int = 3,
-    axes: Sequence[Axes] | NDArray[np.object_] | None = None,
+    ax: Axes | Sequence[Axes] | NDArray[np.object_] | None = None,
 ) -> NDArray[np.object_]:
     """Observed and predicted outcomes along features: where the model is off.
 
@@ -164,7 +164,7 @@ def plot_outcome(
         Features to draw, in this order. By default those that move the output most, at most 12.
     n_columns : int, default 3
         Panels per line of a new figure.
-    axes : sequence of Axes, optional
+    ax : Axes, or sequence of them, optional
         One a feature. By default those of a new figure.
 
     Returns
@@ -209,7 +209,7 @@ def plot_outcome(
         raise ValueError("features must name at least one feature; got none.")
     outcome, effect = tree["outcome"].to_dataset(), tree["effect"].to_dataset()
     with several_panels(
-        "axes", axes, len(names), "one a feature", lambda: grid_of_panels(len(names), n_columns)
+        "ax", ax, len(names), "one a feature", lambda: grid_of_panels(len(names), n_columns)
     ) as panels:
         for panel, name, number in zip(panels, names, numbers, strict=True):
             panel.set_title(str(answers["label"].values[number]), parse_math=False)

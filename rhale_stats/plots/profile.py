@@ -60,11 +60,11 @@ STANDARD_ERROR = "± standard error"
 def plot_profile(
     profile: xr.Dataset,
     feature: str | int,
-    ax: Axes | Sequence[Axes] | NDArray[np.object_] | None = None,
+    ax: Axes | None = None,
     *,
     hue: ArrayLike | None = None,
     reference: Any = None,
-) -> NDArray[np.object_]:
+) -> Axes:
     """Curve of one feature of a profile, with spread, standard errors and the rows.
 
     For a result of `ice` the ICE curves are drawn behind the mean curve; for SHAP dependence the
@@ -89,8 +89,7 @@ def plot_profile(
 
     Returns
     -------
-    ndarray of shape (1,)
-        The Axes.
+    Axes
 
     Raises
     ------
@@ -117,7 +116,7 @@ def plot_profile(
     >>> import rhale_stats as rs
     >>> X = np.random.default_rng(0).uniform(-1, 1, (300, 2))
     >>> found = rs.ice(lambda X: X[:, 0] * X[:, 1], X, kind="centered", centering="mean")
-    >>> panel = rs.plot_profile(found, "x0")[0]
+    >>> panel = rs.plot_profile(found, "x0")
     >>> [text.get_text() for text in panel.get_legend().get_texts()][0]
     'ICE curves, 200 of 300'
     """
@@ -128,7 +127,7 @@ def plot_profile(
         _draw(panel, profile, row, None if hue is None else _coloured(hue, row))
         if row.sizes["grid"]:
             legend(panel)
-    return as_array([panel])
+    return panel
 
 
 def _coloured(hue: ArrayLike, row: xr.Dataset) -> Coloured:
@@ -157,7 +156,7 @@ def plot_profiles(
     profile: xr.Dataset,
     positions: Sequence[int],
     n_columns: int,
-    axes: Sequence[Axes] | NDArray[np.object_] | None,
+    ax: Axes | Sequence[Axes] | NDArray[np.object_] | None,
     reference: Mapping[str, Any],
 ) -> NDArray[np.object_]:
     """Several features of a profile, each drawn as by `plot_profile`, with one y scale."""
@@ -166,7 +165,7 @@ def plot_profiles(
         (profile, _checked_reference(profile, position, reference.get(names[position])))
         for position in positions
     ]
-    return _panels(shown, n_columns, axes, "one a feature")
+    return _panels(shown, n_columns, ax, "one a feature")
 
 
 def plot_profile_outputs(
@@ -174,14 +173,14 @@ def plot_profile_outputs(
     feature: str | int,
     *,
     n_columns: int = 3,
-    axes: Sequence[Axes] | NDArray[np.object_] | None = None,
+    ax: Axes | Sequence[Axes] | NDArray[np.object_] | None = None,
 ) -> NDArray[np.object_]:
     """One feature of a profile of several outputs: one panel per output, with one y scale."""
     parts = [
         check_profile(profile.isel({OUTPUT: number})) for number in range(profile.sizes[OUTPUT])
     ]
     shown = [(part, one_profile(part, feature)) for part in parts]
-    panels = _panels(shown, n_columns, axes, "one an output")
+    panels = _panels(shown, n_columns, ax, "one an output")
     for panel, part in zip(panels, parts, strict=True):
         panel.set_title(str(part.attrs["output_name"]), parse_math=False)
         if panel.get_ylabel():
@@ -192,14 +191,14 @@ def plot_profile_outputs(
 def _panels(
     shown: list[tuple[xr.Dataset, xr.Dataset]],
     n_columns: int,
-    axes: Sequence[Axes] | NDArray[np.object_] | None,
+    ax: Axes | Sequence[Axes] | NDArray[np.object_] | None,
     what: str,
 ) -> NDArray[np.object_]:
     """Draw profiles, each in a panel; a new figure gets one y scale and one legend."""
     n = len(shown)
     with several_panels(
-        "axes",
-        axes,
+        "ax",
+        ax,
         n,
         what,
         lambda: grid_of_panels(n, n_columns, panel=(2.6, 2.3), room=0.8),
@@ -207,10 +206,10 @@ def _panels(
         width = min(n_columns, n)
         for number, (panel, (profile, row)) in enumerate(zip(panels, shown, strict=True)):
             _label(panel, profile, row)
-            if axes is None and number % width:
+            if ax is None and number % width:
                 panel.set_ylabel("")
             _draw(panel, profile, row)
-        if axes is None:
+        if ax is None:
             found: dict[str, Any] = {}
             for panel in panels:
                 for handle, label in zip(*panel.get_legend_handles_labels(), strict=True):

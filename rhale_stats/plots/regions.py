@@ -47,7 +47,7 @@ def plot_regions(
     effect: xr.Dataset,
     global_effect: xr.Dataset | None = None,
     local: xr.Dataset | None = None,
-    axes: Sequence[Axes] | NDArray[np.object_] | None = None,
+    ax: Axes | Sequence[Axes] | NDArray[np.object_] | None = None,
     *,
     spread: str = "none",
 ) -> NDArray[np.object_]:
@@ -70,7 +70,7 @@ def plot_regions(
     local : Dataset, optional
         The local effects that the tree was made from, for a rug of the values of the feature in
         every region.
-    axes : sequence of Axes, optional
+    ax : Axes, or sequence of them, optional
         One Axes per region, preceded by one for ``global_effect`` if it is given. By default those
         of a new figure.
     spread : {"none", "band"}, default "none"
@@ -86,7 +86,7 @@ def plot_regions(
     KeyError
         ``global_effect`` or ``local`` does not have the feature of the tree.
     TypeError
-        An argument is another kind of object, or ``axes`` are not Axes.
+        An argument is another kind of object, or ``ax`` is not Axes.
     ValueError
         ``effect`` has no regions or those of another tree; ``global_effect`` has regions; ``tree``
         has several features; ``local`` has other rows; wrong number of Axes.
@@ -127,8 +127,8 @@ def plot_regions(
     ]
     which = "one a region" if global_effect is None else "of all rows, then one a region"
     with several_panels(
-        "axes",
-        axes,
+        "ax",
+        ax,
         len(drawn),
         which,
         lambda: _panels(leaves.sizes["node"], everywhere=global_effect is not None),
@@ -139,7 +139,7 @@ def plot_regions(
                 draw_curve(panel, one.row, spread)
             else:
                 say_constant(panel)
-        _label_panels(panels, effect, own=axes is None)
+        _label_panels(panels, effect, own=ax is None)
         _one_scale(panels, [one.row for one in drawn], spread)
         for panel, one in zip(panels, drawn, strict=True):
             if one.rows is not None:

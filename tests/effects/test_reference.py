@@ -111,7 +111,7 @@ def test_pictures():
     assert_allclose(at, np.quantile(X["a"], np.arange(1, 10) / 10), atol=0.05)
     panels = rs.plot_effects(effect, reference={"a": 2, "k": "w"})
     assert [panel.get_title() for panel in panels] == ["a, from 2", "b", "k, from w"]
-    profile = rs.plot_profile(rs.pdp(model, X), "k", reference="u")[0]
+    profile = rs.plot_profile(rs.pdp(model, X), "k", reference="u")
     assert profile.get_ylabel() == "output relative to k = u"
     plt.close("all")
 

@@ -708,6 +708,7 @@ OF_FUNCTION: dict[tuple[str, str], Any] = {
     ("plot_curves", "effects"): lambda world: world.one_of(
         kinds("effect", "profile")(world), {"a": kinds("effect")(world)}
     ),
+    ("plot_curves", "by"): World.groups,
     ("plot_curves", "hue"): options(None, "feature", "output", "effect"),
     ("plot_curves", "reference"): options(None, {"x0": 0.0}),
     ("plot_effects", "reference"): options(None, {"x0": 0.0}),

@@ -108,7 +108,7 @@ def test_axes_in_nested_lists():
     effect = rs.rhale(LOCAL.sel(feature=["x0", "x1"]), bins=rs.EqualWidthBins(3))
     _, axes = plt.subplots(2)
     for given in (axes, axes[:, None], [[axes[0]], [axes[1]]], [axes]):
-        assert list(np.ravel(rs.plot_effects(effect, axes=given))) == list(axes)
+        assert list(np.ravel(rs.plot_effects(effect, ax=given))) == list(axes)
 
 
 def test_shapley_values_of_rows_of_different_lengths():

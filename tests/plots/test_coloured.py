@@ -30,14 +30,14 @@ def test_few_levels_have_a_colour_each_and_rare_ones_share_one():
 
 def test_curves_have_the_colours_of_their_rows():
     X, ice = profile()
-    panel = rs.plot_profile(ice, "x0", hue=pd.Series(X[:, 1], name="x1"))[0]
+    panel = rs.plot_profile(ice, "x0", hue=pd.Series(X[:, 1], name="x1"))
     (lines,) = (one for one in panel.collections if len(one.get_segments()) == 60)
     np.testing.assert_allclose(lines.get_colors()[:, :3], coloured(X[:, 1], 60).colours[:, :3])
     scale = panel.figure.axes[1]
     assert scale.get_ylabel() == "x1"
     panel = rs.plot_profile(
         ice, "x0", hue=pd.Series(np.where(X[:, 1] > 0, "men", "women"), name="s")
-    )[0]
+    )
     texts = [text.get_text() for text in panel.get_legend().get_texts()]
     assert {"s: men", "s: women"} <= set(texts)
     assert "± spread" not in texts
@@ -45,7 +45,7 @@ def test_curves_have_the_colours_of_their_rows():
 
 def test_points_of_shapley_values_have_colours():
     X, found = profile(rs.shap_dependence, background=5, rng=0)
-    panel = rs.plot_profile(found, "x0", hue=X[:, 1])[0]
+    panel = rs.plot_profile(found, "x0", hue=X[:, 1])
     (points,) = (one for one in panel.collections if len(one.get_offsets()) == 60)
     assert len(np.unique(points.get_facecolors(), axis=0)) > 30
 

@@ -589,7 +589,7 @@ def test_given_axes_of_a_subfigure(effect):
     figure = plt.figure(layout="constrained")
     left, right = figure.subfigures(1, 2)
     plot_effect(effect, "x0", ax=left.subplots(2))
-    plot_effects(effect, ["x0"], axes=[right.subplots()])
+    plot_effects(effect, ["x0"], ax=[right.subplots()])
     figure.draw_without_rendering()
     assert len(right.legends) == 1
 
@@ -929,7 +929,7 @@ def test_local_with_missing_values(local, effect, name):
 
 def test_ax_that_is_no_pair(effect):
     figure, axes = plt.subplots(3)
-    with pytest.raises(TypeError, match=r"ax must be 2 .*; got Axes\. Make them"):
+    with pytest.raises(ValueError, match=r"ax must be 2 .*; got 1\. Make them"):
         plot_effect(effect, "x0", ax=axes[0])
     with pytest.raises(ValueError, match=r"ax must be 2 .* an upper and a lower one; got 3\."):
         plot_effect(effect, "x0", ax=axes)
@@ -943,8 +943,8 @@ def test_ax_that_is_no_pair(effect):
 
 def test_axes_that_are_not_one_a_feature(effect):
     _, axes = plt.subplots(2)
-    with pytest.raises(ValueError, match=r"axes must be 4 .* one a feature; got 2\."):
-        plot_effects(effect, axes=axes)
+    with pytest.raises(ValueError, match=r"ax must be 4 .* one a feature; got 2\."):
+        plot_effects(effect, ax=axes)
 
 
 def test_no_features(effect):
@@ -992,7 +992,7 @@ def test_chosen_features(effect):
 def test_one_scale_holds_everything(effect, own):
     effect = rs.std_error(effect)
     axes = None if own else plt.subplots(4)[1]
-    panels = plot_effects(effect, axes=axes, spread="band")
+    panels = plot_effects(effect, ax=axes, spread="band")
     limits = {panel.get_ylim() for panel in panels}
     assert len(limits) == 1
     ((bottom, top),) = limits
@@ -1036,7 +1036,7 @@ def test_one_legend_for_all_features(effect, n_columns):
 
 def test_given_panels_are_drawn_in_and_returned(effect):
     figure, axes = plt.subplots(2, 2)
-    panels = plot_effects(effect, axes=axes)
+    panels = plot_effects(effect, ax=axes)
     assert list(panels) == list(axes.flat)
     assert plt.get_fignums() == [figure.number]
     assert {panel.get_ylabel() for panel in panels} == {"effect on pressure [mmHg]"}
@@ -1713,7 +1713,7 @@ def test_many_features_are_the_most_important(rng):
     few = effect.isel(feature=slice(3))
     assert len(plot_effects(few, list(names[:3]), max_features=2)) == 3
     _, axes = plt.subplots(3)
-    assert len(plot_effects(few, axes=axes, max_features=2)) == 3
+    assert len(plot_effects(few, ax=axes, max_features=2)) == 3
     panels = plot_effects(few, max_features=3)
     assert [panel.get_title() for panel in panels] == names[:3].tolist()
     assert panels[0].figure.get_supxlabel() == ""

@@ -116,3 +116,41 @@ def test_names_of_columns_are_text():
         panels = rs.plot_curves(effect)
         panels[0].figure.draw_without_rendering()
     assert panels[0].get_title() == "cost [$] x_1"
+
+
+def test_by_another_column():
+    """Each part of the rows has an effect of its own; numbers are cut at their median."""
+    from rhale_stats.effects.rhale import quiet_rhale
+
+    local = rs.local_effects(model, X, features=["dose"], method="finite_difference")
+    (panel,) = rs.plot_curves(local, by=X["k"])
+    names = [line.get_label() for line in panel.lines if not line.get_label().startswith("_")]
+    assert names == ["k = a", "k = b", "k = c"]
+    for level in "abc":
+        own = quiet_rhale(local.isel(obs=np.flatnonzero(X["k"] == level)))
+        x, y = line_of(panel, f"k = {level}")
+        assert_allclose(y, rs.predict(own, x, "dose"), rtol=1e-9, atol=1e-9)
+    # A Series goes by its labels.
+    mixed = X["age"].sample(frac=1, random_state=0)
+    (halves,) = rs.plot_curves(local, by=mixed)
+    texts = [text.get_text() for text in halves.figure.legends[0].get_texts()]
+    assert [text[:5] for text in texts] == ["age ≤", "age >"]
+    with pytest.raises(ValueError, match="by needs local effects"):
+        rs.plot_curves(rs.rhale(local), by=X["k"])
+    with pytest.raises(ValueError, match="by must have at most 10 levels"):
+        rs.plot_curves(local, by=np.arange(400).astype(str))
+    with pytest.raises(TypeError, match="by must be an array with one entry a row; got 'k'"):
+        rs.plot_curves(local, by="k")
+
+
+def test_axes_of_ones_own():
+    effect = rs.ale(model, X)
+    axes = plt.subplots(1, 3, layout="constrained")[1]
+    panels = rs.plot_curves(effect, ax=axes)
+    assert list(panels) == list(axes)
+    assert panels[0].get_ylabel() == "effect on output"
+    alone = plt.figure().add_subplot()
+    assert rs.plot_curves(effect, "dose", ax=alone)[0] is alone
+    assert rs.plot_effects(effect, "dose", ax=alone)[0] is alone
+    with pytest.raises(ValueError, match="ax must be 3 matplotlib Axes, one a panel; got 1"):
+        rs.plot_curves(effect, ax=alone)

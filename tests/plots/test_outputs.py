@@ -50,7 +50,7 @@ def test_bad_input(effect):
     with pytest.raises(KeyError, match="feature must be one of 'x0', 'x1'"):
         rs.plot_outputs(effect, "x7")
     with pytest.raises(ValueError, match="one an output; got 1"):
-        rs.plot_outputs(effect, "x0", axes=[plt.subplots()[1]])
+        rs.plot_outputs(effect, "x0", ax=[plt.subplots()[1]])
 
 
 def test_rows_without_a_value_stand_beside_the_axis():

@@ -39,7 +39,7 @@ def test_areas_are_all_of_the_error_and_the_part_of_the_rows(profile, interval):
         factor = stats.t.ppf(0.975, row["curve_df"].values)
         profile = rs.confint(profile)
     what = "95 % interval" if interval else "± standard error"
-    panel = rs.plot_profile(profile, "a")[0]
+    panel = rs.plot_profile(profile, "a")
     for label, name in (
         (f"{what}{', pointwise' if interval else ''}, rows and parameters", "curve_se"),
         (f"{what}, rows alone", "curve_se_rows"),
@@ -51,7 +51,7 @@ def test_areas_are_all_of_the_error_and_the_part_of_the_rows(profile, interval):
 
 
 def test_levels_have_a_light_whisker_and_a_dark_one_in_it(profile):
-    panel = rs.plot_profile(profile, "g")[0]
+    panel = rs.plot_profile(profile, "g")
     row = row_of(profile, "g")
     for label, name in (
         ("± standard error, rows and", "curve_se"),
@@ -64,6 +64,6 @@ def test_levels_have_a_light_whisker_and_a_dark_one_in_it(profile):
 
 def test_errors_of_the_rows_are_dashed_lines_as_before(profile):
     rows = profile.drop_vars([name for name in profile.data_vars if "_se_" in str(name)])
-    labels = rs.plot_profile(rows, "a")[0].get_legend_handles_labels()[1]
+    labels = rs.plot_profile(rows, "a").get_legend_handles_labels()[1]
     assert "± standard error, rows and parameters" in labels
     assert not [label for label in labels if "rows alone" in label]

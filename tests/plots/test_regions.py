@@ -181,7 +181,7 @@ class TestRegions:
 
     def test_given_axes(self, tree, effect):
         _, axes = plt.subplots(1, 3, layout="constrained")
-        assert plot_regions(tree, effect, axes=axes).tolist() == axes.tolist()
+        assert plot_regions(tree, effect, ax=axes).tolist() == axes.tolist()
         assert [ax.get_ylabel() for ax in axes] == ["effect on pressure [mmHg]"] * 3
         assert [ax.get_xlabel() for ax in axes] == ["x1 [mg]"] * 3
 
@@ -258,11 +258,11 @@ class TestRegions:
     def test_other_axes(self, local, tree, effect):
         _, axes = plt.subplots(1, 2)
         with pytest.raises(ValueError, match="3 matplotlib Axes, one a region; got 2"):
-            plot_regions(tree, effect, axes=axes)
+            plot_regions(tree, effect, ax=axes)
         with pytest.raises(ValueError, match="4 matplotlib Axes, of all rows, then .*; got 2"):
-            plot_regions(tree, effect, rs.rhale(local), axes=axes)
-        with pytest.raises(TypeError, match="axes must be 3 matplotlib Axes.*; got Axes"):
-            plot_regions(tree, effect, axes=axes[0])
+            plot_regions(tree, effect, rs.rhale(local), ax=axes)
+        with pytest.raises(ValueError, match="ax must be 3 matplotlib Axes.*; got 1"):
+            plot_regions(tree, effect, ax=axes[0])
 
     @pytest.mark.parametrize(
         ("n_regions", "everywhere", "grid"),

@@ -719,7 +719,7 @@ def test_methods_that_do_not_fit(found, X):
 
 
 def test_pictures_show_what_they_say(X, found, curves):
-    panel = rs.plot_profile(curves, "a")[0]
+    panel = rs.plot_profile(curves, "a")
     assert [text.get_text() for text in panel.get_legend().get_texts()] == [
         "ICE curves",
         "± spread",
@@ -730,7 +730,7 @@ def test_pictures_show_what_they_say(X, found, curves):
     assert panel.get_ylabel() == "mean of output"
     twice = pd.concat([X, X], ignore_index=True)
     many = rs.ice(f, twice, features="a", n_grid=5)
-    label = rs.plot_profile(many, "a")[0].get_legend().get_texts()[0].get_text()
+    label = rs.plot_profile(many, "a").get_legend().get_texts()[0].get_text()
     assert label == "ICE curves, 200 of 400"
     _, ax = plt.subplots()
     bars = rs.plot_effect(found, "k", ax=[ax])[0]
@@ -947,12 +947,12 @@ def test_several_outputs_and_files_and_pictures_of_missing_rows(tmp_path):
     np.testing.assert_array_equal(two["missing_curve"][0], one["missing_curve"])
     assert np.isnan(one["missing_curve"].values[0])
     xr.testing.assert_identical(through_a_file(one, tmp_path), one)
-    panel = rs.plot_profile(one, "a")[0]
+    panel = rs.plot_profile(one, "a")
     mark = {line.get_label(): line for line in panel.get_lines()}["without a value"]
     assert mark.get_ydata().tolist() == [float(one["missing_curve"][1])]
     assert panel.get_ylim()[0] < float(one["missing_curve"][1]) < panel.get_ylim()[1]
     assert "without a value" not in [
-        line.get_label() for line in rs.plot_profile(one, "b")[0].get_lines()
+        line.get_label() for line in rs.plot_profile(one, "b").get_lines()
     ]
     slopes = rs.ice(answers, X, features="a", missing="bin", kind="derivative")
     assert "missing_curve" not in slopes
