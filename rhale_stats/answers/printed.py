@@ -24,6 +24,7 @@ MOST_CUT = 3
 # Longest name of a feature, of a column with its drop, and of a shape.
 NAME, BY, SHAPE, LEAST_WORDS = 24, 24, 22, 10
 MARK = " !"
+SCALES = {1e3: "thousands", 1e6: "millions", 1e9: "billions", 1e-3: "thousandths"}
 VERDICTS = {"yes": "yes", "hardly": "hardly", "cannot tell": "?"}
 SHORT = {
     "cannot tell": "?",
@@ -55,7 +56,8 @@ def printed(tree: xr.DataTree, most_features: int = MOST_FEATURES) -> str:
     out.append("")
     for point in main_points(lines, attrs):
         out += _wrapped(f"* {point}", "  ")
-    below = _wrapped(_legend(attrs, lines), "  ") + _wrapped(uncertainty_text(attrs), "  ")
+    scale = _scale(lines[:most_features], float(str(attrs["delta"])))
+    below = _wrapped(_legend(attrs, lines, scale), "  ") + _wrapped(uncertainty_text(attrs), "  ")
     cut = [one for one in str(attrs.get("cut", "")).splitlines() if one]
     if cut:
         out += _wrapped(
@@ -65,7 +67,7 @@ def printed(tree: xr.DataTree, most_features: int = MOST_FEATURES) -> str:
     below += ["", "   ".join(one for one in hints if one)]
     # Heads, rules and a line for what is left out stand around the lines of the table.
     room = max(MOST_LINES - len(out) - len(below) - 5, LEAST_FEATURES)
-    table = _table(lines, min(room, most_features), float(str(attrs["delta"])))
+    table = _table(lines, min(room, most_features), float(str(attrs["delta"])), scale)
     return "\n".join(line.rstrip() for line in [*out, "", *table, *below])
 
 
@@ -94,12 +96,27 @@ def _cut_within(text: str, most: int) -> str:
     return clean if len(clean) <= most else f"{clean[: most - 1 - end]}…{clean[-end:]}"
 
 
-def _table(lines: list[Line], most: int, delta: float) -> list[str]:
+def _tried(lines: list[Line], delta: float, scale: float) -> list[list[str]] | None:
+    """The cells with as many digits as there is room for, at last a tenth of what matters."""
+    for how in ((2, 9), (1, 9), (1, decimals_below(delta / scale))):
+        cells = _cells(lines, *how, scale)
+        if _least_width(cells) <= WIDTH:
+            return cells
+    return None
+
+
+def _scale(lines: list[Line], delta: float) -> float:
+    """A power of a thousand in which numbers are shown, 1 where they fit without."""
+    largest = max((max(one.importance, one.row_spread) for one in lines), default=0.0)
+    if _tried(lines, delta, 1.0) is not None or not np.isfinite(largest) or largest <= 0:
+        return 1.0
+    return float(1000.0 ** np.floor(np.log10(largest) / 3))
+
+
+def _table(lines: list[Line], most: int, delta: float, scale: float) -> list[str]:
     shown = lines if len(lines) <= most else lines[:most]
-    # As many digits as there is room for, at last those that tell a tenth of what matters; of
-    # powers of ten no intervals.
-    tried = (_cells(shown, 2), _cells(shown, 1), _cells(shown, 1, decimals_below(delta)))
-    cells = next((one for one in tried if _least_width(one) <= WIDTH), _cells(shown, 0))
+    cells = _tried(shown, delta, scale)
+    cells = _cells(shown, 0, 9, scale) if cells is None else cells
     heads, columns = list(COLUMNS), list(COLUMNS.values())
     blanks = sum(gap for _, gap in columns)
     widths = [max(len(row[at]) for row in [heads, *cells]) for at in range(len(heads))]
@@ -124,10 +141,11 @@ def _table(lines: list[Line], most: int, delta: float) -> list[str]:
     return [*out, rule]
 
 
-def _cells(lines: list[Line], digits: int, at_most: int = 9) -> list[list[str]]:
+def _cells(lines: list[Line], digits: int, at_most: int, scale: float) -> list[list[str]]:
     """Texts of the lines, with so many digits of a half-width; for 0 without intervals."""
 
     def size(value: float, ends: tuple[float, float]) -> str:
+        value, ends = value / scale, (ends[0] / scale, ends[1] / scale)
         if not digits:
             return number(value)
         return estimate(value, ends, short=True, digits=digits, at_most=at_most)
@@ -161,8 +179,11 @@ def _short(shape: str) -> str:
     return SHORT.get(words, words)
 
 
-def _legend(attrs: dict[object, object], lines: list[Line]) -> str:
+def _legend(attrs: dict[object, object], lines: list[Line], scale: float) -> str:
     units = str(attrs.get("output_units", ""))
+    if scale != 1:
+        power = SCALES.get(scale, f"{scale:.0e}")
+        units = f"{power} of {units}" if units else power
     of = f", in {units}," if units else ""
     delta, matters = float(str(attrs["delta"])), float(str(attrs.get("matters", np.nan)))
     level = float(str(attrs.get("level", 0.95)))
