@@ -189,7 +189,7 @@ def _legend(attrs: dict[object, object], lines: list[Line], scale: float) -> str
     level = float(str(attrs.get("level", 0.95)))
     text = (
         f"average, rows: standard deviation{of} of the average curve over the rows, and of single "
-        f"rows' curves around it, with {level:.0%} intervals. matters, differ: more than "
+        f"rows' curves around it, with {100 * level:g} % intervals. matters, differ: more than "
         f"{number(delta)}, {percent(matters)} of the standard deviation of the predictions; "
         f"?: cannot tell."
     )

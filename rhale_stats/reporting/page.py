@@ -23,7 +23,7 @@ from rhale_stats.reporting.figures import (
     rows_text,
 )
 from rhale_stats.reporting.tables import Cell, Table, table
-from rhale_stats.reporting.text import number_text, with_interval
+from rhale_stats.reporting.text import number_text, typeset, with_interval
 from rhale_stats.reporting.words import Words
 
 # Features with pictures, lines of picture 1 and lines of the table of pairs.
@@ -125,7 +125,7 @@ def _which(found: Explained, pictured: tuple[Feature, ...], t: Words) -> Section
     hidden = sum(one.average.verdict == "hardly" and one.rows.verdict == "yes" for one in features)
     answer = t.which_answer.format(matter=matter, n=count_text(len(features), "feature"))
     if hidden:
-        answer += " " + t.which_hidden.format(n=hidden)
+        answer += " " + (t.which_hidden_one if hidden == 1 else t.which_hidden.format(n=hidden))
     picture = overview_picture(found, pictured or features[:MOST_PICTURES], t)
     values = {"answer": answer, "picture": picture, "table": _ranking(found, pictured, t)}
     return Section("which", t.which, values)
@@ -154,11 +154,11 @@ def ranking(
             ),
             _size(one.average),
             one.average.verdict,
-            one.shape or t.no_shape,
+            typeset(one.shape) or t.no_shape,
             _size(one.rows),
             one.rows.verdict,
             one.split or t.no_split,
-            one.warning or t.no_warning,
+            typeset(one.warning) or t.no_warning,
         ]
         for one in features
     ]

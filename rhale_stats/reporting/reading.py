@@ -147,7 +147,9 @@ def _feature(
         "rows": Size(line.row_spread, *line.row_spread_ci, line.rows_differ),
         "sentences": tuple(typeset(one) for one in sentences(line, attrs)),
         "shape": line.shape,
-        "split": f"{line.split_by} ({percent(line.split_drop)})" if line.split_by else "",
+        "split": f"{line.split_by} ({percent(line.split_drop)})".replace(" %", "\u00a0%")
+        if line.split_by
+        else "",
         "warning": line.unreliable,
     }
     if levels:

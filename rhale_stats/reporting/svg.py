@@ -22,7 +22,7 @@ from rhale_stats.reporting.text import MINUS
 
 FloatArray = NDArray[np.float64]
 # Average width of a letter at the font size of the pictures, measured in sans-serif fonts.
-LETTER = 7.0
+LETTER = 7.8
 CUT = "…"
 # Steps of ticks that people count in.
 STEPS = [1, 2, 2.5, 5, 10]

@@ -83,6 +83,7 @@ TEXTS: Final[dict[str, dict[str, Any]]] = {
         "together_table": "Strongest pairs",
         "which_answer": "{matter} of {n} matter on average.",
         "which_hidden": "{n} more hardly matter on average, but matter for single rows.",
+        "which_hidden_one": "1 more hardly matters on average, but matters for single rows.",
         "which_heads": "feature|average, SD|matters on average?|shape of the average|rows, SD|"
         "rows differ?|differ most by|curve reliable?",
         "no_shape": "levels have no order",
