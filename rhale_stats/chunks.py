@@ -16,12 +16,13 @@ def of_all(
     what: str = "chunks of rows",
     *,
     delay: float = 2.0,
+    most: int = TOGETHER,
 ) -> Any:
     """The merged results of a function of every chunk, whose arguments may be delayed.
 
     Results are merged in the order of the chunks, whoever computes them. Those that are None, as of
     a chunk without rows, are left out; None if all are. A progress bar appears after ``delay``
-    seconds.
+    seconds. ``most`` results are merged at a time: few where they are large.
     """
     from dask.delayed import delayed
 
@@ -31,8 +32,7 @@ def of_all(
     results = tasks = [each(function, *chunk) for chunk in chunks]
     while True:
         results = [
-            together(merge, results[first : first + TOGETHER])
-            for first in range(0, len(results), TOGETHER)
+            together(merge, results[first : first + most]) for first in range(0, len(results), most)
         ]
         if len(results) == 1:
             return _computed(results[0], tasks, what, delay)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rhale_stats.effects import replicates, shown, values
+from rhale_stats.effects import replicates_in_chunks, shown, values
 from rhale_stats.effects.comparison import compare
 from rhale_stats.effects.errors import std_error, vcov
 from rhale_stats.effects.hypotheses import wald_test
@@ -19,7 +19,7 @@ METHODS: Methods = {
         "vcov": vcov,
         "confint": confint,
         "confband": confband,
-        "bootstrap": replicates.bootstrap,
+        "bootstrap": replicates_in_chunks.bootstrap,
         "wald_test": wald_test,
         "compare": compare,
         "predict": values.predict,

@@ -73,7 +73,7 @@ def bootstrap(local: xr.Dataset, effect: xr.Dataset | None, asked: Resampling) -
     return Drawn(in_fixed_bins(rows, local, effect, units, asked), units, effect, {"bins": "fixed"})
 
 
-class _Feature(NamedTuple):
+class Feature(NamedTuple):
     """One feature with its rows in order, ready to be weighted.
 
     ``terms`` are those of its bins, ``of_cells`` those of the cells of its curve where there are
@@ -84,7 +84,7 @@ class _Feature(NamedTuple):
     row: xr.Dataset
     pieces: accumulate.Pieces
     cells: Fine
-    terms: resample.Terms | None
+    terms: resample.Terms | None = None
     of_cells: resample.Terms | None = None
     # Of a feature with levels: rows by their level.
     at_levels: resample.Terms | None = None
@@ -109,7 +109,7 @@ def in_fixed_bins(
         )
     centering = str(effect.attrs["centering"])
     features = _features(rows, local, effect, studentize=asked.studentize)
-    out = _empty(effect, len(asked.seeds), studentize=asked.studentize)
+    out = nothing(effect, len(asked.seeds), studentize=asked.studentize)
     threads, chunk_draws = _shared_out(rows.n_rows)
 
     def fill(first: int) -> int:
@@ -131,7 +131,7 @@ def in_fixed_bins(
     shown = progress_bar(len(asked.seeds), "bootstrap", "replicate", progress=asked.progress)
     with one_blas_thread, shown as bar:
         in_threads(fill, firsts, threads, bar.update)
-    labelled = _labelled(out, effect)
+    labelled = labelled_replicates(out, effect)
     if statistic_name(effect) != MEAN:
         return labelled
     return labelled.assign(accelerations(rows, local, effect, units))
@@ -146,7 +146,7 @@ def _shared_out(n_rows: int) -> tuple[int, int]:
     return threads, int(np.clip(draws // resample.BLOCK * resample.BLOCK, resample.BLOCK, most))
 
 
-def _empty(effect: xr.Dataset, n_draws: int, *, studentize: bool) -> dict[str, FloatArray]:
+def nothing(effect: xr.Dataset, n_draws: int, *, studentize: bool) -> dict[str, FloatArray]:
     """NaN for every estimate of a replicate, (draw, feature, ...), by name."""
     names = [*PER_BIN, *PER_EDGE, *TOTALS, "average_effect_se", "curve_mean", "n_empty"]
     if not studentize:
@@ -159,7 +159,7 @@ def _empty(effect: xr.Dataset, n_draws: int, *, studentize: bool) -> dict[str, F
     }
 
 
-def _labelled(replicates: dict[str, FloatArray], effect: xr.Dataset) -> xr.Dataset:
+def labelled_replicates(replicates: dict[str, FloatArray], effect: xr.Dataset) -> xr.Dataset:
     """Replicates over draws, features, and what else their variable is over."""
     data = {}
     for name, values in replicates.items():
@@ -172,9 +172,9 @@ def _labelled(replicates: dict[str, FloatArray], effect: xr.Dataset) -> xr.Datas
 
 def _features(
     rows: Rows, local: xr.Dataset, effect: xr.Dataset, *, studentize: bool
-) -> list[_Feature | None]:
+) -> list[Feature | None]:
     """Rows of all features, ready to be weighted; None for a constant one."""
-    features: list[_Feature | None] = []
+    features: list[Feature | None] = []
     for number, name in enumerate(feature_names(effect)):
         row, position = one_feature(effect, number), feature_position(local, name)
         if not row.sizes["bin"]:
@@ -186,7 +186,7 @@ def _features(
     return features
 
 
-def _feature_of_axis(row: xr.Dataset, rows: Rows, position: int, *, studentize: bool) -> _Feature:
+def _feature_of_axis(row: xr.Dataset, rows: Rows, position: int, *, studentize: bool) -> Feature:
     """A feature with an axis: its rows in order of bins, and in order of cells."""
     x, g = rows.x[position], rows.local_effect[position]
     pieces, cells = pieces_of(row), fine_of(row)
@@ -204,12 +204,12 @@ def _feature_of_axis(row: xr.Dataset, rows: Rows, position: int, *, studentize: 
     in_order = None
     if statistic_name(row) != MEAN:
         in_order = RowsInOrder.of(statistic_of(row), pieces.edges, rows, position)
-    return _Feature(row, pieces, cells, of_bins, of_cells, in_order=in_order)
+    return Feature(row, pieces, cells, of_bins, of_cells, in_order=in_order)
 
 
 def _feature_of_levels(
     row: xr.Dataset, pieces: accumulate.Pieces, rows: Rows, position: int
-) -> _Feature:
+) -> Feature:
     """A feature with levels: its rows in order of steps, twice where they are in two."""
     assert rows.sides is not None
     code, weight = rows.x[position].astype(np.int64), rows.weight
@@ -225,11 +225,11 @@ def _feature_of_levels(
     levels = accumulate.Pieces(none, none, none, none, none, none)
     at_levels = ordered(code, np.arange(rows.n_rows), np.zeros(rows.n_rows), levels)
     made = ordered(of.step, of.row, of.difference, pieces)
-    return _Feature(row, pieces, fine_of(row), made, at_levels=at_levels)
+    return Feature(row, pieces, fine_of(row), made, at_levels=at_levels)
 
 
 def _level_replicates(
-    feature: _Feature, at_levels: resample.Terms, weight: resample.Weights, centering: str
+    feature: Feature, at_levels: resample.Terms, weight: resample.Weights, centering: str
 ) -> dict[str, FloatArray]:
     """Estimates of one feature with levels, (draw, ...)."""
     assert feature.terms is not None, "features with levels have no cells"
@@ -259,25 +259,41 @@ def _level_replicates(
 
 
 def _replicates(
-    feature: _Feature, weight: resample.Weights, centering: str, studentize: bool
+    feature: Feature, weight: resample.Weights, centering: str, studentize: bool
 ) -> dict[str, FloatArray]:
     """Estimates of one feature under every column of weights, (draw, ...)."""
     if feature.at_levels is not None:
         return _level_replicates(feature, feature.at_levels, weight, centering)
-    n_bins, cells = len(feature.pieces.mean), feature.cells
-    bin_edges = feature.pieces.edges
     sums, of_bins = _sums(feature, weight)
-    found = resample.replicates(feature.pieces, of_bins, centering, places=not studentize)
     own = None if feature.in_order is None else feature.in_order.effects(weight)
+    return of_sums(feature, sums, of_bins, centering, own, studentize=studentize)
+
+
+def of_sums(
+    feature: Feature,
+    sums: FloatArray,
+    of_bins: FloatArray,
+    centering: str,
+    own: FloatArray | None = None,
+    *,
+    studentize: bool = False,
+) -> dict[str, FloatArray]:
+    """Estimates of one feature from sums over its cells and its bins, (draw, ...).
+
+    ``own`` are effects of another statistic than the mean.
+    """
+    n_bins, cells, in_cells = len(feature.pieces.mean), feature.cells, has_cells(feature.row)
+    bin_edges = feature.pieces.edges
+    found = resample.replicates(feature.pieces, of_bins, centering, places=not studentize)
     if own is not None:
         found = resample.with_effects(found, feature.pieces, own, centering)
     on_cells = found
-    if feature.of_cells is not None:
+    if in_cells:
         on_cells = resample.replicates(cells.pieces, sums, centering, keep=cells.variance)
     on_curve, pieces = on_cells, cells.pieces
     if (cells.here.start, cells.here.stop) != (0, len(cells.bin)):
         pieces = pieces.stretch(cells.here)
-        keep = None if feature.of_cells is None else cells.variance[cells.here]
+        keep = None if not in_cells else cells.variance[cells.here]
         on_curve = resample.replicates(pieces, sums[:, cells.here], centering, keep=keep)
         if own is not None:
             on_curve = resample.with_effects(on_curve, pieces, own[:, cells.here], centering)
@@ -292,7 +308,7 @@ def _replicates(
     with np.errstate(invalid="ignore", divide="ignore"):
         spread = np.sqrt(found.variance)
         effect = found.effect
-        if feature.of_cells is not None:
+        if in_cells:
             effect = kernel.effects(on_cells.mean, level, cells.bin)
             effect = np.where(unknown, np.nan, effect)
         out = {
@@ -321,7 +337,7 @@ def _replicates(
     return out
 
 
-def _sums(feature: _Feature, weight: resample.Weights) -> tuple[FloatArray, FloatArray]:
+def _sums(feature: Feature, weight: resample.Weights) -> tuple[FloatArray, FloatArray]:
     """Sums over the cells of the curve, and over the bins, which may be these cells."""
     if feature.of_cells is None:
         assert feature.terms is not None, "a feature has terms of its cells or of its bins"
@@ -330,6 +346,11 @@ def _sums(feature: _Feature, weight: resample.Weights) -> tuple[FloatArray, Floa
     sums = resample.replicate_sums(feature.of_cells, weight)
     if feature.terms is not None:
         return sums, resample.replicate_sums(feature.terms, weight)
+    return from_cells(feature, sums)
+
+
+def from_cells(feature: Feature, sums: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Sums over the cells of the curve, and over the bins that they make up."""
     cells = feature.cells
     of_bins = resample.of_unions(sums, cells.pieces, feature.pieces, cells.bin)
     return sums[..., : resample.SUMS], of_bins

@@ -95,7 +95,8 @@ def bootstrap(
         passed alone: `ice`, `m_plot`, `shap_dependence`, a surface of `ale2`, and H-statistics that
         were made
         with ``keep_answers=True``. With honest bins the rows on which the edges were chosen are
-        left out.
+        left out. Local effects in chunks are read once, with ``scheme="poisson"`` and without
+        groups, strata, rebin and studentize (math [100]).
     n_resamples : int, default 1000
         Replicates of all chains together, a multiple of ``chains``.
     groups : array_like of shape (n_rows,), optional

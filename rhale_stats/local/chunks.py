@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple, TypeVar
@@ -113,6 +113,18 @@ class ChunkedRows:
         if not told:
             *answers, self._checksums = answers
         return answers
+
+    def summed(
+        self, function: Callable[[Rows, int], list[FloatArray]], what: str, *, progress: bool
+    ) -> list[FloatArray]:
+        """Sums over all chunks of what a function returns of a chunk and of its number."""
+        chunks = [(*chunk, number) for number, chunk in enumerate(self._chunks)]
+        weighted = self.frequency and not self._about.ones
+        of = _SumsOf(function, weighted)
+        delay = 2.0 if progress else np.inf
+        found: tuple[list[FloatArray], Any] = of_all(chunks, of, _added, what, delay=delay, most=2)
+        self._checksums = self._checksums or [one for _, one in sorted(found[1])]
+        return found[0]
 
     def fingerprints(self, names: Sequence[str], _threads: int = 1, /) -> dict[str, str]:
         """The attribute of an effect that tells what every feature of it was made from.
@@ -251,6 +263,25 @@ class _Checksums(NamedTuple):
     x: list[tuple[int, int]]
     g: list[tuple[int, int]]
     weight: tuple[int, int] | None
+
+
+@dataclass(frozen=True)
+class _SumsOf:
+    """What is summed over the chunks, of one of them, with its checksums; None without rows."""
+
+    function: Callable[[Rows, int], list[FloatArray]]
+    weighted: bool
+
+    def __call__(self, x: Any, g: Any, weight: Any, number: int) -> Any:
+        rows = _rows(x, g, weight, weighted=self.weighted)
+        if not rows.n_rows:
+            return None
+        return self.function(rows, number), [(number, _checksums_of(rows)[0])]
+
+
+def _added(chunks: list[Any]) -> Any:
+    sums = [np.sum(each, axis=0) for each in zip(*(one for one, _ in chunks), strict=True)]
+    return sums, [one for _, some in chunks for one in some]
 
 
 def _checksums_of(rows: Rows) -> list[_Checksums]:

@@ -1,0 +1,172 @@
+"""Bootstrap of effects in bins that are held fixed, of rows in chunks (math [100])."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import xarray as xr
+
+from rhale_stats.arrays import accumulate, resample
+from rhale_stats.arrays.binning import bin_index
+from rhale_stats.arrays.moments import FloatArray
+from rhale_stats.effects import replicates
+from rhale_stats.effects.replicates import Feature, labelled_replicates, nothing
+from rhale_stats.inference.draws import Drawn, Resampling
+from rhale_stats.local.chunks import ChunkedRows
+from rhale_stats.local.rows import Rows
+from rhale_stats.parallel import one_blas_thread
+from rhale_stats.schema.checks import MEAN, check_effect, check_local, is_chunked, statistic_name
+from rhale_stats.schema.curves import fine_of, has_cells, pieces_of
+from rhale_stats.schema.features import feature_names, feature_position, one_feature
+from rhale_stats.schema.identity import check_same_output, fingerprint_of, same_rows
+from rhale_stats.schema.kinds import LOCAL
+from rhale_stats.schema.levels import refuse_categorical
+
+# Bytes of the sums of one chunk, of which a few are held at a time.
+MOST_BYTES = 1 << 30
+# Draws of which weights are made at a time.
+DRAWS = 32
+
+
+def bootstrap(local: xr.Dataset, effect: xr.Dataset | None, asked: Resampling) -> Drawn:
+    """`bootstrap` of effects in bins, of rows in memory or in chunks."""
+    chunked = LOCAL.holds(local) and is_chunked(local)
+    if not chunked:
+        return replicates.bootstrap(local, effect, asked)
+    local = check_local(local, in_chunks=True)
+    effect = check_effect(effect, any_statistic=True)
+    check_same_output(local, effect, ("local", "effect"))
+    _check_asked(effect, asked)
+    rows = ChunkedRows(local)
+    features = [_feature(effect, name) for name in feature_names(effect)]
+    positions = [feature_position(local, name) for name in feature_names(effect)]
+    known = [one for one in features if one is not None]
+    n_draws = len(asked.seeds)
+    n_bytes = 8 * n_draws * sum(len(_pieces(one).mean) * (resample.SUMS + 2) for one in known)
+    if n_bytes > MOST_BYTES:
+        raise ValueError(
+            f"n_resamples must be fewer where local effects are in chunks: sums of {n_draws} "
+            f"replicates of {len(known)} features need {n_bytes / 2**30:.1f} GiB a chunk. Take "
+            f"{max(int(n_draws * MOST_BYTES / n_bytes), 2)}, or some of the features."
+        )
+    seed = int(asked.seeds[0].integers(2**63))
+    of_chunk = _Sums(features, positions, seed, n_draws)
+    sums = iter(rows.summed(of_chunk, "bootstrap", progress=asked.progress))
+    _check_rows(rows, local, effect)
+    centering = str(effect.attrs["centering"])
+    out = nothing(effect, n_draws, studentize=False)
+    for position, feature in enumerate(features):
+        if feature is None:
+            continue
+        of_cells = of_bins = next(sums)
+        if has_cells(feature.row):
+            of_cells, of_bins = replicates.from_cells(feature, of_cells)
+        for name, values in replicates.of_sums(feature, of_cells, of_bins, centering).items():
+            if name in out:
+                place: tuple[int | slice, ...] = (position, *map(slice, values.shape[1:]))
+                out[name][(slice(None), *place)] = values
+    counted = float(np.nansum(known[0].row["n_effective"].values)) if known else rows.n_rows
+    units = resample.Units(None, [np.zeros(1, dtype=np.int64)], np.array([counted]))
+    return Drawn(labelled_replicates(out, effect), units, effect, {"bins": "fixed"})
+
+
+def _check_asked(effect: xr.Dataset, asked: Resampling) -> None:
+    """Raise ``ValueError`` for what needs all rows at once."""
+    refuse_categorical(effect, "bootstrap of local effects in chunks")
+    refused = {
+        "scheme": asked.scheme != "poisson",
+        "groups": asked.groups is not None,
+        "strata": asked.strata is not None,
+        "rebin": asked.rebin,
+        "studentize": asked.studentize,
+    }
+    instead = {"scheme": "'poisson', which draws every row by itself", "groups": "None"}
+    instead |= {"strata": "None", "rebin": "False", "studentize": "False"}
+    for name, there in refused.items():
+        if there:
+            raise ValueError(
+                f"{name} must be {instead[name]} where local effects are in chunks. Or use "
+                f"local.compute(), or the rows of a sample."
+            )
+    if "debiased" in effect.attrs or statistic_name(effect) != MEAN:
+        raise ValueError(
+            "effect must be of means, as rhale or std_error returned it, where local effects are "
+            "in chunks."
+        )
+
+
+def _check_rows(rows: ChunkedRows, local: xr.Dataset, effect: xr.Dataset) -> None:
+    """Raise ``ValueError`` unless the effect was made from these rows."""
+    of_rows = effect.assign_attrs(rows.fingerprints(feature_names(local)))
+    for name in feature_names(effect):
+        known, found = (fingerprint_of(one_feature(one, name)) for one in (effect, of_rows))
+        if not known or found == known:
+            continue
+        what = f"the values of feature {name!r}, the weights or the order of its rows differ"
+        if same_rows(found, known):
+            what = (
+                f"it has the same rows, but its local effects of feature {name!r} come from "
+                f"another model, output or scale"
+            )
+        raise ValueError(
+            f"local must be the Dataset that effect was made from; {what}. Pass that Dataset."
+        )
+
+
+def _feature(effect: xr.Dataset, name: str) -> Feature | None:
+    """The bins and cells of one feature; None for a constant one."""
+    row = one_feature(effect, name)
+    return Feature(row, pieces_of(row), fine_of(row)) if row.sizes["bin"] else None
+
+
+def _pieces(feature: Feature) -> accumulate.Pieces:
+    """Cells of the curve, or bins where there are none: what is summed over."""
+    return feature.cells.pieces if has_cells(feature.row) else feature.pieces
+
+
+@dataclass(frozen=True)
+class _Sums:
+    """Sums of one chunk of rows over cells, for all replicates: (draw, cell, product) a feature.
+
+    Every row is drawn a Poisson number of times, by a random stream of the chunk.
+    """
+
+    features: Sequence[Feature | None]
+    positions: Sequence[int]
+    seed: int
+    n_draws: int
+
+    def __call__(self, rows: Rows, number: int) -> list[FloatArray]:
+        rng = np.random.default_rng(np.random.SeedSequence([self.seed, number]))
+        of = [
+            self._terms(feature, rows, position)
+            for feature, position in zip(self.features, self.positions, strict=True)
+            if feature is not None
+        ]
+        units = resample.Units(None, [np.arange(rows.n_rows)], rows.weight)
+        parts: list[list[FloatArray]] = [[] for _ in of]
+        with one_blas_thread:
+            for begin in range(0, self.n_draws, DRAWS):
+                n = min(DRAWS, self.n_draws - begin)
+                drawn = resample.weights_of("poisson", units, [rng] * n, rows.n_rows)
+                weight = resample.in_bytes(drawn, "poisson", units)
+                for part, terms in zip(parts, of, strict=True):
+                    part.append(resample.replicate_sums(terms, weight))
+        return [np.concatenate(part) for part in parts]
+
+    @staticmethod
+    def _terms(feature: Feature, rows: Rows, position: int) -> resample.Terms:
+        pieces = _pieces(feature)
+        x, g = rows.x[position], rows.local_effect[position]
+        return resample.terms(
+            pieces,
+            bin_index(pieces.edges, x),
+            x,
+            g,
+            rows.weight,
+            frequency=True,
+            standard_errors=False,
+            places=bool(feature.pieces.slope.any()),
+        )

@@ -1,0 +1,103 @@
+"""Bootstrap of rows in chunks: the replicates of the same weights in memory, whoever computes."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+import xarray as xr
+from numpy.testing import assert_allclose
+
+import rhale_stats as rs
+from rhale_stats.arrays import resample
+from rhale_stats.effects import replicates
+from rhale_stats.local.rows import columns
+
+dd = pytest.importorskip("dask.dataframe", reason="dask is not installed")
+
+N, PARTS, DRAWS = 3000, 4, 60
+RNG = np.random.default_rng(3)
+X = pd.DataFrame({"a": RNG.normal(size=N), "b": RNG.uniform(-1, 1, N), "flat": np.ones(N)})
+
+
+def model(X):
+    return np.asarray(np.sin(2 * X["a"]) * (1 + X["b"]))
+
+
+def in_chunks(**options):
+    return rs.local_effects(model, dd.from_pandas(X, npartitions=PARTS), **options)
+
+
+def drawn(local, effect, **options):
+    asked = {"n_resamples": DRAWS, "scheme": "poisson", "rng": 0, "progress": False}
+    return rs.bootstrap(local, effect, **{**asked, **options})
+
+
+@pytest.mark.parametrize("bins", [None, rs.QuantileBins(5), rs.OptimalBins()])
+@pytest.mark.parametrize("weighting", ["axis", "rows"])
+@pytest.mark.parametrize("weights", [None, RNG.integers(1, 4, N).astype(float)])
+def test_replicates_are_those_of_the_same_weights_in_memory(bins, weighting, weights):
+    given = {} if weights is None else {"weights": weights, "weight_kind": "frequency"}
+    local = in_chunks(**given)
+    effect = rs.rhale(local, bins=bins, weighting=weighting)
+    found = drawn(local, effect)
+    seed = int(np.random.default_rng(0).spawn(DRAWS)[0].integers(2**63))
+    own, first = [], 0
+    for number, n in enumerate(local["x"].chunks[0]):
+        rng = np.random.default_rng(np.random.SeedSequence([seed, number]))
+        size = None if weights is None else weights[first : first + n]
+        units = resample.Units(None, [np.arange(n)], size)
+        own.append(resample.weights_of("poisson", units, [rng] * DRAWS, n))
+        first += n
+    memory = rs.local_effects(model, X, **given)
+    rows = columns(memory)
+    features = replicates._features(rows, memory, effect, studentize=False)
+    for position, name in enumerate(("a", "b")):
+        expected = replicates._replicates(
+            features[position], np.concatenate(own), str(effect.attrs["centering"]), False
+        )
+        for what in ("effect", "curve", "heterogeneity", "average_effect", "heterogeneity_index"):
+            values = found[what].sel(feature=name).stack(all=("chain", "draw"))
+            values = values.transpose("all", ...).values.reshape(DRAWS, -1)
+            known = expected[what].reshape(DRAWS, -1)
+            assert_allclose(values[:, : known.shape[1]], known, rtol=1e-8, atol=1e-10)
+    assert found.attrs["n_units"] == (N if weights is None else weights.sum())
+    assert found["effect"].sel(feature="flat").isnull().all()
+
+
+def test_it_serves_intervals_as_any_other():
+    local = in_chunks()
+    effect = rs.std_error(rs.rhale(local))
+    boot = drawn(local, effect, n_resamples=200)
+    by_errors, by_replicates = rs.confint(effect), rs.confint(effect, boot)
+    known = by_errors["curve_ci"].notnull()
+    width = [np.ptp(one["curve_ci"].values, axis=-1) for one in (by_replicates, by_errors)]
+    there = known.values.all(axis=-1) & (width[1] > 0)
+    # The relative error of a quantile of 200 draws is about 10 %.
+    assert np.median(width[0][there] / width[1][there]) == pytest.approx(1, abs=0.15)
+    assert rs.effect_sizes(effect, boot)["importance"].notnull().sum() == 2
+
+
+def test_threads_and_processes_give_the_same():
+    import dask
+
+    local = in_chunks()
+    effect = rs.rhale(local)
+    with dask.config.set(scheduler="synchronous"):
+        alone = drawn(local, effect)
+    xr.testing.assert_identical(alone, drawn(local, effect))
+
+
+def test_what_needs_all_rows_is_refused():
+    local = in_chunks()
+    effect = rs.rhale(local)
+    with pytest.raises(ValueError, match="scheme must be 'poisson'.*in chunks"):
+        rs.bootstrap(local, effect, n_resamples=4)
+    for name, value in (("groups", np.arange(N)), ("rebin", True), ("studentize", True)):
+        with pytest.raises(ValueError, match=f"{name} must be .* where local effects are in"):
+            drawn(local, effect, **{name: value})
+    other = rs.rhale(rs.local_effects(lambda X: model(X) ** 2, X))
+    with pytest.raises(ValueError, match="local must be the Dataset that effect was made from"):
+        drawn(local, other)
+    with pytest.raises(ValueError, match="n_resamples must be fewer where local effects"):
+        drawn(local, effect, n_resamples=10**6)
