@@ -13,6 +13,7 @@ APART = {
     "test_documents.py": "runs the pages",
     "test_imports.py": "which libraries are loaded when",
     "test_layout.py": "this file",
+    "test_public.py": "what users rely on",
     "fuzz/test_found.py": "what random calls found, in any module",
     "fuzz/test_fuzz.py": "random calls of all public functions",
     "properties/test_properties.py": "what holds for all public functions",
