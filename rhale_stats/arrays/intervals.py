@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import optimize, special
 
 from rhale_stats.arrays.moments import FloatArray
 
+# Draws of errors, in single precision.
+Draws: TypeAlias = NDArray[np.float32]
 # Smaller skewness of an error is none.
 LEAST_SKEWNESS = 1e-9
 # Methods that need replicates.
@@ -266,7 +269,7 @@ class Sources(NamedTuple):
             squares = np.where(self.parts == 0, 0.0, self.parts**2 / self.degrees).sum(axis=1)
             return np.asarray(np.where(squares > 0, variance**2 / squares, np.inf))
 
-    def ratios(self, variance: FloatArray, n_draws: int, rng: np.random.Generator) -> FloatArray:
+    def ratios(self, variance: FloatArray, n_draws: int, rng: np.random.Generator) -> Draws:
         """Draws of estimated over true variance, (draw, point), for normal rows."""
         shares = np.maximum(np.nan_to_num(self.parts), 0.0) / variance[:, None]
         # Parts may exceed the variance, because other covariances are added to it.
@@ -276,11 +279,14 @@ class Sources(NamedTuple):
         # A source without degrees of freedom has no variance that could be drawn.
         used &= self.degrees > 0
         shares, degrees = shares[:, used], self.degrees[used]
-        # With next to no degrees of freedom, some squares underflow.
-        squares = np.maximum(
-            rng.chisquare(degrees, (n_draws, len(degrees))), np.finfo(np.float64).tiny
-        )
-        return np.asarray(1 - shares.sum(axis=1) + (squares / degrees) @ shares.T)
+        # Chi-squared, over the degrees of freedom; with next to none of these some underflow.
+        half = np.asarray(degrees / 2, dtype=np.float32)
+        drawn = rng.standard_gamma(half, (n_draws, len(half)), dtype=np.float32)
+        np.maximum(drawn, np.finfo(np.float32).tiny, out=drawn)
+        drawn /= np.maximum(half, np.finfo(np.float32).tiny)
+        found = drawn @ np.asarray(shares.T, dtype=np.float32)
+        found += np.asarray(1 - shares.sum(axis=1), dtype=np.float32)
+        return np.maximum(found, np.finfo(np.float32).tiny, out=found)
 
 
 def score_quantile(score: float, degrees: FloatArray) -> FloatArray:
@@ -314,7 +320,7 @@ def largest_deviation(
 
     def excess(score: float) -> float:
         largest = np.quantile(_largest_over(drawn, score_quantile(score, own)), level)
-        return float(np.log(max(largest, np.finfo(np.float64).tiny)))
+        return float(np.log(max(float(largest), np.finfo(np.float64).tiny)))
 
     if np.isinf(own).all():
         return float(np.quantile(drawn.max(axis=1), level))
@@ -327,12 +333,15 @@ def largest_deviation(
     return float(optimize.brentq(excess, low, high, xtol=1e-6))
 
 
-def _largest_over(drawn: FloatArray, quantiles: FloatArray) -> FloatArray:
+def _largest_over(drawn: Draws, quantiles: FloatArray) -> Draws:
     """Largest ratio of each draw (draw, point), in blocks that stay in the processor's cache."""
-    out, part = np.empty(len(drawn)), np.empty((IN_CACHE, drawn.shape[1]))
+    with np.errstate(over="ignore"):
+        quantiles = quantiles.astype(np.float32)
+    out, part = np.empty(len(drawn), np.float32), np.empty((IN_CACHE, drawn.shape[1]), np.float32)
     for begin in range(0, len(drawn), IN_CACHE):
         own = drawn[begin : begin + IN_CACHE]
-        np.divide(own, quantiles, out=part[: len(own)]).max(axis=1, out=out[begin:][: len(own)])
+        found = np.divide(own, quantiles, out=part[: len(own)])
+        out[begin : begin + len(own)] = found.max(axis=1)
     return out
 
 
@@ -360,15 +369,18 @@ def _drawn(
     n_draws: int,
     rng: np.random.Generator,
     sources: Sources | None,
-) -> tuple[FloatArray, FloatArray]:
-    """Draws of |error| over its standard error at points that have one, and their degrees."""
+) -> tuple[Draws, FloatArray]:
+    """Draws of |error| over its standard error at points that have one, and their degrees.
+
+    In single precision, which is far finer than the error of a quantile of draws.
+    """
     variance = np.maximum(np.nan_to_num(np.diagonal(covariance)), 0.0)
     se = np.sqrt(variance)
     own = np.broadcast_to(np.asarray(degrees, dtype=np.float64), se.shape)
     there = (se > 1e-12 * se.max(initial=0.0)) & (own > 0)
     own = own[there]
     if not there.any():
-        return np.zeros((n_draws, 0)), own
+        return np.zeros((n_draws, 0), np.float32), own
     if sources is None and np.ndim(degrees) == 0:
         sources = Sources.one(variance, float(degrees))
     if sources is None or own.min() >= MANY_DEGREES:
@@ -378,14 +390,15 @@ def _drawn(
     correlation = covariance[np.ix_(there, there)] / np.outer(se[there], se[there])
     values, vectors = np.linalg.eigh(correlation)
     keep = values > 1e-12 * values[-1]
-    root = vectors[:, keep] * np.sqrt(values[keep])
-    drawn = np.empty((n_draws, len(own)))
+    root = np.asarray((vectors[:, keep] * np.sqrt(values[keep])).T, dtype=np.float32)
+    drawn = np.empty((n_draws, len(own)), np.float32)
     for begin in range(0, n_draws, CHUNK):
         part = drawn[begin : begin + CHUNK]
-        np.abs(rng.standard_normal((len(part), root.shape[1])) @ root.T, out=part)
+        np.abs(rng.standard_normal((len(part), len(root)), dtype=np.float32) @ root, out=part)
         if sources is not None:
             of = sources._replace(parts=sources.parts[there])
-            part /= np.sqrt(of.ratios(variance[there], len(part), rng))
+            ratios = of.ratios(variance[there], len(part), rng)
+            part /= np.sqrt(ratios, out=ratios)
     return drawn, own
 
 
