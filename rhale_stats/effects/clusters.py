@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import xarray as xr
@@ -16,8 +16,10 @@ from rhale_stats.arrays.moments import FloatArray, IntArray
 from rhale_stats.arrays.skewness import Skewness, clear_sign
 from rhale_stats.effects import skewness
 from rhale_stats.effects.fit import Fit, at_edges
-from rhale_stats.effects.grouped import Grouped, Held, lines_of
+from rhale_stats.effects.group_sums import GroupSums
+from rhale_stats.effects.grouped import Grouped, Held
 from rhale_stats.effects.same import check_same_rows
+from rhale_stats.effects.spread import SpreadSums
 from rhale_stats.effects.targets import GROUP_COVARIANCES, GROUP_DEGREES, TARGETS
 from rhale_stats.local.rows import Rows, columns, is_used_row
 from rhale_stats.schema.curves import Fine, curve_of, has_cells, pieces_of
@@ -44,10 +46,7 @@ class Clusters(NamedTuple):
         check_same_output(local, effect, ("local", "effect"))
         used = is_used_row(local, effect)
         group = row_codes(groups, row_labels(local), used, "groups")
-        n_groups = int(group.max(initial=-1)) + 1
-        if n_groups < 2:
-            raise ValueError(f"groups must hold at least two different groups; got {n_groups}.")
-        return cls(columns(local.isel(obs=used)), local, group, n_groups)
+        return cls(columns(local.isel(obs=used)), local, group, check_n_groups(group))
 
     def position(self, row: xr.Dataset) -> int:
         """Which column one feature is."""
@@ -58,87 +57,143 @@ class Clusters(NamedTuple):
         position = self.position(row)
         return self.rows.x[position], self.rows.local_effect[position]
 
+    def sums(self, row: xr.Dataset, pieces: accumulate.Pieces) -> GroupSums:
+        """Sums over the rows of one feature by group, in cells or bins."""
+        return GroupSums.of(pieces, self.rows, self.position(row), self.group, self.n_groups)
+
     def influences(self, row: xr.Dataset, cells: Fine) -> Grouped:
         """Influences of the groups on all cells of one feature."""
-        x, g = self.columns(row)
-        k = bin_index(cells.pieces.edges, x)
-        block = self.blocks(cells, k)
-        pieces = cells.pieces._replace(mean=self.centres(cells, block, k, g))
-        return self._sums(pieces, row, k, x, g, block)
+        return on_cells(row, cells, self.sums(row, cells.pieces))
 
     def of_bins(self, row: xr.Dataset) -> Grouped:
         """Influences of the groups on means, slopes and variances of the bins by their rows."""
         if is_categorical(row):
             return grouped_levels(row, self.rows, self.position(row), self.group, self.n_groups)
-        x, g = self.columns(row)
-        pieces = pieces_of(row)
-        block = np.arange(len(pieces.mean))
-        return self._sums(pieces, row, bin_index(pieces.edges, x), x, g, block)
+        return on_bins(row, self.sums(row, pieces_of(row)))
 
-    def _sums(
-        self,
-        pieces: accumulate.Pieces,
-        row: xr.Dataset,
-        k: IntArray,
-        x: FloatArray,
-        g: FloatArray,
-        block: IntArray,
-    ) -> Grouped:
-        curve = curve_of(row).at(pieces.edges)
-        weight = self.rows.weight
-        sums = influence.row_sums(pieces, curve, k, x, g, weight, self.group, self.n_groups)
-        held = Held.of(k, self.group, self.n_groups, weight, self.rows.frequency)
-        return held.corrected(sums, block, lines_of(pieces, held, x))
+    def sign(self, row: xr.Dataset, fit: Fit) -> float:
+        """Sign of the skewness of the rows of one feature about their cells, 0 if unclear."""
+        return Levels.of(fit.cells.pieces, self.rows, self.position(row), self.group).sign(row)
 
-    def skewness(
-        self, row: xr.Dataset, fit: Fit, own: Grouped, of_effect: sparse.csr_array
-    ) -> Skewness | None:
-        """Skewness of the effects of bins of one feature, from the influences of groups on them."""
-        x, g = self.columns(row)
-        pieces = fit.cells.pieces
+    def spread_sums(self, row: xr.Dataset) -> SpreadSums:
+        """Sums of squared residuals of one feature by group and bin of the spread."""
+        return SpreadSums.of(row, self.rows, self.position(row), self.group, self.n_groups)
+
+    def check(self, row: xr.Dataset) -> None:
+        """Raise ``ValueError`` unless the effect of one feature was made from these rows."""
+        check_same_rows(row, self.rows, self.position(row))
+
+
+def check_n_groups(group: IntArray) -> int:
+    """How many groups these codes have; raise ``ValueError`` for less than two."""
+    n_groups = int(group.max(initial=-1)) + 1
+    if n_groups < 2:
+        raise ValueError(f"groups must hold at least two different groups; got {n_groups}.")
+    return n_groups
+
+
+class Groups(Protocol):
+    """What errors by groups ask of the rows of an effect, in memory or in chunks."""
+
+    @property
+    def n_groups(self) -> int:
+        """Number of groups."""
+
+    def influences(self, row: xr.Dataset, cells: Fine, /) -> Grouped:
+        """Influences of the groups on all cells of one feature."""
+
+    def of_bins(self, row: xr.Dataset, /) -> Grouped:
+        """Influences of the groups on means, slopes and variances of the bins by their rows."""
+
+    def sign(self, row: xr.Dataset, fit: Fit, /) -> float:
+        """Sign of the skewness of the rows of one feature about their cells, 0 if unclear."""
+
+    def spread_sums(self, row: xr.Dataset, /) -> SpreadSums:
+        """Sums of squared residuals of one feature by group and bin of the spread."""
+
+    def check(self, row: xr.Dataset, /) -> None:
+        """Raise ``ValueError`` unless the effect of one feature was made from these rows."""
+
+
+class Levels(NamedTuple):
+    """Local effects of rows without the slope of their cell, with cell, weight and group."""
+
+    level: FloatArray
+    cell: IntArray
+    weight: FloatArray | None
+    group: IntArray
+
+    @classmethod
+    def of(cls, pieces: accumulate.Pieces, rows: Rows, position: int, group: IntArray) -> Levels:
+        """Of the rows of one feature."""
+        x, g = rows.x[position], rows.local_effect[position]
         k = bin_index(pieces.edges, x)
-        level = g - pieces.slope[k] * (x - pieces.x_mean[k])
-        sign = clear_sign(level, k, self.rows.weight, self.group, fine=has_cells(row))
-        return Skewness.of_groups(of_effect.toarray(), own.degrees(), sign)
+        return cls(g - pieces.slope[k] * (x - pieces.x_mean[k]), k, rows.weight, group)
 
-    def centres(self, cells: Fine, block: IntArray, k: IntArray, g: FloatArray) -> FloatArray:
-        """Centre of the residuals in every cell: the mean of its block."""
-        weight = np.ones(len(g)) if self.rows.weight is None else self.rows.weight
-        with np.errstate(invalid="ignore", divide="ignore"):
-            total = np.bincount(block[k], weight * g, len(block)).astype(np.float64)
-            means = total / np.bincount(block[k], weight, len(block))
-        alone = np.bincount(block)[block] == 1
-        return np.where(alone, cells.pieces.mean, means[block])
+    def sign(self, row: xr.Dataset) -> float:
+        """Sign of their skewness about the cells, 0 if it is not clear."""
+        return clear_sign(self.level, self.cell, self.weight, self.group, fine=has_cells(row))
 
-    def blocks(self, cells: Fine, k: IntArray) -> IntArray:
-        """Number of the block of every cell: neighbours within a bin, with enough groups together.
 
-        If a cell has one group only, its residuals sum to 0, and its mean would appear to have no
-        error.
-        """
-        if len(cells.bin) == cells.n_bins():
-            return np.arange(len(cells.bin))
-        pairs = np.unique(np.stack([k, self.group]), axis=1)
-        of_cell = np.split(pairs[1], np.searchsorted(pairs[0], np.arange(1, len(cells.bin))))
-        block = np.zeros(len(cells.bin), dtype=np.int64)
-        begin, seen = 0, set(of_cell[0].tolist())
-        for cell in range(1, len(cells.bin)):
-            new_bin = cells.bin[cell] != cells.bin[cell - 1]
-            block[cell] = block[cell - 1] + (new_bin or len(seen) >= GROUPS_OF_BLOCK)
-            if block[cell] != block[cell - 1]:
-                # If the last block of a bin has too few groups, it is joined to the one before.
-                if (
-                    new_bin
-                    and len(seen) < GROUPS_OF_BLOCK
-                    and begin
-                    and (cells.bin[begin - 1] == cells.bin[begin])
-                ):
-                    block[begin:cell] = block[begin - 1]
-                begin, seen = cell, set()
-            seen |= set(of_cell[cell].tolist())
-        if len(seen) < GROUPS_OF_BLOCK and begin and cells.bin[begin - 1] == cells.bin[begin]:
-            block[begin:] = block[begin - 1]
-        return block
+def on_bins(row: xr.Dataset, sums: GroupSums) -> Grouped:
+    """Influences of the groups on the bins of one feature, by their rows."""
+    pieces = pieces_of(row)
+    return _corrected(row, pieces, sums, np.arange(len(pieces.mean)))
+
+
+def on_cells(row: xr.Dataset, cells: Fine, sums: GroupSums) -> Grouped:
+    """Influences of the groups on the cells of one feature, with residuals from their blocks."""
+    pieces = cells.pieces
+    block = blocks(cells, sums.unit, sums.group)
+    centre = centres(pieces, block, sums.total(sums.weight))
+    return _corrected(row, pieces._replace(mean=centre), sums.about(pieces, centre), block)
+
+
+def _corrected(
+    row: xr.Dataset, pieces: accumulate.Pieces, sums: GroupSums, block: IntArray
+) -> Grouped:
+    found = sums.row_sums(pieces, curve_of(row).at(pieces.edges))
+    return sums.held().corrected(found, block, sums.lines(pieces))
+
+
+def centres(pieces: accumulate.Pieces, block: IntArray, weight: FloatArray) -> FloatArray:
+    """Centre of the residuals in every cell: the mean of its block, from those of cells."""
+    mean = np.where(weight > 0, pieces.mean, 0.0)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        means = np.bincount(block, weight * mean) / np.bincount(block, weight)
+    alone = np.bincount(block)[block] == 1
+    return np.where(alone, pieces.mean, means[block])
+
+
+def blocks(cells: Fine, cell: IntArray, group: IntArray) -> IntArray:
+    """Number of the block of every cell: neighbours within a bin, with enough groups together.
+
+    If a cell has one group only, its residuals sum to 0, and its mean would appear to have no
+    error. ``cell`` and ``group`` are those of rows, or of all pairs that have rows.
+    """
+    if len(cells.bin) == cells.n_bins():
+        return np.arange(len(cells.bin))
+    pairs = np.unique(np.stack([cell, group]), axis=1)
+    of_cell = np.split(pairs[1], np.searchsorted(pairs[0], np.arange(1, len(cells.bin))))
+    block = np.zeros(len(cells.bin), dtype=np.int64)
+    begin, seen = 0, set(of_cell[0].tolist())
+    for at in range(1, len(cells.bin)):
+        new_bin = cells.bin[at] != cells.bin[at - 1]
+        block[at] = block[at - 1] + (new_bin or len(seen) >= GROUPS_OF_BLOCK)
+        if block[at] != block[at - 1]:
+            # If the last block of a bin has too few groups, it is joined to the one before.
+            if (
+                new_bin
+                and len(seen) < GROUPS_OF_BLOCK
+                and begin
+                and (cells.bin[begin - 1] == cells.bin[begin])
+            ):
+                block[begin:at] = block[begin - 1]
+            begin, seen = at, set()
+        seen |= set(of_cell[at].tolist())
+    if len(seen) < GROUPS_OF_BLOCK and begin and cells.bin[begin - 1] == cells.bin[begin]:
+        block[begin:] = block[begin - 1]
+    return block
 
 
 def grouped_levels(
@@ -169,7 +224,7 @@ def level_sums(
     return categories.row_sums(of, code, row["curve"].values, rows.weight, group, n_groups)
 
 
-def of_groups(row: xr.Dataset, fit: Fit | None, clusters: Clusters) -> Estimates:
+def of_groups(row: xr.Dataset, fit: Fit | None, clusters: Groups) -> Estimates:
     """Standard errors of one feature from the influences of groups of rows."""
     name = str(row["feature"].values)
     if fit is None:
@@ -179,7 +234,7 @@ def of_groups(row: xr.Dataset, fit: Fit | None, clusters: Clusters) -> Estimates
             f"effect must have rows in all bins of feature {name!r} for standard errors by groups. "
             f"Use fewer bins."
         )
-    check_same_rows(row, clusters.rows, clusters.position(row))
+    clusters.check(row)
     own = clusters.of_bins(row)
     linear = slopes(row) != 0
     _check_enough_groups(own.sums, linear, name)
@@ -222,11 +277,12 @@ def of_groups(row: xr.Dataset, fit: Fit | None, clusters: Clusters) -> Estimates
 
 
 def _skewness(
-    row: xr.Dataset, fit: Fit, clusters: Clusters, own: Grouped, found: Grouped
+    row: xr.Dataset, fit: Fit, clusters: Groups, own: Grouped, found: Grouped
 ) -> Estimates:
     """Skewness of the errors of effects, curve and average of one feature by groups."""
     sums = found.sums
-    of_bins = clusters.skewness(row, fit, own, on_effects(sums, fit.cells))
+    of_effect, sign = on_effects(sums, fit.cells), clusters.sign(row, fit)
+    of_bins = Skewness.of_groups(of_effect.toarray(), own.degrees(), sign)
     at, population = fit.loadings(fit.pieces.edges), fit.centering == "mean"
     of_curve = tuple(
         np.sum(sums.of_curve(at, population=places) ** 2, axis=0) for places in (False, population)
@@ -236,7 +292,7 @@ def _skewness(
     return skewness.of_groups(row, fit, of_bins, of_curve, of_average)
 
 
-def degrees_of_groups(row: xr.Dataset, fit: Fit | None, clusters: Clusters) -> Estimates:
+def degrees_of_groups(row: xr.Dataset, fit: Fit | None, clusters: Groups) -> Estimates:
     """Degrees of freedom of one feature's estimates by groups of rows."""
     if fit is None:
         return {}

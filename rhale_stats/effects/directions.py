@@ -20,7 +20,6 @@ from rhale_stats.arrays.influence import RowSums
 from rhale_stats.arrays.moments import FloatArray, IntArray
 from rhale_stats.effects.clusters import Clusters, level_sums, on_effects
 from rhale_stats.effects.fit import Fit
-from rhale_stats.effects.spread import influences as spread_influences
 from rhale_stats.effects.spread import weights_of_rows
 from rhale_stats.local.parameters import Derivatives
 from rhale_stats.local.rows import is_used_row
@@ -143,7 +142,7 @@ def by_groups(row: xr.Dataset, fit: Fit, clusters: Clusters) -> Moved:
     """Influences of the groups of rows."""
     spread = np.zeros((clusters.n_groups, 0))
     if row.sizes.get("spread_bin"):
-        spread = spread_influences(row, clusters)
+        spread = clusters.spread_sums(row).influences(row["spread"].values)
     if clusters.n_groups == clusters.rows.n_rows:
         return Moved(*_by_rows(row, fit, clusters), spread)
     own = clusters.of_bins(row)
@@ -168,7 +167,7 @@ def _by_rows(row: xr.Dataset, fit: Fit, clusters: Clusters) -> tuple[RowSums, Ro
 
 def _spread_weights(row: xr.Dataset, clusters: Clusters) -> sparse.csr_array:
     if row.sizes.get("spread_bin"):
-        return weights_of_rows(row, clusters)
+        return weights_of_rows(row, clusters.rows, clusters.position(row))
     return sparse.csr_array(np.zeros((0, clusters.rows.n_rows)))
 
 

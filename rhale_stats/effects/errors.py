@@ -12,7 +12,7 @@ from rhale_stats.arrays import accumulate, influence
 from rhale_stats.arrays.moments import FloatArray
 from rhale_stats.effects import skewness
 from rhale_stats.effects.chosen_edges import effect_variance
-from rhale_stats.effects.clusters import Clusters, of_groups
+from rhale_stats.effects.clusters import Clusters, Groups, of_groups
 from rhale_stats.effects.fit import (
     Feature,
     Fit,
@@ -23,6 +23,7 @@ from rhale_stats.effects.fit import (
     has_covariance,
     spread_rows,
 )
+from rhale_stats.effects.groups_in_chunks import GroupsInChunks
 from rhale_stats.effects.parameters import with_parameters, without_parts
 from rhale_stats.effects.spread import spread_errors
 from rhale_stats.effects.targets import (
@@ -34,7 +35,7 @@ from rhale_stats.effects.targets import (
     TARGETS,
 )
 from rhale_stats.models.parametric import Fitted
-from rhale_stats.schema.checks import check_effect, check_local
+from rhale_stats.schema.checks import check_effect, check_local, is_chunked
 from rhale_stats.schema.curves import bin_noise, cell_sizes, has_cells, pieces_of, squares_of
 from rhale_stats.schema.features import given_feature, one_feature, stores_errors
 from rhale_stats.schema.levels import categorical_features, is_categorical
@@ -49,7 +50,9 @@ def std_error(
     fitted: Fitted | None = None,
 ) -> xr.Dataset:
     """`std_error` of effects in bins, by rows or by groups of rows, and by parameters."""
-    effect, local = check_effect(effect), None if local is None else check_local(local)
+    effect = check_effect(effect)
+    if local is not None:
+        local = check_local(local, in_chunks=groups is not None and fitted is None)
     out = _of_features(_check_moments(without_parts(effect)), None, local, groups)
     if fitted is None or fitted.uncertainty == "rows":
         return out
@@ -93,7 +96,7 @@ def _of_features(
 ) -> xr.Dataset:
     """With standard errors of all features, which may have been unpacked before."""
     levels = categorical_features(effect)
-    clusters = None
+    clusters: Groups | None = None
     if groups is None:
         if levels and stores_errors(effect):
             raise ValueError(
@@ -108,7 +111,8 @@ def _of_features(
             raise ValueError(
                 "local must be given with groups: std_error(effect, local, groups=...)."
             )
-        clusters = Clusters.of(local, effect, groups)
+        of = GroupsInChunks if is_chunked(local) else Clusters
+        clusters = of.of(local, effect, groups)
         source = f"rows in {clusters.n_groups} groups"
         rows = [of_groups(*one, clusters) for one in features or features_of(effect)]
     facts = {"source": source, "kind": "central limit theorem"}

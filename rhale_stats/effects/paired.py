@@ -12,7 +12,7 @@ from rhale_stats.arguments.rows import row_codes
 from rhale_stats.arrays import influence
 from rhale_stats.arrays.binning import bin_index
 from rhale_stats.arrays.moments import FloatArray, IntArray
-from rhale_stats.effects.clusters import Clusters, grouped_levels
+from rhale_stats.effects.clusters import Clusters, blocks, centres, grouped_levels
 from rhale_stats.effects.fit import Fit
 from rhale_stats.effects.grouped import Grouped, Held, lines_of
 from rhale_stats.effects.same import check_same_rows
@@ -204,8 +204,9 @@ def _influences(side: Clusters, row: xr.Dataset, fit: Fit, repeats: FloatArray |
     there, every = _on_curve(x, fit), bin_index(fit.cells.pieces.edges, x)
     pieces, block = fit.pieces, np.arange(len(fit.pieces.mean))
     if repeats is None:
-        block = side.blocks(fit.cells, every)
-        pieces = pieces._replace(mean=side.centres(fit.cells, block, every, g)[fit.cells.here])
+        block = blocks(fit.cells, every, side.group)
+        own = np.bincount(every, side.rows.weight, len(block)).astype(np.float64)
+        pieces = pieces._replace(mean=centres(fit.cells.pieces, block, own)[fit.cells.here])
         # Numbers of the blocks of the stretch, from 0 on.
         block = np.unique(block[fit.cells.here], return_inverse=True)[1]
     k, x, g = bin_index(fit.pieces.edges, x[there]), x[there], g[there]

@@ -13,6 +13,7 @@ from rhale_stats.arrays.binning import bin_index
 from rhale_stats.arrays.moments import FloatArray
 from rhale_stats.effects import replicates
 from rhale_stats.effects.replicates import Feature, labelled_replicates, nothing
+from rhale_stats.effects.same import check_same_chunks
 from rhale_stats.inference.draws import Drawn, Resampling
 from rhale_stats.local.chunks import ChunkedRows
 from rhale_stats.local.rows import Rows
@@ -20,7 +21,7 @@ from rhale_stats.parallel import one_blas_thread
 from rhale_stats.schema.checks import MEAN, check_effect, check_local, is_chunked, statistic_name
 from rhale_stats.schema.curves import fine_of, has_cells, pieces_of
 from rhale_stats.schema.features import feature_names, feature_position, one_feature
-from rhale_stats.schema.identity import check_same_output, fingerprint_of, same_rows
+from rhale_stats.schema.identity import check_same_output
 from rhale_stats.schema.kinds import LOCAL
 from rhale_stats.schema.levels import refuse_categorical
 
@@ -53,8 +54,10 @@ def bootstrap(local: xr.Dataset, effect: xr.Dataset | None, asked: Resampling) -
         )
     seed = int(asked.seeds[0].integers(2**63))
     of_chunk = _Sums(features, positions, seed, n_draws)
-    sums = iter(rows.summed(of_chunk, "bootstrap", progress=asked.progress))
-    _check_rows(rows, local, effect)
+    numbers = range(len(rows.lengths))
+    found = rows.merged(of_chunk, _added, "bootstrap", beside=numbers, progress=asked.progress)
+    sums = iter(found)
+    check_same_chunks(rows, local, effect)
     centering = str(effect.attrs["centering"])
     out = nothing(effect, n_draws, studentize=False)
     for position, feature in enumerate(features):
@@ -97,28 +100,14 @@ def _check_asked(effect: xr.Dataset, asked: Resampling) -> None:
         )
 
 
-def _check_rows(rows: ChunkedRows, local: xr.Dataset, effect: xr.Dataset) -> None:
-    """Raise ``ValueError`` unless the effect was made from these rows."""
-    of_rows = effect.assign_attrs(rows.fingerprints(feature_names(local)))
-    for name in feature_names(effect):
-        known, found = (fingerprint_of(one_feature(one, name)) for one in (effect, of_rows))
-        if not known or found == known:
-            continue
-        what = f"the values of feature {name!r}, the weights or the order of its rows differ"
-        if same_rows(found, known):
-            what = (
-                f"it has the same rows, but its local effects of feature {name!r} come from "
-                f"another model, output or scale"
-            )
-        raise ValueError(
-            f"local must be the Dataset that effect was made from; {what}. Pass that Dataset."
-        )
-
-
 def _feature(effect: xr.Dataset, name: str) -> Feature | None:
     """The bins and cells of one feature; None for a constant one."""
     row = one_feature(effect, name)
     return Feature(row, pieces_of(row), fine_of(row)) if row.sizes["bin"] else None
+
+
+def _added(chunks: Sequence[list[FloatArray]]) -> list[FloatArray]:
+    return [np.sum(each, axis=0) for each in zip(*chunks, strict=True)]
 
 
 def _pieces(feature: Feature) -> accumulate.Pieces:

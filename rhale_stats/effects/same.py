@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from rhale_stats.arguments.checks import check_finite
 from rhale_stats.arrays import binning
+from rhale_stats.local.chunks import ChunkedRows
 from rhale_stats.local.rows import SELECT_ROWS, Rows, estimation_rows, own_columns
 from rhale_stats.schema.dimensions import ROWS
 from rhale_stats.schema.features import bin_means, feature_names, one_feature
@@ -38,6 +39,24 @@ def check_same_rows(
         raise ValueError(
             f"{maker}it has the same rows, but its local effects of feature {name!r} come from "
             f"another model, output or scale. Pass that Dataset."
+        )
+
+
+def check_same_chunks(rows: ChunkedRows, local: xr.Dataset, effect: xr.Dataset) -> None:
+    """Raise ``ValueError`` unless the effect was made from these rows."""
+    of_rows = effect.assign_attrs(rows.fingerprints(feature_names(local)))
+    for name in feature_names(effect):
+        known, found = (fingerprint_of(one_feature(one, name)) for one in (effect, of_rows))
+        if not known or found == known:
+            continue
+        what = f"the values of feature {name!r}, the weights or the order of its rows differ"
+        if same_rows(found, known):
+            what = (
+                f"it has the same rows, but its local effects of feature {name!r} come from "
+                f"another model, output or scale"
+            )
+        raise ValueError(
+            f"local must be the Dataset that effect was made from; {what}. Pass that Dataset."
         )
 
 

@@ -35,7 +35,7 @@ from rhale_stats.schema.stacking import Estimates, padded
 from rhale_stats.schema.variables import EFFECT_VARIABLES, counted, variable
 
 if TYPE_CHECKING:
-    from rhale_stats.effects.clusters import Clusters
+    from rhale_stats.effects.clusters import Groups
 
 # A share of the variance below this is rounding.
 NO_SHARE = 1e-9
@@ -197,7 +197,7 @@ def without_spread(effect: xr.Dataset) -> xr.Dataset:
     )
 
 
-def spread_errors(effect: xr.Dataset, clusters: Clusters | None) -> dict[str, Any]:
+def spread_errors(effect: xr.Dataset, clusters: Groups | None) -> dict[str, Any]:
     """Standard errors of the spread, by rows or by groups of rows, as a variable by its name."""
     if "spread" not in effect:
         return {}
@@ -213,12 +213,12 @@ def spread_errors(effect: xr.Dataset, clusters: Clusters | None) -> dict[str, An
     return {"spread_se": variable("spread_se", se, **facts)}
 
 
-def _group_errors(row: xr.Dataset, clusters: Clusters) -> FloatArray:
+def _group_errors(row: xr.Dataset, clusters: Groups) -> FloatArray:
     """Standard errors of the spread of one feature, from the sums over groups of rows."""
     if not row.sizes["spread_bin"]:
         return np.zeros(0)
     n_groups = clusters.n_groups
-    squares = np.sum(influences(row, clusters) ** 2, axis=0)
+    squares = np.sum(clusters.spread_sums(row).influences(row["spread"].values) ** 2, axis=0)
     return np.asarray(np.sqrt(squares * n_groups / (n_groups - 1)))
 
 
@@ -232,9 +232,9 @@ class _Residuals(NamedTuple):
     n_bins: int
 
     @classmethod
-    def of(cls, row: xr.Dataset, clusters: Clusters) -> _Residuals:
-        x, g = clusters.columns(row)
-        weight = np.ones(len(x)) if clusters.rows.weight is None else clusters.rows.weight
+    def of(cls, row: xr.Dataset, rows: Rows, position: int) -> _Residuals:
+        x, g = rows.x[position], rows.local_effect[position]
+        weight = np.ones(len(x)) if rows.weight is None else rows.weight
         means = _stored_means(row, x)
         k = binning.bin_index(row["spread_edge_value"].values, x)
         at = means.of_row
@@ -243,26 +243,45 @@ class _Residuals(NamedTuple):
         left = means.left[at]
         return cls(k, weight, left, np.where(left > 0, g - fit, 0.0), row.sizes["spread_bin"])
 
-    def over(self, spread: FloatArray, values: FloatArray) -> FloatArray:
-        """Values of rows, over twice the spread and the weight of its bin; 0 without a spread."""
-        free = np.bincount(self.k, self.weight * self.left, self.n_bins)
-        by = (2 * spread * free)[self.k]
-        return np.divide(self.weight * values, by, out=np.zeros(len(values)), where=by > 0)
+
+class SpreadSums(NamedTuple):
+    """Sums over the rows of groups, (group, spread_bin): of w l, and of w times the residual^2.
+
+    l is the share of the variance that is left in a residual.
+    """
+
+    free: FloatArray
+    square: FloatArray
+
+    @classmethod
+    def of(
+        cls, row: xr.Dataset, rows: Rows, position: int, group: IntArray, n_groups: int
+    ) -> SpreadSums:
+        """Of the rows of one feature."""
+        of = _Residuals.of(row, rows, position)
+        at = group * of.n_bins + of.k
+        return cls(
+            *(
+                np.bincount(at, of.weight * each, n_groups * of.n_bins)
+                .astype(np.float64)
+                .reshape(n_groups, of.n_bins)
+                for each in (of.left, of.value**2)
+            )
+        )
+
+    def influences(self, spread: FloatArray) -> FloatArray:
+        """Influences of the groups on the spread, (group, spread_bin); 0 without a spread."""
+        by = 2 * spread * self.free.sum(axis=0)
+        moved = self.square - self.free * spread**2
+        return np.asarray(np.where(by > 0, moved, 0.0) / np.where(by > 0, by, 1.0))
 
 
-def influences(row: xr.Dataset, clusters: Clusters) -> FloatArray:
-    """Influences of the groups on the spread of one feature, (group, spread_bin)."""
-    spread, of = row["spread"].values, _Residuals.of(row, clusters)
-    each = of.over(spread, of.value**2 - of.left * spread[of.k] ** 2)
-    at = clusters.group * of.n_bins + of.k
-    total = np.bincount(at, each, clusters.n_groups * of.n_bins).astype(np.float64)
-    return np.asarray(total.reshape(-1, of.n_bins))
-
-
-def weights_of_rows(row: xr.Dataset, clusters: Clusters) -> sparse.csr_array:
+def weights_of_rows(row: xr.Dataset, rows: Rows, position: int) -> sparse.csr_array:
     """How the spread changes with the local effect of every row, (spread_bin, row)."""
-    of = _Residuals.of(row, clusters)
-    values = of.over(row["spread"].values, 2 * of.value)
+    of, spread = _Residuals.of(row, rows, position), row["spread"].values
+    free = np.bincount(of.k, of.weight * of.left, of.n_bins)
+    by = (2 * spread * free)[of.k]
+    values = np.divide(of.weight * 2 * of.value, by, out=np.zeros(len(by)), where=by > 0)
     at = (of.k, np.arange(len(of.k)))
     return sparse.csr_array(sparse.coo_array((values, at), (of.n_bins, len(of.k))))
 

@@ -38,6 +38,7 @@ class ChunkedRows:
         _check_mergeable(local)
         self.names = feature_names(local)
         self.frequency = "weight" in local
+        self.lengths = _lengths(local)
         self._chunks = _delayed_chunks(local)
         self._checksums: list[_Checksums] = []
 
@@ -114,17 +115,27 @@ class ChunkedRows:
             *answers, self._checksums = answers
         return answers
 
-    def summed(
-        self, function: Callable[[Rows, int], list[FloatArray]], what: str, *, progress: bool
-    ) -> list[FloatArray]:
-        """Sums over all chunks of what a function returns of a chunk and of its number."""
-        chunks = [(*chunk, number) for number, chunk in enumerate(self._chunks)]
+    def merged(
+        self,
+        function: Callable[[Rows, Any], R],
+        merge: Callable[[Sequence[R]], R],
+        what: str,
+        *,
+        beside: Sequence[Any],
+        of_rows: bool = False,
+        progress: bool = True,
+    ) -> R:
+        """Merged results of a function of every chunk and of what is given ``beside`` it.
+
+        That is something a chunk, or an array of a value a row if ``of_rows``.
+        """
+        chunks = [(*chunk, own) for chunk, own in zip(self._chunks, beside, strict=True)]
         weighted = self.frequency and not self._about.ones
-        of = _SumsOf(function, weighted)
         delay = 2.0 if progress else np.inf
-        found: tuple[list[FloatArray], Any] = of_all(chunks, of, _added, what, delay=delay, most=2)
-        self._checksums = self._checksums or [one for _, one in sorted(found[1])]
-        return found[0]
+        of, merged = _ResultOf(function, weighted, of_rows), _ResultsOf(merge)
+        found, checksums = of_all(chunks, of, merged, what, delay=delay, most=2)
+        self._checksums = self._checksums or checksums
+        return found  # type: ignore[no-any-return]
 
     def fingerprints(self, names: Sequence[str], _threads: int = 1, /) -> dict[str, str]:
         """The attribute of an effect that tells what every feature of it was made from.
@@ -157,11 +168,17 @@ def _check_mergeable(local: xr.Dataset) -> None:
         )
 
 
+def _lengths(local: xr.Dataset) -> tuple[int, ...]:
+    """Numbers of rows of the chunks."""
+    names = [name for name in ("x", "local_effect", "weight") if name in local]
+    sizes = (local[name].variable.chunksizes for name in names if local[name].chunks)
+    return tuple(next(sizes)["obs"])
+
+
 def _delayed_chunks(local: xr.Dataset) -> list[tuple[Any, Any, Any]]:
     """Blocks of x, of the local effects and of the weights (None without), by chunk of rows."""
     names = [name for name in ("x", "local_effect", "weight") if name in local]
-    data = local[names].drop_vars(list(local.coords))
-    sizes = next(data[name].variable.chunksizes["obs"] for name in names if data[name].chunks)
+    data, sizes = local[names].drop_vars(list(local.coords)), _lengths(local)
     data = data.chunk({"obs": sizes, "feature": -1})
 
     def blocks(name: str) -> list[Any]:
@@ -266,22 +283,31 @@ class _Checksums(NamedTuple):
 
 
 @dataclass(frozen=True)
-class _SumsOf:
-    """What is summed over the chunks, of one of them, with its checksums; None without rows."""
+class _ResultOf:
+    """A result of one chunk, with its checksums; None without rows."""
 
-    function: Callable[[Rows, int], list[FloatArray]]
+    function: Callable[[Rows, Any], Any]
     weighted: bool
+    of_rows: bool
 
-    def __call__(self, x: Any, g: Any, weight: Any, number: int) -> Any:
+    def __call__(self, x: Any, g: Any, weight: Any, beside: Any) -> Any:
         rows = _rows(x, g, weight, weighted=self.weighted)
         if not rows.n_rows:
             return None
-        return self.function(rows, number), [(number, _checksums_of(rows)[0])]
+        if self.of_rows and weight is not None:
+            beside = beside[np.asarray(weight) > 0]
+        return self.function(rows, beside), _checksums_of(rows)
 
 
-def _added(chunks: list[Any]) -> Any:
-    sums = [np.sum(each, axis=0) for each in zip(*(one for one, _ in chunks), strict=True)]
-    return sums, [one for _, some in chunks for one in some]
+@dataclass(frozen=True)
+class _ResultsOf:
+    """Merges the results of several chunks."""
+
+    merge: Callable[[Sequence[Any]], Any]
+
+    def __call__(self, chunks: list[Any]) -> Any:
+        results, checksums = zip(*chunks, strict=True)
+        return self.merge(results), _listed(checksums)
 
 
 def _checksums_of(rows: Rows) -> list[_Checksums]:

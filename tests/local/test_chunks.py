@@ -163,7 +163,6 @@ def test_what_needs_all_rows_is_refused(table):
     parts, effect = local.chunk(obs=500), rs.rhale(local)
     for function in (
         lambda: rs.check_unbiased(parts, effect),
-        lambda: rs.std_error(effect, parts, groups=np.arange(1500) // 10),
         lambda: rs.regions(parts, "x0", conditioning=table),
     ):
         with pytest.raises(ValueError, match=r"local must be in memory here; it is in chunks"):

@@ -1,0 +1,167 @@
+"""Sums over rows by group and unit: all that errors by groups need to know of the rows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from rhale_stats.arrays import accumulate, influence, leverage
+from rhale_stats.arrays.binning import bin_index
+from rhale_stats.arrays.moments import FloatArray, IntArray
+from rhale_stats.effects.grouped import Held
+from rhale_stats.local.rows import Rows
+
+# A table of all pairs is made where it has not many more cells than there are rows.
+DENSE, LEAST_DENSE = 4, 1 << 20
+
+
+class GroupSums(NamedTuple):
+    """Of every group in every unit that it has rows in: one entry, by group and then by unit.
+
+    ``weight`` and ``square`` are sums of w and of w^2 (of frequencies, of w), the others of w times
+    d, d^2, r, d r and r^2: d is the distance of x from its mean in the unit, r the residual about
+    the mean or the line of the unit.
+    """
+
+    group: IntArray
+    unit: IntArray
+    n_groups: int
+    n_units: int
+    weight: FloatArray
+    square: FloatArray
+    d: FloatArray
+    dd: FloatArray
+    r: FloatArray
+    dr: FloatArray
+    rr: FloatArray
+
+    @classmethod
+    def of(
+        cls, pieces: accumulate.Pieces, rows: Rows, position: int, group: IntArray, n_groups: int
+    ) -> GroupSums:
+        """Of the rows of one feature, about the means or lines of ``pieces``."""
+        x, g, w = rows.x[position], rows.local_effect[position], rows.weight
+        k, n_units = bin_index(pieces.edges, x), len(pieces.mean)
+        d = x - pieces.x_mean[k]
+        r = g - pieces.mean[k] - pieces.slope[k] * d
+        # Sums of w and of w^2, where these are not the same.
+        values: list[FloatArray | None] = [w]
+        if w is not None and not rows.frequency:
+            values.append(w**2)
+        n_weights = len(values)
+        values += [one if w is None else w * one for one in (d, d * d, r, d * r, r * r)]
+        return cls._summed(group, k, n_groups, n_units, values, n_weights)
+
+    @classmethod
+    def merged(cls, parts: Sequence[GroupSums]) -> GroupSums:
+        """Of all rows, from those of several parts of them."""
+        first = parts[0]
+        if len(parts) == 1:
+            return first
+        group, unit, *values = (
+            np.concatenate(each)
+            for each in zip(*((one[0], one[1], *one[4:]) for one in parts), strict=True)
+        )
+        return cls._summed(group, unit, first.n_groups, first.n_units, values, 2)
+
+    @classmethod
+    def _summed(
+        cls,
+        group: IntArray,
+        unit: IntArray,
+        n_groups: int,
+        n_units: int,
+        values: Sequence[FloatArray | None],
+        n_weights: int,
+    ) -> GroupSums:
+        key = group * n_units + unit
+        n_pairs = n_groups * n_units
+        if n_pairs <= max(DENSE * len(key), LEAST_DENSE):
+            held = np.flatnonzero(np.bincount(key, minlength=n_pairs))
+            sums = [np.bincount(key, one, n_pairs)[held] for one in values]
+        else:
+            held, at = np.unique(key, return_inverse=True)
+            sums = [np.bincount(at, one, len(held)) for one in values]
+        found: list[FloatArray] = [one.astype(np.float64, copy=False) for one in sums]
+        if n_weights == 1:
+            found.insert(1, found[0])
+        return cls(held // n_units, held % n_units, n_groups, n_units, *found)
+
+    def about(self, pieces: accumulate.Pieces, centre: FloatArray) -> GroupSums:
+        """With residuals about other means than those of ``pieces``."""
+        moved = (pieces.mean - centre)[self.unit]
+        return self._replace(
+            r=self.r + moved * self.weight,
+            dr=self.dr + moved * self.d,
+            rr=self.rr + 2 * moved * self.r + moved**2 * self.weight,
+        )
+
+    def total(self, values: FloatArray) -> FloatArray:
+        """Sums over the groups, (unit,)."""
+        return np.bincount(self.unit, values, self.n_units).astype(np.float64)
+
+    def held(self) -> Held:
+        """What the groups hold of the units."""
+        return Held(self.unit, self.group, self.n_groups, self.weight, self.square, None)
+
+    def row_sums(self, pieces: accumulate.Pieces, curve: FloatArray) -> influence.RowSums:
+        """Influences of the groups, as `influence.row_sums` has them of rows.
+
+        Residuals are about the means of ``pieces``, and ``curve`` is given at its edges.
+        """
+        k, total = self.unit, self.total(self.weight)
+        share = 1 / total[k]
+        linear = (pieces.slope != 0)[k]
+        var = np.where(linear, pieces.x_variance[k], 1.0)
+        spread = self.total(self.rr)[k] * share
+        held = self.held()
+        level = self._of_curve(pieces, curve)
+        effect = self.r + pieces.mean[k] * self.weight + pieces.slope[k] * self.d
+        return influence.RowSums(
+            held.table(share * self.r, k, self.n_units),
+            held.table(np.where(linear, share * self.dr / var, 0.0), k, self.n_units),
+            held.table(share * (self.rr - spread * self.weight), k, self.n_units),
+            self._centred(level),
+            self._centred(effect),
+        )
+
+    def _of_curve(self, pieces: accumulate.Pieces, curve: FloatArray) -> FloatArray:
+        """Sums of w times the curve at the rows, which is a polynomial of d in every unit."""
+        left, right = pieces.edges[:-1], pieces.edges[1:]
+        rise = np.diff(curve) / (right - left)
+        before, after = pieces.x_mean - left, right - pieces.x_mean
+        level = curve[:-1] + rise * before - pieces.slope * before * after / 2
+        tilt = rise - pieces.slope * (after - before) / 2
+        # A unit without rows may have no mean of x, and no entry.
+        return np.asarray(
+            level[self.unit] * self.weight
+            + tilt[self.unit] * self.d
+            + pieces.slope[self.unit] / 2 * self.dd
+        )
+
+    def _centred(self, values: FloatArray) -> FloatArray:
+        """Influences of the groups on a mean over all rows, from sums by entry."""
+        weight = np.bincount(self.group, self.weight, self.n_groups).astype(np.float64)
+        total = np.bincount(self.group, values, self.n_groups).astype(np.float64)
+        every = weight.sum()
+        return np.asarray((total - weight * (total.sum() / every)) / every)
+
+    def lines(self, pieces: accumulate.Pieces) -> leverage.Lines | None:
+        """What groups have of the lines of units; None where there are no lines."""
+        if not pieces.slope.any():
+            return None
+        sd = np.where(pieces.slope != 0, np.sqrt(pieces.x_variance), 0.0)
+        own = sd[self.unit]
+        share = 1 / self.total(self.weight)[self.unit]
+        held = self.held()
+        shared, slope = (
+            held.table(
+                share * np.divide(sums, own**power, out=np.zeros(len(sums)), where=own > 0),
+                self.unit,
+                self.n_units,
+            )
+            for power, sums in ((1, self.d), (2, self.dd))
+        )
+        return leverage.Lines(shared, slope, sd)
