@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from rhale_stats.arrays.moments import FloatArray
@@ -9,6 +11,24 @@ from rhale_stats.arrays.moments import FloatArray
 # Outermost rows that are kept at either end, and the share of the kept rows that are the ends of
 # the widest distances.
 ENDS, APART = 50, 8
+# Places of so many rows of a feature are kept, of each chunk its part: 8 MB, and 16 with weights.
+MOST_PLACES, LEAST_PLACES = 1 << 20, 1000
+
+
+def most_of_chunk(n_chunks: int) -> int:
+    """Number of places that are kept of each of so many chunks."""
+    return max(MOST_PLACES // n_chunks, LEAST_PLACES)
+
+
+def together(
+    chunks: Sequence[tuple[FloatArray, FloatArray | None]],
+) -> tuple[FloatArray, FloatArray | None]:
+    """Places of several chunks with their weights."""
+    x = np.concatenate([one for one, _ in chunks])
+    if all(weight is None for _, weight in chunks):
+        return x, None
+    weights = [np.ones(len(one)) if weight is None else weight for one, weight in chunks]
+    return x, np.concatenate(weights)
 
 
 def thinned(

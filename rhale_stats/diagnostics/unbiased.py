@@ -10,16 +10,26 @@ from rhale_stats.arguments.checks import check_choice
 from rhale_stats.arguments.seeds import seeded
 from rhale_stats.arrays import accumulate, bin_error
 from rhale_stats.arrays.moments import FloatArray
+from rhale_stats.bins.fixed import GivenBins
 from rhale_stats.effects.bias import BIASED, FINE, LARGE, TESTED_ROWS, TOO_FEW
 from rhale_stats.effects.errors import std_error
 from rhale_stats.effects.estimates import STD_ERROR_MOMENTS, spread_along
-from rhale_stats.effects.same import check_same_rows
+from rhale_stats.effects.rhale import quiet_rhale
+from rhale_stats.effects.same import check_same_chunks, check_same_rows
 from rhale_stats.inference.adjustment import ADJUSTMENTS, adjusted
 from rhale_stats.local.rows import THREADS_FROM, Rows, estimation_rows, own_columns
+from rhale_stats.local.sampled import sampled
 from rhale_stats.parallel import cpus, in_threads
-from rhale_stats.schema.checks import check_effect, check_local
+from rhale_stats.schema.checks import check_effect, check_local, is_chunked
 from rhale_stats.schema.door import checked
-from rhale_stats.schema.features import bin_means, feature_names, one_feature, resolution, slopes
+from rhale_stats.schema.features import (
+    bin_means,
+    feature_names,
+    feature_position,
+    one_feature,
+    resolution,
+    slopes,
+)
 from rhale_stats.schema.identity import check_same_output, fingerprint_of
 from rhale_stats.schema.levels import refuse_categorical
 from rhale_stats.schema.parts import each_part
@@ -88,6 +98,10 @@ def check_unbiased(
         upwards", "bias larger than standard error" (the heterogeneity's) or "too few rows". Over
         (feature): ``bin_error_share_axis``.
 
+        Of more than 1,048,576 rows in chunks so many are checked, evenly among all: the attribute
+        ``n_rows_read``. All numbers of the check are theirs, but the standard error of the
+        heterogeneity, with which ``verdict`` compares the bias, is that of all rows.
+
     Raises
     ------
     ValueError
@@ -136,7 +150,7 @@ def check_unbiased(
     >>> str(check["verdict"].values[0, 0])
     'bias larger than standard error'
     """
-    local, effect = check_local(local), check_effect(effect)
+    local, effect = check_local(local, in_chunks=True), check_effect(effect)
     refuse_categorical(effect, "check_unbiased")
     check_choice("adjust", adjust, ADJUSTMENTS)
     if "debiased" in effect.attrs:
@@ -147,16 +161,17 @@ def check_unbiased(
     effect = effect if "heterogeneity_se" in effect else std_error(effect)
     check_same_output(local, effect, ("local", "effect"))
     names = feature_names(effect)
-    columns = own_columns(estimation_rows(local, effect), names)
+    rows, of_rows, facts = _in_memory(estimation_rows(local, effect), effect)
+    columns = own_columns(rows, names)
     streams = np.random.default_rng(rng).spawn(len(names))
 
     def of_feature(number: int) -> Estimates:
-        row = one_feature(effect, number)
+        row = one_feature(of_rows, number)
         if not row.sizes["bin"]:
             return dict.fromkeys(FACTS, np.nan)
         return _check(row, *columns[names[number]], streams[number])
 
-    threads = 1 if local["x"].size < THREADS_FROM else cpus()
+    threads = 1 if rows["x"].size < THREADS_FROM else cpus()
     arrays = stacked(in_threads(of_feature, range(len(names)), threads), effect.sizes["bin"])
     decided: dict[str, str | float] = {"adjust": adjust, "significance": significance}
     pvalues = {
@@ -164,8 +179,9 @@ def check_unbiased(
         for name in ("bin_error_pvalue", "rank_pvalue")
     }
     biased = pvalues["bin_error_pvalue_adjusted"] < significance
-    verdict = _verdict(effect, np.asarray(arrays["heterogeneity_within"], np.float64), biased)
-    return effect.assign(
+    within = np.asarray(arrays["heterogeneity_within"], np.float64)
+    verdict = _verdict(of_rows, effect["heterogeneity_se"].values, within, biased)
+    return effect.assign_attrs(facts).assign(
         {
             **{name: variable(name, array, **FACTS[name]) for name, array in arrays.items()},
             **{
@@ -175,6 +191,32 @@ def check_unbiased(
             "verdict": variable("verdict", verdict, **decided),
         }
     )
+
+
+def _in_memory(
+    local: xr.Dataset, effect: xr.Dataset
+) -> tuple[xr.Dataset, xr.Dataset, dict[str, int]]:
+    """The rows to check, their effect, and what is to be said of them.
+
+    Of very many rows in chunks some are checked, with the effect that these have in the same bins.
+    """
+    if not is_chunked(local):
+        return local, effect, {}
+    names = feature_names(effect)
+    local = local.isel(feature=[feature_position(local, name) for name in names])
+    found = sampled(local, "rows to be checked")
+    check_same_chunks(found.source, local, effect)
+    if found.every:
+        return found.local, effect, {}
+    if "slope" in effect and bool((effect["slope"].fillna(0) != 0).any()):
+        raise ValueError(
+            f"effect must have bins without lines where local is in chunks of more than "
+            f"{len(found.rows):,} rows, of which these are checked. Use a sample of the rows: "
+            f"local.isel(obs=slice(None, None, 100)).compute(), and its effect."
+        )
+    centering, weighting = (str(effect.attrs[fact]) for fact in ("centering", "weighting"))
+    own = quiet_rhale(found.local, GivenBins(effect), centering=centering, weighting=weighting)
+    return found.local, std_error(own), found.facts
 
 
 def _check(row: xr.Dataset, rows: Rows, position: int, rng: np.random.Generator) -> Estimates:
@@ -256,9 +298,11 @@ def _share_of_axis(excess: FloatArray, total: float, known: NDArray[np.bool_]) -
     return 0.0 if total == 0 else float(max(0.0, np.sum(excess[known]) / total))
 
 
-def _verdict(effect: xr.Dataset, within: FloatArray, biased: NDArray[np.bool_]) -> NDArray[np.str_]:
+def _verdict(
+    effect: xr.Dataset, error: FloatArray, within: FloatArray, biased: NDArray[np.bool_]
+) -> NDArray[np.str_]:
     """One phrase for each bin; empty beyond the bins of a feature."""
-    large = biased & (effect["heterogeneity"].values - within > effect["heterogeneity_se"].values)
+    large = biased & (effect["heterogeneity"].values - within > error)
     few = ~(effect["n_effective"].values >= TESTED_ROWS)
     beyond = np.arange(effect.sizes["bin"]) >= effect["n_bins"].values[:, None]
     return np.select([beyond, few, large, biased], ["", TOO_FEW, LARGE, BIASED], FINE)

@@ -9,6 +9,7 @@ import xarray as xr
 from numpy.typing import ArrayLike
 
 from rhale_stats.arguments.checks import check_choice
+from rhale_stats.arguments.chunked import is_in_chunks, is_path
 from rhale_stats.bins.fixed import EqualWidthBins, QuantileBins
 from rhale_stats.bins.rule import BinRule
 from rhale_stats.effects.estimates import STD_ERROR_MOMENTS
@@ -134,13 +135,15 @@ def ale(
     check_choice("centering", centering, CENTERINGS)
     rule: BinRule = QuantileBins(ALE_BINS) if bins is None else bins
     asked = AleRequest(rule, features, categorical, order, target, options, progress=progress)
-    names, *both = asked.parts(model, X, most_bytes=LOCAL_BYTES)
 
     def estimated(local: xr.Dataset) -> xr.Dataset:
         return ale_from_local(
             local, bins=rule, centering=centering, std_error_moments=std_error_moments
         )
 
+    if is_path(X) or is_in_chunks(X):
+        return estimated(asked.in_chunks(model, X))
+    names, *both = asked.parts(model, X, most_bytes=LOCAL_BYTES)
     # Without a name that would keep a part while the next one is made.
     found = [list(map(estimated, parts)) for parts in both]
     return joined([_of_all(parts) for parts in found if parts], names)

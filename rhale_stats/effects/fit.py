@@ -73,9 +73,23 @@ class Fit(NamedTuple):
 
     def sources(self, z: FloatArray) -> intervals.Sources:
         """Sources from which the variances of the curve at points are estimated."""
+        return self.cells.sources(self._parts(z))
+
+    def degrees_by_cell(self, z: FloatArray) -> FloatArray:
+        """Degrees of freedom of a variance whose only source are the rows of each cell.
+
+        What the places of the rows add to the variance does not count: two curves of the same rows
+        have it in common.
+        """
+        parts = self._parts(z)
+        own = intervals.Sources(parts, np.maximum(self.cells.n_effective - 1, 0.0))
+        return own.satterthwaite(parts.sum(axis=1))
+
+    def _parts(self, z: FloatArray) -> FloatArray:
+        """What every cell adds to the variance of the curve at points, (point, cell)."""
         parts = np.zeros((len(z), len(self.cells.bin)))
         parts[:, self.cells.here] = influence.parts(self.loadings(z), self.noise)
-        return self.cells.sources(parts)
+        return parts
 
     def curve_degrees(self, z: FloatArray) -> FloatArray:
         """Satterthwaite's degrees of freedom of the variance of the curve."""

@@ -13,13 +13,14 @@ from rhale_stats.arguments.chunked import is_in_chunks
 from rhale_stats.arguments.rows import row_codes
 from rhale_stats.arrays import accumulate
 from rhale_stats.arrays.moments import FloatArray, IntArray
+from rhale_stats.arrays.thinned import most_of_chunk
 from rhale_stats.effects.clusters import Levels, check_n_groups, on_bins, on_cells
 from rhale_stats.effects.fit import Fit
 from rhale_stats.effects.group_sums import GroupSums
 from rhale_stats.effects.grouped import Grouped
 from rhale_stats.effects.same import check_same_chunks
 from rhale_stats.effects.spread import SpreadSums
-from rhale_stats.local.chunks import LEAST_PLACES, MOST_PLACES, ChunkedRows
+from rhale_stats.local.chunks import ChunkedRows
 from rhale_stats.local.rows import Rows
 from rhale_stats.schema.curves import Fine, fine_of, pieces_of
 from rhale_stats.schema.features import feature_names, feature_position, one_feature
@@ -60,7 +61,7 @@ class GroupsInChunks:
         n_groups = check_n_groups(group)
         one_by_one = (one_feature(effect, name) for name in feature_names(effect))
         features = [_Feature.of(row, local) for row in one_by_one if row.sizes["bin"]]
-        most = max(MOST_PLACES // len(rows.lengths), LEAST_PLACES)
+        most = most_of_chunk(len(rows.lengths))
         codes = np.split(group, np.cumsum(rows.lengths)[:-1])
         found = rows.merged(
             _SumsOf(features, n_groups, most), _merged, "groups", beside=codes, of_rows=True

@@ -156,7 +156,7 @@ def paired_covariance(
     for side, row, fit in zip(pairs.sides, rows, fits, strict=True):
         found = _influences(side, row, fit, None if pairs.grouped else pairs.repeats)
         sums = found.sums
-        degrees.append(found.of_curve(fit, z) if pairs.grouped else fit.curve_degrees(z))
+        degrees.append(found.of_curve(fit, z) if pairs.grouped else fit.degrees_by_cell(z))
         at = fit.loadings(z)
         influences.append((sums, at, fit.centering == "mean"))
         # Without a residual degree of freedom, or with one group, the noise is not estimable.

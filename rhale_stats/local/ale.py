@@ -11,10 +11,11 @@ import numpy as np
 import xarray as xr
 from numpy.typing import ArrayLike
 
+from rhale_stats.arguments.chunked import is_in_chunks, is_path
 from rhale_stats.bins.fixed import QuantileBins
 from rhale_stats.bins.rule import BinRule, check_rule
 from rhale_stats.local.levels import level_effects, split_features
-from rhale_stats.local.local_effects import Request, axis_values
+from rhale_stats.local.local_effects import Request, axis_values, local_effects
 from rhale_stats.local.orders import Orders
 from rhale_stats.models.adapters.libraries import columns_known_of
 from rhale_stats.models.options import ModelOptions
@@ -47,7 +48,8 @@ def ale_local_effects(
     ----------
     model, X, progress
         As in `local_effects`. The model is called with two rows for each of ``X`` and a feature
-        with an axis, and with at most three for a feature with levels.
+        with an axis, and with at most three for a feature with levels. Of a table in chunks only
+        columns of numbers have effects.
     bins : bin rule, optional
         As in `ale`.
     features : name, number, or sequence of them, optional
@@ -126,6 +128,8 @@ def ale_local_effects(
     >>> boot = rs.bootstrap(local, effect, n_resamples=200, rng=0)
     """
     asked = AleRequest(bins, features, categorical, order, target, options, progress=progress)
+    if is_path(X) or is_in_chunks(X):
+        return asked.in_chunks(model, X)
     names, axes, levels = asked.parts(model, X, most_bytes=None)
     return joined([*axes, *levels], names)
 
@@ -166,6 +170,18 @@ class AleRequest:
             self._axes(model, sample.of_columns(numbers), rule, most_bytes),
             self._levels(model, sample.of_columns(levels)),
         )
+
+    def in_chunks(self, model: Model, X: Any) -> xr.Dataset:
+        """Local effects of a table in chunks, computed when they are needed; of numbers only."""
+        for name, given in (("categorical", self.categorical), ("target", self.target)):
+            if given is not None:
+                raise ValueError(
+                    f"{name} must be None where X is in chunks: levels need all rows at once. Take "
+                    f"a sample of the rows for these features."
+                )
+        rule: BinRule = QuantileBins(ALE_BINS) if self.bins is None else self.bins
+        given = {"features": self.features, "options": self.options, "progress": self.progress}
+        return local_effects(model, X, method="finite_difference", bins=rule, **given)
 
     def _axes(
         self, model: Model, sample: Sample, rule: BinRule, most_bytes: int | None

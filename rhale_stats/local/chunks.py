@@ -13,7 +13,7 @@ import xarray as xr
 from numpy.typing import NDArray
 
 from rhale_stats.arrays.moments import FloatArray
-from rhale_stats.arrays.thinned import thinned
+from rhale_stats.arrays.thinned import most_of_chunk, thinned, together
 from rhale_stats.chunks import of_all
 from rhale_stats.local.reductions import Asked, Places, Steps
 from rhale_stats.local.rows import SELECT_ROWS, Rows
@@ -22,8 +22,6 @@ from rhale_stats.schema.features import feature_names
 from rhale_stats.schema.identity import as_attribute
 
 R = TypeVar("R")
-# Places of so many rows of a feature are kept, of each chunk its part: 8 MB, and 16 with weights.
-MOST_PLACES, LEAST_PLACES = 1 << 20, 1000
 
 
 class ChunkedRows:
@@ -45,9 +43,8 @@ class ChunkedRows:
     @cached_property
     def _about(self) -> _About:
         """What is known of ``x`` and the weights alone, without a call of the model."""
-        most = max(MOST_PLACES // len(self._chunks), LEAST_PLACES)
         chunks = [(chunk[0], None, chunk[2]) for chunk in self._chunks]
-        found: _About = of_all(chunks, _AboutOf(most), _about_all)
+        found: _About = of_all(chunks, _AboutOf(most_of_chunk(len(chunks))), _about_all)
         if not found.n_rows:
             raise ValueError("local must have rows of positive weight; got none.")
         return found
@@ -234,18 +231,8 @@ def _about_all(chunks: list[_About]) -> _About:
         np.min(low, axis=0),
         np.max(high, axis=0),
         np.sum(n_bad, axis=0),
-        [_places_together(each) for each in zip(*places, strict=True)],
+        [together(each) for each in zip(*places, strict=True)],
     )
-
-
-def _places_together(
-    chunks: Sequence[tuple[FloatArray, FloatArray | None]],
-) -> tuple[FloatArray, FloatArray | None]:
-    x = np.concatenate([one for one, _ in chunks])
-    if all(weight is None for _, weight in chunks):
-        return x, None
-    weights = [np.ones(len(one)) if weight is None else weight for one, weight in chunks]
-    return x, np.concatenate(weights)
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,7 +17,7 @@ from rhale_stats.arrays import local_effects as kernel
 from rhale_stats.arrays.moments import FloatArray
 from rhale_stats.bins.rule import BinRule
 from rhale_stats.local.cells import cell_edges, difference_edges
-from rhale_stats.models.chunked import Glance
+from rhale_stats.models.chunked import Glance, places_of
 from rhale_stats.models.differences import DifferenceQuotients, Differences
 from rhale_stats.models.jacobian import gradient_columns, jacobian_columns
 from rhale_stats.models.options import ModelOptions
@@ -139,7 +139,19 @@ def in_chunks(
     options: ModelOptions,
 ) -> xr.Dataset:
     """Local effects of all chunks by the methods of those of a sample, computed when needed."""
-    ways = _ways(of_sample, seen, bins)
+    weights = None
+    if options.weights is not None:
+        weights = _weights(options.weights, seen.lengths, options.weight_kind)
+    slopes = [
+        int(position)
+        for position, own in zip(
+            of_sample["feature_column"].values, cell_edges(of_sample), strict=True
+        )
+        if own is not None
+    ]
+    places = places_of(chunks, seen.lengths, slopes, weights) if slopes else {}
+    counted = options.weights is None or options.weight_kind == "frequency"
+    ways = _ways(of_sample, seen, bins, places, counted=counted)
     effect = of_sample["local_effect"]
     plan = Plan(
         model,
@@ -166,18 +178,24 @@ def in_chunks(
             table[at, : 0 if own is None else len(own)] = own
         data["cell_value"] = variable("cell_value", table)
     facts: dict[str, Any] = {"n_rows": sum(seen.lengths)}
-    if options.weights is not None:
+    if weights is not None:
         kind = options.weight_kind
-        about = {"long_name": f"{kind} weight", "units": "1"}
-        data["weight"] = ("obs", _weights(options.weights, seen.lengths, kind), about)
+        data["weight"] = ("obs", weights, {"long_name": f"{kind} weight", "units": "1"})
         facts["weight_kind"] = kind
     rest = of_sample.drop_dims([name for name in ("obs", "cell_edge") if name in of_sample.dims])
     return rest.assign(data).assign_attrs(facts)
 
 
-def _ways(of_sample: xr.Dataset, seen: Glance, bins: BinRule | None) -> list[Way]:
-    """How local effects are taken, with the ends of all rows."""
-    ways = []
+def _ways(
+    of_sample: xr.Dataset,
+    seen: Glance,
+    bins: BinRule | None,
+    places: Mapping[int, tuple[FloatArray, FloatArray | None]],
+    *,
+    counted: bool,
+) -> list[Way]:
+    """How local effects are taken, with the ends of all rows, and cells by their ``places``."""
+    ways, table = [], as_table(seen.sample)
     names, methods, known = feature_names(of_sample), methods_of(of_sample), cell_edges(of_sample)
     for at, position in enumerate(of_sample["feature_column"].values):
         x, name = of_sample["x"].values[:, at], names[at]
@@ -195,7 +213,8 @@ def _ways(of_sample: xr.Dataset, seen: Glance, bins: BinRule | None) -> list[Way
             )
         edges = None
         if known[at] is not None:
-            edges = difference_edges(bins, name, np.append(x, [low, high]), None)
+            edges = difference_edges(bins, name, *places[position], counted=counted)
+            edges = table.whole(position, edges)
         scale = kernel.robust_scale(x)
         ways.append(Way(int(position), methods[at], low, high, scale, edges))
     return ways

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from rhale_stats.arguments.chunked import is_in_chunks, is_path
 from rhale_stats.arguments.words import one_line, shown
 from rhale_stats.arrays.moments import FloatArray
+from rhale_stats.arrays.thinned import most_of_chunk, thinned, together
 from rhale_stats.chunks import of_all
 from rhale_stats.models.table import as_table
 
@@ -124,3 +125,49 @@ def _together(chunks: Sequence[Glance]) -> Glance:
         np.sum(n_bad, axis=0),
         pd.concat(some, ignore_index=True) if frames else np.concatenate(some),
     )
+
+
+def places_of(
+    chunks: Sequence[Any], lengths: Sequence[int], positions: Sequence[int], weights: Any
+) -> dict[int, tuple[FloatArray, FloatArray | None]]:
+    """Where the rows of columns are on their axes, with weights; a summary [97] if they are many.
+
+    ``weights`` are None or those of all rows, in memory or a dask array.
+    """
+    most = most_of_chunk(len(chunks))
+    each = [
+        (chunk, own, positions, most)
+        for chunk, own in zip(chunks, weights_of_chunks(weights, lengths), strict=True)
+    ]
+    found = of_all(each, _places, _places_together, "chunks looked at")
+    if found is None:
+        raise ValueError("weights must be positive in some row; got none.")
+    return dict(zip(positions, found, strict=True))
+
+
+def weights_of_chunks(weights: Any, lengths: Sequence[int]) -> list[Any]:
+    """Weights of the rows of each chunk, delayed if they are; None without weights."""
+    if weights is None:
+        return [None] * len(lengths)
+    if is_in_chunks(weights):
+        weights = weights.rechunk((tuple(lengths),))
+        return list(weights.to_delayed(optimize_graph=False).ravel())
+    return np.split(weights, np.cumsum(lengths)[:-1])
+
+
+def _places(
+    chunk: Any, weight: Any, positions: Sequence[int], most: int
+) -> list[tuple[FloatArray, FloatArray | None]] | None:
+    """Places of one chunk, column by column; None without rows of positive weight."""
+    there = np.ones(len(chunk), dtype=bool) if weight is None else np.asarray(weight) > 0
+    if not there.any():
+        return None
+    table = as_table(chunk)
+    own = None if weight is None else np.asarray(weight, dtype=np.float64)[there]
+    return [thinned(table.column(position)[there], own, most) for position in positions]
+
+
+def _places_together(
+    chunks: Sequence[list[tuple[FloatArray, FloatArray | None]]],
+) -> list[tuple[FloatArray, FloatArray | None]]:
+    return [together(each) for each in zip(*chunks, strict=True)]

@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import rhale_stats as rs
+from rhale_stats.arrays import thinned as arrays_thinned
 from rhale_stats.arrays.thinned import thinned
-from rhale_stats.local import chunks as module
 
 dask = pytest.importorskip("dask")
 da = pytest.importorskip("dask.array")
@@ -111,8 +111,8 @@ def test_any_chunks_in_any_order_give_the_same(cuts, seed):
 
 
 def test_many_rows_are_summarised(table, monkeypatch):
-    monkeypatch.setattr(module, "MOST_PLACES", 600)
-    monkeypatch.setattr(module, "LEAST_PLACES", 100)
+    monkeypatch.setattr(arrays_thinned, "MOST_PLACES", 600)
+    monkeypatch.setattr(arrays_thinned, "LEAST_PLACES", 100)
     local = rs.local_effects(lambda X: X[:, 0] ** 3 + X[:, 1] * X[:, 2], table)
     found, whole = rs.rhale(local.chunk(obs=250)), rs.rhale(local)
     # Bins do not depend on the summary; cells of the curve move by a few rows.
