@@ -12,7 +12,7 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
-from rhale_stats.arrays.moments import FloatArray
+from rhale_stats.arrays.moments import FloatArray, IntArray
 from rhale_stats.arrays.thinned import most_of_chunk, thinned, together
 from rhale_stats.chunks import of_all
 from rhale_stats.local.reductions import Asked, Places, Steps
@@ -134,6 +134,15 @@ class ChunkedRows:
         self._checksums = self._checksums or checksums
         return found  # type: ignore[no-any-return]
 
+    def chosen(self, number: IntArray, what: str) -> Chosen:
+        """Those rows whose ``number`` is not below 0, of weight 0 too; one number a row."""
+        beside = np.split(number, np.cumsum(self.lengths)[:-1])
+        chunks = [(*chunk, own) for chunk, own in zip(self._chunks, beside, strict=True)]
+        weighted = self.frequency and not self._about.ones
+        found, checksums = of_all(chunks, _ChosenOf(weighted), _chosen_of_all, what, most=2)
+        self._checksums = self._checksums or checksums
+        return found  # type: ignore[no-any-return]
+
     def fingerprints(self, names: Sequence[str], _threads: int = 1, /) -> dict[str, str]:
         """The attribute of an effect that tells what every feature of it was made from.
 
@@ -141,13 +150,23 @@ class ChunkedRows:
         """
         if not self._checksums:
             return {}
+        return as_attribute({name: self.fingerprint(at) for at, name in enumerate(names)})
+
+    def fingerprint(self, position: int) -> str:
+        """Checksum of all rows and local effects of one feature, once they have been read."""
         weights = [one.weight for one in self._checksums if one.weight is not None]
-        found = {}
-        for at, name in enumerate(names):
-            of_rows = joined([one.x[at] for one in self._checksums])
-            of_effects = joined([one.g[at] for one in self._checksums], self.n_rows)
-            found[name] = f"{joined(weights, of_rows):08x}-{of_effects:08x}"
-        return as_attribute(found)
+        of_rows = joined([one.x[position] for one in self._checksums])
+        of_effects = joined([one.g[position] for one in self._checksums], self.n_rows)
+        return f"{joined(weights, of_rows):08x}-{of_effects:08x}"
+
+
+class Chosen(NamedTuple):
+    """Chosen rows: their numbers, values and local effects (row, feature), and weights."""
+
+    rows: IntArray
+    x: FloatArray
+    local_effect: FloatArray
+    weight: FloatArray | None
 
 
 def _check_mergeable(local: xr.Dataset) -> None:
@@ -295,6 +314,32 @@ class _ResultsOf:
     def __call__(self, chunks: list[Any]) -> Any:
         results, checksums = zip(*chunks, strict=True)
         return self.merge(results), _listed(checksums)
+
+
+@dataclass(frozen=True)
+class _ChosenOf:
+    """The chosen rows of one chunk, with the checksums of all of its rows."""
+
+    weighted: bool
+
+    def __call__(
+        self, x: Any, g: Any, weight: Any, number: IntArray
+    ) -> tuple[Chosen, list[_Checksums]]:
+        rows = _rows(x, g, weight, weighted=self.weighted)
+        at = np.flatnonzero(number >= 0)
+        x, g = (np.asarray(table, dtype=np.float64)[at] for table in (x, g))
+        own = None if weight is None else np.asarray(weight, dtype=np.float64)[at]
+        return Chosen(number[at], x, g, own), _checksums_of(rows) if rows.n_rows else []
+
+
+def _chosen_of_all(
+    chunks: Sequence[tuple[Chosen, list[_Checksums]]],
+) -> tuple[Chosen, list[_Checksums]]:
+    chosen, checksums = zip(*chunks, strict=True)
+    rows, x, g, weights = zip(*chosen, strict=True)
+    weight = None if weights[0] is None else np.concatenate(weights)
+    found = Chosen(np.concatenate(rows), np.concatenate(x), np.concatenate(g), weight)
+    return found, _listed(checksums)
 
 
 def _checksums_of(rows: Rows) -> list[_Checksums]:

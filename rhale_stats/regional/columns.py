@@ -68,6 +68,19 @@ def conditioning_columns(
                 f"DataFrame with a row for each row of local."
             )
         return found
+    rows = checked_table(local, given)
+    labels = column_names(rows, "conditioning")
+    found = [_column(name, rows.iloc[:, at]) for at, name in enumerate(labels) if name != feature]
+    if not found:
+        raise ValueError(
+            f"conditioning must have a column besides {feature!r}; got "
+            f"{', '.join(labels) or 'none'}."
+        )
+    return found
+
+
+def checked_table(local: xr.Dataset, given: pd.DataFrame | ArrayLike) -> pd.DataFrame:
+    """The table of conditioning columns; refused unless it has the rows of ``local``."""
     rows = given if isinstance(given, pd.DataFrame) else frame_of(given, "conditioning")
     if len(rows) != local.sizes["obs"]:
         raise ValueError(
@@ -85,14 +98,7 @@ def conditioning_columns(
                 "conditioning must have the index of the rows of local, in the same order; its "
                 "index differs. Reindex it: conditioning.loc[local['obs'].values]."
             )
-    labels = column_names(rows, "conditioning")
-    found = [_column(name, rows.iloc[:, at]) for at, name in enumerate(labels) if name != feature]
-    if not found:
-        raise ValueError(
-            f"conditioning must have a column besides {feature!r}; got "
-            f"{', '.join(labels) or 'none'}."
-        )
-    return found
+    return rows
 
 
 def frame_of(given: object, what: str) -> pd.DataFrame:

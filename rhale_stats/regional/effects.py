@@ -87,7 +87,7 @@ def regional_rhale(
     >>> effect["average_effect"].to_series().round(2).to_dict()
     {(0, 'x1'): -3.0, (1, 'x1'): 3.0}
     """
-    local, tree = check_local(local), check_tree(tree)
+    local, tree = check_local(local, in_chunks=True), check_tree(tree)
     name = str(tree["feature"].values)
     check_rows_of_tree(local, tree)
     if bins is None and "bin_rule" in tree.attrs:

@@ -20,6 +20,7 @@ from rhale_stats.bins.description import describe
 from rhale_stats.bins.rule import BinRule
 from rhale_stats.inference.adjustment import ADJUSTMENTS, adjusted
 from rhale_stats.regional.columns import conditioning_columns
+from rhale_stats.regional.in_chunks import Searched
 from rhale_stats.regional.losses import LOSSES, TIE, Node, Problem, node_of
 from rhale_stats.regional.search import (
     SplitSearch,
@@ -114,8 +115,9 @@ def interaction_matrix(
     n_permutations = search.n_permutations
     generator, seed = source_of(rng)
     settings = replace(search, n_permutations=max(n_permutations, 1), test=None)
-    work = work_of(local, bins, settings, loss, None, generator, groups)
-    names = feature_names(work.local)
+    searched = Searched.of(local, conditioning, groups, settings)
+    work = work_of(searched.local, bins, searched.search, loss, None, generator, searched.groups)
+    conditioning, names = searched.conditioning, feature_names(work.local)
     columns = names
     if conditioning is not None:
         columns = [one.name for one in conditioning_columns(work.local, conditioning, None)]
@@ -150,7 +152,8 @@ def interaction_matrix(
             "bin_parameters": parameters,
             "output_name": local.attrs.get("output_name", "output"),
             "output_units": local.attrs.get("output_units", ""),
-            "n_rows": work.rows.n_rows,
+            "n_rows": searched.n_rows(work.rows.n_rows),
+            **searched.facts,
             **({"seed": seed} if n_permutations else {}),
             **{fact: work.facts[fact] for fact in ("n_groups",) if fact in work.facts},
             "software": software(),

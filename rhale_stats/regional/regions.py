@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike
 from rhale_stats.arguments.progress import progress_bar
 from rhale_stats.bins.rule import BinRule
 from rhale_stats.regional.effects import positions_in
+from rhale_stats.regional.in_chunks import Searched
 from rhale_stats.regional.search import SplitSearch
 from rhale_stats.regional.trees import labelled_tree
 from rhale_stats.regional.work import work_of
@@ -111,6 +112,11 @@ def regions(
     ``test=None`` finds splits in noise, too, see the study ``regions``. `interaction_matrix` tests
     the columns one by one; its notes explain why the two can disagree.
 
+    Of more than 1,048,576 rows in chunks so many are searched, evenly among all (the attribute
+    ``n_rows_read``): losses and p-values are theirs, ``min_obs`` counts in proportion. The rules
+    then give all rows their region, and ``n_obs`` and ``weight_share`` count all of them.
+    ``conditioning`` may be in chunks too.
+
     Simulated sizes by kind of process, and what to use where this fails: docs/validity.md.
 
     References
@@ -136,8 +142,10 @@ def regions(
     1      x3 ≤ 0     253   0.00
     2      x3 > 0     247   0.00
     """
-    work = work_of(local, bins, search, loss, n_folds, rng, groups)
-    return labelled_tree(work, feature_position(work.local, feature), conditioning)
+    searched = Searched.of(local, conditioning, groups, search)
+    work = work_of(searched.local, bins, searched.search, loss, n_folds, rng, searched.groups)
+    position = feature_position(work.local, feature)
+    return searched.of_all_rows(labelled_tree(work, position, searched.conditioning))
 
 
 @checked
@@ -188,13 +196,15 @@ def all_regions(
     >>> trees["n_nodes"].to_series().to_dict()
     {'x1': 3, 'x2': 1, 'x3': 1}
     """
-    work = work_of(local, bins, search, loss, n_folds, rng, groups)
+    searched = Searched.of(local, conditioning, groups, search)
+    work = work_of(searched.local, bins, searched.search, loss, n_folds, rng, searched.groups)
     names = feature_names(work.local)
     positions = positions_in(work.local, features)
     trees = []
     with progress_bar(len(positions), "regions", "feature", progress=progress) as bar:
         for position in positions:
-            trees.append(labelled_tree(work, position, conditioning))
+            tree = labelled_tree(work, position, searched.conditioning)
+            trees.append(searched.of_all_rows(tree))
             bar.update()
     n_nodes = [tree.sizes["node"] for tree in trees]
     out = stack(

@@ -19,6 +19,7 @@ from rhale_stats.regional.losses import LOSSES, Problem, Searchable
 from rhale_stats.regional.pruning import ROOT_ALONE, as_variables, cut_back, pruned, weakest_links
 from rhale_stats.regional.search import Grown, Tree, Verdict
 from rhale_stats.regional.work import Work
+from rhale_stats.schema.checks import is_chunked
 from rhale_stats.schema.dimensions import ROWS
 from rhale_stats.schema.door import checked
 from rhale_stats.schema.features import feature_names, feature_position, labels_kept
@@ -228,7 +229,10 @@ def check_rows_of_tree(local: xr.Dataset, tree: xr.Dataset) -> None:
     known = fingerprint_of(tree)
     if not known or name not in feature_names(local):
         return
-    found = columns(local.isel(feature=[feature_position(local, name)])).fingerprint(0)
+    own = local.isel(feature=[feature_position(local, name)])
+    if is_chunked(local):
+        return  # regions of all rows are read anyway, and their effects say what of
+    found = columns(own).fingerprint(0)
     if not same_rows(found, known):
         raise ValueError(
             f"local must have the rows that the tree was made from; they have other values of "
@@ -281,24 +285,8 @@ def assign(tree: xr.Dataset, X: pd.DataFrame | ArrayLike) -> xr.DataArray:
     >>> rs.assign(rs.regions(local, "x1"), example.sample(5, rng=1)).values
     array([1, 1, 0, 1, 0])
     """
-    tree = check_tree(tree)
     table = X if isinstance(X, pd.DataFrame) else frame_of(X, "X")
-    columns_given = {str(name): table.iloc[:, at] for at, name in enumerate(table.columns)}
-    inside = np.zeros((tree.sizes["node"], len(table)), dtype=bool)
-    inside[0] = True
-    for number in range(1, tree.sizes["node"]):
-        node = tree.isel(node=number)
-        condition = _condition_of(node)
-        if condition.feature not in columns_given:
-            raise KeyError(
-                f"X must have the columns that the tree splits by; got none named "
-                f"{condition.feature!r} (it has {', '.join(columns_given)})."
-            )
-        holds = condition.holds(columns_given[condition.feature])
-        inside[number] = inside[int(node["parent"])] & holds
-    regions = np.full(len(table), -1)
-    for region, rows in zip(tree["region"].values, inside, strict=True):
-        regions[rows] = np.where(region >= 0, region, regions[rows])
+    regions = Placing.of(check_tree(tree))(table)
     lost = regions < 0
     if lost.any():
         warn(
@@ -307,6 +295,43 @@ def assign(tree: xr.Dataset, X: pd.DataFrame | ArrayLike) -> xr.DataArray:
         )
     index = table.index.to_numpy()
     return xr.DataArray(regions, {"obs": index}, "obs", "region", dict(ABOUT_REGION))
+
+
+class Placing(NamedTuple):
+    """The rules of a tree, node by node after the root, by which rows have a region."""
+
+    conditions: list[Condition]
+    parents: IntArray
+    regions: IntArray
+
+    @classmethod
+    def of(cls, tree: xr.Dataset) -> Placing:
+        """Those of a tree of one feature."""
+        nodes = (tree.isel(node=number) for number in range(1, tree.sizes["node"]))
+        return cls(
+            [_condition_of(node) for node in nodes],
+            tree["parent"].values[1:],
+            tree["region"].values,
+        )
+
+    def __call__(self, table: pd.DataFrame) -> IntArray:
+        """Region of every row of a table, -1 for none."""
+        columns_given = {str(name): table.iloc[:, at] for at, name in enumerate(table.columns)}
+        inside = np.zeros((len(self.regions), len(table)), dtype=bool)
+        inside[0] = True
+        for number, (condition, parent) in enumerate(
+            zip(self.conditions, self.parents, strict=True), 1
+        ):
+            if condition.feature not in columns_given:
+                raise KeyError(
+                    f"X must have the columns that the tree splits by; got none named "
+                    f"{condition.feature!r} (it has {', '.join(columns_given)})."
+                )
+            inside[number] = inside[parent] & condition.holds(columns_given[condition.feature])
+        found = np.full(len(table), -1)
+        for region, rows in zip(self.regions, inside, strict=True):
+            found[rows] = np.where(region >= 0, region, found[rows])
+        return found
 
 
 def _condition_of(node: xr.Dataset) -> Condition:

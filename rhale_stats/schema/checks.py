@@ -63,11 +63,19 @@ def check_local(local: object, parameter: str = "local", *, in_chunks: bool = Fa
     found = _check_kind(local, parameter, ("x", "local_effect"), maker)
     if not in_chunks and is_chunked(found):
         raise ValueError(
-            f"{parameter} must be in memory here; it is in chunks, of which only rhale and "
-            f"what follows from its result are computed. Use {parameter}.compute() if it fits into "
-            f"memory, or a sample of rows: "
+            f"{parameter} must be in memory here; it is in chunks, which rhale, std_error, "
+            f"bootstrap, check_unbiased, regions and regional_rhale read. Use "
+            f"{parameter}.compute() if it fits into memory, or a sample of rows: "
             f"{parameter}.isel(obs=slice(None, None, 100)).compute()."
         )
+    if is_chunked(found):
+        # xarray's chunk() makes dask arrays of names and units as well.
+        small = [
+            name
+            for name, one in found.variables.items()
+            if "obs" not in one.dims and one.chunks is not None
+        ]
+        found = found.assign({name: found[name].compute() for name in small})
     _check_parts(found, parameter, maker, ("local_effect_error",), LOCAL_COORDINATES, ())
     _check_dims(found["x"], parameter, ("obs", "feature"))
     _check_dims(found["local_effect"], parameter, ("obs", "feature"))

@@ -18,6 +18,7 @@ from rhale_stats.arrays import bin_error
 from rhale_stats.diagnostics.unbiased import FACTS as CHECKS
 from rhale_stats.effects.bias import linear_bin_error
 from rhale_stats.inference.adjustment import ADJUSTMENTS
+from rhale_stats.local import sampled
 from rhale_stats.local.rows import honest_split
 from rhale_stats.schema.variables import EFFECT_VARIABLES
 from tests.bins.test_rule import frozen
@@ -1272,3 +1273,28 @@ def test_two_rows_have_no_error_of_a_density_bias(apart):
     error = rs.check_unbiased(local, effect, rng=0)["density_bias_se"].values[0]
     assert np.isnan(error[0])
     assert not np.isinf(error[1])
+
+
+def test_rows_in_chunks(monkeypatch):
+    """All rows up to a number, then some, with their numbers named; lines are refused."""
+    pytest.importorskip("dask", reason="dask is not installed")
+    example = rs.simulate.Quadratic()
+    rows = example.sample(4000, rng=0)
+    memory = rs.local_effects(None, rows, jacobian=example.jacobian)
+    chunked = memory.chunk(obs=611)
+    few = rs.EqualWidthBins(4)
+    effect = rs.rhale(memory, bins=few)
+    whole = rs.check_unbiased(memory, effect, rng=0)
+    xr.testing.assert_identical(rs.check_unbiased(chunked, effect, rng=0), whole)
+    other = rs.rhale(memory.isel(obs=slice(3999)), bins=few)
+    with pytest.raises(ValueError, match="local must be the Dataset that effect was made from"):
+        rs.check_unbiased(chunked, other)
+    monkeypatch.setattr(sampled, "MOST_ROWS", 1000)
+    found = rs.check_unbiased(chunked, effect, rng=0)
+    assert found.attrs["n_rows_read"] == 1000
+    error = np.hypot(found["bin_error_se"], whole["bin_error_se"])
+    assert (abs(found["bin_error"] - whole["bin_error"]) < 4 * error).all()
+    xr.testing.assert_identical(found["heterogeneity"], whole["heterogeneity"])
+    np.testing.assert_array_equal(found["verdict"], whole["verdict"])
+    with pytest.raises(ValueError, match="effect must have bins without lines"):
+        rs.check_unbiased(chunked, rs.rhale(memory, bins=rs.AdaptiveBins()))
