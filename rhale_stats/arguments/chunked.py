@@ -8,6 +8,7 @@ from typing import Any
 from rhale_stats.arguments.words import shown
 
 LIBRARIES = ("dask", "dask_expr")
+TAKEN = "local_effects, and what follows from it, ale and pdp"
 
 
 def is_path(X: Any) -> bool:
@@ -28,12 +29,12 @@ def refuse_chunks(X: Any, parameter: str) -> None:
     if is_path(X):
         raise TypeError(
             f"{parameter} must be a DataFrame or a two-dimensional array of shape (rows, "
-            f"features); got {shown(X)}. Read the file, or a sample of its rows. Only "
-            f"local_effects takes paths of Parquet files."
+            f"features); got {shown(X)}. Read the file, or a sample of its rows. {TAKEN} "
+            f"take paths of Parquet files."
         )
     if is_in_chunks(X):
         raise TypeError(
             f"{parameter} must be in memory here; got {type(X).__module__.partition('.')[0]} "
             f"{type(X).__name__}, which is in chunks. Use {parameter}.compute() if it fits into "
-            f"memory, or a sample of its rows. Only local_effects takes tables in chunks."
+            f"memory, or a sample of its rows. {TAKEN} take tables in chunks."
         )

@@ -50,11 +50,17 @@ def as_edges(edges: ArrayLike, what: str) -> NDArray[np.float64]:
 
 
 def as_weights(
-    weights: ArrayLike, n_rows: int, kind: str, index: pd.Index[Any] | None = None
+    weights: ArrayLike,
+    n_rows: int,
+    kind: str,
+    index: pd.Index[Any] | None = None,
+    *,
+    of_part: bool = False,
 ) -> NDArray[np.float64]:
     """Row weights as a new float array of length ``n_rows``, fit for their (valid) kind.
 
-    A Series goes by the labels of ``index``, where there is one.
+    A Series goes by the labels of ``index``, where there is one. Those ``of_part`` of the rows
+    may all be zero.
     """
     if index is not None and isinstance(weights, pd.Series):
         weights = aligned(weights, np.asarray(index), "weights")
@@ -83,7 +89,7 @@ def as_weights(
             f"got {int(bad.sum())} that are not (first rows: {first_rows(bad)}). For survey or "
             f"precision weights use weight_kind='precision'."
         )
-    if not (array > 0).any():
+    if not (of_part or (array > 0).any()):
         raise ValueError("weights must not all be zero.")
     return array
 

@@ -6,6 +6,7 @@ Beyond the grid a curve has its value at the end. A level of a category is a poi
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -145,30 +146,59 @@ def scatter(values: FloatArray, weight: FloatArray | None) -> Scatter:
 
 def sample(values: FloatArray, weight: FloatArray | None, *, frequency: bool) -> Sample:
     """Weighted mean and covariance (ddof 1) of (row, grid); NaN covariance of a single row."""
-    w = np.ones(len(values)) if weight is None else weight
-    return _as_sample(scatter(values, weight), w, counts=weight is None or frequency)
+    return as_sample(scatter(values, weight), Totals.of(weight, len(values), frequency=frequency))
 
 
-def _as_sample(of: Scatter, w: FloatArray, *, counts: bool) -> Sample:
-    """math [6]: mean and covariance of all rows together, with weights ``w``."""
-    total = float(w.sum())
-    n = total if counts else total**2 / float(w @ w)
-    return Sample(of.mean, of.squares / _degrees(w, counts=counts), n)
+class Totals(NamedTuple):
+    """Sums of weights, of their squares and of their cubes; ``counts`` where they count rows."""
+
+    weight: float
+    square: float
+    cube: float
+    counts: bool
+
+    @classmethod
+    def of(cls, weight: FloatArray | None, n_rows: int, *, frequency: bool) -> Totals:
+        """Those of rows with these weights, or of weight 1."""
+        if weight is None:
+            return cls(n_rows, n_rows, n_rows, counts=True)
+        sums = (float(weight.sum()), float(weight @ weight), float(np.sum(weight**3)))
+        return cls(*sums, counts=frequency)
+
+    @classmethod
+    def of_parts(cls, parts: Sequence[Totals]) -> Totals:
+        """Those of the rows of all parts."""
+        weight, square, cube, _ = (sum(own) for own in zip(*parts, strict=True))
+        return cls(weight, square, cube, counts=parts[0].counts)
+
+    @property
+    def n_effective(self) -> float:
+        """Number of independent rows."""
+        return self.weight if self.counts else self.weight**2 / self.square
+
+    @property
+    def degrees(self) -> float:
+        """Divisor of a variance, math [6]; NaN of a single row."""
+        rest = 1.0 if self.counts else self.square / self.weight
+        # With one row the difference is only rounding.
+        return self.weight - rest if self.weight - rest > 1e-12 * self.weight else np.nan
+
+    @property
+    def unrelated(self) -> float:
+        """Factor of a sum of squares of w r about a weighted mean, unbiased for equal variances."""
+        share = self.square / self.weight**2
+        rest = 1 - 2 * self.cube / (self.weight * self.square) + share
+        return 1 / rest if rest > 1e-12 else np.nan
 
 
-def _degrees(w: FloatArray, *, counts: bool) -> float:
-    """Divisor of a variance, math [6]; NaN of a single row."""
-    total = float(w.sum())
-    degrees = total - 1.0 if counts else total - float(w @ w) / total
-    # With one row the difference is only rounding.
-    return degrees if degrees > 1e-12 * total else np.nan
+def as_sample(of: Scatter, rows: Totals) -> Sample:
+    """math [6]: mean and covariance of all rows together."""
+    return Sample(of.mean, of.squares / rows.degrees, rows.n_effective)
 
 
 def unrelated(w: FloatArray) -> float:
     """Factor of a sum of squares of w r about a weighted mean, unbiased for equal variances."""
-    total, square = float(w.sum()), float(w @ w)
-    rest = 1 - 2 * float(np.sum(w**3)) / (total * square) + square / total**2
-    return 1 / rest if rest > 1e-12 else np.nan
+    return Totals.of(w, len(w), frequency=False).unrelated
 
 
 class Mean(NamedTuple):
@@ -194,16 +224,6 @@ def mean_of_rows(values: FloatArray, weight: FloatArray | None, *, frequency: bo
     return Mean(found.mean, covariance, found.n_effective)
 
 
-class Profile(NamedTuple):
-    """A centred mean curve, with the spread of the curves that are averaged, and its errors."""
-
-    curve: FloatArray
-    offset: float
-    spread: FloatArray
-    covariance: FloatArray
-    n_effective: float
-
-
 def influences(
     curves: FloatArray,
     grid: FloatArray,
@@ -227,137 +247,6 @@ def influences(
         mean = np.average(own, axis=0, weights=weight)
         own -= at.at_rows(mean, weight)[:, None]
     return own
-
-
-class Moments(NamedTuple):
-    """Moments of ICE curves that a profile needs, for some rows or all; blocks can be merged.
-
-    ``apart`` is the scatter of curves after the constant of each has been subtracted; the mean of
-    these constants is ``constant``. ``whole`` is the scatter of the curves without centring.
-    ``hats`` are the mean weights of the points of the grid, and ``cross`` the sums of products of
-    these weights with the centred curves about their means.
-    """
-
-    apart: Scatter
-    whole: Scatter
-    constant: float
-    hats: FloatArray
-    cross: FloatArray
-
-
-def moments(
-    curves: FloatArray,
-    constant: FloatArray,
-    at: Places,
-    weight: FloatArray | None,
-    *,
-    levels: bool,
-) -> Moments:
-    """Moments of ICE curves (row, grid), given the constant at which each curve is centred.
-
-    A large offset must have been subtracted. ``whole`` is computed only if ``levels`` is set.
-    """
-    apart = curves - constant[:, None]
-    found = scatter(apart, weight)
-    hats = at.hats()
-    if weight is not None:
-        hats = sparse.csr_array(hats.multiply(weight[:, None]))
-    return Moments(
-        found,
-        scatter(curves, weight) if levels else found,
-        float(np.average(constant, weights=weight)),
-        np.asarray(hats.sum(axis=0)) / found.total,
-        np.asarray(hats.T @ (apart - found.mean)),
-    )
-
-
-def merged(a: Moments, b: Moments) -> Moments:
-    """Moments of the rows of both, those of ``a`` first (Chan, Golub and LeVeque 1983)."""
-
-    def joint(one: Scatter, other: Scatter) -> Scatter:
-        total, apart = one.total + other.total, other.mean - one.mean
-        moved = np.outer(apart, apart) * (one.total * other.total / total)
-        mean = one.mean + apart * (other.total / total)
-        return Scatter(total, mean, one.squares + other.squares + moved)
-
-    apart = joint(a.apart, b.apart)
-    share = b.apart.total / apart.total
-    between = np.outer(b.hats - a.hats, b.apart.mean - a.apart.mean)
-    return Moments(
-        apart,
-        apart if a.whole is a.apart else joint(a.whole, b.whole),
-        a.constant + (b.constant - a.constant) * share,
-        a.hats + (b.hats - a.hats) * share,
-        a.cross + b.cross + between * (a.apart.total * share),
-    )
-
-
-def profile(
-    of: Moments,
-    grid: FloatArray,
-    at: Places,
-    weight: FloatArray | None,
-    origin: float,
-    centering: str,
-    *,
-    frequency: bool,
-    by_squares: Moments | None = None,
-) -> Profile:
-    """math [41]: mean of ICE curves, with their spread and the covariance of the mean.
-
-    The spread is that of curves of which each is centred by itself. The covariance is that of
-    `influences`, multiplied out. ``by_squares`` are moments of the same curves with the squares of
-    precision weights; the covariance is then that of the weighted influences.
-    """
-    w = np.ones(len(at.left)) if weight is None else weight
-    counts = weight is None or frequency
-    own = _as_sample(of.apart, w, counts=counts)
-    error = _as_sample(of.whole if centering == "none" else of.apart, w, counts=counts)
-    mean, offset = (error.mean if centering == "none" else own.mean + of.constant), 0.0
-    covariance = error.covariance
-    if centering != "none":
-        centre = centre_of(centering, grid, at.share(weight))
-        offset = float(centre @ mean)
-        mean = mean - offset
-    if centering == "mean":
-        # The value of the curve at the place of each row is subtracted, math [26].
-        along_curve = at.at_rows(own.mean, weight)[:, None]
-        itself = scatter(along_curve, weight).squares
-        with_apart = own.mean @ of.cross / np.average(at.known, weights=w)
-        squares = of.apart.squares - with_apart[:, None] - with_apart + itself
-        covariance = squares / _degrees(w, counts=counts)
-        at_zero = np.diagonal(covariance) < 0
-        covariance[at_zero, at_zero] = 0.0
-    covariance = covariance / error.n_effective
-    if by_squares is not None:
-        covariance = _by_squares(of, by_squares, at, w, centering)
-    return Profile(
-        mean + origin if centering == "none" else mean,
-        0.0 if centering == "none" else offset + origin,
-        np.sqrt(np.diagonal(own.covariance)),
-        covariance,
-        error.n_effective,
-    )
-
-
-def _by_squares(of: Moments, by: Moments, at: Places, w: FloatArray, centering: str) -> FloatArray:
-    """Sum of squares and products of weighted influences, from moments with squared weights."""
-    whole = centering == "none"
-    ours, theirs = (one.whole if whole else one.apart for one in (of, by))
-    away = theirs.mean - ours.mean
-    squares = theirs.squares + theirs.total * np.outer(away, away)
-    if centering == "mean":
-        along_curve = at.at_rows(ours.mean, w)
-        along_curve = along_curve - np.average(along_curve, weights=w)
-        level = float(np.average(along_curve, weights=w**2))
-        # `cross` has the curves about the mean by squared weights, and the places not centred.
-        mixed = ours.mean @ by.cross / np.average(at.known, weights=w)
-        mixed = mixed + theirs.total * level * away
-        squares = squares - mixed[:, None] - mixed + np.sum((w * along_curve) ** 2)
-    covariance = squares * (unrelated(w) / float(w.sum()) ** 2)
-    at_zero = np.diagonal(covariance) < 0
-    covariance[at_zero, at_zero] = 0.0
-    return np.asarray(covariance)
 
 
 class Beside(NamedTuple):

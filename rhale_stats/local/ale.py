@@ -180,8 +180,12 @@ class AleRequest:
                     f"a sample of the rows for these features."
                 )
         rule: BinRule = QuantileBins(ALE_BINS) if self.bins is None else self.bins
-        given = {"features": self.features, "options": self.options, "progress": self.progress}
-        return local_effects(model, X, method="finite_difference", bins=rule, **given)
+        chosen: dict[str, Any] = {
+            "features": self.features,
+            "options": self.options,
+            "progress": self.progress,
+        }
+        return local_effects(model, X, method="finite_difference", bins=rule, **chosen)
 
     def _axes(
         self, model: Model, sample: Sample, rule: BinRule, most_bytes: int | None

@@ -10,14 +10,11 @@ import numpy as np
 import xarray as xr
 
 from rhale_stats.arguments.checks import check_finite
-from rhale_stats.arguments.chunked import is_in_chunks
-from rhale_stats.arguments.rows import as_weights
-from rhale_stats.arguments.words import shown
 from rhale_stats.arrays import local_effects as kernel
 from rhale_stats.arrays.moments import FloatArray
 from rhale_stats.bins.rule import BinRule
 from rhale_stats.local.cells import cell_edges, difference_edges
-from rhale_stats.models.chunked import Glance, places_of
+from rhale_stats.models.chunked import Glance, places_of, weights_of_rows
 from rhale_stats.models.differences import DifferenceQuotients, Differences
 from rhale_stats.models.jacobian import gradient_columns, jacobian_columns
 from rhale_stats.models.options import ModelOptions
@@ -141,7 +138,7 @@ def in_chunks(
     """Local effects of all chunks by the methods of those of a sample, computed when needed."""
     weights = None
     if options.weights is not None:
-        weights = _weights(options.weights, seen.lengths, options.weight_kind)
+        weights = weights_of_rows(options.weights, seen.lengths, options.weight_kind)
     slopes = [
         int(position)
         for position, own in zip(
@@ -238,22 +235,3 @@ def _arrays(chunks: Sequence[Any], lengths: Sequence[int], plan: Plan) -> tuple[
     x = [array(values(shared, chunk), n, n_features) for chunk, n in each]
     g = [array(effects(shared, chunk), plan.n_outputs, n, n_features) for chunk, n in each]
     return da.concatenate(x, axis=0), da.concatenate(g, axis=1)
-
-
-def _weights(weights: Any, lengths: Sequence[int], kind: str) -> Any:
-    """Weights of all rows: checked, or in chunks and checked when they are computed."""
-    n_rows = sum(lengths)
-    if not is_in_chunks(weights):
-        return as_weights(weights, n_rows, kind)
-    weights = getattr(weights, "data", weights) if hasattr(weights, "dims") else weights
-    if hasattr(weights, "to_dask_array"):
-        weights = weights.to_dask_array(lengths=list(lengths))
-    if weights.shape != (n_rows,):
-        raise ValueError(
-            f"weights must hold one number a row, shape ({n_rows},); got {shown(weights)}."
-        )
-    return weights.map_blocks(_checked, kind, dtype=np.float64)
-
-
-def _checked(weights: Any, kind: str) -> FloatArray:
-    return as_weights(weights, len(weights), kind)

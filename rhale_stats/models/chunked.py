@@ -11,6 +11,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from rhale_stats.arguments.chunked import is_in_chunks, is_path
+from rhale_stats.arguments.rows import as_weights
 from rhale_stats.arguments.words import one_line, shown
 from rhale_stats.arrays.moments import FloatArray
 from rhale_stats.arrays.thinned import most_of_chunk, thinned, together
@@ -143,6 +144,25 @@ def places_of(
     if found is None:
         raise ValueError("weights must be positive in some row; got none.")
     return dict(zip(positions, found, strict=True))
+
+
+def weights_of_rows(weights: Any, lengths: Sequence[int], kind: str) -> Any:
+    """Weights of all rows: checked, or in chunks and checked when they are computed."""
+    n_rows = sum(lengths)
+    if not is_in_chunks(weights):
+        return as_weights(weights, n_rows, kind)
+    weights = getattr(weights, "data", weights) if hasattr(weights, "dims") else weights
+    if hasattr(weights, "to_dask_array"):
+        weights = weights.to_dask_array(lengths=list(lengths))
+    if weights.shape != (n_rows,):
+        raise ValueError(
+            f"weights must hold one number a row, shape ({n_rows},); got {shown(weights)}."
+        )
+    return weights.map_blocks(_checked, kind, dtype=np.float64)
+
+
+def _checked(weights: Any, kind: str) -> FloatArray:
+    return as_weights(weights, len(weights), kind, of_part=True)
 
 
 def weights_of_chunks(weights: Any, lengths: Sequence[int]) -> list[Any]:

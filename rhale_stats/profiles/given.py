@@ -17,6 +17,7 @@ from rhale_stats.arguments.rows import as_edges
 from rhale_stats.arrays import profiles as kernel
 from rhale_stats.arrays.binning import quantile_edges
 from rhale_stats.arrays.moments import FloatArray
+from rhale_stats.arrays.profile_moments import Profile
 from rhale_stats.models import differences
 from rhale_stats.models.differences import DifferenceQuotients
 from rhale_stats.models.levels import in_order, levels_of
@@ -115,9 +116,9 @@ class Given(Sample):
                 weight = self.weight_at(there)
                 grid = quantile_edges(values, n_grid - 1, weight)
         grid = self.table.whole(position, grid)
-        return Axis(name, position, kind, x, grid, self._held(position, grid), None)
+        return Axis(name, position, kind, x, grid, self.held(position, grid), None)
 
-    def _held(self, position: int, grid: FloatArray) -> Values:
+    def held(self, position: int, grid: FloatArray) -> Values:
         """Whole numbers stay whole for the model where its column has them."""
         if isinstance(self.table.data, pd.DataFrame):
             dtype = self.table.data.dtypes.iloc[position]
@@ -336,4 +337,20 @@ def no_rows(n_outputs: int) -> dict[str, NDArray[Any]]:
         **dict.fromkeys(("curve", "curve_std", "curve_se"), none),
         "curve_cov": np.zeros((n_outputs, 0, 0)),
         **dict.fromkeys(("curve_offset", "heterogeneity_output", "importance"), nan),
+    }
+
+
+def estimates_of(profiles: Sequence[Profile], share: FloatArray) -> dict[str, Any]:
+    """What `pdp` says of the curves of all outputs of one feature."""
+    return {
+        "curve": np.stack([one.curve for one in profiles]),
+        "curve_std": np.stack([one.spread for one in profiles]),
+        "curve_se": np.stack([np.sqrt(np.diagonal(one.covariance)) for one in profiles]),
+        "curve_cov": np.stack([one.covariance for one in profiles]),
+        "curve_offset": np.array([one.offset for one in profiles]),
+        "heterogeneity_output": np.array(
+            [kernel.root_mean_square(one.spread, share) for one in profiles]
+        ),
+        "importance": np.array([kernel.importance(one.curve, share) for one in profiles]),
+        "weight_share": share,
     }

@@ -12,14 +12,25 @@ from numpy.typing import NDArray
 from rhale_stats.arguments.checks import check_choice
 from rhale_stats.arguments.words import first_rows
 from rhale_stats.arrays import moments as sums
+from rhale_stats.arrays import profile_moments as curves_of
 from rhale_stats.arrays import profiles as kernel
 from rhale_stats.arrays.moments import FloatArray
+from rhale_stats.models.chunked import chunks_of
 from rhale_stats.models.differences import DifferenceQuotients
 from rhale_stats.models.options import ModelOptions
 from rhale_stats.models.outputs import Model
 from rhale_stats.profiles.data import CENTERINGS
-from rhale_stats.profiles.given import BESIDE, Given, counts_of, no_rows, with_bar, with_slopes
-from rhale_stats.profiles.grid import N_GRID, Axis, Grid, all_but_keys
+from rhale_stats.profiles.given import (
+    BESIDE,
+    Given,
+    counts_of,
+    estimates_of,
+    no_rows,
+    with_bar,
+    with_slopes,
+)
+from rhale_stats.profiles.grid import GRID_KINDS, N_GRID, Axis, Grid, all_but_keys
+from rhale_stats.profiles.in_chunks import pdp_in_chunks
 from rhale_stats.schema.door import checked
 from rhale_stats.schema.variables import EFFECT_UNITS
 
@@ -122,6 +133,10 @@ def pdp(
     0.0
     """
     check_choice("centering", centering, CENTERINGS)
+    chunks = chunks_of(X, model)
+    if chunks is not None:
+        check_choice("grid_kind", grid_kind, GRID_KINDS)
+        return pdp_in_chunks(model, chunks, features, grid, n_grid, grid_kind, centering, options)
     given = Given.used(X, features, options)
     axes = given.axes(grid, n_grid, grid_kind)
     asked = given.asked(model)
@@ -278,8 +293,8 @@ def _average(
     alike = kernel.centre_of(
         "none" if derivative else "mean" if centering == "none" else centering, axis.grid, share
     )
-    found: list[kernel.Moments] = []
-    by_squares: list[kernel.Moments] = []
+    found: list[curves_of.Moments] = []
+    by_squares: list[curves_of.Moments] = []
     precise = sums.need_squares(weight, frequency=given.frequency)
     constants, origin, largest = [], np.zeros(0), np.zeros(1)
     for rows, curves, error in given.curves(asked, axis):
@@ -294,50 +309,30 @@ def _average(
         constants.append(moved @ alike)
         w = None if weight is None else weight[rows]
         block = [
-            kernel.moments(each, own, at.of_rows(rows), w, levels=centering == "none")
+            curves_of.moments(each, own, at.of_rows(rows), w, levels=centering == "none")
             for each, own in zip(moved, constants[-1], strict=True)
         ]
         found = (
-            [kernel.merged(*both) for both in zip(found, block, strict=True)] if found else block
+            [curves_of.merged(*both) for both in zip(found, block, strict=True)] if found else block
         )
         if precise and w is not None:
             block = [
-                kernel.moments(each, own, at.of_rows(rows), w**2, levels=centering == "none")
+                curves_of.moments(each, own, at.of_rows(rows), w**2, levels=centering == "none")
                 for each, own in zip(moved, constants[-1], strict=True)
             ]
             by_squares = (
-                [kernel.merged(*both) for both in zip(by_squares, block, strict=True)]
+                [curves_of.merged(*both) for both in zip(by_squares, block, strict=True)]
                 if by_squares
                 else block
             )
         largest = np.maximum(largest, error)
-    squared: Sequence[kernel.Moments | None] = by_squares or [None] * len(found)
+    squared: Sequence[curves_of.Moments | None] = by_squares or [None] * len(found)
+    totals = kernel.Totals.of(weight, len(at.left), frequency=given.frequency)
     profiles = [
-        kernel.profile(
-            of,
-            axis.grid,
-            at,
-            weight,
-            float(start),
-            centering,
-            frequency=given.frequency,
-            by_squares=by,
-        )
+        curves_of.profile(of, axis.grid, totals, float(start), centering, by_squares=by)
         for of, by, start in zip(found, squared, origin, strict=True)
     ]
-    estimates = counts | {
-        "curve": np.stack([one.curve for one in profiles]),
-        "curve_std": np.stack([one.spread for one in profiles]),
-        "curve_se": np.stack([np.sqrt(np.diagonal(one.covariance)) for one in profiles]),
-        "curve_cov": np.stack([one.covariance for one in profiles]),
-        "curve_offset": np.array([one.offset for one in profiles]),
-        "heterogeneity_output": np.array(
-            [kernel.root_mean_square(one.spread, share) for one in profiles]
-        ),
-        "importance": np.array([kernel.importance(one.curve, share) for one in profiles]),
-        "weight_share": share,
-        "output_error": largest,
-    }
+    estimates = counts | estimates_of(profiles, share) | {"output_error": largest}
     return _Mean(estimates, alike, np.concatenate(constants, axis=1) + origin[:, None])
 
 

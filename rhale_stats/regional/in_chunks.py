@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -121,19 +121,20 @@ class Searched(NamedTuple):
             x = self.whole["x"].transpose("obs", "feature").data.rechunk({1: -1})
             chunks = [(chunk, names) for chunk in x.to_delayed(optimize_graph=False).ravel()]
         elif is_in_chunks(self.given):
-            chunks = [(chunk, None) for chunk in chunks_of(self.given) or ()]
+            chunks = [(chunk, []) for chunk in chunks_of(self.given) or ()]
         else:
             return placing(self.given)
         found: IntArray = of_all(chunks, _PlacedBy(placing), np.concatenate, "rows in regions")
         return found
 
 
-class _PlacedBy(NamedTuple):
+@dataclass(frozen=True)
+class _PlacedBy:
     placing: Placing
 
-    def __call__(self, chunk: Any, names: Sequence[str] | None) -> IntArray:
+    def __call__(self, chunk: Any, names: Sequence[str]) -> IntArray:
         table = frame_of(chunk, "conditioning")
-        return self.placing(table if names is None else table.set_axis(list(names), axis=1))
+        return self.placing(table.set_axis(list(names), axis=1) if names else table)
 
 
 def _rows_of(given: Any, rows: IntArray, n_rows: int) -> pd.DataFrame:

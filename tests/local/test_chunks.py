@@ -162,8 +162,8 @@ def test_what_needs_all_rows_is_refused(table):
     local = rs.local_effects(lambda X: X[:, 0] * X[:, 1], table)
     parts, effect = local.chunk(obs=500), rs.rhale(local)
     for function in (
-        lambda: rs.check_unbiased(parts, effect),
-        lambda: rs.regions(parts, "x0", conditioning=table),
+        lambda: rs.augment(parts, effect),
+        lambda: rs.folds(parts),
     ):
         with pytest.raises(ValueError, match=r"local must be in memory here; it is in chunks"):
             function()

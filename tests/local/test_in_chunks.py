@@ -140,9 +140,9 @@ def test_what_chunks_do_not_have_is_refused(frame, chunked_frame):
     with pytest.raises(ValueError, match="missing must be 'raise' where X is in chunks"):
         rs.local_effects(lambda X: X[:, 0], X, missing="drop")
     with pytest.raises(TypeError, match=r"X must be in memory here; got dask Array"):
-        rs.ale(lambda X: X[:, 0], X)
+        rs.ale2(lambda X: X[:, 0], X, features=[0, 1])
     with pytest.raises(TypeError, match=r"X must be in memory here; got dask DataFrame"):
-        rs.pdp(model, chunked_frame)
+        rs.m_plot(model, chunked_frame)
     with pytest.raises(TypeError, match="got 'x.parquet' of type str. Read the file"):
         rs.ice(model, "x.parquet")
     gaps = frame.copy()

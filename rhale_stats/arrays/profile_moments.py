@@ -1,0 +1,180 @@
+"""Mean curves along a grid from moments of ICE curves, which blocks and chunks of rows add to.
+
+math [41]. Curves and places are those of `profiles`.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from scipy import sparse
+
+from rhale_stats.arrays.moments import FloatArray
+from rhale_stats.arrays.profiles import (
+    Places,
+    Scatter,
+    Totals,
+    as_sample,
+    centre_of,
+    scatter,
+)
+
+
+class Profile(NamedTuple):
+    """A centred mean curve, with the spread of the curves that are averaged, and its errors."""
+
+    curve: FloatArray
+    offset: float
+    spread: FloatArray
+    covariance: FloatArray
+    n_effective: float
+
+
+class Moments(NamedTuple):
+    """Moments of ICE curves that a profile needs, for some rows or all; blocks can be merged.
+
+    ``apart`` is the scatter of curves after the constant of each has been subtracted; the mean of
+    these constants is ``constant``. ``whole`` is the scatter of the curves without centring.
+    ``hats`` are the mean weights of the points of the grid, ``pairs`` the sums of products of two
+    of these weights, and ``cross`` those of their products with the centred curves about their
+    means.
+    """
+
+    apart: Scatter
+    whole: Scatter
+    constant: float
+    hats: FloatArray
+    pairs: FloatArray
+    cross: FloatArray
+
+    @property
+    def known(self) -> float:
+        """Share of the rows that have a place."""
+        return float(self.hats.sum())
+
+    @property
+    def share(self) -> FloatArray:
+        """Share of these rows at every point, with which curves are averaged over the rows."""
+        return self.hats / self.known
+
+    def along(self, curve: FloatArray, known: float) -> float:
+        """Sum of squares of the curve at the places of all rows, about its mean.
+
+        Rows without a place have 0, the others 1 / ``known`` of the curve.
+        """
+        total = self.apart.total
+        squares = float(curve @ self.pairs @ curve) - total * float(self.hats @ curve) ** 2
+        return max(squares, 0.0) / known**2
+
+
+def moments(
+    curves: FloatArray,
+    constant: FloatArray,
+    at: Places,
+    weight: FloatArray | None,
+    *,
+    levels: bool,
+) -> Moments:
+    """Moments of ICE curves (row, grid), given the constant at which each curve is centred.
+
+    A large offset must have been subtracted. ``whole`` is computed only if ``levels`` is set.
+    """
+    apart = curves - constant[:, None]
+    found = scatter(apart, weight)
+    plain = hats = at.hats()
+    if weight is not None:
+        hats = sparse.csr_array(plain.multiply(weight[:, None]))
+    return Moments(
+        found,
+        scatter(curves, weight) if levels else found,
+        float(np.average(constant, weights=weight)),
+        np.asarray(hats.sum(axis=0)) / found.total,
+        (hats.T @ plain).toarray(),
+        np.asarray(hats.T @ (apart - found.mean)),
+    )
+
+
+def merged(a: Moments, b: Moments) -> Moments:
+    """Moments of the rows of both, those of ``a`` first (Chan, Golub and LeVeque 1983)."""
+
+    def joint(one: Scatter, other: Scatter) -> Scatter:
+        total, apart = one.total + other.total, other.mean - one.mean
+        moved = np.outer(apart, apart) * (one.total * other.total / total)
+        mean = one.mean + apart * (other.total / total)
+        return Scatter(total, mean, one.squares + other.squares + moved)
+
+    apart = joint(a.apart, b.apart)
+    share = b.apart.total / apart.total
+    between = np.outer(b.hats - a.hats, b.apart.mean - a.apart.mean)
+    return Moments(
+        apart,
+        apart if a.whole is a.apart else joint(a.whole, b.whole),
+        a.constant + (b.constant - a.constant) * share,
+        a.hats + (b.hats - a.hats) * share,
+        a.pairs + b.pairs,
+        a.cross + b.cross + between * (a.apart.total * share),
+    )
+
+
+def profile(
+    of: Moments,
+    grid: FloatArray,
+    rows: Totals,
+    origin: float,
+    centering: str,
+    *,
+    by_squares: Moments | None = None,
+) -> Profile:
+    """math [41]: mean of ICE curves, with their spread and the covariance of the mean.
+
+    The spread is that of curves of which each is centred by itself. The covariance is that of
+    `influences`, multiplied out. ``by_squares`` are moments of the same curves with the squares of
+    precision weights; the covariance is then that of the weighted influences. ``origin`` has been
+    subtracted from all curves.
+    """
+    own = as_sample(of.apart, rows)
+    error = as_sample(of.whole if centering == "none" else of.apart, rows)
+    mean, offset = (error.mean if centering == "none" else own.mean + of.constant), 0.0
+    covariance = error.covariance
+    if centering != "none":
+        offset = float(centre_of(centering, grid, of.share) @ mean)
+        mean = mean - offset
+    if centering == "mean":
+        # The value of the curve at the place of each row is subtracted, math [26].
+        with_apart = own.mean @ of.cross / of.known
+        squares = of.apart.squares - with_apart[:, None] - with_apart + of.along(own.mean, of.known)
+        covariance = _not_below_zero(squares / rows.degrees)
+    covariance = covariance / error.n_effective
+    if by_squares is not None:
+        covariance = _by_squares(of, by_squares, rows, centering)
+    return Profile(
+        mean + origin if centering == "none" else mean,
+        0.0 if centering == "none" else offset + origin,
+        np.sqrt(np.diagonal(own.covariance)),
+        covariance,
+        error.n_effective,
+    )
+
+
+def _by_squares(of: Moments, by: Moments, rows: Totals, centering: str) -> FloatArray:
+    """Sum of squares and products of weighted influences, from moments with squared weights."""
+    whole = centering == "none"
+    ours, theirs = (one.whole if whole else one.apart for one in (of, by))
+    away = theirs.mean - ours.mean
+    squares = theirs.squares + theirs.total * np.outer(away, away)
+    if centering == "mean":
+        mean, known = ours.mean, of.known
+        # The value of the curve at the rows, by squared weights about its mean by the weights.
+        level = float(by.hats @ mean - of.hats @ mean) / known
+        # `cross` has the curves about the mean by squared weights, and the places not centred.
+        mixed = mean @ by.cross / known + theirs.total * level * away
+        along_curve = by.along(mean, known) + theirs.total * level**2
+        squares = squares - mixed[:, None] - mixed + along_curve
+    return _not_below_zero(squares * (rows.unrelated / rows.weight**2))
+
+
+def _not_below_zero(covariance: FloatArray) -> FloatArray:
+    at_zero = np.diagonal(covariance) < 0
+    covariance[at_zero, at_zero] = 0.0
+    return covariance
