@@ -96,6 +96,9 @@ def ale(
     The curve of a nominal feature depends on the order of its levels if the feature interacts with
     others. Standard errors treat the order as given.
 
+    Tables in chunks and paths of Parquet files are taken as by `local_effects`, numbers only
+    (docs/larger-than-memory.md).
+
     References
     ----------
     Apley and Zhu (2020), *Journal of the Royal Statistical Society B* 82, 1059-1086, Eq. 11 to 13,

@@ -55,6 +55,7 @@ def std_error(
         each group, each corrected for the leverage of the group (CR2, Bell and McCaffrey 2002;
         residuals are taken from the means of bins, or of blocks of cells with at least 10 groups
         each). Their degrees of freedom depend on the shares of the groups: see ``effect_df``.
+        ``local`` may be in chunks, which are read once (math [101]).
     model : results of statsmodels or Parametric, optional
         The fitted model that ``local`` or ``effect`` was made from, with the covariance of its
         parameters as it was fitted (model-based, robust or clustered). Results of OLS, WLS, GLS,

@@ -64,7 +64,7 @@ def local_effects(
 ) -> xr.Dataset:
     r"""Local effects of a model: how its output changes with one feature, row by row.
 
-    The only function that calls the model.
+    `rhale` and what follows from it do not call the model again.
 
     Parameters
     ----------

@@ -48,7 +48,7 @@ def sampled(local: xr.Dataset, what: str) -> Sampled:
         number[at] = at
     found = source.chosen(number, what)
     names = [name for name in ("x", "local_effect", "weight") if name in local]
-    rest = local.drop_vars(names).isel(obs=found.rows)
+    rest = local.drop_vars(names).isel(obs=found.rows, missing_dims="ignore")
     dims = ("obs", "feature")
     data: dict[str, Any] = {
         "x": (dims, found.x, local["x"].attrs),

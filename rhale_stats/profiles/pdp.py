@@ -59,7 +59,8 @@ def pdp(
     Parameters
     ----------
     model, X, progress
-        As in `local_effects`. Rows of weight 0 are left out.
+        As in `local_effects`, also tables in chunks and paths of Parquet files, of which only
+        numbers have curves. Rows of weight 0 are left out.
     features : name, number, or sequence of them, optional
         Columns to take; by default all but identifiers and dates, which a warning names. The grid
         of categories, texts and booleans is their levels.
@@ -113,7 +114,8 @@ def pdp(
     ICE curves divided by :math:`\sqrt n`. With ``centering="mean"`` the constant is also a mean
     over the places of the rows, and its sampling error is included, as in math [26].
 
-    The curves of one feature are made in blocks of rows, of about 8 MiB for each output.
+    The curves of one feature are made in blocks of rows, of about 8 MiB for each output. Their
+    moments are merged, those of chunks as well.
 
     References
     ----------

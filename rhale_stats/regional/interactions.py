@@ -60,7 +60,7 @@ def interaction_matrix(
     Parameters
     ----------
     local : Dataset
-        What `local_effects` returned.
+        What `local_effects` returned. In chunks it is treated as by `regions`.
     conditioning, bins, loss, groups, rng
         As in `regions`.
     search : SplitSearch, optional

@@ -417,3 +417,36 @@ def test_a_constant_feature_beside_one_with_gaps_and_lines(gaps):
     own = rs.std_error(rs.rhale(alone, bins=rs.AdaptiveBins()))
     for name in ("effect", "slope", "curve_se", "line_moments"):
         np.testing.assert_allclose(effect[name].sel(feature="b"), own[name][0], rtol=1e-5)
+
+
+# --- in chunks ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("bins", [None, rs.EqualWidthBins(5), rs.AdaptiveBins()], ids=repr)
+@pytest.mark.parametrize("weighted", [False, True])
+def test_ale_in_chunks_is_that_of_memory(X, bins, weighted):
+    da = pytest.importorskip("dask.array", reason="dask is not installed")
+    options = {"bins": bins}
+    if weighted:
+        counts = np.random.default_rng(4).integers(0, 4, len(X)).astype(float)
+        options |= {"weights": counts, "weight_kind": "frequency"}
+
+    def model(X):
+        return X[:, 0] * X[:, 1] + 2.0 * (X[:, 0] > 0.3)
+
+    rows = np.asarray(X)
+    whole = rs.std_error(rs.ale(model, rows, **options))
+    third = len(rows) // 3
+    chunks = da.from_array(rows, chunks=((third, 0, len(rows) - third), rows.shape[1]))
+    found = rs.std_error(rs.ale(model, chunks, **options))
+    assert list(found) == list(whole)
+    xr.testing.assert_allclose(found.drop_attrs(), whole.drop_attrs(), rtol=1e-9, atol=1e-11)
+
+
+def test_ale_in_chunks_has_no_levels(X):
+    da = pytest.importorskip("dask.array", reason="dask is not installed")
+    rows = da.from_array(np.asarray(X), chunks=100)
+    with pytest.raises(ValueError, match="categorical must be None where X is in chunks"):
+        rs.ale(product, rows, categorical=[0])
+    with pytest.raises(ValueError, match="target must be None where X is in chunks"):
+        rs.ale(product, rows, target=np.ones(len(X)))
