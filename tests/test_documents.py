@@ -37,15 +37,18 @@ DOCUMENTS = [
 # The code of the others takes seconds each, and runs with the slow tests.
 EVERY_DAY = ("README.md", "architecture.md", "rand.md")
 PAGES = [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("vignettes/*.md")]
-FENCE = re.compile(r"^```(\w+)\n(.*?)^```", re.DOTALL | re.MULTILINE)
+# Blocks that readers see, and comments in HTML with assertions that hold what the text says.
+FENCE = re.compile(
+    r"^(?:```(?P<language>\w+)|<!-- checks)\n(?P<content>.*?)^(?:```|-->)", re.DOTALL | re.MULTILINE
+)
 # A line of a table that says where something is: a question, a module, its names.
 PLACE = re.compile(r"^\| [^|]+ \| `([\w/]+\.py)` \| ([^|]+) \|$", re.MULTILINE)
 MODULE = re.compile(r"rhale_stats(?:/\w+)*/(?:\w+\.pyi?)?(?=`)|rhale_stats(?:\.\w+)+(?=`)")
 
 
 def blocks(text):
-    """Fenced blocks of a document: (language, content)."""
-    return FENCE.findall(text)
+    """Blocks of a document: (language, content); None for the language of hidden checks."""
+    return [(found["language"], found["content"]) for found in FENCE.finditer(text)]
 
 
 def words(table):
@@ -244,8 +247,12 @@ def test_code_runs_and_prints_what_is_shown(path, tmp_path, monkeypatch):
     if is_missing:
         stand_in(tmp_path / file)
         monkeypatch.setenv(variable, str(tmp_path / file))
-    for language, content in blocks(path.read_text(encoding="utf-8")):
-        if language == "python":
+    text = path.read_text(encoding="utf-8")
+    for language, content in blocks(text):
+        if language is None:
+            if as_shown:
+                assert not printed_by(content, names), "checks print nothing"
+        elif language == "python":
             as_shown &= not (is_missing and begin in content)
             printed = printed_by(content, names)
         elif language == "text" and printed:
@@ -254,7 +261,7 @@ def test_code_runs_and_prints_what_is_shown(path, tmp_path, monkeypatch):
                 assert words(content) == words(printed)[: len(words(content))]
             printed, compared = "", compared + 1
     assert compared
-    assert list(tmp_path.glob("*.nc"))
+    assert bool(list(tmp_path.glob("*.nc"))) == (".to_netcdf(" in text)
 
 
 def as_printed_now(text):
@@ -263,8 +270,10 @@ def as_printed_now(text):
 
     def renewed(block):
         nonlocal printed
-        language, content = block.groups()
-        if language == "python":
+        language, content = block["language"], block["content"]
+        if language is None:
+            printed_by(content, names)
+        elif language == "python":
             printed = printed_by(content, names)
         elif language == "text" and printed:
             # A table shown without its notes stays without them.

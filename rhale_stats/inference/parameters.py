@@ -120,11 +120,14 @@ def sources(directions: Directions, rows: str) -> dict[str, str]:
     return {"se_rows": rows, "se_model": "parameters", "se": whole, "df": whole, "cov": whole}
 
 
-def check_model(found: FloatArray, known: FloatArray, what: str) -> None:
-    """Raise ``ValueError`` where a model and ``X`` give other estimates than those known."""
+def check_model(found: FloatArray, known: FloatArray, what: str, *, rounding: float = 0.0) -> None:
+    """Raise ``ValueError`` where a model and ``X`` give other estimates than those known.
+
+    Estimates that are 0 but for ``rounding`` differ by as much.
+    """
     there = np.isfinite(known)
     size = float(max(np.abs(found).max(initial=0.0), np.abs(known[there]).max(initial=0.0)))
-    if np.abs(found - known)[there].max(initial=0.0) > TOLERANCE * size:
+    if np.abs(found - known)[there].max(initial=0.0) > max(TOLERANCE * size, rounding):
         raise ValueError(
             f"model and X must be those that the result was made from; they give another {what}."
         )

@@ -25,6 +25,8 @@ from rhale_stats.schema.features import feature_names
 from rhale_stats.schema.identity import model_facts, row_labels
 from rhale_stats.schema.stacking import padded
 
+# Units in the last place that a mean over rows may differ by, summed in another order.
+MEAN_ROUNDING = 64
 NO_PARTS = ("curve_se_rows", "curve_se_model", "curve_df", "curve_band", "curve_ci")
 NO_WEIGHTS = (
     "local must be given for a profile with weights, which it does not keep. Pass the ICE curves "
@@ -215,6 +217,13 @@ def groups_of(
     return code, n_groups
 
 
+def _rounding(row: xr.Dataset) -> float:
+    """How far a mean curve of one feature can change by rounding, centred or not."""
+    largest = np.abs(np.append(row["curve"].values, row["curve_offset"].values))
+    error = float(row["output_error"]) if "output_error" in row else 0.0
+    return MEAN_ROUNDING * float(np.spacing(np.nanmax(largest))) + np.nan_to_num(error)
+
+
 def _of_feature(
     profile: xr.Dataset,
     name: str,
@@ -231,7 +240,7 @@ def _of_feature(
         se = np.sqrt(np.maximum(np.diagonal(behind.rows), 0.0))
         return {"se": se, "cov": behind.rows, "df": behind.degrees}
     directions, known = asked.directions, row["curve"].values
-    check_model(behind.change[-1], known, f"curve of {name!r}")
+    check_model(behind.change[-1], known, f"curve of {name!r}", rounding=_rounding(row))
     used = asked.numbers[behind.used]
     found = directions.covariances(behind.rows, behind.change[:-1], behind.units, used)
     gone = np.isnan(known)

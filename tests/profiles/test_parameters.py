@@ -284,6 +284,38 @@ def test_parameters_that_play_no_part_have_a_curve_without_error():
     assert_allclose(found["curve_se"], found["curve_se_rows"])
 
 
+@pytest.mark.parametrize("far", [0.0, 1e6])
+@pytest.mark.parametrize("method", ["pdp", "ice", "m_plot", "rhale", "ale"])
+def test_features_that_play_no_part_have_curves_of_rounding(method, far):
+    """Their curves are 0 but for rounding, which is not the same in another computation."""
+    rows = np.random.default_rng(0).normal(size=(40, 3))
+    model = rs.Parametric(
+        lambda b, rows: far + b[0] * np.sin(rows[:, 0]) + (rows[:, 2] + b[0]) - rows[:, 2],
+        [1.0],
+        [[0.01]],
+    )
+    if method in ("rhale", "ale"):
+        take, estimate = {
+            "rhale": (rs.local_effects, rs.rhale),
+            "ale": (rs.ale_local_effects, rs.ale_from_local),
+        }[method]
+        local = take(model, rows)
+        found = rs.std_error(estimate(local), local, model=model, X=rows)
+    else:
+        found = rs.std_error(getattr(rs, method)(model, rows), model=model, X=rows)
+    assert found["curve_se_model"].sel(feature="x0").max() > 0.01
+    if method not in ("m_plot", "ice"):  # whose curves are of the output, not of changes
+        assert found["curve_se_model"].sel(feature="x1").max() < 1e-6
+
+
+def test_another_model_is_refused_for_curves_of_rounding_too():
+    rows = np.random.default_rng(0).normal(size=(40, 2))
+    found = rs.pdp(lambda rows: rows[:, 0], rows, features=["x1"])
+    other = rs.Parametric(lambda b, rows: rows[:, 0] + 1e-6 * b[0] * rows[:, 1], [1.0], [[0.01]])
+    with pytest.raises(ValueError, match="they give another curve of 'x1'"):
+        rs.std_error(found, model=other, X=rows)
+
+
 @pytest.mark.slow
 def test_both_is_the_spread_of_repeated_studies():
     """New data, a new fit of a wrong model and a new profile each time.
