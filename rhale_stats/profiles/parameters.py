@@ -221,7 +221,7 @@ def _rounding(row: xr.Dataset) -> float:
     """How far a mean curve of one feature can change by rounding, centred or not."""
     largest = np.abs(np.append(row["curve"].values, row["curve_offset"].values))
     error = float(row["output_error"]) if "output_error" in row else 0.0
-    return MEAN_ROUNDING * float(np.spacing(np.nanmax(largest))) + np.nan_to_num(error)
+    return MEAN_ROUNDING * float(np.spacing(np.nanmax(largest))) + float(np.nan_to_num(error))
 
 
 def _of_feature(
