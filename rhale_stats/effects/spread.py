@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -127,6 +128,9 @@ def spread_axis(rule: BinRule, fitted: Fitted) -> tuple[Axis, AdaptiveBins]:
 
 def residual_sums(axis: Axis, fitted: Fitted, position: int) -> Asked:
     """Sums of powers of the residuals of one feature in the cells of ``axis``."""
+    # Of chunks this travels to all workers: without the places, which are many.
+    column = replace(fitted.column, x=fitted.column.x[:0], counts=None)
+    fitted = fitted._replace(column=column)
 
     def of(rows: Rows) -> kernel.Residuals:
         x, g = rows.x[position], rows.local_effect[position]

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from importlib import import_module
 from pathlib import Path
 
 import numpy as np
@@ -43,13 +44,16 @@ def main(path: str, workers: int) -> None:
         rs.std_error(rs.rhale(rs.local_effects(model, path, progress=False)))
         return time.perf_counter() - start
 
-    if workers == 1:
+    if not workers:
         with dask.config.set(scheduler="sync"):
             print(seconds(), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)
         return
     from distributed import Client
 
+    # docs/larger-than-memory.md: else workers ask the system for the memory of every array.
+    dask.config.set({"distributed.nanny.pre-spawn-environ.MALLOC_MMAP_THRESHOLD_": 1 << 25})
     with Client(n_workers=workers, threads_per_worker=1, dashboard_address=None) as client:
+        client.run(import_module, "rhale_stats")
         taken = seconds()
         # Of the largest worker.
         print(taken, max(client.run(_memory).values()))
@@ -63,7 +67,7 @@ def parquet(rows: float, workers: int) -> None:
     """The table of sizes up to ``rows``, each in a process of its own."""
     print(
         f"rhale and std_error of {N_FEATURES} features from Parquet, default bins: one look at the "
-        f"table, one pass over x, three over the local effects. Processes: {workers}."
+        f"table, one pass over x, three over the local effects. Workers: {workers or 'none'}."
     )
     print("".join(f"{name:>14}" for name in ("rows", "s", "us a row", "MiB resident")))
     sizes = [size for size in (10**6, 10**7, 10**8, 10**9) if size <= rows] or [int(rows)]
@@ -85,4 +89,6 @@ def parquet(rows: float, workers: int) -> None:
 def options(parser: argparse.ArgumentParser) -> None:
     """Options of this benchmark."""
     parser.add_argument("--rows", type=float, default=1e7, help="of parquet: the largest table")
-    parser.add_argument("--workers", type=int, default=1, help="of parquet: processes")
+    parser.add_argument(
+        "--workers", type=int, default=0, help="of parquet: processes; 0 is this one"
+    )
