@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import gc
+
 import numpy as np
 import pytest
+import xarray as xr
 
 import rhale_stats as rs
+from rhale_stats.models.adapters import jax as jax_adapter
 
 jax = pytest.importorskip("jax")
 import jax.numpy as jnp  # noqa: E402
@@ -54,6 +58,37 @@ def test_few_sizes_are_compiled():
     sizes = {shape[0] for shape in shapes}
     assert all(size & (size - 1) == 0 for size in sizes)
     assert len(sizes) < 8
+
+
+def test_what_a_plain_function_takes_from_outside_may_change():
+    """As it does when a network is trained on: nothing compiled before is used."""
+    weight = jnp.ones(3)
+
+    def model(rows):
+        return jnp.tanh(rows @ weight)
+
+    for weight in (jnp.ones(3), jnp.array([2.0, 0.0, 0.0])):  # read by the model
+        found = rs.local_effects(model, X, method="gradient")["local_effect"].values
+        inside = 1 - np.tanh(X @ np.asarray(weight)) ** 2
+        np.testing.assert_allclose(found, inside[:, None] * np.asarray(weight), atol=1e-4)
+
+
+def test_derivatives_of_compiled_functions_are_compiled_once_and_let_go():
+    times = []
+
+    def plain(rows):
+        times.append(len(rows))  # once each time it is compiled
+        return jnp.sin(rows).sum(axis=1)
+
+    model = jax.jit(plain)
+    first = rs.local_effects(model, X)
+    known, kept = len(times), len(jax_adapter.COMPILED)
+    second = rs.local_effects(model, X)
+    assert len(times) == known
+    xr.testing.assert_identical(first, second)
+    del model
+    gc.collect()
+    assert len(jax_adapter.COMPILED) < kept
 
 
 def test_functions_that_take_arrays_of_numpy_too_are_left_to_numpy():
