@@ -277,10 +277,13 @@ def rows_text(attrs: Mapping[Any, Any]) -> str:
 def uncertainty_text(attrs: Mapping[Any, Any]) -> str:
     """What is in the intervals, and what is not."""
     of = "sampling of groups of rows" if attrs.get("groups") == "yes" else "sampling of the rows"
-    return (
-        f"Uncertainty: {of}, the model taken as given (bootstrap_refit adds it). Effects are those "
-        f"of the model, not causes."
-    )
+    model = "the model taken as given (bootstrap_refit adds it)"
+    if attrs.get("parameters") == "yes":
+        model = (
+            "and of the average curves also the parameters of the model; the spread between rows "
+            "takes them as given"
+        )
+    return f"Uncertainty: {of}, {model}. Effects are those of the model, not causes."
 
 
 def answers_in(tree: Any) -> xr.Dataset:
