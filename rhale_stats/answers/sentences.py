@@ -175,6 +175,9 @@ def _first(lines: list[Line], attrs: Mapping[Any, Any]) -> list[str]:
         points.append(
             f"{top.label} moves the predictions most, not on average but for single rows: by "
             f"{size}{units}."
+            if top.matters == HARDLY
+            else f"{top.label} moves the predictions most, those of single rows by {size}{units}; "
+            f"cannot tell by how much on average."
         )
     split = max(
         (one for one in lines if one.split_by and np.isfinite(one.apart) and one.apart_ci[0] > 0),
