@@ -33,6 +33,12 @@ ARCHITECTURE = ROOT / "docs" / "architecture.md"
 DOCUMENTS = [
     *(ROOT / "README.md", ROOT / "docs" / "guide.md", ARCHITECTURE, ROOT / "docs" / "peers.md"),
     *sorted(ROOT.glob("vignettes/*.md")),
+    *sorted(ROOT.glob("docs/concepts/[!R]*.md")),  # README.md lists them
+    *sorted(
+        path
+        for path in ROOT.glob("docs/claims/[!R]*.md")
+        if "```python" in path.read_text(encoding="utf-8")
+    ),
 ]
 # The code of the others takes seconds each, and runs with the slow tests.
 EVERY_DAY = ("README.md", "architecture.md", "rand.md")
