@@ -240,7 +240,11 @@ NEEDS = {
 @pytest.mark.parametrize(
     "path",
     [
-        pytest.param(path, marks=() if path.name in EVERY_DAY else pytest.mark.slow, id=path.name)
+        pytest.param(
+            path,
+            marks=() if path.name in EVERY_DAY else pytest.mark.slow,
+            id=str(path.relative_to(ROOT)),
+        )
         for path in DOCUMENTS
     ],
 )
