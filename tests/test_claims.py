@@ -12,7 +12,8 @@ from pathlib import Path
 
 import pytest
 
-DOCS = Path(__file__).parents[1] / "docs"
+ROOT = Path(__file__).parents[1]
+DOCS = ROOT / "docs"
 INDEX = DOCS / "claims" / "README.md"
 CLAIMS = sorted(path for path in INDEX.parent.glob("*.md") if path != INDEX)
 PARTS = ["Evidence", "Why", "What to do instead"]
@@ -102,3 +103,56 @@ def test_another_number_is_noticed():
     assert "25.8" in text
     assert not_quoted(text.replace("25.8", "25.9"))
     assert other_numbers("99.37 % in the study [example-1](../studies/example-1.md)") == ["99.37"]
+
+
+# --- the short paper -----------------------------------------------------------------------------
+
+PAPER = (DOCS / "paper.md").read_text(encoding="utf-8")
+COMMAND = re.compile(r"`((?:rhale-stats study|python -m tests\.benchmarks) [^`]*)`")
+
+
+def page_of(command):
+    """The page that shows what a command computed."""
+    name = command.split()[2]
+    here = DOCS / "studies" / f"{name}.md"
+    if command.startswith("python"):
+        here = ROOT / "README.md"
+    elif not here.exists():
+        here = DOCS / f"{name}.md"
+    return plain(here.read_text(encoding="utf-8"))
+
+
+def numbers_without_source(text):
+    """Numbers of paragraphs that name commands, and are not on the pages of these."""
+    wrong = []
+    for paragraph in text.split("\n\n"):
+        pages = [page_of(command) for command in COMMAND.findall(paragraph)]
+        known = {number.replace(",", "") for page in pages for number in NUMBER.findall(page)}
+        said = NUMBER.findall(re.sub(r"`[^`]*`", "", paragraph))
+        wrong += [number for number in said if pages and number.replace(",", "") not in known]
+    return wrong
+
+
+def test_paper_has_the_numbers_of_the_commands_that_it_names():
+    commands = COMMAND.findall(PAPER)
+    assert len(commands) >= 5
+    assert all(command in page_of(command) for command in commands)
+    assert not numbers_without_source(PAPER)
+    assert numbers_without_source(PAPER.replace("95.5 ± 0.2", "95.52 ± 0.2")) == ["95.52"]
+
+
+def test_every_percentage_of_the_paper_is_beside_a_command():
+    for paragraph in PAPER.split("\n\n"):
+        if "±" in paragraph or re.search(r"\d %", paragraph):
+            assert COMMAND.search(paragraph), paragraph
+
+
+def test_citations_of_the_paper_are_its_bibliography():
+    entries = re.findall(r"^@\w+\{(\w+),", (DOCS / "paper.bib").read_text("utf-8"), re.MULTILINE)
+    body = PAPER.split("---\n", 2)[2]
+    assert set(re.findall(r"@(\w+)", body)) == set(entries)
+    assert len(entries) == len(set(entries))
+    parts = re.findall(r"^# (.*)$", body, re.MULTILINE)
+    assert parts[:3] == ["Summary", "Statement of need", "State of the field"]
+    assert parts[-1] == "References"
+    assert len(body.split()) < 1250
