@@ -97,6 +97,15 @@ def test_pictures_of_the_gallery_are_neither_empty_nor_covered():
     assert not {name: what for name, what in found.items() if what}
 
 
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")
+def test_figures_of_the_papers_are_neither_empty_nor_covered():
+    found = gallery.draw(page=gallery.FIGURES)
+    assert len(found) >= 19
+    assert all((gallery.PAGE.parent / name).is_file() for name in found)
+    assert not {name: what for name, what in found.items() if what}
+
+
 def anchors(text):
     """Anchors that GitHub makes of the headings of a page."""
     headings = re.findall(r"^#+ (.*)$", FENCE.sub("", text), re.MULTILINE)
