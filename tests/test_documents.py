@@ -256,6 +256,14 @@ def test_tables_of_the_formulas_have_their_command():
     assert sorted(re.findall(command, text, re.MULTILINE)) == sorted(BLOCKS)
 
 
+def test_formulas_in_lines_of_their_own_are_paragraphs():
+    """On the site, two dollar signs within a paragraph begin no formula."""
+    text = FENCE.sub("", MATH.read_text(encoding="utf-8"))
+    for paragraph in re.split(r"\n\s*\n", text):
+        if "$$" in paragraph:
+            assert re.fullmatch(r"\s*\$\$[^$]+\$\$\s*", paragraph), paragraph
+
+
 def test_all_functions_are_in_the_list_of_the_site():
     text = (ROOT / "docs" / "api.md").read_text(encoding="utf-8")
     listed = re.findall(r"^   (\w+)$", text, re.MULTILINE)
