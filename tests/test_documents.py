@@ -24,6 +24,7 @@ import pytest
 
 import rhale_stats as rs
 from rhale_stats.schema import kinds
+from rhale_stats.studies.formulas import BLOCKS
 from tests import gallery
 
 ROOT = Path(__file__).parents[1]
@@ -195,14 +196,87 @@ def test_modules_that_pages_name_are_there(path):
             assert hasattr(importlib.import_module(module), last) or find_spec(name), name
 
 
+MATH = ROOT / "docs" / "math.md"
+
+
+def formulas():
+    """Numbers of the formulas in math.md, in their order, with the heading each stands under."""
+    found, section = [], ""
+    for line in MATH.read_text(encoding="utf-8").splitlines():
+        if line.startswith("##"):
+            section = line.lstrip("# ")
+        elif number := re.match(r"\*\*\[(\d+)\]", line):
+            found.append((int(number[1]), section))
+    return found
+
+
+def cited_formulas(text, *, everywhere=False):
+    """Numbers after "math", with those of "math [24] to [32]"; or everywhere in brackets."""
+    if everywhere:
+        return {int(one) for one in re.findall(r"\[(\d+)\](?!\()", text)}
+    lists = re.findall(r"math (\[\d+\](?:(?:,| to| and|, and) \[\d+\])*)", text)
+    return {int(one) for found in lists for one in re.findall(r"\d+", found)}
+
+
 def test_formulas_have_numbers_of_their_own():
-    text = (ROOT / "docs" / "math.md").read_text(encoding="utf-8")
-    numbers = [int(number) for number in re.findall(r"^\*\*\[(\d+)\]", text, re.MULTILINE)]
+    numbers = [number for number, _ in formulas()]
+    assert len(numbers) > 80
     twice = {number for number in numbers if numbers.count(number) > 1}
     assert not twice, f"the next free number is {max(numbers) + 1}"
-    for path in (ROOT / "rhale_stats").rglob("*.py"):
-        cited = re.findall(r"math \[(\d+)\]", path.read_text(encoding="utf-8"))
-        assert set(map(int, cited)) <= set(numbers), path
+
+
+def test_formulas_that_are_cited_are_there():
+    numbers = {number for number, _ in formulas()}
+    code = [path for name in ("rhale_stats", "tests") for path in (ROOT / name).rglob("*.py")]
+    cited = set()
+    for path in [*code, *PAGES]:
+        text = path.read_text(encoding="utf-8")
+        found = cited_formulas(text, everywhere=path.name in ("math.md", "datasets.md"))
+        assert found <= numbers, (path, found - numbers)
+        cited |= found
+    assert len(cited) > 60
+
+
+def test_the_index_of_formulas_leads_to_them():
+    """Every number once, at the section that it stands in."""
+    text = MATH.read_text(encoding="utf-8")
+    index = text[text.index("## Appendix E. Index of formulas") :]
+    listed = {}
+    for first, last, name, place in re.findall(
+        r"^\| \[(\d+)\](?: to \[(\d+)\])? \| \[([\w.]+)\]\(#([\w-]+)\) \|$", index, re.MULTILINE
+    ):
+        for number in range(int(first), int(last or first) + 1):
+            assert number not in listed, number
+            listed[number] = name, place
+    found = dict(formulas())
+    assert set(listed) == set(found)
+    for number, (name, place) in listed.items():
+        heading = next(
+            line.lstrip("# ")
+            for line in text.splitlines()
+            if line.startswith("##") and place in anchors(line)
+        )
+        # A heading without a number belongs to the section above it.
+        same = found[number] == heading or not re.match(r"\d|Appendix", found[number])
+        assert same, (number, found[number], heading)
+        assert heading.removeprefix("Appendix ").startswith(f"{name}.") or heading.startswith(
+            f"{name} "
+        ), (number, heading)
+
+
+def test_tables_of_the_formulas_have_their_command():
+    """Every block of the module `formulas` has its command, and a table below it."""
+    text = MATH.read_text(encoding="utf-8")
+    command = r"^python -m rhale_stats\.studies\.formulas ([\w-]+)\n```\n\n\|"
+    assert sorted(re.findall(command, text, re.MULTILINE)) == sorted(BLOCKS)
+
+
+def test_formulas_in_lines_of_their_own_are_paragraphs():
+    """On the site, two dollar signs within a paragraph begin no formula."""
+    text = FENCE.sub("", MATH.read_text(encoding="utf-8"))
+    for paragraph in re.split(r"\n\s*\n", text):
+        if "$$" in paragraph:
+            assert re.fullmatch(r"\s*\$\$[^$]+\$\$\s*", paragraph), paragraph
 
 
 def test_all_functions_are_in_the_list_of_the_site():
