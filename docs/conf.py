@@ -110,6 +110,44 @@ def name_formulas(app, doctree):
             strong["ids"].append(f"formula-{found[1]}")
 
 
+def references():
+    """Entries of the short paper's bibliography: {key: (names in short, year, all of it)}."""
+    found = {}
+    text = (ROOT / "docs" / "paper.bib").read_text(encoding="utf-8")
+    for key, entry in re.findall(r"@\w+\{(\w+),(.*?)\n\}", text, re.DOTALL):
+        fields = dict(re.findall(r"^ *(\w+) *= \{(.*)\},?$", entry, re.MULTILINE))
+        fields = {name: value.replace("{", "").replace("}", "") for name, value in fields.items()}
+        names = [name.split(",")[0] for name in fields["author"].split(" and ")]
+        few = names[0] if len(names) == 1 else " and ".join(names)
+        if len(names) > 2 or names[-1] == "others":
+            few = f"{names[0]} et al."
+        where = fields.get("journal") or fields.get("booktitle") or f"arXiv:{fields['eprint']}"
+        whole = f"{', '.join(names)} ({fields['year']}). {fields['title']}. {where}."
+        if "doi" in fields:
+            whole += f" [doi:{fields['doi']}](https://doi.org/{fields['doi']})"
+        found[key] = few, fields["year"], whole.replace(", others", " et al.")
+    return found
+
+
+def cite(_app, name, source):
+    """Let the citations of the short paper, which Pandoc resolves, be read on the site as well."""
+    if name != "docs/paper":
+        return
+    known = references()
+
+    def in_brackets(found):
+        keys = re.findall(r"@(\w+)", found[1])
+        return "(" + "; ".join(" ".join(known[key][:2]) for key in keys) + ")"
+
+    _, head, text = source[0].split("---\n", 2)
+    text = re.sub(r"\[(@[^\]]+)\]", in_brackets, text)
+    text = re.sub(r"(?<!\w)@(\w+)", lambda found: "{} ({})".format(*known[found[1]][:2]), text)
+    title = re.search(r'^title: "(.*)"$', head, re.MULTILINE)[1]
+    text = re.sub(r"^# ", "## ", text, flags=re.MULTILINE)
+    entries = "\n".join(f"- {whole}" for whole in sorted(whole for *_, whole in known.values()))
+    source[0] = f"# {title}\n\n{text}\n{entries}\n"
+
+
 def lead_to_start(app, error):
     """Let the folder of the site open at its first page."""
     if error is None and app.builder.format == "html":
@@ -120,6 +158,7 @@ def lead_to_start(app, error):
 def setup(app):
     """Connect these functions with the steps of a build."""
     app.connect("builder-inited", run_pages)
+    app.connect("source-read", cite)
     app.connect("autodoc-process-docstring", link_formulas)
     app.connect("doctree-read", name_formulas)
     app.connect("build-finished", lead_to_start)

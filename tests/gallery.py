@@ -1,4 +1,4 @@
-"""The pictures of docs/gallery.md: ``python -m tests.gallery`` draws them and checks each.
+"""Pictures of docs/gallery.md and figures.md: ``python -m tests.gallery`` draws and checks each.
 
 A picture fails that is empty, that has texts over each other, or texts that leave the figure.
 """
@@ -18,14 +18,18 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 PAGE = Path(__file__).parents[1] / "docs" / "gallery.md"
-BLOCK = re.compile(r"```python\n(.*?)```\n+(?:!\[[^\]]*\]\((gallery/[\w-]+\.png)\))?", re.DOTALL)
+# The figures of the papers, by the pictures of the package.
+FIGURES = PAGE.with_name("figures.md")
+BLOCK = re.compile(
+    r"```python\n(.*?)```\n+(?:!\[[^\]]*\]\(((?:gallery|figures)/[\w-]+\.png)\))?", re.DOTALL
+)
 # Pixels that texts may share: letters do not reach the ends of their boxes.
 SLACK = 2.0
 
 
-def blocks():
-    """Code of the page, with the file of its picture, if it has one."""
-    return BLOCK.findall(PAGE.read_text(encoding="utf-8"))
+def blocks(page=PAGE):
+    """Code of a page, with the file of its picture, if it has one."""
+    return BLOCK.findall(page.read_text(encoding="utf-8"))
 
 
 def problems(figure):
@@ -67,12 +71,12 @@ def beyond(figure):
     return out
 
 
-def draw(folder=None):
-    """Draw all pictures, into a folder if there is one; names and their problems."""
+def draw(folder=None, page=PAGE):
+    """Draw the pictures of a page, into a folder if there is one; names and their problems."""
     found, names = {}, {}
-    for code, name in blocks():
+    for code, name in blocks(page):
         plt.close("all")
-        exec(compile(code, str(PAGE), "exec"), names)
+        exec(compile(code, str(page), "exec"), names)
         if not name:
             continue
         (number,) = plt.get_fignums()
@@ -87,7 +91,9 @@ def draw(folder=None):
 
 
 if __name__ == "__main__":
-    wrong = {name: what for name, what in draw(PAGE.parent).items() if what}
+    pages = [Path(name).resolve() for name in sys.argv[1:]] or [PAGE, FIGURES]
+    drawn = {name: what for page in pages for name, what in draw(PAGE.parent, page).items()}
+    wrong = {name: what for name, what in drawn.items() if what}
     for name, what in wrong.items():
         sys.stdout.write("\n    ".join([name, *what]) + "\n")
     sys.exit(bool(wrong))

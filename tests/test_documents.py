@@ -33,6 +33,12 @@ ARCHITECTURE = ROOT / "docs" / "architecture.md"
 DOCUMENTS = [
     *(ROOT / "README.md", ROOT / "docs" / "guide.md", ARCHITECTURE, ROOT / "docs" / "peers.md"),
     *sorted(ROOT.glob("vignettes/*.md")),
+    *sorted(ROOT.glob("docs/concepts/[!R]*.md")),  # README.md lists them
+    *sorted(
+        path
+        for path in ROOT.glob("docs/claims/[!R]*.md")
+        if "```python" in path.read_text(encoding="utf-8")
+    ),
 ]
 # The code of the others takes seconds each, and runs with the slow tests.
 EVERY_DAY = ("README.md", "architecture.md", "rand.md")
@@ -88,6 +94,15 @@ def test_every_picture_is_in_the_gallery():
 def test_pictures_of_the_gallery_are_neither_empty_nor_covered():
     found = gallery.draw()
     assert len(found) >= 18
+    assert not {name: what for name, what in found.items() if what}
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")
+def test_figures_of_the_papers_are_neither_empty_nor_covered():
+    found = gallery.draw(page=gallery.FIGURES)
+    assert len(found) >= 19
+    assert all((gallery.PAGE.parent / name).is_file() for name in found)
     assert not {name: what for name, what in found.items() if what}
 
 
@@ -234,7 +249,11 @@ NEEDS = {
 @pytest.mark.parametrize(
     "path",
     [
-        pytest.param(path, marks=() if path.name in EVERY_DAY else pytest.mark.slow, id=path.name)
+        pytest.param(
+            path,
+            marks=() if path.name in EVERY_DAY else pytest.mark.slow,
+            id=str(path.relative_to(ROOT)),
+        )
         for path in DOCUMENTS
     ],
 )

@@ -22,7 +22,7 @@ WIDTH, MOST_LINES = 100, 40
 MOST_FEATURES, LEAST_FEATURES = 14, 5
 MOST_CUT = 3
 # Longest name of a feature, of a column with its drop, and of a shape.
-NAME, BY, SHAPE, LEAST_WORDS = 24, 24, 22, 10
+NAME, BY, SHAPE = 24, 24, 22
 MARK = " !"
 SCALES = {1e3: "thousands", 1e6: "millions", 1e9: "billions", 1e-3: "thousandths"}
 VERDICTS = {"yes": "yes", "hardly": "hardly", "cannot tell": "?"}
@@ -31,6 +31,7 @@ SHORT = {
     "goes up and down": "up and down",
     "rises, then falls": "rises, falls",
     "falls, then rises": "falls, rises",
+    "no clear shape": "unclear",
 }
 # Columns: whether their cells are on the right, and blanks before them.
 COLUMNS = {
@@ -43,6 +44,8 @@ COLUMNS = {
     " ": (True, 1),
     "shape": (False, 2),
 }
+# Columns of words by their position, and how narrow each may be; the first gives way first.
+TIGHT = {7: 13, 5: 10, 0: 10}
 
 
 def printed(tree: xr.DataTree, most_features: int = MOST_FEATURES) -> str:
@@ -120,10 +123,10 @@ def _table(lines: list[Line], most: int, delta: float, scale: float) -> list[str
     heads, columns = list(COLUMNS), list(COLUMNS.values())
     blanks = sum(gap for _, gap in columns)
     widths = [max(len(row[at]) for row in [heads, *cells]) for at in range(len(heads))]
-    # Columns of words give way where the table is too wide.
-    for at in (-1, -3, 0):
+    # Where the table is too wide.
+    for at, least in TIGHT.items():
         excess = sum(widths) + blanks - WIDTH
-        widths[at] -= int(np.clip(excess, 0, max(widths[at] - LEAST_WORDS, 0)))
+        widths[at] -= int(np.clip(excess, 0, max(widths[at] - least, 0)))
     cuts = [_cut_within if at in (0, len(heads) - 3) else _cut for at in range(len(heads))]
     rule = "-" * min(sum(widths) + blanks, WIDTH)
 
@@ -167,9 +170,8 @@ def _cells(lines: list[Line], digits: int, at_most: int, scale: float) -> list[l
 
 def _least_width(cells: list[list[str]]) -> int:
     """Width of the table with columns of words as narrow as they may be."""
-    words = (0, len(COLUMNS) - 3, len(COLUMNS) - 1)
     widths = [max(len(row[at]) for row in [list(COLUMNS), *cells]) for at in range(len(COLUMNS))]
-    least = [min(width, LEAST_WORDS) if at in words else width for at, width in enumerate(widths)]
+    least = [min(width, TIGHT.get(at, width)) for at, width in enumerate(widths)]
     return sum(least) + sum(gap for _, gap in COLUMNS.values())
 
 

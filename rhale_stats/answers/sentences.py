@@ -175,6 +175,9 @@ def _first(lines: list[Line], attrs: Mapping[Any, Any]) -> list[str]:
         points.append(
             f"{top.label} moves the predictions most, not on average but for single rows: by "
             f"{size}{units}."
+            if top.matters == HARDLY
+            else f"{top.label} moves the predictions most, those of single rows by {size}{units}; "
+            f"cannot tell by how much on average."
         )
     split = max(
         (one for one in lines if one.split_by and np.isfinite(one.apart) and one.apart_ci[0] > 0),
@@ -277,10 +280,13 @@ def rows_text(attrs: Mapping[Any, Any]) -> str:
 def uncertainty_text(attrs: Mapping[Any, Any]) -> str:
     """What is in the intervals, and what is not."""
     of = "sampling of groups of rows" if attrs.get("groups") == "yes" else "sampling of the rows"
-    return (
-        f"Uncertainty: {of}, the model taken as given (bootstrap_refit adds it). Effects are those "
-        f"of the model, not causes."
-    )
+    model = "the model taken as given (bootstrap_refit adds it)"
+    if attrs.get("parameters") == "yes":
+        model = (
+            "and of the average curves also the parameters of the model; the spread between rows "
+            "takes them as given"
+        )
+    return f"Uncertainty: {of}, {model}. Effects are those of the model, not causes."
 
 
 def answers_in(tree: Any) -> xr.Dataset:

@@ -201,15 +201,17 @@ def curve_covariance(row: xr.Dataset, fit: Fit, z: FloatArray) -> FloatArray:
     if not has_covariance(row):
         return fit.covariance(z)
     if has_cells(row):
+        # Without the edges beyond a gap between the rows, where the curve is not known.
+        here = slice(fit.cells.here.start, fit.cells.here.stop + 1)
         weight = interpolation(fit.pieces.edges, z)
-        return np.asarray(weight @ row["cell_curve_cov"].values @ weight.T)
+        return np.asarray(weight @ row["cell_curve_cov"].values[here, here] @ weight.T)
     edges = row["edge_value"].values
-    weight = interpolation(edges, z)
-    total = weight @ row["curve_cov"].values @ weight.T
+    weight = interpolation(fit.edges, z)
+    total = weight @ row["curve_cov"].values[fit.there, fit.there] @ weight.T
     if not slopes(row).any():
         return np.asarray(total)
     bend = bends(edges, z)
-    mixed = weight @ row["curve_slope_cov"].values @ bend.T
+    mixed = weight @ row["curve_slope_cov"].values[fit.there] @ bend.T
     return np.asarray(total - mixed - mixed.T + bend @ row["slope_cov"].values @ bend.T)
 
 

@@ -8,8 +8,9 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
+from rhale_stats.arguments.words import warn
 from rhale_stats.arrays.binning import quantile_edges
-from rhale_stats.arrays.moments import FloatArray
+from rhale_stats.arrays.moments import FloatArray, IntArray
 from rhale_stats.bins.fixed import GivenBins
 from rhale_stats.diagnostics.unbiased import check_unbiased
 from rhale_stats.effects.ale import ale_from_local
@@ -17,6 +18,7 @@ from rhale_stats.explanation.request import Request
 from rhale_stats.generics.errors import std_error
 from rhale_stats.generics.intervals import confband, confint
 from rhale_stats.local.ale import ALE_BINS, ale_local_effects
+from rhale_stats.models.parametric import has_parameters
 from rhale_stats.schema.features import one_feature
 from rhale_stats.schema.levels import is_categorical
 
@@ -85,7 +87,7 @@ def curves_of(asked: Request, level: float, seed: int) -> Curves:
         progress=False,
     )
     effect = ale_from_local(local, bins=rule)
-    effect = std_error(effect, local, groups=asked.groups, progress=False)
+    effect = with_errors(asked, effect, local)
     effect = confband(confint(effect, level=level), level=level, rng=seed)
     axes = asked.axes
     check = None
@@ -95,6 +97,23 @@ def curves_of(asked: Request, level: float, seed: int) -> Curves:
         empty = [str(name) for name, one in own.data_vars.items() if not one.notnull().any()]
         check = check_unbiased(local.sel(feature=axes), own.drop_vars(empty), rng=seed)
     return Curves(local, effect, check)
+
+
+def with_errors(
+    asked: Request, effect: xr.Dataset, local: xr.Dataset, rows: IntArray | None = None
+) -> xr.Dataset:
+    """With standard errors of the rows, and of the parameters of a model that has any (math [80]).
+
+    ``local`` holds the rows used, or those of them that are numbered.
+    """
+    groups = asked.groups if asked.groups is None or rows is None else asked.groups[rows]
+    if has_parameters(asked.model):
+        X = asked.X if rows is None else asked.rows_of(rows)
+        try:
+            return std_error(effect, local, groups=groups, model=asked.model, X=X, progress=False)
+        except (TypeError, ValueError) as error:
+            warn(f"Intervals take the parameters of the model as given. {error}")
+    return std_error(effect, local, groups=groups, progress=False)
 
 
 def with_reliable(curves: Curves, profile: xr.Dataset, delta: float) -> Curves:

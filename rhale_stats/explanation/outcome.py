@@ -16,6 +16,7 @@ from rhale_stats.explanation.budget import Budget
 from rhale_stats.explanation.described import described
 from rhale_stats.explanation.request import PERMUTED, Request
 from rhale_stats.inference.adjustment import adjusted
+from rhale_stats.models.adapters.statsmodels import classes as categories_of
 from rhale_stats.models.levels import levels_of
 
 # Places along a feature, and groups of rows by their prediction, of at least so many rows; rows
@@ -86,26 +87,53 @@ def _texts(places: list[_Places], width: int, longest: int) -> NDArray[np.str_]:
 
 
 def observed_of(asked: Request) -> tuple[FloatArray, str]:
-    """Outcomes as numbers, and whether they are "numbers" or a "class" of the output's label."""
+    """Outcomes as numbers, and whether they are "numbers" or a "class" whose probability is asked.
+
+    Without names of classes, outcomes of 0 and 1 with predictions between them are a class.
+    """
     y = pd.Series(asked.y)
-    label = asked.output_label
-    classes = getattr(asked.model, "classes_", None)
-    if classes is not None and label and asked.options.scale == "response":
-        known = {str(one) for one in np.ravel(np.asarray(classes))}
-        unknown = sorted(set(map(str, y.dropna().unique())) - known)
-        if unknown or y.isna().any():
-            raise ValueError(
-                f"y must hold classes of the model, {', '.join(sorted(known))}; got "
-                f"{', '.join(map(repr, unknown[:3])) or 'missing values'}."
-            )
-        return np.asarray(y.astype(str) == label, dtype=np.float64), "class"
+    if asked.options.scale == "response":
+        known = _classes(asked)
+        if known is not None:
+            return _is_class(y, *known), "class"
     values = pd.to_numeric(y, errors="coerce").to_numpy(dtype=np.float64)
     if not np.isfinite(values).all():
         raise ValueError(
             f"y must hold finite numbers, or classes of the model; got others in "
             f"{int((~np.isfinite(values)).sum())} of {len(values)} rows."
         )
-    return values, "numbers"
+    shares = asked.predicted.min() >= 0 and asked.predicted.max() <= 1
+    binary = shares and asked.options.scale == "response" and set(np.unique(values)) == {0.0, 1.0}
+    return values, "class" if binary else "numbers"
+
+
+def _classes(asked: Request) -> tuple[list[str], str] | None:
+    """Names of the classes of the model, and of that whose probability is explained."""
+    label = asked.output_label
+    names = getattr(asked.model, "classes_", None)
+    if names is not None and label:
+        return [str(one) for one in np.ravel(np.asarray(names))], label
+    categories = categories_of(asked.model)
+    # Outputs of these models are called by their numbers.
+    if categories is None or not label.isdecimal() or int(label) >= len(categories):
+        return None
+    return categories, categories[int(label)]
+
+
+def _is_class(y: pd.Series, names: list[str], label: str) -> FloatArray:
+    """1 where the outcome is the class, else 0; numbers are compared as numbers."""
+    texts = y.astype(str)
+    numbers, values = (pd.to_numeric(one, errors="coerce") for one in (pd.Series(names), y))
+    if numbers.notna().all() and values.notna().all():
+        written = dict(zip(numbers.astype(float), names, strict=True))
+        texts = values.astype(float).map(written).fillna(texts)
+    unknown = sorted(set(texts[y.notna()]) - set(names))
+    if unknown or y.isna().any():
+        raise ValueError(
+            f"y must hold classes of the model, {', '.join(sorted(names))}; got "
+            f"{', '.join(map(repr, unknown[:3])) or 'missing values'}."
+        )
+    return np.asarray(texts == label, dtype=np.float64)
 
 
 def _losses(observed: FloatArray, predicted: FloatArray, kind: str) -> FloatArray:

@@ -328,12 +328,18 @@ def refuse_model(fitted: Fitted | None, what: str) -> None:
         )
 
 
+def has_parameters(model: Any) -> bool:
+    """Whether the model comes with its parameters and their covariance."""
+    inner = getattr(model, "_results", model)
+    results = all(hasattr(inner, name) for name in ("params", "cov_params", "model"))
+    return results or isinstance(model, Parametric)
+
+
 def parametric(model: Any) -> Parametric:
     """The model with its parameters; ``TypeError`` for one that has none."""
     if isinstance(model, Parametric):
         return model
-    inner = getattr(model, "_results", model)
-    if hasattr(inner, "params") and hasattr(inner, "cov_params") and hasattr(inner, "model"):
+    if has_parameters(model):
         return _FromResults(model)
     raise TypeError(
         f"model must be results of statsmodels, or Parametric(predict, params, cov); got "

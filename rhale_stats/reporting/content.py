@@ -164,6 +164,8 @@ class Explained:
     call: str = ""
     settings: dict[str, str] = field(default_factory=dict)
     software: str = ""
+    # Whether intervals of average curves hold the parameters of the model.
+    parameters: bool = False
 
     @property
     def shown(self) -> str:

@@ -100,7 +100,9 @@ def page_of(found: Explained, chosen: Chosen, title: str | None, t: Words) -> Pa
 
 def _points(found: Explained, t: Words) -> Section:
     note = t.note.format(
-        threshold=number_text(found.threshold), share=percent(found.threshold_share)
+        threshold=number_text(found.threshold),
+        share=percent(found.threshold_share),
+        model=t.with_parameters if found.parameters else t.as_given,
     )
     return Section("points", t.points, {"sentences": found.points, "note": note})
 

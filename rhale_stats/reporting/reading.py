@@ -74,6 +74,7 @@ def explained(tree: xr.DataTree, t: Words) -> Explained:
         call=str(attrs.get("call", "")),
         settings=_settings(attrs, t),
         software=str(attrs.get("software", "rhale_stats")),
+        parameters=attrs.get("parameters") == "yes",
     )
 
 
@@ -343,15 +344,17 @@ def _limits(attrs: Attrs, t: Words) -> dict[str, tuple[str, ...]]:
     level = percent(float(attrs["level"]))
     of = t.of_groups if attrs.get("groups") == "yes" else t.of_rows
     n_ice = f"{int(attrs.get('ice_rows', 0)):,}"
+    with_parameters = attrs.get("parameters") == "yes"
     cut = [one for one in str(attrs.get("cut", "")).splitlines() if one]
     notes = [one for one in str(attrs.get("notes", "")).splitlines() if one]
     found = {
         t.in_intervals: (
             t.in_rows.format(of=of, n=f"{int(attrs['n_rows']):,}"),
+            *([t.in_parameters] if with_parameters else []),
             t.in_band.format(level=level),
         ),
         t.not_in_intervals: (
-            t.not_model,
+            t.not_parameters if with_parameters else t.not_model,
             t.not_places,
             *([t.not_known] if _unknown(attrs) else []),
         ),

@@ -23,7 +23,7 @@ TEXTS: Final[dict[str, dict[str, Any]]] = {
         "again": "Settings and data",
         "how_to_read": "How to read this.",
         "note": "The report describes the predictions of the model, not causes. Intervals say how "
-        "far a number would move with another sample of rows; the model is taken as given. "
+        "far a number would move with another sample of rows; {model}. "
         "“Matters” means more than {threshold}, {share} of the standard deviation of the "
         "predictions. “Rows” are the cases in the data.",
         "which_key": "below {threshold}: hardly matters",
@@ -115,6 +115,13 @@ TEXTS: Final[dict[str, dict[str, Any]]] = {
         "of_rows": "the rows",
         "of_groups": "groups of rows that depend on each other",
         "not_in_intervals": "Not in the intervals",
+        "as_given": "the model is taken as given",
+        "with_parameters": "those of average curves hold the estimated parameters of the model",
+        "in_parameters": "The parameters of the model, in average curves and in differences "
+        "between groups of rows: how far a number would move if the model were fitted to another "
+        "sample.",
+        "not_parameters": "The parameters of the model in how far single rows differ from the "
+        "average, and the choice of the model: which columns it has, and in which form.",
         "not_model": "The model. Another fit, to other rows or with another seed, has other "
         "curves; in Python, bootstrap_refit measures by how much.",
         "not_places": "The search for the groups of rows: their curves are drawn from the rows by "

@@ -203,7 +203,7 @@ def findings(results: xr.Dataset) -> list[str]:
 
 def figure(results: xr.Dataset) -> Figure:
     """Figures 7 and 8 with the metrics of both kinds."""
-    shown = ("L_mu", "L_sigma", "ISE_mu", "ISE_sigma")
+    shown = ("L_mu", "L_sigma", "L_rho", "ISE_mu", "ISE_sigma")
     fig, axes = panels(results.sizes["scenario"], len(shown))
     for row, name in zip(axes, results["scenario"].values, strict=True):
         one = results.sel(scenario=name)

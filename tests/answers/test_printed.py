@@ -36,6 +36,20 @@ def test_it_keeps_to_its_size(n_features, scale, names):
     assert "nan" not in text
 
 
+def test_words_of_shapes_are_whole_in_wide_tables():
+    X = np.random.default_rng(0).normal(size=(300, 12)) ** 3
+    X = pd.DataFrame(X, columns=[f"{LONG}{k}" for k in range(12)])
+    names = list(X)
+
+    def model(X):
+        return 1e-4 * (X[names[0]] + X[names[1]] * X[names[2]])
+
+    text = repr(rs.explain(model, X, rng=0, budget=None, progress=False))
+    shapes = [line.split("  ")[-1].strip() for line in text.splitlines() if line.startswith("a ve")]
+    assert any("nearly flat" in shape for shape in shapes)
+    assert not any("…" in shape for shape in shapes)
+
+
 def test_what_the_table_leaves_out_is_counted():
     text = repr(explained(60))
     shown = sum(line.startswith("x") for line in text.splitlines())

@@ -206,6 +206,13 @@ def test_a_feature_that_moves_single_rows_alone_may_come_first():
     assert "not on average but for single rows: by 0.100 [0.050, 0.200]" in points[0]
 
 
+def test_of_a_feature_whose_average_is_not_known_nothing_is_said_of_it():
+    top = line(matters="cannot tell", rows_differ="yes")
+    (first, *_) = main_points([top], {"n_rows": 100})
+    assert "those of single rows by 0.100 [0.050, 0.200]; cannot tell by how much" in first
+    assert "not on average" not in first
+
+
 def test_nothing_moves():
     flat = line(movement=0.0, matters="hardly", rows_differ="hardly")
     assert main_points([flat], {})[0] == "No feature moves the predictions."

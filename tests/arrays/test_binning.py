@@ -187,6 +187,34 @@ def test_agrees_with_the_plain_programme_over_several_blocks(rng):
     assert_array_equal(starts, plain_programme(cell, g, n_cells, 12, 0.3))
 
 
+def programme_with_two_indices(cell, g, width, **rule):
+    """Eq. 14 of the paper: T(i, j), the least cost of at most i bins that end at cell j."""
+    n_cells = len(width)
+    cost = np.full((n_cells, n_cells + 1), np.inf)
+    for begin, end in combinations(range(n_cells + 1), 2):
+        inside = (cell >= begin) & (cell < end)
+        cost[begin, end] = bin_cost(inside, g, width[begin:end].sum(), **rule)
+    least = np.append(0.0, np.full(n_cells, np.inf))
+    for _ in range(n_cells):
+        least = np.minimum(least, np.min(least[:-1, None] + cost, axis=0))
+    return least[-1]
+
+
+def test_one_index_finds_the_minimum_of_the_two_of_the_paper():
+    for seed in range(60):
+        cell, g, width, rule = problem(seed)
+        edges = np.append(solve(cells_of(cell, g, len(width)), width, **rule), len(width))
+        costs = [
+            bin_cost((cell >= begin) & (cell < end), g, width[begin:end].sum(), **rule)
+            for begin, end in pairwise(edges)
+        ]
+        one_bin = {**rule, "discount": 0.0, "min_obs": 1}
+        tie = TIE * bin_cost(np.ones(len(g), dtype=bool), g, width.sum(), **one_bin)
+        expected = programme_with_two_indices(cell, g, width, **rule)
+        # Of partitions that cost the same, to a billionth a bin, the one with fewer bins.
+        assert sum(costs) == pytest.approx(expected, rel=1e-9, abs=len(width) * tie)
+
+
 # --- invariants ------------------------------------------------------------------------------
 
 

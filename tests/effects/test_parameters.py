@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -434,6 +436,42 @@ def test_differences_of_effects_of_one_model_hold_what_they_share(rule):
     assert found.attrs["source"] == "parameters, of one model"
     same = rs.compare(sides[0], sides[0])
     assert_allclose(same["difference_se"].values, 0.0, atol=1e-7)
+
+
+@pytest.mark.parametrize("options", [{}, {"weighting": "rows"}])
+def test_differences_where_one_of_both_has_a_gap(options):
+    """The curve, and what is known of its error, end at the gap; before it nothing changes."""
+    data = table(600)
+    fit = poisson(data)
+    first, second = data.iloc[:300], data.iloc[300:]
+    low, high = np.quantile(data["a"], [0.7, 0.9])
+    gap = first[(first["a"] < low) | (first["a"] > high)]
+    edges = np.r_[np.linspace(data["a"].min(), low, 6), np.linspace(low, data["a"].max(), 9)[1:]]
+
+    def effect(rows):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of the gap
+            local = rs.local_effects(
+                fit, rows, features="a", method="central_difference", progress=False
+            )
+            found = rs.rhale(local, bins=rs.GivenBins(edges), centering="start", **options)
+        return rs.std_error(found, local, model=fit, X=rows, progress=False)
+
+    a, b = effect(gap), effect(second)
+    found = rs.compare(a, b, rng=0)
+    z = found["grid_value"].dropna("grid").values.ravel()
+    assert z.max() <= low
+    # Errors of both with their correlation unknown; the curves start at 0.
+    at = np.isin(z, edges)
+    both = found["difference_se"].values.ravel()[: len(z)]
+    assert np.isfinite(both).all()
+    assert at.sum() > 3
+    one, two = (
+        np.interp(z[at], each["edge_value"].isel(feature=0), each["curve_se"].isel(feature=0))
+        for each in (a, b)
+    )
+    assert (both[at] >= abs(one - two) * (1 - 1e-6)).all()
+    assert (both[at] <= (one + two) * (1 + 1e-6)).all()
 
 
 def test_paired_differences_of_one_model():

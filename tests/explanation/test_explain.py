@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import time
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
 import pytest
+import statsmodels.api as sm
+import statsmodels.formula.api as smf
 import xarray as xr
 from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.linear_model import LinearRegression
@@ -134,6 +137,80 @@ def test_classes():
     assert "AUC" in repr(found)
     observed = found["outcome"]["observed"]
     assert 0 <= float(observed.min()) <= float(observed.max()) <= 1
+
+
+def binary_data(n=600):
+    rng = np.random.default_rng(5)
+    X = pd.DataFrame(rng.normal(size=(n, 3)), columns=["a", "b", "c"])
+    chance = 1 / (1 + np.exp(-(X["a"] + X["b"] * (X["c"] > 0))))
+    return X.assign(y=1 * (rng.uniform(size=n) < chance))
+
+
+def test_outcomes_of_0_and_1_are_a_class_where_predictions_are_probabilities():
+    data = binary_data()
+    fit = smf.logit("y ~ a + b * c", data).fit(disp=0)
+    found = quick(fit, data, data["y"])
+    brier = float(np.mean((data["y"] - fit.predict(data)) ** 2))
+    assert found.attrs["brier"] == pytest.approx(brier, rel=1e-12)
+    assert "r2" not in found.attrs
+    line = smf.ols("y ~ a + b * c", data).fit()  # not between 0 and 1
+    assert "r2" in quick(line, data, data["y"]).attrs
+
+
+@pytest.mark.parametrize("name", [int, str, float])
+def test_outcomes_of_several_categories_are_compared_with_their_own_probability(name):
+    data = binary_data()
+    data["k"] = data["y"] + 2 * (data["a"] > 1)
+    fit = sm.MNLogit(data["k"], sm.add_constant(data[["b", "c"]])).fit(disp=0, maxiter=200)
+    X = sm.add_constant(data[["b", "c"]])
+    found = quick(fit, X, data["k"].map(name), output=2, features=["b", "c"])
+    brier = float(np.mean(((data["k"] == 2) - fit.predict(X)[2]) ** 2))
+    assert found.attrs["brier"] == pytest.approx(brier, rel=1e-12)
+    with pytest.raises(ValueError, match="y must hold classes of the model, 0, 1, 2, 3; got '7'"):
+        quick(fit, X, data["k"].replace(2, 7), output=2, features=["b", "c"])
+
+
+def test_intervals_of_curves_hold_the_parameters_of_a_model_that_has_any():
+    data = binary_data()
+    fit = smf.logit("y ~ a + b * c", data).fit(disp=0)
+    found, given = quick(fit, data), quick(fit.predict, data, features=["a", "b", "c"])
+    # The edges of `explain`, and nothing else of it.
+    edges = found["effect"].to_dataset().sel(feature="a")["edge_value"].dropna("edge")
+    local = rs.ale_local_effects(fit, data, features="a", bins=rs.GivenBins(edges.values))
+    alone = rs.ale_from_local(local, bins=rs.GivenBins(edges.values))
+    alone = rs.std_error(alone, local, model=fit, X=data, progress=False)
+    np.testing.assert_allclose(
+        found["effect"].to_dataset().sel(feature="a")["curve_se"].dropna("edge"),
+        alone["curve_se"].isel(feature=0).dropna("edge"),
+    )
+
+    def width(one):
+        low, high = one.answers["range_ci"].sel(feature="a").values
+        return high - low
+
+    assert width(found) > 1.3 * width(given)
+    assert "parameters of the model" in repr(found)
+    assert "parameters" not in repr(given)
+    sides = [one["difference"].to_dataset() for one in found["regions"].children.values()]
+    taken = [one["difference"].to_dataset() for one in given["regions"].children.values()]
+    assert sides
+    assert taken
+    assert float(sides[0]["difference_se"].max()) > 1.2 * float(taken[0]["difference_se"].max())
+
+
+def test_a_model_whose_parameters_cannot_be_used_is_taken_as_given():
+    class Results:
+        params, model = np.array([1.0, 2.0]), SimpleNamespace()
+
+        def cov_params(self):
+            return np.full((2, 2), np.nan)
+
+        def predict(self, X):
+            return X["a"] + X["b"] * (X["c"] > 0)
+
+    found = quick(Results(), binary_data(200)[["a", "b", "c"]])
+    assert "take the parameters of the model as given. cov must be" in found.attrs["notes"]
+    assert "the model taken as given" in repr(found)
 
 
 def test_missing_values():

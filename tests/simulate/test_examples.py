@@ -300,3 +300,22 @@ def test_dense_truth_of_one_row_and_of_none(rng):
         rs.dense_truth(None, 2 * x, x, 0)
     with pytest.raises(KeyError, match="got 'age'"):
         rs.dense_truth(None, 2 * x, x, 2, features="age")
+
+
+@every
+def test_variances_of_partitions_differ_by_their_bin_errors_alone(example):
+    """Corollary 2 of the paper: the least of one, added up along the axis, is that of the other."""
+    X = example.sample(400, rng=3)
+    local = rs.local_effects(None, X, features=known(example)[0], jacobian=example.jacobian)
+    low, high = local["x"].min().item(), local["x"].max().item()
+    rng = np.random.default_rng(4)
+    errors, variances = [], []
+    for n_bins in rng.integers(1, 6, 12):
+        inner = np.sort(rng.uniform(low, high, n_bins - 1))
+        edges = [low, *inner, high]
+        truth = example.truth(rs.rhale(local, bins=rs.GivenBins(edges)))
+        width = np.diff(edges)
+        sigma, error = truth["heterogeneity"].values.ravel(), truth["bin_error"].values.ravel()
+        errors.append(np.sum(error * width))
+        variances.append(np.sum((sigma**2 + error) * width))
+    assert np.subtract(variances, errors) == pytest.approx(variances[0] - errors[0], rel=1e-6)

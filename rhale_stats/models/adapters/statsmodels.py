@@ -36,6 +36,19 @@ def columns(results: Any) -> Known | None:
     return Known(_names(tree), levels, discrete=True)
 
 
+def classes(results: Any) -> list[str] | None:
+    """Names of the categories whose probabilities the model predicts, in the order of its outputs.
+
+    Of ``MNLogit`` and ``OrderedModel``; None of other models.
+    """
+    model = getattr(results, "model", None)
+    names = getattr(model, "_ynames_map", None) or getattr(model, "labels", None)
+    if names is None or type(model).__name__ not in ("MNLogit", "OrderedModel"):
+        return None
+    ordered = [names[at] for at in sorted(names)] if isinstance(names, dict) else list(names)
+    return [str(one) for one in ordered]
+
+
 def _names(tree: ast.AST) -> list[str]:
     """Names of variables, and what Q("...") quotes."""
     found = []
