@@ -10,7 +10,8 @@ import pandas as pd
 from rhale_stats.cli.answers import as_json
 from rhale_stats.cli.interruption import UsageError
 from rhale_stats.cli.outputs import files_of, said_files, save
-from rhale_stats.studies import bench_tasks, bench_times
+from rhale_stats.studies import bench_scaling, bench_tasks, bench_times
+from rhale_stats.studies.bench_page import page
 
 SUFFIXES = (".md", ".csv", ".json")
 WIDTHS = (10, 9, 12, 22, 14, 24, 16, 7)
@@ -43,11 +44,20 @@ def bench_job(arguments: argparse.Namespace) -> dict[str, Any]:
     print("\nWhat both compute; what this package computes in addition:")
     for task in {task.name: task for task in tasks}.values():
         print(f"{task.name}: {task.work}; {task.ours.adds}.")
-    answer = {"machine": bench_times.machine(), "rounds": rounds, "tasks": lines}
+    answer: dict[str, Any] = {"machine": bench_times.machine(), "rounds": rounds, "tasks": lines}
+    text = bench_times.markdown(lines, tasks, about)
+    if arguments.scaling:
+        times, memory = bench_scaling.growth()
+        table = bench_scaling.exponents(times, memory)
+        print(f"\nExponents of cost:\n{table.to_string(index=False)}")
+        answer["exponents"] = table
+        text = page(text, lines, times, memory)
+        for path in files:
+            if path.suffix.lower() == ".md":
+                picture = path.with_suffix(".png")
+                bench_scaling.figure(times, memory).savefig(picture, dpi=150)
     writers = {
-        ".md": lambda path: path.write_text(
-            bench_times.markdown(lines, tasks, about), encoding="utf-8"
-        ),
+        ".md": lambda path: path.write_text(text, encoding="utf-8"),
         ".csv": lambda path: pd.DataFrame(lines).to_csv(path, index=False),
         ".json": lambda path: path.write_text(as_json(answer) + "\n", encoding="utf-8"),
     }

@@ -430,6 +430,12 @@ def _add_bench(commands: Any) -> None:
     command.add_argument("--list", action="store_true", help="print the names of all tasks")
     command.add_argument("--quick", action="store_true", help="few rows and rounds")
     command.add_argument(
+        "--scaling",
+        action="store_true",
+        help="also how cost grows with rows, features, bins and resamples; a .md file of --out is "
+        "then a page, with a picture (.png) beside it",
+    )
+    command.add_argument(
         "--rows", type=_number(100), metavar="N", help="rows of all tasks (default: by task)"
     )
     command.add_argument(

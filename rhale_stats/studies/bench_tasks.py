@@ -388,7 +388,11 @@ def bootstrap_task(rows: int, seed: int) -> Task:
 
     def ours() -> Any:
         rule = QuantileBins(20)
-        options = {"features": "x0", "method": "finite_difference", "progress": False}
+        options: dict[str, Any] = {
+            "features": "x0",
+            "method": "finite_difference",
+            "progress": False,
+        }
         local = local_effects(Smooth(), X, bins=rule, **options)
         effect = rhale(local, bins=rule)
         return bootstrap(local, effect, n_resamples=N_RESAMPLES, rng=seed, progress=False)
