@@ -25,12 +25,12 @@ from rhale_stats.studies.tools import panels
 
 ROWS, COLUMNS, BINS = 10_000, 5, 40
 SIZES = {
-    "rows": (1_000, 3_000, 10_000, 30_000, 100_000, 300_000),
+    "rows": (1_000, 3_000, 10_000, 30_000, 100_000),
     "features": (3, 6, 12, 24, 48),
-    "bins": (10, 20, 40, 80, 160, 320, 640),
+    "bins": (10, 20, 40, 80, 160, 320),
     "resamples": (100, 300, 1_000, 3_000),
 }
-RUNS = 3
+RUNS = 2
 
 
 class Case(NamedTuple):

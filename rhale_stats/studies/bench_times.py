@@ -92,7 +92,10 @@ def measured(task: Task, rows: int, rounds: int) -> list[dict[str, Any]]:
         for number in range(rounds):
             for name in names if number % 2 == 0 else names[::-1]:
                 taken[name].append(seconds(sides[name].run, times[name]))
-    return [_line(task, rows, peer, taken, values, failed) for peer in task.peers]
+    return [
+        _line(task, rows, peer, taken, values, failed, sides[peer].adds if peer in sides else "")
+        for peer in task.peers
+    ]
 
 
 def _line(
@@ -102,6 +105,7 @@ def _line(
     taken: dict[str, list[float]],
     values: dict[str, Any],
     failed: dict[str, str],
+    adds: str = "",
 ) -> dict[str, Any]:
     line = {
         "task": task.name,
@@ -116,6 +120,7 @@ def _line(
     low, middle, high = float(ratios.min()), float(np.median(ratios)), float(ratios.max())
     faster = "rhale_stats" if low > 1 else peer if high < 1 else "unclear"
     return line | {
+        "peer_adds": adds,
         "peer_seconds": float(np.median(taken[peer])),
         "ratio_min": low,
         "ratio": middle,
@@ -189,9 +194,22 @@ def markdown(lines: Sequence[dict[str, Any]], tasks: Sequence[Task], about: str)
 
     shown = pd.DataFrame([cells(line) for line in lines], columns=HEAD)
     unique = {task.name: task for task in tasks}.values()
+    adds: dict[str, list[str]] = {}
+    for line in lines:
+        if line.get("peer_adds"):
+            said = f"{line['peer']}: {line['peer_adds']}"
+            adds.setdefault(line["task"], []).append(said)
     works = pd.DataFrame(
-        [[task.name, task.work, task.ours.adds] for task in unique],
-        columns=["task", "what both compute", "rhale_stats in addition"],
+        [
+            [
+                task.name,
+                task.work,
+                task.ours.adds,
+                "; ".join(dict.fromkeys(adds.get(task.name, []))),
+            ]
+            for task in unique
+        ],
+        columns=["task", "what both compute", "rhale_stats in addition", "peer in addition"],
     )
     return f"{about}\n\n{table(shown)}\n\n{table(works)}\n"
 
