@@ -31,8 +31,8 @@ end computed every number on this page.
 ## Beside other libraries
 
 In {len(slower)} of {len(timed)} comparisons the other library was faster in every round. The
-largest difference is in the task {worst["task"]} with {worst["rows"]:,} rows: {worst["peer"]} takes
-{worst["ratio"]:.2g} times as long as this package.
+smallest ratio is that of the task {worst["task"]} with {worst["rows"]:,} rows: {worst["peer"]}
+takes {worst["ratio"]:.2g} times as long as this package.
 
 {tables}
 "not installed": alibi 0.9.6 requires NumPy 1 and fails with NumPy 2; this package requires NumPy 2.

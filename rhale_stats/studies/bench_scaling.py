@@ -132,6 +132,9 @@ def figure(times: Sequence[Growth], memory: Sequence[Growth]) -> Figure:
                 ax.plot(one.sizes, one.values, marker="o", markersize=3,
                         color=f"C{names.index(one.name)}")  # fmt: skip
         ax.set(xscale="log", yscale="log", xlabel=axis, ylabel="seconds of CPU")
+        shown = next(one.sizes for one in times if one.axis == axis)
+        ax.set_xticks(shown, [f"{size:,}" for size in shown], fontsize="x-small")
+        ax.set_xticks([], minor=True)
     for one in memory:
         flat[4].plot(one.sizes, one.values / 1e6, marker="o", markersize=3,
                      color=f"C{names.index(one.name)}")  # fmt: skip
