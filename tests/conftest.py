@@ -48,6 +48,8 @@ def rng():
 
 # A reason that is no fault of CI.
 NO_GPU = "no GPU that torch can use"
+# Libraries that are compared have an environment of their own in CI; alibi cannot be in it.
+PEERS = "is not installed: extra peers"
 
 
 @pytest.hookimpl(hookwrapper=True)
@@ -62,6 +64,10 @@ def pytest_runtest_makereport(item, call):
     ):
         reason = report.longrepr[-1] if isinstance(report.longrepr, tuple) else report.longrepr
         if NO_GPU in str(reason):
+            return
+        if PEERS in str(reason) and (
+            os.environ.get("RHALE_STATS_PEERS") != "1" or "alibi" in str(reason)
+        ):
             return
         report.outcome = "failed"
         report.longrepr = f"Skipped in CI, where everything is installed: {reason}"

@@ -419,20 +419,30 @@ def _add_bench(commands: Any) -> None:
         commands,
         "bench",
         "bench:bench_job",
-        "time effects on this machine, beside other libraries that are installed (effector, PyALE, "
-        "scikit-learn)",
-        ["", "--rows 1000000 --runs 1 --json"],
+        "time this package beside other libraries that are installed (effector, PyALE, "
+        "scikit-learn, scikit-explain, shap, dalex, marginaleffects, alibi), in turns, on one "
+        "processor",
+        ["", "--quick --json", "--tasks ale pdp --rows 100000 --out times.md"],
     )
     command.add_argument(
-        "--rows", type=_number(1000), default=20_000, metavar="N", help="rows (default: 20000)"
+        "--tasks", nargs="+", metavar="NAME", help="tasks to time, of those in --list"
+    )
+    command.add_argument("--list", action="store_true", help="print the names of all tasks")
+    command.add_argument("--quick", action="store_true", help="few rows and rounds")
+    command.add_argument(
+        "--scaling",
+        action="store_true",
+        help="also how cost grows with rows, features, bins and resamples; a .md file of --out is "
+        "then a page, with a picture (.png) beside it",
     )
     command.add_argument(
-        "--features", type=_number(3), default=5, metavar="N", help="features (default: 5)"
+        "--rows", type=_number(100), metavar="N", help="rows of all tasks (default: by task)"
     )
     command.add_argument(
-        "--runs", type=_number(1), default=3, metavar="N", help="runs of each task (default: 3)"
+        "--rounds", type=_number(1), metavar="N", help="rounds (default: 7, with --quick 2)"
     )
     _add_seed(command)
+    _add_files(command, (".md", ".csv", ".json"))
     _add_common(command)
 
 
