@@ -302,18 +302,29 @@ def stand_in_for_rentals(path):
     table.to_csv(path, index=False)
 
 
-def stand_in_for_houses(path):
+def stand_in_for_houses(path, n=1600):
     """A table with the columns of the house prices."""
     rng = np.random.default_rng(0)
-    table = pd.DataFrame({"median_income": rng.gamma(4, 1, 1600).round(2)})
-    table["housing_median_age"] = rng.integers(1, 53, 1600)
-    table["median_house_value"] = 4e4 * table["median_income"] + rng.normal(0, 5e4, 1600).round()
+    table = pd.DataFrame({"median_income": rng.gamma(4, 1, n).round(2)})
+    table["housing_median_age"] = rng.integers(1, 53, n)
+    table["median_house_value"] = 4e4 * table["median_income"] + rng.normal(0, 5e4, n).round()
+    table["households"] = rng.integers(50, 800, n)
+    table["total_rooms"] = (table["households"] * rng.uniform(3, 8, n)).round()
+    table["population"] = (table["households"] * rng.uniform(1.5, 5, n)).round()
+    table["latitude"] = rng.uniform(32.5, 42, n).round(2)
+    table["longitude"] = (-89 - table["latitude"] * 0.85 + rng.normal(0, 1, n)).round(2)
     table.to_csv(path, index=False)
+
+
+def stand_in_for_all_houses(path):
+    """As many rows as the page takes, for training and test."""
+    stand_in_for_houses(path, 9000)
 
 
 # Data that a document needs: variable, file, stand-in. From this block on it prints other numbers.
 NEEDS = {
     "bike.md": (RENTALS, "hour.csv", stand_in_for_rentals, "def hours"),
+    "california.md": (HOUSES, "blocks.csv", stand_in_for_all_houses, "def blocks"),
     "model-uncertainty.md": (HOUSES, "blocks.csv", stand_in_for_houses, "def blocks"),
 }
 
