@@ -187,7 +187,7 @@ def _first(lines: list[Line], attrs: Mapping[Any, Any]) -> list[str]:
     if split is not None:
         points.append(
             f"The rows differ in {split.label} by {split.split_by} ({split.split_rule}): at "
-            f"{split.apart_at} the curves of the two groups are "
+            f"{split.apart_at} the curves of the two groups, each about its own average, are "
             f"{estimate(split.apart, split.apart_ci)}{units} apart."
         )
     return points

@@ -17,6 +17,9 @@ from rhale_stats.arrays.moments import FloatArray, IntArray, need_squares
 
 # Numbers of products and of values for which BLAS does not start threads.
 BLOCK_PRODUCTS, BLOCK_VALUES = 1 << 17, 1 << 13
+# Rows of a block where there are many columns, whose products take more time to add up than to
+# make, and products of all blocks that are held at once.
+LEAST_ROWS, HELD_PRODUCTS = 64, 1 << 22
 
 
 class Places(NamedTuple):
@@ -107,11 +110,12 @@ class Sample(NamedTuple):
 def _blocks(values: FloatArray, n_grid: int) -> list[FloatArray]:
     """(row, grid) as (block, row, grid), with the remaining rows as a separate block.
 
-    Blocks are so small that BLAS starts no threads, which would wait for each other on a busy
-    machine.
+    Blocks of few columns are so small that BLAS starts no threads, which would wait for each other
+    on a busy machine.
     """
     n_rows, width = values.shape
-    size = max(min(BLOCK_PRODUCTS // max(n_grid, 1) ** 2, BLOCK_VALUES // max(n_grid, 1)), 1)
+    few = min(BLOCK_PRODUCTS // max(n_grid, 1) ** 2, BLOCK_VALUES // max(n_grid, 1))
+    size = max(few, min(LEAST_ROWS, n_rows), 1)
     whole = n_rows // size * size
     return [values[:whole].reshape(-1, size, width), values[whole:][None]]
 
@@ -139,8 +143,11 @@ def scatter(values: FloatArray, weight: FloatArray | None) -> Scatter:
         deviation = v - mean
         if weight is not None:
             deviation *= np.sqrt(u)
-        # A product with itself is symmetric to the last bit.
-        squares += (deviation.transpose(0, 2, 1) @ deviation).sum(axis=0)
+        held = max(HELD_PRODUCTS // max(n_grid, 1) ** 2, 1)
+        for begin in range(0, len(deviation), held):
+            own = deviation[begin : begin + held]
+            # A product with itself is symmetric to the last bit.
+            squares += (own.transpose(0, 2, 1) @ own).sum(axis=0)
     return Scatter(total, mean, squares)
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import tracemalloc
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
@@ -33,3 +35,17 @@ def test_replicates_of_bins_are_the_bins_of_the_rows_drawn(rng, weighted, center
             for at in (cell[rows] == k for k in range(n_bins))
         ]
         assert_allclose(found[1][number], spread, rtol=1e-12)
+
+
+@pytest.mark.parametrize("n_grid", [40, 320])
+def test_products_of_many_columns_are_added_up_within_bounds(n_grid):
+    """Of 10,000 rows and 640 columns they were held for every row: 30 GiB."""
+    values = np.random.default_rng(0).normal(5, 1, (2003, n_grid))
+    tracemalloc.start()
+    found = kernel.scatter(values, None)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    deviation = values - values.mean(axis=0)
+    # Rounding of sums of 2,003 products.
+    assert_allclose(found.squares, deviation.T @ deviation, rtol=1e-10, atol=1e-9)
+    assert peak < 60e6
