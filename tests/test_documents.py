@@ -237,9 +237,26 @@ def stand_in_for_houses(path):
     table.to_csv(path, index=False)
 
 
+def stand_in_for_blocks(path):
+    """A table with all columns of the house prices that a page uses, and as many rows."""
+    rng = np.random.default_rng(0)
+    n = 9200
+    table = pd.DataFrame({"median_income": rng.gamma(4, 1, n)})
+    table["housing_median_age"] = rng.integers(1, 53, n)
+    table["households"] = rng.integers(100, 1000, n)
+    table["total_rooms"] = table["households"] * rng.uniform(3, 8, n).round(2)
+    table["population"] = table["households"] * rng.uniform(2, 4, n).round(2)
+    table["latitude"], table["longitude"] = rng.uniform(32, 42, n), rng.uniform(-124, -114, n)
+    inland = (table["latitude"] - 37) * (table["longitude"] + 119)
+    table["median_house_value"] = 4e4 * table["median_income"] - 3e3 * inland
+    table["median_house_value"] += rng.normal(0, 5e4, n).round()
+    table.to_csv(path, index=False)
+
+
 # Data that a document needs: variable, file, stand-in. From this block on it prints other numbers.
 NEEDS = {
     "bike.md": (RENTALS, "hour.csv", stand_in_for_rentals, "def hours"),
+    "california.md": (HOUSES, "blocks.csv", stand_in_for_blocks, "def blocks"),
     "model-uncertainty.md": (HOUSES, "blocks.csv", stand_in_for_houses, "def blocks"),
 }
 
