@@ -64,7 +64,8 @@ def explain(
     y : array_like of shape (n_rows,), optional
         Observed outcomes of the rows, numbers or classes; a Series goes by the index of ``X``.
         Adds the performance of the model, observed and predicted averages along every feature, and
-        permutation importance. A numeric output without a name gets that of a Series.
+        permutation importance. A numeric output without a name gets that of a Series. Not with
+        another ``scale`` than "response".
     features : name, number, or sequence of them, optional
         By default all columns that the model uses, but constants and identifiers.
     categorical : name, number, or sequence of them, optional
