@@ -18,7 +18,7 @@ from rhale_stats.explanation.budget import Budget, seconds_of
 from rhale_stats.explanation.changes import row_changes
 from rhale_stats.explanation.curves import curves_of, with_reliable
 from rhale_stats.explanation.facts import Found, answers_of, sizes_of
-from rhale_stats.explanation.outcome import outcome_of
+from rhale_stats.explanation.outcome import observed_of, outcome_of
 from rhale_stats.explanation.request import Columns, Request, request_of
 from rhale_stats.explanation.rows import row_spread
 from rhale_stats.explanation.settings import ExplainOptions
@@ -152,6 +152,8 @@ def explain(
 
         columns = Columns(features, categorical)
         asked = request_of(model, X, y, columns, groups, options, clock, streams[0])
+        if y is not None:
+            observed_of(asked)  # refused here, not after the long work
         step()
         delta = settings.matters * asked.deviation
         curves = curves_of(asked, level, int(streams[1].integers(2**53)))

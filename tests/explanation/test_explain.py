@@ -224,6 +224,13 @@ def test_outcomes_are_not_compared_with_log_odds(names):
     assert "r2" not in quick(fit, data[["a", "b"]], scale="logit").attrs
 
 
+def test_outcomes_that_are_refused_are_refused_before_the_long_work(monkeypatch):
+    monkeypatch.setattr("rhale_stats.explanation.explain.curves_of", None)  # fails if it is called
+    fit = LogisticRegression().fit(table(200)[["line"]], ["no", "yes"] * 100)
+    with pytest.raises(ValueError, match="y must hold classes of the model, no, yes; got '0', '1'"):
+        quick(fit, table(200)[["line"]], np.arange(200) % 2)
+
+
 def test_missing_values():
     def end(found):
         return " ".join(repr(found).split()).partition("Rows without a value are ")[2]
