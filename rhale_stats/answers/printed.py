@@ -199,4 +199,6 @@ def _legend(attrs: dict[object, object], lines: list[Line], scale: float) -> str
     if marked:
         more = f"; {len(marked) - MOST_CUT} more" if len(marked) > MOST_CUT else ""
         text += f" !: not known everywhere: {'; '.join(marked[:MOST_CUT])}{more}."
+    if attrs.get("missing"):
+        text += f" Rows without a value are {attrs['missing']}."
     return text

@@ -167,8 +167,8 @@ def _first(lines: list[Line], attrs: Mapping[Any, Any]) -> list[str]:
     if top.matters == YES and top.highest_at:
         size = estimate(top.range, top.range_ci)
         points.append(
-            f"{top.label} moves the predictions most: {size}{units} from its lowest, "
-            f"{top.lowest_at}, to its highest, {top.highest_at}."
+            f"{top.label} moves the predictions most: the average curve is {size}{units} "
+            f"higher at {top.highest_at} than at {top.lowest_at}."
         )
     elif top.rows_differ == YES:
         size = estimate(top.row_spread, top.row_spread_ci)

@@ -57,9 +57,12 @@ def std_error(
     if fitted is None or fitted.uncertainty == "rows":
         return out
     if local is None:
-        raise ValueError(
-            "local must be given with model: std_error(effect, local, model=results, X=X)."
-        )
+        how = "std_error(effect, local, model=results, X=X)"
+        if effect.attrs["method"] == "ale":
+            how = (
+                f"local = ale_local_effects(results, X), effect = ale_from_local(local), then {how}"
+            )
+        raise ValueError(f"local must be given with model; got None. Use {how}.")
     return with_parameters(out, local, groups, fitted)
 
 

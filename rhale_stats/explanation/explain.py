@@ -18,7 +18,7 @@ from rhale_stats.explanation.budget import Budget, seconds_of
 from rhale_stats.explanation.changes import row_changes
 from rhale_stats.explanation.curves import curves_of, with_reliable
 from rhale_stats.explanation.facts import Found, answers_of, sizes_of
-from rhale_stats.explanation.outcome import outcome_of
+from rhale_stats.explanation.outcome import observed_of, outcome_of
 from rhale_stats.explanation.request import Columns, Request, request_of
 from rhale_stats.explanation.rows import row_spread
 from rhale_stats.explanation.settings import ExplainOptions
@@ -64,7 +64,8 @@ def explain(
     y : array_like of shape (n_rows,), optional
         Observed outcomes of the rows, numbers or classes; a Series goes by the index of ``X``.
         Adds the performance of the model, observed and predicted averages along every feature, and
-        permutation importance. A numeric output without a name gets that of a Series.
+        permutation importance. A numeric output without a name gets that of a Series. Not with
+        another ``scale`` than "response".
     features : name, number, or sequence of them, optional
         By default all columns that the model uses, but constants and identifiers.
     categorical : name, number, or sequence of them, optional
@@ -151,6 +152,8 @@ def explain(
 
         columns = Columns(features, categorical)
         asked = request_of(model, X, y, columns, groups, options, clock, streams[0])
+        if y is not None:
+            observed_of(asked)  # refused here, not after the long work
         step()
         delta = settings.matters * asked.deviation
         curves = curves_of(asked, level, int(streams[1].integers(2**53)))

@@ -150,7 +150,23 @@ def _attributes(found: Found) -> dict[str, Any]:
     }
     for name in ("output_name", "output_units", "output_label"):
         out[name] = str(found.curves.effect.attrs.get(name, ""))
+    out["missing"] = _missing(found)
     return out if found.outcome is None else out | found.outcome.facts
+
+
+def _missing(found: Found) -> str:
+    """What became of rows without a value, by feature; empty if all rows have all values."""
+    table = found.asked.table
+    counts = {
+        name: int(table.series(table.names.index(name)).isna().sum())
+        for name in found.asked.features
+    }
+    named = ", ".join(f"{name} ({count})" for name, count in counts.items() if count)
+    if not named:
+        return ""
+    if found.asked.options.missing == "drop":
+        return f"left out of the curve of their feature: {named}"
+    return f"kept, beside the axis or as a level: {named}"
 
 
 def _additive(found: Found, deviation: float) -> float:

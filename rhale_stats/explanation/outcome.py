@@ -91,11 +91,15 @@ def observed_of(asked: Request) -> tuple[FloatArray, str]:
 
     Without names of classes, outcomes of 0 and 1 with predictions between them are a class.
     """
-    y = pd.Series(asked.y)
-    if asked.options.scale == "response":
-        known = _classes(asked)
-        if known is not None:
-            return _is_class(y, *known), "class"
+    y, scale = pd.Series(asked.y), asked.options.scale
+    if scale != "response":
+        raise ValueError(
+            f"y must be None with scale={scale!r}; got {len(y)} outcomes, which have no values on "
+            f"this scale. Leave y out, or take scale='response'."
+        )
+    known = _classes(asked)
+    if known is not None:
+        return _is_class(y, *known), "class"
     values = pd.to_numeric(y, errors="coerce").to_numpy(dtype=np.float64)
     if not np.isfinite(values).all():
         raise ValueError(
@@ -103,7 +107,7 @@ def observed_of(asked: Request) -> tuple[FloatArray, str]:
             f"{int((~np.isfinite(values)).sum())} of {len(values)} rows."
         )
     shares = asked.predicted.min() >= 0 and asked.predicted.max() <= 1
-    binary = shares and asked.options.scale == "response" and set(np.unique(values)) == {0.0, 1.0}
+    binary = shares and set(np.unique(values)) == {0.0, 1.0}
     return values, "class" if binary else "numbers"
 
 

@@ -26,7 +26,9 @@ class ModelOptions(Options):
         ``output``; the model is called once for all.
     scale : {"response", "logit", "decision"}, default "response"
         What the model answers, with classifiers the probability of a class; its log-odds; or the
-        ``decision_function``, which also replaces probabilities where there are none.
+        ``decision_function``, which also replaces probabilities where there are none. For another
+        scale, such as the log link of a Poisson model, pass a function as the model, or
+        `Parametric` for its standard errors.
     weights : array_like of shape (n_rows,), optional
         Row weights, math [6]. Rows of weight zero count as absent. A Series goes by the index of
         ``X``.

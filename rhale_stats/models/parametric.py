@@ -23,6 +23,8 @@ from rhale_stats.models.table import Table, as_array, as_table
 STEP = 1e-4
 # Directions with a smaller share of the largest eigenvalue of the correlation are rounding.
 LEAST_SHARE = 1e-13
+# Rows with which it is tried whether predictions depend on the parameters.
+ROWS_TRIED = 100
 # Models of statsmodels that predict by an inverse link of X @ params.
 LINEAR = ("OLS", "WLS", "GLS", "GLM", "Logit", "Probit", "Poisson")
 
@@ -109,7 +111,20 @@ class Parametric:
             upper, lower, middle = np.split(ask(rows), [len(steps), 2 * len(steps)], axis=-1)
             return np.concatenate([(upper - lower) / (2 * STEP), middle], axis=-1)
 
+        if len(steps):
+            first = np.arange(min(table.n_rows, ROWS_TRIED))
+            self._check_used(changes(table.holding(data).take(first).data))
         return changes, data
+
+    def _check_used(self, answer: FloatArray) -> None:
+        """Raise ``ValueError`` where no parameter changes a prediction: all errors would be 0."""
+        if not answer[..., :-1].any():
+            raise ValueError(
+                f"predict(params, X) must depend on params; got the same predictions for the first "
+                f"{len(answer)} rows of X when params were changed along each of the "
+                f"{answer.shape[-1] - 1} directions of cov. Check that predict uses its first "
+                f"argument."
+            )
 
     def _at_all(self, table: Table, params: FloatArray) -> tuple[Callable[[Any], FloatArray], Any]:
         """Predictions at all ``params`` (versions, n_params), (rows, outputs, versions)."""

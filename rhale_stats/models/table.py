@@ -315,7 +315,11 @@ def check_column(table: Table, position: int, *, missing: str = "raise") -> Floa
     column, name = table.column(position), table.names[position]
     if missing == "raise":
         check_finite(
-            column, "X", name, "Drop or impute these rows, or leave them out: missing='drop'."
+            column,
+            "X",
+            name,
+            "Drop or impute these rows, leave them out (missing='drop'), or keep them for a model "
+            "that takes missing values (missing='bin').",
         )
         _check_range(column, name)
         return column

@@ -20,7 +20,45 @@ from rhale_stats.simulate.truth import CELLS, FloatArray, Marginal, truth_of
 
 
 class Simulator:
-    """A model and the distribution of its features; the examples are its subclasses."""
+    """A model and the distribution of its features; the examples are its subclasses.
+
+    For a process of your own, write a subclass with the names of the columns and four methods. They
+    get one array for each column:
+
+    - ``_output(*x)``: the output of the model;
+    - ``_derivatives(*x)``: its derivatives by every column, needed by ``jacobian`` alone;
+    - ``_draw(n, rng)``: n values of every column;
+    - ``_marginals()``: a `Marginal` for every feature whose truth is known, needed by ``truth``
+      alone.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import rhale_stats as rs
+    >>> class Growth(rs.simulate.Simulator):
+    ...     columns = ("t", "u")
+    ...
+    ...     def _output(self, t, u):
+    ...         return t**2 * (1 + u)
+    ...
+    ...     def _derivatives(self, t, u):
+    ...         return 2 * t * (1 + u), t**2
+    ...
+    ...     def _draw(self, n, rng):
+    ...         return rng.uniform(size=n), rng.normal(size=n)
+    ...
+    ...     def _marginals(self):
+    ...         # Of dY/dt = 2 t (1 + u) at a value of t: mean, variance; distribution of t; ends.
+    ...         mean, variance = lambda t: 2 * t, lambda t: (2 * t) ** 2
+    ...         cdf, ends = lambda t: np.clip(t, 0, 1), np.array([0.0, 1.0])
+    ...         return {"t": rs.simulate.Marginal(mean, variance, cdf, ends)}
+    >>> growth = Growth()
+    >>> X = growth.sample(500, rng=0)
+    >>> local = rs.local_effects(growth.model, X, features="t")
+    >>> effect = rs.rhale(local, bins=rs.GivenBins([0, 0.5, 1]))
+    >>> growth.truth(effect)["effect"].values.round(3)
+    array([[0.5, 1.5]])
+    """
 
     columns: ClassVar[tuple[str, ...]]
 
@@ -84,7 +122,7 @@ class Simulator:
         return table
 
     def truth(self, effect: xr.Dataset) -> xr.Dataset:
-        """Exact values of what ``effect`` estimates, on its own bins.
+        """Exact effects, heterogeneity, bin errors and curves on the bins of ``effect``.
 
         Parameters
         ----------
@@ -107,6 +145,13 @@ class Simulator:
         ------
         KeyError
             A feature whose truth has no closed form. The message lists the features that have one.
+
+        Notes
+        -----
+        ``heterogeneity`` of the truth is not what ``heterogeneity`` of `rhale` estimates in a wide
+        bin of constant effect: the estimate contains the bin error (math [12]) and weighs by rows,
+        the truth does neither. Compare it in narrow bins, or with ``heterogeneity_within`` of
+        `check_unbiased` where rows are spread evenly.
         """
         effect = check_effect(effect)
         known = self._marginals()
@@ -145,14 +190,22 @@ class Simulator:
         )
 
     def _output(self, *x: FloatArray) -> FloatArray:
-        raise NotImplementedError
+        raise NotImplementedError(_missing(self, "_output"))
 
     def _derivatives(self, *x: FloatArray) -> tuple[ArrayLike, ...]:
-        raise NotImplementedError
+        raise NotImplementedError(_missing(self, "_derivatives"))
 
     def _draw(self, n: int, rng: np.random.Generator) -> tuple[FloatArray, ...]:
-        raise NotImplementedError
+        raise NotImplementedError(_missing(self, "_draw"))
 
     def _marginals(self) -> dict[str, Marginal]:
         """Features whose truth is known in closed form."""
-        raise NotImplementedError
+        raise NotImplementedError(_missing(self, "_marginals"))
+
+
+def _missing(simulator: Simulator, method: str) -> str:
+    """Which method a subclass lacks."""
+    return (
+        f"{type(simulator).__name__} must define the method {method}; it has none. See "
+        f"help(rhale_stats.simulate.Simulator)."
+    )

@@ -45,7 +45,7 @@ class Marginal:
 
     ``mean`` and ``variance`` are mu(z) and sigma^2(z), the moments of the local effects at a value
     of the feature; ``cdf`` is the feature's distribution function. Between neighbouring
-    ``breaks`` all of them are smooth.
+    ``breaks``, among them the ends of the distribution, all of them are smooth.
     """
 
     mean: Function

@@ -197,7 +197,8 @@ def test_words_that_claim_too_much_are_not_used(matters, rows):
 def test_the_first_point_is_of_the_feature_that_moves_most():
     points = main_points([line(label="a"), line(label="b")], {"output_units": "kg"})
     assert points[0] == (
-        "a moves the predictions most: 6.0 [5.0, 7.0] kg from its lowest, 0, to its highest, 10."
+        "a moves the predictions most: the average curve is 6.0 [5.0, 7.0] kg higher at 10 than at "
+        "0."
     )
 
 

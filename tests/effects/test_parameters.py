@@ -524,8 +524,10 @@ def test_what_does_not_belong_together_is_refused():
         rs.std_error(effect, local, model=fit)
     with pytest.raises(ValueError, match="X must come with model; got X alone"):
         rs.std_error(effect, local, X=X)
-    with pytest.raises(ValueError, match="local must be given with model"):
+    with pytest.raises(ValueError, match="local must be given with model; got None. Use std_err"):
         rs.std_error(effect, model=fit, X=X)
+    with pytest.raises(ValueError, match=r"Use local = ale_local_effects\(results, X\), "):
+        rs.std_error(rs.ale(fit, X), model=fit, X=X)
     with pytest.raises(ValueError, match="got 50 rows for 90"):
         rs.std_error(effect, local, model=fit, X=X.iloc[:50])
     with pytest.raises(ValueError, match="values of 'a' differ"):

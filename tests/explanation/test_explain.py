@@ -12,7 +12,7 @@ import statsmodels.api as sm
 import statsmodels.formula.api as smf
 import xarray as xr
 from sklearn.ensemble import HistGradientBoostingClassifier
-from sklearn.linear_model import LinearRegression
+from sklearn.linear_model import LinearRegression, LogisticRegression
 
 import rhale_stats as rs
 from rhale_stats.answers.lines import lines_of
@@ -213,7 +213,28 @@ def test_a_model_whose_parameters_cannot_be_used_is_taken_as_given():
     assert "the model taken as given" in repr(found)
 
 
+@pytest.mark.parametrize("names", [("no", "yes"), (0, 1)])
+def test_outcomes_are_not_compared_with_log_odds(names):
+    # Numbers gave an R² of 0 and 1 against log-odds.
+    data = binary_data()
+    y = data["y"].map(dict(enumerate(names)))
+    fit = LogisticRegression().fit(data[["a", "b"]], y)
+    with pytest.raises(ValueError, match="y must be None with scale='logit'; got 600 outcomes"):
+        quick(fit, data[["a", "b"]], y, scale="logit")
+    assert "r2" not in quick(fit, data[["a", "b"]], scale="logit").attrs
+
+
+def test_outcomes_that_are_refused_are_refused_before_the_long_work(monkeypatch):
+    monkeypatch.setattr("rhale_stats.explanation.explain.curves_of", None)  # fails if it is called
+    fit = LogisticRegression().fit(table(200)[["line"]], ["no", "yes"] * 100)
+    with pytest.raises(ValueError, match="y must hold classes of the model, no, yes; got '0', '1'"):
+        quick(fit, table(200)[["line"]], np.arange(200) % 2)
+
+
 def test_missing_values():
+    def end(found):
+        return " ".join(repr(found).split()).partition("Rows without a value are ")[2]
+
     X = table(300)
     X.loc[:20, "line"] = np.nan
     with pytest.raises(ValueError, match="missing='drop'"):
@@ -222,6 +243,9 @@ def test_missing_values():
     assert int(found["effect"]["n_obs"].sel(feature="line").sum()) == 279
     binned = quick(lambda X: mixed(X.fillna(0.0)), X, missing="bin")
     assert binned.attrs["n_rows"] == 300
+    assert end(found).startswith("left out of the curve of their feature: line (21). Uncert")
+    assert end(binned).startswith("kept, beside the axis or as a level: line (21). Uncert")
+    assert not end(quick(mixed, table(300)))
 
 
 def test_dates():

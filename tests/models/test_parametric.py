@@ -127,6 +127,18 @@ def test_a_covariance_without_full_rank_has_fewer_directions():
     assert_allclose(model.directions().T @ model.directions(), half, atol=1e-12)
 
 
+def test_predictions_that_ignore_the_parameters_are_refused():
+    b = np.array([1.0, 2.0])
+    X = DATA[["a", "b"]]
+    ignores = rs.Parametric(lambda params, X: X @ b, b, np.eye(2))  # b, where params was meant
+    effect = rs.pdp(ignores, X)
+    with pytest.raises(ValueError, match="must depend on params; got the same predictions for the"):
+        rs.std_error(effect, model=ignores, X=X, uncertainty="parameters")
+    known = rs.Parametric(lambda params, X: X @ b, b, np.zeros((2, 2)))  # nothing to depend on
+    found = rs.std_error(effect, model=known, X=X, uncertainty="parameters")
+    assert not found["curve_se"].any()
+
+
 def test_degrees_of_freedom_are_those_of_the_fit():
     assert parametric(fitted("logit")).degrees == np.inf
     assert parametric(smf.ols("z ~ a", DATA).fit()).degrees == N - 2

@@ -319,3 +319,20 @@ def test_variances_of_partitions_differ_by_their_bin_errors_alone(example):
         errors.append(np.sum(error * width))
         variances.append(np.sum((sigma**2 + error) * width))
     assert np.subtract(variances, errors) == pytest.approx(variances[0] - errors[0], rel=1e-6)
+
+
+def test_a_process_without_a_method_says_which():
+    class Half(simulate.Simulator):
+        columns = ("a",)
+
+        def _draw(self, n, rng):
+            return (rng.uniform(size=n),)
+
+    X = Half().sample(20, rng=0)
+    with pytest.raises(NotImplementedError, match="Half must define the method _output; it has n"):
+        Half().model(X)
+    with pytest.raises(NotImplementedError, match="method _derivatives; it has none"):
+        Half().jacobian(X)
+    effect = rs.rhale(rs.local_effects(lambda X: X["a"], X))
+    with pytest.raises(NotImplementedError, match="method _marginals; it has none"):
+        Half().truth(effect)
