@@ -10,6 +10,7 @@ TESTS = Path(__file__).parent
 PACKAGE = TESTS.parent / "rhale_stats"
 # What is not about one module, and why.
 APART = {
+    "test_claims.py": "what the pages on claims quote",
     "test_documents.py": "runs the pages",
     "test_imports.py": "which libraries are loaded when",
     "test_layout.py": "this file",

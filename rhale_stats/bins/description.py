@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from rhale_stats.arguments.words import shown
 from rhale_stats.arrays import binning
 from rhale_stats.arrays.moments import Axis, Comoments, FloatArray, Moments
 from rhale_stats.bins.adaptive import AdaptiveBins
@@ -31,14 +32,26 @@ def cells_of(rule: BinRule, column: Column) -> Axis:
         Given edges that are not edges of the cells.
     """
     if column.cells is None:
-        return rule.cells(column)
+        return _axis_of(rule, column)
     if isinstance(rule, SEARCHING):
         return binning.variable_axis(column.cells)
     if isinstance(rule, GivenBins):
         return binning.variable_axis(_given_among(rule.edges_of(column.name), column))
-    wanted = np.asarray(rule.cells(column).edges)[1:-1]
+    wanted = np.asarray(_axis_of(rule, column).edges)[1:-1]
     nearest = column.cells[nearest_to(column.cells, wanted)]
     return binning.variable_axis(np.union1d(nearest, column.cells[[0, -1]]))
+
+
+def _axis_of(rule: BinRule, column: Column) -> Axis:
+    """The cells of a rule; ``TypeError`` unless they are an axis."""
+    axis = rule.cells(column)
+    if not hasattr(axis, "edges"):
+        raise TypeError(
+            f"bins must have a method cells(column) that returns an axis of boost-histogram, such "
+            f"as boost_histogram.axis.Variable(edges); that of {type(rule).__name__} returned "
+            f"{shown(axis)}."
+        )
+    return axis
 
 
 def _given_among(edges: FloatArray, column: Column) -> FloatArray:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, is_dataclass
 from typing import NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
@@ -107,6 +107,11 @@ def check_rule(rule: object) -> None:
         raise TypeError(
             f"bins must be a rule such as OptimalBins() or EqualWidthBins(20); got {shown(rule)}. "
             f"Edges go into GivenBins(edges)."
+        )
+    if not is_dataclass(rule):
+        raise TypeError(
+            f"bins must be a dataclass if it is a rule of your own, because results store its "
+            f"fields; got {shown(rule)}. Decorate its class with @dataclass(frozen=True)."
         )
 
 

@@ -16,7 +16,8 @@ from rhale_stats.arrays.moments import FloatArray
 from rhale_stats.models.forms import collected, plain_answer
 from rhale_stats.models.offsets import predict_of
 from rhale_stats.models.outputs import log_odds
-from rhale_stats.models.table import Table, as_array, as_table
+from rhale_stats.models.table import Table, as_table
+from rhale_stats.models.versions import Linear, ManyVersions, Shares, stacked
 
 # Step along each direction of the parameters, in standard errors. Central differences along x
 # leave a relative error of 1e-11, so that 1e-7 is left of it; the third derivative adds 1e-8.
@@ -131,7 +132,7 @@ class Parametric:
 
         def versions(rows: Any) -> FloatArray:
             given = table.form.give(rows)
-            return _stacked([plain_answer(self._predict(one, given)) for one in params])
+            return stacked([plain_answer(self._predict(one, given)) for one in params])
 
         return versions, table.data
 
@@ -185,17 +186,17 @@ class _FromResults(Parametric):
         model, directions = self._inner.model, self.directions()
         kind = type(model).__name__
         if kind in LINEAR:
-            ask, data = self._asked_of(_Linear(model, directions), table)
+            ask, data = self._asked_of(Linear(model, directions), table)
             return lambda rows: ask(rows)[:, None], data
         if kind == "MNLogit":
             shaped = directions.reshape(-1, *self._shape[::-1]).transpose(0, 2, 1)
-            ask, data = self._asked_of(_Shares(model, shaped), table)
+            ask, data = self._asked_of(Shares(model, shaped), table)
             return lambda rows: _unfolded(ask(rows), len(directions) + 1), data
         return super().changes(table)
 
     def _at_all(self, table: Table, params: FloatArray) -> tuple[Callable[[Any], FloatArray], Any]:
         shaped = [one.reshape(self._shape, order="F") for one in params]
-        ask, data = self._asked_of(_ManyVersions(self._inner.model, shaped), table)
+        ask, data = self._asked_of(ManyVersions(self._inner.model, shaped), table)
 
         return lambda rows: _unfolded(ask(rows), len(shaped)), data
 
@@ -213,64 +214,6 @@ class _FromResults(Parametric):
         given = np.asarray(ask(data), dtype=np.float64)
         own = np.asarray(self._inner.model.predict(self._inner.params), dtype=np.float64)
         return given.shape == own.shape and bool(np.allclose(given, own, rtol=1e-6))
-
-
-class _Along:
-    """A model of statsmodels, but for its predictions."""
-
-    def __init__(self, model: Any, directions: FloatArray) -> None:
-        self._model, self._directions = model, directions
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._model, name)
-
-
-class _Linear(_Along):
-    """A model with a linear predictor whose predictions are derivatives along directions."""
-
-    def predict(self, params: Any, exog: Any = None, *args: Any, **kwargs: Any) -> FloatArray:
-        """Change along every direction, and the prediction, (rows, directions + 1)."""
-        exog = np.asarray(exog)
-        out = np.empty((len(exog), len(self._directions) + 1))
-        moved = np.matmul(exog, self._directions.T, out=out[:, :-1])
-        family = getattr(self._model, "family", None)
-        out[:, -1] = self._model.predict(params, exog, *args, **kwargs)
-        if hasattr(self._model, "pdf") or family is not None:
-            line = self._model.predict(params, exog, *args, which="linear", **kwargs)
-            slope = self._model.pdf if family is None else family.link.inverse_deriv
-            moved *= slope(line)[:, None]
-        return out
-
-
-class _Shares(_Along):
-    """A multinomial logit whose predictions are derivatives along directions."""
-
-    def predict(self, params: Any, exog: Any = None, *args: Any, **kwargs: Any) -> FloatArray:
-        """Changes of all shares, and these, (rows, outputs x (directions + 1))."""
-        exog = np.asarray(exog)
-        share = np.asarray(self._model.predict(params, exog, *args, **kwargs))
-        # The first output is the reference, whose predictor is 0.
-        line = np.einsum("rk,dkj->rjd", exog, self._directions)
-        line = np.concatenate([np.zeros_like(line[:, :1]), line], axis=1)
-        moved = share[..., None] * (line - np.einsum("rj,rjd->rd", share, line)[:, None])
-        return np.concatenate([moved, share[..., None]], axis=-1).reshape(len(exog), -1)
-
-
-class _ManyVersions:
-    """A model of statsmodels whose predictions are made at many parameters at once."""
-
-    def __init__(self, model: Any, params: list[FloatArray]) -> None:
-        self._model, self._params = model, params
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._model, name)
-
-    def predict(self, _params: Any, exog: Any = None, *args: Any, **kwargs: Any) -> FloatArray:
-        """Predictions at all parameters instead of ``params``, (rows, outputs x versions)."""
-        exog = exog if exog is None else np.asarray(exog)
-        found = [self._model.predict(one, exog, *args, **kwargs) for one in self._params]
-        stacked = _stacked(found)
-        return stacked.reshape(len(stacked), -1)
 
 
 UNCERTAINTY = ("both", "rows", "parameters")
@@ -392,12 +335,6 @@ class Changes(NamedTuple):
 def _unfolded(flat: FloatArray, versions: int) -> FloatArray:
     """Answers (rows, outputs x versions) as (rows, outputs, versions)."""
     return flat.reshape(len(flat), -1, versions)
-
-
-def _stacked(answers: list[Any]) -> FloatArray:
-    """Answers of versions of a model as one array (rows, outputs, versions)."""
-    values = [as_array(one, "model must return", ValueError) for one in answers]
-    return np.stack([one[:, None] if one.ndim == 1 else one for one in values], axis=-1)
 
 
 def _vector(params: ArrayLike) -> FloatArray:

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import warnings
 from collections import Counter
+from dataclasses import dataclass
 from functools import partial
 from inspect import signature
 from itertools import pairwise
+from types import SimpleNamespace
 
+import boost_histogram
 import numpy as np
 import pandas as pd
 import pytest
@@ -16,7 +19,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 import rhale_stats as rs
 from rhale_stats.arrays.binning import TIE
 from rhale_stats.bins.description import describe
-from rhale_stats.bins.rule import BinRule
+from rhale_stats.bins.rule import BinRule, all_cells
 from tests import helpers
 from tests.arrays.test_binning import bin_cost, brute_force, recount
 
@@ -660,3 +663,40 @@ def test_too_many_cells_are_refused(rule):
     with pytest.raises(ValueError, match="max_bins must be at most 10,000; got 100,000"):
         rule(max_bins=100_000)
     assert rule(max_bins=10_000).max_bins == 10_000
+
+
+# --- a rule of your own ---------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Log:
+    """Bins of equal width on the logarithm."""
+
+    n_bins: int = 3
+    as_axis: bool = True
+
+    def cells(self, column):
+        edges = np.geomspace(column.low, column.high, self.n_bins + 1)
+        return boost_histogram.axis.Variable(edges) if self.as_axis else edges
+
+    def choose(self, candidates):
+        return all_cells(candidates)
+
+
+def test_a_rule_of_ones_own(rng):
+    x = np.concatenate([[1, 1000], np.exp(rng.uniform(0, np.log(1000), 98))])
+    effect = estimate(x, np.log(x), Log())
+    np.testing.assert_allclose(effect["edge_value"], [1, 10, 100, 1000], rtol=1e-12)
+    for k, value in enumerate(effect["heterogeneity"].values):
+        inside = (x >= 10**k) & (x < 10 ** (k + 1) + (k == 2))
+        assert value == pytest.approx(np.std(np.log(x[inside]), ddof=1), rel=1e-9)
+    assert effect.attrs["bin_parameters"] == "n_bins=3, as_axis=True"
+
+
+def test_a_rule_of_ones_own_that_lacks_something_is_refused(rng):
+    x = rng.uniform(1, 2, 50)
+    with pytest.raises(TypeError, match=r"Variable\(edges\); that of Log returned ndarray of"):
+        estimate(x, x, Log(as_axis=False))
+    plain = SimpleNamespace(cells=Log().cells, choose=Log().choose)
+    with pytest.raises(TypeError, match="must be a dataclass if it is a rule of your own.*got a S"):
+        estimate(x, x, plain)

@@ -1,0 +1,74 @@
+"""Models of statsmodels that answer for many parameters, or with derivatives by them, at once."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from rhale_stats.arrays.moments import FloatArray
+from rhale_stats.models.table import as_array
+
+
+class Along:
+    """A model of statsmodels, but for its predictions."""
+
+    def __init__(self, model: Any, directions: FloatArray) -> None:
+        self._model, self._directions = model, directions
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._model, name)
+
+
+class Linear(Along):
+    """A model with a linear predictor whose predictions are derivatives along directions."""
+
+    def predict(self, params: Any, exog: Any = None, *args: Any, **kwargs: Any) -> FloatArray:
+        """Change along every direction, and the prediction, (rows, directions + 1)."""
+        exog = np.asarray(exog)
+        out = np.empty((len(exog), len(self._directions) + 1))
+        moved = np.matmul(exog, self._directions.T, out=out[:, :-1])
+        family = getattr(self._model, "family", None)
+        out[:, -1] = self._model.predict(params, exog, *args, **kwargs)
+        if hasattr(self._model, "pdf") or family is not None:
+            line = self._model.predict(params, exog, *args, which="linear", **kwargs)
+            slope = self._model.pdf if family is None else family.link.inverse_deriv
+            moved *= slope(line)[:, None]
+        return out
+
+
+class Shares(Along):
+    """A multinomial logit whose predictions are derivatives along directions."""
+
+    def predict(self, params: Any, exog: Any = None, *args: Any, **kwargs: Any) -> FloatArray:
+        """Changes of all shares, and these, (rows, outputs x (directions + 1))."""
+        exog = np.asarray(exog)
+        share = np.asarray(self._model.predict(params, exog, *args, **kwargs))
+        # The first output is the reference, whose predictor is 0.
+        line = np.einsum("rk,dkj->rjd", exog, self._directions)
+        line = np.concatenate([np.zeros_like(line[:, :1]), line], axis=1)
+        moved = share[..., None] * (line - np.einsum("rj,rjd->rd", share, line)[:, None])
+        return np.concatenate([moved, share[..., None]], axis=-1).reshape(len(exog), -1)
+
+
+class ManyVersions:
+    """A model of statsmodels whose predictions are made at many parameters at once."""
+
+    def __init__(self, model: Any, params: list[FloatArray]) -> None:
+        self._model, self._params = model, params
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._model, name)
+
+    def predict(self, _params: Any, exog: Any = None, *args: Any, **kwargs: Any) -> FloatArray:
+        """Predictions at all parameters instead of ``params``, (rows, outputs x versions)."""
+        exog = exog if exog is None else np.asarray(exog)
+        found = [self._model.predict(one, exog, *args, **kwargs) for one in self._params]
+        together = stacked(found)
+        return together.reshape(len(together), -1)
+
+
+def stacked(answers: list[Any]) -> FloatArray:
+    """Answers of versions of a model as one array (rows, outputs, versions)."""
+    values = [as_array(one, "model must return", ValueError) for one in answers]
+    return np.stack([one[:, None] if one.ndim == 1 else one for one in values], axis=-1)
