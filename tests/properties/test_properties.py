@@ -10,6 +10,7 @@ import pandas as pd
 import pytest
 import xarray as xr
 from numpy.testing import assert_allclose
+from threadpoolctl import threadpool_limits
 
 import rhale_stats as rs
 from tests.properties.registry import (
@@ -17,6 +18,7 @@ from tests.properties.registry import (
     CALLS,
     CHUNKED,
     MIRRORED,
+    N_ROWS,
     NOT_BY_NAME,
     Given,
     model,
@@ -244,3 +246,44 @@ def test_a_table_in_chunks_has_the_result_of_one_in_memory(name, plain):
     was, now = CHUNKED[name](plain, plain.X), CHUNKED[name](plain, chunks)
     assert set(numbers(was)) == set(numbers(now))
     assert not changed_otherwise(was, now)
+
+
+CURVE = [-0.294007135674, -0.12149304096, 0.0926681933644, 0.357425334026]
+EFFECT_SE = [0.00775683725777, 0.0119074192323, 0.0164203967643]
+
+
+def even_table():
+    """Columns spread evenly by multiples of irrational numbers: no random numbers in them."""
+    steps = np.arange(N_ROWS)
+    return pd.DataFrame(
+        {"a": steps * 0.6180339887498949 % 1, "b": steps * 0.4142135623730951 % 1}
+    ).assign(c=lambda X: X["a"] * X["b"])
+
+
+def test_numbers_are_those_of_other_versions_and_platforms():
+    """Stored numbers of this package: a sum in another order changes the last digits only."""
+    given = Given(model, even_table())
+    effect = rs.rhale(given.local, bins=rs.EqualWidthBins(3), weighting="rows")
+    found = rs.std_error(effect).sel(feature="a")
+    # Central differences lose about half of the digits.
+    assert_allclose(found["curve"], CURVE, rtol=1e-7)
+    assert_allclose(found["effect_se"], EFFECT_SE, rtol=1e-7)
+
+
+def test_replicates_do_not_depend_on_processes_and_threads(plain):
+    def refitted(n_jobs, n_threads):
+        with threadpool_limits(n_threads):
+            return rs.bootstrap_refit(plain.fitted, plain.X, n_resamples=4, n_jobs=n_jobs, rng=0)
+
+    first, second = numbers(refitted(1, 1)), numbers(refitted(1, 2))
+    third = numbers(rs.bootstrap_refit(Fitted(), plain.X, n_resamples=4, n_jobs=2, rng=0))
+    for key, value in first.items():
+        assert_allclose(second[key], value, rtol=1e-12, err_msg=key)
+        assert_allclose(third[key], value, rtol=1e-12, err_msg=key)
+
+
+class Fitted:
+    """What `Given.fitted` is, for other processes."""
+
+    def __call__(self, rows):
+        return Given(model, rows).fitted(rows)
