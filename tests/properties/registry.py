@@ -232,3 +232,64 @@ CALLS: Mapping[str, tuple[Callable[[Given], Any], set[str]]] = {
     ),
     "mae": (lambda g: rs.mae(g.effect, rs.rhale(g.local, bins=rs.EqualWidthBins(12))), {"order"}),
 }
+
+# Why results of these are not compared when the columns come in another order.
+DRAWN_BY_COLUMN = "draws for one column after the other, so that each gets other random numbers"
+NOT_BY_NAME = {
+    "compare": DRAWN_BY_COLUMN,
+    "confband": DRAWN_BY_COLUMN,
+    "explain": DRAWN_BY_COLUMN,
+    "regional_shap": "Shapley values, which are slow, are compared in shap_dependence",
+}
+
+
+def _even_grid(given: Given) -> dict[str, Any]:
+    """Points at equal distances from the least to the largest value of each feature."""
+    return {name: np.linspace(given.X[name].min(), given.X[name].max(), 7) for name in given.X}
+
+
+# The factor of each variable where all features run the other way. Bins are such that a mirrored
+# feature has the mirrored ones: the cells of weighting="axis" and the quantiles of a default grid
+# have not.
+MIRRORED: Mapping[str, tuple[Callable[[Given], Any], dict[str, int]]] = {
+    "rhale": (
+        lambda g: rs.rhale(g.local, bins=rs.EqualWidthBins(5), weighting="rows"),
+        {"effect": -1, "heterogeneity": 1, "curve": 1, "edge_value": -1, "n_obs": 1},
+    ),
+    "std_error": (
+        lambda g: rs.std_error(rs.rhale(g.local, bins=rs.EqualWidthBins(5), weighting="rows")),
+        {"effect": -1, "effect_se": 1, "curve": 1, "curve_se": 1, "average_effect": -1},
+    ),
+    "confint": (
+        lambda g: rs.confint(
+            rs.std_error(rs.rhale(g.local, bins=rs.EqualWidthBins(5), weighting="rows"))
+        ),
+        {"curve": 1, "curve_ci": 1, "average_effect": -1},
+    ),
+    "dale": (
+        lambda g: rs.dale(g.local, n_bins=5),
+        {"effect": -1, "heterogeneity": 1, "curve": 1, "edge_value": -1},
+    ),
+    "ale": (
+        lambda g: rs.std_error(rs.ale(g.model, g.X, bins=rs.EqualWidthBins(5))),
+        {"effect": -1, "effect_se": 1, "curve": 1, "curve_se": 1, "edge_value": -1},
+    ),
+    "effect_sizes": (
+        lambda g: rs.effect_sizes(rs.rhale(g.local, bins=rs.EqualWidthBins(5), weighting="rows")),
+        {"importance": 1},
+    ),
+    "pdp": (
+        lambda g: rs.std_error(rs.pdp(g.model, g.X, grid=_even_grid(g))),
+        {"curve": 1, "curve_se": 1, "grid_value": -1, "importance": 1},
+    ),
+    "local_effects": (lambda g: g.local, {"local_effect": -1}),
+}
+
+# Calls that take a dask table in place of the table in memory.
+CHUNKED: Mapping[str, Callable[[Given, Any], Any]] = {
+    "rhale": lambda g, X: rs.rhale(
+        rs.local_effects(g.model, X), bins=rs.EqualWidthBins(5)
+    ).compute(),
+    "ale": lambda g, X: rs.ale(g.model, X, bins=rs.EqualWidthBins(5)).compute(),
+    "pdp": lambda g, X: rs.pdp(g.model, X).compute(),
+}

@@ -10,9 +10,20 @@ import pandas as pd
 import pytest
 import xarray as xr
 from numpy.testing import assert_allclose
+from threadpoolctl import threadpool_limits
 
 import rhale_stats as rs
-from tests.properties.registry import APART, CALLS, Given, model, table
+from tests.properties.registry import (
+    APART,
+    CALLS,
+    CHUNKED,
+    MIRRORED,
+    N_ROWS,
+    NOT_BY_NAME,
+    Given,
+    model,
+    table,
+)
 
 NAMES = sorted(CALLS)
 
@@ -170,3 +181,109 @@ def test_a_file_holds_all_of_a_result(name, plain, tmp_path):
     result.to_netcdf(tmp_path / "result.nc")
     with xr.open_dataset(tmp_path / "result.nc") as read:
         xr.testing.assert_identical(read.load(), result)
+
+
+def by_the_names_of(was, now):
+    """The second result with its named positions in the order of the first."""
+    for dim in was.dims:
+        if dim in was.indexes and was[dim].dtype.kind in "OUT":
+            assert set(was[dim].values) == set(now[dim].values)
+            now = now.sel({dim: was[dim]})
+    return now
+
+
+BY_NAME = [name for name in LABELLED if name not in NOT_BY_NAME]
+
+
+@pytest.mark.parametrize("name", BY_NAME)
+def test_results_follow_the_names_of_columns_in_another_order(name, plain):
+    was = called(name, plain)
+    now = by_the_names_of(was, called(name, Given(model, plain.X[["c", "b", "a"]])))
+    assert not changed_otherwise(was, now, but={"feature_column"})
+    if "feature_column" in was.coords:
+        assert_allclose(now["feature_column"], 2 - was["feature_column"])
+
+
+@pytest.mark.parametrize("name", BY_NAME)
+def test_another_name_of_a_column_changes_names_only(name, plain):
+    """The new name comes first in the alphabet, and the old one last."""
+    renamed = Given(
+        lambda X: model(X.rename(columns={"0 new": "c"})), plain.X.rename(columns={"c": "0 new"})
+    )
+    was, now = called(name, plain), called(name, renamed)
+    for dim in was.dims:
+        if dim in was.indexes and "c" in was[dim].values:
+            names = ["0 new" if one == "c" else one for one in was[dim].values]
+            assert list(now[dim].values) == names
+    assert not changed_otherwise(was, now)
+
+
+def alongside(values, mirror):
+    """What there is of a feature along its bins, edges or grid points, in one direction."""
+    along = [axis for axis, dim in enumerate(values.dims) if dim in ("bin", "edge", "grid")]
+    assert len(along) <= 1
+    every = values.values
+    return np.flip(every, along) if mirror and along else every
+
+
+@pytest.mark.parametrize("name", sorted(MIRRORED))
+def test_a_mirrored_feature_has_the_mirrored_result(name, plain):
+    mirrored = Given(lambda X: model(-X), -plain.X)
+    call, factors = MIRRORED[name]
+    was, now = call(plain), call(mirrored)
+    for key, by in factors.items():
+        expected = alongside(was[key], mirror=True) * by
+        assert np.isfinite(expected).any()
+        assert_allclose(
+            alongside(now[key], mirror=False), expected, rtol=1e-6, atol=1e-8, err_msg=key
+        )
+
+
+@pytest.mark.parametrize("name", sorted(CHUNKED))
+def test_a_table_in_chunks_has_the_result_of_one_in_memory(name, plain):
+    frame = pytest.importorskip("dask.dataframe", reason="dask is not installed")
+    chunks = frame.from_pandas(plain.X, npartitions=3)
+    was, now = CHUNKED[name](plain, plain.X), CHUNKED[name](plain, chunks)
+    assert set(numbers(was)) == set(numbers(now))
+    assert not changed_otherwise(was, now)
+
+
+CURVE = [-0.294007135674, -0.12149304096, 0.0926681933644, 0.357425334026]
+EFFECT_SE = [0.00775683725777, 0.0119074192323, 0.0164203967643]
+
+
+def even_table():
+    """Columns spread evenly by multiples of irrational numbers: no random numbers in them."""
+    steps = np.arange(N_ROWS)
+    return pd.DataFrame(
+        {"a": steps * 0.6180339887498949 % 1, "b": steps * 0.4142135623730951 % 1}
+    ).assign(c=lambda X: X["a"] * X["b"])
+
+
+def test_numbers_are_those_of_other_versions_and_platforms():
+    """Stored numbers of this package: a sum in another order changes the last digits only."""
+    given = Given(model, even_table())
+    effect = rs.rhale(given.local, bins=rs.EqualWidthBins(3), weighting="rows")
+    found = rs.std_error(effect).sel(feature="a")
+    # Central differences lose about half of the digits.
+    assert_allclose(found["curve"], CURVE, rtol=1e-7)
+    assert_allclose(found["effect_se"], EFFECT_SE, rtol=1e-7)
+
+
+def test_replicates_do_not_depend_on_processes_and_threads(plain):
+    def refitted(n_jobs, n_threads):
+        with threadpool_limits(n_threads):
+            return rs.bootstrap_refit(plain.fitted, plain.X, n_resamples=4, n_jobs=n_jobs, rng=0)
+
+    first, second = numbers(refitted(1, 1)), numbers(refitted(1, 2))
+    third = numbers(rs.bootstrap_refit(Fitted(), plain.X, n_resamples=4, n_jobs=2, rng=0))
+    for key, value in first.items():
+        assert_allclose(second[key], value, rtol=1e-12, err_msg=key)
+        assert_allclose(third[key], value, rtol=1e-12, err_msg=key)
+
+
+class Fitted:
+    """What `Given.fitted` is, for other processes."""
+
+    def __call__(self, rows):
+        return Given(model, rows).fitted(rows)
