@@ -382,7 +382,9 @@ def test_a_bin_of_missing_rows_with_weights(gaps):
 
 
 def test_missing_values_that_cannot_be_left_out(X, gaps):
-    with pytest.raises(ValueError, match="X of feature 'b' must be finite; got .* missing='drop'"):
+    with pytest.raises(
+        ValueError, match="X of feature 'b' must be finite; got .*missing='drop'.*missing='bin'"
+    ):
         rs.ale(filled, gaps)
     nothing = gaps.assign(b=np.nan)
     with pytest.raises(ValueError, match="X must have values of feature 'b'; all 800 are missing"):
