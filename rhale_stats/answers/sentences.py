@@ -284,7 +284,7 @@ def uncertainty_text(attrs: Mapping[Any, Any]) -> str:
     if attrs.get("parameters") == "yes":
         model = (
             "and of the average curves also the parameters of the model; the spread between rows "
-            "takes them as given"
+            "and differences between groups take them as given"
         )
     return f"Uncertainty: {of}, {model}. Effects are those of the model, not causes."
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from rhale_stats.arguments.words import warn
 from rhale_stats.arrays.binning import quantile_edges
-from rhale_stats.arrays.moments import FloatArray, IntArray
+from rhale_stats.arrays.moments import FloatArray
 from rhale_stats.bins.fixed import GivenBins
 from rhale_stats.diagnostics.unbiased import check_unbiased
 from rhale_stats.effects.ale import ale_from_local
@@ -87,7 +87,7 @@ def curves_of(asked: Request, level: float, seed: int) -> Curves:
         progress=False,
     )
     effect = ale_from_local(local, bins=rule)
-    effect = with_errors(asked, effect, local)
+    effect = _with_errors(asked, effect, local)
     effect = confband(confint(effect, level=level), level=level, rng=seed)
     axes = asked.axes
     check = None
@@ -99,18 +99,14 @@ def curves_of(asked: Request, level: float, seed: int) -> Curves:
     return Curves(local, effect, check)
 
 
-def with_errors(
-    asked: Request, effect: xr.Dataset, local: xr.Dataset, rows: IntArray | None = None
-) -> xr.Dataset:
-    """With standard errors of the rows, and of the parameters of a model that has any (math [80]).
-
-    ``local`` holds the rows used, or those of them that are numbered.
-    """
-    groups = asked.groups if asked.groups is None or rows is None else asked.groups[rows]
+def _with_errors(asked: Request, effect: xr.Dataset, local: xr.Dataset) -> xr.Dataset:
+    """With standard errors of the rows, and of the parameters if the model has any (math [80])."""
+    groups = asked.groups
     if has_parameters(asked.model):
-        X = asked.X if rows is None else asked.rows_of(rows)
         try:
-            return std_error(effect, local, groups=groups, model=asked.model, X=X, progress=False)
+            return std_error(
+                effect, local, groups=groups, model=asked.model, X=asked.X, progress=False
+            )
         except (TypeError, ValueError) as error:
             warn(f"Intervals take the parameters of the model as given. {error}")
     return std_error(effect, local, groups=groups, progress=False)

@@ -106,9 +106,9 @@ def explain(
     -----
     Features with an axis are explained by accumulated local effects in up to 40 bins of equal
     numbers of rows, at least 30 where there are so many; other features by the steps between their
-    levels. The intervals refer to the sampling of the rows. Those of the average curves and of the
-    differences between groups hold the parameters of a model that `std_error` knows with their
-    covariance, such as results of statsmodels (math [80]). All others take the model as given:
+    levels. The intervals refer to the sampling of the rows. Those of the average curves hold
+    the parameters of a model that `std_error` knows with their covariance, such as results of
+    statsmodels (math [80]). All others take the model as given:
     `bootstrap_refit` has its uncertainty. The order is that of ``movement``, the root of
     importance² + row_spread² (math [108]): a feature whose average curve is flat because rows
     differ in direction does not come last. ``row_spread`` asks the model also for combinations of

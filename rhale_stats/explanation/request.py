@@ -104,10 +104,6 @@ class Request:
             return data.iloc[:, positions].set_axis(self.features, axis=1)
         return pd.DataFrame(data[:, positions], columns=self.features)
 
-    def rows_of(self, numbers: IntArray) -> Any:
-        """Some of the rows used, in the user's form."""
-        return _of_rows(self.sample.take(numbers))[0]
-
     def some(self, n_rows: int, rng: np.random.Generator) -> tuple[Any, ModelOptions, IntArray]:
         """Rows drawn at random, in the user's form, with their options; or all."""
         n = self.table.n_rows

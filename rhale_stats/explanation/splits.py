@@ -13,8 +13,9 @@ from rhale_stats.arrays.moments import IntArray
 from rhale_stats.bins.fixed import QuantileBins
 from rhale_stats.effects.rhale import rhale
 from rhale_stats.explanation.budget import Budget
-from rhale_stats.explanation.curves import Curves, n_bins_of, with_errors
+from rhale_stats.explanation.curves import Curves, n_bins_of
 from rhale_stats.explanation.request import Request
+from rhale_stats.generics.errors import std_error
 from rhale_stats.generics.hypotheses import compare
 from rhale_stats.generics.intervals import confband, confint
 from rhale_stats.local.local_effects import local_effects
@@ -39,13 +40,6 @@ class Split(NamedTuple):
     tree: xr.Dataset
     effect: xr.Dataset
     difference: xr.Dataset | None
-
-
-class Rows(NamedTuple):
-    """The rows of local effects: their numbers among those of the explanation."""
-
-    asked: Request
-    numbers: IntArray
 
 
 class Splits(NamedTuple):
@@ -100,7 +94,6 @@ def splits_of(
         there = np.flatnonzero(local["x"].sel(feature=name).notnull().values)
         own = local.sel(feature=[name]).isel(obs=there)
         group = None if asked.groups is None else asked.groups[there]
-        rows = Rows(asked, there)
         tree = regions(
             own,
             name,
@@ -111,7 +104,7 @@ def splits_of(
         )
         first[name] = _first(tree, len(known))
         if tree.sizes["node"] > 1:
-            found.append(_split(own, rows, tree, level, stream))
+            found.append(_split(own, group, tree, level, stream))
     return Splits(found, first, matrix, search.n_permutations)
 
 
@@ -150,27 +143,32 @@ def _first(tree: xr.Dataset, n_tests: int) -> tuple[str, str, float, float]:
     return by, str(tree["rule"].values[1]), float(root["loss_drop"]), pvalue
 
 
-def _split(local: xr.Dataset, rows: Rows, tree: xr.Dataset, level: float, seed: int) -> Split:
+def _split(
+    local: xr.Dataset, groups: IntArray | None, tree: xr.Dataset, level: float, seed: int
+) -> Split:
     with warnings.catch_warnings():
         # Gaps among the rows of a region are seen in its curve.
         warnings.simplefilter("ignore")
-        effect = with_errors(rows.asked, regional_rhale(local, tree), local, rows.numbers)
+        effect = std_error(regional_rhale(local, tree), progress=False)
     effect = confband(confint(effect, level=level), level=level, rng=seed)
     sides = _sides(tree)
-    difference = _compared(local, rows, sides, level, seed) if len(sides) == 2 else None
+    difference = _compared(local, groups, sides, level, seed) if len(sides) == 2 else None
     return Split(str(tree["feature"].values), tree, effect, difference)
 
 
-def _side(local: xr.Dataset, rows: Rows, side: IntArray, rule: QuantileBins) -> xr.Dataset:
+def _side(
+    local: xr.Dataset, groups: IntArray | None, side: IntArray, rule: QuantileBins
+) -> xr.Dataset:
     """The effect in some rows; gaps among them are seen in its curve, and are no news."""
     own = local.isel(obs=side)
+    group = None if groups is None else groups[side]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return with_errors(rows.asked, rhale(own, bins=rule), own, rows.numbers[side])
+        return std_error(rhale(own, bins=rule), own, groups=group, progress=False)
 
 
 def _compared(
-    local: xr.Dataset, rows: Rows, sides: list[IntArray], level: float, seed: int
+    local: xr.Dataset, groups: IntArray | None, sides: list[IntArray], level: float, seed: int
 ) -> xr.Dataset | None:
     """Difference of the curves of both sides; None where they have no value in common.
 
@@ -178,7 +176,7 @@ def _compared(
     """
     rule = QuantileBins(n_bins_of(min(map(len, sides))))
     try:
-        both = [_side(local, rows, side, rule) for side in sides]
+        both = [_side(local, groups, side, rule) for side in sides]
         return compare(both[0], both[1], level=level, rng=seed)
     except ValueError as error:
         if any(reason in str(error) for reason in NOT_COMPARED):

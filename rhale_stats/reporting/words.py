@@ -117,11 +117,11 @@ TEXTS: Final[dict[str, dict[str, Any]]] = {
         "not_in_intervals": "Not in the intervals",
         "as_given": "the model is taken as given",
         "with_parameters": "those of average curves hold the estimated parameters of the model",
-        "in_parameters": "The parameters of the model, in average curves and in differences "
-        "between groups of rows: how far a number would move if the model were fitted to another "
-        "sample.",
+        "in_parameters": "The parameters of the model, in average curves: how far a number would "
+        "move if the model were fitted to another sample.",
         "not_parameters": "The parameters of the model in how far single rows differ from the "
-        "average, and the choice of the model: which columns it has, and in which form.",
+        "average and in differences between groups of rows, and the choice of the model: which "
+        "columns it has, and in which form.",
         "not_model": "The model. Another fit, to other rows or with another seed, has other "
         "curves; in Python, bootstrap_refit measures by how much.",
         "not_places": "The search for the groups of rows: their curves are drawn from the rows by "

@@ -191,11 +191,6 @@ def test_intervals_of_curves_hold_the_parameters_of_a_model_that_has_any():
     assert width(found) > 1.3 * width(given)
     assert "parameters of the model" in repr(found)
     assert "parameters" not in repr(given)
-    sides = [one["difference"].to_dataset() for one in found["regions"].children.values()]
-    taken = [one["difference"].to_dataset() for one in given["regions"].children.values()]
-    assert sides
-    assert taken
-    assert float(sides[0]["difference_se"].max()) > 1.2 * float(taken[0]["difference_se"].max())
 
 
 def test_a_model_whose_parameters_cannot_be_used_is_taken_as_given():
