@@ -16,7 +16,8 @@ from scipy import sparse
 
 from rhale_stats.arrays import binning
 from rhale_stats.arrays import moments as sums
-from rhale_stats.arrays.moments import CellArray, FloatArray, IntArray, Moments
+from rhale_stats.arrays.moments import FloatArray, IntArray, Moments
+from rhale_stats.arrays.stretches import Place, Stretches
 
 # Rows of a cell, and the largest number of cells of one axis; chosen by the study ``weighting``.
 CELL_ROWS, MOST_CELLS = 15, 400
@@ -40,8 +41,8 @@ class Cells(NamedTuple):
     """Cells of one axis, each within one bin, and their moments; last axis: cells.
 
     ``bin`` is the bin of every cell. A cell without rows is a gap: its mean is NaN. ``degrees`` are
-    the degrees of freedom of ``variance``. ``of_row`` is the cell of every row; at the upper end it
-    is too large by one. It is None where rows come in chunks.
+    the degrees of freedom of ``variance``. ``of_row`` is the cell of every row, at the upper end
+    too large by one, or the stretches of sorted rows. It is None where rows come in chunks.
     """
 
     edges: FloatArray
@@ -56,7 +57,7 @@ class Cells(NamedTuple):
     x_variance: FloatArray
     x_covariance: FloatArray
     third_moment: FloatArray
-    of_row: CellArray | None
+    of_row: Place | None
     # Of precision weights; ``robust`` is what standard errors have in place of the variance.
     squares: FloatArray | None = None
     robust: FloatArray | None = None
@@ -64,7 +65,7 @@ class Cells(NamedTuple):
     # Mean square about the mean, of the rows of a cell alone.
     second_moment: FloatArray | None = None
 
-    def row_cells(self, x: FloatArray) -> CellArray:
+    def row_cells(self, x: FloatArray) -> Place:
         """The cell of every row, with these values if it is not known already."""
         if self.of_row is None:
             return sums.row_cells(binning.variable_axis(self.edges), x)
@@ -110,18 +111,21 @@ def nested_edges(
     *,
     frequency: bool = False,
     least: float = LEAST_ROWS,
+    ordered: bool = False,
 ) -> FloatArray:
     """Edges of about ``n_cells`` cells of equal weight, every edge of ``bins`` among them.
 
     Weights of ``frequency`` count repeated rows, others are on any scale. Cells that would be wide
     are halved while they have rows enough, ``least`` in either half. An edge lies midway between
     two neighbouring values, so that rows stand on both sides of it alike, ties included. A gap is a
-    cell of its own; no other cell inside a bin is without rows.
+    cell of its own; no other cell inside a bin is without rows. ``ordered``: ``x`` is sorted.
     """
-    order = None if weight is None else np.argsort(x)
-    x = np.sort(x) if order is None else x[order]
+    if not ordered:
+        order = None if weight is None else np.argsort(x)
+        x = np.sort(x) if order is None else x[order]
+        weight = None if weight is None else weight[order]
     none = _Running(len(x), None)
-    running = none if order is None else _Running.of(weight[order])  # type: ignore[index]
+    running = none if weight is None else _Running.of(weight)
     fixed = np.union1d(bins, gap_edges(x, None if running.sums is None else running.sums[1:]))
     fixed = fixed[(fixed >= bins[0]) & (fixed <= bins[-1])]
     first = np.searchsorted(x, fixed)
@@ -241,14 +245,14 @@ class CellSums(NamedTuple):
     """What one pass over rows finds in cells: moments, and central sums of the third degree.
 
     ``x_m2``, ``xg`` and ``m3`` are sums of w (x - x_mean)^2, w (x - x_mean)(g - mean) and
-    w (g - mean)^3. ``of_row`` is the cell of every row, None of several chunks of rows.
+    w (g - mean)^3. ``of_row`` is the place of every row, None of several chunks.
     """
 
     moments: Moments
     x_m2: FloatArray
     xg: FloatArray
     m3: FloatArray
-    of_row: CellArray | None
+    of_row: Place | None
 
 
 def sums_in(
@@ -258,10 +262,11 @@ def sums_in(
     weight: FloatArray | None,
     *,
     frequency: bool,
+    ordered: bool = False,
 ) -> CellSums:
-    """Sums over the rows of cells between ``edges``."""
+    """Sums over the rows of cells between ``edges``; ``ordered`` rows are sorted by ``x``."""
     axis = binning.variable_axis(edges)
-    of_row = sums.row_cells(axis, x)
+    of_row: Place = Stretches.between(edges, x) if ordered else sums.row_cells(axis, x)
     found = sums.cell_moments(axis, x, g, weight, frequency=frequency, of_row=of_row)
     powers = ((2, 0), (1, 1), (0, 3))
     x_m2, xg, m3 = sums.central_sums(axis, found, x, g, weight, of_row, powers)
@@ -364,7 +369,8 @@ def _with_neighbours(cells: Moments, variance: FloatArray) -> tuple[FloatArray, 
 
 def _stretches(rows: FloatArray) -> tuple[IntArray, IntArray, IntArray, FloatArray]:
     """Small cells with rows, the cells that each is pooled with, and the degrees of freedom."""
-    few = np.flatnonzero(rows < FEW_ROWS)
+    # Effective numbers of rows round where weights are nearly equal.
+    few = np.flatnonzero(rows < FEW_ROWS * (1 - 1e-12))
     first, last, total = few.copy(), few.copy(), np.zeros(len(few))
     df = np.concatenate([[0.0], np.cumsum(np.maximum(rows - 1, 0.0))])
     waiting, reach, end = np.arange(len(few)), 1, len(rows) - 1

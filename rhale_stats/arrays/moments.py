@@ -14,6 +14,8 @@ import boost_histogram as bh
 import numpy as np
 from numpy.typing import NDArray
 
+from rhale_stats.arrays.stretches import Place, Stretches
+
 FloatArray: TypeAlias = NDArray[np.float64]
 IntArray: TypeAlias = NDArray[np.int64]
 CellArray: TypeAlias = NDArray[np.int32]
@@ -28,6 +30,9 @@ CENTRE_ROWS = 1000
 # Exponents of d and r in the moments of `ResidualMoments`, and in those that lines need besides.
 RESIDUAL_POWERS = ((0, 3), (0, 4), (2, 0), (1, 1))
 LINE_POWERS = ((3, 0), (4, 0), (2, 1), (3, 1), (1, 2), (2, 2))
+OF_LINES = (*RESIDUAL_POWERS, (0, 2), *LINE_POWERS)
+# Those by which the average along a bin and the slope of its line depend on each other.
+LEVEL_POWERS = ((1, 2), (0, 2), (2, 2))
 # Exponents in the moments by squared weights: those of lines stand where `LINE_POWERS` has them.
 SQUARE_POWERS = ((1, 0), (2, 0), (0, 1), (1, 1), *LINE_POWERS, (0, 2), (0, 4))
 OF_CONSTANT = (0, 1, 2, 3, 10, 11)
@@ -86,13 +91,16 @@ def cell_moments(
     weight: FloatArray | None,
     *,
     frequency: bool,
-    of_row: CellArray | None = None,
+    of_row: Place | None = None,
 ) -> Moments:
     """Moments of ``g`` in the cells that ``axis`` makes of ``x`` (rows,) -> (cells,).
 
     ``x`` at or above the axis's upper end belongs to the last cell (math [4]: closed on both
-    sides); the axis must reach down to ``min(x)``. ``of_row`` is what `row_cells` found, if known.
+    sides); the axis must reach down to ``min(x)``. ``of_row`` is what `row_cells` found, if known,
+    or the stretches of sorted rows.
     """
+    if isinstance(of_row, Stretches):
+        return _sorted_moments(of_row, _origin(axis), x, g, weight, frequency=frequency)
     fill = _Filling.of(axis, x, of_row)
     centre = 0.0
     if weight is None:
@@ -127,6 +135,66 @@ def cell_moments(
     return merge(flow, np.arange(len(rows) - 1))
 
 
+def _sorted_moments(
+    cells: Stretches,
+    origin: float,
+    x: FloatArray,
+    g: FloatArray,
+    weight: FloatArray | None,
+    *,
+    frequency: bool,
+) -> Moments:
+    """`cell_moments` of sorted rows."""
+    n_obs = total = total_sq = cells.n_obs
+    if weight is not None:
+        total, total_sq = np.zeros((2, cells.n_groups))
+    # About the first row of a cell, so that equal local effects have no spread, then the mean.
+    centre = g[cells.first]
+    g_sum, x_sum, second, rest = np.zeros((4, cells.n_groups))
+    for block in cells.blocks():
+        w = None if weight is None else weight[block.rows]
+        if w is not None:
+            block.add(total, w)
+            block.add(total_sq, w if frequency else w**2)
+        block.add(g_sum, _weighted(g[block.rows] - block.on_rows(centre), w))
+        block.add(x_sum, _weighted(x[block.rows] - origin if origin else x[block.rows], w))
+    mean = centre + g_sum / total
+    for block in cells.blocks():
+        w = None if weight is None else weight[block.rows]
+        away = g[block.rows] - block.on_rows(mean)
+        own = _weighted(away, w)
+        block.add(rest, own)
+        block.add(second, own * away)
+    second = np.maximum(second - rest**2 / total, 0.0)
+    if frequency:
+        n_obs = total
+    sums = np.stack([n_obs, total, total_sq, mean + rest / total, second, origin + x_sum / total])
+    found = Moments(*cells.on_cells(sums))
+    empty = found.weight == 0
+    found.mean[empty] = found.x_mean[empty] = np.nan
+    return found
+
+
+def _weighted(values: FloatArray, weight: FloatArray | None) -> FloatArray:
+    return values if weight is None else values * weight
+
+
+def stretches(axis: Axis, x: FloatArray) -> Stretches:
+    """The rows of every cell among sorted values, by the same arithmetic as `cell_index`."""
+    edges, number = np.asarray(axis.edges), np.arange(1, len(axis))
+    if isinstance(axis, bh.axis.Variable) or not len(x):
+        return Stretches.between(edges, x)
+    first, n = np.searchsorted(x, edges[1:-1]), len(x)
+    # A value may lie beside an edge by rounding; equal values move together.
+    while True:
+        below = (first < n) & (cell_index(axis, x[np.minimum(first, n - 1)]) < number)
+        above = (first > 0) & (cell_index(axis, x[np.maximum(first - 1, 0)]) >= number)
+        if not below.any() and not above.any():
+            return Stretches.of(np.append(0, first), n)
+        first[below] = np.searchsorted(x, x[first[below]], side="right")
+        first[above] = np.searchsorted(x, x[first[above] - 1])
+
+
 def _origin(axis: Axis) -> float:
     """Origin of sums of x: 0, unless x has a small range far from 0, as time stamps have."""
     low, high = float(axis.edges[0]), float(axis.edges[-1])
@@ -140,11 +208,11 @@ class _Filling(NamedTuple):
     """
 
     axis: Axis | bh.axis.Integer
-    place: FloatArray | CellArray
+    place: FloatArray | CellArray | IntArray
     n_cells: int
 
     @classmethod
-    def of(cls, axis: Axis, x: FloatArray, of_row: CellArray | None) -> _Filling:
+    def of(cls, axis: Axis, x: FloatArray, of_row: CellArray | IntArray | None) -> _Filling:
         """Filled with the values, or with their cells if these are known."""
         if of_row is None and isinstance(axis, bh.axis.Variable) and len(x) >= TABLE_FROM:
             of_row = row_cells(axis, x)
@@ -362,7 +430,7 @@ def comoments(
     x: FloatArray,
     g: FloatArray,
     weight: FloatArray | None,
-    of_row: CellArray | None = None,
+    of_row: Place | None = None,
 ) -> Comoments:
     """Spread of x and its product with g in cells, about the means that `cell_moments` found."""
     return Comoments(*central_sums(axis, cells, x, g, weight, of_row, ((2, 0), (1, 1))))
@@ -374,12 +442,31 @@ def central_sums(
     x: FloatArray,
     g: FloatArray,
     weight: FloatArray | None,
-    of_row: CellArray | None,
+    of_row: Place | None,
     powers: Sequence[tuple[int, int]],
 ) -> FloatArray:
     """Sums of w (x - x_mean)^i (g - mean)^j in cells, for all ``powers`` (i, j)."""
     every = np.arange(len(cells.weight))
     return _central_sums(axis, every, cells, _Rows(x, g, weight, of_row), None, powers)
+
+
+def line_sums(
+    axis: Axis,
+    bin_of: IntArray,
+    bins: Moments,
+    slope: FloatArray,
+    x: FloatArray,
+    g: FloatArray,
+    weight: FloatArray | None,
+    of_row: Place | None,
+    powers: Sequence[tuple[int, int]],
+) -> FloatArray:
+    """Sums of w d^i r^j in cells for all ``powers`` (i, j), about the line of each cell's bin.
+
+    d is the distance of x from the mean of the bin, r the residual from its line: (powers, cells).
+    """
+    every, about = np.arange(len(bin_of)), Moments(*(part[bin_of] for part in bins))
+    return _central_sums(axis, every, about, _Rows(x, g, weight, of_row), slope[bin_of], powers)
 
 
 def merge_comoments(
@@ -448,6 +535,7 @@ def residual_moments(
     g: FloatArray,
     weight: FloatArray | None,
     slope: FloatArray | None = None,
+    of_row: Place | None = None,
 ) -> ResidualMoments:
     """Moments of x and of the residuals of g, per bin; with ``slope`` those of lines as well.
 
@@ -455,13 +543,20 @@ def residual_moments(
     (weighted, over sum w): the fourth moment is the m4 of math [24], the others enter the variance
     of the centred curve, math [26].
     """
-    powers = RESIDUAL_POWERS if slope is None else (*RESIDUAL_POWERS, (0, 2), *LINE_POWERS)
+    powers = RESIDUAL_POWERS if slope is None else OF_LINES
     with np.errstate(invalid="ignore", divide="ignore"):
-        rows = _Rows(x, g, weight, None)
-        found = _central_sums(axis, starts, bins, rows, slope, powers) / bins.weight
-        if slope is None:
-            return ResidualMoments(bins.m2 / bins.weight, *found, None)  # type: ignore[call-arg]
-        return ResidualMoments(found[4], *found[:4], found[5:].T)  # type: ignore[call-arg]
+        rows = _Rows(x, g, weight, of_row)
+        found = _central_sums(axis, starts, bins, rows, slope, powers)
+        if slope is not None:
+            return residuals_of_lines(found, bins)
+        return ResidualMoments(bins.m2 / bins.weight, *found / bins.weight, None)  # type: ignore[call-arg]
+
+
+def residuals_of_lines(found: FloatArray, bins: Moments) -> ResidualMoments:
+    """`residual_moments` about lines, from the sums of the products `OF_LINES`, (powers, bins)."""
+    with np.errstate(invalid="ignore", divide="ignore"):
+        third, fourth, x_variance, x_covariance, second, *line = found / bins.weight
+    return ResidualMoments(second, third, fourth, x_variance, x_covariance, np.array(line).T)
 
 
 def residuals_of_all(chunks: Sequence[ResidualMoments]) -> ResidualMoments:
@@ -521,7 +616,7 @@ def squares(
     g: FloatArray,
     weight: FloatArray,
     slope: FloatArray | None = None,
-    of_row: CellArray | None = None,
+    of_row: Place | None = None,
 ) -> Squares:
     """Moments by squared weights, about the means or lines of the bins; a pass over the rows."""
     lines = slope is not None and bool(slope.any())
@@ -557,7 +652,7 @@ class _Rows(NamedTuple):
     x: FloatArray
     g: FloatArray
     weight: FloatArray | None
-    of_row: CellArray | None
+    of_row: Place | None
 
 
 def _central_sums(
@@ -571,34 +666,79 @@ def _central_sums(
     """Sum of w d^a r^b for the ``powers`` (a, b), per bin: (powers, bins)."""
     x, g, weight, of_row = rows
     # One more cell for the overflow: the rows at the upper end belong to the last bin.
-    n_cells = len(axis) + 1
-    length = np.diff(np.append(starts, n_cells))
-    mean, x_mean = np.repeat(bins.mean, length), np.repeat(bins.x_mean, length)
-    slope = None if slope is None else np.repeat(slope, length)
-    sums = np.zeros((len(powers), n_cells))
+    length = np.diff(np.append(starts, len(axis) + 1))
+    places: Stretches | _Places
+    if isinstance(of_row, Stretches):
+        places = of_row
+        length[-1] -= 1
+    else:
+        places = _Places(axis, x, of_row)
+    mean, x_mean = (places.of_groups(np.repeat(one, length)) for one in (bins.mean, bins.x_mean))
+    slope = None if slope is None else places.of_groups(np.repeat(slope, length))
+    sums = np.zeros((len(powers), places.n_groups))
     # New columns in every block would take longer than the arithmetic on them.
     columns = np.empty((5, min(len(x), BLOCK_ROWS)))
-    find = cell_finder(axis, len(x))
-    for begin in range(0, len(x), BLOCK_ROWS):
-        block = slice(begin, begin + BLOCK_ROWS)
-        cell = find(x[block]) if of_row is None else of_row[block].astype(np.intp)
-        d, r, d2, r2, product = columns[:, : len(cell)]
-        x_mean.take(cell, mode="clip", out=d)
-        np.subtract(x[block], d, out=d)
-        mean.take(cell, mode="clip", out=r)
-        np.subtract(g[block], r, out=r)
+    for block in places.blocks():
+        here = block.rows
+        d, r, d2, r2, product = columns[:, : here.stop - here.start]
+        np.subtract(x[here], block.on_rows(x_mean), out=d)
+        np.subtract(g[here], block.on_rows(mean), out=r)
         if slope is not None:
-            slope.take(cell, mode="clip", out=product)
-            product *= d
+            np.multiply(block.on_rows(slope), d, out=product)
             r -= product
         np.square(d, out=d2)
         np.square(r, out=r2)
         for total, (a, b) in zip(sums, powers, strict=True):
             factors = [d2] * (a // 2) + [d] * (a % 2) + [r2] * (b // 2) + [r] * (b % 2)
             if weight is not None:
-                factors.append(weight[block])
-            total += np.bincount(cell, _product(factors, product), n_cells)
-    return np.add.reduceat(sums, starts, axis=1)
+                factors.append(weight[here])
+            block.add(total, _product(factors, product))
+    return np.add.reduceat(places.on_cells(sums), starts, axis=1)
+
+
+class _Places(NamedTuple):
+    """Rows in any order, with the cell of each where it is known; has what `Stretches` has."""
+
+    axis: Axis
+    x: FloatArray
+    of_row: NDArray[np.int32] | NDArray[np.int64] | None
+
+    @property
+    def n_groups(self) -> int:
+        """Number of cells, the overflow included."""
+        return len(self.axis) + 1
+
+    def of_groups(self, values: FloatArray) -> FloatArray:
+        """Values of the cells as they are."""
+        return values
+
+    def on_cells(self, values: FloatArray) -> FloatArray:
+        """Values of the cells as they are."""
+        return values
+
+    def blocks(self) -> Iterator[_Block]:
+        """The rows in blocks, each with its cells."""
+        find = cell_finder(self.axis, len(self.x))
+        for begin in range(0, len(self.x), BLOCK_ROWS):
+            rows = slice(begin, min(begin + BLOCK_ROWS, len(self.x)))
+            known = self.of_row
+            cell = find(self.x[rows]) if known is None else known[rows].astype(np.intp)
+            yield _Block(rows, cell)
+
+
+class _Block(NamedTuple):
+    """Some rows in any order, with the cell of each; has what a `Block` has."""
+
+    rows: slice
+    cell: IntArray
+
+    def on_rows(self, values: FloatArray) -> FloatArray:
+        """Values of cells at their rows."""
+        return values.take(self.cell, mode="clip")
+
+    def add(self, total: FloatArray, column: FloatArray) -> None:
+        """Add sums of a column over the rows of each cell to the totals of all cells."""
+        total += np.bincount(self.cell, column, len(total))
 
 
 def _product(factors: Sequence[FloatArray], out: FloatArray) -> FloatArray:

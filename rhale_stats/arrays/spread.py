@@ -10,7 +10,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from rhale_stats.arrays.moments import Axis, CellArray, FloatArray, IntArray, cell_finder
+from rhale_stats.arrays.moments import (
+    Axis,
+    FloatArray,
+    IntArray,
+    cell_finder,
+    stretches,
+)
+from rhale_stats.arrays.stretches import Place, Stretches
 
 # Number of rows that are handled at a time.
 BLOCK_ROWS = 1 << 15
@@ -30,11 +37,12 @@ SWEEPS = 2
 class Means(NamedTuple):
     """The fitted effect that residuals are taken from: means of cells, with the slope around them.
 
-    ``of_row`` is the cell of every row, at the upper end too large by one. ``left`` is the share of
-    the variance that is left in the residuals of a cell, 0 where its rows are fitted exactly.
+    ``of_row`` is the cell of every row, at the upper end too large by one, or the stretches of
+    sorted rows. ``left`` is the share of the variance that is left in the residuals of a cell, 0
+    where its rows are fitted exactly.
     """
 
-    of_row: CellArray | IntArray
+    of_row: Place
     mean: FloatArray
     x_mean: FloatArray
     slope: FloatArray
@@ -93,16 +101,21 @@ def residuals(
     frequency: bool,
 ) -> Residuals:
     """math [66]: sums of powers of the residuals in the cells of ``axis``."""
-    n_cells, last = len(axis) + 1, len(means.mean) - 1
     known = means.left > 0
     scale = 1 / np.sqrt(np.where(known, means.left, np.inf))
     level = np.where(known, means.mean - means.slope * means.x_mean, 0.0)
     sloped = bool(means.slope.any())
+    of_row = means.of_row
+    if isinstance(of_row, Stretches):
+        slope = means.slope if sloped else None
+        lines = _Fit(of_row, level, slope, scale, means.left)
+        return _sorted_residuals(stretches(axis, x), lines, x, g, weight, frequency=frequency)
+    n_cells, last = len(axis) + 1, len(means.mean) - 1
     out = np.zeros((len(Residuals._fields), n_cells))
     find = cell_finder(axis, len(x))
     for begin in range(0, len(x), BLOCK_ROWS):
         block = slice(begin, begin + BLOCK_ROWS)
-        fit = np.minimum(means.of_row[block], last, dtype=np.intp)
+        fit = np.minimum(of_row[block], last, dtype=np.intp)
         at = find(x[block])
         r = g[block] - level.take(fit)
         if sloped:
@@ -128,6 +141,59 @@ def residuals(
     # The overflow holds the rows at the upper end.
     out[:, -2] += out[:, -1]
     return Residuals(*out[:, :-1])
+
+
+class _Fit(NamedTuple):
+    """A fitted effect in stretches of sorted rows: a line in each, by its level at x = 0."""
+
+    cells: Stretches
+    level: FloatArray
+    slope: FloatArray | None
+    scale: FloatArray
+    left: FloatArray
+
+
+def _sorted_residuals(
+    cells: Stretches,
+    fit: _Fit,
+    x: FloatArray,
+    g: FloatArray,
+    weight: FloatArray | None,
+    *,
+    frequency: bool,
+) -> Residuals:
+    """`residuals` of sorted rows, from sums over the parts that both kinds of cells make."""
+    both, of_cells, of_fit = cells.with_parts_of(fit.cells)
+    level, slope = fit.level[of_fit], None if fit.slope is None else fit.slope[of_fit]
+    # Of w, w^2, w |r|, w r^2, w r^3 and w r^4, before they are scaled.
+    sums = np.zeros((6, both.n_groups))
+    for block in both.blocks():
+        r = g[block.rows] - block.on_rows(level)
+        if slope is not None:
+            r -= block.on_rows(slope) * x[block.rows]
+        own = r
+        if weight is not None:
+            w = weight[block.rows]
+            block.add(sums[0], w)
+            block.add(sums[1], w * w)
+            own = r * w
+        block.add(sums[2], np.copysign(own, 1.0))
+        for total in sums[3:]:
+            own = own * r
+            block.add(total, own)
+    n_obs = both.n_obs
+    if weight is None:
+        sums[0], sums[1] = n_obs, n_obs
+    elif frequency:
+        sums[1] = n_obs = sums[0]
+    scale, left = fit.scale[of_fit], fit.left[of_fit]
+    sums[2:] *= left * scale ** np.arange(1, 5)[:, None]
+    free, free_sq = left * sums[0], left * sums[1]
+    parts = n_obs, sums[0], free, free_sq, *sums[2:]
+    found = np.zeros((len(parts), cells.n_cells))
+    for out, part in zip(found, parts, strict=True):
+        out += np.bincount(of_cells, part, cells.n_cells)
+    return Residuals(*found)
 
 
 def spread_starts(

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from rhale_stats.arguments.checks import MOST_SIZE, check_finite, check_size
-from rhale_stats.arrays import accumulate
+from rhale_stats.arrays import accumulate, binning
 from rhale_stats.arrays import cells as fine
 from rhale_stats.arrays import moments as sums
 from rhale_stats.arrays.moments import (
@@ -21,7 +21,6 @@ from rhale_stats.arrays.moments import (
 )
 from rhale_stats.bins.fixed import GivenBins
 from rhale_stats.bins.rule import BinRule, Column, Partition, nearest_to
-from rhale_stats.effects.values import sums_about_lines
 from rhale_stats.local.reductions import Asked, Places, Steps, of_one_chunk
 from rhale_stats.local.rows import SELECT_ROWS, Rows
 from rhale_stats.schema.stacking import Estimates
@@ -83,7 +82,7 @@ def curve_edges(column: Column, edges: FloatArray, places: Places) -> FloatArray
     if column.cells is not None:
         inside = column.cells[(column.cells > edges[0]) & (column.cells < edges[-1])]
         return np.union1d(edges, inside)
-    x, weight, frequency = places
+    x, weight, frequency, ordered = places
     n, least = float(len(x)), float(fine.LEAST_ROWS)
     if weight is not None and frequency:
         n = float(weight.sum())
@@ -93,7 +92,9 @@ def curve_edges(column: Column, edges: FloatArray, places: Places) -> FloatArray
         # on local effects; and biases add up (math [93]).
         least *= len(x) / sums.rows_of_squares(weight)
     asked = min(max(n / fine.CELL_ROWS, 1.0), fine.MOST_CELLS)
-    return fine.nested_edges(x, weight, edges, asked, frequency=frequency, least=least)
+    return fine.nested_edges(
+        x, weight, edges, asked, frequency=frequency, least=least, ordered=ordered
+    )
 
 
 def are_agreed(rule: BinRule) -> bool:
@@ -120,7 +121,7 @@ def cell_sums(own: FloatArray, position: int) -> Asked:
 
     def of(rows: Rows) -> fine.CellSums:
         x, g = rows.x[position], rows.local_effect[position]
-        return fine.sums_in(own, x, g, rows.weight, frequency=rows.frequency)
+        return fine.sums_in(own, x, g, rows.weight, frequency=rows.frequency, ordered=rows.ordered)
 
     return Asked(of, fine.sums_of_all)
 
@@ -144,7 +145,8 @@ def residual_sums(
 
     def of(rows: Rows) -> ResidualMoments:
         x, g = rows.x[position], rows.local_effect[position]
-        return sums.residual_moments(axis, starts, bins, x, g, rows.weight, slope)
+        of_row = rows.stretches(axis, position)
+        return sums.residual_moments(axis, starts, bins, x, g, rows.weight, slope, of_row)
 
     return Asked(of, sums.residuals_of_all)
 
@@ -157,37 +159,53 @@ def bin_squares(
     def of(rows: Rows) -> sums.Squares:
         assert rows.weight is not None
         x, g = rows.x[position], rows.local_effect[position]
-        return sums.squares(axis, starts, bins, x, g, rows.weight, slope)
+        of_row = rows.stretches(axis, position)
+        return sums.squares(axis, starts, bins, x, g, rows.weight, slope, of_row)
 
     return Asked(of, of_one_chunk)
 
 
-def line_sums(cells: fine.Cells, bins: Moments, slope: FloatArray, position: int) -> Asked:
-    """Sums for the correlation of the average along a bin with the slope of its line."""
-    level = fine.along_axis(cells.width, cells.weight, cells.bin)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        factor = level / cells.weight
+def line_sums(
+    cells: FloatArray,
+    bin_of: IntArray,
+    bins: Moments,
+    slope: FloatArray,
+    position: int,
+    *,
+    squared: bool = False,
+) -> Asked:
+    """Sums of the products `OF_LINES` about the lines of bins, in the cells of the curve.
 
-    def of(rows: Rows) -> tuple[FloatArray, FloatArray, FloatArray]:
-        x, g = rows.x[position], rows.local_effect[position]
-        frequency = rows.frequency
-        with np.errstate(invalid="ignore", divide="ignore"):
-            return sums_about_lines(
-                cells, factor, bins, slope, x, g, rows.weight, frequency=frequency
-            )
+    With ``squared`` weights those of `LEVEL_POWERS` only.
+    """
+    powers = sums.LEVEL_POWERS if squared else sums.OF_LINES
+
+    def of(rows: Rows) -> FloatArray:
+        x, g, axis = rows.x[position], rows.local_effect[position], binning.variable_axis(cells)
+        weight = rows.weight**2 if squared and rows.weight is not None else rows.weight
+        of_row = rows.stretches(axis, position)
+        return sums.line_sums(axis, bin_of, bins, slope, x, g, weight, of_row, powers)
 
     return Asked(of, _added)
 
 
-def _added(chunks: Sequence[tuple[FloatArray, ...]]) -> tuple[FloatArray, ...]:
-    return tuple(np.sum(part, axis=0) for part in zip(*chunks, strict=True))
+def _added(chunks: Sequence[FloatArray]) -> FloatArray:
+    return np.asarray(np.sum(chunks, axis=0))
 
 
-def slope_correlation(
-    found: tuple[FloatArray, FloatArray, FloatArray], slope: FloatArray
-) -> FloatArray:
-    """Correlation of the average along a bin with the slope of its line, by influences of rows."""
-    both, level, tilt = found
+def in_bins(found: FloatArray, bin_of: IntArray) -> FloatArray:
+    """Sums in bins from those in their cells, (..., cell) -> (..., bin)."""
+    return np.add.reduceat(found, np.flatnonzero(np.diff(bin_of, prepend=-1)), axis=-1)
+
+
+def slope_correlation(found: FloatArray, cells: fine.Cells, slope: FloatArray) -> FloatArray:
+    """Correlation of the average along a bin with the slope of its line, by influences of rows.
+
+    ``found`` are sums of the products `LEVEL_POWERS` in the cells of the curve.
+    """
+    level_of = fine.along_axis(cells.width, cells.weight, cells.bin)
+    factor = np.divide(level_of, cells.weight, out=np.zeros(len(level_of)), where=cells.weight > 0)
+    both, level, tilt = in_bins(found * np.stack([factor, factor**2, factor**0]), cells.bin)
     with np.errstate(invalid="ignore", divide="ignore"):
         known = (slope != 0) & (level > 0) & (tilt > 0)
         return np.where(known, np.clip(both / np.sqrt(level * tilt), -1.0, 1.0), 0.0)

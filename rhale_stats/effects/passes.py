@@ -28,6 +28,7 @@ from rhale_stats.effects.estimates import (
     curve_edges,
     feature_estimates,
     given_cells,
+    in_bins,
     line_sums,
     own_squares,
     reached,
@@ -41,6 +42,9 @@ from rhale_stats.local.rows import columns, honest_split
 from rhale_stats.schema.checks import is_chunked
 from rhale_stats.schema.features import resolution
 from rhale_stats.schema.stacking import Estimates
+
+# Where the products that a correlation with slopes needs are among those about lines.
+LEVEL_IN_LINES = tuple(sums.OF_LINES.index(power) for power in sums.LEVEL_POWERS)
 
 
 class Request(NamedTuple):
@@ -170,7 +174,9 @@ def second_pass(
     """
     if cells.axis is None or partition is None:
         return {}
-    fitted, residuals, squares = yield from _fitted(request, rows, position, cells, partition)
+    fitted, residuals, squares, by_cell = yield from _fitted(
+        request, rows, position, cells, partition
+    )
     slope, along, bins = fitted.slope, fitted.along, fitted.bins
     estimates = feature_estimates(
         fitted.edges,
@@ -187,16 +193,17 @@ def second_pass(
     asked = dict[str, Asked]()
     if squares is not None:
         asked["sign"] = Asked(partial(fitted.skewness_sign, position=position), of_one_chunk)
-    if along is not None and slope is not None:
-        asked["lines"] = line_sums(along, bins, slope, position)
+    if along is not None and slope is not None and by_cell is None:
+        asked["lines"] = line_sums(along.edges, along.bin, bins, slope, position, squared=True)
     if request.std_error_moments:
         axis, _ = spread_axis(request.rule, fitted)
         asked["spread"] = residual_sums(axis, fitted, position)
     found = dict(zip(asked, (yield tuple(asked.values())), strict=True)) if asked else {}
     if "sign" in found:
         estimates = {**estimates, "skewness_sign": found["sign"]}
-    if "lines" in found and slope is not None:
-        correlation = slope_correlation(found["lines"], slope)
+    if along is not None and slope is not None:
+        products = found["lines"] if by_cell is None else by_cell[list(LEVEL_IN_LINES)]
+        correlation = slope_correlation(products, along, slope)
         estimates = {**estimates, "effect_slope_correlation": correlation}
     if "spread" in found:
         estimates = {
@@ -214,8 +221,12 @@ def _fitted(
     partition: Partition,
     *,
     effect_only: bool = False,
-) -> Steps[tuple[Fitted, ResidualMoments | None, sums.Squares | None]]:
-    """The effect of one feature in its bins, and moments of these rows about it."""
+) -> Steps[tuple[Fitted, ResidualMoments | None, sums.Squares | None, FloatArray | None]]:
+    """The effect of one feature in its bins, and moments of these rows about it.
+
+    The last are sums about the lines of bins in the cells of the curve, where rows have no
+    precision weights.
+    """
     column, axis, moments, comoments = cells
     assert axis is not None, "a constant feature has no bins"
     assert moments is not None, "a feature with cells has their moments"
@@ -229,7 +240,11 @@ def _fitted(
             own = curve_edges(column, edges, rows.places(position))
         asked["cells"] = cell_sums(own, position)
     if not effect_only and (request.std_error_moments or slope is not None):
-        asked["residuals"] = about_bins(axis, starts, bins, slope, position)
+        if own is not None and slope is not None and not rows.unequal:
+            bin_of = binning.bin_index(edges, (own[:-1] + own[1:]) / 2)
+            asked["by_cell"] = line_sums(own, bin_of, bins, slope, position)
+        else:
+            asked["residuals"] = about_bins(axis, starts, bins, slope, position)
         if request.std_error_moments and rows.unequal:
             asked["squares"] = bin_squares(axis, starts, bins, slope, position)
     found = dict(zip(asked, (yield tuple(asked.values())), strict=True)) if asked else {}
@@ -239,7 +254,10 @@ def _fitted(
             (known,) = yield (cell_squares(own, found["cells"], position),)
         along = fine.cells_of_sums(own, edges, found["cells"], known)
     fitted = Fitted(column, axis, edges, bins, slope, along)
-    return fitted, found.get("residuals"), found.get("squares")
+    residuals, by_cell = found.get("residuals"), found.get("by_cell")
+    if along is not None and by_cell is not None:
+        residuals = sums.residuals_of_lines(in_bins(by_cell, along.bin), bins)
+    return fitted, residuals, found.get("squares"), by_cell
 
 
 def residuals_for_edges(
@@ -248,7 +266,9 @@ def residuals_for_edges(
     """Residuals of the rows on which edges are chosen, which choose those of the spread too."""
     if cells.axis is None or partition is None:
         return None
-    fitted, _, _ = yield from _fitted(request, rows, position, cells, partition, effect_only=True)
+    fitted, _, _, _ = yield from _fitted(
+        request, rows, position, cells, partition, effect_only=True
+    )
     axis, _ = spread_axis(request.rule, fitted)
     (found,) = yield (residual_sums(axis, fitted, position),)
     return found  # type: ignore[no-any-return]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -30,6 +31,7 @@ from rhale_stats.effects.passes import (
 )
 from rhale_stats.effects.values import predict
 from rhale_stats.local.cells import cell_edges
+from rhale_stats.local.reductions import Source, Steps
 from rhale_stats.local.rows import THREADS_FROM
 from rhale_stats.parallel import cpus
 from rhale_stats.schema.checks import check_local
@@ -39,6 +41,7 @@ from rhale_stats.schema.door import checked
 from rhale_stats.schema.features import feature_names
 from rhale_stats.schema.levels import refuse_categorical
 from rhale_stats.schema.parts import each_part, own_rows
+from rhale_stats.schema.stacking import Estimates
 from rhale_stats.schema.variables import variable
 
 CENTERINGS = ("mean", "start", "integral")
@@ -224,18 +227,21 @@ def _estimated(
     if split.is_honest:
         if request.std_error_moments:
             others = split.for_edges
-            steps = [residuals_for_edges(request, others, at, cells[at], bins[at]) for at in every]
-            chosen = others.answered(steps, threads)
+
+            again = [residuals_for_edges(request, others, at, cells[at], bins[at]) for at in every]
+            chosen = others.answered(again, threads)
         cells = rows.answered([on_other_rows(rule, at, cells[at]) for at in every], threads)
-    # If no rows are needed again, threads do not help.
-    threads_again = threads if request.needs_rows_again else 1
-    estimates = rows.answered(
-        [
-            second_pass(request, rows, at, cells[at], bins[at], float(errors[at]), chosen[at])
-            for at in every
-        ],
-        threads_again,
-    )
+
+    def estimate(at: int, of: Source) -> Steps[Estimates]:
+        return second_pass(request, of, at, cells[at], bins[at], float(errors[at]), chosen[at])
+
+    steps = [partial(estimate, at) for at in every]
+    if request.weighting == "axis":
+        estimates = rows.answered([rows.along(at, steps[at]) for at in every], threads)
+    else:
+        # Too few passes to pay for sorting; none where no rows are needed again.
+        threads_again = threads if request.needs_rows_again else 1
+        estimates = rows.answered([one(rows) for one in steps], threads_again)
     effect = dataset(local, rule, request.centering, estimates, rows.n_rows)
     facts = {"weighting": request.weighting} | split.attrs
     effect.attrs |= facts | rows.fingerprints(names, threads)

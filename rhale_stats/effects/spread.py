@@ -17,6 +17,7 @@ from rhale_stats.arrays.accumulate import heterogeneity_se
 from rhale_stats.arrays.binning import bin_index
 from rhale_stats.arrays.moments import Axis, FloatArray, IntArray, Moments
 from rhale_stats.arrays.skewness import clear_sign
+from rhale_stats.arrays.stretches import Place, Stretches
 from rhale_stats.bins.adaptive import AdaptiveBins
 from rhale_stats.bins.description import cells_of
 from rhale_stats.bins.rule import BinRule, Column
@@ -134,13 +135,13 @@ def residual_sums(axis: Axis, fitted: Fitted, position: int) -> Asked:
 
     def of(rows: Rows) -> kernel.Residuals:
         x, g = rows.x[position], rows.local_effect[position]
-        means = _means(fitted, x)
+        means = _means(fitted, x, ordered=rows.ordered)
         return kernel.residuals(axis, means, x, g, rows.weight, frequency=rows.frequency)
 
     return Asked(of, kernel.residuals_of_all)
 
 
-def _means(fitted: Fitted, x: FloatArray) -> kernel.Means:
+def _means(fitted: Fitted, x: FloatArray, *, ordered: bool) -> kernel.Means:
     """The fitted effect, and the share of the variance that it leaves to residuals.
 
     It is the mean of each cell of the curve, whatever the bins are: a bin that does not follow the
@@ -148,10 +149,14 @@ def _means(fitted: Fitted, x: FloatArray) -> kernel.Means:
     """
     bins, along = fitted.bins, fitted.along
     if along is None:
-        of_row = sums.row_cells(binning.variable_axis(fitted.edges), x)
+        where: Place = (
+            Stretches.between(fitted.edges, x)
+            if ordered
+            else sums.row_cells(binning.variable_axis(fitted.edges), x)
+        )
         slope = np.zeros(len(bins.mean)) if fitted.slope is None else fitted.slope
         left = _left(sums.n_effective(bins), 1 + (slope != 0))
-        return kernel.Means(of_row, bins.mean, bins.x_mean, slope, left)
+        return kernel.Means(where, bins.mean, bins.x_mean, slope, left)
     left = _left(along.n_effective, OF_CELL)
     # A slope across a cell does not depend on where in the cell a row is.
     slope = (
@@ -242,6 +247,7 @@ class _Residuals(NamedTuple):
         means = _stored_means(row, x)
         k = binning.bin_index(row["spread_edge_value"].values, x)
         at = means.of_row
+        assert not isinstance(at, Stretches), "made by `_stored_means` from the edges"
         fit = np.nan_to_num(means.mean)[at]
         fit = fit + means.slope[at] * (x - np.nan_to_num(means.x_mean)[at])
         left = means.left[at]

@@ -4,17 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-import boost_histogram as bh
 import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
 from rhale_stats.arguments.rows import as_numbers
 from rhale_stats.arguments.times import as_values
-from rhale_stats.arrays import cells as fine
-from rhale_stats.arrays import moments as sums
 from rhale_stats.arrays.binning import bin_index
-from rhale_stats.arrays.moments import FloatArray, Moments
+from rhale_stats.arrays.moments import FloatArray
 from rhale_stats.schema.checks import check_effect
 from rhale_stats.schema.curves import curve_of
 from rhale_stats.schema.features import (
@@ -26,41 +23,6 @@ from rhale_stats.schema.features import (
 )
 from rhale_stats.schema.levels import is_categorical, level_names, level_text
 from rhale_stats.schema.variables import GRID_VALUE
-
-
-def sums_about_lines(
-    cells: fine.Cells,
-    factor: FloatArray,
-    bins: Moments,
-    slope: FloatArray,
-    x: FloatArray,
-    g: FloatArray,
-    weight: FloatArray | None,
-    *,
-    frequency: bool,
-) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Sums over the rows of bins: w^2 r^2 times f d, f^2 and d^2, f the factor of the row's cell.
-
-    d is the distance from the bin's mean of x, r the residual from its line.
-    """
-    axis = bh.axis.Integer(0, len(slope))
-    both, level, tilt = (bh.Histogram(axis, storage=bh.storage.Double()) for _ in range(3))
-    last, of_row = len(cells.bin) - 1, cells.row_cells(x)
-    for begin in range(0, len(x), sums.CACHED_ROWS):
-        block = slice(begin, begin + sums.CACHED_ROWS)
-        cell = np.minimum(of_row[block], last, dtype=np.intp)
-        k = cells.bin.take(cell)
-        away = x[block] - bins.x_mean.take(k)
-        square = g[block] - bins.mean.take(k)
-        square -= slope.take(k) * away
-        np.square(square, out=square)
-        if weight is not None:
-            square *= weight[block] if frequency else weight[block] ** 2
-        own = factor.take(cell)
-        both.fill(k, weight=square * own * away)
-        level.fill(k, weight=square * np.square(own, out=own))
-        tilt.fill(k, weight=square * np.square(away, out=away))
-    return both.values(), level.values(), tilt.values()
 
 
 def predict(

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from rhale_stats.arrays.moments import FloatArray, IntArray
 from rhale_stats.arrays.thinned import most_of_chunk, thinned, together
 from rhale_stats.chunks import of_all
-from rhale_stats.local.reductions import Asked, Places, Steps
+from rhale_stats.local.reductions import Asked, Places, Source, Steps
 from rhale_stats.local.rows import SELECT_ROWS, Rows
 from rhale_stats.schema.checksums import joined
 from rhale_stats.schema.features import feature_names
@@ -80,6 +80,10 @@ class ChunkedRows:
         if weight is None:
             return Places(x, None, False)
         return Places(x, weight, True)
+
+    def along(self, _position: int, estimate: Callable[[Source], Steps[R]], /) -> Steps[R]:
+        """The estimate from rows as they come."""
+        return estimate(self)
 
     def answered(self, estimates: Sequence[Steps[R]], _threads: int, /) -> list[R]:
         """Results of all estimates: each pass over the chunks answers all that they ask."""

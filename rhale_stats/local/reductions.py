@@ -40,6 +40,7 @@ class Places(NamedTuple):
     x: FloatArray
     weight: FloatArray | None
     frequency: bool
+    ordered: bool = False
 
 
 class Source(Protocol):
@@ -63,6 +64,9 @@ class Source(Protocol):
     def places(self, position: int) -> Places:
         """Where the rows of a feature are on its axis."""
 
+    def along(self, position: int, estimate: Callable[[Source], Steps[R]], /) -> Steps[R]:
+        """An estimate of one feature alone, whose rows may be sorted for it."""
+
     def answered(self, estimates: Sequence[Steps[R]], threads: int, /) -> list[R]:
         """Results of all estimates."""
 
@@ -72,17 +76,18 @@ class Source(Protocol):
 
 def answered_by(rows: Rows, estimates: Sequence[Steps[R]], threads: int) -> list[R]:
     """Results of estimates from rows in memory, each estimate in one thread."""
+    return in_threads(lambda steps: answer_by(rows, steps), estimates, threads)
 
-    def result(steps: Steps[R]) -> R:
-        answers: tuple[Any, ...] | None = None
-        while True:
-            try:
-                asked = next(steps) if answers is None else steps.send(answers)
-            except StopIteration as done:
-                return done.value  # type: ignore[no-any-return]
-            answers = tuple(one.of(rows) for one in asked)
 
-    return in_threads(result, estimates, threads)
+def answer_by(rows: Rows, steps: Steps[R]) -> R:
+    """The result of one estimate from rows in memory."""
+    answers: tuple[Any, ...] | None = None
+    while True:
+        try:
+            asked = next(steps) if answers is None else steps.send(answers)
+        except StopIteration as done:
+            return done.value  # type: ignore[no-any-return]
+        answers = tuple(one.of(rows) for one in asked)
 
 
 def of_one_chunk(_answers: Sequence[Any]) -> Any:

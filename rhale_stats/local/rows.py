@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -10,9 +10,10 @@ import xarray as xr
 from numpy.typing import NDArray
 
 from rhale_stats.arguments.checks import check_finite
-from rhale_stats.arrays.moments import FloatArray
+from rhale_stats.arrays.moments import Axis, FloatArray, stretches
+from rhale_stats.arrays.stretches import Stretches, sorting
 from rhale_stats.local.cells import cell_edges
-from rhale_stats.local.reductions import Places, Steps, answered_by, unequal
+from rhale_stats.local.reductions import Places, Source, Steps, answer_by, answered_by, unequal
 from rhale_stats.parallel import in_threads
 from rhale_stats.schema.dimensions import ROWS
 from rhale_stats.schema.features import feature_names, feature_position
@@ -79,6 +80,8 @@ class Rows(NamedTuple):
     sides: list[tuple[FloatArray, FloatArray]] | None = None
     # Edges of the cells that slopes were taken across, by feature.
     cells: Sequence[FloatArray | None] = ()
+    # Whether they are sorted by the one feature that they have.
+    ordered: bool = False
 
     @property
     def size(self) -> int:
@@ -99,7 +102,27 @@ class Rows(NamedTuple):
 
     def places(self, position: int) -> Places:
         """Where the rows of a feature are on its axis."""
-        return Places(self.x[position], self.weight, self.frequency)
+        return Places(self.x[position], self.weight, self.frequency, self.ordered)
+
+    def stretches(self, axis: Axis, position: int) -> Stretches | None:
+        """The rows of every cell of an axis, where they are sorted."""
+        return stretches(axis, self.x[position]) if self.ordered else None
+
+    def along(self, position: int, estimate: Callable[[Source], Steps[R]]) -> Steps[R]:
+        """An estimate of one feature, from its rows in the order of its values."""
+        # A generator, so that rows are sorted when their turn comes.
+        yield from ()
+        rows = self._sorted_by(position)
+        return answer_by(rows, estimate(rows))
+
+    def _sorted_by(self, position: int) -> Rows:
+        """Rows with their values and local effects of one feature only, sorted."""
+        order = sorting(self.x[position])
+        x, g = ([np.zeros(0)] * len(self.x) for _ in range(2))
+        x[position] = self.x[position].take(order)
+        g[position] = self.local_effect[position].take(order)
+        weight = None if self.weight is None else self.weight.take(order)
+        return self._replace(x=x, local_effect=g, weight=weight, sides=None, ordered=True)
 
     def answered(self, estimates: Sequence[Steps[R]], threads: int) -> list[R]:
         """Results of all estimates."""

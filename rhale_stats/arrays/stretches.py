@@ -1,0 +1,149 @@
+"""Rows in the order of one feature: the rows of a cell are one stretch, summed without its number.
+
+A sum over a stretch takes a tenth of the time of one by the cell of every row, and sorting takes
+less than finding these cells twice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+# Rows that are handled at a time, so that their temporary columns stay in the cache.
+BLOCK_ROWS = 1 << 14
+# Fewer rows are sorted as they are.
+PACKED_FROM = 1 << 12
+
+
+def ascends(x: NDArray[np.float64]) -> bool:
+    """Whether values are sorted; soon known if they are not."""
+    for begin in range(0, len(x), BLOCK_ROWS):
+        block = x[begin : begin + BLOCK_ROWS + 1]
+        if not (block[1:] >= block[:-1]).all():
+            return False
+    return True
+
+
+def sorting(x: NDArray[np.float64]) -> NDArray[np.intp]:
+    """Row numbers in the order of the values, which are finite.
+
+    As ``argsort``, several times as fast: places on the axis, as whole numbers, are sorted together
+    with the numbers of their rows. What is left, values too close for this, is nearly sorted.
+    """
+    order = _packed_order(x) if len(x) >= PACKED_FROM else None
+    if order is None:
+        return np.argsort(x, kind="stable")
+    values = x.take(order)
+    return order if ascends(values) else order.take(np.argsort(values, kind="stable"))
+
+
+def _packed_order(x: NDArray[np.float64]) -> NDArray[np.intp] | None:
+    """The order of the values but for very close ones; None if the range has no whole numbers."""
+    n_bits, low = int(len(x) - 1).bit_length(), x.min()
+    with np.errstate(over="ignore", divide="ignore"):
+        per_unit = np.float64(2.0 ** (62 - n_bits)) / (x.max() - low)
+    if not 0 < per_unit < np.inf:
+        return None
+    key, buffer = np.empty(len(x), dtype=np.int64), np.empty(BLOCK_ROWS)
+    numbers = np.arange(BLOCK_ROWS)
+    for begin in range(0, len(x), BLOCK_ROWS):
+        own = key[begin : begin + BLOCK_ROWS]
+        place = np.subtract(x[begin : begin + BLOCK_ROWS], low, out=buffer[: len(own)])
+        np.multiply(place, per_unit, out=place)
+        own[:] = place
+        own <<= n_bits
+        own += numbers[: len(own)] + begin
+    key.sort()
+    key &= (1 << n_bits) - 1
+    return key
+
+
+class Stretches(NamedTuple):
+    """Cells with rows among ``n_cells``, and the first row of each of them."""
+
+    cell: NDArray[np.intp]
+    first: NDArray[np.intp]
+    n_cells: int
+    n_rows: int
+
+    @classmethod
+    def of(cls, first: NDArray[np.intp], n_rows: int) -> Stretches:
+        """Of the first rows of all cells, with or without rows."""
+        there = np.flatnonzero(np.diff(first, append=n_rows))
+        return cls(there, first[there], len(first), n_rows)
+
+    @classmethod
+    def between(cls, edges: NDArray[np.float64], x: NDArray[np.float64]) -> Stretches:
+        """Of cells closed on the left, the first and the last without end."""
+        first = np.zeros(len(edges) - 1, dtype=np.intp)
+        first[1:] = np.searchsorted(x, edges[1:-1])
+        return cls.of(first, len(x))
+
+    @property
+    def n_groups(self) -> int:
+        """Number of cells with rows."""
+        return len(self.cell)
+
+    @property
+    def n_obs(self) -> NDArray[np.float64]:
+        """Number of rows of every cell with rows."""
+        return np.diff(self.first, append=self.n_rows).astype(np.float64)
+
+    def of_groups(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Values of the cells with rows, from those of all cells."""
+        return values[self.cell]
+
+    def on_cells(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Values of the cells with rows, (..., group), as values of all cells, 0 without rows."""
+        out = np.zeros((*values.shape[:-1], self.n_cells))
+        out[..., self.cell] = values
+        return out
+
+    def with_parts_of(
+        self, other: Stretches
+    ) -> tuple[Stretches, NDArray[np.intp], NDArray[np.intp]]:
+        """Stretches within one cell of both kinds, and which cells of either these are."""
+        first = np.union1d(self.first, other.first)
+        mine, its = (
+            one.cell[np.searchsorted(one.first, first, side="right") - 1] for one in (self, other)
+        )
+        every = np.arange(len(first))
+        return Stretches(every, first, len(first), self.n_rows), mine, its
+
+    def blocks(self) -> Iterator[Block]:
+        """The rows in blocks, each with its cells."""
+        begins = np.arange(0, self.n_rows, BLOCK_ROWS)
+        ends = np.minimum(begins + BLOCK_ROWS, self.n_rows)
+        low = np.searchsorted(self.first, begins, side="right") - 1
+        high = np.searchsorted(self.first, ends)
+        for begin, end, at, beyond in np.stack([begins, ends, low, high], axis=1).tolist():
+            starts = self.first[at:beyond] - begin
+            starts[0] = 0
+            length = np.empty_like(starts)
+            np.subtract(starts[1:], starts[:-1], out=length[:-1])
+            length[-1] = end - begin - starts[-1]
+            yield Block(slice(begin, end), slice(at, beyond), starts, length)
+
+
+# Where rows are: the cell of every row, or the stretches of sorted ones.
+Place: TypeAlias = NDArray[np.int32] | NDArray[np.int64] | Stretches
+
+
+class Block(NamedTuple):
+    """Some sorted rows: the cells with rows that they are in, and the first row of each."""
+
+    rows: slice
+    groups: slice
+    starts: NDArray[np.intp]
+    length: NDArray[np.intp]
+
+    def on_rows(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Values of cells with rows, at their rows."""
+        return values[self.groups].repeat(self.length)
+
+    def add(self, total: NDArray[np.float64], column: NDArray[np.float64]) -> None:
+        """Add sums of a column over the rows of each cell to the totals of cells with rows."""
+        total[self.groups] += np.add.reduceat(column, self.starts)
