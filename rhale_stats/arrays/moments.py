@@ -681,10 +681,10 @@ def _central_sums(
     for block in places.blocks():
         here = block.rows
         d, r, d2, r2, product = columns[:, : here.stop - here.start]
-        np.subtract(x[here], block.on_rows(x_mean), out=d)
-        np.subtract(g[here], block.on_rows(mean), out=r)
+        np.subtract(x[here], block.on_rows(x_mean, d), out=d)
+        np.subtract(g[here], block.on_rows(mean, r), out=r)
         if slope is not None:
-            np.multiply(block.on_rows(slope), d, out=product)
+            np.multiply(block.on_rows(slope, product), d, out=product)
             r -= product
         np.square(d, out=d2)
         np.square(r, out=r2)
@@ -732,9 +732,9 @@ class _Block(NamedTuple):
     rows: slice
     cell: IntArray
 
-    def on_rows(self, values: FloatArray) -> FloatArray:
-        """Values of cells at their rows."""
-        return values.take(self.cell, mode="clip")
+    def on_rows(self, values: FloatArray, out: FloatArray) -> FloatArray:
+        """Values of cells at their rows, in ``out``."""
+        return values.take(self.cell, mode="clip", out=out)
 
     def add(self, total: FloatArray, column: FloatArray) -> None:
         """Add sums of a column over the rows of each cell to the totals of all cells."""

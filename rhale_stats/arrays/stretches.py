@@ -140,7 +140,7 @@ class Block(NamedTuple):
     starts: NDArray[np.intp]
     length: NDArray[np.intp]
 
-    def on_rows(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+    def on_rows(self, values: NDArray[np.float64], _out: object = None) -> NDArray[np.float64]:
         """Values of cells with rows, at their rows."""
         return values[self.groups].repeat(self.length)
 

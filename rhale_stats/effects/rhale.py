@@ -227,21 +227,20 @@ def _estimated(
     if split.is_honest:
         if request.std_error_moments:
             others = split.for_edges
-
-            again = [residuals_for_edges(request, others, at, cells[at], bins[at]) for at in every]
-            chosen = others.answered(again, threads)
+            steps = [residuals_for_edges(request, others, at, cells[at], bins[at]) for at in every]
+            chosen = others.answered(steps, threads)
         cells = rows.answered([on_other_rows(rule, at, cells[at]) for at in every], threads)
 
     def estimate(at: int, of: Source) -> Steps[Estimates]:
         return second_pass(request, of, at, cells[at], bins[at], float(errors[at]), chosen[at])
 
-    steps = [partial(estimate, at) for at in every]
+    estimators = [partial(estimate, at) for at in every]
     if request.weighting == "axis":
-        estimates = rows.answered([rows.along(at, steps[at]) for at in every], threads)
+        estimates = rows.answered([rows.along(at, estimators[at]) for at in every], threads)
     else:
         # Too few passes to pay for sorting; none where no rows are needed again.
         threads_again = threads if request.needs_rows_again else 1
-        estimates = rows.answered([one(rows) for one in steps], threads_again)
+        estimates = rows.answered([one(rows) for one in estimators], threads_again)
     effect = dataset(local, rule, request.centering, estimates, rows.n_rows)
     facts = {"weighting": request.weighting} | split.attrs
     effect.attrs |= facts | rows.fingerprints(names, threads)
