@@ -7,6 +7,7 @@ are differences of running sums, keep their digits.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -20,6 +21,8 @@ FINE = 10
 # Number of last cells that the dynamic programme handles at a time: 64 x 1000 bins are half a
 # megabyte for each array.
 BLOCK_CELLS = 64
+# Of so many coarse cells the fits of all bins are kept for a second search.
+FEW_CELLS = 256
 
 
 class Risk(NamedTuple):
@@ -146,6 +149,7 @@ class _Search:
         # What rounding leaves of the spread of places that are all the same.
         self.no_spread = 64 * np.finfo(np.float64).eps * self.running[3, -1]
         self.risk = risk
+        self.known: list[tuple[list[int], Fits, FloatArray]] | None = None
         # A little below, so that rounding in a sum of weights does not make a bin infeasible.
         self.needed = max(min_obs, 2) * (1 - 1e-12)
         self.floor = resolution**2 + 1e-12 * float(everything.m2[0] / everything.weight[0])
@@ -223,18 +227,29 @@ class _Search:
         best = np.full(n_coarse + 1, np.inf)
         best[0] = 0.0
         previous = np.zeros(n_coarse + 1, dtype=np.int64)
+        for ends, fits, width in self._coarse_fits(n_coarse):
+            costs = self.costs(fits, width, noise)[0]
+            for at, end in enumerate(ends):
+                total = costs[at, :end] + best[:end]
+                found = int(total.argmin())
+                previous[end], best[end] = found, total[found]
+        return self.fine * np.append(backtrack(previous), n_coarse)
+
+    def _coarse_fits(self, n_coarse: int) -> Iterable[tuple[list[int], Fits, FloatArray]]:
+        """Fits of all bins on the coarse grid and their widths, (end, begin), by blocks of ends."""
+        if n_coarse > FEW_CELLS:
+            return self._fits_of_blocks(n_coarse)
+        if self.known is None:  # the same whatever the noise is
+            self.known = list(self._fits_of_blocks(n_coarse))
+        return self.known
+
+    def _fits_of_blocks(self, n_coarse: int) -> Iterator[tuple[list[int], Fits, FloatArray]]:
+        place = self.place[:: self.fine]
         for first in range(0, n_coarse, BLOCK_CELLS):
             ends = np.arange(first + 1, min(first + BLOCK_CELLS, n_coarse) + 1)
             begins = np.arange(ends[-1])
-            sums = self._block(begins, ends)
-            place = self.place[:: self.fine]
             width = place[ends][:, None] - place[begins]
-            costs = self.costs(self.fits(sums), width, noise)[0]
-            for at, end in enumerate(ends):
-                total = costs[at, :end] + best[:end]
-                previous[end] = total.argmin()
-                best[end] = total[previous[end]]
-        return self.fine * np.append(backtrack(previous), n_coarse)
+            yield ends.tolist(), self.fits(self._block(begins, ends)), width
 
     def _block(self, begins: IntArray, ends: IntArray) -> Sums:
         """Sums of all bins from ``begins`` to ``ends`` on the coarse grid, (end, begin)."""

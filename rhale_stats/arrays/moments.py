@@ -676,6 +676,7 @@ def _central_sums(
     mean, x_mean = (places.of_groups(np.repeat(one, length)) for one in (bins.mean, bins.x_mean))
     slope = None if slope is None else places.of_groups(np.repeat(slope, length))
     sums = np.zeros((len(powers), places.n_groups))
+    squares_of_d, squares_of_r = (any(power[side] > 1 for power in powers) for side in (0, 1))
     # New columns in every block would take longer than the arithmetic on them.
     columns = np.empty((5, min(len(x), BLOCK_ROWS)))
     for block in places.blocks():
@@ -686,8 +687,10 @@ def _central_sums(
         if slope is not None:
             np.multiply(block.on_rows(slope, product), d, out=product)
             r -= product
-        np.square(d, out=d2)
-        np.square(r, out=r2)
+        if squares_of_d:
+            np.square(d, out=d2)
+        if squares_of_r:
+            np.square(r, out=r2)
         for total, (a, b) in zip(sums, powers, strict=True):
             factors = [d2] * (a // 2) + [d] * (a % 2) + [r2] * (b // 2) + [r] * (b % 2)
             if weight is not None:

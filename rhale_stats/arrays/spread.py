@@ -281,13 +281,13 @@ class _Search:
     def best(self, places: IntArray, penalty: float) -> IntArray:
         """The exact optimum with edges at ``places``, by T(j) = min_l T(l) + B(l, j)."""
         n = len(places) - 1
-        costs = self.cost(places[:-1, None], places[None, 1:]) + penalty
+        costs = self.cost(places[None, :-1], places[1:, None]) + penalty
         total, previous = np.full(n + 1, np.inf), np.zeros(n + 1, dtype=np.int64)
         total[0] = 0.0
         for end in range(1, n + 1):
-            reached = total[:end] + costs[:end, end - 1]
-            previous[end] = reached.argmin()
-            total[end] = reached[previous[end]]
+            reached = total[:end] + costs[end - 1, :end]
+            found = int(reached.argmin())
+            previous[end], total[end] = found, reached[found]
         edges = [n]
         while edges[-1] > 0:
             edges.append(int(previous[edges[-1]]) if np.isfinite(total[edges[-1]]) else 0)

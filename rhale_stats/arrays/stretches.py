@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 # Rows that are handled at a time, so that their temporary columns stay in the cache.
-BLOCK_ROWS = 1 << 14
+BLOCK_ROWS = 1 << 15
 # Fewer rows are sorted as they are.
 PACKED_FROM = 1 << 12
 
