@@ -14,6 +14,7 @@ from scipy.special import betainc, stdtr
 
 from rhale_stats.arrays.binning import bin_index
 from rhale_stats.arrays.moments import FloatArray, IntArray
+from rhale_stats.arrays.stretches import sorting
 
 
 class OrderedRows(NamedTuple):
@@ -52,7 +53,7 @@ def ordered_rows(
     if weight is not None and frequency:
         x, g = (np.repeat(column, weight.astype(np.int64)) for column in (x, g))
         weight = None
-    order = np.argsort(x)
+    order = sorting(x)
     in_order = x[order]
     if (in_order[1:] == in_order[:-1]).any():
         shuffled = rng.permutation(len(x))
@@ -269,7 +270,7 @@ def rank_von_neumann(rows: OrderedRows, n_bins: int) -> tuple[FloatArray, FloatA
 
 def _ranks(rows: OrderedRows, bounds: IntArray) -> FloatArray:
     """Rank of g within its bin, from 1; equal values share the mean of theirs."""
-    by_value = np.argsort(rows.g)
+    by_value = sorting(rows.g)
     # Numbers of bins are small integers, which are sorted without comparisons.
     small = rows.bin[by_value].astype(np.min_scalar_type(len(bounds)))
     order = by_value[np.argsort(small, kind="stable")]

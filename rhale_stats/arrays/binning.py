@@ -19,6 +19,7 @@ from rhale_stats.arrays.moments import (
     union,
     variance,
 )
+from rhale_stats.arrays.stretches import sorting
 
 # A partition with more bins is preferred only if its cost is smaller by this share of the cost of
 # one bin (math [21]).
@@ -367,7 +368,7 @@ def quantile_edges(x: FloatArray, n_bins: int, counts: FloatArray | None) -> Flo
     if counts is None:
         rank = np.maximum(-(-k * len(x) // n_bins) - 1, 0)
         return np.unique(np.partition(x, np.unique(rank))[rank])
-    order = np.argsort(x)
+    order = sorting(x)
     below = np.cumsum(counts[order])
     # Sums of weights that are no whole numbers may round.
     rank = np.searchsorted(below * n_bins, k * below[-1] * (1 - 1e-12))

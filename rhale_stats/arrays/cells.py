@@ -17,7 +17,7 @@ from scipy import sparse
 from rhale_stats.arrays import binning
 from rhale_stats.arrays import moments as sums
 from rhale_stats.arrays.moments import FloatArray, IntArray, Moments
-from rhale_stats.arrays.stretches import Place, Stretches
+from rhale_stats.arrays.stretches import Place, Stretches, sorting
 
 # Rows of a cell, and the largest number of cells of one axis; chosen by the study ``weighting``.
 CELL_ROWS, MOST_CELLS = 15, 400
@@ -121,7 +121,7 @@ def nested_edges(
     cell of its own; no other cell inside a bin is without rows. ``ordered``: ``x`` is sorted.
     """
     if not ordered:
-        order = None if weight is None else np.argsort(x)
+        order = None if weight is None else sorting(x)
         x = np.sort(x) if order is None else x[order]
         weight = None if weight is None else weight[order]
     none = _Running(len(x), None)

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from rhale_stats.arrays.cells import gap_edges
 from rhale_stats.arrays.moments import FloatArray, IntArray
+from rhale_stats.arrays.stretches import sorting
 
 # A window reaches over this share of the rows to either side.
 REACH = 0.005
@@ -33,18 +34,10 @@ NOISE = 10.0
 
 def spread_rows(x: FloatArray, most: int) -> IntArray:
     """Numbers of at most ``most`` rows, evenly spaced in the ranks of x, including both ends."""
+    order = sorting(x)
     if len(x) <= most:
-        return np.asarray(np.argsort(x, kind="stable"))
-    # A stable sort takes ten times as long. Rows of one value are put in order afterwards where one
-    # of them is taken, so that the rows are the same on every machine.
-    order = np.argsort(x)
-    ascending = x[order]
-    ranks = np.linspace(0, len(x) - 1, most).round().astype(np.intp)
-    values = np.unique(ascending[ranks])
-    low, high = (np.searchsorted(ascending, values, side=side) for side in ("left", "right"))
-    for tied in np.flatnonzero(high - low > 1):
-        order[low[tied] : high[tied]].sort()
-    return np.asarray(order[ranks])
+        return order
+    return order[np.linspace(0, len(x) - 1, most).round().astype(np.intp)]
 
 
 def windows(x: FloatArray) -> tuple[FloatArray, FloatArray]:

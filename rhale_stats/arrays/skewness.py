@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from scipy import special
 
 from rhale_stats.arrays.moments import LEAST_KEPT, FloatArray, IntArray
+from rhale_stats.arrays.stretches import sorting
 
 # Neighbouring cells whose skewness is taken together, the smallest number of them, and the cells
 # whose variance is taken together; chosen by simulation (tests/arrays/test_skewness.py).
@@ -102,7 +103,7 @@ def clear_sign(
 
 def third_l_moment(x: FloatArray, weight: FloatArray) -> tuple[float, FloatArray]:
     """The third L-moment of weighted rows, and the influences of the rows on it, in their order."""
-    at = np.argsort(x, kind="stable")
+    at = sorting(x)
     y, p = x[at], weight[at] / weight.sum()
     rank = np.cumsum(p) - p / 2
     legendre = 6 * rank**2 - 6 * rank + 1

@@ -28,10 +28,10 @@ def ascends(x: NDArray[np.float64]) -> bool:
 
 
 def sorting(x: NDArray[np.float64]) -> NDArray[np.intp]:
-    """Row numbers in the order of the values, which are finite.
+    """Row numbers in the order of the values, and of the rows where values are equal.
 
-    As ``argsort``, several times as fast: places on the axis, as whole numbers, are sorted together
-    with the numbers of their rows. What is left, values too close for this, is nearly sorted.
+    As a stable ``argsort``, many times as fast: places on the axis, as whole numbers, are sorted
+    together with the numbers of their rows. Values too close for this are nearly sorted then.
     """
     order = _packed_order(x) if len(x) >= PACKED_FROM else None
     if order is None:
@@ -43,7 +43,7 @@ def sorting(x: NDArray[np.float64]) -> NDArray[np.intp]:
 def _packed_order(x: NDArray[np.float64]) -> NDArray[np.intp] | None:
     """The order of the values but for very close ones; None if the range has no whole numbers."""
     n_bits, low = int(len(x) - 1).bit_length(), x.min()
-    with np.errstate(over="ignore", divide="ignore"):
+    with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
         per_unit = np.float64(2.0 ** (62 - n_bits)) / (x.max() - low)
     if not 0 < per_unit < np.inf:
         return None

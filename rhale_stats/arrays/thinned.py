@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from rhale_stats.arrays.moments import FloatArray
+from rhale_stats.arrays.stretches import sorting
 
 # Outermost rows that are kept at either end, and the share of the kept rows that are the ends of
 # the widest distances.
@@ -40,7 +41,7 @@ def thinned(
     any value changes by at most 2 / ``most`` of the rows. The ends of the widest distances are
     kept, so that gaps stay where they are.
     """
-    order = np.argsort(x, kind="stable") if weight is not None else None
+    order = sorting(x) if weight is not None else None
     x = np.sort(x) if order is None else x[order]
     own = None if weight is None or order is None else weight[order]
     if len(x) <= most:

@@ -14,6 +14,7 @@ from rhale_stats.arguments.checks import check_choice
 from rhale_stats.arrays import cells
 from rhale_stats.arrays.binning import bin_index
 from rhale_stats.arrays.moments import FloatArray, IntArray
+from rhale_stats.arrays.stretches import sorting
 from rhale_stats.diagnostics.unbiased import NO_PVALUE
 from rhale_stats.effects.bias import TESTED_ROWS
 from rhale_stats.effects.same import check_same_rows
@@ -230,7 +231,7 @@ def _ends(bins: FloatArray, x: FloatArray, weight: FloatArray) -> tuple[FloatArr
     A few rows of a long tail would stand for most of the axis, and decide alone.
     """
     left, right = bins[:-1].copy(), bins[1:].copy()
-    order = np.argsort(x)
+    order = sorting(x)
     sums = np.cumsum(weight[order])
     low, high = x[order][np.searchsorted(sums, sums[-1] * np.array([OUTER, 1 - OUTER]))]
     first, last = bin_index(bins, np.array([low, high]))

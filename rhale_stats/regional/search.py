@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from rhale_stats.arguments.checks import check_choice
 from rhale_stats.arrays import regions as search
 from rhale_stats.arrays.moments import FloatArray, IntArray, part
+from rhale_stats.arrays.stretches import sorting
 from rhale_stats.regional.columns import Conditioning
 from rhale_stats.regional.conditions import Condition
 from rhale_stats.regional.losses import BLOCK, TESTS, TIE, Node, R, Searchable
@@ -346,7 +347,7 @@ def tried_of(
 
 def along(problem: Searchable[R], node: Node[R]) -> IntArray:
     """Rows of a node in order of the feature."""
-    return np.argsort(problem.x[node.at], kind="stable")
+    return sorting(problem.x[node.at])
 
 
 def exchanged(node: Node[R], order: IntArray, rng: np.random.Generator, block: int = BLOCK) -> R:
