@@ -452,8 +452,7 @@ def central_sums(
 
 def line_sums(
     axis: Axis,
-    bin_of: IntArray,
-    bins: Moments,
+    about: Moments,
     slope: FloatArray,
     x: FloatArray,
     g: FloatArray,
@@ -461,12 +460,13 @@ def line_sums(
     of_row: Place | None,
     powers: Sequence[tuple[int, int]],
 ) -> FloatArray:
-    """Sums of w d^i r^j in cells for all ``powers`` (i, j), about the line of each cell's bin.
+    """Sums of w d^i r^j in cells for all ``powers`` (i, j), about a line for each cell.
 
-    d is the distance of x from the mean of the bin, r the residual from its line: (powers, cells).
+    ``about`` and ``slope`` (cells,) are of the bin of each. d is the distance of x from the mean of
+    the bin, r the residual from its line: (powers, cells).
     """
-    every, about = np.arange(len(bin_of)), Moments(*(part[bin_of] for part in bins))
-    return _central_sums(axis, every, about, _Rows(x, g, weight, of_row), slope[bin_of], powers)
+    every = np.arange(len(slope))
+    return _central_sums(axis, every, about, _Rows(x, g, weight, of_row), slope, powers)
 
 
 def merge_comoments(

@@ -179,12 +179,13 @@ def line_sums(
     With ``squared`` weights those of `LEVEL_POWERS` only.
     """
     powers = sums.LEVEL_POWERS if squared else sums.OF_LINES
+    about, slope = Moments(*(part[bin_of] for part in bins)), slope[bin_of]
 
     def of(rows: Rows) -> FloatArray:
         x, g, axis = rows.x[position], rows.local_effect[position], binning.variable_axis(cells)
         weight = rows.weight**2 if squared and rows.weight is not None else rows.weight
         of_row = rows.stretches(axis, position)
-        return sums.line_sums(axis, bin_of, bins, slope, x, g, weight, of_row, powers)
+        return sums.line_sums(axis, about, slope, x, g, weight, of_row, powers)
 
     return Asked(of, _added)
 
