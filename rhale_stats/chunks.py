@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import tempfile
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 # So many results of chunks are merged by one task.
@@ -38,18 +41,31 @@ def of_all(
             return _computed(results[0], tasks, what, delay)
 
 
+def client_of() -> Any:
+    """The client of a cluster, where dask computes on one; else None."""
+    from dask.base import get_scheduler
+
+    find: Any = get_scheduler
+    return getattr(find(), "__self__", None)
+
+
+def all_see(client: Any, folder: Path) -> bool:
+    """Whether all workers of a cluster see a folder of this machine, as those of one machine do."""
+    with tempfile.NamedTemporaryFile(dir=folder) as file:
+        seen = client.run(os.path.exists, file.name)
+    return bool(seen) and all(seen.values())
+
+
 def _computed(result: Any, tasks: Sequence[Any], what: str, delay: float) -> Any:
     """The value of a delayed result, with a progress bar that counts these of its tasks.
 
     It is computed where dask computes: in threads, or by the client of a cluster if there is one.
     """
-    from dask.base import get_scheduler
     from dask.callbacks import Callback
     from tqdm import tqdm
 
     keys = {task.key for task in tasks}
-    find: Any = get_scheduler
-    client = getattr(find(), "__self__", None)
+    client = client_of()
     with tqdm(total=len(keys), desc=what, unit="chunk", disable=None, delay=delay) as bar:
         if client is None:
 

@@ -16,7 +16,9 @@ import pytest
 import xarray as xr
 
 import rhale_stats as rs
-from rhale_stats.chunks import of_all
+from rhale_stats.chunks import all_see, of_all
+from rhale_stats.local import kept as module
+from rhale_stats.local.kept import kept
 
 pytest.importorskip("dask")
 da = pytest.importorskip("dask.array")
@@ -85,22 +87,49 @@ def killing(model, path):
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
-def test_a_killed_worker_costs_time_and_not_the_result(tmp_path):
+def test_a_killed_worker_costs_time_and_not_the_result(tmp_path, monkeypatch):
     X = np.random.default_rng(0).normal(size=(6000, 2))
     blocks = da.from_array(X, chunks=(600, 2))
     expected = rs.std_error(rs.rhale(rs.local_effects(slow_model, blocks)))
+
+    def found(model):
+        return rs.std_error(rs.rhale(rs.local_effects(model, blocks)))
+
     with (
         distributed.LocalCluster(
             n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None
         ) as cluster,
-        distributed.Client(cluster),
+        distributed.Client(cluster) as client,
     ):
+        # In memory here; then on the disk; then with the workers, as if they saw other disks.
+        for way in ("memory", "disk", "workers"):
+            if way == "disk":
+                monkeypatch.setattr(module, "MOST_IN_MEMORY", 0)
+            if way == "workers":
+                monkeypatch.setattr(module, "all_see", lambda *_: False)
+            xr.testing.assert_identical(found(slow_model), expected)
+            before = set(cluster.scheduler.workers)
+            xr.testing.assert_identical(found(killing(slow_model, str(tmp_path / way))), expected)
+            assert (tmp_path / way).exists()
+            assert set(cluster.scheduler.workers) != before
+        # Chunks that a worker has kept are computed again by another one.
         local = rs.local_effects(slow_model, blocks)
-        same = rs.std_error(rs.rhale(local))
-        xr.testing.assert_identical(same, expected)
-        before = set(cluster.scheduler.workers)
-        mortal = rs.local_effects(killing(slow_model, str(tmp_path / "killed")), blocks)
-        found = rs.std_error(rs.rhale(mortal))
-        assert (tmp_path / "killed").exists()
-        assert set(cluster.scheduler.workers) != before
-    xr.testing.assert_identical(found, expected)
+        with kept(local) as same:
+            client.gather(client.compute(same["local_effect"].data.sum()))
+            one = next(iter(client.run(os.getpid).values()))
+            os.kill(one, signal.SIGKILL)
+            xr.testing.assert_identical(rs.std_error(rs.rhale(same)), expected)
+
+
+@pytest.mark.slow
+def test_workers_of_one_machine_see_its_folders_and_others_do_not(tmp_path):
+    with (
+        distributed.LocalCluster(
+            n_workers=1, threads_per_worker=1, processes=True, dashboard_address=None
+        ) as cluster,
+        distributed.Client(cluster) as client,
+    ):
+        assert all_see(client, tmp_path)
+        blind = {"tcp://elsewhere": False}
+        client.run = lambda function, name: client.__class__.run(client, function, name) | blind
+        assert not all_see(client, tmp_path)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
 import warnings
 from pathlib import Path
@@ -16,13 +17,15 @@ ROWS_NAMED = 5
 # A value of more characters than this is named by its type in a message.
 LONGEST_SHOWN = 80
 PACKAGE, LABELS = str(Path(__file__).parents[1]), str(Path(str(xr.__file__)).parent)
+# Files through which the package calls itself: its own, and that of `with` blocks.
+WITHIN = (PACKAGE, str(contextlib.__file__))
 
 
 def warn(message: str, category: type[Warning] = UserWarning) -> None:
     """Warn at the user's line: that of the first caller outside the package."""
     level = 1
     caller: FrameType | None = sys._getframe()
-    while caller is not None and caller.f_code.co_filename.startswith(PACKAGE):
+    while caller is not None and caller.f_code.co_filename.startswith(WITHIN):
         level, caller = level + 1, caller.f_back
     warnings.warn(message, category, stacklevel=level)
 

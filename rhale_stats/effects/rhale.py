@@ -31,6 +31,7 @@ from rhale_stats.effects.passes import (
 )
 from rhale_stats.effects.values import predict
 from rhale_stats.local.cells import cell_edges
+from rhale_stats.local.kept import kept
 from rhale_stats.local.reductions import Source, Steps
 from rhale_stats.local.rows import THREADS_FROM
 from rhale_stats.parallel import cpus
@@ -158,15 +159,16 @@ def rhale(
     array([110, 108, 142, 140])
     """
     generator, seed = source_of(rng)
-    effect = quiet_rhale(
-        local,
-        bins=bins,
-        centering=centering,
-        weighting=weighting,
-        std_error_moments=std_error_moments,
-        honest=honest and honest_fraction,
-        rng=generator,
-    )
+    with kept(local) as same:
+        effect = quiet_rhale(
+            same,
+            bins=bins,
+            centering=centering,
+            weighting=weighting,
+            std_error_moments=std_error_moments,
+            honest=honest and honest_fraction,
+            rng=generator,
+        )
     warn_of_gaps(effect)
     return effect.assign_attrs(seed=seed) if honest else effect
 

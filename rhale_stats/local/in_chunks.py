@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -14,6 +15,7 @@ from rhale_stats.arrays import local_effects as kernel
 from rhale_stats.arrays.moments import FloatArray
 from rhale_stats.bins.rule import BinRule
 from rhale_stats.local.cells import cell_edges, difference_edges
+from rhale_stats.local.kept import WAITING
 from rhale_stats.models.chunked import Glance, places_of, weights_of_rows
 from rhale_stats.models.differences import DifferenceQuotients, Differences
 from rhale_stats.models.jacobian import gradient_columns, jacobian_columns
@@ -231,7 +233,9 @@ def _arrays(chunks: Sequence[Any], lengths: Sequence[int], plan: Plan) -> tuple[
     def array(part: Any, *shape: int) -> Any:
         return da.from_delayed(part, shape=shape, dtype=np.float64)
 
-    each = list(zip(chunks, lengths, strict=True))
-    x = [array(values(shared, chunk), n, n_features) for chunk, n in each]
-    g = [array(effects(shared, chunk), plan.n_outputs, n, n_features) for chunk, n in each]
+    x, g, name = [], [], f"{WAITING}{uuid.uuid4().hex}"
+    for number, (chunk, n) in enumerate(zip(chunks, lengths, strict=True)):
+        own = effects(shared, chunk, dask_key_name=f"{name}-{number}")
+        x.append(array(values(shared, chunk), n, n_features))
+        g.append(array(own, plan.n_outputs, n, n_features))
     return da.concatenate(x, axis=0), da.concatenate(g, axis=1)

@@ -10,6 +10,7 @@ import xarray as xr
 from rhale_stats.bins.description import rule_of
 from rhale_stats.bins.rule import BinRule
 from rhale_stats.effects.rhale import rhale
+from rhale_stats.local.kept import kept
 from rhale_stats.regional.trees import check_rows_of_tree, check_tree
 from rhale_stats.schema.checks import check_local
 from rhale_stats.schema.dimensions import ROWS
@@ -95,16 +96,17 @@ def regional_rhale(
     own = local.isel(feature=[feature_position(local, name)])
     region_of_row = tree[ROWS].values
     leaves = tree.isel(node=np.flatnonzero(tree["region"].values >= 0))
-    found = [
-        rhale(
-            own.isel(obs=np.flatnonzero(region_of_row == number)),
-            bins=bins,
-            centering=centering,
-            weighting=weighting,
-            std_error_moments=std_error_moments,
-        )
-        for number in leaves["region"].values
-    ]
+    with kept(own) as same:
+        found = [
+            rhale(
+                same.isel(obs=np.flatnonzero(region_of_row == number)),
+                bins=bins,
+                centering=centering,
+                weighting=weighting,
+                std_error_moments=std_error_moments,
+            )
+            for number in leaves["region"].values
+        ]
     out = stack(found, "region")
     about = {"long_name": "region of the rows"}
     return out.assign({ROWS: tree[ROWS]}).assign_coords(

@@ -31,7 +31,7 @@ def check_one_part(dataset: xr.Dataset, name: str) -> None:
 def of_part(dataset: xr.Dataset) -> xr.Dataset:
     """One region or output that was selected, with the attributes that it has of its own."""
     own = {
-        str(key).removeprefix(f"{dim}_"): coordinate.item()
+        str(key).removeprefix(f"{dim}_"): coordinate.values.item()
         for dim in PARTS
         if dim in dataset.coords and dim not in dataset.dims
         for key, coordinate in dataset.coords.items()

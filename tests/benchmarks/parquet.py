@@ -66,8 +66,8 @@ def _memory() -> float:
 def parquet(rows: float, workers: int) -> None:
     """The table of sizes up to ``rows``, each in a process of its own."""
     print(
-        f"rhale and std_error of {N_FEATURES} features from Parquet, default bins: one look at the "
-        f"table, one pass over x, three over the local effects. Workers: {workers or 'none'}."
+        f"rhale and std_error of {N_FEATURES} features from Parquet, default bins: one look at "
+        f"the table, one pass that calls the model. Workers: {workers or 'none'}."
     )
     print("".join(f"{name:>14}" for name in ("rows", "s", "us a row", "MiB resident")))
     sizes = [size for size in (10**6, 10**7, 10**8, 10**9) if size <= rows] or [int(rows)]
