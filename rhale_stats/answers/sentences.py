@@ -122,8 +122,8 @@ def _sides(line: Line, attrs: Mapping[Any, Any]) -> str:
     if not line.split_by or not line.apart_ci[0] > 0:
         return ""
     return (
-        f"At {line.apart_at} the curves of the two groups, each relative to its own average, are "
-        f"{estimate(line.apart, line.apart_ci)}{units_of(attrs)} apart."
+        f"At {line.apart_at} the curves of the two groups, both relative to the average over all "
+        f"rows, are {estimate(line.apart, line.apart_ci)}{units_of(attrs)} apart."
     )
 
 
@@ -187,8 +187,8 @@ def _first(lines: list[Line], attrs: Mapping[Any, Any]) -> list[str]:
     if split is not None:
         points.append(
             f"The rows differ in {split.label} by {split.split_by} ({split.split_rule}): at "
-            f"{split.apart_at} the curves of the two groups, each about its own average, are "
-            f"{estimate(split.apart, split.apart_ci)}{units} apart."
+            f"{split.apart_at} the curves of the two groups, both about the average over all rows, "
+            f"are {estimate(split.apart, split.apart_ci)}{units} apart."
         )
     return points
 

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 import xarray as xr
+from numpy.typing import NDArray
 
 from rhale_stats.arguments.words import warn
 from rhale_stats.arrays import accumulate, intervals
@@ -33,7 +36,7 @@ from rhale_stats.inference.results import (
 from rhale_stats.schema.checks import check_effect
 from rhale_stats.schema.curves import has_cells
 from rhale_stats.schema.features import one_feature, slopes
-from rhale_stats.schema.identity import check_same_output
+from rhale_stats.schema.identity import check_same_output, fingerprint_of, same_rows
 from rhale_stats.schema.levels import is_categorical, level_names
 
 
@@ -134,18 +137,23 @@ def _difference(
     rng: np.random.Generator,
 ) -> Difference:
     """One feature: the difference at points within the range of both."""
-    values = [accumulate.curve_at(fit.pieces.edges, fit.curve, fit.pieces.slope, z) for fit in fits]
-    together = np.zeros((len(z), len(z)))
-    if _of_one_model(*rows):
-        moved = [directions_at(row, fit, z) for row, fit in zip(rows, fits, strict=True)]
-        together = _of_parameters(moved, paired=pairs is not None)
+    reference = common_reference(rows, fits, z)
+    at = np.append(z, reference.places)
+    curves = [
+        accumulate.curve_at(fit.pieces.edges, fit.curve, fit.pieces.slope, at) for fit in fits
+    ]
     if pairs is None:
-        parts = [curve_covariance(row, fit, z) for row, fit in zip(rows, fits, strict=True)]
-        covariance = parts[0] + parts[1] + together
+        parts = [curve_covariance(row, fit, at) for row, fit in zip(rows, fits, strict=True)]
         own = [curve_degrees(row, fit, z) for row, fit in zip(rows, fits, strict=True)]
     else:
-        covariance, own = paired_covariance(pairs, rows, fits, z)
-        covariance = covariance + together
+        covariance, every = paired_covariance(pairs, rows, fits, at)
+        parts, own = [covariance], [one[: len(z)] for one in every]
+    if _of_one_model(*rows):
+        moved = [directions_at(row, fit, at) for row, fit in zip(rows, fits, strict=True)]
+        parts.append(_of_parameters(moved, paired=pairs is not None))
+    known = np.isfinite(np.sum(parts, axis=0).diagonal()[len(z) :])
+    curves = [reference.less(one, known) for one in curves]
+    parts = [reference.covariance(one, known) for one in parts]
     degrees: FloatArray | float = np.minimum(*own)
     if pairs is None:
         degrees = intervals.welch(np.diagonal(parts[0]), np.diagonal(parts[1]), *own)
@@ -153,7 +161,72 @@ def _difference(
         # The same groups are in all points, so that there is one estimate of scale.
         degrees = float(1 / np.mean(1 / np.asarray(degrees)))
     least = sum(meaning.least_effect(row) for row in rows) * float(np.ptp(z))
-    return difference_of(z, (values[0], values[1]), covariance, degrees, asked, rng, least)
+    covariance = np.sum(parts, axis=0)
+    return difference_of(z, (curves[0], curves[1]), covariance, degrees, asked, rng, least)
+
+
+class Reference(NamedTuple):
+    """A zero for two curves: their mean over places on the axis, by weights; none without places.
+
+    What is given of a curve stands at the points of interest first, and then at these places.
+    ``known`` are the places where the difference has a standard error.
+    """
+
+    places: FloatArray
+    weight: FloatArray
+
+    def less(self, curve: FloatArray, known: NDArray[np.bool_]) -> FloatArray:
+        """The curve at the points of interest, about the reference."""
+        points, places = np.split(curve, [len(curve) - len(known)])
+        return np.asarray(points - places[known] @ self._shares(known))
+
+    def covariance(self, of: FloatArray, known: NDArray[np.bool_]) -> FloatArray:
+        """Covariance of `less`, where values at all places have the covariance ``of``."""
+        n, shares = len(of) - len(known), self._shares(known)
+        moved = of[:n, n:][:, known] @ shares
+        both = shares @ of[n:, n:][np.ix_(known, known)] @ shares
+        return np.asarray(of[:n, :n] - moved - moved[:, None] + both)
+
+    def _shares(self, known: NDArray[np.bool_]) -> FloatArray:
+        weight = self.weight[known]
+        return np.asarray(weight / weight.sum())
+
+
+def common_reference(
+    rows: tuple[xr.Dataset, xr.Dataset], fits: tuple[Fit, Fit], z: FloatArray
+) -> Reference:
+    """math [113]: what the centring of both means on their common range; none if it is the same.
+
+    Curves of rows at other places have other zeros. Equal effects would have a difference, and one
+    whose standard error does not include it.
+    """
+    marks = [fingerprint_of(row) for row in rows]
+    same, start = Reference(np.zeros(0), np.zeros(0)), Reference(z[:1], np.ones(1))
+    ends = [fit.pieces.edges[[0, -1]] for fit in fits]
+    if fits[0].centering == "start":
+        return same if ends[0][0] == ends[1][0] else start
+    if fits[0].centering == "integral":
+        width = np.diff(z, prepend=z[0], append=z[-1])
+        along = Reference(z, (width[:-1] + width[1:]) / 2)
+        return same if np.array_equal(ends[0], ends[1]) else along
+    places, shares = zip(*(_places(fit) for fit in fits), strict=True)
+    alike = np.array_equal(places[0], places[1])
+    alike = alike and np.allclose(shares[0], shares[1], rtol=1e-9, atol=0)
+    if alike or (all(marks) and same_rows(*marks)):
+        return same
+    n_rows = [float(np.nansum(row["n_level" if is_categorical(row) else "n_obs"])) for row in rows]
+    every = np.concatenate(places)
+    weight = np.concatenate([n * share for n, share in zip(n_rows, shares, strict=True)])
+    within = (every >= z[0]) & (every <= z[-1])
+    return Reference(every[within], weight[within]) if within.any() else start
+
+
+def _places(fit: Fit) -> tuple[FloatArray, FloatArray]:
+    """Where the rows of a curve are, with their shares: at its levels, or in its cells."""
+    if fit.level_share is not None:
+        return fit.pieces.edges, fit.level_share
+    known = fit.pieces.share > 0
+    return fit.pieces.x_mean[known], fit.pieces.share[known]
 
 
 def directions_at(row: xr.Dataset, fit: Fit, z: FloatArray) -> FloatArray:

@@ -226,6 +226,11 @@ def compare(
     provided the other features
     have the same conditional distribution given the two.
 
+    The curves of effects in bins are compared about a common zero, math [113]: for
+    ``centering="mean"`` their mean over the rows of both in their common range, for "start" the
+    left end of that range, for "integral" their mean along it. With zeros of their own, equal
+    effects of rows at other places would differ by a constant.
+
     Math [27] and [31]: the statistic is compared with the maximum of correlated normal errors with
     the covariance of the difference. Bins are taken as given, and so are the models if the standard
     errors are those of the rows: a small p-value is then evidence that these two models differ on

@@ -150,7 +150,8 @@ def test_splits():
     text = said(**SPLIT)
     assert "differ most by g: the split g ≤ 1 takes away 40 %" in text
     assert "(adjusted P = 0.010)" in text
-    assert "At 7 the curves of the two groups, each relative to its own average, are 3.0" in text
+    both = "the curves of the two groups, both relative to the average over all rows, are 3.0"
+    assert f"At 7 {both}" in text
     assert "(adjusted P < 0.001)" in said(**{**SPLIT, "split_pvalue": 0.0009})
     assert "(adjusted P = 0.001)" in said(**{**SPLIT, "split_pvalue": 0.001})
 

@@ -552,7 +552,8 @@ def test_equivalence_of_groups_has_their_degrees_of_freedom():
 
 
 def test_errors_of_independent_curves_add():
-    a, b = (rs.std_error(effect_of(*table(seed))) for seed in (0, 1))
+    # The zero of both is the mean along the same axis.
+    a, b = (rs.std_error(effect_of(*table(seed), centering="integral")) for seed in (0, 1))
     found = rs.compare(a, b, rng=0)
     for number in range(3):
         rows = one_feature(a, number), one_feature(b, number)
@@ -575,6 +576,78 @@ def test_errors_of_independent_curves_add():
     assert_allclose(other["difference"], -found["difference"], atol=1e-12)
 
 
+@pytest.mark.parametrize("centering", ["mean", "start", "integral"])
+def test_curves_of_equal_effects_at_other_places_have_a_common_zero(centering):
+    """mu(z) = 2z on (0, 1) and on (0.5, 1.5): the same curve but for its zero."""
+    effects = [
+        rs.rhale(local_of(x[:, None], 2 * x[:, None]), centering=centering)
+        for x in (np.linspace(0, 1, 300), np.linspace(0.5, 1.5, 200))
+    ]
+    found = rs.compare(*effects, rng=0)
+    z = found["grid_value"].values[0]
+    assert (z[0], z[-1]) == (0.5, 1)
+    assert_allclose(found["difference"], 0, atol=2e-3)
+    # Their own zeros differ: 1/3 and 13/12; 0 and 1/4, as z^2 begins there; the first two again.
+    own = [rs.predict(one, z, "x0").values for one in effects]
+    constant = {"mean": 0.75, "start": 0.25, "integral": 0.75}[centering]
+    assert_allclose(own[0] - own[1], constant, atol=5e-3)
+
+
+def test_the_common_zero_is_the_mean_over_the_rows_of_both():
+    """Means of bins by hand, each row at the mean of its bin."""
+    rng = np.random.default_rng(0)
+    x, y = rng.uniform(0, 1, (400, 1)), rng.beta(3, 1, (250, 1)) + 0.2
+    edges = [np.linspace(x.min(), x.max(), 4), np.linspace(y.min(), y.max(), 3)]
+    effects = [
+        rs.std_error(
+            rs.rhale(
+                local_of(z, 3 * z + rng.normal(size=z.shape)),
+                bins=rs.GivenBins(own),
+                weighting="rows",
+            )
+        )
+        for z, own in zip((x, y), edges, strict=True)
+    ]
+    found = rs.compare(*effects, rng=0)
+    z, low, high = found["grid_value"].values[0], y.min(), x.max()
+    inner = np.concatenate([one[1:-1] for one in edges])
+    assert_allclose(z, np.unique([low, *inner[(inner > low) & (inner < high)], high]), atol=1e-12)
+    rows = [one_feature(one, 0) for one in effects]
+    places, n_rows = (
+        np.concatenate([row[name].values for row in rows]) for name in ("x_mean", "n_obs")
+    )
+    there = (places >= low) & (places <= high)
+    places, n_rows = places[there], n_rows[there]
+
+    def about(mean, own):
+        curve = np.concatenate([[0.0], np.cumsum(mean * np.diff(own))])
+        return np.interp(z, own, curve) - np.average(np.interp(places, own, curve), weights=n_rows)
+
+    own = [about(row["effect"].values, one) for row, one in zip(rows, edges, strict=True)]
+    assert_allclose(found["difference"].values[0], own[0] - own[1], atol=1e-12)
+    # Linear in independent effects.
+    variance = np.sum(
+        [
+            about(unit * row["effect_se"].values, one) ** 2
+            for row, one in zip(rows, edges, strict=True)
+            for unit in np.eye(row.sizes["bin"])
+        ],
+        axis=0,
+    )
+    assert_allclose(found["difference_se"].values[0] ** 2, variance, rtol=1e-9)
+
+
+def test_effects_of_the_same_rows_are_compared_as_they_are():
+    x, g = table()
+    a = effect_of(x, g)
+    for b in (effect_of(x, g + x), effect_of(x, g + x, rs.EqualWidthBins(3))):
+        found = rs.compare(a, b, rng=0)
+        for number in range(3):
+            z = found["grid_value"].values[number]
+            own = [rs.predict(one, z, number).values for one in (a, b)]
+            assert_allclose(found["difference"][number], own[0] - own[1], atol=1e-12)
+
+
 def test_curves_of_other_bins_and_ranges_are_compared_where_both_are():
     x, g = table()
     a = effect_of(x, g)
@@ -590,7 +663,9 @@ def test_curves_of_other_bins_and_ranges_are_compared_where_both_are():
         assert_array_equal(z, expected)
         curves = [rs.predict(one, z, number).values for one in (a, b)]
         difference = found["difference"].values[number, : len(z)]
-        assert_allclose(difference, curves[0] - curves[1], atol=1e-12)
+        # Up to the constant that is the common zero.
+        constant = difference - (curves[0] - curves[1])
+        assert_allclose(constant, constant[0], atol=1e-12)
         assert np.isfinite(found["difference_se"].values[number, : len(z)]).all()
 
 
@@ -662,8 +737,9 @@ def test_groups_in_a_comparison():
     x, g = table()
     y, h = table(1)
     group = np.arange(N) // 30
-    a = rs.std_error(effect_of(x, g), local_of(x, g), groups=group)
-    b = effect_of(y, h)
+    along = {"centering": "integral"}  # the same zero for both
+    a = rs.std_error(effect_of(x, g, **along), local_of(x, g), groups=group)
+    b = effect_of(y, h, **along)
     found = rs.compare(a, b, rng=0)
     se = np.sqrt(a["curve_se"] ** 2 + rs.std_error(b)["curve_se"] ** 2)
     assert_allclose(found["difference_se"], se, rtol=1e-9)
@@ -991,6 +1067,26 @@ def test_size_of_a_paired_comparison(bins, grouped, weighted):
     for level in (0.01, 0.05, 0.1):
         rejected = int((found["p_value"] <= level).sum())
         # At 0.001: 3 Monte-Carlo errors, of 1 % at 5 %.
+        assert stats.binomtest(rejected, n_samples, level).pvalue > 0.001, rejected / n_samples
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("centering", ["mean", "start", "integral"])
+def test_size_of_a_comparison_of_rows_at_other_places(centering):
+    """Equal effects of 300 samples of 200 rows: even ones, and others at the right."""
+    rng, n, n_samples = np.random.default_rng(11), 200, 300
+    effects = [
+        of_rows(
+            local_of(x, 2 + rng.normal(size=x.shape)),
+            bins=rs.EqualWidthBins(3),
+            centering=centering,
+        )
+        for x in (rng.uniform(-1, 1, (n, n_samples)), 2 * rng.beta(3, 1, (n, n_samples)) - 1)
+    ]
+    found = rs.compare(*effects, n_draws=2000, rng=0)
+    for level in (0.01, 0.05, 0.1):
+        rejected = int((found["p_value"] <= level).sum())
+        # At 0.001: 3 Monte-Carlo errors, of 1.3 % at 5 %.
         assert stats.binomtest(rejected, n_samples, level).pvalue > 0.001, rejected / n_samples
 
 
