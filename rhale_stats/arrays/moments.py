@@ -14,6 +14,7 @@ import boost_histogram as bh
 import numpy as np
 from numpy.typing import NDArray
 
+from rhale_stats.arrays.pieces import Pieces
 from rhale_stats.arrays.stretches import Place, Stretches
 
 FloatArray: TypeAlias = NDArray[np.float64]
@@ -146,6 +147,9 @@ def _sorted_moments(
 ) -> Moments:
     """`cell_moments` of sorted rows."""
     n_obs = total = total_sq = cells.n_obs
+    if cells.pieces is not None and weight is None:
+        x_mean, mean, m2 = cells.pieces.moments(cells.first)
+        return _with_empty_cells(cells, [n_obs, n_obs, n_obs, mean, m2, x_mean])
     if weight is not None:
         total, total_sq = np.zeros((2, cells.n_groups))
     # About the first row of a cell, so that equal local effects have no spread, then the mean.
@@ -168,8 +172,13 @@ def _sorted_moments(
     second = np.maximum(second - rest**2 / total, 0.0)
     if frequency:
         n_obs = total
-    sums = np.stack([n_obs, total, total_sq, mean + rest / total, second, origin + x_sum / total])
-    found = Moments(*cells.on_cells(sums))
+    x_mean = origin + x_sum / total
+    return _with_empty_cells(cells, [n_obs, total, total_sq, mean + rest / total, second, x_mean])
+
+
+def _with_empty_cells(cells: Stretches, moments: Sequence[FloatArray]) -> Moments:
+    """Moments of all cells from those of the cells with rows."""
+    found = Moments(*cells.on_cells(np.stack(moments)))
     empty = found.weight == 0
     found.mean[empty] = found.x_mean[empty] = np.nan
     return found
@@ -179,8 +188,12 @@ def _weighted(values: FloatArray, weight: FloatArray | None) -> FloatArray:
     return values if weight is None else values * weight
 
 
-def stretches(axis: Axis, x: FloatArray) -> Stretches:
+def stretches(axis: Axis, x: FloatArray, pieces: Pieces | None = None) -> Stretches:
     """The rows of every cell among sorted values, by the same arithmetic as `cell_index`."""
+    return _stretches(axis, x)._replace(pieces=pieces)
+
+
+def _stretches(axis: Axis, x: FloatArray) -> Stretches:
     edges, number = np.asarray(axis.edges), np.arange(1, len(axis))
     if isinstance(axis, bh.axis.Variable) or not len(x):
         return Stretches.between(edges, x)
@@ -675,6 +688,10 @@ def _central_sums(
         places = _Places(axis, x, of_row)
     mean, x_mean = (places.of_groups(np.repeat(one, length)) for one in (bins.mean, bins.x_mean))
     slope = None if slope is None else places.of_groups(np.repeat(slope, length))
+    if isinstance(places, Stretches) and places.pieces is not None and weight is None:
+        found = places.pieces.about(places.first, x_mean, mean, slope, powers)
+        if found is not None:
+            return np.add.reduceat(places.on_cells(found), starts, axis=1)
     sums = np.zeros((len(powers), places.n_groups))
     squares_of_d, squares_of_r = (any(power[side] > 1 for power in powers) for side in (0, 1))
     # New columns in every block would take longer than the arithmetic on them.
