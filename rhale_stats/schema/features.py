@@ -86,6 +86,13 @@ def method_text(dataset: xr.Dataset) -> str:
     return "by feature: " + ", ".join(f"{n} {method}" for method, n in counts.items())
 
 
+def units_of_all(dataset: xr.Dataset) -> list[str]:
+    """Units of all features, the empty string where one is not known."""
+    if "feature_units" not in dataset.coords:
+        return [""] * dataset.sizes["feature"]
+    return [str(one) for one in dataset.variables["feature_units"].values]
+
+
 def units_of(dataset: xr.Dataset, feature: str | int) -> str:
     """Unit of one feature, or the empty string."""
     if "feature_units" not in dataset.coords:
