@@ -460,7 +460,7 @@ def central_sums(
 ) -> FloatArray:
     """Sums of w (x - x_mean)^i (g - mean)^j in cells, for all ``powers`` (i, j)."""
     every = np.arange(len(cells.weight))
-    return _central_sums(axis, every, cells, _Rows(x, g, weight, of_row), None, powers)
+    return _central_sums(axis, every, cells, Located(x, g, weight, of_row), None, powers)
 
 
 def line_sums(
@@ -468,10 +468,7 @@ def line_sums(
     bin_of: IntArray,
     bins: Moments,
     slope: FloatArray,
-    x: FloatArray,
-    g: FloatArray,
-    weight: FloatArray | None,
-    of_row: Place | None,
+    rows: Located,
     powers: Sequence[tuple[int, int]],
 ) -> FloatArray:
     """Sums of w d^i r^j in cells for all ``powers`` (i, j), about the line of each cell's bin.
@@ -479,7 +476,7 @@ def line_sums(
     d is the distance of x from the mean of the bin, r the residual from its line: (powers, cells).
     """
     every, about = np.arange(len(bin_of)), Moments(*(part[bin_of] for part in bins))
-    return _central_sums(axis, every, about, _Rows(x, g, weight, of_row), slope[bin_of], powers)
+    return _central_sums(axis, every, about, rows, slope[bin_of], powers)
 
 
 def merge_comoments(
@@ -558,7 +555,7 @@ def residual_moments(
     """
     powers = RESIDUAL_POWERS if slope is None else OF_LINES
     with np.errstate(invalid="ignore", divide="ignore"):
-        rows = _Rows(x, g, weight, of_row)
+        rows = Located(x, g, weight, of_row)
         found = _central_sums(axis, starts, bins, rows, slope, powers)
         if slope is not None:
             return residuals_of_lines(found, bins)
@@ -635,7 +632,7 @@ def squares(
     lines = slope is not None and bool(slope.any())
     at = np.arange(len(SQUARE_POWERS)) if lines else np.array(OF_CONSTANT)
     powers = [SQUARE_POWERS[number] for number in at]
-    rows = _Rows(x, g, weight**2, of_row)
+    rows = Located(x, g, weight**2, of_row)
     out = np.zeros((len(bins.weight), len(SQUARE_POWERS)))
     found = _central_sums(axis, starts, bins, rows, slope if lines else None, powers)
     of_cubes = rows._replace(weight=weight**3)
@@ -659,7 +656,7 @@ def squares(
     return Squares(out, factor, n_rows, third)
 
 
-class _Rows(NamedTuple):
+class Located(NamedTuple):
     """Rows of one feature, ``of_row`` the cell of each where it is known."""
 
     x: FloatArray
@@ -672,7 +669,7 @@ def _central_sums(
     axis: Axis,
     starts: IntArray,
     bins: Moments,
-    rows: _Rows,
+    rows: Located,
     slope: FloatArray | None,
     powers: Sequence[tuple[int, int]],
 ) -> FloatArray:

@@ -192,7 +192,8 @@ def line_sums(
         x, g, axis = rows.x[position], rows.local_effect[position], binning.variable_axis(cells)
         weight = rows.weight**2 if squared and rows.weight is not None else rows.weight
         of_row = rows.stretches(axis, position)
-        return sums.line_sums(axis, bin_of, bins, slope, x, g, weight, of_row, powers)
+        own = sums.Located(x, g, weight, of_row)
+        return sums.line_sums(axis, bin_of, bins, slope, own, powers)
 
     return Asked(of, _added)
 

@@ -143,7 +143,9 @@ def test_functions_of_sorted_rows_agree_with_pieces_and_without(columns, rng):
     slope = rng.normal(size=len(edges) - 1) / (x[-1] - x[0])
     bins = np.arange(len(edges) - 1)
     both = (
-        moments.line_sums(axis, bins, expected, slope, x, g, None, place, LINE_POWERS)
+        moments.line_sums(
+            axis, bins, expected, slope, moments.Located(x, g, None, place), LINE_POWERS
+        )
         for place in (divided, cells)
     )
     for one, other, (i, j) in zip(*both, LINE_POWERS, strict=True):
