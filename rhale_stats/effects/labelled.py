@@ -15,7 +15,6 @@ from rhale_stats.effects.estimates import STD_ERROR_MOMENTS
 from rhale_stats.effects.spread import SPREAD, spread_coordinates
 from rhale_stats.schema.features import labels_kept, methods_of
 from rhale_stats.schema.identity import MODEL_FACTS
-from rhale_stats.schema.quick import with_variables
 from rhale_stats.schema.stacking import Estimates, stacked
 from rhale_stats.schema.variables import (
     LINE_MOMENTS,
@@ -133,22 +132,25 @@ def effects_of(
     cell_edges = {"cell_value": arrays.pop("cell_value")} if "cell_value" in arrays else {}
     spread_edges = arrays.pop("spread_edge_value", None)
     facts = {**facts, "curve": {"centering": method.centering}}
-    coords = {
-        **_feature_coordinates(local, n_bins),
-        **_bin_coordinates(edges, n_bins),
-        **(_cell_coordinates(n_cells) if cell_edges else {}),
-        **(spread_coordinates(spread_edges, n_spread) if spread_edges is not None else {}),
-        **(more or {}),
-    }
-    data = {
-        **{
-            name: variable(name, array, **facts.get(name, {}))
-            for name, array in (arrays | cell_edges).items()
+    return xr.Dataset(
+        {
+            **{
+                name: variable(name, array, **facts.get(name, {}))
+                for name, array in (arrays | cell_edges).items()
+            },
+            # Without their coordinates, which come below: to align these takes time.
+            "local_effect_error": local.variables["local_effect_error"],
+            **{name: local.variables[name] for name in method.handed_on if name in local},
         },
-        "local_effect_error": local.variables["local_effect_error"],
-        **{name: local.variables[name] for name in method.handed_on if name in local},
-    }
-    return with_variables(xr.Dataset(coords=coords, attrs=_attributes(local, method)), data)
+        {
+            **_feature_coordinates(local, n_bins),
+            **_bin_coordinates(edges, n_bins),
+            **(_cell_coordinates(n_cells) if cell_edges else {}),
+            **(spread_coordinates(spread_edges, n_spread) if spread_edges is not None else {}),
+            **(more or {}),
+        },
+        _attributes(local, method),
+    )
 
 
 def _feature_coordinates(local: xr.Dataset, n_bins: IntArray) -> dict[str, Any]:

@@ -15,7 +15,6 @@ from rhale_stats.arguments.seeds import source_of
 from rhale_stats.arguments.words import warn
 from rhale_stats.arrays.moments import FloatArray
 from rhale_stats.arrays.spread import Residuals
-from rhale_stats.bins.adaptive import AdaptiveBins
 from rhale_stats.bins.description import DEFAULT_BINS, is_ours
 from rhale_stats.bins.rule import BinRule, Partition, check_rule
 from rhale_stats.effects.labelled import dataset
@@ -46,6 +45,8 @@ from rhale_stats.schema.stacking import Estimates
 from rhale_stats.schema.variables import variable
 
 CENTERINGS = ("mean", "start", "integral")
+# With fewer rows, sums by the cell of every row take less time in the first pass than sorted rows.
+ONE_BY_ONE_FROM = 20_000
 
 
 @checked
@@ -238,12 +239,10 @@ class _Found(NamedTuple):
 def _is_one_by_one(request: Request, rows: Source) -> bool:
     """Whether one feature is done before the next begins, which saves reading its rows again.
 
-    Rules that search for the bins of several features at once are faster with few rows, and a rule
-    of a user's own gets all features.
+    A rule of a user's own gets all features at once.
     """
-    if isinstance(request.rule, AdaptiveBins):
-        return request.needs_rows_again
-    return request.needs_rows_again and is_ours(request.rule) and rows.size >= THREADS_FROM
+    many = rows.n_rows >= ONE_BY_ONE_FROM
+    return many and is_ours(request.rule) and request.needs_rows_again
 
 
 def _one_by_one(

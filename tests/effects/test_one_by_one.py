@@ -53,10 +53,10 @@ def test_one_by_one_is_as_together(monkeypatch, call, weights):
         "frequency": lambda: local_effects(lambda rng: rng.integers(0, 4, N), "frequency"),
         "precision": lambda: local_effects(lambda rng: rng.exponential(size=N)),
     }[weights]()
-    monkeypatch.setattr(module, "_is_one_by_one", lambda *_: False)
+    monkeypatch.setattr(module, "ONE_BY_ONE_FROM", N + 1)
     monkeypatch.setattr(rows, "PIECES_FROM", N + 1)
     expected = rs.rhale(local, **CALLS[call])
-    monkeypatch.setattr(module, "_is_one_by_one", lambda *_: True)
+    monkeypatch.setattr(module, "ONE_BY_ONE_FROM", 1)
     assert_same(rs.rhale(local, **CALLS[call]), expected)
     monkeypatch.setattr(rows, "PIECES_FROM", 1)
     assert_same(rs.rhale(local, **CALLS[call]), expected)
@@ -64,6 +64,7 @@ def test_one_by_one_is_as_together(monkeypatch, call, weights):
 
 def test_threads_do_not_share_columns(monkeypatch):
     local = local_effects()
+    monkeypatch.setattr(module, "ONE_BY_ONE_FROM", 1)
     expected = rs.rhale(local)
     monkeypatch.setattr(module, "THREADS_FROM", 1)
     monkeypatch.setattr(module, "cpus", lambda: 3)
@@ -81,16 +82,35 @@ def test_a_rule_of_a_users_own_gets_all_features_at_once(monkeypatch):
             seen.append(len(candidates))
             return super().choose(candidates)
 
-    monkeypatch.setattr(module, "THREADS_FROM", 1)
+    monkeypatch.setattr(module, "ONE_BY_ONE_FROM", 1)
     rs.rhale(local_effects(), bins=Own())
     assert seen == [3]
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
 @pytest.mark.parametrize("name", ["x", "local_effect"])
-def test_messages_have_the_numbers_of_the_rows_as_given(name, bad):
+def test_messages_have_the_numbers_of_the_rows_as_given(monkeypatch, name, bad):
+    monkeypatch.setattr(module, "ONE_BY_ONE_FROM", 1)
     local = local_effects()
     values = local[name].values.copy()
     values[[17, 3100], 1] = bad
     with pytest.raises(ValueError, match=r"first rows: 17, 3100"):
         rs.rhale(local.assign({name: (local[name].dims, values)}))
+
+
+@pytest.mark.parametrize("call", CALLS)
+def test_chunks_one_by_one_are_as_together(monkeypatch, call):
+    local = local_effects().chunk({"obs": 1500})
+    monkeypatch.setattr(module, "ONE_BY_ONE_FROM", N + 1)
+    expected = rs.rhale(local, **CALLS[call])
+    monkeypatch.setattr(module, "ONE_BY_ONE_FROM", 1)
+    assert_same(rs.rhale(local, **CALLS[call]), expected)
+
+
+def test_held_bins_are_taken_and_put_one_by_one(monkeypatch):
+    monkeypatch.setattr(module, "ONE_BY_ONE_FROM", 1)
+    local, held = local_effects(), {}
+    first = module.quiet_rhale(local, held=held)
+    assert set(held) == {"x0", "x1", "x2"}
+    other = module.quiet_rhale(local.assign(local_effect=-local["local_effect"]), held=held)
+    xr.testing.assert_equal(other["edge_value"], first["edge_value"])
