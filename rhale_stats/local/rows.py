@@ -26,8 +26,6 @@ SELECT_ROWS = "Select the rows first: local.isel(obs=...)."
 R = TypeVar("R")
 # With fewer values than this, threads cost more time than they save.
 THREADS_FROM = 200_000
-# Those of values, local effects, weights, and numbers of rows.
-SORTED_COLUMNS = 4
 
 
 def is_sized(g: FloatArray) -> bool:
@@ -125,7 +123,7 @@ class Rows(NamedTuple):
         """An estimate of one feature, from its rows in the order of its values."""
         # A generator, so that rows are sorted when their turn comes.
         yield from ()
-        rows = self._sorted_by(position, np.empty((SORTED_COLUMNS, self.n_rows)))
+        rows = self._sorted_by(position, self._columns_to_sort())
         return answer_by(rows, estimate(rows))
 
     def one_by_one(
@@ -137,7 +135,7 @@ class Rows(NamedTuple):
         def one(at: int) -> tuple[R, str]:
             # New columns for every feature would take longer than to fill them.
             if not hasattr(held, "columns"):
-                held.columns = np.empty((SORTED_COLUMNS, self.n_rows))
+                held.columns = self._columns_to_sort()
             # All that reads the columns of a feature comes together, while they are in the cache.
             found = self.fingerprint(at)
             rows = self._sorted_by(at, held.columns)
@@ -146,24 +144,29 @@ class Rows(NamedTuple):
         results, found = zip(*in_threads(one, range(len(names)), threads), strict=True)
         return list(results), as_attribute(dict(zip(names, found, strict=True)))
 
+    def _columns_to_sort(self) -> FloatArray:
+        """Room for values, local effects and row numbers of one feature, and for weights."""
+        return np.empty((3 if self.weight is None else 4, self.n_rows))
+
     def _sorted_by(self, position: int, columns: FloatArray) -> Rows:
         """Rows with their values and local effects of one feature only, sorted, in ``columns``.
 
         They are not sorted where a value is refused: the message has the numbers of its rows.
         """
-        x, g, weight, numbers = columns
+        x, g, numbers, *of_weight = columns
         order = sorting(self.x[position], (x, numbers.view(np.int64)))
         if not (np.isfinite(x[[0, -1]]).all() and is_sized(self.local_effect[position])):
             return self
         self.local_effect[position].take(order, out=g, mode="clip")
+        weight = None
         if self.weight is not None:
-            self.weight.take(order, out=weight, mode="clip")
+            weight = self.weight.take(order, out=of_weight[0], mode="clip")
         of_x, of_g = ([np.zeros(0)] * len(self.x) for _ in range(2))
         of_x[position], of_g[position] = x, g
         return self._replace(
             x=of_x,
             local_effect=of_g,
-            weight=None if self.weight is None else weight,
+            weight=weight,
             sides=None,
             ordered=True,
             pieces=Pieces(x, g) if len(x) >= PIECES_FROM and self.weight is None else None,
