@@ -171,6 +171,9 @@ def _of_few(problems: _Problems) -> tuple[IntArray, FloatArray]:
     for begin in range(0, n_cells, BLOCK_CELLS):
         ends = np.arange(begin + 1, min(begin + BLOCK_CELLS, n_cells) + 1)
         costs = _bin_costs(problems, ends)
+        if n_problems == 1:
+            _extend(best[0], previous[:, 0], costs[0], begin, float(tie[0]))
+            continue
         for at, j in enumerate(ends):
             cost = costs[:, at, :j]
             cost += best[:, :j]
@@ -180,6 +183,17 @@ def _of_few(problems: _Problems) -> tuple[IntArray, FloatArray]:
             previous[j] = first
             best[:, j] = cost[every, first] + tie
     return previous, best[:, -1]
+
+
+def _extend(
+    best: FloatArray, previous: IntArray, costs: FloatArray, begin: int, tie: float
+) -> None:
+    """`_of_few` for one problem and one block of last cells, in fewer steps."""
+    for j, cost in enumerate(costs, begin + 1):
+        cost = cost[:j]
+        cost += best[:j]
+        first = int((cost <= cost.min() + tie / 2).argmax())
+        previous[j], best[j] = first, cost[first] + tie
 
 
 def _of_many(problems: _Problems) -> tuple[IntArray, FloatArray]:
@@ -196,14 +210,16 @@ def _of_many(problems: _Problems) -> tuple[IntArray, FloatArray]:
         width = width[:1]
     of_cell = [width, cells.weight, cells.weight * deviation]
     of_cell += [cells.m2 + cells.weight * deviation**2, *([cells.weight_sq] if weighted else [])]
+    # The last is 1 less the discount of a bin.
+    of_cell.append(-cells.weight * (discount / everything.weight)[:, None])
     of_cell = [np.ascontiguousarray(part.T) for part in of_cell]
     of_bins = [np.zeros_like(part) for part in of_cell]
+    of_bins[-1] += 1.0
     # No bin ends where no problem has enough rows on both sides. With precision weights, Kish's
     # number of a part may exceed that of the whole.
     before = np.cumsum(of_cell[1], axis=0)
     ends = weighted | ((before >= needed) & (before[-1] - before >= needed)).any(axis=1)
     ends[-1] = True
-    price = discount / everything.weight
     best = np.full((n_cells + 1, n_problems), np.inf)
     best[0] = tie
     previous = np.zeros((n_cells + 1, n_problems), dtype=np.int64)
@@ -219,29 +235,29 @@ def _of_many(problems: _Problems) -> tuple[IntArray, FloatArray]:
             if not ends[j - 1]:
                 continue
             span, weight, first, second = (total[:j] for total in of_bins[:4])
-            (cost, other), flag, n_rows = room[:, :j], flags[:j], weight
-            np.multiply(first, first, out=cost)
-            cost /= weight
-            # Below 0 by rounding, 1e-16 of the sum of squares, which is far below a tie.
-            np.subtract(second, cost, out=cost)
+            (cost, other), flag = room[:, :j], flags[:j]
+            # Sums of squares times the weight, over the weight and the degrees of freedom: one
+            # division. Below 0 by rounding, 1e-16 of the squares, which is far below a tie.
+            np.multiply(second, weight, out=cost)
+            cost -= np.multiply(first, first, out=other)
             if weighted:
                 square = of_bins[4][:j]
-                n_rows = weight**2 / square
-                cost /= weight - ddof * square / weight
+                cost /= np.subtract(weight**2, ddof * square, out=other)
+                np.greater_equal(weight**2 / square, needed, out=flag)
+                np.logical_not(flag, out=flag)
             else:
                 np.subtract(weight, ddof, out=other)
+                other *= weight
                 cost /= other
+                np.less(weight, needed, out=flag)
             cost *= span
-            np.multiply(weight, price, out=other)
-            np.subtract(1.0, other, out=other)
-            cost *= other
+            cost *= of_bins[-1][:j]
             cost += best[:j]
-            np.greater_equal(n_rows, needed, out=flag)
-            np.copyto(cost, np.inf, where=np.logical_not(flag, out=flag))
+            np.copyto(cost, np.inf, where=flag)
             # The first l, hence the widest last bin, among equals: numpy finds the largest length
             # many problems at a time, and the first flag one by one.
-            np.greater(cost, np.minimum.reduce(cost, axis=0) + tie / 2, out=flag)
-            np.multiply(np.logical_not(flag, out=flag), length[-j:], out=lengths[:j])
+            np.less_equal(cost, np.minimum.reduce(cost, axis=0) + tie / 2, out=flag)
+            np.multiply(flag, length[-j:], out=lengths[:j])
             begin = j - np.maximum.reduce(lengths[:j], axis=0).astype(np.intp)
             previous[j] = begin
             best[j] = cost[begin, every] + tie

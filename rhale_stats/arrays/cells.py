@@ -17,7 +17,8 @@ from scipy import sparse
 from rhale_stats.arrays import binning
 from rhale_stats.arrays import moments as sums
 from rhale_stats.arrays.moments import FloatArray, IntArray, Moments
-from rhale_stats.arrays.stretches import Place, Stretches, sorting
+from rhale_stats.arrays.pieces import Pieces
+from rhale_stats.arrays.stretches import Place, sorting
 
 # Rows of a cell, and the largest number of cells of one axis; chosen by the study ``weighting``.
 CELL_ROWS, MOST_CELLS = 15, 400
@@ -263,10 +264,11 @@ def sums_in(
     *,
     frequency: bool,
     ordered: bool = False,
+    pieces: Pieces | None = None,
 ) -> CellSums:
     """Sums over the rows of cells between ``edges``; ``ordered`` rows are sorted by ``x``."""
     axis = binning.variable_axis(edges)
-    of_row: Place = Stretches.between(edges, x) if ordered else sums.row_cells(axis, x)
+    of_row: Place = sums.stretches(axis, x, pieces) if ordered else sums.row_cells(axis, x)
     found = sums.cell_moments(axis, x, g, weight, frequency=frequency, of_row=of_row)
     powers = ((2, 0), (1, 1), (0, 3))
     x_m2, xg, m3 = sums.central_sums(axis, found, x, g, weight, of_row, powers)

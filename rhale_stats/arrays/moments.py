@@ -14,6 +14,7 @@ import boost_histogram as bh
 import numpy as np
 from numpy.typing import NDArray
 
+from rhale_stats.arrays.pieces import Pieces
 from rhale_stats.arrays.stretches import Place, Stretches
 
 FloatArray: TypeAlias = NDArray[np.float64]
@@ -146,6 +147,9 @@ def _sorted_moments(
 ) -> Moments:
     """`cell_moments` of sorted rows."""
     n_obs = total = total_sq = cells.n_obs
+    if cells.pieces is not None and weight is None:
+        x_mean, mean, m2 = cells.pieces.moments(cells.first)
+        return _with_empty_cells(cells, [n_obs, n_obs, n_obs, mean, m2, x_mean])
     if weight is not None:
         total, total_sq = np.zeros((2, cells.n_groups))
     # About the first row of a cell, so that equal local effects have no spread, then the mean.
@@ -168,8 +172,13 @@ def _sorted_moments(
     second = np.maximum(second - rest**2 / total, 0.0)
     if frequency:
         n_obs = total
-    sums = np.stack([n_obs, total, total_sq, mean + rest / total, second, origin + x_sum / total])
-    found = Moments(*cells.on_cells(sums))
+    x_mean = origin + x_sum / total
+    return _with_empty_cells(cells, [n_obs, total, total_sq, mean + rest / total, second, x_mean])
+
+
+def _with_empty_cells(cells: Stretches, moments: Sequence[FloatArray]) -> Moments:
+    """Moments of all cells from those of the cells with rows."""
+    found = Moments(*cells.on_cells(np.stack(moments)))
     empty = found.weight == 0
     found.mean[empty] = found.x_mean[empty] = np.nan
     return found
@@ -179,8 +188,12 @@ def _weighted(values: FloatArray, weight: FloatArray | None) -> FloatArray:
     return values if weight is None else values * weight
 
 
-def stretches(axis: Axis, x: FloatArray) -> Stretches:
+def stretches(axis: Axis, x: FloatArray, pieces: Pieces | None = None) -> Stretches:
     """The rows of every cell among sorted values, by the same arithmetic as `cell_index`."""
+    return _stretches(axis, x)._replace(pieces=pieces)
+
+
+def _stretches(axis: Axis, x: FloatArray) -> Stretches:
     edges, number = np.asarray(axis.edges), np.arange(1, len(axis))
     if isinstance(axis, bh.axis.Variable) or not len(x):
         return Stretches.between(edges, x)
@@ -447,26 +460,23 @@ def central_sums(
 ) -> FloatArray:
     """Sums of w (x - x_mean)^i (g - mean)^j in cells, for all ``powers`` (i, j)."""
     every = np.arange(len(cells.weight))
-    return _central_sums(axis, every, cells, _Rows(x, g, weight, of_row), None, powers)
+    return _central_sums(axis, every, cells, Located(x, g, weight, of_row), None, powers)
 
 
 def line_sums(
     axis: Axis,
-    about: Moments,
+    bin_of: IntArray,
+    bins: Moments,
     slope: FloatArray,
-    x: FloatArray,
-    g: FloatArray,
-    weight: FloatArray | None,
-    of_row: Place | None,
+    rows: Located,
     powers: Sequence[tuple[int, int]],
 ) -> FloatArray:
-    """Sums of w d^i r^j in cells for all ``powers`` (i, j), about a line for each cell.
+    """Sums of w d^i r^j in cells for all ``powers`` (i, j), about the line of each cell's bin.
 
-    ``about`` and ``slope`` (cells,) are of the bin of each. d is the distance of x from the mean of
-    the bin, r the residual from its line: (powers, cells).
+    d is the distance of x from the mean of the bin, r the residual from its line: (powers, cells).
     """
-    every = np.arange(len(slope))
-    return _central_sums(axis, every, about, _Rows(x, g, weight, of_row), slope, powers)
+    every, about = np.arange(len(bin_of)), Moments(*(part[bin_of] for part in bins))
+    return _central_sums(axis, every, about, rows, slope[bin_of], powers)
 
 
 def merge_comoments(
@@ -545,7 +555,7 @@ def residual_moments(
     """
     powers = RESIDUAL_POWERS if slope is None else OF_LINES
     with np.errstate(invalid="ignore", divide="ignore"):
-        rows = _Rows(x, g, weight, of_row)
+        rows = Located(x, g, weight, of_row)
         found = _central_sums(axis, starts, bins, rows, slope, powers)
         if slope is not None:
             return residuals_of_lines(found, bins)
@@ -622,7 +632,7 @@ def squares(
     lines = slope is not None and bool(slope.any())
     at = np.arange(len(SQUARE_POWERS)) if lines else np.array(OF_CONSTANT)
     powers = [SQUARE_POWERS[number] for number in at]
-    rows = _Rows(x, g, weight**2, of_row)
+    rows = Located(x, g, weight**2, of_row)
     out = np.zeros((len(bins.weight), len(SQUARE_POWERS)))
     found = _central_sums(axis, starts, bins, rows, slope if lines else None, powers)
     of_cubes = rows._replace(weight=weight**3)
@@ -646,7 +656,7 @@ def squares(
     return Squares(out, factor, n_rows, third)
 
 
-class _Rows(NamedTuple):
+class Located(NamedTuple):
     """Rows of one feature, ``of_row`` the cell of each where it is known."""
 
     x: FloatArray
@@ -659,7 +669,7 @@ def _central_sums(
     axis: Axis,
     starts: IntArray,
     bins: Moments,
-    rows: _Rows,
+    rows: Located,
     slope: FloatArray | None,
     powers: Sequence[tuple[int, int]],
 ) -> FloatArray:
@@ -675,6 +685,10 @@ def _central_sums(
         places = _Places(axis, x, of_row)
     mean, x_mean = (places.of_groups(np.repeat(one, length)) for one in (bins.mean, bins.x_mean))
     slope = None if slope is None else places.of_groups(np.repeat(slope, length))
+    if isinstance(places, Stretches) and places.pieces is not None and weight is None:
+        found = places.pieces.about(places.first, x_mean, mean, slope, powers)
+        if found is not None:
+            return np.add.reduceat(places.on_cells(found), starts, axis=1)
     sums = np.zeros((len(powers), places.n_groups))
     squares_of_d, squares_of_r = (any(power[side] > 1 for power in powers) for side in (0, 1))
     # New columns in every block would take longer than the arithmetic on them.

@@ -68,11 +68,27 @@ def weights_of(
     scheme: str, units: Units, streams: Sequence[np.random.Generator], n_rows: int
 ) -> FloatArray:
     """Weights of the rows in several replicates, (row, draw)."""
+    # All at once, because columns are not contiguous in memory.
+    return np.ascontiguousarray(_by_draw(scheme, units, streams, n_rows).T)
+
+
+def counts_of(
+    scheme: str, units: Units, streams: Sequence[np.random.Generator], n_rows: int
+) -> Weights:
+    """The same, `in_bytes` before they are put in order."""
+    drawn = _by_draw(scheme, units, streams, n_rows)
+    weight = in_bytes(drawn, scheme, units)
+    return weight.T.copy()
+
+
+def _by_draw(
+    scheme: str, units: Units, streams: Sequence[np.random.Generator], n_rows: int
+) -> FloatArray:
+    """Weights of the rows in several replicates, (draw, row)."""
     drawn = np.empty((len(streams), n_rows))
     for number, stream in enumerate(streams):
         drawn[number] = draw_weights(scheme, units, stream)
-    # All at once, because columns are not contiguous in memory.
-    return np.ascontiguousarray(drawn.T)
+    return drawn
 
 
 def in_bytes(weight: FloatArray, scheme: str, units: Units) -> Weights:
@@ -118,12 +134,14 @@ class Terms(NamedTuple):
     Lines of ``products``: w, w^2, r, r^2, d, d^2, d r, then d^3, d^4 where there are lines or
     r^3, r^4 for standard errors, all but the second times w; r is the residual from the estimate,
     d the distance from ``x_mean``. For standard errors under precision weights then w^3, and r,
-    r^2, r^3, r^4, d, d^2, d r times w^2.
+    r^2, r^3, r^4, d, d^2, d r times w^2. The second line is left out where it would be the first
+    again (``once``).
     """
 
     order: IntArray
     bounds: IntArray
     products: FloatArray
+    once: bool
 
 
 def terms(
@@ -144,27 +162,34 @@ def terms(
     w = np.ones(len(x)) if weight is None else weight[order]
     d = x - pieces.x_mean[k]
     r = g - pieces.mean[k] - pieces.slope[k] * d
-    columns = [w, w if frequency else w**2, w * r, w * r**2, w * d, w * d**2, w * d * r]
+    once = frequency or weight is None
+    columns = [w, *(() if once else (w**2,)), w * r, w * r**2, w * d, w * d**2, w * d * r]
     if standard_errors or places or pieces.slope.any():
         more = r if standard_errors else d
         columns += [w * more**3, w * more**4]
     if standard_errors and need_squares(weight, frequency=frequency):
         columns += [w**3, *(w**2 * one for one in (r, r**2, r**3, r**4, d, d**2, d * r))]
-    return Terms(order, bounds, np.array(columns))
+    return Terms(order, bounds, np.array(columns), once)
 
 
 def replicate_sums(of: Terms, weight: Weights) -> FloatArray:
     """Sums of the products for ``weight`` (row, draw): (draw, bin, product)."""
     n_bins, n_draws = len(of.bounds) - 1, weight.shape[1]
     padded = np.pad(weight, ((0, 0), (0, -n_draws % BLOCK))) if n_draws % BLOCK else weight
-    out = np.zeros((padded.shape[1], n_bins, len(of.products)))
+    out = np.zeros((padded.shape[1], n_bins, len(of.products) + of.once))
     in_order = padded.take(of.order, axis=0)  # many times as fast as padded[order]
     for begin in range(0, len(out), WIDEST):
         draws = slice(begin, begin + WIDEST)
         for k in range(n_bins):
             rows = slice(of.bounds[k], of.bounds[k + 1])
             drawn = in_order[rows, draws].astype(np.float64, copy=False)
-            out[draws, k] = (of.products[:, rows] @ drawn).T
+            products = (of.products[:, rows] @ drawn).T
+            if of.once:
+                out[draws, k, 2:], out[draws, k, 0] = products[:, 1:], products[:, 0]
+            else:
+                out[draws, k] = products
+    if of.once:
+        out[..., 1] = out[..., 0]
     return out[:n_draws]
 
 

@@ -32,6 +32,8 @@ LEAST_MEAN = 0.05
 FEW_STRETCHES, TRIM = 5, 0.1
 # How often every edge is moved while the others stay.
 SWEEPS = 2
+# Exponents of x and of the residuals in the moments of these.
+OF_RESIDUALS = ((0, 2), (0, 3), (0, 4))
 
 
 class Means(NamedTuple):
@@ -108,8 +110,9 @@ def residuals(
     of_row = means.of_row
     if isinstance(of_row, Stretches):
         slope = means.slope if sloped else None
-        lines = _Fit(of_row, level, slope, scale, means.left)
-        return _sorted_residuals(stretches(axis, x), lines, x, g, weight, frequency=frequency)
+        lines = _Fit(of_row, level, slope, scale, means)
+        cells = stretches(axis, x, of_row.pieces)
+        return _sorted_residuals(cells, lines, x, g, weight, frequency=frequency)
     n_cells, last = len(axis) + 1, len(means.mean) - 1
     out = np.zeros((len(Residuals._fields), n_cells))
     find = cell_finder(axis, len(x))
@@ -150,7 +153,7 @@ class _Fit(NamedTuple):
     level: FloatArray
     slope: FloatArray | None
     scale: FloatArray
-    left: FloatArray
+    means: Means
 
 
 def _sorted_residuals(
@@ -167,6 +170,12 @@ def _sorted_residuals(
     level, slope = fit.level[of_fit], None if fit.slope is None else fit.slope[of_fit]
     # Of w, w^2, w |r|, w r^2, w r^3 and w r^4, before they are scaled.
     sums = np.zeros((6, both.n_groups))
+    powers = sums[3:]
+    if both.pieces is not None and weight is None:
+        x_mean, mean = (part[of_fit] for part in (fit.means.x_mean, fit.means.mean))
+        found = both.pieces.about(both.first, x_mean, mean, slope, OF_RESIDUALS)
+        if found is not None:
+            powers[:], powers = found, powers[:0]
     for block in both.blocks():
         r = g[block.rows] - block.on_rows(level)
         if slope is not None:
@@ -178,7 +187,7 @@ def _sorted_residuals(
             block.add(sums[1], w * w)
             own = r * w
         block.add(sums[2], np.copysign(own, 1.0))
-        for total in sums[3:]:
+        for total in powers:
             own = own * r
             block.add(total, own)
     n_obs = both.n_obs
@@ -186,7 +195,7 @@ def _sorted_residuals(
         sums[0], sums[1] = n_obs, n_obs
     elif frequency:
         sums[1] = n_obs = sums[0]
-    scale, left = fit.scale[of_fit], fit.left[of_fit]
+    scale, left = fit.scale[of_fit], fit.means.left[of_fit]
     sums[2:] *= left * scale ** np.arange(1, 5)[:, None]
     free, free_sq = left * sums[0], left * sums[1]
     parts = n_obs, sums[0], free, free_sq, *sums[2:]

@@ -12,6 +12,8 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from rhale_stats.arrays.pieces import Pieces
+
 # Rows that are handled at a time, so that their temporary columns stay in the cache.
 BLOCK_ROWS = 1 << 15
 # Fewer rows are sorted as they are.
@@ -27,28 +29,36 @@ def ascends(x: NDArray[np.float64]) -> bool:
     return True
 
 
-def sorting(x: NDArray[np.float64]) -> NDArray[np.intp]:
+def sorting(
+    x: NDArray[np.float64], out: tuple[NDArray[np.float64], NDArray[np.int64]] | None = None
+) -> NDArray[np.intp]:
     """Row numbers in the order of the values, and of the rows where values are equal.
 
     As a stable ``argsort``, many times as fast: places on the axis, as whole numbers, are sorted
     together with the numbers of their rows. Values too close for this are nearly sorted then.
+    ``out`` are columns for the values in this order, and for the numbers.
     """
-    order = _packed_order(x) if len(x) >= PACKED_FROM else None
+    values, key = (np.empty(len(x)), np.empty(len(x), dtype=np.int64)) if out is None else out
+    order = _packed_order(x, key) if len(x) >= PACKED_FROM else None
     if order is None:
-        return np.argsort(x, kind="stable")
-    values = x.take(order)
-    return order if ascends(values) else order.take(np.argsort(values, kind="stable"))
+        order = np.argsort(x, kind="stable")
+    elif not ascends(x.take(order, out=values, mode="clip")):
+        order = order.take(np.argsort(values, kind="stable"))
+    else:
+        return order
+    if out is not None:
+        x.take(order, out=values, mode="clip")
+    return order
 
 
-def _packed_order(x: NDArray[np.float64]) -> NDArray[np.intp] | None:
+def _packed_order(x: NDArray[np.float64], key: NDArray[np.int64]) -> NDArray[np.intp] | None:
     """The order of the values but for very close ones; None if the range has no whole numbers."""
     n_bits, low = int(len(x) - 1).bit_length(), x.min()
     with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
         per_unit = np.float64(2.0 ** (62 - n_bits)) / (x.max() - low)
     if not 0 < per_unit < np.inf:
         return None
-    key, buffer = np.empty(len(x), dtype=np.int64), np.empty(BLOCK_ROWS)
-    numbers = np.arange(BLOCK_ROWS)
+    buffer, numbers = np.empty(BLOCK_ROWS), np.arange(BLOCK_ROWS)
     for begin in range(0, len(x), BLOCK_ROWS):
         own = key[begin : begin + BLOCK_ROWS]
         place = np.subtract(x[begin : begin + BLOCK_ROWS], low, out=buffer[: len(own)])
@@ -62,12 +72,16 @@ def _packed_order(x: NDArray[np.float64]) -> NDArray[np.intp] | None:
 
 
 class Stretches(NamedTuple):
-    """Cells with rows among ``n_cells``, and the first row of each of them."""
+    """Cells with rows among ``n_cells``, and the first row of each of them.
+
+    ``pieces`` are sums over many rows, where these have been summed.
+    """
 
     cell: NDArray[np.intp]
     first: NDArray[np.intp]
     n_cells: int
     n_rows: int
+    pieces: Pieces | None = None
 
     @classmethod
     def of(cls, first: NDArray[np.intp], n_rows: int) -> Stretches:
@@ -106,12 +120,13 @@ class Stretches(NamedTuple):
         self, other: Stretches
     ) -> tuple[Stretches, NDArray[np.intp], NDArray[np.intp]]:
         """Stretches within one cell of both kinds, and which cells of either these are."""
-        first = np.union1d(self.first, other.first)
+        first = np.sort(np.concatenate([self.first, other.first]))
+        first = first[np.diff(first, prepend=-1) > 0]
         mine, its = (
             one.cell[np.searchsorted(one.first, first, side="right") - 1] for one in (self, other)
         )
         every = np.arange(len(first))
-        return Stretches(every, first, len(first), self.n_rows), mine, its
+        return Stretches(every, first, len(first), self.n_rows, self.pieces), mine, its
 
     def blocks(self) -> Iterator[Block]:
         """The rows in blocks, each with its cells."""

@@ -19,6 +19,11 @@ from rhale_stats.bins.rule import BinRule, Candidates, Column, make_lines, neare
 from rhale_stats.bins.searched import BestEqualWidthBins, GreedyBins, OptimalBins
 
 
+def is_ours(rule: BinRule) -> bool:
+    """Whether a rule chooses the bins of every feature alone, which one of a user need not do."""
+    return type(rule) in OURS
+
+
 def cells_of(rule: BinRule, column: Column) -> Axis:
     """The finest cells of one feature: those of the rule, or of the slopes (math [2]).
 
@@ -166,3 +171,5 @@ def _as_text(value: object) -> str:
 SEARCHING = (AdaptiveBins, BestEqualWidthBins, GreedyBins, OptimalBins)
 # The default of `rhale`, chosen by the study ``weighting``. The paper uses OptimalBins().
 DEFAULT_BINS: BinRule = AdaptiveBins()
+# These choose the bins of a feature whatever the others are.
+OURS = (*SEARCHING, EqualWidthBins, GivenBins, QuantileBins)

@@ -39,6 +39,7 @@ from rhale_stats.schema.checks import check_effect, check_local, is_chunked
 from rhale_stats.schema.curves import bin_noise, cell_sizes, has_cells, pieces_of, squares_of
 from rhale_stats.schema.features import given_feature, one_feature, stores_errors
 from rhale_stats.schema.levels import categorical_features, is_categorical
+from rhale_stats.schema.quick import with_variables
 from rhale_stats.schema.stacking import Estimates, stacked
 from rhale_stats.schema.variables import variable
 
@@ -132,12 +133,13 @@ def _of_features(
     # Degrees of freedom come after what they belong to.
     beside = (*GROUP_DEGREES, *SKEWNESS)
     targets |= {name: targets.get(f"{name.rpartition('_')[0]}_se", "") for name in beside}
-    out = effect.drop_vars(of_others).assign(
+    out = with_variables(
+        effect.drop_vars(of_others) if of_others else effect,
         {
             name: variable(name, array, target=targets[name], **facts)
             for name, array in stacked(rows, effect.sizes["bin"], **cell_sizes(effect)).items()
         }
-        | spread_errors(effect, clusters)
+        | spread_errors(effect, clusters),
     )
     if clusters is not None:
         return out.assign_attrs(n_groups=clusters.n_groups)

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from rhale_stats.arguments.checks import MOST_SIZE, check_finite, check_size
+from rhale_stats.arguments.checks import check_finite, check_size
 from rhale_stats.arrays import accumulate, binning
 from rhale_stats.arrays import cells as fine
 from rhale_stats.arrays import moments as sums
@@ -22,7 +22,7 @@ from rhale_stats.arrays.moments import (
 from rhale_stats.bins.fixed import GivenBins
 from rhale_stats.bins.rule import BinRule, Column, Partition, nearest_to
 from rhale_stats.local.reductions import Asked, Places, Steps, of_one_chunk
-from rhale_stats.local.rows import SELECT_ROWS, Rows
+from rhale_stats.local.rows import SELECT_ROWS, Rows, is_sized
 from rhale_stats.schema.stacking import Estimates
 
 
@@ -33,13 +33,13 @@ def bin_moments(
 
     def of(rows: Rows) -> tuple[Moments, Comoments | None]:
         x, g = rows.x[position], rows.local_effect[position]
-        size = float(max(g.max(), -g.min()))
-        if not size <= MOST_SIZE:
+        if not is_sized(g):
             check_finite(g, "Local effects", name, SELECT_ROWS)
             advice = "Take other units for the output."
-            check_size(size, f"Local effects of feature {name!r}", advice)
-        moments = sums.cell_moments(axis, x, g, rows.weight, frequency=rows.frequency)
-        return moments, sums.comoments(axis, moments, x, g, rows.weight) if lines else None
+            check_size(float(np.abs(g).max()), f"Local effects of feature {name!r}", advice)
+        place = rows.stretches(axis, position)
+        moments = sums.cell_moments(axis, x, g, rows.weight, frequency=rows.frequency, of_row=place)
+        return moments, sums.comoments(axis, moments, x, g, rows.weight, place) if lines else None
 
     (found,) = yield (Asked(of, _moments_of_all),)
     return found  # type: ignore[no-any-return]
@@ -121,7 +121,15 @@ def cell_sums(own: FloatArray, position: int) -> Asked:
 
     def of(rows: Rows) -> fine.CellSums:
         x, g = rows.x[position], rows.local_effect[position]
-        return fine.sums_in(own, x, g, rows.weight, frequency=rows.frequency, ordered=rows.ordered)
+        return fine.sums_in(
+            own,
+            x,
+            g,
+            rows.weight,
+            frequency=rows.frequency,
+            ordered=rows.ordered,
+            pieces=rows.pieces,
+        )
 
     return Asked(of, fine.sums_of_all)
 
@@ -179,13 +187,13 @@ def line_sums(
     With ``squared`` weights those of `LEVEL_POWERS` only.
     """
     powers = sums.LEVEL_POWERS if squared else sums.OF_LINES
-    about, slope = Moments(*(part[bin_of] for part in bins)), slope[bin_of]
 
     def of(rows: Rows) -> FloatArray:
         x, g, axis = rows.x[position], rows.local_effect[position], binning.variable_axis(cells)
         weight = rows.weight**2 if squared and rows.weight is not None else rows.weight
         of_row = rows.stretches(axis, position)
-        return sums.line_sums(axis, about, slope, x, g, weight, of_row, powers)
+        own = sums.Located(x, g, weight, of_row)
+        return sums.line_sums(axis, bin_of, bins, slope, own, powers)
 
     return Asked(of, _added)
 

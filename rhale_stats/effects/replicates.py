@@ -114,8 +114,7 @@ def in_fixed_bins(
 
     def fill(first: int) -> int:
         streams = asked.seeds[first : first + chunk_draws]
-        drawn = resample.weights_of(asked.scheme, units, streams, rows.n_rows)
-        weight = resample.in_bytes(drawn, asked.scheme, units)
+        weight = resample.counts_of(asked.scheme, units, streams, rows.n_rows)
         draws = slice(first, first + len(streams))
         for position, feature in enumerate(features):
             if feature is None:

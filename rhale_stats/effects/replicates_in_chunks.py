@@ -139,8 +139,7 @@ class _Sums:
         with one_blas_thread:
             for begin in range(0, self.n_draws, DRAWS):
                 n = min(DRAWS, self.n_draws - begin)
-                drawn = resample.weights_of("poisson", units, [rng] * n, rows.n_rows)
-                weight = resample.in_bytes(drawn, "poisson", units)
+                weight = resample.counts_of("poisson", units, [rng] * n, rows.n_rows)
                 for part, terms in zip(parts, of, strict=True):
                     part.append(resample.replicate_sums(terms, weight))
         return [np.concatenate(part) for part in parts]

@@ -135,13 +135,13 @@ def residual_sums(axis: Axis, fitted: Fitted, position: int) -> Asked:
 
     def of(rows: Rows) -> kernel.Residuals:
         x, g = rows.x[position], rows.local_effect[position]
-        means = _means(fitted, x, ordered=rows.ordered)
+        means = _means(fitted, x, rows)
         return kernel.residuals(axis, means, x, g, rows.weight, frequency=rows.frequency)
 
     return Asked(of, kernel.residuals_of_all)
 
 
-def _means(fitted: Fitted, x: FloatArray, *, ordered: bool) -> kernel.Means:
+def _means(fitted: Fitted, x: FloatArray, rows: Rows) -> kernel.Means:
     """The fitted effect, and the share of the variance that it leaves to residuals.
 
     It is the mean of each cell of the curve, whatever the bins are: a bin that does not follow the
@@ -149,10 +149,9 @@ def _means(fitted: Fitted, x: FloatArray, *, ordered: bool) -> kernel.Means:
     """
     bins, along = fitted.bins, fitted.along
     if along is None:
+        axis = binning.variable_axis(fitted.edges)
         where: Place = (
-            Stretches.between(fitted.edges, x)
-            if ordered
-            else sums.row_cells(binning.variable_axis(fitted.edges), x)
+            sums.stretches(axis, x, rows.pieces) if rows.ordered else sums.row_cells(axis, x)
         )
         slope = np.zeros(len(bins.mean)) if fitted.slope is None else fitted.slope
         left = _left(sums.n_effective(bins), 1 + (slope != 0))

@@ -16,6 +16,7 @@ from rhale_stats.arguments.checks import check_choice
 from rhale_stats.arrays import intervals
 from rhale_stats.arrays.moments import FloatArray
 from rhale_stats.inference.draws import draws_of
+from rhale_stats.schema.quick import with_variables
 
 BY_ERRORS = "standard errors, Student's t"
 BY_SKEWNESS = f"{BY_ERRORS}, corrected for skewness"
@@ -24,6 +25,7 @@ BY_INVERSION = "inversion of a test, math [24]"
 BY_KURTOSIS = f"{BY_INVERSION}, and the log scale where tails are heavy, math [92]"
 # The coordinate of the last dimension of intervals and bands.
 BOUNDS = {"ci_bound": ("ci_bound", ["lower", "upper"])}
+ENDS = xr.Dataset(coords=BOUNDS)
 Variable: TypeAlias = tuple[tuple[str, ...], FloatArray, dict[str, Any]]
 
 
@@ -307,8 +309,7 @@ def with_bands(
 
 def _with_ends(result: xr.Dataset, found: Mapping[str, Variable]) -> xr.Dataset:
     """With pairs of ends, and the names of the two where they are not there yet."""
-    out = result.assign(found)
-    return out if set(BOUNDS) <= set(out.coords) else out.assign_coords(BOUNDS)
+    return with_variables(result, found, None if set(BOUNDS) <= set(result.coords) else ENDS)
 
 
 def kept_interval(of: xr.Dataset, name: str, level: float) -> FloatArray | None:

@@ -85,6 +85,17 @@ class ChunkedRows:
         """The estimate from rows as they come."""
         return estimate(self)
 
+    def one_by_one(
+        self,
+        estimates: Sequence[Callable[[Source], Steps[R]]],
+        names: Sequence[str],
+        threads: int,
+        /,
+    ) -> tuple[list[R], dict[str, str]]:
+        """Results of the estimates, a feature each, and the attribute of `fingerprints`."""
+        found = self.answered([one(self) for one in estimates], threads)
+        return found, self.fingerprints(names)
+
     def answered(self, estimates: Sequence[Steps[R]], _threads: int, /) -> list[R]:
         """Results of all estimates: each pass over the chunks answers all that they ask."""
         waiting = dict(enumerate(estimates))

@@ -67,6 +67,15 @@ class Source(Protocol):
     def along(self, position: int, estimate: Callable[[Source], Steps[R]], /) -> Steps[R]:
         """An estimate of one feature alone, whose rows may be sorted for it."""
 
+    def one_by_one(
+        self,
+        estimates: Sequence[Callable[[Source], Steps[R]]],
+        names: Sequence[str],
+        threads: int,
+        /,
+    ) -> tuple[list[R], dict[str, str]]:
+        """Results of the estimates, a feature each, and the attribute of `fingerprints`."""
+
     def answered(self, estimates: Sequence[Steps[R]], threads: int, /) -> list[R]:
         """Results of all estimates."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, TypeVar
 
@@ -9,8 +10,9 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
-from rhale_stats.arguments.checks import check_finite
+from rhale_stats.arguments.checks import MOST_SIZE, check_finite
 from rhale_stats.arrays.moments import Axis, FloatArray, stretches
+from rhale_stats.arrays.pieces import PIECES_FROM, Pieces
 from rhale_stats.arrays.stretches import Stretches, sorting
 from rhale_stats.local.cells import cell_edges
 from rhale_stats.local.reductions import Places, Source, Steps, answer_by, answered_by, unequal
@@ -24,6 +26,12 @@ SELECT_ROWS = "Select the rows first: local.isel(obs=...)."
 R = TypeVar("R")
 # With fewer values than this, threads cost more time than they save.
 THREADS_FROM = 200_000
+
+
+def is_sized(g: FloatArray) -> bool:
+    """Whether local effects are finite, with finite powers."""
+    # One sum tells it nearly always, and is faster than a maximum and a minimum.
+    return bool(np.einsum("i,i->", g, g) <= MOST_SIZE**2 or max(g.max(), -g.min()) <= MOST_SIZE)
 
 
 def honest_split(n_obs: int, honest_fraction: float, honest_seed: int) -> NDArray[np.bool_]:
@@ -82,6 +90,8 @@ class Rows(NamedTuple):
     cells: Sequence[FloatArray | None] = ()
     # Whether they are sorted by the one feature that they have.
     ordered: bool = False
+    # Sums over pieces of them then, if they are many.
+    pieces: Pieces | None = None
 
     @property
     def size(self) -> int:
@@ -95,10 +105,11 @@ class Rows(NamedTuple):
 
     def ends(self, position: int, name: str) -> tuple[float, float]:
         """Smallest and largest value of a feature; refused where values are not finite."""
-        low, high = float(self.x[position].min()), float(self.x[position].max())
+        x = self.x[position]
+        low, high = (x[0], x[-1]) if self.ordered else (float(x.min()), float(x.max()))
         if not np.isfinite([low, high]).all():
-            check_finite(self.x[position], "x", name, SELECT_ROWS)
-        return low, high
+            check_finite(x, "x", name, SELECT_ROWS)
+        return float(low), float(high)
 
     def places(self, position: int) -> Places:
         """Where the rows of a feature are on its axis."""
@@ -106,23 +117,60 @@ class Rows(NamedTuple):
 
     def stretches(self, axis: Axis, position: int) -> Stretches | None:
         """The rows of every cell of an axis, where they are sorted."""
-        return stretches(axis, self.x[position]) if self.ordered else None
+        return stretches(axis, self.x[position], self.pieces) if self.ordered else None
 
     def along(self, position: int, estimate: Callable[[Source], Steps[R]]) -> Steps[R]:
         """An estimate of one feature, from its rows in the order of its values."""
         # A generator, so that rows are sorted when their turn comes.
         yield from ()
-        rows = self._sorted_by(position)
+        rows = self._sorted_by(position, self._columns_to_sort())
         return answer_by(rows, estimate(rows))
 
-    def _sorted_by(self, position: int) -> Rows:
-        """Rows with their values and local effects of one feature only, sorted."""
-        order = sorting(self.x[position])
-        x, g = ([np.zeros(0)] * len(self.x) for _ in range(2))
-        x[position] = self.x[position].take(order)
-        g[position] = self.local_effect[position].take(order)
-        weight = None if self.weight is None else self.weight.take(order)
-        return self._replace(x=x, local_effect=g, weight=weight, sides=None, ordered=True)
+    def one_by_one(
+        self, estimates: Sequence[Callable[[Source], Steps[R]]], names: Sequence[str], threads: int
+    ) -> tuple[list[R], dict[str, str]]:
+        """Results of the estimates, a feature each, and the attribute of `fingerprints`."""
+        held = threading.local()
+
+        def one(at: int) -> tuple[R, str]:
+            # New columns for every feature would take longer than to fill them.
+            if not hasattr(held, "columns"):
+                held.columns = self._columns_to_sort()
+            # All that reads the columns of a feature comes together, while they are in the cache.
+            found = self.fingerprint(at)
+            rows = self._sorted_by(at, held.columns)
+            return answer_by(rows, estimates[at](rows)), found
+
+        results, found = zip(*in_threads(one, range(len(names)), threads), strict=True)
+        return list(results), as_attribute(dict(zip(names, found, strict=True)))
+
+    def _columns_to_sort(self) -> FloatArray:
+        """Room for values, local effects and row numbers of one feature, and for weights."""
+        return np.empty((3 if self.weight is None else 4, self.n_rows))
+
+    def _sorted_by(self, position: int, columns: FloatArray) -> Rows:
+        """Rows with their values and local effects of one feature only, sorted, in ``columns``.
+
+        They are not sorted where a value is refused: the message has the numbers of its rows.
+        """
+        x, g, numbers, *of_weight = columns
+        order = sorting(self.x[position], (x, numbers.view(np.int64)))
+        if not (np.isfinite(x[[0, -1]]).all() and is_sized(self.local_effect[position])):
+            return self
+        self.local_effect[position].take(order, out=g, mode="clip")
+        weight = None
+        if self.weight is not None:
+            weight = self.weight.take(order, out=of_weight[0], mode="clip")
+        of_x, of_g = ([np.zeros(0)] * len(self.x) for _ in range(2))
+        of_x[position], of_g[position] = x, g
+        return self._replace(
+            x=of_x,
+            local_effect=of_g,
+            weight=weight,
+            sides=None,
+            ordered=True,
+            pieces=Pieces(x, g) if len(x) >= PIECES_FROM and self.weight is None else None,
+        )
 
     def answered(self, estimates: Sequence[Steps[R]], threads: int) -> list[R]:
         """Results of all estimates."""

@@ -17,7 +17,7 @@ from rhale_stats.arrays.moments import FloatArray, IntArray, part
 from rhale_stats.models.forms import read
 from rhale_stats.models.table import column_names
 from rhale_stats.regional.conditions import ABOVE, UNEQUAL, UP_TO, Condition
-from rhale_stats.schema.features import feature_names, units_of
+from rhale_stats.schema.features import feature_names, units_of_all
 from rhale_stats.schema.identity import row_labels
 
 GLANCE = 1000
@@ -57,8 +57,9 @@ def conditioning_columns(
     names = feature_names(local)
     if given is None:
         table = local["x"].transpose("obs", "feature").values
+        units = units_of_all(local)
         found = [
-            replace(_numeric(name, table[:, at]), units=units_of(local, name))
+            replace(_numeric(name, table[:, at]), units=units[at])
             for at, name in enumerate(names)
             if name != feature
         ]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Hashable, Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from rhale_stats.arguments.times import are_dates
 from rhale_stats.arrays.moments import FloatArray
 from rhale_stats.schema.levels import is_categorical
+from rhale_stats.schema.quick import selected
 
 # Attributes that differ between features of different rows.
 OWN_FACTS = ("n_groups", "n_units", "n_strata", "units_df")
@@ -85,6 +86,13 @@ def method_text(dataset: xr.Dataset) -> str:
     return "by feature: " + ", ".join(f"{n} {method}" for method, n in counts.items())
 
 
+def units_of_all(dataset: xr.Dataset) -> list[str]:
+    """Units of all features, the empty string where one is not known."""
+    if "feature_units" not in dataset.coords:
+        return [""] * dataset.sizes["feature"]
+    return [str(one) for one in dataset.variables["feature_units"].values]
+
+
 def units_of(dataset: xr.Dataset, feature: str | int) -> str:
     """Unit of one feature, or the empty string."""
     if "feature_units" not in dataset.coords:
@@ -144,8 +152,10 @@ def one_feature(dataset: xr.Dataset, feature: str | int) -> xr.Dataset:
         n_spread = int(_of_feature(dataset.variables["n_spread_bins"], position))
         sizes |= {"spread_bin": n_spread, "spread_edge": n_spread + 1 if n_spread else 0}
     # At once, and only where there is padding: every selection goes through all variables.
-    cut = {dim: slice(0, size) for dim, size in sizes.items() if dataset.sizes.get(dim, 0) > size}
-    return own_facts(dataset.isel({"feature": position, **cut}))
+    place: dict[Hashable, int | slice] = {
+        dim: slice(0, size) for dim, size in sizes.items() if dataset.sizes.get(dim, 0) > size
+    }
+    return own_facts(selected(dataset, {**place, "feature": position}))
 
 
 def _of_feature(variable: xr.Variable, position: int) -> xr.Variable:

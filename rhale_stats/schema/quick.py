@@ -1,0 +1,76 @@
+"""Variables added to a Dataset and selected from one, without xarray's alignment of all of them.
+
+Results have up to a hundred small variables, and xarray looks at each of them several times
+whenever one is added or selected. With few rows this takes longer than the estimates. These
+functions give what ``assign`` and ``isel`` give.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+
+def with_variables(
+    dataset: xr.Dataset, found: Mapping[str, Any], coords: xr.Dataset | None = None
+) -> xr.Dataset:
+    """``dataset.assign(found)`` for variables, or tuples that make them, without coordinates.
+
+    ``coords`` has coordinates of new dimensions, which are added too.
+    """
+    new: dict[Hashable, xr.Variable] = {name: xr.as_variable(one) for name, one in found.items()}
+    here, sizes = dataset.variables, dict(dataset.sizes)
+    beside = {} if coords is None else dict(coords.variables)
+    for name, one in (new | beside).items():
+        sizes |= {dim: sizes.get(dim, size) for dim, size in one.sizes.items()}
+        fits = all(sizes[dim] == size for dim, size in one.sizes.items())
+        replaced = name in here and (name not in new or here[name].dims != one.dims)
+        if not fits or replaced or name in dataset.coords:
+            # Which may remove a dimension, or is refused: xarray knows.
+            return dataset.assign(found).assign_coords({} if coords is None else coords.coords)
+    # Variables are shared with no other result, so that their attributes are not, either.
+    out = dataset.copy()
+    return out._replace(
+        {**out.variables, **new, **beside},
+        coord_names={*out.coords, *beside},
+        dims=sizes,
+        indexes=dict(out.xindexes) | ({} if coords is None else dict(coords.xindexes)),
+    )
+
+
+def selected(dataset: xr.Dataset, place: Mapping[Hashable, int | slice]) -> xr.Dataset:
+    """``dataset.isel(place)`` for numbers and slices."""
+    every = slice(None)
+    variables: dict[Hashable, xr.Variable] = {}
+    indexes = dict(dataset.xindexes)
+    # The selection from variables of the same dimensions, and the dimensions that are left.
+    keys: dict[tuple[Hashable, ...], tuple[Any, ...]] = {}
+    for name, one in dataset.variables.items():
+        dims = one.dims
+        if dims not in keys:
+            key = tuple(place.get(dim, every) for dim in dims)
+            left = tuple(dim for dim, at in zip(dims, key, strict=True) if isinstance(at, slice))
+            # Of a single number an array too, which keeps its type.
+            keys[dims] = (any(dim in place for dim in dims), (*key, ...), left)
+        within, key, left = keys[dims]
+        if not within:
+            variables[name] = one
+        elif name in indexes or not isinstance(one._data, np.ndarray):
+            variables[name] = one.isel({dim: place[dim] for dim in dims if dim in place})
+            index = indexes.pop(name, None)
+            moved = None if index is None else index.isel({dim: place[dim] for dim in dims})
+            if moved is not None:
+                indexes[name] = moved
+        else:
+            variables[name] = xr.Variable(
+                left, one._data[key], one.attrs, one._encoding, fastpath=True
+            )
+    sizes = {
+        dim: len(range(size)[place[dim]]) if dim in place else size  # type: ignore[arg-type]
+        for dim, size in dataset.sizes.items()
+        if not isinstance(place.get(dim, every), int)
+    }
+    return dataset._replace(variables, dims=sizes, indexes=indexes)
