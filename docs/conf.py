@@ -3,15 +3,21 @@
 The pages are the Markdown files of the repository as they are. Before they are built, their code is
 run by the test that compares what it prints with what they show, so that an error or another number
 fails the build. Where that test has just been run, ``RHALE_STATS_PAGES_RUN=1`` leaves this out.
+
+Formulas are drawn by MathJax. After ``npm install mathjax@3`` in the checkout, the site has a copy
+of its own and needs no network (``RHALE_STATS_MATHJAX`` names another folder). Without it the site
+is built as well, and its pages load MathJax from the network.
 """
 
 import os
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 from docutils import nodes
+from sphinx.util import logging
 
 import rhale_stats
 
@@ -43,6 +49,14 @@ myst_fence_as_directive = ["math"]
 myst_heading_anchors = 4
 # The README and the change log begin where a page of the site does; both are pages of their own.
 suppress_warnings = ["myst.header"]
+
+# --- Formulas -------------------------------------------------------------------------------------
+MATHJAX = Path(os.environ.get("RHALE_STATS_MATHJAX") or ROOT / "node_modules" / "mathjax") / "es5"
+HAS_MATHJAX = (MATHJAX / "tex-mml-chtml.js").is_file()
+# What a page may ask that script for. The rest are other scripts of the same kind.
+MATHJAX_PARTS = ("a11y", "input", "output/chtml", "sre", "ui", "tex-mml-chtml.js")
+if HAS_MATHJAX:
+    mathjax_path = "mathjax/tex-mml-chtml.js"  # in _static
 
 # --- Functions ------------------------------------------------------------------------------------
 autosummary_generate = True
@@ -148,6 +162,28 @@ def cite(_app, name, source):
     source[0] = f"# {title}\n\n{text}\n{entries}\n"
 
 
+def say_where_formulas_come_from(app):
+    """Say once whether the site will need the network."""
+    if app.builder.format == "html" and not HAS_MATHJAX:
+        logging.getLogger(__name__).info(
+            "no MathJax in %s: formulas of this site need the network (npm install mathjax@3)",
+            MATHJAX,
+        )
+
+
+def copy_mathjax(app, error):
+    """Put the script that draws formulas, and its fonts, into the site."""
+    if error is not None or app.builder.format != "html" or not HAS_MATHJAX:
+        return
+    for part in MATHJAX_PARTS:
+        source, target = MATHJAX / part, Path(app.outdir) / "_static" / "mathjax" / part
+        if source.is_dir():
+            shutil.copytree(source, target, dirs_exist_ok=True)
+        else:
+            target.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(source, target)
+
+
 def lead_to_start(app, error):
     """Let the folder of the site open at its first page."""
     if error is None and app.builder.format == "html":
@@ -157,8 +193,10 @@ def lead_to_start(app, error):
 
 def setup(app):
     """Connect these functions with the steps of a build."""
+    app.connect("builder-inited", say_where_formulas_come_from)
     app.connect("builder-inited", run_pages)
     app.connect("source-read", cite)
     app.connect("autodoc-process-docstring", link_formulas)
     app.connect("doctree-read", name_formulas)
+    app.connect("build-finished", copy_mathjax)
     app.connect("build-finished", lead_to_start)

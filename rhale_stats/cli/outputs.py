@@ -30,6 +30,7 @@ CONTENTS = {
     ".zarr": "all results, as xarray.open_datatree reads them",
     ".json": "the answer that --json prints",
     ".html": "the report, for a browser",
+    ".png": "a picture",
     ".md": "the tables, as Markdown",
     **dict.fromkeys(OF_TABLES, "the table of results"),
 }

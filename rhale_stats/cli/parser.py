@@ -428,7 +428,7 @@ def _add_bench(commands: Any) -> None:
         "--tasks", nargs="+", metavar="NAME", help="tasks to time, of those in --list"
     )
     command.add_argument("--list", action="store_true", help="print the names of all tasks")
-    command.add_argument("--quick", action="store_true", help="few rows and rounds")
+    command.add_argument("--quick", action="store_true", help="few rows, rounds and sizes")
     command.add_argument(
         "--scaling",
         action="store_true",

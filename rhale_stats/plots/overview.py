@@ -116,8 +116,7 @@ def _reach(lines: list[Line], name: str) -> NDArray[np.float64]:
 
 def _write_names(panel: Axes, lines: list[Line], x: Any, y: Any) -> None:
     """Names beside their points, where they cover no other name."""
-    figure = panel.get_figure(root=True)
-    assert figure is not None
+    figure = panel.figure.figure  # the whole one, where the panel is in a subfigure
     figure.draw_without_rendering()
     # Neither other names nor the points.
     places = panel.transData.transform(np.column_stack([x, y]))

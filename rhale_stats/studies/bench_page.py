@@ -12,9 +12,13 @@ from rhale_stats.studies.validity_table import markdown
 
 
 def page(
-    tables: str, lines: Sequence[dict[str, Any]], times: Sequence[Growth], memory: Sequence[Growth]
+    tables: str,
+    lines: Sequence[dict[str, Any]],
+    times: Sequence[Growth],
+    memory: Sequence[Growth],
+    picture: str = "cost.png",
 ) -> str:
-    """The page in Markdown; every number is computed."""
+    """The page in Markdown, which shows a file in its folder; every number is computed."""
     timed = [line for line in lines if "ratio" in line]
     slower = [line for line in timed if line["faster"] == line["peer"]]
     worst = min(timed, key=lambda line: float(line["ratio"]))
@@ -48,7 +52,7 @@ rows, {COLUMNS} features, {BINS} bins or points, and 100 resamples. The model is
 
 {markdown(exponents(times, memory))}
 
-![CPU time and memory against rows, features, bins and resamples](cost.png)
+![CPU time and memory against rows, features, bins and resamples]({picture})
 
 ## Memory
 

@@ -30,6 +30,13 @@ SIZES = {
     "bins": (10, 20, 40, 80, 160, 320),
     "resamples": (100, 300, 1_000, 3_000),
 }
+# Too small for exponents that one could quote: to see that all of it runs.
+QUICK_SIZES = {
+    "rows": (300, 1_000, 3_000),
+    "features": (3, 6, 12),
+    "bins": (10, 20, 40),
+    "resamples": (30, 100, 300),
+}
 RUNS = 2
 
 

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from rhale_stats.cli.main import main
-from rhale_stats.studies import bench_tasks, bench_times
+from rhale_stats.studies import bench_scaling, bench_tasks, bench_times
 
 WORDS = ["bench", "--rows", "200", "--rounds", "2"]
 
@@ -35,6 +35,56 @@ def test_a_quick_run_writes_its_tables(capsys, tmp_path):
     for name in bench_tasks.TASKS:
         assert f"\n{name} " in out
         assert f"| {name} |" in text
+
+
+SCALING = ["bench", "--quick", "--rows", "100", "--rounds", "1", "--scaling", "--tasks", "rhale"]
+
+
+@pytest.fixture
+def few_sizes(monkeypatch):
+    """Growth along one axis only, for tests of what is written."""
+    monkeypatch.setattr(bench_scaling, "QUICK_SIZES", {"rows": (60, 120, 240)})
+
+
+def test_a_quick_run_has_small_sizes_on_the_axes_of_the_whole_one():
+    assert set(bench_scaling.QUICK_SIZES) == set(bench_scaling.SIZES)
+    for axis, sizes in bench_scaling.QUICK_SIZES.items():
+        assert len(sizes) >= 3, "exponents are slopes of three points"
+        assert max(sizes) < max(bench_scaling.SIZES[axis])
+
+
+def test_growth_of_a_quick_run_is_that_of_small_sizes(capsys, tmp_path, few_sizes):
+    """The whole sizes, which --quick took as well, go up to 100,000 rows."""
+    page, picture = tmp_path / "growth.md", tmp_path / "growth.png"
+    assert main([*SCALING, "--out", str(page)]) == 0
+    assert str(picture) in capsys.readouterr().out
+    assert "At 240 rows" in page.read_text(encoding="utf-8")
+    assert "](growth.png)" in page.read_text(encoding="utf-8")
+    assert picture.read_bytes().startswith(b"\x89PNG")
+
+
+def test_a_picture_that_is_there_is_kept(capsys, tmp_path, few_sizes):
+    picture = tmp_path / "growth.png"
+    picture.write_bytes(b"mine")
+    assert main([*SCALING, "--out", str(tmp_path / "growth.md")]) == 2
+    assert "growth.png" in capsys.readouterr().err
+    assert picture.read_bytes() == b"mine"
+
+
+def test_a_full_disk_leaves_the_earlier_page_and_picture(capsys, tmp_path, few_sizes, monkeypatch):
+    """The picture was written first, and by itself: a page beside it was of other numbers."""
+    for name in ("growth.md", "growth.png"):
+        (tmp_path / name).write_bytes(b"earlier")
+
+    def full(_, path, **options):
+        path.write_bytes(b"half of it")
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("matplotlib.figure.Figure.savefig", full)
+    assert main([*SCALING, "--out", str(tmp_path / "growth.md"), "--overwrite"]) == 1
+    assert "No space left on device" in capsys.readouterr().err
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["growth.md", "growth.png"]
+    assert {path.read_bytes() for path in tmp_path.iterdir()} == {b"earlier"}
 
 
 def test_peers_that_are_not_there_and_peers_that_fail(capsys, monkeypatch):

@@ -45,7 +45,7 @@ def onnx(path):
     pytest.importorskip("onnxruntime")
     skl2onnx = pytest.importorskip("skl2onnx")
     model = LinearRegression().fit(FRAME[NUMBERS].to_numpy(), Y)
-    text = skl2onnx.to_onnx(model, FRAME[NUMBERS].to_numpy(np.float32)[:1])
+    text = skl2onnx.to_onnx(model, FRAME[NUMBERS].to_numpy(np.float32)[:1], target_opset=18)
     path.write_bytes(text.SerializeToString())
     return model.predict(FRAME[NUMBERS].to_numpy())
 

@@ -50,6 +50,8 @@ def test_names_cover_neither_each_other_nor_points():
 def test_a_given_panel_is_drawn_in(explained):
     _, panel = plt.subplots()
     assert rs.plot_summary(explained, panel) is panel
+    _, panel = plt.figure().subfigures(1, 2)[1].subplots(1, 2)
+    assert rs.plot_summary(explained, panel) is panel
 
 
 def test_observed_and_predicted(explained):

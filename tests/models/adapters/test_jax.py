@@ -14,6 +14,9 @@ from rhale_stats.models.adapters import jax as jax_adapter
 jax = pytest.importorskip("jax")
 import jax.numpy as jnp  # noqa: E402
 
+# Older versions have it in another place.
+enable_x64 = jax.enable_x64 if hasattr(jax, "enable_x64") else jax.experimental.enable_x64
+
 X = np.random.default_rng(0).normal(size=(300, 3))
 WEIGHT = np.random.default_rng(1).normal(size=(3, 8))
 
@@ -29,7 +32,7 @@ def several(rows):
 @pytest.mark.parametrize("model", [function, several])
 @pytest.mark.parametrize("compiled", [False, True])
 def test_gradient_in_double_precision(model, compiled):
-    with jax.enable_x64(True):
+    with enable_x64(True):
         model = jax.jit(model) if compiled else model
         exact = rs.local_effects(model, X)
         near = rs.local_effects(model, X, method="central_difference")
@@ -41,7 +44,7 @@ def test_gradient_in_double_precision(model, compiled):
 def test_single_precision_is_said():
     local = rs.local_effects(jax.jit(function), X)
     assert local.attrs["answer_precision"] >= np.finfo(np.float32).eps
-    with jax.enable_x64(True):
+    with enable_x64(True):
         exact = rs.local_effects(jax.jit(function), X)
     np.testing.assert_allclose(local["local_effect"], exact["local_effect"], atol=1e-4)
 
@@ -92,7 +95,7 @@ def test_derivatives_of_compiled_functions_are_compiled_once_and_let_go():
 
 
 def test_functions_that_take_arrays_of_numpy_too_are_left_to_numpy():
-    with jax.enable_x64(False):
+    with enable_x64(False):
         local = rs.local_effects(lambda X: X[:, 0] ** 2 + X[:, 1], X)
     assert set(local["local_effect_method"].values) == {"central_difference"}
     assert local.attrs["answer_precision"] < 1e-15

@@ -29,7 +29,8 @@ Y = np.sin(X["a"]) + X["a"] * X["b"]
 
 
 def session(model, inputs, **options):
-    text = skl2onnx.convert_sklearn(model, initial_types=inputs, **options)
+    # A version of the format that older runtimes read, too.
+    text = skl2onnx.convert_sklearn(model, initial_types=inputs, target_opset=18, **options)
     return onnxruntime.InferenceSession(
         text.SerializeToString(), providers=["CPUExecutionProvider"]
     )
