@@ -574,9 +574,7 @@ def test_largest_of_draws_of_errors_whose_variances_are_known():
     """Independent points: the normal quantile of level^(1/k), the larger of both signs."""
     level, k = 0.95, 4
     covariance = np.diag([1.0, 4.0, 0.25, 9.0])
-    found = intervals.largest_deviation(
-        covariance, level, np.inf, DRAWS, np.random.default_rng(0)
-    )
+    found = intervals.largest_deviation(covariance, level, np.inf, DRAWS, np.random.default_rng(0))
     exact = stats.norm.ppf(0.5 + level ** (1 / k) / 2)
     # Density of the largest of |z|, for the error of a quantile of draws.
     density = k * (2 * stats.norm.cdf(exact) - 1) ** (k - 1) * 2 * stats.norm.pdf(exact)

@@ -263,7 +263,9 @@ def test_variances_together_with_their_neighbours(rng):
     assert_allclose(found[known], expected, rtol=1e-12)
     assert_array_equal(found[~known], 0.0)
     # Fewer than six: all of them.
-    assert_allclose(skewness.smooth_variance(own[:2], rows[:2]), np.average(own[:2], weights=rows[:2]))
+    assert_allclose(
+        skewness.smooth_variance(own[:2], rows[:2]), np.average(own[:2], weights=rows[:2])
+    )
     assert_array_equal(skewness.smooth_variance(np.full(2, np.nan), np.ones(2)), 0.0)
 
 

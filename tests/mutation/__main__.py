@@ -35,10 +35,15 @@ def read_arguments(words: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--of", default="all", help="arrays, wings, all, a package or a module")
     parser.add_argument("--n", type=int, default=200, help="number of mutants drawn")
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--seconds", type=float, default=float("inf"), help="start none after these")
+    parser.add_argument(
+        "--seconds", type=float, default=float("inf"), help="start none after these"
+    )
     parser.add_argument("--patience", type=float, default=30, help="seconds of tests for a mutant")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
-    parser.add_argument("--tests", nargs="*", help="folders or files of tests; by default, those of all")
+    parser.add_argument(
+        "--tests", nargs="*", help="folders or files of tests; by default, those of all"
+    )
+    parser.add_argument("--cases", type=int, default=1000, help="cases of a test, at most")
     parser.add_argument("--verbose", action="store_true", help="a line for every mutant")
     return parser.parse_args(words)
 
@@ -57,6 +62,18 @@ def drawn(of: str, n: int, seed: int) -> tuple[list[Mutant], int]:
     every = [mutant for path in modules_of(of) for mutant in mutants_of(path)]
     those = [mutant for mutant in every if reason(mutant) is None]
     return random.Random(seed).sample(those, min(n, len(those))), len(every)
+
+
+def few_cases(items: list[pytest.Item], most: int) -> list[pytest.Item]:
+    """At most so many cases of every parametrised test, evenly spaced, the first among them."""
+    tests: dict[str, list[pytest.Item]] = {}
+    for item in items:
+        tests.setdefault(item.nodeid.split("[")[0], []).append(item)
+    return [
+        cases[number * len(cases) // min(most, len(cases))]
+        for cases in tests.values()
+        for number in range(min(most, len(cases)))
+    ]
 
 
 def interval(killed: int, n: int) -> str:
@@ -98,8 +115,9 @@ class Plugin:
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
         asked = self.asked
         warm_up()
-        traces = traces_of(session.items, asked.jobs, partial(print, flush=True))
-        trial = Trial(session.items, traces, asked.patience)
+        items = few_cases(session.items, asked.cases)
+        traces = traces_of(items, asked.jobs, partial(print, flush=True))
+        trial = Trial(items, traces, asked.patience)
         mutants, of_all = drawn(asked.of, asked.n, asked.seed)
         print(f"{len(mutants)} of {of_all} mutants of {asked.of}, seed {asked.seed}", flush=True)
         for one in trial.verdicts(mutants, asked.jobs, asked.seconds):

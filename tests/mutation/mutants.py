@@ -211,7 +211,9 @@ def _visit(
                 old_text = _head(statement)
                 place.put(ast.fix_missing_locations(ast.copy_location(new, node)))
                 changed = new if isinstance(new, ast.stmt) else statement
-                mutant = Mutant(path, name, number, place.lines, _difference(old_text, _head(changed)))
+                mutant = Mutant(
+                    path, name, number, place.lines, _difference(old_text, _head(changed))
+                )
                 stop = visit(mutant, tree)
                 place.put(node)
                 number += 1
@@ -232,7 +234,9 @@ def compiled(mutant: Mutant, package: Path = PACKAGE) -> CodeType:
 
     def compile_it(one: Mutant, tree: ast.Module) -> bool:
         if one.number == mutant.number:
-            codes.append(compile(ast.fix_missing_locations(tree), str(package / mutant.path), "exec"))
+            codes.append(
+                compile(ast.fix_missing_locations(tree), str(package / mutant.path), "exec")
+            )
         return bool(codes)
 
     _visit(mutant.path, compile_it, package)

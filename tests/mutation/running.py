@@ -218,9 +218,11 @@ def traces_of(items: list[pytest.Item], jobs: int, say: Callable[[str], None]) -
             kept[item.nodeid] = trace
         else:
             say(f"left out, because it fails without a mutant: {item.nodeid}: {trace or status}")
-        if number % 100 == 0 or number == len(new):
+        if number % 50 == 0 or number == len(new):
             CACHE.parent.mkdir(parents=True, exist_ok=True)
-            CACHE.write_bytes(pickle.dumps((now, kept)))
+            part = CACHE.with_suffix(f".{os.getpid()}")
+            part.write_bytes(pickle.dumps((now, kept)))
+            part.replace(CACHE)
     if new:
         say(f"{len(new)} tests traced in {time.perf_counter() - start:.0f} s")
     return {item.nodeid: kept[item.nodeid] for item in items if item.nodeid in kept}
@@ -263,7 +265,9 @@ class Trial:
         those = [
             item
             for item in self.items
-            if not self.traces[item.nodeid].lines.get(mutant.path, frozenset()).isdisjoint(mutant.lines)
+            if not self.traces[item.nodeid]
+            .lines.get(mutant.path, frozenset())
+            .isdisjoint(mutant.lines)
         ]
         order = {
             item: (_distance(item, mutant), self.traces[item.nodeid].seconds) for item in those
@@ -281,16 +285,16 @@ class Trial:
         start = time.perf_counter()
         for number, item in enumerate(tests, 1):
             following = tests[number] if number < len(tests) else None
-            signal.alarm(int(SECONDS_OF_A_TEST + TIMES_OF_A_TEST * self.traces[item.nodeid].seconds))
+            signal.alarm(
+                int(SECONDS_OF_A_TEST + TIMES_OF_A_TEST * self.traces[item.nodeid].seconds)
+            )
             if failure(item, following):
                 return item.nodeid, number
             if time.perf_counter() - start > self.patience:
                 break
         return "", len(tests)
 
-    def verdicts(
-        self, mutants: list[Mutant], jobs: int, seconds: float
-    ) -> Iterator[Verdict]:
+    def verdicts(self, mutants: list[Mutant], jobs: int, seconds: float) -> Iterator[Verdict]:
         """The verdict on each mutant; after so many seconds no further one is started."""
         start = time.perf_counter()
         began: dict[Mutant, float] = {}
