@@ -373,7 +373,7 @@ def test_average_effect_se_with_empty_bins_and_bins_of_one_row():
 
 
 @pytest.mark.parametrize(
-    "x_mean, variance, density",
+    ("x_mean", "variance", "density"),
     [
         (2.0, 1 / 3, lambda x: 1 / 2),  # uniform on [1, 3]
         # Beta(2, 3) on [1, 3]: mean 1 + 2 · 2/5, variance 4 · 2 · 3 / (5² · 6).

@@ -98,7 +98,9 @@ def test_sizes_by_hand():
     assert importance == pytest.approx(np.sqrt(0.75))
 
 
-@pytest.mark.parametrize("centering, expected", [("start", 0.0), ("mean", 2.3), ("integral", 2.0)])
+@pytest.mark.parametrize(
+    ("centering", "expected"), [("start", 0.0), ("mean", 2.3), ("integral", 2.0)]
+)
 def test_curve_at_levels_by_hand(centering, expected):
     effect, share = np.array([[1.0, 4.0], [-1.0, -4.0]]), np.array([0.3, 0.3, 0.4])
     # 0, 1, 5: 0.3 · 1 + 0.4 · 5 by rows, 6 / 3 by levels.
@@ -130,7 +132,7 @@ def test_heterogeneity_on_the_scale_of_the_output_by_hand():
 
 
 def test_error_of_the_mean_of_all_differences(rng):
-    """A ratio of sums over rows, each of which is in one or two steps: by a numerical derivative."""
+    """A ratio of sums over rows, each in one or two steps: by a numerical derivative."""
     code, n = np.array([0, 0, 1, 1, 2, 2, 2]), 7
     up, down, w = rng.normal(size=n), rng.normal(size=n), rng.uniform(0.5, 2.0, n)
     of = kernel.steps(code, up, down, 3)

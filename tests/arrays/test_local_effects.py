@@ -59,7 +59,7 @@ def test_error_of_most_rows_is_a_quantile():
 
 
 @pytest.mark.parametrize(
-    "values, expected",
+    ("values", "expected"),
     [
         (np.linspace(0, 1, 500), EPS),
         (np.linspace(0, 1, 500).astype(np.float32), np.finfo(np.float32).eps),

@@ -91,10 +91,9 @@ def table(verdicts: Iterable[Verdict]) -> str:
     groups = [*sorted(counts.items()), ("all", sum(counts.values(), Counter()))]
     for name, count in groups[: None if len(counts) > 1 else -1]:
         found = count[KILLED] + count[TIMED_OUT]
-        rows.append(
-            f"{name:14}{count.total():8}{count[KILLED]:8}{count[TIMED_OUT]:11}{count[SURVIVED]:10}  "
-            f"{interval(found, count.total())}"
-        )
+        outcomes = f"{count[KILLED]:8}{count[TIMED_OUT]:11}{count[SURVIVED]:10}"
+        share = interval(found, count.total())
+        rows.append(f"{name:14}{count.total():8}{outcomes}  {share}")
     return "\n".join(rows)
 
 

@@ -1,8 +1,8 @@
 """Tests run against mutants in forks of one process, in which all tests are collected.
 
-A fork puts the mutated code into the live function and runs the tests that execute the line; no file
-of the checkout is changed. Which tests execute which lines is found once, by a trace of every test
-in a fork of its own, and kept in ``.cache/mutation``.
+A fork puts the mutated code into the live function and runs the tests that execute the line. No
+file of the checkout is changed. Which tests execute which lines is found once, by a trace of every
+test in a fork of its own, and kept in ``.cache/mutation``.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ import time
 import traceback
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from types import FunctionType
 from typing import Any, NamedTuple
@@ -29,7 +30,6 @@ from typing import Any, NamedTuple
 import pytest
 
 import rhale_stats
-
 from tests.mutation.mutants import PACKAGE, Mutant, compiled
 
 ROOT = PACKAGE.parent
@@ -110,10 +110,8 @@ def in_forks(
             pid, status = os.wait()
             if pid not in running:
                 continue
-            try:
+            with suppress(ProcessLookupError, PermissionError):
                 os.killpg(pid, signal.SIGKILL)
-            except (ProcessLookupError, PermissionError):
-                pass
             task, path = running.pop(pid)
             try:
                 result = pickle.loads(Path(path).read_bytes())
@@ -164,7 +162,7 @@ def failure(item: pytest.Item, following: pytest.Item | None) -> str:
 
 
 def traced(item: pytest.Item) -> Trace | str:
-    """Run a test, and note the lines of the package that it executes; or what it says if it fails."""
+    """Run a test, and note the lines of the package that it executes; why it fails, if it does."""
     lines: dict[str, set[int]] = defaultdict(set)
     calls: dict[Any, int] = defaultdict(int)
     inside = f"{PACKAGE}{os.sep}"

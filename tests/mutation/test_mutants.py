@@ -69,7 +69,7 @@ def test_the_code_of_a_mutant_has_one_error(tmp_path):
     assert called("[2 → 3]") == [2]
 
 
-@pytest.mark.parametrize("path, function", EQUIVALENT)
+@pytest.mark.parametrize(("path", "function"), EQUIVALENT)
 def test_every_mutant_that_is_listed_exists_and_has_a_reason(path, function):
     assert (PACKAGE / path).is_file()
     texts = {one.text for one in mutants_of(path) if one.function == function}
