@@ -42,13 +42,14 @@ LIBRARIES = (
 )
 # Calls of a function in one test of which the lines are noted.
 TRACED_CALLS = 30
+OUT_OF_TIME = (signal.SIGPROF, signal.SIGALRM)
 MEMORY = 6 << 30
 # A mutant that takes so much longer than the test took before is in an endless loop.
 SECONDS_OF_A_TEST, TIMES_OF_A_TEST = 5.0, 10.0
 
 
 class Trace(NamedTuple):
-    """What one test did: its time, and lines of modules of the package by path."""
+    """What one test did: its time on a CPU, and lines of modules of the package by path."""
 
     seconds: float
     lines: dict[str, frozenset[int]]
@@ -129,7 +130,8 @@ def _child(work: Callable[[Any], Any], task: Any, path: str) -> None:
         null = os.open(os.devnull, os.O_RDWR)
         for stream in range(3):
             os.dup2(null, stream)
-        signal.signal(signal.SIGALRM, signal.SIG_DFL)
+        for number in OUT_OF_TIME:
+            signal.signal(number, signal.SIG_DFL)
         resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
         Path(path).write_bytes(pickle.dumps(work(task)))
         status = 0
@@ -147,6 +149,12 @@ class _Failures:
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         if report.failed and not self.first:
             self.first = report.longreprtext.strip().splitlines()[-1]
+
+
+def _end_after(seconds: float) -> None:
+    """End this process after so many seconds of a CPU, or after ten times as long asleep."""
+    signal.setitimer(signal.ITIMER_PROF, seconds)
+    signal.setitimer(signal.ITIMER_REAL, 10 * seconds)
 
 
 def failure(item: pytest.Item, following: pytest.Item | None) -> str:
@@ -183,13 +191,13 @@ def traced(item: pytest.Item) -> Trace | str:
 
         return line
 
-    signal.alarm(300)
-    start = time.perf_counter()
+    _end_after(300)
+    start = time.process_time()
     threading.settrace(call)
     sys.settrace(call)
     failed = failure(item, None)
     sys.settrace(None)
-    took = time.perf_counter() - start
+    took = time.process_time() - start
     paths = {Path(path).relative_to(PACKAGE).as_posix(): some for path, some in lines.items()}
     return failed or Trace(took, {path: frozenset(some) for path, some in paths.items()})
 
@@ -280,16 +288,15 @@ class Trial:
         for function in functions:
             function.__code__ = code
         tests = self._tests(mutant)
-        start = time.perf_counter()
+        start = time.process_time()
         for number, item in enumerate(tests, 1):
             following = tests[number] if number < len(tests) else None
-            signal.alarm(
-                int(SECONDS_OF_A_TEST + TIMES_OF_A_TEST * self.traces[item.nodeid].seconds)
-            )
+            usual = self.traces[item.nodeid].seconds
+            _end_after(SECONDS_OF_A_TEST + TIMES_OF_A_TEST * usual)
             if failure(item, following):
                 return item.nodeid, number
-            if time.perf_counter() - start > self.patience:
-                break
+            if time.process_time() - start > self.patience:
+                return "", number
         return "", len(tests)
 
     def verdicts(self, mutants: list[Mutant], jobs: int, seconds: float) -> Iterator[Verdict]:
@@ -309,7 +316,7 @@ class Trial:
             if result is not None:
                 test, n_tests = result
                 yield Verdict(mutant, KILLED if test else SURVIVED, test, n_tests, took)
-            elif os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGALRM:
+            elif os.WIFSIGNALED(status) and os.WTERMSIG(status) in OUT_OF_TIME:
                 yield Verdict(mutant, TIMED_OUT, seconds=took)
             else:  # the process did not survive it
                 yield Verdict(mutant, KILLED, f"status {status}", seconds=took)
