@@ -343,7 +343,7 @@ def test_statistic_of_splits_bin_by_bin(rng, kind, with_width):
         pooled = [
             m2.sum() / np.sum((w - q / np.where(w > 0, w, 1))[w > 0]) for w, q, _, _, m2 in sides
         ]
-        freedom = [np.sum((w[w > 0] ** 2 / q[w > 0] - 1)) for w, q, *_ in sides]
+        freedom = [np.sum(w[w > 0] ** 2 / q[w > 0] - 1) for w, q, *_ in sides]
         for k, over in enumerate([3.0, 1.0, 5.0]):
             weights = [side[0][k] for side in sides]
             if min(weights) == 0:
