@@ -15,6 +15,7 @@ APART = {
     "test_imports.py": "which libraries are loaded when",
     "test_layout.py": "this file",
     "test_public.py": "what users rely on",
+    "mutation/test_mutants.py": "small errors, put into any module",
     "fuzz/test_found.py": "what random calls found, in any module",
     "fuzz/test_fuzz.py": "random calls of all public functions",
     "properties/test_properties.py": "what holds for all public functions",

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import statsmodels.api as sm
 from numpy.testing import assert_allclose, assert_array_equal
+from scipy.integrate import quad
 
 from rhale_stats.arrays import accumulate as acc
 
@@ -369,3 +370,39 @@ def test_average_effect_se_with_empty_bins_and_bins_of_one_row():
     se = acc.average_effect_se(mean, squares, share, n)
     assert se == pytest.approx(g.std(ddof=1) / 2, rel=1e-14)
     assert np.isnan(acc.average_effect_se(frozen(2), frozen(0), frozen(1), frozen(1)))
+
+
+@pytest.mark.parametrize(
+    ("x_mean", "variance", "density"),
+    [
+        (2.0, 1 / 3, lambda x: 1 / 2),  # uniform on [1, 3]
+        # Beta(2, 3) on [1, 3]: mean 1 + 2 · 2/5, variance 4 · 2 · 3 / (5² · 6).
+        (1.8, 0.16, lambda x: 3 / 4 * (x - 1) * (3 - x) ** 2),
+    ],
+)
+@pytest.mark.parametrize("left", [-0.5, -1.3, -2.9, 0.4, -3.5])
+def test_mean_distance_of_a_straight_bin_is_the_integral_over_its_rows(
+    x_mean, variance, density, left
+):
+    """A curve that rises by 3 from ``left``; it crosses 0 inside, or not."""
+    pieces = acc.Pieces(*map(np.atleast_1d, ([1.0, 3.0], 1.5, 0.0, x_mean, variance, 1.0)))
+    crossing = np.clip(1 - left / 1.5, 1, 3)
+    expected = sum(
+        quad(lambda x: density(x) * abs(left + 1.5 * (x - 1)), *ends)[0]
+        for ends in ((1, crossing), (crossing, 3))
+    )
+    assert_allclose(acc.mean_distance(np.array([left]), pieces), [expected], rtol=1e-7)
+    # The mirror image: the curve falls by 3.
+    falling = pieces._replace(mean=-pieces.mean)
+    assert_allclose(acc.mean_distance(np.array([-left]), falling), [expected], rtol=1e-7)
+
+
+def test_mean_distance_of_rows_at_one_place_or_at_both_edges():
+    def found(x_mean, variance, left):
+        pieces = acc.Pieces(*map(np.atleast_1d, ([1.0, 3.0], 1.5, 0.0, x_mean, variance, 1.0)))
+        return acc.mean_distance(np.array([left]), pieces)[0]
+
+    # All rows at 1.5, where a curve from -1 is -0.25.
+    assert found(1.5, 0.0, -1.0) == pytest.approx(0.25)
+    # 3/4 of the rows at the left edge, 1/4 at the right one: |-1| and |2|.
+    assert found(1.5, 0.75, -1.0) == pytest.approx(0.75 * 1 + 0.25 * 2)

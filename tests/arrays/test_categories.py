@@ -96,3 +96,58 @@ def test_sizes_by_hand():
     assert (low, high) == (-1.5, 0.5)
     assert aled == pytest.approx(0.75)
     assert importance == pytest.approx(np.sqrt(0.75))
+
+
+@pytest.mark.parametrize(
+    ("centering", "expected"), [("start", 0.0), ("mean", 2.3), ("integral", 2.0)]
+)
+def test_curve_at_levels_by_hand(centering, expected):
+    effect, share = np.array([[1.0, 4.0], [-1.0, -4.0]]), np.array([0.3, 0.3, 0.4])
+    # 0, 1, 5: 0.3 · 1 + 0.4 · 5 by rows, 6 / 3 by levels.
+    curve, subtracted = kernel.curve(effect, share, centering)
+    np.testing.assert_allclose(subtracted, [expected, -expected])
+    np.testing.assert_allclose(curve[0], np.array([0.0, 1.0, 5.0]) - expected)
+    np.testing.assert_allclose(curve[1], -curve[0])
+
+
+def test_rows_of_weights():
+    weight = np.array([1.0, 3.0])
+    assert kernel.n_effective_of(None, 7, frequency=False) == 7
+    assert kernel.n_effective_of(weight, 2, frequency=True) == 4
+    assert kernel.n_effective_of(weight, 2, frequency=False) == pytest.approx(16 / 10)
+
+
+def test_heterogeneity_on_the_scale_of_the_output_by_hand():
+    """Levels 0, 1, 2 with shares 1/4, 1/2, 1/4: variance 1/2; steps weighted 1 : 3."""
+    share, weight = np.array([0.25, 0.5, 0.25]), np.array([1.0, 3.0])
+    found = kernel.heterogeneity_output(np.array([2.0, 6.0]), weight, share, 11.0)
+    assert found == pytest.approx(np.sqrt(0.5 * 11 / 10 * (2 + 18) / 4))
+    # A step whose variance is not known does not count.
+    found = kernel.heterogeneity_output(np.array([2.0, np.nan]), weight, share, 11.0)
+    assert found == pytest.approx(np.sqrt(0.5 * 11 / 10 * 2))
+    # Unequal shares: 0.3 · 1 + 0.1 · 4 - 0.5² = 0.45.
+    share = np.array([0.6, 0.3, 0.1])
+    found = kernel.heterogeneity_output(np.array([2.0, 2.0]), weight, share, np.array([2.0]))
+    assert found == pytest.approx([np.sqrt(0.45 * 2 * 2)])
+
+
+def test_error_of_the_mean_of_all_differences(rng):
+    """A ratio of sums over rows, each in one or two steps: by a numerical derivative."""
+    code, n = np.array([0, 0, 1, 1, 2, 2, 2]), 7
+    up, down, w = rng.normal(size=n), rng.normal(size=n), rng.uniform(0.5, 2.0, n)
+    of = kernel.steps(code, up, down, 3)
+
+    def average(weight):
+        return np.average(of.difference, weights=weight[of.row])
+
+    eps = 1e-6 * w.sum()
+    moved = [
+        (average(w + eps * np.eye(n)[i]) - average(w - eps * np.eye(n)[i])) / (2 * eps) * w[i]
+        for i in range(n)
+    ]
+    sums = kernel.row_sums(of, code, np.zeros(3), w, np.arange(n), n)
+    np.testing.assert_allclose(sums.average, moved, rtol=1e-6)
+    size = rng.uniform(1, 2, n)
+    expected = np.sqrt(np.sum(sums.average**2 / size) * 5 / 4)
+    assert kernel.average_se(sums, size, 5.0) == pytest.approx(expected)
+    assert np.isnan(kernel.average_se(sums, size, 1.0))

@@ -60,6 +60,19 @@ def test_no_change_at_an_edge_counts_the_narrower_bin():
     assert_allclose(added, np.full(2, OF_MAXIMUM * V * 0.5 / 0.5**2))
 
 
+def test_edges_between_three_bins_of_unequal_width():
+    """Each edge is chosen alone, and the bin in the middle has both parts."""
+    bin_of = np.repeat([0, 1, 2], [80, 200, 120])
+    # A line of slope 3 through constant fits at the means of the bins: edges at 0.2 and 0.7.
+    means = 3 * np.array([0.1, 0.45, 0.85])
+    added = added_variance(along(3 * MIDDLES), bin_of, np.stack([means, means]), np.zeros(3))
+    # The fits on both sides are as far from the line at 0.2, (0.3 + 1.35) / 2 = 0.825, as their
+    # mean is; the slope of the line does not depend on it.
+    own = OF_MAXIMUM * V * (2 * np.sqrt(V) / 3) ** (2 / 3)
+    parts = [own / 0.2**2, 2 * own / 0.5**2, own / 0.3**2]
+    assert_allclose(added, parts, rtol=INSIDE)
+
+
 def test_units_of_effect_and_axis():
     rng = np.random.default_rng(0)
     mean = 2 * MIDDLES + rng.normal(size=400)

@@ -481,3 +481,101 @@ def test_intervals_of_spreads_with_heavy_tails(name):
     error = np.std(covered) / np.sqrt(n_samples)
     # Of t3 some samples have no heavy tails; of two points 1.5 % of the bins have one value.
     assert np.mean(covered) > 0.905 - 2 * error
+
+
+def neighbours(values, around):
+    """Sums over four bins, two of them below, or the four at an end: one bin after the other."""
+    first = min(max(around - 2, 0), len(values) - 4)
+    return values[first : first + 4].sum()
+
+
+def test_kurtosis_of_many_bins_one_after_the_other(rng):
+    second, n = rng.uniform(0.5, 2.0, 9), rng.integers(5, 60, 9).astype(float)
+    kurtosis = rng.uniform(4, 9, 9)
+    fourth = kurtosis * second**2
+    scale = [neighbours(n * second, k) / neighbours(n, k) for k in range(9)]
+    above = below = 0.0
+    for k in range(8):
+        pair = min(n[k], n[k + 1]) / (scale[k] * scale[k + 1])
+        above += pair * (fourth[k] + fourth[k + 1]) / 2
+        below += pair * second[k] * second[k + 1]
+    shared = min(above / below, 4 * (n @ kurtosis) / n.sum())
+    expected = np.maximum(shared, (kurtosis + shared) / 2)
+    assert_allclose(intervals.heavy_kurtosis(second, fourth, n), expected, rtol=1e-12)
+    # Two features at once.
+    both = intervals.heavy_kurtosis(*(np.stack([v, v]) for v in (second, fourth, n)))
+    assert_allclose(both, [expected, expected], rtol=1e-12)
+    # A bin of three rows is as if it were not there, and bins beside it are still neighbours.
+    n[4] = 3
+    known = np.arange(9) != 4
+    pairs = [k for k in range(8) if 4 not in (k, k + 1)]
+    usual = (n * kurtosis)[known].sum() / n[known].sum()
+    free = np.where(known, n, 0.0)
+    scale = [neighbours(free * second, k) / neighbours(free, k) for k in range(9)]
+    pair = [min(n[k], n[k + 1]) / (scale[k] * scale[k + 1]) for k in pairs]
+    above = sum(p * (fourth[k] + fourth[k + 1]) / 2 for p, k in zip(pair, pairs, strict=True))
+    below = sum(p * second[k] * second[k + 1] for p, k in zip(pair, pairs, strict=True))
+    shared = min(above / below, 4 * usual)
+    expected = np.where(known, np.maximum(shared, (kurtosis + shared) / 2), np.nan)
+    assert_allclose(intervals.heavy_kurtosis(second, fourth, n), expected, rtol=1e-12)
+
+
+def test_an_interval_of_heavy_tails_is_that_of_the_log(rng):
+    """Variance of ln s: (kurtosis - (n - 3) / (n - 1)) / (4 (n - 1))."""
+    second, n = np.array([1.0, 2.0, 1.5]), np.array([12.0, 20.0, 30.0])
+    fourth = np.array([6.0, 5.0, 7.0]) * second**2
+    kurtosis = intervals.heavy_kurtosis(second, fourth, n)
+    deviation = np.sqrt(second * n / (n - 1))
+    found = intervals.of_heavy_tails(deviation, second, fourth, n, n - 1, 0.9)
+    half = stats.t.ppf(0.95, n - 1) * np.sqrt((kurtosis - (n - 3) / (n - 1)) / (n - 1)) / 2
+    assert_allclose(found[:, 0], deviation * np.exp(-half), rtol=1e-12)
+    assert_allclose(found[:, 1], deviation * np.exp(half), rtol=1e-12)
+    light = intervals.of_heavy_tails(deviation, second, 2 * second**2, n, n - 1, 0.9)
+    assert np.isnan(light).all()
+
+
+def test_errors_of_spreads_where_some_are_not_known(rng):
+    """Bins without an error of their own keep what they have, and are no neighbours."""
+    deviation, se = rng.uniform(1, 2, 8), rng.uniform(0.1, 0.4, 8)
+    degrees = rng.uniform(3, 20, 8)
+    se[5], degrees[6] = np.nan, 0.0
+    known = np.isfinite(se) & (degrees > 0)
+    found = intervals.shared_error(deviation, se, degrees)
+    assert_array_equal(found[~known], se[~known])
+    free = np.where(known, degrees, 0.0)
+    second = np.where(known, deviation**2, 0.0)
+    square = np.where(known, free * (2 * deviation * se) ** 2, 0.0)
+    scale = [neighbours(free * second, k) / neighbours(free, k) for k in range(8)]
+    above = below = 0.0
+    for k in range(7):
+        if known[k] and known[k + 1]:
+            pair = min(free[k], free[k + 1]) / (scale[k] * scale[k + 1])
+            above += pair * (square[k] + square[k + 1]) / 2
+            below += pair * second[k] * second[k + 1]
+    usual = np.sum((free * square / deviation**4)[known]) / free.sum()
+    shared = min(above / below, 4 * usual) / degrees[known]
+    own = (2 * se / deviation)[known] ** 2
+    expected = np.sqrt(np.maximum(shared, (own + shared) / 2)) * deviation[known] / 2
+    assert_allclose(found[known], expected, rtol=1e-12)
+
+
+def test_shortest_intervals_by_hand():
+    """Of 5 draws an interval of level 0.6 reaches over 3 gaps; columns may have fewer draws."""
+    inf = np.inf
+    draws = np.array([[9.0, 1.0], [0.0, np.nan], [4.0, 2.0], [5.0, inf], [6.0, 4.0]])
+    assert_array_equal(intervals.shortest(draws, 0.6), [[4.0, 9.0], [1.0, 2.0]])
+    assert_array_equal(intervals.shortest(draws, 0.59), [[4.0, 6.0], [1.0, 2.0]])
+    # All draws, and none of them.
+    assert_array_equal(intervals.shortest(draws[:, :1], 1.0), [[0.0, 9.0]])
+    assert np.isnan(intervals.shortest(np.full((4, 1), np.nan), 0.9)).all()
+
+
+def test_largest_of_draws_of_errors_whose_variances_are_known():
+    """Independent points: the normal quantile of level^(1/k), the larger of both signs."""
+    level, k = 0.95, 4
+    covariance = np.diag([1.0, 4.0, 0.25, 9.0])
+    found = intervals.largest_deviation(covariance, level, np.inf, DRAWS, np.random.default_rng(0))
+    exact = stats.norm.ppf(0.5 + level ** (1 / k) / 2)
+    # Density of the largest of |z|, for the error of a quantile of draws.
+    density = k * (2 * stats.norm.cdf(exact) - 1) ** (k - 1) * 2 * stats.norm.pdf(exact)
+    assert abs(found - exact) < 4 * np.sqrt(level * (1 - level) / DRAWS) / density

@@ -49,3 +49,55 @@ def test_products_of_many_columns_are_added_up_within_bounds(n_grid):
     # Rounding of sums of 2,003 products.
     assert_allclose(found.squares, deviation.T @ deviation, rtol=1e-10, atol=1e-9)
     assert peak < 60e6
+
+
+@pytest.mark.parametrize("kind", ["none", "precision", "frequency"])
+def test_means_of_bins_row_by_row(rng, kind):
+    """Bins of many rows, of one, and of none; an offset that squares would not survive."""
+    cell = frozen(np.array([0] * 9 + [1] + [3] * 5))
+    values = frozen(1e8 + rng.normal(size=15))
+    weight = {
+        "none": None,
+        "precision": frozen(rng.uniform(0.5, 2.0, 15)),
+        "frequency": frozen(rng.integers(1, 4, 15).astype(float)),
+    }[kind]
+    found = kernel.bin_means(values, cell, 5, weight, frequency=kind == "frequency")
+    w = np.ones(15) if weight is None else weight
+    for k in range(5):
+        v, own = values[cell == k] - 1e8, w[cell == k]
+        total = own.sum()
+        n_obs = total if kind == "frequency" else len(own)
+        assert_allclose([found.n_obs[k], found.share[k]], [n_obs, total / w.sum()])
+        if not len(v):
+            assert np.isnan([found.mean[k], found.variance[k]]).all()
+            assert found.n_effective[k] == 0
+            continue
+        mean = own @ v / total
+        # Rounding of values of 1e8.
+        assert_allclose(found.mean[k] - 1e8, mean, rtol=0, atol=1e-7)
+        n = total**2 / (own @ own) if kind == "precision" else total
+        assert_allclose(found.n_effective[k], n)
+        squares = own @ (v - mean) ** 2
+        free = total - own @ own / total if kind == "precision" else total - 1
+        assert_allclose(found.variance[k], squares / free if free > 1e-9 else np.nan, rtol=1e-6)
+        if kind == "precision":
+            # The mean of the squares that rows of variance 1 have.
+            expected = own**2 @ (1 - 2 * own / total + own @ own / total**2)
+            robust = own**2 @ (v - mean) ** 2 / expected if len(v) > 1 else np.nan
+            assert_allclose(found.robust[k], robust, rtol=1e-6)
+    assert (found.robust is None) == (kind != "precision")
+
+
+def test_no_bins_have_no_means():
+    found = kernel.bin_means(np.zeros(0), np.zeros(0, int), 0, None, frequency=False)
+    assert all(len(one) == 0 for one in found[:5])
+
+
+def test_scatter_with_weights_and_an_offset(rng):
+    values = frozen(1e6 + rng.normal(size=(500, 3)) @ rng.normal(size=(3, 3)))
+    weight = frozen(rng.uniform(0.1, 3.0, 500))
+    found = kernel.scatter(values, weight)
+    assert_allclose(found.total, weight.sum())
+    assert_allclose(found.mean - 1e6, weight @ (values - 1e6) / weight.sum(), rtol=0, atol=1e-9)
+    own = values - 1e6 - weight @ (values - 1e6) / weight.sum()
+    assert_allclose(found.squares, (own * weight[:, None]).T @ own, rtol=1e-6)

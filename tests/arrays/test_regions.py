@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from scipy import stats
 
 from rhale_stats.arrays import regions
 from rhale_stats.arrays.moments import BLOCK_ROWS, Comoments, Moments
@@ -295,3 +296,161 @@ def test_rows_are_shuffled_within_blocks(rng):
     assert_array_equal(block[order], block)
     # A row stays with chance 1/4: 1001 of 4003, sd 39 for pairs that move together.
     assert abs(np.sum(order == np.arange(4003)) - 1001) < 4 * 39
+
+
+# --- statistics of splits -------------------------------------------------------------------------
+
+
+def bins_of(rows, g, starts, inside):
+    """Of every bin of rows inside: weight, squared weights, mean, unbiased variance."""
+    w = np.ones(len(g)) if rows.weight is None else rows.weight
+    bins = (np.cumsum(starts) - 1)[rows.cell]
+    found = []
+    for k in range(int(starts.sum())):
+        v, own = g[inside & (bins == k)], w[inside & (bins == k)]
+        total, square = own.sum(), own.sum() if rows.frequency else own @ own
+        if not total:
+            found.append((0.0, 0.0, np.nan, np.nan, 0.0))
+            continue
+        mean = own @ v / total
+        free = total - square / total
+        m2 = own @ (v - mean) ** 2
+        found.append((total, square, mean, m2 / free if free > 1e-9 else np.nan, m2))
+    return np.array(found).T
+
+
+@pytest.mark.parametrize("with_width", [False, True])
+@pytest.mark.parametrize("kind", ["none", "frequency", "precision"])
+def test_statistic_of_splits_bin_by_bin(rng, kind, with_width):
+    """math [39]: differences of means between both sides, over the errors of these."""
+    rows, g, _ = random_rows(rng, kind, n=300)
+    starts = np.array([True, False, True, True, False, False])
+    width = np.array([1.0, 2.0, 1.0, 3.0, 1.0, 1.0])
+    codes = rng.integers(0, 5, 300)
+    codes[rows.cell == 2] = 4  # a bin whose rows are all on one side
+    few = np.flatnonzero(rows.cell < 2)
+    codes[few] = np.maximum(codes[few], 1)
+    codes[few[0]] = 0  # and a bin with one row on a side
+    (children,) = regions.threshold_children(codes, 5, rows)
+    left, right = (regions.moments(side, rows)[0] for side in (children.left, children.right))
+    given = width if with_width else None
+    found = regions.studentised(left, right, starts, given, 0.0)
+    degrees = regions.studentised_degrees(left, right, starts, given)
+    floored = regions.studentised(left, right, starts, given, 10.0)
+    for split in range(4):
+        sides = [bins_of(rows, g, starts, codes <= split), bins_of(rows, g, starts, codes > split)]
+        drop = noise = rounded = squares = 0.0
+        pooled = [
+            m2.sum() / np.sum((w - q / np.where(w > 0, w, 1))[w > 0]) for w, q, _, _, m2 in sides
+        ]
+        freedom = [np.sum(w[w > 0] ** 2 / q[w > 0] - 1) for w, q, *_ in sides]
+        for k, over in enumerate([3.0, 1.0, 5.0]):
+            weights = [side[0][k] for side in sides]
+            if min(weights) == 0:
+                continue
+            share = weights[0] * weights[1] / sum(weights)
+            share *= over / sum(weights) if with_width else 1
+            drop += share * (sides[0][2][k] - sides[1][2][k]) ** 2
+            parts, floor = [], 0.0
+            for side, shared, free in zip(sides, pooled, freedom, strict=True):
+                w, q, _, variance, _ = side[:, k]
+                known = np.isfinite(variance)
+                parts.append(share * (variance if known else shared) * q / w**2)
+                squares += parts[-1] ** 2 / (w**2 / q - 1 if known else free)
+                floor += share * 100.0 * q / w**2
+            noise += sum(parts)
+            rounded += max(sum(parts), floor)
+        assert_allclose(found[split], drop / noise, rtol=1e-9)
+        assert_allclose(floored[split], drop / rounded, rtol=1e-9)
+        assert_allclose(degrees[split], noise**2 / squares, rtol=1e-9)
+
+
+def test_splits_without_a_difference_or_without_noise():
+    one = regions.Moments(*np.array([[[4.0]], [[4.0]], [[4.0]], [[1.0]], [[0.0]], [[0.0]]]))
+    other = one._replace(mean=one.mean + 1)
+    start = np.array([True])
+    assert regions.studentised(one, one, start, None, 0.0) == 0
+    assert regions.studentised(one, other, start, None, 0.0) == np.inf
+    # Rounding to 0.1 in both means: 1 / (2 · 0.01 / 4).
+    assert_allclose(regions.studentised(one, other, start, None, 0.1), [200.0])
+    assert regions.studentised_degrees(one, other, start, None) == np.inf
+
+
+@pytest.mark.parametrize("kind", ["none", "frequency", "precision"])
+def test_splits_of_curves_point_by_point(rng, kind):
+    """The losses of both sides and the squared differences of their means, along the grid."""
+    values = rng.normal(size=(30, 4)) + 5
+    weight = {"none": None, "frequency": rng.integers(1, 4, 30).astype(float),
+              "precision": rng.uniform(0.5, 2, 30)}[kind]  # fmt: skip
+    frequency = kind == "frequency"
+    rows = regions.curves_of(values, weight, frequency=frequency)
+    codes = np.arange(30) % 3
+    (children,) = regions.threshold_children(codes, 3, rows)
+    w = np.ones(30) if weight is None else weight
+    assert (rows.counts is None) == (kind != "frequency")
+    for split in range(2):
+        parts = []
+        for inside in (codes <= split, codes > split):
+            own, v = w[inside], values[inside]
+            mean = np.average(v, axis=0, weights=own)
+            square = own.sum() if frequency else own @ own
+            loss = np.mean(own @ (v - mean) ** 2) / (own.sum() - square / own.sum())
+            parts.append((mean, loss, square / own.sum() ** 2))
+        for side, (_, loss, share) in zip(children[1:], parts, strict=True):
+            assert_allclose(regions.curve_loss(side)[split], loss)
+            assert_allclose(rows.effective_rows(side)[split], 1 / share)
+        noise = [loss * share for _, loss, share in parts]
+        drop = np.mean((parts[0][0] - parts[1][0]) ** 2)
+        found = regions.studentised_curves(children.left, children.right)[split]
+        assert_allclose(found, drop / sum(noise))
+        squares = sum(n**2 / (1 / p[2] - 1) for n, p in zip(noise, parts, strict=True))
+        found = regions.degrees_of_curves(children.left, children.right)[split]
+        assert_allclose(found, sum(noise) ** 2 / squares)
+
+
+def test_bound_of_the_largest_statistic():
+    degrees = np.array([5.0, 9.0, np.inf])
+    expected = sum(2 * stats.t.sf(3.0, degrees))
+    assert regions.at_most(9.0, degrees) == pytest.approx(expected)
+    assert regions.at_most(0.01, degrees) == 1.0
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_units_are_apart_by_their_leverage(rng, weighted):
+    """The mean of a unit is divided by the root of 1 less its share of the bin (math [72])."""
+    rows, g, _ = random_rows(rng, "precision" if weighted else "none", n=60)
+    starts = np.array([True, False, True, True, False, False])
+    unit = np.arange(60) % 7
+    unit[rows.cell == 2] = 3  # a bin of one unit
+    found = regions.apart(rows, starts, unit)
+    w = np.ones(60) if rows.weight is None else rows.weight
+    bins = (np.cumsum(starts) - 1)[rows.cell]
+    for k in range(3):
+        here = bins == k
+        mean = np.average(g[here], weights=w[here])
+        assert_allclose(found.centre[np.cumsum(starts) - 1 == k], mean)
+        for u in np.unique(unit[here]):
+            own = here & (unit == u)
+            share = w[own].sum() / w[here].sum()
+            level = np.average(g[own] - mean, weights=w[own])
+            stretch = 1 / np.sqrt(1 - share) if share < 1 - 1e-9 else 1.0
+            expected = g[own] - mean - level + level * stretch
+            assert_allclose(found.effect[own], expected, atol=1e-12)
+    sign = np.where(unit % 2, 1.0, -1.0)
+    assert_array_equal(regions.flipped(found, sign).effect, sign * found.effect)
+
+
+def test_curves_of_units_are_apart_by_their_leverage(rng):
+    values, unit = rng.normal(size=(6, 3)), np.array([0, 0, 1, 1, 2, 2])
+    rows = regions.curves_of(values, None, frequency=False)
+    found = regions.apart_curves(rows, unit)
+    away = values - values.mean(axis=0)
+    level = np.repeat(away.reshape(3, 2, 3).mean(axis=1), 2, axis=0)
+    expected = away + (1 / np.sqrt(2 / 3) - 1) * level
+    assert_allclose(found.columns[:, 3:], expected)
+    assert_allclose(found.columns[:, 2], np.sum(expected**2, axis=1))
+    assert_array_equal(found.columns[:, :2], 1)
+    sign = np.array([1.0, 1, -1, -1, 1, 1])
+    turned = regions.flipped_curves(found, sign)
+    assert_allclose(turned.columns[:, 3:], sign[:, None] * expected)
+    assert_array_equal(turned.columns[:, :3], found.columns[:, :3])

@@ -7,7 +7,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import stats
 
-from rhale_stats.arrays import resample
+from rhale_stats.arrays import accumulate, resample
 from rhale_stats.arrays.accumulate import Pieces
 from tests.arrays.test_accumulate import Rows
 
@@ -178,3 +178,173 @@ def test_only_counts_are_kept_in_bytes(rng):
         ("poisson", few, every._replace(size=np.full(50, 2.0))),
     ):
         assert resample.in_bytes(weight, scheme, given) is weight
+
+
+class Drawn:
+    """Rows of a replicate, each as often as it is drawn, and their estimates, bin by bin."""
+
+    def __init__(self, rows, times, base=None):
+        at = np.repeat(np.arange(len(rows.x)), times)
+        self.x, self.g, self.bin = rows.x[at], rows.g[at], rows.bin[at]
+        self.w = np.ones(len(at)) if base is None else base[at]
+        self.edges, self.precise = rows.edges, base is not None
+        self.total = self.each(lambda k: self.w[k].sum())
+        self.share = self.total / self.w.sum()
+        self.n = self.each(lambda k: self.w[k].sum() ** 2 / np.sum(self.w[k] ** 2))
+        self.mean = self.of_rows(self.g)
+        self.x_mean = self.of_rows(self.x)
+        self.d = self.x - self.x_mean[self.bin]
+        self.slope = np.where(rows.linear, self.of_rows(self.d * self.g), 0.0)
+        self.slope /= self.of_rows(self.d**2)
+        self.r = self.g - self.mean[self.bin] - self.slope[self.bin] * self.d
+        # One or two parameters, of which each takes sum w² / (sum w)² of the weight.
+        lost = (1 + rows.linear) / self.n
+        self.variance = self.of_rows(self.r**2) / (1 - lost)
+        middle = (self.edges[1:] + self.edges[:-1]) / 2
+        self.effect = self.mean + self.slope * (middle - self.x_mean)
+        self.start = np.append(0, np.cumsum(self.effect * np.diff(self.edges)))
+
+    def each(self, statistic):
+        return np.array([statistic(self.bin == k) for k in range(len(self.edges) - 1)])
+
+    def of_rows(self, values):
+        return self.each(lambda k: np.average(values[k], weights=self.w[k]))
+
+    def at_rows(self):
+        """The zero-start curve at the rows."""
+        left = self.edges[self.bin]
+        bend = self.slope[self.bin] / 2 * (self.d**2 - (left - self.x_mean[self.bin]) ** 2)
+        return self.start[self.bin] + self.mean[self.bin] * (self.x - left) + bend
+
+    def curve(self, centering):
+        if centering == "start":
+            return self.start
+        if centering == "mean":
+            return self.start - np.average(self.at_rows(), weights=self.w)
+        width, middle = np.diff(self.edges), (self.edges[1:] + self.edges[:-1]) / 2
+        begin = self.edges[:-1] - self.x_mean
+        # Simpson's rule is exact for parabolas.
+        inside = self.start[:-1] + self.mean * width / 2
+        inside += self.slope / 2 * ((middle - self.x_mean) ** 2 - begin**2)
+        parts = width / 6 * (self.start[:-1] + 4 * inside + self.start[1:])
+        return self.start - parts.sum() / width.sum()
+
+    def curve_se(self, centering):
+        """math [25] and [26] in constant bins, from the influences of the rows."""
+        w, k, width = self.w, self.bin, np.diff(self.edges)
+        noise = self.variance / self.n
+        if self.precise:
+            share = w / self.total[k]
+            squares = np.bincount(k, share**2)
+            rest = np.bincount(k, share**2 * (1 - 2 * share + squares[k])) / squares
+            noise = np.bincount(k, (share * self.r) ** 2) / rest
+        level = np.clip(self.edges[:, None] - self.edges[:-1], 0, width)
+        if centering == "start":
+            return np.sqrt(level**2 @ noise)
+        if centering == "integral":
+            ends = np.clip(self.edges[-1] - self.edges[1:], 0, None) + width / 2
+            level = level - ends * width / width.sum()
+            return np.sqrt(level**2 @ noise)
+        gained = np.clip(self.x[:, None] - self.edges[:-1], 0, width)
+        level = level - np.average(gained, axis=0, weights=w)
+        places = self.at_rows() - np.average(self.at_rows(), weights=w)
+        part = (w / w.sum()) ** 2 * places
+        both = level[:, k] * self.r / self.share[k] @ part
+        return np.sqrt(level**2 @ noise + part @ places - 2 * both)
+
+
+CENTERINGS = pytest.mark.parametrize("centering", ["start", "mean", "integral"])
+
+
+def draws_of(rows, rng, n_draws=3):
+    """Counts of the rows, (row, draw), at least five rows in every bin."""
+    times = rng.multinomial(len(rows.x), np.full(len(rows.x), 1 / len(rows.x)), n_draws).T
+    assert min(np.bincount(rows.bin, one > 0).min() for one in times.T) >= 5
+    return times
+
+
+@CENTERINGS
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("linear", [(0, 0, 0, 0, 0), (1, 0, 0, 1, 1)])
+def test_a_replicate_is_the_estimate_of_its_rows(linear, weighted, centering, rng):
+    rows = Rows(linear=linear)
+    base = rng.uniform(0.5, 2, len(rows.x)) if weighted else None
+    times = draws_of(rows, rng)
+    sums = resample.replicate_sums(prepared(rows, base), times)
+    found = resample.replicates(rows.pieces, sums, centering)
+    for draw, one in enumerate(times.T):
+        own = Drawn(rows, one, base)
+        assert_allclose(found.mean[draw], own.mean, rtol=1e-12)
+        assert_allclose(found.slope[draw], own.slope, rtol=1e-9)
+        assert_allclose(found.effect[draw], own.effect, rtol=1e-10)
+        assert_allclose(found.variance[draw], own.variance, rtol=1e-10)
+        assert_allclose(found.share[draw], own.share, rtol=1e-12)
+        assert_allclose(found.n_effective[draw], own.n, rtol=1e-12)
+        assert_allclose(found.x_mean[draw], own.x_mean, rtol=1e-12)
+        assert_allclose(found.residual[draw], own.of_rows(own.r**2), rtol=1e-10)
+        assert_allclose(found.x_moments[0][draw], own.of_rows(own.d**2), rtol=1e-10)
+        covariance = np.where(rows.linear, 0.0, own.of_rows(own.d * own.r))
+        assert_allclose(found.x_covariance[draw], covariance, atol=1e-12)
+        if any(linear):
+            assert_allclose(found.x_moments[1][draw], own.of_rows(own.d**3), atol=1e-12)
+            assert_allclose(found.x_moments[2][draw], own.of_rows(own.d**4), atol=1e-12)
+        assert_allclose(found.curve[draw], own.curve(centering), rtol=1e-10, atol=1e-12)
+        mean = np.average(own.at_rows(), weights=own.w) - own.start[0] + own.curve(centering)[0]
+        assert_allclose(found.mean_of_curve(rows.edges)[draw], mean, rtol=1e-9, atol=1e-12)
+
+
+@CENTERINGS
+@pytest.mark.parametrize("weighted", [False, True])
+def test_standard_errors_of_a_replicate_are_those_of_its_rows(weighted, centering, rng):
+    rows = Rows()
+    base = rng.uniform(0.5, 2, len(rows.x)) if weighted else None
+    times = draws_of(rows, rng)
+    sums = resample.replicate_sums(prepared(rows, base, standard_errors=True), times)
+    found = resample.replicates(rows.pieces, sums, centering)
+    for draw, one in enumerate(times.T):
+        own = Drawn(rows, one, base)
+        assert_allclose(found.fourth_moment[draw], own.of_rows(own.r**4), rtol=1e-9)
+        assert_allclose(found.curve_se(rows.edges, centering)[draw], own.curve_se(centering))
+        # Of a weighted mean of all rows.
+        w, away = own.w, own.g - np.average(own.g, weights=own.w)
+        n = 1 / np.sum(own.share**2 / own.n)
+        variance = np.sum((w * away) ** 2) / w.sum() ** 2 * n / (n - 1)
+        if not weighted:
+            assert variance == pytest.approx(own.g.var(ddof=1) / len(own.g))
+        assert_allclose(found.average_effect_se()[draw], np.sqrt(variance))
+        # Of a spread: that of math [24], by squared weights where there are weights.
+        m2, m4 = own.of_rows(own.r**2), own.of_rows(own.r**4)
+        expected = accumulate.heterogeneity_se(own.variance, m4, own.n)
+        if weighted:
+            squared = own.each(lambda k, w=w, r=own.r: np.average(
+                (r[k] ** 2 - np.average(r[k] ** 2, weights=w[k])) ** 2, weights=w[k] ** 2
+            ))  # fmt: skip
+            expected = expected * np.sqrt(squared / (m4 - m2**2))
+        assert_allclose(found.heterogeneity_se()[draw], expected, rtol=1e-9)
+
+
+def test_fine_cells_without_drawn_rows_keep_their_means_and_variances(rng):
+    rows = Rows()
+    times = draws_of(rows, rng)
+    times[rows.bin == 2, 1] = 0
+    one = np.flatnonzero(rows.bin == 3)
+    times[one, 1] = 0
+    times[one[0], 1] = 2  # one row, twice
+    keep = np.arange(1.0, 6)
+    base = rng.uniform(0.5, 2, len(rows.x))
+    for weight in (None, base):
+        sums = resample.replicate_sums(prepared(rows, weight, standard_errors=True), times)
+        found = resample.replicates(rows.pieces, sums, "start", keep)
+        plain = resample.replicates(rows.pieces, sums, "start")
+        for draw in (0, 2):
+            assert_allclose(found.curve[draw], plain.curve[draw])
+            assert_allclose(found.error_variance[draw], plain.error_variance[draw])
+        assert found.mean[1, 2] == rows.mean[2]
+        assert found.x_mean[1, 2] == rows.x_mean[2]
+        assert found.error_variance[1, 2] == 3
+        assert found.n_effective[1, 2] == 1
+        assert found.x_moments[0][1, 2] == found.x_covariance[1, 2] == 0
+        assert_allclose(found.mean[1, 3], rows.g[one[0]])
+        assert np.isfinite(found.curve[1]).all()
+        assert np.isnan(plain.curve[1]).all()
+        assert np.isnan(plain.variance[1, 2])

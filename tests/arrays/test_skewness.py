@@ -209,3 +209,66 @@ def test_coverage_at_thirty_rows(name):
     pointwise, band, error = covered(name, seed=3, n_samples=600)
     assert 0.93 < pointwise < 0.97
     assert 0.93 - 2 * error < band < 0.97 + 2 * error
+
+
+def around(values, width, cell):
+    """Sum over ``width`` cells around a cell, or those nearest at an end."""
+    first = min(max(cell - width // 2, 0), len(values) - width)
+    return values[first : first + width].sum()
+
+
+def test_skewness_of_cells_one_after_the_other(rng):
+    """Third cumulants of 20 cells around over the mean variance of 6, to the power of 3/2."""
+    n = rng.integers(4, 30, 30).astype(float)
+    variance, third = rng.uniform(0.5, 2.0, 30), rng.uniform(0.5, 2.0, 30)
+    n[7], variance[11], third[19] = 2.0, 0.0, np.nan
+    known = np.isfinite(third) & (variance > 0) & (n > 2)
+    k3, v, rows = third[known], variance[known], n[known]
+    common = np.array([around(rows * v, 6, k) / around(rows, 6, k) for k in range(len(v))])
+    each = rows * k3 / common**1.5
+    expected = [around(each, 20, k) / around(rows, 20, k) for k in range(len(v))]
+    for sign in (None, 1.0):
+        found = skewness.of_cells(third, variance, n, sign)
+        assert_allclose(found[known], expected, rtol=1e-12)
+        assert_array_equal(found[~known], 0.0)
+    assert_array_equal(skewness.of_cells(third, variance, n, -1.0), 0.0)
+    assert_array_equal(skewness.of_cells(third, variance, n, 0.0), 0.0)
+
+
+@pytest.mark.parametrize("width", [5, 20])
+def test_cells_agree_on_a_sign_by_a_t_test(rng, width):
+    """Of the bounded skewness of the cells around, at 1 % over the number of stretches."""
+    n_cells = 40 if width == 20 else 5
+    n = rng.integers(3, 30, n_cells).astype(float)
+    variance, third = rng.uniform(0.5, 2.0, n_cells), rng.normal(0.0, 1.0, n_cells)
+    third[: n_cells // 2] += 1.2
+    found = skewness._agreed(third, variance, n, width)
+    bounded = third / variance**1.5 * (n - 2) / np.sqrt(n * (n - 1))
+    level = 0.01 * width / n_cells
+    for k in range(n_cells):
+        first = min(max(k - width // 2, 0), n_cells - width)
+        p = stats.ttest_1samp(bounded[first : first + width], 0).pvalue
+        assert found[k] == (p < level)
+    assert found.any() == (width == 20)
+    assert not found.all()
+
+
+def test_variances_together_with_their_neighbours(rng):
+    variance, n = rng.uniform(0.5, 2.0, 12), rng.uniform(1, 9, 12)
+    variance[3], n[8] = np.nan, 0.0
+    known = np.isfinite(variance) & (n > 0)
+    rows, own = n[known], variance[known]
+    expected = [around(rows * own, 6, k) / around(rows, 6, k) for k in range(10)]
+    found = skewness.smooth_variance(variance, n)
+    assert_allclose(found[known], expected, rtol=1e-12)
+    assert_array_equal(found[~known], 0.0)
+    # Fewer than six: all of them.
+    assert_allclose(
+        skewness.smooth_variance(own[:2], rows[:2]), np.average(own[:2], weights=rows[:2])
+    )
+    assert_array_equal(skewness.smooth_variance(np.full(2, np.nan), np.ones(2)), 0.0)
+
+
+def test_skewness_of_means_by_hand():
+    cells = skewness.Skewness(np.array([4.0, 0.0]), np.array([2.0, 1.0]))
+    assert_array_equal(cells.of_means(), [2.0 / 8.0, 0.0])

@@ -115,3 +115,37 @@ def test_the_search_is_the_best_of_all_partitions(rng):
         ]
         best = min(every, key=cost)
         assert_array_equal(search.best(np.arange(9), 3.0), best)
+
+
+def test_edges_between_bins_of_nearly_equal_spread_are_removed():
+    """gain = (ln of the ratio of means)² over the noise of both bins, weakest first."""
+    search = spread._Search(sums_of([2.0, 2.2, 5.0, 5.1], 64), 1, 0.0, in_cells=False)
+    search.phi = 0.0
+    # Of 64 rows with mean square 1.5625 mean²: noise 0.5625 · 64 / 63 / 64 for a bin of one cell.
+    noise = 0.5625 / 63
+    gains = np.log([1.1, 5 / 2.2, 1.02]) ** 2 / (2 * noise)
+    edges = np.arange(5)
+
+    def kept(penalty):
+        return search.pruned(edges, penalty).tolist()
+
+    assert kept(0.99 * gains[2]) == [0, 1, 2, 3, 4]
+    assert kept(1.01 * gains[2]) == [0, 1, 2, 4]
+    # Two cells as one bin: mean 5.05, mean square 1.5625 · (25 + 26.01) / 2, 128 rows.
+    pooled = (1.5625 * (25 + 26.01) / 2 / 5.05**2 - 1) / 127
+    assert gains[0] < np.log(5.05 / 2.2) ** 2 / (noise + pooled)
+    assert kept(0.99 * gains[0]) == [0, 1, 2, 4]
+    assert kept(1.01 * gains[0]) == [0, 2, 4]
+    assert kept(np.inf) == [0, 4]
+
+
+def test_noise_is_the_variation_within_stretches():
+    """0.5625 of the square of the mean in all stretches, by n / (n - 1)."""
+    search = spread._Search(sums_of([1.0, 3.0, 1.0, 3.0], 50), 1, 0.0, in_cells=False)
+    cells = np.array([0, 1, 2, 3, 4])
+    search.stretches = cells
+    assert_allclose(search._noise(), 0.5625 * 50 / 49)
+    search.floor = 2.0  # two of the stretches have a smaller mean: no noise is known of them
+    assert_allclose(search._noise(), 0.5625 * 50 / 49)
+    search.floor = 4.0
+    assert search._noise() == 0.0
