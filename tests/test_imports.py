@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 import types
-from importlib.util import find_spec
+from importlib.util import find_spec, module_from_spec, spec_from_file_location
 from pathlib import Path
 
 import pytest
@@ -65,3 +65,13 @@ def test_no_folder_bears_the_name_of_a_public_function():
     # A module of its own, whose functions are public.
     assert folders & set(rs.__all__) == {"simulate"}
     assert type(rs) is types.ModuleType
+
+
+def test_files_are_written_where_there_are_no_locks(monkeypatch):
+    """Windows has no `fcntl`: an import of it at the top of the module failed there."""
+    monkeypatch.setitem(sys.modules, "fcntl", None)
+    monkeypatch.setattr(sys, "platform", "win32")
+    spec = spec_from_file_location("files_on_windows", PACKAGE / "files.py")
+    module = module_from_spec(spec)
+    spec.loader.exec_module(module)
+    assert not module.LOCKS

@@ -20,6 +20,7 @@ APART = {
     "fuzz/test_fuzz.py": "random calls of all public functions",
     "properties/test_properties.py": "what holds for all public functions",
     "studies/test_agreement.py": "studies beside the numbers of their papers",
+    "studies/test_numbers.py": "what the pages of studies show, some of it again",
     "studies/test_studies.py": "all studies, quickly",
 }
 

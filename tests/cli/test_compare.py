@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 
 import pytest
 import xarray as xr
@@ -29,12 +30,10 @@ def test_levels_are_compared(table, tmp_path, capsys, fitted):
 
 
 def test_files_are_compared(table, tmp_path, capsys):
-    paths = []
-    for name in ("a", "b"):
-        out = tmp_path / name
-        words = ["fit", str(table), "--formula", FORMULA, "--out", str(out), "--quiet"]
-        assert main(words) == 0
-        paths.append(str(out / "rhale-effects.nc"))
+    words = ["fit", str(table), "--formula", FORMULA, "--out", str(tmp_path / "a"), "--quiet"]
+    assert main(words) == 0
+    shutil.copytree(tmp_path / "a", tmp_path / "b")
+    paths = [str(tmp_path / name / "rhale-effects.nc") for name in ("a", "b")]
     assert main(["compare", *paths]) == 0
     out = capsys.readouterr().out
     assert out.startswith(f"a: {paths[0]}\nb: {paths[1]}\n\n")

@@ -52,7 +52,7 @@ def test_errors_are_those_in_memory(bins, weighting, weighted):
         )
     effect = rs.rhale(memory, bins=bins, weighting=weighting)
     whole = rs.std_error(effect, memory, groups=GROUP)
-    for chunks in (-1, 700, 37):
+    for chunks in (-1, 700, 190):
         found = rs.std_error(effect, memory.chunk(obs=chunks), groups=GROUP)
         alike(found, whole)
     assert (found["effect_df"].sel(feature="a") < N_GROUPS).any()

@@ -62,6 +62,7 @@ def test_centring_does_not_matter():
     assert_allclose(found[0]["curve_ci"], found[1]["curve_ci"], atol=1e-6)
 
 
+@pytest.mark.slow
 def test_pairs_of_halves_vary_as_the_errors_say():
     """The difference between two values, over 200 samples of 300 rows."""
     rng, values, se = np.random.default_rng(5), [], []

@@ -10,7 +10,7 @@ from numpy.testing import assert_allclose
 
 import rhale_stats as rs
 from rhale_stats.arrays import resample
-from rhale_stats.effects import replicates
+from rhale_stats.effects import replicates, replicates_in_chunks
 from rhale_stats.local.rows import columns
 
 dd = pytest.importorskip("dask.dataframe", reason="dask is not installed")
@@ -88,7 +88,7 @@ def test_threads_and_processes_give_the_same():
     xr.testing.assert_identical(alone, drawn(local, effect))
 
 
-def test_what_needs_all_rows_is_refused():
+def test_what_needs_all_rows_is_refused(monkeypatch):
     local = in_chunks()
     effect = rs.rhale(local)
     with pytest.raises(ValueError, match="scheme must be 'poisson'.*in chunks"):
@@ -99,5 +99,6 @@ def test_what_needs_all_rows_is_refused():
     other = rs.rhale(rs.local_effects(lambda X: model(X) ** 2, X))
     with pytest.raises(ValueError, match="local must be the Dataset that effect was made from"):
         drawn(local, other)
+    monkeypatch.setattr(replicates_in_chunks, "MOST_BYTES", 1000)
     with pytest.raises(ValueError, match="n_resamples must be fewer where local effects"):
-        drawn(local, effect, n_resamples=10**6)
+        drawn(local, effect)

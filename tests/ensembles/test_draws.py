@@ -313,7 +313,7 @@ def test_levels(method):
 
 
 def test_rows_without_a_value_and_weights():
-    table = pd.DataFrame(X, columns=["a", "b"])
+    table = pd.DataFrame(X.copy(), columns=["a", "b"])
     table.loc[:9, "a"] = np.nan
     weights = RNG.uniform(size=len(X))
     models = [lambda X: X["a"].fillna(0) ** 2 + X["b"], lambda X: 2 * X["b"] ** 2]

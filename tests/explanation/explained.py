@@ -44,3 +44,10 @@ def explained():
     return rs.explain(
         mixed, X, y.rename("weight"), held_out=True, budget=None, rng=0, progress=False
     )
+
+
+@pytest.fixture(scope="session")
+def explained_many():
+    """An explanation of 60 features."""
+    X = np.random.default_rng(0).normal(size=(300, 60))
+    return rs.explain(lambda X: X @ np.arange(60.0), X, progress=False, budget=None)

@@ -59,16 +59,16 @@ CALLS = {
 
 
 @pytest.mark.parametrize("name", CALLS)
-@pytest.mark.parametrize("batch_rows", [7, 50, 10**6])
-def test_results_are_those_of_any_batch(table, name, batch_rows):
+def test_results_are_those_of_any_batch(table, name):
     whole = CALLS[name](Asked(), table)
-    model = Asked()
-    found = CALLS[name](model, table, batch_rows=batch_rows)
-    assert max(model.rows) <= batch_rows
-    for attrs in (whole.attrs, found.attrs):
-        for cost in COST:
-            attrs.pop(cost, None)
-    assert found.identical(whole)
+    for batch_rows in (7, 50, 10**6):
+        model = Asked()
+        found = CALLS[name](model, table, batch_rows=batch_rows)
+        assert max(model.rows) <= batch_rows
+        for attrs in (whole.attrs, found.attrs):
+            for cost in COST:
+                attrs.pop(cost, None)
+        assert found.identical(whole), batch_rows
 
 
 def test_default_is_bounded_in_rows_and_in_bytes():

@@ -1,5 +1,5 @@
 """The explanation that many tests read."""
 
-from tests.explanation.explained import explained
+from tests.explanation.explained import explained, explained_many
 
-__all__ = ["explained"]
+__all__ = ["explained", "explained_many"]

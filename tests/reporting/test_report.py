@@ -111,14 +111,10 @@ def test_numbers_are_inside(page, explained):
     assert len(values) == 1 + len(line["effect"])
 
 
-def test_a_saved_explanation_gives_the_same_report(explained, tmp_path):
+def test_a_saved_explanation_gives_the_same_report(explained, html, tmp_path):
     explained.to_netcdf(tmp_path / "tree.nc")
     again = xr.open_datatree(tmp_path / "tree.nc").load()
-    one, two = (
-        rs.report(tree, tmp_path / f"{name}.html").read_text(encoding="utf-8")
-        for name, tree in (("a", explained), ("b", again))
-    )
-    assert one == two
+    assert rs.report(again, tmp_path / "again.html").read_text(encoding="utf-8") == html
 
 
 def test_features_and_parts_that_are_open(explained, tmp_path):
@@ -260,10 +256,8 @@ def test_levels_that_few_rows_have_are_not_named(tmp_path):
     assert "Levels with fewer than 5 rows are not shown: 1." in html
 
 
-def test_many_features_keep_to_a_size(tmp_path):
-    X = np.random.default_rng(0).normal(size=(300, 60))
-    found = rs.explain(lambda X: X @ np.arange(60.0), X, progress=False, budget=None)
-    path = rs.report(found, tmp_path / "r.html")
+def test_many_features_keep_to_a_size(explained_many, tmp_path):
+    path = rs.report(explained_many, tmp_path / "r.html")
     page = Elements(path.read_text(encoding="utf-8"))
     assert len([one for one in page.all("details") if one.get("class") == "feature"]) == 30
     assert path.stat().st_size < 2e6
