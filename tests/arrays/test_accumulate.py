@@ -406,3 +406,17 @@ def test_mean_distance_of_rows_at_one_place_or_at_both_edges():
     assert found(1.5, 0.0, -1.0) == pytest.approx(0.25)
     # 3/4 of the rows at the left edge, 1/4 at the right one: |-1| and |2|.
     assert found(1.5, 0.75, -1.0) == pytest.approx(0.75 * 1 + 0.25 * 2)
+
+
+@WEIGHTS
+@LINES
+def test_spread_of_the_curve_over_the_rows(weight, linear):
+    """Mean and standard deviation of the curve at the rows, which are not uniform in a bin."""
+    rows = Rows(weight=weight, linear=linear)
+    at_rows = acc.curve_at(rows.edges, rows.curve, rows.slope, rows.x)
+    mean = np.average(at_rows, weights=rows.weight)
+    expected = np.sqrt(np.average((at_rows - mean) ** 2, weights=rows.weight))
+    third, fourth = rows.line[:, 0], rows.line[:, 1]
+    found, centre = acc.spread(rows.curve, rows.pieces, third, fourth)
+    assert_allclose(centre, [mean], rtol=1e-12)
+    assert_allclose(found, expected, rtol=1e-12)

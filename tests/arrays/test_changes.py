@@ -63,7 +63,3 @@ def test_the_narrowest_bins_are_joined():
 )
 def test_round_steps(length, step):
     assert round_step(length) == pytest.approx(step)
-
-
-def test_an_axis_without_length_has_a_step_of_one():
-    assert round_step(0.0) == round_step(float("nan")) == 1.0

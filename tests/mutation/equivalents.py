@@ -15,8 +15,13 @@ EQUIVALENT: dict[tuple[str, str], dict[str, str]] = {
     ("arrays/resample.py", "of_unions"): {
         "…nonzero(np.diff(bin_of, prepend=[- → ]1))": FIRST_BIN,
     },
+    ("arrays/skewness.py", "clear_sign"): {
+        "x = _standardised(values [- → +] values.mean(), cell, weight, CE…": (
+            "the means of the cells are subtracted afterwards; this is for precision"
+        ),
+    },
     ("arrays/chosen_edges.py", "added_variance"): {
-        "…tnonzero(np.diff(bin_of, prepend=[- → ]1))": FIRST_BIN,
+        "…nonzero(np.diff(bin_of, prepend=[- → ]1))": FIRST_BIN,
     },
 }
 
