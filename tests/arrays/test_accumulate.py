@@ -420,3 +420,26 @@ def test_spread_of_the_curve_over_the_rows(weight, linear):
     found, centre = acc.spread(rows.curve, rows.pieces, third, fourth)
     assert_allclose(centre, [mean], rtol=1e-12)
     assert_allclose(found, expected, rtol=1e-12)
+
+
+def test_the_mean_of_all_rows_by_squared_weights(rng):
+    """Root of sum w² (g - mean)² / W² times n / (n - 1), from moments in bins with lines."""
+    rows = Rows(linear=(1, 0, 1, 0, 1))
+    k, w = rows.bin, rng.uniform(0.5, 2.0, len(rows.x))
+    total, square = np.bincount(k, w), np.bincount(k, w**2)
+    mean, x_mean = (np.bincount(k, w * one) / total for one in (rows.g, rows.x))
+    slope = np.where(rows.linear, rng.normal(size=5), 0.0)
+    d = rows.x - x_mean[k]
+    r = rows.g - mean[k] - slope[k] * d
+    squares = np.zeros((5, 12))
+    for column, values in zip((0, 1, 2, 3, 10), (d, d**2, r, d * r, r**2), strict=True):
+        squares[:, column] = np.bincount(k, w**2 * values) / square
+    pieces = acc.Pieces(rows.edges, mean, slope, x_mean, NAN * mean, total / w.sum())
+    found = acc.weighted_average_se(pieces, squares, total**2 / square)
+    away = rows.g - np.average(rows.g, weights=w)
+    n = w.sum() ** 2 / np.sum(w**2)
+    expected = np.sum((w * away) ** 2) / w.sum() ** 2 * n / (n - 1)
+    assert found == pytest.approx(np.sqrt(expected))
+    # One row is all there is.
+    alone = pieces._replace(share=np.array([0.0, 1, 0, 0, 0]))
+    assert np.isnan(acc.weighted_average_se(alone, squares, np.ones(5)))

@@ -20,6 +20,11 @@ EQUIVALENT: dict[tuple[str, str], dict[str, str]] = {
             "the means of the cells are subtracted afterwards; this is for precision"
         ),
     },
+    ("arrays/thinned.py", "thinned"): {
+        "…1, np.arange(max(len(x) - ENDS, [0 → 1]), len(x))])": (
+            "few rows, of which the first is kept as one of the first rows"
+        ),
+    },
     ("arrays/chosen_edges.py", "added_variance"): {
         "…nonzero(np.diff(bin_of, prepend=[- → ]1))": FIRST_BIN,
     },
