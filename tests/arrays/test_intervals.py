@@ -579,3 +579,16 @@ def test_largest_of_draws_of_errors_whose_variances_are_known():
     # Density of the largest of |z|, for the error of a quantile of draws.
     density = k * (2 * stats.norm.cdf(exact) - 1) ** (k - 1) * 2 * stats.norm.pdf(exact)
     assert abs(found - exact) < 4 * np.sqrt(level * (1 - level) / DRAWS) / density
+
+
+@pytest.mark.parametrize("degrees", [np.inf, 7.0, np.array([5.0, 9.0, 30.0])])
+def test_bands_do_not_depend_on_the_unit_of_the_estimates(rng, degrees):
+    """The same draws for errors that are 1e-8 or 1e8 times as large."""
+    root = rng.normal(size=(3, 3))
+    covariance = root @ root.T
+
+    def found(unit):
+        draws = np.random.default_rng(1)
+        return intervals.largest_deviation(unit**2 * covariance, 0.9, degrees, 2000, draws)
+
+    assert_allclose([found(1e-8), found(1e8)], found(1.0), rtol=1e-5)

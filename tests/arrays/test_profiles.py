@@ -101,3 +101,12 @@ def test_scatter_with_weights_and_an_offset(rng):
     assert_allclose(found.mean - 1e6, weight @ (values - 1e6) / weight.sum(), rtol=0, atol=1e-9)
     own = values - 1e6 - weight @ (values - 1e6) / weight.sum()
     assert_allclose(found.squares, (own * weight[:, None]).T @ own, rtol=1e-6)
+
+
+def test_means_of_bins_do_not_depend_on_the_unit_of_weights(rng):
+    cell, values, weight = np.repeat([0, 1, 2], [4, 1, 3]), rng.normal(size=8), rng.uniform(1, 2, 8)
+    once = kernel.bin_means(values, cell, 3, weight, frequency=False)
+    for unit in (1e-12, 1e12):
+        found = kernel.bin_means(values, cell, 3, unit * weight, frequency=False)
+        for one, other in zip(once, found, strict=True):
+            assert_allclose(other, one, rtol=1e-12)

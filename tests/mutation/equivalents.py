@@ -33,9 +33,6 @@ EQUIVALENT: dict[tuple[str, str], dict[str, str]] = {
         "known = (usual > 1e-09 * [m2 ** 2 → (m2 * 2)]) & (ours > 0)": ROUNDING,
         "known = (usual > 1e-09 * m2 ** [2 → 3]) & (ours > 0)": ROUNDING,
     },
-    ("arrays/profiles.py", "bin_means"): {
-        "…ins) / np.where(degrees > 1e-12 [* → /] total, degrees, np.nan)": ROUNDING,
-    },
     ("arrays/chosen_edges.py", "added_variance"): {
         "…nonzero(np.diff(bin_of, prepend=[- → ]1))": FIRST_BIN,
     },
