@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
 from numpy.testing import assert_allclose
 
 from rhale_stats.effects.comparison import _of_parameters
