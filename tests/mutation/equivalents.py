@@ -5,6 +5,7 @@ from __future__ import annotations
 from tests.mutation.mutants import Mutant
 
 SECOND_PASS = "the second pass takes off what is left of any centre near the rows"
+BLOCKS = "the size of blocks changes time, memory and the last digits of sums only"
 ROUNDING = "a tolerance of rounding, of which only the order matters"
 FIRST_BIN = "the first bin is number 0, which differs from -1 as it does from 1"
 
@@ -32,6 +33,16 @@ EQUIVALENT: dict[tuple[str, str], dict[str, str]] = {
     ("arrays/resample.py", "Replicates.heterogeneity_se"): {
         "known = (usual > 1e-09 * [m2 ** 2 → (m2 * 2)]) & (ours > 0)": ROUNDING,
         "known = (usual > 1e-09 * m2 ** [2 → 3]) & (ours > 0)": ROUNDING,
+    },
+    ("effects/replicates.py", "_shared_out"): {
+        "…np.clip(draws // resample.BLOCK [* → /] resample.BLOCK, resample.BLOCK,…": BLOCKS,
+        "…lip(CHUNK_BYTES // (16 * n_rows [* → /] resample.BLOCK), 1, cpus()))": BLOCKS,
+    },
+    ("margins/averages.py", "_terms"): {
+        "blocks = _blocks(asked, width [* → /] len(values))": BLOCKS,
+    },
+    ("margins/averages.py", "_blocks"): {
+        "size = max(BATCH_ANSWERS [// → *] n_answers, 1)": BLOCKS,
     },
     ("arrays/chosen_edges.py", "added_variance"): {
         "…nonzero(np.diff(bin_of, prepend=[- → ]1))": FIRST_BIN,
