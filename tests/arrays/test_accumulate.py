@@ -443,3 +443,15 @@ def test_the_mean_of_all_rows_by_squared_weights(rng):
     # One row is all there is.
     alone = pieces._replace(share=np.array([0.0, 1, 0, 0, 0]))
     assert np.isnan(acc.weighted_average_se(alone, squares, np.ones(5)))
+
+
+def test_heterogeneity_of_all_bins_by_hand():
+    """Widths 2, 3 and 1; sums of squares 8 of 4 rows, 9 of 6; no rows in the last."""
+    found = acc.heterogeneity_index(
+        np.array([8.0, 9.0, 0.0]), np.array([4.0, 6.0, 0.0]), np.array([2.0, 3.0, 1.0])
+    )
+    assert found == pytest.approx(2 * 8 / 4 + 3 * 9 / 6)
+    # Weighted by rows, the last of unknown variance: (1 · 2 + 3 · 4) / 4, times the variance of x.
+    variance, share = np.array([2.0, 4.0, NAN]), np.array([1.0, 3.0, 1.0]) / 5
+    assert acc.heterogeneity_output(variance, 9.0, share) == pytest.approx(np.sqrt(9 * 14 / 4))
+    assert np.isnan(acc.heterogeneity_output(np.full(3, NAN), 9.0, share))

@@ -184,3 +184,17 @@ def test_sums_of_residuals_row_by_row(rng, kind, sorted_rows):
     both = spread.residuals_of_all([found, found])
     assert_allclose(both.square, 2 * found.square)
     assert_allclose(both.degrees, 2 * found.degrees)
+
+
+def test_noise_between_stretches_without_the_largest_jump():
+    """Of ten differences of ln(mean) the largest is left out; the larger of both noises counts."""
+    mean = np.exp(np.cumsum([0.0, 0.3, -0.2, 0.4, 0.1, -0.3, 0.2, 3.0, -0.1, 0.25, 0.5]))
+    search = spread._Search(sums_of(mean, 50), 1, 0.0, in_cells=True)
+    search.stretches = np.arange(12)
+    apart = np.array([0.3, 0.2, 0.4, 0.1, 0.3, 0.2, 0.1, 0.25, 0.5]) ** 2 / (1 / 50 + 1 / 50)
+    assert apart.mean() > 0.5625 * 50 / 49
+    assert_allclose(search._noise(), apart.mean())
+    # Within stretches the noise is larger than between equal ones.
+    search = spread._Search(sums_of(np.ones(11), 50), 1, 0.0, in_cells=True)
+    search.stretches = np.arange(12)
+    assert_allclose(search._noise(), 0.5625 * 50 / 49)

@@ -44,6 +44,9 @@ EQUIVALENT: dict[tuple[str, str], dict[str, str]] = {
     ("margins/averages.py", "_blocks"): {
         "size = max(BATCH_ANSWERS [// → *] n_answers, 1)": BLOCKS,
     },
+    ("arrays/spread.py", "_Search.best"): {
+        "total[0] = [0.0 → 1.0]": "a constant is added to the costs of all partitions",
+    },
     ("arrays/chosen_edges.py", "added_variance"): {
         "…nonzero(np.diff(bin_of, prepend=[- → ]1))": FIRST_BIN,
     },
