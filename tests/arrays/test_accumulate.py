@@ -406,3 +406,52 @@ def test_mean_distance_of_rows_at_one_place_or_at_both_edges():
     assert found(1.5, 0.0, -1.0) == pytest.approx(0.25)
     # 3/4 of the rows at the left edge, 1/4 at the right one: |-1| and |2|.
     assert found(1.5, 0.75, -1.0) == pytest.approx(0.75 * 1 + 0.25 * 2)
+
+
+@WEIGHTS
+@LINES
+def test_spread_of_the_curve_over_the_rows(weight, linear):
+    """Mean and standard deviation of the curve at the rows, which are not uniform in a bin."""
+    rows = Rows(weight=weight, linear=linear)
+    at_rows = acc.curve_at(rows.edges, rows.curve, rows.slope, rows.x)
+    mean = np.average(at_rows, weights=rows.weight)
+    expected = np.sqrt(np.average((at_rows - mean) ** 2, weights=rows.weight))
+    third, fourth = rows.line[:, 0], rows.line[:, 1]
+    found, centre = acc.spread(rows.curve, rows.pieces, third, fourth)
+    assert_allclose(centre, [mean], rtol=1e-12)
+    assert_allclose(found, expected, rtol=1e-12)
+
+
+def test_the_mean_of_all_rows_by_squared_weights(rng):
+    """Root of sum w² (g - mean)² / W² times n / (n - 1), from moments in bins with lines."""
+    rows = Rows(linear=(1, 0, 1, 0, 1))
+    k, w = rows.bin, rng.uniform(0.5, 2.0, len(rows.x))
+    total, square = np.bincount(k, w), np.bincount(k, w**2)
+    mean, x_mean = (np.bincount(k, w * one) / total for one in (rows.g, rows.x))
+    slope = np.where(rows.linear, rng.normal(size=5), 0.0)
+    d = rows.x - x_mean[k]
+    r = rows.g - mean[k] - slope[k] * d
+    squares = np.zeros((5, 12))
+    for column, values in zip((0, 1, 2, 3, 10), (d, d**2, r, d * r, r**2), strict=True):
+        squares[:, column] = np.bincount(k, w**2 * values) / square
+    pieces = acc.Pieces(rows.edges, mean, slope, x_mean, NAN * mean, total / w.sum())
+    found = acc.weighted_average_se(pieces, squares, total**2 / square)
+    away = rows.g - np.average(rows.g, weights=w)
+    n = w.sum() ** 2 / np.sum(w**2)
+    expected = np.sum((w * away) ** 2) / w.sum() ** 2 * n / (n - 1)
+    assert found == pytest.approx(np.sqrt(expected))
+    # One row is all there is.
+    alone = pieces._replace(share=np.array([0.0, 1, 0, 0, 0]))
+    assert np.isnan(acc.weighted_average_se(alone, squares, np.ones(5)))
+
+
+def test_heterogeneity_of_all_bins_by_hand():
+    """Widths 2, 3 and 1; sums of squares 8 of 4 rows, 9 of 6; no rows in the last."""
+    found = acc.heterogeneity_index(
+        np.array([8.0, 9.0, 0.0]), np.array([4.0, 6.0, 0.0]), np.array([2.0, 3.0, 1.0])
+    )
+    assert found == pytest.approx(2 * 8 / 4 + 3 * 9 / 6)
+    # Weighted by rows, the last of unknown variance: (1 · 2 + 3 · 4) / 4, times the variance of x.
+    variance, share = np.array([2.0, 4.0, NAN]), np.array([1.0, 3.0, 1.0]) / 5
+    assert acc.heterogeneity_output(variance, 9.0, share) == pytest.approx(np.sqrt(9 * 14 / 4))
+    assert np.isnan(acc.heterogeneity_output(np.full(3, NAN), 9.0, share))

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from scipy import stats
 
 from rhale_stats.arrays.answers import (
     half_width_of_places,
@@ -208,3 +209,20 @@ def test_stretches():
     marked = np.array([True, True, False, False, True, False, True])
     assert stretches(marked) == [(0, 1), (4, 4), (6, 6)]
     assert stretches(np.zeros(3, dtype=bool)) == []
+
+
+def test_the_half_width_of_places_row_by_row(rng):
+    """Student's t times the root of the sum of squared influences of rows, or of groups."""
+    value, share = rng.normal(2, 3, 12), rng.dirichlet(np.ones(12))
+    value[3] = np.nan
+    group = np.array([0, 0, 1, 7, 1, 1, 2, 3, 3, 4, 4, 4])
+    there = np.arange(12) != 3
+    w, v = share[there] / share[there].sum(), value[there]
+    variance = w @ (v - w @ v) ** 2
+    each = w * ((v - w @ v) ** 2 - variance)
+    sums = np.array([each[group[there] == g].sum() for g in range(5)])
+    for groups, parts in ((None, each), (group, sums)):
+        n = len(parts)
+        half = stats.t.ppf(0.95, n - 1) * np.sqrt(n / (n - 1) * np.sum(parts**2))
+        found = half_width_of_places(value, share, groups, 0.9)
+        assert found == pytest.approx(half / (2 * np.sqrt(variance)))

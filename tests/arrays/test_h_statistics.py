@@ -7,6 +7,8 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from rhale_stats.arrays import h_statistics as kernel
+from rhale_stats.arrays import second_order
+from tests.arrays.test_second_order import KINDS, drawn, estimate
 from tests.helpers import frozen
 
 N = 7
@@ -117,3 +119,54 @@ def test_interpolation_between_edges(fraction):
     place, values = np.array([0, 2, 1]), np.array([1.0, 3.0, 7.0, 0.0])
     found = kernel.interpolation(4, place, fraction) @ values
     assert_allclose(found, [1, 7, 3] if fraction is None else [1, 7 - 7 / 4, 7])
+
+
+@pytest.mark.parametrize("kinds", KINDS)
+@pytest.mark.parametrize("n", [25, 200])  # with empty cells, and with rows in all
+def test_derivatives_of_sums_of_surfaces(kinds, n, rng):
+    """Of sum_i by_i surface_i, by the weight of every row: by central differences."""
+    a, b, place_a, place_b, delta = drawn(rng, kinds, n=n)
+    w, by = rng.uniform(0.5, 2, n), rng.normal(size=(n, 2))
+    at_a, at_b = (
+        kernel.interpolation(axis.n_edges, place, None if axis.levels else rng.uniform(size=n))
+        for axis, place in ((a, place_a), (b, place_b))
+    )
+    cells, fill, table, found = estimate(a, b, place_a, place_b, delta, w)
+    influence = second_order.Influence(a, b, fill, table, found, cells, centred=True)
+    cell = second_order.members(a, b, place_a, place_b)
+    pair = kernel.Pair(influence, place_a, place_b, cell, delta, at_a, at_b)
+
+    def sums(weight):
+        pure = estimate(a, b, place_a, place_b, delta, weight, fill)[-1].pure
+        return np.sum((at_a @ pure) * at_b.toarray(), axis=1) @ by
+
+    h = 1e-5
+    numerical = [(sums(w + h * e) - sums(w - h * e)) / (2 * h) for e in np.eye(n)]
+    # Central differences: h² and eps / h.
+    assert_allclose(pair.moved(by), numerical, atol=1e-7)
+
+
+@pytest.mark.parametrize("levels", [False, True])
+def test_derivatives_of_sums_of_curves(levels, rng):
+    n = 40
+    axis = second_order.Axis(4, levels=levels)
+    place, w = rng.integers(axis.n_places, size=n), rng.uniform(0.5, 2, n)
+    change, by = rng.normal(size=(n, len(axis.sides))), rng.normal(size=n)
+    at = kernel.interpolation(4, place, None if levels else rng.uniform(size=n))
+
+    def steps(weight):
+        total, mass = np.zeros((2, axis.n_bins))
+        for number, side in enumerate(axis.sides):
+            step = place + side
+            inside = (step >= 0) & (step < axis.n_bins)
+            np.add.at(total, step[inside], (weight * change[:, number])[inside])
+            np.add.at(mass, step[inside], weight[inside])
+        return total / mass, mass
+
+    def sums(weight):
+        return by @ (at @ np.append(0, np.cumsum(steps(weight)[0])))
+
+    curve = kernel.Curve(axis, place, change, *steps(w), at)
+    h = 1e-5
+    numerical = [(sums(w + h * e) - sums(w - h * e)) / (2 * h) for e in np.eye(n)]
+    assert_allclose(curve.moved(by), numerical, atol=1e-8)

@@ -579,3 +579,29 @@ def test_largest_of_draws_of_errors_whose_variances_are_known():
     # Density of the largest of |z|, for the error of a quantile of draws.
     density = k * (2 * stats.norm.cdf(exact) - 1) ** (k - 1) * 2 * stats.norm.pdf(exact)
     assert abs(found - exact) < 4 * np.sqrt(level * (1 - level) / DRAWS) / density
+
+
+@pytest.mark.parametrize("degrees", [np.inf, 7.0, np.array([5.0, 9.0, 30.0])])
+def test_bands_do_not_depend_on_the_unit_of_the_estimates(rng, degrees):
+    """The same draws for errors that are 1e-8 or 1e8 times as large."""
+    root = rng.normal(size=(3, 3))
+    covariance = root @ root.T
+
+    def found(unit):
+        draws = np.random.default_rng(1)
+        return intervals.largest_deviation(unit**2 * covariance, 0.9, degrees, 2000, draws)
+
+    assert_allclose([found(1e-8), found(1e8)], found(1.0), rtol=1e-5)
+
+
+def test_equal_tails_of_draws_that_are_known():
+    draws = np.column_stack([np.arange(101.0), np.full(101, np.nan), np.arange(101.0)])
+    draws[:50, 2] = np.nan
+    found = intervals.equal_tailed(draws, 0.9)
+    assert_allclose(found, [[5, 95], [np.nan, np.nan], [52.5, 97.5]])
+
+
+def test_degrees_of_a_difference_of_two_estimates():
+    """Welch: (4 + 1)² / (4² / 8 + 1² / 5)."""
+    found = intervals.welch(np.array([4.0, 0.0]), np.array([1.0, 0.0]), 8.0, np.array([5.0, 5.0]))
+    assert_allclose(found, [25 / 2.2, np.inf])

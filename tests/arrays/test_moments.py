@@ -417,3 +417,24 @@ def test_moments_by_known_cells_are_the_same_to_the_last_bit(rng, kind):
     products = comoments(axis, found, x, g, weight, row_cells(axis, x))
     for one, other in zip(products, comoments(axis, found, x, g, weight), strict=True):
         assert_array_equal(one, other)
+
+
+@pytest.mark.parametrize("low", [0.0, 1.7e9])
+@pytest.mark.parametrize("kind", ["none", "precision", "frequency"])
+def test_moments_of_sorted_rows_are_those_of_rows_in_any_order(rng, kind, low):
+    """Of time stamps as well, which are far from 0 for their range."""
+    x, g = rows(rng, 500)
+    x = low + 1000 * np.sort(x)
+    weight = {"none": None, "precision": rng.uniform(0.5, 2, 500),
+              "frequency": rng.integers(1, 4, 500).astype(float)}[kind]  # fmt: skip
+    axis, frequency = variable_axis(low + 1000 * EDGES), kind == "frequency"
+    plain = cell_moments(axis, x, g, weight, frequency=frequency)
+    place = moments.stretches(axis, x)
+    found = cell_moments(axis, x, g, weight, frequency=frequency, of_row=place)
+    # Time stamps of 1.7e9 are known to 2e-7.
+    for name, one, other in zip(Moments._fields, found, plain, strict=True):
+        assert_allclose(one, other, rtol=1e-11, atol=1e-6 if name == "x_mean" else 0)
+    w = np.ones(500) if weight is None else weight
+    at = cell_of(x, low + 1000 * EDGES)
+    expected = [np.average(x[at == k] - low, weights=w[at == k]) for k in range(5)]
+    assert_allclose(found.x_mean - low, expected, rtol=0, atol=1e-6)

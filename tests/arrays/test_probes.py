@@ -17,9 +17,10 @@ def test_rows_spread_evenly_in_ranks():
     assert_array_equal(x[probes.spread_rows(x, 2)], [1, 5])
 
 
+@pytest.mark.parametrize("ties", [False, True])
 @pytest.mark.parametrize("n", [7, 1000])
-def test_windows_reach_over_half_a_percent_of_the_rows_and_to_other_values(rng, n):
-    x = frozen(np.sort(rng.integers(0, 400, n) / 8))
+def test_windows_reach_over_half_a_percent_of_the_rows_and_to_other_values(rng, n, ties):
+    x = frozen(np.sort(rng.integers(0, 400, n) / 8 if ties else rng.normal(size=n)))
     left, right = probes.windows(x)
     reach = max(1, round(0.005 * n))
     for i in range(n):

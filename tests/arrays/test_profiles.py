@@ -101,3 +101,40 @@ def test_scatter_with_weights_and_an_offset(rng):
     assert_allclose(found.mean - 1e6, weight @ (values - 1e6) / weight.sum(), rtol=0, atol=1e-9)
     own = values - 1e6 - weight @ (values - 1e6) / weight.sum()
     assert_allclose(found.squares, (own * weight[:, None]).T @ own, rtol=1e-6)
+
+
+def test_means_of_bins_do_not_depend_on_the_unit_of_weights(rng):
+    cell, values, weight = np.repeat([0, 1, 2], [4, 1, 3]), rng.normal(size=8), rng.uniform(1, 2, 8)
+    once = kernel.bin_means(values, cell, 3, weight, frequency=False)
+    for unit in (1e-12, 1e12):
+        found = kernel.bin_means(values, cell, 3, unit * weight, frequency=False)
+        for one, other in zip(once, found, strict=True):
+            assert_allclose(other, one, rtol=1e-12)
+
+
+@pytest.mark.parametrize("themselves", [False, True])
+@pytest.mark.parametrize("centering", ["none", "start", "mean", "integral"])
+def test_replicates_of_mean_curves_are_those_of_the_rows_drawn(rng, centering, themselves):
+    """Curves of 30 rows at four points of the grid, each row once to three times."""
+    grid, x = np.array([0.0, 1.0, 3.0, 4.0]), rng.uniform(0, 4, 30)
+    curves, times = 5 + rng.normal(size=(30, 4)), rng.integers(0, 4, (30, 3)).astype(float)
+    at = kernel.places(grid, x)
+    found = kernel.replicates(curves, grid, at, times, centering, 1.25, themselves=themselves)
+    # Linear interpolation: how much of a row belongs to each point.
+    hats = np.array([np.interp(x, grid, e) for e in np.eye(4)]).T
+    for draw, w in enumerate(times.T):
+        share = w @ hats / w.sum()
+        of_centre = {
+            "start": np.array([1.0, 0, 0, 0]),
+            "integral": np.array([1.0, 3, 3, 1]) / 8,  # trapezoids
+        }.get(centering, share)
+        own = curves - (0 if themselves else (curves @ of_centre)[:, None])
+        mean = w @ curves / w.sum()
+        whole = mean if centering == "none" else mean - of_centre @ mean
+        variance = 1.25 * (w @ (own - w @ own / w.sum()) ** 2) / w.sum()
+        expected = (
+            whole, np.sqrt(variance), np.sqrt(share @ variance),
+            np.sqrt(share @ (whole - share @ whole) ** 2),
+        )  # fmt: skip
+        for values, one in zip(found, expected, strict=True):
+            assert_allclose(values[draw], one, rtol=1e-10, atol=1e-12)

@@ -188,3 +188,36 @@ def test_interpolation_is_bilinear():
     assert kernel.surface_at_values(surface, place, place, half, half) == pytest.approx(2.0)
     assert kernel.surface_at_values(surface, place + 1, place, None, half) == pytest.approx(3.5)
     assert kernel.surface_at_values(surface, place, place + 1, half, None) == pytest.approx(3.0)
+
+
+@pytest.mark.parametrize("kinds", [(NUMBERS, NUMBERS), (NUMBERS, LEVELS)])
+@pytest.mark.parametrize("n", [25, 150])
+def test_degrees_of_freedom_cell_by_cell(kinds, n, rng):
+    """Satterthwaite's, with n - 1 of each cell; the rest of a variance has those of all rows."""
+    a, b, place_a, place_b, delta = drawn(rng, kinds, n=n)
+    w = rng.uniform(0.5, 2, n)
+    cells, fill, table, found = estimate(a, b, place_a, place_b, delta, w)
+    of = kernel.Influence(a, b, fill, table, found, cells, centred=True)
+    cell = kernel.members(a, b, place_a, place_b)
+    factors = kernel.noise_factors(of, place_a, place_b, cell, delta, w, frequency=False)
+    variance, _ = kernel.surface_variance(of, factors)
+    own, rows = cells.spread().ravel() ** 2, cells.n_effective().ravel()
+    single = cells.supported.ravel() & np.isnan(own)
+    there = cells.supported.ravel() & ~single
+    shared = cells.m2.ravel()[there].sum()
+    shared /= (
+        (cells.weight - cells.weight_sq / np.where(cells.weight > 0, cells.weight, 1))
+        .ravel()[there]
+        .sum()
+    )
+    by_cells, squares = np.zeros((2, *variance.shape))
+    for number in np.flatnonzero(cells.supported.ravel()):
+        noise = shared if single[number] else own[number]
+        degrees = np.sum(rows[there] - 1) if single[number] else rows[number] - 1
+        part = of.by_means(np.array([number]))[0] ** 2 * noise / rows[number]
+        by_cells += part
+        squares += part**2 / degrees
+    all_rows = cells.weight.sum() ** 2 / cells.weight_sq.sum() - 1
+    squares += np.maximum(variance - by_cells, 0) ** 2 / all_rows
+    assert single.any() == (n == 25)
+    np.testing.assert_allclose(kernel.surface_degrees(of, variance), variance**2 / squares)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from scipy.interpolate import make_smoothing_spline
 
 from rhale_stats.arrays import splines as kernel
 from tests.helpers import frozen
@@ -32,3 +34,88 @@ def test_rows_without_weight_may_be_where_the_curve_is_not_known():
     residual = frozen([[3.0], [np.nan], [1.0], [2.0]])
     found = near.spread(residual, frozen([[2.0], [0.0], [1.0], [3.0]]))
     assert_allclose(found[:, 0], [3, np.sqrt(13 / 4)], rtol=1e-14)
+
+
+def smoothing_spline(x, y, weight, smoothing, at):
+    """That of SciPy on an axis from 0 to 1, straight beyond both ends."""
+    low, span = x.min(), np.ptp(x)
+    z, cell = np.unique((x - low) / span, return_inverse=True)
+    total = np.bincount(cell, weight)
+    mean = np.bincount(cell, weight * y) / total
+    found = make_smoothing_spline(z, mean, total / total.sum(), smoothing)
+    at = (at - low) / span
+    inside = np.clip(at, 0, 1)
+    return found(inside) + found(inside, 1) * (at - inside)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_the_smoothing_spline_is_that_of_scipy(rng, weighted):
+    """Places are multiples of 1/1024 of the axis; some are those of several rows."""
+    x = np.concatenate([[0, 1024], rng.integers(0, 1025, 40), [512, 512]]) / 256 + 3
+    y = np.sin(x) + rng.normal(0, 0.3, len(x))
+    weight = rng.uniform(0.5, 2.0, len(x)) if weighted else None
+    grid = np.array([1.0, 2.9, 3.0, 3.3, 5.0, 6.99, 7.0, 7.5, 12.0])
+    basis = kernel.spline_basis(x, weight, grid)
+    w = np.ones(len(x)) if weight is None else weight
+    for smoothing in (1e-7, 1e-4, 1e-2):
+        found = kernel.smooth(basis, y, weight, smoothing, frequency=False)
+        expected = smoothing_spline(x, y, w, smoothing, grid)
+        assert_allclose(found.curve, expected, rtol=1e-7, atol=1e-9)
+        expected = y - smoothing_spline(x, y, w, smoothing, x)
+        assert_allclose(found.residual, expected, rtol=1e-6, atol=1e-9)
+        assert found.smoothing == smoothing
+
+
+def test_the_smoothing_parameter_minimises_generalised_cross_validation(rng):
+    """The criterion by a matrix of leverage that is written out."""
+    x = np.linspace(0, 4, 33)  # multiples of 1/1024 of the axis
+    y = np.sin(2 * x) + rng.normal(0, 0.3, 33)
+    basis = kernel.spline_basis(x, None, x)
+    found = kernel.smooth(basis, y, None, None, frequency=False)
+
+    def criterion(smoothing):
+        hat = np.array([smoothing_spline(x, e, np.ones(33), smoothing, x) for e in np.eye(33)]).T
+        return np.mean((y - hat @ y) ** 2) / (1 - np.trace(hat) / 33) ** 2
+
+    best = criterion(found.smoothing)
+    for factor in (0.5, 0.9, 1.1, 2.0):
+        assert criterion(factor * found.smoothing) > best
+
+
+def test_influences_of_rows_on_the_spline(rng):
+    """A row's influence is its effect on the curve times its residual over (1 - leverage)^(1/2)."""
+    x = np.linspace(0, 4, 33)
+    y, grid = rng.normal(size=33), np.array([0.1, 2.0, 3.9])
+    basis = kernel.spline_basis(x, None, grid)
+    found = kernel.smooth(basis, y, None, 1e-4, frequency=False)
+    effect = np.array([smoothing_spline(x, e, np.ones(33), 1e-4, grid) for e in np.eye(33)])
+    hat = np.array([smoothing_spline(x, e, np.ones(33), 1e-4, x) for e in np.eye(33)])
+    expected = effect * (found.residual / np.sqrt(1 - np.diag(hat)))[:, None] * 33
+    moved = kernel.influences(basis, found.residual, None, 1e-4, frequency=False)
+    assert_allclose(moved, expected, rtol=1e-6, atol=1e-9)
+    # Replicates: rows that are there several times, at the same places.
+    times = rng.integers(1, 4, (33, 2)).astype(float)
+    curves, residuals = kernel.replicate_curves(basis, y, times, 1e-4)
+    for draw in range(2):
+        expected = smoothing_spline(x, y, times[:, draw], 1e-4, grid)
+        assert_allclose(curves[:, draw], expected, rtol=1e-7, atol=1e-9)
+        expected = y - smoothing_spline(x, y, times[:, draw], 1e-4, x)
+        assert_allclose(residuals[:, draw], expected, rtol=1e-6, atol=1e-9)
+
+
+def test_groups_of_levels():
+    """Three groups with two rows each of level 0; level 1 has rows of one group only."""
+    level, group = np.array([0, 0, 0, 0, 0, 0, 1, 1]), np.array([0, 0, 1, 1, 2, 2, 2, 2])
+    y = np.array([1.0, 3.0, 2.0, 6.0, 0.0, 6.0, 4.0, 5.0])
+    basis = kernel.level_basis(level, 2)
+    residual = y - np.where(level == 0, 3.0, 4.5)
+    found = kernel.of_groups(basis, residual, None, group, 0.0, np.zeros(2), frequency=False)
+    # Means 2, 4, 3 of the groups: the variance of their mean, with 3 - 1 degrees of freedom.
+    assert_allclose(np.sum(found.moved[:, 0] ** 2), np.var([2, 4, 3], ddof=1) / 3)
+    assert_allclose(found.degrees, [2, 0])
+    assert np.isnan(found.moved[:, 1]).all()
+    # Less the curve at level 0, of which nothing is left there.
+    centred = kernel.of_groups(
+        basis, residual, None, group, 0.0, np.array([1.0, 0.0]), frequency=False
+    )
+    assert_allclose(centred.moved[:, 0], 0, atol=1e-15)

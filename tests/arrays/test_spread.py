@@ -7,6 +7,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from rhale_stats.arrays import binning, spread
+from rhale_stats.arrays.moments import stretches
 
 EDGES = np.linspace(0, 1, 21)
 
@@ -149,3 +150,51 @@ def test_noise_is_the_variation_within_stretches():
     assert_allclose(search._noise(), 0.5625 * 50 / 49)
     search.floor = 4.0
     assert search._noise() == 0.0
+
+
+@pytest.mark.parametrize("sorted_rows", [False, True])
+@pytest.mark.parametrize("kind", ["none", "precision", "frequency"])
+def test_sums_of_residuals_row_by_row(rng, kind, sorted_rows):
+    """About lines in four cells, of which the last is fitted exactly."""
+    n = 200
+    x, g = np.concatenate([rng.uniform(0, 0.99, n - 1), [1.0]]), rng.normal(size=n)
+    if sorted_rows:
+        x.sort()
+    weight = {"none": None, "precision": rng.uniform(0.5, 2, n),
+              "frequency": rng.integers(1, 4, n).astype(float)}[kind]  # fmt: skip
+    cell = np.minimum((x * 4).astype(np.int32), 3)
+    mean, x_mean, slope = rng.normal(size=4), np.array([0.1, 0.4, 0.6, 0.9]), rng.normal(size=4)
+    left = np.array([0.9, 0.8, 0.95, 0.0])
+    place = cell
+    if sorted_rows:
+        place = stretches(binning.variable_axis(np.linspace(0, 1, 5)), x)
+    means = spread.Means(place, mean, x_mean, slope, left)
+    axis, frequency = binning.variable_axis(EDGES), kind == "frequency"
+    found = spread.residuals(axis, means, x, g, weight, frequency=frequency)
+    w, free = np.ones(n) if weight is None else weight, left[cell]
+    r = (g - mean[cell] - slope[cell] * (x - x_mean[cell])) / np.sqrt(np.where(free > 0, free, 1))
+    counts = weight is None or frequency
+    columns = [
+        w if counts else np.ones(n), w, w * free, w * free * (1 if counts else w),
+        *(w * free * part for part in (np.abs(r), r**2, r**3, r**4)),
+    ]  # fmt: skip
+    at = np.minimum(np.searchsorted(EDGES, x, side="right") - 1, 19)
+    for values, column in zip(found, columns, strict=True):
+        assert_allclose(values, np.bincount(at, column, 20), rtol=1e-11, atol=1e-13)
+    both = spread.residuals_of_all([found, found])
+    assert_allclose(both.square, 2 * found.square)
+    assert_allclose(both.degrees, 2 * found.degrees)
+
+
+def test_noise_between_stretches_without_the_largest_jump():
+    """Of ten differences of ln(mean) the largest is left out; the larger of both noises counts."""
+    mean = np.exp(np.cumsum([0.0, 0.3, -0.2, 0.4, 0.1, -0.3, 0.2, 3.0, -0.1, 0.25, 0.5]))
+    search = spread._Search(sums_of(mean, 50), 1, 0.0, in_cells=True)
+    search.stretches = np.arange(12)
+    apart = np.array([0.3, 0.2, 0.4, 0.1, 0.3, 0.2, 0.1, 0.25, 0.5]) ** 2 / (1 / 50 + 1 / 50)
+    assert apart.mean() > 0.5625 * 50 / 49
+    assert_allclose(search._noise(), apart.mean())
+    # Within stretches the noise is larger than between equal ones.
+    search = spread._Search(sums_of(np.ones(11), 50), 1, 0.0, in_cells=True)
+    search.stretches = np.arange(12)
+    assert_allclose(search._noise(), 0.5625 * 50 / 49)

@@ -8,7 +8,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from rhale_stats.arrays import binning, moments, spread
 from rhale_stats.arrays.moments import cell_index, stretches
-from rhale_stats.arrays.stretches import BLOCK_ROWS, PACKED_FROM, Stretches, sorting
+from rhale_stats.arrays.stretches import BLOCK_ROWS, PACKED_FROM, Stretches, ascends, sorting
 
 N = 2 * BLOCK_ROWS + 77
 
@@ -122,3 +122,16 @@ def test_offset_of_local_effects_costs_no_digits(rng):
         for by in (0.0, 2.0**40)
     )
     assert_allclose(far.m2, near.m2, rtol=1e-12)
+
+
+def test_values_that_ascend():
+    """Also where two blocks of rows meet, and of equal values; one that does not, anywhere."""
+    n = 2 * BLOCK_ROWS + 5
+    x = np.repeat(np.arange(n / 5), 5)[:n]
+    assert ascends(x)
+    assert ascends(x[:1])
+    assert ascends(x[:0])
+    for at in (1, BLOCK_ROWS - 1, BLOCK_ROWS, n - 1):
+        other = x.copy()
+        other[at] = -1.0
+        assert not ascends(other)

@@ -41,3 +41,10 @@ def test_sizes_keep_their_own_level():
     boot = rs.bootstrap(LOCAL, EFFECT, n_resamples=8, rng=0, progress=False)
     with pytest.raises(ValueError, match=r"level must be 0.95, .*; got 0.9"):
         ranked(rs.effect_sizes(EFFECT, boot), "importance", 0.9)
+
+
+def test_the_largest_may_be_negative():
+    local = rs.local_effects(lambda X: X[:, 0] * X[:, 1] - 4 * X[:, 1], X)
+    found = ranked(rs.rhale(local, bins=rs.EqualWidthBins(2)), "average_effect", 0.9)
+    assert found.order.tolist() == [1, 0, 2]
+    assert found.point[0] == pytest.approx(-4, abs=0.1)

@@ -22,6 +22,7 @@ from rhale_stats.inference.estimate import (
     ends_in_table,
     independent_quantiles,
     joint_quantiles,
+    of_one_scale,
     with_bands,
     with_intervals,
 )
@@ -192,3 +193,13 @@ def test_the_usual_method():
     assert chosen_method(None, xr.Dataset(), ("normal", "percentile")) == "percentile"
     with pytest.raises(ValueError, match="'normal', 'percentile'; got 'bca'"):
         chosen_method("bca", None, ("normal", "percentile"))
+
+
+def test_points_of_one_scale_have_the_mean_of_their_inverse_degrees():
+    """Points without a variance, or without degrees of freedom, do not count."""
+    covariance = np.diag([4.0, 1.0, 0.0, 9.0])
+    found = of_one_scale(covariance, np.array([4.0, 12.0, 1.0, 0.0]))
+    assert found.sources.degrees == pytest.approx(1 / ((1 / 4 + 1 / 12) / 2))
+    assert found.sources.parts[:, 0].tolist() == [4, 1, 0, 9]
+    for degrees in (np.full(4, np.inf), np.zeros(4)):
+        assert of_one_scale(covariance, degrees).sources.degrees == np.inf

@@ -9,6 +9,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Iterable
+from datetime import date
 from functools import partial
 
 import pytest
@@ -23,9 +24,10 @@ WINGS = (
     *("h_statistics", "diagnostics", "ensembles"),
 )
 GROUPS = {"arrays": ("arrays",), "wings": WINGS, "all": ("arrays", *WINGS)}
-# Tests of what several wings share.
-SHARED = ("generics", "properties", "schema")
-LEAST = 0.9
+TESTS = ("arrays", *WINGS, "generics")
+# A test of time fails on a machine that has other work, whatever the mutant.
+OF_TIME = "tests/generics/test_show.py::test_printing_is_fast"
+# The command fails if so few mutants are found that this has at most this probability.
 LEVEL = 0.01
 
 
@@ -34,11 +36,12 @@ def read_arguments(words: list[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser("python -m tests.mutation", description=__doc__)
     parser.add_argument("--of", default="all", help="arrays, wings, all, a package or a module")
     parser.add_argument("--n", type=int, default=200, help="number of mutants drawn")
-    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--seed", type=int, default=date.today().toordinal(), help="by day")
+    parser.add_argument("--least", type=float, default=0.9, help="share that should be found")
     parser.add_argument(
         "--seconds", type=float, default=float("inf"), help="start none after these"
     )
-    parser.add_argument("--patience", type=float, default=30, help="seconds of tests for a mutant")
+    parser.add_argument("--patience", type=float, default=30, help="CPU seconds of a mutant")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
     parser.add_argument(
         "--tests", nargs="*", help="folders or files of tests; by default, those of all"
@@ -136,19 +139,29 @@ def shown(one: Verdict) -> str:
 
 
 def main(words: list[str] | None = None) -> int:
-    """Print the table; 1 if significantly less than 90 % are found, at a level of 1 %."""
+    """Print the table; 1 if significantly fewer are found than should be, at a level of 1 %."""
     asked = read_arguments(words)
     start = time.perf_counter()
-    tests = asked.tests or [f"tests/{part}" for part in ("arrays", *WINGS, *SHARED)]
+    tests = asked.tests or [f"tests/{part}" for part in TESTS]
     plugin = Plugin(asked)
-    options = ["-n", "0", "-s", "-qq", "--no-header", "-p", "no:cacheprovider"]
+    options = [
+        "-n",
+        "0",
+        "-s",
+        "-qq",
+        "--no-header",
+        "-p",
+        "no:cacheprovider",
+        "--deselect",
+        OF_TIME,
+    ]
     code = pytest.main([*options, *tests], [plugin])
     if not plugin.verdicts:
         return int(code) or 2
     print(table(plugin.verdicts))
     found = sum(one.outcome != SURVIVED for one in plugin.verdicts)
-    test = binomtest(found, len(plugin.verdicts), LEAST, alternative="less")
-    print(f"P that so few are found, if {LEAST:.0%} could be: {test.pvalue:.3f}")
+    test = binomtest(found, len(plugin.verdicts), asked.least, alternative="less")
+    print(f"probability of so few if {asked.least:.0%} can be found: {test.pvalue:.3f}")
     print(f"{time.perf_counter() - start:.0f} s")
     return int(test.pvalue < LEVEL)
 

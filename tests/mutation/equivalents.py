@@ -4,8 +4,53 @@ from __future__ import annotations
 
 from tests.mutation.mutants import Mutant
 
-# By module and function: the mutants as the table of survivors shows them.
-EQUIVALENT: dict[tuple[str, str], dict[str, str]] = {}
+SECOND_PASS = "the second pass takes off what is left of any centre near the rows"
+BLOCKS = "the size of blocks changes time, memory and the last digits of sums only"
+ROUNDING = "a tolerance of rounding, of which only the order matters"
+FIRST_BIN = "the first bin is number 0, which differs from -1 as it does from 1"
+
+# By module and function: the mutants as the list of survivors shows them.
+EQUIVALENT: dict[tuple[str, str], dict[str, str]] = {
+    ("arrays/moments.py", "_sorted_moments"): {
+        "mean = centre [+ → -] g_sum / total": SECOND_PASS,
+    },
+    ("arrays/resample.py", "of_unions"): {
+        "…nonzero(np.diff(bin_of, prepend=[- → ]1))": FIRST_BIN,
+    },
+    ("arrays/skewness.py", "clear_sign"): {
+        "x = _standardised(values [- → +] values.mean(), cell, weight, CE…": (
+            "the means of the cells are subtracted afterwards; this is for precision"
+        ),
+    },
+    ("arrays/thinned.py", "thinned"): {
+        "…1, np.arange(max(len(x) - ENDS, [0 → 1]), len(x))])": (
+            "few rows, of which the first is kept as one of the first rows"
+        ),
+    },
+    ("arrays/cells.py", "nested_edges"): {
+        "beside = 1e-09 * (high - low) + [64 → 65] * np.spacing(np.abs(edges).max(…": ROUNDING,
+    },
+    ("arrays/resample.py", "Replicates.heterogeneity_se"): {
+        "known = (usual > 1e-09 * [m2 ** 2 → (m2 * 2)]) & (ours > 0)": ROUNDING,
+        "known = (usual > 1e-09 * m2 ** [2 → 3]) & (ours > 0)": ROUNDING,
+    },
+    ("effects/replicates.py", "_shared_out"): {
+        "…np.clip(draws // resample.BLOCK [* → /] resample.BLOCK, resample.BLOCK,…": BLOCKS,
+        "…lip(CHUNK_BYTES // (16 * n_rows [* → /] resample.BLOCK), 1, cpus()))": BLOCKS,
+    },
+    ("margins/averages.py", "_terms"): {
+        "blocks = _blocks(asked, width [* → /] len(values))": BLOCKS,
+    },
+    ("margins/averages.py", "_blocks"): {
+        "size = max(BATCH_ANSWERS [// → *] n_answers, 1)": BLOCKS,
+    },
+    ("arrays/spread.py", "_Search.best"): {
+        "total[0] = [0.0 → 1.0]": "a constant is added to the costs of all partitions",
+    },
+    ("arrays/chosen_edges.py", "added_variance"): {
+        "…nonzero(np.diff(bin_of, prepend=[- → ]1))": FIRST_BIN,
+    },
+}
 
 
 def reason(mutant: Mutant) -> str | None:
