@@ -88,6 +88,9 @@ class Outputs:
             self.table = table.holding(data)
         self._given = self._form_given()
         self.n_calls, self.n_rows, self.largest, self._width = 0, 0, 0.0, 1
+        # Whether calls for several columns raised, and of which columns the type does not matter.
+        self.apart = False
+        self.alike: dict[frozenset[int], bool] = {}
         self.precision = float(np.finfo(np.float64).eps)
         if isinstance(table.data, np.ndarray):
             self.precision = max(self.precision, float(np.finfo(table.data.dtype).eps))
