@@ -79,6 +79,8 @@ class Plan:
             exact = [way.position for way in self.ways if way.method == "gradient"]
             known: dict[int, Differences] = {}
             if exact and quotients is not None:
+                # The first answer shows how many outputs there are, and a function of JAX.
+                quotients.at(np.arange(1)).at_rows()
                 known = gradient_columns(quotients, exact, asked=True)
             for column, way in enumerate(self.ways):
                 if way.low < way.high:
