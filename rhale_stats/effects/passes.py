@@ -86,19 +86,18 @@ class RowSplit(NamedTuple):
 
 def all_rows(local: xr.Dataset) -> RowSplit:
     """All rows, for edges and for estimates."""
-    rows: Source = ChunkedRows(local) if is_chunked(local) else columns(local)
+    rows = _source(local)
     return RowSplit(rows, rows, {})
+
+
+def _source(local: xr.Dataset) -> Source:
+    return ChunkedRows(local) if is_chunked(local) else columns(local)
 
 
 def honest_rows(
     local: xr.Dataset, honest_fraction: float, rng: np.random.Generator | int | None
 ) -> RowSplit:
     """Rows drawn at random for the edges, and the other rows for the estimates (math [16])."""
-    if is_chunked(local):
-        raise ValueError(
-            "honest must be False where local effects are in chunks. Choose edges on some rows: "
-            "rhale(rest, bins=GivenBins(rhale(some)))."
-        )
     if "n_missing" in local:
         raise ValueError(
             "honest must be False where features have different rows (missing='drop'). Select "
@@ -106,7 +105,8 @@ def honest_rows(
         )
     seed = seed_of(rng)
     for_edges = honest_split(local.sizes["obs"], honest_fraction, seed)
-    estimates, edges = columns(local.isel(obs=~for_edges)), columns(local.isel(obs=for_edges))
+    # The same rows in chunks as in memory, whatever the chunks are.
+    estimates, edges = _source(local.isel(obs=~for_edges)), _source(local.isel(obs=for_edges))
     attrs = {
         "honest_fraction": float(honest_fraction),
         "honest_seed": seed,

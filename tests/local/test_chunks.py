@@ -110,6 +110,48 @@ def test_any_chunks_in_any_order_give_the_same(cuts, seed):
     assert found.attrs["row_fingerprint"] == rs.rhale(shuffled).attrs["row_fingerprint"]
 
 
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"weighting": "rows", "bins": rs.OptimalBins()},
+        {"bins": rs.QuantileBins(8), "honest_fraction": 0.3},
+    ],
+    ids=str,
+)
+def test_honest_bins_of_chunks_are_those_of_all_rows(local, options):
+    found, whole = (
+        rs.std_error(rs.rhale(one, honest=True, rng=5, **options))
+        for one in (local.chunk(obs=211), local)
+    )
+    same(found, whole)
+    groups = np.arange(local.sizes["obs"]) % 60
+    by_groups = [rs.std_error(whole, one, groups=groups) for one in (local.chunk(obs=400), local)]
+    same(*by_groups)
+    # Functions that need rows find those of the estimates.
+    assert "bin_error" in rs.check_unbiased(local, found, rng=0)
+    boot = rs.bootstrap(local.chunk(obs=400), found, scheme="poisson", n_resamples=200, rng=0)
+    drawn = boot["average_effect"]
+    away = drawn.mean(["chain", "draw"]) - found["average_effect"]
+    assert (abs(away) < 0.5 * drawn.std(["chain", "draw"])).all()
+
+
+@settings(max_examples=8, deadline=None)
+@given(st.lists(st.integers(1, 299), max_size=6), st.integers(0, 2**32 - 1))
+def test_honest_rows_do_not_depend_on_the_chunks(cuts, seed):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(300, 2))
+    local = rs.local_effects(lambda X: X[:, 0] * X[:, 1] + X[:, 1] ** 2, X, progress=False)
+    sizes = tuple(int(size) for size in np.diff(np.unique([0, *cuts, 300])))
+    parts = local.copy()
+    for name in ("x", "local_effect"):
+        block = da.from_array(local[name].values, chunks=(sizes, 2))
+        parts[name] = (("obs", "feature"), block, local[name].attrs)
+    found, whole = (rs.rhale(one, honest=True, rng=seed) for one in (parts, local))
+    xr.testing.assert_allclose(found.drop_attrs(), whole.drop_attrs(), **ALIKE)
+    assert found.attrs == whole.attrs
+
+
 def test_many_rows_are_summarised(table, monkeypatch):
     monkeypatch.setattr(arrays_thinned, "MOST_PLACES", 600)
     monkeypatch.setattr(arrays_thinned, "LEAST_PLACES", 100)
@@ -167,8 +209,6 @@ def test_what_needs_all_rows_is_refused(table):
     ):
         with pytest.raises(ValueError, match=r"local must be in memory here; it is in chunks"):
             function()
-    with pytest.raises(ValueError, match="honest must be False where local effects are in chunks"):
-        rs.rhale(parts, honest=True)
     weighted = rs.local_effects(lambda X: X[:, 0] * X[:, 1], table, weights=1 + table[:, 2])
     with pytest.raises(ValueError, match="got precision weights"):
         rs.rhale(weighted.chunk(obs=500))
