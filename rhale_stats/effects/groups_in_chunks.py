@@ -57,7 +57,7 @@ class GroupsInChunks:
         n_groups = check_n_groups(group)
         group = group[is_estimation_row(local, effect)]
         local = estimation_rows(local, effect)
-        rows = ChunkedRows(local)
+        rows = ChunkedRows(local, precise=True)
         one_by_one = (one_feature(effect, name) for name in feature_names(effect))
         features = [_Feature.of(row, local) for row in one_by_one if row.sizes["bin"]]
         most = most_of_chunk(len(rows.lengths))

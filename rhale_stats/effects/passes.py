@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -37,7 +36,7 @@ from rhale_stats.effects.estimates import (
 from rhale_stats.effects.estimates import residual_sums as about_bins
 from rhale_stats.effects.spread import Fitted, own_spread, residual_sums, spread_axis
 from rhale_stats.local.chunks import ChunkedRows
-from rhale_stats.local.reductions import Asked, Source, Steps, of_one_chunk
+from rhale_stats.local.reductions import Asked, Source, Steps
 from rhale_stats.local.rows import columns, honest_split
 from rhale_stats.schema.checks import is_chunked
 from rhale_stats.schema.features import resolution
@@ -91,7 +90,7 @@ def all_rows(local: xr.Dataset) -> RowSplit:
 
 
 def _source(local: xr.Dataset) -> Source:
-    return ChunkedRows(local) if is_chunked(local) else columns(local)
+    return ChunkedRows(local, precise=True) if is_chunked(local) else columns(local)
 
 
 def honest_rows(
@@ -192,7 +191,7 @@ def second_pass(
         estimates = {**estimates, **own_squares(along)}
     asked = dict[str, Asked]()
     if squares is not None:
-        asked["sign"] = Asked(partial(fitted.skewness_sign, position=position), of_one_chunk)
+        asked["sign"] = fitted.of_skewness(position, rows.most_rows)
     if along is not None and slope is not None and by_cell is None:
         asked["lines"] = line_sums(along.edges, along.bin, bins, slope, position, squared=True)
     if request.std_error_moments:
@@ -200,7 +199,7 @@ def second_pass(
         asked["spread"] = residual_sums(axis, fitted, position)
     found = dict(zip(asked, (yield tuple(asked.values())), strict=True)) if asked else {}
     if "sign" in found:
-        estimates = {**estimates, "skewness_sign": found["sign"]}
+        estimates = {**estimates, "skewness_sign": fitted.skewness_sign(found["sign"])}
     if along is not None and slope is not None:
         products = found["lines"] if by_cell is None else by_cell[list(LEVEL_IN_LINES)]
         correlation = slope_correlation(products, along, slope)
@@ -257,7 +256,10 @@ def _fitted(
     residuals, by_cell = found.get("residuals"), found.get("by_cell")
     if along is not None and by_cell is not None:
         residuals = sums.residuals_of_lines(in_bins(by_cell, along.bin), bins)
-    return fitted, residuals, found.get("squares"), by_cell
+    squares = None
+    if "squares" in found:
+        squares = sums.squares_of(found["squares"], bins, slope)
+    return fitted, residuals, squares, by_cell
 
 
 def residuals_for_edges(

@@ -96,6 +96,11 @@ class Rows(NamedTuple):
         """Whether rows have precision weights that differ."""
         return unequal(self.weight, frequency=self.frequency)
 
+    @property
+    def most_rows(self) -> int:
+        """All rows: they are in memory."""
+        return self.n_rows
+
     def ends(self, position: int, name: str) -> tuple[float, float]:
         """Smallest and largest value of a feature; refused where values are not finite."""
         low, high = float(self.x[position].min()), float(self.x[position].max())
