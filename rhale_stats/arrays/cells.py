@@ -287,10 +287,10 @@ def sums_of_all(chunks: Sequence[CellSums]) -> CellSums:
 
 def squares_in(
     edges: FloatArray, found: CellSums, x: FloatArray, g: FloatArray, weight: FloatArray
-) -> sums.Squares:
-    """Sums by squared precision weights, about the means of the cells; a second pass."""
+) -> sums.SquareSums:
+    """Sums by powers of precision weights, about the means of the cells; a second pass."""
     every, axis = np.arange(len(edges) - 1), binning.variable_axis(edges)
-    return sums.squares(axis, every, found.moments, x, g, weight, None, found.of_row)
+    return sums.square_sums(axis, every, found.moments, x, g, weight, None, found.of_row)
 
 
 def moments_in(
@@ -310,14 +310,18 @@ def moments_in(
 
 
 def cells_of_sums(
-    edges: FloatArray, bins: FloatArray, sums_of: CellSums, known: sums.Squares | None = None
+    edges: FloatArray,
+    bins: FloatArray,
+    sums_of: CellSums,
+    of_squares: sums.SquareSums | None = None,
 ) -> Cells:
     """The cells between ``edges``, from their sums and, of precision weights, those by squares."""
     found = sums_of.moments
     bin_of = binning.bin_index(bins, (edges[:-1] + edges[1:]) / 2)
     variance, degrees = _with_neighbours(found, sums.variance(found, 1))
     by_squares = robust = robust_third = None
-    if known is not None:
+    if of_squares is not None:
+        known = sums.squares_of(of_squares, found)
         by_squares, robust_third = known.moments, known.third
         robust = _with_neighbours(found, known.variance())[0]
         degrees = np.where(degrees > 0, np.maximum(known.rows - 1, LEAST_DEGREES), 0.0)

@@ -619,7 +619,26 @@ def rows_of_squares(weight: FloatArray) -> float:
     return float(square.sum() ** 2 / np.sum(square**2))
 
 
-def squares(
+class SquareSums(NamedTuple):
+    """What `Squares` are made of: sums over rows, which add up over chunks of them.
+
+    ``by_square`` (powers, bins) are sums of w^2 times the products of `SQUARE_POWERS`, or of those
+    without lines; ``third`` are sums of w^3 r^3, the others of w^3, w^4 and w^5.
+    """
+
+    by_square: FloatArray
+    third: FloatArray
+    cubes: FloatArray
+    fourth: FloatArray
+    fifth: FloatArray
+
+
+def square_sums_of_all(chunks: Sequence[SquareSums]) -> SquareSums:
+    """Sums over all rows, from those over chunks about common means."""
+    return SquareSums(*(np.sum(part, axis=0) for part in zip(*chunks, strict=True)))
+
+
+def square_sums(
     axis: Axis,
     starts: IntArray,
     bins: Moments,
@@ -628,32 +647,45 @@ def squares(
     weight: FloatArray,
     slope: FloatArray | None = None,
     of_row: Place | None = None,
-) -> Squares:
-    """Moments by squared weights, about the means or lines of the bins; a pass over the rows."""
-    lines = slope is not None and bool(slope.any())
-    at = np.arange(len(SQUARE_POWERS)) if lines else np.array(OF_CONSTANT)
+) -> SquareSums:
+    """Sums by powers of the weights about the means or lines of bins; a pass over the rows."""
+    at, slope = _of_squares(slope)
     powers = [SQUARE_POWERS[number] for number in at]
     rows = Located(x, g, weight**2, of_row)
-    out = np.zeros((len(bins.weight), len(SQUARE_POWERS)))
-    found = _central_sums(axis, starts, bins, rows, slope if lines else None, powers)
+    by_square = _central_sums(axis, starts, bins, rows, slope, powers)
     of_cubes = rows._replace(weight=weight**3)
     cubes, third = _central_sums(axis, starts, bins, of_cubes, slope, ((0, 0), (0, 3)))
     fourth, fifth = (
         _central_sums(axis, starts, bins, rows._replace(weight=weight**power), None, ((0, 0),))[0]
         for power in (4, 5)
     )
+    return SquareSums(by_square, third, cubes, fourth, fifth)
+
+
+def _of_squares(slope: FloatArray | None) -> tuple[IntArray, FloatArray | None]:
+    """Which of the products of `SQUARE_POWERS` are needed, and the slopes where there are any."""
+    if slope is not None and slope.any():
+        return np.arange(len(SQUARE_POWERS)), slope
+    return np.array(OF_CONSTANT), None
+
+
+def squares_of(found: SquareSums, bins: Moments, slope: FloatArray | None = None) -> Squares:
+    """Moments by squared weights of the bins, from sums about their means or lines."""
+    at, slope = _of_squares(slope)
+    out = np.zeros((len(bins.weight), len(SQUARE_POWERS)))
     q, w = bins.weight_sq, bins.weight
+    cubes, fourth = found.cubes, found.fourth
     with np.errstate(invalid="ignore", divide="ignore"):
-        out[:, at] = np.nan_to_num(found / q).T
+        out[:, at] = np.nan_to_num(found.by_square / q).T
         rest = 1 - 2 * cubes / (w * q) + q / w**2
         n = w**2 / q
         factor = np.where(n > 1 + 1e-12, 1 / rest, np.nan)
-        if lines:
+        if slope is not None:
             factor = np.where(slope != 0, factor * (n - 1) / (n - 2), factor)
         n_rows = np.nan_to_num(q**2 / fourth)
         # Of sum a^3 e^3, a = w / sum w, the residuals e - sum a e keep this share.
-        kept = 1 - (3 * fourth / w - 3 * fifth / w**2 + cubes**2 / w**3) / cubes
-        third = np.where(kept > LEAST_KEPT, third * w / q**2 / kept, np.nan)
+        kept = 1 - (3 * fourth / w - 3 * found.fifth / w**2 + cubes**2 / w**3) / cubes
+        third = np.where(kept > LEAST_KEPT, found.third * w / q**2 / kept, np.nan)
     return Squares(out, factor, n_rows, third)
 
 

@@ -21,7 +21,7 @@ from rhale_stats.arrays.moments import (
 )
 from rhale_stats.bins.fixed import GivenBins
 from rhale_stats.bins.rule import BinRule, Column, Partition, nearest_to
-from rhale_stats.local.reductions import Asked, Places, Steps, of_one_chunk
+from rhale_stats.local.reductions import Asked, Places, Steps
 from rhale_stats.local.rows import SELECT_ROWS, Rows, is_sized
 from rhale_stats.schema.stacking import Estimates
 
@@ -135,15 +135,15 @@ def cell_sums(own: FloatArray, position: int) -> Asked:
 
 
 def cell_squares(own: FloatArray, found: fine.CellSums, position: int) -> Asked:
-    """Sums by squared precision weights in these cells."""
+    """Sums by powers of precision weights in these cells."""
 
-    def of(rows: Rows) -> sums.Squares:
+    def of(rows: Rows) -> sums.SquareSums:
         assert rows.weight is not None
         return fine.squares_in(
             own, found, rows.x[position], rows.local_effect[position], rows.weight
         )
 
-    return Asked(of, of_one_chunk)
+    return Asked(of, sums.square_sums_of_all)
 
 
 def residual_sums(
@@ -162,15 +162,15 @@ def residual_sums(
 def bin_squares(
     axis: Axis, starts: IntArray, bins: Moments, slope: FloatArray | None, position: int
 ) -> Asked:
-    """Moments by squared precision weights about the means or lines of bins."""
+    """Sums by powers of precision weights about the means or lines of bins."""
 
-    def of(rows: Rows) -> sums.Squares:
+    def of(rows: Rows) -> sums.SquareSums:
         assert rows.weight is not None
         x, g = rows.x[position], rows.local_effect[position]
         of_row = rows.stretches(axis, position)
-        return sums.squares(axis, starts, bins, x, g, rows.weight, slope, of_row)
+        return sums.square_sums(axis, starts, bins, x, g, rows.weight, slope, of_row)
 
-    return Asked(of, of_one_chunk)
+    return Asked(of, sums.square_sums_of_all)
 
 
 def line_sums(

@@ -21,7 +21,7 @@ from rhale_stats.effects.grouped import Grouped
 from rhale_stats.effects.same import check_same_chunks
 from rhale_stats.effects.spread import SpreadSums
 from rhale_stats.local.chunks import ChunkedRows
-from rhale_stats.local.rows import Rows
+from rhale_stats.local.rows import Rows, estimation_rows, is_estimation_row, is_used_row
 from rhale_stats.schema.curves import Fine, fine_of, pieces_of
 from rhale_stats.schema.features import feature_names, feature_position, one_feature
 from rhale_stats.schema.identity import check_same_output, row_labels
@@ -49,16 +49,15 @@ class GroupsInChunks:
         """Raise ``ValueError`` as `Clusters` does, and for effects of other rows."""
         check_same_output(local, effect, ("local", "effect"))
         refuse_categorical(effect, "errors by groups of rows in chunks")
-        rows = ChunkedRows(local)
-        n_obs = local.sizes["obs"]
         if is_in_chunks(groups):
             groups = groups.compute()
-        used = np.ones(n_obs, dtype=bool)
-        if "weight" in local:
-            used = np.asarray(local["weight"].values) > 0
-        group = np.zeros(n_obs, dtype=np.int64)
+        used = is_used_row(local, effect)
+        group = np.zeros(len(used), dtype=np.int64)
         group[used] = row_codes(groups, row_labels(local), used, "groups")
         n_groups = check_n_groups(group)
+        group = group[is_estimation_row(local, effect)]
+        local = estimation_rows(local, effect)
+        rows = ChunkedRows(local, precise=True)
         one_by_one = (one_feature(effect, name) for name in feature_names(effect))
         features = [_Feature.of(row, local) for row in one_by_one if row.sizes["bin"]]
         most = most_of_chunk(len(rows.lengths))

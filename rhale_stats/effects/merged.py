@@ -61,9 +61,9 @@ def merge(effects: Sequence[xr.Dataset]) -> xr.Dataset:
     ------
     ValueError
         Parts with other features, edges, cells, outputs, weights or definitions of the effect; a
-        feature that is constant in a part; linear bins; precision weights, of which each part knows
-        the ratios only; effects without the moments for standard errors; standard errors by groups,
-        since the sums of groups about the common mean are not known.
+        feature that is constant in a part; linear bins, precision weights, and standard errors by
+        groups, of which moments are not enough (see Notes); effects without the moments for
+        standard errors.
     TypeError
         An entry is no Dataset of effects.
 
@@ -71,7 +71,15 @@ def merge(effects: Sequence[xr.Dataset]) -> xr.Dataset:
     -----
     Means, variances and higher moments merge exactly (math [95]; Chan, Golub and LeVeque 1983). The
     model must be the same for all parts; of this only the name and the scale of its output are
-    checked. The checksum of the rows is that of the parts in their order (math [96]), so that
+    checked.
+
+    What does not merge: about the line of all rows, moments of residuals need products of x and the
+    local effect up to x g^3, and in cells up to x^2 g^2, which effects do not have. Of precision
+    weights a part knows the ratios only, and sums by their squares about the means of all rows need
+    sums by cubes that it does not have; the sign of the skewness needs rows. Errors by groups need
+    the sums of each group in each cell, which say more of single groups than moments do.
+
+    The checksum of the rows is that of the parts in their order (math [96]), so that
     functions which need rows accept those of all parts, one below the other. Fewer than about five
     rows in a bin or a cell of a part may say something of single rows.
 

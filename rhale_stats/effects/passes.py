@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -37,7 +36,7 @@ from rhale_stats.effects.estimates import (
 from rhale_stats.effects.estimates import residual_sums as about_bins
 from rhale_stats.effects.spread import Fitted, own_spread, residual_sums, spread_axis
 from rhale_stats.local.chunks import ChunkedRows
-from rhale_stats.local.reductions import Asked, Source, Steps, of_one_chunk
+from rhale_stats.local.reductions import Asked, Source, Steps
 from rhale_stats.local.rows import columns, honest_split
 from rhale_stats.schema.checks import is_chunked
 from rhale_stats.schema.features import resolution
@@ -86,19 +85,18 @@ class RowSplit(NamedTuple):
 
 def all_rows(local: xr.Dataset) -> RowSplit:
     """All rows, for edges and for estimates."""
-    rows: Source = ChunkedRows(local) if is_chunked(local) else columns(local)
+    rows = _source(local)
     return RowSplit(rows, rows, {})
+
+
+def _source(local: xr.Dataset) -> Source:
+    return ChunkedRows(local, precise=True) if is_chunked(local) else columns(local)
 
 
 def honest_rows(
     local: xr.Dataset, honest_fraction: float, rng: np.random.Generator | int | None
 ) -> RowSplit:
     """Rows drawn at random for the edges, and the other rows for the estimates (math [16])."""
-    if is_chunked(local):
-        raise ValueError(
-            "honest must be False where local effects are in chunks. Choose edges on some rows: "
-            "rhale(rest, bins=GivenBins(rhale(some)))."
-        )
     if "n_missing" in local:
         raise ValueError(
             "honest must be False where features have different rows (missing='drop'). Select "
@@ -106,7 +104,8 @@ def honest_rows(
         )
     seed = seed_of(rng)
     for_edges = honest_split(local.sizes["obs"], honest_fraction, seed)
-    estimates, edges = columns(local.isel(obs=~for_edges)), columns(local.isel(obs=for_edges))
+    # The same rows in chunks as in memory, whatever the chunks are.
+    estimates, edges = _source(local.isel(obs=~for_edges)), _source(local.isel(obs=for_edges))
     attrs = {
         "honest_fraction": float(honest_fraction),
         "honest_seed": seed,
@@ -192,7 +191,7 @@ def second_pass(
         estimates = {**estimates, **own_squares(along)}
     asked = dict[str, Asked]()
     if squares is not None:
-        asked["sign"] = Asked(partial(fitted.skewness_sign, position=position), of_one_chunk)
+        asked["sign"] = fitted.of_skewness(position, rows.most_rows)
     if along is not None and slope is not None and by_cell is None:
         asked["lines"] = line_sums(along.edges, along.bin, bins, slope, position, squared=True)
     if request.std_error_moments:
@@ -200,7 +199,7 @@ def second_pass(
         asked["spread"] = residual_sums(axis, fitted, position)
     found = dict(zip(asked, (yield tuple(asked.values())), strict=True)) if asked else {}
     if "sign" in found:
-        estimates = {**estimates, "skewness_sign": found["sign"]}
+        estimates = {**estimates, "skewness_sign": fitted.skewness_sign(found["sign"])}
     if along is not None and slope is not None:
         products = found["lines"] if by_cell is None else by_cell[list(LEVEL_IN_LINES)]
         correlation = slope_correlation(products, along, slope)
@@ -257,7 +256,10 @@ def _fitted(
     residuals, by_cell = found.get("residuals"), found.get("by_cell")
     if along is not None and by_cell is not None:
         residuals = sums.residuals_of_lines(in_bins(by_cell, along.bin), bins)
-    return fitted, residuals, found.get("squares"), by_cell
+    squares = None
+    if "squares" in found:
+        squares = sums.squares_of(found["squares"], bins, slope)
+    return fitted, residuals, squares, by_cell
 
 
 def residuals_for_edges(

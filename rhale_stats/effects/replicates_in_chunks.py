@@ -16,7 +16,7 @@ from rhale_stats.effects.replicates import Feature, labelled_replicates, nothing
 from rhale_stats.effects.same import check_same_chunks
 from rhale_stats.inference.draws import Drawn, Resampling
 from rhale_stats.local.chunks import ChunkedRows
-from rhale_stats.local.rows import Rows
+from rhale_stats.local.rows import Rows, estimation_rows
 from rhale_stats.parallel import one_blas_thread
 from rhale_stats.schema.checks import MEAN, check_effect, check_local, is_chunked, statistic_name
 from rhale_stats.schema.curves import fine_of, has_cells, pieces_of
@@ -40,6 +40,7 @@ def bootstrap(local: xr.Dataset, effect: xr.Dataset | None, asked: Resampling) -
     effect = check_effect(effect, any_statistic=True)
     check_same_output(local, effect, ("local", "effect"))
     _check_asked(effect, asked)
+    local = estimation_rows(local, effect)
     rows = ChunkedRows(local)
     features = [_feature(effect, name) for name in feature_names(effect)]
     positions = [feature_position(local, name) for name in feature_names(effect)]

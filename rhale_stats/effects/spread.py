@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -67,15 +68,35 @@ class Fitted(NamedTuple):
     slope: FloatArray | None
     along: fine.Cells | None
 
-    def skewness_sign(self, rows: Rows, position: int) -> float:
-        """Sign of the skewness of the local effects of weighted rows, 0 unless it is clear."""
-        x, g, weight = rows.x[position], rows.local_effect[position], rows.weight
-        if self.along is not None:
-            return clear_sign(g, bin_index(self.along.edges, x), weight, None, fine=True)
-        k = bin_index(self.edges, x)
-        if self.slope is not None:
-            g = g - self.slope[k] * (x - self.bins.x_mean[k])
-        return clear_sign(g, k, weight, None, fine=False)
+    def of_skewness(self, position: int, most: int) -> Asked:
+        """What `skewness_sign` needs to know, of at most so many rows of each chunk."""
+        # Of chunks this travels to all workers: without the places, which are many.
+        fitted = self._replace(column=replace(self.column, x=self.column.x[:0], counts=None))
+
+        def of(rows: Rows) -> FloatArray:
+            x, g = rows.x[position], rows.local_effect[position]
+            assert rows.weight is not None
+            weight = rows.weight
+            if len(x) > most:
+                some = np.linspace(0, len(x) - 1, most).astype(np.int64)
+                x, g, weight = x[some], g[some], weight[some]
+            if fitted.along is not None:
+                return np.stack([g, bin_index(fitted.along.edges, x), weight])
+            k = bin_index(fitted.edges, x)
+            if fitted.slope is not None:
+                g = g - fitted.slope[k] * (x - fitted.bins.x_mean[k])
+            return np.stack([g, k, weight])
+
+        return Asked(of, partial(np.concatenate, axis=1))
+
+    def skewness_sign(self, found: FloatArray) -> float:
+        """Sign of the skewness of the local effects of weighted rows, 0 unless it is clear.
+
+        Of very many rows in chunks it is that of some, evenly from all chunks.
+        """
+        values, cell, weight = found
+        of_cell = cell.astype(np.int64)
+        return clear_sign(values, of_cell, weight, None, fine=self.along is not None)
 
 
 def own_spread(

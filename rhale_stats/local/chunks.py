@@ -20,6 +20,7 @@ from rhale_stats.local.rows import SELECT_ROWS, Rows
 from rhale_stats.schema.checksums import joined
 from rhale_stats.schema.features import feature_names
 from rhale_stats.schema.identity import as_attribute
+from rhale_stats.schema.parts import has_gaps
 
 R = TypeVar("R")
 
@@ -32,10 +33,11 @@ class ChunkedRows:
     on the number of workers, or on which of them is first.
     """
 
-    def __init__(self, local: xr.Dataset) -> None:
-        _check_mergeable(local)
+    def __init__(self, local: xr.Dataset, *, precise: bool = False) -> None:
+        _check_mergeable(local, precise=precise)
         self.names = feature_names(local)
-        self.frequency = "weight" in local
+        self.frequency = "weight" in local and local.attrs.get("weight_kind") == "frequency"
+        self._precise = "weight" in local and not self.frequency
         self.lengths = _lengths(local)
         self._chunks = _delayed_chunks(local)
         self._checksums: list[_Checksums] = []
@@ -61,8 +63,20 @@ class ChunkedRows:
 
     @property
     def unequal(self) -> bool:
-        """Rows in chunks have no precision weights."""
-        return False
+        """Whether rows have precision weights that differ."""
+        return self._precise and not self._about.equal
+
+    @property
+    def most_rows(self) -> int:
+        """Most rows of a chunk that are taken where an answer is made of rows themselves."""
+        return most_of_chunk(len(self.lengths))
+
+    @property
+    def _weights(self) -> _Weights | None:
+        """How weights enter, which are dropped where they are as none; precise ones are up to 1."""
+        if self._precise:
+            return _Weights(False, self._about.largest) if self.unequal else None
+        return None if self._about.ones else _Weights(True, 1.0)
 
     def ends(self, position: int, name: str) -> tuple[float, float]:
         """Smallest and largest value of a feature; refused where values are not finite."""
@@ -77,8 +91,10 @@ class ChunkedRows:
     def places(self, position: int) -> Places:
         """Where the rows of a feature are on its axis; a summary of them if they are many."""
         x, weight = self._about.places[position]
-        if weight is None:
+        if weight is None or (self._precise and not self.unequal and (weight == weight[0]).all()):
             return Places(x, None, False)
+        if self._precise:
+            return Places(x, weight / self._about.largest, not self.unequal)
         return Places(x, weight, True)
 
     def along(self, _position: int, estimate: Callable[[Source], Steps[R]], /) -> Steps[R]:
@@ -119,9 +135,8 @@ class ChunkedRows:
         """Answers for all rows, and with the first of them checksums of the rows."""
         told = bool(self._checksums)
         everything = questions if told else [*questions, Asked(_checksums_of, _listed)]
-        weighted = self.frequency and not self._about.ones
         answers: Sequence[Any] = of_all(
-            self._chunks, _AnswersOf(everything, weighted), _MergedOf(everything)
+            self._chunks, _AnswersOf(everything, self._weights), _MergedOf(everything)
         )
         if not told:
             *answers, self._checksums = answers
@@ -142,9 +157,8 @@ class ChunkedRows:
         That is something a chunk, or an array of a value a row if ``of_rows``.
         """
         chunks = [(*chunk, own) for chunk, own in zip(self._chunks, beside, strict=True)]
-        weighted = self.frequency and not self._about.ones
         delay = 2.0 if progress else np.inf
-        of, merged = _ResultOf(function, weighted, of_rows), _ResultsOf(merge)
+        of, merged = _ResultOf(function, self._weights, of_rows), _ResultsOf(merge)
         found, checksums = of_all(chunks, of, merged, what, delay=delay, most=2)
         self._checksums = self._checksums or checksums
         return found  # type: ignore[no-any-return]
@@ -153,8 +167,7 @@ class ChunkedRows:
         """Those rows whose ``number`` is not below 0, of weight 0 too; one number a row."""
         beside = np.split(number, np.cumsum(self.lengths)[:-1])
         chunks = [(*chunk, own) for chunk, own in zip(self._chunks, beside, strict=True)]
-        weighted = self.frequency and not self._about.ones
-        found, checksums = of_all(chunks, _ChosenOf(weighted), _chosen_of_all, what, most=2)
+        found, checksums = of_all(chunks, _ChosenOf(self._weights), _chosen_of_all, what, most=2)
         self._checksums = self._checksums or checksums
         return found  # type: ignore[no-any-return]
 
@@ -184,18 +197,17 @@ class Chosen(NamedTuple):
     weight: FloatArray | None
 
 
-def _check_mergeable(local: xr.Dataset) -> None:
+def _check_mergeable(local: xr.Dataset, *, precise: bool) -> None:
     """Raise ``ValueError`` for rows of which sums over chunks are not enough."""
-    if "n_missing" in local:
+    if has_gaps(local):
         raise ValueError(
-            "local must have a value of every feature in every row where it is in chunks; got "
+            "local must have a value of every feature in every row here where it is in chunks; got "
             "missing values. Drop these rows before local_effects, or use local.compute()."
         )
-    if "weight" in local and local.attrs.get("weight_kind") != "frequency":
+    if "weight" in local and local.attrs.get("weight_kind") != "frequency" and not precise:
         raise ValueError(
-            "weights must be frequency weights where local effects are in chunks; got precision "
-            "weights, whose standard errors need all rows at once. Use local.compute(), or the "
-            "rows of a sample."
+            "weights must be frequency weights here where local effects are in chunks; got "
+            "precision weights. Use local.compute(), or the rows of a sample."
         )
 
 
@@ -224,11 +236,23 @@ def _delayed_chunks(local: xr.Dataset) -> list[tuple[Any, Any, Any]]:
 # --- in a worker ----------------------------------------------------------------------------------
 
 
+class _Weights(NamedTuple):
+    """Kind of the weights of rows, and what they are divided by."""
+
+    frequency: bool
+    largest: float
+
+
 class _About(NamedTuple):
-    """Facts of rows without their local effects; ``ones``: all weights are 1."""
+    """Facts of rows without their local effects; ``ones``: all weights are 1, ``equal``: the same.
+
+    ``largest`` is the largest weight.
+    """
 
     n_rows: int
     ones: bool
+    equal: bool
+    largest: float
     low: FloatArray
     high: FloatArray
     n_bad: NDArray[np.int64]
@@ -242,26 +266,32 @@ class _AboutOf:
     most: int
 
     def __call__(self, x: Any, _local_effect: None, weight: Any) -> _About:
-        rows = _rows(x, None, weight, weighted=weight is not None)
+        rows = _rows(x, None, weight, weights=None if weight is None else _Weights(True, 1.0))
         if not rows.n_rows:
             none = np.full(x.shape[1], np.nan)
-            return _About(0, True, none, none, np.zeros(x.shape[1], dtype=np.int64), [])
+            return _About(0, True, True, 0.0, none, none, np.zeros(x.shape[1], dtype=np.int64), [])
         ends = np.array([(one.min(), one.max()) for one in rows.x])
         bad = [int((~np.isfinite(one)).sum()) for one in rows.x]
-        ones = rows.weight is None or bool((rows.weight == 1).all())
+        least, largest = 1.0, 1.0
+        if rows.weight is not None:
+            least, largest = float(rows.weight.min()), float(rows.weight.max())
+        ones = least == 1 and largest == 1
         weight = None if ones else rows.weight
         places = [thinned(one, weight, self.most) for one in rows.x]
-        return _About(rows.n_rows, ones, ends[:, 0], ends[:, 1], np.array(bad), places)
+        known = rows.n_rows, ones, least == largest, largest
+        return _About(*known, ends[:, 0], ends[:, 1], np.array(bad), places)
 
 
 def _about_all(chunks: list[_About]) -> _About:
     some = [one for one in chunks if one.n_rows]
     if not some:
         return chunks[0]
-    n_rows, ones, low, high, n_bad, places = zip(*some, strict=True)
+    n_rows, ones, equal, largest, low, high, n_bad, places = zip(*some, strict=True)
     return _About(
         sum(n_rows),
         all(ones),
+        all(equal) and len(set(largest)) == 1,
+        max(largest),
         np.min(low, axis=0),
         np.max(high, axis=0),
         np.sum(n_bad, axis=0),
@@ -274,10 +304,10 @@ class _AnswersOf:
     """The answers of one chunk of rows; None where it has no rows."""
 
     asked: Sequence[Asked]
-    weighted: bool
+    weights: _Weights | None
 
     def __call__(self, x: Any, g: Any, weight: Any) -> list[Any] | None:
-        rows = _rows(x, g, weight, weighted=self.weighted)
+        rows = _rows(x, g, weight, weights=self.weights)
         if not rows.n_rows:
             return None
         # Merged at once, so that columns of rows, as cells have them, are not kept.
@@ -308,11 +338,11 @@ class _ResultOf:
     """A result of one chunk, with its checksums; None without rows."""
 
     function: Callable[[Rows, Any], Any]
-    weighted: bool
+    weights: _Weights | None
     of_rows: bool
 
     def __call__(self, x: Any, g: Any, weight: Any, beside: Any) -> Any:
-        rows = _rows(x, g, weight, weighted=self.weighted)
+        rows = _rows(x, g, weight, weights=self.weights)
         if not rows.n_rows:
             return None
         if self.of_rows and weight is not None:
@@ -335,12 +365,12 @@ class _ResultsOf:
 class _ChosenOf:
     """The chosen rows of one chunk, with the checksums of all of its rows."""
 
-    weighted: bool
+    weights: _Weights | None
 
     def __call__(
         self, x: Any, g: Any, weight: Any, number: IntArray
     ) -> tuple[Chosen, list[_Checksums]]:
-        rows = _rows(x, g, weight, weighted=self.weighted)
+        rows = _rows(x, g, weight, weights=self.weights)
         at = np.flatnonzero(number >= 0)
         x, g = (np.asarray(table, dtype=np.float64)[at] for table in (x, g))
         own = None if weight is None else np.asarray(weight, dtype=np.float64)[at]
@@ -372,16 +402,16 @@ def _listed(chunks: Sequence[list[_Checksums]]) -> list[_Checksums]:
     return [one for chunk in chunks for one in chunk]
 
 
-def _rows(x: Any, g: Any, weight: Any, *, weighted: bool) -> Rows:
+def _rows(x: Any, g: Any, weight: Any, *, weights: _Weights | None) -> Rows:
     """The rows of a chunk that have weight, as `columns` makes them of all rows."""
     if weight is not None:
         weight = np.asarray(weight, dtype=np.float64)
         present = weight > 0
         x, weight = np.asarray(x)[present], weight[present]
         g = None if g is None else np.asarray(g)[present]
-    return Rows(
-        _columns(x), [] if g is None else _columns(g), weight if weighted else None, True, len(x)
-    )
+    weight = None if weights is None else weight / weights.largest
+    frequency = weights is None or weights.frequency
+    return Rows(_columns(x), [] if g is None else _columns(g), weight, frequency, len(x))
 
 
 def _columns(table: Any) -> list[FloatArray]:

@@ -81,6 +81,8 @@ class Plan:
             exact = [way.position for way in self.ways if way.method == "gradient"]
             known: dict[int, Differences] = {}
             if exact and quotients is not None:
+                # The first answer shows how many outputs there are, and a function of JAX.
+                quotients.at(np.arange(1)).at_rows()
                 known = gradient_columns(quotients, exact, asked=True)
             for column, way in enumerate(self.ways):
                 if way.low < way.high:
@@ -97,10 +99,16 @@ class Plan:
         found: Differences | None,
     ) -> FloatArray:
         name, x = table.names[way.position], table.column(way.position)
+        there = ~np.isnan(x)
+        if not there.any():
+            return np.full((len(x), self.n_outputs), np.nan)
+        if quotients is not None and not there.all():
+            quotients = quotients.at(there)
+        x = x[there]
         if found is not None:
-            pass  # by the gradient of the model
+            found = found.at(there)  # by the gradient of the model
         elif way.method == "jacobian":
-            found = jacobian_columns(self.jacobian, table, [way.position])[way.position]
+            found = jacobian_columns(self.jacobian, table, [way.position])[way.position].at(there)
         elif way.edges is not None:
             assert quotients is not None
             found = quotients.finite(way.position, way.edges)
@@ -112,7 +120,11 @@ class Plan:
         each = found.local_effect
         advice = "See what the model returns at these rows."
         check_finite(each.sum(axis=1), "Local effects", name, advice)
-        return each
+        if there.all():
+            return each
+        out = np.full((len(there), each.shape[1]), np.nan)
+        out[there] = each
+        return out
 
 
 def check_in_chunks(jacobian: Any, options: ModelOptions) -> None:
@@ -121,10 +133,10 @@ def check_in_chunks(jacobian: Any, options: ModelOptions) -> None:
         raise ValueError(
             "jacobian must be a function of X where X is in chunks; got derivatives of all rows."
         )
-    if options.missing != "raise":
+    if options.missing == "bin":
         raise ValueError(
-            f"missing must be 'raise' where X is in chunks; got {options.missing!r}. Drop these "
-            f"rows before the call, as in X.dropna()."
+            f"missing must be 'raise' or 'drop' where X is in chunks; got {options.missing!r}. "
+            f"Take the effect of missing values from a sample of the rows."
         )
 
 
@@ -150,7 +162,8 @@ def in_chunks(
     ]
     places = places_of(chunks, seen.lengths, slopes, weights) if slopes else {}
     counted = options.weights is None or options.weight_kind == "frequency"
-    ways = _ways(of_sample, seen, bins, places, counted=counted)
+    dropped = options.missing == "drop"
+    ways = _ways(of_sample, seen, bins, places, counted=counted, dropped=dropped)
     effect = of_sample["local_effect"]
     plan = Plan(
         model,
@@ -176,6 +189,9 @@ def in_chunks(
         for at, own in enumerate(edges):
             table[at, : 0 if own is None else len(own)] = own
         data["cell_value"] = variable("cell_value", table)
+    n_missing = seen.n_missing[[way.position for way in ways]]
+    if n_missing.any():
+        data["n_missing"] = variable("n_missing", n_missing)
     facts: dict[str, Any] = {"n_rows": sum(seen.lengths)}
     if weights is not None:
         kind = options.weight_kind
@@ -192,17 +208,21 @@ def _ways(
     places: Mapping[int, tuple[FloatArray, FloatArray | None]],
     *,
     counted: bool,
+    dropped: bool,
 ) -> list[Way]:
     """How local effects are taken, with the ends of all rows, and cells by their ``places``."""
     ways, table = [], as_table(seen.sample)
     names, methods, known = feature_names(of_sample), methods_of(of_sample), cell_edges(of_sample)
     for at, position in enumerate(of_sample["feature_column"].values):
         x, name = of_sample["x"].values[:, at], names[at]
+        x = x[~np.isnan(x)]
         low, high = float(seen.low[position]), float(seen.high[position])
-        if seen.n_bad[position]:
+        n_bad = int(seen.n_bad[position]) - (int(seen.n_missing[position]) if dropped else 0)
+        if n_bad:
             raise ValueError(
-                f"X of feature {name!r} must be finite; got {seen.n_bad[position]} NaN or inf in "
-                f"{sum(seen.lengths)} rows. Drop these rows before the call."
+                f"X of feature {name!r} must be finite; got {n_bad} "
+                f"{'inf' if dropped else 'NaN or inf'} in {sum(seen.lengths)} rows. Drop these "
+                "rows before the call."
             )
         if x.min() == x.max() and low < high:
             raise ValueError(

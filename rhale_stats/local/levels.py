@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import xarray as xr
@@ -31,6 +31,7 @@ from rhale_stats.models.levels import Levels, in_order, levels_of
 from rhale_stats.models.outputs import Model
 from rhale_stats.models.sample import Sample
 from rhale_stats.models.table import Table, columns_named
+from rhale_stats.models.together import Steps, Versions, answered
 from rhale_stats.schema.dimensions import OUTPUT
 from rhale_stats.schema.variables import variable
 
@@ -38,6 +39,8 @@ DIFFERENCES = {
     "difference_up": "change of the output from the row's level to the next",
     "difference_down": "change of the output to the row's level from the one before",
 }
+# Differences up and down, (row, output), and their rounding.
+_Sides: TypeAlias = tuple[FloatArray, FloatArray, FloatArray]
 # Coordinates that features with levels have.
 LABELS = ("level", "n_levels", "n_levels_unused", "order")
 LEVEL_FACTS: dict[str, dict[str, str | int | float]] = {
@@ -121,11 +124,16 @@ def level_effects(
     orders = order_of(order, unordered)
     quotients = sample.asked(model)
     levels = _ordered(sample, unordered, orders, target, quotients)
-    parts = []
+    parts: list[_Sides] = []
+    # At most three versions of a row for a feature.
+    together = max(1, quotients.batch_rows // (3 * sample.table.n_rows))
     with progress_bar(len(levels), "local effects", "feature", progress=progress) as bar:
-        for position, one in zip(positions, levels, strict=True):
-            parts.append(_differences(quotients, position, one))
-            bar.update()
+        for begin in range(0, len(levels), together):
+            some = range(begin, min(begin + together, len(levels)))
+            steps = {at: _differences(quotients, positions[at], levels[at]) for at in some}
+            found = answered(quotients, steps)
+            parts += [found[at] for at in some]
+            bar.update(len(some))
     probes.check_answers(quotients)
     _warn_of_unused(levels)
     local = _labelled(sample, parts, levels, quotients)
@@ -185,16 +193,14 @@ def _counts(sample: Sample, order: Order) -> IntArray | None:
     return None
 
 
-def _differences(
-    quotients: DifferenceQuotients, position: int, levels: Levels
-) -> tuple[FloatArray, FloatArray, FloatArray]:
+def _differences(quotients: DifferenceQuotients, position: int, levels: Levels) -> Steps[_Sides]:
     """Differences up and down, (row, output), and what rounding may add to one.
 
     A row at an end has one neighbour: its own level takes the place of the other, so that only
     rows in the middle are asked for a third time.
     """
     values = quotients.table.series(position).array[levels.first]
-    up, down, error = differences(quotients, position, levels.code, values)
+    up, down, error = yield from _sides(quotients, position, levels.code, values)
     last = len(levels.texts) - 1
     for difference, some in ((up, levels.code < last), (down, levels.code > 0)):
         check_finite(
@@ -208,8 +214,14 @@ def _differences(
 
 def differences(
     quotients: DifferenceQuotients, position: int, all_codes: IntArray, values: Any
-) -> tuple[FloatArray, FloatArray, FloatArray]:
+) -> _Sides:
     """The same, given the number of every row's level and the value of every level."""
+    return answered(quotients, {0: _sides(quotients, position, all_codes, values)})[0]
+
+
+def _sides(
+    quotients: DifferenceQuotients, position: int, all_codes: IntArray, values: Any
+) -> Steps[_Sides]:
     there, last = np.flatnonzero(all_codes >= 0), len(values) - 1
     if last < 1:
         none = np.full((len(all_codes), 1), np.nan)
@@ -218,7 +230,9 @@ def differences(
     middle = (code > 0) & (code < last)
     rows = np.concatenate([there, there, there[middle]])
     to = np.concatenate([np.minimum(code + 1, last), np.maximum(code - 1, 0), code[middle]])
-    answer, error = quotients.versions(position, rows, values[to])
+    (answer,), _ = yield Versions(position, [values[to]], rows)
+    answer = answer.astype(np.float64, copy=False)
+    error = quotients.rounding(np.abs(answer).max(axis=0)[None])
     above, below, between = np.split(answer, [len(there), 2 * len(there)])
     own = np.where((code == 0)[:, None], below, above)
     own[middle] = between
@@ -236,7 +250,7 @@ def _warn_of_unused(found: Sequence[Levels]) -> None:
 
 def _labelled(
     sample: Sample,
-    parts: Sequence[tuple[FloatArray, FloatArray, FloatArray]],
+    parts: Sequence[_Sides],
     levels: Sequence[Levels],
     quotients: DifferenceQuotients,
 ) -> xr.Dataset:

@@ -2,50 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
-import numpy as np
 import xarray as xr
-from numpy.typing import NDArray
-from tqdm import tqdm
 
-from rhale_stats.arguments.checks import check_choice, check_finite
-from rhale_stats.arguments.progress import progress_bar
-from rhale_stats.arguments.words import warn
-from rhale_stats.arrays.moments import FloatArray
+from rhale_stats.arguments.checks import check_choice
 from rhale_stats.bins.rule import BinRule, check_rule
-from rhale_stats.local.cells import difference_edges
 from rhale_stats.local.in_chunks import check_in_chunks, in_chunks
-from rhale_stats.local.labelled import labelled
-from rhale_stats.local.missing import effect_of_missing
-from rhale_stats.models import jacobian as models_jacobian
+from rhale_stats.local.request import Request, axis_values
 from rhale_stats.models.adapters.libraries import columns_known_of
 from rhale_stats.models.chunked import chunks_of, glance
-from rhale_stats.models.differences import DifferenceQuotients, Differences, no_differences
 from rhale_stats.models.jacobian import (
-    gradient_columns,
     jacobian_columns,
-    refuse_jacobian,
-    warn_of_gradient,
 )
 from rhale_stats.models.options import ModelOptions
 from rhale_stats.models.outputs import Model
-from rhale_stats.models.probes import (
-    JumpWarning,
-    Probe,
-    check_answers,
-    probe,
-    refuse_useless,
-    warning_text,
-)
 from rhale_stats.models.sample import Sample
-from rhale_stats.models.table import check_column, positions_of
+from rhale_stats.models.table import positions_of
 from rhale_stats.schema.door import checked
 
-# Derivatives that are there before differences are taken.
-GIVEN = ("jacobian", "gradient")
 METHODS = ("auto", "gradient", "jacobian", "central_difference", "finite_difference")
 
 
@@ -218,177 +195,6 @@ def local_effects(
     return request.local(x, progress=progress)
 
 
-def axis_values(sample: Sample) -> FloatArray:
-    """Values of the columns, which are numbers, (row, column); checked."""
-    x = np.empty((sample.table.n_rows, len(sample.positions)), order="F")
-    for column, position in enumerate(sample.positions):
-        x[:, column] = check_column(sample.table, position, missing=sample.missing)
-    _check_weight(sample, x)
-    return x
-
-
-@dataclass(frozen=True)
-class Request:
-    """How local effects are to be taken, and what was found of the model meanwhile.
-
-    ``kind`` is the method wanted; with ``auto`` slopes across cells stand in for derivatives that
-    do not hold.
-    """
-
-    sample: Sample
-    kind: str
-    auto: bool
-    bins: BinRule | None
-    quotients: DifferenceQuotients | None
-    derivatives: Mapping[int, Differences] = field(default_factory=dict)
-    jumping: list[tuple[str, Probe]] = field(default_factory=list)
-    differing: list[tuple[str, float]] = field(default_factory=list)
-
-    def with_gradient(self) -> Request:
-        """The same by the gradient of the model, which is asked for, or taken where there is one.
-
-        Raises
-        ------
-        ValueError
-            It is asked for, and the model has none.
-        """
-        assert self.quotients is not None, "a gradient is that of a model"
-        check_answers(self.quotients)
-        derivatives = gradient_columns(self.quotients, self.sample.positions, asked=not self.auto)
-        if derivatives:
-            return replace(self, kind="gradient", derivatives=derivatives)
-        if self.kind == "gradient":
-            raise ValueError(
-                "method='gradient' needs a model that gives its gradient, as those of torch and "
-                "JAX do; see adapters(). Use method='auto', pass jacobian=, or an Adapter."
-            )
-        return self
-
-    def local(self, x: FloatArray, *, progress: bool) -> xr.Dataset:
-        """Local effects of all columns, whose values are known, as `local_effects` returns."""
-        if self.quotients is not None and not self.quotients.n_calls:
-            check_answers(self.quotients)
-        with self._bar(progress=progress) as bar:
-            found = self._features(x, bar)
-        self.conclude()
-        return self._labelled(x, found)
-
-    def parts(self, groups: Sequence[Sequence[int]], *, progress: bool) -> Iterator[xr.Dataset]:
-        """Local effects of groups of the columns, those before given up."""
-        if self.quotients is not None:
-            check_answers(self.quotients)
-        with self._bar(progress=progress) as bar:
-            for group in groups:
-                yield replace(self, sample=self.sample.of_columns(group))._part(bar)
-        self.conclude()
-
-    def _part(self, bar: tqdm[Any]) -> xr.Dataset:
-        x = axis_values(self.sample)
-        return self._labelled(x, self._features(x, bar))
-
-    def _bar(self, *, progress: bool) -> tqdm[Any]:
-        return progress_bar(
-            len(self.sample.positions),
-            "local effects",
-            "feature",
-            progress=progress and self.quotients is not None,
-        )
-
-    def _features(self, x: FloatArray, bar: tqdm[Any]) -> list[Differences]:
-        """Local effects of the columns, one after the other."""
-        found = []
-        for column, position in enumerate(self.sample.positions):
-            found.append(self.feature(position, x[:, column]))
-            bar.update()
-        return found
-
-    def _labelled(self, x: FloatArray, found: list[Differences]) -> xr.Dataset:
-        """Local effects as a Dataset, which takes their place in memory."""
-        sample, quotients = self.sample, self.quotients
-        absent = {}
-        if quotients is not None and sample.missing == "bin":
-            absent = {
-                column: effect_of_missing(sample, quotients, position, x[:, column])
-                for column, position in enumerate(sample.positions)
-                if np.isnan(x[:, column]).any()
-            }
-        return labelled(sample, x, found, quotients, absent)
-
-    def feature(self, position: int, x: FloatArray) -> Differences:
-        """Local effects of one feature, at the rows that have a value."""
-        there, name = ~np.isnan(x), self.sample.table.names[position]
-        own = x if there.all() else x[there]
-        if own.min() == own.max():
-            return no_differences(self.kind)  # there is no effect to estimate
-        kind, probed = self._kind(position, there)
-        if kind in GIVEN:
-            found = self.derivatives[position].at(there)
-        else:
-            assert self.quotients is not None
-            quotients = self.quotients.at(there)
-            if kind == "finite_difference":
-                weight = self.sample.weight_at(there)
-                counted = self.sample.frequency
-                edges = difference_edges(self.bins, name, own, weight, counted=counted)
-                edges = self.sample.table.whole(position, edges)
-                found = quotients.finite(position, edges)
-            else:
-                found = quotients.central(position)
-        if kind == "central_difference" and probed is not None:
-            found = replace(found, error=found.error + probed.truncation)
-        check_finite(
-            found.local_effect.sum(axis=1),
-            "Local effects",
-            name,
-            "See what the model returns at these rows.",
-        )
-        return found
-
-    def _kind(self, position: int, there: NDArray[np.bool_]) -> tuple[str, Probe | None]:
-        """How local effects of one feature are taken, and the result of the probe."""
-        if self.quotients is None or self.kind == "finite_difference":
-            return self.kind, None
-        table = self.sample.table
-        name = table.names[position]
-        if self.kind != "jacobian" and table.has_cells(position, asked=None if self.auto else name):
-            return "finite_difference", None  # the output is not defined between two levels
-        found = probe(self.quotients, position, there & self.sample.present)
-        if not found.holds:
-            if not self.auto:
-                refuse_useless(name, found)
-            self.jumping.append((name, found))
-            return "finite_difference" if self.auto else self.kind, found
-        if self.kind == "jacobian":
-            deviation, agrees = models_jacobian.deviation(
-                found, self.derivatives[position].at(found.rows)
-            )
-            if not agrees:
-                self.differing.append((name, deviation))
-        elif self.kind == "gradient":
-            shares, agree = models_jacobian.deviations(
-                found, self.derivatives[position].at(found.rows)
-            )
-            if not agree.all():
-                self.differing.append((name, float(shares.max())))
-                return "central_difference", found
-        return self.kind, found
-
-    def conclude(self) -> None:
-        """Refuse a Jacobian that is not that of the model; warn of jumps and gradients, once."""
-        if self.differing and self.kind == "jacobian":
-            refuse_jacobian(self.differing)
-        if self.differing:
-            warn_of_gradient(self.differing)
-        if self.jumping:
-            then = f"method={self.kind!r} does not detect them. Use method='auto'."
-            if self.auto:
-                then = (
-                    "slopes across cells were taken. "
-                    "method='finite_difference' takes them without a probe."
-                )
-            warn(warning_text(self.jumping, then), JumpWarning)
-
-
 def _check_request(
     model: Model,
     method: str,
@@ -421,15 +227,3 @@ def _check_request(
             "missing='bin' needs the output for missing values, which a jacobian does not have. "
             "Use missing='drop', or pass the model without a jacobian."
         )
-
-
-def _check_weight(sample: Sample, x: FloatArray) -> None:
-    """Raise ``ValueError`` if all rows with a value of a feature have weight 0."""
-    for column, name in enumerate(sample.names):
-        there = ~np.isnan(x[:, column])
-        if not sample.present[there].any():
-            raise ValueError(
-                f"weights must be positive in some row with a value of feature {name!r}; all "
-                f"{int(there.sum())} such rows have weight 0. Leave the feature out: "
-                f"features=[...]."
-            )

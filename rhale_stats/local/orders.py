@@ -138,7 +138,7 @@ def target_of_order(
     """Outcomes to encode levels by; by default the model's own output."""
     if target is None:
         rows = np.arange(table.n_rows)
-        answer, _ = quotients.versions(position, rows, table.series(position).array)
+        answer = quotients.versions(position, rows, table.series(position).array)
         if answer.shape[1] > 1:
             raise ValueError(
                 f"target must be given where the model has several outputs, here "
@@ -146,7 +146,7 @@ def target_of_order(
                 f"output=..."
             )
         check_finite(answer[:, 0], "Output", table.names[position], "See what the model returns.")
-        return np.asarray(answer[:, 0])
+        return np.asarray(answer[:, 0], dtype=np.float64)
     y: FloatArray = np.asarray(aligned(target, table.index, "target"), dtype=np.float64)
     if y.shape != (table.n_rows,) or not np.isfinite(y).all():
         what = f"shape {y.shape}" if y.shape != (table.n_rows,) else "values that are not finite"

@@ -58,6 +58,10 @@ class Source(Protocol):
     def unequal(self) -> bool:
         """Whether rows have precision weights that differ."""
 
+    @property
+    def most_rows(self) -> int:
+        """Most rows of a chunk that are taken where an answer is made of rows themselves."""
+
     def ends(self, position: int, name: str) -> tuple[float, float]:
         """Smallest and largest value of a feature; refused where values are not finite."""
 
@@ -97,11 +101,6 @@ def answer_by(rows: Rows, steps: Steps[R]) -> R:
         except StopIteration as done:
             return done.value  # type: ignore[no-any-return]
         answers = tuple(one.of(rows) for one in asked)
-
-
-def of_one_chunk(_answers: Sequence[Any]) -> Any:
-    """A merge of what has no formula for several chunks; `Source` refuses such rows before."""
-    raise NotImplementedError("rows in chunks have no precision weights")
 
 
 def unequal(weight: FloatArray | None, *, frequency: bool) -> bool:

@@ -43,7 +43,10 @@ def honest_split(n_obs: int, honest_fraction: float, honest_seed: int) -> NDArra
             f"is {n_chosen}. Use 0.5."
         )
     chosen = np.zeros(n_obs, dtype=bool)
-    chosen[np.random.default_rng(honest_seed).permutation(n_obs)[:n_chosen]] = True
+    # As `permutation`, in half the memory: all rows of a table in chunks take part.
+    number = np.arange(n_obs, dtype=np.int32 if n_obs < 2**31 else np.int64)
+    np.random.default_rng(honest_seed).shuffle(number)
+    chosen[number[:n_chosen]] = True
     return chosen
 
 
@@ -102,6 +105,11 @@ class Rows(NamedTuple):
     def unequal(self) -> bool:
         """Whether rows have precision weights that differ."""
         return unequal(self.weight, frequency=self.frequency)
+
+    @property
+    def most_rows(self) -> int:
+        """All rows: they are in memory."""
+        return self.n_rows
 
     def ends(self, position: int, name: str) -> tuple[float, float]:
         """Smallest and largest value of a feature; refused where values are not finite."""

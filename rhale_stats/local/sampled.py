@@ -38,7 +38,7 @@ def sampled(local: xr.Dataset, what: str) -> Sampled:
     The draws are the same in every call, whatever the chunks. A progress bar counts chunks of
     ``what``.
     """
-    source = ChunkedRows(local)
+    source = ChunkedRows(local, precise=True)
     n_rows = sum(source.lengths)
     number, every = np.arange(n_rows), n_rows <= MOST_ROWS
     if not every:

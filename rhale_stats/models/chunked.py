@@ -77,13 +77,15 @@ class Glance(NamedTuple):
 
     ``lengths`` are the numbers of rows of the chunks, in order. Of every column ``low`` and
     ``high`` are its ends, NaN where it holds no numbers, and ``n_bad`` counts values that are
-    missing or infinite. ``sample`` are some rows of every chunk.
+    missing or infinite, ``n_missing`` those that are missing. ``sample`` are some rows of every
+    chunk.
     """
 
     lengths: list[int]
     low: FloatArray
     high: FloatArray
     n_bad: NDArray[np.int64]
+    n_missing: NDArray[np.int64]
     sample: Any
 
 
@@ -100,23 +102,24 @@ def glance(chunks: Sequence[Any]) -> Glance:
 def _glance(chunk: Any, most: int) -> Glance:
     if not len(chunk):
         none = np.zeros(np.shape(chunk)[1])
-        return Glance([0], none * np.nan, none * np.nan, none.astype(np.int64), chunk)
+        ends, counts = none * np.nan, none.astype(np.int64)
+        return Glance([0], ends, ends, counts, counts, chunk)
     table = as_table(chunk)
     n_columns = len(table.names)
-    ends, n_bad = np.full((2, n_columns), np.nan), np.zeros(n_columns, dtype=np.int64)
+    ends, (n_bad, n_missing) = np.full((2, n_columns), np.nan), np.zeros((2, n_columns), np.int64)
     for position in filter(table.is_numeric, range(n_columns)):
         column = table.column(position)
         finite = np.isfinite(column)
-        n_bad[position] = len(column) - finite.sum()
+        n_bad[position], n_missing[position] = len(column) - finite.sum(), np.isnan(column).sum()
         if finite.any():
             known = column if finite.all() else column[finite]
             ends[:, position] = known.min(), known.max()
     rows = np.unique(np.linspace(0, len(chunk) - 1, min(most, len(chunk))).astype(np.int64))
-    return Glance([len(chunk)], ends[0], ends[1], n_bad, table.take(rows).data)
+    return Glance([len(chunk)], ends[0], ends[1], n_bad, n_missing, table.take(rows).data)
 
 
 def _together(chunks: Sequence[Glance]) -> Glance:
-    lengths, low, high, n_bad, samples = zip(*chunks, strict=True)
+    lengths, low, high, n_bad, n_missing, samples = zip(*chunks, strict=True)
     some = [one for one in samples if len(one)] or [samples[0]]
     frames = isinstance(some[0], pd.DataFrame)
     return Glance(
@@ -124,6 +127,7 @@ def _together(chunks: Sequence[Glance]) -> Glance:
         np.fmin.reduce(low),
         np.fmax.reduce(high),
         np.sum(n_bad, axis=0),
+        np.sum(n_missing, axis=0),
         pd.concat(some, ignore_index=True) if frames else np.concatenate(some),
     )
 
@@ -178,13 +182,18 @@ def weights_of_chunks(weights: Any, lengths: Sequence[int]) -> list[Any]:
 def _places(
     chunk: Any, weight: Any, positions: Sequence[int], most: int
 ) -> list[tuple[FloatArray, FloatArray | None]] | None:
-    """Places of one chunk, column by column; None without rows of positive weight."""
+    """Places of the values of one chunk by column; None without rows of positive weight."""
     there = np.ones(len(chunk), dtype=bool) if weight is None else np.asarray(weight) > 0
     if not there.any():
         return None
     table = as_table(chunk)
     own = None if weight is None else np.asarray(weight, dtype=np.float64)[there]
-    return [thinned(table.column(position)[there], own, most) for position in positions]
+    found = []
+    for position in positions:
+        x = table.column(position)[there]
+        known = ~np.isnan(x)
+        found.append(thinned(x[known], None if own is None else own[known], most))
+    return found
 
 
 def _places_together(

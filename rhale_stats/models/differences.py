@@ -123,9 +123,9 @@ class DifferenceQuotients:
 
     def ask(self, rows: Any) -> FloatArray:
         """The model's answer for a table in the form of its own, (row, output); counted."""
-        return self._accepted(self._raw(rows))
+        return self.accepted(self.raw(rows))
 
-    def _raw(self, rows: Any) -> NDArray[Any]:
+    def raw(self, rows: Any) -> NDArray[Any]:
         """The answer as the model gave it, from as many calls as these rows need."""
         answers = []
         for part in _parts(rows, self.batch_rows):
@@ -134,7 +134,7 @@ class DifferenceQuotients:
                 self._bar.update(len(part))
         return answers[0] if len(answers) == 1 else np.concatenate(answers)
 
-    def _accepted(self, answer: NDArray[Any], axis: int = -1) -> FloatArray:
+    def accepted(self, answer: NDArray[Any], axis: int = -1) -> FloatArray:
         """Answers to all rows on the scale asked for, refused if unusable; ``axis``: outputs."""
         answer = self.outputs.finished(answer)
         if self.single and answer.shape[axis] > 1:
@@ -167,11 +167,11 @@ class DifferenceQuotients:
         for number, part in enumerate(_slices(n, step), 1):
             of = f"batch {number} of {-(-n // step)}: {self._named_rows(part)}"
             with _naming(f"on {rows}, {of}"):
-                answer = self._raw(_part_of(self.table, part).copied())
+                answer = self.raw(_part_of(self.table, part).copied())
             found = _with_room(found, answer, (n, answer.shape[1]))
             found[part] = answer
         assert found is not None
-        return self._accepted(found)
+        return self.accepted(found)
 
     def ask_named(self, rows: Any, where: str) -> FloatArray:
         """The model's answer; an error of its own says ``where`` the model raised it."""
@@ -209,25 +209,20 @@ class DifferenceQuotients:
 
         def columns(points: slice, rows: slice) -> list[Values]:
             n = len(range(*rows.indices(n_rows)))
-            return [_repeated(grid, at, n) for at in range(*points.indices(len(grid)))]
+            return [repeated(grid, at, n) for at in range(*points.indices(len(grid)))]
 
         for points, rows, answer, _ in self._blocks(position, len(grid), columns):
             # One curve of one output lies in one piece.
             found = _with_room(found, answer, (answer.shape[-1], n_rows, len(grid)))
             found[:, rows, points] = answer.transpose(2, 1, 0)
         assert found is not None, "a grid has points"
-        curves = self._accepted(found, axis=0)
+        curves = self.accepted(found, axis=0)
         largest = np.maximum(curves.max(axis=(1, 2)), -curves.min(axis=(1, 2)))[None]
         curves = np.moveaxis(curves.astype(np.float64, copy=False), 0, -1)
-        return curves, self._rounding(largest.astype(np.float64))
+        return curves, self.rounding(largest.astype(np.float64))
 
-    def versions(
-        self, position: int, rows: NDArray[np.int64], column: Values
-    ) -> tuple[FloatArray, FloatArray]:
-        """The output at rows, by their numbers and as often as named, with one column replaced.
-
-        (row, output), and beside it what rounding alone can do to a difference of two.
-        """
+    def versions(self, position: int, rows: NDArray[np.int64], column: Values) -> FloatArray:
+        """The output at rows, by their numbers and as often as named, with one column replaced."""
         name, found, n_calls = self.table.names[position], None, -(-len(rows) // self.batch_rows)
         for number, part in enumerate(_slices(len(rows), self.batch_rows), 1):
             stack, held = self.table.take(rows[part]).stacked(position, [column[part]])
@@ -237,11 +232,10 @@ class DifferenceQuotients:
             found = _with_room(found, answer, (len(rows), answer.shape[1]))
             found[part] = answer
         assert found is not None, "there are rows"
-        answer = self._accepted(found).astype(np.float64, copy=False)
-        return answer, self._rounding(np.abs(answer).max(axis=0)[None])
+        return self.accepted(found)
 
-    def _rounding(self, largest: FloatArray) -> FloatArray:
-        """What rounding alone can do to outputs up to these sizes."""
+    def rounding(self, largest: FloatArray) -> FloatArray:
+        """What rounding alone can do to a difference of outputs up to these sizes."""
         return kernel.rounding_error(largest, largest, 1.0, self.precision)
 
     def combined(
@@ -265,10 +259,10 @@ class DifferenceQuotients:
             f"called with {len(rows)} rows, {len(first) * len(second)} versions of "
             f"{self._named_rows(part)}"
         )
-        answer = self._accepted(self._named(rows, f"features {names}", called))
+        answer = self.accepted(self._named(rows, f"features {names}", called))
         answer = answer.astype(np.float64, copy=False)
         shaped = answer.reshape(len(first), len(second), table.n_rows, -1)
-        return np.moveaxis(shaped, 2, 0), self._rounding(np.abs(answer).max(axis=0)[None])
+        return np.moveaxis(shaped, 2, 0), self.rounding(np.abs(answer).max(axis=0)[None])
 
     def quotient(
         self,
@@ -305,7 +299,7 @@ class DifferenceQuotients:
                 kept.append(one)
         assert found is not None, "there are rows"
         columns = list(columns) if as_given else [_in_one(parts) for parts in held]
-        return list(self._accepted(found)), columns
+        return list(self.accepted(found)), columns
 
     def _blocks(
         self, position: int, n_versions: int, columns: Any
@@ -343,7 +337,7 @@ class DifferenceQuotients:
     ) -> NDArray[Any]:
         """The answer of the model; errors say for which feature and how it was called."""
         try:
-            return self._raw(rows)
+            return self.raw(rows)
         except ModelError as error:
             raise ModelError(f"{whose[0].upper()}{whose[1:]}: {error}") from error.__cause__
         except UnknownOutputError:
@@ -423,7 +417,7 @@ def _in_one(parts: list[Any]) -> Any:
     return pd.concat([as_column(part) for part in parts], ignore_index=True).array
 
 
-def _repeated(values: Values, at: int, n: int) -> Values:
+def repeated(values: Values, at: int, n: int) -> Values:
     """One of the values, n times."""
     if isinstance(values, np.ndarray):
         return np.full(n, values[at], dtype=values.dtype)

@@ -17,6 +17,8 @@ from rhale_stats.models.labelled import read_columns, read_data_array, read_data
 
 # Libraries of models whose ``predict`` is documented for pandas and NumPy.
 PANDAS_MODELS = ("sklearn", "xgboost", "lightgbm", "catboost", "statsmodels")
+# Of these, those that know the types of NumPy and pandas, and none of Arrow.
+NUMPY_MODELS = ("lightgbm", "statsmodels")
 
 
 def read(X: Any, parameter: str = "X") -> tuple[Any, Form]:
@@ -79,11 +81,52 @@ def given_to(model: Any, form: Form, data: Data) -> Callable[[Data], Any]:
     if known is not None:
         there = [name for name in known if name in data.columns]
         if there:
-            return _columns_of_fit(there, [n for n in data.columns if n not in set(known)], data)
+            unknown = [n for n in data.columns if n not in set(known)]
+            give = _columns_of_fit(there, unknown, data)
+            of_numpy = libraries & set(NUMPY_MODELS)
+            return (lambda rows: without_arrow(give(rows))) if of_numpy else give
     if not libraries & set(PANDAS_MODELS):
         return form.give
+    if libraries & set(NUMPY_MODELS):
+        return without_arrow
     of_fit = hasattr(owner, "n_features_in_") and libraries & {"sklearn"} and known is None
     return _array if of_fit and form is not PANDAS else as_is
+
+
+def without_arrow(rows: Any) -> Any:
+    """Columns of Arrow types in those of NumPy: numbers, truth values, text, categories."""
+    if not isinstance(rows, pd.DataFrame):
+        return rows
+    plain = {
+        at: _plain_column(rows.iloc[:, at])
+        for at, dtype in enumerate(rows.dtypes)
+        if _is_of_arrow(dtype)
+    }
+    if not plain:
+        return rows
+    columns = {at: plain.get(at, rows.iloc[:, at]) for at in range(rows.shape[1])}
+    return pd.DataFrame(columns, index=rows.index).set_axis(rows.columns, axis=1)
+
+
+def _is_of_arrow(dtype: Any) -> bool:
+    categories = getattr(dtype, "categories", None)
+    return isinstance(dtype if categories is None else categories.dtype, pd.ArrowDtype)
+
+
+def _plain_column(column: pd.Series[Any]) -> pd.Series[Any]:
+    """A column of an Arrow type, or of categories of one, in a type of NumPy."""
+    if isinstance(column.dtype, pd.CategoricalDtype):
+        categories = _plain_column(pd.Series(column.cat.categories))
+        return column.cat.rename_categories(categories.tolist())
+    if pd.api.types.is_float_dtype(column.dtype):
+        values: Any = column.to_numpy(dtype=np.float64, na_value=np.nan)
+    elif pd.api.types.is_numeric_dtype(column.dtype) and column.isna().any():
+        values = column.to_numpy(dtype=np.float64, na_value=np.nan)
+    elif pd.api.types.is_string_dtype(column.dtype):
+        values = column.to_numpy(dtype=object, na_value=np.nan)
+    else:
+        values = column.to_numpy()
+    return pd.Series(values, index=column.index)
 
 
 def _known_columns(model: Any) -> list[Any] | None:

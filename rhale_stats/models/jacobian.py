@@ -19,7 +19,7 @@ from rhale_stats.models import forms
 from rhale_stats.models.differences import DifferenceQuotients, Differences
 from rhale_stats.models.options import ModelOptions
 from rhale_stats.models.outputs import Model, ModelError
-from rhale_stats.models.probes import KINKS, Probe, check_answers, probe
+from rhale_stats.models.probes import KINKS, Probe, check_answers, looked_at, probed
 from rhale_stats.models.sample import Sample
 from rhale_stats.models.table import Table, as_array, check_column, positions_of
 from rhale_stats.schema.door import checked
@@ -170,15 +170,18 @@ def compared(
     given: dict[int, Differences],
 ) -> xr.Dataset:
     """The Dataset of `check_jacobian`, of columns of a Jacobian at all rows."""
-    table = quotients.table
-    lines = []
+    table, rows = quotients.table, {}
     for position in positions:
         x = check_column(table, position, missing="drop")
         there = ~np.isnan(x)
-        if x[there].min() == x[there].max():
+        if x[there].min() < x[there].max():
+            rows[position] = looked_at(table, position, there)
+    probes, lines = probed(quotients, rows), []
+    for position in positions:
+        if position not in probes:
             lines.append((0.0, 0.0, False, True))
             continue
-        found = probe(quotients, position, there)
+        found = probes[position]
         jumps = bool(found.jumps.any())
         off, same = deviation(found, given[position].at(found.rows))
         lines.append((off, float(found.missed.max()), jumps, same and not jumps))

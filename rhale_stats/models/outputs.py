@@ -15,8 +15,8 @@ from rhale_stats.arrays import local_effects as kernel
 from rhale_stats.arrays.moments import FloatArray
 from rhale_stats.models.adapters import sklearn
 from rhale_stats.models.adapters.adapter import Adapter, Gradient
-from rhale_stats.models.adapters.libraries import adapter_of, jax_adapter
-from rhale_stats.models.form import ARRAY, PANDAS, as_is
+from rhale_stats.models.adapters.libraries import adapter_of, is_of_jax, jax_adapter
+from rhale_stats.models.form import as_is
 from rhale_stats.models.forms import given_to, plain_answer
 from rhale_stats.models.offsets import predict_of
 from rhale_stats.models.table import Table, as_array
@@ -25,6 +25,8 @@ Model: TypeAlias = Any
 OutputLabels: TypeAlias = Any  # one label, a sequence of them, or None
 # Outputs of a classifier: its probabilities, their log-odds, its decision function.
 SCALES = ("response", "logit", "decision")
+# Rows by which a function of JAX is recognised.
+JAX_ROWS = 32
 # Methods of scikit-learn whose derivatives are known for some estimators.
 GRADIENTS_OF = ("predict", "predict_proba", "decision_function")
 
@@ -88,6 +90,11 @@ class Outputs:
             self.table = table.holding(data)
         self._given = self._form_given()
         self.n_calls, self.n_rows, self.largest, self._width = 0, 0, 0.0, 1
+        # Rows and answers of a plain function that answers with arrays of JAX.
+        self._of_jax: tuple[Any, Any] | None = None
+        # Whether calls for several columns raised, and of which columns the type does not matter.
+        self.apart = False
+        self.alike: dict[frozenset[int], bool] = {}
         self.precision = float(np.finfo(np.float64).eps)
         if isinstance(table.data, np.ndarray):
             self.precision = max(self.precision, float(np.finfo(table.data.dtype).eps))
@@ -112,6 +119,9 @@ class Outputs:
         """Derivatives as the model gives them, if it does; known after the first answer."""
         if self._adapter is None and self._method in GRADIENTS_OF:
             return sklearn.gradient(self._model, self._method)
+        if self._adapter is None and self._of_jax is not None:
+            self._adapter = jax_adapter(self._model, *self._of_jax)
+            self._of_jax = None  # looked at once
         return None if self._adapter is None else self._adapter.gradient
 
     def _form_given(self) -> Callable[[Any], Any]:
@@ -126,7 +136,7 @@ class Outputs:
         self, gradient: Gradient, rows: Any, columns: Sequence[int]
     ) -> NDArray[Any]:
         """Derivatives by columns of the table; those that the model does not get have none."""
-        given = self._given(rows)
+        given = rows if self._method == "call" else self._given(rows)  # plain functions of JAX
         if not (isinstance(given, pd.DataFrame) and isinstance(rows, pd.DataFrame)):
             return np.asarray(plain_answer(gradient(given, list(columns))))
         names = list(given.columns)
@@ -164,10 +174,7 @@ class Outputs:
     def answer(self, rows: Any) -> NDArray[Any]:
         """The outputs that were chosen as the model gives them, (row, output)."""
         self.n_calls, self.n_rows = self.n_calls + 1, self.n_rows + len(rows)
-        answer = self._function(self._given(rows))
-        if self._adapter is None and self._method == "call" and self.table.form in (ARRAY, PANDAS):
-            self._adapter = jax_adapter(self._model, answer)
-        answer = plain_answer(answer)
+        answer = plain_answer(self._answer(rows))
         columns = [str(name) for name in getattr(answer, "columns", [])]
         if isinstance(answer, pd.Series | pd.DataFrame) and isinstance(rows, pd.DataFrame):
             answer = _in_rows_order(answer, rows.index)
@@ -196,6 +203,23 @@ class Outputs:
         # A copy, because some models return an array that they write to again.
         whole = self._chosen == list(range(values.shape[1]))
         return values.copy() if whole else values[:, self._chosen]
+
+    def _answer(self, rows: Any) -> Any:
+        """What the model answers; a plain function may be one of JAX, of an array or of columns."""
+        first = self.n_calls == 1 and self._method == "call"
+        try:
+            answer = self._function(self._given(rows))
+        except Exception:
+            found = jax_adapter(self._model, rows, None) if first else None
+            if found is None:
+                raise
+            self._method, self._adapter, self._function = "adapter", found, found.predict
+            self._given = as_is
+            return self._function(rows)
+        if first and is_of_jax(answer):
+            some = rows.iloc[:JAX_ROWS] if isinstance(rows, pd.DataFrame) else rows[:JAX_ROWS]
+            self._of_jax = some.copy(), answer[:JAX_ROWS]
+        return answer
 
     def finished(self, values: NDArray[Any]) -> FloatArray:
         """Answers to all rows on the scale asked for; their precision is noted."""

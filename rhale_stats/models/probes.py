@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,9 +13,13 @@ from rhale_stats.arrays import probes as sums
 from rhale_stats.arrays.moments import FloatArray, IntArray
 from rhale_stats.models.differences import DifferenceQuotients, Differences
 from rhale_stats.models.outputs import ModelError
+from rhale_stats.models.table import Table
+from rhale_stats.models.together import Steps, Versions, answered
 
 # Rows of a feature that are looked at, and rows that the model answers twice.
 ROWS, TWICE = 1000, 500
+# Features that are looked at together.
+PROBED = 64
 # Number of windows that are cut into pieces.
 CUT = 40
 # The output jumps where jumps make more than this share of its change with the feature ...
@@ -118,19 +122,35 @@ def check_answers(quotients: DifferenceQuotients) -> None:
             )
 
 
-def probe(quotients: DifferenceQuotients, position: int, used: NDArray[np.bool_]) -> Probe:
-    """Look at a feature that varies, at some of the rows that are used.
-
-    Asks for 6 versions of at most 1,000 rows, and for 45 of at most 40.
-    """
+def looked_at(table: Table, position: int, used: NDArray[np.bool_]) -> IntArray:
+    """Numbers of the rows that a probe looks at, at most 1,000 of those that are used."""
     numbers = np.flatnonzero(used)
-    numbers = numbers[sums.spread_rows(quotients.table.column(position)[numbers], ROWS)]
-    some = quotients.at(numbers)
-    looked = _look(some, position)
-    if _noise(some, position, looked):
+    return np.asarray(numbers[sums.spread_rows(table.column(position)[numbers], ROWS)])
+
+
+def probed(quotients: DifferenceQuotients, rows: Mapping[int, IntArray]) -> dict[int, Probe]:
+    """Look at features that vary, by their columns, at some rows of each; together.
+
+    Asks for 6 versions of at most 1,000 rows, and for 45 of at most 40. All are looked at with the
+    precision that is known in the end: it is that of the model.
+    """
+    found: dict[int, Probe] = {}
+    again = list(rows)
+    while again:
+        for begin in range(0, len(again), PROBED):
+            some = again[begin : begin + PROBED]
+            found |= answered(quotients, {p: _probe(quotients, p, rows[p]) for p in some})
+        again = [p for p in rows if found[p].derivative.precision < quotients.precision]
+    return {position: found[position] for position in rows}
+
+
+def _probe(some: DifferenceQuotients, position: int, numbers: IntArray) -> Steps[Probe]:
+    looked = yield from _look(some, position, numbers)
+    noisy = yield from _noise(some, position, looked)
+    if noisy:
         # The output is less precise than its type: longer steps.
-        looked = _look(some, position)
-    share = _jump_share(some, position, looked)
+        looked = yield from _look(some, position, numbers)
+    share = yield from _jump_share(some, position, looked)
     step = _step_share(looked)
     derivative = looked.derivative.local_effect
     size = np.abs(looked.change)
@@ -157,8 +177,12 @@ def probe(quotients: DifferenceQuotients, position: int, used: NDArray[np.bool_]
 
 @dataclass(frozen=True)
 class _Look:
-    """Central differences over a step and over half of it, and changes across windows."""
+    """Central differences over a step and over half of it, and changes across windows.
 
+    ``rows`` are the numbers of the rows, ``x`` their values.
+    """
+
+    rows: IntArray
     x: FloatArray
     derivative: Differences
     half: Differences
@@ -186,8 +210,8 @@ class _Look:
         return sums.unexplained(self.x, g, self.left, self.right, self.change)
 
 
-def _look(some: DifferenceQuotients, position: int) -> _Look:
-    x = some.table.column(position)
+def _look(some: DifferenceQuotients, position: int, numbers: IntArray) -> Steps[_Look]:
+    x = some.table.column(position)[numbers]
     low, high = float(x.min()), float(x.max())
     left, right = sums.windows(x)
     while True:
@@ -199,13 +223,14 @@ def _look(some: DifferenceQuotients, position: int) -> _Look:
             right,
             left,
         ]
-        outputs, held = some.evaluate(position, columns)
+        outputs, held = yield Versions(position, columns, numbers)
         if some.precision <= precision:
             break
     values = [output.astype(np.float64) for output in outputs]
     third = sums.third_difference((values[0], values[1]), (values[2], values[3]))
     inside = (x + step <= high) & (x - step >= low)
     return _Look(
+        numbers,
         x,
         some.quotient(outputs[:2], held[:2], "central_difference"),
         some.quotient(outputs[2:4], held[2:4], "central_difference"),
@@ -218,7 +243,7 @@ def _look(some: DifferenceQuotients, position: int) -> _Look:
     )
 
 
-def _noise(some: DifferenceQuotients, position: int, looked: _Look) -> bool:
+def _noise(some: DifferenceQuotients, position: int, looked: _Look) -> Steps[bool]:
     """Whether answers are noisier than their numbers can be: then how precise they are, is noted.
 
     Third differences of a smooth output shrink with the step, to 1/64 at a quarter of it. Noise
@@ -232,9 +257,8 @@ def _noise(some: DifferenceQuotients, position: int, looked: _Look) -> bool:
     noise = sums.relative_noise(looked.third, looked.size)
     if noise <= SUSPECT * some.precision * away:
         return False
-    n = some.table.n_rows
+    n = len(looked.rows)
     rows = np.unique(np.linspace(0, n - 1, min(n, NOISE_ROWS)).round().astype(np.int64))
-    few = some.at(rows)
     x = looked.x[rows] + BESIDE * (looked.right - looked.x)[rows]
     step = kernel.central_step(looked.x, some.precision)[rows] / 4
     low, high = float(looked.x[0]), float(looked.x[-1])
@@ -242,7 +266,8 @@ def _noise(some: DifferenceQuotients, position: int, looked: _Look) -> bool:
         *kernel.central_arguments(x, step, low, high),
         *kernel.central_arguments(x, step / 2, low, high),
     ]
-    values = [one.astype(np.float64) for one in few.evaluate(position, columns)[0]]
+    outputs, _held = yield Versions(position, columns, looked.rows[rows])
+    values = [one.astype(np.float64) for one in outputs]
     third = sums.third_difference((values[0], values[1]), (values[2], values[3]))
     again = sums.relative_noise(third, values[0])
     if again < NOISE_SHARE * noise:
@@ -265,7 +290,7 @@ def _step_share(looked: _Look) -> FloatArray:
     return np.where((change > looked.half.error) & grows, sums.share(change, size), 0.0)
 
 
-def _jump_share(some: DifferenceQuotients, position: int, looked: _Look) -> FloatArray:
+def _jump_share(some: DifferenceQuotients, position: int, looked: _Look) -> Steps[FloatArray]:
     """Share of the change across windows that is jumps: of all windows or of the inner ones.
 
     Windows are drawn in proportion to what the derivative misses in them, and cut again and again
@@ -285,7 +310,7 @@ def _jump_share(some: DifferenceQuotients, position: int, looked: _Look) -> Floa
     if not len(rows):
         return share
     of_output = np.repeat([output for _, output, _ in drawn], [len(one) for one, _, _ in drawn])
-    jump = _jumps(some.at(rows), position, looked, rows, of_output)
+    jump = yield from _jumps(some, position, looked, rows, of_output)
     begin = 0
     for one, output, number in drawn:
         own = jump[begin : begin + len(one)]
@@ -309,7 +334,7 @@ def _jumps(
     looked: _Look,
     rows: IntArray,
     of_output: IntArray,
-) -> FloatArray:
+) -> Steps[FloatArray]:
     """The jump in the window of each row, 0 where the change shrinks with the window."""
     at = np.arange(len(rows))
     left, right = looked.left[rows], looked.right[rows]
@@ -317,7 +342,7 @@ def _jumps(
     jump = np.zeros(len(rows))
     for _ in range(sums.CUTS):
         points = np.linspace(left, right, sums.PIECES + 1)
-        outputs, _held = some.evaluate(position, list(points[1:-1]))
+        outputs, _held = yield Versions(position, list(points[1:-1]), looked.rows[rows])
         inner = [output[at, of_output].astype(np.float64) for output in outputs]
         values = np.column_stack([f_left, *inner, f_right])
         piece, jump = sums.jump_of(np.diff(values, axis=1))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Self
+from typing import Any, Self, TypeAlias
 
 import numpy as np
 import pandas as pd
@@ -24,6 +24,7 @@ from rhale_stats.models.levels import in_order, levels_of
 from rhale_stats.models.options import ModelOptions
 from rhale_stats.models.sample import Sample
 from rhale_stats.models.table import Table, Values, check_column
+from rhale_stats.models.together import TOGETHER_ROWS, Versions, evaluated
 from rhale_stats.profiles.data import NOMINAL, VARIABLES, variable
 from rhale_stats.profiles.grid import (
     GRID_KINDS,
@@ -37,6 +38,8 @@ from rhale_stats.schema.dimensions import OUTPUT, with_outputs
 from rhale_stats.schema.stacking import padded
 from rhale_stats.schema.variables import COUNTS, GRID_VALUE
 
+# Blocks of rows: which, their curves (output, row, grid), and what rounding can do to these.
+Blocks: TypeAlias = Iterator[tuple[slice, FloatArray, FloatArray]]
 # Spread about a spline is that of rows in so many parts of equal size.
 SPREAD_BINS = 20
 
@@ -135,9 +138,44 @@ class Given(Sample):
         values = self.table.series(position).array[levels.first]
         return Axis(name, position, NOMINAL, x, np.arange(float(len(values))), values, levels.texts)
 
-    def curves(
-        self, asked: DifferenceQuotients, axis: Axis
-    ) -> Iterator[tuple[slice, FloatArray, FloatArray]]:
+    def all_curves(self, asked: DifferenceQuotients, axes: Sequence[Axis]) -> Iterator[Blocks]:
+        """What `curves` gives of every feature; of a small table, several features from one call.
+
+        Those of one are to be used before those of the next.
+        """
+        sizes = [int(self.with_curve(axis).sum()) * len(axis.grid) for axis in axes]
+        most = min(TOGETHER_ROWS, asked.batch_rows)
+        begin = 0
+        while begin < len(axes):
+            end = begin + 1
+            while end < len(axes) and sum(sizes[begin : end + 1]) <= most:
+                end += 1
+            if end - begin == 1:
+                yield self.curves(asked, axes[begin])
+            else:
+                yield from self._together(asked, axes[begin:end])
+            begin = end
+
+    def _together(self, asked: DifferenceQuotients, axes: Sequence[Axis]) -> Iterator[Blocks]:
+        some = [axis for axis in axes if len(axis.grid)]
+        answers = evaluated(asked, [self._versions(axis) for axis in some])
+        for axis in axes:
+            if not len(axis.grid):
+                yield iter(())
+                continue
+            outputs, _held = next(answers)
+            curves = np.stack(outputs, axis=1).astype(np.float64)
+            error = asked.rounding(np.abs(curves).max(axis=(0, 1))[None])
+            yield iter([_block(axis, slice(0, len(curves)), curves, error, len(curves))])
+
+    def _versions(self, axis: Axis) -> Versions:
+        """All rows that have a curve, at every point of the grid."""
+        rows = self.with_curve(axis)
+        n = int(rows.sum())
+        columns = [differences.repeated(axis.values, at, n) for at in range(len(axis.grid))]
+        return Versions(axis.position, columns, None if rows.all() else rows)
+
+    def curves(self, asked: DifferenceQuotients, axis: Axis) -> Blocks:
         """Blocks of the rows that have a curve, with (output, row, grid) and its rounding.
 
         So a mean curve of very many rows needs the memory of one block.
@@ -150,17 +188,7 @@ class Given(Sample):
             rows = slice(begin, min(begin + together, own.table.n_rows))
             some = own.at(np.arange(rows.start, rows.stop))
             curves, error = some.curves(axis.position, axis.values)
-            # The largest output shows whether there is anything to look for.
-            if not np.isfinite(error).all():
-                sums = np.zeros(own.table.n_rows)
-                sums[rows] = curves.sum(axis=(1, 2))
-                check_finite(
-                    sums,
-                    "ICE curves",
-                    axis.name,
-                    "See what the model returns at these rows along the grid.",
-                )
-            yield rows, np.ascontiguousarray(curves.transpose(2, 0, 1)), error
+            yield _block(axis, rows, curves, error, own.table.n_rows)
 
     def without(self, asked: DifferenceQuotients, axis: Axis) -> FloatArray:
         """The output of all rows without a value of the feature, (output, row)."""
@@ -234,6 +262,23 @@ class Given(Sample):
         kind = self.options.weight_kind
         about = {"long_name": f"{kind} weight{largest}", "units": "1"}
         return out.assign(weight=("obs", self.weight, about))
+
+
+def _block(
+    axis: Axis, rows: slice, curves: FloatArray, error: FloatArray, n_rows: int
+) -> tuple[slice, FloatArray, FloatArray]:
+    """Rows, their curves (output, row, grid), given (row, grid, output), and the rounding."""
+    # The largest output shows whether there is anything to look for.
+    if not np.isfinite(error).all():
+        sums = np.zeros(n_rows)
+        sums[rows] = curves.sum(axis=(1, 2))
+        check_finite(
+            sums,
+            "ICE curves",
+            axis.name,
+            "See what the model returns at these rows along the grid.",
+        )
+    return rows, np.ascontiguousarray(curves.transpose(2, 0, 1)), error
 
 
 def _stacked(

@@ -22,6 +22,7 @@ from rhale_stats.models.outputs import Model
 from rhale_stats.profiles.data import CENTERINGS
 from rhale_stats.profiles.given import (
     BESIDE,
+    Blocks,
     Given,
     counts_of,
     estimates_of,
@@ -143,8 +144,9 @@ def pdp(
     axes = given.axes(grid, n_grid, grid_kind)
     asked = given.asked(model)
     found = []
-    for axis in with_bar(axes, "partial dependence", progress=progress):
-        mean = _average(given, asked, axis, centering)
+    bar = with_bar(axes, "partial dependence", progress=progress)
+    for axis, blocks in zip(bar, given.all_curves(asked, axes), strict=True):
+        mean = _average(given, asked, axis, blocks, centering)
         found.append(mean.estimates | _beside(given, asked, axis, mean, centering))
     out = given.labelled(axes, found, asked, method="pdp", centering=centering)
     return out.assign_attrs(grid_kind=grid_kind)
@@ -233,10 +235,11 @@ def ice(
             )
     asked = given.asked(model)
     found = []
-    for axis in with_bar(axes, "ICE", progress=progress):
+    bar, derivative = with_bar(axes, "ICE", progress=progress), kind == "derivative"
+    for axis, blocks in zip(bar, given.all_curves(asked, axes), strict=True):
         kept: list[FloatArray] = []
-        mean = _average(given, asked, axis, chosen, derivative=kind == "derivative", kept=kept)
-        beside = {} if kind == "derivative" else _beside(given, asked, axis, mean, chosen)
+        mean = _average(given, asked, axis, blocks, chosen, derivative=derivative, kept=kept)
+        beside = {} if derivative else _beside(given, asked, axis, mean, chosen)
         n_outputs = len(mean.estimates["curve"])
         each = np.full((n_outputs, len(axis.grid), given.table.n_rows), np.nan)
         first, rows = 0, np.flatnonzero(given.with_curve(axis))
@@ -274,6 +277,7 @@ def _average(
     given: Given,
     asked: DifferenceQuotients,
     axis: Axis,
+    blocks: Blocks,
     centering: str,
     *,
     derivative: bool = False,
@@ -299,7 +303,7 @@ def _average(
     by_squares: list[curves_of.Moments] = []
     precise = sums.need_squares(weight, frequency=given.frequency)
     constants, origin, largest = [], np.zeros(0), np.zeros(1)
-    for rows, curves, error in given.curves(asked, axis):
+    for rows, curves, error in blocks:
         if derivative:
             curves = np.stack([kernel.along(each, axis.grid) for each in curves])
         if kept is not None:

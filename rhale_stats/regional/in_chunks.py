@@ -103,12 +103,19 @@ class Searched(NamedTuple):
         if self.some is None or self.some.every:
             return tree
         leaves, parent = tree["region"].values, tree["parent"].values
-        w = None if weight is None else weight[region >= 0]
-        of_region = np.bincount(region[region >= 0], w, int(leaves.max()) + 1)
-        count = np.where(leaves >= 0, of_region[np.maximum(leaves, 0)], 0.0)
-        for number in range(len(parent) - 1, 0, -1):
-            count[parent[number]] += count[number]
-        found = {"n_obs": count.astype(np.int64), "weight_share": count / count[0]}
+        counted = self.whole.attrs.get("weight_kind") == "frequency"
+
+        def of_nodes(w: FloatArray | None) -> FloatArray:
+            w = None if w is None else w[region >= 0]
+            of_region = np.bincount(region[region >= 0], w, int(leaves.max()) + 1)
+            found = np.where(leaves >= 0, of_region[np.maximum(leaves, 0)], 0.0)
+            for number in range(len(parent) - 1, 0, -1):
+                found[parent[number]] += found[number]
+            return found
+
+        share = of_nodes(weight)
+        count = share if counted else of_nodes(None)
+        found = {"n_obs": count.astype(np.int64), "weight_share": share / share[0]}
         asked = self.asked.min_obs or max(int(count[0]) // 20, 10)
         tree = tree.assign({name: tree[name].copy(data=data) for name, data in found.items()})
         return tree.assign_attrs(min_obs=asked)

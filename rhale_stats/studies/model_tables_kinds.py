@@ -360,6 +360,19 @@ def _jax(*, compiled: bool) -> Callable[[Data], Fitted]:
     return fit
 
 
+def _jax_columns(_data: Data) -> Fitted:
+    jax, jnp = import_module("jax"), import_module("jax.numpy")
+
+    def function(X: Any) -> Any:
+        return jnp.sin(X["width"]) * X["age"] + jnp.tanh(X["age"])
+
+    def answer(X: pd.DataFrame) -> Any:
+        width, age = (X[name].to_numpy(dtype=np.float64) for name in ("width", "age"))
+        return np.sin(width) * age + np.tanh(age)
+
+    return jax.jit(function), answer
+
+
 def _pygam(name: str, target: str) -> Callable[[Data], Fitted]:
     def fit(data: Data) -> Fitted:
         make = getattr(import_module("pygam"), name)
@@ -463,4 +476,5 @@ KINDS: dict[str, Kind] = {
     "JAX, a function": Kind(_jax(compiled=False), "jax", single=True, numbered=True),
     "LinearGAM": Kind(_pygam("LinearGAM", "y"), "pygam", numbered=True),
     "LogisticGAM": Kind(_pygam("LogisticGAM", "yes"), "pygam", numbered=True),
+    "JAX, a function of columns": Kind(_jax_columns, "jax", single=True),
 }

@@ -30,7 +30,9 @@ def table():
     return X
 
 
-@pytest.fixture(scope="module", params=["none", "frequency", "finite_difference"])
+@pytest.fixture(
+    scope="module", params=["none", "frequency", "precision", "equal", "finite_difference"]
+)
 def local(request, table):
     """Local effects in memory."""
     with pytest.warns(rs.JumpWarning) if request.param != "finite_difference" else no_warning():
@@ -38,6 +40,12 @@ def local(request, table):
             return rs.local_effects(model, table, method="finite_difference")
         if request.param == "none":
             return rs.local_effects(model, table)
+        if request.param == "precision":
+            weights = np.random.default_rng(5).gamma(2, 3, len(table))
+            weights[::50] = 0
+            return rs.local_effects(model, table, weights=weights)
+        if request.param == "equal":
+            return rs.local_effects(model, table, weights=np.full(len(table), 0.3))
         weights = np.random.default_rng(4).integers(0, 4, len(table)).astype(float)
         return rs.local_effects(model, table, weights=weights, weight_kind="frequency")
 
@@ -110,6 +118,98 @@ def test_any_chunks_in_any_order_give_the_same(cuts, seed):
     assert found.attrs["row_fingerprint"] == rs.rhale(shuffled).attrs["row_fingerprint"]
 
 
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"weighting": "rows", "bins": rs.OptimalBins()},
+        {"bins": rs.QuantileBins(8), "honest_fraction": 0.3},
+    ],
+    ids=str,
+)
+def test_honest_bins_of_chunks_are_those_of_all_rows(local, options):
+    found, whole = (
+        rs.std_error(rs.rhale(one, honest=True, rng=5, **options))
+        for one in (local.chunk(obs=211), local)
+    )
+    same(found, whole)
+    groups = np.arange(local.sizes["obs"]) % 60
+    by_groups = [rs.std_error(whole, one, groups=groups) for one in (local.chunk(obs=400), local)]
+    same(*by_groups)
+    # Functions that need rows find those of the estimates.
+    same(*(rs.check_unbiased(one, found, rng=0) for one in (local.chunk(obs=400), local)))
+    if local.attrs["weight_kind"] == "precision":
+        return  # a bootstrap is refused
+    boot = rs.bootstrap(local.chunk(obs=400), found, scheme="poisson", n_resamples=200, rng=0)
+    drawn = boot["average_effect"]
+    away = drawn.mean(["chain", "draw"]) - found["average_effect"]
+    assert (abs(away) < 0.5 * drawn.std(["chain", "draw"])).all()
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")  # of honest bins that have no rows
+@settings(max_examples=6, deadline=None)
+@given(st.lists(st.integers(1, 299), max_size=6), st.integers(0, 2**32 - 1))
+def test_honest_rows_do_not_depend_on_the_chunks(cuts, seed):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(300, 2))
+    local = rs.local_effects(lambda X: X[:, 0] * X[:, 1] + X[:, 1] ** 2, X, progress=False)
+    sizes = tuple(int(size) for size in np.diff(np.unique([0, *cuts, 300])))
+    parts = local.copy()
+    for name in ("x", "local_effect"):
+        block = da.from_array(local[name].values, chunks=(sizes, 2))
+        parts[name] = (("obs", "feature"), block, local[name].attrs)
+    found, whole = (rs.rhale(one, honest=True, rng=seed) for one in (parts, local))
+    xr.testing.assert_allclose(found.drop_attrs(), whole.drop_attrs(), **ALIKE)
+    assert found.attrs == whole.attrs
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")  # of jumps and gaps in some samples
+@settings(max_examples=10, deadline=None)
+@given(
+    st.lists(st.integers(1, 299), max_size=6),
+    st.integers(0, 2**32 - 1),
+    st.sampled_from(["axis", "rows"]),
+    st.sampled_from([0.0, 0.3, 0.7]),
+)
+def test_precision_weights_of_any_chunks(cuts, seed, weighting, unequal):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(300, 2))
+
+    def skewed(X):
+        """Local effects whose skewness is clear."""
+        return np.exp(2 * X[:, 1]) * X[:, 0] + X[:, 0] ** 2
+
+    weights = 7 * np.exp(unequal * rng.normal(size=300)) * (rng.uniform(size=300) > 0.05)
+    local = rs.local_effects(skewed, X, weights=weights, progress=False)
+    sizes = tuple(int(size) for size in np.diff(np.unique([0, *cuts, 300])))
+    parts = local.copy()
+    for name in ("x", "local_effect", "weight"):
+        block = da.from_array(local[name].values, chunks=(sizes, 2)[: local[name].ndim])
+        parts[name] = (local[name].dims, block, local[name].attrs)
+    found, whole = (
+        rs.confint(rs.std_error(rs.rhale(one, weighting=weighting))) for one in (parts, local)
+    )
+    xr.testing.assert_allclose(found.drop_attrs(), whole.drop_attrs(), **ALIKE)
+    assert found.attrs == whole.attrs
+    assert ("skewness_sign" in whole) == (unequal > 0)
+
+
+@pytest.mark.filterwarnings("ignore::rhale_stats.JumpWarning")
+def test_of_many_weighted_rows_some_decide_on_the_skewness(monkeypatch):
+    monkeypatch.setattr(arrays_thinned, "MOST_PLACES", 1000)
+    monkeypatch.setattr(arrays_thinned, "LEAST_PLACES", 100)
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(20_000, 2))
+    weights = rng.gamma(2, size=20_000)
+    local = rs.local_effects(lambda X: np.exp(2 * X[:, 1]) * X[:, 0], X, weights=weights)
+    bins = {"bins": rs.EqualWidthBins(5), "weighting": "rows"}
+    found, whole = rs.rhale(local.chunk(obs=2000), **bins), rs.rhale(local, **bins)
+    # The sign of the second is that of a sample, which need not be clear.
+    assert found["skewness_sign"][0] == whole["skewness_sign"][0] == 1
+    found, whole = (one.drop_vars("skewness_sign").drop_attrs() for one in (found, whole))
+    xr.testing.assert_allclose(found, whole, **ALIKE)
+
+
 def test_many_rows_are_summarised(table, monkeypatch):
     monkeypatch.setattr(arrays_thinned, "MOST_PLACES", 600)
     monkeypatch.setattr(arrays_thinned, "LEAST_PLACES", 100)
@@ -167,11 +267,10 @@ def test_what_needs_all_rows_is_refused(table):
     ):
         with pytest.raises(ValueError, match=r"local must be in memory here; it is in chunks"):
             function()
-    with pytest.raises(ValueError, match="honest must be False where local effects are in chunks"):
-        rs.rhale(parts, honest=True)
     weighted = rs.local_effects(lambda X: X[:, 0] * X[:, 1], table, weights=1 + table[:, 2])
+    of_weighted = rs.rhale(weighted)
     with pytest.raises(ValueError, match="got precision weights"):
-        rs.rhale(weighted.chunk(obs=500))
+        rs.bootstrap(weighted.chunk(obs=500), of_weighted, scheme="poisson")
     gaps = table.copy()
     gaps[3, 0] = np.nan
     dropped = rs.local_effects(
@@ -180,8 +279,10 @@ def test_what_needs_all_rows_is_refused(table):
         missing="drop",
         method="central_difference",
     )
-    with pytest.raises(ValueError, match="in every row where it is in chunks; got missing values"):
-        rs.rhale(dropped.chunk(obs=500))
+    with pytest.raises(ValueError, match="in every row here where it is in chunks; got missing"):
+        rs.regions(dropped.chunk(obs=500), "x1")
+    with pytest.raises(ValueError, match="honest must be False where features have different rows"):
+        rs.rhale(dropped.chunk(obs=500), honest=True)
 
 
 def test_values_that_are_not_finite_are_refused_by_name(table):

@@ -6,6 +6,8 @@ import numpy as np
 import pandas as pd
 import pytest
 import xarray as xr
+from hypothesis import Phase, given, settings
+from hypothesis import strategies as st
 
 import rhale_stats as rs
 
@@ -137,8 +139,8 @@ def test_jacobian_and_weights(frame):
 
 def test_what_chunks_do_not_have_is_refused(frame, chunked_frame):
     X = da.from_array(frame[["a", "b"]].to_numpy(), chunks=(300, 2))
-    with pytest.raises(ValueError, match="missing must be 'raise' where X is in chunks"):
-        rs.local_effects(lambda X: X[:, 0], X, missing="drop")
+    with pytest.raises(ValueError, match="missing must be 'raise' or 'drop' where X is in chunks"):
+        rs.local_effects(lambda X: X[:, 0], X, missing="bin")
     with pytest.raises(TypeError, match=r"X must be in memory here; got dask Array"):
         rs.ale2(lambda X: X[:, 0], X, features=[0, 1])
     with pytest.raises(TypeError, match=r"X must be in memory here; got dask DataFrame"):
@@ -157,3 +159,52 @@ def test_what_chunks_do_not_have_is_refused(frame, chunked_frame):
         )
     with pytest.raises(ValueError, match="X must have at least one row; got none"):
         rs.local_effects(lambda X: X[:, 0], da.zeros((0, 2)))
+
+
+@pytest.mark.filterwarnings("ignore::rhale_stats.JumpWarning")
+@settings(max_examples=6, deadline=None, phases=[Phase.explicit, Phase.generate])
+@given(
+    st.lists(st.integers(1, 299), max_size=6),
+    st.integers(0, 2**32 - 1),
+    st.sampled_from(["central_difference", "finite_difference"]),
+    st.sampled_from(["none", "frequency", "precision"]),
+)
+def test_missing_values_are_left_out_of_their_features(cuts, seed, method, kind):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(300, 3))
+    X[rng.uniform(size=300) < 0.2, 0] = np.nan
+    X[200:230, 1] = np.nan
+
+    def model(X):
+        filled = np.nan_to_num(X, nan=0.5)
+        return filled[:, 0] ** 2 * filled[:, 2] + np.sin(filled[:, 1])
+
+    more = {"missing": "drop", "method": method, "progress": False}
+    if kind != "none":
+        weights = rng.integers(0, 3, 300).astype(float)
+        more |= {"weights": weights, "weight_kind": kind}
+    sizes = tuple(int(size) for size in np.diff(np.unique([0, 200, 230, *cuts, 300])))
+    whole = rs.local_effects(model, X, **more)
+    parts = rs.local_effects(model, da.from_array(X, chunks=(sizes, 3)), **more)
+    np.testing.assert_array_equal(parts["n_missing"], whole["n_missing"])
+    # That of a sample, whatever the weights.
+    parts, whole = (one.assign(local_effect_error=0 * one["n_missing"]) for one in (parts, whole))
+    expected = whole.drop_vars("obs").drop_attrs()
+    xr.testing.assert_allclose(parts.compute().drop_attrs(), expected, rtol=1e-9)
+    found, expected = (
+        rs.confint(rs.std_error(rs.rhale(one, bins=rs.QuantileBins(5)))) for one in (parts, whole)
+    )
+    xr.testing.assert_allclose(found.drop_attrs(), expected.drop_attrs(), rtol=1e-9, atol=1e-10)
+    assert found.attrs["row_fingerprint"] == expected.attrs["row_fingerprint"]
+
+
+def test_infinite_values_are_no_missing_ones():
+    X = np.random.default_rng(0).normal(size=(100, 2))
+    X[3, 0], X[4, 0] = np.nan, np.inf
+    with pytest.raises(ValueError, match="'x0' must be finite; got 1 inf"):
+        rs.local_effects(
+            lambda X: np.nan_to_num(X[:, 0], posinf=0.0) + X[:, 1],
+            da.from_array(X, chunks=(40, 2)),
+            missing="drop",
+            features=["x0"],
+        )

@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import rhale_stats as rs
+from rhale_stats.models import forms
 from rhale_stats.models.forms import n_rows_of, plain_answer, read
 
 N = 300
@@ -464,3 +465,42 @@ def test_pipelines_that_take_columns_by_name_get_all_of_them():
     model = make_pipeline(columns, LinearRegression()).fit(df, 2 * df["a"] - df["b"])
     effect = rs.ale(model, as_polars(df.assign(other=1.0)), features=["a", "b"])
     np.testing.assert_allclose(effect["average_effect"].values, [2, -1])
+
+
+def test_libraries_without_arrow_get_types_of_numpy():
+    pytest.importorskip("pyarrow", reason="pyarrow is not installed")
+    frame = pd.DataFrame(
+        {
+            "whole": [1, 2, 3],
+            "gap": [1, None, 3],
+            "real": [0.5, None, 2.0],
+            "yes": [True, False, True],
+            "text": ["u", "v", None],
+            "level": pd.Categorical(["u", "v", "u"]),
+        },
+        index=[5, 3, 4],
+    )
+    arrow = frame.astype({"gap": "Int64"}).convert_dtypes(dtype_backend="pyarrow")
+    arrow["level"] = arrow["text"].fillna("w").astype("category")
+    arrow["kept"] = np.arange(3.0)
+    found = forms.without_arrow(arrow)
+    assert [str(dtype) for dtype in found.dtypes[:4]] == ["int64", "float64", "float64", "bool"]
+    assert found["level"].cat.categories.tolist() == ["u", "v", "w"]
+    assert found["level"].tolist() == ["u", "v", "w"]
+    assert not any(isinstance(dtype, pd.ArrowDtype) for dtype in found.dtypes)
+    pd.testing.assert_frame_equal(found[["gap", "real"]], frame[["gap", "real"]].astype(float))
+    assert found["text"].isna().tolist() == [False, False, True]
+    assert forms.without_arrow(frame) is frame
+
+
+@pytest.mark.parametrize("native", [False, True])
+def test_lightgbm_takes_columns_of_arrow_types(native):
+    lightgbm = pytest.importorskip("lightgbm", reason="lightgbm is not installed")
+    pytest.importorskip("pyarrow", reason="pyarrow is not installed")
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame({"a": rng.normal(size=200), "k": rng.integers(0, 50, 200)})
+    model = lightgbm.LGBMRegressor(n_estimators=5, verbose=-1).fit(table, table["a"] * table["k"])
+    model = model.booster_ if native else model
+    arrow = table.convert_dtypes(dtype_backend="pyarrow")
+    found, expected = (rs.ale(model, one)["curve"] for one in (arrow, table))
+    xr.testing.assert_identical(found, expected)

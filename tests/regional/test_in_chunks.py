@@ -70,6 +70,18 @@ def test_of_many_rows_some_are_searched_and_all_are_counted(options, monkeypatch
     assert tree.attrs["min_obs"] == options.get("min_obs", int(WEIGHT.sum()) // 20)
 
 
+def test_nodes_of_weighted_rows_are_counted_by_rows(monkeypatch):
+    monkeypatch.setattr(sampled, "MOST_ROWS", 500)
+    weights = np.where(WEIGHT > 0, 0.5 + WEIGHT / 7, 0.0)
+    memory = local(weights=weights)
+    tree = rs.regions(memory.chunk(obs=701), "x1", rng=0)
+    region = tree["region_of_row"].values
+    expected = [(region >= 0).sum(), *((region == leaf).sum() for leaf in (0, 1))]
+    np.testing.assert_array_equal(tree["n_obs"], expected)
+    share = [weights.sum(), *(weights[region == leaf].sum() for leaf in (0, 1))]
+    np.testing.assert_allclose(tree["weight_share"], np.array(share) / share[0])
+
+
 def test_rows_on_which_honest_splits_were_searched_have_no_region(monkeypatch):
     monkeypatch.setattr(sampled, "MOST_ROWS", 500)
     tree = rs.regions(local().chunk(obs=701), "x1", test="honest", rng=0)

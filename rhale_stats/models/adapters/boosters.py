@@ -6,6 +6,7 @@ import re
 from typing import Any
 
 from rhale_stats.models.adapters.adapter import Adapter, in_order
+from rhale_stats.models.forms import without_arrow
 
 
 def xgboost(booster: Any) -> Adapter:
@@ -34,6 +35,6 @@ def lightgbm(booster: Any) -> Adapter:
             # lightgbm writes the names of columns without white space.
             plain = {column: re.sub(r"\s", "_", str(column)) for column in rows.columns}
             rows = in_order(rows.rename(columns=plain), names, "lightgbm")
-        return booster.predict(rows)
+        return booster.predict(without_arrow(rows))
 
     return Adapter(predict)

@@ -7,6 +7,7 @@ from typing import Any
 from weakref import WeakKeyDictionary, ref
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
 from rhale_stats.models.adapters.adapter import Adapter, numbers
@@ -15,27 +16,119 @@ from rhale_stats.models.adapters.adapter import Adapter, numbers
 BATCH_ROWS, ACCELERATED_ROWS = 1 << 13, 1 << 17
 # Compiled derivatives of compiled functions that are still in use.
 COMPILED: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()
+# A plain function is one of these arguments if its answers differ by no more than this share.
+SAME_ANSWER = 1e-3
 
 
 def adapter(function: Any) -> Adapter:
-    """A function of arrays of rows, (row, column), compiled once for every size of a call."""
+    """A function of arrays (row, column) or of a dict of columns, compiled for each size of a call.
+
+    What it takes is seen from the first rows: an array if it can be called with one.
+    """
     import jax
 
-    compiled, backward = jax.jit(function), COMPILED.get(function)
+    plain = _Plain(function)
+    compiled, backward = jax.jit(plain if plain.orders else function), COMPILED.get(function)
     if backward is None and type(function).__name__ == "PjitFunction":
         # What it takes from outside is fixed already, so that its derivative may be kept. A weak
         # reference: a strong one would keep the function in use.
-        backward = jax.jit(_backward(_held(ref(function))), static_argnums=1)
+        backward = jax.jit(_backward(_held(ref(function))), static_argnums=2)
         COMPILED[function] = backward
     elif backward is None:
         # Made anew: another value of what a plain function takes from outside would not be seen.
-        backward = jax.jit(_backward(function), static_argnums=1)
-    return Adapter(
-        lambda rows: _in_batches(lambda part: compiled(part), rows),
-        lambda rows, columns: _in_batches(
-            lambda part: _of_columns(backward, compiled, part, columns), rows
-        ),
-    )
+        backward = jax.jit(_backward(plain), static_argnums=2)
+
+    def predict(rows: Any) -> NDArray[Any]:
+        return _in_batches(compiled, plain.argument(rows))
+
+    def gradient(rows: Any, columns: Sequence[int]) -> NDArray[Any]:
+        given = plain.argument(rows)
+        if isinstance(given, dict):
+            names = [rows.columns[column] for column in columns]
+            # Whole numbers have no derivatives.
+            given |= {name: given[name].astype(np.float64) for name in names}
+            return _in_batches(lambda part: _of_names(backward, compiled, part, names), given)
+        return _in_batches(lambda part: _of_columns(backward, compiled, part, columns), given)
+
+    return Adapter(predict, gradient)
+
+
+def adapter_like(function: Any, rows: Any, answer: Any) -> Adapter | None:
+    """The adapter of a plain function, if with it the function answers these rows in this way.
+
+    ``answer`` is None where the function raised for rows in their own form.
+    """
+    made = adapter(function)
+    try:
+        found = np.asarray(made.predict(rows))
+    except Exception:  # JAX cannot follow it, or it takes neither an array nor columns
+        return None
+    if answer is not None:
+        known = np.asarray(answer)
+        size = np.abs(known).max(initial=0)
+        if found.shape != known.shape or np.abs(found - known).max(initial=0) > SAME_ANSWER * size:
+            return None
+    return made
+
+
+class _Plain:
+    """A function, and which argument it takes; columns in the order that they have in the table.
+
+    A compiled function gets columns sorted by name, as JAX gives them to every compiled function.
+    """
+
+    def __init__(self, function: Any) -> None:
+        self.function = function
+        self.of_columns: bool | None = None
+        self.orders = type(function).__name__ != "PjitFunction"
+        self.names: list[Any] = []
+
+    def __call__(self, given: Any) -> Any:
+        if isinstance(given, dict):
+            given = {name: given[name] for name in self.names}
+        return self.function(given)
+
+    def argument(self, rows: Any) -> Any:
+        """The rows as the function takes them."""
+        import jax
+
+        if isinstance(rows, np.ndarray):
+            return numbers(rows, "jax")
+        if self.of_columns is None:
+            self.of_columns = False
+            self.names = list(rows.columns)
+            some = rows.iloc[:1]
+            try:
+                jax.eval_shape(self.function, numbers(some, "jax"))
+            except Exception as error:
+                columns = _columns(some)
+                self.names = list(columns)
+                try:
+                    jax.eval_shape(self, columns)
+                except Exception:
+                    raise error from None
+                self.of_columns = True
+        return _columns(rows) if self.of_columns else numbers(rows, "jax")
+
+
+def _columns(rows: pd.DataFrame) -> dict[Any, NDArray[Any]]:
+    """Columns of numbers and of truth values as arrays; JAX has no others."""
+    out = {}
+    for at, name in enumerate(rows.columns):
+        column = rows.iloc[:, at]
+        if not pd.api.types.is_numeric_dtype(column.dtype) or pd.api.types.is_complex_dtype(
+            column.dtype
+        ):
+            continue
+        values = column.to_numpy(dtype=np.float64, na_value=np.nan)
+        if not column.isna().any():
+            if pd.api.types.is_bool_dtype(column.dtype):
+                values = values.astype(bool)
+            elif pd.api.types.is_integer_dtype(column.dtype) and np.abs(values).max() < 2**31:
+                # Larger ones do not fit into the integers of JAX.
+                values = values.astype(np.int64)
+        out[name] = values
+    return out
 
 
 def _held(reference: ref[Any]) -> Callable[[Any], Any]:
@@ -47,13 +140,13 @@ def _held(reference: ref[Any]) -> Callable[[Any], Any]:
     return of
 
 
-def _backward(function: Callable[[Any], Any]) -> Callable[[Any, int], Any]:
-    def of_output(rows: Any, output: int) -> Any:
+def _backward(function: Callable[[Any], Any]) -> Callable[[Any, Any, int], Any]:
+    def of_output(rows: Any, others: Any, output: int) -> Any:
         """Derivatives of one output: a row's output depends on this row only."""
         import jax
 
         def total(rows: Any) -> Any:
-            answer = function(rows)
+            answer = function(others | rows if isinstance(rows, dict) else rows)
             return (answer if answer.ndim == 1 else answer[:, output]).sum()
 
         return jax.grad(total)(rows)
@@ -61,33 +154,58 @@ def _backward(function: Callable[[Any], Any]) -> Callable[[Any, int], Any]:
     return of_output
 
 
+def _n_outputs(compiled: Callable[[Any], Any], part: Any) -> int:
+    import jax
+
+    shape = jax.eval_shape(compiled, part).shape
+    return 1 if len(shape) == 1 else int(shape[1])
+
+
 def _of_columns(
-    backward: Callable[[Any, int], Any],
+    backward: Callable[[Any, Any, int], Any],
     compiled: Callable[[Any], Any],
     part: Any,
     columns: Sequence[int],
 ) -> NDArray[Any]:
-    import jax
-
-    shape = jax.eval_shape(compiled, part).shape
-    n_outputs = 1 if len(shape) == 1 else shape[1]
-    found = [np.asarray(backward(part, output))[:, list(columns)] for output in range(n_outputs)]
+    outputs = range(_n_outputs(compiled, part))
+    found = [np.asarray(backward(part, None, output))[:, list(columns)] for output in outputs]
     return np.stack(found, axis=1)
 
 
-def _in_batches(of: Callable[[Any], Any], rows: Any) -> NDArray[Any]:
+def _of_names(
+    backward: Callable[[Any, Any, int], Any],
+    compiled: Callable[[Any], Any],
+    part: dict[Any, Any],
+    names: Sequence[Any],
+) -> NDArray[Any]:
+    some = {name: part[name] for name in names}
+    others = {name: column for name, column in part.items() if name not in some}
+    found = []
+    for output in range(_n_outputs(compiled, part)):
+        each = backward(some, others, output)
+        found.append(np.stack([np.asarray(each[name]) for name in names], axis=1))
+    return np.stack(found, axis=1)
+
+
+def _in_batches(of: Callable[[Any], Any], given: Any) -> NDArray[Any]:
     """Answers for batches, filled up to a power of two with copies of the last row.
 
     Every other number of rows would be compiled anew.
     """
     import jax
-    import jax.numpy as jnp
 
     most = BATCH_ROWS if jax.default_backend() == "cpu" else ACCELERATED_ROWS
-    values, parts = numbers(rows, "jax"), []
-    for begin in range(0, len(values), most):
-        part = values[begin : begin + most]
-        size = 1 << (len(part) - 1).bit_length()
-        whole = np.concatenate([part, np.repeat(part[-1:], size - len(part), axis=0)])
-        parts.append(np.asarray(of(jnp.asarray(whole)))[: len(part)])
+    n_rows = len(next(iter(given.values()))) if isinstance(given, dict) else len(given)
+    parts = []
+    for begin in range(0, n_rows, most):
+        rows = slice(begin, min(begin + most, n_rows))
+        part = jax.tree.map(lambda values, rows=rows: _filled(values[rows]), given)
+        parts.append(np.asarray(of(part))[: rows.stop - rows.start])
     return np.concatenate(parts)
+
+
+def _filled(values: NDArray[Any]) -> Any:
+    import jax.numpy as jnp
+
+    more = (1 << (len(values) - 1).bit_length()) - len(values)
+    return jnp.asarray(np.concatenate([values, np.repeat(values[-1:], more, axis=0)]))

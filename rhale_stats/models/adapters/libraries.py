@@ -88,12 +88,22 @@ def columns_known_of(model: Any) -> Known | None:
     return None if names is None or np.ndim(names) != 1 else Known(list(map(str, names)))
 
 
-def jax_adapter(function: Any, answer: Any) -> Adapter | None:
-    """The adapter of a plain function that answered with an array of JAX."""
+def jax_adapter(function: Any, rows: Any, answer: Any) -> Adapter | None:
+    """The adapter of a plain function that answered rows with an array of JAX, or raised (None).
+
+    The rows are those of pandas or NumPy. None if it is no function of JAX, as far as is seen.
+    """
     jax = sys.modules.get("jax")
-    if jax is None or not isinstance(answer, jax.Array):
+    if jax is None or not (answer is None or isinstance(answer, jax.Array)):
         return None
-    return next(one for one in LIBRARIES if one.name == "jax").adapter(function)
+    made: Adapter | None = import_module(f"{HERE}.jax").adapter_like(function, rows, answer)
+    return made
+
+
+def is_of_jax(answer: Any) -> bool:
+    """Whether an answer is an array of JAX."""
+    jax = sys.modules.get("jax")
+    return jax is not None and isinstance(answer, jax.Array)
 
 
 @checked

@@ -5,6 +5,9 @@ from __future__ import annotations
 import gc
 
 import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
 import pytest
 import xarray as xr
 
@@ -99,3 +102,148 @@ def test_functions_that_take_arrays_of_numpy_too_are_left_to_numpy():
         local = rs.local_effects(lambda X: X[:, 0] ** 2 + X[:, 1], X)
     assert set(local["local_effect_method"].values) == {"central_difference"}
     assert local.attrs["answer_precision"] < 1e-15
+
+
+# --- functions of columns -------------------------------------------------------------------------
+
+TABLE = pd.DataFrame(X, columns=["c", "a", "b"]).assign(
+    k=np.arange(300) % 7, city=np.where(X[:, 0] > 0, "x", "y")
+)
+FORMS = {
+    "pandas": lambda frame: frame,
+    "nullable": lambda frame: frame.convert_dtypes(),
+    "arrow types": lambda frame: frame.convert_dtypes(dtype_backend="pyarrow"),
+    "dict": lambda frame: {name: frame[name].to_numpy() for name in frame},
+    "polars": lambda frame: pl.from_pandas(frame),
+    "arrow": lambda frame: pa.Table.from_pandas(frame, preserve_index=False),
+    "xarray": lambda frame: xr.Dataset.from_dataframe(frame),
+}
+
+
+def of_columns(columns):
+    return jnp.sin(columns["a"]) * columns["b"] + columns["c"] * columns["k"]
+
+
+def in_order(columns):
+    """Reads columns by their order in the table, which is not that of their names."""
+    first, second, third, *_ = columns.values()
+    return jnp.tanh(first) * second + 2 * third
+
+
+def of_an_array(rows):
+    return jnp.tanh(rows[:, :3] @ WEIGHT)[:, 0] * rows[:, 1]
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("compiled", [False, True])
+@pytest.mark.parametrize("function", [of_columns, of_an_array, in_order])
+def test_functions_of_an_array_or_of_columns_take_every_table(form, compiled, function):
+    if compiled and function is in_order:
+        pytest.skip("JAX itself sorts the columns of a compiled function by name")
+    names = ["c", "a", "b", "k"] if function is not of_columns else list(TABLE)
+    table = TABLE[names]
+    with jax.enable_x64(True):
+        model = jax.jit(function) if compiled else function
+        local = rs.local_effects(model, FORMS[form](table), features=["a", "b", "c"])
+    c, a, b, k = (TABLE[name].to_numpy(dtype=float) for name in "cabk")
+    if function is of_columns:
+        expected = np.column_stack([np.cos(a) * b, np.sin(a), k])
+    elif function is in_order:
+        expected = np.column_stack([np.tanh(c), 2 + 0 * b, a / np.cosh(c) ** 2])
+    else:
+        inside = np.tanh(X @ WEIGHT[:, 0])
+        expected = WEIGHT[[1, 2, 0], 0] * ((1 - inside**2) * a)[:, None]
+        expected[:, 0] += inside
+    assert set(local["local_effect_method"].values) == {"gradient"}
+    np.testing.assert_allclose(local["local_effect"], expected, atol=1e-12)
+
+
+def test_gradients_of_several_outputs_of_columns():
+    def model(columns):
+        return jnp.stack([columns["a"] ** 2, columns["a"] * columns["k"]], axis=1)
+
+    with jax.enable_x64(True):
+        local = rs.local_effects(model, TABLE[["c", "k", "a"]], features=["a", "k"])
+    a, k = TABLE["a"].to_numpy(), TABLE["k"].to_numpy()
+    np.testing.assert_allclose(local["local_effect"].sel(feature="a"), [2 * a, k], atol=1e-12)
+    # A column with few whole numbers has slopes between neighbours.
+    assert local["local_effect_method"].values.tolist() == ["gradient", "finite_difference"]
+
+
+def test_whole_numbers_of_columns_stay_whole():
+    """As an embedding needs them."""
+    table = jnp.array([0.0, 1.0, 4.0, 9.0, 16.0, 25.0, 36.0])
+
+    def model(columns):
+        return table[columns["k"]] * columns["a"]
+
+    local = rs.local_effects(jax.jit(model), TABLE[["a", "k"]], features="a")
+    assert local["local_effect_method"].item() == "gradient"
+    np.testing.assert_allclose(local["local_effect"][:, 0], TABLE["k"] ** 2, atol=1e-5)
+
+
+def test_pdp_ale_and_explanations_of_functions_of_columns():
+    frame = TABLE[["a", "b", "c", "k"]]
+
+    def of_numpy(frame):
+        a, b, c, k = (frame[name].to_numpy() for name in "abck")
+        return np.sin(a) * b + c * k
+
+    with jax.enable_x64(True):
+        for estimate in (
+            rs.pdp,
+            rs.ale,
+            lambda m, X, **more: rs.explain(m, X, rng=0, **more)["effect"],
+        ):
+            found, expected = (
+                estimate(model, frame, features=["a", "b", "c"]) for model in (of_columns, of_numpy)
+            )
+            np.testing.assert_allclose(found["curve"], expected["curve"], atol=1e-6)
+
+
+def test_a_function_that_cannot_be_followed_keeps_its_differences():
+    """Its rows are pandas until it makes an array of JAX of them."""
+
+    def model(frame):
+        return jnp.sin(jnp.asarray(frame[["a", "b"]].to_numpy())).sum(axis=1)
+
+    with jax.enable_x64(True):
+        local = rs.local_effects(model, TABLE[["c", "a", "b"]], features=["a", "b"])
+    assert set(local["local_effect_method"].values) == {"central_difference"}
+    same = rs.local_effects(
+        lambda frame: np.sin(frame[["a", "b"]].to_numpy()).sum(axis=1), TABLE[["c", "a", "b"]]
+    )["local_effect"].sel(feature=["a", "b"])
+    np.testing.assert_allclose(local["local_effect"], same, atol=1e-9)
+
+
+def test_a_function_with_another_answer_for_an_array_keeps_its_differences():
+    def model(rows):
+        if isinstance(rows, pd.DataFrame):
+            return jnp.asarray(rows.to_numpy()[:, 0]) ** 2
+        return rows[:, 1]
+
+    with jax.enable_x64(True):
+        local = rs.local_effects(model, TABLE[["a", "b"]])
+    assert local["local_effect_method"].values.tolist() == ["central_difference"] * 2
+    np.testing.assert_allclose(local["local_effect"][:, 0], 2 * TABLE["a"], atol=1e-5)
+
+
+def test_an_error_is_that_of_the_function_in_its_own_form():
+    def model(rows):
+        raise ZeroDivisionError("of its own")
+
+    with pytest.raises(rs.ModelError, match="ZeroDivisionError .* of its own"):
+        rs.local_effects(model, TABLE[["a", "b"]])
+    with pytest.raises(rs.ModelError, match="KeyError .*'z'"):
+        rs.local_effects(lambda columns: jnp.sin(columns["z"]), TABLE[["a", "b"]])
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+@pytest.mark.parametrize("model", [function, several])
+def test_chunks_have_the_gradient_of_the_whole_table(model, compiled):
+    da = pytest.importorskip("dask.array")
+    model = jax.jit(model) if compiled else model
+    whole = rs.local_effects(model, X)
+    chunks = rs.local_effects(model, da.from_array(X, chunks=(70, 3)))
+    assert set(chunks["local_effect_method"].values) == {"gradient"}
+    np.testing.assert_allclose(chunks["local_effect"], whole["local_effect"], atol=1e-6)

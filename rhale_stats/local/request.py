@@ -1,0 +1,258 @@
+"""How local effects of the columns are taken: by derivatives or differences, decided by probes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+import xarray as xr
+from tqdm import tqdm
+
+from rhale_stats.arguments.checks import check_finite
+from rhale_stats.arguments.progress import progress_bar
+from rhale_stats.arguments.words import warn
+from rhale_stats.arrays import local_effects as kernel
+from rhale_stats.arrays.moments import FloatArray
+from rhale_stats.bins.rule import BinRule
+from rhale_stats.local.cells import difference_edges
+from rhale_stats.local.labelled import labelled
+from rhale_stats.local.missing import effect_of_missing
+from rhale_stats.models import jacobian as models_jacobian
+from rhale_stats.models.differences import DifferenceQuotients, Differences, no_differences
+from rhale_stats.models.jacobian import gradient_columns, refuse_jacobian, warn_of_gradient
+from rhale_stats.models.probes import (
+    JumpWarning,
+    Probe,
+    check_answers,
+    looked_at,
+    probed,
+    refuse_useless,
+    warning_text,
+)
+from rhale_stats.models.sample import Sample
+from rhale_stats.models.table import check_column
+from rhale_stats.models.together import Steps, Versions, answered
+
+# Derivatives that are there before differences are taken.
+GIVEN = ("jacobian", "gradient")
+
+
+class Way(NamedTuple):
+    """How local effects of one feature are taken ("constant": not), and the result of its probe."""
+
+    kind: str
+    probe: Probe | None = None
+
+
+def axis_values(sample: Sample) -> FloatArray:
+    """Values of the columns, which are numbers, (row, column); checked."""
+    x = np.empty((sample.table.n_rows, len(sample.positions)), order="F")
+    for column, position in enumerate(sample.positions):
+        x[:, column] = check_column(sample.table, position, missing=sample.missing)
+    _check_weight(sample, x)
+    return x
+
+
+@dataclass(frozen=True)
+class Request:
+    """How local effects are to be taken, and what was found of the model meanwhile.
+
+    ``kind`` is the method wanted; with ``auto`` slopes across cells stand in for derivatives that
+    do not hold.
+    """
+
+    sample: Sample
+    kind: str
+    auto: bool
+    bins: BinRule | None
+    quotients: DifferenceQuotients | None
+    derivatives: Mapping[int, Differences] = field(default_factory=dict)
+    jumping: list[tuple[str, Probe]] = field(default_factory=list)
+    differing: list[tuple[str, float]] = field(default_factory=list)
+
+    def with_gradient(self) -> Request:
+        """The same by the gradient of the model, which is asked for, or taken where there is one.
+
+        Raises
+        ------
+        ValueError
+            It is asked for, and the model has none.
+        """
+        assert self.quotients is not None, "a gradient is that of a model"
+        check_answers(self.quotients)
+        derivatives = gradient_columns(self.quotients, self.sample.positions, asked=not self.auto)
+        if derivatives:
+            return replace(self, kind="gradient", derivatives=derivatives)
+        if self.kind == "gradient":
+            raise ValueError(
+                "method='gradient' needs a model that gives its gradient, as those of torch and "
+                "JAX do; see adapters(). Use method='auto', pass jacobian=, or an Adapter."
+            )
+        return self
+
+    def local(self, x: FloatArray, *, progress: bool) -> xr.Dataset:
+        """Local effects of all columns, whose values are known, as `local_effects` returns."""
+        if self.quotients is not None and not self.quotients.n_calls:
+            check_answers(self.quotients)
+        with self._bar(progress=progress) as bar:
+            found = self._features(x, bar)
+        self.conclude()
+        return self._labelled(x, found)
+
+    def parts(self, groups: Sequence[Sequence[int]], *, progress: bool) -> Iterator[xr.Dataset]:
+        """Local effects of groups of the columns, those before given up."""
+        if self.quotients is not None:
+            check_answers(self.quotients)
+        with self._bar(progress=progress) as bar:
+            for group in groups:
+                yield replace(self, sample=self.sample.of_columns(group))._part(bar)
+        self.conclude()
+
+    def _part(self, bar: tqdm[Any]) -> xr.Dataset:
+        x = axis_values(self.sample)
+        return self._labelled(x, self._features(x, bar))
+
+    def _bar(self, *, progress: bool) -> tqdm[Any]:
+        return progress_bar(
+            len(self.sample.positions),
+            "local effects",
+            "feature",
+            progress=progress and self.quotients is not None,
+        )
+
+    def _features(self, x: FloatArray, bar: tqdm[Any]) -> list[Differences]:
+        """Local effects of the columns; of a small table those of several from each call."""
+        quotients, ways, found = self.quotients, self._ways(x), []
+        # Steps are by the precision that the probes found, whatever the calls.
+        precision = 0.0 if quotients is None else quotients.precision
+        most = 0 if quotients is None else quotients.batch_rows
+        together = max(1, most // (2 * len(x)))
+        for begin in range(0, len(ways), together):
+            columns = range(begin, min(begin + together, len(ways)))
+            steps = {at: self._feature(at, x[:, at], ways[at], precision) for at in columns}
+            some = answered(quotients, steps)
+            for at in columns:
+                found.append(some.pop(at))
+                bar.update()
+        return found
+
+    def _labelled(self, x: FloatArray, found: list[Differences]) -> xr.Dataset:
+        """Local effects as a Dataset, which takes their place in memory."""
+        sample, quotients = self.sample, self.quotients
+        absent = {}
+        if quotients is not None and sample.missing == "bin":
+            absent = {
+                column: effect_of_missing(sample, quotients, position, x[:, column])
+                for column, position in enumerate(sample.positions)
+                if np.isnan(x[:, column]).any()
+            }
+        return labelled(sample, x, found, quotients, absent)
+
+    def _feature(
+        self, column: int, x: FloatArray, way: Way, precision: float
+    ) -> Steps[Differences]:
+        """Local effects of one feature, at the rows that have a value."""
+        if way.kind == "constant":
+            return no_differences(self.kind)  # there is no effect to estimate
+        position, name = self.sample.positions[column], self.sample.names[column]
+        there = ~np.isnan(x)
+        if way.kind in GIVEN:
+            found = self.derivatives[position].at(there)
+        else:
+            assert self.quotients is not None
+            own, rows = (x, None) if there.all() else (x[there], there)
+            method, edges = way.kind, None
+            if method == "finite_difference":
+                weight = self.sample.weight_at(there)
+                counted = self.sample.frequency
+                edges = difference_edges(self.bins, name, own, weight, counted=counted)
+                edges = self.sample.table.whole(position, edges)
+                arguments = kernel.cell_ends(edges, own)[::-1]
+            else:
+                step = kernel.central_step(own, precision)
+                arguments = kernel.central_arguments(own, step, own.min(), own.max())
+            outputs, held = yield Versions(position, arguments, rows)
+            found = self.quotients.quotient(outputs, held, method, edges)
+        if way.kind == "central_difference" and way.probe is not None:
+            found = replace(found, error=found.error + way.probe.truncation)
+        check_finite(
+            found.local_effect.sum(axis=1),
+            "Local effects",
+            name,
+            "See what the model returns at these rows.",
+        )
+        return found
+
+    def _ways(self, x: FloatArray) -> list[Way]:
+        """How local effects of every column are taken; derivatives where the probes allow them."""
+        table, quotients, positions = self.sample.table, self.quotients, self.sample.positions
+        ways, looks = {}, {}
+        for position, own in zip(positions, x.T, strict=True):
+            there = ~np.isnan(own)
+            if np.nanmin(own) == np.nanmax(own):
+                ways[position] = Way("constant")
+            elif quotients is None or self.kind == "finite_difference":
+                ways[position] = Way(self.kind)
+            elif self.kind != "jacobian" and table.has_cells(
+                position, asked=None if self.auto else table.names[position]
+            ):
+                # The output is not defined between two levels.
+                ways[position] = Way("finite_difference")
+            else:
+                looks[position] = looked_at(table, position, there & self.sample.present)
+        if quotients is not None:
+            for position, found in probed(quotients, looks).items():
+                ways[position] = Way(self._kind(position, found), found)
+        return [ways[position] for position in positions]
+
+    def _kind(self, position: int, found: Probe) -> str:
+        """How local effects of one feature are taken, by the result of its probe."""
+        name = self.sample.table.names[position]
+        if not found.holds:
+            if not self.auto:
+                refuse_useless(name, found)
+            self.jumping.append((name, found))
+            return "finite_difference" if self.auto else self.kind
+        if self.kind == "jacobian":
+            deviation, agrees = models_jacobian.deviation(
+                found, self.derivatives[position].at(found.rows)
+            )
+            if not agrees:
+                self.differing.append((name, deviation))
+        elif self.kind == "gradient":
+            shares, agree = models_jacobian.deviations(
+                found, self.derivatives[position].at(found.rows)
+            )
+            if not agree.all():
+                self.differing.append((name, float(shares.max())))
+                return "central_difference"
+        return self.kind
+
+    def conclude(self) -> None:
+        """Refuse a Jacobian that is not that of the model; warn of jumps and gradients, once."""
+        if self.differing and self.kind == "jacobian":
+            refuse_jacobian(self.differing)
+        if self.differing:
+            warn_of_gradient(self.differing)
+        if self.jumping:
+            then = f"method={self.kind!r} does not detect them. Use method='auto'."
+            if self.auto:
+                then = (
+                    "slopes across cells were taken. "
+                    "method='finite_difference' takes them without a probe."
+                )
+            warn(warning_text(self.jumping, then), JumpWarning)
+
+
+def _check_weight(sample: Sample, x: FloatArray) -> None:
+    """Raise ``ValueError`` if all rows with a value of a feature have weight 0."""
+    for column, name in enumerate(sample.names):
+        there = ~np.isnan(x[:, column])
+        if not sample.present[there].any():
+            raise ValueError(
+                f"weights must be positive in some row with a value of feature {name!r}; all "
+                f"{int(there.sum())} such rows have weight 0. Leave the feature out: "
+                f"features=[...]."
+            )
