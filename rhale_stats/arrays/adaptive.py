@@ -14,7 +14,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rhale_stats.arrays.binning import backtrack
-from rhale_stats.arrays.moments import Comoments, FloatArray, IntArray, Moments, merge
+from rhale_stats.arrays.moments import (
+    Comoments,
+    FloatArray,
+    IntArray,
+    Moments,
+    merge,
+    n_effective,
+)
 
 # Cells of the fine grid in a cell of the coarse one, on which the programme runs.
 FINE = 10
@@ -23,6 +30,8 @@ FINE = 10
 BLOCK_CELLS = 64
 # Of so many coarse cells the fits of all bins are kept for a second search.
 FEW_CELLS = 256
+# Running sums of squares are exact to about this share of all of them.
+ROUNDING = 8 * float(np.finfo(np.float64).eps)
 
 
 class Risk(NamedTuple):
@@ -152,7 +161,10 @@ class _Search:
         self.known: list[tuple[list[int], Fits, FloatArray]] | None = None
         # A little below, so that rounding in a sum of weights does not make a bin infeasible.
         self.needed = max(min_obs, 2) * (1 - 1e-12)
-        self.floor = resolution**2 + 1e-12 * float(everything.m2[0] / everything.weight[0])
+        # With many rows the rounding of running sums exceeds that, and what rounding may have made
+        # is no reason for an edge.
+        spread, rows = float(everything.m2[0] / everything.weight[0]), n_effective(everything)[0]
+        self.floor = resolution**2 + max(1e-12, ROUNDING * float(rows)) * spread
 
     def between(self, begin: IntArray, end: IntArray) -> Sums:
         """Sums over cells ``begin`` to ``end``."""

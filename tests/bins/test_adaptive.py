@@ -558,3 +558,14 @@ def test_lines_beat_the_papers_bins(rng):
         scores[rule] = [float(np.mean([s[name] for s in found])) for name in found[0]]
     ratio = np.divide(*scores.values())
     assert (ratio < 1 / 3).all(), ratio
+
+
+@pytest.mark.parametrize("n_rows", [100_000, 300_000])
+@pytest.mark.parametrize("seed", [0, 1])
+def test_rounding_makes_no_edges_of_exact_lines(n_rows, seed):
+    rng = np.random.default_rng(seed)
+    x = np.stack([rng.uniform(size=n_rows), rng.normal(size=n_rows)], axis=1)
+    bent = np.where(x[:, 0] < 0.5, x[:, 0], 1 - x[:, 0])
+    for slopes, n_bins in (((3 * x[:, 0] + 2, 2 * x[:, 1]), [1, 1]), ((bent, x[:, 1]), [2, 1])):
+        local = rs.local_effects(None, x, jacobian=np.stack(slopes, axis=1))
+        assert rs.rhale(local)["n_bins"].values.tolist() == n_bins
