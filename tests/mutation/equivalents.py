@@ -47,6 +47,9 @@ EQUIVALENT: dict[tuple[str, str], dict[str, str]] = {
     ("arrays/spread.py", "_Search.best"): {
         "total[0] = [0.0 → 1.0]": "a constant is added to the costs of all partitions",
     },
+    ("regional/split_losses.py", "split_losses"): {
+        "…ape[1] for _, each in waiting)) [>= → >] PROBLEMS // 2:": BLOCKS,
+    },
     ("arrays/chosen_edges.py", "added_variance"): {
         "…nonzero(np.diff(bin_of, prepend=[- → ]1))": FIRST_BIN,
     },
