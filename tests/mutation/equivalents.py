@@ -61,6 +61,9 @@ EQUIVALENT: dict[tuple[str, str], dict[str, str]] = {
             "a curve with its mean subtracted has none left"
         ),
     },
+    ("arrays/splines.py", "_natural"): {
+        "right = at[beyond] > z[-[1 → 0]]": "what is beyond the knots is above both ends or below",
+    },
     ("arrays/chosen_edges.py", "added_variance"): {
         "…nonzero(np.diff(bin_of, prepend=[- → ]1))": FIRST_BIN,
     },
