@@ -438,3 +438,33 @@ def test_moments_of_sorted_rows_are_those_of_rows_in_any_order(rng, kind, low):
     at = cell_of(x, low + 1000 * EDGES)
     expected = [np.average(x[at == k] - low, weights=w[at == k]) for k in range(5)]
     assert_allclose(found.x_mean - low, expected, rtol=0, atol=1e-6)
+
+
+@pytest.mark.parametrize("lines", [False, True])
+def test_moments_by_squared_weights_bin_by_bin(rng, lines):
+    x, g = rows(rng, 300)
+    w = rng.uniform(0.5, 2.0, 300)
+    axis, starts = variable_axis(EDGES), np.array([0, 2, 3])
+    bins = merge(cell_moments(axis, x, g, w, frequency=False), starts)
+    slope = np.array([1.5, 0.0, -2.0]) if lines else None
+    found = moments.squares(axis, starts, bins, x, g, w, slope)
+    at = np.searchsorted(starts, cell_of(x), side="right") - 1
+    for k in range(3):
+        own = w[at == k]
+        d = x[at == k] - np.average(x[at == k], weights=own)
+        r = g[at == k] - np.average(g[at == k], weights=own)
+        r = r - (slope[k] * d if lines else 0)
+        share = own / own.sum()
+        n = 1 / np.sum(share**2)
+        used = range(len(moments.SQUARE_POWERS)) if lines else moments.OF_CONSTANT
+        for number in used:
+            p, q = moments.SQUARE_POWERS[number]
+            expected = np.average(d**p * r**q, weights=own**2)
+            assert_allclose(found.moments[k, number], expected, rtol=1e-9, atol=1e-13)
+        # What the mean takes of squares and of cubes of independent errors, row by row.
+        square = share**2 @ (1 - 2 * share + share @ share) / (share @ share)
+        factor = 1 / square * ((n - 1) / (n - 2) if lines and slope[k] else 1)
+        assert_allclose(found.factor[k], factor, rtol=1e-12)
+        assert_allclose(found.rows[k], np.sum(own**2) ** 2 / np.sum(own**4), rtol=1e-12)
+        cube = share**3 @ ((1 - share) ** 3 + share**3 - np.sum(share**3)) / np.sum(share**3)
+        assert_allclose(found.third[k], n**2 * np.sum((share * r) ** 3) / cube, rtol=1e-9)

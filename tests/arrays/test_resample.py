@@ -291,6 +291,9 @@ def test_a_replicate_is_the_estimate_of_its_rows(linear, weighted, centering, rn
         assert_allclose(found.curve[draw], own.curve(centering), rtol=1e-10, atol=1e-12)
         mean = np.average(own.at_rows(), weights=own.w) - own.start[0] + own.curve(centering)[0]
         assert_allclose(found.mean_of_curve(rows.edges)[draw], mean, rtol=1e-9, atol=1e-12)
+        if not weighted:
+            error = np.sqrt(own.g.var(ddof=1) / len(own.g))
+            assert_allclose(found.average_effect_se()[draw], error, rtol=1e-9)
 
 
 @CENTERINGS

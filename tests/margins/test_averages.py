@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 import statsmodels.api as sm
 import statsmodels.formula.api as smf
-from numpy.testing import assert_allclose
+from numpy.testing import assert_allclose, assert_array_equal
 from scipy import stats
 
 import rhale_stats as rs
@@ -229,3 +229,13 @@ def test_what_cannot_be_averaged_is_refused():
     holes = rs.Parametric(lambda b, rows: rows["x"].where(rows["x"] > 1) * b[0], [1.0], [[1.0]])
     with pytest.raises(ValueError, match="finite"):
         rs.averages(holes, ROWS)
+
+
+def test_a_level_of_one_row_has_no_error_of_rows():
+    model = rs.Parametric(square, [2.0, 3.0], [[0.01, 0.0], [0.0, 0.04]])
+    alone = ROWS[(ROWS["g"] == "u") | (ROWS["x"] == ROWS["x"].max())]
+    found = rs.averages(model, alone, features=["x"], by="g").sel(term="x")
+    assert found["n_obs"].values.tolist() == [2, 1]
+    assert_array_equal(np.isnan(found["average_se_rows"]), [False, True])
+    assert_array_equal(np.isnan(found["average_se"]), [False, True])
+    assert (found["average_se_model"] > 0).all()

@@ -47,6 +47,23 @@ EQUIVALENT: dict[tuple[str, str], dict[str, str]] = {
     ("arrays/spread.py", "_Search.best"): {
         "total[0] = [0.0 → 1.0]": "a constant is added to the costs of all partitions",
     },
+    ("regional/split_losses.py", "split_losses"): {
+        "…ape[1] for _, each in waiting)) [>= → >] PROBLEMS // 2:": BLOCKS,
+    },
+    ("arrays/intervals.py", "_drawn"): {
+        "return ([np.zeros → np.ones]((n_draws, 0), np.float32), own)": "it has no elements",
+    },
+    ("arrays/cells.py", "gap_edges"): {
+        "return [np.zeros → np.ones](0)": "it has no elements",
+    },
+    ("arrays/resample.py", "Replicates.curve_se"): {
+        "[within -= np.sum(self.share * within, axis=1, keepdims=True) → pass]": (
+            "a curve with its mean subtracted has none left"
+        ),
+    },
+    ("arrays/splines.py", "_natural"): {
+        "right = at[beyond] > z[-[1 → 0]]": "what is beyond the knots is above both ends or below",
+    },
     ("arrays/chosen_edges.py", "added_variance"): {
         "…nonzero(np.diff(bin_of, prepend=[- → ]1))": FIRST_BIN,
     },
