@@ -417,3 +417,32 @@ def test_moments_by_known_cells_are_the_same_to_the_last_bit(rng, kind):
     products = comoments(axis, found, x, g, weight, row_cells(axis, x))
     for one, other in zip(products, comoments(axis, found, x, g, weight), strict=True):
         assert_array_equal(one, other)
+
+
+def test_sums_by_squared_weights_about_other_means():
+    rng = np.random.default_rng(0)
+    x, g, w = rng.uniform(0, 1, 50), rng.gamma(1, size=50), rng.uniform(0.1, 1, 50)
+    axis = variable_axis(np.array([0.0, 0.4, 1.0]))
+    bins = moments.cell_moments(axis, x, g, w, frequency=False)
+    found = moments.square_sums(axis, np.arange(2), bins, x, g, w)
+    made = moments.squares_of(found, bins)
+    g_by, x_by = np.array([0.3, -2.0]), np.array([-0.1, 0.7])
+    moved = moments.moved_squares(made.moments, made.products, g_by, x_by)
+    for k, there in enumerate((x < 0.4, x >= 0.4)):
+        own, d, r = w[there], x[there] - bins.x_mean[k] + x_by[k], g[there] - bins.mean[k] + g_by[k]
+        powers = ((1, 0), (2, 0), (0, 1), (1, 1), (0, 2), (0, 4), (0, 3))
+        expected = [np.sum(own**2 * d**i * r**j) for i, j in powers]
+        assert_allclose(moved.by_square[:, k], expected, rtol=1e-10)
+        expected = [np.sum(own**3 * r**j) for j in range(4)]
+        assert_allclose(moved.by_cube[:, k], expected, rtol=1e-10)
+        expected = [
+            np.sum(own**i * (g[there] - bins.mean[k]) ** j) for i, j in moments.WEIGHT_POWERS
+        ]
+        assert_allclose(made.products[k], expected, rtol=1e-10, atol=1e-12)
+    # Over chunks of rows they add up.
+    parts = [
+        moments.square_sums(axis, np.arange(2), bins, x[some], g[some], w[some])
+        for some in (slice(9), slice(9, 50))
+    ]
+    for one, whole in zip(moments.square_sums_of_all(parts), found, strict=True):
+        assert_allclose(one, whole, rtol=1e-12, atol=1e-14)
