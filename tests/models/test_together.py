@@ -118,7 +118,7 @@ def test_numbers_of_calls():
 
 
 @pytest.mark.parametrize(
-    "together_rows, n_calls", [(together.TOGETHER_ROWS, (19, 6)), (0, (67, 23))]
+    ("together_rows", "n_calls"), [(together.TOGETHER_ROWS, (19, 6)), (0, (67, 23))]
 )
 def test_calls_of_a_table_of_the_guide(together_rows, n_calls, monkeypatch):
     """docs/guide.md, "Large tables and slow models"."""
