@@ -65,6 +65,8 @@ class Cells(NamedTuple):
     robust_third: FloatArray | None = None
     # Mean square about the mean, of the rows of a cell alone.
     second_moment: FloatArray | None = None
+    # Sums that other parts of weighted rows need, of `WEIGHT_POWERS`.
+    products: FloatArray | None = None
 
     def row_cells(self, x: FloatArray) -> Place:
         """The cell of every row, with these values if it is not known already."""
@@ -319,10 +321,10 @@ def cells_of_sums(
     found = sums_of.moments
     bin_of = binning.bin_index(bins, (edges[:-1] + edges[1:]) / 2)
     variance, degrees = _with_neighbours(found, sums.variance(found, 1))
-    by_squares = robust = robust_third = None
+    by_squares = robust = robust_third = products = None
     if of_squares is not None:
         known = sums.squares_of(of_squares, found)
-        by_squares, robust_third = known.moments, known.third
+        by_squares, robust_third, products = known.moments, known.third, known.products
         robust = _with_neighbours(found, known.variance())[0]
         degrees = np.where(degrees > 0, np.maximum(known.rows - 1, LEAST_DEGREES), 0.0)
     with np.errstate(invalid="ignore", divide="ignore"):
@@ -346,6 +348,7 @@ def cells_of_sums(
         robust,
         robust_third,
         second,
+        products,
     )
 
 

@@ -37,6 +37,10 @@ LEVEL_POWERS = ((1, 2), (0, 2), (2, 2))
 # Exponents in the moments by squared weights: those of lines stand where `LINE_POWERS` has them.
 SQUARE_POWERS = ((1, 0), (2, 0), (0, 1), (1, 1), *LINE_POWERS, (0, 2), (0, 4))
 OF_CONSTANT = (0, 1, 2, 3, 10, 11)
+# Powers of the residual in sums by cubed weights; and exponents of (w, r) in the sums that parts of
+# weighted rows need, besides `Squares`, to be put together.
+POWERS_OF_CUBES = ((0, 0), (0, 1), (0, 2), (0, 3))
+WEIGHT_POWERS = ((1, 0), (2, 0), (2, 3), (3, 0), (3, 1), (3, 2), (3, 3), (4, 0), (5, 0))
 # Values that are more than so many ranges away from 0 are summed as offsets, to keep their digits.
 FAR = 16.0
 # Number of cells of a table that finds places between edges, and the number of values from which it
@@ -595,13 +599,14 @@ class Squares(NamedTuple):
     the same degrees of freedom as these weights (Bell and McCaffrey 2002, every row its own group).
     ``third`` over the square of the effective number of rows is the third cumulant of the error of
     the mean, unbiased for equal third cumulants of the rows; NaN where next to nothing is left of
-    it (math [64]).
+    it (math [64]). ``products`` are what other parts of the rows need to put theirs beside it.
     """
 
     moments: FloatArray
     factor: FloatArray
     rows: FloatArray
     third: FloatArray
+    products: FloatArray
 
     def variance(self) -> FloatArray:
         """What takes the place of the variance of the rows in standard errors; NaN of one row."""
@@ -623,19 +628,56 @@ class SquareSums(NamedTuple):
     """What `Squares` are made of: sums over rows, which add up over chunks of them.
 
     ``by_square`` (powers, bins) are sums of w^2 times the products of `SQUARE_POWERS`, or of those
-    without lines; ``third`` are sums of w^3 r^3, the others of w^3, w^4 and w^5.
+    without lines, and w^2 r^3; ``by_cube`` those of w^3 times 1, r, r^2 and r^3; the others of w^4
+    and w^5.
     """
 
     by_square: FloatArray
-    third: FloatArray
-    cubes: FloatArray
+    by_cube: FloatArray
     fourth: FloatArray
     fifth: FloatArray
+
+    def products(self, bins: Moments) -> FloatArray:
+        """What other parts of the rows need besides `Squares`: (bins, `WEIGHT_POWERS`)."""
+        parts = bins.weight, bins.weight_sq, self.by_square[-1], *self.by_cube
+        return np.stack([*parts, self.fourth, self.fifth], axis=-1)
 
 
 def square_sums_of_all(chunks: Sequence[SquareSums]) -> SquareSums:
     """Sums over all rows, from those over chunks about common means."""
     return SquareSums(*(np.sum(part, axis=0) for part in zip(*chunks, strict=True)))
+
+
+def moved_squares(
+    moments: FloatArray, products: FloatArray, g: FloatArray, x: FloatArray
+) -> SquareSums:
+    """Sums about other means, from those of `Squares` about constant bins.
+
+    ``g`` and ``x`` are the distances of the old means from the new ones; (bins,).
+    """
+    q = products[:, 1]
+    s10, s20, s01, s11, s02, s04 = moments[:, OF_CONSTANT].T * q
+    s03, t0, t1, t2, t3, fourth, fifth = products[:, 2:].T
+    by_square = np.stack(
+        [
+            s10 + x * q,
+            s20 + 2 * x * s10 + x**2 * q,
+            s01 + g * q,
+            s11 + x * s01 + g * s10 + x * g * q,
+            s02 + 2 * g * s01 + g**2 * q,
+            s04 + 4 * g * s03 + 6 * g**2 * s02 + 4 * g**3 * s01 + g**4 * q,
+            s03 + 3 * g * s02 + 3 * g**2 * s01 + g**3 * q,
+        ]
+    )
+    by_cube = np.stack(
+        [
+            t0,
+            t1 + g * t0,
+            t2 + 2 * g * t1 + g**2 * t0,
+            t3 + 3 * g * t2 + 3 * g**2 * t1 + g**3 * t0,
+        ]
+    )
+    return SquareSums(by_square, by_cube, fourth, fifth)
 
 
 def square_sums(
@@ -650,16 +692,16 @@ def square_sums(
 ) -> SquareSums:
     """Sums by powers of the weights about the means or lines of bins; a pass over the rows."""
     at, slope = _of_squares(slope)
-    powers = [SQUARE_POWERS[number] for number in at]
+    powers = [*(SQUARE_POWERS[number] for number in at), (0, 3)]
     rows = Located(x, g, weight**2, of_row)
     by_square = _central_sums(axis, starts, bins, rows, slope, powers)
     of_cubes = rows._replace(weight=weight**3)
-    cubes, third = _central_sums(axis, starts, bins, of_cubes, slope, ((0, 0), (0, 3)))
+    by_cube = _central_sums(axis, starts, bins, of_cubes, slope, POWERS_OF_CUBES)
     fourth, fifth = (
         _central_sums(axis, starts, bins, rows._replace(weight=weight**power), None, ((0, 0),))[0]
         for power in (4, 5)
     )
-    return SquareSums(by_square, third, cubes, fourth, fifth)
+    return SquareSums(by_square, by_cube, fourth, fifth)
 
 
 def _of_squares(slope: FloatArray | None) -> tuple[IntArray, FloatArray | None]:
@@ -674,9 +716,9 @@ def squares_of(found: SquareSums, bins: Moments, slope: FloatArray | None = None
     at, slope = _of_squares(slope)
     out = np.zeros((len(bins.weight), len(SQUARE_POWERS)))
     q, w = bins.weight_sq, bins.weight
-    cubes, fourth = found.cubes, found.fourth
+    cubes, fourth = found.by_cube[0], found.fourth
     with np.errstate(invalid="ignore", divide="ignore"):
-        out[:, at] = np.nan_to_num(found.by_square / q).T
+        out[:, at] = np.nan_to_num(found.by_square[:-1] / q).T
         rest = 1 - 2 * cubes / (w * q) + q / w**2
         n = w**2 / q
         factor = np.where(n > 1 + 1e-12, 1 / rest, np.nan)
@@ -685,8 +727,8 @@ def squares_of(found: SquareSums, bins: Moments, slope: FloatArray | None = None
         n_rows = np.nan_to_num(q**2 / fourth)
         # Of sum a^3 e^3, a = w / sum w, the residuals e - sum a e keep this share.
         kept = 1 - (3 * fourth / w - 3 * found.fifth / w**2 + cubes**2 / w**3) / cubes
-        third = np.where(kept > LEAST_KEPT, found.third * w / q**2 / kept, np.nan)
-    return Squares(out, factor, n_rows, third)
+        third = np.where(kept > LEAST_KEPT, found.by_cube[3] * w / q**2 / kept, np.nan)
+    return Squares(out, factor, n_rows, third, found.products(bins))
 
 
 class Located(NamedTuple):

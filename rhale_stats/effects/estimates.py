@@ -348,8 +348,11 @@ def _of_cells(along: fine.Cells, *, std_error_moments: bool) -> dict[str, FloatA
 
 
 def own_squares(along: fine.Cells) -> Estimates:
-    """Mean squares of cells about their own means, which `merge` needs, by name."""
-    return {} if along.second_moment is None else {"cell_second_moment": along.second_moment}
+    """What `merge` needs of cells: mean squares about their own means, sums by weights, by name."""
+    found: Estimates = {}
+    if along.second_moment is not None:
+        found = {"cell_second_moment": along.second_moment}
+    return found if along.products is None else {**found, "cell_weight_products": along.products}
 
 
 def _of_squares(along: fine.Cells) -> dict[str, FloatArray]:

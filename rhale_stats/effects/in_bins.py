@@ -40,6 +40,7 @@ OF_MEANS_ALONE = (
     *("slope", "line_moments", "line_moment", "third_moment", "fourth_moment", "x_covariance"),
     *("squares", "square_moment", "robust_variance", "error_rows"),
     *("robust_third_cumulant", "skewness_sign"),
+    *("weight_products", "weight_product", "weight_largest"),
 )
 
 

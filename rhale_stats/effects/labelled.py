@@ -19,6 +19,7 @@ from rhale_stats.schema.stacking import Estimates, stacked
 from rhale_stats.schema.variables import (
     LINE_MOMENTS,
     SQUARE_MOMENTS,
+    WEIGHT_PRODUCTS,
     X_UNITS,
     counted,
     software,
@@ -81,6 +82,9 @@ def dataset(
         lines = {"line_moment": ("line_moment", list(LINE_MOMENTS), {"long_name": "product"})}
     if "squares" in names:
         lines["square_moment"] = ("square_moment", list(SQUARE_MOMENTS), {"long_name": "product"})
+    if "weight_products" in names:
+        about = {"long_name": "product"}
+        lines["weight_product"] = ("weight_product", list(WEIGHT_PRODUCTS), about)
     if "cell_effect" in names:
         facts |= {"effect": {"estimator": "average of the local effects along the bin, math [12]"}}
     method = Method("rhale", describe(rule), centering, n_rows, MISSING_EFFECTS)

@@ -48,8 +48,8 @@ def merge(effects: Sequence[xr.Dataset]) -> xr.Dataset:
     effects : sequence of Dataset
         What `rhale` or `std_error` returned for each part, with the same features, edges and cells:
         ``rhale(local, bins=GivenBins(edges, cells))``, or ``GivenBins(effect)`` with the effect of
-        one of the parts. Without agreed cells use ``weighting="rows"``. No weights, or frequency
-        weights.
+        one of the parts. Without agreed cells use ``weighting="rows"``. Precision weights must be
+        on one scale in all parts, and differ within each.
 
     Returns
     -------
@@ -61,9 +61,9 @@ def merge(effects: Sequence[xr.Dataset]) -> xr.Dataset:
     ------
     ValueError
         Parts with other features, edges, cells, outputs, weights or definitions of the effect; a
-        feature that is constant in a part; linear bins, precision weights, and standard errors by
-        groups, of which moments are not enough (see Notes); effects without the moments for
-        standard errors.
+        feature that is constant in a part; precision weights that are equal within a part; linear
+        bins, and standard errors by groups, of which moments are not enough (see Notes); effects
+        without the moments for standard errors.
     TypeError
         An entry is no Dataset of effects.
 
@@ -74,10 +74,10 @@ def merge(effects: Sequence[xr.Dataset]) -> xr.Dataset:
     checked.
 
     What does not merge: about the line of all rows, moments of residuals need products of x and the
-    local effect up to x g^3, and in cells up to x^2 g^2, which effects do not have. Of precision
-    weights a part knows the ratios only, and sums by their squares about the means of all rows need
-    sums by cubes that it does not have; the sign of the skewness needs rows. Errors by groups need
-    the sums of each group in each cell, which say more of single groups than moments do.
+    local effect up to x g^3, and in cells up to x^2 g^2, which effects do not have. Errors by
+    groups need the sums of each group in each cell, which say more of single groups than moments
+    do. With precision weights ``skewness_sign`` needs the rows: it is that of the parts if they
+    agree, and 0, without a correction of intervals for skewness, if they do not.
 
     The checksum of the rows is that of the parts in their order (math [96]), so that
     functions which need rows accept those of all parts, one below the other. Fewer than about five
@@ -162,10 +162,12 @@ def _checked(effect: Any, number: int) -> xr.Dataset:
             f"{what} must have constant bins; its rule {found.attrs['bin_rule']} may fit lines. "
             f"Use bins=GivenBins(...)."
         )
-    if found.attrs.get("weight_kind") == "precision":
+    if found.attrs.get("weight_kind") == "precision" and "weight_products" not in found:
         raise ValueError(
-            f"{what} must have no weights or frequency weights; got precision weights, of which "
-            f"only the ratios within the part are known."
+            f"{what} must have precision weights that differ within the part, and bins by "
+            f"GivenBins(...), which keeps the sums of weights that other parts need; got "
+            f"{found.attrs['bin_rule']}. Equal weights are as none: leave them out if all parts "
+            f"have the same."
         )
     return found
 
@@ -229,12 +231,17 @@ def _cells(row: xr.Dataset) -> FloatArray | None:
 
 
 class _Part(NamedTuple):
-    """The moments of one feature in the bins or cells of one part."""
+    """The moments of one feature in the bins or cells of one part.
+
+    ``squares`` and ``products`` are those of precision weights, None without.
+    """
 
     moments: Moments
     within: Comoments
     cubes: FloatArray
     fourths: FloatArray
+    squares: FloatArray | None
+    products: FloatArray | None
 
 
 def _merged(name: str, rows: Sequence[xr.Dataset], centering: str) -> Estimates:
@@ -242,39 +249,85 @@ def _merged(name: str, rows: Sequence[xr.Dataset], centering: str) -> Estimates:
     if not any(row.sizes["bin"] for row in rows):
         return {}
     _check_edges(name, rows)
-    bins, residuals = _residuals([_bins_of(row) for row in rows])
+    parts = [_bins_of(row, scale) for row, scale in zip(rows, _scales(rows), strict=True)]
+    bins, residuals = _residuals(parts)
     more: Estimates = {}
     edges, along = rows[0]["edge_value"].values, None
     own = _cells(rows[0])
     if own is not None:
-        parts = [_cells_of(row, len(own) - 1) for row in rows]
-        found = fine.sums_of_all([fine.CellSums(one[0], *one[1], one[2], None) for one in parts])
-        along = fine.cells_of_sums(own, edges, found)
+        of_cells = [
+            _cells_of(row, len(own) - 1, scale)
+            for row, scale in zip(rows, _scales(rows), strict=True)
+        ]
+        found = fine.sums_of_all(
+            [fine.CellSums(one.moments, *one.within, one.cubes, None) for one in of_cells]
+        )
+        along = fine.cells_of_sums(own, edges, found, _squares(of_cells, found.moments))
         more = own_squares(along)
+    by_squares, squares = _squares(parts, bins), None
+    if by_squares is not None:
+        squares = sums.squares_of(by_squares, bins)
+        signs = {float(row["skewness_sign"]) for row in rows}
+        more = {
+            **more,
+            "weight_products": squares.products,
+            "weight_largest": max(float(row["weight_largest"]) for row in rows),
+            # That of all rows is not known, unless the parts agree.
+            "skewness_sign": signs.pop() if len(signs) == 1 else 0.0,
+        }
     estimates = feature_estimates(
-        edges, bins, along, None, residuals, centering, std_error_moments=True
+        edges, bins, along, None, residuals, centering, std_error_moments=True, squares=squares
     )
     return {**estimates, **more}
 
 
-def _bins_of(row: xr.Dataset) -> _Part:
+def _scales(rows: Sequence[xr.Dataset]) -> FloatArray:
+    """What weights of each part are multiplied by, so that the largest of all is 1."""
+    if "weight_largest" not in rows[0]:
+        return np.ones(len(rows))
+    largest = np.array([float(row["weight_largest"]) for row in rows])
+    return np.asarray(largest / largest.max())
+
+
+def _products(row: xr.Dataset, name: str, n: int, scale: float) -> FloatArray | None:
+    """Sums of powers of weights of one part, in the units of the largest weight of all."""
+    if name not in row:
+        return None
+    powers = np.array([power for power, _ in sums.WEIGHT_POWERS])
+    return np.asarray(row[name].values[:n] * scale**powers)
+
+
+def _bins_of(row: xr.Dataset, scale: float) -> _Part:
+    products = _products(row, "weight_products", row.sizes["bin"], scale)
+    weight = weight_sq = row["n_effective"].values
+    if products is not None:
+        weight, weight_sq = products[:, 0], products[:, 1]
     n = row["n_effective"].values
-    square = np.where(n > 1, row["heterogeneity"].values ** 2 * (n - 1), 0.0)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        left = np.where(n > 1, weight - weight_sq / weight, 0.0)
+    square = np.where(n > 1, row["heterogeneity"].values ** 2 * left, 0.0)
     values = (row[name].values for name in ("x_variance", "x_covariance"))
-    moments = Moments(row["n_obs"].values, n, n, bin_means(row), square, row["x_mean"].values)
+    means = bin_means(row), square, row["x_mean"].values
+    moments = Moments(row["n_obs"].values, weight, weight_sq, *means)
     third, fourth = row["third_moment"].values, row["fourth_moment"].values
-    return _part(moments, *values, third, fourth)
+    squares = None if products is None else row["squares"].values
+    return _part(moments, *values, third, fourth)._replace(squares=squares, products=products)
 
 
-def _cells_of(row: xr.Dataset, n_cells: int) -> _Part:
+def _cells_of(row: xr.Dataset, n_cells: int, scale: float) -> _Part:
     def of(name: str) -> FloatArray:
         return np.asarray(row[f"cell_{name}"].values[:n_cells], dtype=np.float64)
 
-    n = of("n_effective")
-    square = np.nan_to_num(n * of("second_moment"))
-    moments = Moments(n, n, n, of("effect"), square, of("x_mean"))
+    products = _products(row, "cell_weight_products", n_cells, scale)
+    weight = weight_sq = of("n_effective")
+    if products is not None:
+        weight, weight_sq = products[:, 0], products[:, 1]
+    square = np.nan_to_num(weight * of("second_moment"))
+    moments = Moments(weight, weight, weight_sq, of("effect"), square, of("x_mean"))
     third = of("third_moment")
-    return _part(moments, of("x_variance"), of("x_covariance"), third, 0.0 * third)
+    found = _part(moments, of("x_variance"), of("x_covariance"), third, 0.0 * third)
+    squares = None if products is None else of("squares")
+    return found._replace(squares=squares, products=products)
 
 
 def _part(
@@ -285,12 +338,26 @@ def _part(
         np.where(moments.weight > 0, moments.weight * one, 0.0)
         for one in (x_variance, product, *powers)
     )
-    return _Part(moments, Comoments(x_m2, xg), cubes, fourths)
+    return _Part(moments, Comoments(x_m2, xg), cubes, fourths, None, None)
+
+
+def _squares(parts: Sequence[_Part], everything: Moments) -> sums.SquareSums | None:
+    """Sums by squared weights about the means of all rows; None without precision weights."""
+    moved = []
+    for part in parts:
+        if part.squares is None or part.products is None:
+            return None
+        g, x = (
+            np.nan_to_num(getattr(part.moments, name) - getattr(everything, name))
+            for name in ("mean", "x_mean")
+        )
+        moved.append(sums.moved_squares(part.squares, np.nan_to_num(part.products), g, x))
+    return sums.square_sums_of_all(moved)
 
 
 def _residuals(parts: Sequence[_Part]) -> tuple[Moments, ResidualMoments]:
     """Moments of bins, and those that standard errors need, of all parts."""
-    moments, within, cubes, fourths = zip(*parts, strict=True)
+    moments, within, cubes, fourths, _, _ = zip(*parts, strict=True)
     bins = sums.of_all_chunks(moments)
     x_m2, xg = sums.comoments_of_all(moments, within, bins)
     third = sums.cubes_of_all(moments, cubes, bins)

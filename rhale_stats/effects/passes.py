@@ -15,6 +15,7 @@ from rhale_stats.arrays import moments as sums
 from rhale_stats.arrays import spread as kernel
 from rhale_stats.arrays.moments import FloatArray, ResidualMoments
 from rhale_stats.bins.description import cells_of
+from rhale_stats.bins.fixed import GivenBins
 from rhale_stats.bins.rule import BinRule, Candidates, Column, Partition, make_lines
 from rhale_stats.effects.estimates import (
     Cells,
@@ -189,6 +190,9 @@ def second_pass(
     )
     if along is not None and request.std_error_moments and are_agreed(request.rule):
         estimates = {**estimates, **own_squares(along)}
+    if squares is not None and isinstance(request.rule, GivenBins):
+        estimates = {**estimates, "weight_products": squares.products}
+        estimates = {**estimates, "weight_largest": rows.largest}
     asked = dict[str, Asked]()
     if squares is not None:
         asked["sign"] = fitted.of_skewness(position, rows.most_rows)

@@ -67,6 +67,11 @@ class ChunkedRows:
         return self._precise and not self._about.equal
 
     @property
+    def largest(self) -> float:
+        """Largest precision weight as it was given; weights are divided by it."""
+        return self._about.largest if self._precise else 1.0
+
+    @property
     def most_rows(self) -> int:
         """Most rows of a chunk that are taken where an answer is made of rows themselves."""
         return most_of_chunk(len(self.lengths))

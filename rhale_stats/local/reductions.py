@@ -59,6 +59,10 @@ class Source(Protocol):
         """Whether rows have precision weights that differ."""
 
     @property
+    def largest(self) -> float:
+        """Largest precision weight as it was given; weights are divided by it."""
+
+    @property
     def most_rows(self) -> int:
         """Most rows of a chunk that are taken where an answer is made of rows themselves."""
 

@@ -95,6 +95,8 @@ class Rows(NamedTuple):
     ordered: bool = False
     # Sums over pieces of them then, if they are many.
     pieces: Pieces | None = None
+    # The precision weight that the others were divided by.
+    largest: float = 1.0
 
     @property
     def size(self) -> int:
@@ -210,6 +212,7 @@ def columns(local: xr.Dataset) -> Rows:
         if name in local
     ]
     weight: FloatArray | None = None
+    largest = 1.0
     frequency = local.attrs.get("weight_kind") == "frequency"
     if "weight" in local:
         weight = np.ascontiguousarray(local["weight"].values, dtype=np.float64)
@@ -220,7 +223,8 @@ def columns(local: xr.Dataset) -> Rows:
         if not len(x):
             raise ValueError("local must have rows of positive weight; got none among these rows.")
         if not frequency:
-            weight = weight / weight.max()
+            largest = float(weight.max())
+            weight = weight / largest
         if (weight == 1).all():
             weight = None
 
@@ -231,7 +235,8 @@ def columns(local: xr.Dataset) -> Rows:
         ]
 
     both = list(zip(*map(contiguous, sides), strict=True)) if sides else None
-    return Rows(contiguous(x), contiguous(g), weight, frequency, len(x), both, cell_edges(local))
+    known = len(x), both, cell_edges(local)
+    return Rows(contiguous(x), contiguous(g), weight, frequency, *known, largest=largest)
 
 
 def own_columns(local: xr.Dataset, names: Sequence[str]) -> dict[str, tuple[Rows, int]]:

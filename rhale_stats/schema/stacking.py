@@ -14,7 +14,13 @@ from rhale_stats.schema.dimensions import OUTPUT, PARTS, REGION, ROWS
 from rhale_stats.schema.features import feature_names
 from rhale_stats.schema.identity import with_joint_fingerprints
 from rhale_stats.schema.notes import joint_notes, with_notes
-from rhale_stats.schema.variables import COUNTS, EFFECT_VARIABLES, LINE_MOMENTS, SQUARE_MOMENTS
+from rhale_stats.schema.variables import (
+    COUNTS,
+    EFFECT_VARIABLES,
+    LINE_MOMENTS,
+    SQUARE_MOMENTS,
+    WEIGHT_PRODUCTS,
+)
 
 Estimates: TypeAlias = Mapping[str, NDArray[np.float64] | float]
 
@@ -50,6 +56,7 @@ def stacked(rows: Sequence[Estimates], n_bins: int, **more: int) -> dict[str, ND
     """
     sizes = {"bin": n_bins, "edge": n_bins + 1, "line_moment": len(LINE_MOMENTS)}
     sizes["square_moment"] = len(SQUARE_MOMENTS)
+    sizes["weight_product"] = len(WEIGHT_PRODUCTS)
     sizes |= {"bin_other": n_bins, "edge_other": n_bins + 1, "ci_bound": 2, **more}
     out: dict[str, NDArray[Any]] = {}
     for name in dict.fromkeys(name for row in rows for name in row):

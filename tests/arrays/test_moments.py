@@ -447,7 +447,8 @@ def test_moments_by_squared_weights_bin_by_bin(rng, lines):
     axis, starts = variable_axis(EDGES), np.array([0, 2, 3])
     bins = merge(cell_moments(axis, x, g, w, frequency=False), starts)
     slope = np.array([1.5, 0.0, -2.0]) if lines else None
-    found = moments.squares(axis, starts, bins, x, g, w, slope)
+    sums = moments.square_sums(axis, starts, bins, x, g, w, slope)
+    found = moments.squares_of(sums, bins, slope)
     at = np.searchsorted(starts, cell_of(x), side="right") - 1
     for k in range(3):
         own = w[at == k]
@@ -468,3 +469,32 @@ def test_moments_by_squared_weights_bin_by_bin(rng, lines):
         assert_allclose(found.rows[k], np.sum(own**2) ** 2 / np.sum(own**4), rtol=1e-12)
         cube = share**3 @ ((1 - share) ** 3 + share**3 - np.sum(share**3)) / np.sum(share**3)
         assert_allclose(found.third[k], n**2 * np.sum((share * r) ** 3) / cube, rtol=1e-9)
+
+
+def test_sums_by_squared_weights_about_other_means():
+    rng = np.random.default_rng(0)
+    x, g, w = rng.uniform(0, 1, 50), rng.gamma(1, size=50), rng.uniform(0.1, 1, 50)
+    axis = variable_axis(np.array([0.0, 0.4, 1.0]))
+    bins = moments.cell_moments(axis, x, g, w, frequency=False)
+    found = moments.square_sums(axis, np.arange(2), bins, x, g, w)
+    made = moments.squares_of(found, bins)
+    g_by, x_by = np.array([0.3, -2.0]), np.array([-0.1, 0.7])
+    moved = moments.moved_squares(made.moments, made.products, g_by, x_by)
+    for k, there in enumerate((x < 0.4, x >= 0.4)):
+        own, d, r = w[there], x[there] - bins.x_mean[k] + x_by[k], g[there] - bins.mean[k] + g_by[k]
+        powers = ((1, 0), (2, 0), (0, 1), (1, 1), (0, 2), (0, 4), (0, 3))
+        expected = [np.sum(own**2 * d**i * r**j) for i, j in powers]
+        assert_allclose(moved.by_square[:, k], expected, rtol=1e-10)
+        expected = [np.sum(own**3 * r**j) for j in range(4)]
+        assert_allclose(moved.by_cube[:, k], expected, rtol=1e-10)
+        expected = [
+            np.sum(own**i * (g[there] - bins.mean[k]) ** j) for i, j in moments.WEIGHT_POWERS
+        ]
+        assert_allclose(made.products[k], expected, rtol=1e-10, atol=1e-12)
+    # Over chunks of rows they add up.
+    parts = [
+        moments.square_sums(axis, np.arange(2), bins, x[some], g[some], w[some])
+        for some in (slice(9), slice(9, 50))
+    ]
+    for one, whole in zip(moments.square_sums_of_all(parts), found, strict=True):
+        assert_allclose(one, whole, rtol=1e-12, atol=1e-14)

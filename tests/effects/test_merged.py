@@ -59,6 +59,48 @@ def test_parts_have_the_effect_of_all_rows(table, weighting, centering):
     xr.testing.assert_allclose(again.drop_attrs(), whole.drop_attrs(), **ALIKE)
 
 
+@pytest.mark.parametrize("weighting", ["axis", "rows"])
+@pytest.mark.parametrize("bins", [BINS, rs.GivenBins([-2, 0.5, 2], cells=[-2, -1, 0.5, 1, 2])])
+def test_precision_weights_of_parts_on_one_scale(weighting, bins):
+    rng = np.random.default_rng(2)
+    X = rng.uniform(-2, 2, size=(600, 2))
+    # The parts have other largest weights, and rows of weight 0.
+    weights = rng.gamma(2, size=600) * np.repeat([1.0, 7.0, 0.2], 200) * (np.arange(600) % 9 > 0)
+
+    def skewed(X):
+        return np.column_stack([2 * X[:, 0] + np.exp(X[:, 1]), X[:, 0] - np.exp(X[:, 0])])
+
+    def one(rows):
+        given = {"jacobian": skewed, "weights": weights[rows]}
+        local = rs.local_effects(None, X[rows], **given)
+        return rs.rhale(local, bins=bins, weighting=weighting)
+
+    parts = [one(slice(0, 90)), one(slice(90, 390)), one(slice(390, 600))]
+    whole = whole_without_spread(one(slice(None)))
+    for found in (rs.merge(parts), rs.merge([rs.merge(parts[:2]), parts[2]])):
+        # The sign needs rows; see the next test.
+        known = found.assign(skewness_sign=whole["skewness_sign"].variable)
+        for function in (rs.std_error, rs.confint, lambda one: rs.confband(one, rng=0)):
+            xr.testing.assert_allclose(
+                function(known).drop_attrs(), function(whole).drop_attrs(), **ALIKE
+            )
+    assert "robust_variance" in whole
+
+
+def test_the_sign_of_a_skewness_is_that_of_parts_that_agree(table):
+    weights = np.linspace(1, 3, 900)
+
+    def one(rows):
+        local = rs.local_effects(None, table[rows], jacobian=jacobian, weights=weights[rows])
+        return rs.rhale(local, bins=BINS)
+
+    parts = [one(slice(0, 400)), one(slice(400, 900))]
+    signs = [[1.0, -1.0], [1.0, 0.0]]
+    for part, sign in zip(parts, signs, strict=True):
+        part["skewness_sign"] = part["skewness_sign"].copy(data=sign)
+    np.testing.assert_array_equal(rs.merge(parts)["skewness_sign"], [1.0, 0.0])
+
+
 def test_intervals_bands_tests_and_checks_follow(table):
     parts, whole = effects_of(table, [300], weighting="rows")
     pooled, whole = rs.merge(parts), whole_without_spread(whole)
@@ -163,7 +205,13 @@ def test_parts_that_do_not_fit_are_refused(table):
     others, _ = effects_of(constant, [450])
     refused[r"effects\[1\] must have a feature 'x0' that varies"] = others
     weighted = rs.local_effects(model, table, weights=np.abs(table[:, 0]) + 1)
-    refused["got precision weights, of which"] = [rs.rhale(weighted, bins=BINS)]
+    equal = rs.local_effects(model, table, weights=np.full(len(table), 3.0))
+    refused["must have precision weights that differ within the part"] = [
+        rs.rhale(equal, bins=BINS)
+    ]
+    refused["which keeps the sums of weights that other parts need; got EqualWidthBins"] = [
+        rs.rhale(weighted, bins=rs.EqualWidthBins(3), weighting="rows")
+    ]
     refused["must be of one output here; this one is of 2"] = [
         xr.concat([one, two], "output", join="override")
     ]

@@ -117,10 +117,14 @@ def test_numbers_of_calls():
         assert max(model.rows) <= together.TOGETHER_ROWS
 
 
-def test_calls_of_a_table_of_the_guide():
+@pytest.mark.parametrize(
+    ("together_rows", "n_calls"), [(together.TOGETHER_ROWS, (19, 6)), (0, (67, 23))]
+)
+def test_calls_of_a_table_of_the_guide(together_rows, n_calls, monkeypatch):
     """docs/guide.md, "Large tables and slow models"."""
     X = np.random.default_rng(0).normal(size=(1000, 20))
-    for estimate, calls in ((rs.local_effects, 19), (rs.ale, 6)):
+    monkeypatch.setattr(together, "TOGETHER_ROWS", together_rows)
+    for estimate, calls in zip((rs.local_effects, rs.ale), n_calls, strict=True):
         model = Counted(lambda X: X[:, 0] * X[:, 1] + np.sin(2 * X[:, 2]) + X[:, 3:8].sum(axis=1))
         estimate(model, X)
         assert len(model.rows) == calls

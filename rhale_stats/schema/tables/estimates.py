@@ -116,6 +116,17 @@ ESTIMATES: Table = {
         "rows of equal weight with the same degrees of freedom",
         "rows",
     ),
+    "weight_products": (
+        ("feature", "bin", "weight_product"),
+        "sums of powers of the weights and the residuals in the bin",
+        "powers of the units of local effects",
+    ),
+    "weight_largest": (("feature",), "largest weight, by which the others are divided", "1"),
+    "cell_weight_products": (
+        ("feature", "cell", "weight_product"),
+        "sums of powers of the weights and the residuals in the cell",
+        "powers of the units of local effects",
+    ),
     "cell_squares": (
         ("feature", "cell", "square_moment"),
         "mean products of the feature and the residuals in the cell, by squared weights",
