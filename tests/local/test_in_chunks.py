@@ -177,7 +177,8 @@ def test_missing_values_are_left_out_of_their_features(cuts, seed, method, kind)
 
     def model(X):
         filled = np.nan_to_num(X, nan=0.5)
-        return filled[:, 0] ** 2 * filled[:, 2] + np.sin(filled[:, 1])
+        # No feature without a spread: the skewness of rounding is another in chunks.
+        return filled[:, 0] ** 2 * filled[:, 2] + np.sin(filled[:, 1] + filled[:, 2])
 
     more = {"missing": "drop", "method": method, "progress": False}
     if kind != "none":
