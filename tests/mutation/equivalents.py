@@ -64,6 +64,11 @@ EQUIVALENT: dict[tuple[str, str], dict[str, str]] = {
     ("arrays/splines.py", "_natural"): {
         "right = at[beyond] > z[-[1 → 0]]": "what is beyond the knots is above both ends or below",
     },
+    ("h_statistics/inference.py", "accelerations"): {
+        "…uence_of(found, name) * (weight [/ → *] weight.sum())": (
+            "an acceleration does not depend on the unit of influences"
+        ),
+    },
     ("arrays/chosen_edges.py", "added_variance"): {
         "…nonzero(np.diff(bin_of, prepend=[- → ]1))": FIRST_BIN,
     },
