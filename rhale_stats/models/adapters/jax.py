@@ -58,9 +58,16 @@ def adapter_like(function: Any, rows: Any, answer: Any) -> Adapter | None:
 
     ``answer`` is None where the function raised for rows in their own form.
     """
+    import jax
+
     made = adapter(function)
     try:
         found = np.asarray(made.predict(rows))
+        # Another function may have raised for a reason of its own, which the user must see.
+        if answer is None and not isinstance(
+            function(_Plain(function).argument(rows[:1])), jax.Array
+        ):
+            return None
     except Exception:  # JAX cannot follow it, or it takes neither an array nor columns
         return None
     if answer is not None:

@@ -247,3 +247,16 @@ def test_chunks_have_the_gradient_of_the_whole_table(model, compiled):
     chunks = rs.local_effects(model, da.from_array(X, chunks=(70, 3)))
     assert set(chunks["local_effect_method"].values) == {"gradient"}
     np.testing.assert_allclose(chunks["local_effect"], whole["local_effect"], atol=1e-6)
+
+
+def test_an_error_of_another_function_is_not_hidden():
+    """JAX is there, and could follow the function with a dict of columns."""
+
+    def model(X):
+        if len(X) > 30:
+            raise RuntimeError("no")
+        return X["a"] * 2
+
+    X = pd.DataFrame({"a": np.linspace(0, 1, 50), "b": 1.0})
+    with pytest.raises(rs.ModelError, match="no"):
+        rs.pdp(model, X, features="a", progress=False)
