@@ -145,7 +145,7 @@ def of_an_array(rows):
 def test_functions_of_an_array_or_of_columns_take_every_table(form, compiled, function):
     names = ["c", "a", "b", "k"] if function is not of_columns else list(TABLE)
     table = TABLE[names]
-    with jax.enable_x64(True):
+    with enable_x64(True):
         model = jax.jit(function) if compiled else function
         local = rs.local_effects(model, FORMS[form](table), features=["a", "b", "c"])
     c, a, b, k = (TABLE[name].to_numpy(dtype=float) for name in "cabk")
@@ -165,7 +165,7 @@ def test_gradients_of_several_outputs_of_columns():
     def model(columns):
         return jnp.stack([columns["a"] ** 2, columns["a"] * columns["k"]], axis=1)
 
-    with jax.enable_x64(True):
+    with enable_x64(True):
         local = rs.local_effects(model, TABLE[["c", "k", "a"]], features=["a", "k"])
     a, k = TABLE["a"].to_numpy(), TABLE["k"].to_numpy()
     np.testing.assert_allclose(local["local_effect"].sel(feature="a"), [2 * a, k], atol=1e-12)
@@ -192,7 +192,7 @@ def test_pdp_ale_and_explanations_of_functions_of_columns():
         a, b, c, k = (frame[name].to_numpy() for name in "abck")
         return np.sin(a) * b + c * k
 
-    with jax.enable_x64(True):
+    with enable_x64(True):
         for estimate in (
             rs.pdp,
             rs.ale,
@@ -210,7 +210,7 @@ def test_a_function_that_cannot_be_followed_keeps_its_differences():
     def model(frame):
         return jnp.sin(jnp.asarray(frame[["a", "b"]].to_numpy())).sum(axis=1)
 
-    with jax.enable_x64(True):
+    with enable_x64(True):
         local = rs.local_effects(model, TABLE[["c", "a", "b"]], features=["a", "b"])
     assert set(local["local_effect_method"].values) == {"central_difference"}
     same = rs.local_effects(
@@ -225,7 +225,7 @@ def test_a_function_with_another_answer_for_an_array_keeps_its_differences():
             return jnp.asarray(rows.to_numpy()[:, 0]) ** 2
         return rows[:, 1]
 
-    with jax.enable_x64(True):
+    with enable_x64(True):
         local = rs.local_effects(model, TABLE[["a", "b"]])
     assert local["local_effect_method"].values.tolist() == ["central_difference"] * 2
     np.testing.assert_allclose(local["local_effect"][:, 0], 2 * TABLE["a"], atol=1e-5)
