@@ -33,11 +33,11 @@ def test_factors_make_squares_of_residuals_unbiased(rng):
     left = residuals(weight)
     for k in range(3):
         for g in range(4):
-            here = (GROUP == g) & (UNIT == k)
+            here = (g == GROUP) & (k == UNIT)
             if not here.any():
                 assert found.weight[g, k] == found.factor[g, k] == 0
                 continue
-            of_unit = UNIT == k
+            of_unit = k == UNIT
             assert_allclose(found.weight[g, k], weight[here].sum() / weight[of_unit].sum())
             squares = weight**2
             assert_allclose(found.square[g, k], squares[here].sum() / squares[of_unit].sum())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import reduce
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -50,7 +51,7 @@ class Rows:
                 self.curves[one], self.constant(centering)[one], self.at.of_rows(one),
                 None if weight is None else weight[one], levels=centering == "none",
             )
-            for one in (slice(*both) for both in zip(ends[:-1], ends[1:], strict=True))
+            for one in (slice(*both) for both in pairwise(ends))
         ]  # fmt: skip
         return reduce(kernel.merged, parts)
 
