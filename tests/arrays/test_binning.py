@@ -15,6 +15,7 @@ from rhale_stats.arrays.binning import (
     MANY,
     TIE,
     bin_edges,
+    equal_edges,
     greedy_partition,
     is_resolved,
     optimal_starts,
@@ -675,3 +676,25 @@ def test_quantile_bins_of_distinct_rows_hold_equal_counts(rng, n, n_bins):
     expected[0] -= 1
     expected[-1] += 1
     assert_array_equal(counts, expected[expected > 0])
+
+
+@pytest.mark.parametrize("ends", [(0.0, 3.0), (-8.0, 1.0), (1e6, 1e6 + 3), (-3.0, -1.0)])
+def test_equal_edges_stand_a_few_units_in_the_last_place_to_the_left(ends):
+    """Eight units of the larger end; both ends as they are."""
+    low, high = ends
+    fractions = np.linspace(0, 1, 7)
+    found = equal_edges(low, high, fractions)
+    assert (found[0], found[-1]) == ends
+    exact = low + fractions * (high - low)
+    unit = np.spacing(np.abs(ends).max())
+    away = (exact - found)[1:-1] / unit
+    assert ((away >= 7) & (away <= 9)).all()
+    regular = regular_axis(low, high, 6).edges
+    assert_allclose(found[1:-1], regular[1:-1], rtol=0, atol=2 * unit)
+    assert_allclose(regular[[0, -1]], np.array(ends) - 8 * unit, rtol=0, atol=unit / 2)
+
+
+def test_a_cell_is_resolved_if_it_is_wider_than_64_units_in_the_last_place():
+    for low, high in ((1.0, 1 + 640 * EPS), (-1 - 640 * EPS, -1.0)):
+        assert is_resolved(low, high, 9)
+        assert not is_resolved(low, high, 10)

@@ -374,7 +374,11 @@ def test_skewness_of_cells_and_of_the_surface(rng):
         np.testing.assert_allclose(found, cubes / (max(size, 1) * second) ** 1.5, atol=1e-12)
     none = own._replace(second=np.zeros(12), third=np.zeros(12))
     assert (kernel.surface_skewness(of, none, 0 * second) == 0).all()
-    assert kernel.cell_skewness(of.cells, cell, rng.normal(size=delta.shape), w) is None
+    # Every difference and its mirror image.
+    mirrored = np.concatenate([delta, 2 - delta])
+    both, twice = np.concatenate([cell, cell]), np.concatenate([w, w])
+    cells = kernel.cells(a, b, both, mirrored, twice, frequency=False)
+    assert kernel.cell_skewness(cells, both, mirrored, twice) is None
 
 
 def test_corners_of_cells_with_rows(rng):
