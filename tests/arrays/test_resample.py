@@ -366,3 +366,25 @@ def test_shortfall_of_the_variance_of_replicates():
     ratio = np.var(shares @ values) / (np.var(values, ddof=1) / 5)
     # Error of a variance of 40,000 draws: 0.7 %.
     assert_allclose(found[1], ratio, rtol=0.03)
+
+
+@pytest.mark.parametrize("kind", ["none", "precision", "frequency"])
+@pytest.mark.parametrize("linear", [(0, 0, 0, 0, 0), (1, 0, 0, 1, 1)])
+def test_errors_of_the_mean_of_all_rows_do_not_depend_on_lines(kind, linear, rng):
+    """Each is that of a weighted mean of the rows drawn, whatever is fitted in the bins."""
+    rows, frequency = Rows(linear=linear), kind == "frequency"
+    base = {
+        "none": None,
+        "precision": rng.uniform(0.5, 2, len(rows.x)),
+        "frequency": rng.integers(1, 4, len(rows.x)).astype(float),
+    }[kind]
+    times = draws_of(rows, rng)
+    terms = prepared(rows, base, frequency=frequency, standard_errors=True)
+    sums = resample.replicate_sums(terms, times)
+    found = resample.replicates(rows.pieces, sums, "start", places=False)
+    for draw, one in enumerate(times.T):
+        own = Drawn(rows, one * base.astype(int)) if frequency else Drawn(rows, one, base)
+        w, away = own.w, own.g - np.average(own.g, weights=own.w)
+        n = 1 / np.sum(own.share**2 / own.n)
+        variance = np.sum((w * away) ** 2) / w.sum() ** 2 * n / (n - 1)
+        assert_allclose(found.average_effect_se()[draw], np.sqrt(variance), rtol=1e-9)
