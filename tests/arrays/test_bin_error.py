@@ -475,3 +475,20 @@ def test_unequal_weights_widen_the_distribution_of_the_ratio(rng):
     null = plain * ours / (1 / (n - 1) + spread / (2 * (n - 1) ** 2))
     shape = (4 / null - 1) / 2
     assert_allclose(pvalue, stats.beta.cdf(ratio / 4, shape, shape), rtol=1e-10)
+
+
+def test_an_empty_bin_between_others_has_no_sums(rng):
+    """Known means are given for it, as for a bin whose rows have weight 0."""
+    values = [rng.normal(size=6), [], rng.normal(size=9)]
+    rows, mean = in_bins(*values), np.array([values[0].mean(), 0.5, values[2].mean()])
+    pairs = bin_error.pair_weights(rows, 3)
+    assert np.isnan([pairs.pairs[1], pairs.squares[1]]).all()
+    slope = bin_error.slope_se(rows, mean, np.array([2.5, 3.0, 10.0]), np.zeros(3))
+    assert np.isnan(slope[1])
+    assert np.isfinite(slope[[0, 2]]).all()
+    products = bin_error.product_pvalue(rows, mean)
+    assert np.isnan(products[1])
+    assert_allclose(
+        products[[0, 2]],
+        [bin_error.product_pvalue(in_bins(v), means(v))[0] for v in (values[0], values[2])],
+    )

@@ -215,6 +215,18 @@ def test_sizes_and_heterogeneity_of_levels_by_hand():
     np.testing.assert_allclose(found, np.sqrt(11 / 16 * 5 / 4 * np.array([3.5, 3.0])))
 
 
+@pytest.mark.parametrize("centering", ["start", "mean", "integral"])
+def test_curves_with_leading_axes(rng, centering):
+    effect, share = rng.normal(size=(2, 5, 3)), np.array([0.1, 0.4, 0.2, 0.3])
+    curves, offset = kernel.curve(effect, share, centering)
+    assert curves.shape == (2, 5, 4)
+    assert offset.shape == (2, 5)
+    for at in np.ndindex(2, 5):
+        one, constant = kernel.curve(effect[at], share, centering)
+        np.testing.assert_allclose(curves[at], one)
+        np.testing.assert_allclose(offset[at], constant)
+
+
 def test_effective_rows_and_the_error_of_the_mean_of_all_differences(rng):
     w = np.array([1.0, 2.0, 3.0])
     assert kernel.n_effective_of(None, 7, frequency=False) == 7

@@ -111,8 +111,9 @@ def test_order_scale_and_repetition(kind, seed, c, d):
     weighted = kernel.nested_edges(x, counts.astype(float), bins, n_cells, frequency=True)
     assert_array_equal(weighted, repeated)
     # Weights that count no rows matter by their ratios.
-    one, other = (kernel.nested_edges(x, c * counts, bins, n_cells) for c in (1.0, 8.0))
-    assert_array_equal(one, other)
+    one, *others = (kernel.nested_edges(x, c * counts, bins, n_cells) for c in (1.0, 8.0, 2.0**-30))
+    for other in others:
+        assert_array_equal(one, other)
 
 
 # --- gaps ----------------------------------------------------------------------------------------
@@ -347,3 +348,16 @@ def test_few_rows_beyond_a_gap_are_a_tail():
     assert gaps(9, 9.9) == [2, 2]
     assert gaps(10, 0.5, lambda x: np.where(x > 1.2, 3.0, 1.0)) == [2, 2]
     assert gaps(30, 0.5, lambda x: np.where(x > 1.2, 0.5, 1.0)) == [0, 0]
+
+
+@pytest.mark.parametrize("mirrored", [False, True])
+def test_ten_neighbours_on_a_side_give_the_usual_distance(mirrored):
+    """Nine of 1, one of 100, and then one of 1,000, which does not count: 30 (109 / 10) = 327."""
+    behind = np.cumsum([0, *[1] * 9, 100, 1000, *[1] * 30])
+    for apart, expected in ((326, False), (328, True)):
+        x = np.append(np.arange(40.0), 39 + apart + behind)
+        if mirrored:
+            end = -39.0 - apart
+            assert (np.nextafter(end, 0) in kernel.gap_edges(-x[::-1])) == expected
+        else:
+            assert (np.nextafter(39.0, 99) in kernel.gap_edges(x)) == expected

@@ -462,6 +462,8 @@ def test_moments_by_squared_weights_bin_by_bin(rng, lines):
             p, q = moments.SQUARE_POWERS[number]
             expected = np.average(d**p * r**q, weights=own**2)
             assert_allclose(found.moments[k, number], expected, rtol=1e-9, atol=1e-13)
+        others = np.setdiff1d(np.arange(len(moments.SQUARE_POWERS)), used)
+        assert not found.moments[k, others].any()
         # What the mean takes of squares and of cubes of independent errors, row by row.
         square = share**2 @ (1 - 2 * share + share @ share) / (share @ share)
         factor = 1 / square * ((n - 1) / (n - 2) if lines and slope[k] else 1)

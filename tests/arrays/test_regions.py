@@ -454,3 +454,29 @@ def test_curves_of_units_are_apart_by_their_leverage(rng):
     turned = regions.flipped_curves(found, sign)
     assert_allclose(turned.columns[:, 3:], sign[:, None] * expected)
     assert_array_equal(turned.columns[:, :3], found.columns[:, :3])
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_distances_corrected_for_the_leverage_of_units_one_by_one(rng, weighted):
+    """The mean distance of a unit in a bin is divided by (1 - share)^(1/2)."""
+    n = 60
+    cell, unit = np.sort(rng.integers(0, 6, n)), rng.integers(0, 5, n)
+    unit[cell >= 4] = 3  # the only one of its bin
+    weight = rng.uniform(0.5, 2, n) if weighted else None
+    w = np.ones(n) if weight is None else weight
+    starts = np.array([True, False, True, False, True, False])
+    effect, centre = rng.normal(size=n), rng.normal(size=6)
+    found = regions.apart(Rows(cell, effect, weight, False, centre, None, None), starts, unit)
+    bins, values = (np.cumsum(starts) - 1)[cell], centre[cell] + effect
+    for k in range(3):
+        here = bins == k
+        mean = np.average(values[here], weights=w[here])
+        assert_allclose(found.centre[2 * k : 2 * k + 2], mean)
+        for one in np.unique(unit[here]):
+            own = here & (unit == one)
+            share = w[own].sum() / w[here].sum()
+            level = np.average(values[own] - mean, weights=w[own])
+            more = 1 / np.sqrt(1 - share) - 1 if share < 1 - 1e-9 else 0
+            assert_allclose(found.effect[own], values[own] - mean + more * level, atol=1e-12)
+    sign = np.where(unit % 2, 1.0, -1.0)
+    assert_array_equal(regions.flipped(found, sign).effect, sign * found.effect)
