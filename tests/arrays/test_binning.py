@@ -23,7 +23,7 @@ from rhale_stats.arrays.binning import (
     regular_axis,
     variable_axis,
 )
-from rhale_stats.arrays.moments import Moments, cell_moments, merge, n_effective
+from rhale_stats.arrays.moments import Moments, cell_index, cell_moments, merge, n_effective
 
 EPS = np.finfo(float).eps
 
@@ -698,3 +698,18 @@ def test_a_cell_is_resolved_if_it_is_wider_than_64_units_in_the_last_place():
     for low, high in ((1.0, 1 + 640 * EPS), (-1 - 640 * EPS, -1.0)):
         assert is_resolved(low, high, 9)
         assert not is_resolved(low, high, 10)
+
+
+@pytest.mark.parametrize("ends", [(0.0, 3.0), (-1.0, 1e-9), (-7.0, 0.0), (1e6, 1e6 + 3), (-3, -1)])
+@pytest.mark.parametrize("n_cells", [3, 7, 100])
+def test_edges_of_bins_are_the_smallest_numbers_of_their_cells(ends, n_cells):
+    low, high = ends
+    axis, starts = regular_axis(low, high, n_cells), np.arange(n_cells)
+    edges = bin_edges(axis, starts, low, high)
+    assert (edges[0], edges[-1], len(edges)) == (low, high, n_cells + 1)
+    assert_array_equal(cell_index(axis, edges[1:-1]), starts[1:])
+    assert_array_equal(cell_index(axis, np.nextafter(edges[1:-1], -np.inf)), starts[:-1])
+    some = np.array([0, 1, n_cells - 1])
+    assert_array_equal(bin_edges(axis, some, low, high), np.append(edges[some], high))
+    given = variable_axis(edges)
+    assert_array_equal(bin_edges(given, some, low, high), np.append(edges[some], high))

@@ -213,6 +213,10 @@ def test_sizes_and_heterogeneity_of_levels_by_hand():
     variance, weight = np.array([[2.0, 4.0], [np.nan, 3.0]]), np.array([1.0, 3.0])
     found = kernel.heterogeneity_output(variance, weight, share, 5.0)
     np.testing.assert_allclose(found, np.sqrt(11 / 16 * 5 / 4 * np.array([3.5, 3.0])))
+    # Shares of replicates: in the second all rows are equally often at all levels.
+    shares = np.array([share, np.full(3, 1 / 3)])
+    found = kernel.heterogeneity_output(variance, weight, shares, 5.0)
+    np.testing.assert_allclose(found, np.sqrt(5 / 4 * np.array([11 / 16 * 3.5, 2 / 3 * 3.0])))
 
 
 @pytest.mark.parametrize("centering", ["start", "mean", "integral"])

@@ -361,3 +361,27 @@ def test_ten_neighbours_on_a_side_give_the_usual_distance(mirrored):
             assert (np.nextafter(end, 0) in kernel.gap_edges(-x[::-1])) == expected
         else:
             assert (np.nextafter(39.0, 99) in kernel.gap_edges(x)) == expected
+
+
+def test_weights_beyond_a_gap_are_those_of_its_rows():
+    """Nine rows of weight 1 and one of 21 at the end of a gap: 30 of 1,020, more than 2 %."""
+    x = np.append(np.linspace(-1, -0.99, 10), np.linspace(0, 1, 990))
+    weight = np.ones(1000)
+    weight[9] = 21
+    bins = x[[0, -1]]
+    for order in (np.arange(1000), np.arange(1000)[::-1]):
+        edges = kernel.nested_edges(x[order], weight[order], bins, 20)
+        assert np.nextafter(x[9], 1) in edges
+    weight[9] = 10  # 19 of 1,009
+    edges = kernel.nested_edges(x, weight, bins, 20)
+    assert np.nextafter(x[9], 1) not in edges
+
+
+def test_edges_of_cells_of_equal_weight_by_hand():
+    """Four cells of weight 5 each; weights that count rows, and those on another scale."""
+    x = np.arange(10.0)
+    weight = np.array([1.0, 1, 3, 5, 1, 1, 1, 2, 4, 1])
+    bins = np.array([0.0, 9.0])
+    for unit in (1.0, 1e-3, 1e3):
+        edges = kernel.nested_edges(x, unit * weight, bins, 4, least=100.0)
+        assert_array_equal(edges, [0, 2.5, 3.5, 7.5, 9])

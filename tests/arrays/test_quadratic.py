@@ -102,3 +102,21 @@ def test_an_interval_of_a_large_size_is_students():
     scale = max(0.25, (one.moved - one.squares) / one.corrected)
     half = stats.t.ppf(0.95, 20) * np.sqrt(scale)
     assert_allclose(one.interval(0.9), one.size + np.array([-half, half]), rtol=1e-9)
+
+
+def test_intervals_follow_the_unit_of_estimates():
+    """Values, and their covariance, in units of 100 and of 1/100."""
+    for denominator in (4.0, 50.0, np.inf):
+        for value in (0.5, 1.5, 6.0, 1e7):
+            whole = kernel.Square(value, 1.0, 0.3, 0.3 + 0.4 * (value - 1), denominator)
+            expected = whole.interval(0.9)
+            for unit in (1e-4, 1e4):
+                other = kernel.Square(
+                    unit * value, unit, 0.3 * unit**2, whole.moved * unit**2, denominator
+                )
+                assert_allclose(other.interval(0.9), np.sqrt(unit) * expected, rtol=1e-6)
+                assert_allclose(other.p_value(), whole.p_value(), rtol=1e-9)
+                assert_allclose(other.size, np.sqrt(unit) * whole.size)
+    # Known exactly, and not known at all.
+    assert_allclose(kernel.Square(4.0, 0.0, 0.0, 0.0, np.inf).interval(0.9), [2, 2])
+    assert np.isnan(kernel.Square(4.0, 1.0, 1.0, 1.0, 0.0).interval(0.9)).all()
