@@ -665,3 +665,21 @@ def test_a_sorted_share_of_draws_column_by_column(rng):
         first = int(np.argmin(widths))
         assert_allclose(ends[at], own[[first, first + over]])
         assert_allclose(tails[at], np.quantile(own, [0.1, 0.9]))
+
+
+@pytest.mark.parametrize("n", [40, 400])
+def test_bca_where_none_or_all_replicates_are_below_the_estimate(n, rng):
+    """Half a replicate counts as below, and as above: the bias is that of a share of 1 / (2 B)."""
+    draws = np.sort(rng.normal(size=n))
+    for estimate, sign in ((-9.0, 1), (9.0, -1)):
+        found = intervals.of_replicates(draws[:, None], np.array([estimate]), 0.9, "bca")[0]
+        bias = sign * stats.norm.ppf(0.5 / n)
+        share = stats.norm.cdf(2 * bias + stats.norm.ppf([0.05, 0.95]))
+        expected = np.interp(share * (n + 1), np.arange(1, n + 1), draws)
+        assert_allclose(found, expected)
+    # Replicates equal to the estimate count half.
+    tied = np.repeat([1.0, 2.0, 3.0], [5, 20, 15])
+    found = intervals.of_replicates(tied[:, None], np.array([2.0]), 0.5, "bca")[0]
+    bias = stats.norm.ppf(15 / 40)
+    share = stats.norm.cdf(2 * bias + stats.norm.ppf([0.25, 0.75]))
+    assert_allclose(found, np.interp(share * 41, np.arange(1, 41), tied))

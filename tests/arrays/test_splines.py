@@ -254,3 +254,28 @@ def test_spread_of_residuals_between_means_of_bins():
     # Mean squares 7/4 and 16; a quarter of the way between them at 1.5.
     expected = np.sqrt([7 / 4, 0.75 * 7 / 4 + 0.25 * 16, 16])
     assert_allclose(near.spread(residual, weight)[:, 0], expected, rtol=1e-14)
+
+
+def test_rows_beside_the_first_and_the_last_place(rng):
+    """Near values at both ends: their means are the outermost knots, beyond which it is straight.
+
+    The first knot is therefore above 0.
+    """
+    x = np.concatenate([[0.0, 0.0004], np.linspace(0.1, 0.9, 9), [0.9998, 1.0]])
+    y, weight = rng.normal(size=13), rng.uniform(0.5, 2.0, 13)
+    grid = np.array([-0.5, 0.0, 0.0003, 0.05, 0.4, 0.95, 0.99995, 1.0, 1.5])
+    basis = kernel.spline_basis(x, weight, grid)
+    z = basis.place
+    total = np.bincount(basis.cell, weight)
+    assert z[0] > 0
+    assert_allclose(z, np.bincount(basis.cell, weight * x) / total, atol=1e-12)
+    mean = np.bincount(basis.cell, weight * y) / total
+    found = kernel.smooth(basis, y, weight, 1e-5, frequency=False)
+    spline = make_smoothing_spline(z, mean, total / total.sum(), 1e-5)
+
+    def at(points):
+        inside = np.clip(points, z[0], z[-1])
+        return spline(inside) + spline(inside, 1) * (points - inside)
+
+    assert_allclose(found.curve, at(grid), rtol=1e-6, atol=1e-8)
+    assert_allclose(found.residual, y - at(x), rtol=1e-5, atol=1e-8)
