@@ -120,3 +120,21 @@ def test_intervals_follow_the_unit_of_estimates():
     # Known exactly, and not known at all.
     assert_allclose(kernel.Square(4.0, 0.0, 0.0, 0.0, np.inf).interval(0.9), [2, 2])
     assert np.isnan(kernel.Square(4.0, 1.0, 1.0, 1.0, 0.0).interval(0.9)).all()
+
+
+@pytest.mark.parametrize("unit", [1e-6, 1e6])
+def test_a_form_in_other_units(rng, unit):
+    value, weight, covariance = rng.normal(size=4), symmetric(rng, 4), symmetric(rng, 4)
+    level = rng.normal(size=4)
+    for about in (None, level):
+        one = kernel.form(value, sparse.csr_array(weight), sparse.csr_array(covariance), about)
+        other = kernel.form(
+            unit * value,
+            sparse.csr_array(weight),
+            sparse.csr_array(unit**2 * covariance),
+            None if about is None else unit * about,
+        )
+        assert_allclose(other.statistic, one.statistic)
+        assert_allclose(other.degrees, one.degrees)
+        assert_allclose(other.expected, unit**2 * one.expected)
+        assert_allclose(other.moved, unit**4 * one.moved)

@@ -118,6 +118,15 @@ EQUIVALENT: dict[tuple[str, str], dict[str, str]] = {
     ("arrays/cells.py", "effects"): {
         "…nonzero(np.diff(bin_of, prepend=[- → ]1))": FIRST_BIN,
     },
+    ("arrays/second_order.py", "noise_factors"): {
+        "…1, where=~np.isnan(spread), out=[np.zeros → np.ones](len(n))))": (
+            "the residual of a single row is 0, whatever it is multiplied by"
+        ),
+        "…(1, BLOCK // (size * (n_sides + [1 → 0])))": BLOCKS,
+    },
+    ("arrays/binning.py", "_extend"): {
+        "…int((cost <= cost.min() + tie / [2 → 3]).argmax())": ROUNDING,
+    },
 }
 
 
