@@ -372,3 +372,16 @@ def test_replicates_of_bins_some_of_which_are_empty(rng, centering, weighted):
         assert_allclose(found.heterogeneity[number], np.sqrt(share[here] @ variance[here]))
         expected = np.sqrt(share[here] @ (mean[here] - level) ** 2)
         assert_allclose(found.importance[number], expected)
+
+
+def test_two_rows_of_unequal_weight_have_an_error():
+    """Weights 1 and 3 are 1.6 effective rows; residuals are -3/4 and 1/4 of the distance."""
+    of = kernel.bin_means(
+        np.array([2.0, 6.0, 1.0]), np.array([0, 0, 1]), 2, np.array([1.0, 3.0, 2.0]),
+        frequency=False,
+    )  # fmt: skip
+    assert_allclose(of.mean, [5, 1])
+    assert_allclose(of.n_effective, [1.6, 1])
+    # (1 9 + 9 1) / 10, over the mean of the same squares of errors of variance 1.
+    expected = 1.8 / (1 * (9 + 9) / 16 + 9 * (1 + 1) / 16) * 10
+    assert_allclose(of.robust, [expected, np.nan])

@@ -388,3 +388,11 @@ def test_errors_of_the_mean_of_all_rows_do_not_depend_on_lines(kind, linear, rng
         n = 1 / np.sum(own.share**2 / own.n)
         variance = np.sum((w * away) ** 2) / w.sum() ** 2 * n / (n - 1)
         assert_allclose(found.average_effect_se()[draw], np.sqrt(variance), rtol=1e-9)
+
+
+def test_unknown_bins_do_not_count_where_a_curve_does_not_depend_on_them():
+    level = np.array([[[0.0, 2.0, 1.0], [1.0, 0.0, 0.0], [0.0, 0.0, 0.0]]])
+    noise = np.array([[np.nan, 3.0, 4.0]])
+    assert_allclose(resample._root_of_noise(level, noise), [[4, np.nan, 0]])
+    more = np.array([[9.0, 0.0, -1.0]])
+    assert_allclose(resample._root_of_noise(level, noise, more), [[5, np.nan, 0]])
