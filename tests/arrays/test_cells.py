@@ -385,3 +385,16 @@ def test_edges_of_cells_of_equal_weight_by_hand():
     for unit in (1.0, 1e-3, 1e3):
         edges = kernel.nested_edges(x, unit * weight, bins, 4, least=100.0)
         assert_array_equal(edges, [0, 2.5, 3.5, 7.5, 9])
+
+
+@pytest.mark.parametrize("unit", [1e-4, 1e4])
+def test_variances_of_cells_in_other_units(unit):
+    x, bins, _ = drawn("crowded", 7)
+    g = np.random.default_rng(8).normal(size=len(x))
+    edges = kernel.nested_edges(x, None, bins, 60)
+    one, other = (
+        kernel.moments_in(edges, bins, x, c * g, None, frequency=False) for c in (1.0, unit)
+    )
+    assert_allclose(other.variance, unit**2 * one.variance, rtol=1e-9)
+    assert_allclose(other.third_moment, unit**3 * one.third_moment, rtol=1e-8)
+    assert_array_equal(other.degrees, one.degrees)

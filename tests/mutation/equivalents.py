@@ -70,6 +70,7 @@ EQUIVALENT: dict[tuple[str, str], dict[str, str]] = {
         "…nonzero(np.diff(bin_of, prepend=[- → ]1))": FIRST_BIN,
     },
     ("arrays/leverage.py", "degrees"): {
+        "…m(parts @ overlap * parts, axis=[- → ]1)": TWO_AXES,
         "…ere(squares > 0, parts.sum(axis=[- → ]1) ** 2 / squares, np.inf))": TWO_AXES,
     },
     ("arrays/h_statistics.py", "Pair.moved"): {
