@@ -279,3 +279,15 @@ def test_rows_beside_the_first_and_the_last_place(rng):
 
     assert_allclose(found.curve, at(grid), rtol=1e-6, atol=1e-8)
     assert_allclose(found.residual, y - at(x), rtol=1e-5, atol=1e-8)
+
+
+def test_two_groups_of_a_level_have_one_degree_of_freedom():
+    level, group = np.array([0, 0, 0, 0, 1, 1]), np.array([0, 0, 1, 1, 0, 0])
+    y = np.array([1.0, 3.0, 6.0, 8.0, 4.0, 5.0])
+    basis = kernel.level_basis(level, 2)
+    residual = y - 4.5  # the mean of both levels
+    found = kernel.of_groups(basis, residual, None, group, 0.0, np.zeros(2), frequency=False)
+    # Means 2 and 7: the variance of their mean.
+    assert_allclose(np.sum(found.moved[:, 0] ** 2), np.var([2, 7], ddof=1) / 2)
+    assert_allclose(found.degrees, [1, 0])
+    assert np.isnan(found.moved[:, 1]).all()
