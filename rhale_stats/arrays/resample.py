@@ -219,7 +219,8 @@ def of_unions(sums: FloatArray, cells: Pieces, bins: Pieces, bin_of: IntArray) -
 class Squared(NamedTuple):
     """Means over squared weights in replicates, (draw, bin), of d and r about the weighted means.
 
-    ``variance`` takes the place of that of the rows in standard errors, math [26].
+    ``variance`` takes the place of that of the rows in standard errors, math [26]. ``slope`` (bin,)
+    are the slopes of the lines of the estimate, which r is the distance from.
     """
 
     d: FloatArray
@@ -229,6 +230,7 @@ class Squared(NamedTuple):
     r2: FloatArray
     r4: FloatArray
     variance: FloatArray
+    slope: FloatArray
 
 
 class Replicates(NamedTuple):
@@ -311,7 +313,7 @@ class Replicates(NamedTuple):
             each = self.residual + self.slope**2 * self.x_moments[0] + away**2
             squares = np.nansum(self.share * each, axis=1)
             if self.squared is not None:
-                by, slope = self.squared, self.slope
+                by, slope = self.squared, self.squared.slope
                 each = by.r2 + slope**2 * by.d2 + 2 * slope * by.dr
                 each = each + 2 * away * (by.r + slope * by.d) + away**2
                 squares = n * np.nansum(self.share**2 / self.n_effective * each, axis=1)
@@ -385,8 +387,9 @@ def replicates(
         covariance = np.where(linear, 0.0, together / w)
         if keep is not None:
             covariance = np.nan_to_num(covariance)
-        squared = _squared(sums[..., 9:], w, w2, r_mean, d_mean) if sums.shape[-1] > 9 else None
-        if squared is not None:
+        squared = None
+        if sums.shape[-1] > 9:
+            squared = _squared(sums[..., 9:], w, w2, r_mean, d_mean, pieces.slope)
             known = np.isfinite(squared.variance)
             other = np.nan if keep is None else keep
             squared = squared._replace(variance=np.where(known, squared.variance, other))
@@ -409,7 +412,12 @@ def replicates(
 
 
 def _squared(
-    sums: FloatArray, w: FloatArray, w2: FloatArray, r_mean: FloatArray, d_mean: FloatArray
+    sums: FloatArray,
+    w: FloatArray,
+    w2: FloatArray,
+    r_mean: FloatArray,
+    d_mean: FloatArray,
+    slope: FloatArray,
 ) -> Squared:
     """Moments by squared weights about the means, from sums about the estimates; NaN of one row."""
     cubes = sums[..., 0]
@@ -424,6 +432,7 @@ def _squared(
         square,
         r4 - 4 * r_mean * r3 + 6 * r_mean**2 * r2 - 4 * r_mean**3 * r1 + r_mean**4,
         np.where(w**2 / w2 > 1 + 1e-12, square / rest, np.nan),
+        slope,
     )
 
 

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import statsmodels.api as sm
 from numpy.testing import assert_allclose, assert_array_equal
+from scipy import stats
 from scipy.integrate import quad
 
 from rhale_stats.arrays import accumulate as acc
@@ -474,3 +475,28 @@ def test_sizes_of_a_curve_are_those_about_its_mean(linear):
         assert distance == pytest.approx(np.abs(at_rows - mean).mean(), rel=1e-3)
     for values, expected in zip(found[1:], (distance, *ends), strict=True):
         assert_allclose(values, np.full(2, expected), rtol=1e-9)
+
+
+def test_places_of_rows_in_their_bins():
+    """Quantiles of a uniform and of a beta distribution, rows at one place, and at both edges."""
+    edges = np.array([0.0, 2.0, 4.0, 5.0, 6.0, 10.0])
+    x_mean = np.array([1.0, 2.8, 4.3, 5.25, 8.0])
+    # Beta(2, 3) on [2, 4]; a quarter of the rows at the upper edge; fifth: uniform.
+    variance = np.array([4 / 12, 0.16, 0.0, 0.25 * 0.75, 16 / 12])
+    none = np.zeros(5)
+    pieces = acc.Pieces(edges, none, none, x_mean, variance, np.full(5, 0.2))
+    found = acc.places(pieces, 8)
+    share = (np.arange(8) + 0.5) / 8
+    assert_allclose(found[0], share, rtol=1e-12)
+    assert_allclose(found[1], stats.beta.ppf(share, 2, 3), rtol=1e-9)
+    assert_allclose(found[2], 0.3, rtol=1e-12)
+    assert_array_equal(found[3], [0, 0, 0, 0, 0, 0, 1, 1])
+    assert_allclose(found[4], share, rtol=1e-12)
+    # Means beyond an edge by rounding lie on it.
+    beyond = pieces._replace(x_mean=edges[:-1] - 1e-9, x_variance=none)
+    assert_array_equal(acc.places(beyond, 3), 0)
+
+
+def test_variance_of_a_weighted_sum_of_mean_and_slope():
+    noise = acc.Noise(frozen(2, 1), frozen(0.5, np.inf), frozen(3, np.inf))
+    assert_allclose(noise.of(frozen(3, 2), frozen(-1, 1))[0], 9 * 2 - 6 * 0.5 + 3)

@@ -436,3 +436,59 @@ def test_every_order_of_ties_is_equally_likely():
     _, count = np.unique(drawn, axis=0, return_counts=True)
     assert len(count) == 6
     assert stats.chisquare(count).pvalue > 0.001
+
+
+# --- products within triples, ratios under weights -----------------------------------------------
+
+
+def test_products_within_triples_by_hand():
+    """Steps 1, 3 of the first triple, -2, 0.5 of the second; the eighth and last row is left."""
+    g = frozen([0.0, 1, 4, 9, 7, 7.5, 3, 8])
+    assert_allclose(bin_error.neighbour_products(g, 0.0), [3, -1])
+    assert_allclose(bin_error.neighbour_products(g, 0.5), [3, 0])
+    assert_allclose(bin_error.neighbour_products(g, 0.49), [3, -1])
+    assert_allclose(bin_error.neighbour_products(g, 2.0), [0, 0])
+    assert len(bin_error.neighbour_products(g[:2], 0.0)) == 0
+
+
+def test_products_of_independent_effects_have_the_mean_of_minus_the_variance(rng):
+    """Of steps with variance 2 each and covariance -1: the variance of products is 5."""
+    products = bin_error.neighbour_products(2 * rng.normal(size=60_000), 0.0)
+    assert abs(products.mean() / 4 + 1) < 4 * np.sqrt(5 / 20_000)
+
+
+def test_unequal_weights_widen_the_distribution_of_the_ratio(rng):
+    """The variance of the ratio over that of equal weights, from weights of pairs and rows."""
+    n = 12
+    g, w = rng.gamma(2, size=n), rng.uniform(0.3, 3, n)
+    ratio, pvalue = (one[0] for one in ratio_test(g, weight=[w]))
+    r = g - np.average(g, weights=w)
+    pair = w[1:] * w[:-1]
+    variance = weighted_variance(g, w)
+    assert_allclose(ratio, pair @ np.diff(g) ** 2 / pair.sum() / variance)
+    s2, s4 = np.sum(r**2), np.sum(r**4)
+    plain = (4 * n - 6 - 2 * n * s4 / s2**2) / (n * (n - 1))
+    own = np.append(pair, 0) + np.append(0, pair)
+    excess = np.sum((w / (w.sum() - w @ w / w.sum()) - own / (2 * pair.sum())) ** 2)
+    spread = n * s4 / s2**2 - 1
+    ours = np.sum(pair**2) / pair.sum() ** 2 + spread * excess
+    null = plain * ours / (1 / (n - 1) + spread / (2 * (n - 1) ** 2))
+    shape = (4 / null - 1) / 2
+    assert_allclose(pvalue, stats.beta.cdf(ratio / 4, shape, shape), rtol=1e-10)
+
+
+def test_an_empty_bin_between_others_has_no_sums(rng):
+    """Known means are given for it, as for a bin whose rows have weight 0."""
+    values = [rng.normal(size=6), [], rng.normal(size=9)]
+    rows, mean = in_bins(*values), np.array([values[0].mean(), 0.5, values[2].mean()])
+    pairs = bin_error.pair_weights(rows, 3)
+    assert np.isnan([pairs.pairs[1], pairs.squares[1]]).all()
+    slope = bin_error.slope_se(rows, mean, np.array([2.5, 3.0, 10.0]), np.zeros(3))
+    assert np.isnan(slope[1])
+    assert np.isfinite(slope[[0, 2]]).all()
+    products = bin_error.product_pvalue(rows, mean)
+    assert np.isnan(products[1])
+    assert_allclose(
+        products[[0, 2]],
+        [bin_error.product_pvalue(in_bins(v), means(v))[0] for v in (values[0], values[2])],
+    )

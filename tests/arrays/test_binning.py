@@ -15,6 +15,7 @@ from rhale_stats.arrays.binning import (
     MANY,
     TIE,
     bin_edges,
+    equal_edges,
     greedy_partition,
     is_resolved,
     optimal_starts,
@@ -22,7 +23,7 @@ from rhale_stats.arrays.binning import (
     regular_axis,
     variable_axis,
 )
-from rhale_stats.arrays.moments import Moments, cell_moments, merge, n_effective
+from rhale_stats.arrays.moments import Moments, cell_index, cell_moments, merge, n_effective
 
 EPS = np.finfo(float).eps
 
@@ -675,3 +676,40 @@ def test_quantile_bins_of_distinct_rows_hold_equal_counts(rng, n, n_bins):
     expected[0] -= 1
     expected[-1] += 1
     assert_array_equal(counts, expected[expected > 0])
+
+
+@pytest.mark.parametrize("ends", [(0.0, 3.0), (-8.0, 1.0), (1e6, 1e6 + 3), (-3.0, -1.0)])
+def test_equal_edges_stand_a_few_units_in_the_last_place_to_the_left(ends):
+    """Eight units of the larger end; both ends as they are."""
+    low, high = ends
+    fractions = np.linspace(0, 1, 7)
+    found = equal_edges(low, high, fractions)
+    assert (found[0], found[-1]) == ends
+    exact = low + fractions * (high - low)
+    unit = np.spacing(np.abs(ends).max())
+    away = (exact - found)[1:-1] / unit
+    assert ((away >= 7) & (away <= 9)).all()
+    regular = regular_axis(low, high, 6).edges
+    assert_allclose(found[1:-1], regular[1:-1], rtol=0, atol=2 * unit)
+    assert_allclose(regular[[0, -1]], np.array(ends) - 8 * unit, rtol=0, atol=unit / 2)
+
+
+def test_a_cell_is_resolved_if_it_is_wider_than_64_units_in_the_last_place():
+    for low, high in ((1.0, 1 + 640 * EPS), (-1 - 640 * EPS, -1.0)):
+        assert is_resolved(low, high, 9)
+        assert not is_resolved(low, high, 10)
+
+
+@pytest.mark.parametrize("ends", [(0.0, 3.0), (-1.0, 1e-9), (-7.0, 0.0), (1e6, 1e6 + 3), (-3, -1)])
+@pytest.mark.parametrize("n_cells", [3, 7, 100])
+def test_edges_of_bins_are_the_smallest_numbers_of_their_cells(ends, n_cells):
+    low, high = ends
+    axis, starts = regular_axis(low, high, n_cells), np.arange(n_cells)
+    edges = bin_edges(axis, starts, low, high)
+    assert (edges[0], edges[-1], len(edges)) == (low, high, n_cells + 1)
+    assert_array_equal(cell_index(axis, edges[1:-1]), starts[1:])
+    assert_array_equal(cell_index(axis, np.nextafter(edges[1:-1], -np.inf)), starts[:-1])
+    some = np.array([0, 1, n_cells - 1])
+    assert_array_equal(bin_edges(axis, some, low, high), np.append(edges[some], high))
+    given = variable_axis(edges)
+    assert_array_equal(bin_edges(given, some, low, high), np.append(edges[some], high))

@@ -151,3 +151,97 @@ def test_error_of_the_mean_of_all_differences(rng):
     expected = np.sqrt(np.sum(sums.average**2 / size) * 5 / 4)
     assert kernel.average_se(sums, size, 5.0) == pytest.approx(expected)
     assert np.isnan(kernel.average_se(sums, size, 1.0))
+
+
+@pytest.mark.parametrize("centering", ["start", "mean", "integral"])
+def test_loadings_are_derivatives_by_the_steps(rng, centering):
+    """At levels and between them, where curves are straight."""
+    share, effect = np.array([0.1, 0.4, 0.2, 0.3]), rng.normal(size=3)
+    z = np.array([0.0, 0.25, 1.0, 1.5, 2.9, 3.0])
+
+    def at(effect):
+        curve, offset = kernel.curve(effect, share, centering)
+        start = np.append(0, np.cumsum(effect))
+        constant = {"start": 0.0, "mean": share @ start, "integral": start.mean()}[centering]
+        assert offset == pytest.approx(constant)
+        np.testing.assert_allclose(curve, start - constant, atol=1e-14)
+        return np.interp(z, np.arange(4), curve)
+
+    found = kernel.loadings(share, z, centering)
+    for j, step in enumerate(np.eye(3)):
+        expected = at(effect + step) - at(effect)
+        np.testing.assert_allclose(found.level[:, j], expected, atol=1e-14)
+    assert found.tilt.shape == found.level.shape
+    assert not found.tilt.any()
+
+
+@pytest.mark.parametrize("frequency", [False, True])
+def test_moments_of_steps_one_by_one(rng, frequency):
+    n, n_levels = 40, 4
+    code = np.concatenate([np.arange(n_levels), rng.integers(0, n_levels, n - n_levels)])
+    up, down = rng.normal(size=n), rng.normal(size=n)
+    w = rng.integers(1, 4, n).astype(float) if frequency else rng.uniform(0.5, 2, n)
+    of = kernel.steps(code, up, down, n_levels)
+    found = kernel.step_moments(of, code, w, 3, frequency=frequency)
+    for j in range(3):
+        d = np.append(up[code == j], down[code == j + 1])
+        own = np.append(w[code == j], w[code == j + 1])
+        mean = np.average(d, weights=own)
+        squares = own.sum() if frequency else own @ own
+        expected = (
+            own.sum() if frequency else len(d), own.sum(), squares, mean, own @ (d - mean) ** 2,
+            np.average(np.repeat([j, j + 1], [(code == j).sum(), (code == j + 1).sum()]),
+                       weights=own),
+        )  # fmt: skip
+        for part, one in zip(found.bins, expected, strict=True):
+            assert part[j] == pytest.approx(one)
+        assert found.third[j] == pytest.approx(np.average((d - mean) ** 3, weights=own))
+        assert found.fourth[j] == pytest.approx(np.average((d - mean) ** 4, weights=own))
+        spread = np.sqrt(own @ (d - mean) ** 2 / (own.sum() - squares / own.sum()))
+        assert kernel.spread_of(found.bins)[j] == pytest.approx(spread)
+
+
+def test_sizes_and_heterogeneity_of_levels_by_hand():
+    share = np.array([0.25, 0.25, 0.5])
+    curves = np.array([[0.0, 2.0, 1.0], [4.0, 0.0, 0.0]])
+    importance, aled, low, high = kernel.sizes(curves, share)
+    np.testing.assert_allclose(importance, np.sqrt([0.5, 3.0]))
+    np.testing.assert_allclose(aled, [0.5, 1.5])
+    np.testing.assert_allclose(low, [-1, -1])
+    np.testing.assert_allclose(high, [1, 3])
+    # Levels 0, 1, 2 have the mean 1.25 and the variance 11/16; n / (n - 1) = 5/4.
+    variance, weight = np.array([[2.0, 4.0], [np.nan, 3.0]]), np.array([1.0, 3.0])
+    found = kernel.heterogeneity_output(variance, weight, share, 5.0)
+    np.testing.assert_allclose(found, np.sqrt(11 / 16 * 5 / 4 * np.array([3.5, 3.0])))
+    # Shares of replicates: in the second all rows are equally often at all levels.
+    shares = np.array([share, np.full(3, 1 / 3)])
+    found = kernel.heterogeneity_output(variance, weight, shares, 5.0)
+    np.testing.assert_allclose(found, np.sqrt(5 / 4 * np.array([11 / 16 * 3.5, 2 / 3 * 3.0])))
+
+
+@pytest.mark.parametrize("centering", ["start", "mean", "integral"])
+def test_curves_with_leading_axes(rng, centering):
+    effect, share = rng.normal(size=(2, 5, 3)), np.array([0.1, 0.4, 0.2, 0.3])
+    curves, offset = kernel.curve(effect, share, centering)
+    assert curves.shape == (2, 5, 4)
+    assert offset.shape == (2, 5)
+    for at in np.ndindex(2, 5):
+        one, constant = kernel.curve(effect[at], share, centering)
+        np.testing.assert_allclose(curves[at], one)
+        np.testing.assert_allclose(offset[at], constant)
+
+
+def test_effective_rows_and_the_error_of_the_mean_of_all_differences(rng):
+    w = np.array([1.0, 2.0, 3.0])
+    assert kernel.n_effective_of(None, 7, frequency=False) == 7
+    assert kernel.n_effective_of(w, 3, frequency=True) == 6
+    assert kernel.n_effective_of(w, 3, frequency=False) == pytest.approx(36 / 14)
+    code = rng.integers(0, 3, 30)
+    of = kernel.steps(code, rng.normal(size=30), rng.normal(size=30), 3)
+    moved = kernel.row_sums(of, code, np.zeros(3), None, np.arange(30), 30)
+    # The derivative of a ratio of sums: every row has one or two differences.
+    away = of.difference - of.difference.mean()
+    each = np.bincount(of.row, away, 30) / len(of.row)
+    found = kernel.average_se(moved, np.ones(30), 30.0)
+    assert found == pytest.approx(np.sqrt(each @ each * 30 / 29))
+    assert np.isnan(kernel.average_se(moved, np.ones(30), 1.0))

@@ -111,8 +111,9 @@ def test_order_scale_and_repetition(kind, seed, c, d):
     weighted = kernel.nested_edges(x, counts.astype(float), bins, n_cells, frequency=True)
     assert_array_equal(weighted, repeated)
     # Weights that count no rows matter by their ratios.
-    one, other = (kernel.nested_edges(x, c * counts, bins, n_cells) for c in (1.0, 8.0))
-    assert_array_equal(one, other)
+    one, *others = (kernel.nested_edges(x, c * counts, bins, n_cells) for c in (1.0, 8.0, 2.0**-30))
+    for other in others:
+        assert_array_equal(one, other)
 
 
 # --- gaps ----------------------------------------------------------------------------------------
@@ -266,3 +267,134 @@ def test_averages_along_bins_by_hand():
     assert_allclose(weight, [1 / 4, 3 / 4, 0, 1, 0])
     mean = np.array([[4.0, 8.0, np.nan, 3.0, np.nan], [0.0, 4.0, np.nan, 1.0, np.nan]])
     assert_allclose(kernel.effects(mean, weight, bin_of), [[7, 3, np.nan], [3, 1, np.nan]])
+
+
+def test_sources_of_variances_by_hand():
+    """Cells of 20, 0, 3, 4, 30 rows: small ones with neighbours, to 12 degrees at least."""
+    weights, degrees = kernel.variance_sources(np.array([20.0, 0, 3, 4, 30]))
+    # Within the four cells with rows, and between neighbours.
+    assert_allclose(degrees, [19, 2, 3, 29, 2 / 3, 2 / 3, 2 / 3])
+    expected = np.zeros((5, 7))
+    expected[0, 0] = expected[4, 3] = 1
+    expected[2] = np.array([19, 2, 3, 0, 2 / 3, 2 / 3, 0]) / (24 + 4 / 3)
+    expected[3] = np.array([0, 2, 3, 29, 0, 2 / 3, 2 / 3]) / (34 + 4 / 3)
+    assert_allclose(weights.toarray(), expected)
+    # One cell alone, one row alone, and two cells of one row.
+    assert_allclose(kernel.variance_sources(np.array([0.0, 5]))[0].toarray(), [[0], [1]])
+    alone, none = kernel.variance_sources(np.array([1.0]))
+    assert_allclose([alone.toarray()[0, 0], none[0]], [0, 0])
+    two, degrees = kernel.variance_sources(np.array([1.0, 1.0]))
+    assert_allclose(two.toarray(), [[0, 0, 1], [0, 0, 1]])
+    assert_allclose(degrees, [0, 0, 2 / 3])
+
+
+@pytest.mark.parametrize("n_cells", [12, 60, 200])
+def test_variances_are_means_over_their_sources(n_cells):
+    x, bins, _ = drawn("gap", 7)
+    g = np.random.default_rng(8).normal(size=len(x))
+    edges = kernel.nested_edges(x, None, bins, n_cells)
+    cells = kernel.moments_in(edges, bins, x, g, None, frequency=False)
+    weights, degrees = kernel.variance_sources(cells.n_effective)
+    n, mean, own, _ = brute_force(x, g, np.ones(len(x)), edges)
+    there = n > 0
+    between = np.diff(mean[there]) ** 2 / (1 / n[there][1:] + 1 / n[there][:-1])
+    sources = np.append(np.nan_to_num(own[there]), between)
+    known = cells.degrees > 0
+    assert_allclose((weights @ sources)[known], cells.variance[known], rtol=1e-9)
+    # The degrees of a sum of independent parts.
+    each = np.divide(1, degrees, out=np.zeros(len(degrees)), where=degrees > 0)
+    squares = (weights.toarray() ** 2 @ each)[known]
+    assert_allclose(1 / squares, cells.degrees[known], rtol=1e-9)
+
+
+def test_gaps_by_hand():
+    """Places 0 to 20 in steps of 1 and 20 more behind a gap; a gap of 30 steps is none yet."""
+
+    def gaps(apart, behind=21):
+        x = np.append(np.arange(21.0), 20 + apart + np.arange(behind))
+        return kernel.gap_edges(x), x
+
+    found, x = gaps(31)
+    assert_array_equal(found, [np.nextafter(20, 99), 51])
+    assert len(gaps(30)[0]) == 0
+    # Repeated rows change nothing.
+    assert_array_equal(kernel.gap_edges(np.repeat(x, 3)), found)
+    assert_array_equal(kernel.gap_edges(np.repeat(x, np.arange(42) % 3 + 1)), found)
+    # Four distances on one side say nothing of the usual one, five do.
+    for n_left, expected in ((5, 2), (6, 0)):
+        x = np.append(3.0 * np.arange(n_left), 3 * n_left + 37 + np.arange(60))
+        assert len(kernel.gap_edges(x)) == len(kernel.gap_edges(-x[::-1])) == expected
+    # The larger of both usual distances counts.
+    x = np.append(np.arange(21.0), 20 + 45 + 2 * np.arange(21))
+    assert len(kernel.gap_edges(x)) == 0
+    x = np.append(np.arange(21.0), 20 + 61 + 2 * np.arange(21))
+    assert_array_equal(kernel.gap_edges(x), [np.nextafter(20, 99), 81])
+
+
+def test_few_rows_beyond_a_gap_are_a_tail():
+    """Of 1,000 rows with 19 or 20 behind a gap; far away fewer suffice. Weights count as rows."""
+
+    def gaps(behind, apart, weight=None):
+        x = np.append(np.linspace(0, 1, 1000 - behind), 1 + apart + np.linspace(0, 0.01, behind))
+        return [
+            len(kernel.gap_edges(np.sort(sign * x), None if weight is None else
+                np.cumsum(weight(x) if sign > 0 else weight(x)[::-1])))
+            for sign in (1, -1)
+        ]  # fmt: skip
+
+    assert gaps(19, 0.5) == [0, 0]
+    assert gaps(20, 0.5) == [2, 2]
+    assert gaps(9, 9.7) == [0, 0]
+    assert gaps(9, 9.9) == [2, 2]
+    assert gaps(10, 0.5, lambda x: np.where(x > 1.2, 3.0, 1.0)) == [2, 2]
+    assert gaps(30, 0.5, lambda x: np.where(x > 1.2, 0.5, 1.0)) == [0, 0]
+
+
+@pytest.mark.parametrize("mirrored", [False, True])
+def test_ten_neighbours_on_a_side_give_the_usual_distance(mirrored):
+    """Nine of 1, one of 100, and then one of 1,000, which does not count: 30 (109 / 10) = 327."""
+    behind = np.cumsum([0, *[1] * 9, 100, 1000, *[1] * 30])
+    for apart, expected in ((326, False), (328, True)):
+        x = np.append(np.arange(40.0), 39 + apart + behind)
+        if mirrored:
+            end = -39.0 - apart
+            assert (np.nextafter(end, 0) in kernel.gap_edges(-x[::-1])) == expected
+        else:
+            assert (np.nextafter(39.0, 99) in kernel.gap_edges(x)) == expected
+
+
+def test_weights_beyond_a_gap_are_those_of_its_rows():
+    """Nine rows of weight 1 and one of 21 at the end of a gap: 30 of 1,020, more than 2 %."""
+    x = np.append(np.linspace(-1, -0.99, 10), np.linspace(0, 1, 990))
+    weight = np.ones(1000)
+    weight[9] = 21
+    bins = x[[0, -1]]
+    for order in (np.arange(1000), np.arange(1000)[::-1]):
+        edges = kernel.nested_edges(x[order], weight[order], bins, 20)
+        assert np.nextafter(x[9], 1) in edges
+    weight[9] = 10  # 19 of 1,009
+    edges = kernel.nested_edges(x, weight, bins, 20)
+    assert np.nextafter(x[9], 1) not in edges
+
+
+def test_edges_of_cells_of_equal_weight_by_hand():
+    """Four cells of weight 5 each; weights that count rows, and those on another scale."""
+    x = np.arange(10.0)
+    weight = np.array([1.0, 1, 3, 5, 1, 1, 1, 2, 4, 1])
+    bins = np.array([0.0, 9.0])
+    for unit in (1.0, 1e-3, 1e3):
+        edges = kernel.nested_edges(x, unit * weight, bins, 4, least=100.0)
+        assert_array_equal(edges, [0, 2.5, 3.5, 7.5, 9])
+
+
+@pytest.mark.parametrize("unit", [1e-4, 1e4])
+def test_variances_of_cells_in_other_units(unit):
+    x, bins, _ = drawn("crowded", 7)
+    g = np.random.default_rng(8).normal(size=len(x))
+    edges = kernel.nested_edges(x, None, bins, 60)
+    one, other = (
+        kernel.moments_in(edges, bins, x, c * g, None, frequency=False) for c in (1.0, unit)
+    )
+    assert_allclose(other.variance, unit**2 * one.variance, rtol=1e-9)
+    assert_allclose(other.third_moment, unit**3 * one.third_moment, rtol=1e-8)
+    assert_array_equal(other.degrees, one.degrees)

@@ -170,3 +170,15 @@ def test_derivatives_of_sums_of_curves(levels, rng):
     h = 1e-5
     numerical = [(sums(w + h * e) - sums(w - h * e)) / (2 * h) for e in np.eye(n)]
     assert_allclose(curve.moved(by), numerical, atol=1e-8)
+
+
+def test_squares_of_several_pairs(answers, rng):
+    first, second, both = answers
+    prediction, share = rng.normal(size=N), rng.dirichlet(np.ones(N), size=3).T
+    one = kernel.pdp_squares(prediction, [first, second], [(0, 1)], [both], share)
+    found = kernel.pdp_squares(prediction, [first, second], [(0, 1), (1, 0)], [both, both], share)
+    for part, whole in ((found.pair, one.pair), (found.joint, one.joint)):
+        assert part.shape == (2, 3)
+        assert_allclose(part, np.repeat(whole, 2, axis=0))
+    none = kernel.pdp_squares(prediction, [first, second], [], [], share)
+    assert none.pair.shape == none.joint.shape == (0, 3)

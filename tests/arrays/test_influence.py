@@ -251,3 +251,43 @@ def test_rounding_leaves_no_variance_below_zero():
     noise = acc.Noise(frozen(1), frozen(0), frozen(0))
     places = influence.OwnPlaces(1.0, frozen(1 + 1e-15), frozen(0))
     assert_array_equal(influence.variance(at, noise, places), 0)
+
+
+@pytest.mark.parametrize("linear", [(0, 0, 0, 0, 0), (1, 0, 0, 1, 1)])
+def test_places_under_precision_weights_row_by_row(rng, linear):
+    """From moments by squared weights, about means and lines by the weights."""
+    rows = Rows(linear=linear)
+    k, x, g, w = rows.bin, rows.x, rows.g, rng.uniform(0.5, 2, len(rows.x))
+    total, square = np.bincount(k, w), np.bincount(k, w**2)
+
+    def mean_of(values, weight=w):
+        return np.bincount(k, weight * values) / np.bincount(k, weight)
+
+    mean, x_mean = mean_of(g), mean_of(x)
+    d = x - x_mean[k]
+    var = mean_of(d**2)
+    slope = np.where(rows.linear, mean_of(d * g) / var, 0.0)
+    r = g - mean[k] - slope[k] * d
+    pieces = acc.Pieces(rows.edges, mean, slope, x_mean, var, total / w.sum())
+    middle = (rows.edges[1:] + rows.edges[:-1]) / 2
+    curve = acc.accumulate(mean + slope * (middle - x_mean), rows.width)
+    powers = ((1, 0), (2, 0), (0, 1), (1, 1), (3, 0), (4, 0), (2, 1), (3, 1), (1, 2), (2, 2))
+    squares = np.array([mean_of(d**a * r**b, w**2) for a, b in powers]).T
+    found = influence.own_places(
+        curve, pieces, mean_of(d * r), squares[:, 4:], total**2 / square, squares
+    )
+    level = acc.curve_at(rows.edges, curve, slope, x)
+    own = w / w.sum() * (level - np.average(level, weights=w))
+    assert_allclose(found.alone, np.sum(own**2), rtol=1e-9)
+    of_mean = w / total[k] * r
+    assert_allclose(found.with_mean, np.bincount(k, own * of_mean), rtol=1e-7, atol=1e-14)
+    of_slope = np.where(rows.linear[k], of_mean * d / var[k], 0.0)
+    assert_allclose(found.with_slope, np.bincount(k, own * of_slope), rtol=1e-7, atol=1e-13)
+
+
+def test_groups_that_have_rows_in_bins(rng):
+    rows, n = Rows(), 400
+    group = rng.integers(0, 7, n)
+    sums = influence.row_sums(rows.pieces, rows.curve, rows.bin, rows.x, rows.g, None, group, 7)
+    expected = [len(np.unique(group[rows.bin == k])) for k in range(5)]
+    assert_array_equal(sums.n_groups(), expected)

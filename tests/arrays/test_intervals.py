@@ -605,3 +605,81 @@ def test_degrees_of_a_difference_of_two_estimates():
     """Welch: (4 + 1)² / (4² / 8 + 1² / 5)."""
     found = intervals.welch(np.array([4.0, 0.0]), np.array([1.0, 0.0]), 8.0, np.array([5.0, 5.0]))
     assert_allclose(found, [25 / 2.2, np.inf])
+
+
+def test_intervals_of_tables_have_their_ends_last():
+    estimate, half = np.array([[[1.0, 2.0]], [[4.0, 0.0]]]), np.array([[[0.5, 1.0]], [[2.0, 3.0]]])
+    found = intervals.around(estimate, half)
+    assert found.shape == (2, 1, 2, 2)
+    assert_allclose(found[..., 0], estimate - half)
+    assert_allclose(found[..., 1], estimate + half)
+    found = intervals.log_scale(estimate, half)
+    factor = np.exp(np.array([[[0.5, 0.5]], [[0.5, 0.0]]]))
+    assert_allclose(found[..., 0], estimate / factor)
+    assert_allclose(found[..., 1], estimate * factor)
+    skewness = np.array([[[0.0, 0.5]], [[-0.5, 1.0]]])
+    found = intervals.skewed(estimate, half, np.full(estimate.shape, 2.0), skewness)
+    assert found.shape == (2, 1, 2, 2)
+    for at in np.ndindex(2, 1, 2):
+        for end, t in zip(found[at], (2.0, -2.0), strict=True):
+            error = (estimate[at] - end) / half[at]
+            assert_allclose(intervals.unskewed(error, skewness[at]), t, rtol=1e-10)
+
+
+@pytest.mark.parametrize("n_draws", [100, 4096, 5000])
+def test_draws_of_errors_have_their_covariance_in_every_block(n_draws):
+    """The p-value of a score at one point, and of the largest of two equal ones."""
+    rng = np.random.default_rng(3)
+    covariance = np.full((2, 2), 4.0)
+    found = intervals.largest_deviation_pvalue(covariance, 1.0, np.inf, n_draws, rng)
+    expected = 2 * stats.norm.sf(1.0)
+    error = np.sqrt(expected * (1 - expected) / n_draws)
+    assert abs(found - expected) < 4 * error + 1 / n_draws
+    independent = intervals.largest_deviation_pvalue(4 * np.eye(2), 1.0, np.inf, n_draws, rng)
+    assert abs(independent - (1 - (1 - expected) ** 2)) < 4 * error + 1 / n_draws
+    # Next to 0 a score is reached by every draw, a huge one by the observed one only.
+    for score, share in ((1e-6, 1.0), (40.0, 1 / (1 + n_draws))):
+        found = intervals.largest_deviation_pvalue(covariance, score, np.inf, n_draws, rng)
+        assert found == pytest.approx(share)
+
+
+def test_a_sorted_share_of_draws_column_by_column(rng):
+    """Quantiles and shortest intervals by loops, some draws missing."""
+    draws = rng.gamma(2, size=(41, 3, 2))
+    draws[rng.random(draws.shape) < 0.1] = np.nan
+    draws[:, 0, 1] = np.nan
+    share = rng.uniform(0, 1, (3, 2))
+    share[1, 0], share[1, 1], share[2, 0] = 0.0, 1.0, 0.5
+    found, ends = intervals.quantiles(draws, share), intervals.shortest(draws, 0.8)
+    tails = intervals.equal_tailed(draws, 0.8)
+    for at in np.ndindex(3, 2):
+        own = np.sort(draws[(slice(None), *at)])
+        own = own[np.isfinite(own)]
+        if not len(own):
+            assert np.isnan([found[at], *ends[at], *tails[at]]).all()
+            continue
+        ranks = np.arange(1, len(own) + 1)
+        assert_allclose(found[at], np.interp(share[at] * (len(own) + 1), ranks, own))
+        over = int(0.8 * len(own))
+        widths = [own[i + over] - own[i] for i in range(len(own) - over)]
+        first = int(np.argmin(widths))
+        assert_allclose(ends[at], own[[first, first + over]])
+        assert_allclose(tails[at], np.quantile(own, [0.1, 0.9]))
+
+
+@pytest.mark.parametrize("n", [40, 400])
+def test_bca_where_none_or_all_replicates_are_below_the_estimate(n, rng):
+    """Half a replicate counts as below, and as above: the bias is that of a share of 1 / (2 B)."""
+    draws = np.sort(rng.normal(size=n))
+    for estimate, sign in ((-9.0, 1), (9.0, -1)):
+        found = intervals.of_replicates(draws[:, None], np.array([estimate]), 0.9, "bca")[0]
+        bias = sign * stats.norm.ppf(0.5 / n)
+        share = stats.norm.cdf(2 * bias + stats.norm.ppf([0.05, 0.95]))
+        expected = np.interp(share * (n + 1), np.arange(1, n + 1), draws)
+        assert_allclose(found, expected)
+    # Replicates equal to the estimate count half.
+    tied = np.repeat([1.0, 2.0, 3.0], [5, 20, 15])
+    found = intervals.of_replicates(tied[:, None], np.array([2.0]), 0.5, "bca")[0]
+    bias = stats.norm.ppf(15 / 40)
+    share = stats.norm.cdf(2 * bias + stats.norm.ppf([0.25, 0.75]))
+    assert_allclose(found, np.interp(share * 41, np.arange(1, 41), tied))

@@ -96,3 +96,10 @@ def test_ends_of_cells():
     assert_array_equal(low, [0, 0, 0, 1, 1, 1])
     assert_array_equal(high, [1, 1, 1, 3, 3, 3])
     assert_array_equal(kernel.cell_ends(frozen([2.0]), x), np.full((2, 6), 2.0))
+
+
+def test_rounding_of_every_output_is_that_of_its_largest_row():
+    upper = frozen([[1.0, -3.0, 0.5], [2.0, 0.0, 0.1]])
+    lower = frozen([[-5.0, 1.0, 0.25], [0.0, 2.0, -0.75]])
+    found = kernel.rounding_error(upper, lower, 0.5, 1e-3)
+    assert_allclose(found, 16e-3 * np.array([5.0, 3.0, 0.75]))

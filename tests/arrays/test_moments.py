@@ -462,6 +462,8 @@ def test_moments_by_squared_weights_bin_by_bin(rng, lines):
             p, q = moments.SQUARE_POWERS[number]
             expected = np.average(d**p * r**q, weights=own**2)
             assert_allclose(found.moments[k, number], expected, rtol=1e-9, atol=1e-13)
+        others = np.setdiff1d(np.arange(len(moments.SQUARE_POWERS)), used)
+        assert not found.moments[k, others].any()
         # What the mean takes of squares and of cubes of independent errors, row by row.
         square = share**2 @ (1 - 2 * share + share @ share) / (share @ share)
         factor = 1 / square * ((n - 1) / (n - 2) if lines and slope[k] else 1)
@@ -498,3 +500,80 @@ def test_sums_by_squared_weights_about_other_means():
     ]
     for one, whole in zip(moments.square_sums_of_all(parts), found, strict=True):
         assert_allclose(one, whole, rtol=1e-12, atol=1e-14)
+
+
+def in_cells(x, g, w, weighted):
+    """Moments of cells of some rows."""
+    weight = w if weighted else None
+    return cell_moments(variable_axis(EDGES), x, g, weight, frequency=False)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_sums_of_all_chunks_are_those_of_all_rows(rng, weighted):
+    """Chunks of different means; the second has no rows in two cells."""
+    chunks = []
+    for n, mean, high in ((50, 0.0, 1.0), (30, 3.0, 0.4), (70, -1.0, 1.0)):
+        chunks.append((rng.uniform(0, high, n), rng.gamma(2, size=n) + mean, rng.uniform(1, 2, n)))
+    x, g, w = (np.concatenate(part) for part in zip(*chunks, strict=True))
+    if not weighted:
+        w = np.ones(len(x))
+    whole = in_cells(x, g, w, weighted)
+    parts = [in_cells(*chunk, weighted) for chunk in chunks]
+    everything = moments.of_all_chunks(parts)
+    for one, other in zip(everything, whole, strict=True):
+        assert_allclose(one, other, rtol=1e-10)
+
+    def central(x, g, w, power, of):
+        k = cell_of(x)
+        r, d = g - of.mean[k], x - of.x_mean[k]
+        return np.bincount(k, w * r ** power[1] * d ** power[0], 5)
+
+    def of_chunks(power):
+        plain = [(x, g, w if weighted else np.ones(len(x))) for x, g, w in chunks]
+        return [central(*chunk, power, part) for chunk, part in zip(plain, parts, strict=True)]
+
+    cubes = moments.cubes_of_all(parts, of_chunks((0, 3)), everything)
+    assert_allclose(cubes, central(x, g, w, (0, 3), whole), rtol=1e-9)
+    fourths = moments.fourths_of_all(parts, of_chunks((0, 3)), of_chunks((0, 4)), everything)
+    assert_allclose(fourths, central(x, g, w, (0, 4), whole), rtol=1e-9)
+    within = [
+        moments.Comoments(*both) for both in zip(of_chunks((2, 0)), of_chunks((1, 1)), strict=True)
+    ]
+    found = moments.comoments_of_all(parts, within, everything)
+    assert_allclose(found.x_m2, central(x, g, w, (2, 0), whole), rtol=1e-9)
+    assert_allclose(found.xg, central(x, g, w, (1, 1), whole), rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("lines", [False, True])
+def test_moments_of_residuals_of_chunks_add_up(rng, lines):
+    """About the means, or lines, of all rows."""
+    x, g = rows(rng, 300)
+    w, axis, every = rng.uniform(1, 2, 300), variable_axis(EDGES), np.arange(5)
+    bins = cell_moments(axis, x, g, w, frequency=False)
+    slope = np.array([1.0, 0.0, -2.0, 0.5, 0.0]) if lines else None
+    whole = residual_moments(axis, every, bins, x, g, w, slope)
+    parts = [
+        residual_moments(axis, every, bins, x[one], g[one], w[one], slope)
+        for one in (slice(0, 100), slice(100, 170), slice(170, 300))
+    ]
+    found = moments.residuals_of_all(parts)
+    for one, other in zip(found, whole, strict=True):
+        if other is None:
+            assert one is None
+        else:
+            assert_allclose(one, other, rtol=1e-9, atol=1e-12)
+
+
+def test_effective_rows_of_squares():
+    """Squares 1, 4, 16 over their largest: 21^2 / (1 + 16 + 256), in any unit."""
+    for unit in (1.0, 1e-200):
+        assert moments.rows_of_squares(unit * np.array([1.0, 2.0, 4.0])) == pytest.approx(441 / 273)
+    assert moments.rows_of_squares(np.full(7, 3.0)) == pytest.approx(7)
+
+
+def test_only_unequal_precision_weights_need_squares():
+    unequal, equal = np.array([1.0, 2.0]), np.array([2.0, 2.0])
+    assert moments.need_squares(unequal, frequency=False)
+    assert not moments.need_squares(unequal, frequency=True)
+    assert not moments.need_squares(equal, frequency=False)
+    assert not moments.need_squares(None, frequency=False)

@@ -102,3 +102,39 @@ def test_an_interval_of_a_large_size_is_students():
     scale = max(0.25, (one.moved - one.squares) / one.corrected)
     half = stats.t.ppf(0.95, 20) * np.sqrt(scale)
     assert_allclose(one.interval(0.9), one.size + np.array([-half, half]), rtol=1e-9)
+
+
+def test_intervals_follow_the_unit_of_estimates():
+    """Values, and their covariance, in units of 100 and of 1/100."""
+    for denominator in (4.0, 50.0, np.inf):
+        for value in (0.5, 1.5, 6.0, 1e7):
+            whole = kernel.Square(value, 1.0, 0.3, 0.3 + 0.4 * (value - 1), denominator)
+            expected = whole.interval(0.9)
+            for unit in (1e-4, 1e4):
+                other = kernel.Square(
+                    unit * value, unit, 0.3 * unit**2, whole.moved * unit**2, denominator
+                )
+                assert_allclose(other.interval(0.9), np.sqrt(unit) * expected, rtol=1e-6)
+                assert_allclose(other.p_value(), whole.p_value(), rtol=1e-9)
+                assert_allclose(other.size, np.sqrt(unit) * whole.size)
+    # Known exactly, and not known at all.
+    assert_allclose(kernel.Square(4.0, 0.0, 0.0, 0.0, np.inf).interval(0.9), [2, 2])
+    assert np.isnan(kernel.Square(4.0, 1.0, 1.0, 1.0, 0.0).interval(0.9)).all()
+
+
+@pytest.mark.parametrize("unit", [1e-6, 1e6])
+def test_a_form_in_other_units(rng, unit):
+    value, weight, covariance = rng.normal(size=4), symmetric(rng, 4), symmetric(rng, 4)
+    level = rng.normal(size=4)
+    for about in (None, level):
+        one = kernel.form(value, sparse.csr_array(weight), sparse.csr_array(covariance), about)
+        other = kernel.form(
+            unit * value,
+            sparse.csr_array(weight),
+            sparse.csr_array(unit**2 * covariance),
+            None if about is None else unit * about,
+        )
+        assert_allclose(other.statistic, one.statistic)
+        assert_allclose(other.degrees, one.degrees)
+        assert_allclose(other.expected, unit**2 * one.expected)
+        assert_allclose(other.moved, unit**4 * one.moved)

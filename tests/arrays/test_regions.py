@@ -454,3 +454,62 @@ def test_curves_of_units_are_apart_by_their_leverage(rng):
     turned = regions.flipped_curves(found, sign)
     assert_allclose(turned.columns[:, 3:], sign[:, None] * expected)
     assert_array_equal(turned.columns[:, :3], found.columns[:, :3])
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_distances_corrected_for_the_leverage_of_units_one_by_one(rng, weighted):
+    """The mean distance of a unit in a bin is divided by (1 - share)^(1/2)."""
+    n = 60
+    cell, unit = np.sort(rng.integers(0, 6, n)), rng.integers(0, 5, n)
+    unit[cell >= 4] = 3  # the only one of its bin
+    weight = rng.uniform(0.5, 2, n) if weighted else None
+    w = np.ones(n) if weight is None else weight
+    starts = np.array([True, False, True, False, True, False])
+    effect, centre = rng.normal(size=n), rng.normal(size=6)
+    found = regions.apart(Rows(cell, effect, weight, False, centre, None, None), starts, unit)
+    bins, values = (np.cumsum(starts) - 1)[cell], centre[cell] + effect
+    for k in range(3):
+        here = bins == k
+        mean = np.average(values[here], weights=w[here])
+        assert_allclose(found.centre[2 * k : 2 * k + 2], mean)
+        for one in np.unique(unit[here]):
+            own = here & (unit == one)
+            share = w[own].sum() / w[here].sum()
+            level = np.average(values[own] - mean, weights=w[own])
+            more = 1 / np.sqrt(1 - share) - 1 if share < 1 - 1e-9 else 0
+            assert_allclose(found.effect[own], values[own] - mean + more * level, atol=1e-12)
+    sign = np.where(unit % 2, 1.0, -1.0)
+    assert_array_equal(regions.flipped(found, sign).effect, sign * found.effect)
+
+
+@pytest.mark.parametrize("unit", [1e-4, 1e4])
+def test_statistics_of_splits_do_not_depend_on_the_unit_of_weights(rng, unit):
+    """Bins of one row, too, which take the variance of all bins of their side."""
+
+    def side(n_rows, unit):
+        g = [rng.normal(size=n) for n in n_rows]
+        w = [rng.uniform(0.5, 2, n) * unit for n in n_rows]
+        mean = np.array([
+            v @ one / v.sum() if len(v) else np.nan for one, v in zip(g, w, strict=True)
+        ])  # fmt: skip
+        m2 = [v @ (one - m) ** 2 if len(v) else 0.0 for v, one, m in zip(w, g, mean, strict=True)]
+        parts = (
+            [len(v) for v in w], [v.sum() for v in w], [v @ v for v in w], mean, m2, mean,
+        )  # fmt: skip
+        return Moments(*(np.array([part], dtype=float) for part in parts))
+
+    def both(unit):
+        return side([5, 1, 4, 0], unit), side([1, 6, 3, 2], unit)
+
+    state = rng.bit_generator.state
+    one = both(1.0)
+    rng.bit_generator.state = state
+    other = both(unit)
+    starts = np.ones(4, dtype=bool)
+    for width in (None, np.array([1.0, 2.0, 1.0, 3.0])):
+        found = regions.studentised(*one, starts, width, 0.1)
+        assert found > 0
+        assert_allclose(regions.studentised(*other, starts, width, 0.1), found, rtol=1e-9)
+        degrees = regions.studentised_degrees(*one, starts, width)
+        assert np.isfinite(degrees).all()
+        assert_allclose(regions.studentised_degrees(*other, starts, width), degrees, rtol=1e-9)

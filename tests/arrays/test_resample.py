@@ -351,3 +351,48 @@ def test_fine_cells_without_drawn_rows_keep_their_means_and_variances(rng):
         assert np.isfinite(found.curve[1]).all()
         assert np.isnan(plain.curve[1]).all()
         assert np.isnan(plain.variance[1, 2])
+
+
+def test_shortfall_of_the_variance_of_replicates():
+    """Bayesian by simulation and in closed form; multinomial lacks H / N; Poisson nothing."""
+    n, degrees = np.array([2.0, 5.0, 40.0]), np.array([1.0, 4.0, 39.0])
+    found = resample.shortfall("bayesian", n, degrees, 47.0, 1)
+    assert_allclose(found, [1 / 3, 4 / 6, 39 / 41])
+    assert_allclose(resample.shortfall("multinomial", n, degrees, 50.0, 3), np.full(3, 0.94))
+    assert_allclose(resample.shortfall("poisson", n, degrees, 50.0, 3), np.ones(3))
+    # Shares of five rows are uniform on the simplex.
+    rng, values = np.random.default_rng(0), np.array([1.0, 2.0, 4.0, 8.0, 0.0])
+    shares = rng.dirichlet(np.ones(5), 40_000)
+    ratio = np.var(shares @ values) / (np.var(values, ddof=1) / 5)
+    # Error of a variance of 40,000 draws: 0.7 %.
+    assert_allclose(found[1], ratio, rtol=0.03)
+
+
+@pytest.mark.parametrize("kind", ["none", "precision", "frequency"])
+@pytest.mark.parametrize("linear", [(0, 0, 0, 0, 0), (1, 0, 0, 1, 1)])
+def test_errors_of_the_mean_of_all_rows_do_not_depend_on_lines(kind, linear, rng):
+    """Each is that of a weighted mean of the rows drawn, whatever is fitted in the bins."""
+    rows, frequency = Rows(linear=linear), kind == "frequency"
+    base = {
+        "none": None,
+        "precision": rng.uniform(0.5, 2, len(rows.x)),
+        "frequency": rng.integers(1, 4, len(rows.x)).astype(float),
+    }[kind]
+    times = draws_of(rows, rng)
+    terms = prepared(rows, base, frequency=frequency, standard_errors=True)
+    sums = resample.replicate_sums(terms, times)
+    found = resample.replicates(rows.pieces, sums, "start", places=False)
+    for draw, one in enumerate(times.T):
+        own = Drawn(rows, one * base.astype(int)) if frequency else Drawn(rows, one, base)
+        w, away = own.w, own.g - np.average(own.g, weights=own.w)
+        n = 1 / np.sum(own.share**2 / own.n)
+        variance = np.sum((w * away) ** 2) / w.sum() ** 2 * n / (n - 1)
+        assert_allclose(found.average_effect_se()[draw], np.sqrt(variance), rtol=1e-9)
+
+
+def test_unknown_bins_do_not_count_where_a_curve_does_not_depend_on_them():
+    level = np.array([[[0.0, 2.0, 1.0], [1.0, 0.0, 0.0], [0.0, 0.0, 0.0]]])
+    noise = np.array([[np.nan, 3.0, 4.0]])
+    assert_allclose(resample._root_of_noise(level, noise), [[4, np.nan, 0]])
+    more = np.array([[9.0, 0.0, -1.0]])
+    assert_allclose(resample._root_of_noise(level, noise, more), [[5, np.nan, 0]])

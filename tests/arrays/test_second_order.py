@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from rhale_stats.arrays import second_order as kernel
+from rhale_stats.arrays.skewness import Skewness
 
 NUMBERS, LEVELS = {"levels": False}, {"levels": True}
 KINDS = [(NUMBERS, NUMBERS), (NUMBERS, LEVELS), (LEVELS, NUMBERS), (LEVELS, LEVELS)]
@@ -221,3 +222,198 @@ def test_degrees_of_freedom_cell_by_cell(kinds, n, rng):
     squares += np.maximum(variance - by_cells, 0) ** 2 / all_rows
     assert single.any() == (n == 25)
     np.testing.assert_allclose(kernel.surface_degrees(of, variance), variance**2 / squares)
+
+
+def influence_of(a, b, place_a, place_b, delta, w, *, centred=True):
+    cells, fill, table, found = estimate(a, b, place_a, place_b, delta, w)
+    return kernel.Influence(a, b, fill, table, found, cells, centred=centred)
+
+
+def of_row(i, of, cell, delta, scale):
+    """Influence of a row on the surface, its residuals times the scales of their cells."""
+    return sum(
+        (delta[i, s, t] - of.cells.mean.flat[cell[i, s, t]])
+        * scale[cell[i, s, t]]
+        * of.of_cells(np.array([cell[i, s, t]]))[0]
+        for s, t in np.ndindex(cell.shape[1:])
+        if cell[i, s, t] >= 0
+    )
+
+
+@pytest.mark.parametrize("centred", [True, False])
+@pytest.mark.parametrize("kinds", KINDS)
+def test_covariance_is_that_of_influences(kinds, centred, rng):
+    a, b, place_a, place_b, delta = drawn(rng, kinds, n=150)
+    w = rng.uniform(0.5, 2, 150)
+    of = influence_of(a, b, place_a, place_b, delta, w, centred=centred)
+    cell = kernel.members(a, b, place_a, place_b)
+    n = of.cells.n_effective().ravel()
+    factors = kernel.noise_factors(of, place_a, place_b, cell, delta, w, frequency=False)
+    found = kernel.surface_covariance(of, factors)
+    expected = 0.0
+    for i in range(150):
+        moved = of.of_places(place_a[[i]], place_b[[i]])[0]
+        moved = w[i] * (moved + of_row(i, of, cell, delta, np.sqrt(n / (n - 1)))).ravel()
+        expected = expected + np.outer(moved, moved)
+    np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-12)
+
+
+def by_cell(a, b, place_a, place_b, delta):
+    """The cell of every difference, its row, and its value."""
+    found = []
+    for i in range(len(delta)):
+        for s, off_a in enumerate(a.sides):
+            for t, off_b in enumerate(b.sides):
+                k, m = place_a[i] + off_a, place_b[i] + off_b
+                if 0 <= k < a.n_bins and 0 <= m < b.n_bins:
+                    found.append((k * b.n_bins + m, i, delta[i, s, t]))
+    number, row, value = (np.array(part) for part in zip(*found, strict=True))
+    return number, row, value
+
+
+@pytest.mark.parametrize("kinds", KINDS)
+@pytest.mark.parametrize("frequency", [False, True])
+def test_cells_and_their_errors_one_by_one(kinds, frequency, rng):
+    """Some cells have one row and some none."""
+    a, b, place_a, place_b, delta = drawn(rng, kinds, n=16, n_edges=(4, 6))
+    delta = delta + 1e3
+    w = rng.integers(1, 4, 16).astype(float) if frequency else rng.uniform(0.5, 2, 16)
+    cell = kernel.members(a, b, place_a, place_b)
+    cells = kernel.cells(a, b, cell, delta, w, frequency=frequency)
+    number, row, value = by_cell(a, b, place_a, place_b, delta)
+    size = a.n_bins * b.n_bins
+    moved = np.zeros((16, size))
+    for k in range(size):
+        rows, d = row[number == k], value[number == k]
+        own = w[rows]
+        parts = [part.flat[k] for part in cells]
+        np.testing.assert_allclose(parts[0], own.sum() if frequency else len(d))
+        np.testing.assert_allclose(parts[1], own.sum())
+        np.testing.assert_allclose(parts[2], own.sum() if frequency else own @ own)
+        assert cells.supported.flat[k] == (len(d) > 0)
+        if not len(d):
+            assert cells.n_effective().flat[k] == parts[4] == 0
+            assert np.isnan(cells.spread().flat[k])
+            moved[:, k] = np.nan
+            continue
+        mean = np.average(d, weights=own)
+        np.testing.assert_allclose(parts[3], mean, rtol=1e-13)
+        np.testing.assert_allclose(parts[4], own @ (d - mean) ** 2, rtol=1e-8, atol=1e-18)
+        n = own.sum() if frequency else own.sum() ** 2 / (own @ own)
+        np.testing.assert_allclose(cells.n_effective().flat[k], n)
+        divisor = own.sum() - (1 if frequency else own @ own / own.sum())
+        if n < 1 + 1e-9:
+            assert np.isnan(cells.spread().flat[k])
+            moved[:, k] = np.nan
+            continue
+        spread = np.sqrt(own @ (d - mean) ** 2 / divisor)
+        np.testing.assert_allclose(cells.spread().flat[k], spread, rtol=1e-8)
+        each = np.sqrt(own) if frequency else own
+        np.add.at(moved[:, k], rows, each * (d - mean) * np.sqrt(n / (n - 1)) / own.sum())
+    found = kernel.cell_covariance(cells, cell, delta, w, frequency=frequency)
+    np.testing.assert_allclose(found, moved.T @ moved, rtol=1e-7, atol=1e-12)
+    if not frequency:
+        error = kernel.weighted_error(cells, cell, delta, w)
+        expected = np.sqrt(np.sum(moved**2, axis=0)).reshape(error.shape)
+        np.testing.assert_allclose(error, expected, rtol=1e-8)
+    single = np.bincount(number, minlength=size) == 1
+    if not frequency:
+        np.testing.assert_array_equal(kernel.singles(cells), single)
+        there = cells.supported.ravel() & ~single
+        divisor = (cells.weight - cells.weight_sq / np.maximum(cells.weight, 1e-300)).ravel()
+        shared, degrees = kernel.pooled(cells)
+        assert shared == pytest.approx(cells.m2.ravel()[there].sum() / divisor[there].sum())
+        assert degrees == pytest.approx(np.sum(cells.n_effective().ravel()[there] - 1))
+
+
+@pytest.mark.parametrize("centred", [True, False])
+@pytest.mark.parametrize("kinds", KINDS)
+def test_replicates_are_estimates_with_the_rows_drawn(kinds, centred, rng):
+    a, b, place_a, place_b, delta = drawn(rng, kinds, n=40)
+    w, drawn_rows = rng.uniform(0.5, 2, 40), rng.multinomial(40, np.full(40, 1 / 40), 5).T
+    of = influence_of(a, b, place_a, place_b, delta, w, centred=centred)
+    cell = kernel.members(a, b, place_a, place_b)
+    found = kernel.replicates(of, place_a, place_b, cell, delta, w, drawn_rows.astype(float))
+    for draw, times in enumerate(drawn_rows.T):
+        rows = np.repeat(np.arange(40), times)
+        cells, fill, _, surface = estimate(a, b, place_a[rows], place_b[rows], delta[rows], w[rows])
+        mean = np.where(cells.supported, cells.mean, np.nan)
+        np.testing.assert_allclose(found.mean[draw], mean, atol=1e-12)
+        full = kernel.filled(fill, cells.mean)
+        expected = surface.pure if centred else np.pad(full.cumsum(0).cumsum(1), [(1, 0), (1, 0)])
+        np.testing.assert_allclose(found.surface[draw], expected, atol=1e-12)
+        assert found.n_filled[draw] == (~cells.supported).sum()
+
+
+def test_skewness_of_cells_and_of_the_surface(rng):
+    """Exponential differences, of skewness 2, by moments of every cell."""
+    a, b = kernel.Axis(4, levels=False), kernel.Axis(5, levels=False)
+    n = 600
+    place_a, place_b = rng.integers(3, size=n), rng.integers(4, size=n)
+    delta, w = rng.exponential(size=(n, 1, 1)), rng.uniform(0.5, 2, n)
+    of = influence_of(a, b, place_a, place_b, delta, w)
+    cell = kernel.members(a, b, place_a, place_b)
+    own = kernel.cell_skewness(of.cells, cell, delta, w)
+    third, variance, rows = np.empty((3, 12))
+    for k in range(12):
+        here = cell.ravel() == k
+        d, v = delta.ravel()[here], w[here]
+        r = d - np.average(d, weights=v)
+        rows[k] = v.sum() ** 2 / (v @ v)
+        variance[k] = np.cov(d, aweights=v)
+        third[k] = np.average(r**3, weights=v) * rows[k] ** 2 / ((rows[k] - 1) * (rows[k] - 2))
+    expected = Skewness.of(third, variance, rows)
+    np.testing.assert_allclose(own.second, expected.second, rtol=1e-10)
+    np.testing.assert_allclose(own.third, expected.third, rtol=1e-10)
+    assert (own.third > 0).all()
+    moved = of.by_means(np.arange(12))
+    second = np.einsum("k,kij->ij", own.second, moved**2)
+    cubes = np.einsum("k,kij->ij", own.third, moved**3)
+    for size in (0.5, 3.0):
+        found = kernel.surface_skewness(of, own, size * second)
+        np.testing.assert_allclose(found, cubes / (max(size, 1) * second) ** 1.5, atol=1e-12)
+    none = own._replace(second=np.zeros(12), third=np.zeros(12))
+    assert (kernel.surface_skewness(of, none, 0 * second) == 0).all()
+    # Every difference and its mirror image.
+    mirrored = np.concatenate([delta, 2 - delta])
+    both, twice = np.concatenate([cell, cell]), np.concatenate([w, w])
+    cells = kernel.cells(a, b, both, mirrored, twice, frequency=False)
+    assert kernel.cell_skewness(cells, both, mirrored, twice) is None
+
+
+def test_corners_of_cells_with_rows(rng):
+    supported = rng.random((4, 6)) < 0.3
+    expected = np.zeros((5, 7), dtype=bool)
+    for k, m in np.argwhere(supported):
+        expected[k : k + 2, m : m + 2] = True
+    np.testing.assert_array_equal(kernel.edges_of(supported), expected)
+
+
+def test_curves_at_the_values_of_rows():
+    curves = np.array([[0.0, 1.0], [2.0, 5.0], [4.0, 1.0]])
+    place, fraction = np.array([0, 1, 1]), np.array([0.5, 0.25, 0.75])
+    expected = [[1, 3], [2.5, 4], [3.5, 2]]
+    np.testing.assert_allclose(kernel.at_values(curves, place, fraction), expected)
+    np.testing.assert_allclose(kernel.at_values(curves, place + 1, None), curves[[1, 2, 2]])
+    np.testing.assert_allclose(kernel.at_values(curves[:, 1], place, fraction), [3, 4, 2])
+
+
+@pytest.mark.parametrize("repeated", [False, True])
+def test_the_sign_test_by_hand(repeated):
+    """Cells 0 and 1 share row 1; cell 2 has one row, whose square does not change.
+
+    a: 1, 2 over 2^(1/2) in cell 0; 3, -1 in cell 1. Frequency weights of 2 are two rows.
+    """
+    cell = np.array([[0, -1], [0, 1], [-1, 1], [2, -1]])[:, None, :]
+    delta = np.array([[1.0, 9], [2, 3], [9, -1], [7, 9]])[:, None, :]
+    times = np.array([1, 2, 1, 1]) if repeated else np.ones(4, int)
+    found = kernel.sign_test(3, cell, delta, times.astype(float), frequency=repeated)
+    rows = np.repeat(np.arange(4), times)[:-1]
+    table = np.array([[1.0, 0], [2, 3], [0, -1], [0, 0]])[rows]
+    share = table / np.sqrt(len(rows) - 1)
+    mean = np.sum(share**2)
+    variance = 2 * (np.sum((share.T @ share) ** 2) - np.sum(np.sum(share**2, axis=1) ** 2))
+    degrees = 2 * mean**2 / variance
+    np.testing.assert_allclose(found, (np.sum(share.sum(axis=0) ** 2) * degrees / mean, degrees))
+    one = kernel.sign_test(3, cell[:1], delta[:1], np.ones(1), frequency=False)
+    assert one == (0, 0)

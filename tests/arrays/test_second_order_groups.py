@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from numpy.testing import assert_allclose
+from numpy.testing import assert_allclose, assert_array_equal
 
 from rhale_stats.arrays import second_order as kernel
 from rhale_stats.arrays import second_order_groups as by_groups
@@ -137,3 +137,28 @@ def test_signs_of_groups(rng):
     assert_allclose(found, (np.sum(share.sum(axis=0) ** 2) * degrees / mean, degrees), rtol=1e-12)
     alone = kernel.sign_test(6, cell, delta, w, np.arange(n), frequency=False)
     assert_allclose(alone, kernel.sign_test(6, cell, delta, w, frequency=False), rtol=1e-12)
+
+
+@pytest.mark.parametrize("kinds", KINDS)
+def test_covariances_and_degrees_of_the_surface_cell_by_cell(kinds, rng):
+    """Groups of several rows; a surface is a sum of means of cells, math [99]."""
+    n = 300
+    a, b, place_a, place_b, delta = drawn(rng, kinds, n=n)
+    w, group = rng.uniform(0.5, 2, n), rng.integers(0, 15, n)
+    of = influence_of(a, b, place_a, place_b, delta, w)
+    sums = sums_of(of, place_a, place_b, delta, w, group)
+    moved = sums.means.toarray()
+    assert_allclose(sums.covariance(), moved.T @ moved)
+    assert_allclose(sums.variance, np.sum(moved**2, axis=0))
+    variance = kernel.surface_variance(of, by_groups.noise_factors(of, sums))[0]
+    found = by_groups.surface_degrees(of, sums, variance)
+    by_means = of.by_means(np.arange(moved.shape[1]))
+    for edge in np.ndindex(variance.shape):
+        parts = by_means[(slice(None), *edge)] ** 2 * sums.variance
+        rest = max(variance[edge] - parts.sum(), 0.0)
+        squares = parts @ sums.overlap @ parts + rest**2 / sums.every
+        assert_allclose(found[edge], variance[edge] ** 2 / squares)
+    few = sums_of(of, place_a, place_b, delta, w, np.arange(n) // 299)
+    assert np.isnan(few.covariance()).any()
+    single = few.n_groups < 2
+    assert_array_equal(np.isnan(few.covariance()), single[:, None] | single)

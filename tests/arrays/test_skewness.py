@@ -272,3 +272,46 @@ def test_variances_together_with_their_neighbours(rng):
 def test_skewness_of_means_by_hand():
     cells = skewness.Skewness(np.array([4.0, 0.0]), np.array([2.0, 1.0]))
     assert_array_equal(cells.of_means(), [2.0 / 8.0, 0.0])
+
+
+def near(values, width, i):
+    """Those of neighbouring cells; at the ends of the nearest."""
+    first = min(max(i - width // 2, 0), len(values) - width)
+    return values[first : first + width]
+
+
+@pytest.mark.parametrize("n_cells", [5, 12, 40])
+@pytest.mark.parametrize("sign", [None, 1.0])
+def test_skewness_of_cells_and_of_their_means(rng, n_cells, sign):
+    """Weighted means of cumulants over a common variance; cells of one row and none are left."""
+    n = rng.integers(3, 30, n_cells).astype(float)
+    third, variance = rng.uniform(1, 2, n_cells), rng.uniform(0.8, 1.2, n_cells)
+    n_all, third_all, variance_all = (np.insert(v, 3, w) for v, w in (
+        (n, [0.0, 2.0]), (third, [np.nan, 5.0]), (variance, [np.nan, 7.0])
+    ))  # fmt: skip
+    found = skewness.of_cells(third_all, variance_all, n_all, sign)
+    assert_array_equal(found[3:5], 0)
+    width, few = min(20, n_cells), min(6, n_cells)
+    clear, expected = [], []
+    for i in range(n_cells):
+        common = np.average(near(variance, few, i), weights=near(n, few, i))
+        smooth = [
+            np.average(near(variance, few, j), weights=near(n, few, j)) for j in range(n_cells)
+        ]
+        each = third / np.array(smooth) ** 1.5
+        expected.append(np.average(near(each, width, i), weights=near(n, width, i)))
+        own = near(third / variance**1.5 * (n - 2) / np.sqrt(n * (n - 1)), width, i)
+        t = own.mean() / (own.std(ddof=1) / np.sqrt(width))
+        tail = 0.01 * width / n_cells / 2
+        clear.append(sign is not None or abs(t) > stats.t.isf(tail, width - 1))
+        assert_allclose(skewness.smooth_variance(variance, n)[i], common)
+    assert any(clear)
+    assert_allclose(np.delete(found, [3, 4]), np.where(clear, expected, 0), rtol=1e-10)
+    whole = skewness.Skewness.of(third, variance, n, sign)
+    plain, smooth = skewness.of_cells(third, variance, n, sign), np.array(smooth)
+    assert_allclose(whole.second, smooth / n)
+    assert_allclose(whole.third, plain * smooth**1.5 / n**2)
+    assert_allclose(whole.of_means(), plain / np.sqrt(n))
+    assert_array_equal(skewness.of_cells(third, variance, n, -1.0), 0)
+    assert_array_equal(skewness.of_cells(third, variance, n, 0), 0)
+    assert_array_equal(skewness.smooth_variance(variance_all * [np.nan], n_all), 0)

@@ -198,3 +198,72 @@ def test_noise_between_stretches_without_the_largest_jump():
     search = spread._Search(sums_of(np.ones(11), 50), 1, 0.0, in_cells=True)
     search.stretches = np.arange(12)
     assert_allclose(search._noise(), 0.5625 * 50 / 49)
+
+
+def unequal(rng, n_cells):
+    """Sums over rows with weights, of which some variance is left; some cells have no rows."""
+    n = rng.integers(0, 12, n_cells)
+    cell = np.repeat(np.arange(n_cells), n)
+    w, left = rng.uniform(0.5, 2, len(cell)), rng.uniform(0.5, 1, len(cell))
+    r = np.abs(rng.normal(size=len(cell))) * (1 + cell // 20)
+
+    def sums(values):
+        return np.bincount(cell, values, n_cells)
+
+    parts = (np.ones(len(cell)), w, w * left, w**2 * left, *(w * left * r**p for p in (1, 2, 3, 4)))
+    return spread.Residuals(*(sums(part) for part in parts))
+
+
+@pytest.mark.parametrize("in_cells", [False, True])
+def test_rows_stretches_noise_and_costs_under_weights(rng, in_cells):
+    """Effective rows (sum w l)^2 / sum w^2 l; stretches of 15; noise within and between them."""
+    sums = unequal(rng, 60)
+    search = spread._Search(sums, 20.0, 0.0, in_cells=in_cells)
+    free, square = sums.free, sums.free_sq
+    assert_allclose(search.rows, free.sum() ** 2 / square.sum())
+    # The ends of equal shares of the weight, at the first cell that reaches them.
+    n = int(search.rows // 15)
+    total = np.append(0, np.cumsum(free))
+    ends = [np.flatnonzero(total >= total[-1] * k / n * (1 - 1e-9))[0] for k in range(1, n)]
+    assert_array_equal(search.stretches, np.unique([0, *ends, 60]))
+    assert_array_equal(search.places(7), np.union1d(np.arange(0, 61, 7), search.stretches))
+
+    def of(begin, end):
+        """Effective rows, mean of |r| and its squared deviations."""
+        f, q, a, s = (part[begin:end].sum() for part in sums[2:6])
+        rows = f**2 / q
+        return rows, a / f, (s / f - (a / f) ** 2) * rows
+
+    parts = [of(*ends) for ends in itertools.pairwise(search.stretches)]
+    rows, mean, squares = np.array(parts).T
+    noise = np.sum(squares / mean**2) / np.sum(rows - 1)
+    if in_cells:
+        apart = np.diff(np.log(mean)) ** 2 / (1 / rows[1:] + 1 / rows[:-1])
+        few = int(np.ceil(0.1 * len(apart)))
+        noise = max(noise, np.mean(np.sort(apart)[: len(apart) - few]))
+    assert_allclose(search.phi, noise)
+    for begin, end in ((0, 10), (5, 30), (30, 60)):
+        n_rows, level, _ = of(begin, end)
+        found = search.cost(np.array(begin), np.array(end))
+        assert_allclose(found, 2 * n_rows * np.log(level) / noise)
+    assert search.cost(np.array(0), np.array(1)) == np.inf
+    # Edges are removed one after the other, the weakest first.
+    edges = [0, 6, 12, 20, 26, 33, 40, 45, 52, 60]
+    while len(edges) > 2:
+        rows, mean, squares = np.array([of(*ends) for ends in itertools.pairwise(edges)]).T
+        own = np.maximum(squares / mean**2 / (rows - 1), noise) / rows
+        gain = np.diff(np.log(mean)) ** 2 / (own[1:] + own[:-1])
+        if gain.min() >= 4.0:
+            break
+        del edges[int(gain.argmin()) + 1]
+    found = search.pruned(np.array([0, 6, 12, 20, 26, 33, 40, 45, 52, 60]), 4.0)
+    assert_array_equal(found, edges)
+    assert 2 < len(edges) < 10
+
+
+def test_the_floor_of_means_and_no_rows():
+    sums = sums_of([1.0, 3.0, 8.0], 50)
+    assert_allclose(spread._Search(sums, 1, 0.0, in_cells=False).floor, 0.05 * 4)
+    assert spread._Search(sums, 1, 0.5, in_cells=False).floor == 0.5
+    none = spread._Search(spread.Residuals(*np.zeros((8, 3))), 1, 0.0, in_cells=False)
+    assert (none.rows, none.phi) == (0, 0)

@@ -50,3 +50,23 @@ def test_the_average_of_linear_bins_varies_by_the_line(rng):
     assert (effect["slope"] != 0).any()
     found = drawn_once(local, effect)["average_effect_se"]
     assert_allclose(found[0], effect["average_effect_se"].item(), rtol=1e-9)
+
+
+def test_the_average_of_linear_bins_under_precision_weights_is_that_of_the_rows_drawn(rng):
+    """Lines of a replicate differ from those of the estimate; the mean of all rows has neither."""
+    x, w = rng.uniform(-1, 1, N), rng.uniform(0.3, 3, N)
+    g = 5 * x + rng.normal(size=N)
+    local = local_of(x[:, None], g[:, None], weights=w)
+    effect = rs.std_error(rs.rhale(local, bins=rs.AdaptiveBins()))
+    assert (effect["slope"] != 0).any()
+    (feature,) = replicates._features(columns(local), local, effect, studentize=True)
+    times = rng.multinomial(N, np.full(N, 1 / N), 3).T
+    found = replicates._replicates(
+        feature, times.astype(float), str(effect.attrs["centering"]), True
+    )["average_effect_se"]
+    for draw, count in enumerate(times.T):
+        own = np.repeat(np.arange(N), count)
+        away = w[own] * (g[own] - np.average(g[own], weights=w[own]))
+        n = w[own].sum() ** 2 / np.sum(w[own] ** 2)
+        expected = np.sqrt(np.sum(away**2) * n / (n - 1)) / w[own].sum()
+        assert_allclose(found[draw], expected, rtol=1e-9)

@@ -8,6 +8,8 @@ SECOND_PASS = "the second pass takes off what is left of any centre near the row
 BLOCKS = "the size of blocks changes time, memory and the last digits of sums only"
 ROUNDING = "a tolerance of rounding, of which only the order matters"
 FIRST_BIN = "the first bin is number 0, which differs from -1 as it does from 1"
+TWO_AXES = "the array has two axes, of which the last is axis 1"
+ASSIGNED = "every element is assigned afterwards"
 
 # By module and function: the mutants as the list of survivors shows them.
 EQUIVALENT: dict[tuple[str, str], dict[str, str]] = {
@@ -71,6 +73,65 @@ EQUIVALENT: dict[tuple[str, str], dict[str, str]] = {
     },
     ("arrays/chosen_edges.py", "added_variance"): {
         "…nonzero(np.diff(bin_of, prepend=[- → ]1))": FIRST_BIN,
+    },
+    ("arrays/leverage.py", "degrees"): {
+        "…m(parts @ overlap * parts, axis=[- → ]1)": TWO_AXES,
+        "…ere(squares > 0, parts.sum(axis=[- → ]1) ** 2 / squares, np.inf))": TWO_AXES,
+    },
+    ("arrays/h_statistics.py", "Pair.moved"): {
+        "out = [np.zeros → np.ones](by.shape)": ASSIGNED,
+    },
+    ("arrays/binning.py", "_of_many"): {
+        "previous = [np.zeros → np.ones]((n_cells + 1, n_problems), dtyp…": ASSIGNED,
+    },
+    ("arrays/spread.py", "_sorted_residuals"): {
+        "…k.add(sums[2], np.copysign(own, [1.0 → 0.0]))": "0.0 has the sign of 1.0",
+    },
+    ("arrays/accumulate.py", "places"): {
+        "return np.asarray(np.where(v [<= → <] TINY, at, out), dtype=np.float6…": ROUNDING,
+    },
+    ("arrays/accumulate.py", "mean_distance"): {
+        "away = np.where(v [<= → <] TINY, np.abs(at - root), away)": ROUNDING,
+    },
+    ("arrays/skewness.py", "_agreed"): {
+        "return np.asarray(np.abs(mean) [> → >=] special.stdtrit(width - 1, 1 - …": (
+            "a continuous statistic is not equal to its limit"
+        ),
+    },
+    ("arrays/splines.py", "of_groups"): {
+        "square = w / [w.sum → w.prod]() ** 2 if frequency else (w / w…": (
+            "the degrees do not depend on the unit of the weights"
+        ),
+    },
+    ("arrays/second_order.py", "surface_degrees"): {
+        "step = max([1 → 0], BLOCK // len(total))": BLOCKS,
+    },
+    ("arrays/bin_error.py", "product_pvalue"): {
+        "total = _total(rows.bin[[1 → 0]:], product, len(mean))": (
+            "a pair of rows of two bins has the product 0, whichever bin it is added to"
+        ),
+    },
+    ("arrays/categories.py", "line_order"): {
+        "along = np.arange(n) - (n [- → +] 1) / 2": (
+            "the sums of the eigenvectors are 0, so that a constant is projected to 0"
+        ),
+    },
+    ("arrays/moments.py", "edge_finder"): {
+        "if n_rows [>= → <] TABLE_FROM and len(edges):": (
+            "a table finds the same places as a search, and is faster with many rows"
+        ),
+    },
+    ("arrays/cells.py", "effects"): {
+        "…nonzero(np.diff(bin_of, prepend=[- → ]1))": FIRST_BIN,
+    },
+    ("arrays/second_order.py", "noise_factors"): {
+        "…1, where=~np.isnan(spread), out=[np.zeros → np.ones](len(n))))": (
+            "the residual of a single row is 0, whatever it is multiplied by"
+        ),
+        "…(1, BLOCK // (size * (n_sides + [1 → 0])))": BLOCKS,
+    },
+    ("arrays/binning.py", "_extend"): {
+        "…int((cost <= cost.min() + tie / [2 → 3]).argmax())": ROUNDING,
     },
 }
 
