@@ -56,9 +56,8 @@ class TestCells:
         assert edges_of(rs.GivenBins([0, 2 + 1e-9, 20]))[1] == 2
         assert edges_of(rs.GivenBins([1 + 1e-9, 9])).tolist() == [1, 9]
 
-    @pytest.mark.parametrize(
-        ("edges", "at", "nearest"),
-        [
+    def test_other_given_edges_are_refused(self):
+        for edges, at, nearest in [
             ([1, 2, 4.5, 9], "4.5", "5"),
             ([1, 2 + 1e-7, 9], "2", "2"),
             ([1, 2 - 1e-7, 9], "2", "2"),
@@ -66,12 +65,15 @@ class TestCells:
             ([2, 5, 9], "2", "2"),
             ([1, 5, 5.5], "5.5", "5"),
             ([1 + 1e-7, 5, 9], "1", "1"),
-        ],
-    )
-    def test_other_given_edges_are_refused(self, edges, at, nearest):
-        text = rf"of feature 'speed' were taken; {at} is none of these 5 edges, and the nearest is "
-        with pytest.raises(ValueError, match=text + nearest + r"\."):
-            edges_of(rs.GivenBins(edges))
+            # The tolerance is 1e-9 of the range, which is 8 here.
+            ([1, 2 + 8.5e-9, 9], "2", "2"),
+            ([1 + 8.5e-9, 5, 9], "1", "1"),
+        ]:
+            text = f"{at} is none of these 5 edges, and the nearest is {nearest}[.] Take"
+            with pytest.raises(ValueError, match=f"of feature 'speed' were taken; {text}"):
+                edges_of(rs.GivenBins(edges))
+        for edges in ([1, 2 + 7.5e-9, 9], [1 + 7.5e-9, 9], [1, 9 - 7.5e-9]):
+            assert edges_of(rs.GivenBins(edges))[0] == 1
 
     def test_edges_that_end_inside_are_refused(self):
         with pytest.raises(ValueError, match="edges must be among those of the cells"):
@@ -114,24 +116,22 @@ class TestStarts:
         assert linear is None
 
     @pytest.mark.parametrize("low", [0.0, 5.0])
-    @pytest.mark.parametrize(
-        "edges", [None, np.concatenate([np.linspace(0, 0.2, 12), [1.0]])], ids=["equal", "given"]
-    )
-    @pytest.mark.parametrize(
-        "rule",
-        [
+    def test_those_of_each_problem(self, low):
+        rules = [
             rs.OptimalBins(max_bins=12, min_obs=20),
             rs.AdaptiveBins(max_bins=12, refine=False),
             rs.AdaptiveBins(max_bins=12, degree=0, refine=False),
             rs.GreedyBins(max_bins=12),
-        ],
-        ids=["optimal", "lines", "constant", "greedy"],
-    )
-    def test_those_of_each_problem(self, rule, edges, low):
+        ]
+        unequal = np.concatenate([np.linspace(0, 0.2, 12), [1.0]]) + low
+        for rule in rules:
+            for edges in (None, unequal):
+                self.check(rule, low, edges)
+
+    def check(self, rule, low, edges):
         cells, comoments = moments()
         lines = getattr(rule, "degree", 0) == 1
         comoments = comoments if lines else None
-        edges = None if edges is None else edges + low
         facts = self.facts | {"low": low, "high": low + 1.0}
         starts, linear = starts_of(rule, cells, comoments, edges=edges, **facts)
         assert (linear is not None) == lines
@@ -145,6 +145,13 @@ class TestStarts:
                 found = linear[number]
                 assert found[partition.starts].tolist() == partition.linear.tolist()
                 assert found.sum() == partition.linear.sum()
+
+    def test_resolution_and_widths_count_where_all_is_alike(self):
+        """Differences below the numerical error make no bins."""
+        cells, _ = moments()
+        facts = self.facts | {"resolution": 100.0}
+        starts, _ = starts_of(rs.OptimalBins(max_bins=12, min_obs=20), cells, None, **facts)
+        assert (starts.sum(axis=1) == 1).all()
 
 
 RULES = [
