@@ -89,13 +89,14 @@ class TestCells:
 
 
 def moments(n_problems=3, n_cells=12, n=20, seed=1):
-    """Cells with many rows and a step in the middle, other noise in every problem."""
+    """Cells with a step in the middle, other noise in every problem, and a line in the second."""
     rng = np.random.default_rng(seed)
     g = (
         rng.normal(size=(n_problems, n_cells, n))
         + 8.0 * (np.arange(n_cells) >= n_cells // 2)[:, None]
     )
     x = (np.arange(n_cells)[:, None] + rng.uniform(size=(n_problems, n_cells, n))) / n_cells
+    g[1] += 60 * x[1]
     mean, x_mean = g.mean(axis=-1), x.mean(axis=-1)
     away, off = x - x_mean[..., None], g - mean[..., None]
     rows = np.full(mean.shape, float(n))
@@ -145,6 +146,7 @@ class TestStarts:
                 found = linear[number]
                 assert found[partition.starts].tolist() == partition.linear.tolist()
                 assert found.sum() == partition.linear.sum()
+                assert found.any() == (number == 1)
 
     def test_resolution_and_widths_count_where_all_is_alike(self):
         """Differences below the numerical error make no bins."""

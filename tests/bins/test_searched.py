@@ -12,7 +12,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 import rhale_stats as rs
 from rhale_stats.arrays.moments import Moments
 from rhale_stats.bins.description import describe
-from rhale_stats.bins.rule import BinRule, Candidates
+from rhale_stats.bins.rule import BinRule, Candidates, Column
 from tests.bins.test_rule import estimate, frozen, sample
 from tests.helpers import daily
 
@@ -269,3 +269,8 @@ def test_of_equal_losses_the_smallest_number_of_bins():
     (found,) = rs.BestEqualWidthBins(max_bins=4).choose([Candidates("x", moments, 0.0, 1.0, 0.0)])
     assert found.losses.tolist() == [0] * 4
     assert found.starts.tolist() == [0]
+
+
+def test_one_bin_at_most_is_one_cell():
+    column = Column("x", np.array([1.0, 2.0, 4.0]), 1.0, 4.0, None)
+    assert np.asarray(rs.BestEqualWidthBins(max_bins=1).cells(column).edges).tolist() == [1, 4]
