@@ -7,6 +7,7 @@ from tests.mutation.mutants import Mutant
 SECOND_PASS = "the second pass takes off what is left of any centre near the rows"
 BLOCKS = "the size of blocks changes time, memory and the last digits of sums only"
 ROUNDING = "a tolerance of rounding, of which only the order matters"
+SCALE = "one factor of the widths of all cells does not change which bins are best"
 FIRST_BIN = "the first bin is number 0, which differs from -1 as it does from 1"
 
 # By module and function: the mutants as the list of survivors shows them.
@@ -66,6 +67,24 @@ EQUIVALENT: dict[tuple[str, str], dict[str, str]] = {
     },
     ("arrays/chosen_edges.py", "added_variance"): {
         "…nonzero(np.diff(bin_of, prepend=[- → ]1))": FIRST_BIN,
+    },
+    ("bins/description.py", "starts_of"): {
+        "width = np.full(shape[1], (high [- → +] low) / shape[1]) if edges is No…": SCALE,
+        "…(shape[1], (high - low) / shape[[1 → 0]]) if edges is None else np.diff…": SCALE,
+    },
+    ("bins/description.py", "_given_among"): {
+        "…ges[(edges > cells[0]) & (edges [< → <=] cells[-1])]": (
+            "the last edge is its own nearest, and is added in any case"
+        ),
+        "…, cells[-1] - edges[-1]) if end [> → >=] 0]": "a distance of 0 is not too large",
+        "off = np.abs(nearest - inner) [> → >=] 1e-09 * (cells[-1] - cells[0])": ROUNDING,
+        "…ny() or (beyond and max(beyond) [> → >=] 1e-09 * (cells[-1] - cells[0]))…": ROUNDING,
+    },
+    ("bins/searched.py", "BestEqualWidthBins._loss"): {
+        "if not (n_effective(bins) [>= → >] max(self.min_obs, 2) * (1 - 1e-…": ROUNDING,
+    },
+    ("effects/spread.py", "residual_sums"): {
+        "…itted.column, x=fitted.column.x[[ → 1]:0], counts=None)": "it has no elements",
     },
 }
 
