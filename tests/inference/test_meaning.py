@@ -93,6 +93,7 @@ def test_reasons_of_all_effects(effect, heterogeneity, expected):
     ("effect", "slope", "expected"),
     [
         ([1.0, np.nan, 1.15], None, ALIKE),
+        ([0.25, 0.05], None, ALIKE),
         ([1.0, 1.25], None, ""),
         ([1.0, 1.0], [0.5, 0.0], ""),
         ([0.05, -0.05], [0.0, 0.0], ZERO),

@@ -154,3 +154,17 @@ def test_errors_that_are_shared_are_refused(marks, paired, text):
 def test_errors_that_are_not_shared(marks, paired):
     a, b = (xr.Dataset(attrs={"fitted_model": mark} if mark else {}) for mark in marks)
     refuse_shared(a, b, "curves", paired=paired)
+
+
+def test_the_largest_of_all_estimates_is_the_scale():
+    """Differences up to a millionth of it are rounding: of either, and of no more than these."""
+    many, first = np.array([1e-3, 1e3, 2.0]), np.array([1, 0, 0])
+    check_model(many + 9e-4 * first, many, "curve")
+    check_model(many, many + 9e-4 * first, "curve")
+    with pytest.raises(ValueError, match="they give another curve"):
+        check_model(many + 1.1e-3 * first, many, "curve")
+    # Small ones are not compared with 1.
+    with pytest.raises(ValueError, match="they give another curve"):
+        check_model(np.array([1.1e-7]), np.array([1e-7]), "curve")
+    with pytest.raises(ValueError, match="they give another curve"):
+        check_model(np.array([0.0]), np.array([1e-7]), "curve")

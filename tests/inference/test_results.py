@@ -157,6 +157,17 @@ class TestDifference:
         square, noise = np.mean([0, 4, 0.25]), np.mean(self.scale**2)
         assert_allclose(self.found(z=z).size, np.sqrt(square - noise))
 
+    def test_a_statistic_below_one_has_a_size(self):
+        """Of differences that are smaller than their errors only noise is left."""
+        found = self.found(scale=[0.0, 3.0, 3.0])
+        assert 0 < found.statistic < 1
+        assert found.size == 0
+        found = self.found(scale=[0.0, 2.001, 0.1], least=0.6)
+        assert found.statistic == pytest.approx(2 / 2.001)
+        share = np.array([1, 4, 3]) / 8
+        square, noise = share @ [0, 4, 0.25], share @ [0, 2.001**2, 0.01]
+        assert_allclose(found.size, np.sqrt(square - noise))
+
     def test_equal_curves(self):
         found = self.found((self.values[0], self.values[0]))
         assert (found.statistic, found.p_value, found.size, found.largest) == (0, 1, 0, 0)
@@ -214,6 +225,7 @@ class TestDifference:
         assert not {"region", "region_rule"} & set(tested.coords)
         tested = labelled_differences([self.found()], a, a, ["a"], "rows", ASKED)
         assert tested.attrs["region_of_b"] == "x <= 0"
+        assert {"region", "region_rule"} <= set(tested.coords)
         tested = labelled_differences([self.found()], of_features("a"), b, ["a"], "rows", ASKED)
         assert "region_of_a" not in tested.attrs
         assert tested.attrs["region_of_b"] == "x > 0"
