@@ -586,3 +586,21 @@ def test_the_usual_penalty_and_none_at_all():
 def test_the_fine_grid():
     assert rs.AdaptiveBins(30).n_cells == 300
     assert rs.AdaptiveBins(30, refine=False).n_cells == 30
+
+
+def test_what_the_search_of_the_spread_gets(monkeypatch):
+    """Half the places of the grid, the penalty of joining, and bins of 30 rows or more."""
+    path = "rhale_stats.bins.adaptive.spread_kernel.spread_starts"
+    monkeypatch.setattr(path, lambda _, **asked: asked)
+
+    def asked(in_grid=True, **options):
+        rule = rs.AdaptiveBins(**options)
+        return rule.choose_spread(None, in_grid=in_grid, in_cells=False, resolution=0.5)
+
+    found = asked(penalty=3.0, min_obs=12)
+    assert found == {
+        "fine": 20, "penalty": 5, "min_obs": 30, "resolution": 0.5, "in_cells": False
+    }  # fmt: skip
+    assert asked(min_obs=40)["min_obs"] == 40
+    assert asked(refine=False)["fine"] == 2
+    assert asked(in_grid=False)["fine"] == 1
