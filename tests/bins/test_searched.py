@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -244,6 +245,9 @@ class TestAmongCells:
             nearest[0] = 0
             expected = sorted(set(np.minimum(nearest, 4).tolist()))
             assert rule._starts(self.candidate(), n_bins).tolist() == expected
+            # The same where the axis does not begin at 0.
+            moved = replace(self.candidate(), low=3.0, high=7.0, edges=self.edges + 3)
+            assert rule._starts(moved, n_bins).tolist() == expected
 
     def test_losses_have_the_widths_between_these_edges(self):
         """Width times standard deviation times one less the discounted share."""
@@ -274,3 +278,9 @@ def test_of_equal_losses_the_smallest_number_of_bins():
 def test_one_bin_at_most_is_one_cell():
     column = Column("x", np.array([1.0, 2.0, 4.0]), 1.0, 4.0, None)
     assert np.asarray(rs.BestEqualWidthBins(max_bins=1).cells(column).edges).tolist() == [1, 4]
+
+
+def test_optimal_bins_hold_a_twentieth_of_the_rows_by_default():
+    cells = Moments(*(np.array([[3.0, 5.0, 12.0], [1.0, 1.0, 2.0]]),) * 6)
+    assert rs.OptimalBins()._least_rows(cells).tolist() == [1, 0.2]
+    assert rs.OptimalBins(min_obs=7)._least_rows(cells).tolist() == [7, 7]

@@ -86,6 +86,14 @@ EQUIVALENT: dict[tuple[str, str], dict[str, str]] = {
     ("effects/spread.py", "residual_sums"): {
         "…itted.column, x=fitted.column.x[[ → 1]:0], counts=None)": "it has no elements",
     },
+    ("bins/searched.py", "BestEqualWidthBins._best"): {
+        "tie = binning.TIE * losses[[0 → 1]] + span * candidate.resolution": ROUNDING,
+    },
+    ("bins/description.py", "cells_of"): {
+        "…y(_axis_of(rule, column).edges)[[1 → 0]:-1]": (
+            "the first edge is nearest to the first cell, which is added in any case"
+        ),
+    },
 }
 
 
