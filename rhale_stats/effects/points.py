@@ -13,7 +13,7 @@ from rhale_stats.effects.chosen_edges import effect_variance
 from rhale_stats.effects.errors import spread_and_average_errors
 from rhale_stats.effects.fit import fit_of
 from rhale_stats.schema.checks import MEAN, statistic_name
-from rhale_stats.schema.curves import bin_noise, curve_of, has_cells
+from rhale_stats.schema.curves import bin_noise, curve_of, has_cells, pieces_of
 from rhale_stats.schema.features import effect_at
 
 
@@ -42,7 +42,11 @@ def errors_at(row: xr.Dataset, z: FloatArray) -> dict[str, Any]:
         if statistic_name(row) != MEAN:
             return {}
         fit = fit_of(row)
-        effect_se, slope_se = np.sqrt(effect_variance(row, fit)), np.sqrt(bin_noise(row).slope)
+        noise = bin_noise(row)
+        effect_se, slope_se = np.sqrt(effect_variance(row, fit)), np.sqrt(noise.slope)
+        shared = _of_correlation(row, effect_se, slope_se)
+        if shared is None:
+            shared = noise.covariance + pieces_of(row).away() * noise.slope
         spread_se, average_se = spread_and_average_errors(row)
         ends = fit.pieces.edges
         known = (z >= ends[0]) & (z <= ends[-1])
@@ -54,19 +58,39 @@ def errors_at(row: xr.Dataset, z: FloatArray) -> dict[str, Any]:
         )
         slope_se = own_error(row, "slope_se") if "slope_se" in row else np.zeros(len(edges) - 1)
         average_se, curve_se = float(own_error(row, "average_effect_se")), _between(row, z)
+        shared = _stored_covariance(row, effect_se, slope_se)
     else:
         return {}
     away = z - (edges[k] + edges[k + 1]) / 2
     square = effect_se[k] ** 2 + away**2 * np.nan_to_num(slope_se)[k] ** 2
-    if "effect_slope_correlation" in row:
-        shared = row["effect_slope_correlation"].values * effect_se * slope_se
-        square += 2 * away * np.nan_to_num(shared)[k]
+    square += 2 * away * np.nan_to_num(shared)[k]
     return {
         "effect": np.where(inside, np.sqrt(np.maximum(square, 0.0)), np.nan),
         "heterogeneity": np.where(inside, spread_se[k], np.nan),
         "curve": curve_se,
         "average_effect": average_se,
     }
+
+
+def _of_correlation(
+    row: xr.Dataset, effect_se: FloatArray, slope_se: FloatArray
+) -> FloatArray | None:
+    """Covariance of the effect in the middle of every bin with its slope, of their correlation."""
+    if "effect_slope_correlation" not in row:
+        return None
+    return np.asarray(row["effect_slope_correlation"].values * effect_se * slope_se)
+
+
+def _stored_covariance(row: xr.Dataset, effect_se: FloatArray, slope_se: FloatArray) -> FloatArray:
+    """The same of errors that the result holds."""
+    if "effect_slope_cov" in row and "effect_se_rows" not in row:
+        return np.diagonal(row["effect_slope_cov"].values)
+    known = _of_correlation(row, effect_se, slope_se)
+    if known is not None:
+        return known
+    # As if slopes and the means of their rows were uncorrelated.
+    most = effect_se * slope_se
+    return np.clip(pieces_of(row).away() * slope_se**2, -most, most)
 
 
 def own_error(row: xr.Dataset, name: str) -> FloatArray:

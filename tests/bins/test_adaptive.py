@@ -569,3 +569,38 @@ def test_rounding_makes_no_edges_of_exact_lines(n_rows, seed):
     for slopes, n_bins in (((3 * x[:, 0] + 2, 2 * x[:, 1]), [1, 1]), ((bent, x[:, 1]), [2, 1])):
         local = rs.local_effects(None, x, jacobian=np.stack(slopes, axis=1))
         assert rs.rhale(local)["n_bins"].values.tolist() == n_bins
+
+
+def test_the_usual_penalty_and_none_at_all():
+    """2 ln max_bins; 0 is allowed, and a penalty by name is the same as the default."""
+    for max_bins in (5, 100):
+        known = rs.AdaptiveBins(max_bins, penalty=2 * np.log(max_bins))._risk()
+        assert rs.AdaptiveBins(max_bins)._risk() == known
+        assert known.edge == pytest.approx(2 * np.log(max_bins))
+        assert known.split == pytest.approx(known.edge + 2)
+    assert rs.AdaptiveBins(penalty=0)._risk()[:2] == (0, 4)
+    assert rs.AdaptiveBins(penalty=0.5, degree=0)._risk().edge == 0.5
+    assert rs.AdaptiveBins(degree=0)._risk().slope is None
+
+
+def test_the_fine_grid():
+    assert rs.AdaptiveBins(30).n_cells == 300
+    assert rs.AdaptiveBins(30, refine=False).n_cells == 30
+
+
+def test_what_the_search_of_the_spread_gets(monkeypatch):
+    """Half the places of the grid, the penalty of joining, and bins of 30 rows or more."""
+    path = "rhale_stats.bins.adaptive.spread_kernel.spread_starts"
+    monkeypatch.setattr(path, lambda _, **asked: asked)
+
+    def asked(in_grid=True, **options):
+        rule = rs.AdaptiveBins(**options)
+        return rule.choose_spread(None, in_grid=in_grid, in_cells=False, resolution=0.5)
+
+    found = asked(penalty=3.0, min_obs=12)
+    assert found == {
+        "fine": 20, "penalty": 5, "min_obs": 30, "resolution": 0.5, "in_cells": False
+    }  # fmt: skip
+    assert asked(min_obs=40)["min_obs"] == 40
+    assert asked(refine=False)["fine"] == 2
+    assert asked(in_grid=False)["fine"] == 1

@@ -18,8 +18,9 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 import rhale_stats as rs
 from rhale_stats.arrays.binning import TIE
+from rhale_stats.arrays.moments import Moments
 from rhale_stats.bins.description import describe
-from rhale_stats.bins.rule import BinRule, all_cells
+from rhale_stats.bins.rule import BinRule, Candidates, all_cells, nearest_to
 from tests import helpers
 from tests.arrays.test_binning import bin_cost, brute_force, recount
 
@@ -700,3 +701,19 @@ def test_a_rule_of_ones_own_that_lacks_something_is_refused(rng):
     plain = SimpleNamespace(cells=Log().cells, choose=Log().choose)
     with pytest.raises(TypeError, match="must be a dataclass if it is a rule of your own.*got a S"):
         estimate(x, x, plain)
+
+
+UNEQUAL = np.array([1.0, 2.0, 3.0, 5.0, 9.0])
+
+
+def test_the_nearest_edges():
+    """By distance; from the middle of two edges either is as near."""
+    wanted = np.array([-3.0, 1.4, 1.6, 2.4, 3.9, 4.1, 6.9, 7.1, 20.0])
+    distance = np.abs(UNEQUAL - wanted[:, None])
+    assert nearest_to(UNEQUAL, wanted).tolist() == distance.argmin(axis=1).tolist()
+
+
+def test_widths_of_cells():
+    cells = Moments(*(np.ones(4),) * 6)
+    assert Candidates("x", cells, 2.0, 4.0, 0.0).width.tolist() == [0.5] * 4
+    assert Candidates("x", cells, 1.0, 9.0, 0.0, edges=UNEQUAL).width.tolist() == [1, 1, 2, 4]

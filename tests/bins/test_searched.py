@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -10,8 +11,9 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 import rhale_stats as rs
+from rhale_stats.arrays.moments import Moments
 from rhale_stats.bins.description import describe
-from rhale_stats.bins.rule import BinRule
+from rhale_stats.bins.rule import BinRule, Candidates, Column
 from tests.bins.test_rule import estimate, frozen, sample
 from tests.helpers import daily
 
@@ -221,3 +223,64 @@ def test_rules_that_compare_no_numbers_of_bins_have_no_loss():
     assert estimate(x, g, rule_of(15))["bin_loss"].sizes == {"n_bins_tried": 15}
     for rule in (rs.OptimalBins(), rs.GreedyBins(), rs.EqualWidthBins(3)):
         assert "bin_loss" not in estimate(x, g, rule)
+
+
+class TestAmongCells:
+    """Equal widths where edges must be among those of cells."""
+
+    edges = np.array([-6.0, 0.5, 1.0, 2.0, 3.5, 4.0])
+
+    def candidate(self, n=20):
+        mean = np.array([0.0, 0.0, 0.0, 5.0, 5.0])
+        rows = np.full(5, float(n))
+        moments = Moments(rows, rows, rows, mean, rows - 1, (self.edges[1:] + self.edges[:-1]) / 2)
+        return Candidates("x", moments, 0.0, 4.0, 0.0, edges=self.edges)
+
+    def test_starts_are_the_nearest_cells(self):
+        """Of n bins on [0, 4]; the first is the first cell, and the last begins no new cell."""
+        rule = rs.BestEqualWidthBins(max_bins=9)
+        for n_bins in range(1, 10):
+            wanted = np.arange(n_bins) * 4 / n_bins
+            nearest = np.abs(self.edges - wanted[:, None]).argmin(axis=1)
+            nearest[0] = 0
+            expected = sorted(set(np.minimum(nearest, 4).tolist()))
+            assert rule._starts(self.candidate(), n_bins).tolist() == expected
+            # The same where the axis does not begin at 0.
+            moved = replace(self.candidate(), low=3.0, high=7.0, edges=self.edges + 3)
+            assert rule._starts(moved, n_bins).tolist() == expected
+
+    def test_losses_have_the_widths_between_these_edges(self):
+        """Width times standard deviation times one less the discounted share."""
+        rule = rs.BestEqualWidthBins(max_bins=2, discount=0.3)
+        (found,) = rule.choose([self.candidate()])
+        # Two bins: three cells of equal mean up to 2, and two from there; their first is at -6.
+        variance = [3 * 19 / 59, 2 * 19 / 39]
+        two = sum(
+            width * np.sqrt(one) * (1 - 0.3 * share)
+            for width, one, share in zip((8, 2), variance, (0.6, 0.4), strict=True)
+        )
+        between = 60 * 40 / 100 * 25
+        one = 10 * np.sqrt((5 * 19 + between) / 99) * 0.7
+        np.testing.assert_allclose(found.losses, [one, two])
+        assert found.starts.tolist() == [0, 3]
+
+
+def test_of_equal_losses_the_smallest_number_of_bins():
+    """Without any spread all losses are 0, and 0 counts as equal to 0."""
+    rows = np.full(12, 10.0)
+    none = np.zeros(12)
+    moments = Moments(rows, rows, rows, none, none, np.arange(12.0))
+    (found,) = rs.BestEqualWidthBins(max_bins=4).choose([Candidates("x", moments, 0.0, 1.0, 0.0)])
+    assert found.losses.tolist() == [0] * 4
+    assert found.starts.tolist() == [0]
+
+
+def test_one_bin_at_most_is_one_cell():
+    column = Column("x", np.array([1.0, 2.0, 4.0]), 1.0, 4.0, None)
+    assert np.asarray(rs.BestEqualWidthBins(max_bins=1).cells(column).edges).tolist() == [1, 4]
+
+
+def test_optimal_bins_hold_a_twentieth_of_the_rows_by_default():
+    cells = Moments(*(np.array([[3.0, 5.0, 12.0], [1.0, 1.0, 2.0]]),) * 6)
+    assert rs.OptimalBins()._least_rows(cells).tolist() == [1, 0.2]
+    assert rs.OptimalBins(min_obs=7)._least_rows(cells).tolist() == [7, 7]

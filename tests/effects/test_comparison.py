@@ -2,9 +2,19 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+import xarray as xr
 from numpy.testing import assert_allclose
 
-from rhale_stats.effects.comparison import _of_parameters
+from rhale_stats.effects.comparison import (
+    Reference,
+    _of_parameters,
+    common_reference,
+    points_of,
+)
 
 
 def test_parameters_in_the_variance_of_a_difference(rng):
@@ -19,3 +29,116 @@ def test_parameters_in_the_variance_of_a_difference(rng):
     shared = (a + rows_a) @ (b + rows_b).T - rows_a @ rows_b.T
     found = _of_parameters(moved, paired=False)
     assert_allclose(found, -shared - shared.T)
+
+
+class TestReference:
+    """A mean over places that is subtracted from values at points."""
+
+    places, weight = np.array([0.0, 1.0, 2.0]), np.array([1.0, 2.0, 5.0])
+    known = np.array([True, True, False])
+
+    def contrast(self, n):
+        """What `less` does, as a matrix: places that are not known do not count."""
+        return np.hstack([np.eye(n), np.tile([-1 / 3, -2 / 3, 0], (n, 1))])
+
+    def test_means_over_known_places(self, rng):
+        curve = rng.normal(size=5)
+        found = Reference(self.places, self.weight).less(curve, self.known)
+        assert_allclose(found, self.contrast(2) @ curve)
+
+    def test_covariance_is_that_of_the_contrasts(self, rng):
+        root = rng.normal(size=(5, 5))
+        contrast = self.contrast(2)
+        found = Reference(self.places, self.weight).covariance(root @ root.T, self.known)
+        assert_allclose(found, contrast @ root @ root.T @ contrast.T)
+
+    def test_nothing_is_subtracted_without_places(self, rng):
+        none, curve, root = Reference(np.zeros(0), np.zeros(0)), *rng.normal(size=(2, 3))
+        covariance = np.outer(root, root)
+        assert_allclose(none.less(curve, np.zeros(0, dtype=bool)), curve)
+        assert_allclose(none.covariance(covariance, np.zeros(0, dtype=bool)), covariance)
+
+
+def fit(edges, cells=None, slope=None, centering="mean", x_mean=None, share=None, level_share=None):
+    """A curve with edges of bins, and finer cells where it turns."""
+    edges = np.array(edges, dtype=float)
+    cells = edges if cells is None else np.array(cells, dtype=float)
+    n = max(len(cells) - 1, 0)
+    pieces = SimpleNamespace(
+        edges=cells,
+        slope=np.zeros(n) if slope is None else np.array(slope),
+        x_mean=(cells[:-1] + cells[1:]) / 2 if x_mean is None else np.array(x_mean),
+        share=np.full(n, 1 / max(n, 1)) if share is None else np.array(share),
+    )
+    return SimpleNamespace(edges=edges, pieces=pieces, centering=centering, level_share=level_share)
+
+
+class TestPoints:
+    """Where two curves are compared."""
+
+    def test_edges_of_both_in_their_common_range(self):
+        assert points_of((fit([0, 2, 5]), fit([1, 2, 3, 9]))).tolist() == [1, 2, 3, 5]
+
+    @pytest.mark.parametrize("edges", [[], [5, 6], [7, 8]])
+    def test_none_without_a_common_range(self, edges):
+        assert points_of((fit([0, 2, 5]), fit(edges))).shape == (0,)
+
+    def test_quarters_where_one_is_bent(self):
+        """By a slope, or by cells that end inside; a cell's edge at that of a bin bends nothing."""
+        straight = fit([0, 4, 8])
+        line = fit([0, 4, 8], slope=[0.0, 1.0])
+        assert points_of((straight, line)).tolist() == [0, 4, 5, 6, 7, 8]
+        cells = fit([0, 4, 8], cells=[0, 1, 4, 8])
+        assert points_of((cells, straight)).tolist() == [0, 1, 2, 3, 4, 8]
+
+
+class TestCommonZero:
+    """What the centring of both curves means on their common range."""
+
+    def common(self, *fits, z=(1.0, 2.0, 4.0), marks=("", ""), n=(30.0, 10.0)):
+        rows = tuple(
+            xr.Dataset({"n_obs": ("bin", [one])}, {"feature": "x", "feature_kind": "numeric"})
+            for one in n
+        )
+        return common_reference(rows, fits, np.array(z))
+
+    def test_starts(self):
+        a, b, c = (fit(edges, centering="start") for edges in ([1, 4], [1, 2, 4], [0, 4]))
+        assert not len(self.common(a, b).places)
+        found = self.common(a, c)
+        assert (found.places.tolist(), found.weight.tolist()) == ([1], [1])
+
+    def test_integrals_by_trapezes(self):
+        a, b, c = (fit(edges, centering="integral") for edges in ([1, 4], [1, 2, 4], [0, 4]))
+        assert not len(self.common(a, b).places)
+        found = self.common(a, c)
+        assert found.places.tolist() == [1, 2, 4]
+        assert found.weight.tolist() == [0.5, 1.5, 1]
+        # The other end, too.
+        assert len(self.common(a, fit([1, 5], centering="integral")).places)
+
+    def test_means_over_the_rows_of_both(self):
+        """Within the range of both, by numbers of rows; cells without rows have no place."""
+        a = fit([0, 2, 4, 6], share=[0.25, 0.75, 0.0])
+        b = fit([1, 4, 8], share=[0.5, 0.5])
+        found = self.common(a, b)
+        assert found.places.tolist() == [1, 3, 2.5]
+        assert found.weight.tolist() == [7.5, 22.5, 5]
+        assert not len(self.common(a, a).places)
+
+    def test_other_shares_at_the_same_places(self):
+        a, b = (fit([0, 2, 4], share=share) for share in ([0.25, 0.75], [0.5, 0.5]))
+        found = self.common(a, b)
+        assert found.places.tolist() == [1, 3, 1, 3]
+        assert found.weight.tolist() == [7.5, 22.5, 5, 5]
+
+    def test_no_rows_within_the_range_of_both(self):
+        a, b = fit([0, 4], x_mean=[0.5]), fit([1, 9], x_mean=[8.0])
+        found = self.common(a, b)
+        assert (found.places.tolist(), found.weight.tolist()) == ([1], [1])
+
+    def test_levels_have_their_shares(self):
+        a, b = (fit([0, 1, 2], level_share=np.array(one)) for one in ([0.5, 0.25, 0.25], [0, 0, 1]))
+        found = self.common(a, b, z=(0.0, 1.0, 2.0))
+        assert found.places.tolist() == [0, 1, 2] * 2
+        assert found.weight.tolist() == [15, 7.5, 7.5, 0, 0, 10]

@@ -13,7 +13,10 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy import stats
 
 import rhale_stats as rs
+from rhale_stats.bins.rule import Column
+from rhale_stats.effects.estimates import curve_edges, reached
 from tests.arrays.test_binning import recount
+from tests.bins.test_adaptive import Lines
 from tests.helpers import daily
 
 EPS = np.finfo(float).eps
@@ -449,3 +452,44 @@ def test_coverage_along_the_axis_where_rows_crowd():
     # Without the first bin, whose few rows stand at its right end.
     at = slice(1, 3)
     assert_covers(effect["effect"][:, at], effect["effect_se"][:, at], np.array([3.6, 7.2]))
+
+
+def test_the_correlation_of_an_average_with_its_slope_by_the_rows():
+    """Of the weighted means of the residuals: by the axis in the average, by x in the slope."""
+    rng = np.random.default_rng(4)
+    x = rng.beta(1, 3, 400)
+    g = 3 * x + (1 + x) * rng.normal(size=400)
+    effect = rs.rhale(
+        rs.local_effects(None, x[:, None], jacobian=g[:, None]),
+        bins=Lines((0.0, 0.3, 1.0), (True, False)),
+        weighting="axis",
+    )
+    found = effect["effect_slope_correlation"].values[0]
+    assert found[1] == 0
+    row = effect.isel(feature=0)
+    cells = row["cell_value"].values[np.isfinite(row["cell_value"].values)]
+    inside = x < row["edge_value"].values[1]
+    x, g = x[inside], g[inside]
+    k = np.searchsorted(cells, x, side="right") - 1
+    width, count = np.diff(cells), np.bincount(k)
+    residual = g - np.polyval(np.polyfit(x, g, 1), x)
+    level = (width[: len(count)] / width[: len(count)].sum() / count)[k] * residual
+    tilt = (x - x.mean()) * residual
+    expected = level @ tilt / np.sqrt((level @ level) * (tilt @ tilt))
+    assert found[0] == pytest.approx(expected, abs=0.02)
+    assert abs(found[0]) > 0.1
+
+
+def test_edges_of_the_cells_of_slopes_within_the_bins():
+    column = Column("x", np.zeros(3), 0.0, 9.0, None, np.array([0.0, 2.0, 3.0, 5.0, 8.0, 9.0]))
+    found = curve_edges(column, np.array([2.0, 4.0, 8.0]), None)
+    assert found.tolist() == [2, 3, 4, 5, 8]
+
+
+def test_cells_that_have_rows():
+    """The first and the last value are in these cells, a value at an edge in that on its right."""
+    cells = np.array([0.0, 1.0, 2.0, 3.0, 4.0])
+    assert reached(cells, 1.5, 2.5).tolist() == [1, 2, 3]
+    assert reached(cells, 1.0, 2.0).tolist() == [1, 2, 3]
+    assert reached(cells, 0.0, 4.0).tolist() == cells.tolist()
+    assert reached(cells, 3.5, 3.6).tolist() == [3, 4]

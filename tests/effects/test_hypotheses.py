@@ -13,7 +13,7 @@ from scipy import stats
 from statsmodels.stats.oneway import anova_oneway
 
 import rhale_stats as rs
-from rhale_stats.effects.fit import fit_of
+from rhale_stats.effects.fit import fit_of, noise_in_the_middle
 from rhale_stats.effects.hypotheses import METHODS
 from rhale_stats.effects.targets import SKEWNESS
 from rhale_stats.schema.features import one_feature
@@ -1191,3 +1191,20 @@ def test_wald_statistics_of_ordinary_data_are_finite():
     degrees = effect["n_obs"].isel(feature=0).values - 1
     assert_allclose(found["statistic"], np.sum(degrees * np.log1p(t**2 / degrees)), rtol=1e-3)
     assert float(found["p_value"]) == 0
+
+
+def test_scores_of_a_line_are_the_chi_squared_of_its_parameters():
+    """Rows are denser on the left, so that effect and slope are correlated; with 4000 rows normal
+    scores are Student's t to about one in a thousand."""
+    rng = np.random.default_rng(8)
+    x = rng.beta(1, 3, (4000, 1))
+    effect = effect_of(x, 0.03 + 0.2 * (x - 0.4) + rng.normal(size=x.shape), Lines((0, 1), (True,)))
+    row = one_feature(rs.std_error(effect), 0)
+    mean, shared, slope = (float(one[0]) for one in noise_in_the_middle(row))
+    assert abs(shared) > 0.5 * np.sqrt(mean * slope)
+    value = np.array([row["effect"].item(), row["slope"].item()])
+    covariance = np.array([[mean, shared], [shared, slope]])
+    expected = value @ np.linalg.solve(covariance, value)
+    found = rs.wald_test(effect, "zero", method="wald")
+    assert_allclose(found["statistic"], [expected], rtol=0.005)
+    assert found["df"].item() == 2

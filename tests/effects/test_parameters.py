@@ -598,3 +598,32 @@ def test_average_slopes_are_those_of_stata(name):
     assert line["std_error"] == pytest.approx(error, rel=1e-3 if "gamma" in name else 1e-5)
     both = rs.std_error(rs.rhale(local), local, model=fit, X=X)
     assert_allclose(both["average_effect_se_model"], line["std_error"])
+
+
+@pytest.mark.parametrize("uncertainty", ["both", "rows", "parameters"])
+def test_degrees_of_rows_and_parameters_together(uncertainty):
+    """Satterthwaite's, of the rows of each bin and of a model without an end of them; and what two
+    bins have in common is due to the model only."""
+    rng = np.random.default_rng(3)
+    X = rng.uniform(-1, 1, (80, 2))
+    model = rs.Parametric(
+        lambda b, X: b[0] * X[:, 0] * X[:, 1] + b[1] * X[:, 0], [2.0, 0.5], np.diag([0.3, 0.2])
+    )
+    local = rs.local_effects(model, X, features=0)
+    bins = rs.GivenBins([-1, -0.2, 0.3, 1])
+    effect = rs.rhale(local, bins=bins, weighting="rows")
+    found = rs.std_error(effect, local, model=model, X=X, uncertainty=uncertainty).isel(feature=0)
+    if uncertainty == "rows":
+        assert_allclose(found["effect_se"], rs.std_error(effect)["effect_se"].values[0])
+        return
+    rows, of_model = (found[f"effect_se_{of}"].values ** 2 for of in ("rows", "model"))
+    degrees = found["n_obs"].values - 1
+    if uncertainty == "both":
+        share = rows / (rows + of_model)
+        assert_allclose(found["effect_se"], np.sqrt(rows + of_model))
+        assert_allclose(found["effect_df"], degrees / share**2)
+        assert_allclose(found["effect_overlap"], np.diag(share**2 / degrees), atol=1e-15)
+    else:
+        assert_allclose(found["effect_se"], np.sqrt(of_model))
+        assert np.isinf(found["effect_df"]).all()
+        assert not found["effect_overlap"].values.any()

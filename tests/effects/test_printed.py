@@ -8,8 +8,11 @@ import numpy as np
 import pandas as pd
 import pytest
 import statsmodels.formula.api as smf
+import xarray as xr
 
 import rhale_stats as rs
+from rhale_stats.effects.printed import _missing_notes
+from rhale_stats.inference.meaning import ALIKE, ZERO
 from rhale_stats.printing.text import number_text
 
 N = 200
@@ -134,3 +137,46 @@ def test_tails_are_not_said_to_be_allowed_for_where_they_are_not(data):
         notes = rs.summary(held).notes
         assert any("heavy tails" in note for note in notes)
         assert any(allowed in note for note in notes) is said
+
+
+class TestMissing:
+    """Notes on rows without a value."""
+
+    effect = xr.Dataset(
+        {"n_missing": ("feature", [3.0, 0.0, 1.0])},
+        {"feature": ["a", "b", "c"], "feature_kind": ("feature", ["continuous"] * 3)},
+    )
+
+    def test_rows_that_are_left_out(self):
+        note = "Rows without a value, left out of their feature: "
+        assert _missing_notes(self.effect, None) == [f"{note}a: 3, c: 1."]
+        assert _missing_notes(self.effect, "c") == [f"{note}c: 1."]
+        assert _missing_notes(self.effect, "b") == []
+        assert _missing_notes(self.effect.drop_vars("n_missing"), None) == []
+
+    def test_what_it_does_to_the_output(self):
+        """With its standard error where there is one; of levels it is a level of its own."""
+        known = self.effect.assign(
+            missing_effect=("feature", [1.5, np.nan, -2.0]),
+            missing_reference=("feature", [0.25, np.nan, 4.0]),
+        )
+        first = "a is missing in 3 rows: the output there differs by 1.5 from that at a = 0.25."
+        last = "c is missing in 1 row: the output there differs by -2 from that at c = 4."
+        assert _missing_notes(known, None) == [first, last]
+        assert _missing_notes(known, "a") == [first]
+        known["missing_effect_se"] = "feature", [np.nan, np.nan, 0.5]
+        last = last.replace("-2", "-2 (std err 0.5)")
+        assert _missing_notes(known, None) == [first, last]
+        levels = known.assign(missing_effect=("feature", [np.nan, np.nan, -2.0]))
+        assert _missing_notes(levels, None) == [last]
+
+
+def test_reasons_name_their_bins():
+    """The first bin has effects that are alike, the second none at all, and the third varies."""
+    x = np.linspace(0, 3, 61)[:, None]
+    g = np.select([x < 1, x < 2], [2.0, 0.0], 1 + np.sin(40 * x))
+    effect = rs.rhale(rs.local_effects(None, x, jacobian=g), bins=rs.GivenBins([0, 1, 2, 3]))
+    notes = rs.summary(effect, 0).notes
+    assert f"[0, 1): {ALIKE}." in notes
+    assert f"[1, 2): {ZERO}." in notes
+    assert not any("[2, 3]: " in note for note in notes)

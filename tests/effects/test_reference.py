@@ -9,7 +9,8 @@ import pytest
 from numpy.testing import assert_allclose
 
 import rhale_stats as rs
-from rhale_stats.effects.reference import relative_to
+from rhale_stats.effects.fit import features_of
+from rhale_stats.effects.reference import _joint, relative_to
 from rhale_stats.profiles.reference import one_relative
 
 RNG = np.random.default_rng(2)
@@ -148,3 +149,22 @@ def test_names_for_people_are_handed_on():
     surface = rs.ale2(model, frame, ("a", "b"))
     assert rs.plot_surface(surface).get_xlabel() == "dose of the drug"
     plt.close("all")
+
+
+def test_sources_of_differences_between_points_of_a_line():
+    """What bins add to the variance of a difference is all of it from the start on; also where
+    rows are denser on one side, so that effects and slopes are correlated."""
+    x = RNG.beta(1, 3, (400, 1))
+    local = rs.local_effects(None, x, jacobian=3 * x + RNG.normal(size=x.shape))
+    effect = rs.std_error(
+        rs.rhale(local, bins=rs.AdaptiveBins(20), weighting="rows", centering="start")
+    )
+    (feature,) = features_of(effect)
+    assert feature.row["slope"].values.any()
+    ends = feature.fit.edges[[0, -1]]
+    points = ends[0] + np.array([0.1, 0.5, 0.9, 0.3]) * np.ptp(ends)
+    covariance = feature.fit.covariance(points)
+    apart = covariance[:-1, :-1] - covariance[:-1, -1:] - covariance[-1:, :-1] + covariance[-1, -1]
+    joint = _joint(feature, points, apart)
+    assert_allclose(joint.sources.parts.sum(axis=1), np.diagonal(apart), rtol=1e-9)
+    assert (joint.degrees > 1).all()

@@ -70,3 +70,60 @@ def test_the_average_of_linear_bins_under_precision_weights_is_that_of_the_rows_
         n = w[own].sum() ** 2 / np.sum(w[own] ** 2)
         expected = np.sqrt(np.sum(away**2) * n / (n - 1)) / w[own].sum()
         assert_allclose(found[draw], expected, rtol=1e-9)
+
+
+@pytest.mark.parametrize("centering", ["mean", "start", "integral"])
+def test_replicates_of_levels_are_estimates_of_the_drawn_rows(centering):
+    """Rows are drawn 0 to 3 times; a step has no effect without rows of both its levels."""
+    rng = np.random.default_rng(5)
+    X = np.column_stack([rng.integers(0, 4, 60), rng.normal(size=60)]).astype(float)
+    local = rs.ale_local_effects(
+        lambda X: X[:, 0] ** 2 + X[:, 0] * X[:, 1], X, features=0, categorical=0
+    )
+    effect = rs.ale_from_local(local, centering=centering)
+    (feature,) = replicates._features(columns(local), local, effect, studentize=False)
+    weight = np.column_stack([np.ones(60), rng.integers(0, 4, 60), X[:, 0] < 2]).astype(float)
+    found = replicates._replicates(feature, weight, centering, False)
+    for draw in (0, 1):
+        rows = np.repeat(np.arange(60), weight[:, draw].astype(int))
+        own = rs.ale_from_local(local.isel(obs=rows), centering=centering)
+        sizes = rs.effect_sizes(own)
+        for name in ("effect", "heterogeneity", "curve", "average_effect"):
+            assert_allclose(found[name][draw], own[name].values[0], atol=1e-12)
+        for name in ("heterogeneity_index", "heterogeneity_output"):
+            assert_allclose(found[name][draw], own[name].item())
+        for name in ("importance", "aled", "aler_min", "aler_max"):
+            assert_allclose(found[name][draw], sizes[name].item())
+        code, curve = X[rows, 0].astype(int), found["curve"][draw]
+        assert_allclose(found["curve_mean"][draw], curve[code].mean(), atol=1e-12)
+        assert found["n_empty"][draw] == 0
+        assert not found["slope"][draw].any()
+    assert np.isnan(found["curve"][2]).all()
+    assert found["n_empty"][2] == 1
+    assert np.isfinite(found["average_effect"]).all()
+
+
+@pytest.mark.parametrize("weighting", ["rows", "axis"])
+def test_replicates_of_an_axis_are_estimates_of_the_drawn_rows(weighting):
+    """In the same bins, of rows that are drawn 0 to 3 times."""
+    rng = np.random.default_rng(6)
+    x, n = rng.beta(1, 2, 80), 80
+    g = 1 + 3 * x + (0.5 + x) * rng.normal(size=n)
+    local = local_of(x[:, None], g[:, None])
+    bins = rs.GivenBins([0, 0.2, 0.5, 1], cells=[0, 0.1, 0.2, 0.3, 0.5, 1])
+    effect = rs.rhale(local, bins=bins, weighting=weighting)
+    (feature,) = replicates._features(columns(local), local, effect, studentize=False)
+    weight = np.column_stack([np.ones(n), rng.integers(0, 4, n)]).astype(float)
+    found = replicates._replicates(feature, weight, "mean", False)
+    for draw in (0, 1):
+        rows = np.repeat(np.arange(n), weight[:, draw].astype(int))
+        own = rs.rhale(local.isel(obs=rows), bins=bins, weighting=weighting)
+        sizes = rs.effect_sizes(own)
+        for name in ("effect", "heterogeneity", "curve", "average_effect"):
+            assert_allclose(found[name][draw], own[name].values[0], atol=1e-12)
+        for name in ("heterogeneity_index", "heterogeneity_output"):
+            assert_allclose(found[name][draw], own[name].item())
+        for name in ("importance", "aled", "aler_min", "aler_max"):
+            assert_allclose(found[name][draw], sizes[name].item(), rtol=1e-6)
+        assert_allclose(found["curve_mean"][draw], 0, atol=1e-12)
+        assert found["n_empty"][draw] == 0

@@ -12,6 +12,7 @@ import rhale_stats as rs
 from rhale_stats.arrays import influence, quadratic
 from rhale_stats.effects.curve_square import square_of_curve
 from rhale_stats.effects.fit import fit_of
+from rhale_stats.effects.sizes import importances, largest
 from rhale_stats.schema.curves import curve_of
 from rhale_stats.schema.features import one_feature
 from tests.helpers import daily, local_of
@@ -367,3 +368,26 @@ def test_levels_of_one_effect_have_an_interval_without_width():
         ends = found["importance_ci"].values
         np.testing.assert_allclose(ends[:, 0], found["importance"], rtol=1e-6)
         np.testing.assert_allclose(ends[:, 1], found["importance"], rtol=1e-6)
+
+
+@pytest.mark.parametrize("weighting", ["rows", "axis"])
+def test_importances_at_once_are_those_of_sizes(weighting, rng):
+    """Of constant bins, lines, a constant feature, and levels; and their order."""
+    X = np.column_stack([rng.beta(1, 2, 300), rng.uniform(-1, 1, 300), np.ones(300)])
+    g = np.column_stack([0.2 + 0 * X[:, 0], 6 * X[:, 1], 0 * X[:, 0]]) + rng.normal(size=(300, 3))
+    effect = rs.rhale(local_of(X, g), bins=rs.AdaptiveBins(20), weighting=weighting)
+    assert effect["slope"].values[1].any()
+    sizes = rs.effect_sizes(effect)
+    assert_allclose(importances(effect), sizes["importance"].where(sizes["importance"] > 0))
+    assert largest(effect, 2) == ["x1", "x0"]
+    assert largest(sizes, 3) == ["x1", "x0", "x2"]
+    # Without the moments of the rows, over the edges.
+    bare = effect.drop_vars([name for name in effect.variables if "x_variance" in str(name)])
+    over_edges = [np.nanstd(curve) for curve in effect["curve"].values[:2]]
+    assert largest(bare, 3) == [*(f"x{at}" for at in np.argsort(over_edges)[::-1]), "x2"]
+
+
+def test_importances_of_levels_at_once(rng):
+    X = np.column_stack([rng.integers(0, 3, 200), rng.normal(size=200)])
+    effect = rs.ale(lambda X: X[:, 0] * (1 + X[:, 1]), X, categorical=0)
+    assert_allclose(importances(effect), rs.effect_sizes(effect)["importance"])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import xarray as xr
 from numpy.testing import assert_allclose
 from scipy import stats
 
@@ -74,3 +75,67 @@ def test_rounding_has_no_tails():
     assert (effect["heterogeneity"] > 0).any()
     assert np.isnan(kurtosis(effect)).all()
     assert not any("tails" in note for note in rs.summary(effect, 0).notes)
+
+
+class TestByHand:
+    """Two features of three bins: kurtosis 6 and 4 in the first, 3 in the second."""
+
+    def effect(self, kurtosis=(6.0, 4.0, 100.0), rows=(30.0, 10.0, 3.0), **more):
+        spread = np.array([[2.0, 1.0, 1.0], [1.0, 1.0, 0.0]])
+        fourth = np.array([kurtosis, (3.0, 3.0, 7.0)]) * spread**4
+        dims = ("feature", "bin")
+        return xr.Dataset(
+            {
+                "heterogeneity": (dims, spread),
+                "heterogeneity_se": (dims, spread),
+                "fourth_moment": (dims, fourth),
+                "n_effective": (dims, np.array([rows, (40.0, 40.0, 40.0)])),
+                "effect": (dims, np.zeros((2, 3))),
+                "local_effect_error": ("feature", [1e-6, 1e-6]),
+                **{name: (dims, np.array(one)) for name, one in more.items()},
+            },
+            {"feature": ["a", "b"]},
+        )
+
+    def test_the_kurtosis_of_all_bins_by_their_rows(self):
+        """Bins of fewer than four rows, or without spread, do not count."""
+        np.testing.assert_allclose(kurtosis(self.effect()), [(6 * 30 + 4 * 10) / 40, 3])
+        four = self.effect(rows=(30.0, 10.0, 4.0))
+        np.testing.assert_allclose(kurtosis(four)[0], (180 + 40 + 400) / 44)
+        none = self.effect()
+        none["heterogeneity"] *= 1e-7
+        assert np.isnan(kurtosis(none)).all()
+
+    def test_notes(self):
+        (note,) = tail_notes(self.effect(), None)
+        assert "a (5.5). Intervals of heterog. allow for it" in note
+        assert "b (" not in note
+        assert not tail_notes(self.effect(), "b")
+        assert not tail_notes(self.effect(kurtosis=(4.5, 4.5, 0.0)), None)
+        assert not tail_notes(self.effect().drop_vars("heterogeneity_se"), None)
+
+    def test_bands_where_bins_have_few_rows(self):
+        skewed = {"effect_skewness": [[0.1] * 3] * 2}
+        (note,) = tail_notes(self.effect(**skewed), None)
+        assert "allow for skewness, but bands of effects are too narrow with fewer than 100" in note
+        (note,) = tail_notes(self.effect(rows=(100.0, 100.0, 100.0), **skewed), None)
+        assert note.endswith("those of effects and curves allow for skewness.")
+        # One bin has no band.
+        (note,) = tail_notes(self.effect(rows=(30.0, 0.0, 0.0), **skewed), None)
+        assert note.endswith("those of effects and curves allow for skewness.")
+
+    def test_few_rows_of_large_weight(self):
+        def named(rows, sign):
+            light = self.effect(kurtosis=(3.0, 3.0, 3.0), error_rows=rows)
+            light["skewness_sign"] = "feature", sign
+            return tail_notes(light, None)
+
+        nan = np.nan
+        few = [[9.0, 0.0, nan], [29.0, 29.0, 31.0]]
+        (note,) = named(few, [0, 1])
+        assert "a (9), b (29)" in note
+        # Without skewness ten rows are enough.
+        (note,) = named(few, [0, 0])
+        assert "a (9)" in note
+        assert "b (" not in note
+        assert not named([[10.0, 10.0, 10.0], [30.0, 30.0, 30.0]], [0, 1])

@@ -5,10 +5,12 @@ import pytest
 import xarray as xr
 from scipy import stats
 
-from rhale_stats.arrays.intervals import of_deviation
+from rhale_stats.arrays.intervals import of_deviation, of_heavy_tails
 from rhale_stats.inference.estimate import (
     BY_ERRORS,
     BY_INVERSION,
+    BY_KURTOSIS,
+    BY_SKEWNESS,
     ON_LOG_SCALE,
     Estimate,
     Facts,
@@ -16,15 +18,19 @@ from rhale_stats.inference.estimate import (
     Moments,
     Replicates,
     against_zero,
+    band,
     by_errors,
     by_replicates,
     chosen_method,
     ends_in_table,
     independent_quantiles,
     joint_quantiles,
+    kept_interval,
     of_one_scale,
+    student,
     with_bands,
     with_intervals,
+    with_replicates,
 )
 
 FACTS = Facts(("place",), "the mean", "m", "mean of the rows", "rows")
@@ -203,3 +209,128 @@ def test_points_of_one_scale_have_the_mean_of_their_inverse_degrees():
     assert found.sources.parts[:, 0].tolist() == [4, 1, 0, 9]
     for degrees in (np.full(4, np.inf), np.zeros(4)):
         assert of_one_scale(covariance, degrees).sources.degrees == np.inf
+
+
+def _spread(fourth, n_effective=None, n=200.0):
+    """One standard deviation of 1.2 with 180 degrees of freedom, and the moments about it."""
+    degrees = 180.0
+    second = 1.2**2 * degrees / n
+    moments = Moments(
+        np.array([0.3]),
+        np.array([fourth * second**2]),
+        np.array([n]),
+        None if n_effective is None else np.array([n_effective]),
+    )
+    return Estimate(np.array([1.2]), FACTS, degrees=degrees, moments=moments), second
+
+
+def test_heavy_tails_are_on_the_log_scale():
+    """Where they are heavy; a bin of which nothing is known does not change the method."""
+    heavy, second = _spread(9.0)
+    ends, how = by_errors(heavy, 0.9)
+    full = (np.array([one]) for one in (1.2, second, 9 * second**2, 200.0, 180.0))
+    np.testing.assert_allclose(ends, of_heavy_tails(*full, 0.9), rtol=1e-12)
+    assert np.isfinite(ends).all()
+    assert how == BY_KURTOSIS
+    more = Moments(*(np.append(one, np.nan) for one in heavy.moments[:3]))
+    found = heavy._replace(values=np.array([1.2, np.nan]), moments=more)
+    together, how = by_errors(found, 0.9)
+    np.testing.assert_allclose(together, [*ends, [np.nan, np.nan]])
+    assert how == BY_KURTOSIS
+    assert by_errors(_spread(2.0)[0], 0.9)[1] == BY_INVERSION
+
+
+def test_unequal_weights_have_the_variance_of_fewer_rows_with_heavier_tails():
+    """(m4 - m2^2) / n is the variance of a variance: with 200 rows that count as 100 in means, it
+    is that of 100 rows with a smaller m4."""
+    weighted, second = _spread(9.0, n_effective=100.0)
+    fourth = second**2 + (9 * second**2 - second**2) * 100 / 200
+    full = (np.array([one]) for one in (1.2, second, fourth, 100.0, 180.0))
+    ends, how = by_errors(weighted, 0.9)
+    np.testing.assert_allclose(ends, of_heavy_tails(*full, 0.9), rtol=1e-12)
+    assert np.isfinite(ends).all()
+    assert how == BY_KURTOSIS
+
+
+def test_bca_and_studentized_intervals_keep_what_is_unknown():
+    """A size that is 0 is known exactly on the log scale; degrees matter for quantiles only."""
+    replicates = Replicates(DRAWS, "rows", se=0.1 * DRAWS, log=True)
+    zero = Estimate(np.array([0.0]), FACTS, np.array([0.0]), log=True, replicates=replicates)
+    assert by_replicates(zero, 0.9, "studentized")[0].tolist() == [[0, 0]]
+    some = ESTIMATE._replace(
+        se=np.array([4.0]),
+        replicates=Replicates(DRAWS, "rows", np.array([6.0]), se=0.1 * DRAWS),
+    )
+    assert by_replicates(some, 0.9, "studentized")[1] == "bootstrap, studentized"
+
+
+def test_basic_intervals_on_the_log_scale():
+    """Of draws on the log scale, turned round: y^2 / q."""
+    drawn = ESTIMATE._replace(replicates=Replicates(DRAWS, "rows", log=True))
+    ends, _ = by_replicates(drawn, 0.9, "basic")
+    np.testing.assert_allclose(ends, [[40**2 / 95, 40**2 / 5]], rtol=1e-12)
+    # Others do not change on the log scale.
+    ends, _ = by_replicates(drawn, 0.9, "percentile")
+    np.testing.assert_allclose(ends, [[5, 95]], rtol=1e-12)
+
+
+def test_draws_that_are_not_positive_are_unknown_on_the_log_scale():
+    more = np.concatenate([DRAWS, np.zeros((20, 1)), -DRAWS[:20]])
+    drawn = ESTIMATE._replace(replicates=Replicates(more, "rows", log=True))
+    ends, _ = by_replicates(drawn, 0.9, "basic")
+    np.testing.assert_allclose(ends, [[40**2 / 95, 40**2 / 5]], rtol=1e-12)
+
+
+def test_students_t_of_a_table():
+    """Two-sided, and unknown without an error."""
+    found = student(np.array([1.0, -4.0, 2.0, 0.0]), np.array([0.5, 2.0, 0.0, np.nan]), 7.0)
+    t, p = found["statistic"], found["p_value"]
+    np.testing.assert_allclose(t[:2], [2, -2])
+    np.testing.assert_allclose(p[:2], 2 * stats.t.cdf(-2, 7))
+    assert np.isnan([*t[2:], *p[2:]]).all()
+
+
+def test_skewed_intervals_say_so():
+    found = Estimate(VALUES, FACTS, SE, DEGREES, skewness=np.array([0.4, np.nan, 0.0]))
+    ends, how = by_errors(found, 0.9)
+    assert how == BY_SKEWNESS
+    lower, upper = VALUES - ends[:, 0], ends[:, 1] - VALUES
+    assert upper[0] > lower[0]
+    np.testing.assert_allclose(upper[2], lower[2])
+    assert by_errors(found._replace(skewness=np.array([0.0, np.nan, 0.0])), 0.9)[1] == BY_ERRORS
+
+
+def test_tables_have_intervals_with_the_skewness_of_the_result():
+    result = xr.Dataset({"mean": ("place", VALUES), "mean_skewness": ("place", [0.4, 0.0, -0.2])})
+    found = Estimate(VALUES, FACTS, SE, DEGREES, skewness=result["mean_skewness"].values)
+    ends = ends_in_table(result, "mean", SE, DEGREES, 0.95)
+    np.testing.assert_array_equal(ends, by_errors(found, 0.95)[0])
+
+
+def test_the_interval_kept_is_of_its_level_with_the_ends_last():
+    result = xr.Dataset({"mean": ("place", VALUES)})
+    assert kept_interval(result, "mean", 0.9) is None
+    kept = with_intervals(result, {"mean": Estimate(VALUES, FACTS, SE, DEGREES)}, 0.9, "normal")
+    assert kept_interval(kept, "mean", 0.95) is None
+    turned = kept.transpose("ci_bound", "place")
+    np.testing.assert_array_equal(kept_interval(turned, "mean", 0.9), kept["mean_ci"])
+
+
+def test_replicates_of_estimates_by_name():
+    draws = np.arange(24.0).reshape(2, 4, 3)
+    boot = xr.Dataset({"mean": (("chain", "draw", "place"), draws)}, attrs={"source": "groups"})
+    found = with_replicates({"mean": Estimate(VALUES, FACTS)}, boot.transpose("place", ...))
+    np.testing.assert_array_equal(found["mean"].replicates.draws, draws.reshape(8, 3))
+    assert found["mean"].replicates.source == "groups"
+
+
+def test_bands_of_curves_along_their_axis():
+    out = band(FACTS, np.zeros((3, 2)), 0.9)
+    assert out[2]["kind"] == "simultaneous over the axis"
+    assert out[2]["long_name"] == "simultaneous band of the mean"
+    assert out[2]["ci_prob"] == 0.9
+
+
+def test_independent_quantiles_of_nothing_known_are_pointwise():
+    found = independent_quantiles(np.array([np.nan]), np.array([7.0]), 0.9)
+    np.testing.assert_allclose(found, stats.t.ppf(0.95, 7))

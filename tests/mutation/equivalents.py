@@ -7,6 +7,7 @@ from tests.mutation.mutants import Mutant
 SECOND_PASS = "the second pass takes off what is left of any centre near the rows"
 BLOCKS = "the size of blocks changes time, memory and the last digits of sums only"
 ROUNDING = "a tolerance of rounding, of which only the order matters"
+SCALE = "one factor of the widths of all cells does not change which bins are best"
 FIRST_BIN = "the first bin is number 0, which differs from -1 as it does from 1"
 TWO_AXES = "the array has two axes, of which the last is axis 1"
 ASSIGNED = "every element is assigned afterwards"
@@ -132,6 +133,32 @@ EQUIVALENT: dict[tuple[str, str], dict[str, str]] = {
     },
     ("arrays/binning.py", "_extend"): {
         "…int((cost <= cost.min() + tie / [2 → 3]).argmax())": ROUNDING,
+    },
+    ("bins/description.py", "starts_of"): {
+        "width = np.full(shape[1], (high [- → +] low) / shape[1]) if edges is No…": SCALE,
+        "…(shape[1], (high - low) / shape[[1 → 0]]) if edges is None else np.diff…": SCALE,
+    },
+    ("bins/description.py", "_given_among"): {
+        "…ges[(edges > cells[0]) & (edges [< → <=] cells[-1])]": (
+            "the last edge is its own nearest, and is added in any case"
+        ),
+        "…, cells[-1] - edges[-1]) if end [> → >=] 0]": "a distance of 0 is not too large",
+        "off = np.abs(nearest - inner) [> → >=] 1e-09 * (cells[-1] - cells[0])": ROUNDING,
+        "…ny() or (beyond and max(beyond) [> → >=] 1e-09 * (cells[-1] - cells[0]))…": ROUNDING,
+    },
+    ("bins/searched.py", "BestEqualWidthBins._loss"): {
+        "if not (n_effective(bins) [>= → >] max(self.min_obs, 2) * (1 - 1e-…": ROUNDING,
+    },
+    ("effects/spread.py", "residual_sums"): {
+        "…itted.column, x=fitted.column.x[[ → 1]:0], counts=None)": "it has no elements",
+    },
+    ("bins/searched.py", "BestEqualWidthBins._best"): {
+        "tie = binning.TIE * losses[[0 → 1]] + span * candidate.resolution": ROUNDING,
+    },
+    ("bins/description.py", "cells_of"): {
+        "…y(_axis_of(rule, column).edges)[[1 → 0]:-1]": (
+            "the first edge is nearest to the first cell, which is added in any case"
+        ),
     },
 }
 
