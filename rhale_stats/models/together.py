@@ -205,8 +205,7 @@ def _stacked(table: Table, asked: Sequence[Versions]) -> tuple[Any, list[list[An
         frame = pd.DataFrame(values.T, columns=data.columns, copy=False)
         frame.attrs = dict(data.attrs)
         return frame, [[*one.columns] for one in asked]
-    frame = data.iloc[numbers]
-    frame.index = pd.RangeIndex(len(frame))
+    frame = data.iloc[numbers].reset_index(drop=True)
     by_column: dict[int, list[tuple[Versions, slice]]] = {}
     for one, place in zip(asked, places, strict=True):
         by_column.setdefault(one.position, []).append((one, place))
