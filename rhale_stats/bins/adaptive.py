@@ -140,7 +140,8 @@ class AdaptiveBins:
             cells,
             # Half the places of [22] are enough, because edges move.
             fine=2 * self._fine if in_grid else 1,
-            penalty=self._risk().split,
+            # -inf where every edge of the effect is kept.
+            penalty=max(self._risk().split, 0.0),
             min_obs=max(self.min_obs, SPREAD_ROWS),
             resolution=resolution,
             in_cells=in_cells,
