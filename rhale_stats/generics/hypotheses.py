@@ -262,7 +262,7 @@ def compare(
     ...     local = rs.local_effects(lambda X: 2 * X[:, 0] + 4 * X[:, 0] * X[:, 1], X)
     ...     effects.append(rs.rhale(local, bins=rs.EqualWidthBins(5)))
     >>> rs.compare(*effects, rng=0)["p_value"].round(1).values
-    array([0.6, 0.6])
+    array([0.8, 0.6])
     """
     check_choice("adjust", adjust, ADJUSTMENTS)
     # With H-statistics on either side their own function is called: it reports what is needed.
