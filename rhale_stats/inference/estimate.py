@@ -25,7 +25,6 @@ BY_INVERSION = "inversion of a test, math [24]"
 BY_KURTOSIS = f"{BY_INVERSION}, and the log scale where tails are heavy, math [92]"
 # The coordinate of the last dimension of intervals and bands.
 BOUNDS = {"ci_bound": ("ci_bound", ["lower", "upper"])}
-ENDS = xr.Dataset(coords=BOUNDS)
 Variable: TypeAlias = tuple[tuple[str, ...], FloatArray, dict[str, Any]]
 
 
@@ -309,7 +308,9 @@ def with_bands(
 
 def _with_ends(result: xr.Dataset, found: Mapping[str, Variable]) -> xr.Dataset:
     """With pairs of ends, and the names of the two where they are not there yet."""
-    return with_variables(result, found, None if set(BOUNDS) <= set(result.coords) else ENDS)
+    known = set(BOUNDS) <= set(result.coords)
+    # Not made at import, where xarray would import dask.
+    return with_variables(result, found, None if known else xr.Dataset(coords=BOUNDS))
 
 
 def kept_interval(of: xr.Dataset, name: str, level: float) -> FloatArray | None:
