@@ -161,6 +161,8 @@ def rhale(
     array([110, 108, 142, 140])
     """
     generator, seed = source_of(rng)
+    # Refused before a model is asked about all rows.
+    _request(bins, centering, weighting, std_error_moments=std_error_moments)
     with kept(local) as same:
         effect = quiet_rhale(
             same,
@@ -196,16 +198,22 @@ def quiet_rhale(
     """
     local = check_local(local, in_chunks=True)
     refuse_categorical(local, "rhale")
-    check_choice("centering", centering, CENTERINGS)
-    check_choice("weighting", weighting, WEIGHTINGS)
-    request = Request(
-        DEFAULT_BINS if bins is None else bins, centering, weighting, std_error_moments
-    )
-    check_rule(request.rule)
+    request = _request(bins, centering, weighting, std_error_moments=std_error_moments)
     share = 0.5 if honest is True else float(honest)
     split = honest_rows(local, share, rng) if share else all_rows(local)
     effect = _estimated(local, request, split, held)
     return with_missing(effect) if "missing_effect" in effect else effect
+
+
+def _request(
+    bins: BinRule | None, centering: str, weighting: str, *, std_error_moments: bool
+) -> Request:
+    """What is asked of `rhale`, checked."""
+    check_choice("centering", centering, CENTERINGS)
+    check_choice("weighting", weighting, WEIGHTINGS)
+    rule = DEFAULT_BINS if bins is None else bins
+    check_rule(rule)
+    return Request(rule, centering, weighting, std_error_moments)
 
 
 def _estimated(

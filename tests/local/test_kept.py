@@ -161,6 +161,14 @@ def test_an_error_of_the_model_leaves_no_files(table, on_disk):
     assert list(on_disk.iterdir()) == []
 
 
+@pytest.mark.parametrize("unusable", [{"bins": "some"}, {"centering": "end"}, {"weighting": "all"}])
+def test_what_is_refused_is_refused_before_the_model_is_called(waiting, unusable):
+    local, model = waiting
+    with pytest.raises((TypeError, ValueError), match=next(iter(unusable))):
+        rs.rhale(local, **unusable)
+    assert model.rows == 0
+
+
 def test_files_of_a_table_are_read_once(tmp_path, on_disk, monkeypatch):
     pytest.importorskip("pyarrow")
     folder = tmp_path / "rows"
