@@ -6,8 +6,9 @@ import os
 import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
+T = TypeVar("T")
 # So many results of chunks are merged by one task.
 TOGETHER = 16
 
@@ -39,6 +40,11 @@ def of_all(
         ]
         if len(results) == 1:
             return _computed(results[0], tasks, what, delay)
+
+
+def listed(chunks: Sequence[list[T]]) -> list[T]:
+    """A merge of lists: one list of what all chunks have, in their order."""
+    return [one for chunk in chunks for one in chunk]
 
 
 def client_of() -> Any:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from rhale_stats.arrays.moments import FloatArray, IntArray
 from rhale_stats.arrays.thinned import most_of_chunk, thinned, together
-from rhale_stats.chunks import of_all
+from rhale_stats.chunks import listed, of_all
 from rhale_stats.local.reductions import Asked, Places, Source, Steps
 from rhale_stats.local.rows import SELECT_ROWS, Rows
 from rhale_stats.schema.checksums import joined
@@ -139,7 +139,7 @@ class ChunkedRows:
     def _asked(self, questions: list[Asked]) -> Sequence[Any]:
         """Answers for all rows, and with the first of them checksums of the rows."""
         told = bool(self._checksums)
-        everything = questions if told else [*questions, Asked(_checksums_of, _listed)]
+        everything = questions if told else [*questions, Asked(_checksums_of, listed)]
         answers: Sequence[Any] = of_all(
             self._chunks, _AnswersOf(everything, self._weights), _MergedOf(everything)
         )
@@ -363,7 +363,7 @@ class _ResultsOf:
 
     def __call__(self, chunks: list[Any]) -> Any:
         results, checksums = zip(*chunks, strict=True)
-        return self.merge(results), _listed(checksums)
+        return self.merge(results), listed(checksums)
 
 
 @dataclass(frozen=True)
@@ -389,7 +389,7 @@ def _chosen_of_all(
     rows, x, g, weights = zip(*chosen, strict=True)
     weight = None if weights[0] is None else np.concatenate(weights)
     found = Chosen(np.concatenate(rows), np.concatenate(x), np.concatenate(g), weight)
-    return found, _listed(checksums)
+    return found, listed(checksums)
 
 
 def _checksums_of(rows: Rows) -> list[_Checksums]:
@@ -401,10 +401,6 @@ def _checksums_of(rows: Rows) -> list[_Checksums]:
         held = rows.weight.astype(np.float32)
         weight = zlib.crc32(held.data), held.nbytes
     return [_Checksums(each(rows.x), each(rows.local_effect), weight)]
-
-
-def _listed(chunks: Sequence[list[_Checksums]]) -> list[_Checksums]:
-    return [one for chunk in chunks for one in chunk]
 
 
 def _rows(x: Any, g: Any, weight: Any, *, weights: _Weights | None) -> Rows:

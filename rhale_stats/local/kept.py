@@ -16,7 +16,7 @@ import xarray as xr
 from numpy.typing import NDArray
 
 from rhale_stats.arguments.words import warn
-from rhale_stats.chunks import all_see, client_of, of_all
+from rhale_stats.chunks import all_see, client_of, listed, of_all
 from rhale_stats.schema.checks import is_chunked
 
 # Begins the names of the parts of a dask graph that call the model.
@@ -43,7 +43,7 @@ def kept(local: xr.Dataset) -> Iterator[xr.Dataset]:
     size = sum(local.variables[name].nbytes for name in KEPT)
     client = client_of()
     if size <= MOST_IN_MEMORY:
-        yield _with_blocks(local, of_all(_chunks(local), _held, _listed, WHAT))
+        yield _with_blocks(local, of_all(_chunks(local), _held, listed, WHAT))
         return
     with tempfile.TemporaryDirectory(prefix="rhale-stats-", dir=_place()) as name:
         folder = Path(name)
@@ -61,7 +61,7 @@ def kept(local: xr.Dataset) -> Iterator[xr.Dataset]:
         else:
             chunks = _chunks(local)
             numbered = [(*chunk, number) for number, chunk in enumerate(chunks)]
-            of_all(numbered, _Writer(folder), _listed, WHAT)
+            of_all(numbered, _Writer(folder), listed, WHAT)
             found = _with_blocks(local, _written(folder, len(chunks)))
         yield found
 
@@ -126,10 +126,6 @@ def _with_blocks(local: xr.Dataset, blocks: Sequence[tuple[Any, Any]]) -> xr.Dat
 
 def _held(x: NDArray[Any], g: NDArray[Any]) -> list[tuple[NDArray[Any], NDArray[Any]]]:
     return [(np.asfortranarray(x), np.asfortranarray(g))]
-
-
-def _listed(chunks: Sequence[list[Any]]) -> list[Any]:
-    return [one for chunk in chunks for one in chunk]
 
 
 def _name(folder: Path, kind: str, number: int) -> Path:

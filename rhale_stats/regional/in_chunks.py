@@ -13,7 +13,7 @@ import xarray as xr
 from rhale_stats.arguments.chunked import is_in_chunks
 from rhale_stats.arguments.rows import of_rows
 from rhale_stats.arrays.moments import FloatArray, IntArray
-from rhale_stats.chunks import of_all
+from rhale_stats.chunks import listed, of_all
 from rhale_stats.local.sampled import Sampled, sampled
 from rhale_stats.models.chunked import chunks_of
 from rhale_stats.regional.columns import checked_table, frame_of
@@ -149,7 +149,7 @@ def _rows_of(given: Any, rows: IntArray, n_rows: int) -> pd.DataFrame:
     if isinstance(given, pd.DataFrame):
         return given.iloc[rows]
     chunks = chunks_of(given) or []
-    lengths = of_all([(chunk,) for chunk in chunks], _length, _listed)
+    lengths = of_all([(chunk,) for chunk in chunks], _length, listed)
     if sum(lengths) != n_rows:
         raise ValueError(
             f"conditioning must have a row for each of the {n_rows} rows of local; got "
@@ -165,10 +165,6 @@ def _rows_of(given: Any, rows: IntArray, n_rows: int) -> pd.DataFrame:
 
 def _length(chunk: Any) -> list[int]:
     return [len(chunk)]
-
-
-def _listed(lengths: Sequence[list[int]]) -> list[int]:
-    return [length for own in lengths for length in own]
 
 
 def _taken(chunk: Any, rows: IntArray) -> pd.DataFrame:

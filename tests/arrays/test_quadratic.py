@@ -15,15 +15,20 @@ def symmetric(rng, n):
     return root @ root.T
 
 
-def test_a_form_by_full_matrices(rng):
-    value, weight, covariance = rng.normal(size=4), symmetric(rng, 4), symmetric(rng, 4)
-    found = kernel.form(value, sparse.csr_array(weight), sparse.csr_array(covariance))
+def is_form(found, value, weight, covariance):
+    """The quadratic form with these full matrices."""
     product = weight @ covariance
     assert_allclose(found.expected, np.trace(product))
     assert_allclose(found.parts, np.diag(product))
     assert_allclose(found.statistic, value @ weight @ value / np.trace(product))
     assert_allclose(found.degrees, np.trace(product) ** 2 / np.trace(product @ product))
     assert_allclose(found.moved, value @ weight @ covariance @ weight @ value)
+
+
+def test_a_form_by_full_matrices(rng):
+    value, weight, covariance = rng.normal(size=4), symmetric(rng, 4), symmetric(rng, 4)
+    found = kernel.form(value, sparse.csr_array(weight), sparse.csr_array(covariance))
+    is_form(found, value, weight, covariance)
     square = found.square(7.0)
     same = kernel.square(value, weight, covariance, 7.0)
     assert_allclose(square, same)
@@ -36,12 +41,7 @@ def test_what_is_left_of_a_common_multiple(rng):
     found = kernel.form(value, sparse.csr_array(weight), sparse.csr_array(covariance), level)
     loading = weight @ level
     rest = weight - np.outer(loading, loading) / (level @ loading)
-    product = rest @ covariance
-    assert_allclose(found.expected, np.trace(product))
-    assert_allclose(found.parts, np.diag(product))
-    assert_allclose(found.statistic, value @ rest @ value / np.trace(product))
-    assert_allclose(found.degrees, np.trace(product) ** 2 / np.trace(product @ product))
-    assert_allclose(found.moved, value @ rest @ covariance @ rest @ value)
+    is_form(found, value, rest, covariance)
     # Estimates that move together only have nothing left.
     together = kernel.form(
         level, sparse.csr_array(np.eye(4)), sparse.csr_array(np.zeros((4, 4))), level
