@@ -7,7 +7,7 @@ import pytest
 import xarray as xr
 
 import rhale_stats as rs
-from rhale_stats.inference.estimate import BOUNDS, ENDS
+from rhale_stats.inference.estimate import BOUNDS
 from rhale_stats.schema.quick import selected, with_variables
 
 
@@ -61,7 +61,7 @@ def test_variables_are_added_as_assign_adds_them(effect):
 def test_coordinates_of_new_dimensions(effect):
     bare = effect.drop_dims("ci_bound")
     found = {"effect_ci": (("feature", "bin", "ci_bound"), np.zeros((3, 4, 2)))}
-    quick = with_variables(bare, found, ENDS)
+    quick = with_variables(bare, found, xr.Dataset(coords=BOUNDS))
     xr.testing.assert_identical(quick, bare.assign(found).assign_coords(BOUNDS))
     assert quick["effect_ci"].sel(ci_bound="upper").shape == (3, 4)
 
