@@ -240,7 +240,9 @@ def test_warnings_of_processes_are_shown_once(n):
         warnings.simplefilter("ignore", FutureWarning)
         parallel.in_processes(one, range(8), n)
     assert [str(warning.message) for warning in caught] == ["of every item"]
-    assert caught[0].filename == __file__
+    # The line is kept; of the file, cloudpickle 3.1.3 and newer keep nothing in closures.
+    assert caught[0].lineno == one.__code__.co_firstlineno + 1
+    assert caught[0].filename in {__file__, "<dynamic-code>"}
 
 
 class Odd(Warning):
