@@ -8,6 +8,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
+import numpy as np
+
 T = TypeVar("T")
 # So many results of chunks are merged by one task.
 TOGETHER = 16
@@ -45,6 +47,36 @@ def of_all(
 def listed(chunks: Sequence[list[T]]) -> list[T]:
     """A merge of lists: one list of what all chunks have, in their order."""
     return [one for chunk in chunks for one in chunk]
+
+
+def array_of(
+    name: str,
+    blocks: Sequence[Any],
+    lengths: Sequence[int],
+    shape: tuple[int, ...],
+    axis: int = 0,
+    delayed: Sequence[Any] = (),
+) -> Any:
+    """A dask array of float64 whose blocks these are, one after the other on one axis.
+
+    A block is an array, or a task of dask: a tuple of a function and its arguments, which may be
+    the keys of ``delayed`` objects. Every block is one node of the graph, because a scheduler takes
+    time for each: `dask.array.concatenate` of arrays `from_delayed` has three. ``shape`` is that of
+    the array without the axis.
+    """
+    from dask import array as dask_array
+    from dask.highlevelgraph import HighLevelGraph
+
+    graph: Any = HighLevelGraph
+    zeros = (0,) * len(shape)
+    nodes = {
+        (name, *zeros[:axis], number, *zeros[axis:]): block for number, block in enumerate(blocks)
+    }
+    whole = [(n,) for n in shape]
+    chunks = (*whole[:axis], tuple(lengths), *whole[axis:])
+    of_blocks = graph.from_collections(name, nodes, dependencies=delayed)
+    da: Any = dask_array
+    return da.Array(of_blocks, name, chunks=chunks, dtype=np.float64)
 
 
 def client_of() -> Any:

@@ -16,12 +16,13 @@ import pytest
 import xarray as xr
 
 import rhale_stats as rs
-from rhale_stats.chunks import all_see, of_all
+from rhale_stats.chunks import all_see, array_of, of_all
 from rhale_stats.local import kept as module
 from rhale_stats.local.kept import kept
 
 pytest.importorskip("dask")
 da = pytest.importorskip("dask.array")
+delayed = pytest.importorskip("dask.delayed").delayed
 distributed = pytest.importorskip("distributed")
 
 
@@ -39,6 +40,19 @@ def test_a_progress_bar_counts_chunks(capsys, monkeypatch):
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("axis", [0, 1])
+def test_blocks_of_an_array_are_one_node_each(axis):
+    two = delayed(2.0)
+    shapes = [(n, 3) if axis == 0 else (3, n) for n in (2, 1, 0)]
+    blocks = [np.ones(shapes[0]), *((np.full, shape, two.key) for shape in shapes[1:])]
+    found = array_of("blocks", blocks, [2, 1, 0], (3,), axis, [two])
+    assert len(dict(found.dask)) == len(blocks) + 1
+    expected = np.concatenate([np.full(shapes[0], 1.0), np.full(shapes[1], 2.0)], axis)
+    computed = found.compute(scheduler="sync")
+    assert computed.dtype == found.dtype == np.float64
+    np.testing.assert_array_equal(computed, expected)
+
+
 def test_the_package_does_not_import_dask():
     code = (
         "import sys, rhale_stats as rs; rs.rhale, rs.local_effects, rs.merge; "

@@ -14,6 +14,7 @@ from rhale_stats.arguments.checks import check_finite
 from rhale_stats.arrays import local_effects as kernel
 from rhale_stats.arrays.moments import FloatArray
 from rhale_stats.bins.rule import BinRule
+from rhale_stats.chunks import array_of
 from rhale_stats.local.cells import cell_edges, difference_edges
 from rhale_stats.local.kept import WAITING
 from rhale_stats.models.chunked import Glance, places_of, weights_of_rows
@@ -241,21 +242,24 @@ def _ways(
 
 def _arrays(chunks: Sequence[Any], lengths: Sequence[int], plan: Plan) -> tuple[Any, Any]:
     """Values (row, feature) and local effects (output, row, feature), as dask arrays."""
-    from dask import array as dask_array
     from dask.delayed import delayed
 
-    da: Any = dask_array
-
     # The plan, with the model, is one node of the graph.
-    shared, n_features = delayed(plan, traverse=False), len(plan.ways)
-    values, effects = delayed(Plan.values), delayed(Plan.effects)
+    known, features = uuid.uuid4().hex, len(plan.ways)
+    shared = delayed(plan, name=f"{WAITING}{known}", traverse=False)
 
-    def array(part: Any, *shape: int) -> Any:
-        return da.from_delayed(part, shape=shape, dtype=np.float64)
+    def tasks(function: Any) -> list[Any]:
+        return [(function, shared.key, chunk.key) for chunk in chunks]
 
-    x, g, name = [], [], f"{WAITING}{uuid.uuid4().hex}"
-    for number, (chunk, n) in enumerate(zip(chunks, lengths, strict=True)):
-        own = effects(shared, chunk, dask_key_name=f"{name}-{number}")
-        x.append(array(values(shared, chunk), n, n_features))
-        g.append(array(own, plan.n_outputs, n, n_features))
-    return da.concatenate(x, axis=0), da.concatenate(g, axis=1)
+    held = [shared, *chunks]
+    return (
+        array_of(f"x-{known}", tasks(Plan.values), lengths, (features,), delayed=held),
+        array_of(
+            f"local_effects-{known}",
+            tasks(Plan.effects),
+            lengths,
+            (plan.n_outputs, features),
+            axis=1,
+            delayed=held,
+        ),
+    )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
+import uuid
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -16,11 +17,11 @@ import xarray as xr
 from numpy.typing import NDArray
 
 from rhale_stats.arguments.words import warn
-from rhale_stats.chunks import all_see, client_of, listed, of_all
+from rhale_stats.chunks import all_see, array_of, client_of, listed, of_all
 from rhale_stats.schema.checks import is_chunked
 
-# Begins the names of the parts of a dask graph that call the model.
-WAITING = "local_effects-"
+# Begins the name of the part of a dask graph that holds the model.
+WAITING = "model_of_local_effects-"
 # So many bytes are kept in memory, more on the disk.
 MOST_IN_MEMORY = 1 << 26
 # Share of the free space of the disk that may be used.
@@ -103,20 +104,12 @@ def _chunks(local: xr.Dataset) -> list[tuple[Any, Any]]:
 
 
 def _with_blocks(local: xr.Dataset, blocks: Sequence[tuple[Any, Any]]) -> xr.Dataset:
-    """The same Dataset with other blocks of x and of the local effects, arrays or delayed ones."""
-    from dask import array as dask_array
-
-    da: Any = dask_array
+    """The same Dataset with other blocks of x and local effects: arrays, or tasks of dask."""
     found: dict[str, xr.Variable] = {}
     for name, of_name in zip(KEPT, zip(*blocks, strict=True), strict=True):
         whole = local.variables[name].transpose("obs", ...)
-        arrays = [
-            da.from_array(block, chunks=-1, name=False)
-            if isinstance(block, np.ndarray)
-            else da.from_delayed(block, shape=(n, *whole.shape[1:]), dtype=whole.dtype)
-            for block, n in zip(of_name, _lengths(local), strict=True)
-        ]
-        own = xr.Variable(whole.dims, da.concatenate(arrays, axis=0), whole.attrs)
+        array = array_of(f"kept-{uuid.uuid4().hex}", of_name, _lengths(local), whole.shape[1:])
+        own = xr.Variable(whole.dims, array, whole.attrs)
         found[name] = own.transpose(*local.variables[name].dims)
     return local.assign(found)
 
@@ -149,8 +142,5 @@ class _Writer:
 
 
 def _written(folder: Path, n_chunks: int) -> list[tuple[Any, Any]]:
-    from dask.delayed import delayed
-
-    read = delayed(np.load)
     names = ([_name(folder, kind, number) for kind in KEPT] for number in range(n_chunks))
-    return [(read(x), read(g)) for x, g in names]
+    return [((np.load, x), (np.load, g)) for x, g in names]

@@ -570,7 +570,7 @@ def main() -> None:
     parquet_options(parser)
     arguments = parser.parse_args()
     if arguments.name == "parquet":
-        parquet(arguments.rows, arguments.workers)
+        parquet(arguments.rows, arguments.workers, arguments.rounds)
         return
     if arguments.cpu:
         CLOCK[0] = time.process_time

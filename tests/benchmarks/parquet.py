@@ -51,7 +51,9 @@ def main(path: str, workers: int) -> None:
     from distributed import Client
 
     # docs/larger-than-memory.md: else workers ask the system for the memory of every array.
-    dask.config.set({"distributed.nanny.pre-spawn-environ.MALLOC_MMAP_THRESHOLD_": 1 << 25})
+    place = "distributed.nanny.pre-spawn-environ"
+    dask.config.set({f"{place}.MALLOC_MMAP_THRESHOLD_": 1 << 25})
+    dask.config.set({f"{place}.MALLOC_TRIM_THRESHOLD_": 1 << 28})
     with Client(n_workers=workers, threads_per_worker=1, dashboard_address=None) as client:
         client.run(import_module, "rhale_stats")
         taken = seconds()
@@ -63,32 +65,49 @@ def _memory() -> float:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
 
-def parquet(rows: float, workers: int) -> None:
+def parquet(rows: float, workers: list[int], rounds: int) -> None:
     """The table of sizes up to ``rows``, each in a process of its own."""
     print(
         f"rhale and std_error of {N_FEATURES} features from Parquet, default bins: one look at "
-        f"the table, one pass that calls the model. Workers: {workers or 'none'}."
+        f"the table, one pass that calls the model. Medians of {rounds} rounds, in turns."
     )
-    print("".join(f"{name:>14}" for name in ("rows", "s", "us a row", "MiB resident")))
-    sizes = [size for size in (10**6, 10**7, 10**8, 10**9) if size <= rows] or [int(rows)]
-    with tempfile.TemporaryDirectory() as folder:
-        for n_rows in sizes:
+    header = ("rows", "workers", "s", "us a row", "from s", "to s", "MiB resident")
+    print("".join(f"{name:>14}" for name in header))
+    sizes = [size for size in (10**6, 10**7, 10**8, 10**9) if size <= rows]
+    with tempfile.TemporaryDirectory(dir="/var/tmp") as folder:
+        for n_rows in sizes or [int(rows)]:
             here = Path(folder) / str(n_rows)
             here.mkdir()
             write(here, n_rows)
-            code = f"from tests.benchmarks.parquet import main; main({str(here)!r}, {workers})"
-            done = subprocess.run(
-                [sys.executable, "-c", code], check=True, capture_output=True, text=True
-            )
-            seconds, memory = map(float, done.stdout.split())
-            print(f"{n_rows:>14,}{seconds:>14.1f}{1e6 * seconds / n_rows:>14.2f}{memory:>14.0f}")
+            turns = [[_in_own_process(here, number) for number in workers] for _ in range(rounds)]
+            for number, times in zip(workers, np.moveaxis(np.array(turns), 1, 0), strict=True):
+                taken, memory = times.T
+                middle, low, high = np.median(taken), taken.min(), taken.max()
+                print(
+                    f"{n_rows:>14,}{number or 'none':>14}{middle:>14.1f}"
+                    f"{1e6 * middle / n_rows:>14.2f}{low:>14.1f}{high:>14.1f}{memory.max():>14.0f}",
+                    flush=True,
+                )
             for file in here.iterdir():
                 file.unlink()
+
+
+def _in_own_process(folder: Path, workers: int) -> tuple[float, float]:
+    """Seconds and MiB."""
+    code = f"from tests.benchmarks.parquet import main; main({str(folder)!r}, {workers})"
+    done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
+    seconds, memory = map(float, done.stdout.split())
+    return seconds, memory
 
 
 def options(parser: argparse.ArgumentParser) -> None:
     """Options of this benchmark."""
     parser.add_argument("--rows", type=float, default=1e7, help="of parquet: the largest table")
     parser.add_argument(
-        "--workers", type=int, default=0, help="of parquet: processes; 0 is this one"
+        "--workers",
+        type=int,
+        nargs="+",
+        default=[0],
+        help="of parquet: numbers of processes, each measured; 0 is this one",
     )
+    parser.add_argument("--rounds", type=int, default=1, help="of parquet: runs of each")
