@@ -61,7 +61,7 @@ def test_page(test: xr.Dataset, most: int) -> Page:
 
 
 def replicates_page(boot: xr.Dataset, most: int) -> Page:
-    """The page that shows replicates: facts, variables, and quantiles of one size."""
+    """The page that shows replicates: facts, and quantiles of one size; else the variables."""
     attrs = boot.attrs
     order = [dim for dim in ("chain", "draw") if dim in boot.dims]
     name = next((one for one in REPLICATED if one in boot.data_vars), None)
