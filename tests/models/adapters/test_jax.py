@@ -13,6 +13,7 @@ import xarray as xr
 
 import rhale_stats as rs
 from rhale_stats.models.adapters import jax as jax_adapter
+from tests.helpers import daily
 
 jax = pytest.importorskip("jax")
 import jax.numpy as jnp  # noqa: E402
@@ -134,14 +135,19 @@ def of_an_array(rows):
     return jnp.tanh(rows[:, :3] @ WEIGHT)[:, 0] * rows[:, 1]
 
 
-@pytest.mark.parametrize("form", FORMS)
-@pytest.mark.parametrize(
-    ("function", "compiled"),
-    [
-        *((of_columns, False), (of_columns, True), (of_an_array, False), (of_an_array, True)),
-        (in_order, False),  # JAX itself sorts the columns of a compiled function by name
-    ],
-)
+FUNCTIONS = [
+    *((of_columns, False), (of_columns, True), (of_an_array, False), (of_an_array, True)),
+    (in_order, False),  # JAX itself sorts the columns of a compiled function by name
+]
+# Every day each form and each function; with the slow tests all pairs.
+PAIRS = [
+    (form, *FUNCTIONS[(number + shift) % len(FUNCTIONS)])
+    for shift in range(len(FUNCTIONS))
+    for number, form in enumerate(FORMS)
+]
+
+
+@pytest.mark.parametrize(("form", "function", "compiled"), daily(PAIRS, len(FORMS)))
 def test_functions_of_an_array_or_of_columns_take_every_table(form, compiled, function):
     names = ["c", "a", "b", "k"] if function is not of_columns else list(TABLE)
     table = TABLE[names]
