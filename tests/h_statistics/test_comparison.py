@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import xarray as xr
 from scipy import stats
 
 import rhale_stats as rs
@@ -204,10 +205,17 @@ def test_frequencies_of_both_must_be_the_same():
 
 def test_what_is_not_comparable_is_refused():
     a, b = made(f), made(g, OTHER)
+    for paired in ((a, b), (b, a)):
+        with pytest.raises(ValueError, match="same rows; got tables of 18 and 14 rows"):
+            rs.compare(a, b, paired=paired)
+    same = rs.compare(a, made(g, features=[2, 0, 1]))
+    xr.testing.assert_allclose(same, rs.compare(a, made(g)))
+    with pytest.raises(ValueError, match="same features; got x0, x1, x2 and x1, x2"):
+        rs.compare(a, made(g, features=[1, 2]))
     for pair in ((X, a), (a, X)):
         with pytest.raises(ValueError, match=r"returned; (a|b) is not\.$"):
             rs.compare(*pair)
-    for paired in ((a,), (a, a, a), (a, 3)):
+    for paired in ((a,), (a, a, a)):
         with pytest.raises(TypeError, match="paired must be"):
             rs.compare(a, a, paired=paired)
     with pytest.raises(ValueError, match="groups must come with results of one table"):
