@@ -44,6 +44,8 @@ def test_few_lines_of_features_without_errors(known):
     assert table.heads == ["", "H²", "size"]
     assert table.lines == [["c", "0.1", "3"], ["b", "0.4", "2"]]
     assert table.notes == ("2 of 3 features.", MEANT)
+    both = h_statistics_page(known, 2).tables
+    assert [one.notes for one in both] == [("2 of 3 features.",), ("2 of 3 pairs.", MEANT)]
     assert page.facts[1] == (
         "Uncertainty: not estimated yet; std_error(effect) adds standard errors"
     )
