@@ -352,10 +352,8 @@ def test_errors_of_weighted_cells(kind):
             assert se == pytest.approx(again.std(ddof=1) / np.sqrt(len(again)))
         else:
             plain = np.sqrt(np.sum(v**2 * (d - mean) ** 2)) / v.sum()
-            # What makes the variance of one weighted mean unbiased.
-            total, squares = v.sum(), np.sum(v**2)
-            rest = 1 - 2 * np.sum(v**3) / (total * squares) + squares / total**2
-            assert se == pytest.approx(plain / np.sqrt(rest))
+            n = v.sum() ** 2 / np.sum(v**2)
+            assert se == pytest.approx(plain * np.sqrt(n / (n - 1)))
     assert size(found) == pytest.approx(
         np.sqrt(np.cov(rs.predict(found, X[:, :2]), aweights=w, ddof=0))
     )
