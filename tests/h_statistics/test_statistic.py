@@ -177,6 +177,8 @@ def test_scale_and_shift_of_the_output(kind, rng):
     X = rng.normal(size=(80, 3))
     one = rs.h_statistic(model, X, kind=kind)
     other = rs.h_statistic(lambda X: 3 - 2 * model(X), X, kind=kind)
+    below = rs.h_statistic(lambda X: -model(X), X, kind=kind)
+    np.testing.assert_allclose(below["h_error"], one["h_error"])
     np.testing.assert_allclose(other["h2_pairwise"], one["h2_pairwise"], rtol=1e-9, atol=1e-20)
     np.testing.assert_allclose(other["h_overall"], 2 * one["h_overall"], rtol=1e-9, atol=1e-13)
     for name, unit in (("h2_pairwise_se", 1), ("h_overall_se", 2)):

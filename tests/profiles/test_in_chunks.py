@@ -86,7 +86,7 @@ def test_the_numbers_of_memory(centering, weights, grid):
     )
 
 
-@settings(deadline=None, max_examples=20)
+@settings(deadline=None, max_examples=10)
 @given(st.lists(st.integers(0, N), max_size=6).map(sorted), st.booleans())
 def test_random_chunks(ends, weighted):
     options = {"weights": PRECISION} if weighted else {}

@@ -179,6 +179,9 @@ def test_curves_that_are_not_those_of_the_profile_are_refused():
         with pytest.raises(ValueError, match="must both be derivatives, or neither"):
             rs.bootstrap(rows, found)
     assert rs.bootstrap(slopes, slopes, n_resamples=2, chains=1, rng=0)["curve"].notnull().all()
+    # Curves below 0 are curves like others.
+    lower = rs.ice(lambda X: f(X) - 99, X, features="a", grid=GRID)
+    rs.bootstrap(lower, n_resamples=2, chains=1, rng=0)
     # The order of features does not matter.
     turned = curves.isel(feature=[1, 0])
     boots = [rs.bootstrap(one, profile, n_resamples=2, chains=1, rng=0) for one in (curves, turned)]
