@@ -9,7 +9,7 @@ import xarray as xr
 from scipy import stats
 
 import rhale_stats as rs
-from rhale_stats.h_statistics import from_ale, from_pdp, statistic
+from rhale_stats.h_statistics import from_ale, from_pdp, inference, statistic
 from tests.helpers import through_a_file
 
 NAMES = ("h2", "h2_overall", "h2_pairwise", "h", "h_overall", "h_pairwise")
@@ -213,6 +213,45 @@ def test_accelerations_by_their_definition(kind, grouped, rng):
             expected[[0, 1, 2], [0, 1, 2]] = 0
         np.testing.assert_allclose(boot[f"{name}_acceleration"], expected, rtol=1e-9, atol=1e-13)
         assert boot[f"{name}_acceleration"].attrs["units"] == "1"
+
+
+def test_blocks_of_draws_are_one(rng, monkeypatch):
+    """So many draws as there is room for their weights and terms: three, or one at least."""
+    found = rs.h_statistic(model_of_two, rng.normal(size=(10, 2)), keep_answers=True)
+    whole = rs.bootstrap(found, n_resamples=8, rng=1)
+    weights_of = inference.resample.weights_of
+    for room, blocks in ((3 * 40, [3, 3, 2]), (3 * 40 + 39, [3, 3, 2]), (1, [1] * 8)):
+        monkeypatch.setattr(inference, "CHUNK", room)
+        asked = []
+
+        def counting(scheme, units, seeds, n, asked=asked):
+            asked.append(len(seeds))
+            return weights_of(scheme, units, seeds, n)
+
+        monkeypatch.setattr(inference.resample, "weights_of", counting)
+        parts = rs.bootstrap(found, n_resamples=8, rng=1)
+        assert asked == blocks
+        for name in NAMES:
+            np.testing.assert_allclose(parts[name], whole[name], rtol=1e-12)
+
+
+def test_answers_of_other_statistics_are_refused(rng):
+    found = rs.h_statistic(model_of_two, rng.normal(size=(10, 2)), keep_answers=True)
+    for name in NAMES:
+        with pytest.raises(ValueError, match="must be as h_statistic returned it"):
+            rs.bootstrap(found.assign({name: found[name] * (1 + 1e-4)}))
+
+
+def test_replicates_without_accelerations_have_none(rng):
+    found = rs.h_statistic(model_of_two, rng.exponential(size=(20, 2)), keep_answers=True)
+    boot = rs.bootstrap(found, n_resamples=200, rng=1)
+    bare = boot.drop_vars([name for name in boot.variables if "acceleration" in str(name)])
+    zero = boot.assign_coords(
+        {name: 0 * boot[name] for name in boot.variables if "acceleration" in str(name)}
+    )
+    ends = [rs.confint(found, one, method="bca")["h2_ci"].values for one in (boot, bare, zero)]
+    np.testing.assert_array_equal(ends[1], ends[2])
+    assert not np.array_equal(ends[0], ends[1])
 
 
 def test_degrees_of_groups_of_an_earlier_result(rng):
