@@ -59,27 +59,25 @@ def alike(chunked, whole):
     xr.testing.assert_allclose(*bare, rtol=1e-9, atol=1e-9)
 
 
-@pytest.mark.parametrize("centering", ["mean", "start", "integral", "none"])
-@pytest.mark.parametrize(
-    "weights",
-    [
-        {},
-        {"weights": PRECISION, "weight_kind": "precision"},
-        {"weights": COUNTS, "weight_kind": "frequency"},
-    ],
-    ids=["none", "precision", "frequency"],
-)
-@pytest.mark.parametrize(
-    "grid",
-    [
-        {},
-        {"n_grid": 7, "grid_kind": "equal_width"},
-        {"grid": {"a": [-3.0, 0.0, 1.0], "k": [1, 3], "one": [0.0, 1.0, 2.0]}},
-    ],
-    ids=["quantiles", "equal", "own"],
-)
-def test_the_numbers_of_memory(centering, weights, grid):
-    options = {"centering": centering, **weights, **grid}
+CENTERINGS = ("mean", "start", "integral", "none")
+WEIGHTS = {
+    "no weights": {},
+    "precision": {"weights": PRECISION, "weight_kind": "precision"},
+    "frequency": {"weights": COUNTS, "weight_kind": "frequency"},
+}
+GRIDS = {
+    "quantiles": {},
+    "equal": {"n_grid": 7, "grid_kind": "equal_width"},
+    "own": {"grid": {"a": [-3.0, 0.0, 1.0], "k": [1, 3], "one": [0.0, 1.0, 2.0]}},
+}
+
+
+@pytest.mark.parametrize("centering", CENTERINGS)
+@pytest.mark.parametrize("weights", WEIGHTS)
+def test_the_numbers_of_memory(centering, weights):
+    """Every centring with all weights, and each of them with all grids."""
+    turn = CENTERINGS.index(centering) + list(WEIGHTS).index(weights)
+    options = {"centering": centering, **WEIGHTS[weights], **list(GRIDS.values())[turn % 3]}
     alike(
         rs.pdp(model, in_parts(X, [100, 100, 333]), **options),
         rs.pdp(model, X, **options),
