@@ -103,11 +103,11 @@ def _of_tails(found: xr.Dataset) -> str:
             n = np.isfinite(own.values).sum(axis=-1)
             apart = own.values - (np.nansum(own.values, axis=-1) / n)[..., None]
             share = np.nansum(apart**4, axis=-1) / np.nansum(apart**2, axis=-1) ** 2
-        heavy = np.where(n > 1, share, 0.0) > HEAVY
+        heavy = share > HEAVY  # not where it is unknown
         if name == "h2_overall":
             said += [names[at] for at in np.flatnonzero(heavy)]
         else:
-            said += [f"{names[a]} and {names[b]}" for a, b in np.argwhere(np.triu(heavy, 1))]
+            said += [f"{names[a]} and {names[b]}" for a, b in np.argwhere(np.triu(heavy))]
     if not said:
         return ""
     more = f" and {len(said) - 3} more" if len(said) > 3 else ""

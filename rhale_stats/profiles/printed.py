@@ -20,7 +20,7 @@ from rhale_stats.printing.text import (
     with_facts,
 )
 from rhale_stats.profiles import tables
-from rhale_stats.profiles.data import METHOD_NAMES, check_profile
+from rhale_stats.profiles.data import METHOD_NAMES, check_profile, is_nominal
 from rhale_stats.schema.features import feature_names, feature_position, units_of, with_units
 from rhale_stats.schema.notes import with_notes
 
@@ -71,8 +71,8 @@ def summary(profile: xr.Dataset, feature: str | int | None, level: float) -> Sum
             [percent(line["weight_share"]), *(cell(line, number) for number in numbers)]
             for _, line in table.iterrows()
         ] or [["constant"] + [""] * (len(heads) - 1)]
-        at = table["level"] if "level" in table else table["x"].map(number_text)
-        stubs = at.tolist() or [name]
+        nominal = is_nominal(profile.sel(feature=name))
+        stubs = (table["level"] if nominal else table["x"].map(number_text)).tolist() or [name]
         meanings += [
             "share: share of the rows at the point. Rows between two points count in part for both."
         ]

@@ -9,7 +9,7 @@ import xarray as xr
 from scipy import stats
 
 import rhale_stats as rs
-from rhale_stats.h_statistics import from_ale, from_pdp, statistic
+from rhale_stats.h_statistics import from_ale, from_pdp, inference, statistic
 from tests.helpers import through_a_file
 
 NAMES = ("h2", "h2_overall", "h2_pairwise", "h", "h_overall", "h_pairwise")
@@ -180,6 +180,115 @@ def test_accelerations_are_those_of_the_jackknife(rng):
         np.testing.assert_allclose(
             one[f"{name}_acceleration"], other[f"{name}_acceleration"], rtol=1e-8, atol=1e-12
         )
+
+
+@pytest.mark.parametrize("kind", [None, "precision", "frequency"])
+@pytest.mark.parametrize("grouped", [False, True])
+def test_accelerations_by_their_definition(kind, grouped, rng):
+    """Efron (1987): sum psi³ / (6 (sum psi²)^1.5), psi the influence of what is drawn."""
+    X = np.column_stack([rng.exponential(size=(14, 2)), np.ones(14)])
+    w = np.array([1.0, 2.0, 0.5, 3.0, 1.0, 1.0, 2.0] * 2)
+    if kind == "frequency":
+        w = np.ceil(w)
+    given = {} if kind is None else {"weights": w, "weight_kind": kind}
+    found = rs.h_statistic(model_of_two, X, keep_answers=True, **given)
+    groups = np.arange(14) // 3
+    more = {"groups": groups} if grouped else {}
+    boot = rs.bootstrap(found, n_resamples=2, chains=1, rng=0, **more)
+    for name in NAMES:
+        psi = found[f"{name}_influence"].transpose("obs", ...).values
+        psi = np.repeat(psi, w.astype(int), axis=0) if kind == "frequency" else psi
+        code = np.repeat(groups, w.astype(int)) if kind == "frequency" else groups
+        if kind == "precision":
+            psi = psi * w.reshape(-1, *[1] * (psi.ndim - 1))
+        if grouped:
+            psi = np.stack([psi[code == one].sum(axis=0) for one in range(5)])
+        second = np.sum(psi**2, axis=0)
+        # A statistic that no row changes has none.
+        expected = np.where(second == 0, 0, np.sum(psi**3, axis=0))
+        expected = expected / np.where(second == 0, 1, 6 * second**1.5)
+        # A feature is no pair with itself.
+        if psi.ndim == 3:
+            np.testing.assert_array_equal(boot[f"{name}_acceleration"].values[[0, 1], [0, 1]], 0)
+            expected[[0, 1, 2], [0, 1, 2]] = 0
+        np.testing.assert_allclose(boot[f"{name}_acceleration"], expected, rtol=1e-9, atol=1e-13)
+        assert boot[f"{name}_acceleration"].attrs["units"] == "1"
+
+
+def test_blocks_of_draws_are_one(rng, monkeypatch):
+    """So many draws as there is room for their weights and terms: three, or one at least."""
+    found = rs.h_statistic(model_of_two, rng.normal(size=(10, 2)), keep_answers=True)
+    whole = rs.bootstrap(found, n_resamples=8, rng=1)
+    weights_of = inference.resample.weights_of
+    for room, blocks in ((3 * 40, [3, 3, 2]), (3 * 40 + 39, [3, 3, 2]), (1, [1] * 8)):
+        monkeypatch.setattr(inference, "CHUNK", room)
+        asked = []
+
+        def counting(scheme, units, seeds, n, asked=asked):
+            asked.append(len(seeds))
+            return weights_of(scheme, units, seeds, n)
+
+        monkeypatch.setattr(inference.resample, "weights_of", counting)
+        parts = rs.bootstrap(found, n_resamples=8, rng=1)
+        assert asked == blocks
+        for name in NAMES:
+            np.testing.assert_allclose(parts[name], whole[name], rtol=1e-12)
+
+
+def test_answers_of_other_statistics_are_refused(rng):
+    found = rs.h_statistic(model_of_two, rng.normal(size=(10, 2)), keep_answers=True)
+    for name in NAMES:
+        with pytest.raises(ValueError, match="must be as h_statistic returned it"):
+            rs.bootstrap(found.assign({name: found[name] * (1 + 1e-4)}))
+
+
+def test_replicates_without_accelerations_have_none(rng):
+    found = rs.h_statistic(model_of_two, rng.exponential(size=(20, 2)), keep_answers=True)
+    boot = rs.bootstrap(found, n_resamples=200, rng=1)
+    bare = boot.drop_vars([name for name in boot.variables if "acceleration" in str(name)])
+    zero = boot.assign_coords(
+        {name: 0 * boot[name] for name in boot.variables if "acceleration" in str(name)}
+    )
+    ends = [rs.confint(found, one, method="bca")["h2_ci"].values for one in (boot, bare, zero)]
+    np.testing.assert_array_equal(ends[1], ends[2])
+    assert not np.array_equal(ends[0], ends[1])
+
+
+def test_degrees_of_groups_of_an_earlier_result(rng):
+    """A file without their degrees has the number of groups less one."""
+    found = rs.h_statistic(model_of_two, rng.normal(size=(20, 2)))
+    grouped = rs.std_error(found, groups=np.arange(20) // 2 * (np.arange(20) > 5))
+    older = grouped.assign_attrs()
+    degrees = older.attrs.pop("groups_df")
+    assert degrees < grouped.attrs["n_groups"] - 1.5
+    for one, df in ((grouped, degrees), (older, grouped.attrs["n_groups"] - 1)):
+        half = stats.t.ppf(0.975, df) * float(one["h2_se"] / one["h2"])
+        ends = float(one["h2"]) * np.exp([-half, half])
+        np.testing.assert_allclose(rs.confint(one)["h2_ci"], ends)
+    without = grouped.drop_vars([name for name in grouped if "influence" in str(name)])
+    assert rs.confint(without)["h2_ci"].equals(rs.confint(grouped)["h2_ci"])
+
+
+def test_series_of_groups_go_by_their_labels(rng):
+    X = pd.DataFrame(rng.normal(size=(12, 2)), columns=["a", "b"], index=list("lkjihgfedcba"))
+    found = rs.h_statistic(lambda X: X["a"] * X["b"], X, n_rows=9, rng=2)
+    groups = np.arange(12) // 3
+    named = pd.Series(groups, X.index).sort_index()
+    for given in (named, pd.Series(groups, X.index)):
+        assert rs.std_error(found, groups=given).equals(rs.std_error(found, groups=groups))
+    other = rs.h_statistic(lambda X: X["a"] + X["a"] * X["b"], X, n_rows=8, rng=3)
+    expected = rs.compare(found, other, groups=groups)["h2_difference_se"]
+    np.testing.assert_array_equal(rs.compare(found, other, groups=named)["h2_difference_se"],
+                                  expected)  # fmt: skip
+    with pytest.raises(ValueError, match="at least two different groups among the rows used"):
+        rs.std_error(found, groups=np.where(used(found), 3, groups))
+    # Two groups are enough.
+    rs.std_error(found, groups=np.where(np.cumsum(used(found)) == 1, 1, 0))
+
+
+def used(found):
+    """Which rows of the table a result is of."""
+    return np.isin(np.arange(found.attrs["n_rows_total"]), found["row"])
 
 
 def test_two_models_on_one_table(rng):
@@ -362,6 +471,55 @@ def test_what_does_not_fit_is_not_kept(rng, monkeypatch):
         with pytest.raises(ValueError, match="influences of rows for standard errors"):
             rs.std_error(none)
     np.testing.assert_array_equal(rs.h_statistic(model, X)["h2_overall"], whole["h2_overall"])
+
+
+@pytest.mark.parametrize("n_outputs", [1, 2])
+def test_the_memory_that_is_allowed_is_counted(n_outputs, rng, monkeypatch):
+    X = rng.normal(size=(20, 3))
+    X[:, 2] = 4.0
+
+    def f(X):
+        return np.column_stack([model(X)] * n_outputs)
+
+    bins = rs.QuantileBins(3)
+    # Answers for three features and at the rows; second differences with their cells, of the
+    # only pair whose features vary.
+    cases = (("pdp", from_pdp, 4 * 20**2, {}), ("ale", from_ale, 2 * 20, {"bins": bins}))
+    for kind, module, n_numbers, more in cases:
+        for room, there in ((0, True), (-1, False)):
+            monkeypatch.setattr(module, "HELD_BYTES", 8 * n_outputs * n_numbers + room)
+            found = rs.h_statistic(f, X, kind=kind, **more)
+            assert ("h2_se" in found) is there
+    levels = pd.DataFrame({"k": rng.choice(list("uv"), 20), "m": rng.choice(list("pq"), 20)})
+    for room, there in ((0, True), (-1, False)):
+        # Two levels have two sides each.
+        monkeypatch.setattr(from_ale, "HELD_BYTES", 8 * 2 * 4 * 20 + room)
+        found = rs.h_statistic(lambda X: 1.0 * ((X["k"] == "u") & (X["m"] == "p")), levels,
+                               kind="ale")  # fmt: skip
+        assert ("h2_se" in found) is there
+
+
+@pytest.mark.parametrize(("pairwise", "n"), [(True, 1 + 3 + 9), (False, 1 + 3)])
+def test_influences_of_a_result_are_counted(pairwise, n, rng, monkeypatch):
+    X = rng.normal(size=(20, 3))
+
+    def f(X):
+        return np.column_stack([model(X), model(X) ** 2])
+
+    for room, there in ((0, True), (-1, False)):
+        # Shares and sizes, of two outputs.
+        monkeypatch.setattr(statistic, "KEPT_BYTES", 2 * n * 20 * 2 * 8 + room)
+        found = rs.h_statistic(f, X, pairwise=pairwise)
+        assert ("h2_influence" in found) is there
+        assert "h2_se" in found
+    monkeypatch.setattr(statistic, "KEPT_BYTES", 5 << 20)
+    monkeypatch.setattr(from_pdp, "HELD_BYTES", 0)
+    monkeypatch.setattr(statistic, "HELD_BYTES", 3 << 20)
+    none = rs.h_statistic(f, X, pairwise=pairwise)
+    assert none.attrs["influence"] == "none: more than 3 MiB to hold"
+    # Answers that are kept are held.
+    kept = rs.h_statistic(f, X, pairwise=pairwise, keep_answers=True)
+    assert kept.attrs["influence"] == "kept"
 
 
 def test_bad_input(rng):

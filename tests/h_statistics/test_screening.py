@@ -8,7 +8,9 @@ import pytest
 
 import rhale_stats as rs
 from rhale_stats.arguments.seeds import number_of
+from rhale_stats.h_statistics import screening
 from rhale_stats.h_statistics.screening import largest_pairs, screened
+from rhale_stats.models import differences
 from rhale_stats.models.differences import DifferenceQuotients
 from rhale_stats.models.table import as_table
 
@@ -44,12 +46,105 @@ def test_superset_importance_has_its_closed_form():
     assert np.isnan(np.diagonal(mean)).all()
 
 
+@pytest.mark.parametrize("batch", [10_000, 60])
+@pytest.mark.parametrize("kind", ["array", "frame"])
+def test_superset_importance_by_hand(many, kind, batch, monkeypatch):
+    """Every row with its own columns, and with those of another row; blocks change nothing."""
+    monkeypatch.setattr(screening, "SCREEN_CALLS", 125)
+    if kind == "frame":
+        X, f, places = many, mixed, [0, 1, 2, 10]
+    else:
+        X, places = many.drop(columns="k").to_numpy(), [0, 3, 1, 4]
+
+        def f(X):
+            return np.column_stack([X[:, 0] * X[:, 1], X[:, 3] * X[:, 0] + X[:, 4]])
+
+    calls = []
+
+    def model(X):
+        calls.append(len(X))
+        return f(X)
+
+    w = np.arange(60.0)
+    asked = DifferenceQuotients(model, as_table(X))
+    monkeypatch.setattr(differences, "BATCH_ROWS", batch)
+    found, n_rows = screened(asked, places, w, np.random.default_rng(3), progress=False)
+    # 125 calls for six pairs, but no fewer rows than 20.
+    assert n_rows == 20
+    # One row as it is, four features and six pairs: together, or three of 20 rows in a call.
+    assert calls == ([20, 80, 120] if batch > 60 else [20, 60, 20, 60, 60])
+    rows, others = np.random.default_rng(3).choice(60, (2, 20), p=w / w.sum())
+    table = pd.DataFrame(X)
+
+    def answers(*columns):
+        some = table.iloc[rows].reset_index(drop=True)
+        for column in columns:
+            some[some.columns[column]] = table.iloc[others, column].array
+        values = np.asarray(f(some if kind == "frame" else some.to_numpy()), dtype=float)
+        return values.reshape(20, -1)
+
+    for a, j in enumerate(places):
+        for b, k in enumerate(places):
+            if a == b:
+                assert np.isnan(found[a, b]).all()
+                continue
+            change = answers() - answers(j) - answers(k) + answers(j, k)
+            expected = np.sqrt(np.mean(change**2, axis=0)) / 2
+            np.testing.assert_allclose(found[a, b], expected, rtol=1e-12, atol=1e-15)
+
+
+@pytest.mark.parametrize(("calls", "n_rows"), [(6 * 21 + 5, 21), (6 * 200, 200), (6 * 201, 200)])
+def test_rows_that_pairs_are_looked_at_in(many, calls, n_rows, monkeypatch):
+    monkeypatch.setattr(screening, "SCREEN_CALLS", calls)
+    X = many.drop(columns="k").to_numpy()
+    asked = DifferenceQuotients(lambda X: X[:, 0], as_table(X))
+    rng = np.random.default_rng(0)
+    assert screened(asked, [0, 1, 2, 3], np.ones(60), rng, progress=False)[1] == n_rows
+
+
 def test_the_largest_pairs_are_chosen_over_outputs_in_their_units():
     size = np.full((3, 3, 2), np.nan)
     size[0, 1], size[0, 2], size[1, 2] = (100.0, 0.0), (0.0, 2.0), (50.0, 0.5)
     assert largest_pairs(size, np.array([100.0, 1.0]), 1) == [(0, 2)]
     assert largest_pairs(size, np.array([100.0, 100.0]), 1) == [(0, 1)]
     assert largest_pairs(size, np.array([100.0, 1.0]), 2) == [(0, 1), (0, 2)]
+    # An output that does not vary has units of its own; of equal pairs the first is taken.
+    assert largest_pairs(size, np.array([0.0, 1.0]), 1) == [(0, 1)]
+    assert largest_pairs(np.ones((3, 3, 1)), np.ones(1), 2) == [(0, 1), (0, 2)]
+    flat = np.full((3, 3, 2), 1.0)
+    flat[1, 2] = (0.5, 2.0)
+    assert largest_pairs(flat, np.array([1.0, 0.0]), 1) == [(1, 2)]
+
+
+def test_pairs_of_many_outputs_are_chosen_in_units_of_their_spread(many):
+    """The first output is small, and its pair stands out; the second is large and additive."""
+    X = many.drop(columns="k").to_numpy()
+
+    def f(X):
+        return np.column_stack([X[:, 0] * X[:, 1], 1e3 * (X[:, 2] + 0.1 * X[:, 3] * X[:, 4])])
+
+    found = rs.h_statistic(f, X, n_pairs=1, rng=0)
+    assert rs.tidy(found)["term"].tolist()[-1] == "x0:x1"
+    assert found["h_screening"].dims == ("output", "feature", "feature_other")
+    drawn = np.random.default_rng([number_of(0), 1])
+    asked = DifferenceQuotients(f, as_table(X))
+    size, _ = screened(asked, range(10), np.ones(60), drawn, progress=False)
+    np.testing.assert_allclose(found["h_screening"], np.moveaxis(size, -1, 0))
+
+
+def test_so_many_pairs_as_there_are_need_no_choice(many):
+    X = many[["x0", "x1", "x2"]].to_numpy()
+    every = rs.h_statistic(lambda X: X[:, 0] * X[:, 1], X, n_pairs=3)
+    assert "h_screening" not in every
+    assert (every.attrs["n_pairs_left_out"], every.attrs["pair_seed"]) == (0, -1)
+    two = rs.h_statistic(lambda X: X[:, 0] * X[:, 1], X, n_pairs=2, rng=4)
+    assert two.attrs["n_pairs_left_out"] == 1
+    assert "h_screening" in two
+    alone = rs.h_statistic(lambda X: X[:, 0] * X[:, 1], X, pairwise=False)
+    assert (alone.attrs["n_pairs_left_out"], alone.attrs["pair_seed"]) == (0, -1)
+    sums = rs.h_statistic(lambda X: X[:, 0] * X[:, 1], X, pairwise=False, kind="ale", n_pairs=2)
+    assert "h_screening" not in sums
+    assert sums.attrs["n_pairs_left_out"] == 1
 
 
 def test_many_features_have_their_largest_pairs(many):
@@ -119,6 +214,9 @@ def test_pairs_are_drawn_with_a_picture_of_some_features(many):
         ({"n_pairs": "all"}, ValueError, "n_pairs must be one of .*auto.*; got 'all'"),
         ({"n_pairs": 0}, ValueError, "n_pairs must be .*got 0"),
         ({"pairs": []}, ValueError, "pairs must name at least one pair"),
+        ({"pairs": [("x0", "x1", "x2")]}, TypeError, "pairs must hold pairs of features; got"),
+        ({"pairs": [3]}, TypeError, "pairs must hold pairs of features; got 3"),
+        ({"pairs": [("x1", "x1")]}, ValueError, "distinct"),
         ({"pairs": ["ab"]}, TypeError, "pairs must hold pairs of features; got 'ab'"),
         ({"pairs": [("x0", "q")]}, KeyError, "'q'"),
         (

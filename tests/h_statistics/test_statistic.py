@@ -10,6 +10,7 @@ import pytest
 import xarray as xr
 
 import rhale_stats as rs
+from rhale_stats.h_statistics import statistic
 from rhale_stats.models import differences
 from tests.helpers import through_a_file
 
@@ -176,6 +177,8 @@ def test_scale_and_shift_of_the_output(kind, rng):
     X = rng.normal(size=(80, 3))
     one = rs.h_statistic(model, X, kind=kind)
     other = rs.h_statistic(lambda X: 3 - 2 * model(X), X, kind=kind)
+    below = rs.h_statistic(lambda X: -model(X), X, kind=kind)
+    np.testing.assert_allclose(below["h_error"], one["h_error"])
     np.testing.assert_allclose(other["h2_pairwise"], one["h2_pairwise"], rtol=1e-9, atol=1e-20)
     np.testing.assert_allclose(other["h_overall"], 2 * one["h_overall"], rtol=1e-9, atol=1e-13)
     for name, unit in (("h2_pairwise_se", 1), ("h_overall_se", 2)):
@@ -225,6 +228,103 @@ def test_rows_are_drawn_and_said(rng):
     assert attrs["n_model_rows"] == 500 + 3 * 500**2
     assert rs.h_statistic(lambda X: X[:, 0], X, kind="ale").attrs["n_rows"] == 700
     assert rs.h_statistic(lambda X: X[:, 0], X[:60], n_rows=None).attrs["n_rows"] == 60
+
+
+@pytest.mark.parametrize("kind", ["pdp", "ale"])
+def test_facts_of_the_call(kind, rng):
+    X = pd.DataFrame(rng.normal(size=(12, 3)), columns=["a", "b", "c"])
+    X.loc[2, "a"] = np.nan
+    X.loc[4, "a"] = np.nan
+    weights = np.where(np.arange(12) == 4, 0.0, 2.0)
+
+    def f(X):
+        return X["a"].fillna(0) * X["b"] + X["c"]
+
+    more = {"bins": rs.QuantileBins(3)} if kind == "ale" else {}
+    found = rs.h_statistic(f, X, kind=kind, weights=weights, missing="drop", normalize=False,
+                           n_rows=9, rng=3, **more)  # fmt: skip
+    attrs = dict(found.attrs)
+    assert len(attrs.pop("table_hash")) == 32
+    assert attrs.pop("software").startswith("rhale_stats ")
+    rows = {"n_model_calls": 7, "n_model_rows": 9 + 6 * 81}
+    if kind == "ale":
+        rows = {"n_model_calls": 7, "n_model_rows": 9 + 3 * 18 + 3 * 36}
+        assert attrs.pop("bin_rule") == "QuantileBins"
+        assert attrs.pop("bin_parameters") == "n_bins=3"
+    expected = {
+        "method": "H-statistics",
+        "h_kind": kind,
+        "estimator": {"pdp": "math [60]", "ale": "math [61]"}[kind],
+        "normalize": 0,
+        "n_features": 3,
+        "n_rows": 9,
+        "n_rows_total": 12,
+        # A row of weight 0 is not missing: it is no row.
+        "n_rows_missing": 1,
+        "missing": "drop",
+        "row_seed": 3,
+        "influence": "kept",
+        "n_pairs_left_out": 0,
+        "pair_seed": -1,
+        "weight_kind": "precision",
+        **rows,
+    }
+    assert {name: attrs[name] for name in expected} == expected
+    there = np.setdiff1d(np.arange(12), [2, 4])
+    drawn = np.random.default_rng(3).choice(10, 9, replace=False)
+    np.testing.assert_array_equal(found["row"], there[np.sort(drawn)])
+    np.testing.assert_array_equal(found["obs"], found["row"])
+    np.testing.assert_array_equal(found["weight"], np.full(9, 2.0))
+
+
+def test_as_many_rows_as_there_are_need_no_draw(rng):
+    X = rng.normal(size=(12, 2))
+    for n_rows, seed in ((12, -1), (13, -1), (None, -1), (11, 0)):
+        found = rs.h_statistic(lambda X: X[:, 0] * X[:, 1], X, n_rows=n_rows, rng=0)
+        assert found.attrs["row_seed"] == seed
+        assert found.attrs["n_rows"] == min(n_rows or 12, 12)
+
+
+def test_limits_of_the_number_of_rows(rng, monkeypatch):
+    X = rng.normal(size=(30, 2))
+    monkeypatch.setattr(statistic, "MOST_PDP_ROWS", 20)
+    monkeypatch.setattr(statistic, "PDP_ROWS", 10)
+    assert rs.h_statistic(lambda X: X[:, 0], X).attrs["n_rows"] == 10
+    assert rs.h_statistic(lambda X: X[:, 0], X, n_rows=20).attrs["n_rows"] == 20
+    with pytest.raises(ValueError, match="at most 20 rows .*; got n_rows=21 of 30 rows"):
+        rs.h_statistic(lambda X: X[:, 0], X, n_rows=21)
+    assert rs.h_statistic(lambda X: X[:, 0], X, n_rows=21, kind="ale").attrs["n_rows"] == 21
+    assert rs.h_statistic(lambda X: X[:, 0], X, n_rows=2).attrs["n_rows"] == 2
+    assert rs.h_statistic(lambda X: X[:, 0], X, n_pairs=1).attrs["n_features"] == 2
+
+
+@pytest.mark.parametrize("kind", ["pdp", "ale"])
+def test_rows_without_any_value_are_refused(kind):
+    X = pd.DataFrame({"a": [np.nan, 1.0, 2.0], "b": [1.0, np.nan, 3.0]})
+    with pytest.raises(ValueError, match="rows with values of all features; got none of 2. Look"):
+        rs.h_statistic(lambda X: X["b"], X, missing="drop", weights=[1, 1, 0], kind=kind)
+
+
+def test_missing_levels_of_ale_are_a_level(rng):
+    X = pd.DataFrame({"k": rng.choice(["u", "v"], 40), "b": rng.normal(size=40)})
+    gaps = X.assign(k=X["k"].mask(X["b"] > 0.5), n=np.where(X["b"] > 1, np.nan, 1.0 * (X["b"] > 0)))
+
+    def f(X):
+        return X["b"] * X["k"].map({"u": 1.0, "v": 3.0, "z": 7.0}).fillna(7.0).astype(float)
+
+    options = {"kind": "ale", "missing": "bin", "bins": rs.QuantileBins(3)}
+    found = rs.h_statistic(f, gaps, features=["k", "b"], **options)
+    other = rs.h_statistic(f, gaps.fillna({"k": "z"}), features=["k", "b"], **options)
+    for name in ("h2", "h_overall", "h2_se"):
+        np.testing.assert_allclose(found[name], other[name], rtol=1e-10)
+    # Numbers have no place for a missing value, unless they are levels.
+    said = f"along 'n', which has {int(gaps['n'].isna().sum())} in 40 rows"
+    with pytest.raises(ValueError, match=said):
+        rs.h_statistic(f, gaps, features=["b", "n"], **options)
+    order = {"n": "as_is"}
+    assert (
+        rs.h_statistic(f, gaps, features=["b", "n"], order=order, **options).attrs["n_rows"] == 40
+    )
 
 
 def test_repeated_values_are_asked_for_once_and_in_batches(rng, monkeypatch):
@@ -277,6 +377,10 @@ def test_several_outputs_and_files(kind, rng, tmp_path):
         ({"n_rows": 1}, ValueError, "n_rows must be at least 2; got 1"),
         ({"n_rows": "some"}, ValueError, "got 'some'"),
         ({"bins": rs.QuantileBins(3)}, ValueError, "for kind='ale'"),
+        ({"order": ["u", "v"]}, ValueError, "for kind='ale'"),
+        ({"order": {"x0": "as_is"}}, ValueError, "for kind='ale'"),
+        ({"kind": "ale", "bins": rs.OptimalBins()}, TypeError, "got OptimalBins"),
+        ({"kind": "ale", "keep_answers": True}, ValueError, "keep_answers must be False"),
         ({"weights": np.zeros(30)}, ValueError, "not all be zero"),
     ],
 )

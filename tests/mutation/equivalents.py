@@ -11,6 +11,13 @@ SCALE = "one factor of the widths of all cells does not change which bins are be
 FIRST_BIN = "the first bin is number 0, which differs from -1 as it does from 1"
 TWO_AXES = "the array has two axes, of which the last is axis 1"
 ASSIGNED = "every element is assigned afterwards"
+NO_ELEMENTS = "it has no elements"
+NO_BINS = "a constant feature has no bins, whichever its rows are said to be in"
+SAME_GRID = "both have the same grid here"
+SIZES_OF_0 = "sizes that are all 0 keep their order, divided by 0 as well"
+ZERO_SHARE = "0 divided by a variance is 0"
+BAR = "a progress bar is drawn after two seconds, and changes no result"
+BROADCAST = "both have the same dimensions and coordinates, after they were broadcast"
 
 # By module and function: the mutants as the list of survivors shows them.
 EQUIVALENT: dict[tuple[str, str], dict[str, str]] = {
@@ -159,6 +166,118 @@ EQUIVALENT: dict[tuple[str, str], dict[str, str]] = {
         "…y(_axis_of(rule, column).edges)[[1 → 0]:-1]": (
             "the first edge is nearest to the first cell, which is added in any case"
         ),
+    },
+    ("profiles/m_plot.py", "in_bins"): {
+        "return ([np.zeros → np.ones](len(x), dtype=np.intp), np.zero…": NO_BINS,
+        "…p.zeros(len(x), dtype=np.intp), [np.zeros → np.ones](0))": NO_ELEMENTS,
+    },
+    ("profiles/rows.py", "rows_behind"): {
+        "cell = [np.zeros → np.ones](len(x), dtype=np.intp)": NO_BINS,
+    },
+    ("profiles/rows.py", "check_rows"): {
+        "same = same and apart [<= → <] 1e-09 * np.abs(behind.values).m…": ROUNDING,
+    },
+    ("profiles/pdp.py", "_average"): {
+        "nothing = {'weight_share': [np.zeros → np.ones](0), 'output_error': np.zeros(n_…": (
+            NO_ELEMENTS
+        ),
+        "empty = [np.zeros → np.ones](0)": NO_ELEMENTS,
+        "…uts) | counts | nothing, empty, [np.zeros → np.ones]((n_outputs, 0)))": NO_ELEMENTS,
+        "…nstants, origin, largest = ([], [np.zeros → np.ones](0), np.zeros(1))": ASSIGNED,
+    },
+    ("profiles/given.py", "no_rows"): {
+        "none, nan = ([np.zeros → np.ones]((n_outputs, 0)), np.full(n_outp…": NO_ELEMENTS,
+        "…curve_se'), none), 'curve_cov': [np.zeros → np.ones]((n_outputs, 0, 0)), **dict.from…": (
+            NO_ELEMENTS
+        ),
+    },
+    ("profiles/given.py", "_block"): {
+        "sums = [np.zeros → np.ones](n_rows)": "of the sums only matters whether they are finite",
+    },
+    ("profiles/comparison.py", "compared"): {
+        "… pairs is None or not len(grids[[0 → 1]]):": SAME_GRID,
+        "degrees = np.full(len(grids[[0 → 1]]), float(error.n_effective) - 1…": SAME_GRID,
+    },
+    ("profiles/comparison.py", "_compared_bins"): {
+        "nothing = [np.zeros → np.ones](0)": NO_ELEMENTS,
+        "…ed(nothing, (nothing, nothing), [np.zeros → np.ones]((0, 0)), nothing)": NO_ELEMENTS,
+    },
+    ("profiles/reference.py", "relative_to"): {
+        "…k([curve - half, curve + half], [- → ]1)": "the last of two axes is axis 1",
+    },
+    ("profiles/inference.py", "check_curves"): {
+        "…es) == 0 or np.abs(apart).max() [> → >=] 1e-09 * scale:": ROUNDING,
+    },
+    ("h_statistics/comparison.py", "_rounding"): {
+        "…ive = np.divide(size, root, out=[np.zeros_like → np.ones_like](root), where=root > 0)": (
+            "a share of size 0 is 0, whatever it is multiplied by"
+        ),
+    },
+    ("h_statistics/comparison.py", "_paired_errors"): {
+        "influence = [np.zeros → np.ones]((*one[name].shape, len(every)))": (
+            "other rows have weight 0"
+        ),
+    },
+    ("h_statistics/comparison.py", "_adjusted"): {
+        "…= np.triu_indices(len(p_value), [1 → 0])": (
+            "a feature is no pair with itself: its p-value is NaN, and is not counted"
+        ),
+    },
+    ("h_statistics/comparison.py", "_differences"): {
+        "…e = np.where(np.abs(difference) [<= → <] _rounding(a, b, name), 1.0, p_v…": ROUNDING,
+    },
+    ("h_statistics/printed.py", "_largest_first"): {
+        "…und(-size / (largest if largest [> → >=] 0 else 1.0), 9)": SIZES_OF_0,
+        "… / (largest if largest > 0 else [1.0 → 0.0]), 9)": SIZES_OF_0,
+        "…rgest if largest > 0 else 1.0), [9 → 10])": ROUNDING,
+    },
+    ("h_statistics/tables.py", "share"): {
+        "return np.where(value [> → >=] WHOLE, np.nan, value)[()]": ROUNDING,
+    },
+    ("h_statistics/tables.py", "_shares"): {
+        "above = frame['h2'] [> → >=] WHOLE": ROUNDING,
+    },
+    ("h_statistics/tables.py", "glance"): {
+        "return frame if frame['reason'][.any → .all]() else frame.drop(columns='reas…": (
+            "the frame has one line"
+        ),
+    },
+    ("h_statistics/shown.py", "difference_page"): {
+        "…ables.tidy_difference(compared, [0.95 → 1.95])": (
+            "the table has the intervals of the result, at whatever level they are"
+        ),
+    },
+    ("h_statistics/labelled.py", "dataset"): {
+        "upper = np.where(upper [> → >=] least, upper, 0.0)": ROUNDING,
+        "…eros(upper.shape), where=(upper [> → >=] 0) & (lower > 0))": ZERO_SHARE,
+    },
+    ("h_statistics/labelled.py", "_with_influences"): {
+        "…s.ratio_and_root(np.where(upper [> → >=] least, upper, 0.0), lower, *giv…": ROUNDING,
+    },
+    ("h_statistics/inference.py", "_statistics"): {
+        "upper = np.where(upper [> → >=] least, upper, 0.0)": ROUNDING,
+    },
+    ("h_statistics/inference.py", "replicates"): {
+        "prediction = np.diagonal(values[[0 → 1]])": (
+            "with its own value of any feature a row has its own prediction"
+        ),
+    },
+    ("h_statistics/from_ale.py", "_main_effect"): {
+        "return _MainEffect([np.zeros → np.ones]((n, n_outputs)), [])": (
+            "the mean of the sum of effects is subtracted afterwards"
+        ),
+    },
+    ("surfaces/parameters.py", "_changes"): {
+        "…g']), options=options, progress=[False → True])": BAR,
+    },
+    ("h_statistics/parameters.py", "_changes"): {
+        "out = {name: [np.zeros → np.ones]((n_directions, found[name].size…": ASSIGNED,
+        "…None, options=options, progress=[False → True])": BAR,
+    },
+    ("surfaces/values.py", "predict"): {
+        "…e.attrs[f'feature_{s}']): (pair[[0 → 1]].dims, one) for s, one in zip('…": BROADCAST,
+        "array = xr.DataArray(out, pair[[0 → 1]].coords, pair[0].dims, 'surface…": BROADCAST,
+        "…Array(out, pair[0].coords, pair[[0 → 1]].dims, 'surface', surface['surf…": BROADCAST,
     },
 }
 

@@ -59,34 +59,32 @@ def alike(chunked, whole):
     xr.testing.assert_allclose(*bare, rtol=1e-9, atol=1e-9)
 
 
-@pytest.mark.parametrize("centering", ["mean", "start", "integral", "none"])
-@pytest.mark.parametrize(
-    "weights",
-    [
-        {},
-        {"weights": PRECISION, "weight_kind": "precision"},
-        {"weights": COUNTS, "weight_kind": "frequency"},
-    ],
-    ids=["none", "precision", "frequency"],
-)
-@pytest.mark.parametrize(
-    "grid",
-    [
-        {},
-        {"n_grid": 7, "grid_kind": "equal_width"},
-        {"grid": {"a": [-3.0, 0.0, 1.0], "k": [1, 3], "one": [0.0, 1.0, 2.0]}},
-    ],
-    ids=["quantiles", "equal", "own"],
-)
-def test_the_numbers_of_memory(centering, weights, grid):
-    options = {"centering": centering, **weights, **grid}
+CENTERINGS = ("mean", "start", "integral", "none")
+WEIGHTS = {
+    "no weights": {},
+    "precision": {"weights": PRECISION, "weight_kind": "precision"},
+    "frequency": {"weights": COUNTS, "weight_kind": "frequency"},
+}
+GRIDS = {
+    "quantiles": {},
+    "equal": {"n_grid": 7, "grid_kind": "equal_width"},
+    "own": {"grid": {"a": [-3.0, 0.0, 1.0], "k": [1, 3], "one": [0.0, 1.0, 2.0]}},
+}
+
+
+@pytest.mark.parametrize("centering", CENTERINGS)
+@pytest.mark.parametrize("weights", WEIGHTS)
+def test_the_numbers_of_memory(centering, weights):
+    """Every centring with all weights, and each of them with all grids."""
+    turn = CENTERINGS.index(centering) + list(WEIGHTS).index(weights)
+    options = {"centering": centering, **WEIGHTS[weights], **list(GRIDS.values())[turn % 3]}
     alike(
         rs.pdp(model, in_parts(X, [100, 100, 333]), **options),
         rs.pdp(model, X, **options),
     )
 
 
-@settings(deadline=None, max_examples=20)
+@settings(deadline=None, max_examples=10)
 @given(st.lists(st.integers(0, N), max_size=6).map(sorted), st.booleans())
 def test_random_chunks(ends, weighted):
     options = {"weights": PRECISION} if weighted else {}
@@ -134,3 +132,46 @@ def test_what_chunks_do_not_have_is_refused():
         rs.pdp(model, frame, features=["a"], weights=da.ones(N - 1))
     with pytest.raises(TypeError, match="must have a column of numbers where it is in chunks"):
         rs.pdp(model, frame[["text"]])
+
+
+def test_every_chunk_is_asked_for_once():
+    """Counts of rows, of calls and of rows of the model; the rounding is the largest of all."""
+    asked = []
+
+    def counting(X):
+        asked.append(len(X))
+        return model(X)
+
+    frame = in_parts(X, [200, 200, 450])
+    found = rs.pdp(counting, frame, features=["a", "k", "one"], grid={"a": [0.0, 1.0]})
+    assert found.attrs["n_rows"] == N
+    assert found.attrs["model_rows"] == sum(asked)
+    assert found.attrs["model_calls"] == len(asked)
+    # Two points of a and five of k, for every row, and the first of each for the sample of them.
+    assert sum(asked) - 7 * N in (0, 2 * N, 2 * 200, 2 * N + 200)
+    small = rs.pdp(lambda X: 0 * X["a"] + 1e-9 * X["k"], frame, features=["a", "k"], n_grid=3)
+    whole = rs.pdp(lambda X: 0 * X["a"] + 1e-9 * X["k"], X, features=["a", "k"], n_grid=3)
+    np.testing.assert_allclose(small["output_error"], whole["output_error"], rtol=1e-6, atol=1e-30)
+
+
+@pytest.mark.parametrize("n_grid", [4, 5, 6])
+@pytest.mark.parametrize("kind", ["quantile", "equal_width"])
+def test_as_many_points_as_values(n_grid, kind):
+    options = {"features": ["k", "b"], "n_grid": n_grid, "grid_kind": kind}
+    found = rs.pdp(model, in_parts(X, [200]), **options)
+    np.testing.assert_allclose(found["grid_value"], rs.pdp(model, X, **options)["grid_value"])
+
+
+def test_features_without_a_curve_in_chunks():
+    frame = in_parts(X, [200])
+    found = rs.pdp(model, frame, features=["one"])
+    assert found["curve"].isnull().all()
+    assert found["n_obs"].item() == N
+    assert found["weight_share"].sum() == 0
+    assert not found["output_error"].any()
+    weights = {"weights": np.where(np.arange(N) < 200, 0.0, 1.0)}
+    alike(rs.pdp(model, frame, n_grid=3, **weights), rs.pdp(model, X, n_grid=3, **weights))
+    with pytest.raises(ValueError, match="grid_kind must be one of"):
+        rs.pdp(model, frame, grid_kind="log")
+    with pytest.raises(ValueError, match="missing must be 'raise' where X is in chunks; got 'bin'"):
+        rs.pdp(model, frame, missing="bin")

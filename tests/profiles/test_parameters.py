@@ -354,3 +354,113 @@ def test_parametric_takes_the_place_of_results():
     total = found["curve_se_rows"] ** 2 + found["curve_se_model"] ** 2
     assert_allclose(found["curve_se"] ** 2, total, rtol=1e-9)
     assert found.attrs["parameters"] == "variances of rows and parameters added"
+
+
+# --- a curve that is linear in its parameter ------------------------------------------------------
+
+TABLE = X.iloc[:30].assign(a=lambda X: X["a"].round(1))
+LINE = rs.Parametric(
+    lambda b, rows: (
+        b[0] * (rows["a"].fillna(7.0) * (1 + rows["b"]) + (rows["c"].fillna("u") == "v"))
+    ),
+    [2.0],
+    [[0.25]],
+)
+PLACES = {"a": [-1.0, 0.0, 1.5]}
+OF_LINE = {
+    "pdp": lambda X, **k: rs.pdp(LINE, X, features=["a", "c"], grid=PLACES, **k),
+    "m_plot": lambda X, **k: rs.m_plot(LINE, X, features=["a", "c"],
+                                       bins=rs.GivenBins([-9, 0, 0.5, 9]), **k),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", OF_LINE)
+@pytest.mark.parametrize(
+    ("centering", "kind"),
+    [("mean", None), ("start", "precision"), ("integral", "frequency"), ("none", "precision")],
+)
+def test_a_curve_that_is_proportional_to_the_parameter(name, centering, kind):
+    """The standard error of the parameter is a quarter of it, and so is that of the curve."""
+    w = np.arange(30) % 3 + 1.0
+    for missing in ("raise", "drop", "bin"):
+        rows = TABLE
+        if missing != "raise":
+            rows = TABLE.assign(
+                a=TABLE["a"].where(np.arange(30) % 5 > 0), c=TABLE["c"].where(np.arange(30) % 7 > 0)
+            )
+        if missing == "bin" and name == "m_plot":
+            continue
+        given = {} if kind is None else {"weights": w, "weight_kind": kind}
+        profile = OF_LINE[name](rows, centering=centering, missing=missing, **given)
+        kept = ()
+        if kind is not None and name == "pdp":
+            kept = (rs.ice(LINE, rows, features=["a", "c"], grid=PLACES, missing=missing, **given),)
+        found = rs.std_error(profile, *kept, model=LINE, X=rows, uncertainty="parameters")
+        assert_allclose(found["curve_se"], 0.25 * np.abs(profile["curve"]), atol=1e-8)
+        both = rs.std_error(profile, *kept, model=LINE, X=rows)
+        expected = profile["curve_se"] ** 2 + found["curve_se"] ** 2
+        known = profile["curve"].notnull().values
+        assert_allclose(both["curve_se"].values[known] ** 2, expected.values[known], rtol=1e-6,
+                        atol=1e-12)  # fmt: skip
+        assert both["curve_se_rows"].attrs["source"] == "rows"
+        np.testing.assert_array_equal(both["curve_cov"].notnull(), profile["curve_cov"].notnull())
+
+
+def test_derivatives_that_are_proportional_to_the_parameter():
+    profile = rs.ice(LINE, TABLE, features="a", grid=PLACES["a"], kind="derivative")
+    found = rs.std_error(profile, model=LINE, X=TABLE, uncertainty="parameters")
+    assert_allclose(found["curve_se"], 0.25 * np.abs(profile["curve"]), atol=1e-8)
+    rows = rs.std_error(profile, model=LINE, X=TABLE)
+    assert_allclose(rows["curve_se_rows"], profile["curve_se"], rtol=1e-9)
+
+
+def test_groups_of_bins_are_clustered_means():
+    """M-plots without a constant: groups of equal size within every bin."""
+    x = np.repeat([0.2, 0.7], 12)
+    y = np.random.default_rng(3).normal(size=24)
+    table = pd.DataFrame({"x": x, "y": y})
+    found = rs.m_plot(lambda X: X["y"], table, features="x", centering="none",
+                      bins=rs.GivenBins([0.0, 0.5, 0.9, 1.0]))  # fmt: skip
+    groups = np.arange(24) // 3
+    grouped = rs.std_error(found, groups=groups)
+    assert np.isnan(grouped["curve_se"][0, 2])
+    assert np.isnan(grouped["curve_cov"][0, 2]).all()
+    for number in range(2):
+        rows = slice(12 * number, 12 * number + 12)
+        means = y[rows].reshape(4, 3).mean(axis=1)
+        se = means.std(ddof=1) / 2
+        assert float(grouped["curve_se"][0, number]) == pytest.approx(se)
+        assert float(grouped["curve_df"][0, number]) == pytest.approx(3)
+    assert grouped.attrs["n_groups"] == 8
+    # Two groups in every bin are enough; a bin of one is named.
+    rs.std_error(found, groups=np.arange(24) % 2)
+    alone = np.where(np.arange(24) < 12, groups, 9)
+    said = "groups must be at least two in every bin; bin 1 of feature 'x' has rows of 1"
+    with pytest.raises(ValueError, match=said):
+        rs.std_error(found, groups=alone)
+
+
+def test_a_constant_beside_a_curve_and_alone():
+    rows = TABLE.assign(one=1.0)
+    model = rs.Parametric(lambda b, rows: b[0] * rows["a"] * rows["one"], [2.0], [[0.25]])
+    both = rs.pdp(model, rows, features=["one", "a"], grid=PLACES)
+    found = rs.std_error(both, model=model, X=rows, uncertainty="parameters")
+    assert_allclose(found["curve_se"], 0.25 * np.abs(both["curve"]), atol=1e-8)
+    alone = rs.pdp(model, rows, features=["one"])
+    none = rs.std_error(alone, model=model, X=rows)
+    assert none["curve_se"].isnull().all()
+    assert none["curve_cov"].dims == ("feature", "grid", "grid_other")
+    assert none.attrs["parameters"]
+
+
+def test_groups_of_labelled_rows_of_the_model():
+    """Without kept rows the labels are those of the table."""
+    rows = TABLE.set_axis([f"r{number:02d}" for number in range(30)])
+    profile = OF_LINE["pdp"](rows)
+    groups = pd.Series(np.arange(30) // 3, rows.index)
+    found = rs.std_error(profile, groups=groups.sort_index(ascending=False), model=LINE, X=rows)
+    again = rs.std_error(profile, groups=groups.to_numpy(), model=LINE, X=rows)
+    assert_allclose(found["curve_se"], again["curve_se"])
+    assert found.attrs["n_groups"] == 10
+    two = rs.std_error(profile, groups=np.arange(30) % 2, model=LINE, X=rows)
+    assert two.attrs["n_groups"] == 2

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -11,6 +13,7 @@ from scipy.interpolate import make_smoothing_spline
 
 import rhale_stats as rs
 from rhale_stats.arrays import splines
+from rhale_stats.profiles.rows import rows_behind
 from tests.helpers import through_a_file
 
 BINS = rs.GivenBins({"a": np.linspace(-4, 4, 7).tolist()})
@@ -313,3 +316,49 @@ def test_groups_of_shapley_values():
     assert (more[0, 2:5] > 1.3).all()
     with pytest.raises(ValueError, match="groups must be given for a shap_dependence that has"):
         rs.std_error(alone)
+
+
+def test_replicates_of_curves_have_the_divisor_of_their_weights(X):
+    """Replicates of ICE curves: of precision weights the divisor is W - sum w² / W."""
+    w = np.random.default_rng(1).uniform(0.5, 2, len(X))
+    for kind in ("precision", "frequency"):
+        v = np.ceil(w) if kind == "frequency" else w
+        curves = rs.ice(f, X, features="a", grid=[-1.0, 0.0, 2.0], weights=v, weight_kind=kind)
+        drawn = np.random.default_rng(2).integers(0, 3, (len(X), 2)).astype(float)
+        behind = rows_behind(curves, "a")
+        found = behind.replicates(drawn, "none")
+        values = curves["ice"].values[0].T
+        base = behind.weight
+        lost = 1.0 if kind == "frequency" else base @ base / base.sum()
+        # Curves that are taken as they are, without constants of their own.
+        alone = replace(behind, derivative=True).replicates(drawn, "none")
+        for draw, counts in enumerate(drawn.T):
+            each = base * counts
+            mean = np.average(values, axis=0, weights=each)
+            np.testing.assert_allclose(found.curve[draw], mean)
+            square = np.average((values - mean) ** 2, axis=0, weights=each)
+            factor = base.sum() / (base.sum() - lost)
+            np.testing.assert_allclose(alone.spread[draw], np.sqrt(square * factor))
+
+
+def test_influences_of_curves_of_derivatives_and_of_few_rows(X):
+    one = rs.ice(f, X[:1], features="a", grid=[0.0, 1.0])
+    assert np.isnan(rows_behind(one, "a").replicates(np.ones((1, 1)), "mean").spread).all()
+    gaps = X.assign(a=X["a"].where(X["b"] > 0))
+    curves = rs.ice(lambda X: f(X.fillna({"a": 0.0})), gaps, features=["a", "k"], n_grid=4,
+                    missing="drop")  # fmt: skip
+    there = gaps["a"].notna().to_numpy()
+    behind = rows_behind(curves, "a")
+    np.testing.assert_array_equal(behind.values, curves["ice"].values[0].T[there])
+    assert len(rows_behind(curves, "k").values) == len(X)
+    np.testing.assert_array_equal(behind.base, np.ones(there.sum()))
+    bins = rs.m_plot(lambda X: f(X.fillna({"a": 0.0})), gaps, features=["a", "k"], missing="drop",
+                     bins=BINS)  # fmt: skip
+    rows = rows_behind(bins, "a")
+    assert len(rows.values) == there.sum()
+    edges = np.linspace(-4, 4, 7)
+    cell = np.clip(np.searchsorted(edges, gaps["a"][there], side="right") - 1, 0, 5)
+    np.testing.assert_array_equal(rows.cell, cell)
+    np.testing.assert_array_equal(rows_behind(bins, "k").cell, X["k"].map({"u": 0, "v": 1, "w": 2}))
+    constant = rs.m_plot(lambda X: X["b"], X.assign(a=1.0), features="a", bins=BINS)
+    assert len(rows_behind(constant, "a").grid) == 0

@@ -12,6 +12,8 @@ from scipy import stats
 
 import rhale_stats as rs
 from rhale_stats.arrays import second_order as kernel
+from rhale_stats.inference import meaning
+from rhale_stats.surfaces import hypotheses
 from rhale_stats.surfaces.inference import size
 
 EDGES = rs.GivenBins(np.linspace(-1, 1, 4))
@@ -571,3 +573,60 @@ def test_outputs_one_by_one(frame):
     assert np.isfinite(float(values))
     with pytest.raises(ValueError, match="of one output here; this one is of 3"):
         rs.vcov(surface)
+
+
+# --- what is tested, by definition ----------------------------------------------------------------
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("grouped", [False, True])
+def test_sizes_of_interactions_by_their_definition(frame, weighted, grouped):
+    """Root of the mean square over the rows of the cells, without the part of noise."""
+    some = frame[:120]
+    w = np.arange(120) % 3 + 1.0
+    weights = {"weights": w, "weight_kind": "frequency"} if weighted else {}
+    found = rs.ale2(model, some, ("a", "b"), bins=EDGES, **weights)
+    found = rs.std_error(found, groups=np.arange(120) // 3) if grouped else rs.std_error(found)
+    n, mean, spread = (found[name].values for name in ("n_obs", "second_effect", "heterogeneity"))
+    noise = n * found["effect_se"].values ** 2
+    square = np.sum(n * mean**2 - noise) / n.sum()
+    zero = rs.wald_test(found)
+    assert float(zero["size"][0]) == pytest.approx(np.sqrt(max(square, 0)), rel=1e-9)
+    varied = rs.wald_test(found, "homogeneous")
+    pooled = np.sqrt(np.sum(n * spread**2) / n.sum())
+    assert float(varied["size"][0]) == pytest.approx(pooled, rel=1e-9)
+    source = "rows in 40 groups" if grouped else "rows"
+    assert zero.attrs["source"] == varied.attrs["source"] == source
+    assert zero.attrs["null"] == "no interaction on average: all mean second differences are 0"
+    assert varied.attrs["test"] == "wald_test, null 'homogeneous'"
+    assert float(varied["df"][0]) == 9
+    assert zero["feature_kind"].values.tolist() == ["pair"]
+    bins = f"{zero.attrs['bin_rule']}({zero.attrs['bin_parameters']})"
+    assert bins == f"{found.attrs['bins_a']} by {found.attrs['bins_b']}"
+    assert zero.attrs["n_rows"] == 120
+
+
+def test_nothing_is_left_of_a_size_that_is_noise(frame):
+    found = rs.ale2(lambda X: X["a"] * X["b"] * np.sign(X["c"]), frame, ("a", "b"), bins=EDGES)
+    # Balanced signs: the mean square of means is about that of noise.
+    size_of = float(rs.wald_test(found)["size"][0])
+    assert 0 <= size_of < 0.5 * float(rs.wald_test(found, "homogeneous")["size"][0])
+
+
+def test_what_a_test_of_a_surface_does_not_take(surface):
+    with pytest.raises(ValueError, match="method must be 'box' for a surface; got 'weighted'"):
+        hypotheses.wald_test(surface, "zero", "weighted", "holm", None)
+    with pytest.raises(ValueError, match="local must be None, .*; got local with null 'zero' of a"):
+        hypotheses.wald_test(surface, "zero", "box", "holm", surface)
+
+
+def test_one_row_a_cell_has_a_reason_of_its_own():
+    X = np.array([[u, v] for u in (0.5, 1.5) for v in (0.5, 1.5)])
+    surface = rs.ale2(lambda X: X[:, 0] * X[:, 1], X, (0, 1), bins=rs.GivenBins([0.0, 1.0, 2.0]))
+    found = rs.wald_test(surface)
+    assert str(found["reason"].values[0]) == meaning.NO_ROWS
+    assert float(found["df"][0]) == 0
+    none = rs.wald_test(surface, "homogeneous")
+    assert float(none["df"][0]) == 0
+    assert float(none["statistic"][0]) == 0
+    assert np.isnan(none["size"][0])

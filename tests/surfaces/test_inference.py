@@ -11,7 +11,9 @@ import rhale_stats as rs
 from rhale_stats.arrays import resample
 from rhale_stats.arrays.second_order import edges_of
 from rhale_stats.arrays.skewness import Skewness
-from rhale_stats.surfaces.inference import noise_of
+from rhale_stats.surfaces import inference as module
+from rhale_stats.surfaces import replicates
+from rhale_stats.surfaces.inference import noise_of, size
 from rhale_stats.surfaces.rows import Rows
 
 
@@ -271,3 +273,129 @@ def test_surfaces_of_symmetric_rows_have_no_skewness(surface):
     found = rs.std_error(surface)
     assert "surface_skewness" not in found
     assert found.identical(rs.std_error(rs.std_error(surface)))
+
+
+# --- groups, boundaries, blocks -------------------------------------------------------------------
+
+
+def few(n=40, seed=1, **options):
+    X = sample(np.random.default_rng(seed), n)
+    return X, rs.ale2(model, X, (0, 1), bins=rs.GivenBins([-1.0, 0.0, 1.0]), **options)
+
+
+def test_two_groups_are_enough_and_rows_forget_them():
+    _, found = few()
+    grouped = rs.std_error(found, groups=np.arange(40) % 2)
+    assert grouped.attrs["n_groups"] == 2
+    assert grouped["surface_se"].attrs["source"] == "rows in 2 groups"
+    assert set(grouped["group"].values) == {0, 1}
+    for name in ("effect_df", "surface_df"):
+        assert grouped[name].attrs["units"] == "1"
+    again = rs.std_error(grouped)
+    assert again.identical(rs.std_error(found))
+    three = rs.std_error(grouped, groups=np.arange(40) % 3)
+    assert three.attrs["n_groups"] == 3
+
+
+def test_groups_of_cells_are_clustered_means():
+    """Each cell: sums of residuals by groups, with the factor of so many equal groups."""
+    X, found = few(48)
+    cell = (X[:, 0] >= 0) * 2 + (X[:, 1] >= 0)
+    # In every cell four groups, as equal as can be; in the last but one cell one group alone.
+    group = np.zeros(48, dtype=int)
+    for number in range(4):
+        rows = np.flatnonzero(cell == number)
+        group[rows] = number * 4 + np.arange(len(rows)) * 4 // len(rows)
+    grouped = rs.std_error(found, groups=group)
+    delta = found["second_difference"].values[:, 0, 0]
+    for number in (0, 3):
+        rows = cell == number
+        sums = pd.Series(delta[rows] - delta[rows].mean()).groupby(group[rows]).sum()
+        plain = np.sqrt(np.sum(sums**2)) / rows.sum()
+        ratio = float(grouped["effect_se"].values.ravel()[number]) / plain
+        assert ratio == pytest.approx(np.sqrt(4 / 3), rel=0.05)
+        assert grouped["effect_df"].values.ravel()[number] == pytest.approx(3, rel=0.05)
+
+
+def test_limits_of_the_number_of_corners_and_cells(monkeypatch):
+    _, found = few()
+    monkeypatch.setattr(module, "MOST_EDGES", 9)
+    rs.confband(found, rng=0, n_draws=200)
+    rs.vcov(found)
+    rs.std_error(found, groups=np.arange(40) // 2)
+    monkeypatch.setattr(module, "MOST_EDGES", 8)
+    with pytest.raises(ValueError, match="at most 8 corners .*; this one has 9. Use fewer bins"):
+        rs.vcov(found)
+    rs.vcov(found, of="effect")
+    monkeypatch.setattr(module, "MOST_EDGES", 4)
+    rs.std_error(found, groups=np.arange(40) // 2)
+    monkeypatch.setattr(module, "MOST_EDGES", 3)
+    with pytest.raises(ValueError, match="at most 3 cells for errors by groups; this one has 4"):
+        rs.std_error(found, groups=np.arange(40) // 2)
+
+
+@pytest.mark.parametrize("kind", ["precision", "frequency"])
+def test_errors_of_weighted_cells(kind):
+    w = np.array([1.0, 2.0, 3.0, 1.0] * 10)
+    X, found = few(weights=w, weight_kind=kind)
+    found = rs.std_error(found)
+    cell = (X[:, 0] >= 0) * 2 + (X[:, 1] >= 0)
+    delta = found["second_difference"].values[:, 0, 0]
+    for number in range(4):
+        rows = cell == number
+        v, d = w[rows], delta[rows]
+        mean = np.average(d, weights=v)
+        assert float(found["second_effect"].values.ravel()[number]) == pytest.approx(mean)
+        se = float(found["effect_se"].values.ravel()[number])
+        if kind == "frequency":
+            again = np.repeat(d, v.astype(int))
+            assert se == pytest.approx(again.std(ddof=1) / np.sqrt(len(again)))
+        else:
+            plain = np.sqrt(np.sum(v**2 * (d - mean) ** 2)) / v.sum()
+            n = v.sum() ** 2 / np.sum(v**2)
+            assert se == pytest.approx(plain * np.sqrt(n / (n - 1)))
+    assert size(found) == pytest.approx(
+        np.sqrt(np.cov(rs.predict(found, X[:, :2]), aweights=w, ddof=0))
+    )
+
+
+def test_blocks_of_draws_are_one(monkeypatch):
+    _, found = few()
+    whole = rs.bootstrap(found, n_resamples=8, chains=2, rng=1)
+    weights_of = resample.weights_of
+    for room, blocks in ((3 * 40, [3, 3, 2]), (3 * 40 + 39, [3, 3, 2]), (1, [1] * 8)):
+        monkeypatch.setattr(replicates, "CHUNK", room)
+        asked = []
+
+        def counting(scheme, units, seeds, n, asked=asked):
+            asked.append(len(seeds))
+            return weights_of(scheme, units, seeds, n)
+
+        monkeypatch.setattr(replicates.resample, "weights_of", counting)
+        parts = rs.bootstrap(found, n_resamples=8, chains=2, rng=1)
+        assert asked == blocks
+        for name in ("second_effect", "surface", "n_filled"):
+            np.testing.assert_allclose(parts[name], whole[name], rtol=1e-12)
+    assert whole.attrs["bins"] == "fixed"
+    assert not {"obs", "side_a", "side_b", "group"} & set(whole.coords)
+    assert {"edge_value_a", "bin_left_b", "bin_a"} <= set(whole.coords)
+
+
+def test_what_was_given_with_rows_of_another_surface_is_refused():
+    X, found = few()
+    moved = found.copy(deep=True)
+    moved["cell_a"][int(np.flatnonzero(X[:, 0] > 0)[0])] = 0
+    with pytest.raises(ValueError, match="surface must have the rows that it was made from"):
+        rs.std_error(moved)
+    with pytest.raises(ValueError, match="returns, with its rows; this one has no cell_a, cell_b"):
+        rs.std_error(found.drop_vars(["cell_a", "cell_b"]))
+    for method in ("normal", "percentile", "basic"):
+        boot = rs.bootstrap(found, n_resamples=20, rng=0) if method != "normal" else None
+        ends = rs.confint(found, boot, method=method)
+        assert ends["surface_ci"].dims == ("edge_a", "edge_b", "ci_bound")
+    unknown = rs.ale2(model, X, (0, 1), bins=rs.GivenBins([-1.0, 0.0, 0.9999, 1.0]))
+    covariance = rs.vcov(unknown)
+    gone = unknown["surface"].isnull().values
+    if gone.any():
+        assert np.isnan(covariance.values[gone]).all()
+        assert np.isnan(covariance.values[:, :, gone]).all()

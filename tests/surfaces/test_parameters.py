@@ -151,3 +151,71 @@ def test_groups_of_rows_beside_parameters():
     np.testing.assert_allclose(both["surface_se_rows"], alone["surface_se"], rtol=1e-10)
     np.testing.assert_allclose(both["surface_se_model"], rows["surface_se_model"], rtol=1e-10)
     assert both["surface_se"].attrs["source"] == f"rows in {-(-N // 4)} groups and parameters"
+
+
+def test_what_errors_by_parameters_leave_behind_is_dropped():
+    start = rs.std_error(surface(FIT))
+    both = rs.confband(rs.confint(rs.std_error(start, model=FIT, X=X)), rng=0)
+    again = rs.std_error(both)
+    left = {str(name) for name in both} - {str(name) for name in again}
+    ends = ("_se_rows", "_se_model", "_df", "_change", "_ci", "_band")
+    assert left == {str(name) for name in both if str(name).endswith(ends)}
+    assert not {"parameters", "fitted_model"} & set(again.attrs)
+    # Groups leave degrees of freedom and intervals behind, rows do not.
+    grouped = rs.confint(rs.std_error(start, groups=np.arange(N) // 3))
+    assert {"effect_df", "surface_ci"} <= set(grouped)
+    assert not {"effect_df", "surface_ci"} & set(rs.std_error(grouped))
+    assert "surface_ci" in rs.std_error(rs.confint(start))
+
+
+@pytest.mark.parametrize("uncertainty", ["both", "parameters"])
+def test_variances_and_degrees_by_definition(uncertainty):
+    """Welch and Satterthwaite of rows and a model of nine degrees of freedom."""
+    line = rs.Parametric(lambda b, X: b[0] * X["a"] * X["b"] * X["b"], [2.0], [[0.25]])
+    start = rs.std_error(surface(line))
+    found = rs.std_error(start, model=line, X=X, uncertainty=uncertainty)
+    for stem, name in (("effect", "second_effect"), ("surface", "surface")):
+        rows = start[f"{stem}_se"].values
+        # Proportional to the coefficient.
+        model = np.where(np.isnan(rows), np.nan, 0.25 * np.abs(start[name].values))
+        assert_allclose(found[f"{stem}_se_rows"], rows)
+        assert_allclose(
+            found[f"{stem}_se_model"], np.where(np.isnan(rows), np.nan, model), atol=1e-9
+        )
+        counted = 0 if uncertainty == "parameters" else rows**2
+        assert_allclose(found[f"{stem}_se"] ** 2, counted + model**2, atol=1e-9)
+        assert found[f"{stem}_df"].attrs["units"] == "1"
+        change = found[f"{name}_change"].values
+        assert len(change) == 1
+        assert_allclose(np.abs(change[0]), 0.25 * np.abs(start[name].values), atol=1e-9)
+    source = {"both": "rows and parameters", "parameters": "parameters"}[uncertainty]
+    assert found["surface_se"].attrs["source"] == source
+    assert found["surface_se_rows"].attrs["source"] == "rows"
+    n = start["n_obs"].values
+    if uncertainty == "both":
+        v, m = start["effect_se"].values ** 2, (0.25 * start["second_effect"].values) ** 2
+        # That of the parameters is known, with infinitely many degrees of freedom.
+        known = (n > 1) & (v > 0)
+        expected = (v + m) ** 2 * (n - 1) / np.where(known, v, 1) ** 2
+        assert_allclose(found["effect_df"].values[known], expected[known], rtol=1e-6)
+        covariance = rs.vcov(found).values.reshape(found["surface"].size, -1)
+        change = found["surface_change"].values.reshape(1, -1)
+        own = rs.vcov(start).values.reshape(covariance.shape)
+        assert_allclose(covariance, own + change.T @ change, atol=1e-12)
+
+
+def test_missing_rows_and_levels_are_those_of_the_surface():
+    gaps = X.assign(c=X["c"].mask(np.arange(N) % 9 == 0))
+    line = rs.Parametric(
+        lambda b, X: b[0] * X["a"] * X["c"].map({"u": 0.0, "v": 1.0, "w": 3.0}).fillna(5.0),
+        [2.0], [[0.25]],
+    )  # fmt: skip
+    bins = rs.QuantileBins(3)
+    for missing, weights in (("bin", None), ("drop", None), ("drop", np.arange(N) % 3 + 1.0)):
+        for kind in ("precision", "frequency"):
+            given = {} if weights is None else {"weights": weights, "weight_kind": kind}
+            order = ["missing", "w", "u", "v"] if missing == "bin" else ["w", "u", "v"]
+            start = rs.ale2(line, gaps, ("a", "c"), bins=bins, missing=missing, order=order,
+                            **given)  # fmt: skip
+            found = rs.std_error(start, model=line, X=gaps)
+            assert_allclose(found["surface_se_model"], 0.25 * np.abs(start["surface"]), atol=1e-9)
