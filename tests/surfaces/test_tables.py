@@ -127,6 +127,8 @@ def test_summary_line_by_line(grid):
         "Spread over rows:": f"{size:.4g}",
         "Uncertainty:": "rows (model as given)",
     }
+    # Four columns of facts, three gaps of three: no wider than needed.
+    assert len(head[0]) == 12 + 21 + 17 + len(f"{size:.4g}") + 9
     lines = [cells(line) for line in body if not set(line) <= {"=", "-"}]
     assert lines[0] == ["surface", "std err", "[0.05", "0.95]"]
     values = found["surface"].values
@@ -222,9 +224,11 @@ def test_lines_of_levels_and_their_neighbours(grid):
 
 def test_what_is_0_up_to_rounding_has_no_statistic(grid):
     found = rs.std_error(grid[1])
+    # Of both signs, whose p-values are those of their size.
+    found["second_effect"][0] *= -1
     least = rounding(found)
     known = np.isfinite(found["effect_se"].values)
-    for part in (1.0, 1.01):
+    for part in (1.0, 1.01, 1e13):
         held = found.copy(deep=True)
         for name in ("effect_se", "surface_se"):
             held[name][:] = np.where(found[name].isnull(), np.nan, part * least)
@@ -234,9 +238,14 @@ def test_what_is_0_up_to_rounding_has_no_statistic(grid):
         there = found["supported"].values == 1
         expected = np.where(known & (part > 1), t, np.nan)[there]
         np.testing.assert_allclose(table["statistic"], expected)
+        degrees = found["n_obs"].values[there] - 1
+        p = 2 * stats.t.sf(np.abs(expected), np.maximum(degrees, 0))
+        np.testing.assert_allclose(table["p_value"], p)
         lines = surface_page(held, 3).tables[0]
         assert lines.heads == ["", "surface", "std err", "t", "P"]
         assert all((line[3:] == ["", ""]) == (part == 1) for line in lines.lines)
+    assert (table["statistic"] < 0).any()
+    assert table["p_value"].min() > 1e-6
 
 
 @pytest.mark.parametrize("long", [7, 8])
