@@ -192,6 +192,12 @@ EQUIVALENT: dict[tuple[str, str], dict[str, str]] = {
         "…uts) | counts | nothing, empty, [np.zeros → np.ones]((n_outputs, 0)))": NO_ELEMENTS,
         "…nstants, origin, largest = ([], [np.zeros → np.ones](0), np.zeros(1))": ASSIGNED,
     },
+    ("profiles/pdp.py", "at_rows"): {
+        "…_rows().astype(np.float64, copy=[False → True])": COPY,
+    },
+    ("profiles/shown.py", "profile_page"): {
+        "table = tables.glance(profile, [0.95 → 1.95])": "it has no intervals",
+    },
     ("profiles/given.py", "no_rows"): {
         "none, nan = ([np.zeros → np.ones]((n_outputs, 0)), np.full(n_outp…": NO_ELEMENTS,
         "…curve_se'), none), 'curve_cov': [np.zeros → np.ones]((n_outputs, 0, 0)), **dict.from…": (
@@ -295,6 +301,12 @@ EQUIVALENT: dict[tuple[str, str], dict[str, str]] = {
     ("surfaces/comparison.py", "_square_of_cells"): {
         "…, degrees = (np.eye(n) / max(n, [1 → 0]), cells.degrees[known].sum())": NO_ELEMENTS,
     },
+    ("surfaces/comparison.py", "_groups_of_pairs"): {
+        "return np.asarray(own[[0 → 1]])": "both have the same groups here",
+    },
+    ("surfaces/tables.py", "glance"): {
+        "shown = (np.abs(values) [> → >=] least) & (se > 0)": ROUNDING,
+    },
     ("surfaces/comparison.py", "tidy"): {
         "…values[0])}, index=range(len(at[[0 → 1]])))": "both axes have as many places",
     },
@@ -303,6 +315,7 @@ EQUIVALENT: dict[tuple[str, str], dict[str, str]] = {
         "…uare / total, 0.0))) if total > [0 → 1] else float('nan')": (
             "a cell with a spread has two rows at least"
         ),
+        "…e) & np.isfinite(spread) & (n > [0 → 1])": "a cell with a spread has two rows at least",
     },
     ("surfaces/parameters.py", "_changes"): {
         "…g']), options=options, progress=[False → True])": BAR,
