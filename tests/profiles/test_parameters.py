@@ -13,7 +13,6 @@ from scipy import stats
 
 import rhale_stats as rs
 from rhale_stats.models.parametric import parametric
-from tests.helpers import bell_mccaffrey
 
 N = 120
 RNG = np.random.default_rng(3)
@@ -462,15 +461,6 @@ def test_one_row_without_a_value_is_missing(missing):
     assert profile["n_missing"].values.tolist() == [1, 0]
     found = rs.std_error(profile, model=LINE, X=rows, uncertainty="parameters")
     assert_allclose(found["curve_se"], 0.25 * np.abs(profile["curve"]), atol=1e-8)
-
-
-def test_two_unequal_groups_have_less_than_one_degree_of_freedom():
-    curves = rs.ice(LINE, TABLE, features="a", grid=PLACES["a"])
-    groups = np.where(np.arange(30) < 6, 0, 1)
-    expected = bell_mccaffrey(np.ones((30, 1)), np.ones(1), groups)
-    assert expected < 0.99
-    found = rs.std_error(curves, groups=groups)["curve_df"]
-    assert_allclose(found, np.full((1, 3), expected), rtol=1e-9)
 
 
 def test_groups_of_labelled_rows_of_the_model():
