@@ -48,14 +48,14 @@ def with_parameters(
     found: xr.Dataset,
     names: Sequence[str],
     fitted: Fitted,
-    moved: Callable[[str], FloatArray] | None,
+    moved: Callable[[str], FloatArray],
     code: IntArray | None,
     degrees: float,
 ) -> xr.Dataset:
     """H-statistics with standard errors of rows get those that hold the parameters.
 
     ``moved`` gives what rows, or groups with their numbers in ``code``, do to a statistic, (...,
-    unit); None where it is not known.
+    unit).
     """
     if str(found.attrs["h_kind"]) != "pdp":
         raise ValueError(
@@ -69,23 +69,16 @@ def with_parameters(
             f"X must be the table that h_statistic was given; got "
             f"{directions.changes.table.n_rows} rows for {found.attrs['n_rows_total']}."
         )
-    if moved is None:
-        directions = directions._replace(influence=None)
     changes = _changes(found, names, directions)
     used, made = found["row"].values, {}
     codes = np.arange(len(used)) if code is None else code
     for name in names:
         se = found[f"{name}_se"]
-        rows, units = np.diag(se.values.ravel() ** 2), None
-        if moved is not None:
-            values = moved(name).reshape(se.size, -1).T
-            # A feature makes no pair with itself.
-            values = np.where(np.isfinite(se.values.ravel()), values, 0.0)
-            units = delta.Units(values, codes, degrees)
-            rows = units.moved.T @ units.moved
-        assert units is not None or directions.influence is None
-        nothing = delta.Units(np.zeros((0, se.size)), codes, degrees)
-        of = directions.covariances(rows, changes[name], units or nothing, used)
+        values = moved(name).reshape(se.size, -1).T
+        # A feature makes no pair with itself.
+        values = np.where(np.isfinite(se.values.ravel()), values, 0.0)
+        units = delta.Units(values, codes, degrees)
+        of = directions.covariances(units.moved.T @ units.moved, changes[name], units, used)
         parts = errors(of) | {"df": directions.degrees(of, degrees)}
         said = sources(directions, str(se.attrs["source"]))
         for end, values in parts.items():

@@ -11,6 +11,7 @@ import statsmodels.formula.api as smf
 from numpy.testing import assert_allclose
 
 import rhale_stats as rs
+from rhale_stats.h_statistics import parameters
 
 N = 100
 RNG = np.random.default_rng(9)
@@ -92,3 +93,29 @@ def test_what_does_not_belong_together_is_refused():
     other = smf.ols("y ~ a", DATA).fit()
     with pytest.raises(ValueError, match="model and X must be those that the result was made from"):
         rs.std_error(statistics(FIT), model=other, X=X)
+
+
+def test_directions_in_blocks_and_statistics_that_are_left(monkeypatch):
+    """Two of the five parameters at a time in 40 rows, or one; only some pairs, or none."""
+    start = statistics(FIT, n_pairs=1)
+    whole = rs.std_error(start, model=FIT, X=X)
+    named = statistics(FIT, pairs=[rs.tidy(start)["term"].iloc[-1].split(":")])
+    assert_allclose(rs.std_error(named, model=FIT, X=X)["h_pairwise_se"], whole["h_pairwise_se"])
+    made, ask = [], parameters.h_statistic
+
+    def counting(model, *args, **options):
+        found = ask(model, *args, **options)
+        made.append(found.sizes.get("output", 1))
+        return found
+
+    monkeypatch.setattr(parameters, "h_statistic", counting)
+    for room, blocks in ((3 * 40**2 - 1, [4, 4, 2]), (1, [2] * 5)):
+        monkeypatch.setattr(parameters, "BATCH_ANSWERS", room)
+        made.clear()
+        found = rs.std_error(start, model=FIT, X=X)
+        assert made == [1, *blocks]
+        for name in NAMES:
+            assert_allclose(found[f"{name}_se"], whole[f"{name}_se"], rtol=1e-6, atol=1e-12)
+    fewer = start.drop_vars([name for name in start if "pairwise" in str(name)])
+    found = rs.std_error(fewer, model=FIT, X=X)
+    assert_allclose(found["h_overall_se"], whole["h_overall_se"], rtol=1e-9)

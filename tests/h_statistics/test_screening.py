@@ -63,8 +63,10 @@ def test_superset_importance_by_hand(many, kind, batch, monkeypatch):
 
     def model(X):
         calls.append(len(X))
+        assert np.shape(X)[1] == np.shape(table)[1]
         return f(X)
 
+    table = pd.DataFrame(X)
     w = np.arange(60.0)
     asked = DifferenceQuotients(model, as_table(X))
     monkeypatch.setattr(differences, "BATCH_ROWS", batch)
@@ -74,7 +76,6 @@ def test_superset_importance_by_hand(many, kind, batch, monkeypatch):
     # One row as it is, four features and six pairs: together, or three of 20 rows in a call.
     assert calls == ([20, 80, 120] if batch > 60 else [20, 60, 20, 60, 60])
     rows, others = np.random.default_rng(3).choice(60, (2, 20), p=w / w.sum())
-    table = pd.DataFrame(X)
 
     def answers(*columns):
         some = table.iloc[rows].reset_index(drop=True)

@@ -389,6 +389,27 @@ def test_bad_arguments(rng, arguments, error, message):
         rs.h_statistic(model, rng.normal(size=(30, 3)), **arguments)
 
 
+def test_estimators_are_checked_when_they_are_made():
+    for bins, error in ((rs.OptimalBins(), TypeError), (3, TypeError), ([rs.QuantileBins(3)] * 3,
+                        TypeError)):  # fmt: skip
+        with pytest.raises(error, match="bins must be"):
+            rs.HEstimator(kind="ale", bins=bins)
+    assert rs.HEstimator(kind="ale", bins=rs.QuantileBins(3)).bins == rs.QuantileBins(3)
+
+
+def test_differences_that_are_not_finite_are_counted_by_rows():
+    """At an edge the model has no value; rows beside it are counted, whichever output it is."""
+    x = np.array([0.1, 0.2, 0.3, 0.4, 0.6, 0.7, 0.8, 0.9])
+    X = np.column_stack([x, x[::-1]])
+
+    def f(X):
+        return np.column_stack([X[:, 0], np.where(X[:, 0] == 0.5, np.inf, X[:, 1])])
+
+    bins = rs.GivenBins([0.0, 0.25, 0.5, 0.75, 1.0])
+    with pytest.raises(ValueError, match="Differences of feature 'x0' must be finite; got 4 "):
+        rs.h_statistic(f, X, kind="ale", bins=bins)
+
+
 def test_bad_data_and_models(rng):
     X = pd.DataFrame(rng.normal(size=(30, 2)), columns=["a", "b"]).assign(k=["p", None] * 15)
     with pytest.raises(ValueError, match="'k' must have a level in every row; got 15 missing"):

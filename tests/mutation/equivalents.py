@@ -13,6 +13,9 @@ TWO_AXES = "the array has two axes, of which the last is axis 1"
 ASSIGNED = "every element is assigned afterwards"
 NO_ELEMENTS = "it has no elements"
 NO_BINS = "a constant feature has no bins, whichever its rows are said to be in"
+ONE_OUTPUT = "of one output the unit does not change the order"
+COPY = "a copy holds the same numbers"
+ALL_OR_NONE = "a row has a curve at all points, or at none"
 SAME_GRID = "both have the same grid here"
 SIZES_OF_0 = "sizes that are all 0 keep their order, divided by 0 as well"
 ZERO_SHARE = "0 divided by a variance is 0"
@@ -171,7 +174,11 @@ EQUIVALENT: dict[tuple[str, str], dict[str, str]] = {
         "return ([np.zeros → np.ones](len(x), dtype=np.intp), np.zero…": NO_BINS,
         "…p.zeros(len(x), dtype=np.intp), [np.zeros → np.ones](0))": NO_ELEMENTS,
     },
+    ("profiles/replicates.py", "_acceleration"): {
+        "return [np.zeros → np.ones](0)": NO_ELEMENTS,
+    },
     ("profiles/rows.py", "rows_behind"): {
+        "there = ~np.isnan(curves)[.any → .all](axis=1) & (row.sizes['grid'] > …": ALL_OR_NONE,
         "cell = [np.zeros → np.ones](len(x), dtype=np.intp)": NO_BINS,
     },
     ("profiles/rows.py", "check_rows"): {
@@ -184,6 +191,12 @@ EQUIVALENT: dict[tuple[str, str], dict[str, str]] = {
         "empty = [np.zeros → np.ones](0)": NO_ELEMENTS,
         "…uts) | counts | nothing, empty, [np.zeros → np.ones]((n_outputs, 0)))": NO_ELEMENTS,
         "…nstants, origin, largest = ([], [np.zeros → np.ones](0), np.zeros(1))": ASSIGNED,
+    },
+    ("profiles/pdp.py", "at_rows"): {
+        "…_rows().astype(np.float64, copy=[False → True])": COPY,
+    },
+    ("profiles/shown.py", "profile_page"): {
+        "table = tables.glance(profile, [0.95 → 1.95])": "it has no intervals",
     },
     ("profiles/given.py", "no_rows"): {
         "none, nan = ([np.zeros → np.ones]((n_outputs, 0)), np.full(n_outp…": NO_ELEMENTS,
@@ -247,6 +260,19 @@ EQUIVALENT: dict[tuple[str, str], dict[str, str]] = {
             "the table has the intervals of the result, at whatever level they are"
         ),
     },
+    ("h_statistics/from_pdp.py", "_partial_dependence"): {
+        "… answer.astype(np.float64, copy=[False → True]).reshape(len(part), n, -1)": COPY,
+    },
+    ("h_statistics/from_pdp.py", "predictions"): {
+        "… answer.astype(np.float64, copy=[False → True])": COPY,
+    },
+    ("h_statistics/screening.py", "_answers"): {
+        "… answer.astype(np.float64, copy=[False → True]).reshape(len(replaced), len(row…": COPY,
+    },
+    ("h_statistics/screening.py", "pairs_to_estimate"): {
+        "if len(spread) > [1 → 0]:": ONE_OUTPUT,
+        "if len(spread) [> → >=] 1:": ONE_OUTPUT,
+    },
     ("h_statistics/labelled.py", "dataset"): {
         "upper = np.where(upper [> → >=] least, upper, 0.0)": ROUNDING,
         "…eros(upper.shape), where=(upper [> → >=] 0) & (lower > 0))": ZERO_SHARE,
@@ -266,6 +292,30 @@ EQUIVALENT: dict[tuple[str, str], dict[str, str]] = {
         "return _MainEffect([np.zeros → np.ones]((n, n_outputs)), [])": (
             "the mean of the sum of effects is subtracted afterwards"
         ),
+    },
+    ("surfaces/parameters.py", "with_parameters"): {
+        "…r(surface.attrs['weight_kind']) [== → !=] 'frequency'": (
+            "only influences of rows on the parameters need it, which are not asked for"
+        ),
+    },
+    ("surfaces/comparison.py", "_square_of_cells"): {
+        "…, degrees = (np.eye(n) / max(n, [1 → 0]), cells.degrees[known].sum())": NO_ELEMENTS,
+    },
+    ("surfaces/comparison.py", "_groups_of_pairs"): {
+        "return np.asarray(own[[0 → 1]])": "both have the same groups here",
+    },
+    ("surfaces/tables.py", "glance"): {
+        "shown = (np.abs(values) [> → >=] least) & (se > 0)": ROUNDING,
+    },
+    ("surfaces/comparison.py", "tidy"): {
+        "…values[0])}, index=range(len(at[[0 → 1]])))": "both axes have as many places",
+    },
+    ("surfaces/hypotheses.py", "wald"): {
+        "…a = np.where(np.abs(rows.delta) [<= → <] least, 0.0, rows.delta)": ROUNDING,
+        "…uare / total, 0.0))) if total > [0 → 1] else float('nan')": (
+            "a cell with a spread has two rows at least"
+        ),
+        "…e) & np.isfinite(spread) & (n > [0 → 1])": "a cell with a spread has two rows at least",
     },
     ("surfaces/parameters.py", "_changes"): {
         "…g']), options=options, progress=[False → True])": BAR,

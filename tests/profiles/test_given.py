@@ -253,3 +253,66 @@ def test_grids_of_a_users_own():
     turned = rs.pdp(f, X, features="k", grid=["v", "u"])
     assert turned["level"].values.tolist() == [["v", "u"]]
     np.testing.assert_allclose(turned["curve"].diff("grid"), [[1.0]])
+
+
+# --- few points -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("make", [rs.ice, rs.m_plot])
+def test_a_category_of_one_level_has_one_point(make):
+    """The curve there is the mean output, with the error of a mean."""
+    table = X.assign(k="u")
+    centred = {"centering": "none"} if make is rs.m_plot else {}
+    found = make(f, table, features="k", **centred)
+    y = f(table)
+    assert found.sizes["grid"] == 1
+    assert found["curve"].item() == pytest.approx(y.mean())
+    assert found["curve_se"].item() == pytest.approx(y.std(ddof=1) / np.sqrt(N))
+    assert found["weight_share"].item() == 1
+    assert found["importance"].item() == pytest.approx(0, abs=1e-12)
+    boot = rs.bootstrap(found, n_resamples=400, rng=0)["curve"]
+    assert float(boot.std()) == pytest.approx(y.std() / np.sqrt(N), rel=0.15)
+    groups = np.arange(N) // 2
+    grouped = rs.std_error(found, groups=groups)["curve_se"].item()
+    pairs = y.groupby(groups).mean()
+    assert grouped == pytest.approx(pairs.std(ddof=1) / np.sqrt(N / 2))
+    other = make(lambda X: f(X) + X["a"], table, features="k", **centred)
+    compared = rs.compare(found, other, paired=(found, other), rng=0)
+    assert compared["difference"].item() == pytest.approx(-X["a"].mean())
+    assert compared["difference_se"].item() == pytest.approx(X["a"].std() / np.sqrt(N))
+    assert float(rs.predict(found, "u", "k")) == found["curve"].item()
+
+
+def test_derivatives_need_two_points_or_none():
+    table = X[["a", "one"]]
+    slopes = rs.ice(lambda X: X["a"] ** 2 + X["one"], table, kind="derivative", grid={"a": [0, 1]})
+    np.testing.assert_allclose(slopes["curve"].sel(feature="a"), [1, 1])
+    assert slopes["curve"].sel(feature="one").isnull().all()
+    text = pd.DataFrame({"k": X["k"], "t": X["k"]})
+    with pytest.raises(TypeError, match="X must have a column of numbers for derivatives"):
+        rs.ice(lambda X: np.zeros(len(X)), text, kind="derivative")
+    # By default columns without slopes are left out.
+    assert rs.ice(f, X, kind="derivative", n_grid=3)["feature"].values.tolist() == ["a", "i", "one"]
+
+
+@pytest.mark.parametrize("make", ["pdp", "ice", "m_plot", "shap"])
+def test_constants_and_levels_have_nothing_beside_the_curve(make):
+    """With missing values as rows: numbers that have some, and features that do not or cannot."""
+    gaps = X.assign(a=X["a"].where(np.arange(N) > 4), k=X["k"].where(np.arange(N) > 2))
+
+    def full(X):
+        return f(X.fillna({"a": 0.0, "k": "u"}))
+
+    if make == "shap":
+        phi = np.column_stack([full(gaps)] * 4)
+        found = rs.shap_dependence(None, gaps, shap_values=phi, missing="bin", n_grid=3)
+    else:
+        found = getattr(rs, make)(full, gaps, missing="bin")
+    for name in ("missing_curve", "missing_curve_se"):
+        assert found[name].notnull().values.tolist()[0]
+        absent = found[name].isnull().sel(feature=["i", "one"])
+        assert absent.all()
+    assert found["n_missing"].values.tolist() == [5, 0, 3, 0]
+    assert found["curve"].sel(feature="one").isnull().all()
+    levels = found["level"].sel(feature="k").values.tolist()
+    assert levels[:3] == ["u", "v", "missing"]

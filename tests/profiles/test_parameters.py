@@ -451,6 +451,16 @@ def test_a_constant_beside_a_curve_and_alone():
     assert none["curve_se"].isnull().all()
     assert none["curve_cov"].dims == ("feature", "grid", "grid_other")
     assert none.attrs["parameters"]
+    assert none["curve_df"].isnull().all()
+
+
+@pytest.mark.parametrize("missing", ["bin", "drop"])
+def test_one_row_without_a_value_is_missing(missing):
+    rows = TABLE.assign(a=TABLE["a"].where(np.arange(30) != 4))
+    profile = OF_LINE["pdp"](rows, missing=missing)
+    assert profile["n_missing"].values.tolist() == [1, 0]
+    found = rs.std_error(profile, model=LINE, X=rows, uncertainty="parameters")
+    assert_allclose(found["curve_se"], 0.25 * np.abs(profile["curve"]), atol=1e-8)
 
 
 def test_groups_of_labelled_rows_of_the_model():

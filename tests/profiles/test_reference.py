@@ -116,6 +116,10 @@ def test_numbers_of_one_grid_relative_to_a_value(known):
     assert_allclose(between["curve_se"] ** 2, variance)
     half = stats.t.ppf(0.9, [3, 5, 5]) * np.sqrt(variance)
     assert_allclose(between["curve_ci"][:, 1], between["curve"] + half)
+    # Intervals that do not say their level have 95 %.
+    known["curve_ci"].attrs.pop("ci_prob")
+    half = stats.t.ppf(0.975, 3) * np.hypot(0.1, 0.2)
+    assert_allclose(one_relative(known, "a", 2.5)["curve_ci"][0], [-1.5 - half, -1.5 + half])
     level = one_relative(known, "k", "v")
     assert_allclose(level["curve"], [1.0, 0.0])
     assert_allclose(level["curve_se"], [np.hypot(0.05, 0.08), 0])

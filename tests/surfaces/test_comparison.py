@@ -8,6 +8,7 @@ import pytest
 from scipy import stats
 
 import rhale_stats as rs
+from rhale_stats.arrays import quadratic
 from rhale_stats.surfaces import comparison
 from rhale_stats.surfaces.inference import noise_of, rounding
 from rhale_stats.surfaces.rows import Rows
@@ -139,15 +140,22 @@ def test_errors_that_are_not_known_are_not_compared():
     covariance = np.diag([0.25, 0.25, 0.25, np.nan])
     asked = comparison.Asked(None, None, 0.95, 500, 0, "holm")
     rng = np.random.default_rng
-    found = comparison._tested(value, covariance, np.array([9.0, 0, 9, 9]), 0.0, asked, rng(0))
+    # One degree of freedom is enough.
+    found = comparison._tested(value, covariance, np.array([1.0, 0, 9, 9]), 0.0, asked, rng(0))
     np.testing.assert_array_equal(found.se, [0.5, np.nan, np.nan, np.nan])
-    score = stats.norm.isf(stats.t.sf(2.0, 9.0))
+    score = stats.norm.isf(stats.t.sf(2.0, 1.0))
     assert found.statistic == pytest.approx(score)
     assert np.isnan(found.zero.interval[1:]).all()
     none = comparison._tested(value, covariance, np.zeros(4), 0.0, asked, rng(0))
     assert np.isnan(none.statistic)
     cells = comparison.Errors(value, covariance, np.array([9.0, 0, 9, 9]))
     assert comparison._square_of_cells(cells).size == pytest.approx(np.sqrt(1 - 0.25))
+    many = comparison.Errors(np.array([1.0, 3.0]), 0.25 * np.eye(2), np.array([4.0, 5.0]))
+    # The degrees of freedom of independent cells add up.
+    square = quadratic.square(many.values, np.eye(2) / 2, many.covariance, 9.0)
+    np.testing.assert_allclose(
+        comparison._square_of_cells(many).interval(0.9), square.interval(0.9)
+    )
     lower = comparison.Errors(value, covariance, np.zeros(4))
     assert not comparison._square_of_cells(lower).size > 0
 

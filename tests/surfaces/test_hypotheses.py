@@ -121,6 +121,17 @@ def test_band_of_cells_of_numbers_is_sidak_with_student(frame):
     np.testing.assert_allclose(half, quantile * found["effect_se"].values, rtol=1e-10)
 
 
+@pytest.mark.parametrize("pair", [("a", "k"), ("k", "b")])
+def test_band_of_cells_that_share_rows_is_narrower_than_sidaks(frame, pair):
+    surface = rs.ale2(model, frame, pair, bins=EDGES)
+    found = rs.confband(surface, level=0.9, rng=0)
+    half = (found["second_effect_band"][..., 1] - found["second_effect"]).values
+    degrees = np.maximum(found["n_effective"].values - 1, 0)
+    sidak = stats.t.ppf(0.5 + 0.9 ** (1 / half.size) / 2, degrees) * found["effect_se"].values
+    assert (half < 0.999 * sidak).all()
+    assert (half > 0.9 * sidak).all()
+
+
 def test_frequencies_are_repeated_rows(frame, rng):
     counts = rng.integers(0, 4, len(frame))
     for pair in (("a", "b"), ("a", "k"), ("k", "b")):

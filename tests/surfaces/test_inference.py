@@ -297,6 +297,18 @@ def test_two_groups_are_enough_and_rows_forget_them():
     assert three.attrs["n_groups"] == 3
 
 
+@pytest.mark.parametrize("alone", [0, 1, 2, 3])
+def test_cells_of_one_group_are_counted(alone):
+    X, found = few(300)
+    cell = (X[:, 0] >= 0) * 2 + (X[:, 1] >= 0)
+    # The rows of so many cells are of group 0, those of the others of groups 1 and 2.
+    group = np.where(cell < alone, 0, 1 + np.arange(300) % 2)
+    grouped = rs.std_error(found, groups=group)
+    assert grouped["surface_se"].attrs["n_borrowed"] == alone
+    one = np.isnan(grouped["effect_se"].values.ravel())
+    assert one.tolist() == [number < alone for number in range(4)]
+
+
 def test_groups_of_cells_are_clustered_means():
     """Each cell: sums of residuals by groups, with the factor of so many equal groups."""
     X, found = few(48)

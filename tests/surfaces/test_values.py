@@ -100,3 +100,14 @@ def test_levels_belong_to_the_steps_on_both_sides():
     np.testing.assert_allclose(found[known], surface["surface"].values[known, 1])
     with pytest.raises(ValueError, match="levels of feature 'k', 'u', 'v', 'w', 'x'; got 'a', 'z'"):
         rs.predict(surface, (np.array(["z", "u", "a"]), np.array(["p", "p", "q"])))
+
+
+def test_a_level_at_the_end_belongs_to_one_step():
+    """u and v have rows at p alone: far from there nothing is known of u, of w it is."""
+    X = pd.DataFrame({"k": list("uv") * 3 + ["w"] * 8, "m": ["p"] * 6 + list("pqrs") * 2})
+    surface = rs.ale2(lambda X: 1.0 * (X["k"] == "w") * (X["m"] == "s"), X, ("k", "m"))
+    assert surface["supported"].values.tolist() == [[1, 0, 0], [1, 1, 1]]
+    levels = np.array(list("uvw"))
+    for m, known in (("p", [1, 1, 1]), ("q", [1, 1, 1]), ("r", [0, 1, 1]), ("s", [0, 1, 1])):
+        found = rs.predict(surface, (levels, np.full(3, m)))
+        assert found.notnull().values.astype(int).tolist() == known
