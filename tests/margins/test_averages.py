@@ -556,13 +556,13 @@ def test_many_rows_are_asked_in_blocks(monkeypatch):
     model = rs.Parametric(counted, [2.0, 3.0], COVARIANCE)
     whole = rs.averages(model, SIX, features=["x", "g"], by="g")
     # Blocks of rows for the slope, which the model gets at three places, and for the levels.
-    for most, of_slope, of_levels in ((1, 1, 1), (24, 2, 1), (48, 3, 2), (144, 6, 6)):
+    for most, of_slope, of_levels in ((1, 1, 1), (36, 3, 1), (48, 3, 2), (144, 6, 6)):
         asked.clear()
         monkeypatch.setattr("rhale_stats.margins.averages.BATCH_ANSWERS", most)
         found = rs.averages(model, SIX, features=["x", "g"], by="g")
         xr.testing.assert_allclose(found, whole, rtol=1e-9)
-        # One row is asked first, and all six for the average prediction.
-        assert asked == {1, 6, 3 * of_slope, 2 * of_levels}
+        # One row is asked first, then two, and all six for the average prediction.
+        assert asked == {1, 2, 6, 3 * of_slope, 2 * of_levels}
 
 
 def test_predictions_that_are_not_finite_are_refused_by_name():
