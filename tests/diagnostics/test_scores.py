@@ -10,7 +10,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 import rhale_stats as rs
 from rhale_stats import simulate
-from rhale_stats.diagnostics.scores import SCORES
+from rhale_stats.diagnostics.scores import SCORES, _cells
 
 CENTERINGS = ["mean", "start", "integral"]
 
@@ -360,6 +360,38 @@ def test_a_truth_that_does_not_reach():
     # A sample may lie a little outside the rows of a dense truth: up to the width of a cell.
     nearly = steps(np.linspace(0.01, 1.99, 21), np.ones(20), np.ones(20))
     assert np.isfinite(score(effect, nearly)["ISE_mu"])
+
+
+@pytest.mark.parametrize(
+    ("edges", "reach", "mean"),
+    [
+        ([0, 4], [0, 1, 2, 4], [1, 2, 3]),
+        ([1, 2], [1, 2], [2]),
+        ([0.5, 1.5], [0, 1, 2], [1, 2]),
+        ([2, 3], [2, 4], [3]),
+        # Up to the widest cell beyond the ends.
+        ([-2, 6], [-2, 1, 2, 6], [1, 2, 3]),
+        ([-1, 0.5], [-1, 1], [1]),
+        ([3, 5], [2, 5], [3]),
+    ],
+)
+def test_cells_of_a_truth_that_are_needed(edges, reach, mean):
+    truth = rs.std_error(steps([0, 1, 2, 4], [1, 2, 3], [1, 2, 3])).isel(feature=0)
+    found = _cells(truth, np.array(edges, dtype=float))
+    assert_array_equal(found.edges, reach)
+    mean = np.array(mean)
+    assert_allclose(found.mean, mean, rtol=1e-12)
+    assert_allclose(found.variance, mean**2, rtol=1e-12)  # sigma is as large as mu
+    assert_allclose(found.noise, mean**2 / 4, rtol=1e-12)  # of four rows
+    assert_allclose(found.share, 1 / 3, rtol=1e-12)
+
+
+@pytest.mark.parametrize("edges", [[-2.01, 4], [0, 6.01]])
+def test_a_truth_that_ends_before_either_end(edges):
+    truth = steps([0, 1, 2, 4], [1, 2, 3], [1, 2, 3]).isel(feature=0)
+    message = rf"'x' it covers \[0, 4\] and they \[{edges[0]}, {edges[1]}\]. Make the truth"
+    with pytest.raises(ValueError, match=message):
+        _cells(truth, np.array(edges))
 
 
 def test_an_exact_truth_of_another_axis_cannot_centre_at_the_mean():
