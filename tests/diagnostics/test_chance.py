@@ -5,14 +5,18 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
+import xarray as xr
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import stats
 
 import rhale_stats as rs
+from rhale_stats.diagnostics import chance as chance_module
+from rhale_stats.diagnostics.chance import _compared
 
 N = 60
 OPTIONS = {"n_jobs": 1, "progress": False}
 LOWER = ("aler_min",)
+NAN = np.nan
 
 
 @pytest.fixture
@@ -108,6 +112,76 @@ def test_thresholds_are_exceeded_if_and_only_if_p_is_small(table, features):
         assert_allclose(sign * found[f"{name}_threshold"], np.broadcast_to(at, 2), rtol=1e-12)
 
 
+def test_p_values_and_thresholds_of_given_sizes():
+    """Four replicates, of which one failed for the second feature; ties count, up to rounding."""
+    names = ["a", "b", "c"]
+    chance = xr.Dataset(
+        {
+            "importance": (
+                ("replicate", "feature"),
+                [[1.0, 2.0, NAN], [3.0, NAN, NAN], [2.0, 5.0, NAN], [2 * (1 - 5e-10), 1.0, NAN]],
+            ),
+            "aler_min": (
+                ("replicate", "feature"),
+                [[-1.0, -2.0, NAN], [-3.0, NAN, NAN], [-2.0, -5.0, NAN], [0.5, -1.0, NAN]],
+            ),
+            "failed": (("replicate", "feature"), np.zeros((4, 3))),
+        },
+        {"feature": names},
+    )
+    found = xr.Dataset(
+        {
+            "importance": ("feature", [2.0, 5.0, 1.0]),
+            "aler_min": ("feature", [-2.0, NAN, -1.0]),
+            "aled": ("feature", [1.0, 1.0, 1.0]),
+        },
+        {"feature": names},
+    )
+    out = _compared(found, chance, 0.6)
+    assert set(out.data_vars) - set(found.data_vars) == {
+        *(f"{name}_{end}" for name in ("importance", "aler_min")
+          for end in ("chance", "chance_p_value", "threshold")),
+        "failed",
+    }  # fmt: skip
+    # 3, 2 and the tie are as large as 2; of three known sizes one is as large as 5.
+    assert_allclose(out["importance_chance_p_value"], [4 / 5, 2 / 4, NAN])
+    # As low as -2: -3 and itself. What is unknown is not compared.
+    assert_allclose(out["aler_min_chance_p_value"], [3 / 5, NAN, NAN])
+    # P is at most 0.4 where fewer than 2 of 5, or 1.6 of 4, are as large.
+    assert_allclose(out["importance_threshold"], [2.0, 5.0, NAN])
+    assert_allclose(out["aler_min_threshold"], [-2.0, -5.0, NAN])
+    assert_array_equal(out["importance_chance"], chance["importance"])
+    assert out["importance_threshold"].attrs["level"] == 0.6
+    assert out["failed"].attrs == {"long_name": "the fit raised", "units": "1"}
+    # 1 - 0.8 of 5 is one, in spite of rounding: the largest.
+    assert_allclose(_compared(found, chance, 0.8)["importance_threshold"], [3.0, np.inf, NAN])
+    negative = found.assign(importance=("feature", [-2.0, 1.0, 1.0]))
+    lower = chance.assign(importance=(("replicate", "feature"), np.full((4, 3), -2 * (1 + 5e-10))))
+    p = _compared(negative, lower, 0.6)["importance_chance_p_value"]
+    assert_allclose(p, [1.0, 1 / 5, 1 / 5])
+
+
+def test_every_fit_is_a_step_of_the_progress(table, monkeypatch):
+    steps = []
+
+    class Bar:
+        def __enter__(self):
+            return self
+
+        def __exit__(self, *_): ...
+
+        def update(self, n):
+            steps.append(n)
+
+    def bar(total, *words, progress):
+        assert (total, words, progress) == (6, ("sizes by chance", "fit"), False)
+        return Bar()
+
+    monkeypatch.setattr(chance_module, "progress_bar", bar)
+    rs.sizes_by_chance(fit, table, features=["b", "a"], n_resamples=3, rng=0, **OPTIONS)
+    assert steps == [1] * 6
+
+
 def test_too_few_refits_reject_nothing(table):
     found = rs.sizes_by_chance(fit, table, level=0.9, n_resamples=8, rng=1, **OPTIONS)
     assert_array_equal(found["importance_threshold"], [np.inf, np.inf])
@@ -175,8 +249,6 @@ def test_processes_and_files_change_nothing(table, tmp_path):
 
 
 def _loaded(path):
-    import xarray as xr
-
     with xr.open_dataset(path) as found:
         return found.load()
 
@@ -215,6 +287,8 @@ def test_columns_that_are_not_used(table):
         rs.sizes_by_chance(lambda rows: fit(rows[["a", "b", "y"]]), table, **OPTIONS)
     with pytest.raises(ValueError, match="data is an array"):
         rs.sizes_by_chance(fit, table.to_numpy(), **OPTIONS)
+    with pytest.raises(ValueError, match="got 3, and data has 0, 1, 2"):
+        rs.sizes_by_chance(fit, table.to_numpy(), features=3, **OPTIONS)
     with pytest.raises(ValueError, match="must not have a column 'random'"):
         rs.sizes_by_chance(fit, table.assign(random=0.0), **OPTIONS)
     with pytest.raises(ValueError, match="one output"):

@@ -150,3 +150,14 @@ def test_several_outputs_and_classifiers_without_a_scale_are_refused(rng):
     own = rs.local_effects(Classifier(), X, scale="response")
     found = rs.jump_check(Classifier(), own, rs.rhale(own, bins=rs.EqualWidthBins(2)))
     assert (found["jump_pvalue_adjusted"] > 0.05).all()
+
+
+def test_nothing_at_all_is_no_jump(rng):
+    X = table(rng, 60)
+    local = rs.local_effects(None, X, jacobian=np.zeros((60, 2)))
+    found = rs.jump_check(
+        lambda X: np.zeros(len(X)), local, rs.rhale(local, bins=rs.EqualWidthBins(2))
+    )
+    assert (found["jump_pvalue"] == 1).all()
+    assert (found["jump"] == 0).all()
+    assert (found["jump_spread"] == 0).all()

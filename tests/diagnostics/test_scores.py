@@ -84,6 +84,23 @@ def test_centering_by_hand(centering, offset, of_truth):
     assert effect["curve"].attrs["centering"] == centering
 
 
+@pytest.mark.parametrize("edges", [[0, 1], [0, 0.5, 1], [0, 0.9, 1]])
+def test_a_curve_bends_inside_its_bins(edges):
+    """Up for half of the axis and down again: 1/2 from a flat curve at most, 1/4 on average.
+
+    Its bins know nothing of it where the mean of their effects is 0; their cells do.
+    """
+    x = np.linspace(0.0025, 0.9975, 200)
+    g = np.where(x < 0.5, 1.0, -1.0)
+    effect = effect_of(np.r_[0, x, 1], np.r_[1, g, -1], edges, centering="start")
+    assert "cell_effect" in effect
+    truth = steps([0, 1], [0], [1], centering="start")
+    found = score(effect, truth)
+    # The bend is at an edge of cells, of which there are some dozens.
+    assert found["curve_max_error"] == pytest.approx(0.5, abs=0.02)
+    assert found["curve_mean_error"] == pytest.approx(0.25, abs=0.02)
+
+
 def test_an_effect_is_no_distance_from_itself():
     effect = steps([0, 0.3, 1, 2], [1, -3, 2], [1, 2, 0])
     for name, value in score(effect, effect).items():
@@ -434,6 +451,11 @@ def test_mcse_by_hand():
     assert float(rs.mcse(samples.rename(replicate="seed"), "seed")) == pytest.approx(
         float(rs.mcse(samples))
     )
+
+
+def test_mcse_of_two_replicates():
+    """1 and 3: a standard deviation of the root of 2, over the root of 2."""
+    assert float(rs.mcse(xr.DataArray([1.0, 3.0], dims="replicate"))) == pytest.approx(1)
 
 
 def test_mcse_of_a_failure_is_unknown():

@@ -570,7 +570,9 @@ def test_predictions_that_are_not_finite_are_refused_by_name():
         return b[0] * np.where(rows["x"] == 2, np.nan, rows["x"])
 
     model = rs.Parametric(holes, [1.0], [[1.0]])
-    with pytest.raises(ValueError, match="Predictions.*'prediction'.*See what the model returns"):
+    with pytest.raises(
+        ValueError, match="Predictions.*'prediction'.*1 NaN in 6 rows.*See what the model"
+    ):
         rs.averages(model, SIX, features="x")
 
     def beside(b, rows):
@@ -579,3 +581,30 @@ def test_predictions_that_are_not_finite_are_refused_by_name():
 
     with pytest.raises(ValueError, match="Predictions.*'x'"):
         rs.averages(rs.Parametric(beside, [1.0], [[1.0]]), SIX, features="x")
+
+
+def test_predictions_of_any_size():
+    """Averages and errors in their unit; no product of predictions is too large for a number."""
+
+    def powers(b, rows, scale=1.0):
+        return scale * sum(b[power] * rows["x"] ** power for power in range(5))
+
+    params, cov = [1.0, 2.0, 0.5, 0.1, 0.1], np.diag([0.1, 0.2, 0.3, 0.4, 0.5])
+    plain = rs.averages(rs.Parametric(powers, params, cov), SIX, features="x")
+    for scale in (1e55, 1e-55):
+        large = rs.Parametric(lambda b, rows, to=scale: powers(b, rows, to), params, cov)
+        found = rs.averages(large, SIX, features="x")
+        for name in ("average", "average_se", "average_se_rows", "average_se_model"):
+            assert_allclose(found[name], scale * plain[name], rtol=1e-6)
+        assert_allclose(found["average_df"], plain["average_df"], rtol=1e-6)
+
+
+def test_slopes_at_the_ends_ask_nothing_beyond_the_rows():
+    """A spline has no values there; the parabola through three points on one side is exact."""
+
+    def inside(b, rows):
+        x = rows["x"]
+        return b[0] * np.where((x >= 1) & (x <= 8), x**2, np.nan)
+
+    found = rs.averages(rs.Parametric(inside, [1.0], [[1.0]]), SIX, features="x")
+    assert_allclose(found["average"].sel(term="x"), 2 * SIX["x"].mean(), rtol=1e-6)
