@@ -11,6 +11,7 @@ SCALE = "one factor of the widths of all cells does not change which bins are be
 FIRST_BIN = "the first bin is number 0, which differs from -1 as it does from 1"
 TWO_AXES = "the array has two axes, of which the last is axis 1"
 ASSIGNED = "every element is assigned afterwards"
+ALL_TERMS = "rows, weights and units are the same for every term"
 
 # By module and function: the mutants as the list of survivors shows them.
 EQUIVALENT: dict[tuple[str, str], dict[str, str]] = {
@@ -47,10 +48,66 @@ EQUIVALENT: dict[tuple[str, str], dict[str, str]] = {
     ("margins/averages.py", "_blocks"): {
         "size = max(BATCH_ANSWERS [// → *] n_answers, 1)": BLOCKS,
     },
+    ("margins/averages.py", "_ByLevel.averages"): {
+        "…belled(directions, terms, found[[0 → 1]][0], change[-1], made)": ALL_TERMS,
+        "units_of = found[[0 → 1]][1].units._replace(moved=moved)": ALL_TERMS,
+        "…np.concatenate([one.n_effective [<= → <] 1 + 1e-12 for one, *_ in found]…": ROUNDING,
+    },
+    ("diagnostics/jumps.py", "_jumps"): {
+        "rounding = rounding_of_output + [16 → 17] * float(np.finfo(np.float64).ep…": ROUNDING,
+        "of_squares = [2 → 3] * rounding * size + rounding **…": ROUNDING,
+        "…* rounding * size + rounding ** [2 → 3]": ROUNDING,
+    },
+    ("diagnostics/unbiased.py", "check_unbiased"): {
+        "threads = 1 if rows['x'].size [< → <=] THREADS_FROM else cpus()": (
+            "threads change time only"
+        ),
+        "threads = 1 if rows['x'].size [< → >=] THREADS_FROM else cpus()": (
+            "threads change time only"
+        ),
+    },
+    ("diagnostics/chance.py", "_without_information"): {
+        "sample = table.copy(deep=[False → True])": "a column is replaced, not changed in place",
+    },
+    ("regional/split_losses.py", "_of_splits"): {
+        "…, each in waiting)) >= PROBLEMS [// → *] 2:": BLOCKS,
+    },
+    ("regional/losses.py", "problem_of"): {
+        "…pty(len(x), np.int16 if n_cells [< → <=] 2 ** 15 else np.int32)": (
+            "the numbers of 32,768 cells fit into 16 bits"
+        ),
+    },
+    ("regional/losses.py", "node_of"): {
+        "worth = spread [> → >=] (4 * exact) ** 2": "a spread of 0 leaves a loss of 0 as well",
+    },
+    ("regional/columns.py", "_numeric"): {
+        "if low < high and two(values[[ → 1]:GLANCE]) and two(values):": (
+            "all values are looked at afterwards"
+        ),
+        "…ow < high and two(values[:GLANCE[ → - 1]]) and two(values):": (
+            "all values are looked at afterwards"
+        ),
+    },
+    ("regional/comparisons.py", "rows_of_nodes"): {
+        "… np.where(region >= 0, region, -[2 → 3])[:, None]": "no row has a region below -1",
+    },
+    ("regional/comparisons.py", "Curves.node"): {
+        "…ws, n_obs, total, loss, loss > ([4 → 5] * self.error) ** 2, self.error)": ROUNDING,
+    },
+    ("regional/search.py", "Tree._refined"): {
+        "others = node.rows.table(side, [3 → 4])[:, [0, 2]]": "the fourth side has no rows",
+        "side = (values [> → >=] low).astype(np.uint8) + (values…": (
+            "a row on an end is on the same side of all thresholds between the ends"
+        ),
+        "…low).astype(np.uint8) + (values [>= → >] high)": (
+            "a row on an end is on the same side of all thresholds between the ends"
+        ),
+    },
     ("arrays/spread.py", "_Search.best"): {
         "total[0] = [0.0 → 1.0]": "a constant is added to the costs of all partitions",
     },
     ("regional/split_losses.py", "split_losses"): {
+        "…ach in waiting)) >= PROBLEMS // [2 → 3]:": BLOCKS,
         "…ape[1] for _, each in waiting)) [>= → >] PROBLEMS // 2:": BLOCKS,
     },
     ("arrays/intervals.py", "_drawn"): {

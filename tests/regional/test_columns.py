@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -101,6 +103,9 @@ def test_kinds_of_values_that_cannot_be_levels_are_named_in_order():
         conditioning_columns(local_of(), given, "a")
     given = pd.DataFrame({"z": [(1, 2), (3, 4), (1, 2), (3, 4), (1, 2)]})
     with pytest.raises(TypeError, match="'z' holds tuple. Turn all of it into numbers or text"):
+        conditioning_columns(local_of(), given, "a")
+    given = pd.DataFrame({"z": [2, Fraction(1, 2), 1, Fraction(5, 2), 2]}, dtype=object)
+    with pytest.raises(TypeError, match="'z' holds Fraction, int. Turn all of it into numbers"):
         conditioning_columns(local_of(), given, "a")
     # Objects that are numbers are levels.
     given = pd.DataFrame({"z": np.array([2.5, 1.5, 2.5, 1.5, 2.5], dtype=object)})

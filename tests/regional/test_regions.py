@@ -653,6 +653,23 @@ def test_all_regions(rng, kind, test, thresholds):
                 assert_array_equal(rs.assign(trees.sel(feature=name), X), alone["region_of_row"])
 
 
+def test_trees_of_several_features_are_padded():
+    """The number of a node or region is -1, of rows 0; a text is empty, other numbers are NaN."""
+    X, local = two_regimes()
+    trees = rs.all_regions(local, ["x1", "x2"], progress=False)
+    assert trees["n_nodes"].values.tolist() == [3, 1]
+    beyond = trees.isel(feature=1, node=slice(1, None))
+    for name in ("parent", "depth", "region"):
+        assert beyond[name].values.tolist() == [-1, -1], name
+    assert beyond["n_obs"].values.tolist() == [0, 0]
+    for name in ("rule", "best", "operator"):
+        assert beyond[name].values.tolist() == ["", ""], name
+    for name in ("loss", "threshold", "weight_share"):
+        assert beyond[name].isnull().all(), name
+    assert trees["region_of_row"].dims == ("feature", "obs")
+    assert_array_equal(trees["region_of_row"][0], X["x3"] > 0)
+
+
 # --- new rows ------------------------------------------------------------------------------------
 
 
