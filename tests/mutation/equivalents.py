@@ -71,6 +71,7 @@ EQUIVALENT: dict[tuple[str, str], dict[str, str]] = {
     },
     ("regional/split_losses.py", "_of_splits"): {
         "…, each in waiting)) >= PROBLEMS [// → *] 2:": BLOCKS,
+        "…ape[1] for _, each in waiting)) [>= → <] PROBLEMS // 2:": BLOCKS,
     },
     ("regional/losses.py", "problem_of"): {
         "…pty(len(x), np.int16 if n_cells [< → <=] 2 ** 15 else np.int32)": (
@@ -90,6 +91,9 @@ EQUIVALENT: dict[tuple[str, str], dict[str, str]] = {
     },
     ("regional/comparisons.py", "rows_of_nodes"): {
         "… np.where(region >= 0, region, -[2 → 3])[:, None]": "no row has a region below -1",
+    },
+    ("regional/comparisons.py", "curves_of_regions"): {
+        "…hting='rows', std_error_moments=[False → True])": "no standard error is asked for",
     },
     ("regional/comparisons.py", "Curves.node"): {
         "…ws, n_obs, total, loss, loss > ([4 → 5] * self.error) ** 2, self.error)": ROUNDING,

@@ -654,17 +654,18 @@ def test_all_regions(rng, kind, test, thresholds):
 
 
 def test_trees_of_several_features_are_padded():
-    """The number of a node or region is -1, of rows 0; a text is empty, other numbers are NaN."""
+    """Numbers of nodes and regions are -1, rows and shares 0, texts empty, others NaN."""
     X, local = two_regimes()
     trees = rs.all_regions(local, ["x1", "x2"], progress=False)
     assert trees["n_nodes"].values.tolist() == [3, 1]
     beyond = trees.isel(feature=1, node=slice(1, None))
     for name in ("parent", "depth", "region"):
         assert beyond[name].values.tolist() == [-1, -1], name
-    assert beyond["n_obs"].values.tolist() == [0, 0]
+    for name in ("n_obs", "weight_share"):
+        assert beyond[name].values.tolist() == [0, 0], name
     for name in ("rule", "best", "operator"):
         assert beyond[name].values.tolist() == ["", ""], name
-    for name in ("loss", "threshold", "weight_share"):
+    for name in ("loss", "threshold", "pvalue"):
         assert beyond[name].isnull().all(), name
     assert trees["region_of_row"].dims == ("feature", "obs")
     assert_array_equal(trees["region_of_row"][0], X["x3"] > 0)
