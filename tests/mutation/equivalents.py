@@ -73,6 +73,12 @@ EQUIVALENT: dict[tuple[str, str], dict[str, str]] = {
         "…, each in waiting)) >= PROBLEMS [// → *] 2:": BLOCKS,
         "…ape[1] for _, each in waiting)) [>= → <] PROBLEMS // 2:": BLOCKS,
     },
+    ("regional/in_chunks.py", "Searched._counted"): {
+        "…unt(region[region >= 0], w, int([leaves.max → leaves.min]()) + 1)": (
+            "every region has rows, the last one too"
+        ),
+        "…n >= 0], w, int(leaves.max()) + [1 → 0])": "every region has rows, the last one too",
+    },
     ("regional/losses.py", "problem_of"): {
         "…pty(len(x), np.int16 if n_cells [< → <=] 2 ** 15 else np.int32)": (
             "the numbers of 32,768 cells fit into 16 bits"
