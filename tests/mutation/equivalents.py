@@ -73,6 +73,26 @@ EQUIVALENT: dict[tuple[str, str], dict[str, str]] = {
         "…, each in waiting)) >= PROBLEMS [// → *] 2:": BLOCKS,
         "…ape[1] for _, each in waiting)) [>= → <] PROBLEMS // 2:": BLOCKS,
     },
+    ("regional/printed.py", "_region_test_notes"): {
+        "notes[[- → ]1] += ' Each permutation repeats…": "there are two notes",
+    },
+    ("regional/shown.py", "trees_page"): {
+        "table = glance_trees(trees, [0.95 → 1.95])": "a tree has no intervals",
+    },
+    ("regional/shown.py", "interactions_page"): {
+        "…able = tidy_interactions(found, [0.95 → 1.95])": "a matrix has no intervals",
+    },
+    ("regional/conditions.py", "rule_text"): {
+        "…f c.operator == ABOVE), default=[- → ]np.inf)": "both say that there is no limit",
+        "…wer = (threshold_text(end, own[-[1 → 0]].units) for end in (below, abov…": (
+            "all conditions on a column have its units"
+        ),
+    },
+    ("regional/splits.py", "_smallest"): {
+        "return np.uint8 if n_codes [<= → <] 256 else np.int32": (
+            "the same numbers in more memory"
+        ),
+    },
     ("regional/in_chunks.py", "Searched._counted"): {
         "…unt(region[region >= 0], w, int([leaves.max → leaves.min]()) + 1)": (
             "every region has rows, the last one too"

@@ -625,9 +625,14 @@ def test_more_rows_asked_for_than_half_of_them(rng):
     assert str(tree["best"][0].values) == ""
 
 
-@every_weight
 @pytest.mark.parametrize(
-    ("test", "thresholds"), [(None, "quantile"), (None, "equal_width"), ("honest", "quantile")]
+    ("kind", "test", "thresholds"),
+    [
+        ("none", None, "quantile"),
+        ("precision", None, "equal_width"),
+        ("frequency", None, "quantile"),
+        ("precision", "honest", "quantile"),
+    ],
 )
 def test_all_regions(rng, kind, test, thresholds):
     """Each as `regions` finds it alone, what their roots share and what they do not."""

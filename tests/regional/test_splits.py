@@ -283,6 +283,8 @@ def test_sides_of_levels(local):
     one = candidates_of(column, "quantile", 20)
     assert texts(column, one, 0) == ("s = a", "s ≠ a")
     assert texts(column, one, 4) == ("s in {a, b}", "s in {c, d}")
+    operators = [[side.operator for side in sides_of(column, one, k, np.arange(N))] for k in (0, 4)]
+    assert operators == [["==", "!="], ["in", "in"]]
     for split in range(one.n_splits):
         left = one.goes_left(split)
         for side, inside in zip(
