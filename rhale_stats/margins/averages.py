@@ -282,7 +282,11 @@ class _ByLevel(NamedTuple):
     texts: list[str]
     code: IntArray
     group: IntArray | None
-    n_groups: int
+
+    @property
+    def n_groups(self) -> int | None:
+        """Number of groups, if rows are in groups."""
+        return None if self.group is None else int(self.group.max()) + 1
 
     @classmethod
     def of(cls, sample: Sample, levels: Levels | None, groups: ArrayLike | None) -> _ByLevel:
@@ -292,7 +296,7 @@ class _ByLevel(NamedTuple):
         if levels is not None:
             name, texts, code = levels.name, levels.texts, levels.code
         if groups is None:
-            return cls(sample, name, texts, code, None, 0)
+            return cls(sample, name, texts, code, None)
         used = np.zeros(sample.whole.n_rows, dtype=bool)
         used[sample.rows] = True
         index = sample.whole.index
@@ -303,7 +307,7 @@ class _ByLevel(NamedTuple):
         if len(few):
             where = f" in level {texts[few[0]]!r} of {name!r}" if name else ""
             raise ValueError(f"groups must hold at least two different groups{where}; got 1.")
-        return cls(sample, name, texts, code, group, int(group.max()) + 1)
+        return cls(sample, name, texts, code, group)
 
     def averages(self, directions: Directions, terms: Sequence[_Term]) -> xr.Dataset:
         """Averages of one output in all levels, with their errors."""
@@ -347,7 +351,8 @@ class _ByLevel(NamedTuple):
         average: FloatArray,
         made: dict[str, FloatArray],
     ) -> xr.Dataset:
-        rows = "rows" if self.group is None else f"rows in {self.n_groups} groups"
+        n_groups = self.n_groups
+        rows = "rows" if n_groups is None else f"rows in {n_groups} groups"
         by = ("by",) if self.name else ()
         shape = (len(terms), len(self.texts)) if by else (len(terms),)
         said = sources(directions, rows)
@@ -374,7 +379,7 @@ class _ByLevel(NamedTuple):
         if by:
             coords["by"] = ("by", np.array(self.texts), {"long_name": self.name})
         facts: dict[str, Any] = {"by": self.name, "parameters": directions.how}
-        facts |= {"n_groups": self.n_groups} if self.group is not None else {}
+        facts |= {} if n_groups is None else {"n_groups": n_groups}
         return xr.Dataset(data, coords, facts)
 
 

@@ -5,14 +5,18 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
+import xarray as xr
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import stats
 
 import rhale_stats as rs
+from rhale_stats.diagnostics import chance as chance_module
+from rhale_stats.diagnostics.chance import _compared
 
 N = 60
 OPTIONS = {"n_jobs": 1, "progress": False}
 LOWER = ("aler_min",)
+NAN = np.nan
 
 
 @pytest.fixture
@@ -93,6 +97,16 @@ def test_added_column_is_that_of_all_features(table):
     # In units of the feature, so that no other feature can be compared with it.
     assert "heterogeneity_index_chance" not in found
     assert_array_equal(table.columns, ["a", "b", "y"])
+    # Tables show the thresholds.
+    frame = rs.tidy(found).set_index(["term", "size"])
+    assert set(frame.index.levels[1]) == set(rs.tidy(rs.effect_sizes(fit(table)))["size"])
+    line = frame.loc[("a", "importance")]
+    assert line["threshold"] == found["importance_threshold"][0]
+    assert line["chance_p_value"] == found["importance_chance_p_value"][0] == 0.05
+    text = str(rs.summary(found))
+    assert "P chance" in text
+    assert "in 19 fits of the model with an added random column" in text
+    assert "P chance" in str(rs.show(found))
 
 
 @pytest.mark.parametrize("features", [None, ["a", "b"]])
@@ -106,6 +120,76 @@ def test_thresholds_are_exceeded_if_and_only_if_p_is_small(table, features):
         assert_array_equal(over, found[f"{name}_chance_p_value"] <= 0.2)
         at = np.sort(sign * found[f"{name}_chance"].values, axis=0)[-2]
         assert_allclose(sign * found[f"{name}_threshold"], np.broadcast_to(at, 2), rtol=1e-12)
+
+
+def test_p_values_and_thresholds_of_given_sizes():
+    """Four replicates, of which one failed for the second feature; ties count, up to rounding."""
+    names = ["a", "b", "c"]
+    chance = xr.Dataset(
+        {
+            "importance": (
+                ("replicate", "feature"),
+                [[1.0, 2.0, NAN], [3.0, NAN, NAN], [2.0, 5.0, NAN], [2 * (1 - 5e-10), 1.0, NAN]],
+            ),
+            "aler_min": (
+                ("replicate", "feature"),
+                [[-1.0, -2.0, NAN], [-3.0, NAN, NAN], [-2.0, -5.0, NAN], [0.5, -1.0, NAN]],
+            ),
+            "failed": (("replicate", "feature"), np.zeros((4, 3))),
+        },
+        {"feature": names},
+    )
+    found = xr.Dataset(
+        {
+            "importance": ("feature", [2.0, 5.0, 1.0]),
+            "aler_min": ("feature", [-2.0, NAN, -1.0]),
+            "aled": ("feature", [1.0, 1.0, 1.0]),
+        },
+        {"feature": names},
+    )
+    out = _compared(found, chance, 0.6)
+    assert set(out.data_vars) - set(found.data_vars) == {
+        *(f"{name}_{end}" for name in ("importance", "aler_min")
+          for end in ("chance", "chance_p_value", "threshold")),
+        "failed",
+    }  # fmt: skip
+    # 3, 2 and the tie are as large as 2; of three known sizes one is as large as 5.
+    assert_allclose(out["importance_chance_p_value"], [4 / 5, 2 / 4, NAN])
+    # As low as -2: -3 and itself. What is unknown is not compared.
+    assert_allclose(out["aler_min_chance_p_value"], [3 / 5, NAN, NAN])
+    # P is at most 0.4 where fewer than 2 of 5, or 1.6 of 4, are as large.
+    assert_allclose(out["importance_threshold"], [2.0, 5.0, NAN])
+    assert_allclose(out["aler_min_threshold"], [-2.0, -5.0, NAN])
+    assert_array_equal(out["importance_chance"], chance["importance"])
+    assert out["importance_threshold"].attrs["level"] == 0.6
+    assert out["failed"].attrs == {"long_name": "the fit raised", "units": "1"}
+    # 1 - 0.8 of 5 is one, in spite of rounding: the largest.
+    assert_allclose(_compared(found, chance, 0.8)["importance_threshold"], [3.0, np.inf, NAN])
+    negative = found.assign(importance=("feature", [-2.0, 1.0, 1.0]))
+    lower = chance.assign(importance=(("replicate", "feature"), np.full((4, 3), -2 * (1 + 5e-10))))
+    p = _compared(negative, lower, 0.6)["importance_chance_p_value"]
+    assert_allclose(p, [1.0, 1 / 5, 1 / 5])
+
+
+def test_every_fit_is_a_step_of_the_progress(table, monkeypatch):
+    steps = []
+
+    class Bar:
+        def __enter__(self):
+            return self
+
+        def __exit__(self, *_): ...
+
+        def update(self, n):
+            steps.append(n)
+
+    def bar(total, *words, progress):
+        assert (total, words, progress) == (6, ("sizes by chance", "fit"), False)
+        return Bar()
+
+    monkeypatch.setattr(chance_module, "progress_bar", bar)
+    rs.sizes_by_chance(fit, table, features=["b", "a"], n_resamples=3, rng=0, **OPTIONS)
+    assert steps == [1] * 6
 
 
 def test_too_few_refits_reject_nothing(table):
@@ -153,14 +237,14 @@ def test_failures_are_counted(table):
 
 
 def test_sizes_on_the_scale_of_outcomes(table):
-    options = {"n_resamples": 9, "rng": 0, **OPTIONS}
+    options = {"n_resamples": 4, "rng": 0, **OPTIONS}
     found = rs.sizes_by_chance(fit, table, y=table["y"], **options)
     assert_array_equal(
         found["importance_chance"], rs.sizes_by_chance(fit, table, **options)["importance_chance"]
     )
     chance = found["naled_chance"].values
     for number in (0, 1):
-        p = (1 + np.sum(chance >= found["naled"].values[number])) / 10
+        p = (1 + np.sum(chance >= found["naled"].values[number])) / 5
         assert found["naled_chance_p_value"][number] == p
 
 
@@ -175,23 +259,8 @@ def test_processes_and_files_change_nothing(table, tmp_path):
 
 
 def _loaded(path):
-    import xarray as xr
-
     with xr.open_dataset(path) as found:
         return found.load()
-
-
-def test_tables_show_thresholds(table):
-    found = rs.sizes_by_chance(fit, table, n_resamples=19, rng=3, **OPTIONS)
-    frame = rs.tidy(found).set_index(["term", "size"])
-    assert set(frame.index.levels[1]) == set(rs.tidy(rs.effect_sizes(fit(table)))["size"])
-    line = frame.loc[("a", "importance")]
-    assert line["threshold"] == found["importance_threshold"][0]
-    assert line["chance_p_value"] == found["importance_chance_p_value"][0] == 0.05
-    text = str(rs.summary(found))
-    assert "P chance" in text
-    assert "in 19 fits of the model with an added random column" in text
-    assert "P chance" in str(rs.show(found))
 
 
 @pytest.mark.parametrize(
@@ -215,6 +284,8 @@ def test_columns_that_are_not_used(table):
         rs.sizes_by_chance(lambda rows: fit(rows[["a", "b", "y"]]), table, **OPTIONS)
     with pytest.raises(ValueError, match="data is an array"):
         rs.sizes_by_chance(fit, table.to_numpy(), **OPTIONS)
+    with pytest.raises(ValueError, match="got 3, and data has 0, 1, 2"):
+        rs.sizes_by_chance(fit, table.to_numpy(), features=3, **OPTIONS)
     with pytest.raises(ValueError, match="must not have a column 'random'"):
         rs.sizes_by_chance(fit, table.assign(random=0.0), **OPTIONS)
     with pytest.raises(ValueError, match="one output"):

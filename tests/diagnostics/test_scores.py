@@ -10,7 +10,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 import rhale_stats as rs
 from rhale_stats import simulate
-from rhale_stats.diagnostics.scores import SCORES
+from rhale_stats.diagnostics.scores import SCORES, _cells
 
 CENTERINGS = ["mean", "start", "integral"]
 
@@ -82,6 +82,23 @@ def test_centering_by_hand(centering, offset, of_truth):
     distance = np.abs(np.array([0, 0, 0.5, 0.5, 1.5]) - offset)
     assert score(effect, truth)["curve_max_error"] == pytest.approx(distance.max())
     assert effect["curve"].attrs["centering"] == centering
+
+
+@pytest.mark.parametrize("edges", [[0, 1], [0, 0.5, 1], [0, 0.9, 1]])
+def test_a_curve_bends_inside_its_bins(edges):
+    """Up for half of the axis and down again: 1/2 from a flat curve at most, 1/4 on average.
+
+    Its bins know nothing of it where the mean of their effects is 0; their cells do.
+    """
+    x = np.linspace(0.0025, 0.9975, 200)
+    g = np.where(x < 0.5, 1.0, -1.0)
+    effect = effect_of(np.r_[0, x, 1], np.r_[1, g, -1], edges, centering="start")
+    assert "cell_effect" in effect
+    truth = steps([0, 1], [0], [1], centering="start")
+    found = score(effect, truth)
+    # The bend is at an edge of cells, of which there are some dozens.
+    assert found["curve_max_error"] == pytest.approx(0.5, abs=0.02)
+    assert found["curve_mean_error"] == pytest.approx(0.25, abs=0.02)
 
 
 def test_an_effect_is_no_distance_from_itself():
@@ -362,6 +379,38 @@ def test_a_truth_that_does_not_reach():
     assert np.isfinite(score(effect, nearly)["ISE_mu"])
 
 
+@pytest.mark.parametrize(
+    ("edges", "reach", "mean"),
+    [
+        ([0, 4], [0, 1, 2, 4], [1, 2, 3]),
+        ([1, 2], [1, 2], [2]),
+        ([0.5, 1.5], [0, 1, 2], [1, 2]),
+        ([2, 3], [2, 4], [3]),
+        # Up to the widest cell beyond the ends.
+        ([-2, 6], [-2, 1, 2, 6], [1, 2, 3]),
+        ([-1, 0.5], [-1, 1], [1]),
+        ([3, 5], [2, 5], [3]),
+    ],
+)
+def test_cells_of_a_truth_that_are_needed(edges, reach, mean):
+    truth = rs.std_error(steps([0, 1, 2, 4], [1, 2, 3], [1, 2, 3])).isel(feature=0)
+    found = _cells(truth, np.array(edges, dtype=float))
+    assert_array_equal(found.edges, reach)
+    mean = np.array(mean)
+    assert_allclose(found.mean, mean, rtol=1e-12)
+    assert_allclose(found.variance, mean**2, rtol=1e-12)  # sigma is as large as mu
+    assert_allclose(found.noise, mean**2 / 4, rtol=1e-12)  # of four rows
+    assert_allclose(found.share, 1 / 3, rtol=1e-12)
+
+
+@pytest.mark.parametrize("edges", [[-2.01, 4], [0, 6.01]])
+def test_a_truth_that_ends_before_either_end(edges):
+    truth = steps([0, 1, 2, 4], [1, 2, 3], [1, 2, 3]).isel(feature=0)
+    message = rf"'x' it covers \[0, 4\] and they \[{edges[0]}, {edges[1]}\]. Make the truth"
+    with pytest.raises(ValueError, match=message):
+        _cells(truth, np.array(edges))
+
+
 def test_an_exact_truth_of_another_axis_cannot_centre_at_the_mean():
     """Where the rows are, it does not say."""
     example = simulate.Quadratic()
@@ -402,6 +451,11 @@ def test_mcse_by_hand():
     assert float(rs.mcse(samples.rename(replicate="seed"), "seed")) == pytest.approx(
         float(rs.mcse(samples))
     )
+
+
+def test_mcse_of_two_replicates():
+    """1 and 3: a standard deviation of the root of 2, over the root of 2."""
+    assert float(rs.mcse(xr.DataArray([1.0, 3.0], dims="replicate"))) == pytest.approx(1)
 
 
 def test_mcse_of_a_failure_is_unknown():

@@ -174,6 +174,9 @@ def test_what_a_p_value_decides(rng):
     strict = checked(x, g, check={"significance": level})
     assert (strict["verdict"] != "fine").sum() == 1
     assert strict["verdict"].attrs["significance"] == level
+    # A p-value of the level itself rejects nothing.
+    limit = checked(x, g, check={"significance": float(p.min())})
+    assert (limit["verdict"] == "fine").all()
     xr.testing.assert_equal(strict[list(CHECKS)], check[list(CHECKS)])
 
 
@@ -368,7 +371,7 @@ def test_fewer_than_ten_rows_have_no_p_value(rng):
     for name in ("bin_error_pvalue", "rank_pvalue", *ADJUSTED):
         assert np.isnan(check[name].values).tolist() == [False, True], name
         assert "fewer than 10" in check[name].attrs["missing"]
-    assert check["verdict"].values[1] == "too few rows"
+    assert (check["verdict"] == "too few rows").values.tolist() == [False, True]
     assert np.isfinite(check["bin_error"]).all()
     assert float(check["von_neumann_ratio"][1]) < 1
 
@@ -401,6 +404,8 @@ def test_no_spread_is_fine(rng, slope, how):
     for name in ("von_neumann_ratio", "rank_ratio", "bin_error_pvalue", "rank_pvalue", *ADJUSTED):
         assert check[name].isnull().all(), name
     assert_array_equal(check["bin_error_share"], 0)
+    if how == "one value":
+        assert check["bin_error_share_axis"] == 0
     # Rounding, or the error of differences, whichever it came from.
     error = float(check["local_effect_error"]) + 1e-12 * abs(slope)
     assert_allclose(check["heterogeneity_within"], 0, atol=error)
@@ -1296,5 +1301,10 @@ def test_rows_in_chunks(monkeypatch):
     assert (abs(found["bin_error"] - whole["bin_error"]) < 4 * error).all()
     xr.testing.assert_identical(found["heterogeneity"], whole["heterogeneity"])
     np.testing.assert_array_equal(found["verdict"], whole["verdict"])
+    # Lines without a slope are none, and a slope may be unknown.
+    flat = effect.assign(slope=(0 * effect["effect"]).where(effect["bin"] > 0))
+    xr.testing.assert_identical(
+        rs.check_unbiased(chunked, flat, rng=0)["bin_error"], found["bin_error"]
+    )
     with pytest.raises(ValueError, match="effect must have bins without lines"):
         rs.check_unbiased(chunked, rs.rhale(memory, bins=rs.AdaptiveBins()))

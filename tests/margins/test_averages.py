@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 import statsmodels.api as sm
 import statsmodels.formula.api as smf
+import xarray as xr
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import stats
 
@@ -239,3 +240,371 @@ def test_a_level_of_one_row_has_no_error_of_rows():
     assert_array_equal(np.isnan(found["average_se_rows"]), [False, True])
     assert_array_equal(np.isnan(found["average_se"]), [False, True])
     assert (found["average_se_model"] > 0).all()
+
+
+# --- everything that a result holds, written out ------------------------------------------------
+
+SIX = pd.DataFrame(
+    {"x": [1.0, 2.0, 4.0, 5.0, 7.0, 8.0], "g": list("uuvvuv"), "w": [1.0, 2.0, 1.0, 1.0, 3.0, 2.0]}
+)
+GROUPS = np.array([0, 1, 1, 0, 1, 0])
+COVARIANCE = np.array([[0.01, 0.002], [0.002, 0.04]])
+
+
+def by_hand(weights, by, groups, uncertainty):
+    """All numbers of the model `square` in the six rows: estimates are (prediction, x, g) by level.
+
+    Errors of the rows: sums of weight * residual over the units, which are rows or groups. Each is
+    divided by the root of what the subtraction of the mean leaves of its variance.
+    """
+    x, there, w = SIX["x"].to_numpy(), (SIX["g"] == "v").to_numpy(), np.ones(6)
+    w = w if weights is None else SIX["w"].to_numpy()
+    values = np.stack([2 * x**2 + 3 * there, 4 * x, np.full(6, 3.0)])
+    zero, one = np.zeros(6), np.ones(6)
+    gradient = np.array([[x**2, there], [2 * x, zero], [zero, one]])
+    levels = [~there, there] if by else [np.ones(6, dtype=bool)]
+    unit = np.arange(6) if groups is None else groups
+    average, means, moved, degrees = [], [], [], []
+    for value, derivative in zip(values, gradient, strict=True):
+        for level in levels:
+            own = w * level / w[level].sum()
+            average.append(own @ value)
+            means.append(derivative @ own)
+            sums = np.zeros(unit.max() + 1)
+            for number in np.unique(unit[level]):
+                here = level & (unit == number)
+                square, share = np.sum(own[here] ** 2), np.sum(own[here])
+                left = square * (1 - 2 * share) + share**2 * np.sum(own**2)
+                sums[number] = np.sum((own * (value - average[-1]))[here]) * np.sqrt(square / left)
+            moved.append(sums)
+            degrees.append(1 / np.sum(own**2) - 1)
+    rows, model = (
+        np.array(moved) @ np.array(moved).T,
+        np.array(means) @ COVARIANCE @ np.transpose(means),
+    )
+    total = {"rows": rows, "parameters": model, "both": rows + model}[uncertainty]
+    of_rows = np.diag(rows) if uncertainty != "parameters" else np.zeros(len(rows))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        df = np.diag(total) ** 2 / (of_rows**2 / np.array(degrees))
+    share = [w[level].sum() / w.sum() for level in levels]
+    return {
+        "average": average,
+        "average_se_rows": np.sqrt(np.diag(rows)),
+        "average_se_model": np.sqrt(np.diag(model)),
+        "average_se": np.sqrt(np.diag(total)),
+        # The comparison of all rows is the same but for rounding.
+        "average_df": np.where(of_rows > 1e-20, df, np.inf),
+        "average_cov": total,
+        "n_obs": [level.sum() for level in levels],
+        "weight_share": share,
+    }
+
+
+@pytest.mark.parametrize("uncertainty", ["both", "rows", "parameters"])
+@pytest.mark.parametrize("weights", [None, "w"])
+@pytest.mark.parametrize(
+    ("by", "groups"), [(None, None), ("g", None), (None, GROUPS), ("g", GROUPS)]
+)
+def test_every_number_and_label_by_hand(by, groups, weights, uncertainty):
+    model = rs.Parametric(square, [2.0, 3.0], COVARIANCE)
+    options = {} if weights is None else {"weights": SIX["w"]}
+    found = rs.averages(
+        model, SIX, features=["x", "g"], by=by, groups=groups, uncertainty=uncertainty, **options
+    )
+    expected = by_hand(weights, by, groups, uncertainty)
+    of_level = () if by is None else ("by",)
+    dims = dict.fromkeys(found.data_vars, ("term", *of_level))
+    dims["average_cov"] = (*dims["average"], "term_other", *(f"{one}_other" for one in of_level))
+    dims["n_obs"] = dims["weight_share"] = of_level
+    assert set(expected) == set(found.data_vars)
+    for name, values in expected.items():
+        assert found[name].dims == dims[name], name
+        if name == "average_df" and groups is not None:
+            continue  # Satterthwaite's, of two groups; see the next test
+        # Slopes are differences: a relative error of 1e-8 at most.
+        known = np.reshape(values, found[name].shape)
+        assert_allclose(found[name], known, rtol=1e-6, atol=1e-9, err_msg=name)
+    assert found["n_obs"].dtype == np.int64
+    rows = "rows" if groups is None else "rows in 2 groups"
+    whole = {"both": f"{rows} and parameters", "rows": rows, "parameters": "parameters"}[
+        uncertainty
+    ]
+    kind = "central limit theorem" if uncertainty == "rows" else "delta method, math [80]"
+    sources = {"se_rows": rows, "se_model": "parameters", "se": whole, "df": whole, "cov": whole}
+    for end, source in sources.items():
+        attrs = found[f"average_{end}"].attrs
+        assert (attrs["source"], attrs["target"], attrs["kind"]) == (source, "average", kind), end
+    for name, words in {
+        "term": ["prediction", "x", "g: v - u"],
+        "kind": ["prediction", "slope", "comparison"],
+        "of": ["prediction", "x", "g"],
+        "contrast": ["", "dY/dX", "v - u"],
+    }.items():
+        assert (found[name].dims, found[name].values.tolist()) == (("term",), words)
+    assert ("by" in found.coords) == (by is not None)
+    if by is not None:
+        assert found["by"].values.tolist() == ["u", "v"]
+        assert found["by"].attrs == {"long_name": "g"}
+    how = {
+        "both": "variances of rows and parameters added",
+        "rows": "parameters held fixed",
+        "parameters": "rows held fixed",
+    }
+    facts = {"method": "averages", "by": by or "", "parameters": how[uncertainty], "n_rows": 6}
+    facts |= {"output_label": "", "output_name": "output", "output_units": ""}
+    facts |= {} if groups is None else {"n_groups": 2}
+    facts |= {} if weights is None else {"weight_kind": "precision"}
+    assert {name: found.attrs[name] for name in facts} == facts
+    assert ("n_groups" in found.attrs) == (groups is not None)
+
+
+def test_two_groups_of_equal_size_have_one_degree_of_freedom():
+    model = rs.Parametric(square, [2.0, 3.0], COVARIANCE)
+    found = rs.averages(model, SIX, features="x", uncertainty="rows", groups=GROUPS)
+    assert_allclose(found["average_df"], 1, rtol=1e-9)
+
+
+def test_covariance_of_all_averages_and_its_names():
+    model = rs.Parametric(square, [2.0, 3.0], COVARIANCE)
+    found = rs.averages(model, SIX, features=["x", "g"], by="g")
+    covariance = rs.vcov(found)
+    assert covariance.name == "covariance"
+    assert_array_equal(covariance, found["average_cov"])
+    assert covariance["term_other"].values.tolist() == found["term"].values.tolist()
+    assert covariance["by_other"].values.tolist() == ["u", "v"]
+    with pytest.raises(ValueError, match="feature must be left out for averages; got 'x'"):
+        rs.vcov(found, "x")
+    with pytest.raises(ValueError, match="of must be left out for averages; got 'effect'"):
+        rs.vcov(found, of="effect")
+    with pytest.raises(ValueError, match="boot must be None for averages, which have no"):
+        rs.confint(found, found)
+
+
+@pytest.mark.parametrize("by", [None, "g"])
+@pytest.mark.parametrize("uncertainty", ["both", "rows"])
+def test_table_by_hand(by, uncertainty):
+    """Line by line: levels one after the other, each with all terms; t and P with parameters."""
+    model = rs.Parametric(square, [2.0, 3.0], COVARIANCE)
+    found = rs.averages(model, SIX, features=["x", "g"], by=by, uncertainty=uncertainty)
+    table = rs.tidy(found, level=0.9)
+    assert table.index.tolist() == list(range(len(table)))
+    lines = []
+    for level in [None] if by is None else [0, 1]:
+        part = found if level is None else found.isel(by=level)
+        for number, of in enumerate(["prediction", "x", "g"]):
+            estimate, se, df = (
+                float(part[name][number]) for name in ("average", "average_se", "average_df")
+            )
+            line = {"term": of, "contrast": ["", "dY/dX", "v - u"][number]}
+            line |= {} if level is None else {"by": "uv"[level]}
+            line |= {"estimate": estimate, "std_error": se}
+            if uncertainty == "both":
+                t = estimate / se
+                line |= {"statistic": t, "p_value": 2 * stats.t.sf(abs(t), df)}
+            # No spread, no half-width: its degrees of freedom are infinite.
+            half = stats.t.ppf(0.95, df) * se
+            lines.append(line | {"conf_low": estimate - half, "conf_high": estimate + half})
+    expected = pd.DataFrame(lines)
+    assert table.columns.tolist() == expected.columns.tolist()
+    for name in table:
+        if expected[name].dtype == float:
+            assert_allclose(table[name], expected[name], rtol=1e-9, atol=1e-12, err_msg=name)
+        else:
+            assert table[name].tolist() == expected[name].tolist()
+
+
+def line(b, rows):
+    return b[0] + b[1] * rows["x"]
+
+
+SUMMARY = """\
+                              Averages of output                              
+==============================================================================
+Rows:                                       3   Weights:                  none
+Uncertainty:              rows and parameters   By:                   all rows
+==============================================================================
+              average    std err          t          P       [0.05       0.95]
+------------------------------------------------------------------------------
+prediction          5       1.56      3.205      0.016       2.022       7.978
+x dY/dX             2        0.5      4.000      0.000       1.178       2.822
+==============================================================================
+"""  # noqa: W291
+PAGE = """\
+Averages of output
+3 rows; variances of rows and parameters added
+Uncertainty: rows and parameters
+
+            average  std err      t      P  [0.025  0.975]
+prediction        5     1.56  3.205  0.016   1.273   8.727
+x dY/dX           2      0.5  4.000  0.000    1.02    2.98
+
+More: summary(result), tidy(result), vcov(result)
+"""
+
+
+def test_what_is_printed():
+    """The mean of 3, 5, 7 has the variance 4 / 3 by the rows and 0.1 + 4 * 0.25 by the line."""
+    X = pd.DataFrame({"x": [1.0, 2.0, 3.0]})
+    found = rs.averages(rs.Parametric(line, [1.0, 2.0], np.diag([0.1, 0.25])), X)
+    assert_allclose(found["average_se"], [np.sqrt(4 / 3 + 1.1), 0.5], rtol=1e-7)
+    summary = rs.summary(found, level=0.9)
+    assert summary.as_text().startswith(SUMMARY)
+    assert summary.notes == [
+        "Standard errors: variances of rows and parameters added. Intervals: pointwise, Student's "
+        "t.",
+        "dY/dX: average slope. Levels: average prediction with the level minus that with the first "
+        "level, in all rows.",
+    ]
+    assert str(rs.show(found)) == PAGE.rstrip("\n")
+    shorter = str(rs.show(found, max_features=1))
+    assert "prediction" in shorter
+    assert "x dY/dX" not in shorter
+    assert "1 of 2 averages" in shorter
+
+
+# --- which columns, which rows -------------------------------------------------------------------
+
+
+def test_a_formula_says_which_columns_and_which_of_them_have_levels():
+    """By whole names, as `x` is none of `x2`; a column in `C( k , ...)` has levels."""
+    rng = np.random.default_rng(4)
+    data = pd.DataFrame(rng.normal(size=(40, 2)), columns=["x", "x2"])
+    data["k"], data["m"] = np.arange(40) % 3, np.arange(40) % 2
+    data["y"] = data["x2"] + data["k"] + rng.normal(size=40)
+    X = data.drop(columns="y")
+    fit = smf.ols("y ~ x2 + C( k , Treatment(1)) + m", data).fit()
+    found = rs.averages(fit, X, uncertainty="parameters")
+    assert found["term"].values.tolist() == ["prediction", "x2", "k: 1 - 0", "k: 2 - 0", "m"]
+    assert_allclose(found["average"].sel(term="m"), fit.params["m"], rtol=1e-8)
+    # A column that the formula does not have changes nothing, and may be asked for.
+    asked = rs.averages(fit, X, features=["x", "k"], categorical="m", uncertainty="parameters")
+    assert asked["term"].values.tolist() == ["prediction", "x", "k: 1 - 0", "k: 2 - 0"]
+    assert_allclose(asked["average"].sel(term="x"), 0, atol=1e-9)
+    levels = rs.averages(fit, X, features="m", categorical=["m", "x"], uncertainty="parameters")
+    assert levels["term"].values.tolist() == ["prediction", "m: 1 - 0"]
+    assert_allclose(levels["average"][1], fit.params["m"], rtol=1e-8)
+
+
+def test_without_a_formula_all_columns_that_are_not_constant():
+    model = rs.Parametric(lambda b, rows: b[0] * rows["x"], [1.0], [[1.0]])
+    X = ROWS.assign(one=1.0, flag=[True, False, True, True])
+    found = rs.averages(model, X)
+    assert found["of"].values.tolist() == ["prediction", "x", "g", "w", "flag"]
+    assert found["contrast"].values.tolist() == ["", "dY/dX", "v - u", "dY/dX", "True - False"]
+    # Two values that are 1 apart, and two that are 1e-9 apart, are not constant.
+    near = rs.averages(model, pd.DataFrame({"x": [1.0, 2.0], "z": [0.0, 1e-9]}))
+    assert near["of"].values.tolist() == ["prediction", "x", "z"]
+    one_level = rs.averages(model, X, features=["one", "x"], categorical="one")
+    assert one_level["of"].values.tolist() == ["prediction", "x"]
+
+
+@pytest.mark.parametrize("by", [None, "g"])
+@pytest.mark.parametrize("groups", [None, [0, 1, 5, 1, 0, 1, 0, 7]])
+def test_rows_of_weight_zero_are_absent(by, groups):
+    """Whatever stands in them, in their groups as well."""
+    more = pd.concat([SIX, SIX.iloc[:2]], ignore_index=True).iloc[[0, 1, 6, 2, 3, 4, 5, 7]]
+    more = more.reset_index(drop=True)
+    more.loc[[2, 7], ["x", "w"]] = [[100.0, 0.0], [-100.0, 0.0]]
+    there = more["w"].to_numpy() > 0
+    model = rs.Parametric(square, [2.0, 3.0], COVARIANCE)
+    one = rs.averages(model, more, features=["x", "g"], by=by, groups=groups, weights=more["w"])
+    kept = None if groups is None else np.array(groups)[there]
+    two = rs.averages(
+        model, more[there], features=["x", "g"], by=by, groups=kept, weights=more["w"][there]
+    )
+    for name in two.data_vars:
+        assert_allclose(one[name], two[name], rtol=1e-9, err_msg=name)
+    assert one.attrs == two.attrs
+
+
+def test_groups_are_found_by_the_index():
+    model = rs.Parametric(square, [2.0, 3.0], COVARIANCE)
+    named = SIX.set_axis(list("abcdef"))
+    turned = pd.Series(GROUPS, index=list("abcdef"))
+    found = rs.averages(model, named, features="x", groups=turned)
+    xr.testing.assert_identical(found, rs.averages(model, SIX, features="x", groups=GROUPS))
+    again = rs.averages(model, named, features="x", groups=turned[::-1])
+    xr.testing.assert_identical(again, found)
+    with pytest.raises(ValueError, match="at least two different groups; got 1"):
+        rs.averages(model, SIX, features="x", groups=np.zeros(6))
+
+
+def test_several_outputs_have_their_names():
+    """Of two outputs, the second twice the first."""
+    model = rs.Parametric(
+        lambda b, rows: np.outer(square(b, rows), [1.0, 2.0]), [2.0, 3.0], COVARIANCE
+    )
+    found = rs.averages(model, SIX, features=["x", "g"], by="g")
+    assert found["average"].dims == ("output", "term", "by")
+    one = rs.averages(
+        rs.Parametric(square, [2.0, 3.0], COVARIANCE), SIX, features=["x", "g"], by="g"
+    )
+    for number, factor in enumerate((1, 2)):
+        for name in ("average", "average_se", "average_se_rows", "average_se_model"):
+            part = found[name].isel(output=number)
+            assert_allclose(part, factor * one[name], rtol=1e-6, atol=1e-9)
+
+
+def test_many_rows_are_asked_in_blocks(monkeypatch):
+    """A row has four versions of three models for a slope, and as many for each of two levels."""
+    asked = set()
+
+    def counted(b, rows):
+        asked.add(len(rows))
+        return square(b, rows)
+
+    model = rs.Parametric(counted, [2.0, 3.0], COVARIANCE)
+    whole = rs.averages(model, SIX, features=["x", "g"], by="g")
+    # Blocks of rows for the slope, which the model gets at three places, and for the levels.
+    for most, of_slope, of_levels in ((1, 1, 1), (36, 3, 1), (48, 3, 2), (144, 6, 6)):
+        asked.clear()
+        monkeypatch.setattr("rhale_stats.margins.averages.BATCH_ANSWERS", most)
+        found = rs.averages(model, SIX, features=["x", "g"], by="g")
+        xr.testing.assert_allclose(found, whole, rtol=1e-9)
+        # One row is asked first, then two, and all six for the average prediction.
+        assert asked == {1, 2, 6, 3 * of_slope, 2 * of_levels}
+
+
+def test_predictions_that_are_not_finite_are_refused_by_name():
+    def holes(b, rows):
+        return b[0] * np.where(rows["x"] == 2, np.nan, rows["x"])
+
+    model = rs.Parametric(holes, [1.0], [[1.0]])
+    with pytest.raises(
+        ValueError, match="Predictions.*'prediction'.*1 NaN in 6 rows.*See what the model"
+    ):
+        rs.averages(model, SIX, features="x")
+
+    def beside(b, rows):
+        """Finite at every row, and NaN a step away from it."""
+        return b[0] * np.where(np.isin(rows["x"], SIX["x"]), rows["x"], np.nan)
+
+    with pytest.raises(ValueError, match="Predictions.*'x'"):
+        rs.averages(rs.Parametric(beside, [1.0], [[1.0]]), SIX, features="x")
+
+
+def test_predictions_of_any_size():
+    """Averages and errors in their unit; no product of predictions is too large for a number."""
+
+    def powers(b, rows, scale=1.0):
+        return scale * sum(b[power] * rows["x"] ** power for power in range(5))
+
+    params, cov = [1.0, 2.0, 0.5, 0.1, 0.1], np.diag([0.1, 0.2, 0.3, 0.4, 0.5])
+    plain = rs.averages(rs.Parametric(powers, params, cov), SIX, features="x")
+    for scale in (1e55, 1e-55):
+        large = rs.Parametric(lambda b, rows, to=scale: powers(b, rows, to), params, cov)
+        found = rs.averages(large, SIX, features="x")
+        for name in ("average", "average_se", "average_se_rows", "average_se_model"):
+            assert_allclose(found[name], scale * plain[name], rtol=1e-6)
+        assert_allclose(found["average_df"], plain["average_df"], rtol=1e-6)
+
+
+def test_slopes_at_the_ends_ask_nothing_beyond_the_rows():
+    """A spline has no values there; the parabola through three points on one side is exact."""
+
+    def inside(b, rows):
+        x = rows["x"]
+        return b[0] * np.where((x >= 1) & (x <= 8), x**2, np.nan)
+
+    found = rs.averages(rs.Parametric(inside, [1.0], [[1.0]]), SIX, features="x")
+    assert_allclose(found["average"].sel(term="x"), 2 * SIX["x"].mean(), rtol=1e-6)

@@ -21,6 +21,7 @@ SIZES_OF_0 = "sizes that are all 0 keep their order, divided by 0 as well"
 ZERO_SHARE = "0 divided by a variance is 0"
 BAR = "a progress bar is drawn after two seconds, and changes no result"
 BROADCAST = "both have the same dimensions and coordinates, after they were broadcast"
+ALL_TERMS = "rows, weights and units are the same for every term"
 
 # By module and function: the mutants as the list of survivors shows them.
 EQUIVALENT: dict[tuple[str, str], dict[str, str]] = {
@@ -57,10 +58,96 @@ EQUIVALENT: dict[tuple[str, str], dict[str, str]] = {
     ("margins/averages.py", "_blocks"): {
         "size = max(BATCH_ANSWERS [// → *] n_answers, 1)": BLOCKS,
     },
+    ("margins/averages.py", "_ByLevel.averages"): {
+        "…belled(directions, terms, found[[0 → 1]][0], change[-1], made)": ALL_TERMS,
+        "units_of = found[[0 → 1]][1].units._replace(moved=moved)": ALL_TERMS,
+        "…np.concatenate([one.n_effective [<= → <] 1 + 1e-12 for one, *_ in found]…": ROUNDING,
+    },
+    ("diagnostics/jumps.py", "_jumps"): {
+        "rounding = rounding_of_output + [16 → 17] * float(np.finfo(np.float64).ep…": ROUNDING,
+        "of_squares = [2 → 3] * rounding * size + rounding **…": ROUNDING,
+        "…* rounding * size + rounding ** [2 → 3]": ROUNDING,
+    },
+    ("diagnostics/unbiased.py", "check_unbiased"): {
+        "threads = 1 if rows['x'].size [< → <=] THREADS_FROM else cpus()": (
+            "threads change time only"
+        ),
+        "threads = 1 if rows['x'].size [< → >=] THREADS_FROM else cpus()": (
+            "threads change time only"
+        ),
+    },
+    ("diagnostics/chance.py", "_without_information"): {
+        "sample = table.copy(deep=[False → True])": "a column is replaced, not changed in place",
+    },
+    ("regional/split_losses.py", "_of_splits"): {
+        "…, each in waiting)) >= PROBLEMS [// → *] 2:": BLOCKS,
+        "…ape[1] for _, each in waiting)) [>= → <] PROBLEMS // 2:": BLOCKS,
+    },
+    ("regional/printed.py", "_region_test_notes"): {
+        "notes[[- → ]1] += ' Each permutation repeats…": "there are two notes",
+    },
+    ("regional/shown.py", "trees_page"): {
+        "table = glance_trees(trees, [0.95 → 1.95])": "a tree has no intervals",
+    },
+    ("regional/shown.py", "interactions_page"): {
+        "…able = tidy_interactions(found, [0.95 → 1.95])": "a matrix has no intervals",
+    },
+    ("regional/conditions.py", "rule_text"): {
+        "…f c.operator == ABOVE), default=[- → ]np.inf)": "both say that there is no limit",
+        "…wer = (threshold_text(end, own[-[1 → 0]].units) for end in (below, abov…": (
+            "all conditions on a column have its units"
+        ),
+    },
+    ("regional/splits.py", "_smallest"): {
+        "return np.uint8 if n_codes [<= → <] 256 else np.int32": (
+            "the same numbers in more memory"
+        ),
+    },
+    ("regional/in_chunks.py", "Searched._counted"): {
+        "…unt(region[region >= 0], w, int([leaves.max → leaves.min]()) + 1)": (
+            "every region has rows, the last one too"
+        ),
+        "…n >= 0], w, int(leaves.max()) + [1 → 0])": "every region has rows, the last one too",
+    },
+    ("regional/losses.py", "problem_of"): {
+        "…pty(len(x), np.int16 if n_cells [< → <=] 2 ** 15 else np.int32)": (
+            "the numbers of 32,768 cells fit into 16 bits"
+        ),
+    },
+    ("regional/losses.py", "node_of"): {
+        "worth = spread [> → >=] (4 * exact) ** 2": "a spread of 0 leaves a loss of 0 as well",
+    },
+    ("regional/columns.py", "_numeric"): {
+        "if low < high and two(values[[ → 1]:GLANCE]) and two(values):": (
+            "all values are looked at afterwards"
+        ),
+        "…ow < high and two(values[:GLANCE[ → - 1]]) and two(values):": (
+            "all values are looked at afterwards"
+        ),
+    },
+    ("regional/comparisons.py", "rows_of_nodes"): {
+        "… np.where(region >= 0, region, -[2 → 3])[:, None]": "no row has a region below -1",
+    },
+    ("regional/comparisons.py", "curves_of_regions"): {
+        "…hting='rows', std_error_moments=[False → True])": "no standard error is asked for",
+    },
+    ("regional/comparisons.py", "Curves.node"): {
+        "…ws, n_obs, total, loss, loss > ([4 → 5] * self.error) ** 2, self.error)": ROUNDING,
+    },
+    ("regional/search.py", "Tree._refined"): {
+        "others = node.rows.table(side, [3 → 4])[:, [0, 2]]": "the fourth side has no rows",
+        "side = (values [> → >=] low).astype(np.uint8) + (values…": (
+            "a row on an end is on the same side of all thresholds between the ends"
+        ),
+        "…low).astype(np.uint8) + (values [>= → >] high)": (
+            "a row on an end is on the same side of all thresholds between the ends"
+        ),
+    },
     ("arrays/spread.py", "_Search.best"): {
         "total[0] = [0.0 → 1.0]": "a constant is added to the costs of all partitions",
     },
     ("regional/split_losses.py", "split_losses"): {
+        "…ach in waiting)) >= PROBLEMS // [2 → 3]:": BLOCKS,
         "…ape[1] for _, each in waiting)) [>= → >] PROBLEMS // 2:": BLOCKS,
     },
     ("arrays/intervals.py", "_drawn"): {

@@ -118,8 +118,9 @@ def test_given_shapley_values_need_no_model(table):
 # r-ALE is the search of `regions` ----------------------------------------------------------------
 
 
-@pytest.mark.parametrize("kind", ["none", "precision", "frequency"])
-@pytest.mark.parametrize("loss", ["index", "output"])
+@pytest.mark.parametrize(
+    ("kind", "loss"), [("none", "output"), ("precision", "index"), ("frequency", "output")]
+)
 def test_ale_is_regions_of_finite_differences(table, kind, loss, rng):
     weights = weights_of(kind, len(table), rng)
     arguments = {"loss": loss, "min_obs": 30, "max_depth": 3}
@@ -211,6 +212,13 @@ def test_losses_of_all_candidates_equal_direct_recomputation(column, kind, rng):
             own = plain_loss(curves[side] - offset, None if given is None else w, kind)
             expected += share[np.isin(at, side)].sum() * own
         assert_allclose(found[split], expected, rtol=1e-9)
+
+
+@pytest.mark.parametrize(("min_obs", "least"), [(0, 2), (1, 2), (3, 3), (40, 40)])
+def test_a_region_of_curves_has_two_rows_at_least(min_obs, least):
+    problem = Curves(np.arange(4.0), np.zeros((4, 2)), None, False, 0.0, min_obs)
+    assert problem.least_rows == pytest.approx(least, rel=1e-9)
+    assert problem.block == 4
 
 
 def test_curves_in_blocks_of_codes(rng, monkeypatch):
@@ -437,6 +445,26 @@ def test_errors(name, table):
         function(mixed, table, "x0", conditioning=table[:3], **more)
 
 
+def test_models_of_several_outputs_are_refused(table):
+    def two(X):
+        return np.column_stack([mixed(X), mixed(X)])
+
+    for function in (rs.regional_ale, rs.regional_pdp):
+        with pytest.raises(rs.ModelError, match="one number a row here; it has the outputs 0, 1"):
+            function(two, table, "x0")
+
+
+def test_a_grid_of_as_many_points_as_values(rng):
+    """Five values that are not at equal distances are the grid; of six there are five points."""
+    X = rng.uniform(size=(120, 3))
+    X[:, 0] = np.array([0.0, 0.1, 0.2, 0.5, 1.0])[np.arange(120) % 5]
+    found = rs.regional_pdp(mixed, X, "x0", n_grid=5, max_depth=0)
+    assert found["grid_value"].values.tolist() == [0.0, 0.1, 0.2, 0.5, 1.0]
+    X[0, 0] = 0.7
+    found = rs.regional_pdp(mixed, X, "x0", n_grid=5, max_depth=0)
+    assert_allclose(found["grid_value"], [0, 0.25, 0.5, 0.75, 1])
+
+
 def test_a_model_that_fails_along_the_grid(table):
     def model(X):
         return np.where(X[:, 0] > 0.9, np.nan, X[:, 0])
@@ -522,6 +550,13 @@ class TestShap:
         same = rs.regional_shap(lambda X: X["a"] * X["text"], numbers, "a", **asked)
         assert tree.sizes["node"] == same.sizes["node"] > 1
         assert_allclose(np.sort(tree["loss"]), np.sort(same["loss"]), rtol=1e-9)
+
+    def test_models_of_several_outputs_are_refused(self, table):
+        pytest.importorskip("shap", reason="needs the library shap")
+        with pytest.raises(rs.ModelError, match="one number a row here; it has the outputs 0, 1"):
+            rs.regional_shap(
+                lambda X: np.column_stack([X[:, 0], X[:, 1]]), table, "x0", background=table[:4]
+            )
 
     def test_a_background_of_other_columns(self):
         pytest.importorskip("shap", reason="needs the library shap")

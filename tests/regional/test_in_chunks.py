@@ -9,8 +9,10 @@ import xarray as xr
 
 import rhale_stats as rs
 from rhale_stats.local import sampled
+from rhale_stats.regional.in_chunks import Searched
 
 dd = pytest.importorskip("dask.dataframe", reason="dask is not installed")
+da = pytest.importorskip("dask.array", reason="dask is not installed")
 N = 3000
 EXAMPLE = rs.simulate.TwoRegimes()
 X = EXAMPLE.sample(N, rng=0)
@@ -24,17 +26,16 @@ def local(**options):
 
 
 @pytest.mark.parametrize(
-    "options",
+    ("options", "weighted"),
     [
-        {},
-        {"test": "honest"},
-        {"conditioning": OTHER, "min_obs": 200},
-        {"groups": np.arange(N) // 3},
-        {"n_folds": 3},
+        ({}, True),
+        ({"test": "honest"}, True),
+        ({"conditioning": OTHER, "min_obs": 200}, False),
+        ({"groups": np.arange(N) // 3}, False),
+        ({"n_folds": 3}, False),
     ],
     ids=str,
 )
-@pytest.mark.parametrize("weighted", [False, True])
 def test_trees_are_those_of_memory(options, weighted):
     memory = local(**({"weights": WEIGHT, "weight_kind": "frequency"} if weighted else {}))
     chunked = memory.chunk(obs=701)
@@ -107,3 +108,86 @@ def test_rows_are_drawn_from_all_stretches_whatever_the_chunks(monkeypatch):
     np.testing.assert_array_equal(found[0] // (N // 100), np.arange(100))
     part = sampled.sampled(memory.chunk(obs=701), "rows").local
     xr.testing.assert_identical(part, memory.isel(obs=found[0]))
+
+
+def three_regions(**options):
+    """Effects of -3, 3 and 6: two splits, one below the other."""
+    jacobian = np.zeros((N, 3))
+    jacobian[:, 0] = np.where(X["x3"] > 0, np.where(X["x2"] > 0, 6.0, 3.0), -3.0)
+    return rs.local_effects(None, X, jacobian=jacobian, **options)
+
+
+REGION = np.where(X["x3"] <= 0, 0, np.where(X["x2"] <= 0, 1, 2))
+
+
+@pytest.mark.parametrize("kind", ["none", "precision", "frequency"])
+@pytest.mark.parametrize("given", ["features", "table", "chunks"])
+def test_all_rows_of_all_nodes_are_counted(kind, given, monkeypatch):
+    """By hand: those of a node are those of its regions. Rows, and a share of the weight."""
+    monkeypatch.setattr(sampled, "MOST_ROWS", 600)
+    weights = {"none": np.ones(N), "precision": WEIGHT / 3, "frequency": WEIGHT}[kind]
+    options = {} if kind == "none" else {"weights": weights, "weight_kind": kind}
+    memory = three_regions(**options)
+    other = {"features": None, "table": X, "chunks": dd.from_pandas(X, npartitions=5)}[given]
+    tree = rs.regions(memory.chunk(obs=701), "x1", rng=0, test=None, conditioning=other)
+    there = weights > 0
+    assert tree["region"].values.tolist() == [-1, 0, -1, 1, 2]
+    assert tree["condition_feature"].values.tolist() == ["", "x3", "x3", "x2", "x2"]
+    np.testing.assert_array_equal(tree["region_of_row"], np.where(there, REGION, -1))
+    inside = [there & np.isin(REGION, one) for one in ([0, 1, 2], [0], [1, 2], [1], [2])]
+    counted = weights if kind == "frequency" else np.ones(N)
+    np.testing.assert_array_equal(tree["n_obs"], [counted[rows].sum() for rows in inside])
+    share = np.array([weights[rows].sum() for rows in inside])
+    np.testing.assert_allclose(tree["weight_share"], share / share[0], rtol=1e-12)
+    assert tree.attrs["min_obs"] == int(counted[there].sum()) // 20
+    np.testing.assert_array_equal(tree["obs"], np.arange(N))
+    assert tree.attrs["n_rows"] == there.sum()
+    # Made from these local effects, as `regional_rhale` checks.
+    effect = rs.regional_rhale(memory, tree)
+    np.testing.assert_allclose(effect["average_effect"].values.ravel(), [-3, 3, 6], rtol=1e-9)
+
+
+def searched(local, monkeypatch, *, most=600, conditioning=None, groups=None, **settings):
+    monkeypatch.setattr(sampled, "MOST_ROWS", most)
+    return Searched.of(local, conditioning, groups, rs.SplitSearch(**settings))
+
+
+@pytest.mark.parametrize(
+    ("min_obs", "most", "expected"),
+    [(None, 600, None), (100, 600, 20), (101, 600, 21), (3, 600, 1), (100, N, 100), (1, 600, 1)],
+)
+def test_as_many_rows_of_a_region_as_their_share(min_obs, most, expected, monkeypatch):
+    """600 of 3000 rows are a fifth: of a part of a row one is asked for."""
+    chunked = local().chunk(obs=701)
+    found = searched(chunked, monkeypatch, most=most, min_obs=min_obs)
+    assert found.search.min_obs == expected
+    assert found.asked.min_obs == min_obs
+    assert found.n_rows(7) == N
+    assert found.local.sizes["obs"] == most
+    assert found.facts == ({} if most == N else {"n_rows_read": 600})
+    memory = Searched.of(local(), None, None, rs.SplitSearch())
+    assert (memory.some, memory.facts, memory.n_rows(7)) == (None, {}, 7)
+
+
+@pytest.mark.parametrize("named", [False, True])
+def test_columns_and_groups_of_the_rows_that_are_searched(named, monkeypatch):
+    index = [f"r{k}" for k in range(N)] if named else None
+    memory = rs.local_effects(None, X.set_axis(index) if named else X, jacobian=EXAMPLE.jacobian)
+    chunked = memory.chunk(obs=701)
+    groups, given = np.arange(N) // 3, OTHER.set_axis(index) if named else OTHER
+    for table in (given, dd.from_pandas(OTHER, npartitions=4)):
+        found = searched(chunked, monkeypatch, conditioning=table, groups=groups)
+        rows = found.some.rows
+        np.testing.assert_array_equal(found.groups, rows // 3)
+        assert found.conditioning["number"].tolist() == rows.tolist()
+        labels = [f"r{row}" for row in rows] if named else rows.tolist()
+        assert found.conditioning.index.tolist() == labels
+    lazy = da.from_array(groups, chunks=500)
+    np.testing.assert_array_equal(searched(chunked, monkeypatch, groups=lazy).groups, rows // 3)
+    assert searched(chunked, monkeypatch).conditioning is None
+
+
+def test_small_samples_have_ten_rows_in_a_region(monkeypatch):
+    few = three_regions().isel(obs=slice(210)).chunk(obs=50)
+    monkeypatch.setattr(sampled, "MOST_ROWS", 150)
+    assert rs.regions(few, "x1", rng=0, test=None).attrs["min_obs"] == 10

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -10,6 +12,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy import stats
 
 import rhale_stats as rs
+from rhale_stats.regional import interactions
+from rhale_stats.regional.splits import Candidates
 
 N = 240
 
@@ -160,3 +164,72 @@ def test_settings_refused(rng, options, error, message):
     X, jacobian = interacting(rng)
     with pytest.raises(error, match=message):
         rs.interaction_matrix(local_of(X, jacobian), **options)
+
+
+def test_what_a_matrix_says_of_itself(rng):
+    X, jacobian = interacting(rng)
+    local = local_of(X, jacobian)
+    options = {"bins": rs.EqualWidthBins(4), "n_thresholds": 7, "thresholds": "equal_width"}
+    found = rs.interaction_matrix(local, n_permutations=0, loss="output", **options)
+    facts = {
+        "method": "interaction matrix", "loss_kind": "output", "n_permutations": 0,
+        "thresholds": "equal_width", "n_thresholds": 7, "min_obs": 12, "output_name": "output",
+        "bin_rule": "EqualWidthBins", "output_units": "", "n_rows": N,
+    }  # fmt: skip
+    assert {name: found.attrs[name] for name in facts} == facts
+    assert not {"seed", "n_groups"} & set(found.attrs)
+    assert found["loss"].attrs["units"] == "output units"
+    assert found["pvalue_adjusted"].attrs["adjust"] == "holm"
+    assert found["feature"].attrs == {"long_name": "feature"}
+    assert found["conditioning"].attrs == {"long_name": "conditioning column"}
+    tested = rs.interaction_matrix(
+        local, n_permutations=1, rng=3, groups=np.arange(N) // 4, adjust="bonferroni", **options
+    )
+    assert (tested.attrs["seed"], tested.attrs["n_groups"]) == (3, 60)
+    assert tested["pvalue_adjusted"].attrs["adjust"] == "bonferroni"
+    assert tested["loss"].attrs["units"] == "(output units)^2 per feature unit"
+
+
+def test_p_values_of_every_column_by_hand(monkeypatch):
+    """(1 + b) / (1 + n), where ties are as good, up to rounding."""
+    observed = [[1.0, 2.0], [3.0], []]
+    drawn = iter(
+        [
+            [[2.5, 0.0], [1.0], []],
+            [[0.0, 2.0 * (1 - 1e-9)], [2.0], []],
+            [[2.0 * (1 - 1e-8), 0.0], [3.0 * (1 - 1e-10)], []],
+            [[0.0, 2.0], [0.0], []],
+        ]
+    )
+
+    def statistics(problem, node, rows, tried):
+        assert [one.codes.tolist() for one in tried] == [[0, 1] if rows is None else [1, 0]] * 3
+        return [np.array(one) for one in (observed if rows is None else next(drawn))]
+
+    class Coarse(NamedTuple):
+        rows: None = None
+
+        def coarse(self, node):
+            return self, node
+
+    monkeypatch.setattr(interactions, "split_statistics", statistics)
+    monkeypatch.setattr(interactions, "null_rows", lambda *_: (lambda: "drawn", np.array([1, 0])))
+    tried = [Candidates(np.arange(2), 2)] * 3
+    found = interactions._pvalues(Coarse(), Coarse(), tried, 4, None, None)
+    assert_allclose(found, [4 / 5, 2 / 5, 1])
+
+
+def test_steps_of_the_progress(rng, monkeypatch):
+    X, jacobian = interacting(rng)
+    steps = []
+
+    class Bar:
+        def update(self, n=1):
+            steps.append(n)
+
+        def close(self):
+            steps.append("end")
+
+    monkeypatch.setattr(interactions, "progress_bar", lambda total, *_, progress: Bar())
+    rs.interaction_matrix(local_of(X, jacobian), bins=rs.EqualWidthBins(2), n_permutations=0)
+    assert steps == [1, 1, 1, "end"]

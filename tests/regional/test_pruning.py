@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from itertools import product
+from dataclasses import replace
+from itertools import pairwise, product
 
 import numpy as np
 import pandas as pd
@@ -11,9 +12,19 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 import rhale_stats as rs
 from rhale_stats.local.rows import columns
+from rhale_stats.regional import pruning
 from rhale_stats.regional.columns import conditioning_columns
 from rhale_stats.regional.losses import problem_of
-from rhale_stats.regional.pruning import held_out_loss, weakest_links
+from rhale_stats.regional.pruning import (
+    ROOT_ALONE,
+    Pruned,
+    _folds,
+    as_variables,
+    cut_back,
+    held_out_loss,
+    pruned,
+    weakest_links,
+)
 from rhale_stats.regional.search import Grown, SplitSearch, Tree, Verdict
 from rhale_stats.schema.dimensions import ROWS
 from tests.helpers import daily
@@ -42,7 +53,7 @@ def cheapest(nodes, price):
 @pytest.mark.parametrize("seed", range(20))
 def test_the_sequence_holds_the_cheapest_tree_at_every_price(seed):
     rng = np.random.default_rng(seed)
-    nodes = [node(-1, 1.0, 1.0)]
+    nodes = [node(-1, 40.0, 1.0)]  # shares of the weight count
     grow = [0]
     while grow:
         number = grow.pop(0)
@@ -119,7 +130,7 @@ def test_noise_is_pruned_and_regions_are_kept():
 @pytest.mark.parametrize("loss", ["index", "output"])
 @pytest.mark.parametrize(
     "rule",
-    [rs.EqualWidthBins(6), rs.AdaptiveBins(), rs.OptimalBins()],
+    [rs.OptimalBins()],
     ids=lambda r: type(r).__name__,
 )
 def test_held_out_loss_is_the_distance_from_the_effects_of_other_rows(rule, loss):
@@ -156,6 +167,221 @@ def test_held_out_loss_is_the_distance_from_the_effects_of_other_rows(rule, loss
         width = np.diff(edges)
         expected = (per_bin * width)[there].sum() / width[there].sum() * width.sum()
     assert_allclose(found, expected, rtol=1e-9)
+
+
+def problem_and_columns(local, rule, loss="index", min_obs=15):
+    problem = problem_of(columns(local), 0, "x0", rule, error=0.0, loss=loss, min_obs=min_obs)
+    return problem, conditioning_columns(local, None, "x0")
+
+
+@pytest.mark.parametrize("loss", ["index", "output"])
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("rule", [rs.GivenBins([-1, -0.5, 0.1, 1]), rs.AdaptiveBins()], ids=str)
+def test_held_out_rows_are_compared_with_those_of_their_region(rule, weighted, loss):
+    """With lines that rise, and weights; regions by the weight of their held-out rows."""
+    rng = np.random.default_rng(2)
+    n = 300
+    X = rng.uniform(-1, 1, (n, 2))
+    X[:4, 0] = [-1, 1, -1, 1]
+    X[:4, 1] = [-0.5, -0.5, 0.5, 0.5]  # every region has the whole axis
+    g = np.column_stack([4 * X[:, 0] + 2 * (X[:, 1] > 0) + rng.normal(size=n) / 2, 0 * X[:, 0]])
+    w = rng.uniform(0.2, 3, n) if weighted else np.ones(n)
+    local = rs.local_effects(None, X, jacobian=g, **({"weights": w} if weighted else {}))
+    problem, conditioning = problem_and_columns(local, rule, loss)
+    tree = Tree(problem, conditioning, SplitSearch(1, min_share=0.0, test=None), rng)
+    held = np.arange(4, n, 4)
+    kept = np.setdiff1d(np.arange(n), held)
+    tree.grow(kept, None)
+    assert len(tree.nodes) == 3
+    cut = tree.nodes[1].path[0].threshold
+    losses, shares = [], []
+    for side in (X[:, 1] <= cut, X[:, 1] > cut):
+        inside = kept[side[kept]]
+        row = rs.rhale(local.isel(obs=inside, feature=[0]), bins=rule, weighting="rows")
+        row = row.isel(feature=0)
+        edges = row["edge_value"].values
+        out = held[side[held]]
+        k = np.searchsorted(edges[1:-1], X[out, 0], side="right")
+        mean = row["effect"].values[k]
+        if "slope" in row:
+            assert (row["slope"] > 3).any()
+            mean = mean + row["slope"].values[k] * (X[out, 0] - (edges[k] + edges[k + 1]) / 2)
+        squares, own = (g[out, 0] - mean) ** 2, w[out]
+        if loss == "output":
+            spread = np.sqrt(np.cov(X[:, 0], aweights=w))
+            losses.append(spread * np.sqrt(np.average(squares, weights=own)))
+        else:
+            each = [np.average(squares[k == b], weights=own[k == b]) for b in range(len(edges) - 1)]
+            losses.append(np.sum(each * np.diff(edges)))
+        shares.append(own.sum())
+    found = held_out_loss(problem, tree, frozenset([1, 2]), kept, held)
+    assert_allclose(found, np.average(losses, weights=shares), rtol=1e-9)
+    # Where all held-out rows are in one region, it decides alone.
+    left = held[X[held, 1] <= cut]
+    assert_allclose(
+        held_out_loss(problem, tree, frozenset([1, 2]), kept, left), losses[0], rtol=1e-9
+    )
+    assert np.isnan(held_out_loss(problem, tree, frozenset([1, 2]), kept, held[:0]))
+
+
+def test_a_region_whose_loss_is_unknown_does_not_count():
+    """Its held-out row is in a bin that none of its own rows is in."""
+    x = np.array([0.1, 0.2, 0.9, 0.1, 0.2, 0.3, 0.8, 0.15])
+    z = np.array([0.0, 0.0, 0.0, 1.0, 1.0, 1.0, 1.0, 1.0])
+    g = np.array([1.0, 2.0, 9.0, 10.0, 12.0, 14.0, 30.0, 16.0])
+    local = rs.local_effects(
+        None, np.column_stack([x, z]), jacobian=np.column_stack([g, g]), features=[0, 1]
+    )
+    problem, _ = problem_and_columns(local, rs.GivenBins([0.1, 0.5, 0.9]), min_obs=2)
+    (column,) = conditioning_columns(local, pd.DataFrame({"z": z}), "x0")
+    tree = Tree(problem, [column], SplitSearch(1, min_share=0.0, test=None), None)
+    kept, held = np.array([0, 1, 3, 4, 5, 6]), np.array([2, 7])
+    tree.grow(kept, None)
+    assert len(tree.nodes) == 3
+    # The mean of 10, 12 and 14 misses 16 by 4, in the bin in which it is.
+    found = held_out_loss(problem, tree, frozenset([1, 2]), kept, held)
+    assert_allclose(found, 16 * 0.8, rtol=1e-9)
+    assert np.isnan(held_out_loss(problem, tree, frozenset([1]), kept, held))
+
+
+def test_folds_are_parts_of_rows_or_of_groups():
+    rows = np.array([2, 3, 5, 7, 11, 13, 17])
+    found = _folds(rows, None, 3, np.random.default_rng(1))
+    order = np.random.default_rng(1).permutation(rows)
+    assert [fold.tolist() for fold in found] == [p.tolist() for p in np.array_split(order, 3)]
+    groups = np.arange(18) % 5
+    found = _folds(rows, groups, 2, np.random.default_rng(1))
+    parts = np.array_split(np.random.default_rng(1).permutation(5), 2)
+    expected = [[row for row in rows if row % 5 in part] for part in parts]
+    assert [fold.tolist() for fold in found] == expected
+    assert sorted(np.concatenate(found)) == rows.tolist()
+
+
+@pytest.mark.parametrize("grouped", [False, True])
+@pytest.mark.parametrize("seed", range(2))
+def test_pruning_by_hand(seed, grouped):
+    """Trees on the other rows, the cheapest of them by brute force, and their held-out losses."""
+    local = sample(seed, 0.8, 0.6, n=160)
+    problem, conditioning = problem_and_columns(local, rs.EqualWidthBins(3))
+    settings = SplitSearch(2, min_drop=0.02, min_share=0.0, test=None, n_thresholds=5)
+    groups = np.arange(160) // 4 if grouped else None
+    rows = np.arange(160)
+    tree = Tree(problem, conditioning, settings, None, groups=groups)
+    tree.grow(rows, None)
+    found = pruned(
+        problem, conditioning, replace(settings, test="permutation"), tree, rows, 4,
+        np.random.default_rng(7),
+    )  # fmt: skip
+    sequence = weakest_links(tree.nodes)
+    prices = [price for price, _ in sequence]
+    assert len(prices) > 2
+    between = [np.sqrt(one * two) for one, two in pairwise(prices)]
+    losses = []
+    for held in _folds(rows, groups, 4, np.random.default_rng(7)):
+        kept = np.setdiff1d(rows, held)
+        grown = Tree(problem, conditioning, settings, None)
+        grown.grow(kept, None)
+        trees = [*(cheapest(grown.nodes, price)[1] for price in between), [0]]
+        losses.append([held_out_loss(problem, grown, frozenset(one), kept, held) for one in trees])
+    mean = np.mean(losses, axis=0)
+    error = np.std(losses, axis=0, ddof=1) / 2
+    assert_array_equal(found.price, prices)
+    assert_array_equal(found.n_regions, [len(regions) for _, regions in sequence])
+    assert_allclose(found.loss, mean, rtol=1e-12)
+    assert_allclose(found.loss_se, error, rtol=1e-12)
+    within = mean <= mean.min() + error[mean.argmin()]
+    assert found.chosen == np.flatnonzero(within)[-1]
+
+
+def scripted(monkeypatch, losses):
+    """Pruned trees whose losses by fold and number of regions are given: 3, 2 or 1 regions."""
+    sequence = [(0.0, frozenset({2, 3, 4})), (1.0, frozenset({1, 4})), (4.0, frozenset({0}))]
+    each = iter(losses)
+    current = {}
+
+    class Grown:
+        nodes, groups = (), None
+
+        def __init__(self, *args, **kwargs): ...
+
+        def grow(self, at, judge):
+            current["losses"] = next(each)
+
+    monkeypatch.setattr(pruning, "weakest_links", lambda nodes: sequence)
+    monkeypatch.setattr(pruning, "Tree", Grown)
+    monkeypatch.setattr(
+        pruning, "held_out_loss", lambda p, t, regions, k, h: current["losses"][3 - len(regions)]
+    )
+    rng = np.random.default_rng(0)
+    return pruned(None, [], SplitSearch(), Grown(), np.arange(12), len(losses), rng)
+
+
+def test_the_smallest_tree_within_a_standard_error(monkeypatch):
+    """1 and 3 have the mean 2 and its error 1; up to 3 is within it, the limit included."""
+    found = scripted(monkeypatch, [[1.0, 3.0, 4.0], [3.0, 3.0, 2.5]])
+    assert found.loss.tolist() == [2, 3, 3.25]
+    assert found.loss_se[:2].tolist() == [1, 0]
+    assert (found.chosen, found.price.tolist(), found.n_regions.tolist()) == (
+        1,
+        [0, 1, 4],
+        [3, 2, 1],
+    )
+    assert scripted(monkeypatch, [[1.0, 3.1, 3.0], [3.0, 3.1, 2.9]]).chosen == 2
+    assert scripted(monkeypatch, [[1.0, 3.1, 4.0], [3.0, 3.1, 3.0]]).chosen == 0
+    # The error of the best tree counts, not that of the others.
+    assert scripted(monkeypatch, [[5.0, 2.0, 0.0], [5.0, 2.0, 6.0]]).chosen == 1
+
+
+def test_folds_with_unknown_losses_do_not_count(monkeypatch):
+    known = [[1.0, 3.0, 4.0], [3.0, 3.0, 2.5]]
+    found = scripted(monkeypatch, [known[0], [np.nan, 0.0, 0.0], known[1], [0.0, 0.0, np.nan]])
+    assert found.loss.tolist() == [2, 3, 3.25]
+    assert found.loss_se[0] == 1
+    message = "at least two folds with rows in bins of the others; 3 folds of 12 rows have 1. Use"
+    with pytest.raises(ValueError, match=message):
+        scripted(monkeypatch, [known[0], [np.nan] * 3, [0.0, np.nan, 0.0]])
+
+
+def test_a_tree_is_cut_back_to_its_regions():
+    """Nodes 2 and 3 go into 1, whose split is no longer one; the others keep theirs."""
+    made = Verdict("z ≤ 0", 0.5, 0.4, 0.01, True)
+    tree = Tree(None, [], SplitSearch(), None)
+    parents, verdicts = [-1, 0, 1, 1, 0, 4, 4], [made, made, None, None, made, None, None]
+    tree.nodes = [
+        Grown(parent, (), 1.0, 1.0, float(at), verdict or Verdict("y ≤ 1", 0.2))
+        for at, (parent, verdict) in enumerate(zip(parents, verdicts, strict=True))
+    ]
+    rows = {2: [0, 5], 3: [1], 5: [2, 4], 6: [3]}
+    tree.leaves = {leaf: np.array(at) for leaf, at in rows.items()}
+    nodes, leaves = cut_back(tree, frozenset({1, 5, 6}))
+    assert [(node.parent, node.loss) for node in nodes] == [(-1, 0), (0, 1), (0, 4), (2, 5), (2, 6)]
+    assert {leaf: at.tolist() for leaf, at in leaves.items()} == {1: [0, 1, 5], 3: [2, 4], 4: [3]}
+    assert list(leaves) == [1, 3, 4]
+    assert nodes[0].verdict == nodes[2].verdict == made
+    one = nodes[1].verdict
+    assert (one.best, one.best_drop, one.pvalue, one.splits) == ("z ≤ 0", 0.5, 0.01, False)
+    assert np.isnan(one.drop)
+    assert nodes[3].verdict == tree.nodes[5].verdict
+    (root,), leaves = cut_back(tree, frozenset({0}))
+    assert (root.parent, leaves[0].tolist()) == (-1, [0, 1, 2, 3, 4, 5])
+
+
+def test_the_trees_that_were_compared_have_labels():
+    price, n_regions = np.array([0.0, 2.0]), np.array([3, 1])
+    found = as_variables(Pruned(price, n_regions, price + 1, price + 2, 1), "m")
+    expected = {
+        "pruning_price": (price, "smallest penalty per region at which the tree is optimal", "m"),
+        "pruning_n_regions": (n_regions, "regions of the tree", "1"),
+        "pruning_loss": (price + 1, "cross-validated loss of the tree", "m"),
+        "pruning_loss_se": (price + 2, "standard error of the cross-validated loss", "m"),
+    }
+    assert set(found) == set(expected)
+    for name, (values, words, units) in expected.items():
+        assert found[name].dims == ("pruning",)
+        assert_array_equal(found[name], values)
+        assert found[name].attrs == {"long_name": words, "units": units}
+    assert (ROOT_ALONE.price.tolist(), ROOT_ALONE.n_regions.tolist()) == ([0], [1])
+    assert ROOT_ALONE.chosen == 0
 
 
 def test_pruning_and_honest_trees_do_not_go_together():

@@ -625,9 +625,14 @@ def test_more_rows_asked_for_than_half_of_them(rng):
     assert str(tree["best"][0].values) == ""
 
 
-@every_weight
 @pytest.mark.parametrize(
-    ("test", "thresholds"), [(None, "quantile"), (None, "equal_width"), ("honest", "quantile")]
+    ("kind", "test", "thresholds"),
+    [
+        ("none", None, "quantile"),
+        ("precision", None, "equal_width"),
+        ("frequency", None, "quantile"),
+        ("precision", "honest", "quantile"),
+    ],
 )
 def test_all_regions(rng, kind, test, thresholds):
     """Each as `regions` finds it alone, what their roots share and what they do not."""
@@ -651,6 +656,24 @@ def test_all_regions(rng, kind, test, thresholds):
             assert_array_equal(one["region_of_row"], alone["region_of_row"])
             if test is None and given is None:
                 assert_array_equal(rs.assign(trees.sel(feature=name), X), alone["region_of_row"])
+
+
+def test_trees_of_several_features_are_padded():
+    """Numbers of nodes and regions are -1, rows and shares 0, texts empty, others NaN."""
+    X, local = two_regimes()
+    trees = rs.all_regions(local, ["x1", "x2"], progress=False)
+    assert trees["n_nodes"].values.tolist() == [3, 1]
+    beyond = trees.isel(feature=1, node=slice(1, None))
+    for name in ("parent", "depth", "region"):
+        assert beyond[name].values.tolist() == [-1, -1], name
+    for name in ("n_obs", "weight_share"):
+        assert beyond[name].values.tolist() == [0, 0], name
+    for name in ("rule", "best", "operator"):
+        assert beyond[name].values.tolist() == ["", ""], name
+    for name in ("loss", "threshold", "pvalue"):
+        assert beyond[name].isnull().all(), name
+    assert trees["region_of_row"].dims == ("feature", "obs")
+    assert_array_equal(trees["region_of_row"][0], X["x3"] > 0)
 
 
 # --- new rows ------------------------------------------------------------------------------------

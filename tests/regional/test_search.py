@@ -1,4 +1,4 @@
-"""Regions as statistics: math [53], size and power of the tests. See study ``regions``."""
+"""How splits are chosen and tested; regions as statistics. See study ``regions``."""
 
 from __future__ import annotations
 
@@ -8,9 +8,16 @@ import pytest
 from scipy import stats
 
 import rhale_stats as rs
+from rhale_stats.arrays.regions import at_most
+from rhale_stats.local.rows import columns
+from rhale_stats.regional import search
+from rhale_stats.regional.columns import Conditioning
+from rhale_stats.regional.conditions import ABOVE, UP_TO, Condition
+from rhale_stats.regional.losses import Node, Problem, node_of, problem_of
+from rhale_stats.regional.search import SplitSearch, Tree, Verdict, best_of
+from rhale_stats.regional.split_losses import split_losses
+from rhale_stats.regional.splits import Candidates, candidates_of
 from rhale_stats.studies.regions import N_CONDITIONING, two_groups, without_regions
-
-pytestmark = pytest.mark.slow
 
 # A size or a coverage is refused at this level: one test in a thousand fails by chance.
 REFUSED = 0.001
@@ -23,9 +30,312 @@ def local_of(x, effect):
     return rs.local_effects(None, X, jacobian=jacobian)
 
 
+# --- one node: what is best, what is refined, what is made ---------------------------------------
+
+
+def test_the_first_of_equal_splits_is_the_best():
+    """Up to a tie; none if none is allowed."""
+    losses = [np.array([np.inf, 3.0]), np.array([]), np.array([2.0, 1.0 + 1e-3, 1.0])]
+    assert best_of(losses, 0.0) == (2, 2, 1.0)
+    assert best_of(losses, 1e-3) == (2, 1, 1.0 + 1e-3)
+    assert best_of(losses, 1.0) == (2, 0, 2.0)
+    assert best_of(losses, 2.0) == (0, 1, 3.0)
+    assert best_of([np.array([np.inf]), np.array([])], 1.0) is None
+    assert best_of([], 1.0) is None
+
+
+def node_with(loss, at=None):
+    rows = np.arange(4) if at is None else at
+    return Node(rows, None, float(len(rows)), float(len(rows)), loss, True, 0.0)
+
+
+COLUMN = Conditioning("z", "numeric", np.array([0.0, 1.0, 2.0, 3.0]))
+SIDES = (
+    Condition("z", UP_TO, "z ≤ 1.5", threshold=1.5),
+    Condition("z", ABOVE, "z > 1.5", threshold=1.5),
+)
+
+
+def judged(monkeypatch, loss, pvalue=np.nan, *, other=None, left=np.nan, test="permutation"):
+    """The verdict on a split that leaves ``loss`` of 1; ``other`` rows lose ``left``."""
+    asked = []
+
+    def p(self, node, tried):
+        asked.append((node, tried))
+        return pvalue
+
+    def losses(problem, node, rows, tried):
+        assert [one.codes.tolist() for one in tried] == [[0, 0, 1, 1]]
+        assert [one.n_codes for one in tried] == [2]
+        return [np.array([left])]
+
+    monkeypatch.setattr(Tree, "_pvalue", p)
+    monkeypatch.setattr(search, "split_losses", losses)
+    settings = SplitSearch(min_drop=0.25, level=0.05, test=test)
+    tree = Tree(None, [COLUMN], settings, np.random.default_rng(0))
+    node, best = node_with(1.0), search._Best(0, loss, SIDES, ["tried"])
+    found = tree.judge(node, best, other)
+    assert all(one is (node if other is None else other) for one, _ in asked)
+    return found, len(asked)
+
+
+def test_a_split_is_made_if_its_drop_is_large_and_its_p_small(monkeypatch):
+    made = Verdict("z ≤ 1.5", 0.25, 0.25, 0.05, True)
+    assert judged(monkeypatch, 0.75, 0.05) == (made, 1)
+    found, _ = judged(monkeypatch, 0.75, 0.051)
+    assert (found.best, found.best_drop, found.pvalue, found.splits) == (
+        "z ≤ 1.5", 0.25, 0.051, False,
+    )  # fmt: skip
+    assert np.isnan(found.drop)
+    # Of a drop that is too small no p-value is computed.
+    found, n_tests = judged(monkeypatch, 0.76, 0.05)
+    assert n_tests == 0
+    assert (found.best_drop, found.splits) == (pytest.approx(0.24), False)
+    assert np.isnan([found.drop, found.pvalue]).all()
+    found, n_tests = judged(monkeypatch, 0.75, test=None)
+    assert (n_tests, found.splits, found.drop) == (0, True, 0.25)
+    assert np.isnan(found.pvalue)
+
+
+def test_other_rows_decide_on_an_honest_split(monkeypatch):
+    """By their own drop and p-value; what the search found is said as well."""
+    other = node_with(4.0)
+    made = Verdict("z ≤ 1.5", 0.5, 0.25, 0.05, True)
+    options = {"other": other, "test": "honest"}
+    assert judged(monkeypatch, 0.5, 0.05, left=3.0, **options) == (made, 1)
+    for left, p in ((3.01, 0.05), (3.0, 0.051)):
+        found, _ = judged(monkeypatch, 0.5, p, left=left, **options)
+        assert (found.best_drop, found.pvalue, found.splits) == (0.5, p, False)
+        assert np.isnan(found.drop)
+    little, n_tests = judged(monkeypatch, 0.5, 0.05, left=0.25, other=node_with(0.5), test="honest")
+    assert (n_tests, little.splits, little.drop) == (1, True, 0.5)
+    # A side without rows, or nothing to explain: there is no test.
+    for left, loss in ((np.inf, 4.0), (0.0, 0.0), (0.0, np.nan)):
+        found, n_tests = judged(
+            monkeypatch, 0.5, 0.05, left=left, other=node_with(loss), test="honest"
+        )
+        assert (n_tests, found.best_drop, found.splits) == (0, 0.5, False)
+        assert np.isnan(found.pvalue)
+
+
+def by_chance(
+    monkeypatch, observed, drawn, *, level=0.05, most=199, degrees=(1.0, -np.inf), groups=None
+):
+    """The p-value if permutations have these largest statistics, and how many were made."""
+    given = iter(drawn)
+    drawings = []
+
+    def statistics(problem, node, rows, tried):
+        if rows is None:
+            return [np.array([-np.inf, observed]), np.array([])]
+        assert [one.codes.tolist() for one in tried] == [[3, 1, 0, 2]]
+        drawings.append(rows)
+        return [np.array([-np.inf]), np.array([next(given), -np.inf])]
+
+    class Coarse:
+        def coarse(self, node):
+            return self, node
+
+    order = np.array([3, 1, 0, 2])
+    monkeypatch.setattr(search, "split_statistics", statistics)
+    monkeypatch.setattr(search, "split_degrees", lambda *_: [np.array(degrees), np.array([])])
+    monkeypatch.setattr(search, "null_rows", lambda *_: (lambda: "drawn", order))
+    settings = SplitSearch(level=level, n_permutations=most)
+    tree = Tree(Coarse(), [COLUMN], settings, np.random.default_rng(0), groups=groups)
+    return tree._pvalue(node_with(1.0), [Candidates(np.arange(4), 4)]), len(drawings)
+
+
+def test_p_of_permutations_by_hand(monkeypatch):
+    """(1 + b) / (1 + n); b / n where it stops, because P is above the level for certain."""
+    none, all_, half = [0.0] * 199, [2.0] * 199, [2.0, 0.0] * 100
+    assert by_chance(monkeypatch, 1.0, none) == (1 / 200, 199)
+    assert by_chance(monkeypatch, 1.0, all_) == (1.0, 10)
+    assert by_chance(monkeypatch, 1.0, half) == (10 / 19, 19)
+    assert by_chance(monkeypatch, 1.0, [2.0] * 9 + none[9:]) == (10 / 200, 199)
+    assert by_chance(monkeypatch, 1.0, [*none[:198], 2.0]) == (2 / 200, 199)
+    # Ties count, up to rounding.
+    assert by_chance(monkeypatch, 1.0, [1.0] * 199) == (1.0, 10)
+    assert by_chance(monkeypatch, 1.0, [1 - 1e-10] * 199) == (1.0, 10)
+    assert by_chance(monkeypatch, 1.0, [1 - 1e-9] * 199) == (1.0, 10)
+    assert by_chance(monkeypatch, 1.0, [1 - 1e-8] * 199) == (1 / 200, 199)
+    # As many as make the level: 5 of 9 at 0.5, 2 at 0.2.
+    assert by_chance(monkeypatch, 1.0, all_, level=0.5, most=9) == (1.0, 5)
+    assert by_chance(monkeypatch, 1.0, all_, level=0.2, most=9) == (1.0, 2)
+    assert by_chance(monkeypatch, 1.0, all_, level=0.21, most=9) == (1.0, 3)
+
+
+def test_a_bound_of_p_saves_permutations(monkeypatch):
+    """A bound that is tiny is the p-value; with a small one 2 / level are enough."""
+    degrees = np.array([1000.0, 500.0])
+    tiny, small, large = 45.0, 14.0, 9.0
+    bounds = [at_most(one, degrees) for one in (tiny, small, large)]
+    assert bounds[0] < 1e-8 < bounds[1] < 1e-3 < bounds[2]
+    options = {"degrees": (1000.0, -np.inf, 500.0)}
+    none = [0.0] * 199
+    assert by_chance(monkeypatch, tiny, none, **options) == (bounds[0], 0)
+    assert by_chance(monkeypatch, small, none, **options) == (1 / 40, 39)
+    assert by_chance(monkeypatch, large, none, **options) == (1 / 200, 199)
+    # One that is as good is known to be there: all are drawn.
+    assert by_chance(monkeypatch, small, [99.0, *none], **options) == (2 / 200, 199)
+    assert by_chance(monkeypatch, small, none, most=19, **options) == (1 / 20, 19)
+    assert by_chance(monkeypatch, small, none, level=0.3, **options) == (1 / 7, 6)
+    # Signs of groups have other tails.
+    for observed in (tiny, small):
+        found = by_chance(monkeypatch, observed, none, groups=np.arange(4), **options)
+        assert found == (1 / 200, 199)
+    # On the limits, which belong to the smaller side.
+    monkeypatch.setattr(search, "CLEAR", bounds[0])
+    monkeypatch.setattr(search, "NEARLY", bounds[1])
+    assert by_chance(monkeypatch, tiny, none, **options) == (bounds[0], 0)
+    assert by_chance(monkeypatch, small, none, **options) == (1 / 40, 39)
+
+
+def stepwise(cut, n=1200, n_thresholds=3, scale=1.0, **options):
+    """A tree whose effects jump by a scale behind the ``cut``-th of the values of z, in one bin."""
+    rng = np.random.default_rng(6)
+    z = rng.permutation(np.arange(float(n)))
+    X = pd.DataFrame({"x0": rng.uniform(size=n)})
+    local = rs.local_effects(None, X, jacobian=scale * (z > cut).astype(float)[:, None])
+    problem = problem_of(
+        columns(local), 0, "x0", rs.EqualWidthBins(1), error=0.0, loss="index", min_obs=2
+    )
+    settings = SplitSearch(n_thresholds=n_thresholds, min_share=0.0, **options)
+    column = Conditioning("z", "numeric", z)
+    return Tree(problem, [column], settings, rng), node_of(problem, np.arange(n), 0.0), column
+
+
+@pytest.mark.parametrize("n_thresholds", [1, 3, 20])
+@pytest.mark.parametrize("cut", [2, 18, 19, 298, 299, 300, 598, 1196])
+def test_a_jump_is_found_among_many_values(cut, n_thresholds):
+    """Step by step; in the end nothing is left on either side of it."""
+    tree, node, column = stepwise(cut, n_thresholds=n_thresholds)
+    best = tree.best(node, None)
+    assert best.loss == pytest.approx(0, abs=1e-12)
+    assert best.column == 0
+    for side, expected in zip(best.sides, (column.values <= cut, column.values > cut), strict=True):
+        assert (column.meets(side, node.at) == expected).all()
+    assert best.tried[0].thresholds.tolist() == [
+        -(-1200 * k // (n_thresholds + 1)) - 1 for k in range(1, n_thresholds + 1)
+    ]
+
+
+def test_a_jump_is_found_in_any_units():
+    """Ties are relative to the loss."""
+    for scale in (1e-6, 1e6):
+        tree, node, _ = stepwise(100, scale=scale)
+        assert tree.best(node, None).sides[0].text == "z ≤ 100"
+
+
+def test_other_thresholds_are_not_refined():
+    tree, node, _ = stepwise(100, n_thresholds=3, thresholds="equal_width")
+    assert tree.best(node, None).sides[0].text == "z ≤ 299.5"
+
+
+@pytest.mark.parametrize("scale", [1.0, 1e-6])
+@pytest.mark.parametrize("cut", [150, 299, 1180])
+def test_a_worse_threshold_does_not_replace_the_quantile(cut, scale, monkeypatch):
+    """Where the bins that are held mislead: the refined threshold is tried with its own bins."""
+
+    class Opposite:
+        """The worst threshold looks like the best one."""
+
+        def __init__(self, problem):
+            self.problem, self.least_rows = problem, problem.least_rows
+
+        def losses(self, sums, rows, exact):
+            return scale**2 - self.problem.losses(sums, rows, exact)
+
+    monkeypatch.setattr(Problem, "held", lambda self, node: Opposite(self))
+    tree, node, column = stepwise(cut, n_thresholds=7, scale=scale)
+    tried = candidates_of(column, "quantile", 7)
+    (losses,) = split_losses(tree.problem, node, node.rows, [tried])
+    least = int(losses.argmin())
+    best = tree.best(node, None)
+    assert best.loss == losses[least]
+    left = column.values <= tried.thresholds[least]
+    assert (column.meets(best.sides[0], node.at) == left).all()
+
+
+def test_rows_under_the_null(rng):
+    """Neighbours change places in blocks of four; with groups all rows of one change their sign."""
+    n = 10
+    x = rng.permutation(n).astype(float)
+    local = rs.local_effects(None, x[:, None], jacobian=x[:, None])
+    problem = problem_of(
+        columns(local), 0, "x0", rs.EqualWidthBins(1), error=0.0, loss="index", min_obs=2
+    )
+    node = node_of(problem, np.arange(n), 0.0)
+    draw, order = search.null_rows(problem, node, None, rng)
+    assert x[order].tolist() == sorted(x)
+    drawn = np.array([draw().effect for _ in range(40)]) + node.rows.centre
+    # Rows are in order, but for their block: 0 to 3, 4 to 7, and the last two.
+    assert ((drawn // 4) == np.arange(n) // 4).all()
+    assert all(len(np.unique(drawn[:, at])) == (4 if at < 8 else 2) for at in range(n))
+    few = node_of(problem, np.arange(3), 0.0)
+    draw, order = search.null_rows(problem, few, None, rng)
+    values = {tuple(draw().effect + few.rows.centre) for _ in range(100)}
+    assert len(values) == 6
+    # Of two groups among all three; the third has no rows in this node.
+    groups = np.array([0, 2, 0, 0, 2, 1, 1, 2, 1, 0])
+    at = np.flatnonzero(groups != 1)
+    node = node_of(problem, at, 0.0)
+    draw, order = search.null_rows(problem, node, groups, rng)
+    assert order.tolist() == list(range(7))
+    apart = problem.apart(node, (groups[at] == 2).astype(int)).effect
+    with np.errstate(invalid="ignore"):
+        signs = {tuple(np.sign(draw().effect / apart)[[0, 1, 2]]) for _ in range(60)}
+    assert signs == {(a, b, a) for a in (-1.0, 1.0) for b in (-1.0, 1.0)}
+
+
+def test_nothing_is_the_least_and_the_largest_of_no_splits():
+    nothing = [np.array([])]
+    assert (search.least_of(nothing), search.largest_of(nothing)) == (np.inf, -np.inf)
+    some = [np.array([]), np.array([2.0, 1.0]), np.array([3.0])]
+    assert (search.least_of(some), search.largest_of(some)) == (1.0, 3.0)
+
+
+def test_a_tree_ends_at_its_depth_and_where_nothing_is_left():
+    """Two columns part the effects into four; with a depth of one into two."""
+    a, b = np.tile([0.0, 0.0, 1.0, 1.0], 40), np.tile([0.0, 1.0], 80)
+    X = pd.DataFrame({"x0": np.linspace(0, 1, 160), "a": a, "b": b})
+    jacobian = np.column_stack([4 * a + b + 2 * a * b, 0 * a, 0 * b])
+    local = rs.local_effects(None, X, jacobian=jacobian, features=[*X])
+    options = {"bins": rs.EqualWidthBins(1), "test": None, "min_share": 0.0}
+    rules = [
+        ["all rows"],
+        ["all rows", "a = 0", "a = 1"],
+        [
+            "all rows", "a = 0", "a = 0 and b = 0", "a = 0 and b = 1", "a = 1", "a = 1 and b = 0",
+            "a = 1 and b = 1",
+        ],
+    ]  # fmt: skip
+    for depth in range(4):
+        tree = rs.regions(local, "x0", max_depth=depth, **options)
+        assert tree["rule"].values.tolist() == rules[min(depth, 2)]
+    assert tree["parent"].values.tolist() == [-1, 0, 1, 1, 0, 4, 4]
+    assert tree["depth"].values.tolist() == [0, 1, 2, 2, 1, 2, 2]
+    assert tree["region"].values.tolist() == [-1, -1, 0, 1, -1, 2, 3]
+    assert tree["region_of_row"].values.tolist() == [0, 1, 2, 3] * 40
+    assert tree["condition_feature"].values.tolist() == ["", "a", "b", "b", "a", "b", "b"]
+    assert tree["condition"].values.tolist() == [
+        "all rows", "a = 0", "b = 0", "b = 1", "a = 1", "b = 0", "b = 1",
+    ]  # fmt: skip
+    assert tree["levels"].values.tolist() == ["", "[0]", "[0]", "[1]", "[1]", "[0]", "[1]"]
+
+
+@pytest.mark.parametrize("name", ["min_drop", "min_share"])
+def test_shares_of_the_loss_are_below_one(name):
+    assert getattr(SplitSearch(**{name: 0.0}), name) == 0
+    assert getattr(SplitSearch(**{name: 0.999}), name) == 0.999
+    for wrong in (-1e-9, 1.0, np.nan):
+        with pytest.raises(ValueError, match=rf"{name} must lie in \[0, 1\): it is a share of the"):
+            SplitSearch(**{name: wrong})
+
+
 # --- math [53]: 100 samples of 500 rows ----------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_two_regimes_are_found():
     example, good = rs.simulate.TwoRegimes(), 0
     for seed in range(100):
@@ -43,6 +353,7 @@ def test_two_regimes_are_found():
     assert good >= 95
 
 
+@pytest.mark.slow
 def test_columns_that_coincide_are_not_split():
     example, good = rs.simulate.TwoRegimes(correlated=True), 0
     for seed in range(100):
@@ -62,6 +373,7 @@ def test_columns_that_coincide_are_not_split():
 # --- size ----------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("test", "n", "name"),
     [
@@ -86,6 +398,7 @@ def test_false_splits(test, n, name):
     assert stats.binomtest(splits, runs, 0.05).pvalue > REFUSED
 
 
+@pytest.mark.slow
 def test_early_stopping_leaves_the_size(rng):
     """199 permutations, stopped when ten were as good: p-values up to the level are kept."""
     runs, pvalues = 100, []
@@ -100,6 +413,7 @@ def test_early_stopping_leaves_the_size(rng):
         assert stats.binomtest(below, runs, level).pvalue > REFUSED
 
 
+@pytest.mark.slow
 def test_noise_is_split_without_a_test():
     """Why there are tests: of samples of 300 rows of noise every third is split without one.
 
@@ -119,6 +433,7 @@ def test_noise_is_split_without_a_test():
 # --- power ---------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("test", ["permutation", "honest"])
 @pytest.mark.parametrize(("name", "runs"), [("uniform", 40), ("log-normal", 40)])
 def test_the_true_split_is_found_under_noise(test, name, runs):
@@ -159,6 +474,7 @@ SPREADS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", SPREADS)
 def test_spreads_that_depend_on_a_column_are_not_split(name):
     """Any drop counts. Before, bins of two rows and unequal spreads split 20 to 70 %."""
@@ -177,6 +493,7 @@ def test_spreads_that_depend_on_a_column_are_not_split(name):
     assert stats.binomtest(splits, runs, 0.075, alternative="greater").pvalue > REFUSED
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("n", "n_groups", "correlation"), [(100, 20, 0.7), (300, 30, 0.2)])
 def test_groups_that_share_an_effect_are_not_split(n, n_groups, correlation):
     """A column that is constant in groups; without groups 30 % are split."""

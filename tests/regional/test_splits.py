@@ -196,7 +196,8 @@ def test_numbers_too_close_for_equal_widths_are_taken_one_by_one(local):
 
 def test_a_constant_column_has_no_splits(local):
     for thresholds in ("quantile", "equal_width", "exact"):
-        assert candidates_of(only(local, cycle(3.0)), thresholds, 20).n_splits == 0
+        one = candidates_of(only(local, cycle(3.0)), thresholds, 20)
+        assert (one.n_splits, one.thresholds.tolist(), one.codes.tolist()) == (0, [], [0] * N)
     assert candidates_of(only(local, cycle("a")), "quantile", 20).n_splits == 0
 
 
@@ -282,6 +283,8 @@ def test_sides_of_levels(local):
     one = candidates_of(column, "quantile", 20)
     assert texts(column, one, 0) == ("s = a", "s ≠ a")
     assert texts(column, one, 4) == ("s in {a, b}", "s in {c, d}")
+    operators = [[side.operator for side in sides_of(column, one, k, np.arange(N))] for k in (0, 4)]
+    assert operators == [["==", "!="], ["in", "in"]]
     for split in range(one.n_splits):
         left = one.goes_left(split)
         for side, inside in zip(
