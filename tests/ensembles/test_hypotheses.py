@@ -7,6 +7,7 @@ import pytest
 from scipy import stats
 
 import rhale_stats as rs
+from rhale_stats.ensembles.hypotheses import FEW
 from rhale_stats.inference.results import CONSTANT
 from tests.ensembles.made import FOLDS, REFITS, constant, ensemble, side_by_side
 
@@ -39,10 +40,9 @@ def test_a_member_as_large_as_the_estimate_counts_as_larger():
 
 def test_points_without_an_error_or_an_estimate_are_left_out():
     members = np.random.default_rng(3).standard_normal((20, 4))
-    members[:, 1] = 7.0  # all agree
-    members[:15, 2] = np.nan  # few have a value
+    members[:, 1] = -7 - 1e-12 * members[:, 1]  # all agree, up to rounding
     made = ensemble(members, estimate=np.zeros(4), **REFITS)
-    centre = np.array([0.5, 7.0, 9.0, -1.5])
+    centre = np.array([0.5, -7.0, np.nan, -1.5])
     made["effect_estimate"] = (("feature", "grid"), centre[None])
     tested = rs.wald_test(made)
     used = members[:, [0, 3]]
@@ -58,7 +58,7 @@ def test_deviations_are_from_the_mean_over_the_points_that_all_members_reach():
     members[:10, -1] = np.nan
     members[4] = np.nan  # a fit that failed
     made = ensemble(members, estimate=np.zeros(5), **REFITS)
-    centre = np.array([5.0, 5.5, 4.0, 5.0, 9.0])
+    centre = np.array([5.0, 5.5, 2.0, 5.0, 7.0])
     made["effect_estimate"] = (("feature", "grid"), centre[None])
     tested = rs.wald_test(made, "constant")
     bent = np.delete(members, 4, axis=0)
@@ -70,6 +70,17 @@ def test_deviations_are_from_the_mean_over_the_points_that_all_members_reach():
     assert tested.attrs["null"] == (
         "the effect is the same everywhere, so that the curve is a straight line"
     )
+
+
+def test_no_point_that_all_members_reach():
+    members = np.random.default_rng(0).standard_normal((4, 4)) + 5
+    members[np.arange(4), np.arange(4)] = np.nan
+    made = ensemble(members, estimate=np.zeros(4), **REFITS)
+    made["effect_estimate"] = (("feature", "grid"), [[5.0, 5, 5, 6]])
+    tested = rs.wald_test(made, "constant")
+    assert np.isnan([tested["statistic"].item(), tested["p_value"].item()]).all()
+    assert tested["reason"].item() == FEW
+    assert np.isfinite(rs.wald_test(made)["p_value"].item())
 
 
 def test_folds_with_one_point_have_the_p_of_student():
@@ -92,7 +103,7 @@ def test_folds_of_two_points_that_move_apart_are_tested_at_once():
     members -= members.mean(axis=0)
     members = members @ np.linalg.inv(np.linalg.cholesky(np.cov(members.T))).T
     folds = {**FOLDS, "test_over_train": 0.0025}
-    tested = rs.wald_test(ensemble(members + [0.05, 0.13], **folds))
+    tested = rs.wald_test(ensemble(members + np.array([0.05, 0.13]), **folds))
     statistic = 0.13 / np.sqrt(1 / 400 + 0.0025)
     assert tested["statistic"].item() == pytest.approx(statistic)
     p = 1 - (1 - 2 * stats.norm.sf(statistic)) ** 2
@@ -164,4 +175,5 @@ def test_what_is_refused():
     same = ensemble(np.ones((9, 5)), **REFITS)
     tested = rs.wald_test(same)
     assert np.isnan(tested["p_value"].item())
-    assert "no standard error" in tested["reason"].item()
+    assert tested["reason"].item() == FEW
+    assert rs.wald_test(ensemble(np.zeros((9, 5)), **REFITS))["reason"].item() == FEW

@@ -173,7 +173,7 @@ def test_the_largest_deviation_of_every_member_has_no_units():
 
 
 def test_bands_have_the_width_of_their_quantile():
-    """The quantile of the largest deviations, times the spread; of folds Student's of all points."""
+    """The quantile of the largest deviations times the spread; of folds that of Student's t."""
     found = rs.confband(ensemble(CURVES, -CURVES, **REFITS), level=0.8, rng=0)
     largest = largest_of(CURVES)  # the rank of the quantile is (n + 1) 0.8
     quantile = np.quantile(largest, 0.8, method="weibull")

@@ -171,6 +171,17 @@ def test_pages_have_the_largest_effects_first():
     assert table.notes == (meant,)
 
 
+def test_members_that_failed():
+    made = ensemble(CURVES, first_failure="RuntimeError: no luck")
+    assert "failed" not in rs.summary(made).as_text()
+    assert "41 members" in ensemble_page(made, 1).facts[0]
+    made["failed"][0, [3, 5, 8]] = 1.0
+    summary = rs.summary(made)
+    assert summary.tables[0].data[0][3] == "41 (3 failed)"
+    assert "3 of 41 failed: RuntimeError: no luck" in summary.as_text()
+    assert ensemble_page(made, 1).facts[0].endswith("41 (3 failed) members")
+
+
 # --- frames ---------------------------------------------------------------------------------------
 
 
@@ -213,6 +224,7 @@ def test_no_statistic_without_an_error():
 
 def test_tidy_by_hand():
     table = rs.tidy(mixed(), level=0.8)
+    assert table.index.tolist() == list(range(10))
     assert table["term"].tolist() == ["x"] * 5 + ["k"] * 5
     assert table["level"].tolist() == [""] * 5 + list("abcde")
     assert_allclose(table["x"], [0, 0.25, 0.5, 0.75, 1, 0, 1, 2, 3, 4])
