@@ -212,6 +212,17 @@ def test_constant_features_have_no_difference():
         assert np.isnan(found["p_value"].item())
 
 
+def test_a_feature_that_is_constant_for_one_model():
+    local = rs.local_effects(
+        lambda X: X[:, 1], np.column_stack([np.ones(20), Z[np.arange(20) % 5]]), features=[0, 1]
+    )
+    one = rs.rhale(local).assign_coords(feature=["x", "y"])
+    for pair in ((ensemble(A, **REFITS), one), (one, ensemble(A, **REFITS))):
+        found = rs.compare(*pair, rng=0)
+        assert found["feature"].values.tolist() == ["x"]
+        assert found["reason"].item() == CONSTANT
+
+
 def test_levels_with_the_effect_of_one_model():
     k = np.array(list("uvw") * 20)
     table = pd.DataFrame({"k": pd.Categorical(k), "x": np.linspace(0, 1, 60)})

@@ -101,7 +101,10 @@ def test_encoders_sort_by_the_outcome_and_keep_ties(order):
     assert by_encoding(order, levels(0), y, None).tolist() == [1, 0, 2]
     # Means that differ by rounding only are ties.
     tied = np.array([0.1 + 0.2, 0, 0.3, 0, 0.3, 0, 1])
-    assert by_encoding(order, levels(0), tied, None).tolist() == [0, 1, 2]
+    for unit in (1.0, 1e9):
+        assert by_encoding(order, levels(0), unit * tied, None).tolist() == [0, 1, 2]
+    negative = -np.array([0.3, 0, 0.1 + 0.2, 0, 0.3, 0, 1])
+    assert by_encoding(order, levels(0), negative, None).tolist() == [0, 1, 2]
     huge = 1e9 * np.array([3, 0.3, 1, 1, 0.3, 3, 0])
     assert by_encoding(order, levels(0), huge, None).tolist() == [1, 0, 2]
     near = 1e-9 * np.array([2, 2, 1, 1, 3, 3, 0]) + 5
@@ -166,6 +169,13 @@ def test_targets():
     ):
         with pytest.raises(ValueError, match=rf"a row, shape \(7,\); {said}"):
             target_of_order(target, two, table, 0)
+
+
+def test_orders_of_encoders():
+    assert [module.is_encoded(one) for one in ("target", "woe", "similarity", "as_is")] == [
+        *(True, True, False, False)
+    ]
+    assert not module.is_encoded(["target"])
 
 
 def test_the_mean_of_what_is_known():
