@@ -95,7 +95,7 @@ def test_errors_intervals_and_bands_follow(local):
     assert "bin_error" in rs.check_unbiased(local, effect, rng=0)
 
 
-@settings(max_examples=8, deadline=None)
+@settings(max_examples=5, deadline=None)
 @given(st.lists(st.integers(0, 200), min_size=0, max_size=6), st.integers(0, 2**32 - 1))
 def test_any_chunks_in_any_order_give_the_same(cuts, seed):
     rng = np.random.default_rng(seed)
@@ -137,6 +137,8 @@ def test_honest_bins_of_chunks_are_those_of_all_rows(local, options):
         for one in (local.chunk(obs=211), local)
     )
     same(found, whole)
+    if options:
+        return  # the rest is the same for all of them
     groups = np.arange(local.sizes["obs"]) % 60
     by_groups = [rs.std_error(whole, one, groups=groups) for one in (local.chunk(obs=400), local)]
     same(*by_groups)
@@ -168,7 +170,7 @@ def test_honest_rows_do_not_depend_on_the_chunks(cuts, seed):
 
 
 @pytest.mark.filterwarnings("ignore::UserWarning")  # of jumps and gaps in some samples
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=6, deadline=None)
 @given(
     st.lists(st.integers(1, 299), max_size=6),
     st.integers(0, 2**32 - 1),

@@ -163,7 +163,7 @@ def test_what_chunks_do_not_have_is_refused(frame, chunked_frame):
 
 
 @pytest.mark.filterwarnings("ignore::rhale_stats.JumpWarning")
-@settings(max_examples=6, deadline=None, phases=[Phase.explicit, Phase.generate])
+@settings(max_examples=4, deadline=None, phases=[Phase.explicit, Phase.generate])
 @given(
     st.lists(st.integers(1, 299), max_size=6),
     st.integers(0, 2**32 - 1),

@@ -345,10 +345,11 @@ def test_sorted_rows_are_the_same_rows(kind):
     assert found.stretches(axis, 0) is None
 
 
+@pytest.mark.parametrize("bad", [np.inf, -np.inf, np.nan])
 @pytest.mark.parametrize("name", ["x", "local_effect"])
-def test_rows_that_are_refused_are_not_sorted(name):
+def test_rows_that_are_refused_are_not_sorted(name, bad):
     local = weighted("none").copy(deep=True)
-    local[name][5, 1] = np.inf
+    local[name][5, 1] = bad
     found = columns(local)
     assert found._sorted_by(1, found._columns_to_sort()) is found
     assert found._sorted_by(0, found._columns_to_sort()).ordered

@@ -11,6 +11,8 @@ SCALE = "one factor of the widths of all cells does not change which bins are be
 FIRST_BIN = "the first bin is number 0, which differs from -1 as it does from 1"
 TWO_AXES = "the array has two axes, of which the last is axis 1"
 PAIRED = "only several models are paired, so that both sides are such results"
+NUMBERS = "numbers of rows that the machine can hold fit into either type"
+SLOWER = "the sum is a quick check, and the largest number the one that decides"
 TOGETHER = "how many columns are asked for together changes no result"
 ROWS_ASKED = "any number of rows shows which outputs a model has"
 ASSIGNED = "every element is assigned afterwards"
@@ -208,6 +210,26 @@ EQUIVALENT: dict[tuple[str, str], dict[str, str]] = {
     ("local/orders.py", "by_encoding"): {
         "place = np.round(found / scale, [12 → 13]) if scale > 0 else found": ROUNDING,
         "…ptp(found)), float(np.abs(found)[.max → .min]()))": ROUNDING,
+    },
+    ("local/rows.py", "honest_split"): {
+        "…bs, dtype=np.int32 if n_obs < 2 [** → *] 31 else np.int64)": NUMBERS,
+        "…(n_obs, dtype=np.int32 if n_obs [< → <=] 2 ** 31 else np.int64)": NUMBERS,
+        "…_obs, dtype=np.int32 if n_obs < [2 → 3] ** 31 else np.int64)": NUMBERS,
+        "… dtype=np.int32 if n_obs < 2 ** [31 → 32] else np.int64)": NUMBERS,
+        "…(n_obs, dtype=np.int32 if n_obs [< → >=] 2 ** 31 else np.int64)": NUMBERS,
+    },
+    ("local/rows.py", "is_sized"): {
+        "…sum('i,i->', g, g) <= MOST_SIZE [** → *] 2 or max(g.max(), -g.min()) <= …": SLOWER,
+        "…n bool(np.einsum('i,i->', g, g) [<= → <] MOST_SIZE ** 2 or max(g.max(), …": SLOWER,
+    },
+    ("local/rows.py", "Rows._columns_to_sort"): {
+        "return np.empty(([3 → 4] if self.weight is None else 4, …": "more room than is needed",
+        "…((3 if self.weight is None else [4 → 5], self.n_rows))": "more room than is needed",
+    },
+    ("local/rows.py", "Rows._sorted_by"): {
+        "of_x, of_g = ([[np.zeros → np.ones](0)] * len(self.x) for _ in rang…": (
+            "it has no elements"
+        ),
     },
     ("local/request.py", "Request._features"): {
         "together = max(1, most // ([2 → 3] * len(x)))": TOGETHER,
