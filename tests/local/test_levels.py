@@ -1021,3 +1021,68 @@ def test_levels_without_rows_are_counted():
     gone = weight == 0
     assert np.isnan(local["x"].sel(feature="c").values[gone]).all()
     assert np.isnan(local["local_effect"].sel(feature="c").values[gone]).all()
+
+
+def test_two_levels_keep_their_order_unless_they_are_encoded():
+    pytest.importorskip("category_encoders")
+    frame = table(40)[["x"]].assign(k=list("uv") * 20, three=list("uvwv") * 10)
+    y = np.where(frame["k"] == "u", 5.0, 1.0)
+
+    def levels(features, order):
+        found = rs.ale_local_effects(model_of_x, frame, features=features, order=order, target=y)
+        return found["level"].values[0].tolist()
+
+    assert levels("k", "similarity") == ["u", "v"]
+    assert levels("k", "target") == ["v", "u"]
+    assert levels("three", "as_is") == ["u", "v", "w"]
+    assert levels("three", "target") == ["v", "u", "w"]
+
+
+def test_one_level_needs_no_target():
+    frame = table(20)[["x"]].assign(k="u")
+    two = lambda t: np.column_stack([t["x"], t["x"]])  # noqa: E731
+    local = rs.ale_local_effects(two, frame, features="k", order="target")
+    assert local["n_levels"].item() == 1
+    assert local["local_effect"].isnull().all()
+    np.testing.assert_array_equal(local["local_effect_error"], np.zeros((2, 1)))
+
+
+def test_equal_precision_weights_are_none_for_encoders():
+    pytest.importorskip("category_encoders")
+    frame = table(40)
+    weights = np.where(np.arange(40) == 30, 0.0, 3.0)
+    found = ale_c(frame, order="target", target=frame["x"], weights=weights)
+    plain = ale_c(frame.drop(30), order="target", target=frame["x"].drop(30))
+    assert found["level"].values.tolist() == plain["level"].values.tolist()
+    # Weights that differ by less than 1 differ.
+    with pytest.raises(ValueError, match="does not accept precision weights"):
+        ale_c(frame, order="target", target=frame["x"], weights=1 + np.arange(40) / 100)
+
+
+@pytest.mark.parametrize("row", [0, 3])
+def test_differences_that_are_not_finite_are_refused_at_either_end(row):
+    """At the first level up, at the last level down; of rows that have no level, never."""
+    frame = table(40)
+    number = frame["c"].astype(str).map({one: at for at, one in enumerate(LEVELS)})
+    here = (number == row).to_numpy()
+
+    def f(t):
+        other = t["c"].astype(str).map({one: at for at, one in enumerate(LEVELS)}).to_numpy()
+        far = np.isin(t["x"].to_numpy(), frame["x"].to_numpy()[here]) & (other != row)
+        return np.where(far, np.inf, 1.0)
+
+    with pytest.raises(ValueError, match="Differences of feature 'c' must be finite"):
+        ale_c(frame, f=f)
+    gone = frame.assign(c=frame["c"].astype(object).where(~here, None))
+    rest = [one for one in LEVELS if one != LEVELS[row]]
+    found = rs.ale_local_effects(f, gone, features="c", order=rest, missing="drop")
+    assert found["n_missing"].item() == here.sum()
+
+
+def test_rounding_is_by_the_largest_output_of_either_sign():
+    """8 eps |f|, of an output that is negative."""
+    frame = pd.DataFrame({"c": pd.Categorical(LEVELS * 5)})
+    f = lambda t: -t["c"].astype(str).map({"a": 1.0, "b": 3, "c": 7, "d": 2})  # noqa: E731
+    local = rs.ale_local_effects(f, frame, features="c", order=LEVELS)
+    expected = 8 * np.finfo(float).eps * 7 * 1.0
+    assert local["local_effect_error"].item() == pytest.approx(expected)

@@ -231,6 +231,13 @@ EQUIVALENT: dict[tuple[str, str], dict[str, str]] = {
             "it has no elements"
         ),
     },
+    ("local/levels.py", "level_effects"): {
+        "…r = max(1, quotients.batch_rows [// → *] (3 * sample.table.n_rows))": TOGETHER,
+        "…max(1, quotients.batch_rows // ([3 → 4] * sample.table.n_rows))": TOGETHER,
+    },
+    ("local/levels.py", "_sides"): {
+        "… answer.astype(np.float64, copy=[False → True])": "a copy of the same numbers",
+    },
     ("local/request.py", "Request._features"): {
         "together = max(1, most // ([2 → 3] * len(x)))": TOGETHER,
         "together = max(1, most [// → *] (2 * len(x)))": TOGETHER,
