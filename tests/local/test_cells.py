@@ -189,6 +189,14 @@ def test_edges_of_slopes_are_values_where_these_are_few_and_have_rows_enough():
         assert (np.diff(edges) > 0).all()
 
 
+def test_a_value_with_few_rows_is_in_a_cell_with_others():
+    """Each other value has rows enough; one row of 15.5 makes no cell of its own."""
+    x = np.append(np.repeat(np.arange(31.0), 20), 15.5)
+    edges = difference_edges(None, "x", x, None)
+    assert 15.5 not in edges
+    assert (edges[0], edges[-1]) == (0, 30)
+
+
 def test_edges_of_slopes_are_of_the_rows_with_weight():
     x = np.repeat([0.0, 1.0, 2.0, 50.0], [10, 10, 10, 5])
     weight = np.where(x == 50, 0.0, 3.0)

@@ -1003,7 +1003,7 @@ def test_features_of_several_numbers_of_levels(monkeypatch):
     assert local["local_effect"].sel(feature="one").isnull().all()
     assert local["order"].values.tolist() == ["as_is"] * 4
     # Few rows of a call at a time give the same.
-    for batch_rows in (1, 180, 361, 540, 10_000):
+    for batch_rows in (50, 361, 540):
         some = rs.ale_local_effects(model, frame, batch_rows=batch_rows, **options)
         xr.testing.assert_identical(some, local)
 
