@@ -31,7 +31,6 @@ from rhale_stats.profiles.pdp import pdp
 from rhale_stats.schema.dimensions import OUTPUT
 from rhale_stats.schema.door import checked
 from rhale_stats.schema.features import feature_names
-from rhale_stats.schema.kinds import PROFILE
 from rhale_stats.schema.levels import categorical_features
 from rhale_stats.schema.stacking import joined
 
@@ -225,9 +224,6 @@ class _Asked(NamedTuple):
         return _Found([*found, *(one for part in rest_on for one in part)], grid, effects[0])
 
     def _grid(self, effect: xr.Dataset) -> Grid:
-        if PROFILE.holds(effect):
-            # Twice: the points of its own grid are those of all.
-            return common_grid([effect, effect], self.n_grid, "models")
         return common_grid([effect], self.n_grid, "models")
 
     def _held(

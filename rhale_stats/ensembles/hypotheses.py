@@ -93,7 +93,9 @@ def _tested(ensemble: xr.Dataset, name: str, null: str, origin: Origin) -> tuple
     values = members_of(row.dataset, "effect")[:, 0]
     sound = np.isfinite(values).any(axis=1)
     common = np.isfinite(values[sound]).all(axis=0)
-    bent = mapped(row, "effect", np.eye(len(row.z)) - common / max(common.sum(), 1))
+    if not common.any():
+        return np.nan, np.nan, FEW
+    bent = mapped(row, "effect", np.eye(len(row.z)) - common / common.sum())
     error = error_of(bent, "effect")
     return largest_test(bent, np.sqrt(error.variance[0]), np.asarray(error.degrees)[0], origin)
 

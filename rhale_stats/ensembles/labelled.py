@@ -184,7 +184,7 @@ def _of_effect(row: xr.Dataset, z: FloatArray, levels: list[str]) -> dict[str, A
     own = level_names(row)
     at = np.array([own.index(name) if name in own else -1 for name in levels])
     # Steps from one level to the next, where the two are neighbours here, too.
-    step = np.append(np.where((at[1:] == at[:-1] + 1) & (at[:-1] >= 0), at[:-1], -1), -1)
+    step = np.append(np.where(at[1:] == at[:-1] + 1, at[:-1], -1), -1)
     out: dict[str, Any] = {}
     for name, place in (("effect", step), ("heterogeneity", step), ("curve", at)):
         for variable, key in ((name, name), (f"{name}_se", f"{name}_se_rows")):

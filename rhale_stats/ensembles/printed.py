@@ -190,6 +190,6 @@ def _of_points(
 
 def _points_text(shown: pd.DataFrame) -> list[str]:
     """Names of the lines: levels, or values of the feature."""
-    if "level" in shown and (shown["level"] != "").all():
+    if "level" in shown:
         return [str(level) for level in shown["level"]]
     return [number_text(float(x)) for x in shown["x"]]

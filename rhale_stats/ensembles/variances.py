@@ -123,6 +123,6 @@ def _corrected(ensemble: xr.Dataset, values: FloatArray, within: FloatArray) -> 
     """math [84]: the variance of the members, corrected for training rows in common."""
     n = members.n_known(values)
     share = float(ensemble.attrs["test_over_train"])
-    total = members.corrected_factor(np.where(n > 0, n, np.nan), share) * members.variance(values)
+    total = members.corrected_factor(n.astype(np.float64), share) * members.variance(values)
     rows = within / ensemble.attrs["n_folds"]
     return Error(total, rows, np.maximum(total - rows, 0.0), np.maximum(n - 1.0, 0.0))

@@ -26,7 +26,7 @@ def effect_of_missing(
         mean = w @ change / total
         spread = np.sqrt(w @ (change - mean) ** 2 / (total - squares / total))
         standard_error = spread * np.sqrt(squares) / total
-        if len(w) > 1 and need_squares(w, frequency=sample.frequency):
+        if need_squares(w, frequency=sample.frequency):
             # A sandwich, math [26].
             left = 1 - 2 * (w**3).sum() / (total * squares) + squares / total**2
             standard_error = np.sqrt(w**2 @ (change - mean) ** 2 / left) / total

@@ -52,12 +52,13 @@ class Derivatives(NamedTuple):
         """Rows, by their numbers in ``local``, and change of their local effects by direction."""
         at = feature_position(self.local, name)
         column, edges = int(self.local["feature_column"][at]), cell_edges(self.local)[at]
-        known = self.local["local_effect"].values[:, at]
+        known, x = (self.local[one].values[:, at] for one in ("local_effect", "x"))
+        around = _Around.of(x)
         # Both differences have it, and 1 % of the rows have more.
         rounding = 4 * float(np.nan_to_num(self.local["local_effect_error"].values[at]))
         for part, quotients in self._parts(name, rows, 4):
             x = quotients.table.column(column)
-            ends = kernel.cell_ends(edges, x)[::-1] if edges is not None else _around(x)
+            ends = kernel.cell_ends(edges, x)[::-1] if edges is not None else around.ends(x)
             (upper, lower), held = quotients.evaluate(column, ends)
             change = upper - lower
             with np.errstate(invalid="ignore", divide="ignore"):
@@ -104,10 +105,23 @@ class Derivatives(NamedTuple):
                 bar.update(len(part))
 
 
-def _around(x: FloatArray) -> Sequence[FloatArray]:
-    """Values above and below every value, for derivatives (math [1])."""
-    step = kernel.central_step(x, float(np.finfo(np.float64).eps))
-    return kernel.central_arguments(x, step, x.min(), x.max())
+class _Around(NamedTuple):
+    """Scale and range of a feature, by which values beside it are chosen, whatever the block."""
+
+    scale: float
+    low: float
+    high: float
+
+    @classmethod
+    def of(cls, x: FloatArray) -> _Around:
+        """Of all values, of which some may be missing."""
+        x = x[~np.isnan(x)]
+        return cls(kernel.robust_scale(x), float(x.min()), float(x.max()))
+
+    def ends(self, x: FloatArray) -> Sequence[FloatArray]:
+        """Values above and below every value, for derivatives (math [1])."""
+        step = kernel.step_at(x, self.scale, float(np.finfo(np.float64).eps))
+        return kernel.central_arguments(x, step, self.low, self.high)
 
 
 def _output(model: Parametric, table: Table, local: xr.Dataset) -> int:

@@ -65,3 +65,36 @@ FOLDS = {
     "n_repeats": 2,
     "n_units": 100,
 }
+
+
+def side_by_side(**ensembles):
+    """Features by these names, in one result."""
+    parts = []
+    for name, one in ensembles.items():
+        if any("level" in other.coords for other in ensembles.values()) and "level" not in one:
+            none = np.full(one["grid_value"].shape, "", dtype=np.str_)
+            one = one.assign_coords(level=(("feature", "grid"), none))
+        parts.append(one.assign_coords(feature=[name]).drop_vars("failed"))
+    whole = xr.concat(parts, "feature", data_vars="all", coords="minimal", compat="override")
+    return whole.assign(failed=next(iter(ensembles.values()))["failed"])
+
+
+def constant(n, size=5, **attrs):
+    """A feature with one value, which has no points."""
+    found = ensemble(np.full((n, size), np.nan), **attrs)
+    return found.assign_coords(
+        feature_kind=("feature", ["constant"]),
+        grid_value=(("feature", "grid"), np.full((1, size), np.nan)),
+    )
+
+
+def with_levels(one, *names):
+    """The same with levels in place of the points of its grid."""
+    size = one.sizes["grid"]
+    value = np.where(np.arange(size) < len(names), np.arange(float(size)), np.nan)
+    level = np.array([*names, *[""] * (size - len(names))], dtype=np.str_)
+    return one.assign_coords(
+        feature_kind=("feature", ["nominal"]),
+        grid_value=(("feature", "grid"), value[None]),
+        level=(("feature", "grid"), level[None]),
+    )

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
 import pytest
 from numpy.testing import assert_allclose
 from scipy import stats
 
 import rhale_stats as rs
-from tests.ensembles.made import FOLDS, REFITS, ensemble
+from rhale_stats.inference.results import CONSTANT
+from tests.ensembles.made import FOLDS, REFITS, constant, ensemble, with_levels
 
 RNG = np.random.default_rng(2)
 Z = np.linspace(0, 1, 5)
@@ -101,6 +103,149 @@ def test_with_the_effect_of_one_model(profile):
         sd = rs.std_error(found)["curve_se_model"].sel(feature="x0").values
         total = compared["difference_se"].sel(feature="x0")
         assert_allclose(total, np.hypot(sd, se))
+
+
+def test_independent_folds_have_the_degrees_of_welch():
+    a, b = A[:10], 3 * B[:15]
+    found = rs.compare(ensemble(a, **FOLDS), ensemble(b, **FOLDS | {"test_over_train": 0.5}))
+    of_a = (1 / 10 + 1 / 4) * a.var(axis=0, ddof=1)
+    of_b = (1 / 15 + 1 / 2) * b.var(axis=0, ddof=1)
+    se = np.sqrt(of_a + of_b)
+    assert_allclose(found["difference_se"].values[0], se)
+    degrees = (of_a + of_b) ** 2 / (of_a**2 / 9 + of_b**2 / 14)
+    half = np.ptp(found["difference_ci"].values[0], axis=1) / 2
+    assert_allclose(half, stats.t.ppf(0.975, degrees) * se)
+    # By chance of the same kind, and not by the same members.
+    assert found.attrs["source"] == "refits of folds against refits of folds, independent"
+
+
+@pytest.mark.parametrize(("zero", "unit"), [(0.0, 1.0), (1e9, 1.0), (0.0, 128.0)])
+def test_points_are_those_of_the_first_within_the_range_of_both(zero, unit):
+    """A point beside an end of the range, by rounding, is moved to it."""
+
+    def on(curves, *z):
+        grid = zero + unit * np.array(z)
+        return ensemble(curves, **REFITS).assign_coords(grid_value=(("feature", "grid"), [grid]))
+
+    a = on(A, 0, 0.25, 0.5, 0.75, 1)
+    for ends, points in (
+        ((0.25, 0.75), [0.25, 0.5, 0.75]),
+        ((0.3, 0.75), [0.5, 0.75]),
+        ((-1, 0.5), [0, 0.25, 0.5]),
+        ((0.25 + 5e-10, 0.75 - 5e-10), [0.25 + 5e-10, 0.5, 0.75 - 5e-10]),
+        ((0.25 + 5e-9, 0.75 - 5e-9), [0.5] if zero == 0 else [0.25, 0.5, 0.75]),
+    ):
+        if zero and abs(ends[0] - 0.25) < 1e-8:
+            continue  # numbers of this size have no such digits
+        b = on(B, *np.linspace(*ends, 5))
+        found = rs.compare(a, b, rng=0)
+        if len(points) < 2:
+            assert found["reason"].item() == "the two curves have no points in common"
+            continue
+        z = found["grid_value"].values[0]
+        assert_allclose(z, zero + unit * np.array(points), rtol=1e-13)
+        assert zero + unit * ends[0] <= z[0]
+        assert z[-1] <= zero + unit * ends[1]
+
+
+def test_the_same_numbers_of_members_are_needed_for_pairs():
+    a, short = ensemble(A, members="m", **REFITS), ensemble(B[:10], members="m", **REFITS)
+    assert rs.compare(a, short, rng=0).attrs["source"].endswith("independent")
+    other = ensemble(B, members="n", **REFITS)
+    assert rs.compare(a, other, rng=0).attrs["source"].endswith("independent")
+    X = RNG.uniform(size=(50, 1))
+    one = rs.std_error(rs.rhale(rs.local_effects(lambda X: X[:, 0], X)))
+    one = one.assign_coords(feature=["x"])
+    with pytest.raises(ValueError, match=r"same members; .* \(1, 60\) and \(0, 0\)\."):
+        rs.compare(a, one, paired=(a, one))
+
+
+def test_members_of_which_one_kind_has_no_distribution():
+    """One of both is enough that there is no p-value."""
+    for pair in (
+        (ensemble(A), ensemble(B, **REFITS)),
+        (ensemble(A, **REFITS), ensemble(B, source="models")),
+    ):
+        found = rs.compare(*pair, rng=0)
+        assert np.isnan(found["p_value"].item())
+        assert found["reason"].item().startswith("members that are no refits have no p-value")
+        kind = "credible" if pair[0].attrs["source"] == "draws" else "spread"
+        for name in ("difference_ci", "difference_band"):
+            assert found[name].attrs["ci_kind"] == kind
+    found = rs.compare(ensemble(A, **REFITS), ensemble(B, **REFITS), rng=0)
+    assert found["difference_ci"].attrs["ci_kind"] == "confidence"
+    assert found["reason"].item() == ""
+
+
+def test_draws_are_compared_over_these_rows():
+    """The error by rows is no part of differences of the same members."""
+    pair = [ensemble(one, members="m", se_rows=0.7) for one in (A, B)]
+    found = rs.compare(*pair, rng=0)
+    assert_allclose(found["difference_se"].values[0], (A - B).std(axis=0, ddof=1))
+    apart = [ensemble(one, se_rows=0.7) for one in (A, B)]
+    found = rs.compare(*apart, rng=0)
+    variance = A.var(axis=0, ddof=1) + B.var(axis=0, ddof=1)
+    assert_allclose(found["difference_se"].values[0], np.sqrt(variance))
+
+
+def test_estimates_are_compared_and_points_that_few_members_reach_are_not():
+    a, b = ensemble(A, estimate=np.arange(5.0), **REFITS), ensemble(B, estimate=Z, **REFITS)
+    found = rs.compare(a, b, rng=0)
+    assert_allclose(found["difference"].values[0], np.arange(5.0) - Z)
+    gaps = A.copy()
+    gaps[:50, -1] = np.nan
+    short = rs.compare(ensemble(gaps, estimate=np.zeros(5), **REFITS), b, rng=0)
+    assert short["grid_value"].max() == 0.75
+    paired = [
+        ensemble(one, estimate=np.zeros(one.shape[1]), members="m", **REFITS)
+        for one in (gaps[:, :4], B)
+    ]
+    paired[0] = paired[0].assign_coords(grid_value=(("feature", "grid"), [Z[:4]]))
+    found = rs.compare(*paired, rng=0)
+    assert_allclose(found["difference_se"].values[0], (A - B).std(axis=0, ddof=1)[:4])
+
+
+def test_constant_features_have_no_difference():
+    for pair in ((ensemble(A), constant(60)), (constant(60), ensemble(A))):
+        found = rs.compare(*(one.assign_attrs(REFITS) for one in pair), rng=0)
+        assert found["reason"].item() == CONSTANT
+        assert np.isnan(found["p_value"].item())
+
+
+def test_a_feature_that_is_constant_for_one_model():
+    local = rs.local_effects(
+        lambda X: X[:, 1], np.column_stack([np.ones(20), Z[np.arange(20) % 5]]), features=[0, 1]
+    )
+    one = rs.rhale(local).assign_coords(feature=["x", "y"])
+    for pair in ((ensemble(A, **REFITS), one), (one, ensemble(A, **REFITS))):
+        found = rs.compare(*pair, rng=0)
+        assert found["feature"].values.tolist() == ["x"]
+        assert found["reason"].item() == CONSTANT
+
+
+def test_levels_with_the_effect_of_one_model():
+    k = np.array(list("uvw") * 20)
+    table = pd.DataFrame({"k": pd.Categorical(k), "x": np.linspace(0, 1, 60)})
+    height = {"u": 0.0, "v": 1.0, "w": 5.0}
+
+    def model(b, X):
+        return b * X["k"].astype(object).map(height).to_numpy(float) * (1 + X["x"].to_numpy())
+
+    options = {"features": "k", "order": ["u", "v", "w"]}
+    local = rs.ale_local_effects(lambda X: model(2.0, X), table, **options)
+    one = rs.std_error(rs.ale_from_local(local))
+    several = with_levels(ensemble(A[:, :3], members="m", **REFITS), "u", "v", "w")
+    several = several.assign_coords(feature=["k"])
+    found = rs.compare(several, one, rng=0)
+    assert_allclose(found["difference"].values[0], A[:, :3].mean(axis=0) - one["curve"].values[0])
+    variance = A[:, :3].var(axis=0, ddof=1) + one["curve_se"].values[0] ** 2
+    assert_allclose(found["difference_se"].values[0], np.sqrt(variance))
+    turned = with_levels(ensemble(A[:, :3], **REFITS), "u", "w", "v").assign_coords(feature=["k"])
+    with pytest.raises(ValueError, match="levels of feature 'k'; got u, w, v and u, v, w"):
+        rs.compare(turned, one)
+    number = ensemble(A, **REFITS).assign_coords(feature=["k"])
+    with pytest.raises(ValueError, match="levels of feature 'k'; got numbers and u, v, w"):
+        rs.compare(number, one)
 
 
 def test_what_is_refused():

@@ -161,6 +161,64 @@ class TestBands:
         assert stats.binomtest(held, n, 0.9).pvalue > 0.001, held
 
 
+def test_the_largest_deviation_of_every_member_has_no_units():
+    values = np.random.default_rng(0).standard_normal((7, 3))
+    values[0, 1], values[3] = np.nan, np.nan
+    known = [column[np.isfinite(column)] for column in values.T]
+    away = np.abs(values - [one.mean() for one in known]) / [one.std(ddof=1) for one in known]
+    expected = [np.max(row[np.isfinite(row)], initial=-1) for row in away]
+    expected[3] = np.nan
+    for unit in (1.0, 1e-15, 1e15):
+        assert_allclose(largest_of(unit * values), expected)
+
+
+def test_bands_have_the_width_of_their_quantile():
+    """The quantile of the largest deviations times the spread; of folds that of Student's t."""
+    found = rs.confband(ensemble(CURVES, -CURVES, **REFITS), level=0.8, rng=0)
+    largest = largest_of(CURVES)  # the rank of the quantile is (n + 1) 0.8
+    quantile = np.quantile(largest, 0.8, method="weibull")
+    for name, sign in (("curve", 1), ("effect", -1)):
+        half = quantile * CURVES.std(axis=0, ddof=1)
+        expected = sign * CURVES.mean(axis=0)[:, None] + half[:, None] * [-1, 1]
+        assert_allclose(bounds(found, name, "band"), expected, atol=1e-12)
+        assert found[f"{name}_band"].attrs["method"] == (
+            "largest standardised deviation of the members"
+        )
+    # Points that move together are as one point.
+    line = np.random.default_rng(0).standard_normal((10, 1)) * np.ones(4)
+    folds = rs.confband(ensemble(line, **FOLDS), level=0.9, n_draws=20_000, rng=0)
+    half = np.ptp(bounds(folds, kind="band"), axis=1) / 2 / folds["curve_se"].values[0]
+    assert_allclose(half, stats.t.ppf(0.95, 9), rtol=0.02)
+    assert "deviation of the members" not in folds["curve_band"].attrs["method"]
+
+
+def test_words_of_intervals():
+    for attrs, method, how, words in (
+        ({}, "eti", "quantiles of the members, equal tails", "credible interval"),
+        ({}, "hdi", "shortest interval of the members (highest density)", "credible interval"),
+        (REFITS, "basic", "refits, basic", "confidence interval"),
+    ):
+        found = rs.confint(ensemble(CURVES, **attrs), level=0.9, method=method)
+        about = found["curve_ci"].attrs
+        assert about["method"] == how
+        assert about["long_name"].startswith(words)
+        assert about["ci_prob"] == 0.9
+        assert (found["heterogeneity_ci"].values >= 0).all()
+
+
+def test_basic_intervals_of_sizes_end_at_zero():
+    sizes = np.array([1.0, 1, 1, 1, 9])[:, None] * np.ones(3)
+    made = ensemble(sizes, **REFITS).assign(importance_estimate=("feature", [2.0]))
+    made["importance"][0, :, 0] = [1, 1, 1, 1, 9]
+    found = rs.confint(made, level=0.9, method="basic")
+    # 2 times 2 less the quantiles 7.4 and 1.
+    assert_allclose(bounds(found, "importance"), [0, 3])
+    logs = rs.confint(made, level=0.9, method="normal")
+    se = np.std([1, 1, 1, 1, 9], ddof=1)
+    half = stats.norm.ppf(0.95) * se / 2
+    assert_allclose(bounds(logs, "importance"), 2 * np.exp([-half, half]))
+
+
 def test_errors_are_divided():
     """Refits: the rows are a part of the spread; draws: they come on top."""
     variance = CURVES.var(axis=0, ddof=1)

@@ -8,7 +8,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 import rhale_stats as rs
-from rhale_stats.ensembles.labelled import check_member, common_grid, on_grid
+from rhale_stats.ensembles.labelled import Grid, check_member, common_grid, labelled, on_grid
 from rhale_stats.schema.kinds import ENSEMBLE, kind_of
 
 RNG = np.random.default_rng(0)
@@ -111,3 +111,90 @@ def test_refits_in_files_of_earlier_versions_are_of_this_kind():
         old = boot.assign_attrs(method="bootstrap", source=source)
         assert kind_of(old) is ENSEMBLE
     assert kind_of(boot.assign_attrs(method="bootstrap", source="rows")) is not ENSEMBLE
+
+
+def test_members_that_lack_a_level_have_no_value_and_no_step_there():
+    """The level before the first of its own, between two, and at the end."""
+    names = ["t", "u", "v", "w"]
+    grid = Grid(("k",), np.arange(4.0)[None], np.array([names]))
+    for own, steps in ((["u", "v", "w"], [1, 2]), (["t", "u", "w"], [0]), (["t", "u"], [0])):
+        some = TABLE[TABLE["k"].isin(["u", "v", "w"][: len(own)])]
+        rename = dict(zip("uvw", own, strict=False))
+        table = some.assign(k=pd.Categorical(some["k"].astype(object).map(rename), own))
+        back = {new: old for old, new in rename.items()}
+        f = lambda X, b=back: model(X.assign(k=X["k"].astype(object).map(b)))  # noqa: E731
+        one = rs.std_error(rs.ale(f, table, order=own, features="k"))
+        found = on_grid(one, grid)
+        at = [names.index(name) for name in own]
+        curve, effect = np.full((2, 4), np.nan)
+        curve[at] = one["curve"].values[0]
+        for step in steps:
+            effect[step] = one["effect"].values[0, own.index(names[step])]
+        assert_array_equal(found["curve"], [curve])
+        assert_array_equal(found["effect"], [effect])
+        assert_allclose(found["curve_se_rows"][0, at], one["curve_se"].values[0])
+        known = ~np.isnan(effect)
+        assert_array_equal(np.isfinite(found["effect_se_rows"][0]), known)
+        assert_array_equal(np.isfinite(found["heterogeneity"][0]), known)
+        assert np.isnan(found["average_effect"][0])
+        assert np.isnan(found["average_effect_se_rows"][0])
+    whole = rs.std_error(effect_of(TABLE))
+    same = on_grid(whole, common_grid([whole], 5, "effects"))
+    assert_array_equal(same["average_effect_se_rows"][0], whole["average_effect_se"][0])
+
+
+def effect_of(table):
+    return rs.ale(model, table, order=list("uvw"), features=["k", "a"])
+
+
+def test_profiles_that_lack_a_level_have_no_value_there():
+    table = TABLE[["k", "a"]]
+    few = table[table["k"] != "v"]
+    few = few.assign(k=few["k"].cat.remove_unused_categories())
+    one, other = rs.pdp(model, table, features="k"), rs.pdp(model, few, features="k")
+    grid = common_grid([one, other], 5, "profiles")
+    found = on_grid(other, grid)
+    at = [grid.levels(0).index(name) for name in ("u", "w")]
+    own = [[str(name) for name in other["level"].values[0]].index(name) for name in ("u", "w")]
+    assert_allclose(found["curve"][0, at], other["curve"].values[0, own])
+    assert np.isnan(found["curve"][0]).sum() == 1
+    # Of numbers, the widest range of all.
+    inner = table[table["a"].between(-1, 1)]
+    pair = [rs.pdp(model, rows, features="a", n_grid=4) for rows in (inner, table)]
+    for order in (pair, pair[::-1]):
+        ends = common_grid(order, 7, "profiles").value[0]
+        assert_allclose(ends, np.linspace(table["a"].min(), table["a"].max(), 7))
+
+
+def test_members_that_failed_are_unknown_and_the_first_reason_is_kept():
+    whole = effect()
+    grid = common_grid([whole], 3, "effects")
+    sound = on_grid(whole, grid)
+    members = [sound, "ValueError: first", "KeyError: second", sound]
+    found = labelled(members, grid, whole, sound, 2, {"source": "refits"})
+    assert found.sizes["chain"] == found.sizes["draw"] == 2
+    assert_array_equal(found["failed"], [[0, 1], [1, 0]])
+    assert found["failed"].attrs == {"long_name": "the fit raised", "units": "1"}
+    assert (found.attrs["n_failed"], found.attrs["first_failure"]) == (2, "ValueError: first")
+    for at, own in (((0, 0), True), ((0, 1), False), ((1, 0), False), ((1, 1), True)):
+        values = found["curve"].values[at]
+        assert_array_equal(values, sound["curve"] if own else np.full(values.shape, np.nan))
+    assert_array_equal(found["curve_estimate"], sound["curve"])
+    assert "draw" not in found["curve_estimate"].dims
+    assert found["average_effect"].dims == ("chain", "draw", "feature")
+    assert found.attrs["effect_method"] == "ale"
+    assert not {"row_fingerprint", "model_calls", "seed"} & set(found.attrs)
+    none = labelled([sound], grid, whole, {}, 1, {})
+    assert (none.attrs["n_failed"], none.attrs["first_failure"]) == (0, "")
+    name = found["curve"].attrs["long_name"]
+    units = found["curve"].attrs["units"]
+    said = {"long_name": f"{name}, estimate", "units": units}
+    assert found["curve_estimate"].attrs == said
+    said = {"long_name": f"standard error by the rows of the {name}", "units": units}
+    assert found["curve_se_rows"].attrs == {**said, "source": "rows"}
+
+
+def test_means_and_other_statistics_are_members():
+    local = rs.local_effects(lambda X: X[:, 0] ** 2, RNG.normal(size=(60, 1)))
+    median = rs.rhale(local).assign_attrs(statistic="median")
+    assert check_member(median, "what fit returns") is not None

@@ -37,16 +37,6 @@ def test_t_and_p_only_of_refits():
         assert "p_value" not in rs.glance(ensemble(CURVES, source=source))
 
 
-def test_members_that_failed_are_counted():
-    made = ensemble(CURVES, **REFITS).assign_attrs(first_failure="RuntimeError: no luck")
-    made["failed"][0, :3] = 1.0
-    table = rs.glance(made)
-    assert (table["n_members"].item(), table["n_failed"].item()) == (41, 3)
-    text = rs.summary(made).as_text()
-    assert "41 (3 failed)" in text
-    assert "3 of 41 failed: RuntimeError: no luck" in text
-
-
 @pytest.mark.parametrize(
     ("attrs", "words"),
     [
@@ -63,14 +53,6 @@ def test_summary_names_the_uncertainty(attrs, words):
     assert "41 members" in shown
     assert words[0] in shown
     assert "<table" in rs.show(ensemble(CURVES, **attrs))._repr_html_()
-
-
-def test_summary_of_a_feature_has_some_points_of_many():
-    curves = np.random.default_rng(0).standard_normal((11, 101))
-    text = rs.summary(ensemble(curves), "x").as_text()
-    assert "21 of 101 points of the grid" in text
-    few = rs.summary(ensemble(CURVES), "x")
-    assert len(few.tables[1].data) == 6
 
 
 def test_values_between_points():

@@ -5,12 +5,14 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
+import xarray as xr
 from numpy.testing import assert_allclose, assert_array_equal
 
 import rhale_stats as rs
 from rhale_stats.arrays import moments
 from rhale_stats.arrays.cells import CELL_ROWS, FEW_ROWS, LEAST_ROWS, MOST_CELLS, WIDEST
 from rhale_stats.effects.chosen_edges import includes_choice
+from rhale_stats.local.cells import cell_edges, difference_edges
 from rhale_stats.schema.features import one_feature
 
 N = 600
@@ -168,6 +170,68 @@ def test_slopes_across_cells_have_one_curve(rule):
     assert_allclose(rs.predict(effect, z, 0), rs.predict(first, z, 0), rtol=1e-10, atol=1e-12)
     own = local["cell_value"].values
     assert_array_equal(effect["cell_value"], own)
+
+
+def test_edges_of_slopes_are_values_where_these_are_few_and_have_rows_enough():
+    """41 at most, of 5 rows each; with a rule that joins cells one more than its bins."""
+    for n, least, rule in ((41, 5, None), (8, 5, rs.OptimalBins(7)), (8, 6, rs.AdaptiveBins(7))):
+        x = np.repeat(np.arange(float(n)), least)
+        edges = difference_edges(rule, "x", x, None)
+        assert_array_equal(edges, np.arange(float(n)))
+        assert len(difference_edges(rule, "x", np.append(x, n + 0.5), None)) < n + 1
+    assert_array_equal(difference_edges(None, "x", np.array([3.0, 3, 7, 7]), None), [3, 7])
+    for x, most in ((np.repeat(np.arange(42.0), 5), 21), (np.repeat(np.arange(20.0), 4), 8)):
+        edges = difference_edges(None, "x", x, None)
+        assert len(edges) == most + 1
+        counts = np.histogram(x, edges)[0]
+        assert counts.max() - counts.min() <= 10
+        assert (edges[0], edges[-1]) == (0, x.max())
+        assert (np.diff(edges) > 0).all()
+
+
+def test_a_value_with_few_rows_is_in_a_cell_with_others():
+    """Each other value has rows enough; one row of 15.5 makes no cell of its own."""
+    x = np.append(np.repeat(np.arange(31.0), 20), 15.5)
+    edges = difference_edges(None, "x", x, None)
+    assert 15.5 not in edges
+    assert (edges[0], edges[-1]) == (0, 30)
+
+
+def test_edges_of_slopes_are_of_the_rows_with_weight():
+    x = np.repeat([0.0, 1.0, 2.0, 50.0], [10, 10, 10, 5])
+    weight = np.where(x == 50, 0.0, 3.0)
+    assert_array_equal(difference_edges(None, "x", x, weight), [0, 1, 2])
+    alone = np.where(x == 1, 2.0, 0.0)
+    assert_array_equal(difference_edges(None, "x", x, alone), [1])
+    for counted in (False, True):
+        equal = difference_edges(rs.EqualWidthBins(4), "x", x, weight, counted=counted)
+        assert_allclose(equal, [0, 0.5, 1, 1.5, 2], atol=1e-13)
+    # A level with one row of weight 5 has five rows where weights count rows.
+    few = np.array([0.0, 1.0, 2.0])
+    counts = np.array([5.0, 6.0, 7.0])
+    assert_array_equal(difference_edges(None, "x", few, counts, counted=True), few)
+    many = np.arange(60.0)
+    for counted, n_cells in ((False, 6), (True, 12)):
+        weights = np.where(np.arange(60) % 2, 1.0, 3.0)
+        edges = difference_edges(None, "x", many, weights, counted=counted)
+        assert len(edges) == n_cells + 1
+        shares = np.histogram(many, edges, weights=weights)[0] / 120
+        assert_allclose(shares, 1 / n_cells, atol=0.04)
+    # Equal weights are none.
+    plain = difference_edges(None, "x", many, None)
+    assert_array_equal(difference_edges(None, "x", many, np.full(60, 0.3)), plain)
+
+
+def test_edges_of_slopes_by_feature():
+    edges = np.array([[0.0, 1.0, 2.0], [np.nan] * 3, [5.0, 7.0, np.nan]])
+    local = xr.Dataset(
+        {"cell_value": (("cell_edge", "feature"), edges.T)}, {"feature": ["a", "b", "c"]}
+    )
+    first, none, last = cell_edges(local)
+    assert none is None
+    assert_array_equal(first, [0, 1, 2])
+    assert_array_equal(last, [5, 7])
+    assert cell_edges(local.drop_vars("cell_value")) == [None] * 3
 
 
 @by_rule

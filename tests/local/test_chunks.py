@@ -11,6 +11,10 @@ from hypothesis import strategies as st
 import rhale_stats as rs
 from rhale_stats.arrays import thinned as arrays_thinned
 from rhale_stats.arrays.thinned import thinned
+from rhale_stats.local.chunks import ChunkedRows
+from rhale_stats.local.rows import columns
+from tests.helpers import local_of
+from tests.local.made import KINDS, WEIGHT, G, X, weighted
 
 dask = pytest.importorskip("dask")
 da = pytest.importorskip("dask.array")
@@ -91,7 +95,7 @@ def test_errors_intervals_and_bands_follow(local):
     assert "bin_error" in rs.check_unbiased(local, effect, rng=0)
 
 
-@settings(max_examples=8, deadline=None)
+@settings(max_examples=5, deadline=None)
 @given(st.lists(st.integers(0, 200), min_size=0, max_size=6), st.integers(0, 2**32 - 1))
 def test_any_chunks_in_any_order_give_the_same(cuts, seed):
     rng = np.random.default_rng(seed)
@@ -133,6 +137,8 @@ def test_honest_bins_of_chunks_are_those_of_all_rows(local, options):
         for one in (local.chunk(obs=211), local)
     )
     same(found, whole)
+    if options:
+        return  # the rest is the same for all of them
     groups = np.arange(local.sizes["obs"]) % 60
     by_groups = [rs.std_error(whole, one, groups=groups) for one in (local.chunk(obs=400), local)]
     same(*by_groups)
@@ -164,7 +170,7 @@ def test_honest_rows_do_not_depend_on_the_chunks(cuts, seed):
 
 
 @pytest.mark.filterwarnings("ignore::UserWarning")  # of jumps and gaps in some samples
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=6, deadline=None)
 @given(
     st.lists(st.integers(1, 299), max_size=6),
     st.integers(0, 2**32 - 1),
@@ -295,3 +301,97 @@ def test_values_that_are_not_finite_are_refused_by_name(table):
     bad["local_effect"].values[7, 1] = np.nan
     with pytest.raises(ValueError, match="Local effects of feature 'x1' must be finite"):
         rs.rhale(bad.chunk(obs=500))
+
+
+# --- rows of chunks -------------------------------------------------------------------------------
+
+SIZES = [(12,), (5, 0, 7), (1, 2, 9), (4, 4, 4)]
+
+
+@pytest.mark.parametrize("sizes", SIZES, ids=str)
+@pytest.mark.parametrize("kind", KINDS)
+def test_chunks_know_the_same_of_their_rows(kind, sizes):
+    local = weighted(kind)
+    found, whole = ChunkedRows(local.chunk(obs=sizes), precise=True), columns(local)
+    assert found.names == ["x0", "x1"]
+    assert found.lengths == sizes
+    for name in ("n_rows", "size", "unequal", "largest"):
+        assert getattr(found, name) == getattr(whole, name), name
+    # Without precision weights, frequency weights or none of them are dropped.
+    assert found.frequency == (kind == "frequency")
+    for at, name in enumerate(found.names):
+        assert found.ends(at, name) == whole.ends(at, name)
+        place, own = found.places(at), whole.places(at)
+        order = np.argsort(own.x)
+        np.testing.assert_array_equal(place.x[np.argsort(place.x)], own.x[order])
+        if own.weight is None:
+            assert place.weight is None
+        else:
+            np.testing.assert_allclose(place.weight[np.argsort(place.x)], own.weight[order])
+            assert place.frequency == own.frequency
+    assert found.fingerprints(found.names) == {}
+    every = found.chosen(np.arange(12), "rows")
+    np.testing.assert_array_equal(every.rows, np.arange(12))
+    np.testing.assert_array_equal(every.x, X)
+    np.testing.assert_array_equal(every.local_effect, G)
+    some = found.chosen(np.where(np.arange(12) % 5 == 0, np.arange(12), -1), "rows")
+    np.testing.assert_array_equal(some.rows, [0, 5, 10])
+    np.testing.assert_array_equal(some.x, X[::5])
+    if kind == "none":
+        assert some.weight is None
+    else:
+        np.testing.assert_array_equal(some.weight, local["weight"].values[::5])
+    # All rows have been read, so that their checksums are known.
+    assert found.fingerprints(found.names) == whole.fingerprints(found.names)
+    assert found.fingerprint(1) == whole.fingerprint(1)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_functions_of_chunks_get_their_rows_with_weight(kind):
+    local = weighted(kind)
+    found, whole = ChunkedRows(local.chunk(obs=(5, 0, 7)), precise=True), columns(local)
+    there = WEIGHT > 0 if kind not in ("none", "ones") else np.full(12, True)
+
+    def sums(rows, beside):
+        w = np.ones(rows.n_rows) if rows.weight is None else rows.weight
+        return np.array([w @ rows.local_effect[1], w @ rows.x[0], np.sum(beside), rows.n_rows])
+
+    def added(parts):
+        return np.sum(parts, axis=0)
+
+    w = np.ones(there.sum()) if whole.weight is None else whole.weight
+    beside = np.arange(12.0)
+    merged = found.merged(sums, added, "rows", beside=np.split(beside, [5, 5]), of_rows=True)
+    expected = [w @ G[there, 1], w @ X[there, 0], beside[there].sum(), there.sum()]
+    np.testing.assert_allclose(merged, expected)
+    plain = found.merged(sums, added, "rows", beside=[1.0, 2.0, 4.0], progress=False)
+    np.testing.assert_allclose(plain[[0, 1, 3]], np.array(expected)[[0, 1, 3]])
+    assert plain[2] == 5  # a chunk without rows is not asked
+    assert found.fingerprints(found.names) == whole.fingerprints(found.names)
+
+
+def test_values_that_are_not_finite_are_counted_over_chunks():
+    local = weighted("precision").copy(deep=True)
+    local["x"][[0, 1, 7, 11], 1] = np.inf
+    found = ChunkedRows(local.chunk(obs=4), precise=True)
+    found.ends(0, "x0")
+    # The first of the four rows has no weight.
+    with pytest.raises(ValueError, match="'x1' must be finite; got 3 NaN or inf in 10 rows"):
+        found.ends(1, "x1")
+    none = weighted("precision").assign(weight=("obs", np.zeros(12)))
+    with pytest.raises(ValueError, match="local must have rows of positive weight; got none"):
+        _ = ChunkedRows(none.chunk(obs=4), precise=True).n_rows
+    with pytest.raises(ValueError, match="weights must be frequency weights here"):
+        ChunkedRows(weighted("precision").chunk(obs=4))
+    ChunkedRows(weighted("frequency").chunk(obs=4))
+
+
+@pytest.mark.parametrize("other", [1.0, 7.0])
+def test_equal_weights_of_chunks_differ_between_them(other):
+    """The weights of each chunk are equal, and those of all are not, unless both are the same."""
+    weights = np.repeat([1.0, other], 6)
+    local = local_of(X, G, weights=weights)
+    found = ChunkedRows(local.chunk(obs=6), precise=True)
+    assert found.unequal == (other != 1)
+    assert found.largest == other
+    assert (found.places(0).weight is None) == (other == 1)

@@ -10,6 +10,7 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 import rhale_stats as rs
+from rhale_stats.local import in_chunks as module
 
 dask = pytest.importorskip("dask")
 da = pytest.importorskip("dask.array")
@@ -162,7 +163,7 @@ def test_what_chunks_do_not_have_is_refused(frame, chunked_frame):
 
 
 @pytest.mark.filterwarnings("ignore::rhale_stats.JumpWarning")
-@settings(max_examples=6, deadline=None, phases=[Phase.explicit, Phase.generate])
+@settings(max_examples=4, deadline=None, phases=[Phase.explicit, Phase.generate])
 @given(
     st.lists(st.integers(1, 299), max_size=6),
     st.integers(0, 2**32 - 1),
@@ -209,3 +210,95 @@ def test_infinite_values_are_no_missing_ones():
             missing="drop",
             features=["x0"],
         )
+
+
+# --- chunk by chunk -------------------------------------------------------------------------------
+
+ROWS = np.random.default_rng(5).uniform(-1, 1, (60, 3))
+
+
+def smooth(X):
+    return X[:, 0] ** 2 * X[:, 1] + np.exp(X[:, 2])
+
+
+def derivatives_of(X, columns):
+    each = [2 * X[:, 0] * X[:, 1], X[:, 0] ** 2, np.exp(X[:, 2])]
+    return np.column_stack([each[at] for at in columns])
+
+
+@pytest.mark.parametrize("batch", [1, 7, 25, 1 << 17])
+def test_batches_of_rows_give_the_same(monkeypatch, batch):
+    monkeypatch.setattr(module, "BATCH_ROWS", batch)
+    blocks = da.from_array(ROWS, chunks=((25, 0, 34, 1), 3))
+    by_gradient = rs.Adapter(smooth, gradient=derivatives_of)
+    for model_, method, tolerance in (
+        (by_gradient, "gradient", 0.0),
+        (smooth, "central_difference", 1e-9),
+        (smooth, "finite_difference", 1e-9),
+    ):
+        options = {"method": method, "features": [2, 0], "progress": False}
+        found = rs.local_effects(model_, blocks, **options).compute()
+        whole = rs.local_effects(model_, ROWS, **options)
+        assert found["local_effect_method"].values.tolist() == [method] * 2
+        np.testing.assert_array_equal(found["x"], ROWS[:, [2, 0]])
+        np.testing.assert_allclose(
+            found["local_effect"], whole["local_effect"], rtol=tolerance, atol=tolerance
+        )
+        assert found.attrs == whole.attrs
+        if method == "gradient":
+            np.testing.assert_array_equal(found["local_effect"], derivatives_of(ROWS, [2, 0]))
+
+
+def test_features_of_several_ways_beside_each_other():
+    """By derivatives, by slopes across few and many cells, and a constant one; with gaps."""
+    X = np.column_stack([ROWS, np.arange(60.0) % 4, np.full(60, 3.0)])
+    X[25:33, 1] = np.nan
+
+    def jumping(X):
+        return smooth(np.nan_to_num(X)) + np.floor(4 * X[:, 0]) + X[:, 3] ** 2
+
+    options = {"features": list(range(5)), "missing": "drop", "progress": False}
+    with pytest.warns(rs.JumpWarning):
+        whole = rs.local_effects(jumping, X, **options)
+    with pytest.warns(rs.JumpWarning):
+        found = rs.local_effects(jumping, da.from_array(X, chunks=((25, 8, 27), 5)), **options)
+    methods = ["finite_difference", "central_difference", "central_difference"]
+    assert found["local_effect_method"].values.tolist()[:3] == methods
+    np.testing.assert_array_equal(found["n_missing"], [0, 8, 0, 0, 0])
+    np.testing.assert_array_equal(found["cell_value"], whole["cell_value"])
+    assert found["cell_value"].notnull().sum("cell_edge").values[1:].tolist() == [0, 0, 4, 0]
+    found = found.compute()
+    np.testing.assert_allclose(
+        found["local_effect"], whole["local_effect"], rtol=1e-9, atol=1e-9, equal_nan=True
+    )
+    assert found["local_effect"][25:33, 1].isnull().all()
+    assert found["local_effect"][:, 4].isnull().all()
+    assert found.attrs["n_rows"] == 60
+
+
+@pytest.mark.parametrize("kind", ["frequency", "precision"])
+def test_weights_are_labelled(kind):
+    weights = np.arange(60.0) % 3
+    blocks = da.from_array(ROWS, chunks=(20, 3))
+    options = {"weights": weights, "weight_kind": kind, "method": "finite_difference"}
+    found = rs.local_effects(smooth, blocks, **options)
+    whole = rs.local_effects(smooth, ROWS, **options)
+    assert found["weight"].attrs == {"long_name": f"{kind} weight", "units": "1"}
+    assert found.attrs["weight_kind"] == kind
+    np.testing.assert_array_equal(found["weight"], weights)
+    # Cells are those of the rows with weight, counted by their frequencies.
+    np.testing.assert_allclose(found["cell_value"], whole["cell_value"], rtol=1e-12)
+
+
+def test_derivatives_of_some_columns_are_taken():
+    found = rs.local_effects(
+        None, da.from_array(ROWS, chunks=(25, 3)), jacobian=lambda X: derivatives_of(X, [0, 1, 2])
+    )
+    np.testing.assert_array_equal(found["local_effect"], derivatives_of(ROWS, [0, 1, 2]))
+    broken = rs.local_effects(
+        None,
+        da.from_array(ROWS, chunks=(25, 3)),
+        jacobian=lambda X: np.where(ROWS[40, 1] == X, np.inf, X),
+        features=[0, 2],
+    )
+    np.testing.assert_array_equal(broken["local_effect"], ROWS[:, [0, 2]])

@@ -10,7 +10,12 @@ import pytest
 import xarray as xr
 
 import rhale_stats as rs
+from rhale_stats.arguments.progress import progress_bar
+from rhale_stats.local import levels as levels_module
+from rhale_stats.local.levels import split_features
 from rhale_stats.models import differences
+from rhale_stats.models.adapters.adapter import Known
+from rhale_stats.models.table import as_table
 
 LEVELS = ["a", "b", "c", "d"]
 CONSTANTS = dict(zip(LEVELS, [0.0, 1.0, 3.0, -1.0], strict=True))
@@ -869,3 +874,215 @@ def test_a_single_category_alone_is_a_constant():
 
 def model_of_x(frame):
     return frame["x"].to_numpy()
+
+
+# --- which columns have levels --------------------------------------------------------------------
+
+
+def split(known=None, features=None, categorical=None, frame=None):
+    """Names of features, of those with an axis, and of those with levels."""
+    if frame is None:
+        frame = pd.DataFrame(
+            {
+                "x": np.linspace(0, 1, 24),
+                "month": np.arange(24) % 6,
+                "k": list("uvw") * 8,
+                "key": [f"id {at}" for at in range(24)],
+            }
+        )
+    names, axes, levels = split_features(as_table(frame), features, categorical, known)
+    of = list(frame.columns)
+    return names, [of[at] for at in axes], [of[at] for at in levels]
+
+
+def test_columns_with_levels_by_what_is_asked_for():
+    with pytest.warns(UserWarning, match="Left out") as warned:
+        assert split() == (["x", "k"], ["x"], ["k"])
+    assert [str(one.message).split(" Name")[0] for one in warned] == [
+        "Left out: 'month' (discrete numbers).",
+        "Left out: 'key' (more than one level for every two rows).",
+    ]
+    named = (["key", "month"], ["month"], ["key"])
+    assert split(features=["key", "month"]) == named
+    assert split(features="x", categorical="month") == (["x", "month"], ["x"], ["month"])
+    both = split(features=["month", "x"], categorical=["month", "k"])
+    assert both == (["month", "x", "k"], ["x"], ["month", "k"])
+    with pytest.warns(UserWarning, match="'key'"):
+        found = split(categorical=["month", "x"])
+    assert found == (["x", "month", "k"], [], ["x", "month", "k"])
+    with pytest.warns(UserWarning, match="'month'"):
+        found = split(categorical="key")
+    assert found == (["x", "k", "key"], ["x"], ["k", "key"])
+    with (
+        pytest.warns(UserWarning, match="Left out"),
+        pytest.raises(TypeError, match="continuous numbers or of levels; got none"),
+    ):
+        split(frame=pd.DataFrame({"month": np.arange(24) % 6}))
+
+
+def test_columns_with_levels_by_what_the_model_knows():
+    known = Known(["x", "month", "key"])
+    with pytest.warns(UserWarning, match="Left out"):
+        assert split(known) == (["x"], ["x"], [])
+    used = known._replace(levels=["month", "key"])
+    assert split(used) == (["x", "month", "key"], ["x"], ["month", "key"])
+    with pytest.warns(UserWarning, match="'key'"):
+        found = split(known._replace(discrete=True))
+    assert found == (["x", "month"], ["x", "month"], [])
+    # Columns that are named come beside those that the model knows.
+    with pytest.warns(UserWarning, match="'key'"):
+        found = split(known._replace(discrete=True), categorical="k")
+    assert found == (["x", "month", "k"], ["x", "month"], ["k"])
+    assert split(known, features=["k"]) == (["k"], [], ["k"])
+
+
+# --- differences row by row -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("missing", [False, True])
+@pytest.mark.parametrize("batch_rows", [None, 5])
+def test_differences_of_every_row_by_hand(missing, batch_rows):
+    """f = u_l + v_l x, and twice as much: up to the next level, and from the one before."""
+    frame = table(40)[["c", "x"]].astype({"c": object})
+    if missing:
+        frame.loc[[5, 9], "c"] = None
+        frame.loc[[5, 9], "x"] = 1e6
+
+    def two(t):
+        y = model(t.assign(c=t["c"].fillna("a")))
+        return np.column_stack([y, 2 * y])
+
+    order = ["c", "a", "d", "b"]
+    options = {"features": "c", "order": order, "missing": "drop", "batch_rows": batch_rows}
+    local = rs.ale_local_effects(two, frame, **options)
+    number = np.array([order.index(one) if one in order else -1 for one in frame["c"]])
+    u, v = (np.array([values[one] for one in order]) for values in (CONSTANTS, SLOPES))
+    height = u + v * frame["x"].to_numpy()[:, None]
+    up, down, mean = (np.full(40, np.nan) for _ in range(3))
+    for row, at in enumerate(number):
+        if at < 0:
+            continue
+        if at < 3:
+            up[row] = height[row, at + 1] - height[row, at]
+        if at > 0:
+            down[row] = height[row, at] - height[row, at - 1]
+        mean[row] = np.nanmean([up[row], down[row]])
+    for name, own in (("difference_up", up), ("difference_down", down), ("local_effect", mean)):
+        assert local[name].dims == ("output", "obs", "feature")
+        np.testing.assert_allclose(local[name][:, :, 0], [own, 2 * own], rtol=1e-9, atol=1e-12)
+    x = np.where(number < 0, np.nan, number)
+    np.testing.assert_array_equal(local["x"].values[:, 0], x)
+    assert local["level"].values.tolist() == [order]
+    assert (local["n_levels"].item(), local["n_levels_unused"].item()) == (4, 0)
+    assert ("n_missing" in local) == missing
+    # Rounding of a difference: 8 eps times the largest output.
+    largest = np.abs(height[number >= 0]).max()
+    assert local["local_effect_error"].values[0, 0] <= 8 * np.finfo(float).eps * largest
+    assert local["local_effect_error"].values[0, 0] > np.finfo(float).eps * largest / 4
+
+
+def test_features_of_several_numbers_of_levels(monkeypatch):
+    frame = table(60).assign(one="z", k=list("uv") * 30)
+    shown = []
+
+    def bar(n, what, unit, *, progress):
+        shown.append((n, what, unit, progress))
+        return progress_bar(n, what, unit, progress=False)
+
+    monkeypatch.setattr(levels_module, "progress_bar", bar)
+    options = {"features": ["c", "one", "k", "b"], "order": "as_is", "progress": True}
+    local = rs.ale_local_effects(model, frame, **options)
+    assert shown == [(4, "local effects", "feature", True)]
+    assert local["level"].values.tolist() == [
+        LEVELS,
+        ["z", "", "", ""],
+        ["u", "v", "", ""],
+        ["False", "True", "", ""],
+    ]
+    assert local["n_levels"].values.tolist() == [4, 1, 2, 2]
+    assert local["local_effect"].sel(feature="one").isnull().all()
+    assert local["order"].values.tolist() == ["as_is"] * 4
+    # Few rows of a call at a time give the same.
+    for batch_rows in (50, 361, 540):
+        some = rs.ale_local_effects(model, frame, batch_rows=batch_rows, **options)
+        xr.testing.assert_identical(some, local)
+
+
+def test_levels_without_rows_are_counted():
+    frame = table(60)
+    frame["c"] = frame["c"].cat.add_categories(["e", "f"])
+    weight = np.where(frame["c"] == "d", 0.0, 1.0)
+    frame.loc[3, "b"] = not frame["b"][3]
+    with pytest.warns(UserWarning, match=r"Levels without rows are left out: 'c' \(3\)\.$"):
+        local = rs.ale_local_effects(model, frame, features=["b", "c"], weights=weight)
+    assert local["n_levels_unused"].values.tolist() == [0, 3]
+    assert "n_missing" not in local
+    # Rows of weight 0 have no level, and are not asked for.
+    gone = weight == 0
+    assert np.isnan(local["x"].sel(feature="c").values[gone]).all()
+    assert np.isnan(local["local_effect"].sel(feature="c").values[gone]).all()
+
+
+def test_two_levels_keep_their_order_unless_they_are_encoded():
+    pytest.importorskip("category_encoders")
+    frame = table(40)[["x"]].assign(k=list("uv") * 20, three=list("uvwv") * 10)
+    y = np.where(frame["k"] == "u", 5.0, 1.0)
+
+    def levels(features, order):
+        found = rs.ale_local_effects(model_of_x, frame, features=features, order=order, target=y)
+        return found["level"].values[0].tolist()
+
+    assert levels("k", "similarity") == ["u", "v"]
+    assert levels("k", "target") == ["v", "u"]
+    assert levels("three", "as_is") == ["u", "v", "w"]
+    assert levels("three", "target") == ["v", "u", "w"]
+
+
+def test_one_level_needs_no_target():
+    frame = table(20)[["x"]].assign(k="u")
+    two = lambda t: np.column_stack([t["x"], t["x"]])  # noqa: E731
+    local = rs.ale_local_effects(two, frame, features="k", order="target")
+    assert local["n_levels"].item() == 1
+    assert local["local_effect"].isnull().all()
+    np.testing.assert_array_equal(local["local_effect_error"], np.zeros((2, 1)))
+
+
+def test_equal_precision_weights_are_none_for_encoders():
+    pytest.importorskip("category_encoders")
+    frame = table(40)
+    weights = np.where(np.arange(40) == 30, 0.0, 3.0)
+    found = ale_c(frame, order="target", target=frame["x"], weights=weights)
+    plain = ale_c(frame.drop(30), order="target", target=frame["x"].drop(30))
+    assert found["level"].values.tolist() == plain["level"].values.tolist()
+    # Weights that differ by less than 1 differ.
+    with pytest.raises(ValueError, match="does not accept precision weights"):
+        ale_c(frame, order="target", target=frame["x"], weights=1 + np.arange(40) / 100)
+
+
+@pytest.mark.parametrize("row", [0, 3])
+def test_differences_that_are_not_finite_are_refused_at_either_end(row):
+    """At the first level up, at the last level down; of rows that have no level, never."""
+    frame = table(40)
+    number = frame["c"].astype(str).map({one: at for at, one in enumerate(LEVELS)})
+    here = (number == row).to_numpy()
+
+    def f(t):
+        other = t["c"].astype(str).map({one: at for at, one in enumerate(LEVELS)}).to_numpy()
+        far = np.isin(t["x"].to_numpy(), frame["x"].to_numpy()[here]) & (other != row)
+        return np.where(far, np.inf, 1.0)
+
+    with pytest.raises(ValueError, match="Differences of feature 'c' must be finite"):
+        ale_c(frame, f=f)
+    gone = frame.assign(c=frame["c"].astype(object).where(~here, None))
+    rest = [one for one in LEVELS if one != LEVELS[row]]
+    found = rs.ale_local_effects(f, gone, features="c", order=rest, missing="drop")
+    assert found["n_missing"].item() == here.sum()
+
+
+def test_rounding_is_by_the_largest_output_of_either_sign():
+    """8 eps |f|, of an output that is negative."""
+    frame = pd.DataFrame({"c": pd.Categorical(LEVELS * 5)})
+    f = lambda t: -t["c"].astype(str).map({"a": 1.0, "b": 3, "c": 7, "d": 2})  # noqa: E731
+    local = rs.ale_local_effects(f, frame, features="c", order=LEVELS)
+    expected = 8 * np.finfo(float).eps * 7 * 1.0
+    assert local["local_effect_error"].item() == pytest.approx(expected)

@@ -176,6 +176,15 @@ class TestChoiceOfColumns:
         assert local["feature_kind"].values.tolist() == ["continuous"]
 
 
+def test_columns_that_the_model_is_known_to_use_are_taken(X):
+    table = pd.DataFrame(X, columns=["a", "b"])
+    of_b = rs.Adapter(lambda X: X["b"].to_numpy() ** 2, features=["b"])
+    assert rs.local_effects(of_b, table)["feature"].values.tolist() == ["b"]
+    assert rs.local_effects(of_b, table, features="a")["feature"].values.tolist() == ["a"]
+    alone = rs.local_effects(None, table, jacobian=cubic_jacobian)
+    assert alone["feature"].values.tolist() == ["a", "b"]
+
+
 class TestModels:
     def test_formula_results_get_every_column(self, rng):
         frame = pd.DataFrame({"x": rng.uniform(size=200), "group": ["a", "b"] * 100})

@@ -9,8 +9,18 @@ import xarray as xr
 from numpy.testing import assert_array_equal
 
 import rhale_stats as rs
-from rhale_stats.local.rows import estimation_rows, honest_split
+from rhale_stats.arguments.checks import MOST_SIZE
+from rhale_stats.local import rows as module
+from rhale_stats.local.rows import (
+    columns,
+    estimation_rows,
+    honest_split,
+    is_estimation_row,
+    is_used_row,
+    own_columns,
+)
 from tests.helpers import through_a_file
+from tests.local.made import KINDS, WEIGHT, G, X, weighted
 
 RULES = [
     rs.OptimalBins(30),
@@ -251,3 +261,185 @@ def test_a_half_in_which_a_feature_is_constant():
                 values.min(),
                 values.max(),
             ]
+
+
+# --- columns in memory ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("size", [MOST_SIZE, MOST_SIZE * (1 + 1e-9), np.inf, np.nan])
+@pytest.mark.parametrize("sign", [1, -1])
+def test_sizes_up_to_a_limit(size, sign):
+    limit = size == MOST_SIZE
+    for n in (1, 3):
+        assert module.is_sized(sign * np.array([1.0, *[size] * n])) == limit
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_columns_are_contiguous_and_of_rows_with_weight(kind):
+    found = columns(weighted(kind))
+    there = WEIGHT > 0 if kind not in ("none", "ones") else np.full(12, True)
+    for at in range(2):
+        assert_array_equal(found.x[at], X[there, at])
+        assert_array_equal(found.local_effect[at], G[there, at])
+        assert found.x[at].flags.c_contiguous
+        assert found.local_effect[at].flags.c_contiguous
+    n = int(there.sum())
+    assert (found.n_rows, found.size, found.most_rows) == (n, 2 * n, n)
+    assert found.frequency == (kind == "frequency")
+    if kind in ("frequency", "precision"):
+        scale = 4 if kind == "precision" else 1
+        assert_array_equal(found.weight, WEIGHT[there] / scale)
+    else:
+        assert found.weight is None
+    assert found.largest == {"precision": 4, "equal": 5}.get(kind, 1)
+    assert found.unequal == (kind == "precision")
+    assert found.sides is None
+    assert list(found.cells) == [None, None]
+    place = found.places(1)
+    assert_array_equal(place.x, X[there, 1])
+    assert place.weight is found.weight
+    assert place.frequency == found.frequency
+    assert not place.ordered
+    assert found.ends(0, "x0") == (X[there, 0].min(), X[there, 0].max())
+
+
+def test_dims_in_any_order_are_read():
+    local = weighted("precision")
+    turned = local.transpose("feature", "obs")
+    for one, other in zip(columns(turned).x, columns(local).x, strict=True):
+        assert_array_equal(one, other)
+
+
+def test_what_has_no_rows_is_refused():
+    local = weighted("precision")
+    with pytest.raises(ValueError, match="local must have at least one row; got none"):
+        columns(local.isel(obs=[]))
+    with pytest.raises(ValueError, match="rows of positive weight; got none among these rows"):
+        columns(local.isel(obs=[0, 3]))
+    broken = local.copy(deep=True)
+    broken["x"][2, 1] = np.nan
+    found = columns(broken)
+    found.ends(0, "x0")
+    with pytest.raises(ValueError, match="x of feature 'x1' must be finite; got 1 NaN"):
+        found.ends(1, "x1")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_sorted_rows_are_the_same_rows(kind):
+    found = columns(weighted(kind))
+    for at in (0, 1, 0):
+        one = found._sorted_by(at, found._columns_to_sort())
+        order = np.argsort(found.x[at])
+        assert one.ordered
+        assert_array_equal(one.x[at], found.x[at][order])
+        assert_array_equal(one.local_effect[at], found.local_effect[at][order])
+        assert [len(values) for values in one.x] == [found.n_rows * (k == at) for k in range(2)]
+        if found.weight is None:
+            assert one.weight is None
+        else:
+            assert_array_equal(one.weight, found.weight[order])
+        assert one.ends(at, "") == found.ends(at, "")
+        assert one.places(at).ordered
+        assert one.n_rows == found.n_rows
+    axis = rs.EqualWidthBins(3)
+    assert found.stretches(axis, 0) is None
+
+
+@pytest.mark.parametrize("bad", [np.inf, -np.inf, np.nan])
+@pytest.mark.parametrize("name", ["x", "local_effect"])
+def test_rows_that_are_refused_are_not_sorted(name, bad):
+    local = weighted("none").copy(deep=True)
+    local[name][5, 1] = bad
+    found = columns(local)
+    assert found._sorted_by(1, found._columns_to_sort()) is found
+    assert found._sorted_by(0, found._columns_to_sort()).ordered
+
+
+def test_many_rows_have_sums_of_pieces(monkeypatch):
+    monkeypatch.setattr(module, "PIECES_FROM", 12)
+    for kind, some in (("none", True), ("precision", False)):
+        found = columns(weighted(kind))
+        one = found._sorted_by(0, found._columns_to_sort())
+        assert (one.pieces is not None) == some
+    monkeypatch.setattr(module, "PIECES_FROM", 13)
+    found = columns(weighted("none"))
+    assert found._sorted_by(0, found._columns_to_sort()).pieces is None
+
+
+def test_checksums_tell_rows_effects_weights_and_sides():
+    frame = pd.DataFrame({"a": X[:, 0], "k": list("uvwu") * 3})
+
+    def model(t):
+        return t["a"] * t["k"].map({"u": 0.0, "v": 1.0, "w": 3.0}).astype(float)
+
+    local = rs.ale_local_effects(model, frame, order=["u", "v", "w"], bins=rs.EqualWidthBins(2))
+    found = columns(local)
+    assert found.sides is not None
+    for name, side in (("difference_up", 0), ("difference_down", 1)):
+        assert_array_equal(found.sides[1][side], local[name].sel(feature="k"))
+        assert np.isnan(found.sides[0][side]).all()
+    own = found.fingerprints(["a", "k"])["row_fingerprint"]
+    # Of an axis the sides do not matter; of levels each of them does.
+    alone = columns(local.sel(feature=["a"]).drop_vars(["difference_up", "difference_down"]))
+    assert alone.fingerprint(0) == found.fingerprint(0)
+    for name in ("difference_up", "difference_down", "local_effect", "x"):
+        other = local.copy(deep=True)
+        row = 0 if name != "difference_down" else 1
+        other[name][row, 1] += 1
+        assert columns(other).fingerprint(1) != found.fingerprint(1)
+        assert columns(other).fingerprint(0) == found.fingerprint(0)
+    assert found.fingerprint(0) in str(own)
+    assert found.fingerprint(1) in str(own)
+    assert columns(weighted("precision")).fingerprint(0) != columns(weighted("equal")).fingerprint(
+        0
+    )
+    # Weights that are left out leave their rows out of the sides.
+    rows = local.assign(weight=("obs", WEIGHT)).assign_attrs(weight_kind="frequency")
+    there = WEIGHT > 0
+    for side, name in enumerate(("difference_up", "difference_down")):
+        kept = columns(rows).sides[1][side]
+        assert_array_equal(kept, local[name].sel(feature="k").values[there])
+
+
+def test_rows_of_each_feature_are_those_with_a_value():
+    x = np.column_stack([X, X[:, :1] + 1])
+    x[[1, 4], 0] = x[[1, 4], 2] = np.nan
+    local = rs.local_effects(lambda X: np.nan_to_num(X).sum(axis=1), x, missing="drop")
+    found = own_columns(local, ["x2", "x1", "x0"])
+    assert list(found) == ["x2", "x1", "x0"]
+    assert found["x2"][0] is found["x0"][0]
+    assert (found["x0"][1], found["x2"][1], found["x1"][1]) == (0, 1, 0)
+    there = ~np.isnan(x[:, 0])
+    for at, name in enumerate(("x0", "x1", "x2")):
+        rows, number = found[name]
+        expected = x[there if at != 1 else slice(None), at]
+        assert_array_equal(rows.x[number], expected)
+    whole = own_columns(weighted("none"), ["x1"])
+    assert whole["x1"][1] == 1
+
+
+# --- which rows -----------------------------------------------------------------------------------
+
+
+def test_rows_of_estimates():
+    local = weighted("precision")
+    effect = xr.Dataset()
+    assert is_estimation_row(local, effect).tolist() == [True] * 12
+    assert is_used_row(local, effect).tolist() == (WEIGHT > 0).tolist()
+    assert is_used_row(weighted("none"), effect).all()
+    honest = effect.assign_attrs(honest_fraction=0.25, honest_seed=3)
+    chosen = honest_split(12, 0.25, 3)
+    assert chosen.sum() == 3
+    assert_array_equal(is_estimation_row(local, honest), ~chosen)
+    assert_array_equal(is_used_row(local, honest), ~chosen & (WEIGHT > 0))
+    region = np.array([2, 1] * 6)
+    regional = effect.assign({module.ROWS: ("row", region)}).assign_coords(region=1)
+    assert_array_equal(is_estimation_row(local, regional), region == 1)
+    assert_array_equal(is_estimation_row(local, regional.drop_vars("region")), [True] * 12)
+    assert_array_equal(is_estimation_row(local, effect.assign_coords(region=1)), [True] * 12)
+    with pytest.raises(ValueError, match="got 5 rows and regions of 12"):
+        is_estimation_row(local.isel(obs=slice(5)), regional)
+    for fraction, n_obs, n in ((0.01, 12, 0), (0.99, 12, 12)):
+        with pytest.raises(ValueError, match=f"{fraction} of {n_obs} rows is {n}"):
+            honest_split(n_obs, fraction, 0)
+    assert honest_split(2, 0.5, 0).sum() == 1

@@ -59,3 +59,23 @@ def test_local_effects_of_tables_in_chunks_have_no_labels_of_rows():
         rs.regions(chunked, "x0", rng=0)["region_of_row"],
         rs.regions(whole, "x0", rng=0)["region_of_row"],
     )
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_rows_that_are_read_are_a_dataset_as_that_in_memory(local, monkeypatch, weighted):
+    local = local if weighted else local.drop_vars("weight")
+    if not weighted:
+        local = local.assign_attrs(weight_kind="none")
+    chunked = local.chunk(obs=301)
+    monkeypatch.setattr(module, "MOST_ROWS", N)
+    assert sampled(chunked, "rows").every
+    monkeypatch.setattr(module, "MOST_ROWS", N - 1)
+    found = sampled(chunked, "rows")
+    assert len(found.rows) == N - 1
+    assert found.source.n_rows == (np.arange(N) % 3 > 0).sum() if weighted else N
+    expected = local.isel(obs=found.rows)
+    assert found.local.attrs == local.attrs
+    for name in expected.variables:
+        np.testing.assert_array_equal(found.local[name], expected[name])
+        assert found.local[name].attrs == expected[name].attrs
+    assert set(found.local.variables) == set(expected.variables)

@@ -10,6 +10,11 @@ ROUNDING = "a tolerance of rounding, of which only the order matters"
 SCALE = "one factor of the widths of all cells does not change which bins are best"
 FIRST_BIN = "the first bin is number 0, which differs from -1 as it does from 1"
 TWO_AXES = "the array has two axes, of which the last is axis 1"
+PAIRED = "only several models are paired, so that both sides are such results"
+NUMBERS = "numbers of rows that the machine can hold fit into either type"
+SLOWER = "the sum is a quick check, and the largest number the one that decides"
+TOGETHER = "how many columns are asked for together changes no result"
+ROWS_ASKED = "any number of rows shows which outputs a model has"
 ASSIGNED = "every element is assigned afterwards"
 NO_ELEMENTS = "it has no elements"
 NO_BINS = "a constant feature has no bins, whichever its rows are said to be in"
@@ -415,6 +420,99 @@ EQUIVALENT: dict[tuple[str, str], dict[str, str]] = {
         "…e.attrs[f'feature_{s}']): (pair[[0 → 1]].dims, one) for s, one in zip('…": BROADCAST,
         "array = xr.DataArray(out, pair[[0 → 1]].coords, pair[0].dims, 'surface…": BROADCAST,
         "…Array(out, pair[0].coords, pair[[0 → 1]].dims, 'surface', surface['surf…": BROADCAST,
+    },
+    ("ensembles/comparison.py", "_at"): {
+        "…nterp(z, curve.z, fit.curve) if [ → not]curve.levels else curve_of(found…": (
+            "a curve is straight between the edges of its cells, as between levels"
+        ),
+    },
+    ("ensembles/comparison.py", "_curve"): {
+        "return _Curve([np.zeros → np.ones](0), [], None)": "it has no elements",
+    },
+    ("ensembles/comparison.py", "_of_feature"): {
+        "if paired and rows[[0 → 1]] is not None and (rows[1] is no…": PAIRED,
+        "…d rows[0] is not None and (rows[[1 → 0]] is not None):": PAIRED,
+    },
+    ("ensembles/comparison.py", "_are_paired"): {
+        "both = ENSEMBLE.holds(a) [and → or] ENSEMBLE.holds(b)": (
+            "the result of one model has no members, so that the numbers of members differ"
+        ),
+    },
+    ("ensembles/comparison.py", "_points"): {
+        "slack = 1e-09 * (z[-1] - z[[0 → 1]])": ROUNDING,
+        "slack = 1e-09 * (z[[- → ]1] - z[0])": ROUNDING,
+        "return np.asarray(np.clip(z[(z [>= → >] low - slack) & (z <= high + sla…": ROUNDING,
+        "….clip(z[(z >= low - slack) & (z [<= → <] high + slack)], low, high))": ROUNDING,
+    },
+    ("ensembles/errors.py", "with_errors"): {
+        "if np.isfinite(error.degrees)[.any → .all]():": (
+            "folds have degrees of every estimate, and other members of none"
+        ),
+    },
+    ("ensembles/given.py", "Draws.identity"): {
+        "found = [0 → 1]": "any start of a checksum tells draws apart",
+    },
+    ("ensembles/cross.py", "_pooled"): {
+        "…GRID, *TOTALS) if name in sound[[0 → 1]]]": "all members have the same estimates",
+    },
+    ("ensembles/given.py", "_chained"): {
+        "least = 2 if by_chain else [1 → 0]": "a single number is no list, which is refused before",
+    },
+    ("ensembles/samples.py", "Table.whole"): {
+        "…f.form.give(self.data.copy(deep=[not → ]COPY_ON_WRITE))": (
+            "a table that is copied on write needs no copy before"
+        ),
+    },
+    ("local/orders.py", "by_encoding"): {
+        "place = np.round(found / scale, [12 → 13]) if scale > 0 else found": ROUNDING,
+        "…ptp(found)), float(np.abs(found)[.max → .min]()))": ROUNDING,
+    },
+    ("local/rows.py", "honest_split"): {
+        "…bs, dtype=np.int32 if n_obs < 2 [** → *] 31 else np.int64)": NUMBERS,
+        "…(n_obs, dtype=np.int32 if n_obs [< → <=] 2 ** 31 else np.int64)": NUMBERS,
+        "…_obs, dtype=np.int32 if n_obs < [2 → 3] ** 31 else np.int64)": NUMBERS,
+        "… dtype=np.int32 if n_obs < 2 ** [31 → 32] else np.int64)": NUMBERS,
+        "…(n_obs, dtype=np.int32 if n_obs [< → >=] 2 ** 31 else np.int64)": NUMBERS,
+    },
+    ("local/rows.py", "is_sized"): {
+        "…sum('i,i->', g, g) <= MOST_SIZE [** → *] 2 or max(g.max(), -g.min()) <= …": SLOWER,
+        "…n bool(np.einsum('i,i->', g, g) [<= → <] MOST_SIZE ** 2 or max(g.max(), …": SLOWER,
+    },
+    ("local/rows.py", "Rows._columns_to_sort"): {
+        "return np.empty(([3 → 4] if self.weight is None else 4, …": "more room than is needed",
+        "…((3 if self.weight is None else [4 → 5], self.n_rows))": "more room than is needed",
+    },
+    ("local/rows.py", "Rows._sorted_by"): {
+        "of_x, of_g = ([[np.zeros → np.ones](0)] * len(self.x) for _ in rang…": (
+            "it has no elements"
+        ),
+    },
+    ("local/levels.py", "level_effects"): {
+        "…r = max(1, quotients.batch_rows [// → *] (3 * sample.table.n_rows))": TOGETHER,
+        "…max(1, quotients.batch_rows // ([3 → 4] * sample.table.n_rows))": TOGETHER,
+    },
+    ("local/levels.py", "_sides"): {
+        "… answer.astype(np.float64, copy=[False → True])": "a copy of the same numbers",
+    },
+    ("local/request.py", "Request._features"): {
+        "together = max(1, most // ([2 → 3] * len(x)))": TOGETHER,
+        "together = max(1, most [// → *] (2 * len(x)))": TOGETHER,
+        "precision = [0.0 → 1.0] if quotients is None else quoti…": "without a model it is unused",
+        "most = [0 → 1] if quotients is None else quoti…": TOGETHER,
+    },
+    ("local/parameters.py", "Derivatives.slopes"): {
+        "… = kernel.cell_ends(edges, x)[::[- → ]1] if edges is not None else aro…": (
+            "a difference and the width that it is divided by both change their sign"
+        ),
+    },
+    ("local/parameters.py", "_output"): {
+        "…utputs.table.take(np.arange(min([2 → 3], table.n_rows))).copied())": ROWS_ASKED,
+        "…ts(outputs.table.take(np.arange([min → max](2, table.n_rows))).copied())": ROWS_ASKED,
+    },
+    ("local/parameters.py", "Derivatives._parts"): {
+        "…, progress=self.progress, scale=[True → False]) as bar:": (
+            "the bar prints its numbers in another way"
+        ),
     },
 }
 
