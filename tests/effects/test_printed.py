@@ -278,7 +278,8 @@ class TestWhole:
     def test_levels_with_their_rows(self):
         effect = mixed_effect()
         row = rs.confint(effect, level=0.9).sel(feature="l")
-        (table,) = [one for one in rs.summary(effect, "l", level=0.9).tables if one.title == "Levels"]
+        tables = rs.summary(effect, "l", level=0.9).tables
+        (table,) = [one for one in tables if one.title == "Levels"]
         lines = body_of(table)
         assert lines[2] == ["rows", "share", "curve", "std err", "[0.05", "0.95]"]
         for at, level in enumerate("uvw"):
