@@ -1,15 +1,36 @@
 """Tests of steps between levels, which share rows, by dense matrices."""
 
+from typing import NamedTuple
+
 import numpy as np
 import pytest
+import xarray as xr
 from numpy.testing import assert_allclose
 from scipy import stats
 
 import rhale_stats as rs
-from rhale_stats.effects.box import MOST_DEGREES, _degrees_together, box
+from rhale_stats.arrays import quadratic
+from rhale_stats.effects.box import (
+    MOST_DEGREES,
+    Places,
+    _against_f,
+    _degrees_together,
+    _rows_in,
+    _weights,
+    box,
+    with_spread,
+)
 from rhale_stats.effects.fit import bin_degrees, group_overlap
 from rhale_stats.effects.hypotheses import _correlated, _degrees_of_matrix, _moved
+from rhale_stats.inference.meaning import NO_ROWS
+from rhale_stats.schema.curves import fine_of
 from rhale_stats.schema.features import one_feature
+from tests.helpers import local_of
+
+
+class _Cells(NamedTuple):
+    variance: np.ndarray
+    degrees: np.ndarray
 
 
 @pytest.fixture(scope="module", name="levels")
@@ -113,3 +134,67 @@ def test_degrees_of_a_matrix_of_independent_contrasts(levels):
     mixed = np.abs(steps) / 2 @ overlap @ np.abs(steps).T / 2
     expected = 6 / (mixed.sum() + np.trace(mixed))
     assert_allclose(_degrees_of_matrix(row, steps, none), expected)
+
+
+def test_without_degrees_of_freedom_there_is_no_test():
+    found = quadratic.Form(2.0, 3.0, 1.5, np.ones(3), 0.5)
+    for denominator in (0.0, np.nan):
+        none = _against_f(found, denominator, 9.0)
+        assert (none.df, none.reason) == (0, NO_ROWS)
+        assert np.isnan([none.statistic, none.p_value, none.df_denominator, none.size]).all()
+    test = _against_f(found, 7.0, 9.0)
+    assert (test.statistic, test.df, test.df_denominator, test.reason) == (2, 3, 7, "")
+    assert test.p_value == pytest.approx(stats.f.sf(2, 3, 7))
+    # The square is 3, of which 1.5 is noise, of nine rows.
+    assert test.size == pytest.approx(np.sqrt(1.5 / 9))
+    assert_allclose([test.size_low, test.size_high], found.square(7.0).interval(0.95) / 3)
+
+
+def test_cells_without_spread_take_that_of_the_others():
+    """By degrees of freedom; a spread up to rounding is none, and one that is not known stays."""
+    degrees, variance = np.array([1.0, 3.0, 2.0, 0.0]), np.array([4.0, 8.0, 1e-6, np.nan])
+    cells = _Cells(variance, degrees)
+    pooled = (4 + 24 + 2e-6) / 6
+    found = with_spread(cells, 1e-3).variance
+    assert_allclose(found, [4, 8, pooled, np.nan], rtol=1e-12)
+    assert_allclose(with_spread(cells, 0.9e-3).variance, variance)
+    assert with_spread(_Cells(variance, 0 * degrees), 1e-3) is None
+    assert with_spread(_Cells(0 * variance - 1, degrees), 1e-3) is None
+
+
+def test_places_of_bins_and_lines():
+    """Effects of the known bins, then slopes times the widths of their bins."""
+    row = xr.Dataset(
+        {"effect": ("bin", [1.0, 2, 3, 4]), "slope": ("bin", [0.5, 0.0, -2.0, 7.0])},
+        {"edge_value": ("edge", [0.0, 1, 3, 6, 10])},
+    )
+    places = Places.of(row, np.array([True, True, True, False]))
+    assert places.values(row).tolist() == [1, 2, 3, 0.5, -6]
+    assert places.level("constant").tolist() == [1, 1, 1, 0, 0]
+    assert places.level("zero") is None
+    assert (places.dimension("zero"), places.dimension("constant")) == (5, 4)
+    assert places.of_slopes(np.arange(4.0)).tolist() == [0, 2]
+
+
+def test_weights_are_the_inverse_covariance_of_rows_of_variance_one():
+    """Of the fits of lines in the middle of their bins, by the columns of a regression."""
+    rng = np.random.default_rng(0)
+    x = np.sort(rng.uniform(0, 3, 90))[:, None]
+    x[[0, -1], 0] = 0, 3
+    g = np.where(x < 1, 1, np.where(x < 2, 4 * (x - 1), 9 - 4 * x)) + rng.normal(size=(90, 1)) / 20
+    effect = rs.rhale(local_of(x, g), bins=rs.AdaptiveBins(3), weighting="rows")
+    row = one_feature(effect, 0)
+    edges, linear = row["edge_value"].values, row["slope"].values != 0
+    assert linear.tolist() == [False, True, True]
+    columns, widths = [], np.diff(edges)
+    k = np.searchsorted(edges[1:-1], x[:, 0], side="right")
+    for b in range(3):
+        columns.append(k == b)
+    for b in np.flatnonzero(linear):
+        middle = (edges[b] + edges[b + 1]) / 2
+        columns.append((k == b) * (x[:, 0] - middle) / widths[b])
+    table = np.column_stack(columns).astype(float)
+    places = Places.of(row, np.ones(3, dtype=bool))
+    found = _weights(row, fine_of(row), places).toarray()
+    assert_allclose(found, table.T @ table, rtol=1e-9, atol=1e-9)
+    assert _rows_in(_weights(row, fine_of(row), places), places) == pytest.approx(90)
