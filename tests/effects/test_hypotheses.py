@@ -13,8 +13,9 @@ from scipy import stats
 from statsmodels.stats.oneway import anova_oneway
 
 import rhale_stats as rs
+from rhale_stats.effects.box import MOST_DEGREES
 from rhale_stats.effects.fit import fit_of, noise_in_the_middle
-from rhale_stats.effects.hypotheses import METHODS
+from rhale_stats.effects.hypotheses import METHODS, _degrees_of_matrix, _homogeneous
 from rhale_stats.effects.targets import SKEWNESS
 from rhale_stats.schema.features import one_feature
 from tests.bins.test_adaptive import Lines
@@ -1208,3 +1209,73 @@ def test_scores_of_a_line_are_the_chi_squared_of_its_parameters():
     found = rs.wald_test(effect, "zero", method="wald")
     assert_allclose(found["statistic"], [expected], rtol=0.005)
     assert found["df"].item() == 2
+
+
+class TestHomogeneous:
+    """Sizes and p-values of differences between rows, by hand."""
+
+    def test_bins_that_are_cells(self):
+        """Root of the mean variance by rows; bins of one row do not count."""
+        X = np.column_stack([np.repeat([0.1, 0.6, 0.9], [6, 9, 1]), np.arange(16.0) % 5])
+        X = np.vstack([X, [[0, 0], [1, 1]]])
+        model = lambda X: X[:, 0] * X[:, 1] ** 2  # noqa: E731
+        effect = rs.ale(model, X, features=0, bins=rs.GivenBins([0, 0.5, 0.8, 1]))
+        row = one_feature(effect, 0)
+        n, spread = row["n_effective"].values, row["heterogeneity"].values
+        found = rs.wald_test(effect, "homogeneous")
+        known = np.isfinite(spread)
+        size = np.sqrt(np.sum((n * spread**2)[known]) / n[known].sum())
+        assert_allclose(found["size"], size)
+        assert_allclose(found["p_value"], 0)
+        assert_allclose(found["df"], 3)
+        alone = row.assign(heterogeneity=("bin", [spread[0], np.nan, np.nan]))
+        assert_allclose(_homogeneous(alone, None).size, spread[0])
+        none = row.assign(heterogeneity=("bin", [np.nan] * 3))
+        test = _homogeneous(none, None)
+        assert (test.size, test.statistic, test.p_value) == (0, 0, 1)
+
+    def test_neighbouring_rows(self):
+        """The covariance of neighbouring differences, by Student's t."""
+        rng = np.random.default_rng(0)
+        x = np.sort(rng.uniform(0, 1, 60))
+        g = 3 * x + rng.normal(size=60)
+        local = rs.local_effects(None, x[:, None], jacobian=g[:, None])
+        effect = rs.rhale(local, bins=rs.GivenBins([0, 0.5, 1]))
+        found = rs.wald_test(effect, "homogeneous", local=local)
+        product = np.prod(np.diff(g.reshape(-1, 3), axis=1), axis=1)
+        n = len(product)
+        variance, error = -product.mean(), product.std(ddof=1) / np.sqrt(n)
+        assert_allclose(found["statistic"], variance / error)
+        assert_allclose(found["df"], n - 1)
+        assert_allclose(found["p_value"], stats.t.sf(variance / error, n - 1))
+        assert_allclose(found["size"], np.sqrt(variance))
+        half = stats.t.ppf(0.975, n - 1) * error
+        ends = np.sqrt(np.maximum([variance - half, variance + half], 0))
+        assert_allclose(found["size_ci"][0], ends)
+        assert found.attrs["test"] == "wald_test, null 'homogeneous'"
+        assert found.attrs["source"] == "rows"
+
+
+def test_words_of_tests():
+    x, g = table()
+    effect = effect_of(x, g)
+    for method in ("box", "wald"):
+        found = rs.wald_test(effect, "zero", method=method)
+        assert found.attrs["test"] == f"wald_test, null 'zero', method {method!r}"
+        assert found.attrs["null"] == "all effects are 0"
+        assert ("df_denominator" in found) == (method == "box")
+    with pytest.raises(ValueError, match=r"method must be left out .*; got 'wald'\."):
+        rs.wald_test(effect, "homogeneous", method="wald")
+
+
+def test_degrees_of_a_matrix_without_overlap():
+    """Infinitely many, written as a finite number."""
+    x, g = table()
+    local = rs.local_effects(None, x, jacobian=g)
+    effect = effect_of(x, g)
+    grouped = rs.std_error(effect, local, groups=np.arange(len(x)) // 2)
+    row = one_feature(grouped, 0)
+    none = row.assign(effect_overlap=0 * row["effect_overlap"])
+    n = row.sizes["bin"]
+    found = _degrees_of_matrix(none, np.eye(n), np.zeros(n, dtype=bool))
+    assert found == pytest.approx(n * (n + 1) * MOST_DEGREES)

@@ -12,7 +12,7 @@ import rhale_stats as rs
 from rhale_stats.effects.tables import curve_extent
 from rhale_stats.inference.meaning import ALIKE, ORDER, ZERO
 from rhale_stats.schema.features import one_feature
-from tests.effects.mixed import mixed_effect
+from tests.effects.mixed import LEVELS, mixed_effect
 from tests.helpers import local_of
 
 
@@ -149,3 +149,61 @@ def test_t_and_p_where_errors_hold_the_model():
     t = effect["average_effect"].values / effect["average_effect_se"].values
     assert_allclose(glance["statistic"], t)
     assert_allclose(glance["p_value"], 2 * stats.norm.sf(np.abs(t)), rtol=1e-6)
+
+
+def test_rows_with_their_estimates():
+    """Bins by [left, right); outside of them nothing is known. A row without weight stays."""
+    x = np.array([0.0, 0.5, 1.0, 1.5, 2.0, 0.25])
+    g = np.array([1.0, 3.0, -2.0, 0.0, 2.0, 2.0])
+    weights = np.array([1.0, 2, 3, 4, 5, 6])
+    local = local_of(x[:, None], g[:, None], weights=weights)
+    effect = rs.rhale(
+        local.isel(obs=slice(5)), bins=rs.GivenBins([0, 1, 2]), weighting="rows", centering="start"
+    )
+    means = np.array([7 / 3, 4 / 12])
+    other = local_of(np.array([-0.1, 0.5, 1, 2, 2.1])[:, None], np.arange(5.0)[:, None])
+    table = rs.augment(other, effect)
+    assert list(table.columns) == [
+        "x0", "x0.local_effect", "x0.bin", "x0.effect", "x0.residual", "x0.curve",
+    ]  # fmt: skip
+    assert table["x0.bin"].tolist() == [pd.NA, 0, 1, 1, pd.NA]
+    expected = np.array([np.nan, means[0], means[1], means[1], np.nan])
+    assert_allclose(table["x0.effect"], expected)
+    assert_allclose(table["x0.residual"], np.arange(5) - expected)
+    curve = [np.nan, means[0] / 2, means[0], means.sum(), np.nan]
+    assert_allclose(table["x0.curve"], curve)
+    assert_array_equal(table["x0.local_effect"], np.arange(5))
+    own = rs.augment(local.isel(obs=slice(5)), effect)
+    assert_array_equal(own["weight"], weights[:5])
+    assert own.index.name == "obs"
+    assert own.columns[0] == "weight"
+
+
+def test_rows_of_levels():
+    """A row is in two steps, so that it has no bin; a missing level has nothing."""
+    X = pd.DataFrame({"l": ["v", "u", None, "w"] * 5, "k": np.arange(20.0)})
+
+    def model(X):
+        return X["l"].map({"u": 0, "v": 1, "w": 3}).to_numpy(float) * (1 + X["k"].to_numpy())
+
+    local = rs.ale_local_effects(model, X, features="l", order={"l": LEVELS}, missing="drop")
+    effect = rs.ale_from_local(local)
+    table = rs.augment(local, effect)
+    curve = effect["curve"].values[0]
+    assert table["l"].tolist()[:4] == ["v", "u", "", "w"]
+    assert_allclose(table["l.curve"][:4], [curve[1], curve[0], np.nan, curve[2]])
+    assert table["l.bin"].isna().all()
+    assert table[["l.effect", "l.residual"]].isna().all(axis=None)
+
+
+def test_columns_of_checks_are_in_the_table():
+    """What `check_unbiased` found, bin by bin, and a rule of lines beside."""
+    rng = np.random.default_rng(0)
+    x = rng.uniform(0, 1, (60, 1))
+    local = local_of(x, 5 * x + rng.normal(size=(60, 1)) / 9)
+    effect = rs.check_unbiased(local, rs.rhale(local, bins=rs.GivenBins([0, 0.5, 1])))
+    table = rs.tidy(effect)
+    for name in ("bin_error", "bin_error_pvalue_adjusted", "rank_pvalue", "verdict"):
+        assert_array_equal(table[name], effect[name].values[0])
+    assert "jump" not in table
+    assert table.index.tolist() == [0, 1]
