@@ -220,3 +220,48 @@ def test_parts_that_do_not_fit_are_refused(table):
             rs.merge(parts)
     with pytest.raises(TypeError, match="effects"):
         rs.merge([3])
+
+
+@pytest.mark.parametrize("weights", ["none", "precision"])
+def test_one_part_is_itself(table, weights):
+    """And parts have to agree in every number of their edges and cells."""
+    w = np.random.default_rng(1).uniform(0.5, 2, len(table))
+    more = {"weights": w} if weights == "precision" else {}
+    local = rs.local_effects(None, table, jacobian=jacobian, **more)
+    whole = rs.rhale(local, bins=BINS)
+    alone = rs.merge([whole])
+    expected = whole_without_spread(whole)
+    xr.testing.assert_allclose(alone.drop_attrs(), expected.drop_attrs(), **ALIKE)
+    assert alone.attrs["n_parts"] == 1
+    assert alone.attrs["n_rows"] == len(table)
+    with pytest.raises(ValueError, match=r"effects must hold at least one effect; got none\."):
+        rs.merge([])
+
+
+def test_what_parts_disagree_in_is_named(table):
+    half, other = table[:400], table[400:]
+
+    def one(rows, bins=BINS, **options):
+        names = ["weighting", "centering"]
+        of = {name: options.pop(name) for name in names if name in options}
+        return rs.rhale(rs.local_effects(None, rows, jacobian=jacobian, **options), bins=bins, **of)
+
+    first = one(half)
+    for second, said in (
+        (one(other, centering="start"), "the same centring; got 'mean' and 'start'"),
+        (one(other, weighting="rows"), "the same weighting; got 'axis' and 'rows'"),
+        (one(other).assign_attrs(output_units="kg"), "the same units of the output"),
+        (one(other, features=[0]), "the same features; got x0, x1 and x0"),
+        (one(other, rs.GivenBins([-2, -1, 0, 2], cells=np.linspace(-2, 2, 21))),
+         r"the same edges of feature 'x0'; got 3 bins from -2 to 2 in effects\[1\]"),
+        (one(other, rs.GivenBins([-2, -1, 0, 1, 2], cells=np.linspace(-2, 2, 11))),
+         "the same cells of the curve of feature 'x0'"),
+    ):  # fmt: skip
+        with pytest.raises(ValueError, match=rf"effects\[0\] and effects\[1\] must have {said}"):
+            rs.merge([first, second])
+    flat = other.copy()
+    flat[:, 1] = 1.0
+    with pytest.raises(ValueError, match=r"effects\[1\] must have a feature 'x1' that varies"):
+        rs.merge([first, one(flat, features=[0, 1])])
+    with pytest.raises(TypeError, match="effects must be a list of the Datasets"):
+        rs.merge(first)
