@@ -22,9 +22,10 @@ from rhale_stats.effects.box import (
 )
 from rhale_stats.effects.fit import bin_degrees, group_overlap
 from rhale_stats.effects.hypotheses import _correlated, _degrees_of_matrix, _moved
-from rhale_stats.inference.meaning import NO_ROWS
+from rhale_stats.inference.meaning import NO_ROWS, RIGID
 from rhale_stats.schema.curves import fine_of
 from rhale_stats.schema.features import one_feature
+from tests.bins.test_adaptive import Lines
 from tests.helpers import local_of
 
 
@@ -198,3 +199,50 @@ def test_weights_are_the_inverse_covariance_of_rows_of_variance_one():
     found = _weights(row, fine_of(row), places).toarray()
     assert_allclose(found, table.T @ table, rtol=1e-9, atol=1e-9)
     assert _rows_in(_weights(row, fine_of(row), places), places) == pytest.approx(90)
+
+
+@pytest.mark.parametrize("null", ["zero", "constant"])
+def test_box_of_lines_by_groups(null):
+    """By dense matrices: estimates are effects, then slopes times the widths of their bins."""
+    rng = np.random.default_rng(1)
+    x = np.sort(rng.uniform(0, 3, 120))[:, None]
+    x[[0, -1], 0] = 0, 3
+    mean = np.where(x < 1, 1, np.where(x < 2, 4 * (x - 1), 9 - 4 * x))
+    local = local_of(x, mean + rng.normal(size=x.shape) / 4)
+    effect = rs.rhale(local, bins=Lines((0.0, 1, 2, 3), (False, True, True)), weighting="rows")
+    row = one_feature(rs.std_error(effect, local, groups=rng.integers(25, size=120)), 0)
+    at = np.flatnonzero(row["slope"].values)
+    assert at.tolist() == [1, 2]
+    d = np.append(row["effect"].values, row["slope"].values[at])
+    mixed, own = row["effect_slope_cov"].values[:, at], row["slope_cov"].values[np.ix_(at, at)]
+    v = np.block([[row["effect_cov"].values, mixed], [mixed.T, own]])
+    places = Places.of(row, np.ones(3, dtype=bool))
+    w = _weights(row, fine_of(row), places).toarray()
+    if null == "constant":
+        level = np.array([1.0, 1, 1, 0, 0])
+        w = w - np.outer(w @ level, level @ w) / (level @ w @ level)
+    whole, parts = np.trace(w @ v), np.diagonal(w @ v)
+    by_bin = parts[:3].copy()
+    by_bin[at] += parts[3:]
+    found = box(row, null)
+    assert found.statistic == pytest.approx(d @ w @ d / whole, rel=1e-6)
+    assert found.df == pytest.approx(whole**2 / np.trace(w @ v @ w @ v), rel=1e-6)
+    denominator = whole**2 / (by_bin @ group_overlap(row) @ by_bin)
+    assert found.df_denominator == pytest.approx(denominator, rel=1e-6)
+    assert found.p_value == pytest.approx(stats.f.sf(found.statistic, found.df, denominator))
+
+
+def test_differences_of_one_effect_are_rigid():
+    """All effects move together: of their differences there is no error, and no test."""
+    rng = np.random.default_rng(1)
+    x = np.sort(rng.uniform(0, 2, 60))[:, None]
+    local = local_of(x, 1 + (x > 1) + rng.normal(size=x.shape))
+    effect = rs.rhale(local, bins=rs.GivenBins([0, 1, 2]), weighting="rows")
+    row = one_feature(rs.std_error(effect, local, groups=np.arange(60) // 3), 0)
+    one = row.assign(effect_cov=(row["effect_cov"].dims, np.full((2, 2), 0.3)))
+    assert box(one, "constant").reason == RIGID
+    assert box(one, "constant").df == 0
+    assert box(one, "zero").df == pytest.approx(1)
+    # A thousandth of the variance is no numerical error.
+    other = row.assign(effect_cov=(row["effect_cov"].dims, np.full((2, 2), 0.3) + 3e-4 * np.eye(2)))
+    assert box(other, "constant").reason == ""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -14,9 +15,12 @@ from statsmodels.stats.oneway import anova_oneway
 
 import rhale_stats as rs
 from rhale_stats.effects.box import MOST_DEGREES
+from rhale_stats.effects.comparison import _of_one_model, _source
 from rhale_stats.effects.fit import fit_of, noise_in_the_middle
 from rhale_stats.effects.hypotheses import METHODS, _degrees_of_matrix, _homogeneous
 from rhale_stats.effects.targets import SKEWNESS
+from rhale_stats.inference.meaning import NO_ROWS, least_effect
+from rhale_stats.local.rows import columns
 from rhale_stats.schema.features import one_feature
 from tests.bins.test_adaptive import Lines
 from tests.helpers import cr2, daily, local_of
@@ -1279,3 +1283,81 @@ def test_degrees_of_a_matrix_without_overlap():
     n = row.sizes["bin"]
     found = _degrees_of_matrix(none, np.eye(n), np.zeros(n, dtype=bool))
     assert found == pytest.approx(n * (n + 1) * MOST_DEGREES)
+
+
+def test_sums_of_normal_scores_with_a_bin_of_one_row():
+    """That bin has no degree of freedom, and counts neither in the sum nor in the mean."""
+    rng = np.random.default_rng(4)
+    x = np.concatenate([rng.uniform(0, 1, 8), rng.uniform(1, 2, 13), [2.5]])[:, None]
+    x[0], x[-1] = 0, 3
+    g = np.concatenate([1 + rng.normal(size=8), 2 + 2 * rng.normal(size=13), [50.0]])[:, None]
+    effect = effect_of(x, g, rs.GivenBins([0, 1, 2, 3]))
+    parts = [g[:8, 0], g[8:21, 0]]
+    mean = np.array([one.mean() for one in parts])
+    se = np.array([one.std(ddof=1) / np.sqrt(len(one)) for one in parts])
+    degrees = np.array([7, 12])
+    for null, centre, df in (
+        ("zero", 0.0, 2),
+        ("constant", np.average(mean, weights=1 / se**2), 1),
+    ):
+        t = (mean - centre) / se
+        score = stats.norm.isf(stats.t.sf(np.abs(t), degrees))
+        found = rs.wald_test(effect, null, method="wald")
+        assert_allclose(found["statistic"], np.sum(score**2), rtol=1e-8)
+        assert_allclose(found["df"], df)
+        assert_allclose(found["p_value"], stats.chi2.sf(np.sum(score**2), df), rtol=1e-7)
+
+
+def test_nothing_is_left_to_test():
+    """One row in every bin: neither spread nor degrees of freedom."""
+    x = np.array([[0.0], [1.5], [3.0]])
+    effect = effect_of(x, np.array([[1.0], [5.0], [2.0]]), rs.GivenBins([0, 1, 2, 3]))
+    for null in ("zero", "constant"):
+        for method in METHODS:
+            found = rs.wald_test(effect, null, method=method)
+            assert np.isnan(found["p_value"].item())
+            assert found["reason"].item() == NO_ROWS
+
+
+@pytest.mark.parametrize("least", [1.5, 0.9])
+def test_variances_below_the_numerical_error_are_none(least):
+    """A step of 2 and back in a quarter of all triples: the variance is 1, in one bin with a jump.
+
+    The square of the error decides: p-value 1 and no size up to it.
+    """
+    x = (np.arange(72) + 0.5) / 72
+    g = 100.0 * (x > 0.5) + 2.0 * (np.arange(72) % 12 == 1)
+    local = rs.local_effects(None, x[:, None], jacobian=g[:, None])
+    effect = rs.rhale(local, bins=rs.GivenBins([0, 1]))
+    effect["local_effect_error"] = ("feature", [least])
+    row = one_feature(effect, 0)
+    assert least_effect(row) == pytest.approx(least, rel=1e-6)
+    found = _homogeneous(row, (columns(local), 0))
+    products = np.prod(np.diff(g.reshape(-1, 3), axis=1), axis=1)
+    assert (-products.mean(), len(products)) == (1, 24)
+    if least > 1:
+        assert (found.statistic, found.p_value, found.size, found.df) == (0, 1, 0, 23)
+    else:
+        assert found.statistic == pytest.approx(np.sqrt(24) / products.std(ddof=1))
+        assert found.size == 1
+
+
+def test_sources_of_differences():
+    """Of rows against rows, of pairs, and of parameters where both have one model."""
+    x, g = table()
+    a, b = (effect_of(x, one) for one in (g, g + 1))
+    grouped = rs.std_error(b, local_of(x, g + 1), groups=np.arange(N) // 2)
+    assert rs.compare(a, b, rng=0).attrs["source"] == "rows, independent"
+    mixed = rs.compare(a, grouped, rng=0).attrs["source"]
+    assert mixed == f"rows against rows in {N // 2} groups, independent"
+    pairs = (local_of(x, g), local_of(x, g + 1))
+    assert rs.compare(a, b, paired=pairs, rng=0).attrs["source"] == "pairs of rows"
+    a, b = rs.std_error(a), rs.std_error(b)
+    for marks, one in (("pp", True), ("pq", False), (("", ""), False), (("p", ""), False)):
+        both = [of.assign_attrs(fitted_model=mark) for of, mark in zip((a, b), marks, strict=True)]
+        assert _of_one_model(*both) is one
+        said = "of one model" if one else "independent"
+        assert _source(*both, None) == f"rows, {said}"
+        paired = SimpleNamespace(source="pairs of rows")
+        more = " and parameters" if one else ""
+        assert _source(*both, paired) == f"pairs of rows{more}"
