@@ -65,12 +65,9 @@ def test_attributes_and_coordinates():
     nan = np.nan
     edges = [[-1, 0, 1, nan], [nan] * 4, [-1, 0, 0.25, 1]]
     np.testing.assert_array_equal(found["edge_value"], edges)
-    np.testing.assert_array_equal(
-        found["bin_left"], [edges[0][:2] + [nan], [nan] * 3, edges[2][:3]]
-    )
-    np.testing.assert_array_equal(
-        found["bin_right"], [edges[0][1:3] + [nan], [nan] * 3, edges[2][1:]]
-    )
+    left, right = [[-1, 0, nan], [nan] * 3, [-1, 0, 0.25]], [[0, 1, nan], [nan] * 3, [0, 0.25, 1]]
+    np.testing.assert_array_equal(found["bin_left"], left)
+    np.testing.assert_array_equal(found["bin_right"], right)
     assert found["n_bins"].values.tolist() == [2, 0, 3]
     assert found["feature_kind"].values.tolist() == ["continuous", "constant", "continuous"]
     assert found["bin"].values.tolist() == [0, 1, 2]
