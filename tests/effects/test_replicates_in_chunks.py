@@ -35,9 +35,19 @@ def drawn(local, effect, **options):
     return rs.bootstrap(local, effect, **{**asked, **options})
 
 
-@pytest.mark.parametrize("bins", [None, rs.QuantileBins(5), rs.OptimalBins()])
-@pytest.mark.parametrize("weighting", ["axis", "rows"])
-@pytest.mark.parametrize("weights", [None, RNG.integers(1, 4, N).astype(float)])
+WEIGHTS = RNG.integers(1, 4, N).astype(float)
+
+
+@pytest.mark.parametrize(
+    ("bins", "weighting", "weights"),
+    [
+        (None, "axis", WEIGHTS),
+        (None, "rows", None),
+        (rs.QuantileBins(5), "axis", None),
+        (rs.QuantileBins(5), "rows", WEIGHTS),
+        (rs.OptimalBins(), "axis", None),
+    ],
+)
 def test_replicates_are_those_of_the_same_weights_in_memory(bins, weighting, weights):
     given = {} if weights is None else {"weights": weights, "weight_kind": "frequency"}
     local = in_chunks(**given)

@@ -405,6 +405,12 @@ class TestParts:
         expected = residual / (spread * free.sum(axis=0))[own]
         assert_allclose(weights[own, np.arange(60)], expected)
         assert_allclose(np.abs(weights).sum(), np.abs(expected).sum())
+        # In other units of the output the same; without a spread there are none.
+        small = rs.local_effects(None, x, jacobian=g / 1e6)
+        other = one_feature(rs.rhale(small, bins=rs.GivenBins([0, 1, 2]), weighting="rows"), 0)
+        assert_allclose(weights_of_rows(other, columns(small), 0).toarray(), weights)
+        none = row.assign(spread=0 * row["spread"])
+        assert not weights_of_rows(none, columns(rows), 0).toarray().any()
 
     def test_a_constant_feature_has_none(self, rng):
         x = np.column_stack([rng.uniform(0, 2, 30), np.ones(30)])

@@ -207,3 +207,23 @@ def test_columns_of_checks_are_in_the_table():
         assert_array_equal(table[name], effect[name].values[0])
     assert "jump" not in table
     assert table.index.tolist() == [0, 1]
+
+
+def test_numerical_errors_are_no_sampling_errors():
+    """Local effects differ by less than their error: estimates have no error and no width."""
+    x = np.linspace(0, 1, 40)[:, None]
+    noise = 1e-4 * np.tile([[1.0], [-1.0], [2.0], [-2.0]], (10, 1))
+    g = np.where(x < 0.5, 3, 0) + noise
+    effect = rs.std_error(rs.rhale(local_of(x, g), bins=rs.GivenBins([0, 0.5, 1])))
+    effect["local_effect_error"] = ("feature", [1e-3])
+    table = rs.tidy(effect)
+    assert table["reason"].tolist() == [ALIKE, ZERO]
+    assert_array_equal(table["estimate"], [effect["effect"].values[0, 0], 0])
+    for name in ("conf_low", "conf_high"):
+        assert_array_equal(table[name], table["estimate"])
+    for name in ("std_error", "heterogeneity", "heterogeneity_se"):
+        assert_array_equal(table[name], 0)
+    known = rs.glance(effect)
+    assert_array_equal(known[["heterogeneity", "heterogeneity_output"]], 0)
+    # Bins have other effects, so that their average varies with the rows.
+    assert known["std_error"].item() == effect["average_effect_se"].item()
