@@ -91,11 +91,17 @@ def test_degrees_together_are_finite(levels):
     assert _degrees_together(none, parts) == MOST_DEGREES
 
 
+@pytest.mark.parametrize("error", [0.0, 0.3])
 @pytest.mark.parametrize("null", ["zero", "constant"])
-def test_normal_scores_of_steps_with_their_correlation(levels, null):
-    """Normal values with the p-values of Student's t, and chi-squared."""
+def test_normal_scores_of_steps_with_their_correlation(levels, null, error):
+    """Normal values with the p-values of Student's t, and chi-squared.
+
+    A numerical error of the local effects adds its square to every variance.
+    """
     row = levels[0]
-    d, v = row["effect"].values, row["effect_cov"].values
+    if error:
+        row = row.assign_coords(local_effect_error=error).assign(local_effect_error=error)
+    d, v = row["effect"].values, row["effect_cov"].values + error**2 * np.eye(3)
     contrast = np.eye(3) if null == "zero" else np.array([[-1.0, 1, 0], [0, -1, 1]])
     own, free = np.diagonal(v), bin_degrees(row)
     degrees = [

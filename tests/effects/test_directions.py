@@ -6,16 +6,24 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
+import rhale_stats as rs
 from rhale_stats.arrays import categories
 from rhale_stats.arrays.accumulate import Pieces
+from rhale_stats.effects.clusters import Clusters
 from rhale_stats.effects.directions import (
     ALONE,
     PAIRS,
     Estimated,
     Weights,
     added,
+    by_groups,
+    on_estimates,
     products,
 )
+from rhale_stats.effects.fit import fit_of
+from rhale_stats.schema.features import one_feature
+from tests.bins.test_adaptive import Lines
+from tests.helpers import local_of
 
 N, STEP = 40, 1e-6
 RNG = np.random.default_rng(6)
@@ -127,3 +135,42 @@ def test_rows_and_parameters_together():
         expected = 0.5 + np.diagonal(a.T @ squares @ a)
         assert_allclose(alone[name], expected)
         assert_allclose(both[name], expected + 2 * np.diagonal(a.T @ c))
+
+
+@pytest.mark.parametrize("kind", ["bins", "lines", "levels"])
+def test_estimates_follow_from_means_and_slopes(kind):
+    """Influences of groups: the curve from its start is the sum of effects times widths."""
+    rng = np.random.default_rng(2)
+    if kind == "levels":
+        X = np.column_stack([rng.integers(0, 3, 60), rng.normal(size=60)])
+        local = rs.ale_local_effects(lambda X: X[:, 0] * X[:, 1], X, features=0, categorical=0)
+        effect = rs.ale_from_local(local)
+    else:
+        x = rng.uniform(0, 2, (60, 1))
+        x[:2, 0] = 0, 2
+        local = local_of(x, 4 * x + rng.normal(size=x.shape))
+        linear = kind == "lines"
+        effect = rs.rhale(local, bins=Lines((0.0, 1, 2), (False, linear)), weighting="rows")
+    effect = rs.std_error(effect)
+    row = one_feature(effect, 0)
+    fit = fit_of(row)
+    for groups in (np.arange(60) // 3, np.arange(60)):
+        clusters = Clusters.of(local, effect, groups)
+        moved = by_groups(row, fit, clusters)
+        found = on_estimates(moved, row, fit)
+        steps = np.cumsum(found.effect, axis=1)
+        assert_allclose(found.start, np.pad(steps, ((0, 0), (1, 0))), atol=1e-14)
+        spread = row["heterogeneity"].values
+        assert_allclose(found.heterogeneity, moved.bins.variance.toarray() / (2 * spread))
+        assert_allclose(found.average[:, 0], moved.cells.average)
+        away = np.diff(found.curve, axis=1)
+        assert_allclose(away, found.effect, atol=1e-14)
+        if kind == "lines":
+            assert found.slope[:, 1].any()
+            assert not found.slope[:, 0].any()
+        own = moved.contracted(np.ones((len(moved.cells.average), 1)))
+        assert_allclose(on_estimates(own, row, fit).effect[0], found.effect.sum(axis=0), atol=1e-13)
+        assert_allclose(own.cells.places, moved.cells.places.sum(), atol=1e-14)
+        assert_allclose(own.spread, moved.spread.sum(axis=0, keepdims=True), atol=1e-13)
+        none = row.assign(heterogeneity=0 * row["heterogeneity"])
+        assert not on_estimates(moved, none, fit).heterogeneity.any()

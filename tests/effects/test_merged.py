@@ -244,6 +244,11 @@ def test_one_part_is_itself(table, weights):
     xr.testing.assert_allclose(alone.drop_attrs(), expected.drop_attrs(), **ALIKE)
     assert alone.attrs["n_parts"] == 1
     assert alone.attrs["n_rows"] == len(table)
+    bare = whole.copy()
+    bare.attrs.pop("answer_precision")
+    assert "answer_precision" not in rs.merge([bare]).attrs
+    parts = [whole.assign_attrs(answer_precision=one) for one in (1e-9, 1e-7)]
+    assert rs.merge(parts).attrs["answer_precision"] == 1e-7
     with pytest.raises(ValueError, match=r"effects must hold at least one effect; got none\."):
         rs.merge([])
 

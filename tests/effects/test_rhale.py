@@ -192,7 +192,7 @@ def test_values_broken_after_the_fact_are_refused(local, name):
         rs.rhale(broken)
 
 
-@pytest.mark.parametrize("size", [1e80, 1e200, 1e307])
+@pytest.mark.parametrize("size", [1e80, 1e200, 1e307, -1e200])
 def test_local_effects_too_large_for_fourth_powers(local, size):
     huge = local.assign(local_effect=local["local_effect"] * size)
     with pytest.raises(ValueError, match=r"Local effects of feature .* 1e-60 and 1e\+60"):

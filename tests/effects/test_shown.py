@@ -7,7 +7,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 import rhale_stats as rs
-from rhale_stats.effects.shown import _extents, effect_page
+from rhale_stats.effects.shown import _curve, _extents, effect_page
 from rhale_stats.effects.sizes import importances
 from rhale_stats.printing.text import number_text
 from tests.effects.mixed import mixed_effect
@@ -105,3 +105,40 @@ def test_ends_of_curves():
     curve = along["cell_curve"].values[0]
     expected = [[np.nanmin(curve), np.nanmax(curve)], [0, 0], [nan, nan]]
     assert_allclose(_extents(along), expected, atol=1e-12)
+
+
+def test_a_curve_within_the_numerical_error_is_flat():
+    """A range below so many errors of the local effects, in bins that are all 0 up to them."""
+    x = np.linspace(-1, 1, 40)
+    local = local_of(np.column_stack([x, x]), np.column_stack([1e-10 * x, 1 + x]))
+    effect = rs.rhale(local, bins=rs.GivenBins([-1, 0, 1]), weighting="rows")
+    effect["local_effect_error"] = ("feature", [1e-9, 1e-9])
+    found = _extents(effect)
+    assert found[0] == (0, 0)
+    curve = effect["curve"].values[1]
+    assert_allclose(found[1], [curve.min(), curve.max()])
+    (table,) = effect_page(effect, 5).tables
+    assert [line[0] for line in table.lines] == ["x1", "x0"]
+
+
+def test_curves_of_lines_and_constants_have_a_turn():
+    """z^2 - z on [0, 1] is lowest in the middle; then the effect is 1."""
+    row = {
+        "edge_value": np.array([0.0, 1, 2, np.nan]),
+        "curve": np.array([0.0, 0, 1, np.nan]),
+        "effect": np.array([0.0, 1, np.nan]),
+        "slope": np.array([2.0, 0, np.nan]),
+    }
+    assert_allclose(_curve(row, 2), [0, 0, 1, -0.25])
+    del row["slope"]
+    assert_allclose(_curve(row, 2), [0, 0, 1])
+
+
+def test_order_by_the_rows_and_not_by_the_range():
+    """Few rows are where the longer curve is steep."""
+    rng = np.random.default_rng(0)
+    x = np.column_stack([np.append(rng.uniform(0, 1, 99), 9), rng.uniform(0, 5, 100), np.ones(100)])
+    effect = rs.rhale(local_of(x, np.ones_like(x)), bins=rs.EqualWidthBins(1), weighting="rows")
+    (table,) = effect_page(effect, 5).tables
+    assert [line[0] for line in table.lines] == ["x1", "x0", "x2"]
+    assert importances(effect)[1] > importances(effect)[0]

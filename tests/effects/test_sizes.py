@@ -12,7 +12,7 @@ import rhale_stats as rs
 from rhale_stats.arrays import influence, quadratic
 from rhale_stats.effects.curve_square import square_of_curve
 from rhale_stats.effects.fit import fit_of
-from rhale_stats.effects.sizes import _centre, _draws, _Scale, importances, largest
+from rhale_stats.effects.sizes import _centre, _draws, _of_bins, _Scale, importances, largest
 from rhale_stats.schema.curves import curve_of
 from rhale_stats.schema.features import one_feature
 from tests.helpers import daily, local_of
@@ -410,7 +410,10 @@ class TestScale:
     def test_of_levels(self, rng):
         """At the levels, by their shares; a correction moves all of them to the mean."""
         X = np.column_stack([rng.integers(0, 3, 200), rng.normal(size=200)])
-        effect = rs.ale(lambda X: X[:, 0] ** 2 * (1 + X[:, 1]), X, features=0, categorical=0)
+        local = rs.ale_local_effects(
+            lambda X: X[:, 0] ** 2 * (1 + X[:, 1]), X, features=0, categorical=0
+        )
+        effect = rs.ale_from_local(local, centering="start")
         row, y = one_feature(effect, 0), rng.normal(size=99) * 4
         share, curve = row["level_share"].values, row["curve"].values
         found = rs.effect_sizes(effect, y=y)
@@ -429,12 +432,29 @@ class TestScale:
     def test_of_a_line(self):
         """A parabola in one bin, at rows that are even in it."""
         x = np.linspace(-1, 3, 801)[:, None]
-        effect = rs.rhale(local_of(x, 2 * x), bins=rs.AdaptiveBins(20), weighting="rows")
+        effect = rs.rhale(
+            local_of(x, 2 * x), bins=rs.AdaptiveBins(20), weighting="rows", centering="start"
+        )
         assert effect["n_bins"].item() == 1
         y = np.linspace(-12, 12, 4001)
         away = np.abs(x**2 - np.mean(x**2))
         found = rs.effect_sizes(effect, y=y)
         assert_allclose(found["naled"].item(), np.mean(50 * away / 12), rtol=2e-3)
+
+
+def test_pieces_of_bins():
+    """A line is given at the middle of its bin, and a piece by the mean of its rows."""
+    row = {
+        "edge_value": np.array([0.0, 2, 4, np.nan]), "x_mean": np.array([0.5, 3.5, np.nan]),
+        "effect": np.array([5.0, 7, np.nan]), "slope": np.array([1.0, 0, np.nan]),
+        "x_variance": np.array([0.1, 0.2, np.nan]), "weight_share": np.array([0.3, 0.7, 0]),
+    }  # fmt: skip
+    found = _of_bins(row, 2)
+    assert_array_equal(found.edges, [0, 2, 4])
+    assert_allclose(found.mean, [5 - 0.5, 7])
+    assert_array_equal(found.slope, [1, 0])
+    del row["slope"]
+    assert_allclose(_of_bins(row, 2).mean, [5, 7])
 
 
 @pytest.mark.parametrize("kind", ["levels", "lines", "bins"])
