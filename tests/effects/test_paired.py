@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from scipy import sparse
 
 import rhale_stats as rs
-from rhale_stats.effects.paired import _multiplicity, pairs_of
+from rhale_stats.effects.paired import _groups_of_bins, _multiplicity, pairs_of
 from tests.helpers import local_of
 
 N = 40
@@ -129,3 +132,17 @@ def test_a_difference_of_means_in_a_bin():
         variance.append(variance[-1] + width**2 * d.var(ddof=1) / len(d))
     assert_allclose(found["difference"].values[0][:3], steps, atol=1e-12)
     assert_allclose(found["difference_se"].values[0][:3], np.sqrt(variance), atol=1e-12)
+
+
+def test_groups_with_rows_in_the_bin_of_every_cell():
+    """Cells of a bin have those of the bin; levels those of each step."""
+    table = np.array([[1.0, 0, 0, 2], [0, 3, 0, 0], [0, 4, 0, 0.5]])
+    sums = SimpleNamespace(
+        mean=sparse.csr_array(table), n_groups=lambda: np.count_nonzero(table, axis=0)
+    )
+    cells = SimpleNamespace(bin=np.array([0, 0, 0, 1, 1]), here=slice(1, 5))
+    fit = SimpleNamespace(of_levels=None, cells=cells)
+    # The second and third cell of the first bin: groups 0, 1 and 2 in either; then two groups.
+    assert _groups_of_bins(sums, fit).tolist() == [3, 3, 2, 2]
+    fit.of_levels = np.zeros((5, 5))
+    assert _groups_of_bins(sums, fit).tolist() == [1, 2, 0, 2]

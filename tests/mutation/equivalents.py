@@ -11,6 +11,11 @@ SCALE = "one factor of the widths of all cells does not change which bins are be
 FIRST_BIN = "the first bin is number 0, which differs from -1 as it does from 1"
 TWO_AXES = "the array has two axes, of which the last is axis 1"
 ASSIGNED = "every element is assigned afterwards"
+FOUR_SUMS = "only the first four sums are read"
+AT_AN_EDGE = "an edge that both have is taken out afterwards"
+SYMMETRIC = "the pseudo-inverse of a symmetric matrix, by another algorithm"
+PAIRS = "both have the same number of rows, which was checked"
+MORE_OFTEN = "gaps are looked for in more results, without one there is no warning"
 
 # By module and function: the mutants as the list of survivors shows them.
 EQUIVALENT: dict[tuple[str, str], dict[str, str]] = {
@@ -159,6 +164,78 @@ EQUIVALENT: dict[tuple[str, str], dict[str, str]] = {
         "…y(_axis_of(rule, column).edges)[[1 → 0]:-1]": (
             "the first edge is nearest to the first cell, which is added in any case"
         ),
+    },
+    ("effects/directions.py", "by_directions"): {
+        "return Moved(_row_sums(summed[:[4 → 5]]), _row_sums(summed[4:8]), summ…": FOUR_SUMS,
+        "…summed[:4]), _row_sums(summed[4:[8 → 9]]), summed[8])": FOUR_SUMS,
+        "return Moved(own, own, [np.zeros → np.ones]((len(own.average), 0)))": "it has no elements",
+    },
+    ("effects/directions.py", "_spread_weights"): {
+        "return sparse.csr_array([np.zeros → np.ones]((0, clusters.rows.n_rows)))": (
+            "it has no elements"
+        ),
+    },
+    ("effects/directions.py", "by_groups"): {
+        "spread = [np.zeros → np.ones]((clusters.n_groups, 0))": "it has no elements",
+    },
+    ("effects/fit.py", "bin_degrees"): {
+        "return [np.zeros → np.ones](0)": "it has no elements",
+    },
+    ("effects/fit.py", "spread_degrees"): {
+        "… out=np.ones(len(n)), where=n > [0 → 1])": "one row has no degrees of freedom",
+    },
+    ("effects/estimates.py", "given_cells"): {
+        "cells = cells[(cells [> → >=] edges[0]) & (cells < edges[-1])…": AT_AN_EDGE,
+        "…lls[(cells > edges[0]) & (cells [< → <=] edges[-1])]": AT_AN_EDGE,
+    },
+    ("effects/groups_in_chunks.py", "_together"): {
+        "…atArray | None = None if weight[[0 → 1]] is None else np.concatenate(we…": (
+            "all chunks have weights, or none of them"
+        ),
+    },
+    ("effects/hypotheses.py", "_grouped"): {
+        "…nalg.pinv(covariance, hermitian=[True → False]) @ value)": SYMMETRIC,
+    },
+    ("effects/hypotheses.py", "_correlated"): {
+        "…e / np.outer(se, se), hermitian=[True → False]) @ score)": SYMMETRIC,
+    },
+    ("effects/paired.py", "pairs_of"): {
+        "unit = np.zeros(sizes[[0 → 1]], dtype=np.int64)": PAIRS,
+        "…eats, source = (np.arange(sizes[[0 → 1]]), _multiplicity(paired), 'pair…": PAIRS,
+    },
+    ("effects/paired.py", "_multiplicity"): {
+        "ones = np.ones(paired[[0 → 1]].sizes['obs'])": PAIRS,
+    },
+    ("effects/parameters.py", "rows_of"): {
+        "cells = of('cell_curve', [np.zeros → np.ones](0)) if has_cells(row) else np.z…": (
+            "it has no elements"
+        ),
+        "…eros(0)) if has_cells(row) else [np.zeros → np.ones](0)": "it has no elements",
+        "curve = of('curve', [np.zeros → np.ones](0))": "it has no elements",
+        "…es ** 2 if 'spread' in row else [np.zeros → np.ones](0)}": "it has no elements",
+    },
+    ("effects/rebinned.py", "_on_grid"): {
+        "…ng=weighting, std_error_moments=[False → True])": "more moments take time only",
+    },
+    ("effects/shown.py", "_tests"): {
+        "table = glance(effect, [0.95 → 1.95])": "t and P do not depend on the level",
+    },
+    ("effects/sizes.py", "importances"): {
+        "moments = np.zeros((n_cells, [2 → 3]))": "two columns are read",
+        "…ments' in row else np.zeros((n, [2 → 3]))": "two columns are read",
+    },
+    ("effects/spread.py", "Fitted.of_skewness"): {
+        "…ce(self.column, x=self.column.x[[ → 1]:0], counts=None))": "it has no elements",
+    },
+    ("effects/rhale.py", "_may_have_gaps"): {
+        "return bool((known != n)[.any → .all]() or (at_edges != n + (n > 0)).…": (
+            "a bin without rows leaves edges without a curve, too"
+        ),
+        "return bool((known [!= → ==] n).any() or (at_edges != n + (n…": MORE_OFTEN,
+        "…n).any() or (at_edges != n + (n [> → >=] 0)).any())": MORE_OFTEN,
+    },
+    ("effects/box.py", "_degrees_together"): {
+        "if shared * MOST_DEGREES [<= → <] parts.sum() ** 2:": "both sides give that number",
     },
 }
 
