@@ -81,6 +81,8 @@ def test_box_of_steps_by_groups(levels, null):
     assert_allclose([found.statistic, found.df], [statistic, degrees])
     denominator = whole**2 / (parts @ group_overlap(row) @ parts)
     assert found.df_denominator == pytest.approx(denominator)
+    left = (statistic - 1) * whole / row["n_effective"].values.sum()
+    assert found.size == pytest.approx(np.sqrt(max(left, 0)))
 
 
 def test_degrees_together_are_finite(levels):
@@ -207,9 +209,12 @@ def test_weights_are_the_inverse_covariance_of_rows_of_variance_one():
     assert _rows_in(_weights(row, fine_of(row), places), places) == pytest.approx(90)
 
 
-@pytest.mark.parametrize("null", ["zero", "constant"])
-def test_box_of_lines_by_groups(null):
-    """By dense matrices: estimates are effects, then slopes times the widths of their bins."""
+@pytest.mark.parametrize(("null", "error"), [("zero", 0.0), ("constant", 0.0), ("zero", 0.2)])
+def test_box_of_lines_by_groups(null, error):
+    """By dense matrices: estimates are effects, then slopes times the widths of their bins.
+
+    A numerical error of the local effects adds its square to every variance.
+    """
     rng = np.random.default_rng(1)
     x = np.sort(rng.uniform(0, 3, 120))[:, None]
     x[[0, -1], 0] = 0, 3
@@ -222,6 +227,8 @@ def test_box_of_lines_by_groups(null):
     d = np.append(row["effect"].values, row["slope"].values[at])
     mixed, own = row["effect_slope_cov"].values[:, at], row["slope_cov"].values[np.ix_(at, at)]
     v = np.block([[row["effect_cov"].values, mixed], [mixed.T, own]])
+    if error:
+        row, v = row.assign(local_effect_error=error), v + error**2 * np.eye(5)
     places = Places.of(row, np.ones(3, dtype=bool))
     w = _weights(row, fine_of(row), places).toarray()
     if null == "constant":
@@ -252,3 +259,21 @@ def test_differences_of_one_effect_are_rigid():
     # A thousandth of the variance is no numerical error.
     other = row.assign(effect_cov=(row["effect_cov"].dims, np.full((2, 2), 0.3) + 3e-4 * np.eye(2)))
     assert box(other, "constant").reason == ""
+
+
+def test_weights_of_averages_along_the_axis():
+    """Cells without rows have no part in the average, and none in its variance."""
+    rng = np.random.default_rng(0)
+    x = np.concatenate([rng.uniform(0, 0.5, 9), rng.uniform(0.5, 1, 21), rng.uniform(1, 1.5, 30)])
+    rule = rs.GivenBins([0, 1, 2], cells=[0, 0.5, 1, 1.5, 2])
+    x[[0, -1]] = 0, 2
+    local = local_of(x[:, None], rng.normal(size=(60, 1)))
+    row = one_feature(rs.rhale(local, bins=rule), 0)
+    cells = fine_of(row)
+    # Of the second bin, as if its last cell had no rows.
+    pieces = cells.pieces._replace(share=np.append(cells.pieces.share[:-1], 0))
+    cells = cells._replace(pieces=pieces, n_effective=np.append(cells.n_effective[:-1], 0))
+    places = Places.of(row, np.ones(2, dtype=bool))
+    n = cells.n_effective
+    expected = [1 / (0.25 / n[0] + 0.25 / n[1]), n[2]]
+    assert_allclose(_weights(row, cells, places).toarray(), np.diag(expected), rtol=1e-9)

@@ -77,7 +77,7 @@ def test_what_cannot_be_ranked():
         ranked([], "average_effect", 0.9)
     with pytest.raises(ValueError, match="'curve' is over feature, edge. Variables with intervals"):
         ranked(EFFECT, "curve", 0.9)
-    with pytest.raises(ValueError, match="'size' is not in it. Variables with intervals: average"):
+    with pytest.raises(ValueError, match=r"intervals: average_effect\. Sizes are in"):
         ranked(EFFECT, "size", 0.9)
     with pytest.raises(ValueError, match="'heterogeneity_index' without one"):
         ranked(EFFECT, "heterogeneity_index", 0.9)

@@ -127,3 +127,16 @@ def test_local_effects_differ_beyond_rounding_only():
     changed[0] += 1e-7
     with pytest.raises(ValueError, match="its local effects of feature 'x0' come from"):
         checked(effect, local(x, changed))
+
+
+def test_checksums_tell_rows_from_models():
+    """Of the same rows only the local effects differ; the call's own names are in the message."""
+    rows = local()
+    row = one_feature(rs.rhale(rows, bins=BINS), 0)
+    check_same_rows(row, columns(rows), 0)
+    said = "^b must be the Dataset that two was made from; "
+    with pytest.raises(ValueError, match=f"{said}it has the same rows, but its local effects of"):
+        check_same_rows(row, columns(local(g=G + 1)), 0, "b", "two")
+    turned = np.concatenate([X[1::-1], X[2:]])
+    with pytest.raises(ValueError, match=f"{said}the values of feature 'x0', the weights or the"):
+        check_same_rows(row, columns(local(turned)), 0, "b", "two")

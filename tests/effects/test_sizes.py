@@ -505,3 +505,13 @@ def test_sizes_say_what_they_are_of(table):
         assert grouped[name].attrs["source"] == f"rows in {N // 2} groups"
     # Features in the order of the effect, the largest first where only curves are known.
     assert largest(effect[["curve"]].assign_attrs(effect.attrs), 1) == ["x0"]
+
+
+@pytest.mark.filterwarnings("ignore:Bins without rows")
+@pytest.mark.parametrize("weighting", ["axis", "rows"])
+def test_importances_beside_a_gap(weighting, rng):
+    x = np.concatenate([rng.uniform(0, 1, 20), rng.uniform(2, 4, 80)])[:, None]
+    local = local_of(x, rng.normal(size=(100, 1)))
+    effect = rs.rhale(local, bins=rs.GivenBins([0, 1, 2, 3, 4]), weighting=weighting)
+    assert np.isnan(effect["curve"]).any()
+    assert_allclose(importances(effect), rs.effect_sizes(effect)["importance"], rtol=1e-9)

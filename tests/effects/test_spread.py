@@ -412,6 +412,24 @@ class TestParts:
         none = row.assign(spread=0 * row["spread"])
         assert not weights_of_rows(none, columns(rows), 0).toarray().any()
 
+    def test_residuals_of_slopes_across_cells(self, rng):
+        """Of finite differences from the mean of the cell, wherever in it a row is."""
+        x = np.column_stack([rng.uniform(0, 2, 60), rng.normal(size=60)])
+        rows = rs.ale_local_effects(
+            lambda X: X[:, 0] ** 3 * (1 + X[:, 1]), x, features=0, bins=rs.EqualWidthBins(4)
+        )
+        effect = rs.ale_from_local(rows, bins=rs.EqualWidthBins(4))
+        row = one_feature(effect, 0)
+        edges, g = row["cell_value"].values, rows["local_effect"].values[:, 0]
+        k = np.searchsorted(edges[1:-1], x[:, 0], side="right")
+        residual = g - row["cell_effect"].values[k]
+        group = np.arange(60) // 10
+        found = SpreadSums.of(row, columns(rows), 0, group, 6)
+        assert row.sizes["spread_bin"] == 1
+        assert_allclose(found.square[:, 0], np.bincount(group, residual**2))
+        left = 1 - OF_CELL / np.bincount(k)
+        assert_allclose(found.free[:, 0], np.bincount(group, left[k]))
+
     def test_a_constant_feature_has_none(self, rng):
         x = np.column_stack([rng.uniform(0, 2, 30), np.ones(30)])
         rows = local_of(x, rng.normal(size=(30, 2)))

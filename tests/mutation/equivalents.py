@@ -222,10 +222,14 @@ EQUIVALENT: dict[tuple[str, str], dict[str, str]] = {
     },
     ("effects/sizes.py", "importances"): {
         "moments = np.zeros((n_cells, [2 → 3]))": "two columns are read",
+        "moments = [np.zeros → np.ones]((n_cells, 2))": "cells have no slope that takes them",
         "…ments' in row else np.zeros((n, [2 → 3]))": "two columns are read",
     },
     ("effects/spread.py", "Fitted.of_skewness"): {
         "…ce(self.column, x=self.column.x[[ → 1]:0], counts=None))": "it has no elements",
+    },
+    ("effects/rhale.py", "_is_one_by_one"): {
+        "many = rows.n_rows [>= → >] ONE_BY_ONE_FROM": "both ways give the same, one is faster",
     },
     ("effects/rhale.py", "_may_have_gaps"): {
         "return bool((known != n)[.any → .all]() or (at_edges != n + (n > 0)).…": (
