@@ -9,15 +9,18 @@ import pytest
 from numpy.testing import assert_allclose
 
 import rhale_stats as rs
+from rhale_stats.arrays.skewness import Skewness
 from rhale_stats.effects.clusters import (
     GROUPS_OF_BLOCK,
     Clusters,
     _check_enough_groups,
     _of_effects,
+    _skewness,
     blocks,
     centres,
     check_n_groups,
     of_groups,
+    on_effects,
 )
 from rhale_stats.effects.fit import fit_of
 from rhale_stats.effects.grouped import Grouped
@@ -132,3 +135,34 @@ def test_errors_of_groups_by_their_influences(linear):
     assert found["curve_df"][0] == found["average_effect_df"]
     same = row.assign(heterogeneity=("bin", [0.0, spread[1]]))
     assert of_groups(same, fit_of(same), clusters)["heterogeneity_se"][0] == 0
+
+
+def test_skewness_of_groups_along_the_axis():
+    """The places of the rows add to the variance of a centred curve, and not to its skewness."""
+    rng = np.random.default_rng(2)
+    x = np.sort(rng.uniform(0, 2, 200))[:, None]
+    group = rng.integers(40, size=200)
+    local = local_of(x, 3 * (x > 1) + rng.exponential(size=x.shape))
+    effect = rs.rhale(local, bins=rs.GivenBins([0, 1, 2]))
+    clusters = Clusters.of(local, effect, group)
+    row = one_feature(effect, 0)
+    fit = fit_of(row)
+    own, found = clusters.of_bins(row), clusters.influences(row, fit.cells)
+    of_effect = on_effects(found.sums, fit.cells).toarray()
+    skewness = Skewness.of_groups(of_effect, own.degrees(), clusters.sign(row, fit))
+    assert skewness is not None
+    result = _skewness(row, fit, clusters, own, found)
+    assert_allclose(result["effect_skewness"], skewness.of_means())
+    at = fit.loadings(fit.pieces.edges)
+    within, total = (
+        np.sum(found.sums.of_curve(at, population=places) ** 2, axis=0) for places in (False, True)
+    )
+    bins = (fit.cells.bin == np.arange(2)[:, None]).astype(float)
+    level = at.level @ bins.T
+    expected = skewness.of_sums(level, within) * np.minimum(within / total, 1) ** 1.5
+    assert_allclose(result["cell_curve_skewness"], expected)
+    share = fit.cells.pieces.share
+    rows = found.sums.mean @ share
+    part = np.sum(rows**2) / np.sum(found.sums.average**2)
+    average = skewness.of_sums(bins @ share, np.array(np.sum(rows**2)))
+    assert_allclose(result["average_effect_skewness"], average * min(part, 1) ** 1.5)

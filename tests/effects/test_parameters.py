@@ -722,3 +722,14 @@ def test_levels_hold_rows_and_parameters():
     assert_allclose(row["curve_cov"], curve @ expected @ curve.T, rtol=1e-5, atol=1e-9)
     se = np.sqrt(np.diagonal(start @ expected @ start.T))
     assert_allclose(row["curve_se_start"], se, rtol=1e-5, atol=1e-7)
+
+
+def test_effects_without_a_spread_in_bins_of_its_own():
+    """As merged parts have none; all else is the same."""
+    fit = lines()
+    local, effect = effects(fit, weighting="rows")
+    bare = effect.drop_dims(["spread_bin", "spread_edge"]).drop_vars("n_spread_bins")
+    whole, found = (rs.std_error(one, local, model=fit, X=X) for one in (effect, bare))
+    assert "spread_se" not in found
+    for name in ("effect_se", "curve_se", "heterogeneity_se", "effect_cov", "average_effect_se"):
+        assert_allclose(found[name], whole[name], rtol=1e-12, atol=1e-14)
