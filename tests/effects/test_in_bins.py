@@ -283,3 +283,29 @@ def test_errors_of_replicates_say_what_they_are_of(local, effect):
             rs.confint(effect, rs.bootstrap(local, effect, **QUIET), method=method)
     with pytest.raises(ValueError, match="boot must be given for the statistic 'average'"):
         rs.confint(effect)
+
+
+def test_summaries_say_what_is_known(local, effect):
+    """Without replicates no intervals; with them how they were made."""
+    text = " ".join(rs.summary(effect, "a").as_text().split())
+    assert "Uncertainty: not estimated; see confint(effect, boot) =" in text
+    words = AVERAGE.words.partition(", math")[0]
+    spread = "heterog.: standard deviation of the local effects in the bin."
+    assert f"effect: {words}. {spread}" in rs.summary(effect, "a").notes
+    assert not any("treat the model" in note for note in rs.summary(effect, "a").notes)
+    average = "mean over the rows of the average effects of their bins"
+    assert any(f"avg effect: {average}. " in note for note in rs.summary(effect).notes)
+    done = rs.confint(effect, rs.bootstrap(local, effect, **QUIET), level=0.9)
+    fixed = "Standard errors treat the model and the bin edges as fixed."
+    assert fixed in rs.summary(done, "a", level=0.5).notes
+    (note,) = [one for one in rs.summary(done, "a", level=0.9).notes if one.startswith(fixed)]
+    assert note.startswith(f"{fixed} Intervals: pointwise, ")
+    assert done["effect_ci"].attrs["method"] in note
+
+
+def test_a_bin_of_little_weight_has_its_effect():
+    """Weights are divided by the largest."""
+    x, g = np.array([[0.1], [0.2], [0.9]]), np.array([[1.0], [3.0], [7.0]])
+    rows = rs.local_effects(None, x, jacobian=g, weights=[4.0, 2.0, 1.0])
+    found = in_bins(rows, AVERAGE, rs.GivenBins([0, 0.5, 1]), "start")
+    np.testing.assert_allclose(found["effect"], [[(4 + 6) / 6, 7]])

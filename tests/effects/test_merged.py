@@ -248,7 +248,11 @@ def test_one_part_is_itself(table, weights):
     bare.attrs.pop("answer_precision")
     assert "answer_precision" not in rs.merge([bare]).attrs
     parts = [whole.assign_attrs(answer_precision=one) for one in (1e-9, 1e-7)]
-    assert rs.merge(parts).attrs["answer_precision"] == 1e-7
+    for part, error in zip(parts, (0.25, 0.5), strict=True):
+        part["local_effect_error"] = "feature", [error, 0.125]
+    both = rs.merge(parts)
+    assert both.attrs["answer_precision"] == 1e-7
+    assert both["local_effect_error"].values.tolist() == [0.5, 0.125]
     with pytest.raises(ValueError, match=r"effects must hold at least one effect; got none\."):
         rs.merge([])
 

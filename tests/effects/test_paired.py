@@ -10,7 +10,12 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 
 import rhale_stats as rs
-from rhale_stats.effects.paired import _groups_of_bins, _multiplicity, pairs_of
+from rhale_stats.effects.paired import (
+    _check_rows_of_pairs,
+    _groups_of_bins,
+    _multiplicity,
+    pairs_of,
+)
 from tests.helpers import local_of
 
 N = 40
@@ -106,6 +111,11 @@ def test_rows_have_the_same_names_and_a_value_in_common():
     one_changed[:, 0] = X[::-1, 0]
     effects, local = _both((X, one_changed))
     assert pairs_of(effects, local, None, NAMES).sides[0].n_groups == N
+    # Values that are missing in both are the same.
+    gaps = [one.copy(deep=True) for one in local]
+    for one in gaps:
+        one["x"][3, 1] = np.nan
+    _check_rows_of_pairs(tuple(gaps))
     effects, local = _both((X, X[::-1].copy()))
     with pytest.raises(ValueError, match="all of their features have different values"):
         pairs_of(effects, local, None, NAMES)

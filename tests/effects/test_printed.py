@@ -16,6 +16,7 @@ from rhale_stats.effects.printed import _group_notes, _missing_notes, bias_warni
 from rhale_stats.inference.meaning import ALIKE, ORDER, ZERO
 from rhale_stats.inference.notes import CHOICE_INCLUDED, CHOSEN_BINS
 from rhale_stats.printing.text import number_text
+from tests.bins.test_adaptive import Lines
 from tests.effects.mixed import mixed_effect
 
 N = 200
@@ -321,6 +322,23 @@ class TestWhole:
         middle = "effect is the value of the line at mid-bin, and "
         assert f"Where there is a slope, {middle}{about}" in notes["rows"]
         assert f"Where there is a slope, {about}" in notes["axis"]
+
+    def test_some_bins_have_a_slope_and_the_spread_has_bins(self):
+        """Both are in the summary if they are anywhere, and in no other one."""
+        rng = np.random.default_rng(0)
+        x = rng.uniform(0, 2, (400, 2))
+        g = np.where(x < 1, 1, 4 * x - 3) + np.where(x < 1, 0.2, 2) * rng.normal(size=x.shape)
+        g[:, 1] = rng.normal(size=400)
+        local = rs.local_effects(None, x, jacobian=g)
+        effect = rs.rhale(local, bins=Lines((0.0, 1, 2), (False, True)), weighting="rows")
+        effect["slope"][1] = 0
+        summary = rs.summary(effect, 0)
+        assert "slope" in body_of(summary)[6]
+        titles = [one.title for one in summary.tables]
+        assert titles.count("Spread, in bins of its own") == 1
+        other = rs.summary(effect, 1)
+        assert "slope" not in body_of(other)[6]
+        assert "Spread, in bins of its own" not in [one.title for one in other.tables]
 
     def test_where_edges_come_from(self):
         rng = np.random.default_rng(0)

@@ -11,6 +11,7 @@ from rhale_stats.effects import replicates
 from rhale_stats.effects import replicates as module
 from rhale_stats.effects.replicates import _shared_out, nothing
 from rhale_stats.local.rows import columns
+from tests.bins.test_adaptive import Lines
 from tests.helpers import local_of
 
 N = 2000
@@ -177,3 +178,17 @@ def test_replicates_that_are_refused():
         rs.bootstrap(counted, rs.rhale(counted), n_resamples=4, rebin=True)
     with pytest.raises(ValueError, match="this one is debiased"):
         rs.bootstrap(local, effect.assign_attrs(debiased=1), n_resamples=4)
+
+
+@pytest.mark.parametrize("weighting", ["axis", "rows"])
+def test_a_replicate_of_all_rows_has_the_slopes(weighting):
+    """Of bins with lines, and 0 in the others."""
+    rng = np.random.default_rng(0)
+    x = rng.uniform(0, 2, (80, 1))
+    local = local_of(x, np.where(x < 1, 1, 4 * x - 3) + rng.normal(size=x.shape))
+    effect = rs.rhale(local, bins=Lines((0.0, 1, 2), (False, True)), weighting=weighting)
+    found = drawn_once(local, effect)
+    assert effect["slope"].values[0, 1] != 0
+    assert_allclose(np.squeeze(found["slope"]), effect["slope"].values[0], rtol=1e-9)
+    for name in ("effect", "heterogeneity", "curve", "average_effect"):
+        assert_allclose(np.squeeze(found[name]), effect[name].values[0], rtol=1e-9, atol=1e-12)

@@ -515,3 +515,13 @@ def test_importances_beside_a_gap(weighting, rng):
     effect = rs.rhale(local, bins=rs.GivenBins([0, 1, 2, 3, 4]), weighting=weighting)
     assert np.isnan(effect["curve"]).any()
     assert_allclose(importances(effect), rs.effect_sizes(effect)["importance"], rtol=1e-9)
+
+
+def test_importances_of_features_with_other_numbers_of_cells(rng):
+    X = np.column_stack([rng.uniform(0, 1, 300), rng.integers(0, 4, 300)]).astype(float)
+    effect = rs.rhale(local_of(X, 1 + rng.normal(size=X.shape)), bins=rs.GivenBins({
+        "x0": [0, 0.5, 1], "x1": [0, 1, 2, 3],
+    }))  # fmt: skip
+    n_cells = np.isfinite(effect["cell_value"]).sum("cell_edge").values
+    assert n_cells[0] != n_cells[1]
+    assert_allclose(importances(effect), rs.effect_sizes(effect)["importance"], rtol=1e-9)

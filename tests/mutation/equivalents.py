@@ -184,6 +184,9 @@ EQUIVALENT: dict[tuple[str, str], dict[str, str]] = {
     ("effects/fit.py", "spread_degrees"): {
         "… out=np.ones(len(n)), where=n > [0 → 1])": "one row has no degrees of freedom",
     },
+    ("effects/estimates.py", "bin_slopes"): {
+        "…inear & (sums.n_effective(bins) [> → >=] 2 * (1 + 1e-12)) & (x_m2 > 0)": ROUNDING,
+    },
     ("effects/estimates.py", "given_cells"): {
         "cells = cells[(cells [> → >=] edges[0]) & (cells < edges[-1])…": AT_AN_EDGE,
         "…lls[(cells > edges[0]) & (cells [< → <=] edges[-1])]": AT_AN_EDGE,
