@@ -17,7 +17,13 @@ import rhale_stats as rs
 from rhale_stats.effects.box import MOST_DEGREES
 from rhale_stats.effects.comparison import _of_one_model, _source
 from rhale_stats.effects.fit import fit_of, noise_in_the_middle
-from rhale_stats.effects.hypotheses import METHODS, _degrees_of_matrix, _homogeneous
+from rhale_stats.effects.hypotheses import (
+    FEW_GROUPS,
+    METHODS,
+    _degrees_of_matrix,
+    _grouped,
+    _homogeneous,
+)
 from rhale_stats.effects.targets import SKEWNESS
 from rhale_stats.inference.meaning import NO_ROWS, least_effect
 from rhale_stats.local.rows import columns
@@ -1361,3 +1367,20 @@ def test_sources_of_differences():
         paired = SimpleNamespace(source="pairs of rows")
         more = " and parameters" if one else ""
         assert _source(*both, paired) == f"pairs of rows{more}"
+
+
+def test_no_degree_of_freedom_is_left():
+    """Of two effects whose variances have all in common: 1 - 2 + 1; with less in common some."""
+    rng = np.random.default_rng(0)
+    x = rng.uniform(0, 2, (60, 1))
+    local = local_of(x, 1 + rng.normal(size=x.shape))
+    effect = of_rows(local, bins=rs.GivenBins([0, 1, 2]))
+    row = one_feature(rs.std_error(effect, local, groups=np.arange(60) // 3), 0)
+    dims = row["effect_overlap"].dims
+    found = _grouped(row.assign(effect_overlap=(dims, np.ones((2, 2)))), "zero")
+    assert (found.reason, found.df) == (FEW_GROUPS, 2)
+    assert np.isnan(found.p_value)
+    more = _grouped(row.assign(effect_overlap=(dims, np.full((2, 2), 0.5))), "zero")
+    # 6 / (2 + 1) - 2 + 1 degrees of freedom.
+    assert more.df_denominator == pytest.approx(1)
+    assert more.p_value == pytest.approx(stats.f.sf(more.statistic / 4, 2, 1))

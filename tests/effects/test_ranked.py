@@ -81,3 +81,21 @@ def test_what_cannot_be_ranked():
         ranked(EFFECT, "size", 0.9)
     with pytest.raises(ValueError, match="'heterogeneity_index' without one"):
         ranked(EFFECT, "heterogeneity_index", 0.9)
+
+
+def test_intervals_of_the_rows_alone_stand_beside_those_with_the_model():
+    """In the same order; none where errors are of rows."""
+    model = rs.Parametric(
+        lambda b, X: b[0] * X[:, 0] * X[:, 1] + b[1] * X[:, 1] ** 2, [1.0, -2], np.eye(2) / 9
+    )
+    local = rs.local_effects(model, X, features=[0, 1, 2])
+    effect = rs.rhale(local, bins=rs.EqualWidthBins(2))
+    assert ranked(effect, "average_effect", 0.9).rows is None
+    both = rs.confint(rs.std_error(effect, local, model=model, X=X), level=0.9)
+    found = ranked(both, "average_effect", 0.9)
+    assert found.rows.shape == (2, 3)
+    assert np.isnan(found.rows[:, 2]).all()
+    assert np.isfinite(found.rows[:, :2]).all()
+    # Shorter, about the same numbers.
+    assert (np.ptp(found.rows[:, :2], axis=0) < np.ptp(found.interval[:, :2], axis=0)).all()
+    np.testing.assert_allclose(found.rows[:, :2].mean(axis=0), found.point[:2], atol=0.05)

@@ -15,6 +15,7 @@ FOUR_SUMS = "only the first four sums are read"
 AT_AN_EDGE = "an edge that both have is taken out afterwards"
 SYMMETRIC = "the pseudo-inverse of a symmetric matrix, by another algorithm"
 PAIRS = "both have the same number of rows, which was checked"
+NO_BINS = "a constant feature has neither an axis nor bins"
 MORE_OFTEN = "gaps are looked for in more results, without one there is no warning"
 
 # By module and function: the mutants as the list of survivors shows them.
@@ -243,6 +244,24 @@ EQUIVALENT: dict[tuple[str, str], dict[str, str]] = {
     },
     ("effects/box.py", "_degrees_together"): {
         "if shared * MOST_DEGREES [<= → <] parts.sum() ** 2:": "both sides give that number",
+    },
+    ("effects/estimates.py", "_of_squares"): {
+        "if along.squares is None [or along.robust is None or along.robust_third is None → and "
+        "along.robust is None and (along.robust_third is None)]:": "all of them are there, or none",
+    },
+    ("effects/passes.py", "residuals_for_edges"): {
+        "if cells.axis is None [or → and] partition is None:": NO_BINS,
+    },
+    ("effects/passes.py", "second_pass"): {
+        "if cells.axis is None [or → and] partition is None:": NO_BINS,
+    },
+    ("effects/in_bins.py", "_spread"): {
+        "return np.where(n > [1 → 0], np.sqrt(squares / (n - 1)), np…": "0 / 0 of one draw is NaN",
+    },
+    ("effects/errors.py", "_of_features"): {
+        "[of_others += [name for name in SKEWNESS if name in effect] → pass]": (
+            "new ones take the place of the old"
+        ),
     },
 }
 
