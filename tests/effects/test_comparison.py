@@ -148,6 +148,22 @@ class TestCommonZero:
         assert found.weight.tolist() == [15, 7.5, 7.5, 0, 0, 10]
 
 
+@pytest.mark.parametrize("known", [(True, True), (True, False), (False, False)])
+def test_only_known_rows_are_the_same(known):
+    """Other places of the same rows have one zero, if the checksums of both say so."""
+    marks = ["11111111-22222222" if one else "" for one in known]
+    rows = tuple(
+        xr.Dataset(
+            {"n_obs": ("bin", [9.0])}, {"feature": "x", "feature_kind": "numeric"},
+            {"row_fingerprint": f'{{"x": "{mark}"}}'} if mark else {},
+        )
+        for mark in marks
+    )  # fmt: skip
+    fits = fit([0, 2, 4], share=[0.25, 0.75]), fit([0, 4], share=[1.0])
+    found = common_reference(rows, fits, np.array([0.0, 2, 4]))
+    assert (len(found.places) == 0) == all(known)
+
+
 def test_directions_between_edges():
     """On the lines between edges, less the bends of bins with slopes, by part and direction."""
     rng = np.random.default_rng(0)

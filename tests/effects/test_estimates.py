@@ -465,13 +465,16 @@ def test_coverage_along_the_axis_where_rows_crowd():
     assert_covers(effect["effect"][:, at], effect["effect_se"][:, at], np.array([3.6, 7.2]))
 
 
-def test_the_correlation_of_an_average_with_its_slope_by_the_rows():
+@pytest.mark.parametrize("weighted", [False, True])
+def test_the_correlation_of_an_average_with_its_slope_by_the_rows(weighted):
     """Of the weighted means of the residuals: by the axis in the average, by x in the slope."""
     rng = np.random.default_rng(4)
+    w = rng.choice([1.0, 4.0], 400) if weighted else np.ones(400)
+    options = {"weights": w} if weighted else {}
     x = rng.beta(1, 3, 400)
     g = 3 * x + (1 + x) * rng.normal(size=400)
     effect = rs.rhale(
-        rs.local_effects(None, x[:, None], jacobian=g[:, None]),
+        rs.local_effects(None, x[:, None], jacobian=g[:, None], **options),
         bins=Lines((0.0, 0.3, 1.0), (True, False)),
         weighting="axis",
     )
@@ -480,12 +483,12 @@ def test_the_correlation_of_an_average_with_its_slope_by_the_rows():
     row = effect.isel(feature=0)
     cells = row["cell_value"].values[np.isfinite(row["cell_value"].values)]
     inside = x < row["edge_value"].values[1]
-    x, g = x[inside], g[inside]
+    x, g, w = x[inside], g[inside], w[inside]
     k = np.searchsorted(cells, x, side="right") - 1
-    width, count = np.diff(cells), np.bincount(k)
-    residual = g - np.polyval(np.polyfit(x, g, 1), x)
+    width, count = np.diff(cells), np.bincount(k, w)
+    residual = w * (g - np.polyval(np.polyfit(x, g, 1, w=np.sqrt(w)), x))
     level = (width[: len(count)] / width[: len(count)].sum() / count)[k] * residual
-    tilt = (x - x.mean()) * residual
+    tilt = (x - np.average(x, weights=w)) * residual
     expected = level @ tilt / np.sqrt((level @ level) * (tilt @ tilt))
     assert found[0] == pytest.approx(expected, abs=0.02)
     assert abs(found[0]) > 0.1

@@ -1244,6 +1244,20 @@ class TestHomogeneous:
         test = _homogeneous(none, None)
         assert (test.size, test.statistic, test.p_value) == (0, 0, 1)
 
+    @pytest.mark.parametrize(("n", "known"), [(5, False), (6, True)])
+    def test_two_triples_of_rows_are_enough(self, n, known):
+        """For the variance of their products; a single one has none."""
+        x = np.arange(n, dtype=float)[:, None]
+        g = np.array([1.0, 3, 0, 9, 2, 8])[:n, None]
+        local = rs.local_effects(None, x, jacobian=g)
+        effect = rs.rhale(local, bins=rs.GivenBins([0, n - 1]))
+        found = rs.wald_test(effect, "homogeneous", local=local)
+        assert np.isfinite(found["p_value"].item()) == known
+        if known:
+            # Products 2 * -3 and -7 * 6.
+            assert_allclose(found["statistic"], 24 / 18)
+            assert_allclose(found["df"], 1)
+
     def test_neighbouring_rows(self):
         """The covariance of neighbouring differences, by Student's t."""
         rng = np.random.default_rng(0)

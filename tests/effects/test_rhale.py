@@ -339,10 +339,16 @@ def test_what_is_said_of_gaps_inside_a_bin():
 def test_honest_rows_are_two_parts(rng):
     """Edges from some rows, estimates from the others; the axis is that of all."""
     x = rng.uniform(0, 1, (50, 1))
-    local = local_of(x, np.sign(x - 0.4) + rng.normal(size=x.shape) / 9)
-    effect = rs.rhale(
-        local, bins=rs.OptimalBins(max_bins=3), honest=True, honest_fraction=0.3, rng=4
-    )
+
+    def made(x):
+        local = local_of(x, np.sign(x - 0.4) + rng.normal(size=x.shape) / 9)
+        rule = rs.OptimalBins(max_bins=3)
+        return rs.rhale(local, bins=rule, honest=True, honest_fraction=0.3, rng=4)
+
+    # The ends of the axis are among the rows for edges.
+    ends = np.flatnonzero(honest_split(50, 0.3, made(x).attrs["honest_seed"]))[:2]
+    x[ends, 0] = -0.5, 1.5
+    effect = made(x)
     assert effect.attrs["n_rows_edges"] == 15
     assert effect.attrs["n_rows"] == 35
     assert effect.attrs["honest_fraction"] == 0.3

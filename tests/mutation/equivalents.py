@@ -16,6 +16,7 @@ AT_AN_EDGE = "an edge that both have is taken out afterwards"
 SYMMETRIC = "the pseudo-inverse of a symmetric matrix, by another algorithm"
 PAIRS = "both have the same number of rows, which was checked"
 NO_BINS = "a constant feature has neither an axis nor bins"
+NOT_READ = "a place that is sent and not read"
 MORE_OFTEN = "gaps are looked for in more results, without one there is no warning"
 
 # By module and function: the mutants as the list of survivors shows them.
@@ -157,6 +158,7 @@ EQUIVALENT: dict[tuple[str, str], dict[str, str]] = {
     },
     ("effects/spread.py", "residual_sums"): {
         "…itted.column, x=fitted.column.x[[ → 1]:0], counts=None)": "it has no elements",
+        "…tted.column, x=fitted.column.x[:[0 → 1]], counts=None)": NOT_READ,
     },
     ("bins/searched.py", "BestEqualWidthBins._best"): {
         "tie = binning.TIE * losses[[0 → 1]] + span * candidate.resolution": ROUNDING,
@@ -221,6 +223,9 @@ EQUIVALENT: dict[tuple[str, str], dict[str, str]] = {
     ("effects/rebinned.py", "_on_grid"): {
         "…ng=weighting, std_error_moments=[False → True])": "more moments take time only",
     },
+    ("effects/shown.py", "_columns"): {
+        "…ffect_ci'].attrs.get('ci_prob', [0.95 → 1.95])))": "every interval has its level",
+    },
     ("effects/shown.py", "_tests"): {
         "table = glance(effect, [0.95 → 1.95])": "t and P do not depend on the level",
     },
@@ -231,6 +236,7 @@ EQUIVALENT: dict[tuple[str, str], dict[str, str]] = {
     },
     ("effects/spread.py", "Fitted.of_skewness"): {
         "…ce(self.column, x=self.column.x[[ → 1]:0], counts=None))": "it has no elements",
+        "…e(self.column, x=self.column.x[:[0 → 1]], counts=None))": NOT_READ,
     },
     ("effects/rhale.py", "_is_one_by_one"): {
         "many = rows.n_rows [>= → >] ONE_BY_ONE_FROM": "both ways give the same, one is faster",
@@ -261,6 +267,20 @@ EQUIVALENT: dict[tuple[str, str], dict[str, str]] = {
     ("effects/errors.py", "_of_features"): {
         "[of_others += [name for name in SKEWNESS if name in effect] → pass]": (
             "new ones take the place of the old"
+        ),
+    },
+    ("effects/hypotheses.py", "_homogeneous"): {
+        "if variance [<= → <] least ** 2:": "a continuous statistic is not equal to its limit",
+        "…].values, x, g, None, frequency=[False → True], rng=np.random.default_rng(0))": (
+            "there are no weights"
+        ),
+    },
+    ("effects/labelled.py", "effects_of"): {
+        "… 'cell_effect' in row), default=[0 → 1])": "without cells no array is over cells",
+    },
+    ("effects/paired.py", "paired_covariance"): {
+        "…p.sqrt(np.where(pairs.repeats > [0 → 1], pairs.repeats, 1.0))": (
+            "repeats are whole numbers, and 1 is 1 either way"
         ),
     },
 }
