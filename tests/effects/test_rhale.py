@@ -360,3 +360,11 @@ def test_honest_rows_are_two_parts(rng):
     counts = np.bincount(k[~chosen])
     assert effect["n_obs"].values[0, : len(counts)].tolist() == counts.tolist()
     assert effect.attrs["seed"] == 4
+
+
+def test_a_single_local_effect_that_is_too_large():
+    x = np.linspace(0, 1, 9)[:, None]
+    g = np.ones((9, 1))
+    g[4] = 1e200
+    with pytest.raises(ValueError, match="Local effects of feature 'x0'.*other units"):
+        rs.rhale(local_of(x, g), bins=rs.EqualWidthBins(2))

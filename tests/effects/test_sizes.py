@@ -514,7 +514,9 @@ def test_importances_beside_a_gap(weighting, rng):
     local = local_of(x, rng.normal(size=(100, 1)))
     effect = rs.rhale(local, bins=rs.GivenBins([0, 1, 2, 3, 4]), weighting=weighting)
     assert np.isnan(effect["curve"]).any()
-    assert_allclose(importances(effect), rs.effect_sizes(effect)["importance"], rtol=1e-9)
+    sizes = rs.effect_sizes(effect)
+    assert_allclose(importances(effect), sizes["importance"], rtol=1e-9)
+    assert np.isfinite(sizes["importance_corrected"]).all()
 
 
 def test_importances_of_features_with_other_numbers_of_cells(rng):

@@ -397,6 +397,8 @@ class TestParts:
         moved = (square - free * spread**2) / (2 * spread * free.sum(axis=0))
         assert_allclose(sums.influences(spread), moved)
         assert_allclose(sums.influences(0 * spread), 0)
+        small = sums._replace(square=sums.square / 1e12).influences(spread / 1e6)
+        assert_allclose(small, moved / 1e6)
         found = rs.std_error(effect, rows, groups=group)["spread_se"]
         assert_allclose(found[0], np.sqrt(np.sum(moved**2, axis=0) * 9 / 8))
         assert found.attrs["source"] == "rows in 9 groups"

@@ -190,7 +190,14 @@ EQUIVALENT: dict[tuple[str, str], dict[str, str]] = {
     ("effects/estimates.py", "bin_slopes"): {
         "…inear & (sums.n_effective(bins) [> → >=] 2 * (1 + 1e-12)) & (x_m2 > 0)": ROUNDING,
     },
+    ("effects/replicates.py", "of_sums"): {
+        "…zero(np.diff(cells.bin, prepend=[- → ]1))": FIRST_BIN,
+    },
+    ("effects/tables.py", "curve_extent"): {
+        "turns = [np.zeros → np.ones](0)": "it has no elements",
+    },
     ("effects/estimates.py", "given_cells"): {
+        "apart = np.abs(nearest - cells) [> → >=] 1e-09 * (edges[-1] - edges[0])": ROUNDING,
         "cells = cells[(cells [> → >=] edges[0]) & (cells < edges[-1])…": AT_AN_EDGE,
         "…lls[(cells > edges[0]) & (cells [< → <=] edges[-1])]": AT_AN_EDGE,
     },
