@@ -63,10 +63,9 @@ def effect_page(effect: xr.Dataset, most: int) -> Page:
         *(bias_warnings(effect, None) if "verdict" in effect else ()),
         *spread_notes(effect, None),
     )
-    meant = (
-        "H: heterogeneity in the bins times the standard deviation of the feature. "
-        "lowest, highest: of the curve."
-    )
+    meant = "lowest, highest: of the curve."
+    if "H" in columns:
+        meant = f"H: heterogeneity in the bins times the standard deviation of the feature. {meant}"
     if "importance" in columns:
         meant = f"{IMPORTANCE}. {meant}"
     first = repr(lines[0][0])
@@ -93,7 +92,8 @@ def _columns(
         return np.where(ordered, values, np.nan)
 
     columns = {"importance": size} if np.isfinite(size).any() else {}
-    columns |= {"H": of("heterogeneity_output")}
+    if "heterogeneity_output" in effect:
+        columns |= {"H": of("heterogeneity_output")}
     if "average_effect" in effect:
         columns |= {"avg effect": of("average_effect")}
     if "average_effect_se" in effect and np.isfinite(of("average_effect_se")).any():

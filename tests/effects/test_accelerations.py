@@ -73,3 +73,49 @@ def test_sums_of_powers_of_units_that_represent_several_rows():
     assert_allclose(third, np.sum(rows**3, axis=0))
     assert_allclose(_acceleration(second, third), third / (6 * second**1.5))
     assert _acceleration(np.zeros(1), np.zeros(1)) == [0]
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("centering", ["mean", "start"])
+def test_of_levels_by_the_influences_of_rows(centering, weighted):
+    """By numerical derivatives of the estimates by the weights of the rows."""
+    rng = np.random.default_rng(2)
+    X = np.column_stack([rng.integers(0, 3, 30), rng.exponential(size=30)]).astype(float)
+    counts = rng.integers(1, 4, 30) if weighted else np.ones(30, dtype=int)
+    weights = {"weights": counts, "weight_kind": "frequency"} if weighted else {}
+
+    def model(X):
+        return X[:, 0] * X[:, 1] + X[:, 0] ** 2
+
+    local = rs.ale_local_effects(model, X, features=0, categorical=0, **weights)
+    effect = rs.ale_from_local(local, centering=centering)
+    units = Units(None, [np.arange(30)], counts.astype(float) if weighted else None)
+    rows = columns(local)
+    own = {name: one[1][0] for name, one in accelerations(rows, local, effect, units).items()}
+
+    def estimates(w):
+        code, y = X[:, 0].astype(int), X[:, 1]
+        share = np.bincount(code, w) / w.sum()
+        means, variances = [], []
+        for step in (0, 1):
+            there = (code == step) | (code == step + 1)
+            g = (y + 2 * step + 1)[there]
+            mean = np.average(g, weights=w[there])
+            means.append(mean)
+            variances.append(np.average((g - mean) ** 2, weights=w[there]))
+        curve = np.array([0.0, *np.cumsum(means)])
+        return np.concatenate(
+            [means, variances, curve - (share @ curve if centering == "mean" else 0)]
+        )
+
+    w, h = counts.astype(float), 1e-5
+    psi = np.array([
+        (estimates(w + h * one) - estimates(w - h * one)) / (2 * h) for one in np.eye(30)
+    ])  # fmt: skip
+    # A count of k are k rows.
+    second, third = (np.sum(counts[:, None] * psi**power, axis=0) for power in (2, 3))
+    with np.errstate(invalid="ignore"):
+        expected = np.where(second > 1e-20, third / (6 * second**1.5), 0)
+    assert_allclose(own["effect_acceleration"], expected[:2], rtol=1e-6)
+    assert_allclose(own["heterogeneity_acceleration"], expected[2:4], rtol=1e-6)
+    assert_allclose(own["curve_acceleration"], expected[4:], rtol=1e-6, atol=1e-9)

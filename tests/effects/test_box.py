@@ -1,15 +1,37 @@
 """Tests of steps between levels, which share rows, by dense matrices."""
 
+from typing import NamedTuple
+
 import numpy as np
 import pytest
+import xarray as xr
 from numpy.testing import assert_allclose
 from scipy import stats
 
 import rhale_stats as rs
-from rhale_stats.effects.box import MOST_DEGREES, _degrees_together, box
+from rhale_stats.arrays import quadratic
+from rhale_stats.effects.box import (
+    MOST_DEGREES,
+    Places,
+    _against_f,
+    _degrees_together,
+    _rows_in,
+    _weights,
+    box,
+    with_spread,
+)
 from rhale_stats.effects.fit import bin_degrees, group_overlap
 from rhale_stats.effects.hypotheses import _correlated, _degrees_of_matrix, _moved
+from rhale_stats.inference.meaning import NO_ROWS, RIGID
+from rhale_stats.schema.curves import fine_of
 from rhale_stats.schema.features import one_feature
+from tests.bins.test_adaptive import Lines
+from tests.helpers import local_of
+
+
+class _Cells(NamedTuple):
+    variance: np.ndarray
+    degrees: np.ndarray
 
 
 @pytest.fixture(scope="module", name="levels")
@@ -59,6 +81,8 @@ def test_box_of_steps_by_groups(levels, null):
     assert_allclose([found.statistic, found.df], [statistic, degrees])
     denominator = whole**2 / (parts @ group_overlap(row) @ parts)
     assert found.df_denominator == pytest.approx(denominator)
+    left = (statistic - 1) * whole / row["n_effective"].values.sum()
+    assert found.size == pytest.approx(np.sqrt(max(left, 0)))
 
 
 def test_degrees_together_are_finite(levels):
@@ -69,11 +93,17 @@ def test_degrees_together_are_finite(levels):
     assert _degrees_together(none, parts) == MOST_DEGREES
 
 
+@pytest.mark.parametrize("error", [0.0, 0.3])
 @pytest.mark.parametrize("null", ["zero", "constant"])
-def test_normal_scores_of_steps_with_their_correlation(levels, null):
-    """Normal values with the p-values of Student's t, and chi-squared."""
+def test_normal_scores_of_steps_with_their_correlation(levels, null, error):
+    """Normal values with the p-values of Student's t, and chi-squared.
+
+    A numerical error of the local effects adds its square to every variance.
+    """
     row = levels[0]
-    d, v = row["effect"].values, row["effect_cov"].values
+    if error:
+        row = row.assign_coords(local_effect_error=error).assign(local_effect_error=error)
+    d, v = row["effect"].values, row["effect_cov"].values + error**2 * np.eye(3)
     contrast = np.eye(3) if null == "zero" else np.array([[-1.0, 1, 0], [0, -1, 1]])
     own, free = np.diagonal(v), bin_degrees(row)
     degrees = [
@@ -113,3 +143,137 @@ def test_degrees_of_a_matrix_of_independent_contrasts(levels):
     mixed = np.abs(steps) / 2 @ overlap @ np.abs(steps).T / 2
     expected = 6 / (mixed.sum() + np.trace(mixed))
     assert_allclose(_degrees_of_matrix(row, steps, none), expected)
+
+
+def test_without_degrees_of_freedom_there_is_no_test():
+    found = quadratic.Form(2.0, 3.0, 1.5, np.ones(3), 0.5)
+    for denominator in (0.0, np.nan):
+        none = _against_f(found, denominator, 9.0)
+        assert (none.df, none.reason) == (0, NO_ROWS)
+        assert np.isnan([none.statistic, none.p_value, none.df_denominator, none.size]).all()
+    test = _against_f(found, 7.0, 9.0)
+    assert (test.statistic, test.df, test.df_denominator, test.reason) == (2, 3, 7, "")
+    assert test.p_value == pytest.approx(stats.f.sf(2, 3, 7))
+    # The square is 3, of which 1.5 is noise, of nine rows.
+    assert test.size == pytest.approx(np.sqrt(1.5 / 9))
+    assert_allclose([test.size_low, test.size_high], found.square(7.0).interval(0.95) / 3)
+
+
+def test_cells_without_spread_take_that_of_the_others():
+    """By degrees of freedom; a spread up to rounding is none, and one that is not known stays."""
+    degrees, variance = np.array([1.0, 3.0, 2.0, 0.0]), np.array([4.0, 8.0, 1e-6, np.nan])
+    cells = _Cells(variance, degrees)
+    pooled = (4 + 24 + 2e-6) / 6
+    found = with_spread(cells, 1e-3).variance
+    assert_allclose(found, [4, 8, pooled, np.nan], rtol=1e-12)
+    assert_allclose(with_spread(cells, 0.9e-3).variance, variance)
+    assert with_spread(_Cells(variance, 0 * degrees), 1e-3) is None
+    assert with_spread(_Cells(0 * variance - 1, degrees), 1e-3) is None
+
+
+def test_places_of_bins_and_lines():
+    """Effects of the known bins, then slopes times the widths of their bins."""
+    row = xr.Dataset(
+        {"effect": ("bin", [1.0, 2, 3, 4]), "slope": ("bin", [0.5, 0.0, -2.0, 7.0])},
+        {"edge_value": ("edge", [0.0, 1, 3, 6, 10])},
+    )
+    places = Places.of(row, np.array([True, True, True, False]))
+    assert places.values(row).tolist() == [1, 2, 3, 0.5, -6]
+    assert places.level("constant").tolist() == [1, 1, 1, 0, 0]
+    assert places.level("zero") is None
+    assert (places.dimension("zero"), places.dimension("constant")) == (5, 4)
+    assert places.of_slopes(np.arange(4.0)).tolist() == [0, 2]
+
+
+def test_weights_are_the_inverse_covariance_of_rows_of_variance_one():
+    """Of the fits of lines in the middle of their bins, by the columns of a regression."""
+    rng = np.random.default_rng(0)
+    x = np.sort(rng.uniform(0, 3, 90))[:, None]
+    x[[0, -1], 0] = 0, 3
+    g = np.where(x < 1, 1, np.where(x < 2, 4 * (x - 1), 9 - 4 * x)) + rng.normal(size=(90, 1)) / 20
+    effect = rs.rhale(local_of(x, g), bins=rs.AdaptiveBins(3), weighting="rows")
+    row = one_feature(effect, 0)
+    edges, linear = row["edge_value"].values, row["slope"].values != 0
+    assert linear.tolist() == [False, True, True]
+    columns, widths = [], np.diff(edges)
+    k = np.searchsorted(edges[1:-1], x[:, 0], side="right")
+    for b in range(3):
+        columns.append(k == b)
+    for b in np.flatnonzero(linear):
+        middle = (edges[b] + edges[b + 1]) / 2
+        columns.append((k == b) * (x[:, 0] - middle) / widths[b])
+    table = np.column_stack(columns).astype(float)
+    places = Places.of(row, np.ones(3, dtype=bool))
+    found = _weights(row, fine_of(row), places).toarray()
+    assert_allclose(found, table.T @ table, rtol=1e-9, atol=1e-9)
+    assert _rows_in(_weights(row, fine_of(row), places), places) == pytest.approx(90)
+
+
+@pytest.mark.parametrize(("null", "error"), [("zero", 0.0), ("constant", 0.0), ("zero", 0.2)])
+def test_box_of_lines_by_groups(null, error):
+    """By dense matrices: estimates are effects, then slopes times the widths of their bins.
+
+    A numerical error of the local effects adds its square to every variance.
+    """
+    rng = np.random.default_rng(1)
+    x = np.sort(rng.uniform(0, 3, 120))[:, None]
+    x[[0, -1], 0] = 0, 3
+    mean = np.where(x < 1, 1, np.where(x < 2, 4 * (x - 1), 9 - 4 * x))
+    local = local_of(x, mean + rng.normal(size=x.shape) / 4)
+    effect = rs.rhale(local, bins=Lines((0.0, 1, 2, 3), (False, True, True)), weighting="rows")
+    row = one_feature(rs.std_error(effect, local, groups=rng.integers(25, size=120)), 0)
+    at = np.flatnonzero(row["slope"].values)
+    assert at.tolist() == [1, 2]
+    d = np.append(row["effect"].values, row["slope"].values[at])
+    mixed, own = row["effect_slope_cov"].values[:, at], row["slope_cov"].values[np.ix_(at, at)]
+    v = np.block([[row["effect_cov"].values, mixed], [mixed.T, own]])
+    if error:
+        row, v = row.assign(local_effect_error=error), v + error**2 * np.eye(5)
+    places = Places.of(row, np.ones(3, dtype=bool))
+    w = _weights(row, fine_of(row), places).toarray()
+    if null == "constant":
+        level = np.array([1.0, 1, 1, 0, 0])
+        w = w - np.outer(w @ level, level @ w) / (level @ w @ level)
+    whole, parts = np.trace(w @ v), np.diagonal(w @ v)
+    by_bin = parts[:3].copy()
+    by_bin[at] += parts[3:]
+    found = box(row, null)
+    assert found.statistic == pytest.approx(d @ w @ d / whole, rel=1e-6)
+    assert found.df == pytest.approx(whole**2 / np.trace(w @ v @ w @ v), rel=1e-6)
+    denominator = whole**2 / (by_bin @ group_overlap(row) @ by_bin)
+    assert found.df_denominator == pytest.approx(denominator, rel=1e-6)
+    assert found.p_value == pytest.approx(stats.f.sf(found.statistic, found.df, denominator))
+
+
+def test_differences_of_one_effect_are_rigid():
+    """All effects move together: of their differences there is no error, and no test."""
+    rng = np.random.default_rng(1)
+    x = np.sort(rng.uniform(0, 2, 60))[:, None]
+    local = local_of(x, 1 + (x > 1) + rng.normal(size=x.shape))
+    effect = rs.rhale(local, bins=rs.GivenBins([0, 1, 2]), weighting="rows")
+    row = one_feature(rs.std_error(effect, local, groups=np.arange(60) // 3), 0)
+    one = row.assign(effect_cov=(row["effect_cov"].dims, np.full((2, 2), 0.3)))
+    assert box(one, "constant").reason == RIGID
+    assert box(one, "constant").df == 0
+    assert box(one, "zero").df == pytest.approx(1)
+    # A thousandth of the variance is no numerical error.
+    other = row.assign(effect_cov=(row["effect_cov"].dims, np.full((2, 2), 0.3) + 3e-4 * np.eye(2)))
+    assert box(other, "constant").reason == ""
+
+
+def test_weights_of_averages_along_the_axis():
+    """Cells without rows have no part in the average, and none in its variance."""
+    rng = np.random.default_rng(0)
+    x = np.concatenate([rng.uniform(0, 0.5, 9), rng.uniform(0.5, 1, 21), rng.uniform(1, 1.5, 30)])
+    rule = rs.GivenBins([0, 1, 2], cells=[0, 0.5, 1, 1.5, 2])
+    x[[0, -1]] = 0, 2
+    local = local_of(x[:, None], rng.normal(size=(60, 1)))
+    row = one_feature(rs.rhale(local, bins=rule), 0)
+    cells = fine_of(row)
+    # Of the second bin, as if its last cell had no rows.
+    pieces = cells.pieces._replace(share=np.append(cells.pieces.share[:-1], 0))
+    cells = cells._replace(pieces=pieces, n_effective=np.append(cells.n_effective[:-1], 0))
+    places = Places.of(row, np.ones(2, dtype=bool))
+    n = cells.n_effective
+    expected = [1 / (0.25 / n[0] + 0.25 / n[1]), n[2]]
+    assert_allclose(_weights(row, cells, places).toarray(), np.diag(expected), rtol=1e-9)

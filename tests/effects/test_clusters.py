@@ -5,8 +5,28 @@ from __future__ import annotations
 from types import SimpleNamespace
 
 import numpy as np
+import pytest
+from numpy.testing import assert_allclose
 
-from rhale_stats.effects.clusters import GROUPS_OF_BLOCK, blocks
+import rhale_stats as rs
+from rhale_stats.arrays.skewness import Skewness
+from rhale_stats.effects.clusters import (
+    GROUPS_OF_BLOCK,
+    Clusters,
+    _check_enough_groups,
+    _of_effects,
+    _skewness,
+    blocks,
+    centres,
+    check_n_groups,
+    of_groups,
+    on_effects,
+)
+from rhale_stats.effects.fit import fit_of
+from rhale_stats.effects.grouped import Grouped
+from rhale_stats.schema.features import one_feature
+from tests.bins.test_adaptive import Lines
+from tests.helpers import local_of
 
 
 def test_blocks_have_enough_groups_and_stay_in_their_bin():
@@ -28,3 +48,121 @@ def test_blocks_have_enough_groups_and_stay_in_their_bin():
     # Bins that are cells are their own blocks.
     alone = SimpleNamespace(bin=np.arange(4), n_bins=lambda: 4)
     assert blocks(alone, np.arange(4), np.zeros(4, int)).tolist() == [0, 1, 2, 3]
+
+
+def test_centres_of_residuals_are_means_of_blocks():
+    """By weight; of a block of one cell its own mean; cells without rows count nothing."""
+    nan = np.nan
+    pieces = SimpleNamespace(mean=np.array([1.0, 3, nan, 5, 7]))
+    block, weight = np.array([0, 0, 0, 1, 2]), np.array([1.0, 3, 0, 2, 4])
+    found = centres(pieces, block, weight)
+    assert_allclose(found, [2.5, 2.5, 2.5, 5, 7])
+
+
+def test_two_groups_at_least():
+    assert check_n_groups(np.array([0, 1, 0])) == 2
+    for codes in (np.zeros(3, dtype=int), np.zeros(0, dtype=int)):
+        with pytest.raises(ValueError, match=rf"two different groups; got {min(len(codes), 1)}\."):
+            check_n_groups(codes)
+
+
+def test_overlap_of_effects_is_that_of_their_cells():
+    """By what each cell adds to a variance; without any spread, as if all rows had one."""
+    overlap = np.array([[0.5, 0.1, 0.2], [0.1, 0.25, 0.3], [0.2, 0.3, 0.125]])
+    found = Grouped(None, np.pad(overlap, (0, 1), constant_values=9.0))
+    level, n = np.array([0.25, 0.75, 1.0]), np.array([4.0, 2.0, 5.0])
+    cells = SimpleNamespace(
+        of_effects=np.array([3.0, 1.0, 0.0]), bin=np.array([0, 0, 1]), loading=(level, None),
+        n_effective=n, n_bins=lambda: 2,
+    )  # fmt: skip
+    shares = np.array([[0.75, 0.25, 0], [0, 0, 1]])
+    fit = SimpleNamespace(cells=cells)
+    assert_allclose(_of_effects(found, fit), shares @ overlap @ shares.T)
+    cells.of_effects = np.array([0.0, np.nan, 0.0])
+    alike = level**2 / n
+    shares = np.array([[*alike[:2] / alike[:2].sum(), 0], [0, 0, 1]])
+    assert_allclose(_of_effects(found, fit), shares @ overlap @ shares.T)
+    cells.n_effective = np.array([4.0, 0.0, 5.0])
+    assert_allclose(_of_effects(found, fit)[0, 0], overlap[0, 0])
+
+
+def test_more_groups_than_parameters_in_every_bin():
+    """Two parameters where there is a line."""
+    of = SimpleNamespace(n_groups=lambda: np.array([3, 2, 2]))
+    _check_enough_groups(of, np.array([True, False, False]), "x")
+    message = r"bin 1 of feature 'x' has 2 groups for 2 of these\. Use fewer bins"
+    with pytest.raises(ValueError, match=message):
+        _check_enough_groups(of, np.array([True, True, False]), "x")
+
+
+@pytest.mark.parametrize("linear", [False, True])
+def test_errors_of_groups_by_their_influences(linear):
+    """Bins by their rows: sums of squares of corrected influences, and of products."""
+    rng = np.random.default_rng(2)
+    x = np.sort(rng.uniform(0, 2, 60))[:, None]
+    x[[0, -1], 0] = 0, 2
+    group = rng.integers(12, size=60)
+    local = local_of(x, np.where(x < 1, 1, 4 * x - 3) + rng.normal(size=x.shape) / 2)
+    rule = Lines((0.0, 1, 2), (False, linear))
+    effect = rs.rhale(local, bins=rule, weighting="rows", centering="start")
+    clusters = Clusters.of(local, effect, group)
+    row = one_feature(effect, 0)
+    own = clusters.of_bins(row)
+    found = of_groups(row, fit_of(row), clusters)
+    mean, slope, variance = (getattr(own.sums, name).toarray() for name in
+                             ("mean", "slope", "variance"))  # fmt: skip
+    middle = np.array([0.5, 1.5])
+    moved = mean + slope * (middle - row["x_mean"].values)
+    assert_allclose(found["effect_cov"], moved.T @ moved, atol=1e-14)
+    assert_allclose(found["effect_se"] ** 2, np.sum(moved**2, axis=0))
+    spread = row["heterogeneity"].values
+    se = np.sqrt(np.sum(variance**2, axis=0)) / (2 * spread)
+    assert_allclose(found["heterogeneity_se"], se)
+    # A line has its bend inside a bin only, so that steps are widths times effects.
+    curve = np.hstack([np.zeros((12, 1)), np.cumsum(moved, axis=1)])
+    assert_allclose(found["curve_cov"], curve.T @ curve, atol=1e-12)
+    assert_allclose(found["curve_se"], found["curve_se_start"], atol=1e-12)
+    assert found["average_effect_se"] == np.sqrt(np.sum(own.sums.average**2))
+    if linear:
+        assert_allclose(found["slope_cov"], slope.T @ slope, atol=1e-14)
+        assert_allclose(found["slope_se"] ** 2, np.sum(slope**2, axis=0))
+        assert_allclose(found["effect_slope_cov"], moved.T @ slope, atol=1e-14)
+        assert_allclose(found["curve_slope_cov"], curve.T @ slope, atol=1e-12)
+        assert_allclose(found["slope_df"], own.degrees())
+    assert_allclose(found["heterogeneity_df"], own.degrees())
+    assert_allclose(found["effect_df"], own.degrees())
+    # At its start the curve has no error: the degrees are those of the average.
+    assert found["curve_df"][0] == found["average_effect_df"]
+    same = row.assign(heterogeneity=("bin", [0.0, spread[1]]))
+    assert of_groups(same, fit_of(same), clusters)["heterogeneity_se"][0] == 0
+
+
+def test_skewness_of_groups_along_the_axis():
+    """The places of the rows add to the variance of a centred curve, and not to its skewness."""
+    rng = np.random.default_rng(2)
+    x = np.sort(rng.uniform(0, 2, 200))[:, None]
+    group = rng.integers(40, size=200)
+    local = local_of(x, 3 * (x > 1) + rng.exponential(size=x.shape))
+    effect = rs.rhale(local, bins=rs.GivenBins([0, 1, 2]))
+    clusters = Clusters.of(local, effect, group)
+    row = one_feature(effect, 0)
+    fit = fit_of(row)
+    own, found = clusters.of_bins(row), clusters.influences(row, fit.cells)
+    of_effect = on_effects(found.sums, fit.cells).toarray()
+    skewness = Skewness.of_groups(of_effect, own.degrees(), clusters.sign(row, fit))
+    assert skewness is not None
+    result = _skewness(row, fit, clusters, own, found)
+    assert_allclose(result["effect_skewness"], skewness.of_means())
+    at = fit.loadings(fit.pieces.edges)
+    within, total = (
+        np.sum(found.sums.of_curve(at, population=places) ** 2, axis=0) for places in (False, True)
+    )
+    bins = (fit.cells.bin == np.arange(2)[:, None]).astype(float)
+    level = at.level @ bins.T
+    expected = skewness.of_sums(level, within) * np.minimum(within / total, 1) ** 1.5
+    assert_allclose(result["cell_curve_skewness"], expected)
+    share = fit.cells.pieces.share
+    rows = found.sums.mean @ share
+    part = np.sum(rows**2) / np.sum(found.sums.average**2)
+    average = skewness.of_sums(bins @ share, np.array(np.sum(rows**2)))
+    assert_allclose(result["average_effect_skewness"], average * min(part, 1) ** 1.5)

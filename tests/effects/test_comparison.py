@@ -8,13 +8,17 @@ import numpy as np
 import pytest
 import xarray as xr
 from numpy.testing import assert_allclose
+from scipy import stats
 
+import rhale_stats as rs
 from rhale_stats.effects.comparison import (
     Reference,
     _of_parameters,
     common_reference,
+    directions_at,
     points_of,
 )
+from tests.helpers import local_of
 
 
 def test_parameters_in_the_variance_of_a_difference(rng):
@@ -142,3 +146,70 @@ class TestCommonZero:
         found = self.common(a, b, z=(0.0, 1.0, 2.0))
         assert found.places.tolist() == [0, 1, 2] * 2
         assert found.weight.tolist() == [15, 7.5, 7.5, 0, 0, 10]
+
+
+@pytest.mark.parametrize("known", [(True, True), (True, False), (False, False)])
+def test_only_known_rows_are_the_same(known):
+    """Other places of the same rows have one zero, if the checksums of both say so."""
+    marks = ["11111111-22222222" if one else "" for one in known]
+    rows = tuple(
+        xr.Dataset(
+            {"n_obs": ("bin", [9.0])}, {"feature": "x", "feature_kind": "numeric"},
+            {"row_fingerprint": f'{{"x": "{mark}"}}'} if mark else {},
+        )
+        for mark in marks
+    )  # fmt: skip
+    fits = fit([0, 2, 4], share=[0.25, 0.75]), fit([0, 4], share=[1.0])
+    found = common_reference(rows, fits, np.array([0.0, 2, 4]))
+    assert (len(found.places) == 0) == all(known)
+
+
+def test_directions_between_edges():
+    """On the lines between edges, less the bends of bins with slopes, by part and direction."""
+    rng = np.random.default_rng(0)
+    curve, slope = rng.normal(size=(3, 2, 4)), rng.normal(size=(2, 2, 4))
+    row = xr.Dataset(
+        {
+            "curve_directions": (("edge", "part", "component"), curve),
+            "slope_directions": (("bin", "part", "component"), slope),
+            "slope": ("bin", [0.0, 2.0]),
+        },
+        {"edge_value": ("edge", [0.0, 1.0, 3.0])},
+    )
+    fit = SimpleNamespace(edges=np.array([0.0, 1, 3]), there=slice(0, 3))
+    found = directions_at(row, fit, np.array([0.5, 1.0, 2.0]))
+    assert found.shape == (2, 3, 4)
+    # At .5 of a bin of width 1 a slope bends by 1 / 8, in the middle of one of width 2 by 1 / 2.
+    assert_allclose(found[:, 0], (curve[0] + curve[1]) / 2 - slope[0] / 8)
+    assert_allclose(found[:, 1], curve[1])
+    assert_allclose(found[:, 2], (curve[1] + curve[2]) / 2 - slope[1] / 2)
+    straight = directions_at(row.assign(slope=0 * row["slope"]), fit, np.array([0.5, 2.0]))
+    assert_allclose(straight[:, 0], (curve[0] + curve[1]) / 2)
+
+
+def test_the_difference_of_two_curves_by_hand():
+    """Independent rows, from their starts: variances add, with the degrees of Welch."""
+    rng = np.random.default_rng(0)
+    x = [rng.uniform(0, 2, (n, 1)) for n in (30, 50)]
+    for one in x:
+        one[:2, 0] = 0, 2
+    g = [1 + rng.normal(size=x[0].shape), 2 + 3 * rng.normal(size=x[1].shape)]
+    effects = [
+        rs.rhale(local_of(*one), bins=rs.GivenBins([0, 1, 2]), weighting="rows", centering="start")
+        for one in zip(x, g, strict=True)
+    ]
+    found = rs.compare(*effects, level=0.9, rng=0)
+    steps = []
+    for at, own in zip(x, g, strict=True):
+        parts = [own[at < 1], own[at >= 1]]
+        steps.append([(p.mean(), p.var(ddof=1) / len(p), len(p) - 1) for p in parts])
+    (a, b) = steps
+    assert_allclose(found["grid_value"][0], [0, 1, 2])
+    expected = np.cumsum([0.0, *(one[0] - other[0] for one, other in zip(a, b, strict=True))])
+    assert_allclose(found["difference"][0], expected, atol=1e-12)
+    square = np.cumsum([0.0, *(one[1] + other[1] for one, other in zip(a, b, strict=True))])
+    assert_allclose(found["difference_se"][0], np.sqrt(square), atol=1e-12)
+    (_, v, n), (_, w, m) = a[0], b[0]
+    half = stats.t.ppf(0.95, (v + w) ** 2 / (v**2 / n + w**2 / m)) * np.sqrt(v + w)
+    ends = [expected[1] - half, expected[1] + half]
+    assert_allclose(found["difference_ci"].values[0, 1], ends, rtol=1e-9)

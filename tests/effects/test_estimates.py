@@ -13,8 +13,19 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy import stats
 
 import rhale_stats as rs
-from rhale_stats.bins.rule import Column
-from rhale_stats.effects.estimates import curve_edges, reached
+from rhale_stats.arrays import accumulate
+from rhale_stats.arrays import moments as sums
+from rhale_stats.bins.rule import Column, Partition
+from rhale_stats.effects.estimates import (
+    are_agreed,
+    bin_slopes,
+    centred_curve,
+    curve_edges,
+    given_cells,
+    in_bins,
+    reached,
+    spread_along,
+)
 from tests.arrays.test_binning import recount
 from tests.bins.test_adaptive import Lines
 from tests.helpers import daily
@@ -454,13 +465,16 @@ def test_coverage_along_the_axis_where_rows_crowd():
     assert_covers(effect["effect"][:, at], effect["effect_se"][:, at], np.array([3.6, 7.2]))
 
 
-def test_the_correlation_of_an_average_with_its_slope_by_the_rows():
+@pytest.mark.parametrize("weighted", [False, True])
+def test_the_correlation_of_an_average_with_its_slope_by_the_rows(weighted):
     """Of the weighted means of the residuals: by the axis in the average, by x in the slope."""
     rng = np.random.default_rng(4)
+    w = rng.choice([1.0, 4.0], 400) if weighted else np.ones(400)
+    options = {"weights": w} if weighted else {}
     x = rng.beta(1, 3, 400)
     g = 3 * x + (1 + x) * rng.normal(size=400)
     effect = rs.rhale(
-        rs.local_effects(None, x[:, None], jacobian=g[:, None]),
+        rs.local_effects(None, x[:, None], jacobian=g[:, None], **options),
         bins=Lines((0.0, 0.3, 1.0), (True, False)),
         weighting="axis",
     )
@@ -469,12 +483,12 @@ def test_the_correlation_of_an_average_with_its_slope_by_the_rows():
     row = effect.isel(feature=0)
     cells = row["cell_value"].values[np.isfinite(row["cell_value"].values)]
     inside = x < row["edge_value"].values[1]
-    x, g = x[inside], g[inside]
+    x, g, w = x[inside], g[inside], w[inside]
     k = np.searchsorted(cells, x, side="right") - 1
-    width, count = np.diff(cells), np.bincount(k)
-    residual = g - np.polyval(np.polyfit(x, g, 1), x)
+    width, count = np.diff(cells), np.bincount(k, w)
+    residual = w * (g - np.polyval(np.polyfit(x, g, 1, w=np.sqrt(w)), x))
     level = (width[: len(count)] / width[: len(count)].sum() / count)[k] * residual
-    tilt = (x - x.mean()) * residual
+    tilt = (x - np.average(x, weights=w)) * residual
     expected = level @ tilt / np.sqrt((level @ level) * (tilt @ tilt))
     assert found[0] == pytest.approx(expected, abs=0.02)
     assert abs(found[0]) > 0.1
@@ -493,3 +507,86 @@ def test_cells_that_have_rows():
     assert reached(cells, 1.0, 2.0).tolist() == [1, 2, 3]
     assert reached(cells, 0.0, 4.0).tolist() == cells.tolist()
     assert reached(cells, 3.5, 3.6).tolist() == [3, 4]
+
+
+class TestParts:
+    """What estimates are made of, by hand."""
+
+    def test_edges_of_the_cells_that_are_reached(self):
+        cells = np.array([0.0, 1, 2, 3, 4])
+        for low, high, expected in (
+            (0.0, 4.0, [0, 1, 2, 3, 4]),
+            (1.0, 3.0, [1, 2, 3, 4]),
+            (1.5, 2.5, [1, 2, 3]),
+            (2.5, 2.6, [2, 3]),
+            (4.0, 4.0, [3, 4]),
+            (3.5, 4.0, [3, 4]),
+            (0.0, 0.5, [0, 1]),
+            # Values that differ from the ends by rounding.
+            (-1e-17, 4 + 1e-15, [0, 1, 2, 3, 4]),
+        ):
+            assert reached(cells, low, high).tolist() == expected
+
+    @pytest.mark.parametrize(("n", "known"), [(2, False), (3, True)])
+    def test_a_slope_needs_more_than_two_rows(self, n, known):
+        """Of cells of one row each, by least squares; none where the rule asks for none."""
+        x, g = np.arange(n + 1.0), np.array([1.0, 4, 3, 9])[: n + 1]
+        x[-1] = 9
+        ones, none = np.ones(n + 1), np.zeros(n + 1)
+        cells = sums.Moments(ones, ones, ones, g, none, x)
+        starts = np.array([0, n])
+        bins = sums.merge(cells, starts)
+        found = bin_slopes(
+            cells, sums.Comoments(none, none), Partition(starts, np.array([True, True])), bins
+        )
+        slope = np.polyfit(x[:n], g[:n], 1)[0] if known else 0
+        assert_allclose(found, [slope, 0], atol=1e-12)
+        constant = Partition(starts, np.array([False, True]))
+        assert bin_slopes(cells, sums.Comoments(none, none), constant, bins).tolist() == [0, 0]
+        assert bin_slopes(cells, None, constant, bins) is None
+        assert bin_slopes(cells, sums.Comoments(none, none), Partition(starts), bins) is None
+
+    def test_cells_that_are_given(self):
+        """Between the ends of the bins; an edge that both have is there once."""
+        edges = np.array([0.0, 1, 2])
+        column = Column("x", np.zeros(0), 0.0, 2.0, None)
+        rule = rs.GivenBins(edges, cells=[-1, 0, 0.5, 1 + 1e-12, 1.5, 2, 3])
+        assert given_cells(rule, column, edges).tolist() == [0, 0.5, 1, 1.5, 2]
+        near = rs.GivenBins(edges, cells=[0, 1 + 1e-6, 2])
+        assert given_cells(near, column, edges).tolist() == [0, 1, 1 + 1e-6, 2]
+        assert given_cells(rs.GivenBins(edges), column, edges) is None
+        assert given_cells(rs.EqualWidthBins(2), column, edges) is None
+        across = Column("x", np.zeros(0), 0.0, 2.0, None, edges)
+        assert given_cells(rule, across, edges) is None
+        assert (are_agreed(rule), are_agreed(rs.GivenBins(edges))) == (True, False)
+
+    def test_spread_along_the_known_stretch(self):
+        nan = np.nan
+        std, both = spread_along(
+            np.array([nan, 0.0, 1, 2, nan]), np.array([9.0, 3, 4, 9]), np.array([1.0, 1, 2, 1])
+        )
+        assert_allclose(std, [nan, 0, 3, np.sqrt(9 + 64), nan])
+        assert_allclose(both, [nan, 0, 3, 11, nan])
+        none = spread_along(np.full(3, nan), np.ones(2), np.ones(2))
+        assert np.isnan(none).all()
+
+    @pytest.mark.parametrize("centering", ["mean", "start", "integral"])
+    def test_curves_of_lines(self, centering):
+        """Effects 2 z on [0, 1], and 5 - z on [1, 3]: z^2, and 1 + 5 (z - 1) - (z^2 - 1) / 2."""
+        edges, z = np.array([0.0, 1, 3]), np.linspace(0, 3, 100_001)
+        whole = np.where(z < 1, z**2, 1 + 5 * (z - 1) - (z**2 - 1) / 2)
+        x = np.array([0.25, 0.5, 1.5, 2, 2.5])
+        at = np.interp(x, z, whole)
+        pieces = accumulate.Pieces(
+            edges, np.array([0.75, 3]), np.array([2.0, -1]), np.array([0.375, 2.0]),
+            np.array([0.125**2, 1 / 6]), np.array([0.4, 0.6]),
+        )  # fmt: skip
+        middle = 0.5 * (whole[:-1] + whole[1:]).mean()
+        expected = {"mean": at.mean(), "start": 0.0, "integral": middle}[centering]
+        curve, offset = centred_curve(pieces, np.array([0.0, 1, 3]), centering)
+        assert offset == pytest.approx(expected, abs=1e-6)
+        assert_allclose(curve, np.array([0, 1, 7]) - offset, atol=1e-12)
+
+    def test_sums_in_bins_from_cells(self):
+        found = np.arange(10.0).reshape(2, 5)
+        assert in_bins(found, np.array([0, 0, 1, 2, 2])).tolist() == [[1, 2, 7], [11, 7, 17]]

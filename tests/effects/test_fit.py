@@ -9,17 +9,24 @@ from numpy.testing import assert_allclose
 
 import rhale_stats as rs
 from rhale_stats.effects.fit import (
+    at_cells,
     at_edges,
     bends,
     bin_degrees,
+    curve_covariance,
+    curve_degrees,
     fit_of,
     group_degrees,
     group_overlap,
     interpolation,
+    noise_in_the_middle,
     row_degrees,
     spread_degrees,
+    spread_rows,
 )
+from rhale_stats.schema.curves import bin_noise, pieces_of
 from rhale_stats.schema.features import one_feature
+from tests.helpers import local_of
 
 NAN = np.nan
 
@@ -105,3 +112,100 @@ def test_the_covariance_of_a_curve_has_its_variance(centering, rng):
         assert_allclose(fit.degrees_by_cell(at), n - 1)
         assert_allclose(fit.curve_degrees(at), n - 1)
         assert_allclose(fit.variance_of_effects()[1:2], fit.variance(fit.edges[1:2]))
+
+
+def test_a_curve_between_edges_only(rng):
+    """Most rows are inside of a bin, with gaps at both sides: no edge has a value of the curve."""
+    x = np.concatenate([[0.0, 0.1], rng.uniform(4.5, 5.5, 60), [9.9, 10.0]])[:, None]
+    local = rs.local_effects(None, x, jacobian=1 + rng.normal(size=x.shape))
+    with pytest.warns(UserWarning, match="No rows inside a bin: 'x0' \\(from "):
+        effect = rs.std_error(rs.rhale(local, bins=rs.GivenBins([0, 10])))
+    fit = fit_of(one_feature(effect, 0))
+    assert fit.there == slice(0, 0)
+    assert len(fit.edges) == 0
+    assert np.isnan(effect["curve"]).all()
+    assert np.isnan(effect["curve_se"]).all()
+    known = np.isfinite(effect["cell_curve_se"].values[0])
+    assert_allclose(known.sum(), len(fit.pieces.edges))
+    assert_allclose(at_cells(fit.pieces.edges, fit)[known], fit.pieces.edges)
+    assert np.isnan(at_cells(fit.pieces.edges, fit)[~known]).all()
+
+
+def test_degrees_under_precision_weights():
+    """Of the spread by the rows that its squares count as; without a bin there are none."""
+    rng = np.random.default_rng(0)
+    x, w = rng.uniform(0, 2, 80), rng.uniform(0.2, 3, 80)
+    g = rng.normal(size=80) * w
+    columns = np.column_stack([x, np.ones(80)]), np.column_stack([g, g])
+    local = local_of(*columns, weights=w)
+    effect = rs.rhale(local, bins=rs.GivenBins({"x0": [0, 1, 2], "x1": [0, 2]}), weighting="rows")
+    row, other = one_feature(effect, 0), one_feature(effect, 1)
+    assert bin_degrees(other).shape == (0,)
+    found, n = spread_rows(row), row["n_effective"].values
+    for b, there in enumerate((x < 1, x >= 1)):
+        v, own = w[there] / w[there].sum(), g[there]
+        square = (own - v @ own) ** 2
+        usual = v @ square**2 - (v @ square) ** 2
+        # By squared weights: the variance of the weighted mean of squares.
+        ours = np.sum(v**2 * (square - v @ square) ** 2) / np.sum(v**2)
+        assert_allclose(found[b], n[b] * usual / ours, rtol=1e-9)
+    assert_allclose(spread_degrees(row), (n - 1) * found / n)
+    none = row.drop_vars("squares")
+    assert_allclose(spread_rows(none), n)
+    assert_allclose(spread_degrees(none), n - 1)
+
+
+def test_noise_in_the_middle_of_lines():
+    """Stored by groups; by rows that of the mean and the slope, moved to the middle."""
+    row = xr.Dataset(
+        {
+            "slope_cov": (("bin", "other"), np.diag([4.0, 9.0])),
+            "effect_slope_cov": (("bin", "other"), [[0.5, 7.0], [8.0, -0.25]]),
+            "effect_se": ("bin", [1.0, 2.0]),
+            "slope_se": ("bin", [2.0, 3.0]),
+        }
+    )
+    found = noise_in_the_middle(row)
+    assert [one.tolist() for one in found] == [[1, 4], [0.5, -0.25], [4, 9]]
+    rng = np.random.default_rng(0)
+    x = rng.beta(1, 3, 200)[:, None]
+    local = rs.local_effects(None, x, jacobian=4 * x + rng.normal(size=x.shape) / 4)
+    effect = rs.std_error(rs.rhale(local, bins=rs.AdaptiveBins(20), weighting="rows"))
+    row = one_feature(effect, 0)
+    noise, away = bin_noise(row), pieces_of(row).away()
+    assert row["slope"].values.all()
+    found = noise_in_the_middle(row)
+    assert_allclose(found.covariance, noise.covariance + away * noise.slope)
+    assert_allclose(found.slope, noise.slope)
+    mean = noise.mean + 2 * away * noise.covariance + away**2 * noise.slope
+    assert_allclose(found.mean, mean)
+    known = row.assign(effect_slope_correlation=("bin", np.full(row.sizes["bin"], 0.25)))
+    expected = 0.25 * row["effect_se"].values * np.sqrt(noise.slope)
+    assert_allclose(noise_in_the_middle(known).covariance, expected)
+
+
+@pytest.mark.parametrize("weighting", ["axis", "rows"])
+def test_covariances_of_groups_between_edges(weighting):
+    """From those at edges, which they agree with; of levels on the lines between them."""
+    rng = np.random.default_rng(1)
+    x = rng.uniform(0, 1, (120, 1))
+    local = rs.local_effects(None, x, jacobian=4 * x + rng.normal(size=x.shape))
+    effect = rs.rhale(local, bins=rs.GivenBins([0, 0.5, 1]), weighting=weighting)
+    row = one_feature(rs.std_error(effect, local, groups=np.arange(120) // 4), 0)
+    fit = fit_of(row)
+    assert_allclose(curve_covariance(row, fit, fit.edges), row["curve_cov"], atol=1e-14)
+    at = (fit.pieces.edges[1:] + fit.pieces.edges[:-1]) / 2
+    name = "cell_curve_cov" if weighting == "axis" else "curve_cov"
+    whole = row[name].values
+    halves = (np.eye(len(whole))[1:] + np.eye(len(whole))[:-1]) / 2
+    if weighting == "axis":
+        assert_allclose(curve_covariance(row, fit, at), halves @ whole @ halves.T, atol=1e-14)
+        known = row["cell_curve_df"].values
+    else:
+        middle = (fit.edges[1:] + fit.edges[:-1]) / 2
+        assert_allclose(curve_covariance(row, fit, middle), halves @ whole @ halves.T, atol=1e-14)
+        known = row["curve_df"].values
+    places = (fit.pieces.edges[1:] + fit.pieces.edges[:-1]) / 2
+    if weighting == "rows":
+        places = (fit.edges[1:] + fit.edges[:-1]) / 2
+    assert_allclose(curve_degrees(row, fit, places), (known[1:] + known[:-1]) / 2)

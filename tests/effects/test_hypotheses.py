@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -13,9 +14,19 @@ from scipy import stats
 from statsmodels.stats.oneway import anova_oneway
 
 import rhale_stats as rs
+from rhale_stats.effects.box import MOST_DEGREES
+from rhale_stats.effects.comparison import _of_one_model, _source
 from rhale_stats.effects.fit import fit_of, noise_in_the_middle
-from rhale_stats.effects.hypotheses import METHODS
+from rhale_stats.effects.hypotheses import (
+    FEW_GROUPS,
+    METHODS,
+    _degrees_of_matrix,
+    _grouped,
+    _homogeneous,
+)
 from rhale_stats.effects.targets import SKEWNESS
+from rhale_stats.inference.meaning import NO_ROWS, least_effect
+from rhale_stats.local.rows import columns
 from rhale_stats.schema.features import one_feature
 from tests.bins.test_adaptive import Lines
 from tests.helpers import cr2, daily, local_of
@@ -1208,3 +1219,182 @@ def test_scores_of_a_line_are_the_chi_squared_of_its_parameters():
     found = rs.wald_test(effect, "zero", method="wald")
     assert_allclose(found["statistic"], [expected], rtol=0.005)
     assert found["df"].item() == 2
+
+
+class TestHomogeneous:
+    """Sizes and p-values of differences between rows, by hand."""
+
+    def test_bins_that_are_cells(self):
+        """Root of the mean variance by rows; bins of one row do not count."""
+        X = np.column_stack([np.repeat([0.1, 0.6, 0.9], [6, 9, 1]), np.arange(16.0) % 5])
+        X = np.vstack([X, [[0, 0], [1, 1]]])
+        model = lambda X: X[:, 0] * X[:, 1] ** 2  # noqa: E731
+        effect = rs.ale(model, X, features=0, bins=rs.GivenBins([0, 0.5, 0.8, 1]))
+        row = one_feature(effect, 0)
+        n, spread = row["n_effective"].values, row["heterogeneity"].values
+        found = rs.wald_test(effect, "homogeneous")
+        known = np.isfinite(spread)
+        size = np.sqrt(np.sum((n * spread**2)[known]) / n[known].sum())
+        assert_allclose(found["size"], size)
+        assert_allclose(found["p_value"], 0)
+        assert_allclose(found["df"], 3)
+        alone = row.assign(heterogeneity=("bin", [spread[0], np.nan, np.nan]))
+        assert_allclose(_homogeneous(alone, None).size, spread[0])
+        none = row.assign(heterogeneity=("bin", [np.nan] * 3))
+        test = _homogeneous(none, None)
+        assert (test.size, test.statistic, test.p_value) == (0, 0, 1)
+
+    @pytest.mark.parametrize(("n", "known"), [(5, False), (6, True)])
+    def test_two_triples_of_rows_are_enough(self, n, known):
+        """For the variance of their products; a single one has none."""
+        x = np.arange(n, dtype=float)[:, None]
+        g = np.array([1.0, 3, 0, 9, 2, 8])[:n, None]
+        local = rs.local_effects(None, x, jacobian=g)
+        effect = rs.rhale(local, bins=rs.GivenBins([0, n - 1]))
+        found = rs.wald_test(effect, "homogeneous", local=local)
+        assert np.isfinite(found["p_value"].item()) == known
+        if known:
+            # Products 2 * -3 and -7 * 6.
+            assert_allclose(found["statistic"], 24 / 18)
+            assert_allclose(found["df"], 1)
+
+    def test_neighbouring_rows(self):
+        """The covariance of neighbouring differences, by Student's t."""
+        rng = np.random.default_rng(0)
+        x = np.sort(rng.uniform(0, 1, 60))
+        g = 3 * x + rng.normal(size=60)
+        local = rs.local_effects(None, x[:, None], jacobian=g[:, None])
+        effect = rs.rhale(local, bins=rs.GivenBins([0, 0.5, 1]))
+        found = rs.wald_test(effect, "homogeneous", local=local)
+        product = np.prod(np.diff(g.reshape(-1, 3), axis=1), axis=1)
+        n = len(product)
+        variance, error = -product.mean(), product.std(ddof=1) / np.sqrt(n)
+        assert_allclose(found["statistic"], variance / error)
+        assert_allclose(found["df"], n - 1)
+        assert_allclose(found["p_value"], stats.t.sf(variance / error, n - 1))
+        assert_allclose(found["size"], np.sqrt(variance))
+        half = stats.t.ppf(0.975, n - 1) * error
+        ends = np.sqrt(np.maximum([variance - half, variance + half], 0))
+        assert_allclose(found["size_ci"][0], ends)
+        assert found.attrs["test"] == "wald_test, null 'homogeneous'"
+        assert found.attrs["source"] == "rows"
+
+
+def test_words_of_tests():
+    x, g = table()
+    effect = effect_of(x, g)
+    for method in ("box", "wald"):
+        found = rs.wald_test(effect, "zero", method=method)
+        assert found.attrs["test"] == f"wald_test, null 'zero', method {method!r}"
+        assert found.attrs["null"] == "all effects are 0"
+        assert ("df_denominator" in found) == (method == "box")
+    with pytest.raises(ValueError, match=r"method must be left out .*; got 'wald'\."):
+        rs.wald_test(effect, "homogeneous", method="wald")
+
+
+def test_degrees_of_a_matrix_without_overlap():
+    """Infinitely many, written as a finite number."""
+    x, g = table()
+    local = rs.local_effects(None, x, jacobian=g)
+    effect = effect_of(x, g)
+    grouped = rs.std_error(effect, local, groups=np.arange(len(x)) // 2)
+    row = one_feature(grouped, 0)
+    none = row.assign(effect_overlap=0 * row["effect_overlap"])
+    n = row.sizes["bin"]
+    found = _degrees_of_matrix(none, np.eye(n), np.zeros(n, dtype=bool))
+    assert found == pytest.approx(n * (n + 1) * MOST_DEGREES)
+
+
+def test_sums_of_normal_scores_with_a_bin_of_one_row():
+    """That bin has no degree of freedom, and counts neither in the sum nor in the mean."""
+    rng = np.random.default_rng(4)
+    x = np.concatenate([rng.uniform(0, 1, 8), rng.uniform(1, 2, 13), [2.5]])[:, None]
+    x[0], x[-1] = 0, 3
+    g = np.concatenate([1 + rng.normal(size=8), 2 + 2 * rng.normal(size=13), [50.0]])[:, None]
+    effect = effect_of(x, g, rs.GivenBins([0, 1, 2, 3]))
+    parts = [g[:8, 0], g[8:21, 0]]
+    mean = np.array([one.mean() for one in parts])
+    se = np.array([one.std(ddof=1) / np.sqrt(len(one)) for one in parts])
+    degrees = np.array([7, 12])
+    for null, centre, df in (
+        ("zero", 0.0, 2),
+        ("constant", np.average(mean, weights=1 / se**2), 1),
+    ):
+        t = (mean - centre) / se
+        score = stats.norm.isf(stats.t.sf(np.abs(t), degrees))
+        found = rs.wald_test(effect, null, method="wald")
+        assert_allclose(found["statistic"], np.sum(score**2), rtol=1e-8)
+        assert_allclose(found["df"], df)
+        assert_allclose(found["p_value"], stats.chi2.sf(np.sum(score**2), df), rtol=1e-7)
+
+
+def test_nothing_is_left_to_test():
+    """One row in every bin: neither spread nor degrees of freedom."""
+    x = np.array([[0.0], [1.5], [3.0]])
+    effect = effect_of(x, np.array([[1.0], [5.0], [2.0]]), rs.GivenBins([0, 1, 2, 3]))
+    for null in ("zero", "constant"):
+        for method in METHODS:
+            found = rs.wald_test(effect, null, method=method)
+            assert np.isnan(found["p_value"].item())
+            assert found["reason"].item() == NO_ROWS
+
+
+@pytest.mark.parametrize("least", [1.5, 0.9])
+def test_variances_below_the_numerical_error_are_none(least):
+    """A step of 2 and back in a quarter of all triples: the variance is 1, in one bin with a jump.
+
+    The square of the error decides: p-value 1 and no size up to it.
+    """
+    x = (np.arange(72) + 0.5) / 72
+    g = 100.0 * (x > 0.5) + 2.0 * (np.arange(72) % 12 == 1)
+    local = rs.local_effects(None, x[:, None], jacobian=g[:, None])
+    effect = rs.rhale(local, bins=rs.GivenBins([0, 1]))
+    effect["local_effect_error"] = ("feature", [least])
+    row = one_feature(effect, 0)
+    assert least_effect(row) == pytest.approx(least, rel=1e-6)
+    found = _homogeneous(row, (columns(local), 0))
+    products = np.prod(np.diff(g.reshape(-1, 3), axis=1), axis=1)
+    assert (-products.mean(), len(products)) == (1, 24)
+    if least > 1:
+        assert (found.statistic, found.p_value, found.size, found.df) == (0, 1, 0, 23)
+    else:
+        assert found.statistic == pytest.approx(np.sqrt(24) / products.std(ddof=1))
+        assert found.size == 1
+
+
+def test_sources_of_differences():
+    """Of rows against rows, of pairs, and of parameters where both have one model."""
+    x, g = table()
+    a, b = (effect_of(x, one) for one in (g, g + 1))
+    grouped = rs.std_error(b, local_of(x, g + 1), groups=np.arange(N) // 2)
+    assert rs.compare(a, b, rng=0).attrs["source"] == "rows, independent"
+    mixed = rs.compare(a, grouped, rng=0).attrs["source"]
+    assert mixed == f"rows against rows in {N // 2} groups, independent"
+    pairs = (local_of(x, g), local_of(x, g + 1))
+    assert rs.compare(a, b, paired=pairs, rng=0).attrs["source"] == "pairs of rows"
+    a, b = rs.std_error(a), rs.std_error(b)
+    for marks, one in (("pp", True), ("pq", False), (("", ""), False), (("p", ""), False)):
+        both = [of.assign_attrs(fitted_model=mark) for of, mark in zip((a, b), marks, strict=True)]
+        assert _of_one_model(*both) is one
+        said = "of one model" if one else "independent"
+        assert _source(*both, None) == f"rows, {said}"
+        paired = SimpleNamespace(source="pairs of rows")
+        more = " and parameters" if one else ""
+        assert _source(*both, paired) == f"pairs of rows{more}"
+
+
+def test_no_degree_of_freedom_is_left():
+    """Of two effects whose variances have all in common: 1 - 2 + 1; with less in common some."""
+    rng = np.random.default_rng(0)
+    x = rng.uniform(0, 2, (60, 1))
+    local = local_of(x, 1 + rng.normal(size=x.shape))
+    effect = of_rows(local, bins=rs.GivenBins([0, 1, 2]))
+    row = one_feature(rs.std_error(effect, local, groups=np.arange(60) // 3), 0)
+    dims = row["effect_overlap"].dims
+    found = _grouped(row.assign(effect_overlap=(dims, np.ones((2, 2)))), "zero")
+    assert (found.reason, found.df) == (FEW_GROUPS, 2)
+    assert np.isnan(found.p_value)
+    more = _grouped(row.assign(effect_overlap=(dims, np.full((2, 2), 0.5))), "zero")
+    # 6 / (2 + 1) - 2 + 1 degrees of freedom.
+    assert more.df_denominator == pytest.approx(1)
+    assert more.p_value == pytest.approx(stats.f.sf(more.statistic / 4, 2, 1))

@@ -10,7 +10,7 @@ import xarray as xr
 
 import rhale_stats as rs
 from rhale_stats.effects import statistics
-from rhale_stats.effects.in_bins import in_bins
+from rhale_stats.effects.in_bins import _spread, in_bins
 from rhale_stats.effects.statistics import STATISTICS
 from tests.helpers import through_a_file
 
@@ -237,3 +237,75 @@ def test_legends_and_notes_name_the_statistic(local):
     plt.close("all")
     assert "(GivenBins) remove this" in rs.summary(done).as_text()
     assert "honest" not in rs.summary(done).as_text()
+
+
+def test_spread_of_replicates_without_those_that_are_missing():
+    nan = np.nan
+    draws = np.array([[1.0, nan, nan, 5], [2.0, 4.0, nan, 5], [6.0, 7.0, 1.0, 5]])
+    expected = [np.std([1, 2, 6], ddof=1), np.std([4, 7], ddof=1), nan, 0]
+    np.testing.assert_allclose(_spread(draws), expected)
+
+
+def test_bins_are_constant_and_chosen_by_the_rows():
+    """The default has steps where the slope of the effect would make a line."""
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame({"a": np.linspace(-1, 1, 300), "b": rng.normal(size=300)})
+    a = table[["a"]]
+    local = rs.local_effects(None, a, jacobian=8 * a.to_numpy() + rng.normal(size=(300, 1)) / 9)
+    found = in_bins(local, AVERAGE, None, "mean")
+    assert "slope" not in found
+    assert found["n_bins"].item() > 2
+    expected = rs.rhale(local, bins=rs.AdaptiveBins(degree=0), weighting="rows")
+    np.testing.assert_array_equal(found["edge_value"], expected["edge_value"])
+    np.testing.assert_allclose(found["effect"], expected["effect"])
+    with pytest.raises(ValueError, match=r"bins must be constant for the statistic 'average'"):
+        in_bins(local, AVERAGE, rs.AdaptiveBins(), "mean")
+    long = {name: found[name].attrs["long_name"] for name in ("effect", "curve", "average_effect")}
+    assert long == {
+        "effect": "average effect in the bin",
+        "curve": "accumulated average effect",
+        "average_effect": "mean over the rows of the average effects of their bins",
+    }
+    assert found["effect"].attrs["estimator"] == AVERAGE.words
+    assert (found.attrs["method"], found.attrs["statistic"]) == ("average_effect", "average")
+
+
+def test_errors_of_replicates_say_what_they_are_of(local, effect):
+    done = rs.confint(effect, rs.bootstrap(local, effect, **QUIET))
+    for name in ("effect", "heterogeneity", "curve", "average_effect"):
+        attrs = done[f"{name}_se"].attrs
+        assert attrs["target"] == effect[name].attrs["long_name"]
+        assert (attrs["source"], attrs["kind"]) == ("rows", "bootstrap")
+    for name in ("effect", "curve"):
+        assert done[f"{name}_se"].dims == effect[name].dims
+    for method in ("bca", "normal"):
+        with pytest.raises(ValueError, match="method must be"):
+            rs.confint(effect, rs.bootstrap(local, effect, **QUIET), method=method)
+    with pytest.raises(ValueError, match="boot must be given for the statistic 'average'"):
+        rs.confint(effect)
+
+
+def test_summaries_say_what_is_known(local, effect):
+    """Without replicates no intervals; with them how they were made."""
+    text = " ".join(rs.summary(effect, "a").as_text().split())
+    assert "Uncertainty: not estimated; see confint(effect, boot) =" in text
+    words = AVERAGE.words.partition(", math")[0]
+    spread = "heterog.: standard deviation of the local effects in the bin."
+    assert f"effect: {words}. {spread}" in rs.summary(effect, "a").notes
+    assert not any("treat the model" in note for note in rs.summary(effect, "a").notes)
+    average = "mean over the rows of the average effects of their bins"
+    assert any(f"avg effect: {average}. " in note for note in rs.summary(effect).notes)
+    done = rs.confint(effect, rs.bootstrap(local, effect, **QUIET), level=0.9)
+    fixed = "Standard errors treat the model and the bin edges as fixed."
+    assert fixed in rs.summary(done, "a", level=0.5).notes
+    (note,) = [one for one in rs.summary(done, "a", level=0.9).notes if one.startswith(fixed)]
+    assert note.startswith(f"{fixed} Intervals: pointwise, ")
+    assert done["effect_ci"].attrs["method"] in note
+
+
+def test_a_bin_of_little_weight_has_its_effect():
+    """Weights are divided by the largest."""
+    x, g = np.array([[0.1], [0.2], [0.9]]), np.array([[1.0], [3.0], [7.0]])
+    rows = rs.local_effects(None, x, jacobian=g, weights=[4.0, 2.0, 1.0])
+    found = in_bins(rows, AVERAGE, rs.GivenBins([0, 0.5, 1]), "start")
+    np.testing.assert_allclose(found["effect"], [[(4 + 6) / 6, 7]])

@@ -7,17 +7,20 @@ test at level 0.001, about 3 Monte-Carlo errors.
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
 import pytest
-from numpy.testing import assert_array_equal
+import xarray as xr
+from numpy.testing import assert_allclose, assert_array_equal
 from scipy import stats
 
 import rhale_stats as rs
+from rhale_stats.arrays import resample
+from rhale_stats.effects.fit import fit_of
+from rhale_stats.effects.intervals import _of_drawn_groups, _shortfall_of_groups, _varying
 from rhale_stats.schema.features import one_feature
 from rhale_stats.studies import weighting
 from rhale_stats.studies.coverage import Hits, curve_of
 from tests.helpers import local_of
-
-pytestmark = pytest.mark.slow
 
 LEAST = 0.001
 CLEAR = 1e-4
@@ -64,6 +67,7 @@ def assert_below(hits, low):
 @pytest.mark.parametrize(
     ("place", "shape"), [("normal", "smooth"), ("exponential", "stepped"), ("uniform", "flat")]
 )
+@pytest.mark.slow
 def test_bands_of_default_curves(place, shape):
     """At all edges of cells within the inner 99 % of rows; 400 samples: error 1.1 % at 95 %."""
     n_samples, n = 400, 300
@@ -85,6 +89,7 @@ def test_bands_of_default_curves(place, shape):
 
 
 @pytest.mark.parametrize("centering", ["mean", "start"])
+@pytest.mark.slow
 def test_intervals_and_bands_of_fixed_bins(centering):
     effect = fitted(*interaction(350, 1), centering=centering)
     effect = rs.confband(rs.confint(effect), n_draws=2000, rng=0)
@@ -106,6 +111,7 @@ def test_intervals_and_bands_of_fixed_bins(centering):
     assert_below(holds(effect["effect_ci"].values, 2).all(axis=1), 0.93)
 
 
+@pytest.mark.slow
 def test_zero_start_error_around_the_centred_curve_is_wrong():
     effect = fitted(*interaction(400, 2, n=1000), np.linspace(-1, 1, 21))
     curve = np.linspace(-2, 2, 21)
@@ -116,6 +122,7 @@ def test_zero_start_error_around_the_centred_curve_is_wrong():
     assert_share(right[:, :2], 0.95)
 
 
+@pytest.mark.slow
 def test_bootstrap_intervals():
     """At every bin and edge; more samples and the zero-start curve are in the study.
 
@@ -139,6 +146,7 @@ def test_bootstrap_intervals():
 
 @pytest.mark.parametrize("n", [50, 80])
 @pytest.mark.parametrize("kind", ["normal", "two-point"])
+@pytest.mark.slow
 def test_intervals_of_the_heterogeneity(kind, n):
     rng = np.random.default_rng(n)
     x, g = rng.uniform(-1, 1, (n, 400)), rng.normal(size=(n, 400))
@@ -153,6 +161,7 @@ def test_intervals_of_the_heterogeneity(kind, n):
 
 
 @pytest.mark.parametrize(("n", "n_bins"), [(200, 5), (500, 20)])
+@pytest.mark.slow
 def test_size_and_power_of_wald_tests(n, n_bins):
     """Under the null they reject at their level; 30 squared standard errors from it mostly."""
     rng = np.random.default_rng(n)
@@ -169,6 +178,7 @@ def test_size_and_power_of_wald_tests(n, n_bins):
 
 
 @pytest.mark.parametrize("paired", [False, True])
+@pytest.mark.slow
 def test_size_and_power_of_compare(paired):
     rng = np.random.default_rng(4)
     shape = (N_ROWS, 300)
@@ -193,6 +203,7 @@ def test_size_and_power_of_compare(paired):
     assert np.mean(pvalues(slope, 60) <= 0.05) > 0.5
 
 
+@pytest.mark.slow
 def test_size_and_power_of_equivalence():
     """One bin at delta, the others far inside; where all are at it, all must pass by chance."""
     rng = np.random.default_rng(5)
@@ -210,6 +221,7 @@ def test_size_and_power_of_equivalence():
     assert np.mean(pvalues(np.zeros_like(x)) <= 0.05) > 0.9
 
 
+@pytest.mark.slow
 def test_hits_are_counted_point_by_point():
     """A point without a truth does not count; an interval that is not known holds nothing."""
     hits = Hits()
@@ -225,6 +237,7 @@ def test_hits_are_counted_point_by_point():
     assert_array_equal(hits.missing[np.isfinite(hits.missing)], [1 / 5, 1 / 2])
 
 
+@pytest.mark.slow
 def test_curve_of_linear_bins():
     """mu(z) = z on [0, 2]: z^2 / 2 at the edges, with mean 2/3, in one linear bin and in two."""
     for edges in (np.array([0.0, 2.0]), np.array([0.0, 0.5, 2.0])):
@@ -232,3 +245,102 @@ def test_curve_of_linear_bins():
         curve, mean = curve_of(edges, middle, np.ones(len(middle)))
         assert curve == pytest.approx(edges**2 / 2)
         assert mean == pytest.approx(2 / 3)
+
+
+# --- parts of intervals, by hand ------------------------------------------------------------------
+
+
+def test_shortfalls_of_groups():
+    """Of the variance of replicates: a stratum loses one of its units, half of them at most."""
+    degrees = np.array([9.0, 1.0, 3.0])
+    assert_allclose(_shortfall_of_groups("multinomial", degrees, 1), [0.9, 0.5, 0.75])
+    assert_allclose(_shortfall_of_groups("multinomial", degrees, 2), [0.8, 0.5, 0.5])
+    for scheme in ("bayesian", "poisson"):
+        expected = resample.shortfall(scheme, degrees + 1, degrees, 1.0, 2)
+        assert_allclose(_shortfall_of_groups(scheme, degrees, 2), expected)
+
+
+def test_degrees_of_drawn_groups():
+    """Those of the replicates, less the strata; a feature has as many as it has bins."""
+    row = xr.Dataset({"effect": ("bin", np.zeros(2)), "curve": ("edge", np.zeros(3))})
+    boot = xr.Dataset(
+        {
+            "effect_df": ("bin", [5.0, 0.5, np.nan]),
+            "curve_df": ("edge", [4.0, 6.0, 8.0, np.nan]),
+            "average_effect_df": 7.0,
+        },
+        attrs={"n_strata": 2, "scheme": "multinomial"},
+    )
+    degrees, shortfall = _of_drawn_groups(row, boot)
+    assert set(degrees) == set(shortfall) == {"effect", "curve", "average_effect"}
+    assert_allclose(degrees["effect"], [4, 0])
+    assert_allclose(degrees["curve"], [3, 5, 7])
+    assert_allclose(degrees["average_effect"], 6)
+    assert_allclose(shortfall["effect"], [1 - 2 / 6, 0.5])
+    assert_allclose(shortfall["average_effect"], 1 - 2 / 8)
+
+
+@pytest.mark.parametrize("scheme", ["multinomial", "poisson"])
+def test_degrees_and_shortfalls_of_replicates_of_rows(scheme):
+    """Of bins by their rows; at its start a curve has no variance that could fall short."""
+    rng = np.random.default_rng(0)
+    x = rng.uniform(0, 1, (50, 1))
+    local = local_of(x, rng.normal(size=x.shape))
+    effect = rs.std_error(rs.rhale(local, bins=rs.GivenBins([0, 0.4, 1]), weighting="rows",
+                                   centering="start"))  # fmt: skip
+    row = one_feature(effect, 0)
+    boot = rs.bootstrap(local, effect, n_resamples=4, rng=0, scheme=scheme, progress=False)
+    degrees, shortfall = _varying(row, fit_of(row), boot.isel(feature=0))
+    n = row["n_obs"].values
+    for name in ("effect", "heterogeneity", "slope"):
+        assert_allclose(degrees[name], n - 1)
+        assert_allclose(shortfall[name], resample.shortfall(scheme, n, n - 1, 50.0, 1))
+    assert_allclose(degrees["average_effect"], 49)
+    whole = resample.shortfall(scheme, np.array(50.0), np.array(49.0), 50.0, 1)
+    assert_allclose(shortfall["average_effect"], whole)
+    own = row["effect_se"].values ** 2 * np.array([0.4, 0.6]) ** 2
+    parts = own * shortfall["effect"]
+    assert_allclose(shortfall["curve"], [1, parts[0] / own[0], parts.sum() / own.sum()])
+    assert_allclose(degrees["curve"][1:], [n[0] - 1, own.sum() ** 2 / np.sum(own**2 / (n - 1))])
+    none, _ = _varying(row, None, boot.isel(feature=0))
+    assert set(none) == {"slope", "heterogeneity", "effect", "curve", "average_effect"}
+    assert np.isnan(list(none.values())).all()
+
+
+def test_some_of_the_replicates_are_enough():
+    """Intervals of the variables that are there; others are refused."""
+    rng = np.random.default_rng(0)
+    x = rng.uniform(0, 1, (50, 1))
+    local = local_of(x, rng.normal(size=x.shape))
+    effect = rs.rhale(local, bins=rs.GivenBins([0, 0.4, 1]), weighting="rows")
+    boot = rs.bootstrap(local, effect, n_resamples=40, rng=0, progress=False)
+    whole = rs.confint(effect, boot, method="percentile")
+
+    def only(name):
+        return boot.drop_vars([one for one in boot.data_vars if one != name])
+
+    for name in ("curve", "average_effect"):
+        some = rs.confint(effect, only(name), method="percentile")
+        ends = [str(one) for one in some.data_vars if str(one).endswith("_ci")]
+        assert ends == [f"{name}_ci"]
+        assert_allclose(some[f"{name}_ci"], whole[f"{name}_ci"])
+    with pytest.raises(ValueError, match="it has no replicates of effect"):
+        rs.confint(effect, only("aled"), method="percentile")
+    with pytest.raises(TypeError, match="boot must be what"):
+        rs.confint(effect, 3, method="percentile")
+
+
+def test_the_effect_of_missing_values_has_an_interval():
+    """By Student's t of its rows less one."""
+    X = pd.DataFrame({"a": np.r_[np.linspace(0, 1, 40), [np.nan] * 5], "b": np.arange(45.0)})
+
+    def model(X):
+        return (X["a"].fillna(2.0) * (1 + X["b"])).to_numpy()
+
+    effect = rs.std_error(rs.ale(model, X, features="a", bins=rs.EqualWidthBins(2), missing="bin"))
+    found = rs.confint(effect, level=0.9)
+    se, n = found["missing_effect_se"].item(), found["n_missing"].item()
+    half = stats.t.ppf(0.95, n - 1) * se
+    estimate = found["missing_effect"].item()
+    assert n == 5
+    assert_allclose(found["missing_effect_ci"][0], [estimate - half, estimate + half])

@@ -42,6 +42,11 @@ def effects_of(table, cuts, bins=BINS, **options):
     return [one(rows) for rows in np.split(table, cuts)], one(table)
 
 
+def band(effect):
+    """Bands by a few draws."""
+    return rs.confband(effect, n_draws=200, rng=0)
+
+
 def whole_without_spread(whole):
     """Effects without the spread in bins of its own."""
     return whole.drop_dims(["spread_bin", "spread_edge"]).drop_vars("n_spread_bins")
@@ -59,8 +64,10 @@ def test_parts_have_the_effect_of_all_rows(table, weighting, centering):
     xr.testing.assert_allclose(again.drop_attrs(), whole.drop_attrs(), **ALIKE)
 
 
-@pytest.mark.parametrize("weighting", ["axis", "rows"])
-@pytest.mark.parametrize("bins", [BINS, rs.GivenBins([-2, 0.5, 2], cells=[-2, -1, 0.5, 1, 2])])
+@pytest.mark.parametrize(
+    ("bins", "weighting"),
+    [(BINS, "axis"), (rs.GivenBins([-2, 0.5, 2], cells=[-2, -1, 0.5, 1, 2]), "rows")],
+)
 def test_precision_weights_of_parts_on_one_scale(weighting, bins):
     rng = np.random.default_rng(2)
     X = rng.uniform(-2, 2, size=(600, 2))
@@ -77,10 +84,13 @@ def test_precision_weights_of_parts_on_one_scale(weighting, bins):
 
     parts = [one(slice(0, 90)), one(slice(90, 390)), one(slice(390, 600))]
     whole = whole_without_spread(one(slice(None)))
-    for found in (rs.merge(parts), rs.merge([rs.merge(parts[:2]), parts[2]])):
+    for found, functions in (
+        (rs.merge(parts), (rs.confint, band)),
+        (rs.merge([rs.merge(parts[:2]), parts[2]]), (rs.std_error,)),
+    ):
         # The sign needs rows; see the next test.
         known = found.assign(skewness_sign=whole["skewness_sign"].variable)
-        for function in (rs.std_error, rs.confint, lambda one: rs.confband(one, rng=0)):
+        for function in functions:
             xr.testing.assert_allclose(
                 function(known).drop_attrs(), function(whole).drop_attrs(), **ALIKE
             )
@@ -220,3 +230,57 @@ def test_parts_that_do_not_fit_are_refused(table):
             rs.merge(parts)
     with pytest.raises(TypeError, match="effects"):
         rs.merge([3])
+
+
+@pytest.mark.parametrize("weights", ["none", "precision"])
+def test_one_part_is_itself(table, weights):
+    """And parts have to agree in every number of their edges and cells."""
+    w = np.random.default_rng(1).uniform(0.5, 2, len(table))
+    more = {"weights": w} if weights == "precision" else {}
+    local = rs.local_effects(None, table, jacobian=jacobian, **more)
+    whole = rs.rhale(local, bins=BINS)
+    alone = rs.merge([whole])
+    expected = whole_without_spread(whole)
+    xr.testing.assert_allclose(alone.drop_attrs(), expected.drop_attrs(), **ALIKE)
+    assert alone.attrs["n_parts"] == 1
+    assert alone.attrs["n_rows"] == len(table)
+    bare = whole.copy()
+    bare.attrs.pop("answer_precision")
+    assert "answer_precision" not in rs.merge([bare]).attrs
+    parts = [whole.assign_attrs(answer_precision=one) for one in (1e-9, 1e-7)]
+    for part, error in zip(parts, (0.25, 0.5), strict=True):
+        part["local_effect_error"] = "feature", [error, 0.125]
+    both = rs.merge(parts)
+    assert both.attrs["answer_precision"] == 1e-7
+    assert both["local_effect_error"].values.tolist() == [0.5, 0.125]
+    with pytest.raises(ValueError, match=r"effects must hold at least one effect; got none\."):
+        rs.merge([])
+
+
+def test_what_parts_disagree_in_is_named(table):
+    half, other = table[:400], table[400:]
+
+    def one(rows, bins=BINS, **options):
+        names = ["weighting", "centering"]
+        of = {name: options.pop(name) for name in names if name in options}
+        return rs.rhale(rs.local_effects(None, rows, jacobian=jacobian, **options), bins=bins, **of)
+
+    first = one(half)
+    for second, said in (
+        (one(other, centering="start"), "the same centring; got 'mean' and 'start'"),
+        (one(other, weighting="rows"), "the same weighting; got 'axis' and 'rows'"),
+        (one(other).assign_attrs(output_units="kg"), "the same units of the output"),
+        (one(other, features=[0]), "the same features; got x0, x1 and x0"),
+        (one(other, rs.GivenBins([-2, -1, 0, 2], cells=np.linspace(-2, 2, 21))),
+         r"the same edges of feature 'x0'; got 3 bins from -2 to 2 in effects\[1\]"),
+        (one(other, rs.GivenBins([-2, -1, 0, 1, 2], cells=np.linspace(-2, 2, 11))),
+         "the same cells of the curve of feature 'x0'"),
+    ):  # fmt: skip
+        with pytest.raises(ValueError, match=rf"effects\[0\] and effects\[1\] must have {said}"):
+            rs.merge([first, second])
+    flat = other.copy()
+    flat[:, 1] = 1.0
+    with pytest.raises(ValueError, match=r"effects\[1\] must have a feature 'x1' that varies"):
+        rs.merge([first, one(flat, features=[0, 1])])
+    with pytest.raises(TypeError, match="effects must be a list of the Datasets"):
+        rs.merge(first)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -16,8 +17,11 @@ from statsmodels.genmod import families
 from statsmodels.genmod.families import links
 
 import rhale_stats as rs
+from rhale_stats.effects.fit import fit_of
+from rhale_stats.effects.parameters import _diluted, _overlap, _placed, rows_of, without_parts
 from rhale_stats.local import parameters as local_parameters
-from tests.helpers import CARS
+from rhale_stats.schema.features import one_feature
+from tests.helpers import CARS, local_of
 
 N = 90
 RULES = {
@@ -627,3 +631,115 @@ def test_degrees_of_rows_and_parameters_together(uncertainty):
         assert_allclose(found["effect_se"], np.sqrt(of_model))
         assert np.isinf(found["effect_df"]).all()
         assert not found["effect_overlap"].values.any()
+
+
+class TestParts:
+    """Pieces of errors that hold parameters, by hand."""
+
+    def test_skewness_is_diluted(self):
+        """By the third power of the rows' share of the standard error; none without an error."""
+        skewness = xr.DataArray([[0.5, -1.0, 2.0, 1.0]], dims=("feature", "bin"),
+                                name="effect_skewness", attrs={"units": "1"})  # fmt: skip
+        found = {
+            "effect_se_rows": np.array([[1.0, 2.0, 0.0, 3.0]]),
+            "effect_se": np.array([[2.0, 2.0, 0.0, 1.5]]),
+        }
+        diluted = _diluted(skewness, found)
+        assert_allclose(diluted, [[0.5 / 8, -1, 0, 1]])
+        assert diluted.attrs == skewness.attrs
+
+    def test_overlap_of_variances(self):
+        """All of the model's, and that of the rows in the bin; of one row there is none."""
+        row = xr.Dataset(
+            {"effect_df": ("bin", [4.0, 0.0, 9.0]), "effect": ("bin", np.zeros(3))},
+            {"feature_kind": "numeric"}, {"n_groups": 3},
+        )  # fmt: skip
+        row["effect_overlap"] = ("bin", "other"), np.diag([0.25, 0.5, 0.1]) + 0.01
+        parts = [{"effect": np.diag([3.0, 0.0, 1.0])}, {"effect": np.diag([1.0, 0.0, 1.0])}]
+        share, own = np.array([0.75, 0, 0.5]), np.array([0.25, 0, 0.5])
+        expected = np.outer(share, share) * (np.diag([0.25, 0.5, 0.1]) + 0.01)
+        found = _overlap(row, parts, 20.0, both=True)
+        assert_allclose(found, expected + np.outer(own, own) / 20)
+        alone = np.array([1.0, 0, 1])
+        assert_allclose(_overlap(row, parts, 20.0, both=False), np.outer(alone, alone) / 20)
+
+    def test_overlap_without_groups(self):
+        rng = np.random.default_rng(0)
+        x = np.append(rng.uniform(0, 1, 20), 2.0)[:, None]
+        local = local_of(x, rng.normal(size=x.shape))
+        effect = rs.std_error(rs.rhale(local, bins=rs.GivenBins([0, 1, 2]), weighting="rows"))
+        parts = [{"effect": np.diag([3.0, 0.0])}, {"effect": np.diag([1.0, 2.0])}]
+        found = _overlap(one_feature(effect, 0), parts, np.inf, both=True)
+        assert_allclose(found, np.diag([0.75**2 / 19, 0]))
+
+    def test_values_are_placed_at_all_edges(self):
+        fit = SimpleNamespace(
+            n_bins=3, there=slice(1, 3),
+            cells=SimpleNamespace(bin=np.zeros(5), here=slice(2, 4)),
+        )  # fmt: skip
+        nan = np.nan
+        assert_array_equal(_placed(np.array([1.0, 2]), "curve", fit), [nan, 1, 2, nan])
+        cells = _placed(np.array([[1.0, 4], [2, 5], [3, 6]]), "cell_curve", fit)
+        assert_array_equal(cells, [[nan] * 2] * 2 + [[1, 4], [2, 5], [3, 6]] + [[nan] * 2])
+        assert _placed(np.array([7.0]), "average", fit) == 7
+        assert_array_equal(_placed(np.ones(3), "effect", fit), np.ones(3))
+
+    def test_what_is_left_without_parts(self):
+        data = {name: ("bin", [1.0]) for name in ("effect_se", "effect_se_rows", "effect_se_model",
+                "curve_directions", "spread_df")}  # fmt: skip
+        effect = xr.Dataset(data, attrs={"parameters": "x", "fitted_model": "y", "method": "rhale"})
+        found = without_parts(effect)
+        assert set(found.data_vars) == {"effect_se"}
+        assert found.attrs == {"method": "rhale"}
+        plain = effect.drop_attrs()
+        assert without_parts(plain) is plain
+
+
+def test_levels_hold_rows_and_parameters():
+    """By groups and by rows: all variances of levels add those of the parameters."""
+    fit = smf.ols("z ~ a * c", DATA).fit()
+    local = rs.ale_local_effects(fit, X, features="c")
+    effect = rs.ale_from_local(local)
+    alone = rs.std_error(effect, local, model=fit, X=X, uncertainty="parameters")
+    row, own = one_feature(alone, 0), rs.std_error(effect)
+    assert_allclose(row["effect_se_model"], row["effect_se"])
+    assert_array_equal(row["effect_se_rows"], one_feature(own, 0)["effect_se"])
+    b = fit.params.to_numpy()
+    names = list(fit.params.index)
+    # Means of the derivatives over the rows of both levels, by the formula of the model.
+    levels = row["level"].values.tolist()
+    moved = np.zeros((2, len(b)))
+    for step in (0, 1):
+        there = X["c"].isin(levels[step : step + 2])
+        for sign, level in ((1, levels[step + 1]), (-1, levels[step])):
+            if level != "u":
+                moved[step, names.index(f"c[T.{level}]")] += sign
+                moved[step, names.index(f"a:c[T.{level}]")] += sign * X["a"][there].mean()
+    expected = moved @ fit.cov_params().to_numpy() @ moved.T
+    assert_allclose(row["effect_cov"], expected, rtol=1e-5, atol=1e-9)
+    start = np.tri(3, 2, -1)
+    share = row["level_share"].values
+    curve = start - share @ start
+    assert_allclose(row["curve_cov"], curve @ expected @ curve.T, rtol=1e-5, atol=1e-9)
+    se = np.sqrt(np.diagonal(start @ expected @ start.T))
+    assert_allclose(row["curve_se_start"], se, rtol=1e-5, atol=1e-7)
+
+
+def test_effects_without_a_spread_in_bins_of_its_own():
+    """As merged parts have none; all else is the same."""
+    fit = lines()
+    local, effect = effects(fit, weighting="rows")
+    bare = effect.drop_dims(["spread_bin", "spread_edge"]).drop_vars("n_spread_bins")
+    whole, found = (rs.std_error(one, local, model=fit, X=X) for one in (effect, bare))
+    assert "spread_se" not in found
+    for name in ("effect_se", "curve_se", "heterogeneity_se", "effect_cov", "average_effect_se"):
+        assert_allclose(found[name], whole[name], rtol=1e-12, atol=1e-14)
+
+
+def test_variances_of_rows_are_the_squares_of_their_errors():
+    _, effect = effects(lines(), weighting="rows")
+    row = one_feature(rs.std_error(effect), 0)
+    found = rows_of(row, fit_of(row))
+    for key, name in (("start", "curve_se_start"), ("heterogeneity", "heterogeneity_se"),
+                      ("spread", "spread_se"), ("average", "average_effect_se")):  # fmt: skip
+        assert_allclose(found[key], np.atleast_1d(row[name].values) ** 2)

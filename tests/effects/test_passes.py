@@ -8,7 +8,12 @@ import xarray as xr
 from numpy.testing import assert_allclose
 
 import rhale_stats as rs
+from rhale_stats.arrays import binning
+from rhale_stats.arrays.moments import Moments
+from rhale_stats.bins.rule import Column
 from rhale_stats.effects import rhale as module
+from rhale_stats.effects.estimates import Cells
+from rhale_stats.effects.passes import chosen_bins
 from rhale_stats.local import rows
 
 N = 4000
@@ -114,3 +119,30 @@ def test_held_bins_are_taken_and_put_one_by_one(monkeypatch):
     assert set(held) == {"x0", "x1", "x2"}
     other = module.quiet_rhale(local.assign(local_effect=-local["local_effect"]), held=held)
     xr.testing.assert_equal(other["edge_value"], first["edge_value"])
+
+
+def test_rules_get_the_edges_of_cells_that_slopes_are_across():
+    """And no others; a constant feature is not asked about. The resolution is the error."""
+    edges = np.array([0.0, 1, 4])
+    ones = np.ones(2)
+    moments = Moments(ones, ones, ones, np.array([1.0, 3]), ones, np.array([0.5, 2]))
+    axis = binning.variable_axis(edges)
+    seen = []
+
+    class Rule:
+        def choose(self, candidates):
+            seen.extend(candidates)
+            return [f"bins of {one.name}" for one in candidates]
+
+    def cells(name, own):
+        column = Column(name, np.zeros(0), 0.0, 4.0, None, own)
+        return Cells(column, axis, moments, None)
+
+    flat = Cells(Column("flat", np.zeros(0), 1.0, 1.0, None), None, None, None)
+    features = [cells("across", edges), flat, cells("own", None)]
+    found = chosen_bins(Rule(), features, np.array([0.25, 0.0, 0.5]))
+    assert found == {0: "bins of across", 2: "bins of own"}
+    assert seen[0].edges.tolist() == edges.tolist()
+    assert seen[1].edges is None
+    assert [one.resolution for one in seen] == [0.25, 0.5]
+    assert [(one.low, one.high) for one in seen] == [(0, 4)] * 2

@@ -145,3 +145,41 @@ def test_the_part_of_the_rows_is_taken():
     row = xr.Dataset({"curve_se": ("edge", [3.0]), "curve_se_rows": ("edge", [2.0])})
     assert own_error(row, "curve_se").tolist() == [2]
     assert own_error(row.drop_vars("curve_se_rows"), "curve_se").tolist() == [3]
+
+
+def test_stored_errors_between_edges():
+    """Without slopes those of the bin everywhere in it; of the curve on straight lines."""
+    row = xr.Dataset(
+        {
+            "effect": ("bin", [1.0, 2.0]),
+            "heterogeneity": ("bin", [0.5, 0.25]),
+            "x_mean": ("bin", [0.5, 2.0]),
+            "effect_se": ("bin", [0.1, 0.2]),
+            "heterogeneity_se": ("bin", [0.3, 0.4]),
+            "curve": ("edge", [0.0, 1.0, 5.0]),
+            "curve_se": ("edge", [0.0, 0.5, np.nan], {"source": "rows in 9 groups"}),
+            "average_effect_se": 0.7,
+        },
+        {
+            "edge_value": ("edge", [0.0, 1.0, 3.0]),
+            "bin_left": ("bin", [0.0, 1.0]),
+            "bin_right": ("bin", [1.0, 3.0]),
+            "feature_kind": "numeric",
+        },
+        {"n_groups": 9, "method": "rhale"},
+    )
+    row["x_variance"] = row["weight_share"] = row["n_obs"] = ("bin", [0.1, 0.1])
+    z = np.array([0.0, 0.25, 0.5, 1.0, 2.9])
+    found = errors_at(row, z)
+    assert_allclose(found["effect"], [0.1, 0.1, 0.1, 0.2, 0.2])
+    assert_allclose(found["heterogeneity"], [0.3, 0.3, 0.3, 0.4, 0.4])
+    assert_allclose(found["curve"], [0, 0.125, 0.25, 0.5, np.nan])
+    assert found["average_effect"] == 0.7
+    # Of a line: var(m) + 2 a cov(m, s) + a^2 var(s) with the correlation of both.
+    line = row.assign(
+        slope=("bin", [1.0, 0.0]), slope_se=("bin", [0.4, 0.0]),
+        effect_slope_correlation=("bin", [-0.5, 0.0]),
+    )  # fmt: skip
+    away = z[:3] - 0.5
+    expected = np.sqrt(0.01 - 2 * away * 0.5 * 0.1 * 0.4 + away**2 * 0.16)
+    assert_allclose(errors_at(line, z)["effect"], [*expected, 0.2, 0.2])

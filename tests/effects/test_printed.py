@@ -11,9 +11,13 @@ import statsmodels.formula.api as smf
 import xarray as xr
 
 import rhale_stats as rs
-from rhale_stats.effects.printed import _missing_notes
-from rhale_stats.inference.meaning import ALIKE, ZERO
+from rhale_stats.effects.bias import FINE, LARGE
+from rhale_stats.effects.printed import _group_notes, _missing_notes, bias_warnings
+from rhale_stats.inference.meaning import ALIKE, ORDER, ZERO
+from rhale_stats.inference.notes import CHOICE_INCLUDED, CHOSEN_BINS
 from rhale_stats.printing.text import number_text
+from tests.bins.test_adaptive import Lines
+from tests.effects.mixed import mixed_effect
 
 N = 200
 
@@ -180,3 +184,235 @@ def test_reasons_name_their_bins():
     assert f"[0, 1): {ALIKE}." in notes
     assert f"[1, 2): {ZERO}." in notes
     assert not any("[2, 3]: " in note for note in notes)
+
+
+def body_of(table):
+    """Cells of a printed table, line by line, without blanks at their sides."""
+    return [re.split(r"\s{2,}", line.strip()) for line in table.as_text().splitlines()]
+
+
+def expected_lines(table, columns):
+    return [[number_text(line[name]) for name in columns] for _, line in table.iterrows()]
+
+
+FIXED = "Standard errors treat the model and the bin edges as fixed. Intervals: pointwise, "
+BINS = "Bins: EqualWidthBins(n_bins=3)."
+IN_BINS = "heterog.: standard deviation of the local effects in the bin."
+STEPS = [
+    "heterog.: standard deviation of the differences between two levels.",
+    "Each effect is the mean difference between two neighbouring levels, over the rows of both. "
+    "A row can enter two effects; standard errors account for it.",
+]
+
+
+class TestWhole:
+    """Every word and number of a summary, from tables."""
+
+    def test_a_line_a_feature(self):
+        effect = mixed_effect()
+        summary, table = rs.summary(effect, level=0.9), rs.glance(effect, level=0.9)
+        lines = body_of(summary)
+        assert lines[0] == ["ALE: effects on output"]
+        assert lines[2:5] == [
+            ["Rows:", "60", "Local effects:", "finite_difference"],
+            ["Weights:", "none", "Curve centred at:", "mean"],
+            ["Uncertainty:", "rows (model as given)"],
+        ]
+        heads = ["bins avg effect", "std err", "[0.05", "0.95]", "heterog.", "H curve range"]
+        assert lines[6] == heads
+        table["range"] = table["curve_max"] - table["curve_min"]
+        columns = ["estimate", "std_error", "conf_low", "conf_high"]
+        numbers = expected_lines(
+            table, [*columns, "heterogeneity", "heterogeneity_output", "range"]
+        )
+        n_bins = table["n_bins"].astype(str)
+        expected = [
+            [name, n, *(one for one in of if one)]
+            for name, n, of in zip("aczlm", n_bins, numbers, strict=True)
+        ]
+        expected[1] = ["c", "0", "constant"]
+        assert lines[8:13] == expected
+        assert summary.notes == [
+            f"z: {ZERO}.",
+            f"l: {ORDER}.",
+            f"m: {ALIKE}.",
+            f"{FIXED}Student's t.",
+            "avg effect: mean of the local effects over all rows. heterog.: root mean square of "
+            "their standard deviations in the bins.",
+            "H: heterog. times the standard deviation of the feature, to compare features. It is "
+            "not a part of the variance of the output, and can be larger.",
+            BINS,
+        ]
+
+    @pytest.mark.parametrize("name", "azlm")
+    def test_a_line_a_bin(self, name):
+        effect = mixed_effect()
+        row, summary = effect.sel(feature=name), rs.summary(effect, name, level=0.9)
+        lines = body_of(summary)
+        assert lines[0] == [f"ALE: effect of {name} on output"]
+        heads = ["rows", "effect", "std err", "[0.05", "0.95]", "heterog.", "std err"]
+        assert lines[6] == heads
+        table = rs.tidy(effect, level=0.9).query("term == @name")
+        columns = ["n_obs", "estimate", "std_error", "conf_low", "conf_high"]
+        numbers = expected_lines(table, [*columns, "heterogeneity", "heterogeneity_se"])
+        n = int(row["n_bins"])
+        levels = row["level"].values[: n + 1]
+        edges = [f"{one:.4g}" for one in row["edge_value"].values[: n + 1]]
+        stubs = [f"[{edges[k]}, {edges[k + 1]}{')' if k < n - 1 else ']'}" for k in range(n)]
+        if name in "lm":
+            stubs = [f"{levels[k]} → {levels[k + 1]}" for k in range(n)]
+        assert lines[8 : 8 + n] == [[s, *of] for s, of in zip(stubs, numbers, strict=True)]
+        why = {"z": [f"all bins: {ZERO}."], "m": [f"all bins: {ALIKE}."]}.get(name, [])
+        order = {"l": "as given", "m": "of the categories or the alphabet"}.get(name)
+        means = [f"effect: average of the local effects along the bin. {IN_BINS}"]
+        if order:
+            last = f"Level order: {order}. Standard errors do not include the choice of order."
+            means = [*STEPS, last]
+        rule = [] if order else [BINS]
+        assert summary.notes == [*why, f"{FIXED}Student's t.", *means, *rule]
+
+    def test_a_constant_feature(self):
+        summary = rs.summary(mixed_effect(), "c")
+        assert body_of(summary)[8] == ["c", "constant"]
+        assert summary.notes == ["The feature does not vary.", f"{FIXED}Student's t."]
+
+    def test_levels_with_their_rows(self):
+        effect = mixed_effect()
+        row = rs.confint(effect, level=0.9).sel(feature="l")
+        tables = rs.summary(effect, "l", level=0.9).tables
+        (table,) = [one for one in tables if one.title == "Levels"]
+        lines = body_of(table)
+        assert lines[2] == ["rows", "share", "curve", "std err", "[0.05", "0.95]"]
+        for at, level in enumerate("uvw"):
+            n, curve, se = (row[name].values[at] for name in ("n_level", "curve", "curve_se"))
+            ends = map(number_text, row["curve_ci"].values[at])
+            share = f"{n / 60:.1%}"
+            own = [level, str(n), share, number_text(curve), number_text(se), *ends]
+            assert lines[4 + at] == own
+
+    def test_intervals_of_the_result_are_named(self):
+        effect = rs.confint(mixed_effect(), level=0.9)
+        method = effect["average_effect_ci"].attrs["method"].removeprefix("standard errors, ")
+        notes = rs.summary(effect, level=0.9).notes
+        assert f"{FIXED}{method}." in notes
+        (said,) = [note for note in notes if note.startswith("In the result: ") and "effect_ci" in
+                   note]  # fmt: skip
+        assert "(0.9, pointwise, " in said
+        # At another level they are not those of the table.
+        assert f"{FIXED}Student's t." in rs.summary(effect, level=0.8).notes
+
+    def test_lines_have_a_slope(self):
+        x = np.linspace(0, 1, 80)[:, None]
+        g = 3 * x + np.tile([[-0.1], [0.1]], (40, 1))
+        local = rs.local_effects(None, x, jacobian=g)
+        notes = {}
+        for weighting in ("rows", "axis"):
+            effect = rs.std_error(rs.rhale(local, bins=rs.AdaptiveBins(20), weighting=weighting))
+            summary = rs.summary(effect, 0)
+            lines, line = body_of(summary), rs.tidy(effect).iloc[0]
+            assert lines[6][-4:] == ["heterog.", "std err", "slope", "std err"]
+            names = ["heterogeneity", "heterogeneity_se", "slope", "slope_se"]
+            assert lines[8][-4:] == [number_text(line[name]) for name in names]
+            notes[weighting] = summary.notes
+        assert (
+            f"effect: mean of the local effects of the rows in the bin. {IN_BINS}"
+            in (notes["rows"])
+        )
+        about = "heterog. is the standard deviation about the line."
+        middle = "effect is the value of the line at mid-bin, and "
+        assert f"Where there is a slope, {middle}{about}" in notes["rows"]
+        assert f"Where there is a slope, {about}" in notes["axis"]
+
+    def test_some_bins_have_a_slope_and_the_spread_has_bins(self):
+        """Both are in the summary if they are anywhere, and in no other one."""
+        rng = np.random.default_rng(0)
+        x = rng.uniform(0, 2, (400, 2))
+        g = np.where(x < 1, 1, 4 * x - 3) + np.where(x < 1, 0.2, 2) * rng.normal(size=x.shape)
+        g[:, 1] = rng.normal(size=400)
+        local = rs.local_effects(None, x, jacobian=g)
+        effect = rs.rhale(local, bins=Lines((0.0, 1, 2), (False, True)), weighting="rows")
+        effect["slope"][1] = 0
+        summary = rs.summary(effect, 0)
+        assert "slope" in body_of(summary)[6]
+        titles = [one.title for one in summary.tables]
+        assert titles.count("Spread, in bins of its own") == 1
+        other = rs.summary(effect, 1)
+        assert "slope" not in body_of(other)[6]
+        assert "Spread, in bins of its own" not in [one.title for one in other.tables]
+
+    def test_where_edges_come_from(self):
+        rng = np.random.default_rng(0)
+        x = rng.uniform(0, 1, (80, 1))
+        local = rs.local_effects(None, x, jacobian=np.sign(x - 0.5) + rng.normal(size=(80, 1)) / 9)
+        searched = rs.OptimalBins(max_bins=4)
+        same = rs.rhale(local, bins=searched)
+        other = rs.rhale(local, bins=searched, honest=True, honest_fraction=0.25, rng=0)
+        assert "Bin edges were chosen on 20 other rows." in rs.summary(other).notes
+        assert CHOICE_INCLUDED in rs.summary(same).notes
+        assert CHOICE_INCLUDED in rs.summary(same, 0).notes
+        grouped = rs.std_error(same, local, groups=np.arange(80) // 2)
+        assert CHOSEN_BINS in rs.summary(grouped).notes
+        for note in rs.summary(mixed_effect()).notes:
+            assert "chosen" not in note
+
+
+def test_few_groups_in_a_bin_are_warned_of():
+    """Two of three features have bins with less than four degrees of freedom."""
+    effect = xr.Dataset(
+        {
+            "effect_df": (("feature", "bin"), [[3.9, 4.0, 2.0], [5.0, 9.0, np.nan], [1.0, 4, 4]]),
+            "n_bins": ("feature", [3, 2, 3]),
+        },
+        {"feature": ["a", "b", "c"]},
+    )
+    said = (
+        "Warning: standard errors by groups have fewer than 4 degrees of freedom in bins of "
+        "{}. A few groups have most of the rows there. Intervals and p-values of these bins are "
+        "unreliable. Use fewer bins."
+    )
+    assert _group_notes(effect, None) == [said.format("a (2 of 3 bins), c (1 of 3 bins)")]
+    assert _group_notes(effect, "c") == [said.format("c (1 of 3 bins)")]
+    assert _group_notes(effect, "b") == []
+    assert _group_notes(effect.drop_vars("effect_df"), None) == []
+
+
+class TestBiasWarnings:
+    """A warning of heterogeneity that the change of the effect makes too large."""
+
+    effect = xr.Dataset(
+        {
+            "verdict": (("feature", "bin"), [[LARGE, FINE], [FINE, FINE], [LARGE, LARGE]]),
+            "n_bins": ("feature", [2, 2, 2]),
+        },
+        {"feature": ["a", "b", "c"]},
+        {"weighting": "axis"},
+    )
+    said = (
+        "Warning: the effect changes within bins of {}. Their heterogeneity is too large by more "
+        "than its standard error. Use narrower bins, or debias(effect, check_unbiased(local, "
+        "effect))."
+    )
+
+    def test_by_the_check(self):
+        both = "a (1 of 2 bins), c (2 of 2 bins)"
+        assert bias_warnings(self.effect, None) == [self.said.format(both)]
+        assert bias_warnings(self.effect, "c") == [self.said.format("c (2 of 2 bins)")]
+        assert bias_warnings(self.effect, "b") == []
+        by_rows = self.effect.assign_attrs(weighting="rows")
+        more = " The check also gives the bias of the curve."
+        assert bias_warnings(by_rows, None) == [self.said.format(both) + more]
+
+    def test_without_the_check_by_a_line(self):
+        rng = np.random.default_rng(0)
+        x = rng.uniform(0, 1, (200, 2))
+        g = np.column_stack([5 * x[:, 0], 0 * x[:, 1]]) + rng.normal(size=(200, 2)) / 4
+        local = rs.local_effects(None, x, jacobian=g)
+        effect = rs.std_error(rs.rhale(local, bins=rs.GivenBins([0, 0.5, 1])))
+        assert bias_warnings(effect, None) == [self.said.format("x0 (2 of 2 bins)")]
+        assert bias_warnings(effect, "x1") == []
+        assert bias_warnings(effect.drop_vars("x_covariance"), None) == []
+
+    def test_none_once_it_is_removed(self):
+        debiased = self.effect.assign_attrs(debiased=1)
+        said = "heterog. is free of bin error: it comes from differences of neighbouring rows."
+        assert bias_warnings(debiased, None) == [said]

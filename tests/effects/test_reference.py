@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from numpy.testing import assert_allclose
+from scipy import stats
 
 import rhale_stats as rs
 from rhale_stats.effects.fit import features_of
@@ -168,3 +169,89 @@ def test_sources_of_differences_between_points_of_a_line():
     joint = _joint(feature, points, apart)
     assert_allclose(joint.sources.parts.sum(axis=1), np.diagonal(apart), rtol=1e-9)
     assert (joint.degrees > 1).all()
+
+
+@pytest.mark.parametrize("weighting", ["axis", "rows"])
+def test_intervals_of_groups_by_hand(weighting):
+    """Student's t with the smaller degrees of freedom of both points, at the level that is set."""
+    local = rs.local_effects(model, X[:150], features=["a"])
+    effect = rs.rhale(local, bins=rs.GivenBins([0, 1, 2, 4, 20]), weighting=weighting)
+    effect = rs.std_error(effect, local, groups=np.arange(150) // 5)
+    effect = rs.confint(effect, level=0.8)
+    for at in (0, 2):
+        row = effect.isel(feature=0)
+        z = row["edge_value"].values
+        found = relative_to(effect, z[at])
+        v, df = row["curve_cov"].values, row["curve_df"].values
+        se = np.sqrt(np.maximum(np.diagonal(v) + v[at, at] - 2 * v[at], 0))
+        se[at] = 0
+        half = stats.t.ppf(0.9, np.minimum(df, df[at])) * se
+        curve = row["curve"].values - row["curve"].values[at]
+        ends = np.stack([curve - half, curve + half], axis=-1)
+        assert_allclose(found["curve"][0], curve, atol=1e-12)
+        assert_allclose(found["curve_ci"][0], ends, rtol=1e-6, atol=1e-9)
+        assert found["curve_ci"].attrs["ci_prob"] == 0.8
+        said = "difference from the curve at the reference"
+        assert found["curve_ci"].attrs["target"] == said
+        assert found["curve_ci"].dims == ("feature", "edge", "ci_bound")
+        assert found.attrs["reference"] == f"a = {z[at]:.4g}"
+        assert ("cell_curve_ci" in found) == (weighting == "axis")
+        if weighting == "axis":
+            cells = row["cell_value"].values
+            w, own = row["cell_curve_cov"].values, row["cell_curve_df"].values
+            k = int(np.argmin(np.abs(cells - z[at])))
+            se = np.sqrt(np.maximum(np.diagonal(w) + w[k, k] - 2 * w[k], 0))
+            half = stats.t.ppf(0.9, np.minimum(own, own[k])) * se
+            half[k] = 0
+            assert_allclose(np.ptp(found["cell_curve_ci"].values[0], axis=1) / 2, half, atol=1e-6)
+        assert "curve_band" not in found
+
+
+def test_intervals_without_any_of_the_effect():
+    """95 %, and the words of none."""
+    local = rs.local_effects(model, X[:150], features=["a"])
+    effect = rs.rhale(local, bins=rs.GivenBins([0, 1, 2, 4, 20]), weighting="rows")
+    found = relative_to(effect, 1.0)
+    row = rs.std_error(effect).isel(feature=0)
+    covariance = rs.vcov(effect, "a").values
+    se = np.sqrt(np.diagonal(covariance) + covariance[1, 1] - 2 * covariance[1])
+    half = np.ptp(found["curve_ci"].values[0], axis=1) / 2
+    assert half[1] == 0
+    away = [0, 2, 3, 4]
+    quantile = half[away] / se[away]
+    n = row["n_obs"].values
+    # From one edge to the next, only the bin between them counts.
+    assert_allclose(quantile[:2], stats.t.ppf(0.975, [n[0] - 1, n[1] - 1]), rtol=1e-6)
+    assert found["curve_ci"].attrs == {"target": "difference from the curve at the reference"}
+    assert found["ci_bound"].values.tolist() == ["lower", "upper"]
+    bare = effect.drop_vars("fourth_moment")
+    assert "curve_ci" not in relative_to(bare, 1.0)
+
+
+def test_levels_relative_to_one():
+    effect = rs.confint(rs.ale(model, X[:200], features="k"), level=0.9)
+    row = effect.isel(feature=0)
+    found = relative_to(effect, "v")
+    at = row["level"].values.tolist().index("v")
+    v = row["curve_cov"].values
+    se = np.sqrt(np.maximum(np.diagonal(v) + v[at, at] - 2 * v[at], 0))
+    half = np.ptp(found["curve_ci"].values[0], axis=1) / 2
+    assert_allclose(found["curve"][0], row["curve"] - row["curve"][at])
+    assert half[at] == 0
+    others = np.arange(len(se)) != at
+    assert ((half[others] / se[others] > 1.64) & (half[others] / se[others] < 1.75)).all()
+    assert found.attrs["reference"] == "k = v"
+    with pytest.raises(ValueError, match=r"a level of 'k', .*'u'.*; got 'z'\."):
+        relative_to(effect, "z")
+
+
+def test_values_without_a_curve_are_refused():
+    x = np.column_stack([X["a"][:60], np.ones(60)])
+    local = rs.local_effects(
+        None, pd.DataFrame(x, columns=["a", "c"]), jacobian=x, features=["a", "c"]
+    )
+    effect = rs.rhale(local, bins=rs.GivenBins({"a": [0, 1, 20], "c": [0, 2]}))
+    with pytest.raises(ValueError, match=r"got 21\.0\. Its bins are from 0 to 20\."):
+        relative_to(one(effect), 21)
+    with pytest.raises(ValueError, match=r"got 1\.0\. The feature is constant\."):
+        relative_to(one(effect, "c"), 1)

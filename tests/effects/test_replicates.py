@@ -8,7 +8,10 @@ from numpy.testing import assert_allclose
 
 import rhale_stats as rs
 from rhale_stats.effects import replicates
+from rhale_stats.effects import replicates as module
+from rhale_stats.effects.replicates import _shared_out, nothing
 from rhale_stats.local.rows import columns
+from tests.bins.test_adaptive import Lines
 from tests.helpers import local_of
 
 N = 2000
@@ -126,3 +129,66 @@ def test_replicates_of_an_axis_are_estimates_of_the_drawn_rows(weighting):
         are_estimates(found, draw, own)
         assert_allclose(found["curve_mean"][draw], 0, atol=1e-12)
         assert found["n_empty"][draw] == 0
+
+
+@pytest.mark.parametrize(
+    ("n_rows", "expected"),
+    [
+        # So few rows that all threads have the most draws: 2^17 weights, in parts of 32 draws.
+        (1000, (4, 128)),
+        # 2^28 bytes are 16 a weight: 8 draws of 2^19 rows fill a quarter of them.
+        (1 << 19, (4, 8)),
+        (1 << 20, (2, 8)),
+        (1 << 18, (4, 16)),
+        # More than fit at all: one thread and a block of draws.
+        (1 << 23, (1, 8)),
+    ],
+)
+def test_threads_come_before_draws(n_rows, expected, monkeypatch):
+    monkeypatch.setattr(module, "cpus", lambda: 4)
+    assert _shared_out(n_rows) == expected
+
+
+def test_replicates_of_all_that_is_asked():
+    """With standard errors where they are studentized, with slopes where there are lines."""
+    x = np.linspace(0, 1, 20)[:, None]
+    effect = rs.rhale(rs.local_effects(None, x, jacobian=x), bins=rs.GivenBins([0, 0.5, 1]))
+    plain, full = (nothing(effect, 3, studentize=of) for of in (False, True))
+    assert set(full) - set(plain) == {
+        "effect_se", "heterogeneity_se", "curve_se", "average_effect_se",
+    }  # fmt: skip
+    assert "slope" not in full
+    assert "slope" in nothing(effect.assign(slope=effect["effect"]), 3, studentize=False)
+    assert plain["effect"].shape == (3, 1, 2)
+    assert plain["curve"].shape == (3, 1, 3)
+    assert plain["n_empty"].shape == (3, 1)
+    assert all(np.isnan(values).all() for values in full.values())
+
+
+def test_replicates_that_are_refused():
+    x = np.linspace(0, 1, 20)[:, None]
+    local = rs.local_effects(None, x, jacobian=x)
+    effect = rs.rhale(local, bins=rs.AdaptiveBins(5), weighting="rows")
+    assert effect["slope"].values.any()
+    with pytest.raises(ValueError, match="studentize must be False with linear bins"):
+        rs.bootstrap(local, effect, n_resamples=4, studentize=True)
+    counted = rs.local_effects(None, x, jacobian=x, weights=np.ones(20) + (x[:, 0] > 0.5),
+                               weight_kind="frequency")  # fmt: skip
+    with pytest.raises(ValueError, match="rebin must be False with frequency weights"):
+        rs.bootstrap(counted, rs.rhale(counted), n_resamples=4, rebin=True)
+    with pytest.raises(ValueError, match="this one is debiased"):
+        rs.bootstrap(local, effect.assign_attrs(debiased=1), n_resamples=4)
+
+
+@pytest.mark.parametrize("weighting", ["axis", "rows"])
+def test_a_replicate_of_all_rows_has_the_slopes(weighting):
+    """Of bins with lines, and 0 in the others."""
+    rng = np.random.default_rng(0)
+    x = rng.uniform(0, 2, (80, 1))
+    local = local_of(x, np.where(x < 1, 1, 4 * x - 3) + rng.normal(size=x.shape))
+    effect = rs.rhale(local, bins=Lines((0.0, 1, 2), (False, True)), weighting=weighting)
+    found = drawn_once(local, effect)
+    assert effect["slope"].values[0, 1] != 0
+    assert_allclose(np.squeeze(found["slope"]), effect["slope"].values[0], rtol=1e-9)
+    for name in ("effect", "heterogeneity", "curve", "average_effect"):
+        assert_allclose(np.squeeze(found[name]), effect[name].values[0], rtol=1e-9, atol=1e-12)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -33,9 +35,19 @@ def drawn(local, effect, **options):
     return rs.bootstrap(local, effect, **{**asked, **options})
 
 
-@pytest.mark.parametrize("bins", [None, rs.QuantileBins(5), rs.OptimalBins()])
-@pytest.mark.parametrize("weighting", ["axis", "rows"])
-@pytest.mark.parametrize("weights", [None, RNG.integers(1, 4, N).astype(float)])
+WEIGHTS = RNG.integers(1, 4, N).astype(float)
+
+
+@pytest.mark.parametrize(
+    ("bins", "weighting", "weights"),
+    [
+        (None, "axis", WEIGHTS),
+        (None, "rows", None),
+        (rs.QuantileBins(5), "axis", None),
+        (rs.QuantileBins(5), "rows", WEIGHTS),
+        (rs.OptimalBins(), "axis", None),
+    ],
+)
 def test_replicates_are_those_of_the_same_weights_in_memory(bins, weighting, weights):
     given = {} if weights is None else {"weights": weights, "weight_kind": "frequency"}
     local = in_chunks(**given)
@@ -102,3 +114,28 @@ def test_what_needs_all_rows_is_refused(monkeypatch):
     monkeypatch.setattr(replicates_in_chunks, "MOST_BYTES", 1000)
     with pytest.raises(ValueError, match="n_resamples must be fewer where local effects"):
         drawn(local, effect)
+
+
+def test_how_many_replicates_fit(monkeypatch):
+    """Nine numbers of 8 bytes a draw and cell; as many draws as fit, and two at least."""
+    local = in_chunks()
+    effect = rs.rhale(local, bins=rs.GivenBins([-9, 0, 9]), weighting="rows")
+    n_bytes = 8 * DRAWS * 2 * 2 * (resample.SUMS + 2)
+    monkeypatch.setattr(replicates_in_chunks, "MOST_BYTES", n_bytes)
+    drawn(local, effect)
+    for most, takes in ((n_bytes - 1, DRAWS - 1), (n_bytes // 2, DRAWS // 2), (1, 2)):
+        monkeypatch.setattr(replicates_in_chunks, "MOST_BYTES", most)
+        with pytest.raises(ValueError, match=rf"60 replicates of 2 features .* Take {takes}, or"):
+            drawn(local, effect)
+    with pytest.raises(ValueError, match="effect must be of means"):
+        replicates_in_chunks._check_asked(effect.assign_attrs(debiased=1), _asked())
+    other = effect.assign_attrs(statistic="median")
+    with pytest.raises(ValueError, match="effect must be of means"):
+        replicates_in_chunks._check_asked(other, _asked())
+    replicates_in_chunks._check_asked(effect, _asked())
+
+
+def _asked():
+    return SimpleNamespace(
+        scheme="poisson", groups=None, strata=None, rebin=False, studentize=False
+    )

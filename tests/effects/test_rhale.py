@@ -9,7 +9,10 @@ import pytest
 import xarray as xr
 
 import rhale_stats as rs
+from rhale_stats.effects.rhale import quiet_rhale, warn_of_gaps
+from rhale_stats.local.rows import honest_split
 from rhale_stats.schema.variables import EFFECT_VARIABLES
+from tests.helpers import local_of
 
 
 def model(X):
@@ -189,7 +192,7 @@ def test_values_broken_after_the_fact_are_refused(local, name):
         rs.rhale(broken)
 
 
-@pytest.mark.parametrize("size", [1e80, 1e200, 1e307])
+@pytest.mark.parametrize("size", [1e80, 1e200, 1e307, -1e200])
 def test_local_effects_too_large_for_fourth_powers(local, size):
     huge = local.assign(local_effect=local["local_effect"] * size)
     with pytest.raises(ValueError, match=r"Local effects of feature .* 1e-60 and 1e\+60"):
@@ -281,3 +284,87 @@ def test_public_names_are_documented():
     for name in rs.__all__:
         if name != "__version__":
             assert inspect.getdoc(getattr(rs, name)), name
+
+
+def test_losses_of_all_numbers_of_bins(rng):
+    """Of every feature that varies; a feature for which fewer numbers were tried ends in NaN."""
+    x = np.column_stack([rng.uniform(0, 1, 60), np.ones(60), rng.integers(0, 2, 60)]).astype(float)
+    effect = rs.rhale(local_of(x, rng.normal(size=x.shape)), bins=rs.BestEqualWidthBins(5))
+    loss = effect["bin_loss"]
+    assert loss.dims == ("feature", "n_bins_tried")
+    tried = effect["n_bins_tried"]
+    assert tried.values.tolist() == list(range(1, loss.shape[1] + 1))
+    assert tried.attrs == {"long_name": "number of bins"}
+    assert loss.attrs["estimator"] == "math [19]"
+    assert np.isnan(loss.values[1]).all()
+    assert np.isfinite(loss.values[0]).any()
+    best = int(np.nanargmin(loss.values[0])) + 1
+    assert effect["n_bins"].values[0] == best
+    assert "bin_loss" not in rs.rhale(local_of(x, x), bins=rs.EqualWidthBins(2))
+
+
+@pytest.mark.parametrize("honest", [False, True])
+def test_what_is_said_of_bins_without_rows(honest):
+    """With the number of bins, and what to do about it."""
+    x = np.array([0.0, 0.1, 0.2, 0.3, 3.9, 4.0, 0.05, 3.95])[:, None]
+    local = local_of(np.hstack([x, x % 1]), np.ones((8, 2)))
+    rule = rs.GivenBins({"x0": [0, 1, 2, 3, 4], "x1": [0, 0.5, 1]})
+    better = " or a larger min_obs" if honest else ", QuantileBins or OptimalBins"
+    said = (
+        r"^Bins without rows: 'x0' \(2 of 4\)\. Their effects are NaN\. The curve cannot be "
+        r"accumulated across them: it is reported on the stretch with the most rows and is NaN "
+        rf"elsewhere\. Use fewer bins{better}\.$"
+    )
+    effect = quiet_rhale(local, rule)
+    if honest:
+        effect.attrs["honest_seed"] = 1
+    with pytest.warns(UserWarning, match=said):
+        warn_of_gaps(effect)
+
+
+def test_what_is_said_of_gaps_inside_a_bin():
+    """From the last row before the widest gap to the first beyond it, up to the cells."""
+    x = np.concatenate([np.linspace(0, 1, 60), np.linspace(8, 10, 50)])[:, None]
+    effect = quiet_rhale(local_of(x, np.ones_like(x)), rs.GivenBins([0, 10]))
+    edges, share = effect["cell_value"].values[0], effect["cell_share"].values[0]
+    at = int(np.argmax(np.where(share == 0, np.diff(edges), 0)))
+    said = rf"'x0' \(from {edges[at]:.6g} to {edges[at + 1]:.6g}\)\. The curve cannot"
+    with pytest.warns(UserWarning, match=f"^No rows inside a bin: {said}"):
+        warn_of_gaps(effect)
+    assert 0.9 < edges[at] < 1.2
+    assert 7.8 < edges[at + 1] < 8.1
+    assert np.isfinite(effect["curve"].values[0]).tolist() == [True, False]
+
+
+def test_honest_rows_are_two_parts(rng):
+    """Edges from some rows, estimates from the others; the axis is that of all."""
+    x = rng.uniform(0, 1, (50, 1))
+
+    def made(x):
+        local = local_of(x, np.sign(x - 0.4) + rng.normal(size=x.shape) / 9)
+        rule = rs.OptimalBins(max_bins=3)
+        return rs.rhale(local, bins=rule, honest=True, honest_fraction=0.3, rng=4)
+
+    # The ends of the axis are among the rows for edges.
+    ends = np.flatnonzero(honest_split(50, 0.3, made(x).attrs["honest_seed"]))[:2]
+    x[ends, 0] = -0.5, 1.5
+    effect = made(x)
+    assert effect.attrs["n_rows_edges"] == 15
+    assert effect.attrs["n_rows"] == 35
+    assert effect.attrs["honest_fraction"] == 0.3
+    chosen = honest_split(50, 0.3, effect.attrs["honest_seed"])
+    edges = effect["edge_value"].values[0]
+    edges = edges[np.isfinite(edges)]
+    assert (edges[0], edges[-1]) == (x.min(), x.max())
+    k = np.clip(np.searchsorted(edges, x[:, 0], side="right") - 1, 0, len(edges) - 2)
+    counts = np.bincount(k[~chosen])
+    assert effect["n_obs"].values[0, : len(counts)].tolist() == counts.tolist()
+    assert effect.attrs["seed"] == 4
+
+
+def test_a_single_local_effect_that_is_too_large():
+    x = np.linspace(0, 1, 9)[:, None]
+    g = np.ones((9, 1))
+    g[4] = 1e200
+    with pytest.raises(ValueError, match="Local effects of feature 'x0'.*other units"):
+        rs.rhale(local_of(x, g), bins=rs.EqualWidthBins(2))

@@ -92,3 +92,51 @@ class TestLevels:
         code[0] = 1
         with pytest.raises(ValueError, match="the rows or weights of the levels of feature 'x0'"):
             checked(rs.ale_from_local(self.of(**options)), self.of(code=code, **options))
+
+
+def test_values_at_the_ends_of_the_bins_are_inside():
+    """The message has the numbers of rows; a value beyond an end is another row."""
+    x = np.array([[-1.0], [0.0], [1.0]])
+    rows = local(x, x)
+    effect = rs.rhale(rows, bins=rs.GivenBins([-1, 0, 1]))
+    checked(effect, rows)
+    for at, beyond in ((0, -1.5), (2, 1.5)):
+        moved = x.copy()
+        moved[at] = beyond
+        said = "the bins of feature 'x0' have 3 rows in effect; the 3 rows of local give them other"
+        with pytest.raises(ValueError, match=said):
+            checked(effect, local(moved, x))
+
+
+def test_shares_of_the_weight_are_named():
+    """The bin that differs most, by four digits."""
+    x = np.array([[-0.5], [0.5], [0.6], [2.5]])
+    effect = rs.rhale(local(x, x, weights=[1.0, 1, 2, 4]), bins=rs.GivenBins([-1, 0, 1, 3]))
+    other = local(x, x, weights=[1.0, 1, 2, 1])
+    said = "bin 2 of feature 'x0' has 0.5 of the weight in effect and 0.2 in local"
+    with pytest.raises(ValueError, match=f"local must have the weights .*; {said}"):
+        checked(effect, other)
+
+
+def test_local_effects_differ_beyond_rounding_only():
+    x = np.linspace(-1, 1, 9)[:, None]
+    g = np.cos(x)
+    effect = rs.rhale(local(x, g), bins=rs.GivenBins([-1, 0, 1]))
+    checked(effect, local(x, g * (1 + 1e-12)))
+    changed = g.copy()
+    changed[0] += 1e-7
+    with pytest.raises(ValueError, match="its local effects of feature 'x0' come from"):
+        checked(effect, local(x, changed))
+
+
+def test_checksums_tell_rows_from_models():
+    """Of the same rows only the local effects differ; the call's own names are in the message."""
+    rows = local()
+    row = one_feature(rs.rhale(rows, bins=BINS), 0)
+    check_same_rows(row, columns(rows), 0)
+    said = "^b must be the Dataset that two was made from; "
+    with pytest.raises(ValueError, match=f"{said}it has the same rows, but its local effects of"):
+        check_same_rows(row, columns(local(g=G + 1)), 0, "b", "two")
+    turned = np.concatenate([X[1::-1], X[2:]])
+    with pytest.raises(ValueError, match=f"{said}the values of feature 'x0', the weights or the"):
+        check_same_rows(row, columns(local(turned)), 0, "b", "two")

@@ -12,7 +12,7 @@ import rhale_stats as rs
 from rhale_stats.arrays import influence, quadratic
 from rhale_stats.effects.curve_square import square_of_curve
 from rhale_stats.effects.fit import fit_of
-from rhale_stats.effects.sizes import importances, largest
+from rhale_stats.effects.sizes import _centre, _draws, _of_bins, _Scale, importances, largest
 from rhale_stats.schema.curves import curve_of
 from rhale_stats.schema.features import one_feature
 from tests.helpers import daily, local_of
@@ -391,3 +391,139 @@ def test_importances_of_levels_at_once(rng):
     X = np.column_stack([rng.integers(0, 3, 200), rng.normal(size=200)])
     effect = rs.ale(lambda X: X[:, 0] * (1 + X[:, 1]), X, categorical=0)
     assert_allclose(importances(effect), rs.effect_sizes(effect)["importance"])
+
+
+class TestScale:
+    """Distances from the median of the outcomes, in per cent of those on that side."""
+
+    def test_by_hand(self):
+        """Outcomes that are as far away count; of an uneven number, the median is in no side."""
+        scale = _Scale([5.0, 1, 2, 3, 9])
+        distance = [-9, -2, -1.999, -1, -0.5, 0, 1.999, 2, 6, np.inf, np.nan]
+        expected = [-50, -50, -25, -25, 0, 0, 0, 25, 50, 50, np.nan]
+        assert_array_equal(scale(np.array(distance)), expected)
+
+    def test_outcomes_without_one_side(self):
+        assert_array_equal(_Scale([1.0, 1])(np.array([-1.0, 0, 1])), [0, 0, 0])
+        assert_array_equal(_Scale([1.0, 1, 1, 3])(np.array([-1.0, 1.9, 2])), [0, 0, 50])
+
+    def test_of_levels(self, rng):
+        """At the levels, by their shares; a correction moves all of them to the mean."""
+        X = np.column_stack([rng.integers(0, 3, 200), rng.normal(size=200)])
+        local = rs.ale_local_effects(
+            lambda X: X[:, 0] ** 2 * (1 + X[:, 1]), X, features=0, categorical=0
+        )
+        effect = rs.ale_from_local(local, centering="start")
+        row, y = one_feature(effect, 0), rng.normal(size=99) * 4
+        share, curve = row["level_share"].values, row["curve"].values
+        found = rs.effect_sizes(effect, y=y)
+        shrunk = (found["importance_corrected"] / found["importance"]).item()
+        assert 0.3 < shrunk < 0.999
+        away = y - np.median(y)
+        for end, factor in (("", 1), ("_corrected", shrunk)):
+            at = [
+                50 * np.mean(away[away > 0] <= d) if d >= 0 else -50 * np.mean(away[away < 0] >= d)
+                for d in factor * (curve - share @ curve)
+            ]
+            assert_allclose(found[f"naled{end}"].item(), share @ np.abs(at))
+            assert_allclose(found[f"naler_min{end}"].item(), min(at))
+            assert_allclose(found[f"naler_max{end}"].item(), max(at))
+
+    def test_of_a_line(self):
+        """A parabola in one bin, at rows that are even in it."""
+        x = np.linspace(-1, 3, 801)[:, None]
+        effect = rs.rhale(
+            local_of(x, 2 * x), bins=rs.AdaptiveBins(20), weighting="rows", centering="start"
+        )
+        assert effect["n_bins"].item() == 1
+        y = np.linspace(-12, 12, 4001)
+        away = np.abs(x**2 - np.mean(x**2))
+        found = rs.effect_sizes(effect, y=y)
+        assert_allclose(found["naled"].item(), np.mean(50 * away / 12), rtol=2e-3)
+
+
+def test_pieces_of_bins():
+    """A line is given at the middle of its bin, and a piece by the mean of its rows."""
+    row = {
+        "edge_value": np.array([0.0, 2, 4, np.nan]), "x_mean": np.array([0.5, 3.5, np.nan]),
+        "effect": np.array([5.0, 7, np.nan]), "slope": np.array([1.0, 0, np.nan]),
+        "x_variance": np.array([0.1, 0.2, np.nan]), "weight_share": np.array([0.3, 0.7, 0]),
+    }  # fmt: skip
+    found = _of_bins(row, 2)
+    assert_array_equal(found.edges, [0, 2, 4])
+    assert_allclose(found.mean, [5 - 0.5, 7])
+    assert_array_equal(found.slope, [1, 0])
+    del row["slope"]
+    assert_allclose(_of_bins(row, 2).mean, [5, 7])
+
+
+@pytest.mark.parametrize("kind", ["levels", "lines", "bins"])
+def test_replicates_of_one_curve_have_its_size(kind, rng):
+    """On the scale of outcomes; a constant feature has none."""
+    x, y = rng.uniform(-1, 3, (300, 1)), rng.normal(size=99) * 4
+    if kind == "levels":
+        X = np.column_stack([rng.integers(0, 3, 300), x[:, 0]])
+        local = rs.ale_local_effects(lambda X: X[:, 0] ** 2, X, features=0, categorical=0)
+        effect = rs.ale_from_local(local, centering="start")
+    else:
+        local = local_of(x, 2 * x)
+        rule = rs.AdaptiveBins(20) if kind == "lines" else rs.GivenBins([-1, 0, 2, 3])
+        effect = rs.rhale(local, bins=rule, weighting="rows", centering="start")
+    boot = rs.bootstrap(local, effect, n_resamples=4, rng=0)
+    row = one_feature(effect, 0)
+    fit = None if kind == "levels" else fit_of(row)
+    assert ("slope" in boot) == (kind == "lines")
+    one = boot.isel(feature=0)
+    for name in ("curve", "slope"):
+        if name in one:
+            one[name] = (one[name].dims, np.broadcast_to(effect[name].values[0], one[name].shape))
+    one["curve_mean"] = 0 * one["curve_mean"] + _centre(row, fit)
+    found = rs.effect_sizes(effect, y=y)
+    names = ("aled", "naled", "naler_min", "naler_max")
+    draws = _draws(row, one, _Scale(y), names, known=True)
+    for name in names[1:]:
+        assert_allclose(draws[name], np.full(4, found[name].item()), rtol=1e-12)
+    assert_array_equal(draws["aled"], one["aled"].values.ravel())
+    unknown = _draws(row, one, _Scale(y), names, known=False)
+    assert all(np.isnan(values).all() and len(values) == 4 for values in unknown.values())
+    assert set(_draws(row, one, None, names, known=True)) == {"aled"}
+
+
+def test_sizes_say_what_they_are_of(table):
+    x, g = table
+    local = local_of(x, g)
+    effect = rs.rhale(local, bins=rs.GivenBins(EDGES))
+    found = rs.effect_sizes(effect, level=0.9)
+    kept = ("output_name", "output_units", "bin_rule", "bin_parameters", "n_rows", "software")
+    assert found.attrs == {"method": "effect sizes", **{name: effect.attrs[name] for name in kept}}
+    assert found["importance_ci"].attrs["source"] == "rows"
+    assert found["importance_ci"].attrs["ci_prob"] == 0.9
+    assert found["importance_p_value"].attrs["source"] == "rows"
+    groups = np.arange(N) // 2
+    grouped = rs.effect_sizes(rs.std_error(effect, local, groups=groups))
+    for name in ("importance_ci", "importance_p_value"):
+        assert grouped[name].attrs["source"] == f"rows in {N // 2} groups"
+    # Features in the order of the effect, the largest first where only curves are known.
+    assert largest(effect[["curve"]].assign_attrs(effect.attrs), 1) == ["x0"]
+
+
+@pytest.mark.filterwarnings("ignore:Bins without rows")
+@pytest.mark.parametrize("weighting", ["axis", "rows"])
+def test_importances_beside_a_gap(weighting, rng):
+    x = np.concatenate([rng.uniform(0, 1, 20), rng.uniform(2, 4, 80)])[:, None]
+    local = local_of(x, rng.normal(size=(100, 1)))
+    effect = rs.rhale(local, bins=rs.GivenBins([0, 1, 2, 3, 4]), weighting=weighting)
+    assert np.isnan(effect["curve"]).any()
+    sizes = rs.effect_sizes(effect)
+    assert_allclose(importances(effect), sizes["importance"], rtol=1e-9)
+    assert np.isfinite(sizes["importance_corrected"]).all()
+
+
+def test_importances_of_features_with_other_numbers_of_cells(rng):
+    X = np.column_stack([rng.uniform(0, 1, 300), rng.integers(0, 4, 300)]).astype(float)
+    effect = rs.rhale(local_of(X, 1 + rng.normal(size=X.shape)), bins=rs.GivenBins({
+        "x0": [0, 0.5, 1], "x1": [0, 1, 2, 3],
+    }))  # fmt: skip
+    n_cells = np.isfinite(effect["cell_value"]).sum("cell_edge").values
+    assert n_cells[0] != n_cells[1]
+    assert_allclose(importances(effect), rs.effect_sizes(effect)["importance"], rtol=1e-9)

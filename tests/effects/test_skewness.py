@@ -8,7 +8,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy import stats
 
 import rhale_stats as rs
-from rhale_stats.effects.fit import bin_degrees
+from rhale_stats.effects.fit import bin_degrees, fit_of
+from rhale_stats.effects.skewness import _part, of_rows
 from rhale_stats.effects.targets import SKEWNESS
 from rhale_stats.schema.features import one_feature
 from rhale_stats.studies.skewed import coverage
@@ -167,3 +168,37 @@ def test_coverage(process):
         without, corrected = np.mean([one[name] for one in found], axis=0)
         assert corrected > least
         assert corrected > without
+
+
+def test_parts_of_an_error_without_skewness():
+    """The power 3/2 of the share of the variance; nothing where there is none."""
+    within, total = np.array([1.0, 4.0, 0.0, 0.0, 5.0]), np.array([4.0, 4.0, 2.0, 0.0, 4.0])
+    assert_allclose(_part(within, total), [1 / 8, 1, 0, 0, 1])
+
+
+def test_sums_of_cells_by_hand():
+    """Effects of cells differ, which adds to the error of the average and has no skewness."""
+    rng = np.random.default_rng(0)
+    x = rng.uniform(-1, 1, (N, 1))
+    g = 3 * (x > 0) + rng.exponential(size=(N, 1))
+    effect = rs.rhale(local_of(x, g), bins=rs.GivenBins([-1, 0, 1]))
+    row = one_feature(effect, 0)
+    fit = fit_of(row)
+    cells, own = fit.cells, fit.cells.skewness()
+    share, n, mean = cells.pieces.share, cells.n_effective, cells.pieces.mean
+    within = np.sum(share**2 * fit.noise.mean)
+    between = np.sum(share**2 * (mean - row["average_effect"].item()) ** 2 / n)
+    variance = fit.variance(fit.pieces.edges)
+    found = of_rows(row, fit, own, variance)
+    rest = (within / (within + between)) ** 1.5
+    assert_allclose(found["average_effect_skewness"], own.of_sums(share) * rest)
+    assert found["average_effect_skewness"] > 0.01
+    of_bins = (cells.bin == np.arange(2)[:, None]) * cells.loading[0]
+    assert_allclose(found["effect_skewness"], own.of_sums(of_bins))
+    level = fit.loadings(fit.pieces.edges).level
+    expected = own.of_sums(level) * (fit.variance_of_effects() / variance) ** 1.5
+    assert_allclose(found["cell_curve_skewness"], expected)
+    at = np.searchsorted(fit.pieces.edges, fit.edges)
+    assert_allclose(found["curve_skewness"], expected[at])
+    none = of_rows(row, fit, None, variance)
+    assert all(not np.any(values) for values in none.values())

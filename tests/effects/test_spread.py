@@ -9,6 +9,17 @@ import xarray as xr
 from numpy.testing import assert_allclose, assert_array_equal
 
 import rhale_stats as rs
+from rhale_stats.effects.spread import (
+    OF_CELL,
+    TARGET,
+    SpreadSums,
+    _left,
+    _slopes_along,
+    weights_of_rows,
+)
+from rhale_stats.effects.spread_tables import _within, spread_notes, spread_table
+from rhale_stats.local.rows import columns
+from rhale_stats.printing.text import number_text
 from rhale_stats.schema.features import one_feature
 from tests.helpers import labelled, local_of, through_a_file
 
@@ -332,3 +343,148 @@ def test_a_deterministic_effect_has_one_bin_and_next_to_no_spread(effect):
     constant = rs.rhale(local_of(np.linspace(0, 1, 100)[:, None], np.full((100, 1), 2.0)))
     assert constant["n_spread_bins"].item() == 1
     assert_allclose(constant["spread"], 0, atol=1e-12)
+
+
+class TestParts:
+    """What the spread in bins of its own is made of, by hand."""
+
+    def test_share_of_the_variance_that_residuals_keep(self):
+        """Less the parameters by the rows; none where it is rounding, or without rows."""
+        rows = np.array([0.0, 1, 1 + 1e-12, 2, 4])
+        assert_allclose(_left(rows, 1), [0, 0, 0, 0.5, 0.75])
+        assert_allclose(_left(rows, np.array([1, 1, 1, 2, 2])), [0, 0, 0, 0, 0.5])
+        assert_allclose(_left(np.array([1.0, 2]), OF_CELL), [1 / 24, (1 + 1 / 24) / 2])
+
+    def test_slopes_from_the_means_of_cells_around(self):
+        nan = np.nan
+        mean, at = np.array([1.0, nan, 5.0, 2.0]), np.array([0.0, nan, 2.0, 3.0])
+        found = _slopes_along(mean, at)
+        known = np.gradient([1.0, 5, 2], [0.0, 2, 3])
+        assert_allclose(found, [known[0], 0, known[1], known[2]])
+        assert_allclose(_slopes_along(mean[:3], at[:3]), 0)
+        assert_allclose(_slopes_along(mean, np.array([0.0, nan, 3, 3])), 0)
+
+    def test_errors_by_rows(self, effect):
+        """Of a variance with its degrees of freedom and one more row."""
+        found = rs.std_error(effect)
+        spread, n = effect["spread"].values, effect["spread_degrees"].values + 1
+        fourth = effect["spread_fourth_moment"].values
+        square = (fourth - (n - 3) / (n - 1) * spread**4) / n
+        assert_allclose(found["spread_se"], np.sqrt(square) / (2 * spread), rtol=1e-10)
+        assert found["spread_se"].attrs["source"] == "rows"
+        assert found["spread_se"].attrs["target"] == TARGET
+
+    def test_sums_and_influences_of_groups(self, rng):
+        """With means of bins: residuals by group, and the factor of the number of groups."""
+        x, group = rng.uniform(0, 2, (60, 1)), rng.integers(0, 9, 60)
+        g = 1 + (x > 1) + (1 + 5 * (x > 1)) * rng.normal(size=(60, 1))
+        rows = rs.local_effects(None, x, jacobian=g)
+        effect = rs.rhale(rows, bins=rs.GivenBins([0, 1, 2]), weighting="rows")
+        row = one_feature(effect, 0)
+        k = np.searchsorted(row["edge_value"].values[1:-1], x[:, 0], side="right")
+        residual = g[:, 0] - np.array([g[k == b].mean() for b in (0, 1)])[k]
+        left = (1 - 1 / np.bincount(k))[k]
+        own = np.searchsorted(row["spread_edge_value"].values[1:-1], x[:, 0], side="right")
+        n = row.sizes["spread_bin"]
+        free, square = np.zeros((9, n)), np.zeros((9, n))
+        np.add.at(free, (group, own), left)
+        np.add.at(square, (group, own), residual**2)
+        sums = SpreadSums.of(row, columns(rows), 0, group, 9)
+        assert_allclose(sums.free, free)
+        assert_allclose(sums.square, square)
+        spread = np.sqrt(square.sum(axis=0) / free.sum(axis=0))
+        assert_allclose(row["spread"], spread)
+        moved = (square - free * spread**2) / (2 * spread * free.sum(axis=0))
+        assert_allclose(sums.influences(spread), moved)
+        assert_allclose(sums.influences(0 * spread), 0)
+        small = sums._replace(square=sums.square / 1e12).influences(spread / 1e6)
+        assert_allclose(small, moved / 1e6)
+        found = rs.std_error(effect, rows, groups=group)["spread_se"]
+        assert_allclose(found[0], np.sqrt(np.sum(moved**2, axis=0) * 9 / 8))
+        assert found.attrs["source"] == "rows in 9 groups"
+        # By every row: derivatives of the spread by its local effect.
+        weights = weights_of_rows(row, columns(rows), 0).toarray()
+        expected = residual / (spread * free.sum(axis=0))[own]
+        assert_allclose(weights[own, np.arange(60)], expected)
+        assert_allclose(np.abs(weights).sum(), np.abs(expected).sum())
+        # In other units of the output the same; without a spread there are none.
+        small = rs.local_effects(None, x, jacobian=g / 1e6)
+        other = one_feature(rs.rhale(small, bins=rs.GivenBins([0, 1, 2]), weighting="rows"), 0)
+        assert_allclose(weights_of_rows(other, columns(small), 0).toarray(), weights)
+        none = row.assign(spread=0 * row["spread"])
+        assert not weights_of_rows(none, columns(rows), 0).toarray().any()
+
+    def test_residuals_of_slopes_across_cells(self, rng):
+        """Of finite differences from the mean of the cell, wherever in it a row is."""
+        x = np.column_stack([rng.uniform(0, 2, 60), rng.normal(size=60)])
+        rows = rs.ale_local_effects(
+            lambda X: X[:, 0] ** 3 * (1 + X[:, 1]), x, features=0, bins=rs.EqualWidthBins(4)
+        )
+        effect = rs.ale_from_local(rows, bins=rs.EqualWidthBins(4))
+        row = one_feature(effect, 0)
+        edges, g = row["cell_value"].values, rows["local_effect"].values[:, 0]
+        k = np.searchsorted(edges[1:-1], x[:, 0], side="right")
+        residual = g - row["cell_effect"].values[k]
+        group = np.arange(60) // 10
+        found = SpreadSums.of(row, columns(rows), 0, group, 6)
+        assert row.sizes["spread_bin"] == 1
+        assert_allclose(found.square[:, 0], np.bincount(group, residual**2))
+        left = 1 - OF_CELL / np.bincount(k)
+        assert_allclose(found.free[:, 0], np.bincount(group, left[k]))
+
+    def test_a_constant_feature_has_none(self, rng):
+        x = np.column_stack([rng.uniform(0, 2, 30), np.ones(30)])
+        rows = local_of(x, rng.normal(size=(30, 2)))
+        effect = rs.std_error(rs.rhale(rows, bins=rs.GivenBins([0, 1, 2])), rows,
+                              groups=np.arange(30) // 2)  # fmt: skip
+        assert np.isfinite(effect["spread_se"].values[0, 0])
+        assert np.isnan(effect["spread_se"].values[1]).all()
+        assert effect["n_spread_bins"].values.tolist() == [1, 0]
+
+
+class TestTable:
+    """The table and the notes of the spread, number by number."""
+
+    def test_ends_in_bins_of_the_effect(self):
+        edges, own = np.array([0.0, 10, 20]), np.array([0.0, 4, 10.3, 20])
+        spread = np.array([3.0, 1.0, 2.0])
+        # Less than a twentieth of the second bin of the spread, 0.315, is beyond 10.
+        assert_allclose(_within(edges, own, spread), [[1, 2], [3, 2]])
+        own = np.array([0.0, 4, 10.35, 20])
+        assert_allclose(_within(edges, own, spread), [[1, 1], [3, 2]])
+        assert np.isnan(_within(edges, own[:1], spread[:0])).all()
+        # A narrow bin of the spread counts where it is.
+        own = np.array([0.0, 4, 4.1, 20])
+        assert_allclose(_within(edges, own, np.array([3.0, 9.0, 2.0])), [[2, 2], [9, 2]])
+
+    def test_notes_and_lines(self, rng):
+        x = np.column_stack([rng.uniform(0, 1, 400)] * 2)
+        noise = rng.normal(size=(400, 2))
+        g = np.column_stack([np.where(x[:, 0] < 0.5, 1, 9) * noise[:, 0], noise[:, 1]])
+        effect = rs.std_error(rs.rhale(local_of(x, g), bins=rs.GivenBins([0, 1])))
+        spread = effect["spread"].values[0]
+        ends = f"{number_text(min(spread))} to {number_text(max(spread))}"
+        ends = f"x0 ({ends} in 2 bins of the spread)"
+        note = f"The spread of the local effects changes within bins of {ends}"
+        assert spread_notes(effect, None) == [f"{note}. See summary(effect, 'x0')."]
+        assert spread_notes(effect, "x0") == [f"{note}. heterog. is its average over a bin."]
+        assert spread_notes(effect, "x1") == []
+        assert spread_notes(effect.drop_vars("spread"), None) == []
+        # Bins that follow the spread say it themselves.
+        middle = effect["spread_edge_value"].values[0, 1]
+        fine = rs.rhale(local_of(x, g), bins=rs.GivenBins([0, middle, 1]))
+        assert spread_notes(fine, None) == []
+        assert spread_table(one_feature(effect, 1), 0.95) is None
+        table = spread_table(one_feature(effect, 0), 0.9)
+        cells = [[str(one.data).strip() for one in line] for line in table]
+        assert cells[0][1:] == ["rows", "spread", "std err", "[0.05", "0.95]"]
+        row = one_feature(rs.confint(effect, level=0.9), 0)
+        for at in (0, 1):
+            numbers = [row["spread"][at], row["spread_se"][at], *row["spread_ci"][at]]
+            expected = [number_text(float(one)) for one in numbers]
+            assert cells[1 + at][1:] == [str(row["spread_n_obs"].values[at]), *expected]
+        assert table.title == "Spread, in bins of its own"
+        kept = spread_table(row, 0.9)
+        assert [[one.data for one in line] for line in kept] == [
+            [one.data for one in line] for line in table
+        ]

@@ -120,6 +120,8 @@ class TestByHand:
         assert "allow for skewness, but bands of effects are too narrow with fewer than 100" in note
         (note,) = tail_notes(self.effect(rows=(100.0, 100.0, 100.0), **skewed), None)
         assert note.endswith("those of effects and curves allow for skewness.")
+        (note,) = tail_notes(self.effect(rows=(100.0, 100.0, 1.0), **skewed), None)
+        assert "bands of effects are too narrow" in note
         # One bin has no band.
         (note,) = tail_notes(self.effect(rows=(30.0, 0.0, 0.0), **skewed), None)
         assert note.endswith("those of effects and curves allow for skewness.")

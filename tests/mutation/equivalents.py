@@ -27,6 +27,12 @@ ZERO_SHARE = "0 divided by a variance is 0"
 BAR = "a progress bar is drawn after two seconds, and changes no result"
 BROADCAST = "both have the same dimensions and coordinates, after they were broadcast"
 ALL_TERMS = "rows, weights and units are the same for every term"
+FOUR_SUMS = "only the first four sums are read"
+AT_AN_EDGE = "an edge that both have is taken out afterwards"
+SYMMETRIC = "the pseudo-inverse of a symmetric matrix, by another algorithm"
+PAIRS = "both have the same number of rows, which was checked"
+NOT_READ = "a place that is sent and not read"
+MORE_OFTEN = "gaps are looked for in more results, without one there is no warning"
 
 # By module and function: the mutants as the list of survivors shows them.
 EQUIVALENT: dict[tuple[str, str], dict[str, str]] = {
@@ -104,9 +110,7 @@ EQUIVALENT: dict[tuple[str, str], dict[str, str]] = {
         ),
     },
     ("regional/splits.py", "_smallest"): {
-        "return np.uint8 if n_codes [<= → <] 256 else np.int32": (
-            "the same numbers in more memory"
-        ),
+        "return np.uint8 if n_codes [<= → <] 256 else np.int32": "the same numbers in more memory",
     },
     ("regional/in_chunks.py", "Searched._counted"): {
         "…unt(region[region >= 0], w, int([leaves.max → leaves.min]()) + 1)": (
@@ -253,6 +257,7 @@ EQUIVALENT: dict[tuple[str, str], dict[str, str]] = {
     },
     ("effects/spread.py", "residual_sums"): {
         "…itted.column, x=fitted.column.x[[ → 1]:0], counts=None)": "it has no elements",
+        "…tted.column, x=fitted.column.x[:[0 → 1]], counts=None)": NOT_READ,
     },
     ("bins/searched.py", "BestEqualWidthBins._best"): {
         "tie = binning.TIE * losses[[0 → 1]] + span * candidate.resolution": ROUNDING,
@@ -512,6 +517,130 @@ EQUIVALENT: dict[tuple[str, str], dict[str, str]] = {
     ("local/parameters.py", "Derivatives._parts"): {
         "…, progress=self.progress, scale=[True → False]) as bar:": (
             "the bar prints its numbers in another way"
+        ),
+    },
+    ("effects/directions.py", "by_directions"): {
+        "return Moved(_row_sums(summed[:[4 → 5]]), _row_sums(summed[4:8]), summ…": FOUR_SUMS,
+        "…summed[:4]), _row_sums(summed[4:[8 → 9]]), summed[8])": FOUR_SUMS,
+        "return Moved(own, own, [np.zeros → np.ones]((len(own.average), 0)))": "it has no elements",
+    },
+    ("effects/directions.py", "_spread_weights"): {
+        "return sparse.csr_array([np.zeros → np.ones]((0, clusters.rows.n_rows)))": (
+            "it has no elements"
+        ),
+    },
+    ("effects/directions.py", "by_groups"): {
+        "spread = [np.zeros → np.ones]((clusters.n_groups, 0))": "it has no elements",
+    },
+    ("effects/fit.py", "bin_degrees"): {
+        "return [np.zeros → np.ones](0)": "it has no elements",
+    },
+    ("effects/fit.py", "spread_degrees"): {
+        "… out=np.ones(len(n)), where=n > [0 → 1])": "one row has no degrees of freedom",
+    },
+    ("effects/estimates.py", "bin_slopes"): {
+        "…inear & (sums.n_effective(bins) [> → >=] 2 * (1 + 1e-12)) & (x_m2 > 0)": ROUNDING,
+    },
+    ("effects/replicates.py", "of_sums"): {
+        "…zero(np.diff(cells.bin, prepend=[- → ]1))": FIRST_BIN,
+    },
+    ("effects/tables.py", "curve_extent"): {
+        "turns = [np.zeros → np.ones](0)": "it has no elements",
+    },
+    ("effects/estimates.py", "given_cells"): {
+        "apart = np.abs(nearest - cells) [> → >=] 1e-09 * (edges[-1] - edges[0])": ROUNDING,
+        "cells = cells[(cells [> → >=] edges[0]) & (cells < edges[-1])…": AT_AN_EDGE,
+        "…lls[(cells > edges[0]) & (cells [< → <=] edges[-1])]": AT_AN_EDGE,
+    },
+    ("effects/groups_in_chunks.py", "_together"): {
+        "…atArray | None = None if weight[[0 → 1]] is None else np.concatenate(we…": (
+            "all chunks have weights, or none of them"
+        ),
+    },
+    ("effects/hypotheses.py", "_grouped"): {
+        "…nalg.pinv(covariance, hermitian=[True → False]) @ value)": SYMMETRIC,
+    },
+    ("effects/hypotheses.py", "_correlated"): {
+        "…e / np.outer(se, se), hermitian=[True → False]) @ score)": SYMMETRIC,
+    },
+    ("effects/paired.py", "pairs_of"): {
+        "unit = np.zeros(sizes[[0 → 1]], dtype=np.int64)": PAIRS,
+        "…eats, source = (np.arange(sizes[[0 → 1]]), _multiplicity(paired), 'pair…": PAIRS,
+    },
+    ("effects/paired.py", "_multiplicity"): {
+        "ones = np.ones(paired[[0 → 1]].sizes['obs'])": PAIRS,
+    },
+    ("effects/parameters.py", "rows_of"): {
+        "cells = of('cell_curve', [np.zeros → np.ones](0)) if has_cells(row) else np.z…": (
+            "it has no elements"
+        ),
+        "…eros(0)) if has_cells(row) else [np.zeros → np.ones](0)": "it has no elements",
+        "curve = of('curve', [np.zeros → np.ones](0))": "it has no elements",
+        "…es ** 2 if 'spread' in row else [np.zeros → np.ones](0)}": "it has no elements",
+    },
+    ("effects/rebinned.py", "_on_grid"): {
+        "…ng=weighting, std_error_moments=[False → True])": "more moments take time only",
+    },
+    ("effects/shown.py", "_columns"): {
+        "…ffect_ci'].attrs.get('ci_prob', [0.95 → 1.95])))": "every interval has its level",
+    },
+    ("effects/shown.py", "_tests"): {
+        "table = glance(effect, [0.95 → 1.95])": "t and P do not depend on the level",
+    },
+    ("effects/sizes.py", "importances"): {
+        "moments = np.zeros((n_cells, [2 → 3]))": "two columns are read",
+        "moments = [np.zeros → np.ones]((n_cells, 2))": "cells have no slope that takes them",
+        "…ments' in row else np.zeros((n, [2 → 3]))": "two columns are read",
+    },
+    ("effects/spread.py", "Fitted.of_skewness"): {
+        "…ce(self.column, x=self.column.x[[ → 1]:0], counts=None))": "it has no elements",
+        "…e(self.column, x=self.column.x[:[0 → 1]], counts=None))": NOT_READ,
+    },
+    ("effects/rhale.py", "_is_one_by_one"): {
+        "many = rows.n_rows [>= → >] ONE_BY_ONE_FROM": "both ways give the same, one is faster",
+    },
+    ("effects/rhale.py", "_may_have_gaps"): {
+        "return bool((known != n)[.any → .all]() or (at_edges != n + (n > 0)).…": (
+            "a bin without rows leaves edges without a curve, too"
+        ),
+        "return bool((known [!= → ==] n).any() or (at_edges != n + (n…": MORE_OFTEN,
+        "…n).any() or (at_edges != n + (n [> → >=] 0)).any())": MORE_OFTEN,
+    },
+    ("effects/box.py", "_degrees_together"): {
+        "if shared * MOST_DEGREES [<= → <] parts.sum() ** 2:": "both sides give that number",
+    },
+    ("effects/estimates.py", "_of_squares"): {
+        "if along.squares is None [or along.robust is None or along.robust_third is None → and "
+        "along.robust is None and (along.robust_third is None)]:": (
+            "all of them are there, or none"
+        ),
+    },
+    ("effects/passes.py", "residuals_for_edges"): {
+        "if cells.axis is None [or → and] partition is None:": NO_BINS,
+    },
+    ("effects/passes.py", "second_pass"): {
+        "if cells.axis is None [or → and] partition is None:": NO_BINS,
+    },
+    ("effects/in_bins.py", "_spread"): {
+        "return np.where(n > [1 → 0], np.sqrt(squares / (n - 1)), np…": "0 / 0 of one draw is NaN",
+    },
+    ("effects/errors.py", "_of_features"): {
+        "[of_others += [name for name in SKEWNESS if name in effect] → pass]": (
+            "new ones take the place of the old"
+        ),
+    },
+    ("effects/hypotheses.py", "_homogeneous"): {
+        "if variance [<= → <] least ** 2:": "a continuous statistic is not equal to its limit",
+        "…].values, x, g, None, frequency=[False → True], rng=np.random.default_rng(0))": (
+            "there are no weights"
+        ),
+    },
+    ("effects/labelled.py", "effects_of"): {
+        "… 'cell_effect' in row), default=[0 → 1])": "without cells no array is over cells",
+    },
+    ("effects/paired.py", "paired_covariance"): {
+        "…p.sqrt(np.where(pairs.repeats > [0 → 1], pairs.repeats, 1.0))": (
+            "repeats are whole numbers, and 1 is 1 either way"
         ),
     },
 }
