@@ -418,7 +418,7 @@ def line(b, rows):
 
 
 SUMMARY = """\
-                              Averages of output                              
+                              Averages of output
 ==============================================================================
 Rows:                                       3   Weights:                  none
 Uncertainty:              rows and parameters   By:                   all rows
@@ -428,7 +428,7 @@ Uncertainty:              rows and parameters   By:                   all rows
 prediction          5       1.56      3.205      0.016       2.022       7.978
 x dY/dX             2        0.5      4.000      0.000       1.178       2.822
 ==============================================================================
-"""  # noqa: W291
+"""
 PAGE = """\
 Averages of output
 3 rows; variances of rows and parameters added
@@ -448,7 +448,8 @@ def test_what_is_printed():
     found = rs.averages(rs.Parametric(line, [1.0, 2.0], np.diag([0.1, 0.25])), X)
     assert_allclose(found["average_se"], [np.sqrt(4 / 3 + 1.1), 0.5], rtol=1e-7)
     summary = rs.summary(found, level=0.9)
-    assert summary.as_text().startswith(SUMMARY)
+    lines = [line.rstrip() for line in summary.as_text().splitlines()]
+    assert "\n".join(lines).startswith(SUMMARY)
     assert summary.notes == [
         "Standard errors: variances of rows and parameters added. Intervals: pointwise, Student's "
         "t.",
