@@ -113,3 +113,44 @@ def labelled(ax, text):
     ]
     assert len(found) == 1, (text, labels)
     return found[0]
+
+
+def cells_of_line(line):
+    """Words of a printed line that stand two spaces or more apart."""
+    return [word.strip() for word in line.split("  ") if word.strip()]
+
+
+def summary_body(printed):
+    """Lines of the table below the facts of a summary, heads first."""
+    text = printed.tables[-1].as_text().splitlines()
+    return [cells_of_line(line) for line in text if not set(line) <= {"=", "-"}]
+
+
+def summary_facts(printed):
+    """The title of a summary, and its facts by their names."""
+    text = printed.tables[0].as_text().splitlines()
+    lines = [cells_of_line(line) for line in text[1:] if not set(line) <= {"=", "-"}]
+    words = [word for line in lines for word in line]
+    return text[0].strip(), dict(zip(words[::2], words[1::2], strict=True))
+
+
+def weighted_mean_with_error(share, values):
+    """Mean by weights of sum 1, its standard error and degrees of freedom (Satterthwaite)."""
+    n = 1 / np.sum(share**2)
+    centre = np.sum(share * values)
+    squares = (share * (values - centre)) ** 2
+    degrees = 2 * squares.sum() ** 2 / (np.sum(squares**2) - squares.sum() ** 2 / n)
+    return centre, np.sqrt(squares.sum() * n / (n - 1)), np.clip(degrees, 1, n - 1)
+
+
+def sizes_of_blocks(monkeypatch, module, room):
+    """Numbers of replicates that ``module`` draws at a time, as it goes on, with so much room."""
+    weights_of, sizes = module.resample.weights_of, []
+
+    def counting(scheme, units, seeds, n):
+        sizes.append(len(seeds))
+        return weights_of(scheme, units, seeds, n)
+
+    monkeypatch.setattr(module, "CHUNK", room)
+    monkeypatch.setattr(module.resample, "weights_of", counting)
+    return sizes

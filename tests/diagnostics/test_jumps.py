@@ -12,6 +12,7 @@ from numpy.testing import assert_allclose
 from scipy import stats
 
 import rhale_stats as rs
+from tests.helpers import weighted_mean_with_error as along
 
 N = 400
 NAMES = ("jump", "jump_se", "jump_spread", "jump_pvalue")
@@ -29,15 +30,6 @@ def table(rng, n=N):
 
 def gradient(X):
     return np.column_stack([X["b"] + 3 * X["a"] ** 2, X["a"] + (X["a"] > 0.3)])
-
-
-def along(share, values):
-    """Weighted mean, its standard error and degrees of freedom (Satterthwaite)."""
-    n = 1 / np.sum(share**2)
-    centre = np.sum(share * values)
-    squares = (share * (values - centre)) ** 2
-    degrees = 2 * squares.sum() ** 2 / (np.sum(squares**2) - squares.sum() ** 2 / n)
-    return centre, np.sqrt(squares.sum() * n / (n - 1)), np.clip(degrees, 1, n - 1)
 
 
 def by_hand(row, X, g, w):

@@ -88,7 +88,7 @@ def test_centering_by_hand(centering, offset, of_truth):
 def test_a_curve_bends_inside_its_bins(edges):
     """Up for half of the axis and down again: 1/2 from a flat curve at most, 1/4 on average.
 
-    Its bins know nothing of it where the mean of their effects is 0; their cells do.
+    Where the mean effect of a bin is 0, the bin does not show the bend. Its cells do.
     """
     x = np.linspace(0.0025, 0.9975, 200)
     g = np.where(x < 0.5, 1.0, -1.0)

@@ -23,6 +23,7 @@ from rhale_stats.local.rows import honest_split
 from rhale_stats.schema.variables import EFFECT_VARIABLES
 from tests.bins.test_rule import frozen
 from tests.helpers import Counting
+from tests.helpers import weighted_mean_with_error as along
 
 EDGES = np.array([0, 0.2, 0.5, 0.6, 1])
 ADJUSTED = ("bin_error_pvalue_adjusted", "rank_pvalue_adjusted")
@@ -697,15 +698,6 @@ def shares(effect, feature, x, k):
     width = np.where(inner, np.diff(edges), 0.0)
     share = (width / np.maximum(np.bincount(cell, minlength=len(width)), 1))[cell]
     return share / share.sum()
-
-
-def along(share, values):
-    """Their mean and its standard error, as many rows as the weights are worth."""
-    rows = 1 / np.sum(share**2)
-    centre = np.sum(share * values)
-    squares = (share * (values - centre)) ** 2
-    degrees = 2 * squares.sum() ** 2 / (np.sum(squares**2) - squares.sum() ** 2 / rows)
-    return centre, np.sqrt(squares.sum() * rows / (rows - 1)), np.clip(degrees, 1, rows - 1)
 
 
 def test_eq_1_jumps_where_it_jumps():

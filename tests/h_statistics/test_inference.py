@@ -10,7 +10,7 @@ from scipy import stats
 
 import rhale_stats as rs
 from rhale_stats.h_statistics import from_ale, from_pdp, inference, statistic
-from tests.helpers import through_a_file
+from tests.helpers import sizes_of_blocks, through_a_file
 
 NAMES = ("h2", "h2_overall", "h2_pairwise", "h", "h_overall", "h_pairwise")
 
@@ -219,17 +219,10 @@ def test_blocks_of_draws_are_one(rng, monkeypatch):
     """So many draws as there is room for their weights and terms: three, or one at least."""
     found = rs.h_statistic(model_of_two, rng.normal(size=(10, 2)), keep_answers=True)
     whole = rs.bootstrap(found, n_resamples=8, rng=1)
-    weights_of = inference.resample.weights_of
     for room, blocks in ((3 * 40, [3, 3, 2]), (3 * 40 + 39, [3, 3, 2]), (1, [1] * 8)):
-        monkeypatch.setattr(inference, "CHUNK", room)
-        asked = []
-
-        def counting(scheme, units, seeds, n, asked=asked):
-            asked.append(len(seeds))
-            return weights_of(scheme, units, seeds, n)
-
-        monkeypatch.setattr(inference.resample, "weights_of", counting)
-        parts = rs.bootstrap(found, n_resamples=8, rng=1)
+        with monkeypatch.context() as patch:
+            asked = sizes_of_blocks(patch, inference, room)
+            parts = rs.bootstrap(found, n_resamples=8, rng=1)
         assert asked == blocks
         for name in NAMES:
             np.testing.assert_allclose(parts[name], whole[name], rtol=1e-12)

@@ -8,6 +8,8 @@ import xarray as xr
 from scipy import stats
 
 from rhale_stats.h_statistics.printed import difference_summary, summary
+from tests.helpers import summary_body as body
+from tests.helpers import summary_facts as facts
 
 MEANING = [
     "H²: share of the variance of the output; of a pair, share of the variance of its joint "
@@ -15,25 +17,6 @@ MEANING = [
     "size: root mean square of the interaction, in units of the output. Sizes can be compared.",
 ]
 ABOVE = "H-statistics: interactions in price [EUR]"
-
-
-def cells(line):
-    """Words of a line that stand two spaces or more apart."""
-    return [word.strip() for word in line.split("  ") if word.strip()]
-
-
-def body(printed):
-    """Lines of the table below the facts, heads first."""
-    text = printed.tables[-1].as_text().splitlines()
-    return [cells(line) for line in text if not set(line) <= {"=", "-"}]
-
-
-def facts(printed):
-    """The facts above it, by their names."""
-    text = printed.tables[0].as_text().splitlines()
-    words = [word for line in text[1:] for word in cells(line) if not set(line) <= {"=", "-"}]
-    out = dict(zip(words[::2], words[1::2], strict=True))
-    return text[0].strip(), out
 
 
 def line(name, h2, h, level=0.95):

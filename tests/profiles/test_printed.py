@@ -8,6 +8,8 @@ from scipy import stats
 
 import rhale_stats as rs
 from rhale_stats.profiles.printed import summary
+from tests.helpers import summary_body as body
+from tests.helpers import summary_facts as facts
 
 CURVES = "Curves: mean of the ICE curves."
 SPREAD = (
@@ -15,24 +17,6 @@ SPREAD = (
     "spread about it. Both are in units of the output."
 )
 SHARE = "share: share of the rows at the point. Rows between two points count in part for both."
-
-
-def cells(line):
-    """Words of a line that stand two spaces or more apart."""
-    return [word.strip() for word in line.split("  ") if word.strip()]
-
-
-def body(printed):
-    """Lines of the table below the facts, heads first."""
-    text = printed.tables[-1].as_text().splitlines()
-    return [cells(line) for line in text if not set(line) <= {"=", "-"}]
-
-
-def facts(printed):
-    """The title, and the facts by their names."""
-    text = printed.tables[0].as_text().splitlines()
-    words = [word for line in text[1:] for word in cells(line) if not set(line) <= {"=", "-"}]
-    return text[0].strip(), dict(zip(words[::2], words[1::2], strict=True))
 
 
 def test_a_line_for_every_feature(known):

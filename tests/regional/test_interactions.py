@@ -191,7 +191,7 @@ def test_what_a_matrix_says_of_itself(rng):
 
 
 def test_p_values_of_every_column_by_hand(monkeypatch):
-    """(1 + b) / (1 + n), where ties are as good, up to rounding."""
+    """(1 + b) / (1 + n), where b counts ties, too: they are equal up to rounding."""
     observed = [[1.0, 2.0], [3.0], []]
     drawn = iter(
         [

@@ -15,6 +15,7 @@ from rhale_stats.surfaces import inference as module
 from rhale_stats.surfaces import replicates
 from rhale_stats.surfaces.inference import noise_of, size
 from rhale_stats.surfaces.rows import Rows
+from tests.helpers import sizes_of_blocks
 
 
 def model(X):
@@ -374,17 +375,10 @@ def test_errors_of_weighted_cells(kind):
 def test_blocks_of_draws_are_one(monkeypatch):
     _, found = few()
     whole = rs.bootstrap(found, n_resamples=8, chains=2, rng=1)
-    weights_of = resample.weights_of
     for room, blocks in ((3 * 40, [3, 3, 2]), (3 * 40 + 39, [3, 3, 2]), (1, [1] * 8)):
-        monkeypatch.setattr(replicates, "CHUNK", room)
-        asked = []
-
-        def counting(scheme, units, seeds, n, asked=asked):
-            asked.append(len(seeds))
-            return weights_of(scheme, units, seeds, n)
-
-        monkeypatch.setattr(replicates.resample, "weights_of", counting)
-        parts = rs.bootstrap(found, n_resamples=8, chains=2, rng=1)
+        with monkeypatch.context() as patch:
+            asked = sizes_of_blocks(patch, replicates, room)
+            parts = rs.bootstrap(found, n_resamples=8, chains=2, rng=1)
         assert asked == blocks
         for name in ("second_effect", "surface", "n_filled"):
             np.testing.assert_allclose(parts[name], whole[name], rtol=1e-12)
