@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rhale_stats.arrays.moments import FloatArray
+from rhale_stats.arrays.moments import FloatArray, IntArray
 
 # Errors of rows are summarised by their 99 % quantile.
 ERROR_QUANTILE = 0.99
@@ -165,3 +165,79 @@ def cell_ends(edges: FloatArray, x: FloatArray) -> tuple[FloatArray, FloatArray]
         return np.full_like(x, edges[0]), np.full_like(x, edges[0])
     cell = np.clip(np.searchsorted(edges, x, side="right") - 1, 0, len(edges) - 2)
     return edges[cell], edges[cell + 1]
+
+
+def tied_on_edges(edges: FloatArray, x: FloatArray) -> tuple[IntArray, IntArray]:
+    """Rows on an edge between two cells that other rows are on as well, and the cells left of them.
+
+    Empty where no edge has two rows: rows of a continuous feature are on one side of every edge.
+    """
+    at = np.searchsorted(edges, x)
+    inner = (at > 0) & (at < len(edges) - 1)
+    inner &= edges[np.minimum(at, len(edges) - 1)] == x
+    if not (np.bincount(at[inner]) > 1).any():
+        return np.zeros(0, np.int64), np.zeros(0, np.int64)
+    rows = np.flatnonzero(inner)
+    return rows, at[rows] - 1
+
+
+class Halves(NamedTuple):
+    """Rows in which those on the edges of cells count half in either cell, math [2].
+
+    ``row`` has the number of every row that they come from, ``share`` the share of its weight.
+    """
+
+    row: IntArray
+    x: FloatArray
+    local_effect: FloatArray
+    share: FloatArray
+
+
+def halves(
+    edges: FloatArray, x: FloatArray, g: FloatArray, left: FloatArray, weight: FloatArray | None
+) -> Halves:
+    """Rows on an edge as a half in the cell to the right and one in the cell to the left.
+
+    ``left`` are slopes across the cell to the left, NaN at rows on no edge between two cells. Rows
+    on an outermost edge count half, too, so that the mean of a cell between two values is that of
+    the step between two levels. Their other halves have the mean of the cell and their own
+    deviations, and so change no mean, and let every row count once.
+    """
+    cell = np.clip(np.searchsorted(edges, x, side="right") - 1, 0, len(edges) - 2)
+    on_edge, low, high = ~np.isnan(left), x == edges[0], x == edges[-1]
+    share = np.where(on_edge | low | high, 0.5, 1.0)
+    inner = np.flatnonzero(on_edge)
+    row = np.concatenate([np.arange(len(x)), inner])
+    values = np.concatenate([g, left[inner]])
+    shares = np.concatenate([share, share[inner]])
+    # Just left of the edge, in the cell that the half counts in.
+    places = np.concatenate([x, np.nextafter(x[inner], -np.inf)])
+    cells = np.concatenate([cell, cell[inner] - 1])
+    w = shares if weight is None else shares * weight[row]
+    parts = [Halves(row, places, values, shares)]
+    for end in (np.flatnonzero(low), np.flatnonzero(high)):
+        if len(end):
+            here = cells == cells[end[0]]
+            mean = np.average(values[here], weights=w[here])
+            own = g[end] - np.average(g[end], weights=w[end])
+            parts.append(Halves(end, x[end], mean + own, share[end]))
+    return Halves(*map(np.concatenate, zip(*parts, strict=True)))
+
+
+def on_both_sides(edges: FloatArray, x: FloatArray) -> FloatArray:
+    """Values of which, of several rows on an edge, every second one is just left of it."""
+    tied = tied_on_edges(edges, x)[0]
+    to_left = tied[np.argsort(x[tied], kind="stable")][1::2]
+    x = x.copy()
+    x[to_left] = np.nextafter(x[to_left], -np.inf)
+    return x
+
+
+def sides(edges: FloatArray, x: FloatArray, g: FloatArray, left: FloatArray) -> Halves:
+    """As `halves`, with whole rows on either side.
+
+    For precision weights that differ: two halves of a row would pass for two measurements.
+    """
+    places = on_both_sides(edges, x)
+    g = np.where((places < x) & ~np.isnan(left), left, g)
+    return Halves(np.arange(len(x)), places, g, np.ones(len(x)))

@@ -10,12 +10,13 @@ from numpy.typing import ArrayLike
 
 from rhale_stats.arguments.checks import check_choice
 from rhale_stats.arguments.chunked import is_in_chunks, is_path
-from rhale_stats.bins.fixed import EqualWidthBins, QuantileBins
+from rhale_stats.bins.fixed import EqualWidthBins
 from rhale_stats.bins.rule import BinRule
 from rhale_stats.effects.estimates import STD_ERROR_MOMENTS
 from rhale_stats.effects.levels import level_ale
 from rhale_stats.effects.rhale import CENTERINGS, rhale
-from rhale_stats.local.ale import ALE_BINS, DALE_BINS, AleRequest
+from rhale_stats.local.ale import DALE_BINS, AleRequest
+from rhale_stats.local.cells import ALE_BINS
 from rhale_stats.local.levels import DIFFERENCES, LABELS
 from rhale_stats.local.orders import Orders
 from rhale_stats.models.options import ModelOptions
@@ -136,7 +137,7 @@ def ale(
     [375, 375]
     """
     check_choice("centering", centering, CENTERINGS)
-    rule: BinRule = QuantileBins(ALE_BINS) if bins is None else bins
+    rule: BinRule = ALE_BINS if bins is None else bins
     asked = AleRequest(rule, features, categorical, order, target, options, progress=progress)
 
     def estimated(local: xr.Dataset) -> xr.Dataset:
@@ -207,7 +208,7 @@ def ale_from_local(
             f"{type(local).__name__}."
         )
     check_choice("centering", centering, CENTERINGS)
-    rule: BinRule = QuantileBins(ALE_BINS) if bins is None else bins
+    rule: BinRule = ALE_BINS if bins is None else bins
     levels = categorical_features(local)
     numbers = [name for name in feature_names(local) if name not in levels]
     parts = []

@@ -13,7 +13,6 @@ from rhale_stats.arguments.checks import check_choice
 from rhale_stats.arguments.progress import progress_bar
 from rhale_stats.arrays.moments import FloatArray
 from rhale_stats.bins.description import DEFAULT_BINS, SEARCHING, describe
-from rhale_stats.bins.fixed import QuantileBins
 from rhale_stats.bins.rule import BinRule, Partition, check_rule
 from rhale_stats.effects.errors import with_std_error
 from rhale_stats.effects.levels import level_ale
@@ -21,7 +20,8 @@ from rhale_stats.effects.rhale import CENTERINGS, quiet_rhale, warn_of_gaps
 from rhale_stats.ensembles.given import MODELS, DrawOptions, Members, members_of
 from rhale_stats.ensembles.labelled import Grid, common_grid, labelled, on_grid
 from rhale_stats.ensembles.variances import SPREAD
-from rhale_stats.local.ale import ALE_BINS, ale_local_effects
+from rhale_stats.local.ale import ale_local_effects
+from rhale_stats.local.cells import ALE_BINS
 from rhale_stats.local.levels import DIFFERENCES, LABELS
 from rhale_stats.local.local_effects import local_effects
 from rhale_stats.models.forms import collected, n_rows_of
@@ -160,7 +160,7 @@ def over_models(
 def _rule(method: str, bins: BinRule | None) -> BinRule | None:
     """The rule for bins; None for a profile."""
     if bins is None:
-        return {"rhale": DEFAULT_BINS, "ale": QuantileBins(ALE_BINS)}.get(method)
+        return {"rhale": DEFAULT_BINS, "ale": ALE_BINS}.get(method)
     if method == "pdp":
         raise ValueError(
             "bins must be None for method='pdp', which has a grid and no bins; take n_grid=, or "

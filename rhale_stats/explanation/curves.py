@@ -17,7 +17,8 @@ from rhale_stats.effects.ale import ale_from_local
 from rhale_stats.explanation.request import Request
 from rhale_stats.generics.errors import std_error
 from rhale_stats.generics.intervals import confband, confint
-from rhale_stats.local.ale import ALE_BINS, ale_local_effects
+from rhale_stats.local.ale import ale_local_effects
+from rhale_stats.local.cells import MOST_CELLS, repeated_values
 from rhale_stats.models.parametric import has_parameters
 from rhale_stats.schema.features import one_feature
 from rhale_stats.schema.levels import is_categorical
@@ -41,7 +42,7 @@ class Curves(NamedTuple):
 
 def n_bins_of(n_effective: float) -> int:
     """Bins of a feature with an axis: 40 where each has 30 rows, else fewer."""
-    return int(np.clip(n_effective // BIN_ROWS, LEAST_BINS, ALE_BINS))
+    return int(np.clip(n_effective // BIN_ROWS, LEAST_BINS, MOST_CELLS))
 
 
 def _edges(asked: Request, name: str) -> FloatArray:
@@ -74,9 +75,22 @@ def _edges(asked: Request, name: str) -> FloatArray:
     return asked.table.whole(position, edges)
 
 
+def _cells(asked: Request) -> dict[str, FloatArray]:
+    """Values of the features that go from each value to the next, by feature."""
+    found = {}
+    for name in asked.axes:
+        position = asked.table.names.index(name)
+        x = asked.table.column(position)
+        values = repeated_values(x[~np.isnan(x)], asked.n_effective)
+        if values is not None:
+            found[name] = asked.table.whole(position, values)
+    return found
+
+
 def curves_of(asked: Request, level: float, seed: int) -> Curves:
     """Effects of all features, with errors, intervals and bands."""
-    rule = GivenBins({name: _edges(asked, name) for name in asked.axes} or [0.0, 1.0])
+    edges = {name: _edges(asked, name) for name in asked.axes}
+    rule = GivenBins(edges or [0.0, 1.0], _cells(asked) or None)
     local = ale_local_effects(
         asked.model,
         asked.X,

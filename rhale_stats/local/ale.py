@@ -12,8 +12,8 @@ import xarray as xr
 from numpy.typing import ArrayLike
 
 from rhale_stats.arguments.chunked import is_in_chunks, is_path
-from rhale_stats.bins.fixed import QuantileBins
 from rhale_stats.bins.rule import BinRule, check_rule
+from rhale_stats.local.cells import ALE_BINS
 from rhale_stats.local.levels import level_effects, split_features
 from rhale_stats.local.local_effects import local_effects
 from rhale_stats.local.orders import Orders
@@ -25,8 +25,8 @@ from rhale_stats.models.sample import Sample
 from rhale_stats.schema.door import checked
 from rhale_stats.schema.stacking import joined
 
-# Bins of ALE, and of DALE, by default.
-ALE_BINS, DALE_BINS = 40, 20
+# Number of bins of DALE by default.
+DALE_BINS = 20
 
 
 @checked
@@ -154,7 +154,7 @@ class AleRequest:
 
         Made when asked for: of axes as many at a time as take ``most_bytes``, of levels all.
         """
-        rule: BinRule = QuantileBins(ALE_BINS) if self.bins is None else self.bins
+        rule: BinRule = ALE_BINS if self.bins is None else self.bins
         check_rule(rule)
         sample = Sample.of(X, self.options)
         known = columns_known_of(model)
@@ -180,7 +180,7 @@ class AleRequest:
                     f"{name} must be None where X is in chunks: levels need all rows at once. Take "
                     f"a sample of the rows for these features."
                 )
-        rule: BinRule = QuantileBins(ALE_BINS) if self.bins is None else self.bins
+        rule: BinRule = ALE_BINS if self.bins is None else self.bins
         chosen: dict[str, Any] = {
             "features": self.features,
             "options": self.options,

@@ -8,11 +8,17 @@ import xarray as xr
 from rhale_stats.arrays import binning
 from rhale_stats.arrays.moments import FloatArray
 from rhale_stats.bins.description import SEARCHING
+from rhale_stats.bins.fixed import GivenBins, QuantileBins
 from rhale_stats.bins.rule import BinRule, Column
 
 # Cells that finite differences are taken across by default: so many at most and at least, and so
 # many rows in each.
-MOST_CELLS, LEAST_CELLS, ROWS_OF_A_CELL, ROWS_OF_A_VALUE = 40, 5, 10, 5
+MOST_CELLS, LEAST_CELLS, ROWS_OF_A_CELL = 40, 5, 10
+# Cells go from each value to the next where a feature has so many values at most, and so many rows
+# of each on average.
+MOST_VALUES, ROWS_OF_A_VALUE = 100, 2
+# Bins of ALE by default.
+ALE_BINS = QuantileBins(MOST_CELLS)
 
 
 def difference_edges(
@@ -26,27 +32,45 @@ def difference_edges(
     """Edges of the cells that slopes are taken across, math [2].
 
     Cells are those of the rule, of the rows with weight. A rule that joins cells gets cells that
-    adapt to the rows, and so does none: from each distinct value to the next where these are few
-    and have rows enough, else cells of equal numbers of rows, with 10 or more; ``max_bins`` of the
-    rule at most, and 40 without one.
+    adapt to the rows, and so do none and the default of ALE: from each value to the next where
+    there are at most 100 values of two rows or more on average, else cells of equal numbers of
+    rows, with 10 or more; ``max_bins`` of the rule at most, and 40 without one.
     """
     counts = None if weight is None or (weight == weight.max()).all() else weight[weight > 0]
     own = x if weight is None else x[weight > 0]
     low, high = float(own.min()), float(own.max())
     if low == high:
         return np.array([low])
-    if rule is None or isinstance(rule, SEARCHING):
-        most = MOST_CELLS if rule is None else rule.max_bins
+    if rule is None or rule is ALE_BINS or isinstance(rule, SEARCHING):
         # A row of frequency weight w represents w equal rows.
-        repeats = np.ones(len(own)) if weight is None or not counted else weight[weight > 0]
-        values, of_row = np.unique(own, return_inverse=True)
-        if len(values) <= most + 1 and np.bincount(of_row, repeats).min() >= ROWS_OF_A_VALUE:
+        n_rows = len(own) if weight is None or not counted else float(weight.sum())
+        values = repeated_values(own, n_rows)
+        if values is not None:
             return values
-        n_cells = int(min(max(repeats.sum() // ROWS_OF_A_CELL, LEAST_CELLS), most))
+        if rule is ALE_BINS:
+            return _of_rule(rule, Column(name, own, low, high, counts))
+        most = MOST_CELLS if rule is None else rule.max_bins
+        n_cells = int(min(max(n_rows // ROWS_OF_A_CELL, LEAST_CELLS), most))
         edges = binning.quantile_edges(own, n_cells, counts)
         return np.concatenate([[low], edges[(edges > low) & (edges < high)], [high]])
-    axis = rule.cells(Column(name, own, low, high, counts))
-    return binning.bin_edges(axis, np.arange(len(axis)), low, high)
+    edges = _of_rule(rule, Column(name, own, low, high, counts))
+    cells = rule.cells_of(name) if isinstance(rule, GivenBins) else None
+    return edges if cells is None else np.union1d(edges, cells)
+
+
+def _of_rule(rule: BinRule, column: Column) -> FloatArray:
+    axis = rule.cells(column)
+    return binning.bin_edges(axis, np.arange(len(axis)), column.low, column.high)
+
+
+def repeated_values(x: FloatArray, n_rows: float) -> FloatArray | None:
+    """Distinct values, where these are few and repeated: whole numbers, rounded values."""
+    some = np.unique(x[: ROWS_OF_A_VALUE * MOST_VALUES + 1])
+    if len(some) > MOST_VALUES:
+        return None
+    values = np.unique(x)
+    few = len(values) <= min(MOST_VALUES, n_rows / ROWS_OF_A_VALUE)
+    return values if few else None
 
 
 def cell_edges(local: xr.Dataset) -> list[FloatArray | None]:

@@ -20,7 +20,7 @@ from rhale_stats.local.rows import SELECT_ROWS, Rows
 from rhale_stats.schema.checksums import joined
 from rhale_stats.schema.features import feature_names
 from rhale_stats.schema.identity import as_attribute
-from rhale_stats.schema.parts import has_gaps
+from rhale_stats.schema.parts import has_own_rows
 
 R = TypeVar("R")
 
@@ -204,7 +204,7 @@ class Chosen(NamedTuple):
 
 def _check_mergeable(local: xr.Dataset, *, precise: bool) -> None:
     """Raise ``ValueError`` for rows of which sums over chunks are not enough."""
-    if has_gaps(local):
+    if has_own_rows(local):
         raise ValueError(
             "local must have a value of every feature in every row here where it is in chunks; got "
             "missing values. Drop these rows before local_effects, or use local.compute()."

@@ -45,6 +45,10 @@ class Way:
     scale: float
     edges: FloatArray | None
 
+    def places(self, x: FloatArray) -> FloatArray:
+        """Values of rows; of those on an edge between cells half are in the cell to the left."""
+        return x if self.edges is None else kernel.on_both_sides(self.edges, x)
+
 
 @dataclass(frozen=True)
 class Plan:
@@ -63,7 +67,7 @@ class Plan:
         if len(chunk):
             table = as_table(chunk)
             for column, way in enumerate(self.ways):
-                x[:, column] = table.column(way.position)
+                x[:, column] = way.places(table.column(way.position))
         return x
 
     def effects(self, chunk: Any) -> FloatArray:
@@ -112,7 +116,7 @@ class Plan:
             found = jacobian_columns(self.jacobian, table, [way.position])[way.position].at(there)
         elif way.edges is not None:
             assert quotients is not None
-            found = quotients.finite(way.position, way.edges)
+            found = quotients.finite(way.position, way.edges, way.places(x))
         else:
             assert quotients is not None
             step = kernel.step_at(x, way.scale, self.precision)

@@ -15,7 +15,7 @@ from rhale_stats.models.differences import DifferenceQuotients, Differences
 from rhale_stats.models.form import PANDAS
 from rhale_stats.models.sample import Sample
 from rhale_stats.models.table import Table
-from rhale_stats.schema.dimensions import OUTPUT, with_outputs
+from rhale_stats.schema.dimensions import LEFT, OUTPUT, with_outputs
 from rhale_stats.schema.variables import EFFECT_UNITS, X_UNITS, variable
 
 # Forms of a table: of arrays, of names, of numbers in place of names.
@@ -63,6 +63,8 @@ def _values(
     n_features, names = len(sample.positions), sample.names
     effect = np.empty((n_outputs, n_features, sample.table.n_rows))
     error = np.zeros((n_outputs, n_features))
+    tied = any(one.left is not None for one in differences)
+    left = np.full_like(effect, np.nan) if tied else None
     for column, difference in enumerate(differences):
         there = ~np.isnan(x[:, column])
         if not len(difference.local_effect):
@@ -72,7 +74,11 @@ def _values(
         effect[:, column, ~there] = np.nan
         effect[:, column, there] = difference.local_effect.T
         error[:, column] = difference.error
-        differences[column] = replace(difference, local_effect=difference.local_effect[:0])
+        if left is not None and difference.left is not None:
+            left[:, column, there] = difference.left.T
+        differences[column] = replace(
+            difference, local_effect=difference.local_effect[:0], left=None
+        )
     data: dict[str, Any] = {
         "x": (("obs", "feature"), x, {"long_name": "value of the feature", "units": X_UNITS}),
         "local_effect": (
@@ -82,6 +88,9 @@ def _values(
         ),
         "local_effect_error": ((OUTPUT, "feature"), *variable("local_effect_error", error)[1:]),
     }
+    if left is not None:
+        values = left.transpose(0, 2, 1)
+        data[LEFT] = ((OUTPUT, "obs", "feature"), *variable(LEFT, values)[1:])
     cells = {column: one.edges for column, one in enumerate(differences) if one.edges is not None}
     most = max(map(len, cells.values()), default=0)
     if most:

@@ -175,6 +175,19 @@ class Request:
                 arguments = kernel.central_arguments(own, step, own.min(), own.max())
             outputs, held = yield Versions(position, arguments, rows)
             found = self.quotients.quotient(outputs, held, method, edges)
+            tied, left_of = (), ()
+            if edges is not None:
+                tied, left_of = kernel.tied_on_edges(edges, own)
+            if len(tied):
+                numbers = np.flatnonzero(there)[tied]
+                # The row is at the lower end of its cell, the upper end of the one to the left.
+                before, at = yield Versions(position, [edges[left_of]], numbers)
+                ends = [outputs[1][tied], *before]
+                slopes = self.quotients.quotient(ends, [held[1][tied], *at], method)
+                left = np.full(found.local_effect.shape, np.nan)
+                left[tied] = slopes.local_effect
+                error = np.maximum(found.error, slopes.error)
+                found = replace(found, left=left, error=error)
         if way.kind == "central_difference" and way.probe is not None:
             found = replace(found, error=found.error + way.probe.truncation)
         check_finite(

@@ -20,7 +20,7 @@ from rhale_stats.parallel import in_threads
 from rhale_stats.schema.dimensions import ROWS
 from rhale_stats.schema.features import feature_names, feature_position
 from rhale_stats.schema.identity import as_attribute, fingerprint
-from rhale_stats.schema.parts import features_by_rows, has_gaps
+from rhale_stats.schema.parts import features_by_rows, has_own_rows
 
 SELECT_ROWS = "Select the rows first: local.isel(obs=...)."
 R = TypeVar("R")
@@ -241,10 +241,11 @@ def columns(local: xr.Dataset) -> Rows:
 
 def own_columns(local: xr.Dataset, names: Sequence[str]) -> dict[str, tuple[Rows, int]]:
     """Rows that have a value of a feature, with its number among their columns, by its name."""
-    groups = features_by_rows(local) if has_gaps(local) else [(feature_names(local), None)]
+    parts = [local]
+    if has_own_rows(local):
+        parts = [group.of(local) for group in features_by_rows(local)]
     found: dict[str, tuple[Rows, int]] = {}
-    for members, there in groups:
-        part = local if there is None else local.sel(feature=members).isel(obs=there)
+    for part in parts:
         rows = columns(part)
-        found |= {name: (rows, number) for number, name in enumerate(members)}
+        found |= {name: (rows, number) for number, name in enumerate(feature_names(part))}
     return {name: found[feature_names(local)[feature_position(local, name)]] for name in names}

@@ -30,7 +30,8 @@ class Differences:
     """Local effects of one feature, (row, output), how they were taken, and their error.
 
     ``edges`` are those of the cells that slopes were taken across, ``precision`` is that of the
-    numbers that they come from.
+    numbers that they come from. ``left`` (row, output) are slopes across the cell to the left of
+    rows on an edge, NaN elsewhere; None where no edge has several rows.
     """
 
     local_effect: FloatArray
@@ -38,6 +39,7 @@ class Differences:
     method: str
     edges: FloatArray | None = None
     precision: float = float(np.finfo(np.float64).eps)
+    left: FloatArray | None = None
 
     def at(self, rows: NDArray[np.bool_] | IntArray) -> Differences:
         """The same at some rows, by a mask or by their numbers."""
@@ -185,9 +187,9 @@ class DifferenceQuotients:
         outputs, held = self.evaluate(position, kernel.central_arguments(x, step, x.min(), x.max()))
         return self.quotient(outputs, held, "central_difference")
 
-    def finite(self, position: int, edges: FloatArray) -> Differences:
-        """math [2]: slopes across cells, which include jumps, unlike derivatives."""
-        lower, upper = kernel.cell_ends(edges, self.table.column(position))
+    def finite(self, position: int, edges: FloatArray, x: FloatArray) -> Differences:
+        """math [2]: slopes across the cells of values, which include jumps, unlike derivatives."""
+        lower, upper = kernel.cell_ends(edges, x)
         outputs, held = self.evaluate(position, [upper, lower])
         return self.quotient(outputs, held, "finite_difference", edges)
 

@@ -14,7 +14,7 @@ from rhale_stats.arguments.checks import check_finite
 from rhale_stats.arrays.binning import bin_index
 from rhale_stats.arrays.moments import FloatArray
 from rhale_stats.effects.same import check_no_other_model
-from rhale_stats.local.rows import columns
+from rhale_stats.local.rows import own_columns
 from rhale_stats.plots.canvas import REFERENCE, new_panels
 from rhale_stats.plots.curve import draw_pieces
 from rhale_stats.plots.legend import error_text
@@ -29,8 +29,7 @@ from rhale_stats.plots.marks import (
     WEIGHED,
 )
 from rhale_stats.plots.violins import RowsInBins, say_off_scale, shorten_tails
-from rhale_stats.schema.features import feature_names, feature_position
-from rhale_stats.schema.parts import has_gaps
+from rhale_stats.schema.features import feature_names
 
 # The rug's grid is finer than print resolution. More ticks than this would merge.
 RUG_POSITIONS = 2000
@@ -126,21 +125,9 @@ def rows_of(local: xr.Dataset, row: xr.Dataset) -> RowsInBins | None:
         )
     if not row.sizes["bin"]:
         return None
-    at, there = feature_position(local, name), np.ones(local.sizes["obs"], dtype=bool)
-    if has_gaps(local):
-        there = local["x"].isel(feature=at).notnull().values
-    column = local.isel(feature=at, obs=there)
-    x, g = (np.asarray(column[name].values, dtype=np.float64) for name in ("x", "local_effect"))
-    frequency = local.attrs.get("weight_kind") == "frequency"
-    weight = np.ones(len(x))
-    if "weight" in local:
-        weight = np.asarray(column["weight"].values, dtype=np.float64)
-        present = weight > 0
-        x, g, weight = x[present], g[present], weight[present]
-    if not len(x):
-        raise ValueError("local must have at least one row, and one of positive weight; got none.")
-    if not frequency:
-        weight = weight / weight.max()  # their squares stay within range
+    rows, at = own_columns(local, [name])[name]
+    x, g = rows.x[at], rows.local_effect[at]
+    weight = np.ones(len(x)) if rows.weight is None else rows.weight
     edges = row["edge_value"].values
     for values, what in ((x, "x"), (g, "Local effects")):
         check_finite(values, what, name, "Select the rows first: local.isel(obs=...).")
@@ -151,8 +138,8 @@ def rows_of(local: xr.Dataset, row: xr.Dataset) -> RowsInBins | None:
             f"for feature {name!r}; got {outside} of {len(x)} rows outside. Pass the local effects "
             f"that effect was made from, or select the rows first: local.isel(obs=...)."
         )
-    check_no_other_model(row, columns(local.isel(feature=[at], obs=there)), 0)
-    return RowsInBins(x, g, weight, frequency, bin_index(edges, x))
+    check_no_other_model(row, rows, at)
+    return RowsInBins(x, g, weight, rows.frequency, bin_index(edges, x))
 
 
 def pair() -> list[Axes]:

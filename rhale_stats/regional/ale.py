@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -9,6 +10,7 @@ import pandas as pd
 import xarray as xr
 from numpy.typing import ArrayLike
 
+from rhale_stats.arrays import local_effects as kernel
 from rhale_stats.bins.fixed import EqualWidthBins
 from rhale_stats.local.cells import difference_edges
 from rhale_stats.models.differences import no_differences
@@ -95,7 +97,8 @@ def regional_ale(
     if given.varies:
         edges = difference_edges(bins, given.name, given.x, given.sample.weight)
         with quotients.counted(2 * len(given.x), "local effects", progress=progress):
-            found = quotients.finite(given.position, edges)
+            given = replace(given, x=kernel.on_both_sides(edges, given.x))
+            found = quotients.finite(given.position, edges, given.x)
     local = given.local(found, quotients)
     work = work_of(local, bins, search, loss, None, rng)
     tree, edges = binned_tree(work, given, loss, LOSSES[loss])

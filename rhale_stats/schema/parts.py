@@ -6,14 +6,16 @@ import inspect
 from collections.abc import Callable, Mapping, Sequence
 from copy import deepcopy
 from functools import wraps
-from typing import Any, ParamSpec, TypeVar, cast
+from typing import Any, NamedTuple, ParamSpec, TypeVar, cast
 
 import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
 from rhale_stats.arguments.rows import of_rows
-from rhale_stats.schema.dimensions import PARTS
+from rhale_stats.arrays.local_effects import Halves, halves, sides
+from rhale_stats.arrays.moments import IntArray
+from rhale_stats.schema.dimensions import HALF_OF, LEFT, PARTS
 from rhale_stats.schema.features import feature_names
 from rhale_stats.schema.identity import row_labels
 from rhale_stats.schema.stacking import by_feature, together
@@ -104,7 +106,7 @@ def own_rows(function: Callable[P, T]) -> Callable[P, T]:
     @wraps(function)
     def over_rows(*args: P.args, **kwargs: P.kwargs) -> T:
         given: list[Any] = [*args, *kwargs.values()]
-        local = next((value for value in given if has_gaps(value)), None)
+        local = next((value for value in given if has_own_rows(value)), None)
         if local is None:
             return function(*args, **kwargs)
         call: Callable[..., Any] = function
@@ -116,7 +118,7 @@ def own_rows(function: Callable[P, T]) -> Callable[P, T]:
                 named[name] = xr.DataArray(np.asarray(rows), dims="obs")
         groups = features_by_rows(local)
         results = [
-            call(**{name: _of_group(value, *group) for name, value in some.items()})
+            _counted(call(**{name: group.of(value) for name, value in some.items()}), group, local)
             for group, (_, some) in zip(
                 groups, _with_same_draws((), named, len(groups)), strict=True
             )
@@ -139,15 +141,15 @@ def _check_row_counts(named: Mapping[str, Any], n_rows: int) -> None:
             )
 
 
-def has_gaps(value: Any) -> bool:
-    """Whether these are local effects of features that not all rows have."""
-    return (
-        isinstance(value, xr.Dataset)
-        and "n_missing" in value
-        and "x" in value  # effects of regions have rows, too: which region each is in
-        and "obs" in value.dims
-        and not _there(value).all()
-    )
+def has_own_rows(value: Any) -> bool:
+    """Whether these are local effects of features that have rows of their own.
+
+    Features have them that lack values of some rows, and those with rows on the edges of cells,
+    which count half in either cell.
+    """
+    if not (isinstance(value, xr.Dataset) and "x" in value and "obs" in value.dims):
+        return False  # effects of regions have rows, too: which region each is in
+    return LEFT in value or ("n_missing" in value and not _there(value).all())
 
 
 def _there(local: xr.Dataset) -> NDArray[np.bool_]:
@@ -159,18 +161,76 @@ def _there(local: xr.Dataset) -> NDArray[np.bool_]:
     return there.transpose("feature", "obs").values
 
 
-def features_by_rows(local: xr.Dataset) -> list[tuple[list[str], NDArray[np.bool_]]]:
+class RowsOfFeatures(NamedTuple):
+    """Features that have the same rows: numbers of these, and halves of them if there are any."""
+
+    names: list[str]
+    rows: IntArray
+    halves: Halves | None = None
+
+    def of(self, value: Any) -> Any:
+        """The features and rows of whatever has them."""
+        if isinstance(value, xr.Dataset) and "feature" in value.dims:
+            value = value.isel(feature=np.isin(value["feature"].values, self.names))
+        if not (isinstance(value, xr.Dataset | xr.DataArray) and "obs" in value.dims):
+            return value
+        value = value.isel(obs=self.rows)
+        if isinstance(value, xr.Dataset) and LEFT in value:
+            value = value.drop_vars(LEFT)
+            return value if self.halves is None else self._in_halves(value)
+        return value
+
+    def _in_halves(self, local: xr.Dataset) -> xr.Dataset:
+        """Local effects in which rows on edges count half in either cell."""
+        halves, facts = self.halves, {}
+        assert halves is not None
+        columns = {"x": halves.x, "local_effect": halves.local_effect}
+        data = {
+            name: local[name].copy(data=values[:, None]) for name, values in columns.items()
+        } | {HALF_OF: ("obs", halves.row)}
+        if (halves.share < 1).any():
+            frequency = local.attrs.get("weight_kind") == "frequency"
+            counts = local["weight"].values if frequency and "weight" in local else 1.0
+            data["weight"] = ("obs", counts * halves.share)
+            facts["weight_kind"] = "frequency"
+        return local.assign(data).assign_attrs(facts)
+
+
+def features_by_rows(local: xr.Dataset) -> list[RowsOfFeatures]:
     """Features that have the same rows, and these rows."""
     there = _there(local)
-    groups: dict[bytes, tuple[list[str], NDArray[np.bool_]]] = {}
-    for name, rows in zip(feature_names(local), there, strict=True):
-        groups.setdefault(rows.tobytes(), ([], rows))[0].append(name)
+    tied = np.zeros(len(there), dtype=bool)
+    if LEFT in local:
+        tied = local[LEFT].notnull().any("obs").values
+    groups: dict[bytes, RowsOfFeatures] = {}
+    for at, (name, rows) in enumerate(zip(feature_names(local), there, strict=True)):
+        key, own = rows.tobytes(), RowsOfFeatures([], np.flatnonzero(rows))
+        if tied[at]:
+            halved = _halves(local.isel(feature=at, obs=own.rows))
+            key, own = f"halves {at}".encode(), RowsOfFeatures([], own.rows[halved.row], halved)
+        groups.setdefault(key, own).names.append(name)
     return list(groups.values())
 
 
-def _of_group(value: Any, names: list[str], rows: NDArray[np.bool_]) -> Any:
-    """Features and rows of a group, of whatever has them."""
-    if isinstance(value, xr.Dataset) and "feature" in value.dims:
-        value = value.isel(feature=np.isin(value["feature"].values, names))
-    of_obs = isinstance(value, xr.Dataset | xr.DataArray) and "obs" in value.dims
-    return value.isel(obs=rows) if of_obs else value
+def _halves(column: xr.Dataset) -> Halves:
+    """The rows of one feature, those on edges in halves."""
+    edges = column["cell_value"].values
+    edges = edges[np.isfinite(edges)]
+    values = (column[name].values for name in ("x", "local_effect", LEFT))
+    weight = column["weight"].values if "weight" in column else None
+    known = None if weight is None else weight[weight > 0]
+    unequal = known is not None and len(known) and known.min() < known.max()
+    if unequal and column.attrs.get("weight_kind") != "frequency":
+        return sides(edges, *values)
+    return halves(edges, *values, weight)
+
+
+def _counted(result: Any, group: RowsOfFeatures, local: xr.Dataset) -> Any:
+    """A result with the facts of the rows, not of halves of them."""
+    if group.halves is None or not isinstance(result, xr.Dataset):
+        return result
+    own = {
+        "weight_kind": local.attrs.get("weight_kind", "none"),
+        "n_rows": len(np.unique(group.rows)),
+    }
+    return result.assign_attrs({name: own[name] for name in own if name in result.attrs})

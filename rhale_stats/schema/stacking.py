@@ -63,9 +63,10 @@ def stacked(rows: Sequence[Estimates], n_bins: int, **more: int) -> dict[str, ND
         shape = [sizes[dim] for dim in EFFECT_VARIABLES[name][0][1:]]
         array = padded([row.get(name, np.nan) for row in rows], shape)
         if name in COUNTS:
-            out[name] = np.nan_to_num(array).astype(
-                np.int64 if name in ("n_obs", "n_level", "spread_n_obs") else np.float64
-            )
+            out[name] = np.nan_to_num(array)
+            if name in ("n_obs", "n_level", "spread_n_obs"):
+                # Rows on edges count half in two cells.
+                out[name] = np.rint(out[name]).astype(np.int64)
         else:
             out[name] = array
     return out

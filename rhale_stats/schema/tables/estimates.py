@@ -74,6 +74,11 @@ ESTIMATES: Table = {
         "output of rows without a value, on the scale of the curve",
         OUTPUT_UNITS,
     ),
+    "local_effect_left": (
+        ("obs", "feature"),
+        "slope across the cell to the left of a row on an edge",
+        EFFECT_UNITS,
+    ),
     "local_effect_error": (("feature",), "numerical error of a local effect", EFFECT_UNITS),
     "fourth_moment": (
         ("feature", "bin"),
