@@ -184,13 +184,15 @@ def tied_on_edges(edges: FloatArray, x: FloatArray) -> tuple[IntArray, IntArray]
 class Halves(NamedTuple):
     """Rows in which those on the edges of cells count half in either cell, math [2].
 
-    ``row`` has the number of every row that they come from, ``share`` the share of its weight.
+    ``row`` has the number of every row that they come from, ``share`` the share of its weight;
+    ``at_mean`` are halves that have the mean of their cell and deviations of their own.
     """
 
     row: IntArray
     x: FloatArray
     local_effect: FloatArray
     share: FloatArray
+    at_mean: NDArray[np.bool_]
 
 
 def halves(
@@ -203,25 +205,36 @@ def halves(
     the step between two levels. Their other halves have the mean of the cell and their own
     deviations, and so change no mean, and let every row count once.
     """
-    cell = np.clip(np.searchsorted(edges, x, side="right") - 1, 0, len(edges) - 2)
-    on_edge, low, high = ~np.isnan(left), x == edges[0], x == edges[-1]
-    share = np.where(on_edge | low | high, 0.5, 1.0)
+    on_edge, ends = ~np.isnan(left), np.flatnonzero((x == edges[0]) | (x == edges[-1]))
     inner = np.flatnonzero(on_edge)
-    row = np.concatenate([np.arange(len(x)), inner])
-    values = np.concatenate([g, left[inner]])
-    shares = np.concatenate([share, share[inner]])
+    row = np.concatenate([np.arange(len(x)), inner, ends])
+    share = np.where(on_edge, 0.5, 1.0)
+    share[ends] = 0.5
+    share = share[row]
     # Just left of the edge, in the cell that the half counts in.
-    places = np.concatenate([x, np.nextafter(x[inner], -np.inf)])
-    cells = np.concatenate([cell, cell[inner] - 1])
-    w = shares if weight is None else shares * weight[row]
-    parts = [Halves(row, places, values, shares)]
-    for end in (np.flatnonzero(low), np.flatnonzero(high)):
-        if len(end):
-            here = cells == cells[end[0]]
-            mean = np.average(values[here], weights=w[here])
-            own = g[end] - np.average(g[end], weights=w[end])
-            parts.append(Halves(end, x[end], mean + own, share[end]))
-    return Halves(*map(np.concatenate, zip(*parts, strict=True)))
+    places = np.concatenate([x, np.nextafter(x[inner], -np.inf), x[ends]])
+    at_mean = np.arange(len(row)) >= len(row) - len(ends)
+    values = np.concatenate([g, left[inner], g[ends]])
+    w = share if weight is None else share * weight[row]
+    move_to_means(values, edges, places, at_mean, w)
+    return Halves(row, places, values, share, at_mean)
+
+
+def move_to_means(
+    values: FloatArray,
+    edges: FloatArray,
+    x: FloatArray,
+    at_mean: NDArray[np.bool_],
+    weight: FloatArray | None,
+) -> None:
+    """Move values (row, ...) of halves ``at_mean``, in place: their mean is that of the cell."""
+    cell = np.clip(np.searchsorted(edges, x, side="right") - 1, 0, len(edges) - 2)
+    for one in np.unique(cell[at_mean]):
+        means = []
+        for rows in (~at_mean & (cell == one), at_mean & (cell == one)):
+            own = None if weight is None else weight[rows]
+            means.append(np.average(values[rows], axis=0, weights=own))
+        values[rows] += means[0] - means[1]
 
 
 def on_both_sides(edges: FloatArray, x: FloatArray) -> FloatArray:
@@ -240,4 +253,4 @@ def sides(edges: FloatArray, x: FloatArray, g: FloatArray, left: FloatArray) -> 
     """
     places = on_both_sides(edges, x)
     g = np.where((places < x) & ~np.isnan(left), left, g)
-    return Halves(np.arange(len(x)), places, g, np.ones(len(x)))
+    return Halves(np.arange(len(x)), places, g, np.ones(len(x)), np.zeros(len(x), dtype=bool))

@@ -22,7 +22,7 @@ from rhale_stats.effects.clusters import Clusters, level_sums, on_effects
 from rhale_stats.effects.fit import Fit
 from rhale_stats.effects.spread import weights_of_rows
 from rhale_stats.local.parameters import Derivatives
-from rhale_stats.local.rows import is_used_row
+from rhale_stats.local.rows import is_used_row, row_numbers
 from rhale_stats.schema.curves import curve_of, pieces_of
 from rhale_stats.schema.features import slopes
 from rhale_stats.schema.levels import is_categorical
@@ -143,11 +143,12 @@ def by_groups(row: xr.Dataset, fit: Fit, clusters: Clusters) -> Moved:
     spread = np.zeros((clusters.n_groups, 0))
     if row.sizes.get("spread_bin"):
         spread = clusters.spread_sums(row).influences(row["spread"].values)
-    if clusters.n_groups == clusters.rows.n_rows:
+    own = row_numbers(clusters.local)[is_used_row(clusters.local, row)]
+    if clusters.n_groups == len(np.unique(own)):
         return Moved(*_by_rows(row, fit, clusters), spread)
-    own = clusters.of_bins(row)
-    cells = own if is_categorical(row) else clusters.influences(row, fit.cells)
-    return Moved(cells.sums, own.sums, spread)
+    of_bins = clusters.of_bins(row)
+    cells = of_bins if is_categorical(row) else clusters.influences(row, fit.cells)
+    return Moved(cells.sums, of_bins.sums, spread)
 
 
 def _by_rows(row: xr.Dataset, fit: Fit, clusters: Clusters) -> tuple[RowSums, RowSums]:

@@ -36,7 +36,7 @@ from rhale_stats.effects.fit import (
 from rhale_stats.effects.targets import SKEWNESS, SOURCE
 from rhale_stats.inference.parameters import ADDED, KIND, ROWS_FIXED, TOGETHER
 from rhale_stats.local.parameters import Derivatives
-from rhale_stats.local.rows import is_used_row
+from rhale_stats.local.rows import is_used_row, row_numbers
 from rhale_stats.models.parametric import ROW_NUMBER, Fitted
 from rhale_stats.schema.curves import cell_sizes, has_cells
 from rhale_stats.schema.features import is_grouped
@@ -74,7 +74,7 @@ class Asked(NamedTuple):
         cls, effect: xr.Dataset, local: xr.Dataset, groups: ArrayLike | None, fitted: Fitted
     ) -> Asked:
         """Without groups every row is a group of its own."""
-        codes = np.arange(local.sizes["obs"]) if groups is None else groups
+        codes = row_numbers(local) if groups is None else groups
         derivatives, both = Derivatives.of(fitted, local), fitted.uncertainty == "both"
         return cls(
             derivatives,
@@ -172,11 +172,12 @@ def _unconditional(row: xr.Dataset, fit: Fit, asked: Asked) -> tuple[Estimated, 
     clusters, own = asked.clusters, asked.influence
     assert own is not None
     numbers = asked.derivatives.local[ROW_NUMBER].values
-    used = numbers[is_used_row(clusters.local, row)]
+    # A row counts once, also where it has two halves.
+    used, first = np.unique(numbers[is_used_row(clusters.local, row)], return_index=True)
     n_parameters = len(asked.derivatives.model.params)
     own = delta.corrected(own, clusters.n_groups, len(used), n_parameters)
     by_group = np.zeros((clusters.n_groups, own.shape[1]))
-    np.add.at(by_group, clusters.group, own[used])
+    np.add.at(by_group, clusters.group[first], own[used])
     shared = on_estimates(by_groups(row, fit, clusters).contracted(by_group), row, fit)
     if asked.as_fitted:
         return shared, np.eye(own.shape[1])

@@ -38,7 +38,7 @@ from rhale_stats.effects.estimates import residual_sums as about_bins
 from rhale_stats.effects.spread import Fitted, own_spread, residual_sums, spread_axis
 from rhale_stats.local.chunks import ChunkedRows
 from rhale_stats.local.reductions import Asked, Source, Steps
-from rhale_stats.local.rows import columns, honest_split
+from rhale_stats.local.rows import choosing_rows, columns
 from rhale_stats.schema.checks import is_chunked
 from rhale_stats.schema.features import resolution
 from rhale_stats.schema.stacking import Estimates
@@ -104,7 +104,7 @@ def honest_rows(
             "complete rows before local_effects."
         )
     seed = seed_of(rng)
-    for_edges = honest_split(local.sizes["obs"], honest_fraction, seed)
+    for_edges = choosing_rows(local, honest_fraction, seed)
     # The same rows in chunks as in memory, whatever the chunks are.
     estimates, edges = _source(local.isel(obs=~for_edges)), _source(local.isel(obs=for_edges))
     attrs = {

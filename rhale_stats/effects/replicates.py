@@ -29,6 +29,7 @@ from rhale_stats.local.rows import Rows, columns, is_used_row
 from rhale_stats.parallel import cpus, in_threads, one_blas_thread
 from rhale_stats.schema.checks import MEAN, check_effect, check_local, statistic_name
 from rhale_stats.schema.curves import Fine, fine_of, has_cells, pieces_of
+from rhale_stats.schema.dimensions import HALF_OF
 from rhale_stats.schema.features import feature_names, feature_position, one_feature
 from rhale_stats.schema.identity import check_same_output, row_labels
 from rhale_stats.schema.kinds import EFFECT
@@ -56,7 +57,8 @@ def bootstrap(local: xr.Dataset, effect: xr.Dataset | None, asked: Resampling) -
     used = is_used_row(local, effect)
     rows = columns(local.isel(obs=used))
     statistic_of(effect)
-    if asked.rebin and rows.frequency and rows.weight is not None:
+    halves = HALF_OF in local and rows.weight is not None and rows.weight.max() <= 1
+    if asked.rebin and rows.frequency and rows.weight is not None and not halves:
         raise ValueError(
             "rebin must be False with frequency weights: a row that is drawn twice would count "
             "once. Repeat the rows instead, or take weight_kind='precision'."
@@ -66,6 +68,9 @@ def bootstrap(local: xr.Dataset, effect: xr.Dataset | None, asked: Resampling) -
         if row.sizes["bin"]:
             check_same_rows(row, rows, feature_position(local, name))
     counts = rows.weight if rows.frequency else None
+    if halves and asked.groups is None:
+        # Both halves of a row are drawn together.
+        asked = asked._replace(groups=local[HALF_OF].values)
     units = asked.units(rows.n_rows, counts, used, row_labels(local))
     if asked.rebin:
         replicates = with_chosen_bins(local.isel(obs=used), effect, units, asked)

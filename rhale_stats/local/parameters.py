@@ -18,7 +18,7 @@ from rhale_stats.models.differences import DifferenceQuotients
 from rhale_stats.models.outputs import Outputs
 from rhale_stats.models.parametric import ROW_NUMBER, Changes, Fitted, Parametric
 from rhale_stats.models.table import Table, as_table
-from rhale_stats.schema.dimensions import OUTPUT
+from rhale_stats.schema.dimensions import AT_MEAN, OUTPUT
 from rhale_stats.schema.features import feature_names, feature_position
 from rhale_stats.schema.levels import CATEGORICAL
 
@@ -50,20 +50,35 @@ class Derivatives(NamedTuple):
 
     def slopes(self, name: str, rows: IntArray) -> Iterator[tuple[IntArray, FloatArray]]:
         """Rows, by their numbers in ``local``, and change of their local effects by direction."""
+        if AT_MEAN not in self.local:
+            yield from self._slopes(name, rows)
+            return
+        # Some halves have the mean of all rows of their cell.
+        changes = np.concatenate([change for _, change in self._slopes(name, rows)])
+        local = self.local.isel(feature=feature_position(self.local, name), obs=rows)
+        edges = local["cell_value"].values
+        weight = local["weight"].values if "weight" in local else None
+        at_mean = local[AT_MEAN].values
+        kernel.move_to_means(changes, edges[np.isfinite(edges)], local["x"].values, at_mean, weight)
+        yield rows, changes
+
+    def _slopes(self, name: str, rows: IntArray) -> Iterator[tuple[IntArray, FloatArray]]:
         at = feature_position(self.local, name)
         column, edges = int(self.local["feature_column"][at]), cell_edges(self.local)[at]
         known, x = (self.local[one].values[:, at] for one in ("local_effect", "x"))
+        halves = self.local[AT_MEAN].values if AT_MEAN in self.local else None
         around = _Around.of(x)
         # Both differences have it, and 1 % of the rows have more.
         rounding = 4 * float(np.nan_to_num(self.local["local_effect_error"].values[at]))
         for part, quotients in self._parts(name, rows, 4):
-            x = quotients.table.column(column)
+            x = self.local["x"].values[part, at]
             ends = kernel.cell_ends(edges, x)[::-1] if edges is not None else around.ends(x)
             (upper, lower), held = quotients.evaluate(column, ends)
             change = upper - lower
             with np.errstate(invalid="ignore", divide="ignore"):
                 change /= (held[0] - held[1])[:, None]
-            _check_model(change[:, -1], known[part], name, rounding=rounding)
+            own = np.zeros(len(part), bool) if halves is None else halves[part]
+            _check_model(change[~own, -1], known[part][~own], name, rounding=rounding)
             yield part, change[:, :-1]
 
     def steps(self, name: str, rows: IntArray) -> Iterator[tuple[IntArray, FloatArray, FloatArray]]:
@@ -145,7 +160,8 @@ def _check_rows(table: Table, local: xr.Dataset) -> None:
             continue  # levels are numbered in an order of their own
         there = ~np.isnan(x)
         own: NDArray[Any] = np.asarray(table.column(column), dtype=np.float64)[numbers]
-        if not np.array_equal(own[there], x[there]):
+        # Halves of rows on edges are just left of them.
+        if not ((own == x) | (np.nextafter(own, -np.inf) == x))[there].all():
             raise ValueError(
                 f"X must hold the rows of local, in their order; values of {name!r} differ. Pass "
                 f"the table that local was made from."

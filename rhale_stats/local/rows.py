@@ -17,7 +17,7 @@ from rhale_stats.arrays.stretches import Stretches, sorting
 from rhale_stats.local.cells import cell_edges
 from rhale_stats.local.reductions import Places, Source, Steps, answer_by, answered_by, unequal
 from rhale_stats.parallel import in_threads
-from rhale_stats.schema.dimensions import ROWS
+from rhale_stats.schema.dimensions import HALF_OF, ROWS
 from rhale_stats.schema.features import feature_names, feature_position
 from rhale_stats.schema.identity import as_attribute, fingerprint
 from rhale_stats.schema.parts import features_by_rows, has_own_rows
@@ -50,6 +50,17 @@ def honest_split(n_obs: int, honest_fraction: float, honest_seed: int) -> NDArra
     return chosen
 
 
+def row_numbers(local: xr.Dataset) -> NDArray[np.int64]:
+    """Numbers of the rows, the same for both halves of a row."""
+    return local[HALF_OF].values if HALF_OF in local else np.arange(local.sizes["obs"])
+
+
+def choosing_rows(local: xr.Dataset, fraction: float, seed: int) -> NDArray[np.bool_]:
+    """Rows of ``local`` that choose the edges; both halves of a row do, or none."""
+    row = row_numbers(local)
+    return honest_split(int(row.max()) + 1, fraction, seed)[row]
+
+
 def estimation_rows(local: xr.Dataset, effect: xr.Dataset) -> xr.Dataset:
     """The rows of ``local`` on which ``effect`` was estimated: with honest bins, not all."""
     used = is_estimation_row(local, effect)
@@ -70,7 +81,7 @@ def is_estimation_row(local: xr.Dataset, effect: xr.Dataset) -> NDArray[np.bool_
     if "honest_seed" not in effect.attrs:
         return np.ones(n_obs, dtype=bool)
     fraction, seed = (effect.attrs[name] for name in ("honest_fraction", "honest_seed"))
-    return ~honest_split(n_obs, float(fraction), int(seed))
+    return ~choosing_rows(local, float(fraction), int(seed))
 
 
 def is_used_row(local: xr.Dataset, effect: xr.Dataset) -> NDArray[np.bool_]:

@@ -13,8 +13,9 @@ REGION, ROWS = "region", "region_of_row"
 REGION_LABELS = ("region_rule", "region_node")
 # Several outputs of a model, classes for instance.
 OUTPUT = "output"
-# Slopes across the cell to the left of rows on an edge, and the rows that halves of them come from.
-LEFT, HALF_OF = "local_effect_left", "half_of"
+# Slopes across the cell to the left of rows on an edge; the rows that halves of them come from, and
+# which halves have the mean of their cell.
+LEFT, HALF_OF, AT_MEAN = "local_effect_left", "half_of", "half_at_mean"
 # Dimensions of results that stand side by side, each a whole by itself.
 PARTS = (OUTPUT, REGION)
 ALL_PARTS = {OUTPUT: "plot_outputs(effect, feature)", REGION: "plot_regions(tree, effect)"}

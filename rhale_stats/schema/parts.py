@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from rhale_stats.arguments.rows import of_rows
 from rhale_stats.arrays.local_effects import Halves, halves, sides
 from rhale_stats.arrays.moments import IntArray
-from rhale_stats.schema.dimensions import HALF_OF, LEFT, PARTS
+from rhale_stats.schema.dimensions import AT_MEAN, HALF_OF, LEFT, PARTS
 from rhale_stats.schema.features import feature_names
 from rhale_stats.schema.identity import row_labels
 from rhale_stats.schema.stacking import by_feature, together
@@ -187,7 +187,7 @@ class RowsOfFeatures(NamedTuple):
         columns = {"x": halves.x, "local_effect": halves.local_effect}
         data = {
             name: local[name].copy(data=values[:, None]) for name, values in columns.items()
-        } | {HALF_OF: ("obs", halves.row)}
+        } | {HALF_OF: ("obs", halves.row), AT_MEAN: ("obs", halves.at_mean)}
         if (halves.share < 1).any():
             frequency = local.attrs.get("weight_kind") == "frequency"
             counts = local["weight"].values if frequency and "weight" in local else 1.0
@@ -229,8 +229,11 @@ def _counted(result: Any, group: RowsOfFeatures, local: xr.Dataset) -> Any:
     """A result with the facts of the rows, not of halves of them."""
     if group.halves is None or not isinstance(result, xr.Dataset):
         return result
+    n_rows = len(np.unique(group.rows))
+    n_edges = round(float(result.attrs.get("honest_fraction", 0)) * n_rows)
     own = {
         "weight_kind": local.attrs.get("weight_kind", "none"),
-        "n_rows": len(np.unique(group.rows)),
+        "n_rows": n_rows - n_edges,
+        "n_rows_edges": n_edges,
     }
     return result.assign_attrs({name: own[name] for name in own if name in result.attrs})
