@@ -14,6 +14,8 @@ ERROR_QUANTILE = 0.99
 # The precision is that of a coarser type if all numbers fit into it and this share uses its last
 # digit.
 LAST_DIGIT_SHARE = 0.1
+# A feature has ties if it has so many rows of each value, on average.
+ROWS_OF_A_VALUE = 3
 # Unit of rounding of bfloat16.
 BRAIN_FLOAT = 2.0**-7
 
@@ -167,18 +169,19 @@ def cell_ends(edges: FloatArray, x: FloatArray) -> tuple[FloatArray, FloatArray]
     return edges[cell], edges[cell + 1]
 
 
-def tied_on_edges(edges: FloatArray, x: FloatArray) -> tuple[IntArray, IntArray]:
-    """Rows on an edge between two cells that other rows are on as well, and the cells left of them.
-
-    Empty where no edge has two rows: rows of a continuous feature are on one side of every edge.
-    """
+def on_edges(edges: FloatArray, x: FloatArray) -> tuple[IntArray, IntArray]:
+    """Rows on an edge between two cells, and the cells to the left of them."""
     at = np.searchsorted(edges, x)
     inner = (at > 0) & (at < len(edges) - 1)
     inner &= edges[np.minimum(at, len(edges) - 1)] == x
-    if not (np.bincount(at[inner]) > 1).any():
-        return np.zeros(0, np.int64), np.zeros(0, np.int64)
     rows = np.flatnonzero(inner)
     return rows, at[rows] - 1
+
+
+def are_repeated(x: FloatArray, counts: FloatArray | None) -> bool:
+    """Whether values are of 3 rows or more on average, by frequency weights if there are any."""
+    n_rows = len(x) if counts is None else float(counts.sum())
+    return ROWS_OF_A_VALUE * len(np.unique(x)) <= n_rows
 
 
 class Halves(NamedTuple):
@@ -238,9 +241,9 @@ def move_to_means(
 
 
 def on_both_sides(edges: FloatArray, x: FloatArray) -> FloatArray:
-    """Values of which, of several rows on an edge, every second one is just left of it."""
-    tied = tied_on_edges(edges, x)[0]
-    to_left = tied[np.argsort(x[tied], kind="stable")][1::2]
+    """Values in which every second row of those on an edge is just left of it."""
+    rows = on_edges(edges, x)[0]
+    to_left = rows[np.argsort(x[rows], kind="stable")][1::2]
     x = x.copy()
     x[to_left] = np.nextafter(x[to_left], -np.inf)
     return x

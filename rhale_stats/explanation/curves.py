@@ -81,7 +81,9 @@ def _cells(asked: Request) -> dict[str, FloatArray]:
     for name in asked.axes:
         position = asked.table.names.index(name)
         x = asked.table.column(position)
-        values = repeated_values(x[~np.isnan(x)], asked.n_effective)
+        known = ~np.isnan(x)
+        counts = None if asked.counts is None else asked.counts[known]
+        values = repeated_values(x[known], counts)
         if values is not None:
             found[name] = asked.table.whole(position, values)
     return found

@@ -6,6 +6,7 @@ import numpy as np
 import xarray as xr
 
 from rhale_stats.arrays import binning
+from rhale_stats.arrays.local_effects import are_repeated
 from rhale_stats.arrays.moments import FloatArray
 from rhale_stats.bins.description import SEARCHING
 from rhale_stats.bins.fixed import GivenBins, QuantileBins
@@ -14,9 +15,8 @@ from rhale_stats.bins.rule import BinRule, Column
 # Cells that finite differences are taken across by default: so many at most and at least, and so
 # many rows in each.
 MOST_CELLS, LEAST_CELLS, ROWS_OF_A_CELL = 40, 5, 10
-# Cells go from each value to the next where a feature has so many values at most, and so many rows
-# of each on average.
-MOST_VALUES, ROWS_OF_A_VALUE = 100, 2
+# Cells go from each value to the next where a feature has ties and so many values at most.
+MOST_VALUES = 100
 # Bins of ALE by default.
 ALE_BINS = QuantileBins(MOST_CELLS)
 
@@ -33,7 +33,7 @@ def difference_edges(
 
     Cells are those of the rule, of the rows with weight. A rule that joins cells gets cells that
     adapt to the rows, and so do none and the default of ALE: from each value to the next where
-    there are at most 100 values of two rows or more on average, else cells of equal numbers of
+    there are at most 100 values of three rows or more on average, else cells of equal numbers of
     rows, with 10 or more; ``max_bins`` of the rule at most, and 40 without one.
     """
     counts = None if weight is None or (weight == weight.max()).all() else weight[weight > 0]
@@ -43,13 +43,14 @@ def difference_edges(
         return np.array([low])
     if rule is None or rule is ALE_BINS or isinstance(rule, SEARCHING):
         # A row of frequency weight w represents w equal rows.
-        n_rows = len(own) if weight is None or not counted else float(weight.sum())
-        values = repeated_values(own, n_rows)
+        repeats = None if weight is None or not counted else weight[weight > 0]
+        values = repeated_values(own, repeats)
         if values is not None:
             return values
         if rule is ALE_BINS:
             return _of_rule(rule, Column(name, own, low, high, counts))
         most = MOST_CELLS if rule is None else rule.max_bins
+        n_rows = len(own) if repeats is None else repeats.sum()
         n_cells = int(min(max(n_rows // ROWS_OF_A_CELL, LEAST_CELLS), most))
         edges = binning.quantile_edges(own, n_cells, counts)
         return np.concatenate([[low], edges[(edges > low) & (edges < high)], [high]])
@@ -63,14 +64,12 @@ def _of_rule(rule: BinRule, column: Column) -> FloatArray:
     return binning.bin_edges(axis, np.arange(len(axis)), column.low, column.high)
 
 
-def repeated_values(x: FloatArray, n_rows: float) -> FloatArray | None:
+def repeated_values(x: FloatArray, counts: FloatArray | None) -> FloatArray | None:
     """Distinct values, where these are few and repeated: whole numbers, rounded values."""
-    some = np.unique(x[: ROWS_OF_A_VALUE * MOST_VALUES + 1])
-    if len(some) > MOST_VALUES:
+    if len(np.unique(x[: 2 * MOST_VALUES])) > MOST_VALUES:
         return None
     values = np.unique(x)
-    few = len(values) <= min(MOST_VALUES, n_rows / ROWS_OF_A_VALUE)
-    return values if few else None
+    return values if len(values) <= MOST_VALUES and are_repeated(x, counts) else None
 
 
 def cell_edges(local: xr.Dataset) -> list[FloatArray | None]:

@@ -35,7 +35,7 @@ class Way:
     """How local effects of one feature are taken at any row.
 
     ``scale`` is that of the steps of central differences, ``edges`` are those of the cells that
-    slopes are taken across, if they are.
+    slopes are taken across, if they are; ``tied`` says that values repeat (math [2]).
     """
 
     position: int
@@ -44,10 +44,11 @@ class Way:
     high: float
     scale: float
     edges: FloatArray | None
+    tied: bool
 
     def places(self, x: FloatArray) -> FloatArray:
-        """Values of rows; of those on an edge between cells half are in the cell to the left."""
-        return x if self.edges is None else kernel.on_both_sides(self.edges, x)
+        """Values of rows; with ties, half of the rows on an edge are in the cell to the left."""
+        return x if self.edges is None or not self.tied else kernel.on_both_sides(self.edges, x)
 
 
 @dataclass(frozen=True)
@@ -235,12 +236,14 @@ def _ways(
                 f"steps are decided; it varies elsewhere, from {low:.6g} to {high:.6g}. Shuffle "
                 f"the rows, or leave the feature out: features=[...]."
             )
-        edges = None
+        edges, tied = None, False
         if known[at] is not None:
+            values, weight = places[position]
+            tied = kernel.are_repeated(values, weight if counted else None)
             edges = difference_edges(bins, name, *places[position], counted=counted)
             edges = table.whole(position, edges)
         scale = kernel.robust_scale(x)
-        ways.append(Way(int(position), methods[at], low, high, scale, edges))
+        ways.append(Way(int(position), methods[at], low, high, scale, edges, tied))
     return ways
 
 

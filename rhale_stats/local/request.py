@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import xarray as xr
+from numpy.typing import NDArray
 from tqdm import tqdm
 
 from rhale_stats.arguments.checks import check_finite
@@ -175,19 +176,8 @@ class Request:
                 arguments = kernel.central_arguments(own, step, own.min(), own.max())
             outputs, held = yield Versions(position, arguments, rows)
             found = self.quotients.quotient(outputs, held, method, edges)
-            tied, left_of = (), ()
-            if edges is not None:
-                tied, left_of = kernel.tied_on_edges(edges, own)
-            if len(tied):
-                numbers = np.flatnonzero(there)[tied]
-                # The row is at the lower end of its cell, the upper end of the one to the left.
-                before, at = yield Versions(position, [edges[left_of]], numbers)
-                ends = [outputs[1][tied], *before]
-                slopes = self.quotients.quotient(ends, [held[1][tied], *at], method)
-                left = np.full(found.local_effect.shape, np.nan)
-                left[tied] = slopes.local_effect
-                error = np.maximum(found.error, slopes.error)
-                found = replace(found, left=left, error=error)
+            if edges is not None and kernel.are_repeated(own, weight if counted else None):
+                found = yield from self._with_left(found, position, there, edges, outputs, held)
         if way.kind == "central_difference" and way.probe is not None:
             found = replace(found, error=found.error + way.probe.truncation)
         check_finite(
@@ -197,6 +187,27 @@ class Request:
             "See what the model returns at these rows.",
         )
         return found
+
+    def _with_left(
+        self,
+        found: Differences,
+        position: int,
+        there: NDArray[np.bool_],
+        edges: FloatArray,
+        outputs: Sequence[FloatArray],
+        held: Sequence[Any],
+    ) -> Steps[Differences]:
+        """With slopes across the cell to the left at rows on an edge, its upper end."""
+        assert self.quotients is not None
+        rows, left_of = kernel.on_edges(edges, self.sample.table.column(position)[there])
+        if not len(rows):
+            return found
+        before, at = yield Versions(position, [edges[left_of]], np.flatnonzero(there)[rows])
+        ends = [outputs[1][rows], *before]
+        slopes = self.quotients.quotient(ends, [held[1][rows], *at], found.method)
+        left = np.full(found.local_effect.shape, np.nan)
+        left[rows] = slopes.local_effect
+        return replace(found, left=left, error=np.maximum(found.error, slopes.error))
 
     def _ways(self, x: FloatArray) -> list[Way]:
         """How local effects of every column are taken; derivatives where the probes allow them."""
