@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.interpolate import CubicSpline
 
 from rhale_stats.arrays.moments import FloatArray, IntArray
 
@@ -257,3 +258,55 @@ def sides(edges: FloatArray, x: FloatArray, g: FloatArray, left: FloatArray) -> 
     places = on_both_sides(edges, x)
     g = np.where((places < x) & ~np.isnan(left), left, g)
     return Halves(np.arange(len(x)), places, g, np.ones(len(x)), np.zeros(len(x), dtype=bool))
+
+
+def between_values(
+    x: FloatArray, g: FloatArray, weight: FloatArray | None
+) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
+    """Slopes from each value to the next, from derivatives at the values alone, math [2].
+
+    The change from one value to the next is the integral of the cubic spline through the mean
+    derivatives at the values; rows keep their deviations from these means.
+
+    Parameters
+    ----------
+    x, g : ndarray of shape (row,), (row, output)
+    weight : ndarray of shape (row,), or None
+
+    Returns
+    -------
+    edges : ndarray of shape (value,)
+    right, left : ndarray of shape (row, output)
+        Slopes to the next value, and from the one before (NaN at the two outermost values).
+    error : ndarray of shape (output,)
+        Largest error of the curve, over the range of the feature: by Richardson the fifteenth part
+        of what the integral changes by if every second value is left out, the order being 4.
+    """
+    values, at = np.unique(x, return_inverse=True)
+    w = np.ones(len(x)) if weight is None else weight
+    total = np.bincount(at, w)
+    known = total > 0  # rows without weight have values of their own
+    means = np.stack([np.bincount(at, w * one) for one in g.T], axis=1)
+    means[known] /= total[known, None]
+    curve = _integral(values[known], means[known], values)
+    if known.sum() > 4:
+        some = np.flatnonzero(known)[::2]
+        other, of = _integral(values[some], means[some], values[some]), some
+        order = 15
+    else:
+        of, order = np.flatnonzero(known), 1
+        steps = np.diff(values[of])[:, None] * (means[of][1:] + means[of][:-1]) / 2
+        other = np.concatenate([np.zeros((1, g.shape[1])), np.cumsum(steps, axis=0)])
+    away = np.ptp(curve[of] - other, axis=0) / order / np.ptp(values)
+    slope = np.diff(curve, axis=0) / np.diff(values)[:, None]
+    own, last = g - means[at], len(values) - 1
+    left = np.full_like(g, np.nan)
+    inner = (at > 0) & (at < last)
+    left[inner] = own[inner] + slope[at[inner] - 1]
+    return values, own + slope[np.minimum(at, last - 1)], left, away
+
+
+def _integral(values: FloatArray, means: FloatArray, at: FloatArray) -> FloatArray:
+    """Integral of the cubic spline through means (value, output) from the first value."""
+    spline = CubicSpline(values, means).antiderivative()
+    return np.asarray(spline(at) - spline(at[0]))

@@ -19,7 +19,7 @@ from rhale_stats.models.outputs import Outputs
 from rhale_stats.models.parametric import ROW_NUMBER, Changes, Fitted, Parametric
 from rhale_stats.models.table import Table, as_table
 from rhale_stats.schema.dimensions import AT_MEAN, OUTPUT
-from rhale_stats.schema.features import feature_names, feature_position
+from rhale_stats.schema.features import feature_names, feature_position, methods_of
 from rhale_stats.schema.levels import CATEGORICAL
 
 # Rows times versions of the model in one call, 64 MB an array.
@@ -65,6 +65,10 @@ class Derivatives(NamedTuple):
     def _slopes(self, name: str, rows: IntArray) -> Iterator[tuple[IntArray, FloatArray]]:
         at = feature_position(self.local, name)
         column, edges = int(self.local["feature_column"][at]), cell_edges(self.local)[at]
+        # Derivatives at few values are interpolated between them, and keep only deviations.
+        interpolated = methods_of(self.local)[at] != "finite_difference" and edges is not None
+        if interpolated:
+            edges = None
         known, x = (self.local[one].values[:, at] for one in ("local_effect", "x"))
         halves = self.local[AT_MEAN].values if AT_MEAN in self.local else None
         around = _Around.of(x)
@@ -78,7 +82,8 @@ class Derivatives(NamedTuple):
             with np.errstate(invalid="ignore", divide="ignore"):
                 change /= (held[0] - held[1])[:, None]
             own = np.zeros(len(part), bool) if halves is None else halves[part]
-            _check_model(change[~own, -1], known[part][~own], name, rounding=rounding)
+            if not interpolated:
+                _check_model(change[~own, -1], known[part][~own], name, rounding=rounding)
             yield part, change[:, :-1]
 
     def steps(self, name: str, rows: IntArray) -> Iterator[tuple[IntArray, FloatArray, FloatArray]]:

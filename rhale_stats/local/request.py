@@ -17,7 +17,7 @@ from rhale_stats.arguments.words import warn
 from rhale_stats.arrays import local_effects as kernel
 from rhale_stats.arrays.moments import FloatArray
 from rhale_stats.bins.rule import BinRule
-from rhale_stats.local.cells import difference_edges
+from rhale_stats.local.cells import difference_edges, repeated_values
 from rhale_stats.local.labelled import labelled
 from rhale_stats.local.missing import effect_of_missing
 from rhale_stats.models import jacobian as models_jacobian
@@ -36,6 +36,8 @@ from rhale_stats.models.sample import Sample
 from rhale_stats.models.table import check_column
 from rhale_stats.models.together import Steps, Versions, answered
 
+# Features that a warning names.
+SOME_FEATURES = 5
 # Derivatives that are there before differences are taken.
 GIVEN = ("jacobian", "gradient")
 
@@ -72,6 +74,7 @@ class Request:
     derivatives: Mapping[int, Differences] = field(default_factory=dict)
     jumping: list[tuple[str, Probe]] = field(default_factory=list)
     differing: list[tuple[str, float]] = field(default_factory=list)
+    few_values: list[tuple[str, int]] = field(default_factory=list)
 
     def with_gradient(self) -> Request:
         """The same by the gradient of the model, which is asked for, or taken where there is one.
@@ -180,6 +183,8 @@ class Request:
                 found = yield from self._with_left(found, position, there, edges, outputs, held)
         if way.kind == "central_difference" and way.probe is not None:
             found = replace(found, error=found.error + way.probe.truncation)
+        if way.kind != "finite_difference":
+            found = self._between_values(found, x[there], there, name)
         check_finite(
             found.local_effect.sum(axis=1),
             "Local effects",
@@ -187,6 +192,19 @@ class Request:
             "See what the model returns at these rows.",
         )
         return found
+
+    def _between_values(
+        self, found: Differences, x: FloatArray, there: NDArray[np.bool_], name: str
+    ) -> Differences:
+        """Derivatives at few values say little of the effect between them: by a rule of order 4."""
+        weight = self.sample.weight_at(there)
+        values = repeated_values(x, weight if self.sample.frequency else None)
+        if values is None:
+            return found
+        self.few_values.append((name, len(values)))
+        edges, right, left, error = kernel.between_values(x, found.local_effect, weight)
+        error = found.error + error
+        return replace(found, local_effect=right, left=left, edges=edges, error=error)
 
     def _with_left(
         self,
@@ -219,10 +237,7 @@ class Request:
                 ways[position] = Way("constant")
             elif quotients is None or self.kind == "finite_difference":
                 ways[position] = Way(self.kind)
-            elif self.kind != "jacobian" and table.has_cells(
-                position, asked=None if self.auto else table.names[position]
-            ):
-                # The output is not defined between two levels.
+            elif self._has_cells(position, own):
                 ways[position] = Way("finite_difference")
             else:
                 looks[position] = looked_at(table, position, there & self.sample.present)
@@ -230,6 +245,21 @@ class Request:
             for position, found in probed(quotients, looks).items():
                 ways[position] = Way(self._kind(position, found), found)
         return [ways[position] for position in positions]
+
+    def _has_cells(self, position: int, x: FloatArray) -> bool:
+        """Whether differences are taken between values, where the choice of method is free.
+
+        The output is not defined between two levels, and derivatives at few values do not say how
+        it changes from one to the next.
+        """
+        table = self.sample.table
+        if not self.auto:
+            return self.kind != "jacobian" and table.has_cells(
+                position, asked=table.names[position]
+            )
+        there = ~np.isnan(x)
+        counts = self.sample.weight_at(there) if self.sample.frequency else None
+        return table.has_cells(position) or repeated_values(x[there], counts) is not None
 
     def _kind(self, position: int, found: Probe) -> str:
         """How local effects of one feature are taken, by the result of its probe."""
@@ -256,6 +286,8 @@ class Request:
 
     def conclude(self) -> None:
         """Refuse a Jacobian that is not that of the model; warn of jumps and gradients, once."""
+        if self.few_values:
+            warn(_few_values_text(self.few_values, has_model=self.quotients is not None))
         if self.differing and self.kind == "jacobian":
             refuse_jacobian(self.differing)
         if self.differing:
@@ -268,6 +300,19 @@ class Request:
                     "method='finite_difference' takes them without a probe."
                 )
             warn(warning_text(self.jumping, then), JumpWarning)
+
+
+def _few_values_text(found: Sequence[tuple[str, int]], *, has_model: bool) -> str:
+    """Of which features derivatives are known at few values, and what to do."""
+    some = ", ".join(f"{name!r} ({n} values)" for name, n in found[:SOME_FEATURES])
+    more = f", and {len(found) - SOME_FEATURES} others" if len(found) > SOME_FEATURES else ""
+    instead = "method='auto' takes" if has_model else "Pass the model as well: method='auto' takes"
+    return (
+        f"Derivatives are known at few values of {some}{more}. The effect between two values was "
+        f"interpolated by a cubic spline through the mean derivatives; local_effect_error holds "
+        f"the error of that. {instead} differences of the model between neighbouring values, "
+        f"which need no interpolation."
+    )
 
 
 def _check_weight(sample: Sample, x: FloatArray) -> None:
