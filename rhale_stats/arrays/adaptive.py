@@ -8,12 +8,14 @@ are differences of running sums, keep their digits.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rhale_stats.arrays.binning import backtrack
+from rhale_stats.arrays.cells import GAP_SHARE
 from rhale_stats.arrays.moments import (
     Comoments,
     FloatArray,
@@ -51,16 +53,24 @@ class Risk(NamedTuple):
 
 
 class Grid(NamedTuple):
-    """The axis of one feature and its cells.
+    """The cells of one feature: their edges, and the number of cells to a coarse one."""
 
-    ``low`` and ``high`` are the ends of the axis, ``fine`` the number of cells to a coarse one;
-    ``edges`` are those of cells that are not of one width.
-    """
-
-    low: float
-    high: float
+    edges: FloatArray
     fine: int = FINE
-    edges: FloatArray | None = None
+
+    def stretches(self, weight: FloatArray) -> list[slice]:
+        """The cells between gaps, and each gap by itself: wide cells without rows (math [11])."""
+        width = np.diff(self.edges)
+        gap = np.flatnonzero((weight == 0) & (width > GAP_SHARE * inner_range(self.edges, weight)))
+        bounds = np.unique(np.concatenate([[0], gap, gap + 1, [len(weight)]])).tolist()
+        return [slice(begin, end) for begin, end in pairwise(bounds)]
+
+
+def inner_range(edges: FloatArray, weight: FloatArray) -> float:
+    """Range of the cells that hold the inner 98 % of the weight."""
+    below = np.cumsum(weight) / weight.sum()
+    first, last = np.searchsorted(below, [0.01, 0.99])
+    return float(edges[last + 1] - edges[first])
 
 
 class Sums(NamedTuple):
@@ -106,7 +116,23 @@ def adaptive_partition(
     min_obs, resolution : float
         Smallest effective number of rows of a bin; difference below which local effects are equal.
     """
-    search = _Search(cells, comoments, grid, risk, min_obs, resolution)
+    starts, linear = [], []
+    for part in grid.stretches(cells.weight):
+        own = Moments(*(values[part] for values in cells))
+        products = None if comoments is None else Comoments(*(one[part] for one in comoments))
+        own_grid = Grid(grid.edges[part.start : part.stop + 1], grid.fine)
+        if not own.weight.any():
+            starts.append(np.array([part.start]))
+            linear.append(np.array([False]))
+            continue
+        found = _partition(_Search(own, products, own_grid, risk, min_obs, resolution))
+        starts.append(part.start + found[0])
+        linear.append(found[1])
+    return np.concatenate(starts), np.concatenate(linear)
+
+
+def _partition(search: _Search) -> tuple[IntArray, NDArray[np.bool_]]:
+    """First cells of the bins of a stretch without gaps, and which of them are linear."""
     noise = search.noise_of_neighbours()
     chosen = search.partition(noise)
     # Where the effect is steep, neighbours differ by more than noise. Search again with the noise
@@ -132,8 +158,8 @@ class _Search:
     ) -> None:
         everything = merge(cells, np.array([0]))
         occupied = cells.weight > 0
-        span = grid.high - grid.low
-        z = np.where(occupied, (cells.x_mean - grid.low) / span - 0.5, 0.0)
+        low, span = grid.edges[0], grid.edges[-1] - grid.edges[0]
+        z = np.where(occupied, (cells.x_mean - low) / span - 0.5, 0.0)
         g = np.where(occupied, cells.mean - everything.mean, 0.0)
         w = cells.weight
         x_m2, xg = (np.zeros(len(w)),) * 2 if comoments is None else comoments
@@ -149,11 +175,11 @@ class _Search:
         self.running = np.zeros((len(self.cells), len(w) + 1))
         np.cumsum(self.cells, axis=1, out=self.running[:, 1:])
         self.n_cells, self.fine = len(w), grid.fine
-        # Places of the edges, in widths of a cell.
-        every = np.arange(len(w) + 1.0)
-        self.place = every
-        if grid.edges is not None:
-            self.place = (grid.edges - grid.low) / span * len(w)
+        # Ends of the coarse cells, and places of all edges. A cell in which one distant row stands
+        # does not outweigh the others.
+        self.coarse_ends = np.append(np.arange(0, len(w), grid.fine), len(w))
+        width = np.minimum(np.diff(grid.edges), GAP_SHARE * inner_range(grid.edges, w))
+        self.place = np.append(0.0, np.cumsum(width)) / width.mean()
         self.weighted = not np.array_equal(cells.weight, cells.weight_sq)
         # What rounding leaves of the spread of places that are all the same.
         self.no_spread = 64 * np.finfo(np.float64).eps * self.running[3, -1]
@@ -235,7 +261,7 @@ class _Search:
 
     def coarse(self, noise: float) -> IntArray:
         """The exact optimum with edges on the coarse grid, by T(j) = min_l T(l) + B(l, j)."""
-        n_coarse = self.n_cells // self.fine
+        n_coarse = len(self.coarse_ends) - 1
         best = np.full(n_coarse + 1, np.inf)
         best[0] = 0.0
         previous = np.zeros(n_coarse + 1, dtype=np.int64)
@@ -245,7 +271,7 @@ class _Search:
                 total = costs[at, :end] + best[:end]
                 found = int(total.argmin())
                 previous[end], best[end] = found, total[found]
-        return self.fine * np.append(backtrack(previous), n_coarse)
+        return self.coarse_ends[np.append(backtrack(previous), n_coarse)]
 
     def _coarse_fits(self, n_coarse: int) -> Iterable[tuple[list[int], Fits, FloatArray]]:
         """Fits of all bins on the coarse grid and their widths, (end, begin), by blocks of ends."""
@@ -256,7 +282,7 @@ class _Search:
         return self.known
 
     def _fits_of_blocks(self, n_coarse: int) -> Iterator[tuple[list[int], Fits, FloatArray]]:
-        place = self.place[:: self.fine]
+        place = self.place[self.coarse_ends]
         for first in range(0, n_coarse, BLOCK_CELLS):
             ends = np.arange(first + 1, min(first + BLOCK_CELLS, n_coarse) + 1)
             begins = np.arange(ends[-1])
@@ -266,12 +292,12 @@ class _Search:
     def _block(self, begins: IntArray, ends: IntArray) -> Sums:
         """Sums of all bins from ``begins`` to ``ends`` on the coarse grid, (end, begin)."""
         if not self.weighted:
-            return self.between(self.fine * begins[None, :], self.fine * ends[:, None])
+            return self.between(self.coarse_ends[begins][None, :], self.coarse_ends[ends][:, None])
         # Sums without differences of running sums, for all bins with the same end at once.
         inside = begins < ends[:, None]
         sums = []
         for part in self.cells:
-            coarse = part.reshape(-1, self.fine).sum(axis=1)[: len(begins)]
+            coarse = np.add.reduceat(part, self.coarse_ends[:-1])[: len(begins)]
             terms = np.where(inside, coarse, 0.0)
             sums.append(np.cumsum(terms[:, ::-1], axis=1)[:, ::-1])
         return Sums(*sums)

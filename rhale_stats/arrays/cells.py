@@ -207,7 +207,7 @@ def _halved(
 
 
 def gap_edges(x: FloatArray, running: FloatArray | None = None) -> FloatArray:
-    """Ends of the stretches without rows among sorted values; the first is next to its row.
+    """Ends of the stretches without rows among sorted values, next to the rows on both sides.
 
     ``running`` are sums of the rows' weights up to each.
     """
@@ -234,8 +234,31 @@ def gap_edges(x: FloatArray, running: FloatArray | None = None) -> FloatArray:
         sides = apart[max(at - AROUND, 0) : at], apart[at + 1 : at + 1 + AROUND]
         usual = max((side.mean() for side in sides if len(side) >= AROUND // 2), default=np.inf)
         if apart[at] > GAP_SPACINGS * usual:
-            found += [np.nextafter(places[at], np.inf), places[at + 1]]
+            # The last value is the end of the axis, and has a cell of its own before it.
+            end = places[at + 1] if at + 2 < len(places) else np.nextafter(places[at + 1], -np.inf)
+            found += [np.nextafter(places[at], np.inf), end]
     return np.array(found)
+
+
+def count_edges(
+    x: FloatArray, weight: FloatArray | None, low: float, high: float, n_cells: int
+) -> FloatArray:
+    """Edges of cells of equal weight from ``low`` to ``high``, midway between neighbouring values.
+
+    A gap is a cell of its own. There are at most ``n_cells`` others, and as many as values.
+    """
+    order = None if weight is None else sorting(x)
+    x = np.sort(x) if order is None else x[order]
+    running = _Running(len(x), None) if order is None else _Running.of(weight[order])
+    gaps = gap_edges(x, None if running.sums is None else running.sums[1:])
+    last = running.row_at(running.total * np.arange(1, n_cells) / n_cells * (1 - 1e-12))
+    last = np.unique(np.searchsorted(x, x[last], side="right") - 1)
+    last = last[last + 1 < len(x)]
+    inner = _between(x[last], x[last + 1])
+    # No edge inside a gap.
+    inner = inner[np.searchsorted(gaps, inner, side="right") % 2 == 0]
+    edges = np.union1d(inner, gaps)
+    return np.concatenate([[low], edges[(edges > low) & (edges < high)], [high]])
 
 
 def _between(left: FloatArray, right: FloatArray) -> FloatArray:

@@ -9,8 +9,9 @@ import numpy as np
 
 from rhale_stats.arguments.checks import is_number
 from rhale_stats.arguments.words import shown
-from rhale_stats.arrays import adaptive
+from rhale_stats.arrays import adaptive, binning
 from rhale_stats.arrays import spread as spread_kernel
+from rhale_stats.arrays.cells import count_edges
 from rhale_stats.arrays.moments import Axis, IntArray
 from rhale_stats.bins.rule import (
     MOST_CELLS,
@@ -19,7 +20,6 @@ from rhale_stats.bins.rule import (
     Partition,
     check_enough_rows,
     check_most,
-    equal_cells,
 )
 from rhale_stats.schema.door import check_parameters
 
@@ -107,20 +107,24 @@ class AdaptiveBins:
             )
 
     def cells(self, column: Column) -> Axis:
-        """The fine grid: ten cells to one of ``max_bins`` equal cells, or one."""
-        return equal_cells(column, self.n_cells, "max_bins")
+        """The fine grid: cells of equal numbers of rows, ten to one of ``max_bins``, and gaps."""
+        return binning.variable_axis(
+            count_edges(column.x, column.counts, column.low, column.high, self._most_cells)
+        )
 
     def choose(self, candidates: Sequence[Candidates]) -> list[Partition]:
         """The bins with the smallest risk, for every feature."""
         chosen = []
         for candidate in candidates:
             check_enough_rows(candidate, self.min_obs)
-            # Nothing is known inside a cell that a slope was taken across.
-            fine = self._fine if candidate.edges is None else 1
+            n_cells = len(candidate.moments.weight)
+            edges = candidate.edges
+            if edges is None:
+                edges = np.linspace(candidate.low, candidate.high, n_cells + 1)
             starts, linear = adaptive.adaptive_partition(
                 candidate.moments,
                 candidate.comoments,
-                adaptive.Grid(candidate.low, candidate.high, fine, candidate.edges),
+                adaptive.Grid(edges, self._fine(n_cells)),
                 risk=self._risk(),
                 min_obs=self.min_obs,
                 resolution=candidate.resolution,
@@ -139,7 +143,7 @@ class AdaptiveBins:
         return spread_kernel.spread_starts(
             cells,
             # Half the places of [22] are enough, because edges move.
-            fine=2 * self._fine if in_grid else 1,
+            fine=2 * self._fine(len(cells.free)) if in_grid else 1,
             # -inf where every edge of the effect is kept.
             penalty=max(self._risk().split, 0.0),
             min_obs=max(self.min_obs, SPREAD_ROWS),
@@ -148,13 +152,12 @@ class AdaptiveBins:
         )
 
     @property
-    def n_cells(self) -> int:
-        """Number of cells of the fine grid."""
-        return self._fine * self.max_bins
+    def _most_cells(self) -> int:
+        return (adaptive.FINE if self.refine else 1) * self.max_bins
 
-    @property
-    def _fine(self) -> int:
-        return adaptive.FINE if self.refine else 1
+    def _fine(self, n_cells: int) -> int:
+        """Number of cells to a coarse one."""
+        return max(n_cells // self.max_bins, 1)
 
     def _risk(self) -> adaptive.Risk:
         edge = 2 * np.log(self.max_bins) if self.penalty is None else self.penalty

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 import xarray as xr
+from boost_histogram.axis import Variable
 
 from rhale_stats.arguments.seeds import seed_of
 from rhale_stats.arrays import binning
@@ -150,7 +151,7 @@ def chosen_bins(
             column.high,
             resolution(moments.mean, float(errors[position])),
             comoments,
-            None if column.cells is None or axis is None else np.asarray(axis.edges),
+            np.asarray(axis.edges) if isinstance(axis, Variable) else None,
         )
         for position, (column, axis, moments, comoments) in enumerate(features)
         if moments is not None

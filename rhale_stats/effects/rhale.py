@@ -36,7 +36,7 @@ from rhale_stats.local.reductions import Source, Steps
 from rhale_stats.local.rows import THREADS_FROM
 from rhale_stats.parallel import cpus
 from rhale_stats.schema.checks import check_local
-from rhale_stats.schema.curves import WEIGHTINGS
+from rhale_stats.schema.curves import WEIGHTINGS, has_cells
 from rhale_stats.schema.dimensions import PARTS
 from rhale_stats.schema.door import checked
 from rhale_stats.schema.features import feature_names
@@ -380,9 +380,10 @@ def warn_of_gaps(effect: xr.Dataset) -> None:
     ):
         # Of all outputs, the one with the most.
         most, of = max(zip(own_empty, own_bins, strict=True))
-        if most:
+        # Edges of adaptive bins leave no bin empty but a gap.
+        if most and (effect.attrs["bin_rule"] != "AdaptiveBins" or "honest_seed" in effect.attrs):
             bins.append(f"{name!r} ({most} of {of})")
-        elif own_unknown.any():
+        elif most or own_unknown.any():
             gaps.append(f"{name!r} ({_widest_gap(effect.sel(feature=name))})")
     if bins:
         better = ", QuantileBins or OptimalBins"
@@ -395,19 +396,21 @@ def warn_of_gaps(effect: xr.Dataset) -> None:
         )
     if gaps:
         warn(
-            f"No rows inside a bin: {', '.join(gaps)}. The curve cannot be accumulated across such "
-            f"a gap: it is reported on the stretch with the most rows and is NaN elsewhere. "
+            f"Gaps without rows: {', '.join(gaps)}. The curve cannot be accumulated across such a "
+            f"gap: it is reported on the stretch with the most rows and is NaN elsewhere. "
             f"Finite differences of the model can cross the gap: "
             f"local_effects(model, X, method='finite_difference') or ale(model, X)."
         )
 
 
 def _widest_gap(row: xr.Dataset) -> str:
-    """The widest cell without rows of one feature, in words."""
+    """The widest stretch without rows of one feature, in words."""
     for dim in PARTS:
         if dim in row["cell_share"].dims:
             row = row.isel({dim: 0})
-    edges, share = row["cell_value"].values, row["cell_share"].values
+    cells = ("cell_value", "cell_share")
+    names = cells if has_cells(row) else ("edge_value", "weight_share")
+    edges, share = (row[name].values for name in names)
     width = np.where(share == 0, np.diff(edges), -np.inf)
     widest = int(np.nanargmax(width))
     return f"from {edges[widest]:.6g} to {edges[widest + 1]:.6g}"

@@ -142,8 +142,6 @@ def spread_axis(rule: BinRule, fitted: Fitted) -> tuple[Axis, AdaptiveBins]:
         return fitted.axis, rule
     column, adaptive = fitted.column, AdaptiveBins()
     low, high = float(fitted.edges[0]), float(fitted.edges[-1])
-    if column.cells is None and not binning.is_resolved(low, high, adaptive.n_cells):
-        return binning.variable_axis(fitted.edges), adaptive
     whole = Column(column.name, column.x, low, high, column.counts, column.cells)
     return cells_of(adaptive, whole), adaptive
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from typing import ClassVar, Generic, NamedTuple, Protocol, TypeVar
 
 import numpy as np
+from boost_histogram.axis import Variable
 from numpy.typing import NDArray
 
 from rhale_stats.arguments.checks import check_finite
@@ -294,7 +295,7 @@ def problem_of(
     scale = _spread(x, weight, frequency=rows.frequency) if loss == "output" else 1.0
     return Problem(
         name, rule, x, g, weight, rows.frequency, low, high, cell, edges, error,
-        loss, scale, min_obs, given is not None,
+        loss, scale, min_obs, isinstance(axis, Variable),
     )  # fmt: skip
 
 
