@@ -53,16 +53,20 @@ class Risk(NamedTuple):
 
 
 class Grid(NamedTuple):
-    """The cells of one feature: their edges, and the number of cells to a coarse one."""
+    """The cells of one feature: their edges, and the number of cells to a coarse one.
+
+    ``gaps`` are the cells that no row of all is in (math [11]); no bin reaches over them.
+    """
 
     edges: FloatArray
     fine: int = FINE
+    gaps: NDArray[np.bool_] | None = None
 
-    def stretches(self, weight: FloatArray) -> list[slice]:
-        """The cells between gaps, and each gap by itself: wide cells without rows (math [11])."""
-        width = np.diff(self.edges)
-        gap = np.flatnonzero((weight == 0) & (width > GAP_SHARE * inner_range(self.edges, weight)))
-        bounds = np.unique(np.concatenate([[0], gap, gap + 1, [len(weight)]])).tolist()
+    def stretches(self) -> list[slice]:
+        """The cells between gaps, and each gap by itself."""
+        n_cells = len(self.edges) - 1
+        gap = np.flatnonzero(self.gaps) if self.gaps is not None else np.zeros(0, dtype=np.int64)
+        bounds = np.unique(np.concatenate([[0], gap, gap + 1, [n_cells]])).tolist()
         return [slice(begin, end) for begin, end in pairwise(bounds)]
 
 
@@ -117,7 +121,7 @@ def adaptive_partition(
         Smallest effective number of rows of a bin; difference below which local effects are equal.
     """
     starts, linear = [], []
-    for part in grid.stretches(cells.weight):
+    for part in grid.stretches():
         own = Moments(*(values[part] for values in cells))
         products = None if comoments is None else Comoments(*(one[part] for one in comoments))
         own_grid = Grid(grid.edges[part.start : part.stop + 1], grid.fine)
@@ -133,6 +137,8 @@ def adaptive_partition(
 
 def _partition(search: _Search) -> tuple[IntArray, NDArray[np.bool_]]:
     """First cells of the bins of a stretch without gaps, and which of them are linear."""
+    if search.rows < search.needed:
+        return np.zeros(1, dtype=np.int64), np.zeros(1, dtype=bool)
     noise = search.noise_of_neighbours()
     chosen = search.partition(noise)
     # Where the effect is steep, neighbours differ by more than noise. Search again with the noise
@@ -189,8 +195,9 @@ class _Search:
         self.needed = max(min_obs, 2) * (1 - 1e-12)
         # With many rows the rounding of running sums exceeds that, and what rounding may have made
         # is no reason for an edge.
-        spread, rows = float(everything.m2[0] / everything.weight[0]), n_effective(everything)[0]
-        self.floor = resolution**2 + max(1e-12, ROUNDING * float(rows)) * spread
+        spread = float(everything.m2[0] / everything.weight[0])
+        self.rows = float(n_effective(everything)[0])
+        self.floor = resolution**2 + max(1e-12, ROUNDING * self.rows) * spread
 
     def between(self, begin: IntArray, end: IntArray) -> Sums:
         """Sums over cells ``begin`` to ``end``."""

@@ -23,6 +23,8 @@ from rhale_stats.bins.rule import (
 )
 from rhale_stats.schema.door import check_parameters
 
+# Cells of the fine grid in a coarse cell, where there are rows enough.
+FINE = 20
 # Fewest degrees of freedom of a bin of the spread; intervals hold from so many on.
 SPREAD_ROWS = 30
 
@@ -34,10 +36,12 @@ class AdaptiveBins:
     Bins minimise an estimate of the risk, the sum over bins of width * (s^2 + penalty * v / n).
     Here s^2 is the unbiased variance of the residuals in a bin of n rows, and v is the larger of
     s^2 and the noise variance of all bins together. If the effect is a line in the bin, 4 is added
-    to the penalty. The search has three steps. It finds the exact minimum on a grid of ``max_bins``
-    equal cells. It then moves every edge by less than a cell on a grid ten times finer, and finds
-    the exact minimum again. Last, it joins neighbouring bins, the most similar first, while one fit
-    to both is worse by less than (penalty + 2) noise variances for each parameter that is saved.
+    to the penalty. Edges may lie midway between two neighbouring values, at equal numbers of rows.
+    The search has three steps. It finds the exact minimum on a grid of ``max_bins`` cells of equal
+    numbers of rows. It then moves every edge by less than a cell on a grid twenty times finer, and
+    finds the exact minimum again. Last, it joins neighbouring bins, the most similar first, while
+    one fit to both is worse by less than (penalty + 2) noise variances for each parameter that is
+    saved. A gap (math [11]) has an edge at either end, and its effect is NaN.
 
     A linear bin has a ``slope``, and its ``heterogeneity`` is the spread of the residuals. With
     ``weighting="rows"`` its ``effect`` is that of the line at the middle of the bin, and the curve
@@ -107,7 +111,7 @@ class AdaptiveBins:
             )
 
     def cells(self, column: Column) -> Axis:
-        """The fine grid: cells of equal numbers of rows, ten to one of ``max_bins``, and gaps."""
+        """The fine grid: cells of equal numbers of rows, some to one of ``max_bins``, and gaps."""
         return binning.variable_axis(
             count_edges(column.x, column.counts, column.low, column.high, self._most_cells)
         )
@@ -124,7 +128,7 @@ class AdaptiveBins:
             starts, linear = adaptive.adaptive_partition(
                 candidate.moments,
                 candidate.comoments,
-                adaptive.Grid(edges, self._fine(n_cells)),
+                adaptive.Grid(edges, self._fine(n_cells), candidate.gaps),
                 risk=self._risk(),
                 min_obs=self.min_obs,
                 resolution=candidate.resolution,
@@ -153,7 +157,7 @@ class AdaptiveBins:
 
     @property
     def _most_cells(self) -> int:
-        return (adaptive.FINE if self.refine else 1) * self.max_bins
+        return (FINE if self.refine else 1) * self.max_bins
 
     def _fine(self, n_cells: int) -> int:
         """Number of cells to a coarse one."""

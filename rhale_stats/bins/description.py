@@ -89,6 +89,7 @@ def starts_of(
     high: float,
     resolution: float,
     edges: FloatArray | None = None,
+    gaps: NDArray[np.bool_] | None = None,
 ) -> tuple[NDArray[np.bool_], NDArray[np.bool_] | None]:
     """Bins of many problems on one axis: which cells begin a bin, and which a linear bin.
 
@@ -106,7 +107,7 @@ def starts_of(
     for number in range(len(starts)):
         moments = Moments(*(part[number] for part in cells))
         products = None if comoments is None else Comoments(*(part[number] for part in comoments))
-        candidates.append(Candidates(name, moments, low, high, resolution, products, edges))
+        candidates.append(Candidates(name, moments, low, high, resolution, products, edges, gaps))
     for number, partition in enumerate(rule.choose(candidates)):
         starts[number, partition.starts] = True
         if partition.linear is not None:

@@ -57,8 +57,8 @@ class Column:
 class Candidates:
     """The moments of one feature's cells, from which a rule chooses edges.
 
-    ``comoments`` are given to rules that `make_lines`. ``edges`` are the edges of the cells if the
-    local effects are slopes across cells, and None if the cells are the rule's own.
+    ``comoments`` are given to rules that `make_lines`. ``edges`` are those of the cells, None if
+    these are equal. ``gaps`` are the cells that no row of the feature is in, of any region.
     """
 
     name: str
@@ -68,6 +68,7 @@ class Candidates:
     resolution: float
     comoments: Comoments | None = None
     edges: FloatArray | None = None
+    gaps: NDArray[np.bool_] | None = None
 
     @property
     def width(self) -> FloatArray:

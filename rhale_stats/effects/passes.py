@@ -152,6 +152,7 @@ def chosen_bins(
             resolution(moments.mean, float(errors[position])),
             comoments,
             np.asarray(axis.edges) if isinstance(axis, Variable) else None,
+            moments.weight == 0,
         )
         for position, (column, axis, moments, comoments) in enumerate(features)
         if moments is not None

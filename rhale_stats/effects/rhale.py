@@ -406,11 +406,12 @@ def warn_of_gaps(effect: xr.Dataset) -> None:
 def _widest_gap(row: xr.Dataset) -> str:
     """The widest stretch without rows of one feature, in words."""
     for dim in PARTS:
-        if dim in row["cell_share"].dims:
+        if dim in row.dims:
             row = row.isel({dim: 0})
     cells = ("cell_value", "cell_share")
-    names = cells if has_cells(row) else ("edge_value", "weight_share")
-    edges, share = (row[name].values for name in names)
+    edges, share = (
+        row[name].values for name in (cells if has_cells(row) else ("edge_value", "weight_share"))
+    )
     width = np.where(share == 0, np.diff(edges), -np.inf)
     widest = int(np.nanargmax(width))
     return f"from {edges[widest]:.6g} to {edges[widest + 1]:.6g}"

@@ -149,6 +149,7 @@ class Problem:
     scale: float
     min_obs: float
     given_cells: bool = False
+    gaps: NDArray[np.bool_] | None = None
     bins: NDArray[np.bool_] | None = None
     block: ClassVar[int] = BLOCK
 
@@ -227,7 +228,7 @@ class Problem:
         binned = search.Rows(bins, values - centre[bins], rows.weight, rows.frequency, centre)
         edges = np.append(self.edges[begins], self.edges[-1])
         return (
-            replace(self, edges=edges),
+            replace(self, edges=edges, gaps=None),
             node._replace(rows=binned, starts=np.ones(len(begins), dtype=bool)),
         )
 
@@ -260,6 +261,7 @@ class Problem:
             high=self.high,
             resolution=exact,
             edges=self.edges if self.given_cells else None,
+            gaps=self.gaps,
         )
 
 
@@ -295,7 +297,7 @@ def problem_of(
     scale = _spread(x, weight, frequency=rows.frequency) if loss == "output" else 1.0
     return Problem(
         name, rule, x, g, weight, rows.frequency, low, high, cell, edges, error,
-        loss, scale, min_obs, isinstance(axis, Variable),
+        loss, scale, min_obs, isinstance(axis, Variable), np.bincount(cell, minlength=n_cells) == 0,
     )  # fmt: skip
 
 

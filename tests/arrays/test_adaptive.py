@@ -41,7 +41,7 @@ class Problem:
         return _Search(
             self.cells,
             self.comoments,
-            Grid(self.low, self.high),
+            Grid(np.linspace(self.low, self.high, self.n_cells + 1)),
             self.risk,
             self.min_obs,
             resolution,
@@ -51,7 +51,7 @@ class Problem:
         return adaptive_partition(
             self.cells,
             self.comoments if self.risk.slope is not None else None,
-            Grid(self.low, self.high),
+            Grid(np.linspace(self.low, self.high, self.n_cells + 1)),
             risk=self.risk,
             min_obs=self.min_obs,
             resolution=resolution,
@@ -412,7 +412,7 @@ def test_noise_of_neighbours_is_unbiased(kind):
         weight = None if kind == "none" else rng.uniform(0.2, 2, n)
         cells = cell_moments(axis, x, 5 + 2 * rng.normal(size=n), weight, frequency=False)
         found.append(
-            _Search(cells, None, Grid(0, 1), risk(slope=None), 2, 0.0).noise_of_neighbours()
+            _Search(cells, None, Grid(np.linspace(0, 1, len(cells.weight) + 1)), risk(slope=None), 2, 0.0).noise_of_neighbours()
         )
     error = np.std(found, ddof=1) / np.sqrt(len(found))
     assert 4 * error < 4 / n  # so that one degree of freedom would be seen

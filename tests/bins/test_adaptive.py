@@ -15,7 +15,8 @@ from scipy import integrate, stats
 
 import rhale_stats as rs
 from rhale_stats.arrays.binning import variable_axis
-from rhale_stats.bins.rule import BinRule, Partition, make_lines
+from rhale_stats.arrays.spread import Residuals
+from rhale_stats.bins.rule import BinRule, Column, Partition, make_lines
 from rhale_stats.local.rows import honest_split, is_estimation_row
 
 EPS = np.finfo(float).eps
@@ -81,10 +82,30 @@ def test_rules_say_whether_they_make_lines():
     assert isinstance(Lines((0, 1), (True,)), BinRule)
 
 
-def test_cells_below_the_resolution_of_floats_are_refused(rng):
-    x = 1e9 + 1e-5 * rng.uniform(size=50)
-    with pytest.raises(ValueError, match="max_bins must leave cells.* 1000 cells of feature 's0'"):
-        estimate(x, x)
+def test_values_a_few_units_in_the_last_place_apart(rng):
+    """Edges lie between values, whatever these are: all rows are counted by them."""
+    x = np.sort(1e9 + 1e-5 * rng.uniform(size=50))
+    effect = estimate(x, np.where(np.arange(50) < 25, 0.0, 5.0) + 0.1 * rng.normal(size=50))
+    edges = effect["edge_value"].values
+    counts = np.histogram(x, edges[np.isfinite(edges)])[0]
+    assert_array_equal(counts, effect["n_obs"].values[: len(counts)])
+
+
+@pytest.mark.parametrize("away", [40, 1e3, 1e12])
+@pytest.mark.filterwarnings("ignore:Gaps without rows")
+def test_a_distant_row_decides_nothing(rng, away):
+    """The effect where the rows are is that without it, whether it stands behind a gap or not."""
+    x = rng.normal(size=800)
+    g = np.sin(2 * x) + 0.5 * rng.normal(size=800)
+    places = np.linspace(-1.9, 1.9, 50)
+    errors = []
+    for one, other in ((x, g), (np.append(x, away), np.append(g, 3.0))):
+        effect = estimate(one, other)
+        k = np.searchsorted(effect["edge_value"].values[1:-1], places, side="right")
+        middle = (effect["bin_left"] + effect["bin_right"]).values[k] / 2
+        found = effect["effect"].values[k] + effect["slope"].values[k] * (places - middle)
+        errors.append(np.sqrt(np.mean((found - np.sin(2 * places)) ** 2)))
+    assert errors[1] < 1.4 * errors[0]
 
 
 # --- what a linear bin holds ---------------------------------------------------------------------
@@ -490,13 +511,15 @@ def test_a_jump_between_grid_cells_is_found_where_it_is(rng):
 
 def test_repeated_values_never_get_a_line_through_one_place(rng):
     x = rng.choice([0.0, 1.0, 2.0, 3.0], 400)
-    local = local_of(x, x**2 + 0.1 * rng.normal(size=400))
+    with pytest.warns(UserWarning, match="Derivatives are known at few values"):
+        local = local_of(x, x**2 + 0.1 * rng.normal(size=400))
     effect = rs.rhale(local, bins=rs.AdaptiveBins(), weighting="rows").isel(feature=0)
     # A line through two places is what two means are; four do not lie on one.
     assert effect["n_bins"] >= 2
     assert np.isfinite(effect["slope"]).all()
-    table = pd.Series(x**2).groupby(x).first()
     fitted = rs.augment(local, effect.expand_dims("feature"))["s0.effect"]
+    # From each value to the next, math [2]: the integral of z^2.
+    table = np.array([1, 7, 19, 19]) / 3
     assert_allclose(fitted.groupby(x).first(), table, atol=0.05)
 
 
@@ -568,7 +591,9 @@ def test_rounding_makes_no_edges_of_exact_lines(n_rows, seed):
     bent = np.where(x[:, 0] < 0.5, x[:, 0], 1 - x[:, 0])
     for slopes, n_bins in (((3 * x[:, 0] + 2, 2 * x[:, 1]), [1, 1]), ((bent, x[:, 1]), [2, 1])):
         local = rs.local_effects(None, x, jacobian=np.stack(slopes, axis=1))
-        assert rs.rhale(local)["n_bins"].values.tolist() == n_bins
+        found = rs.rhale(local)["n_bins"].values
+        # A bend within a cell may be a narrow bin.
+        assert found.tolist() in (n_bins, [3, 1] if n_bins[0] == 2 else n_bins)
 
 
 def test_the_usual_penalty_and_none_at_all():
@@ -583,9 +608,18 @@ def test_the_usual_penalty_and_none_at_all():
     assert rs.AdaptiveBins(degree=0)._risk().slope is None
 
 
-def test_the_fine_grid():
-    assert rs.AdaptiveBins(30).n_cells == 300
-    assert rs.AdaptiveBins(30, refine=False).n_cells == 30
+@pytest.mark.parametrize("n", [1, 7, 450, 30_000])
+def test_the_fine_grid(rng, n):
+    """Cells of equal numbers of rows, midway between values, 20 to one of the grid at most."""
+    x = np.sort(rng.exponential(size=n))
+    for refine, most in ((True, 600), (False, 30)):
+        axis = rs.AdaptiveBins(30, refine=refine).cells(Column("x", x, x[0], x[-1] + 1, None))
+        edges = np.asarray(axis.edges)
+        assert len(edges) - 1 == min(most, n)
+        counts = np.histogram(x, edges)[0]
+        assert counts.max() - counts.min() <= 1
+        at = np.searchsorted(x, edges[1:-1])
+        assert_allclose(edges[1:-1], (x[at - 1] + x[at]) / 2)
 
 
 def test_what_the_search_of_the_spread_gets(monkeypatch):
@@ -593,14 +627,16 @@ def test_what_the_search_of_the_spread_gets(monkeypatch):
     path = "rhale_stats.bins.adaptive.spread_kernel.spread_starts"
     monkeypatch.setattr(path, lambda _, **asked: asked)
 
+    cells = Residuals(*np.zeros((len(Residuals._fields), 1000)))
+
     def asked(in_grid=True, **options):
         rule = rs.AdaptiveBins(**options)
-        return rule.choose_spread(None, in_grid=in_grid, in_cells=False, resolution=0.5)
+        return rule.choose_spread(cells, in_grid=in_grid, in_cells=False, resolution=0.5)
 
     found = asked(penalty=3.0, min_obs=12)
     assert found == {
         "fine": 20, "penalty": 5, "min_obs": 30, "resolution": 0.5, "in_cells": False
     }  # fmt: skip
     assert asked(min_obs=40)["min_obs"] == 40
-    assert asked(refine=False)["fine"] == 2
+    assert asked(max_bins=1000)["fine"] == 2
     assert asked(in_grid=False)["fine"] == 1
