@@ -308,5 +308,6 @@ def between_values(
 
 def _integral(values: FloatArray, means: FloatArray, at: FloatArray) -> FloatArray:
     """Integral of the cubic spline through means (value, output) from the first value."""
-    spline = CubicSpline(values, means).antiderivative()
-    return np.asarray(spline(at) - spline(at[0]))
+    # About the first value, so that an offset costs no digits.
+    spline = CubicSpline(values - values[0], means).antiderivative()
+    return np.asarray(spline(at - values[0]) - spline(at[0] - values[0]))

@@ -198,7 +198,8 @@ class RowsOfFeatures(NamedTuple):
 
 def features_by_rows(local: xr.Dataset) -> list[RowsOfFeatures]:
     """Features that have the same rows, and these rows."""
-    there = _there(local)
+    # Without missing values that are known of, a NaN is refused later.
+    there = _there(local) if "n_missing" in local else np.ones_like(_there(local))
     tied = np.zeros(len(there), dtype=bool)
     if LEFT in local:
         tied = local[LEFT].notnull().any("obs").values
@@ -236,4 +237,15 @@ def _counted(result: Any, group: RowsOfFeatures, local: xr.Dataset) -> Any:
         "n_rows": n_rows - n_edges,
         "n_rows_edges": n_edges,
     }
-    return result.assign_attrs({name: own[name] for name in own if name in result.attrs})
+    result = result.assign_attrs({name: own[name] for name in own if name in result.attrs})
+    if n_edges or "n_obs" not in result or "edge_value" not in result.coords:
+        return result
+    rows = local.sel(feature=group.names[0]).isel(obs=np.unique(group.rows))
+    edges = result["edge_value"].values[0]
+    of_bin = np.searchsorted(edges[np.isfinite(edges)][1:-1], rows["x"].values, side="right")
+    frequency = local.attrs.get("weight_kind") == "frequency"
+    counts = np.ones(len(of_bin))
+    if "weight" in rows:
+        counts = rows["weight"].values if frequency else (rows["weight"].values > 0) * 1.0
+    n_obs = np.bincount(of_bin, counts, result.sizes["bin"])
+    return result.assign(n_obs=result["n_obs"].copy(data=n_obs[None].astype(np.int64)))

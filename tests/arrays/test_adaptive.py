@@ -412,7 +412,14 @@ def test_noise_of_neighbours_is_unbiased(kind):
         weight = None if kind == "none" else rng.uniform(0.2, 2, n)
         cells = cell_moments(axis, x, 5 + 2 * rng.normal(size=n), weight, frequency=False)
         found.append(
-            _Search(cells, None, Grid(np.linspace(0, 1, len(cells.weight) + 1)), risk(slope=None), 2, 0.0).noise_of_neighbours()
+            _Search(
+                cells,
+                None,
+                Grid(np.linspace(0, 1, len(cells.weight) + 1)),
+                risk(slope=None),
+                2,
+                0.0,
+            ).noise_of_neighbours()
         )
     error = np.std(found, ddof=1) / np.sqrt(len(found))
     assert 4 * error < 4 / n  # so that one degree of freedom would be seen

@@ -331,7 +331,7 @@ def test_rows_of_weight_zero_are_absent(rng):
 
 def test_ties_are_ordered_at_random(rng):
     """The seed decides, and only where there are ties."""
-    x, g = np.round(rng.uniform(0.05, 0.95, 200), 1), rng.normal(size=200)
+    x, g = np.round(rng.uniform(0.05, 0.95, 200), 2), rng.normal(size=200)
     g = np.sort(g)  # a table in the order of its effects must not look like a slope
     edges = [0, 0.33, 0.66, 1]
     first = checked(x, g, edges, check={"rng": 1})
@@ -456,11 +456,10 @@ def test_nothing_is_known_of_bins_of_one_row():
 
 
 def test_a_feature_of_few_levels(rng):
-    """Bins of one level: no slope, hence no crowding, and no order of rows."""
+    """Bins of one step: a slope across it is one number a row, without an order of rows."""
     x, g = rng.integers(0, 3, 300).astype(float), rng.normal(size=300)
-    check = checked(x, g, [0, 1, 2, 3]).isel(feature=0)
-    assert np.isfinite(check["bin_error_pvalue"]).all()
-    assert check["verdict"].values.tolist() == ["fine"] * 3
+    check = checked(x, g, [0, 1, 2]).isel(feature=0)
+    assert (check["verdict"] != "biased").all()
 
 
 def test_two_point_effects_that_are_all_equal_in_a_bin(rng):
@@ -476,7 +475,7 @@ def test_two_point_effects_that_are_all_equal_in_a_bin(rng):
 
 
 def test_honest_effects_are_checked_on_the_half_that_estimates(rng):
-    x, g = np.round(rng.uniform(size=(2, 300)), 2)
+    x, g = np.round(rng.uniform(size=(2, 300)), 3)
     local = local_of(x, g)
     effect = rs.rhale(local, bins=rs.OptimalBins(20), honest=True, rng=4)
     check = rs.check_unbiased(local, effect, rng=0)

@@ -184,7 +184,7 @@ RULES = [
 ]
 
 
-@pytest.mark.filterwarnings("ignore:Bins without rows", "ignore:No rows inside a bin")
+@pytest.mark.filterwarnings("ignore:Bins without rows", "ignore:Gaps without rows")
 @pytest.mark.parametrize("rule", RULES, ids=repr)
 @pytest.mark.parametrize("kind", KINDS)
 def test_n_obs_is_a_recount_by_the_reported_edges(kind, rule):
@@ -380,6 +380,9 @@ def test_equivariance(kind, rule, seed, a, c, d, weighting):
     # Means and deviations are sums of N terms.
     size = np.abs(slopes).max()
     of_sums = N * EPS * size
+    if kind == "integers":
+        # Halves of rows on edges stand a unit beside these; splines are solved for.
+        of_sums += size * max(1e-11, 4 * N * ulp / abs(c))
     # Along the axis cells count by their widths, and each of their edges stands a unit or two off.
     of_widths = 0.0
     if weighting == "axis":
@@ -389,10 +392,13 @@ def test_equivariance(kind, rule, seed, a, c, d, weighting):
         effect["effect"][order], plain["effect"] * (a / c), rtol=0, atol=of_sums + of_widths
     )
     assert_allclose(
-        effect["heterogeneity"][order], plain["heterogeneity"] * abs(a / c), rtol=0, atol=of_sums
+        effect["heterogeneity"][order],
+        plain["heterogeneity"] * abs(a / c),
+        rtol=0,
+        atol=of_sums,
     )
     # The curve adds up to 20 steps of slope times width, each with the errors of both.
-    in_curve = 2 * CELLS * size * (at_edges + N * EPS * abs(c))
+    in_curve = 2 * CELLS * (size * at_edges + of_sums * abs(c))
     assert_allclose(effect["curve"][order], a * plain["curve"], rtol=0, atol=in_curve)
 
 

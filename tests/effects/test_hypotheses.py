@@ -405,7 +405,7 @@ def test_box_by_hand():
 
 
 def test_box_is_the_analysis_of_variance_where_variances_are_equal():
-    x = np.repeat([-0.7, 0.0, 0.3, 0.7], 10)
+    x = np.repeat([-0.7, 0.0, 0.3, 0.7], 10) + np.tile(np.linspace(0, 0.01, 10), 4)
     noise = np.random.default_rng(0).normal(size=10)
     g = np.tile(noise, 4) + np.repeat([0.0, 0.4, 1.0, 0.7], 10)
     effect = effect_of(x[:, None], g[:, None])

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 import rhale_stats as rs
 
 # Parts may have gaps where all rows have none.
-pytestmark = pytest.mark.filterwarnings("ignore:No rows inside a bin", "ignore:Bins without rows")
+pytestmark = pytest.mark.filterwarnings("ignore:Gaps without rows", "ignore:Bins without rows")
 # Of numbers of size 1: moments are those of the parts about their own means.
 ALIKE = {"rtol": 1e-9, "atol": 1e-10}
 BINS = rs.GivenBins([-2, -1, 0, 1, 2], cells=np.linspace(-2, 2, 21))

@@ -329,7 +329,7 @@ def test_what_is_said_of_gaps_inside_a_bin():
     edges, share = effect["cell_value"].values[0], effect["cell_share"].values[0]
     at = int(np.argmax(np.where(share == 0, np.diff(edges), 0)))
     said = rf"'x0' \(from {edges[at]:.6g} to {edges[at + 1]:.6g}\)\. The curve cannot"
-    with pytest.warns(UserWarning, match=f"^No rows inside a bin: {said}"):
+    with pytest.warns(UserWarning, match=f"^Gaps without rows: {said}"):
         warn_of_gaps(effect)
     assert 0.9 < edges[at] < 1.2
     assert 7.8 < edges[at + 1] < 8.1

@@ -59,7 +59,7 @@ def ise(effect, feature, true):
 def test_spread_that_moves_where_the_effect_does_not_is_followed(effect):
     assert effect["n_bins"].values[0] == 1
     own, of_bins = ise(effect, "x0", lambda z: 0.2 + 2 * z)
-    assert of_bins > 20 * own
+    assert of_bins > 10 * own
     own, of_bins = ise(effect, "x2", lambda z: np.exp(2 * z))
     assert of_bins > 5 * own
 
@@ -318,7 +318,7 @@ def test_pictures_draw_the_spread_by_its_own_edges(effect):
 # --- small and odd data ---------------------------------------------------------------------------
 
 
-@pytest.mark.filterwarnings("ignore:Bins without rows", "ignore:No rows inside")
+@pytest.mark.filterwarnings("ignore:Bins without rows", "ignore:Gaps without rows")
 @pytest.mark.parametrize("n", [1, 2, 3, 7, 40])
 @pytest.mark.parametrize("rule", [rs.EqualWidthBins(3), rs.QuantileBins(5)])
 def test_few_rows(rng, n, rule):

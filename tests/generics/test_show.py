@@ -138,7 +138,7 @@ def test_features_lead_by_importance_with_the_numbers_of_the_other_functions():
     assert "Uncertainty: rows (model as given)" in text
 
 
-@pytest.mark.filterwarnings("ignore:Bins without rows", "ignore:No rows inside a bin")
+@pytest.mark.filterwarnings("ignore:Bins without rows", "ignore:Gaps without rows")
 @pytest.mark.parametrize(
     "bins", [rs.AdaptiveBins(), rs.EqualWidthBins(12), rs.QuantileBins(4)], ids=repr
 )

@@ -295,7 +295,7 @@ def test_a_gap_inside_a_bin():
     rng = np.random.default_rng(0)
     x = np.concatenate([rng.uniform(0, 1, 400), rng.uniform(3, 4, 100)])[:, None]
     g = 2 * x + rng.normal(size=x.shape)
-    with pytest.warns(UserWarning, match=r"No rows inside a bin: 'x0' \(from 0\.99.* to 3\.0"):
+    with pytest.warns(UserWarning, match=r"Gaps without rows: 'x0' \(from 0\.99.* to 3\.0"):
         effect = rs.rhale(local_of(x, g), bins=rs.GivenBins([0, 0.5, 4]), centering="start")
     cells, _ = cells_of(effect, x, g)
     empty = cells["w"] == 0

@@ -83,7 +83,7 @@ def given(x, local_effect, edges, weight=None, kind="precision", centering="mean
     )
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Bins without rows")
-        warnings.filterwarnings("ignore", "No rows inside a bin")
+        warnings.filterwarnings("ignore", "Gaps without rows")
         rule = rs.GivenBins(edges)
         effect = rs.rhale(local, bins=rule, centering=centering, weighting="rows")
         return local, without_spread(effect)

@@ -110,7 +110,8 @@ def direct_loss(problem, axis, resolution, inside):
     lines = make_lines(problem.rule)
     products = comoments(axis, cells, x, g, given) if lines else None
     low, high = problem.low, problem.high
-    seen = Candidates(problem.name, cells, low, high, resolution, products)
+    edges = problem.edges if problem.given_cells else None
+    seen = Candidates(problem.name, cells, low, high, resolution, products, edges, problem.gaps)
     (chosen,) = problem.rule.choose([seen])
     starts = np.append(chosen.starts, len(axis))
     edges = np.append(0, np.cumsum(problem.width))
