@@ -28,6 +28,8 @@ from rhale_stats.schema.identity import check_same_output, row_labels
 from rhale_stats.schema.levels import is_categorical
 from rhale_stats.schema.stacking import Estimates
 
+# Effective groups below which errors and tests by groups are doubtful.
+FEW_GROUPS = 15
 # Minimum number of groups over which residuals are centred.
 GROUPS_OF_BLOCK = 10
 
@@ -60,6 +62,10 @@ class Clusters(NamedTuple):
     def sums(self, row: xr.Dataset, pieces: accumulate.Pieces) -> GroupSums:
         """Sums over the rows of one feature by group, in cells or bins."""
         return GroupSums.of(pieces, self.rows, self.position(row), self.group, self.n_groups)
+
+    def bin_sums(self, row: xr.Dataset) -> GroupSums:
+        """Sums over the rows of one feature by group and bin."""
+        return self.sums(row, pieces_of(row))
 
     def influences(self, row: xr.Dataset, cells: Fine) -> Grouped:
         """Influences of the groups on all cells of one feature."""
@@ -98,6 +104,9 @@ class Groups(Protocol):
     @property
     def n_groups(self) -> int:
         """Number of groups."""
+
+    def bin_sums(self, row: xr.Dataset, /) -> GroupSums:
+        """Sums over the rows of one feature by group and bin."""
 
     def influences(self, row: xr.Dataset, cells: Fine, /) -> Grouped:
         """Influences of the groups on all cells of one feature."""
@@ -273,7 +282,21 @@ def of_groups(row: xr.Dataset, fit: Fit | None, clusters: Groups) -> Estimates:
             "curve_cov": curve_cov,
             **_degrees(row, fit, own, found),
             **skew,
+            **_of_few(row, clusters),
         }
+
+
+def _of_few(row: xr.Dataset, clusters: Groups) -> dict[str, float]:
+    """The effective number of groups; if these are few, p-values by a wild cluster bootstrap."""
+    if is_categorical(row):
+        return {}
+    sums = clusters.bin_sums(row)
+    effective = sums.effective()
+    pvalues = sums.wild_pvalues(pieces_of(row)) if effective < FEW_GROUPS else {}
+    return {
+        "effective_groups": effective,
+        **{f"{null}_pvalue": pvalues.get(null, np.nan) for null in ("zero", "constant")},
+    }
 
 
 def _skewness(

@@ -8,11 +8,12 @@ import numpy as np
 import xarray as xr
 from numpy.typing import ArrayLike
 
+from rhale_stats.arguments.words import warn
 from rhale_stats.arrays import accumulate, influence
 from rhale_stats.arrays.moments import FloatArray
 from rhale_stats.effects import skewness
 from rhale_stats.effects.chosen_edges import effect_variance
-from rhale_stats.effects.clusters import Clusters, Groups, of_groups
+from rhale_stats.effects.clusters import FEW_GROUPS, Clusters, Groups, of_groups
 from rhale_stats.effects.fit import (
     Feature,
     Fit,
@@ -142,6 +143,8 @@ def _of_features(
         | spread_errors(effect, clusters),
     )
     if clusters is not None:
+        if "effective_groups" in out:
+            _warn_of_few(clusters.n_groups, float(out["effective_groups"].min()))
         return out.assign_attrs(n_groups=clusters.n_groups)
     # What earlier groups left behind.
     out.attrs.pop("n_groups", None)
@@ -248,4 +251,15 @@ def _check_not_debiased(effect: xr.Dataset) -> None:
         raise ValueError(
             "effect must be what rhale or std_error returned; this one is from debias, which keeps "
             "no moments. Pass the effect that it was made from."
+        )
+
+
+def _warn_of_few(n_groups: int, effective: float) -> None:
+    """Warn where groups are few, or a few of them have most of the rows."""
+    if effective < FEW_GROUPS:
+        warn(
+            f"groups are few: {n_groups} groups of these sizes are worth {effective:.1f} of one "
+            f"size (1 over the sum of squared shares of the rows). Intervals may be too short, "
+            f"above all where effects of groups are skewed; wald_test takes a wild cluster "
+            f"bootstrap. {FEW_GROUPS} or more are needed for normal theory."
         )

@@ -13,6 +13,9 @@ from rhale_stats.arrays.moments import FloatArray, IntArray
 from rhale_stats.effects.grouped import Held
 from rhale_stats.local.rows import Rows
 
+# Webb's weights (2023) of a wild cluster bootstrap, and its number of draws.
+WEBB = np.array([-np.sqrt(1.5), -1, -np.sqrt(0.5), np.sqrt(0.5), 1, np.sqrt(1.5)])
+N_DRAWS = 999
 # A table of all pairs is made where it has not many more cells than there are rows.
 DENSE, LEAST_DENSE = 4, 1 << 20
 
@@ -165,3 +168,67 @@ class GroupSums(NamedTuple):
             for power, sums in ((1, self.d), (2, self.dd))
         )
         return leverage.Lines(shared, slope, sd)
+
+    def effective(self) -> float:
+        """Effective number of groups, 1 over the sum of their squared shares of the weight."""
+        of_group = np.bincount(self.group, self.weight, self.n_groups)
+        return float(of_group.sum() ** 2 / np.sum(of_group**2))
+
+    def wild_pvalues(self, pieces: accumulate.Pieces) -> dict[str, float]:
+        """P-values that all means and slopes are 0, and that all are one constant, math [31].
+
+        Wild cluster bootstrap: local effects, less what the hypothesis allows, are multiplied by
+        one number a group (Webb's six-point distribution), and the statistic is computed again.
+        """
+        shape = self.n_groups, self.n_units
+        at = self.group, self.unit
+        weight, d, dd, first, second = (np.zeros(shape) for _ in range(5))
+        slope = pieces.slope[self.unit]
+        mean = pieces.mean[self.unit]
+        weight[at], d[at], dd[at] = self.weight, self.d, self.dd
+        first[at] = self.r + mean * self.weight + slope * self.d
+        second[at] = self.dr + mean * self.d + slope * self.dd
+        sloped = pieces.slope != 0
+        totals = weight.sum(axis=0), np.where(sloped, dd.sum(axis=0), np.inf)
+        every = totals[0].sum()
+        draws = np.random.default_rng(0).choice(WEBB, (N_DRAWS, self.n_groups))
+        found = {}
+        for null in ("zero", "constant"):
+            level = first.sum() / every if null == "constant" else 0.0
+            of = _Wild(weight, d, dd, first - level * weight, second - level * d, *totals, null)
+            observed = of.statistic(np.ones((1, self.n_groups)))[0]
+            beyond = np.sum(of.statistic(draws) >= observed * (1 - 1e-12))
+            found[null] = float((1 + beyond) / (1 + N_DRAWS))
+        return found
+
+
+class _Wild(NamedTuple):
+    """Sums of a group in a unit, (group, unit), without what the hypothesis allows.
+
+    ``first`` and ``second`` are sums of w g and of w d g, ``total`` and ``total_dd`` those of w and
+    of w d^2 over the groups; the last are infinite where there is no slope.
+    """
+
+    weight: FloatArray
+    d: FloatArray
+    dd: FloatArray
+    first: FloatArray
+    second: FloatArray
+    total: FloatArray
+    total_dd: FloatArray
+    null: str
+
+    def statistic(self, times: FloatArray) -> FloatArray:
+        """Squares of means and slopes over their expectation, local effects times (draw, group)."""
+        constant, every = self.null == "constant", self.total.sum()
+        means, products = times @ self.first / self.total, times @ self.second
+        slopes, expected = products / self.total_dd, np.zeros(len(times))
+        common = (means @ self.total / every)[:, None] if constant else 0.0
+        value = ((means - common) ** 2) @ self.total + np.sum(products * slopes, axis=1)
+        for at, own in enumerate(times.T[:, :, None]):
+            mean = own * self.first[at] - self.weight[at] * means - self.d[at] * slopes
+            slope = own * self.second[at] - self.d[at] * means - self.dd[at] * slopes
+            if constant:
+                mean -= self.total * (mean.sum(axis=1) / every)[:, None]
+            expected += (mean**2 / self.total + slope**2 / self.total_dd).sum(axis=1)
+        return np.asarray(value / expected)

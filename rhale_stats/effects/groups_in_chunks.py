@@ -73,6 +73,10 @@ class GroupsInChunks:
         """Number of groups."""
         return self._n_groups
 
+    def bin_sums(self, row: xr.Dataset) -> GroupSums:
+        """Sums over the rows of one feature by group and bin."""
+        return self._known(row).bins
+
     def influences(self, row: xr.Dataset, cells: Fine) -> Grouped:
         """Influences of the groups on all cells of one feature."""
         return on_cells(row, cells, self._known(row).cells)

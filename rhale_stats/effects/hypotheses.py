@@ -102,9 +102,16 @@ def wald_test(
         adjust,
         null=NULLS[null],
         source=str(effect["effect_se"].attrs["source"]) if "effect_se" in effect else "rows",
-        test=f"wald_test, null {null!r}{by}",
+        test=f"wald_test, null {null!r}{by}{_by_bootstrap(effect, null)}",
         size=SIZES[null],
     )
+
+
+def _by_bootstrap(effect: xr.Dataset, null: str) -> str:
+    """Whether p-values are those of a wild cluster bootstrap, because groups are few."""
+    known = effect.get(f"{null}_pvalue")
+    few = known is not None and bool(np.isfinite(known).any())
+    return ", p-values not below those of a wild cluster bootstrap" if few else ""
 
 
 def by_name(rows: Sequence[Wald], *, of_f: bool = False) -> dict[str, Any]:
@@ -131,6 +138,9 @@ def _equal(row: xr.Dataset, null: str, method: str) -> Wald:
     if reason := meaning.of_effects(row):
         return Wald(reason=reason)
     found = box(row, null)
+    by_bootstrap = float(row.get(f"{null}_pvalue", np.nan))
+    if np.isfinite(by_bootstrap) and "effect_se_model" not in row:
+        return found._replace(p_value=max(found.p_value, by_bootstrap))
     if method == "box":
         return found
     if stores_errors(row):

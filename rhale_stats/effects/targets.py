@@ -41,6 +41,9 @@ GROUP_DEGREES = (
     "curve_df",
     "cell_curve_df",
     "average_effect_df",
+    "effective_groups",
+    "zero_pvalue",
+    "constant_pvalue",
 )
 
 

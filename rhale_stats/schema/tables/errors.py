@@ -92,6 +92,9 @@ ERRORS: Table = {
         "degrees of freedom of the standard error of the average effect over the rows",
         "1",
     ),
+    "effective_groups": (("feature",), "effective number of groups", "1"),
+    "zero_pvalue": (("feature",), "p-value of no effect, by wild cluster bootstrap", "1"),
+    "constant_pvalue": (("feature",), "p-value of one effect, by wild cluster bootstrap", "1"),
     "curve_cov": (
         ("feature", "edge", "edge_other"),
         "covariance of the curve",
