@@ -120,6 +120,10 @@ def _of_features(
         clusters = of.of(local, effect, groups)
         source = f"rows in {clusters.n_groups} groups"
         rows = [of_groups(*one, clusters) for one in features or features_of(effect)]
+        effective = min((one.get("effective_groups", np.inf) for one in rows), default=np.inf)
+        if effective < FEW_GROUPS:
+            _warn_of_few(clusters.n_groups, effective)
+            source += f" (worth {effective:.1f} of one size)"
     facts = {"source": source, "kind": "central limit theorem"}
     of_curve = CURVE_TARGETS[str(effect.attrs["centering"])]
     targets = {**TARGETS, "curve_se": of_curve, "cell_curve_se": of_curve, "curve_cov": of_curve}
@@ -143,8 +147,6 @@ def _of_features(
         | spread_errors(effect, clusters),
     )
     if clusters is not None:
-        if "effective_groups" in out:
-            _warn_of_few(clusters.n_groups, float(out["effective_groups"].min()))
         return out.assign_attrs(n_groups=clusters.n_groups)
     # What earlier groups left behind.
     out.attrs.pop("n_groups", None)
@@ -256,10 +258,9 @@ def _check_not_debiased(effect: xr.Dataset) -> None:
 
 def _warn_of_few(n_groups: int, effective: float) -> None:
     """Warn where groups are few, or a few of them have most of the rows."""
-    if effective < FEW_GROUPS:
-        warn(
-            f"groups are few: {n_groups} groups of these sizes are worth {effective:.1f} of one "
-            f"size (1 over the sum of squared shares of the rows). Intervals may be too short, "
-            f"above all where effects of groups are skewed; wald_test takes a wild cluster "
-            f"bootstrap. {FEW_GROUPS} or more are needed for normal theory."
-        )
+    warn(
+        f"groups are few: {n_groups} groups of these sizes are worth {effective:.1f} of one size "
+        f"(1 over the sum of squared shares of the rows). Intervals may be too short, above all "
+        f"where effects of groups are skewed; P of wald_test is not below that of a wild cluster "
+        f"bootstrap. Normal theory needs {FEW_GROUPS} or more."
+    )

@@ -39,7 +39,7 @@ from rhale_stats.schema.checks import check_local
 from rhale_stats.schema.curves import WEIGHTINGS, has_cells
 from rhale_stats.schema.dimensions import PARTS
 from rhale_stats.schema.door import checked
-from rhale_stats.schema.features import feature_names
+from rhale_stats.schema.features import feature_names, one_feature
 from rhale_stats.schema.levels import refuse_categorical
 from rhale_stats.schema.parts import each_part, own_rows
 from rhale_stats.schema.stacking import Estimates
@@ -48,6 +48,11 @@ from rhale_stats.schema.variables import variable
 CENTERINGS = ("mean", "start", "integral")
 # With fewer rows, sums by the cell of every row take less time in the first pass than sorted rows.
 ONE_BY_ONE_FROM = 20_000
+
+# Rules of the paper with edges at equal widths, and the least share of the axis that the inner rows
+# should have then.
+OF_EQUAL_WIDTHS = ("OptimalBins", "GreedyBins", "BestEqualWidthBins", "EqualWidthBins")
+NARROW = 0.1
 
 
 @checked
@@ -174,6 +179,7 @@ def rhale(
             rng=generator,
         )
     warn_of_gaps(effect)
+    _warn_of_distant_rows(effect)
     return effect.assign_attrs(seed=seed) if honest else effect
 
 
@@ -400,6 +406,32 @@ def warn_of_gaps(effect: xr.Dataset) -> None:
             f"gap: it is reported on the stretch with the most rows and is NaN elsewhere. "
             f"Finite differences of the model can cross the gap: "
             f"local_effects(model, X, method='finite_difference') or ale(model, X)."
+        )
+
+
+def _warn_of_distant_rows(effect: xr.Dataset) -> None:
+    """Warn of features whose bins of equal widths a few distant rows decide on."""
+    if effect.attrs["bin_rule"] not in OF_EQUAL_WIDTHS or "cell_share" not in effect:
+        return
+    found = []
+    for name in feature_names(effect):
+        row = one_feature(effect, name)
+        for dim in PARTS:
+            row = row.isel({dim: 0}) if dim in row.dims else row
+        share = row["cell_share"].values
+        share = share[np.isfinite(share)]
+        if not len(share):
+            continue
+        edges, below = row["cell_value"].values[: len(share) + 1], np.cumsum(share)
+        low, high = edges[np.searchsorted(below, 0.01)], edges[np.searchsorted(below, 0.99) + 1]
+        if high - low < NARROW * (edges[-1] - edges[0]):
+            found.append(f"{name!r} ({low:.4g} to {high:.4g} of {edges[0]:.4g} to {edges[-1]:.4g})")
+    if found:
+        warn(
+            f"98 % of the rows lie in less than {NARROW:.0%} of the axis: {', '.join(found)}. "
+            f"{effect.attrs['bin_rule']} has edges at equal widths over the whole axis, as in the "
+            f"paper, so that a few distant rows decide on the bins. Use AdaptiveBins() or "
+            f"QuantileBins, or leave these rows out: local.isel(obs=...)."
         )
 
 

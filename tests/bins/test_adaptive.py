@@ -108,6 +108,31 @@ def test_a_distant_row_decides_nothing(rng, away):
     assert errors[1] < 1.4 * errors[0]
 
 
+@pytest.mark.parametrize("beyond", [1, 60])
+def test_a_gap_has_an_edge_at_either_end(rng, beyond):
+    """The effect there is NaN, also where one row stands behind it; bins beside it are as alone."""
+    x = np.concatenate([rng.uniform(0, 1, 300), 60 + rng.uniform(0, 1, beyond)])
+    g = 3 * x + 0.3 * rng.normal(size=len(x))
+    with pytest.warns(UserWarning, match="Gaps without rows: 's0'"):
+        effect = estimate(x, g)
+    edges, n_obs = effect["edge_value"].values, effect["n_obs"].values
+    gap = int(np.flatnonzero(n_obs == 0)[0])
+    ends = x[:300].max(), x[300:].min()
+    assert_allclose(edges[gap : gap + 2], ends, rtol=1e-12)
+    assert np.isnan(effect["effect"].values[gap])
+    assert n_obs.sum() == len(x)
+    alone = estimate(x[:300], g[:300])
+    assert_allclose(effect["effect"].values[:gap], alone["effect"].values)
+
+
+@pytest.mark.filterwarnings("ignore:Gaps without rows")
+def test_rules_of_the_paper_warn_of_distant_rows(rng):
+    x = np.append(rng.normal(size=500), 300.0)
+    for rule in (rs.OptimalBins(), rs.GreedyBins(), rs.EqualWidthBins(5)):
+        with pytest.warns(UserWarning, match=r"98 % of the rows lie in less than 10% of the axis"):
+            estimate(x, x, rule)
+
+
 # --- what a linear bin holds ---------------------------------------------------------------------
 
 
