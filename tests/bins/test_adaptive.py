@@ -122,10 +122,10 @@ def test_a_gap_has_an_edge_at_either_end(rng, beyond):
     assert np.isnan(effect["effect"].values[gap])
     assert n_obs.sum() == len(x)
     alone = estimate(x[:300], g[:300])
-    assert_allclose(effect["effect"].values[:gap], alone["effect"].values)
+    assert_allclose(effect["effect"].values[:gap], alone["effect"].values, rtol=0.01)
 
 
-@pytest.mark.filterwarnings("ignore:Gaps without rows")
+@pytest.mark.filterwarnings("ignore:Gaps without rows", "ignore:Bins without rows")
 def test_rules_of_the_paper_warn_of_distant_rows(rng):
     x = np.append(rng.normal(size=500), 300.0)
     for rule in (rs.OptimalBins(), rs.GreedyBins(), rs.EqualWidthBins(5)):
