@@ -124,6 +124,8 @@ def _of_features(
         if effective < FEW_GROUPS:
             _warn_of_few(clusters.n_groups, effective)
             source += f" (worth {effective:.1f} of one size)"
+    arrays = stacked(rows, effect.sizes["bin"], **cell_sizes(effect))
+    _add_numerical_error(effect, arrays)
     facts = {"source": source, "kind": "central limit theorem"}
     of_curve = CURVE_TARGETS[str(effect.attrs["centering"])]
     targets = {**TARGETS, "curve_se": of_curve, "cell_curve_se": of_curve, "curve_cov": of_curve}
@@ -142,7 +144,7 @@ def _of_features(
         effect.drop_vars(of_others) if of_others else effect,
         {
             name: variable(name, array, target=targets[name], **facts)
-            for name, array in stacked(rows, effect.sizes["bin"], **cell_sizes(effect)).items()
+            for name, array in arrays.items()
         }
         | spread_errors(effect, clusters),
     )
@@ -264,3 +266,19 @@ def _warn_of_few(n_groups: int, effective: float) -> None:
         f"where effects of groups are skewed; P of wald_test is not below that of a wild cluster "
         f"bootstrap. Normal theory needs {FEW_GROUPS} or more."
     )
+
+
+def _add_numerical_error(effect: xr.Dataset, arrays: dict[str, FloatArray]) -> None:
+    """Add numerical errors of the mean to standard errors: of a curve, along the axis."""
+    error = effect["numerical_error"].values if "numerical_error" in effect else np.zeros(1)
+    if not error.any():
+        return
+    share, x_mean = (np.nan_to_num(effect[name].values) for name in ("weight_share", "x_mean"))
+    centre = np.sum(share * x_mean, axis=1)[:, None]
+    place = {"curve_se": effect["edge_value"].values, "effect_se": centre + 1}
+    if "cell_value" in effect:
+        place["cell_curve_se"] = effect["cell_value"].values
+    for name, at in place.items():
+        if name in arrays:
+            arrays[name] = np.hypot(arrays[name], error[:, None] * np.abs(at - centre))
+    arrays["average_effect_se"] = np.hypot(arrays["average_effect_se"], error)

@@ -26,6 +26,9 @@ from rhale_stats.schema.variables import (
     variable,
 )
 
+# Rounding is negligible below this share of the range of the answers. The error of most rows is the
+# largest that rounding can make, so many times the typical one.
+NEGLIGIBLE, TYPICAL = 1e-6, 20.0
 # What local effects know of rows without a value, and effects hand on.
 MISSING_EFFECTS = (
     "n_missing",
@@ -143,7 +146,7 @@ def effects_of(
                 for name, array in (arrays | cell_edges).items()
             },
             # Without their coordinates, which come below: to align these takes time.
-            "local_effect_error": local.variables["local_effect_error"],
+            **_numerical_errors(local, edges, method.n_rows),
             **{name: local.variables[name] for name in method.handed_on if name in local},
         },
         {
@@ -155,6 +158,31 @@ def effects_of(
         },
         _attributes(local, method),
     )
+
+
+def _numerical_errors(local: xr.Dataset, edges: FloatArray, n_rows: int) -> dict[str, xr.Variable]:
+    """Below which differences of local effects are none, and the error of their means (math [1]).
+
+    Where rounding of the answers is coarse it makes no difference 0: it is part of the spread, and
+    of the mean of n rows by its root. An interpolated effect has the error of the rule.
+    """
+    limit = local.variables["local_effect_error"]
+    if "numerical_error" in local:
+        return {name: local.variables[name] for name in ("local_effect_error", "numerical_error")}
+    error = np.nan_to_num(limit.values)
+    span = np.nan_to_num(
+        np.nanmax(edges, axis=1, initial=-np.inf) - np.nanmin(edges, axis=1, initial=np.inf)
+    )
+    coarse = error * np.maximum(span, 0) > NEGLIGIBLE * local.attrs.get("answer_range", np.inf)
+    interpolated = np.zeros(len(error), dtype=bool)
+    if "cell_value" in local:
+        cells = local["cell_value"].notnull().any("cell_edge").values
+        interpolated = cells & (np.array(methods_of(local)) != "finite_difference")
+    bias = local["local_effect_bias"].values if "local_effect_bias" in local else 0 * error
+    of_rows = error / (TYPICAL * np.sqrt(n_rows))
+    of_mean = np.where(coarse, of_rows + bias, np.where(interpolated, bias, 0.0))
+    limit = limit.copy(data=np.where(coarse | interpolated, 0.0, limit.values))
+    return {"local_effect_error": limit, "numerical_error": variable("numerical_error", of_mean)}
 
 
 def _feature_coordinates(local: xr.Dataset, n_bins: IntArray) -> dict[str, Any]:

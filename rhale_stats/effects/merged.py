@@ -119,6 +119,8 @@ def merge(effects: Sequence[xr.Dataset]) -> xr.Dataset:
     error = np.max([part["local_effect_error"].values for part in parts], axis=0)
     about = without_spread(first).drop_vars(MISSING_EFFECTS, errors="ignore")
     about = about.assign(local_effect_error=first["local_effect_error"].variable.copy(data=error))
+    error = np.max([part["numerical_error"].values for part in parts], axis=0)
+    about = about.assign(numerical_error=first["numerical_error"].variable.copy(data=error))
     edges = {
         name: each[0]["edge_value"].values
         for name, each in zip(names, rows, strict=True)

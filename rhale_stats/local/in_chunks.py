@@ -59,6 +59,7 @@ class Plan:
     jacobian: Any
     options: ModelOptions
     precision: float
+    offset: float
     n_outputs: int
     ways: Sequence[Way]
 
@@ -83,7 +84,7 @@ class Plan:
                 quotients = DifferenceQuotients(
                     self.model, table, output, scale, batch_rows=batch_rows
                 )
-                quotients.outputs.precision = self.precision
+                quotients.outputs.precision, quotients.outputs.offset = self.precision, self.offset
             exact = [way.position for way in self.ways if way.method == "gradient"]
             known: dict[int, Differences] = {}
             if exact and quotients is not None:
@@ -120,7 +121,7 @@ class Plan:
             found = quotients.finite(way.position, way.edges, way.places(x))
         else:
             assert quotients is not None
-            step = kernel.step_at(x, way.scale, self.precision)
+            step = kernel.step_at(x, way.scale, self.precision * self.offset)
             arguments = kernel.central_arguments(x, step, way.low, way.high)
             found = quotients.quotient(*quotients.evaluate(way.position, arguments), way.method)
         each = found.local_effect
@@ -176,6 +177,7 @@ def in_chunks(
         jacobian,
         options,
         float(of_sample.attrs["answer_precision"]),
+        float(of_sample.attrs["answer_offset"]),
         effect.sizes.get(OUTPUT, 1),
         ways,
     )

@@ -47,6 +47,8 @@ def labelled(
         "scale": "" if outputs is None else outputs.scale,
         "output_label": "" if outputs is None else outputs.label,
         "answer_precision": max(difference.precision for difference in differences),
+        "answer_range": 0.0 if outputs is None else outputs.range,
+        "answer_offset": 1.0 if outputs is None else outputs.offset,
         **sample.facts,
         "n_rows": sample.table.n_rows,
         "n_columns": len(sample.table.names),
@@ -63,6 +65,7 @@ def _values(
     n_features, names = len(sample.positions), sample.names
     effect = np.empty((n_outputs, n_features, sample.table.n_rows))
     error = np.zeros((n_outputs, n_features))
+    bias = np.zeros((n_outputs, n_features))
     tied = any(one.left is not None for one in differences)
     left = np.full_like(effect, np.nan) if tied else None
     for column, difference in enumerate(differences):
@@ -74,6 +77,8 @@ def _values(
         effect[:, column, ~there] = np.nan
         effect[:, column, there] = difference.local_effect.T
         error[:, column] = difference.error
+        if difference.bias is not None:
+            bias[:, column] = difference.bias
         if left is not None and difference.left is not None:
             left[:, column, there] = difference.left.T
         differences[column] = replace(
@@ -87,6 +92,7 @@ def _values(
             {"long_name": "local effect", "units": EFFECT_UNITS},
         ),
         "local_effect_error": ((OUTPUT, "feature"), *variable("local_effect_error", error)[1:]),
+        "local_effect_bias": ((OUTPUT, "feature"), *variable("local_effect_bias", bias)[1:]),
     }
     if left is not None:
         values = left.transpose(0, 2, 1)

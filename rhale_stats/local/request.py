@@ -130,7 +130,7 @@ class Request:
         """Local effects of the columns; of a small table those of several from each call."""
         quotients, ways, found = self.quotients, self._ways(x), []
         # Steps are by the precision that the probes found, whatever the calls.
-        precision = 0.0 if quotients is None else quotients.precision
+        precision = 0.0 if quotients is None else quotients.step_precision
         most = 0 if quotients is None else quotients.batch_rows
         together = max(1, most // (2 * len(x)))
         for begin in range(0, len(ways), together):
@@ -182,7 +182,8 @@ class Request:
             if edges is not None and kernel.are_repeated(own, weight if counted else None):
                 found = yield from self._with_left(found, position, there, edges, outputs, held)
         if way.kind == "central_difference" and way.probe is not None:
-            found = replace(found, error=found.error + way.probe.truncation)
+            error = found.error + way.probe.truncation
+            found = replace(found, error=error, bias=way.probe.bias)
         if way.kind != "finite_difference":
             found = self._between_values(found, x[there], there, name)
         check_finite(
@@ -203,8 +204,9 @@ class Request:
             return found
         self.few_values.append((name, len(values)))
         edges, right, left, error = kernel.between_values(x, found.local_effect, weight)
+        bias = error if found.bias is None else error + found.bias
         error = found.error + error
-        return replace(found, local_effect=right, left=left, edges=edges, error=error)
+        return replace(found, local_effect=right, left=left, edges=edges, error=error, bias=bias)
 
     def _with_left(
         self,

@@ -31,7 +31,8 @@ class Differences:
 
     ``edges`` are those of the cells that slopes were taken across, ``precision`` is that of the
     numbers that they come from. ``left`` (row, output) are slopes across the cell to the left of
-    rows on an edge, NaN elsewhere; None where no edge has several rows.
+    rows on an edge, NaN elsewhere; None where no edge has several rows. ``bias`` (output,) is the
+    part of the error that a mean over rows keeps.
     """
 
     local_effect: FloatArray
@@ -40,6 +41,7 @@ class Differences:
     edges: FloatArray | None = None
     precision: float = float(np.finfo(np.float64).eps)
     left: FloatArray | None = None
+    bias: FloatArray | None = None
 
     def at(self, rows: NDArray[np.bool_] | IntArray) -> Differences:
         """The same at some rows, by a mask or by their numbers."""
@@ -94,6 +96,11 @@ class DifferenceQuotients:
     def precision(self) -> float:
         """Precision of the outputs of the model, as far as it is known."""
         return self.outputs.precision
+
+    @property
+    def step_precision(self) -> float:
+        """Precision of the outputs in units of their range, by which steps are chosen."""
+        return self.outputs.precision * self.outputs.offset
 
     @property
     def batch_rows(self) -> int:
@@ -183,7 +190,7 @@ class DifferenceQuotients:
     def central(self, position: int) -> Differences:
         """math [1] by central differences."""
         x = self.table.column(position)
-        step = kernel.central_step(x, self.precision)
+        step = kernel.central_step(x, self.step_precision)
         outputs, held = self.evaluate(position, kernel.central_arguments(x, step, x.min(), x.max()))
         return self.quotient(outputs, held, "central_difference")
 

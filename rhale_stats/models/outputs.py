@@ -90,6 +90,8 @@ class Outputs:
             self.table = table.holding(data)
         self._given = self._form_given()
         self.n_calls, self.n_rows, self.largest, self._width = 0, 0, 0.0, 1
+        # Range of the answers that were looked at first, and by how much their size exceeds it.
+        self.range, self.offset = 0.0, 1.0
         # Rows and answers of a plain function that answers with arrays of JAX.
         self._of_jax: tuple[Any, Any] | None = None
         # Whether calls for several columns raised, and of which columns the type does not matter.

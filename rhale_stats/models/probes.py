@@ -32,6 +32,8 @@ STEP_SHARE, GROWS = 0.05, 0.25
 KINKS = 3.0
 # Derivatives are useless where this share of them is zero although the output moves.
 ZERO_SHARE = 0.95
+# Steps are lengthened for answers whose size is up to so many times their range.
+MOST_OFFSET = 1e6
 # Derivatives at the rows do not say what happens between them where they miss more than this share
 # of the change in gaps between rows.
 GAP_SHARE = 0.1
@@ -85,6 +87,12 @@ class Probe:
     half: Differences
 
     @property
+    def bias(self) -> FloatArray:
+        """Mean error of central differences by the length of their step, for every output."""
+        change = self.derivative.local_effect - self.half.local_effect
+        return np.asarray(np.abs(4 / 3 * change.mean(axis=0)))
+
+    @property
     def holds(self) -> bool:
         """Whether derivatives give the effect, for every output."""
         return not (self.jumps | self.gaps).any()
@@ -102,6 +110,12 @@ def check_answers(quotients: DifferenceQuotients) -> None:
     rows = np.unique(np.linspace(0, n - 1, min(n, TWICE)).round().astype(np.int64))
     some = quotients.at(rows)
     first, second = (some.at_rows("rows looked at of X") for _ in range(2))
+    ranges, sizes = np.ptp(first, axis=0), np.abs(first).max(axis=0)
+    quotients.outputs.range = float(ranges.max())
+    moving = ranges > 0
+    if moving.any():
+        offset = float((sizes[moving] / ranges[moving]).min())
+        quotients.outputs.offset = min(max(offset, 1.0), MOST_OFFSET)
     differ = sums.differing(first, second, ROUNDINGS * quotients.precision)
     if differ.any():
         worst = int(np.argmax(np.abs(np.nan_to_num(first - second)).max(axis=1)))
@@ -216,7 +230,7 @@ def _look(some: DifferenceQuotients, position: int, numbers: IntArray) -> Steps[
     left, right = sums.windows(x)
     while True:
         precision = some.precision
-        step = kernel.central_step(x, precision)
+        step = kernel.central_step(x, precision * some.outputs.offset)
         columns = [
             *kernel.central_arguments(x, step, low, high),
             *kernel.central_arguments(x, step / 2, low, high),
@@ -260,7 +274,7 @@ def _noise(some: DifferenceQuotients, position: int, looked: _Look) -> Steps[boo
     n = len(looked.rows)
     rows = np.unique(np.linspace(0, n - 1, min(n, NOISE_ROWS)).round().astype(np.int64))
     x = looked.x[rows] + BESIDE * (looked.right - looked.x)[rows]
-    step = kernel.central_step(looked.x, some.precision)[rows] / 4
+    step = kernel.central_step(looked.x, some.step_precision)[rows] / 4
     low, high = float(looked.x[0]), float(looked.x[-1])
     columns = [
         *kernel.central_arguments(x, step, low, high),

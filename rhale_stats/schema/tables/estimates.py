@@ -80,6 +80,16 @@ ESTIMATES: Table = {
         EFFECT_UNITS,
     ),
     "local_effect_error": (("feature",), "numerical error of a local effect", EFFECT_UNITS),
+    "local_effect_bias": (
+        ("feature",),
+        "numerical error that local effects have in common",
+        EFFECT_UNITS,
+    ),
+    "numerical_error": (
+        ("feature",),
+        "numerical error of means of local effects, part of standard errors",
+        EFFECT_UNITS,
+    ),
     "fourth_moment": (
         ("feature", "bin"),
         "fourth central moment of local effects",
