@@ -121,7 +121,7 @@ def level_effects(
     """
     positions = sample.positions
     unordered = [levels_of(sample, position) for position in positions]
-    orders = order_of(order, unordered)
+    orders = order_of(order, unordered, sample.table.names)
     quotients = sample.asked(model)
     levels = _ordered(sample, unordered, orders, target, quotients)
     parts: list[_Sides] = []

@@ -138,7 +138,7 @@ def averages(
     columns = _columns(sample, fitted, features, categorical)
     if by is not None:
         check_feature("by", by)
-    levels = None if by is None else levels_of(sample, _position_of_by(sample.table.names, by))
+    levels = None if by is None else levels_of(sample, position_of(by, sample.table.names, "by"))
     probe = Outputs(fitted.model.asked, sample.table, options.output, options.scale)
     probe(probe.table.take(np.arange(1)).copied())
     by_level = _ByLevel.of(sample, levels, groups)
@@ -194,16 +194,6 @@ def _columns(sample: Sample, fitted: Fitted, features: Any, categorical: Any) ->
             )
         out.append(_Column(name, position, levels_of(sample, position) if has_levels else None))
     return out
-
-
-def _position_of_by(names: list[str], by: str | int) -> int:
-    try:
-        return position_of(by, names)
-    except KeyError:
-        raise KeyError(
-            f"by must be one of {', '.join(map(repr, names))}, or a number from 0 to "
-            f"{len(names) - 1}; got {by!r}."
-        ) from None
 
 
 def _formula(model: Parametric) -> str | None:

@@ -19,7 +19,7 @@ from rhale_stats.arrays.moments import FloatArray
 from rhale_stats.models import forms
 from rhale_stats.models.adapters.adapter import Known
 from rhale_stats.models.form import ARRAY, Form
-from rhale_stats.schema.features import position_of
+from rhale_stats.schema.features import names_of_labels, position_of
 from rhale_stats.schema.variables import unit_mapping
 
 # Values of a column: numbers, or levels.
@@ -277,7 +277,7 @@ def as_table(X: Any, parameter: str = "X") -> Table:
 
 def column_names(frame: pd.DataFrame, parameter: str) -> list[str]:
     """Names of columns as text; raise ``ValueError`` unless they differ."""
-    names = [str(name) for name in frame.columns]
+    names = names_of_labels(frame.columns)
     repeated = sorted({name for name in names if names.count(name) > 1})
     if repeated:
         raise ValueError(
@@ -396,7 +396,7 @@ def columns_named(
 ) -> list[int]:
     """Columns by name or number, each once."""
     several = [asked] if isinstance(asked, str | int | np.integer) else list(asked)
-    positions = [position_of(one, table.names) for one in several]
+    positions = [position_of(one, table.names, parameter) for one in several]
     if not positions:
         raise ValueError(f"{parameter} must name at least one column; got none.")
     if len(set(positions)) < len(positions):

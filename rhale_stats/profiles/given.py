@@ -35,6 +35,7 @@ from rhale_stats.profiles.grid import (
     named,
 )
 from rhale_stats.schema.dimensions import OUTPUT, with_outputs
+from rhale_stats.schema.features import feature_coordinate
 from rhale_stats.schema.stacking import padded
 from rhale_stats.schema.variables import COUNTS, GRID_VALUE
 
@@ -91,7 +92,7 @@ class Given(Sample):
     def axes(self, grid: Grid, n_grid: int, grid_kind: str) -> list[Axis]:
         """All features with their grids."""
         check_choice("grid_kind", grid_kind, GRID_KINDS)
-        own = grids(grid, self.names)
+        own = grids(grid, self.names, self.table.names)
         out = []
         for name, position in zip(self.names, self.positions, strict=True):
             if self.table.is_numeric(position):
@@ -305,7 +306,7 @@ def _coordinates(axes: Sequence[Axis], n_grid: int, units: Mapping[str, str]) ->
     """Features with their kinds and units, and the points of their grids, padded."""
     values = padded([axis.grid for axis in axes], (n_grid,))
     coords: dict[str, Any] = {
-        "feature": ("feature", np.array([axis.name for axis in axes]), {"long_name": "feature"}),
+        "feature": feature_coordinate([axis.name for axis in axes]),
         "feature_kind": ("feature", np.array([axis.kind for axis in axes])),
         "feature_units": ("feature", np.array([units.get(axis.name, "") for axis in axes])),
         "n_grid": (

@@ -9,9 +9,10 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
-from rhale_stats.arguments.words import warn
+from rhale_stats.arguments.words import listed, warn
 from rhale_stats.arrays.moments import FloatArray
 from rhale_stats.models import table as models
+from rhale_stats.schema.features import by_name
 
 GRID_KINDS = ("quantile", "equal_width")
 N_GRID = 40
@@ -86,18 +87,18 @@ def named(table: models.Table, features: str | int | Sequence[str | int]) -> lis
     return positions
 
 
-def grids(grid: Grid, names: Sequence[str]) -> dict[str, ArrayLike]:
-    """Grids of a user's own, by name."""
+def grids(grid: Grid, names: Sequence[str], known: Sequence[str]) -> dict[str, ArrayLike]:
+    """Grids of a user's own, by name; ``known`` are the names of all columns."""
     if grid is None:
         return {}
     if isinstance(grid, Mapping):
-        unknown = [str(name) for name in grid if name not in names]
+        own = by_name(grid, known, "grid")
+        unknown = [name for name in own if name not in names]
         if unknown:
             raise KeyError(
-                f"grid must be of features among {', '.join(map(repr, names))}; got "
-                f"{', '.join(map(repr, unknown))}."
+                f"grid must be of features among {listed(names)}; got {listed(unknown)}."
             )
-        return dict(grid)
+        return own
     if len(names) > 1:
         raise ValueError(
             f"grid must map names to points where there are several features; got one array for "

@@ -54,7 +54,8 @@ def pdp_in_chunks(
     weights = None
     if options.weights is not None:
         weights = weights_of_rows(options.weights, seen.lengths, options.weight_kind)
-    axes = _axes(given, seen, chunks, weights, grids(grid, given.names), n_grid, grid_kind)
+    own_grids = grids(grid, given.names, given.table.names)
+    axes = _axes(given, seen, chunks, weights, own_grids, n_grid, grid_kind)
     varying = [axis for axis in axes if len(axis.grid)]
     each = list(zip(chunks, weights_of_chunks(weights, seen.lengths), strict=True))
     known = of_all(each, _SharesOf(varying, options.weight_kind), _sums_of_all)

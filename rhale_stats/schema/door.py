@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, replace
 from functools import wraps
 from inspect import signature
 from traceback import walk_tb
 from typing import Any, NamedTuple, TypeVar, cast
 
+import numpy as np
 import xarray as xr
 
 from rhale_stats.arguments.checks import (
@@ -38,6 +39,7 @@ from rhale_stats.arguments.checks import (
 from rhale_stats.arguments.rows import NO_DIMENSION
 from rhale_stats.arguments.words import LABELS, PACKAGE, shown
 from rhale_stats.schema.checks import answer_first
+from rhale_stats.schema.features import has_integer_labels
 from rhale_stats.schema.variables import in_order
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -211,10 +213,13 @@ def checked(function: F) -> F:
         # Python reports surplus arguments itself.
         few = [check(name, value) for name, value in zip(known.names, args, strict=False)]
         named = {name: check(name, value) for name, value in known.gathered(kwargs).items()}
+        given = {**dict(zip(known.names, few, strict=False)), **named}
+        if any(map(_has_integer_labels, given.values())):
+            given = {name: _labels_as_names(name, value) for name, value in given.items()}
+            few, named = [given[n] for n in known.names[: len(few)]], {n: given[n] for n in named}
         try:
             found = function(*few, *args[len(few) :], **named)
         except (KeyError, ValueError) as error:
-            given = {**dict(zip(known.names, few, strict=False)), **named}
             datasets = [name for name, value in given.items() if _holds_datasets(value)]
             lost = _lost_part(error)
             if lost is None or not datasets:
@@ -227,6 +232,24 @@ def checked(function: F) -> F:
         return answer_first(found) if isinstance(found, xr.Dataset) else found
 
     return cast(F, door)
+
+
+def _has_integer_labels(value: Any) -> bool:
+    """Whether an argument is a result of a table with integers as labels, or holds one."""
+    if isinstance(value, list | tuple | Mapping) and not isinstance(value, xr.Dataset):
+        return any(map(has_integer_labels, value.values() if isinstance(value, Mapping) else value))
+    return has_integer_labels(value)
+
+
+def _labels_as_names(parameter: str, value: Any) -> Any:
+    """Integers that name features of a result as the names that these have in it."""
+    if parameter not in ("feature", "features", "reference"):
+        return value
+    if isinstance(value, Mapping):
+        return {_labels_as_names(parameter, key): one for key, one in value.items()}
+    if isinstance(value, int | np.integer):
+        return str(value)
+    return [str(one) for one in value] if isinstance(value, list | tuple | range) else value
 
 
 def _holds_datasets(value: Any) -> bool:

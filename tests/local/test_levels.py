@@ -541,7 +541,7 @@ def test_bad_features():
         rs.ale(model, frame, features="x", order="target")
     with pytest.raises(ValueError, match="Differences of feature 'c' must be finite; got"):
         ale_c(frame, f=lambda t: np.where(t["c"] == "b", np.inf, 0.0))
-    with pytest.raises(KeyError, match="feature must be one of"):
+    with pytest.raises(KeyError, match="features must be one of"):
         rs.ale(model, frame, features="nobody")
 
 

@@ -155,7 +155,7 @@ class TestChoiceOfColumns:
     @pytest.mark.parametrize(
         ("features", "error", "message"),
         [
-            ("size", KeyError, "feature must be one of 'x', 'months'.* got 'size'"),
+            ("size", KeyError, "features must be one of 'x', 'months'.* got 'size'"),
             (7, KeyError, "or a number from 0 to 4; got 7"),
             (True, KeyError, "got True"),
             (["x", 0], ValueError, "features must be distinct; got 'x' twice"),

@@ -244,7 +244,7 @@ def test_columns_that_have_a_profile():
 
 
 def test_grids_of_a_users_own():
-    with pytest.raises(KeyError, match="grid must be of features among 'a', 'i'; got 'k', 'b'"):
+    with pytest.raises(KeyError, match="grid must be one of 'a', 'i', 'k', 'one', or a number"):
         rs.pdp(f, X, features=["a", "i"], grid={"a": [0, 1], "k": ["u"], "b": [1]})
     with pytest.raises(ValueError, match="grid must map names to points .* one array for 'a', 'i'"):
         rs.pdp(f, X, features=["a", "i"], grid=[0.0, 1.0])

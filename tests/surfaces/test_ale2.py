@@ -318,7 +318,7 @@ def test_zero_start(X):
         ({"centering": "mean"}, ValueError, "'ale', 'start'; got 'mean'"),
         ({"order": "size"}, ValueError, "order must be one of 'as_is'; got 'size'"),
         ({"order": [0, 1]}, ValueError, "two features is categorical; got 0 categorical"),
-        ({"order": {"y": ["a"]}}, KeyError, "columns of X; got 'y'"),
+        ({"order": {"y": ["a"]}}, KeyError, "order must be one of .*; got 'y'"),
         ({"weights": np.zeros(600)}, ValueError, "not all be zero"),
         ({"missing": "keep"}, ValueError, "got 'keep'"),
     ],
