@@ -76,7 +76,9 @@ def _edges(asked: Request, name: str) -> FloatArray:
 
 def curves_of(asked: Request, level: float, seed: int) -> Curves:
     """Effects of all features, with errors, intervals and bands."""
-    rule = GivenBins({name: _edges(asked, name) for name in asked.axes} or [0.0, 1.0])
+    rule = GivenBins(
+        {name: edges for name in asked.axes if len(edges := _edges(asked, name)) > 1} or [0.0, 1.0]
+    )
     local = ale_local_effects(
         asked.model,
         asked.X,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from hashlib import sha256
 from typing import Any
 
@@ -166,6 +166,8 @@ class AleRequest:
                 f"order is for categorical features; got {self.order!r}, and none among "
                 f"{', '.join(map(repr, names))}. Name discrete numbers in categorical=."
             )
+        used, options = sample.answerable(model, [*numbers, *levels])
+        sample = replace(sample, options=options).take(used)
         return (
             names,
             self._axes(model, sample.of_columns(numbers), rule, most_bytes),

@@ -30,7 +30,7 @@ from rhale_stats.models.differences import DifferenceQuotients, Differences, no_
 from rhale_stats.models.levels import Levels, in_order, levels_of
 from rhale_stats.models.outputs import Model
 from rhale_stats.models.sample import Sample
-from rhale_stats.models.table import Table, columns_named
+from rhale_stats.models.table import Table, columns_named, default_columns
 from rhale_stats.models.together import Steps, Versions, answered
 from rhale_stats.schema.dimensions import OUTPUT
 from rhale_stats.schema.variables import variable
@@ -60,43 +60,15 @@ def split_features(
 ) -> tuple[list[str], list[int], list[int]]:
     """Names of the features in their order, columns with an axis, and those with levels.
 
-    By default all columns but numeric ones that are discrete, which a warning names. ``known`` are
-    the columns that the model uses.
+    ``known`` are the columns that the model uses.
     """
     named = columns_named(table, categorical, "categorical") if categorical is not None else []
     if features is not None:
         chosen = columns_named(table, features)
         chosen += [p for p in named if p not in chosen]
+        levels = [p for p in chosen if p in named or not table.is_numeric(p)]
     else:
-        chosen, of_model = list(range(len(table.names))), known or Known(table.names)
-        if known is not None:
-            named = [*named, *(p for p in chosen if table.names[p] in of_model.levels)]
-            chosen = [p for p in chosen if p in of_model.positions(table.names) or p in named]
-        numeric = [p for p in chosen if p not in named and table.is_numeric(p)]
-        discrete = [p for p in numeric if table.is_discrete(p) and not of_model.discrete]
-        if discrete:
-            columns = ", ".join(repr(table.names[p]) for p in discrete)
-            warn(
-                f"Left out: {columns} (discrete numbers). Name them in categorical= to take their "
-                f"values as levels, or in features= to take them as numbers."
-            )
-            chosen = [p for p in chosen if p not in discrete]
-    levels = [p for p in chosen if p in named or not table.is_numeric(p)]
-    if features is None:
-        # A column with as many levels as rows is an identifier and not a category.
-        keys = [p for p in levels if p not in named and table.is_key(p)]
-        if keys:
-            columns = ", ".join(repr(table.names[p]) for p in keys)
-            warn(
-                f"Left out: {columns} (more than one level for every two rows). Name them in "
-                f"features= to use them nevertheless."
-            )
-            chosen, levels = ([p for p in one if p not in keys] for one in (chosen, levels))
-    if not chosen:
-        raise TypeError(
-            "X must have a column of continuous numbers or of levels; got none. Name discrete "
-            "columns in categorical= or features=."
-        )
+        chosen, levels = default_columns(table, known, named)
     axes = [p for p in chosen if p not in levels]
     return [table.names[p] for p in chosen], axes, levels
 

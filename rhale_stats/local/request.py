@@ -195,8 +195,9 @@ class Request:
                 ways[position] = Way("constant")
             elif quotients is None or self.kind == "finite_difference":
                 ways[position] = Way(self.kind)
-            elif self.kind != "jacobian" and table.has_cells(
-                position, asked=None if self.auto else table.names[position]
+            elif self.kind != "jacobian" and (
+                table.has_cells(position, asked=None if self.auto else table.names[position])
+                or (self.auto and not quotients.takes_fractions(position))
             ):
                 # The output is not defined between two levels.
                 ways[position] = Way("finite_difference")

@@ -173,6 +173,17 @@ class DifferenceQuotients:
         assert found is not None
         return self.accepted(found)
 
+    def takes_fractions(self, position: int) -> bool:
+        """Whether the model answers for values between those of a column of integers."""
+        if not self.table.holds_integers(position):
+            return True
+        first = self.table.take(np.arange(1))
+        try:
+            self.outputs(first.stacked(position, [first.column(position) + 0.5])[0])
+        except (IndexError, KeyError, TypeError, ValueError):  # it looks whole numbers up
+            return False
+        return True
+
     def ask_named(self, rows: Any, where: str) -> FloatArray:
         """The model's answer; an error of its own says ``where`` the model raised it."""
         with _naming(where):

@@ -43,7 +43,7 @@ def read(X: Any, parameter: str = "X") -> tuple[Any, Form]:
     if isinstance(table, nw.LazyFrame):
         table = table.collect()
     if isinstance(table, nw.DataFrame):
-        return read_narwhals(table, parameter)
+        return read_narwhals(table)
     return X, ARRAY
 
 
@@ -90,7 +90,7 @@ def given_to(model: Any, form: Form, data: Data) -> Callable[[Data], Any]:
     if libraries & set(NUMPY_MODELS):
         return without_arrow
     of_fit = hasattr(owner, "n_features_in_") and libraries & {"sklearn"} and known is None
-    return _array if of_fit and form is not PANDAS else as_is
+    return _array if of_fit and form.name != PANDAS.name else as_is
 
 
 def without_arrow(rows: Any) -> Any:

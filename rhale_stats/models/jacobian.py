@@ -48,7 +48,7 @@ def jacobian_columns(
         )
     given = jacobian
     if callable(jacobian):
-        data = table.form.give(table.data.copy())
+        data = table.form.as_given(table.data.copy())
         try:
             given = forms.plain_answer(jacobian(data))
         except Exception as error:

@@ -127,10 +127,12 @@ class Outputs:
     def _form_given(self) -> Callable[[Any], Any]:
         """How the model is given rows: adapters of libraries read pandas and NumPy."""
         if isinstance(self._model, Adapter):
-            return self.table.form.give
+            return self.table.form.as_given
         if self._adapter is not None:
             return as_is
-        return given_to(self._model, self.table.form, self.table.data)
+        give = given_to(self._model, self.table.form, self.table.data)
+        restore = self.table.form.restore
+        return give if restore is as_is else lambda rows: give(restore(rows))
 
     def _asked_gradient(
         self, gradient: Gradient, rows: Any, columns: Sequence[int]

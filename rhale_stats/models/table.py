@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
@@ -18,6 +18,7 @@ from rhale_stats.arguments.words import warn
 from rhale_stats.arrays.moments import FloatArray
 from rhale_stats.models import forms
 from rhale_stats.models.adapters.adapter import Known
+from rhale_stats.models.columns import is_nested, readings_of
 from rhale_stats.models.form import ARRAY, Form
 from rhale_stats.schema.features import names_of_labels, position_of
 from rhale_stats.schema.variables import unit_mapping
@@ -36,8 +37,8 @@ class Table:
     """The rows of ``X`` as pandas or NumPy hold them, and the form in which the user has them."""
 
     data: pd.DataFrame | NDArray[np.floating[Any]]
+    form: Form
     names: list[str]
-    form: Form = ARRAY
 
     @property
     def n_rows(self) -> int:
@@ -98,6 +99,12 @@ class Table:
             pd.api.types.is_numeric_dtype(dtype)
             and not (pd.api.types.is_bool_dtype(dtype) or pd.api.types.is_complex_dtype(dtype))
         )
+
+    def holds_integers(self, position: int) -> bool:
+        """Whether a column, or an array as it was given, is of a type of integers."""
+        if isinstance(self.data, np.ndarray):
+            return self.form is not ARRAY
+        return pd.api.types.is_integer_dtype(self.data.dtypes.iloc[position])
 
     def is_time(self, position: int) -> bool:
         """Whether a column holds dates, times or durations."""
@@ -170,6 +177,10 @@ class Table:
         n_levels = len(np.unique(values))
         return 1 < n_levels <= DISCRETE_LEVELS and 2 * n_levels <= len(values)
 
+    def is_nested(self, position: int) -> bool:
+        """Whether a column holds lists, records or arrays, which have no effect of their own."""
+        return isinstance(self.data, pd.DataFrame) and is_nested(self.data.iloc[:, position])
+
     def is_key(self, position: int) -> bool:
         """Whether a column has more than one level for every two rows: an identifier."""
         return bool(2 * self.series(position).nunique() > self.n_rows > 4)
@@ -215,12 +226,23 @@ class Table:
         if self.is_time(position):
             return self._with_times(frame, position, columns)
         plain = [one for one in columns if isinstance(one, np.ndarray) and one.dtype.kind == "f"]
-        frame[self.data.columns[position]] = (
+        joined: Any = (
             np.concatenate(plain)
             if len(plain) == len(columns)  # a Series for each version takes longer than most models
             else pd.concat([as_column(column) for column in columns], ignore_index=True)
         )
+        frame[self.data.columns[position]] = self.as_held(position, joined)
         return frame, list(columns)
+
+    def as_held(self, position: int, values: Any) -> Any:
+        """Values for a column: whole numbers in the type of a column of integers."""
+        own = self.series(position).dtype
+        if not (pd.api.types.is_integer_dtype(own) and pd.api.types.is_float_dtype(values.dtype)):
+            return values
+        numbers = pd.Series(values).to_numpy(np.float64, na_value=np.nan)
+        with np.errstate(invalid="ignore"):
+            whole = numbers.astype(getattr(own, "numpy_dtype", own))
+        return pd.Series(whole, dtype=own).array if np.array_equal(whole, numbers) else values
 
     def _with_times(
         self, frame: pd.DataFrame, position: int, columns: Sequence[Values]
@@ -253,9 +275,15 @@ def as_table(X: Any, parameter: str = "X") -> Table:
     refuse_chunks(X, parameter)
     data, form = forms.read(X, parameter)
     if isinstance(data, pd.DataFrame):
-        table = Table(data, column_names(data, parameter), form)
+        names = column_names(data, parameter)
+        table = Table(*_with_readings(data, form), names)
     else:
-        array = as_array(data, f"{parameter} must hold")
+        if hasattr(data, "toarray"):
+            raise TypeError(
+                f"{parameter} must be a table with a value in every cell; got the sparse "
+                f"{type(data).__name__} of shape {data.shape}. Pass {parameter}.toarray()."
+            )
+        array, form = as_array(data, f"{parameter} must hold"), ARRAY
         if array.ndim != 2:
             raise ValueError(
                 f"{parameter} must be a DataFrame or a two-dimensional array of shape "
@@ -263,16 +291,51 @@ def as_table(X: Any, parameter: str = "X") -> Table:
             )
         if not np.issubdtype(array.dtype, np.floating):
             try:
+                form = Form("array", restore=_whole_as(array.dtype))
                 array = array.astype(np.float64)
             except (TypeError, ValueError) as error:
                 raise TypeError(
                     f"{parameter} must hold numbers when it is an array; got dtype "
                     f"{array.dtype}. Pass a DataFrame, whose other columns are left out."
                 ) from error
-        table = Table(array, [f"x{position}" for position in range(array.shape[1])])
+        table = Table(array, form, [f"x{position}" for position in range(array.shape[1])])
     if table.n_rows == 0:
         raise ValueError(f"{parameter} must have at least one row; got none.")
     return table
+
+
+def _with_readings(data: pd.DataFrame, form: Form) -> tuple[pd.DataFrame, Form]:
+    """The table with columns of objects and text as the numbers or dates that they hold.
+
+    The model gets such columns as they were.
+    """
+    found, lines = readings_of(data)
+    if not found:
+        return data, form
+    warn(" ".join(lines) + " The model gets them as they were.")
+    read = data.copy(deep=False)
+    for at, one in found.items():
+        read.isetitem(at, one.values)
+
+    def restore(rows: Any) -> Any:
+        rows = rows.copy(deep=False)
+        for at, one in found.items():
+            rows.isetitem(at, one.back(rows.iloc[:, at]))
+        return rows
+
+    days = form.days | {at for at, one in found.items() if one.days}
+    return read, replace(form, days=days, restore=restore)
+
+
+def _whole_as(dtype: np.dtype[Any]) -> Callable[[Any], Any]:
+    """Whole numbers in the type of an array of integers; others as they are."""
+
+    def restore(rows: NDArray[Any]) -> NDArray[Any]:
+        with np.errstate(invalid="ignore"):
+            whole = rows.astype(dtype)
+        return whole if np.array_equal(whole, rows) else rows
+
+    return restore
 
 
 def column_names(frame: pd.DataFrame, parameter: str) -> list[str]:
@@ -391,12 +454,50 @@ def positions_of(
     return positions
 
 
+def default_columns(
+    table: Table, known: Known | None, named: Sequence[int], *, constants: bool = True
+) -> tuple[list[int], list[int]]:
+    """Columns of which effects are taken by default, and those of them whose values are levels.
+
+    All that the model uses but identifiers and nested columns, which a warning names, as it does
+    constants where they are not wanted. Levels are what is no number, what is ``named``, and
+    numbers with few values; of those of a formula only what it has in ``C(...)``.
+    """
+    names = table.names
+    used = range(len(names)) if known is None else known.positions(names)
+    coded = [] if known is None else [p for p in used if names[p] in known.levels]
+    levels = [p for p in used if p in named or p in coded or not table.is_numeric(p)]
+    plain = known is not None and known.discrete
+    levels += [p for p in used if p not in levels and not plain and table.is_discrete(p)]
+    left = {}
+    for p in used:
+        if table.is_nested(p):
+            left[p] = "lists or records"
+        elif not table.is_numeric(p) and p not in (*named, *coded) and table.is_key(p):
+            left[p] = "more than one level for every two rows"
+        elif not constants and p not in named and table.series(p).nunique() < 2:
+            left[p] = "one value"
+    if left:
+        said = "; ".join(f"{names[p]!r} ({why})" for p, why in left.items())
+        warn(f"Left out: {said}. Columns that are named in features= are taken nevertheless.")
+    chosen = [p for p in dict.fromkeys([*used, *named]) if p not in left]
+    if not chosen:
+        raise TypeError("X must have a column of numbers or of levels that varies; got none.")
+    return chosen, [p for p in chosen if p in levels or p in named]
+
+
 def columns_named(
     table: Table, asked: str | int | Sequence[str | int], parameter: str = "features"
 ) -> list[int]:
     """Columns by name or number, each once."""
     several = [asked] if isinstance(asked, str | int | np.integer) else list(asked)
     positions = [position_of(one, table.names, parameter) for one in several]
+    nested = [table.names[position] for position in positions if table.is_nested(position)]
+    if nested:
+        raise TypeError(
+            f"{parameter} must hold one plain value a row; column {nested[0]!r} holds lists or "
+            f"records. Leave it out: the model still receives it."
+        )
     if not positions:
         raise ValueError(f"{parameter} must name at least one column; got none.")
     if len(set(positions)) < len(positions):

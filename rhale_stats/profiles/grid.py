@@ -52,7 +52,7 @@ def all_but_keys(table: models.Table) -> list[int]:
     left_out, chosen = [], []
     for position, name in enumerate(table.names):
         text = not table.is_numeric(position)
-        if text and (table.is_key(position) or not _has_levels(table, position)):
+        if text and (not _has_levels(table, position) or table.is_key(position)):
             left_out.append(repr(name))
         else:
             chosen.append(position)
@@ -71,7 +71,8 @@ def all_but_keys(table: models.Table) -> list[int]:
 
 def _has_levels(table: models.Table, position: int) -> bool:
     """Whether a column that holds no numbers has a grid."""
-    return not pd.api.types.is_complex_dtype(table.series(position).dtype)
+    dtype = table.series(position).dtype
+    return not (pd.api.types.is_complex_dtype(dtype) or table.is_nested(position))
 
 
 def named(table: models.Table, features: str | int | Sequence[str | int]) -> list[int]:

@@ -42,7 +42,7 @@ def pdp_in_chunks(
     options: ModelOptions,
 ) -> xr.Dataset:
     """`pdp` of all rows. The sample says only which columns there are, and where curves are."""
-    if options.missing != "raise":
+    if options.missing not in (None, "raise"):
         raise ValueError(
             f"missing must be 'raise' where X is in chunks; got {options.missing!r}. Drop these "
             f"rows before the call, as in X.dropna()."

@@ -385,7 +385,7 @@ def test_missing_values_that_cannot_be_left_out(X, gaps):
     with pytest.raises(
         ValueError, match="X of feature 'b' must be finite; got .*missing='drop'.*missing='bin'"
     ):
-        rs.ale(filled, gaps)
+        rs.ale(filled, gaps, missing="raise")
     nothing = gaps.assign(b=np.nan)
     with pytest.raises(ValueError, match="X must have values of feature 'b'; all 800 are missing"):
         rs.ale(filled, nothing, missing="drop")

@@ -225,8 +225,8 @@ def test_what_cannot_be_averaged_is_refused():
         rs.averages(line, ROWS, by="g", groups=[1, 1, 2, 3])
     with pytest.raises(KeyError, match="by must be one of"):
         rs.averages(line, ROWS, by="nothing")
-    with pytest.raises(ValueError, match="missing must be left out"):
-        rs.averages(line, ROWS, missing="drop")
+    with pytest.raises(ValueError, match="missing must be 'drop' or 'raise' for averages"):
+        rs.averages(line, ROWS, missing="bin")
     holes = rs.Parametric(lambda b, rows: rows["x"].where(rows["x"] > 1) * b[0], [1.0], [[1.0]])
     with pytest.raises(ValueError, match="finite"):
         rs.averages(holes, ROWS)

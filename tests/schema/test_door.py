@@ -62,7 +62,7 @@ def test_fields_by_themselves_are_the_object(name, arguments, group, fields):
     assert by_object.identical(function(*arguments, **fields, **more))
     if "missing" in fields:
         with pytest.raises(ValueError, match="missing='drop'"):
-            function(*arguments, **more)
+            function(*arguments, missing="raise", **more)
     else:
         assert not by_object.identical(function(*arguments, **more))
 
