@@ -24,13 +24,13 @@ from rhale_stats.local.orders import (
     order_of,
     target_of_order,
 )
-from rhale_stats.models import probes
 from rhale_stats.models.adapters.adapter import Known
+from rhale_stats.models.chosen import columns_named, default_columns
 from rhale_stats.models.differences import DifferenceQuotients, Differences, no_differences
 from rhale_stats.models.levels import Levels, in_order, levels_of
 from rhale_stats.models.outputs import Model
 from rhale_stats.models.sample import Sample
-from rhale_stats.models.table import Table, columns_named, default_columns
+from rhale_stats.models.table import Table
 from rhale_stats.models.together import Steps, Versions, answered
 from rhale_stats.schema.dimensions import OUTPUT
 from rhale_stats.schema.variables import variable
@@ -106,7 +106,6 @@ def level_effects(
             found = answered(quotients, steps)
             parts += [found[at] for at in some]
             bar.update(len(some))
-    probes.check_answers(quotients)
     _warn_of_unused(levels)
     local = _labelled(sample, parts, levels, quotients)
     names = [orders[one.name] for one in levels]

@@ -13,6 +13,7 @@ from rhale_stats.bins.rule import BinRule, check_rule
 from rhale_stats.local.in_chunks import check_in_chunks, in_chunks
 from rhale_stats.local.request import Request, axis_values
 from rhale_stats.models.adapters.libraries import columns_known_of
+from rhale_stats.models.chosen import positions_of
 from rhale_stats.models.chunked import chunks_of, glance
 from rhale_stats.models.jacobian import (
     jacobian_columns,
@@ -20,7 +21,6 @@ from rhale_stats.models.jacobian import (
 from rhale_stats.models.options import ModelOptions
 from rhale_stats.models.outputs import Model
 from rhale_stats.models.sample import Sample
-from rhale_stats.models.table import positions_of
 from rhale_stats.schema.door import checked
 
 METHODS = ("auto", "gradient", "jacobian", "central_difference", "finite_difference")

@@ -25,7 +25,6 @@ from rhale_stats.models.jacobian import gradient_columns, refuse_jacobian, warn_
 from rhale_stats.models.probes import (
     JumpWarning,
     Probe,
-    check_answers,
     looked_at,
     probed,
     refuse_useless,
@@ -81,7 +80,6 @@ class Request:
             It is asked for, and the model has none.
         """
         assert self.quotients is not None, "a gradient is that of a model"
-        check_answers(self.quotients)
         derivatives = gradient_columns(self.quotients, self.sample.positions, asked=not self.auto)
         if derivatives:
             return replace(self, kind="gradient", derivatives=derivatives)
@@ -94,8 +92,6 @@ class Request:
 
     def local(self, x: FloatArray, *, progress: bool) -> xr.Dataset:
         """Local effects of all columns, whose values are known, as `local_effects` returns."""
-        if self.quotients is not None and not self.quotients.n_calls:
-            check_answers(self.quotients)
         with self._bar(progress=progress) as bar:
             found = self._features(x, bar)
         self.conclude()
@@ -103,8 +99,6 @@ class Request:
 
     def parts(self, groups: Sequence[Sequence[int]], *, progress: bool) -> Iterator[xr.Dataset]:
         """Local effects of groups of the columns, those before given up."""
-        if self.quotients is not None:
-            check_answers(self.quotients)
         with self._bar(progress=progress) as bar:
             for group in groups:
                 yield replace(self, sample=self.sample.of_columns(group))._part(bar)

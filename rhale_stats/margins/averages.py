@@ -17,13 +17,14 @@ from rhale_stats.arrays import profiles as kernel
 from rhale_stats.arrays.moments import FloatArray, IntArray
 from rhale_stats.inference.parameters import KIND, Directions, errors, sources
 from rhale_stats.models.adapters.libraries import columns_known_of
+from rhale_stats.models.chosen import columns_named
 from rhale_stats.models.differences import DifferenceQuotients
 from rhale_stats.models.levels import Levels, levels_of
 from rhale_stats.models.options import ModelOptions
 from rhale_stats.models.outputs import Outputs
 from rhale_stats.models.parametric import Fitted
 from rhale_stats.models.sample import Sample
-from rhale_stats.models.table import check_column, columns_named
+from rhale_stats.models.table import check_column
 from rhale_stats.schema.dimensions import OUTPUT, with_outputs
 from rhale_stats.schema.door import checked
 from rhale_stats.schema.features import position_of

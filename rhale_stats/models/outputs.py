@@ -178,8 +178,8 @@ class Outputs:
         self.n_calls, self.n_rows = self.n_calls + 1, self.n_rows + len(rows)
         answer = plain_answer(self._answer(rows))
         columns = [str(name) for name in getattr(answer, "columns", [])]
-        if isinstance(answer, pd.Series | pd.DataFrame) and isinstance(rows, pd.DataFrame):
-            answer = _in_rows_order(answer, rows.index)
+        if isinstance(answer, pd.Series | pd.DataFrame):
+            answer = _in_rows_order(answer, getattr(rows, "index", pd.RangeIndex(len(rows))))
         values = as_array(answer, "model must return", ModelError)
         if values.ndim == 1:
             values = values[:, None]
@@ -189,10 +189,10 @@ class Outputs:
                 f"or one for each of several outputs, ({len(rows)}, outputs); got shape "
                 f"{np.shape(answer)}."
             )
-        if not np.issubdtype(values.dtype, np.number):
+        if not np.issubdtype(values.dtype, np.number) or values.dtype.kind == "m":
             raise ModelError(
                 f"model must return numbers; got dtype {values.dtype}. Of labels take their "
-                f"probability, as in lambda X: model.predict_proba(X)[:, 1]."
+                f"probability, as in lambda X: model.predict_proba(X)[:, 1]; of durations the days."
             )
         self._width = values.shape[1]
         if self._chosen is None:

@@ -15,6 +15,7 @@ from rhale_stats.models.adapters.libraries import columns_known_of
 from rhale_stats.models.differences import DifferenceQuotients
 from rhale_stats.models.options import ModelOptions
 from rhale_stats.models.outputs import Model, ModelError
+from rhale_stats.models.probes import check_answers
 from rhale_stats.models.table import Table, as_table, check_column
 from rhale_stats.schema.features import label_facts
 from rhale_stats.schema.identity import row_coordinate
@@ -158,9 +159,12 @@ class Sample:
         return self.whole.attrs
 
     def asked(self, model: Model, *, single: bool = False) -> DifferenceQuotients:
-        """The model, to be asked at the rows; ``single`` refuses several outputs."""
+        """The model, to be asked at the rows; ``single`` refuses several outputs.
+
+        Refused where its answers to the same rows differ (`check_answers`).
+        """
         options = self.options
-        return DifferenceQuotients(
+        quotients = DifferenceQuotients(
             model,
             self.table,
             options.output,
@@ -169,6 +173,8 @@ class Sample:
             batch_rows=options.batch_rows,
             numbers=self.rows,
         )
+        check_answers(quotients)
+        return quotients
 
 
 def refuse_gaps(name: str, gone: NDArray[np.bool_]) -> None:

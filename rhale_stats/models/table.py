@@ -17,10 +17,9 @@ from rhale_stats.arguments.rows import as_weights
 from rhale_stats.arguments.words import warn
 from rhale_stats.arrays.moments import FloatArray
 from rhale_stats.models import forms
-from rhale_stats.models.adapters.adapter import Known
 from rhale_stats.models.columns import is_nested, readings_of
 from rhale_stats.models.form import ARRAY, Form
-from rhale_stats.schema.features import names_of_labels, position_of
+from rhale_stats.schema.features import names_of_labels
 from rhale_stats.schema.variables import unit_mapping
 
 # Values of a column: numbers, or levels.
@@ -402,105 +401,3 @@ def _check_range(column: FloatArray, name: str) -> None:
     with np.errstate(over="ignore"):
         size = float(np.ptp(column)) if len(column) else 0.0
     check_size(size, f"The range of feature {name!r} in X", "Take other units for the column.")
-
-
-def positions_of(
-    table: Table,
-    features: str | int | Sequence[str | int] | None,
-    known: Known | None = None,
-) -> list[int]:
-    """Columns chosen by name or number; by default all numeric ones that are not discrete.
-
-    ``known`` are the columns that the model uses.
-    """
-    everything: Sequence[int] = range(len(table.names))
-    if features is None:
-        if known is not None:
-            everything = known.positions(table.names)
-        text = [p for p in everything if not table.is_numeric(p)]
-        coded = [] if known is None else [p for p in everything if table.names[p] in known.levels]
-        numeric = [p for p in everything if p not in text and p not in coded]
-        discrete = [p for p in numeric if table.is_discrete(p)]
-        if known is not None and known.discrete:
-            discrete = []
-        chosen = [p for p in numeric if p not in discrete]
-        coded = [p for p in coded if p not in text]
-        reasons = []
-        for left_out, why in (
-            (text, "not numeric"),
-            (coded, "levels in the formula"),
-            (discrete, "discrete"),
-        ):
-            if left_out:
-                named = ", ".join(repr(table.names[p]) for p in left_out)
-                reasons.append(f"{named} ({why})")
-        if not chosen:
-            raise TypeError(
-                f"X must have at least one continuous numeric column; got {'; '.join(reasons)}. "
-                f"Name discrete columns in features= to use them nevertheless."
-            )
-        if reasons:
-            warn(
-                f"Left out: {'; '.join(reasons)}. Name discrete columns in features= to take them."
-            )
-        return chosen
-    positions = columns_named(table, features)
-    for position in positions:
-        if not table.is_numeric(position):
-            raise TypeError(
-                f"features must be numeric; column {table.names[position]!r} is not. Leave it out: "
-                f"the model still receives it."
-            )
-    return positions
-
-
-def default_columns(
-    table: Table, known: Known | None, named: Sequence[int], *, constants: bool = True
-) -> tuple[list[int], list[int]]:
-    """Columns of which effects are taken by default, and those of them whose values are levels.
-
-    All that the model uses but identifiers and nested columns, which a warning names, as it does
-    constants where they are not wanted. Levels are what is no number, what is ``named``, and
-    numbers with few values; of those of a formula only what it has in ``C(...)``.
-    """
-    names = table.names
-    used = range(len(names)) if known is None else known.positions(names)
-    coded = [] if known is None else [p for p in used if names[p] in known.levels]
-    levels = [p for p in used if p in named or p in coded or not table.is_numeric(p)]
-    plain = known is not None and known.discrete
-    levels += [p for p in used if p not in levels and not plain and table.is_discrete(p)]
-    left = {}
-    for p in used:
-        if table.is_nested(p):
-            left[p] = "lists or records"
-        elif not table.is_numeric(p) and p not in (*named, *coded) and table.is_key(p):
-            left[p] = "more than one level for every two rows"
-        elif not constants and p not in named and table.series(p).nunique() < 2:
-            left[p] = "one value"
-    if left:
-        said = "; ".join(f"{names[p]!r} ({why})" for p, why in left.items())
-        warn(f"Left out: {said}. Columns that are named in features= are taken nevertheless.")
-    chosen = [p for p in dict.fromkeys([*used, *named]) if p not in left]
-    if not chosen:
-        raise TypeError("X must have a column of numbers or of levels that varies; got none.")
-    return chosen, [p for p in chosen if p in levels or p in named]
-
-
-def columns_named(
-    table: Table, asked: str | int | Sequence[str | int], parameter: str = "features"
-) -> list[int]:
-    """Columns by name or number, each once."""
-    several = [asked] if isinstance(asked, str | int | np.integer) else list(asked)
-    positions = [position_of(one, table.names, parameter) for one in several]
-    nested = [table.names[position] for position in positions if table.is_nested(position)]
-    if nested:
-        raise TypeError(
-            f"{parameter} must hold one plain value a row; column {nested[0]!r} holds lists or "
-            f"records. Leave it out: the model still receives it."
-        )
-    if not positions:
-        raise ValueError(f"{parameter} must name at least one column; got none.")
-    if len(set(positions)) < len(positions):
-        repeated = next(p for p in positions if positions.count(p) > 1)
-        raise ValueError(f"{parameter} must be distinct; got {table.names[repeated]!r} twice.")
-    return positions

@@ -19,6 +19,7 @@ from rhale_stats.arrays.binning import quantile_edges
 from rhale_stats.arrays.moments import FloatArray
 from rhale_stats.arrays.profile_moments import Profile
 from rhale_stats.models import differences
+from rhale_stats.models.chosen import default_columns
 from rhale_stats.models.differences import DifferenceQuotients
 from rhale_stats.models.levels import in_order, levels_of
 from rhale_stats.models.options import ModelOptions
@@ -30,7 +31,6 @@ from rhale_stats.profiles.grid import (
     GRID_KINDS,
     Axis,
     Grid,
-    all_but_keys,
     grids,
     named,
 )
@@ -45,6 +45,11 @@ Blocks: TypeAlias = Iterator[tuple[slice, FloatArray, FloatArray]]
 SPREAD_BINS = 20
 
 
+def every_default(table: Table) -> list[int]:
+    """All columns that have a profile by default."""
+    return default_columns(table)[0]
+
+
 @dataclass(frozen=True)
 class Given(Sample):
     """Rows of positive weight, and the columns that have a profile."""
@@ -55,7 +60,7 @@ class Given(Sample):
         X: Any,
         features: str | int | Sequence[str | int] | None,
         options: ModelOptions,
-        every: Callable[[Table], list[int]] = all_but_keys,
+        every: Callable[[Table], list[int]] = every_default,
     ) -> Self:
         """Check the arguments and keep the rows of positive weight; by default ``every`` column."""
         whole = cls.of(X, options)

@@ -9,9 +9,10 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
-from rhale_stats.arguments.words import listed, warn
+from rhale_stats.arguments.words import listed
 from rhale_stats.arrays.moments import FloatArray
 from rhale_stats.models import table as models
+from rhale_stats.models.chosen import columns_named
 from rhale_stats.schema.features import by_name
 
 GRID_KINDS = ("quantile", "equal_width")
@@ -47,39 +48,11 @@ class Axis(NamedTuple):
         return ~np.isnan(self.x)
 
 
-def all_but_keys(table: models.Table) -> list[int]:
-    """Columns that get a grid: all except identifiers, which a warning names."""
-    left_out, chosen = [], []
-    for position, name in enumerate(table.names):
-        text = not table.is_numeric(position)
-        if text and (not _has_levels(table, position) or table.is_key(position)):
-            left_out.append(repr(name))
-        else:
-            chosen.append(position)
-    if not chosen:
-        raise TypeError(
-            f"X must have a column of numbers or of levels; got {', '.join(left_out)}, with more "
-            f"than one level for every two rows. Name columns in features=."
-        )
-    if left_out:
-        warn(
-            f"Left out: {', '.join(left_out)} (more than one level for every two rows). "
-            f"To include columns of levels, name them in features=."
-        )
-    return chosen
-
-
-def _has_levels(table: models.Table, position: int) -> bool:
-    """Whether a column that holds no numbers has a grid."""
-    dtype = table.series(position).dtype
-    return not (pd.api.types.is_complex_dtype(dtype) or table.is_nested(position))
-
-
 def named(table: models.Table, features: str | int | Sequence[str | int]) -> list[int]:
     """Columns by name or number: numbers, categories, texts and booleans."""
-    positions = models.columns_named(table, features)
+    positions = columns_named(table, features)
     for position in positions:
-        if not table.is_numeric(position) and not _has_levels(table, position):
+        if pd.api.types.is_complex_dtype(table.series(position).dtype):
             raise TypeError(
                 f"features must be numbers, categories, texts or booleans; column "
                 f"{table.names[position]!r} holds {table.series(position).dtype}. Leave it "

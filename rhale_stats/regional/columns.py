@@ -154,7 +154,8 @@ def _column(name: str, values: pd.Series) -> Conditioning:
 
 def _plain(level: Any) -> Any:
     """A level as Python's own, so that it can be stored as text."""
-    return level.item() if isinstance(level, np.generic) else level
+    level = level.item() if isinstance(level, np.generic) else level
+    return level if isinstance(level, str | int | float | bool) else str(level)
 
 
 def _with_levels(name: str, kind: str, codes: IntArray, levels: tuple[Any, ...]) -> Conditioning:

@@ -46,6 +46,8 @@ class Condition(NamedTuple):
                 ) from error
             side = numbers <= self.threshold if self.operator == UP_TO else numbers > self.threshold
             return np.asarray(side)
+        if isinstance(values.dtype, pd.CategoricalDtype) and set(map(type, self.levels)) == {str}:
+            values = values.cat.rename_categories(list(map(str, values.cat.categories)))
         inside = values.isin(list(self.levels)).to_numpy()
         return (
             inside if self.operator != UNEQUAL else np.asarray(~inside & values.notna().to_numpy())

@@ -40,7 +40,7 @@ from rhale_stats.arguments.rows import NO_DIMENSION
 from rhale_stats.arguments.words import LABELS, PACKAGE, shown
 from rhale_stats.schema.checks import answer_first
 from rhale_stats.schema.features import has_integer_labels
-from rhale_stats.schema.variables import in_order
+from rhale_stats.schema.variables import DIMENSIONS, in_order
 
 F = TypeVar("F", bound=Callable[..., Any])
 # What a parameter may be, in whatever public function it stands. The default of a function is
@@ -197,7 +197,11 @@ def checked(function: F) -> F:
             for dim, what in (("feature", "feature"), ("obs", "row")):
                 if value.sizes.get(dim) == 0:
                     raise ValueError(f"{name} must have at least one {what}; got none.")
-            return in_order(value)
+            return _of_known_dimensions(name, in_order(value))
+        if name == "model" and hasattr(value, "an attribute of no model"):
+            return lambda rows: value.predict(rows)  # a proxy that has every attribute
+        if name == "y" and np.ndim(value) == 2 and np.shape(value)[1] == 1:
+            return value.iloc[:, 0] if hasattr(value, "iloc") else np.asarray(value)[:, 0]
         if type(value) in (list, tuple) and any(isinstance(one, xr.Dataset) for one in value):
             return type(value)(admitted(name, one) for one in value)
         return value
@@ -232,6 +236,18 @@ def checked(function: F) -> F:
         return answer_first(found) if isinstance(found, xr.Dataset) else found
 
     return cast(F, door)
+
+
+def _of_known_dimensions(parameter: str, value: xr.Dataset) -> xr.Dataset:
+    """The same; refused where results were put together along a dimension of the user's own."""
+    own = [dim for dim in value.dims if dim not in DIMENSIONS]
+    if own and "feature" in value.dims and "method" in value.attrs:
+        raise ValueError(
+            f"{parameter} must be one result; this one has the dimension {own[0]!r}, along which "
+            f"{value.sizes[own[0]]} were put together. Take one: .isel({own[0]}=0), or pass them "
+            f"as a list where a function takes several."
+        )
+    return value
 
 
 def _has_integer_labels(value: Any) -> bool:

@@ -204,6 +204,14 @@ def one_feature(dataset: xr.Dataset, feature: str | int) -> xr.Dataset:
     return own_facts(selected(dataset, {**place, "feature": position}))
 
 
+def rows_used(result: xr.Dataset) -> int:
+    """Rows of the table that an estimate uses: of one feature those that it has, each once."""
+    if "feature" in result.dims:
+        return int(result.attrs["n_rows"])
+    counts = "n_level" if "n_level" in result and is_categorical(result) else "n_obs"
+    return int(result.variables[counts].values.sum()) or int(result.attrs["n_rows"])
+
+
 def _of_feature(variable: xr.Variable, position: int) -> xr.Variable:
     return variable.isel(feature=position) if "feature" in variable.dims else variable
 
