@@ -189,7 +189,7 @@ def _time_of(whole: Sample, present: IntArray, model: Model) -> float:
     """Seconds that the model takes for a row, in a call that is long enough to tell."""
     n_rows = TIMED_ROWS
     while True:
-        asked = whole.take(np.resize(present[:n_rows], n_rows)).asked(model)
+        asked = whole.take(np.resize(present[:n_rows], n_rows)).asked(model, probe=False)
         if n_rows == TIMED_ROWS:
             asked.at_rows()  # the first call compiles and imports
         begun = time.perf_counter()

@@ -241,7 +241,7 @@ def h_statistic(
     rows, seed = _rows_used(estimator.n_rows, kind, _complete(sample.present, gaps), rng)
     used = sample.take(rows)
     w = np.ones(len(rows)) if used.weight is None else used.weight
-    quotients = sample.asked(model).at(rows)
+    quotients = used.asked(model)
     chosen = Pairs([])
     if pairwise or kind == "ale":
         chosen = pairs_to_estimate(

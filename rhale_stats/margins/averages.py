@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
@@ -21,7 +22,7 @@ from rhale_stats.models.chosen import columns_named
 from rhale_stats.models.differences import DifferenceQuotients
 from rhale_stats.models.levels import Levels, levels_of
 from rhale_stats.models.options import ModelOptions
-from rhale_stats.models.outputs import Outputs
+from rhale_stats.models.outputs import ModelError
 from rhale_stats.models.parametric import Fitted
 from rhale_stats.models.sample import Sample
 from rhale_stats.models.table import check_column
@@ -143,8 +144,10 @@ def averages(
     if by is not None:
         check_feature("by", by)
     levels = None if by is None else levels_of(sample, position_of(by, sample.table.names, "by"))
-    probe = Outputs(fitted.model.asked, sample.table, options.output, options.scale)
-    probe(probe.table.take(np.arange(1)).copied())
+    first = sample.take(np.arange(1))
+    asked = DifferenceQuotients(fitted.model.asked, first.table, options.output, options.scale)
+    asked.at_rows()
+    probe = asked.outputs
     by_level = _ByLevel.of(sample, levels, groups)
     parts = []
     for label, name in zip(probe.labels, probe.names, strict=True):
@@ -213,8 +216,18 @@ def _terms(directions: Directions, sample: Sample, columns: Sequence[_Column]) -
             continue
         values = table.series(one.position).array[sample.rows[one.levels.first]]
         blocks = _blocks(asked, width * len(values))
-        curves = np.concatenate([part.curves(one.position, values)[0] for _, part in blocks])
         first, *others = one.levels.texts
+        try:
+            curves = np.concatenate([part.curves(one.position, values)[0] for _, part in blocks])
+        except ModelError as error:
+            size = re.search(r"got (\S+)\. Take other units", str(error))
+            if size is None:
+                raise
+            raise ModelError(
+                f"With {one.name} = {' or '.join(one.levels.texts)} the model predicts up to "
+                f"{size[1]} for rows of another {one.name}: it extrapolates. features= leaves "
+                f"{one.name} out."
+            ) from error
         for number, text in enumerate(others, 1):
             apart = curves[:, number] - curves[:, 0]
             out.append(_Term(one.name, COMPARISON, f"{text} - {first}", apart))

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from rhale_stats.arguments.chunked import is_in_chunks, is_path
 from rhale_stats.arguments.rows import as_weights
-from rhale_stats.arguments.words import one_line, shown
+from rhale_stats.arguments.words import listed, one_line, shown
 from rhale_stats.arrays.moments import FloatArray
 from rhale_stats.arrays.thinned import most_of_chunk, thinned, together
 from rhale_stats.chunks import of_all
@@ -39,13 +39,28 @@ def chunks_of(X: Any, model: Any = None) -> list[Any] | None:
         )
     X = X.data if type(X).__module__.startswith("xarray") else X
     if hasattr(X, "columns"):
-        return list(X.to_delayed())
+        from dask import delayed
+
+        in_order = delayed(_in_order, pure=True)
+        return [in_order(one, list(X.columns), at) for at, one in enumerate(X.to_delayed())]
     if getattr(X, "ndim", 0) != 2:
         raise ValueError(
             f"X must be a DataFrame or a two-dimensional array of shape (rows, features); got "
             f"{shown(X)}."
         )
     return list(X.rechunk({1: -1}).to_delayed(optimize_graph=False).ravel())
+
+
+def _in_order(chunk: pd.DataFrame, columns: list[Any], number: int) -> pd.DataFrame:
+    """A chunk with the columns of the table in their order, which files need not keep."""
+    if chunk.columns.tolist() == columns:
+        return chunk
+    absent = [name for name in columns if name not in chunk.columns]
+    if absent:
+        raise ValueError(
+            f"X must have the same columns in all chunks; chunk {number} lacks {listed(absent)}."
+        )
+    return chunk[columns]
 
 
 def _parquet(path: Any, model: Any) -> Any:

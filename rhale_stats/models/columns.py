@@ -104,9 +104,12 @@ def _of_text(plain: pd.Series[Any], known: list[Any]) -> Reading | None:
         back = lambda one: f"{one:.0f}" if whole and one == round(one) else repr(float(one))  # noqa: E731
         codes = texts.str.match(r"\s*[+-]?0\d").any()
         return None if codes else Reading(numbers, lambda some: some.map(back, na_action="ignore"))
-    pattern = pd.tseries.api.guess_datetime_format(known[0])
-    dates = pd.to_datetime(plain, format=pattern, errors="coerce") if pattern else numbers
-    if dates.notna().sum() < n_known or getattr(dates.dtype, "kind", "") != "M":
+    guess = pd.tseries.api.guess_datetime_format
+    for pattern in filter(None, (guess(known[0]), guess(known[0], dayfirst=True))):
+        dates = pd.to_datetime(plain, format=pattern, errors="coerce")
+        if dates.notna().sum() == n_known and getattr(dates.dtype, "kind", "") == "M":
+            break
+    else:
         return None
     days = bool((dates.dropna() == dates.dropna().dt.normalize()).all())
     dates = dates.astype("datetime64[s]") if days else dates

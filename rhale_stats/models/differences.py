@@ -180,7 +180,7 @@ class DifferenceQuotients:
         first = self.table.take(np.arange(1))
         try:
             self.outputs(first.stacked(position, [first.column(position) + 0.5])[0])
-        except (IndexError, KeyError, TypeError, ValueError):  # it looks whole numbers up
+        except Exception:  # it looks whole numbers up
             return False
         return True
 
@@ -376,7 +376,8 @@ def _naming(where: str) -> Iterator[None]:
     except (ModelError, UnknownOutputError):
         raise
     except Exception as error:
-        raise ModelError(f"model raised {type(error).__name__} {where}: {error}") from error
+        said = " ".join(str(error).split())
+        raise ModelError(f"model raised {type(error).__name__} {where}: {said}") from error
 
 
 def _bytes_of_row(table: Table) -> float:

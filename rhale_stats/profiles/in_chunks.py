@@ -255,7 +255,7 @@ class _MomentsOf:
         if rows is None:
             return None
         given, w = rows
-        asked = given.asked(self.model)
+        asked = given.asked(self.model, probe=False)
         found = [self._of(look, given, asked, w) for look in self.looks]
         by_weight, by_squares, error = map(list, zip(*found, strict=True)) if found else ([],) * 3
         return _Found(by_weight, by_squares, error, asked.n_calls, asked.n_rows)
