@@ -34,7 +34,7 @@ def default_columns(
         plain = known is not None and known.discrete
         numeric, why = table.is_numeric(p), ""
         if table.is_nested(p):
-            why = "lists or records"
+            why = "lists, records or complex numbers"
         elif not constants and table.series(p).nunique() < 2:
             why = "one value"
         elif not (numeric or coded or axes_only) and table.is_key(p):
@@ -88,8 +88,8 @@ def columns_named(
     nested = [table.names[position] for position in positions if table.is_nested(position)]
     if nested:
         raise TypeError(
-            f"{parameter} must hold one plain value a row; column {nested[0]!r} holds lists or "
-            f"records. Leave it out: the model still receives it."
+            f"{parameter} must hold one plain value a row; column {nested[0]!r} holds lists, "
+            f"records or complex numbers. Leave it out: the model still receives it."
         )
     if not positions:
         raise ValueError(f"{parameter} must name at least one column; got none.")

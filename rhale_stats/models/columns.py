@@ -49,9 +49,10 @@ def readings_of(frame: pd.DataFrame) -> tuple[dict[int, Reading], list[str]]:
 
 
 def is_nested(column: pd.Series[Any]) -> bool:
-    """Whether a column holds lists, records or arrays."""
+    """Whether a column holds lists, records, arrays or complex numbers."""
     known = column.dropna() if pd.api.types.is_object_dtype(column.dtype) else ()
-    return len(known) > 0 and isinstance(known.iloc[0], list | dict | set | np.ndarray)
+    nested = len(known) > 0 and isinstance(known.iloc[0], list | dict | set | np.ndarray)
+    return nested or pd.api.types.is_complex_dtype(column.dtype)
 
 
 def _reading(column: pd.Series[Any]) -> Reading | None:

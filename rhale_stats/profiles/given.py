@@ -19,7 +19,7 @@ from rhale_stats.arrays.binning import quantile_edges
 from rhale_stats.arrays.moments import FloatArray
 from rhale_stats.arrays.profile_moments import Profile
 from rhale_stats.models import differences
-from rhale_stats.models.chosen import default_columns
+from rhale_stats.models.chosen import columns_named, default_columns
 from rhale_stats.models.differences import DifferenceQuotients
 from rhale_stats.models.levels import in_order, levels_of
 from rhale_stats.models.options import ModelOptions
@@ -32,7 +32,6 @@ from rhale_stats.profiles.grid import (
     Axis,
     Grid,
     grids,
-    named,
 )
 from rhale_stats.schema.dimensions import OUTPUT, with_outputs
 from rhale_stats.schema.features import feature_coordinate
@@ -45,11 +44,6 @@ Blocks: TypeAlias = Iterator[tuple[slice, FloatArray, FloatArray]]
 SPREAD_BINS = 20
 
 
-def every_default(table: Table) -> list[int]:
-    """All columns that have a profile by default."""
-    return default_columns(table)[0]
-
-
 @dataclass(frozen=True)
 class Given(Sample):
     """Rows of positive weight, and the columns that have a profile."""
@@ -60,11 +54,12 @@ class Given(Sample):
         X: Any,
         features: str | int | Sequence[str | int] | None,
         options: ModelOptions,
-        every: Callable[[Table], list[int]] = every_default,
+        every: Callable[[Table], list[int]] | None = None,
     ) -> Self:
         """Check the arguments and keep the rows of positive weight; by default ``every`` column."""
         whole = cls.of(X, options)
-        positions = every(whole.table) if features is None else named(whole.table, features)
+        every = every or (lambda table: default_columns(table)[0])
+        positions = every(whole.table) if features is None else columns_named(whole.table, features)
         used = whole if whole.present.all() else whole.take(whole.present)
         if used.weight is not None and not used.frequency:
             # Their squares stay within range.

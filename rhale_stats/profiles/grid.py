@@ -12,7 +12,6 @@ from numpy.typing import ArrayLike, NDArray
 from rhale_stats.arguments.words import listed
 from rhale_stats.arrays.moments import FloatArray
 from rhale_stats.models import table as models
-from rhale_stats.models.chosen import columns_named
 from rhale_stats.schema.features import by_name
 
 GRID_KINDS = ("quantile", "equal_width")
@@ -46,19 +45,6 @@ class Axis(NamedTuple):
     def there(self) -> NDArray[np.bool_]:
         """Rows that have a value, or "missing" as a level."""
         return ~np.isnan(self.x)
-
-
-def named(table: models.Table, features: str | int | Sequence[str | int]) -> list[int]:
-    """Columns by name or number: numbers, categories, texts and booleans."""
-    positions = columns_named(table, features)
-    for position in positions:
-        if pd.api.types.is_complex_dtype(table.series(position).dtype):
-            raise TypeError(
-                f"features must be numbers, categories, texts or booleans; column "
-                f"{table.names[position]!r} holds {table.series(position).dtype}. Leave it "
-                f"out: the model still receives it."
-            )
-    return positions
 
 
 def grids(grid: Grid, names: Sequence[str], known: Sequence[str]) -> dict[str, ArrayLike]:

@@ -26,7 +26,6 @@ from rhale_stats.profiles.given import (
     Given,
     counts_of,
     estimates_of,
-    every_default,
     no_rows,
     with_bar,
     with_slopes,
@@ -224,7 +223,7 @@ def ice(
             f"centering must be {' or '.join(map(repr, allowed))} with kind={kind!r}; got "
             f"{chosen!r}. For centred curves use kind='centered'."
         )
-    every = with_slopes if kind == "derivative" else every_default
+    every = with_slopes if kind == "derivative" else None
     given = Given.used(X, features, options, every)
     axes = given.axes(grid, n_grid, grid_kind)
     if kind == "derivative":

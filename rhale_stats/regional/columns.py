@@ -19,6 +19,7 @@ from rhale_stats.models.table import column_names
 from rhale_stats.regional.conditions import ABOVE, UNEQUAL, UP_TO, Condition
 from rhale_stats.schema.features import feature_names, units_of_all
 from rhale_stats.schema.identity import row_labels
+from rhale_stats.schema.levels import MISSING_LEVEL
 
 GLANCE = 1000
 
@@ -44,7 +45,7 @@ class Conditioning:
         """Which of the rows are on one side of a split of this column."""
         values = part(self.values, rows)
         if condition.operator in (UP_TO, ABOVE):
-            below = values <= condition.threshold
+            below = (values <= condition.threshold) & (values < np.inf)
             return np.asarray(below if condition.operator == UP_TO else ~below)
         inside = np.array([level in condition.levels for level in self.levels])[values]
         return np.asarray(~inside if condition.operator == UNEQUAL else inside)
@@ -117,12 +118,18 @@ def frame_of(given: object, what: str) -> pd.DataFrame:
 
 
 def _column(name: str, values: pd.Series) -> Conditioning:
-    missing = int(values.isna().sum())
-    if missing:
-        raise ValueError(
-            f"conditioning must have no missing values; column {name!r} has {missing}. Drop these "
-            f"rows of local too, or make missing a level of its own."
-        )
+    gone = values.isna().to_numpy()
+    numeric = pd.api.types.is_numeric_dtype(values) and not pd.api.types.is_bool_dtype(values)
+    if gone.all():
+        raise ValueError(f"conditioning must have values in column {name!r}; all are missing.")
+    if gone.any() and (numeric or is_time(values.dtype)):
+        known = _column(name, values[~gone])  # which is checked
+        dates = is_time(values.dtype)
+        numbers = as_days(values.array) if dates else values.to_numpy(np.float64, na_value=np.nan)
+        # Beyond all thresholds: the last of them parts these rows from all others.
+        return Conditioning(name, "numeric", np.where(gone, np.inf, numbers), units=known.units)
+    if gone.any():
+        values = values.astype(object).map(str).where(~gone, MISSING_LEVEL)
     if is_time(values.dtype):
         found = _numeric(name, as_days(values.array))
         return replace(found, units=time_units(values.dtype))

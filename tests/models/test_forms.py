@@ -436,7 +436,7 @@ def test_nested_columns_have_no_effect_and_reach_the_model():
         for verb in (rs.ale, rs.pdp, rs.local_effects):
             with pytest.warns(UserWarning, match="Left out: 'a'"):
                 assert verb(model, X)["feature"].values.tolist() == ["b"]
-        with pytest.raises(TypeError, match="column 'a' holds lists or records. Leave it out"):
+        with pytest.raises(TypeError, match="column 'a' holds lists, records or complex"):
             rs.ale(model, X, features="a")
 
 
