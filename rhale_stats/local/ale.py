@@ -54,9 +54,10 @@ def ale_local_effects(
     bins : bin rule, optional
         As in `ale`.
     features : name, number, or sequence of them, optional
-        Columns to take, by default all. Columns of categories, text and booleans have levels;
-        numbers have an axis. By default discrete numbers (see `local_effects`) and columns of
-        nearly as many levels as rows are left out, which a warning says.
+        Columns to take. Columns of categories, text and booleans have levels; numbers have an axis.
+        By default all that the model uses; numbers with few values (see `local_effects`) have
+        levels then, unless the model has a formula. Identifiers (more than one level for every two
+        rows) and columns of lists are left out, which a warning says.
     categorical : name, number, or sequence of them, optional
         Columns of numbers whose values are levels, in their order. They are taken beside
         ``features``. A column of one level is "constant", as a number of one value is.
