@@ -131,7 +131,7 @@ class Formula:
         names = re.findall(r"(?<=[\"'])[^\"']+(?=[\"'])|(?<![\w.])[^\W\d]\w*", self.text)
         columns, meant = [*map(str, data.columns)], []
         for name in dict.fromkeys(one for one in names if one not in columns):
-            near = get_close_matches(name, columns, n=1)
+            near = get_close_matches(name, columns, n=1, cutoff=0.7)
             if re.search(rf"\b{name}\(", self.text) and callable(getattr(np, name, None)):
                 meant.append(f"np.{name}(...)")
             elif near:

@@ -135,6 +135,8 @@ def _column(name: str, values: pd.Series) -> Conditioning:
         return replace(found, units=time_units(values.dtype))
     if isinstance(values.dtype, pd.CategoricalDtype):
         levels = tuple(_plain(level) for level in values.cat.categories)
+        if not all(isinstance(level, str | int | float | bool) for level in levels):
+            levels = tuple(map(str, levels))  # intervals and dates
         kind = "ordinal" if values.cat.ordered else "nominal"
         return _with_levels(name, kind, np.asarray(values.cat.codes, dtype=np.int64), levels)
     if pd.api.types.is_bool_dtype(values.dtype):
@@ -161,8 +163,7 @@ def _column(name: str, values: pd.Series) -> Conditioning:
 
 def _plain(level: Any) -> Any:
     """A level as Python's own, so that it can be stored as text."""
-    level = level.item() if isinstance(level, np.generic) else level
-    return level if isinstance(level, str | int | float | bool) else str(level)
+    return level.item() if isinstance(level, np.generic) else level
 
 
 def _with_levels(name: str, kind: str, codes: IntArray, levels: tuple[Any, ...]) -> Conditioning:

@@ -43,6 +43,8 @@ from rhale_stats.schema.features import has_integer_labels
 from rhale_stats.schema.variables import DIMENSIONS, in_order
 
 F = TypeVar("F", bound=Callable[..., Any])
+# Variables of which each result has one over its features, and bins or rows.
+MAIN = ("effect", "curve", "local_effect")
 # What a parameter may be, in whatever public function it stands. The default of a function is
 # accepted besides, such as None. What differs between functions (choices, Datasets, bins, tables)
 # they check themselves.
@@ -240,8 +242,9 @@ def checked(function: F) -> F:
 
 def _of_known_dimensions(parameter: str, value: xr.Dataset) -> xr.Dataset:
     """The same; refused where results were put together along a dimension of the user's own."""
-    own = [dim for dim in value.dims if dim not in DIMENSIONS]
-    if own and "feature" in value.dims and "method" in value.attrs:
+    main = next((value[name].dims for name in MAIN if name in value), ())
+    own = [dim for dim in main if dim not in DIMENSIONS]
+    if own and {"bin", "edge", "grid", "obs"} & {*main}:
         raise ValueError(
             f"{parameter} must be one result; this one has the dimension {own[0]!r}, along which "
             f"{value.sizes[own[0]]} were put together. Take one: .isel({own[0]}=0), or pass them "

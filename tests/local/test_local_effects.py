@@ -143,7 +143,7 @@ class TestChoiceOfColumns:
         return frame["x"] ** 2 + frame["months"] + frame["hours"]
 
     def test_text_and_discrete_columns_are_left_out_with_a_warning(self):
-        with pytest.warns(UserWarning, match="Left out: 'flag', 'name' .not numeric.; 'months'"):
+        with pytest.warns(UserWarning, match="'months' .discrete.; 'flag', 'name' .not num"):
             local = rs.local_effects(self.model, self.frame)
         assert local["feature"].values.tolist() == ["x", "hours"]
 
