@@ -19,6 +19,7 @@ from rhale_stats.generics.errors import std_error
 from rhale_stats.generics.intervals import confband, confint
 from rhale_stats.local.ale import ALE_BINS, ale_local_effects
 from rhale_stats.models.parametric import has_parameters
+from rhale_stats.models.table import check_column
 from rhale_stats.schema.features import one_feature
 from rhale_stats.schema.levels import is_categorical
 
@@ -47,13 +48,8 @@ def n_bins_of(n_effective: float) -> int:
 def _edges(asked: Request, name: str) -> FloatArray:
     """Edges at quantiles; the wide bins where rows are rare are halved as far as rows allow."""
     position = asked.table.names.index(name)
-    column = asked.table.column(position)
+    column = check_column(asked.table, position, missing="drop")
     known = ~np.isnan(column)
-    if not known.any():
-        raise ValueError(
-            f"X must have values of feature {name!r}; all are missing. Leave the feature out: "
-            f"features=[...]."
-        )
     order = np.argsort(column[known], kind="stable")
     x = column[known][order]
     counts = asked.counts

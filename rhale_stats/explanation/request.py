@@ -15,7 +15,7 @@ from rhale_stats.arguments.rows import of_rows, row_codes
 from rhale_stats.arrays.moments import FloatArray, IntArray
 from rhale_stats.explanation.budget import Budget
 from rhale_stats.models.adapters.libraries import columns_known_of
-from rhale_stats.models.chosen import columns_named, default_columns
+from rhale_stats.models.chosen import columns_and_levels
 from rhale_stats.models.options import ModelOptions
 from rhale_stats.models.outputs import Model, ModelError
 from rhale_stats.models.sample import Sample
@@ -206,14 +206,7 @@ def _features(
     columns: Columns,
 ) -> tuple[list[str], list[str], list[str]]:
     """Features, those whose values are levels, and those of them that are numbers."""
-    features, categorical = columns
-    named = [] if categorical is None else columns_named(table, categorical, "categorical")
-    if features is None:
-        chosen, levels = default_columns(table, columns_known_of(model), named, constants=False)
-    else:
-        chosen = columns_named(table, features)
-        chosen += [at for at in named if at not in chosen]
-        levels = [at for at in chosen if at in named or not table.is_numeric(at)]
+    chosen, levels = columns_and_levels(table, *columns, columns_known_of(model), constants=False)
     # Numbers with few values are levels in their own order, of a formula too.
     levels += [at for at in chosen if at not in levels and table.is_discrete(at)]
     discrete = [at for at in chosen if at in levels and table.is_numeric(at)]

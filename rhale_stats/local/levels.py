@@ -25,7 +25,7 @@ from rhale_stats.local.orders import (
     target_of_order,
 )
 from rhale_stats.models.adapters.adapter import Known
-from rhale_stats.models.chosen import columns_named, default_columns
+from rhale_stats.models.chosen import columns_and_levels
 from rhale_stats.models.differences import DifferenceQuotients, Differences, no_differences
 from rhale_stats.models.levels import Levels, in_order, levels_of
 from rhale_stats.models.outputs import Model
@@ -62,13 +62,7 @@ def split_features(
 
     ``known`` are the columns that the model uses.
     """
-    named = columns_named(table, categorical, "categorical") if categorical is not None else []
-    if features is not None:
-        chosen = columns_named(table, features)
-        chosen += [p for p in named if p not in chosen]
-        levels = [p for p in chosen if p in named or not table.is_numeric(p)]
-    else:
-        chosen, levels = default_columns(table, known, named)
+    chosen, levels = columns_and_levels(table, features, categorical, known)
     axes = [p for p in chosen if p not in levels]
     return [table.names[p] for p in chosen], axes, levels
 

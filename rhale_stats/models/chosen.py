@@ -58,6 +58,22 @@ def default_columns(
     return chosen, [p for p in chosen if p in levels]
 
 
+def columns_and_levels(
+    table: Table,
+    features: str | int | Sequence[str | int] | None,
+    categorical: str | int | Sequence[str | int] | None,
+    known: Known | None,
+    *,
+    constants: bool = True,
+) -> tuple[list[int], list[int]]:
+    """Columns named, or those of the default, and those of them whose values are levels."""
+    named = [] if categorical is None else columns_named(table, categorical, "categorical")
+    if features is None:
+        return default_columns(table, known, named, constants=constants)
+    chosen = list(dict.fromkeys([*columns_named(table, features), *named]))
+    return chosen, [p for p in chosen if p in named or not table.is_numeric(p)]
+
+
 def positions_of(
     table: Table,
     features: str | int | Sequence[str | int] | None,

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -239,9 +240,8 @@ class Table:
         if not (pd.api.types.is_integer_dtype(own) and pd.api.types.is_float_dtype(values.dtype)):
             return values
         numbers = pd.Series(values).to_numpy(np.float64, na_value=np.nan)
-        with np.errstate(invalid="ignore"):
-            whole = numbers.astype(getattr(own, "numpy_dtype", own))
-        return pd.Series(whole, dtype=own).array if np.array_equal(whole, numbers) else values
+        whole = _whole_as(numbers, getattr(own, "numpy_dtype", own))
+        return values if whole is numbers else pd.Series(whole, dtype=own).array
 
     def _with_times(
         self, frame: pd.DataFrame, position: int, columns: Sequence[Values]
@@ -290,7 +290,11 @@ def as_table(X: Any, parameter: str = "X") -> Table:
             )
         if not np.issubdtype(array.dtype, np.floating):
             try:
-                form = Form("array", restore=_whole_as(array.dtype))
+                form = (
+                    Form("array", restore=partial(_whole_as, dtype=array.dtype))
+                    if array.dtype.kind in "iu"
+                    else ARRAY
+                )
                 array = array.astype(np.float64)
             except (TypeError, ValueError) as error:
                 raise TypeError(
@@ -326,15 +330,11 @@ def _with_readings(data: pd.DataFrame, form: Form) -> tuple[pd.DataFrame, Form]:
     return read, replace(form, days=days, restore=restore)
 
 
-def _whole_as(dtype: np.dtype[Any]) -> Callable[[Any], Any]:
-    """Whole numbers in the type of an array of integers; others as they are."""
-
-    def restore(rows: NDArray[Any]) -> NDArray[Any]:
-        with np.errstate(invalid="ignore"):
-            whole = rows.astype(dtype)
-        return whole if np.array_equal(whole, rows) else rows
-
-    return restore
+def _whole_as(numbers: NDArray[Any], dtype: Any) -> NDArray[Any]:
+    """Whole numbers in a type of integers that holds them; others as they are."""
+    with np.errstate(invalid="ignore"):
+        whole = numbers.astype(dtype)
+    return whole if np.array_equal(whole, numbers) else numbers
 
 
 def column_names(frame: pd.DataFrame, parameter: str) -> list[str]:

@@ -15,7 +15,7 @@ from rhale_stats.arguments.rows import storable
 from rhale_stats.arguments.times import as_days, is_time, time_units
 from rhale_stats.arrays.moments import FloatArray, IntArray, part
 from rhale_stats.models.forms import read
-from rhale_stats.models.table import column_names
+from rhale_stats.models.table import as_table, column_names
 from rhale_stats.regional.conditions import ABOVE, UNEQUAL, UP_TO, Condition
 from rhale_stats.schema.features import feature_names, units_of_all
 from rhale_stats.schema.identity import row_labels
@@ -105,16 +105,11 @@ def checked_table(local: xr.Dataset, given: pd.DataFrame | ArrayLike) -> pd.Data
 
 def frame_of(given: object, what: str) -> pd.DataFrame:
     """A table with names for its columns; arrays get ``x0``, ``x1``, ..."""
-    table, _ = read(given, what)
-    if isinstance(table, pd.DataFrame):
-        return table
-    array = np.asarray(table)
-    if array.ndim != 2:
-        raise ValueError(
-            f"{what} must be a DataFrame or a table of shape (rows, columns); got shape "
-            f"{array.shape}."
-        )
-    return pd.DataFrame(array, columns=[f"x{number}" for number in range(array.shape[1])])
+    data, _ = read(given, what)
+    if isinstance(data, pd.DataFrame):
+        return data
+    table = as_table(data, what)
+    return pd.DataFrame(table.data, columns=table.names)
 
 
 def _column(name: str, values: pd.Series) -> Conditioning:

@@ -220,7 +220,7 @@ def checked(function: F) -> F:
         few = [check(name, value) for name, value in zip(known.names, args, strict=False)]
         named = {name: check(name, value) for name, value in known.gathered(kwargs).items()}
         given = {**dict(zip(known.names, few, strict=False)), **named}
-        if any(map(_has_integer_labels, given.values())):
+        if any(map(has_integer_labels, given.values())):
             given = {name: _labels_as_names(name, value) for name, value in given.items()}
             few, named = [given[n] for n in known.names[: len(few)]], {n: given[n] for n in named}
         try:
@@ -253,19 +253,12 @@ def _of_known_dimensions(parameter: str, value: xr.Dataset) -> xr.Dataset:
     return value
 
 
-def _has_integer_labels(value: Any) -> bool:
-    """Whether an argument is a result of a table with integers as labels, or holds one."""
-    if isinstance(value, list | tuple | Mapping) and not isinstance(value, xr.Dataset):
-        return any(map(has_integer_labels, value.values() if isinstance(value, Mapping) else value))
-    return has_integer_labels(value)
-
-
 def _labels_as_names(parameter: str, value: Any) -> Any:
     """Integers that name features of a result as the names that these have in it."""
-    if parameter not in ("feature", "features", "reference"):
+    if parameter not in ("feature", "features", "reference") or isinstance(value, str):
         return value
     if isinstance(value, Mapping):
-        return {_labels_as_names(parameter, key): one for key, one in value.items()}
+        return {_labels_as_names("feature", key): one for key, one in value.items()}
     if isinstance(value, int | np.integer):
         return str(value)
     return [str(one) for one in value] if isinstance(value, list | tuple | range) else value

@@ -90,15 +90,15 @@ def feature_coordinate(names: Sequence[str]) -> tuple[str, NDArray[Any], dict[st
     return "feature", np.array(names), {"long_name": "feature"} | labels
 
 
-def has_integer_labels(result: Any) -> bool:
-    """Whether the table of a result, or of the results in a tree, has integers as labels."""
-    if isinstance(result, xr.DataTree):
-        return any(has_integer_labels(node.dataset) for node in result.subtree)
-    return (
-        isinstance(result, xr.Dataset)
-        and "feature" in result.coords
-        and result["feature"].attrs.get("labels") == "integers"
-    )
+def has_integer_labels(given: Any) -> bool:
+    """Whether the table of a result, or of one in a tree or list, has integers as labels."""
+    if isinstance(given, xr.DataTree):
+        return any(has_integer_labels(node.dataset) for node in given.subtree)
+    if isinstance(given, xr.Dataset):
+        return "feature" in given.coords and given["feature"].attrs.get("labels") == "integers"
+    if isinstance(given, Mapping):
+        given = list(given.values())
+    return type(given) in (list, tuple) and any(map(has_integer_labels, given))
 
 
 def feature_names(dataset: xr.Dataset) -> list[str]:

@@ -258,6 +258,13 @@ def test_columns_that_say_nothing_are_left_out():
         quick(lambda X: X["a"], pd.DataFrame({"a": np.ones(20)}))
 
 
+def test_a_constant_that_is_named_is_a_row():
+    X = table(200).assign(constant=1.0)
+    found = quick(mixed, X, features=["line", "constant"])
+    assert found["effect"]["feature_kind"].values.tolist() == ["continuous", "constant"]
+    assert facts(found, "matters")["constant"] == "hardly"
+
+
 def test_a_constant_model():
     found = quick(lambda X: np.full(len(X), 3.0), np.random.default_rng(0).normal(size=(50, 2)))
     assert set(facts(found, "matters").values()) == {"hardly"}

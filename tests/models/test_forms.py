@@ -518,3 +518,17 @@ def test_lightgbm_takes_columns_of_arrow_types(native):
     arrow = table.convert_dtypes(dtype_backend="pyarrow")
     found, expected = (rs.ale(model, one)["curve"] for one in (arrow, table))
     xr.testing.assert_identical(found, expected)
+
+
+def test_an_array_for_a_model_that_was_fitted_to_names_warns_once():
+    from sklearn.linear_model import LinearRegression
+
+    X = pd.DataFrame(np.random.default_rng(0).normal(size=(60, 2)), columns=["a", "b"])
+    model = LinearRegression().fit(X, 2 * X["a"] - X["b"])
+    for verb in (rs.local_effects, rs.ale, rs.pdp):
+        with pytest.warns(UserWarning, match="order of the fit") as warned:
+            found = verb(model, X.to_numpy())
+        assert [str(one.message) for one in warned] == [
+            "X has no names of columns; they are taken in the order of the fit: 'a', 'b'."
+        ]
+    assert found["feature"].values.tolist() == ["x0", "x1"]

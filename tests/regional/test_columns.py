@@ -92,7 +92,7 @@ def test_arrays_get_names():
     assert found.columns.tolist() == ["x0", "x1", "x2"]
     for shape in ((4,), (2, 2, 2)):
         with pytest.raises(
-            ValueError, match="conditioning must be a DataFrame or a table of shape"
+            ValueError, match="conditioning must be a DataFrame or a two-dim"
         ):
             frame_of(np.zeros(shape), "conditioning")
 

@@ -130,7 +130,7 @@ def test_tables_refused(local, rng):
         conditioning_columns(local, pd.DataFrame(np.ones((N, 2)), columns=["z", "z"]), "a")
     with pytest.raises(ValueError, match="a column besides 'a'; got a"):
         conditioning_columns(local, pd.DataFrame({"a": range(N)}), "a")
-    with pytest.raises(ValueError, match=rf"shape \(rows, columns\); got shape \({N},\)"):
+    with pytest.raises(ValueError, match=rf"shape \(rows, features\); got shape \({N},\)"):
         conditioning_columns(local, np.ones(N), "a")
     alone = local.sel(feature=["a"])
     with pytest.raises(ValueError, match="local holds no feature besides 'a'"):
