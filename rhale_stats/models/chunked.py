@@ -39,10 +39,8 @@ def chunks_of(X: Any, model: Any = None) -> list[Any] | None:
         )
     X = X.data if type(X).__module__.startswith("xarray") else X
     if hasattr(X, "columns"):
-        from dask import delayed
-
-        in_order = delayed(_in_order, pure=True)
-        return [in_order(one, list(X.columns), at) for at, one in enumerate(X.to_delayed())]
+        known = {"columns": list(X.columns), "meta": X._meta, "enforce_metadata": False}
+        return list(X.map_partitions(_in_order, **known).to_delayed())
     if getattr(X, "ndim", 0) != 2:
         raise ValueError(
             f"X must be a DataFrame or a two-dimensional array of shape (rows, features); got "
@@ -51,14 +49,17 @@ def chunks_of(X: Any, model: Any = None) -> list[Any] | None:
     return list(X.rechunk({1: -1}).to_delayed(optimize_graph=False).ravel())
 
 
-def _in_order(chunk: pd.DataFrame, columns: list[Any], number: int) -> pd.DataFrame:
+def _in_order(
+    chunk: pd.DataFrame, columns: list[Any], partition_info: dict[str, int] | None = None
+) -> pd.DataFrame:
     """A chunk with the columns of the table in their order, which files need not keep."""
     if chunk.columns.tolist() == columns:
         return chunk
     absent = [name for name in columns if name not in chunk.columns]
     if absent:
+        number = "one" if partition_info is None else f"chunk {partition_info['number']}"
         raise ValueError(
-            f"X must have the same columns in all chunks; chunk {number} lacks {listed(absent)}."
+            f"X must have the same columns in all chunks; {number} lacks {listed(absent)}."
         )
     return chunk[columns]
 

@@ -176,7 +176,8 @@ def test_a_proxy_with_every_attribute_is_used_by_its_predict():
 def test_an_outcome_may_be_a_table_of_one_column():
     y = np.asarray(X)[:, 0]
     given = [pd.DataFrame({"cost": y}), y[:, None], pd.Series(y, name="cost")]
-    found = [rs.explain(lambda rows: np.asarray(rows)[:, 0], X, one, rng=0, progress=False) for one in given]
+    quick = {"rng": 0, "progress": False}
+    found = [rs.explain(lambda rows: np.asarray(rows)[:, 0], X, one, **quick) for one in given]
     assert [one.attrs["output_name"] for one in found] == ["cost", "output", "cost"]
     with pytest.raises(ValueError, match=r"y must have one entry .* got shape"):
         rs.explain(lambda rows: np.asarray(rows)[:, 0], X, np.column_stack([y, y]), progress=False)
