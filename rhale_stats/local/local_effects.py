@@ -14,7 +14,7 @@ from rhale_stats.local.in_chunks import check_in_chunks, in_chunks
 from rhale_stats.local.request import Request, axis_values
 from rhale_stats.models.adapters.libraries import columns_known_of
 from rhale_stats.models.chosen import positions_of
-from rhale_stats.models.chunked import chunks_of, glance
+from rhale_stats.models.chunked import chunks_of, glance, of_sample
 from rhale_stats.models.jacobian import (
     jacobian_columns,
 )
@@ -177,8 +177,9 @@ def local_effects(
         seen = glance(chunks)
         own = {"jacobian": jacobian, "features": features, "method": method, "bins": bins}
         own |= {"options": replace(options, weights=None), "progress": progress}
-        of_sample = local_effects(model, seen.sample, **own)
-        return in_chunks(of_sample, chunks, seen, model, jacobian, bins, options)
+        with of_sample(seen):
+            found = local_effects(model, seen.sample, **own)
+        return in_chunks(found, chunks, seen, model, jacobian, bins, options)
     sample = Sample.of(X, options)
     known = None if model is None else columns_known_of(model)
     sample = sample.of_columns(positions_of(sample.table, features, known))

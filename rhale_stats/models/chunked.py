@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,6 +18,7 @@ from rhale_stats.arguments.words import listed, one_line, shown
 from rhale_stats.arrays.moments import FloatArray
 from rhale_stats.arrays.thinned import most_of_chunk, thinned, together
 from rhale_stats.chunks import of_all
+from rhale_stats.models.outputs import ModelError
 from rhale_stats.models.table import as_table
 
 # Memory that a partition of a Parquet file takes, about: 10^6 rows of 4 columns.
@@ -103,6 +106,18 @@ class Glance(NamedTuple):
     n_bad: NDArray[np.int64]
     n_missing: NDArray[np.int64]
     sample: Any
+
+
+@contextmanager
+def of_sample(seen: Glance) -> Iterator[None]:
+    """Refusals name no rows of a sample: their numbers are not those of the table."""
+    try:
+        yield
+    except (ValueError, ModelError) as error:
+        if len(seen.sample) == sum(seen.lengths):
+            raise
+        said = re.sub(r" \(first rows: [^)]*\)| in row \d+", "", str(error))
+        raise type(error)(f"{said} Found in a sample of {len(seen.sample)} rows of X.") from error
 
 
 def glance(chunks: Sequence[Any]) -> Glance:

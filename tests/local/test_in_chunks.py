@@ -305,7 +305,7 @@ def test_derivatives_of_some_columns_are_taken():
     np.testing.assert_array_equal(broken["local_effect"], ROWS[:, [0, 2]])
 
 
-# --- columns of chunks -----------------------------------------------------------------------------
+# --- columns of chunks ----------------------------------------------------------------------------
 
 
 def test_chunks_are_put_into_the_order_of_the_table():
@@ -333,3 +333,10 @@ def test_standard_errors_of_rows_in_chunks_need_no_local_effects():
     local = rs.local_effects(lambda rows: rows["a"] * rows["b"], dd.from_pandas(X, npartitions=3))
     effect = rs.rhale(local)
     xr.testing.assert_identical(rs.std_error(effect, local), rs.std_error(effect))
+
+
+def test_a_refusal_does_not_number_the_rows_of_a_sample():
+    X = pd.DataFrame(np.random.default_rng(0).normal(size=(12_000, 2)), columns=["a", "b"])
+    frame = dd.from_pandas(X, npartitions=3)
+    with pytest.raises(ValueError, match=r"^(?!.*first rows).*Found in a sample of \d+ rows of X"):
+        rs.local_effects(lambda rows: rows["a"].where(rows["a"] < 1), frame)
