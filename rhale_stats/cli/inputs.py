@@ -66,7 +66,7 @@ def with_readings(data: pd.DataFrame) -> pd.DataFrame:
     found, lines = readings_of(data)
     data = data.copy(deep=False)
     for at, one in found.items():
-        data.isetitem(at, one.values)
+        data.isetitem(at, one.values.array)
     dates = {name: column for name, column in data.items() if is_time(column.dtype)}
     data.attrs["units"] = {str(name): time_units(one.dtype) for name, one in dates.items()}
     for line in lines:

@@ -111,7 +111,7 @@ def rows_of(arguments: argparse.Namespace) -> Rows:
         numbers that the family takes.
     """
     table = with_readings(read_table(arguments.data))
-    formula = Formula.parsed(arguments.formula, table.columns)
+    formula = Formula.parsed(arguments.formula, list(table.columns))
     used = formula.columns(table)
     unknown = [name for name in arguments.features or [] if name not in table.columns]
     if unknown:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 from collections.abc import Callable
 from decimal import Decimal
+from functools import partial
 from numbers import Real
 from typing import Any, NamedTuple
 
@@ -37,12 +38,12 @@ def readings_of(frame: pd.DataFrame) -> tuple[dict[int, Reading], list[str]]:
         column, one = frame.iloc[:, at], None
         if isinstance(dtype, pd.PeriodDtype):
             dates = column.dt.to_timestamp().astype("datetime64[s]")
-            one = Reading(dates, lambda some, kind=dtype: some.astype(kind), "dates", days=True)
+            one = Reading(dates, partial(pd.Series.astype, dtype=dtype), "dates", days=True)
         elif pd.api.types.is_object_dtype(dtype) or isinstance(dtype, pd.StringDtype):
             one = _reading(column)
         if one is not None:
             found[at], gone = one, one.values.isna() & column.notna()
-            more = f"; {listed(column[gone].unique())} in {gone.sum()} rows is missing"
+            more = f"; {listed(list(column[gone].unique()))} in {gone.sum()} rows is missing"
             name = str(frame.columns[at])
             lines.append(f"Column {name!r} is read as {one.kind}{more if gone.any() else ''}.")
     return found, lines
@@ -50,9 +51,10 @@ def readings_of(frame: pd.DataFrame) -> tuple[dict[int, Reading], list[str]]:
 
 def is_nested(column: pd.Series[Any]) -> bool:
     """Whether a column holds lists, records, arrays or complex numbers."""
-    known = column.dropna() if pd.api.types.is_object_dtype(column.dtype) else ()
-    nested = len(known) > 0 and isinstance(known.iloc[0], list | dict | set | np.ndarray)
-    return nested or pd.api.types.is_complex_dtype(column.dtype)
+    if not pd.api.types.is_object_dtype(column.dtype):
+        return pd.api.types.is_complex_dtype(column.dtype)
+    known = column.dropna()
+    return len(known) > 0 and isinstance(known.iloc[0], list | dict | set | np.ndarray)
 
 
 def _reading(column: pd.Series[Any]) -> Reading | None:

@@ -318,7 +318,7 @@ def _with_readings(data: pd.DataFrame, form: Form) -> tuple[pd.DataFrame, Form]:
     warn(" ".join(lines) + " The model gets them as they were.")
     read = data.copy(deep=False)
     for at, one in found.items():
-        read.isetitem(at, one.values)
+        read.isetitem(at, one.values.array)
 
     def restore(rows: Any) -> Any:
         rows = rows.copy(deep=False)

@@ -209,7 +209,7 @@ def rows_used(result: xr.Dataset) -> int:
     if "feature" in result.dims:
         return int(result.attrs["n_rows"])
     counts = "n_level" if "n_level" in result and is_categorical(result) else "n_obs"
-    return int(result.variables[counts].values.sum()) or int(result.attrs["n_rows"])
+    return int(result.variables[counts].values.sum())
 
 
 def _of_feature(variable: xr.Variable, position: int) -> xr.Variable:
