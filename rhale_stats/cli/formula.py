@@ -132,7 +132,9 @@ class Formula:
         columns, meant = [*map(str, data.columns)], []
         for name in dict.fromkeys(one for one in names if one not in columns):
             near = get_close_matches(name, columns, n=1, cutoff=0.7)
-            if re.search(rf"\b{name}\(", self.text) and callable(getattr(np, name, None)):
+            if re.search(rf"\b{re.escape(name)}\(", self.text) and callable(
+                getattr(np, name, None)
+            ):
                 meant.append(f"np.{name}(...)")
             elif near:
                 meant.append(near[0] if near[0].isidentifier() else f'Q("{near[0]}")')

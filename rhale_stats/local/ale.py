@@ -12,6 +12,7 @@ import xarray as xr
 from numpy.typing import ArrayLike
 
 from rhale_stats.arguments.chunked import is_in_chunks, is_path
+from rhale_stats.arguments.rows import of_rows
 from rhale_stats.bins.fixed import QuantileBins
 from rhale_stats.bins.rule import BinRule, check_rule
 from rhale_stats.local.levels import level_effects, split_features
@@ -168,11 +169,15 @@ class AleRequest:
                 f"{', '.join(map(repr, names))}. Name discrete numbers in categorical=."
             )
         used, options = sample.answerable(model, [*numbers, *levels])
+        own = self
+        if self.target is not None and not used.all():
+            target = of_rows(self.target, sample.table.index, len(used), "target", "rows of X")
+            own = replace(self, target=np.asarray(target)[used])
         sample = replace(sample, options=options).take(used)
         return (
             names,
             self._axes(model, sample.of_columns(numbers), rule, most_bytes),
-            self._levels(model, sample.of_columns(levels)),
+            own._levels(model, sample.of_columns(levels)),
         )
 
     def in_chunks(self, model: Model, X: Any) -> xr.Dataset:
