@@ -171,7 +171,9 @@ class AleRequest:
         used, options = sample.answerable(model, [*numbers, *levels])
         own = self
         if self.target is not None and not used.all():
-            target = of_rows(self.target, sample.table.index, len(used), "target", "rows of X")
+            index = sample.table.index
+            labels = None if index is None else index.to_numpy()
+            target = of_rows(self.target, labels, len(used), "target", "rows of X")
             own = replace(self, target=np.asarray(target)[used])
         sample = replace(sample, options=options).take(used)
         return (
