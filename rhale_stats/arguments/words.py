@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import sys
 import warnings
+from collections.abc import Sequence
 from pathlib import Path
 from types import FrameType
 
@@ -14,6 +15,8 @@ from numpy.typing import NDArray
 
 # Number of offending rows that a message names.
 ROWS_NAMED = 5
+# Names of columns that a message lists.
+NAMES_LISTED = 20
 # A value of more characters than this is named by its type in a message.
 LONGEST_SHOWN = 80
 PACKAGE, LABELS = str(Path(__file__).parents[1]), str(Path(str(xr.__file__)).parent)
@@ -42,6 +45,12 @@ def shown(value: object) -> str:
         if len(text) <= LONGEST_SHOWN:
             return text if value is None else f"{text} of type {kind}"
     return f"{kind} {value.__name__}" if isinstance(value, type) else f"a {kind}"
+
+
+def listed(names: Sequence[object], most: int = NAMES_LISTED) -> str:
+    """Names in quotes, the first of many."""
+    more = f", ... ({len(names)} in all)" if len(names) > most else ""
+    return ", ".join(repr(str(name)) for name in names[:most]) + more
 
 
 def first_rows(bad: NDArray[np.bool_]) -> str:

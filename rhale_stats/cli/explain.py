@@ -41,7 +41,7 @@ def explain_job(arguments: argparse.Namespace) -> dict[str, Any]:
             progress=not getattr(arguments, "no_progress", False),
             weights=given.weights,
             output=arguments.output,
-            missing="drop" if arguments.keep_missing else "raise",
+            missing="drop" if arguments.keep_missing else None,
         )
     answer = answer_of(found, given.name)
     writers = writers_of(found.contents, answer["features"], answer)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -40,8 +42,8 @@ class Formula:
     description: patsy.ModelDesc
 
     @classmethod
-    def parsed(cls, text: str) -> Formula:
-        """The formula of a text.
+    def parsed(cls, text: str, columns: Sequence[object] = ()) -> Formula:
+        """The formula of a text, for a table of these columns.
 
         Raises
         ------
@@ -50,8 +52,11 @@ class Formula:
         """
         try:
             description = patsy.ModelDesc.from_formula(text)
+            _named(_factors(description.lhs_termlist + description.rhs_termlist), pd.DataFrame())
         except Exception as error:
-            raise UsageError(f"{LIKE}; got {text!r}: {said(error)}.") from error
+            quoted = [f'Q("{one}")' for one in columns if not str(one).isidentifier()]
+            advice = f" Write names with blanks as {', '.join(quoted)}." if quoted else ""
+            raise UsageError(f"{LIKE}; got {text!r}: {said(error)}.{advice}") from error
         if not description.lhs_termlist:
             raise UsageError(f"{LIKE}; got {text!r}, which has no outcome before a '~'.")
         return cls(text, description)
@@ -78,13 +83,15 @@ class Formula:
         if not (outcome and regressors):
             raise UsageError(
                 f"--formula must name columns of the data; {self.text!r} names "
-                f"{', '.join([*outcome, *regressors]) or 'none'} of {listed_names(data)}. Name an "
-                f"outcome and at least one regressor."
+                f"{', '.join([*outcome, *regressors]) or 'none'} of {listed_names(data)}."
+                f"{self._meant(data)} Name an outcome and at least one regressor."
             )
         return [name for name in data.columns if name in {*outcome, *regressors}]
 
-    def checked(self, data: pd.DataFrame, family: str) -> set[str]:
-        """Columns that the right-hand side uses as categorical.
+    def checked(
+        self, data: pd.DataFrame, family: str, table: pd.DataFrame | None = None
+    ) -> set[str]:
+        """Columns that the right-hand side uses as categorical; ``table`` has those to name.
 
         Raises
         ------
@@ -96,10 +103,11 @@ class Formula:
             with np.errstate(all="ignore"):
                 (left, right), sides = self._evaluated(data)
         except Exception as error:
+            table = data if table is None else table
             raise UsageError(
                 f"--formula must be made of columns, functions of patsy, and functions of NumPy "
-                f"as np; {self.text!r} could not be evaluated: {said(error)}. The columns "
-                f"are {listed_names(data)}."
+                f"as np; {self.text!r} could not be evaluated: {said(error)}."
+                f"{self._meant(table)} The columns are {listed_names(table)}."
             ) from error
         n_finite = int(np.logical_and.reduce([np.isfinite(side).all(1) for side in sides]).sum())
         if n_finite < len(data):
@@ -117,6 +125,20 @@ class Formula:
             and not all(isinstance(level, bool | np.bool_) for level in info.categories)
         ]
         return set(_named(levels, data))
+
+    def _meant(self, data: pd.DataFrame) -> str:
+        """What to write for names that are no columns."""
+        names = re.findall(r"(?<=[\"'])[^\"']+(?=[\"'])|(?<![\w.])[^\W\d]\w*", self.text)
+        columns, meant = [*map(str, data.columns)], []
+        for name in dict.fromkeys(one for one in names if one not in columns):
+            near = get_close_matches(name, columns, n=1, cutoff=0.7)
+            if re.search(rf"\b{re.escape(name)}\(", self.text) and callable(
+                getattr(np, name, None)
+            ):
+                meant.append(f"np.{name}(...)")
+            elif near:
+                meant.append(near[0] if near[0].isidentifier() else f'Q("{near[0]}")')
+        return f" Did you mean {', '.join(meant)}?" if meant else ""
 
     def outcome_of(self, data: pd.DataFrame) -> pd.Series[Any] | None:
         """The outcome of the rows; None for numbers of successes and failures."""

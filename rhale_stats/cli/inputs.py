@@ -8,8 +8,10 @@ from typing import Any
 import pandas as pd
 import xarray as xr
 
+from rhale_stats.arguments.times import as_days, is_time, time_units
 from rhale_stats.cli.formula import said
 from rhale_stats.cli.interruption import UsageError
+from rhale_stats.models.columns import readings_of
 
 OF_CSV = (".csv", ".txt", ".dat", "")
 COMPRESSED = (".gz", ".bz2", ".xz", ".zst", ".zip")
@@ -57,6 +59,19 @@ def read_table(path: Path, what: str = "DATA") -> pd.DataFrame:
         f"{what} must be a file whose suffix says CSV (.csv, .tsv, .txt, also compressed), Parquet "
         f"(.parquet) or Arrow (.feather, .arrow); got {path}. Save it as one of these."
     )
+
+
+def with_readings(data: pd.DataFrame) -> pd.DataFrame:
+    """The table with text that holds numbers or dates as numbers; dates are days. Prints which."""
+    found, lines = readings_of(data)
+    data = data.copy(deep=False)
+    for at, one in found.items():
+        data.isetitem(at, one.values.array)
+    dates = {name: column for name, column in data.items() if is_time(column.dtype)}
+    data.attrs["units"] = {str(name): time_units(one.dtype) for name, one in dates.items()}
+    for line in lines:
+        print(line)
+    return data.assign(**{str(name): as_days(one.array) for name, one in dates.items()})
 
 
 def without_missing(data: pd.DataFrame, needed: list[str], path: Path, advice: str) -> pd.DataFrame:

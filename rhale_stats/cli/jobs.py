@@ -26,7 +26,7 @@ from rhale_stats.cli.formula import (
     plain,
     said,
 )
-from rhale_stats.cli.inputs import read_table, without_missing
+from rhale_stats.cli.inputs import read_table, with_readings, without_missing
 from rhale_stats.cli.interruption import FailureError, UsageError
 from rhale_stats.cli.outputs import folder_of, save
 from rhale_stats.cli.report import writer_of
@@ -110,8 +110,8 @@ def rows_of(arguments: argparse.Namespace) -> Rows:
         The table or the formula cannot be read, columns are missing, or the formula does not give
         numbers that the family takes.
     """
-    formula = Formula.parsed(arguments.formula)
-    table = read_table(arguments.data)
+    table = with_readings(read_table(arguments.data))
+    formula = Formula.parsed(arguments.formula, list(table.columns))
     used = formula.columns(table)
     unknown = [name for name in arguments.features or [] if name not in table.columns]
     if unknown:
@@ -130,8 +130,8 @@ def rows_of(arguments: argparse.Namespace) -> Rows:
     if arguments.family is None:
         others = ", ".join(name for name in sorted(FAMILIES) if name != DEFAULT_FAMILY)
         print(f"Family: {DEFAULT_FAMILY} (default). --family also takes {others}.")
-    categorical = formula.checked(data, family)
-    data.attrs["output_name"] = formula.outcome
+    categorical = formula.checked(data, family, table)
+    data.attrs |= {"output_name": formula.outcome, "units": table.attrs["units"]}
     return Rows(formula, data, table, family, categorical)
 
 

@@ -42,7 +42,7 @@ def parser() -> argparse.ArgumentParser:
         prog=PROGRAM,
         description="Average effects of features on a model's output, their heterogeneity and "
         "their uncertainty (RHALE). Without a command: the RAND Health Insurance data.",
-        **_epilog(["", 'fit data.csv --formula "y ~ cr(age, df=4) * sex" --out results']),
+        **_epilog(["", 'fit data.csv --formula "y ~ bs(age, df=4) * sex" --out results']),
     )
     parser.add_argument("--version", action="version", version=f"{PROGRAM} {__version__}")
     parser.set_defaults(job="jobs:rand_job")
@@ -83,7 +83,7 @@ def _add_fit(commands: Any) -> None:
         "jobs:fit_job",
         "fit a generalised linear model to a table and show its effects",
         [
-            'data.csv --formula "y ~ cr(age, df=4) * sex + dose" --family poisson',
+            'data.csv --formula "y ~ bs(age, df=4) * sex + dose" --family poisson',
             'data.parquet --formula "y ~ age + sex" --groups clinic --refits --out results',
         ],
     )
@@ -103,7 +103,7 @@ def _add_fit(commands: Any) -> None:
 def _add_formula(command: Any, **options: Any) -> None:
     command.add_argument(
         "--formula",
-        help="model formula, as in 'y ~ cr(age, df=4) * sex'. Formulas are evaluated as Python "
+        help="model formula, as in 'y ~ bs(age, df=4) * sex'. Formulas are evaluated as Python "
         "code: do not use a formula from a source that you do not trust",
         **options,
     )
@@ -146,7 +146,7 @@ def _add_explain(commands: Any) -> None:
         "explain:explain_job",
         "explain a model: which features matter, how much, for whom, and how surely",
         [
-            'data.csv --formula "y ~ cr(age, df=4) * sex + dose" --out report.html',
+            'data.csv --formula "y ~ bs(age, df=4) * sex + dose" --out report.html',
             "data.csv --model model.json --outcome y --out report.html answers.csv tree.nc",
             "data.parquet --model forest.joblib --trust --outcome y --held-out --json",
         ],

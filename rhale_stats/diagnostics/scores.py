@@ -116,7 +116,7 @@ def mae(effect: xr.Dataset, truth: xr.Dataset) -> xr.Dataset:
             )
             for score, (long_name, units) in SCORES.items()
         },
-        {"feature": ("feature", effect["feature"].values, {"long_name": "feature"})},
+        {"feature": effect["feature"].variable},
         {
             "method": "mae",
             "truth": str(truth.attrs.get("method", "unknown")),

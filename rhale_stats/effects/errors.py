@@ -54,7 +54,7 @@ def std_error(
     """`std_error` of effects in bins, by rows or by groups of rows, and by parameters."""
     effect = check_effect(effect)
     if local is not None:
-        local = check_local(local, in_chunks=groups is not None and fitted is None)
+        local = check_local(local, in_chunks=fitted is None)
     out = _of_features(_check_moments(without_parts(effect)), None, local, groups)
     if fitted is None or fitted.uncertainty == "rows":
         return out

@@ -87,7 +87,8 @@ def summary(effect: xr.Dataset, feature: str | int | None, level: float) -> Summ
         body, meanings, reasons = _bin_table(effect, name, bounds, level)
     of_error = "average_effect" if feature is None else "effect"
     source = source_text(effect, of_error)
-    cells, title = head_of(effect, title, source)
+    one = effect if feature is None else one_feature(effect, feature)
+    cells, title = head_of(one, title, source)
     if source == NOT_ESTIMATED:
         cells[-1][1] = source
     lines, heads, stubs = body
@@ -104,7 +105,6 @@ def summary(effect: xr.Dataset, feature: str | int | None, level: float) -> Summ
         own = spread_table(one_feature(effect, feature), level)
         tables += [] if own is None else [own]
     # Levels are not bins chosen by a rule, and a constant feature has no bins.
-    one = effect if feature is None else one_feature(effect, feature)
     has_bins = feature is None or (one.sizes["bin"] > 0 and not is_categorical(one))
     checks = []
     for check, table in (("verdict", bias_table), ("jump", jump_table)):

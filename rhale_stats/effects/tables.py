@@ -27,6 +27,7 @@ from rhale_stats.schema.features import (
     feature_names,
     feature_position,
     one_feature,
+    rows_used,
     units_in,
 )
 from rhale_stats.schema.levels import categorical_features, is_categorical, level_names
@@ -134,7 +135,7 @@ def glance(effect: xr.Dataset, level: float) -> pd.DataFrame:
             "kind": effect["feature_kind"].values.astype(str),
             "n_bins": effect["n_bins"].values,
             **({"n_spread_bins": effect["n_spread_bins"].values} if "spread" in effect else {}),
-            "n_obs": effect["n_obs"].sum("bin").values,
+            "n_obs": [rows_used(row) for row in rows],
             **columns,
             "curve_min": extent[:, 0],
             "curve_max": extent[:, 1],

@@ -20,6 +20,7 @@ from rhale_stats.generics.intervals import confband, confint
 from rhale_stats.local.ale import ale_local_effects
 from rhale_stats.local.cells import MOST_CELLS, repeated_values
 from rhale_stats.models.parametric import has_parameters
+from rhale_stats.models.table import check_column
 from rhale_stats.schema.features import one_feature
 from rhale_stats.schema.levels import is_categorical
 
@@ -48,13 +49,8 @@ def n_bins_of(n_effective: float) -> int:
 def _edges(asked: Request, name: str) -> FloatArray:
     """Edges at quantiles; the wide bins where rows are rare are halved as far as rows allow."""
     position = asked.table.names.index(name)
-    column = asked.table.column(position)
+    column = check_column(asked.table, position, missing="drop")
     known = ~np.isnan(column)
-    if not known.any():
-        raise ValueError(
-            f"X must have values of feature {name!r}; all are missing. Leave the feature out: "
-            f"features=[...]."
-        )
     order = np.argsort(column[known], kind="stable")
     x = column[known][order]
     counts = asked.counts
@@ -91,8 +87,9 @@ def _cells(asked: Request) -> dict[str, FloatArray]:
 
 def curves_of(asked: Request, level: float, seed: int) -> Curves:
     """Effects of all features, with errors, intervals and bands."""
-    edges = {name: _edges(asked, name) for name in asked.axes}
-    rule = GivenBins(edges or [0.0, 1.0], _cells(asked) or None)
+    edges = {name: own for name in asked.axes if len(own := _edges(asked, name)) > 1}
+    cells = {name: own for name, own in _cells(asked).items() if name in edges}
+    rule = GivenBins(edges or [0.0, 1.0], cells or None)
     local = ale_local_effects(
         asked.model,
         asked.X,

@@ -279,7 +279,7 @@ def _permuted(
     """Increase of the mean loss as each column is permuted, with intervals [110]."""
     n = asked.table.n_rows
     rows = np.arange(n) if n <= PERMUTED_ROWS else np.sort(rng.choice(n, PERMUTED_ROWS, False))
-    model = asked.sample.asked(asked.model).at(rows)
+    model = asked.sample.asked(asked.model, probe=False).at(rows)
     share = asked.share[rows] / asked.share[rows].sum()
     before = _losses(observed[rows], asked.predicted[rows], kind)
     groups = None if asked.groups is None else np.unique(asked.groups[rows], return_inverse=True)[1]

@@ -12,14 +12,14 @@ import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
 from rhale_stats.arguments.rows import of_rows, row_codes
-from rhale_stats.arguments.words import warn
 from rhale_stats.arrays.moments import FloatArray, IntArray
 from rhale_stats.explanation.budget import Budget
 from rhale_stats.models.adapters.libraries import columns_known_of
+from rhale_stats.models.chosen import columns_and_levels
 from rhale_stats.models.options import ModelOptions
 from rhale_stats.models.outputs import Model, ModelError
 from rhale_stats.models.sample import Sample
-from rhale_stats.models.table import Table, columns_named
+from rhale_stats.models.table import Table
 from rhale_stats.schema.identity import row_coordinate
 
 # Rows by which the time of the model is measured.
@@ -140,7 +140,9 @@ def request_of(
     every = np.ones(n_given, dtype=bool)
     codes = None if groups is None else row_codes(groups, labels, every, "groups", "rows of X")
     outcome = None if y is None else np.asarray(of_rows(y, labels, n_given, "y", "rows of X"))
-    present = np.flatnonzero(whole.present)
+    used_rows, options = whole.answerable(model, [whole.table.names.index(name) for name in names])
+    whole = replace(whole, options=options)
+    present = np.flatnonzero(whole.present & used_rows)
     seconds = _time_of(whole, present, model)
     asked = ASKED * len(names) + (PERMUTED * len(names) if y is not None else 0)
     n_rows = budget.rows(len(present), asked, seconds)
@@ -180,14 +182,14 @@ def request_of(
 def _of_rows(sample: Sample) -> tuple[Any, ModelOptions]:
     """Rows in the form of the user, and the options for these rows."""
     table = sample.table
-    return table.form.give(table.data), replace(sample.options, weights=sample.weight)
+    return table.form.as_given(table.data), replace(sample.options, weights=sample.weight)
 
 
 def _time_of(whole: Sample, present: IntArray, model: Model) -> float:
     """Seconds that the model takes for a row, in a call that is long enough to tell."""
     n_rows = TIMED_ROWS
     while True:
-        asked = whole.take(np.resize(present[:n_rows], n_rows)).asked(model)
+        asked = whole.take(np.resize(present[:n_rows], n_rows)).asked(model, probe=False)
         if n_rows == TIMED_ROWS:
             asked.at_rows()  # the first call compiles and imports
         begun = time.perf_counter()
@@ -203,40 +205,15 @@ def _features(
     model: Model,
     columns: Columns,
 ) -> tuple[list[str], list[str], list[str]]:
-    """Features, those whose values are levels, and those of them that are numbers.
-
-    By default every column that the model uses and that is neither constant nor an identifier;
-    numbers with few values are levels in their own order.
-    """
-    features, categorical = columns
-    named = [] if categorical is None else columns_named(table, categorical, "categorical")
-    if features is None:
-        known = columns_known_of(model)
-        chosen = list(range(len(table.names))) if known is None else known.positions(table.names)
-        left = [at for at in chosen if at not in named and _is_left_out(table, at)]
-        if left:
-            listed = ", ".join(repr(table.names[at]) for at in left)
-            warn(f"Left out: {listed} (one value, or more than one level for every two rows).")
-        chosen = [at for at in chosen if at not in left]
-    else:
-        chosen = columns_named(table, features)
-    chosen += [at for at in named if at not in chosen]
-    if not chosen:
-        raise ValueError("X must have a column that varies; got none.")
-    numeric = [at for at in chosen if table.is_numeric(at)]
-    discrete = [at for at in numeric if at in named or table.is_discrete(at)]
-    levels = [at for at in chosen if at not in numeric or at in discrete]
+    """Features, those whose values are levels, and those of them that are numbers."""
+    chosen, levels = columns_and_levels(table, *columns, columns_known_of(model), constants=False)
+    # Numbers with few values are levels in their own order, of a formula too.
+    levels += [at for at in chosen if at not in levels and table.is_discrete(at)]
+    discrete = [at for at in chosen if at in levels and table.is_numeric(at)]
+    levels = [at for at in chosen if at in levels]
     names = table.names
     return (
         [names[at] for at in chosen],
         [names[at] for at in levels],
         [names[at] for at in discrete],
     )
-
-
-def _is_left_out(table: Table, position: int) -> bool:
-    """Whether a column has one value, or is an identifier."""
-    if table.is_numeric(position):
-        values = table.column(position)
-        return bool(np.nanmin(values) == np.nanmax(values)) if not np.isnan(values).all() else True
-    return table.series(position).nunique() < 2 or table.is_key(position)

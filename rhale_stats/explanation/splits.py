@@ -8,7 +8,6 @@ from typing import NamedTuple
 import numpy as np
 import xarray as xr
 
-from rhale_stats.arguments.words import warn
 from rhale_stats.arrays.moments import IntArray
 from rhale_stats.bins.fixed import QuantileBins
 from rhale_stats.effects.rhale import rhale
@@ -64,9 +63,6 @@ def splits_of(
     local = local_of_axes(asked, curves)
     frame = asked.frame()
     missing = frame.columns[frame.isna().any()]
-    if len(missing):
-        warn(f"Not used to split rows: {', '.join(map(repr, missing))} (missing values).")
-        frame = frame.drop(columns=missing)
     if local is None or not (set(frame.columns) - {local["feature"].values[0]}):
         return Splits([], {}, None, 0)
     whole = [name for name in local["feature"].values if name not in missing]

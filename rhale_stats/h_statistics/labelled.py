@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from rhale_stats.arrays import h_statistics as arrays
 from rhale_stats.arrays.moments import FloatArray
-from rhale_stats.schema.features import feature_names
+from rhale_stats.schema.features import feature_coordinate, feature_names
 from rhale_stats.schema.kinds import H_STATISTICS
 from rhale_stats.schema.variables import variable
 
@@ -74,7 +74,7 @@ def dataset(
     for suffix, both in statistics.items():
         for stem, values in zip(("h2", "h"), both, strict=True):
             data[f"{stem}{suffix}"] = variable(f"{stem}{suffix}", values, H_STATISTICS)
-    coords: dict[str, Any] = {"feature": ("feature", np.array(names), {"long_name": "feature"})}
+    coords: dict[str, Any] = {"feature": feature_coordinate(names)}
     if pairwise:
         coords[OTHER] = (OTHER, np.array(names), {"long_name": "other feature"})
     data["h_error"] = variable("h_error", float(np.sqrt(least)), H_STATISTICS)

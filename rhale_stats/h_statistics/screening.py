@@ -13,9 +13,10 @@ from rhale_stats.arguments.progress import progress_bar
 from rhale_stats.arguments.seeds import number_of
 from rhale_stats.arguments.words import shown, warn
 from rhale_stats.arrays.moments import FloatArray, IntArray
+from rhale_stats.models.chosen import columns_named
 from rhale_stats.models.differences import DifferenceQuotients
 from rhale_stats.models.sample import Sample
-from rhale_stats.models.table import Table, as_column, columns_named
+from rhale_stats.models.table import Table, as_column
 
 # Pairs that are estimated by default: all of 10 features.
 MOST_PAIRS = 45

@@ -23,10 +23,11 @@ from rhale_stats.h_statistics.from_ale import axis_or_none, from_ale
 from rhale_stats.h_statistics.from_pdp import HELD_BYTES, KEPT_BYTES, from_partial_dependence
 from rhale_stats.h_statistics.labelled import KINDS, METHOD, Found, dataset
 from rhale_stats.h_statistics.screening import Pairs, pairs_to_estimate
+from rhale_stats.models.chosen import columns_named
 from rhale_stats.models.options import ModelOptions
 from rhale_stats.models.outputs import Model
 from rhale_stats.models.sample import Sample
-from rhale_stats.models.table import Table, columns_named
+from rhale_stats.models.table import Table
 from rhale_stats.schema.dimensions import OUTPUT, with_outputs
 from rhale_stats.schema.door import Options, checked
 from rhale_stats.schema.kinds import H_STATISTICS
@@ -240,7 +241,7 @@ def h_statistic(
     rows, seed = _rows_used(estimator.n_rows, kind, _complete(sample.present, gaps), rng)
     used = sample.take(rows)
     w = np.ones(len(rows)) if used.weight is None else used.weight
-    quotients = sample.asked(model).at(rows)
+    quotients = used.asked(model)
     chosen = Pairs([])
     if pairwise or kind == "ale":
         chosen = pairs_to_estimate(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from hashlib import sha256
 from typing import Any
 
@@ -12,6 +12,7 @@ import xarray as xr
 from numpy.typing import ArrayLike
 
 from rhale_stats.arguments.chunked import is_in_chunks, is_path
+from rhale_stats.arguments.rows import of_rows
 from rhale_stats.bins.rule import BinRule, check_rule
 from rhale_stats.local.cells import ALE_BINS
 from rhale_stats.local.levels import level_effects, split_features
@@ -54,9 +55,10 @@ def ale_local_effects(
     bins : bin rule, optional
         As in `ale`.
     features : name, number, or sequence of them, optional
-        Columns to take, by default all. Columns of categories, text and booleans have levels;
-        numbers have an axis. By default discrete numbers (see `local_effects`) and columns of
-        nearly as many levels as rows are left out, which a warning says.
+        Columns to take. Columns of categories, text and booleans have levels; numbers have an axis.
+        By default all that the model uses; numbers with few values (see `local_effects`) have
+        levels then, unless the model has a formula. Identifiers (more than one level for every two
+        rows) and columns of lists are left out, which a warning says.
     categorical : name, number, or sequence of them, optional
         Columns of numbers whose values are levels, in their order. They are taken beside
         ``features``. A column of one level is "constant", as a number of one value is.
@@ -166,10 +168,18 @@ class AleRequest:
                 f"order is for categorical features; got {self.order!r}, and none among "
                 f"{', '.join(map(repr, names))}. Name discrete numbers in categorical=."
             )
+        used, options = sample.answerable(model, [*numbers, *levels])
+        own = self
+        if self.target is not None and not used.all():
+            index = sample.table.index
+            labels = None if index is None else index.to_numpy()
+            target = of_rows(self.target, labels, len(used), "target", "rows of X")
+            own = replace(self, target=np.asarray(target)[used])
+        sample = replace(sample, options=options).take(used)
         return (
             names,
             self._axes(model, sample.of_columns(numbers), rule, most_bytes),
-            self._levels(model, sample.of_columns(levels)),
+            own._levels(model, sample.of_columns(levels)),
         )
 
     def in_chunks(self, model: Model, X: Any) -> xr.Dataset:

@@ -16,6 +16,7 @@ from rhale_stats.models.form import PANDAS
 from rhale_stats.models.sample import Sample
 from rhale_stats.models.table import Table
 from rhale_stats.schema.dimensions import LEFT, OUTPUT, with_outputs
+from rhale_stats.schema.features import feature_coordinate
 from rhale_stats.schema.variables import EFFECT_UNITS, X_UNITS, variable
 
 # Forms of a table: of arrays, of names, of numbers in place of names.
@@ -128,7 +129,7 @@ def _coordinates(sample: Sample, differences: Sequence[Differences]) -> dict[str
     table, positions, names = sample.table, sample.positions, sample.names
     units = sample.units
     return {
-        "feature": ("feature", np.array(names), {"long_name": "feature"}),
+        "feature": feature_coordinate(names),
         "feature_kind": ("feature", np.array([table.kind(position) for position in positions])),
         "feature_units": ("feature", np.array([units.get(name, "") for name in names])),
         "local_effect_method": (

@@ -24,13 +24,13 @@ from rhale_stats.local.orders import (
     order_of,
     target_of_order,
 )
-from rhale_stats.models import probes
 from rhale_stats.models.adapters.adapter import Known
+from rhale_stats.models.chosen import columns_and_levels
 from rhale_stats.models.differences import DifferenceQuotients, Differences, no_differences
 from rhale_stats.models.levels import Levels, in_order, levels_of
 from rhale_stats.models.outputs import Model
 from rhale_stats.models.sample import Sample
-from rhale_stats.models.table import Table, columns_named
+from rhale_stats.models.table import Table
 from rhale_stats.models.together import Steps, Versions, answered
 from rhale_stats.schema.dimensions import OUTPUT
 from rhale_stats.schema.variables import variable
@@ -60,43 +60,9 @@ def split_features(
 ) -> tuple[list[str], list[int], list[int]]:
     """Names of the features in their order, columns with an axis, and those with levels.
 
-    By default all columns but numeric ones that are discrete, which a warning names. ``known`` are
-    the columns that the model uses.
+    ``known`` are the columns that the model uses.
     """
-    named = columns_named(table, categorical, "categorical") if categorical is not None else []
-    if features is not None:
-        chosen = columns_named(table, features)
-        chosen += [p for p in named if p not in chosen]
-    else:
-        chosen, of_model = list(range(len(table.names))), known or Known(table.names)
-        if known is not None:
-            named = [*named, *(p for p in chosen if table.names[p] in of_model.levels)]
-            chosen = [p for p in chosen if p in of_model.positions(table.names) or p in named]
-        numeric = [p for p in chosen if p not in named and table.is_numeric(p)]
-        discrete = [p for p in numeric if table.is_discrete(p) and not of_model.discrete]
-        if discrete:
-            columns = ", ".join(repr(table.names[p]) for p in discrete)
-            warn(
-                f"Left out: {columns} (discrete numbers). Name them in categorical= to take their "
-                f"values as levels, or in features= to take them as numbers."
-            )
-            chosen = [p for p in chosen if p not in discrete]
-    levels = [p for p in chosen if p in named or not table.is_numeric(p)]
-    if features is None:
-        # A column with as many levels as rows is an identifier and not a category.
-        keys = [p for p in levels if p not in named and table.is_key(p)]
-        if keys:
-            columns = ", ".join(repr(table.names[p]) for p in keys)
-            warn(
-                f"Left out: {columns} (more than one level for every two rows). Name them in "
-                f"features= to use them nevertheless."
-            )
-            chosen, levels = ([p for p in one if p not in keys] for one in (chosen, levels))
-    if not chosen:
-        raise TypeError(
-            "X must have a column of continuous numbers or of levels; got none. Name discrete "
-            "columns in categorical= or features=."
-        )
+    chosen, levels = columns_and_levels(table, features, categorical, known)
     axes = [p for p in chosen if p not in levels]
     return [table.names[p] for p in chosen], axes, levels
 
@@ -121,7 +87,7 @@ def level_effects(
     """
     positions = sample.positions
     unordered = [levels_of(sample, position) for position in positions]
-    orders = order_of(order, unordered)
+    orders = order_of(order, unordered, sample.table.names)
     quotients = sample.asked(model)
     levels = _ordered(sample, unordered, orders, target, quotients)
     parts: list[_Sides] = []
@@ -134,7 +100,6 @@ def level_effects(
             found = answered(quotients, steps)
             parts += [found[at] for at in some]
             bar.update(len(some))
-    probes.check_answers(quotients)
     _warn_of_unused(levels)
     local = _labelled(sample, parts, levels, quotients)
     names = [orders[one.name] for one in levels]

@@ -13,14 +13,14 @@ from rhale_stats.bins.rule import BinRule, check_rule
 from rhale_stats.local.in_chunks import check_in_chunks, in_chunks
 from rhale_stats.local.request import Request, axis_values
 from rhale_stats.models.adapters.libraries import columns_known_of
-from rhale_stats.models.chunked import chunks_of, glance
+from rhale_stats.models.chosen import positions_of
+from rhale_stats.models.chunked import chunks_of, glance, of_sample
 from rhale_stats.models.jacobian import (
     jacobian_columns,
 )
 from rhale_stats.models.options import ModelOptions
 from rhale_stats.models.outputs import Model
 from rhale_stats.models.sample import Sample
-from rhale_stats.models.table import positions_of
 from rhale_stats.schema.door import checked
 
 METHODS = ("auto", "gradient", "jacobian", "central_difference", "finite_difference")
@@ -177,8 +177,9 @@ def local_effects(
         seen = glance(chunks)
         own = {"jacobian": jacobian, "features": features, "method": method, "bins": bins}
         own |= {"options": replace(options, weights=None), "progress": progress}
-        of_sample = local_effects(model, seen.sample, **own)
-        return in_chunks(of_sample, chunks, seen, model, jacobian, bins, options)
+        with of_sample(seen):
+            found = local_effects(model, seen.sample, **own)
+        return in_chunks(found, chunks, seen, model, jacobian, bins, options)
     sample = Sample.of(X, options)
     known = None if model is None else columns_known_of(model)
     sample = sample.of_columns(positions_of(sample.table, features, known))

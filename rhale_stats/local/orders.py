@@ -11,12 +11,14 @@ from numpy.typing import ArrayLike
 
 from rhale_stats.arguments.checks import check_finite
 from rhale_stats.arguments.rows import aligned
+from rhale_stats.arguments.words import listed
 from rhale_stats.arrays import categories as kernel
 from rhale_stats.arrays.moments import FloatArray, IntArray
 from rhale_stats.models.differences import DifferenceQuotients
 from rhale_stats.models.levels import Levels
 from rhale_stats.models.table import Table
 from rhale_stats.parallel import ignoring
+from rhale_stats.schema.features import by_name
 
 # Encoders of `category_encoders`, by the order that they make.
 ENCODERS = {
@@ -32,18 +34,20 @@ Order: TypeAlias = str | Sequence[Any]
 Orders: TypeAlias = Order | Mapping[str, Order]
 
 
-def order_of(order: Orders, levels: Sequence[Levels]) -> dict[str, Order]:
-    """The order that was asked for each feature, checked as far as possible without data."""
+def order_of(order: Orders, levels: Sequence[Levels], known: Sequence[str]) -> dict[str, Order]:
+    """The order that was asked for each feature, checked as far as possible without data.
+
+    ``known`` are the names of all columns.
+    """
     names = [one.name for one in levels]
     asked: dict[str, Order]
     if isinstance(order, Mapping):
-        unknown = [str(name) for name in order if str(name) not in names]
+        asked = by_name(order, known, "order")
+        unknown = [name for name in asked if name not in names]
         if unknown:
             raise KeyError(
-                f"order must map categorical features, {', '.join(map(repr, names))}; got "
-                f"{', '.join(map(repr, unknown))}."
+                f"order must map categorical features, {listed(names)}; got {listed(unknown)}."
             )
-        asked = {str(name): one for name, one in order.items()}
     elif isinstance(order, str):
         # Levels with an order of their own keep it; an unknown name of an order is refused below.
         asked = {one.name: order for one in levels if one.kind == "nominal" or order not in ORDERS}

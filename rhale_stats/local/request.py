@@ -26,7 +26,6 @@ from rhale_stats.models.jacobian import gradient_columns, refuse_jacobian, warn_
 from rhale_stats.models.probes import (
     JumpWarning,
     Probe,
-    check_answers,
     looked_at,
     probed,
     refuse_useless,
@@ -85,7 +84,6 @@ class Request:
             It is asked for, and the model has none.
         """
         assert self.quotients is not None, "a gradient is that of a model"
-        check_answers(self.quotients)
         derivatives = gradient_columns(self.quotients, self.sample.positions, asked=not self.auto)
         if derivatives:
             return replace(self, kind="gradient", derivatives=derivatives)
@@ -98,8 +96,6 @@ class Request:
 
     def local(self, x: FloatArray, *, progress: bool) -> xr.Dataset:
         """Local effects of all columns, whose values are known, as `local_effects` returns."""
-        if self.quotients is not None and not self.quotients.n_calls:
-            check_answers(self.quotients)
         with self._bar(progress=progress) as bar:
             found = self._features(x, bar)
         self.conclude()
@@ -107,8 +103,6 @@ class Request:
 
     def parts(self, groups: Sequence[Sequence[int]], *, progress: bool) -> Iterator[xr.Dataset]:
         """Local effects of groups of the columns, those before given up."""
-        if self.quotients is not None:
-            check_answers(self.quotients)
         with self._bar(progress=progress) as bar:
             for group in groups:
                 yield replace(self, sample=self.sample.of_columns(group))._part(bar)
@@ -261,7 +255,10 @@ class Request:
             )
         there = ~np.isnan(x)
         counts = self.sample.weight_at(there) if self.sample.frequency else None
-        return table.has_cells(position) or repeated_values(x[there], counts) is not None
+        if table.has_cells(position) or repeated_values(x[there], counts) is not None:
+            return True
+        assert self.quotients is not None, "a model is asked"
+        return not self.quotients.takes_fractions(position)
 
     def _kind(self, position: int, found: Probe) -> str:
         """How local effects of one feature are taken, by the result of its probe."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,15 +17,17 @@ from rhale_stats.arrays import delta, local_effects
 from rhale_stats.arrays import profiles as kernel
 from rhale_stats.arrays.moments import FloatArray, IntArray
 from rhale_stats.inference.parameters import KIND, Directions, errors, sources
+from rhale_stats.models.adapters.libraries import columns_known_of
+from rhale_stats.models.chosen import columns_named
 from rhale_stats.models.differences import DifferenceQuotients
 from rhale_stats.models.levels import Levels, levels_of
 from rhale_stats.models.options import ModelOptions
-from rhale_stats.models.outputs import Outputs
-from rhale_stats.models.parametric import Fitted, Parametric
+from rhale_stats.models.outputs import ModelError
+from rhale_stats.models.parametric import Fitted
 from rhale_stats.models.sample import Sample
-from rhale_stats.models.table import check_column, columns_named
+from rhale_stats.models.table import check_column
 from rhale_stats.schema.dimensions import OUTPUT, with_outputs
-from rhale_stats.schema.door import checked, refuse_fields
+from rhale_stats.schema.door import checked
 from rhale_stats.schema.features import position_of
 from rhale_stats.schema.kinds import AVERAGES
 from rhale_stats.schema.stacking import stack
@@ -130,17 +133,21 @@ def averages(
     1        dose    dY/dX     1.892      0.235
     2         arm    b - a     0.681      0.142
     """
-    refuse_fields(options, ("missing",), "averages need all values of every row")
+    if options.missing == "bin":
+        raise ValueError("missing must be 'drop' or 'raise' for averages; got 'bin'.")
+    given = options if options.missing == "raise" else replace(options, missing=None)
     fitted, groups = Fitted.of(model, X, uncertainty).with_groups(groups)
-    sample = Sample.of(X, options)
-    if not sample.present.all():
-        sample = sample.take(sample.present)
+    sample = Sample.of(X, given)
+    results = getattr(fitted.model, "results", fitted.model)
+    sample = sample.take(sample.present & sample.answerable(results)[0])
     columns = _columns(sample, fitted, features, categorical)
     if by is not None:
         check_feature("by", by)
-    levels = None if by is None else levels_of(sample, _position_of_by(sample.table.names, by))
-    probe = Outputs(fitted.model.asked, sample.table, options.output, options.scale)
-    probe(probe.table.take(np.arange(1)).copied())
+    levels = None if by is None else levels_of(sample, position_of(by, sample.table.names, "by"))
+    first = sample.take(np.arange(1))
+    asked = DifferenceQuotients(fitted.model.asked, first.table, options.output, options.scale)
+    asked.at_rows()
+    probe = asked.outputs
     by_level = _ByLevel.of(sample, levels, groups)
     parts = []
     for label, name in zip(probe.labels, probe.names, strict=True):
@@ -175,17 +182,17 @@ class _Term(NamedTuple):
 def _columns(sample: Sample, fitted: Fitted, features: Any, categorical: Any) -> list[_Column]:
     """Columns to change, in the order of the table or as named."""
     table = sample.table
-    formula = _formula(fitted.model)
+    known = columns_known_of(getattr(fitted.model, "results", None))
     named = set() if categorical is None else set(columns_named(table, categorical, "categorical"))
     chosen = range(len(table.names)) if features is None else columns_named(table, features)
     out = []
     for position in chosen:
         name = table.names[position]
         has_levels = position in named or not table.is_numeric(position)
-        if formula is not None:
-            if features is None and not _stands_in(name, formula):
+        if known is not None and known.discrete:  # the model has a formula
+            if features is None and name not in known.names:
                 continue
-            has_levels |= re.search(rf"\bC\(\s*{re.escape(name)}\s*[,)]", formula) is not None
+            has_levels |= name in known.levels
         if not has_levels and np.ptp(check_column(table, position)) == 0:
             if features is None:
                 continue
@@ -194,26 +201,6 @@ def _columns(sample: Sample, fitted: Fitted, features: Any, categorical: Any) ->
             )
         out.append(_Column(name, position, levels_of(sample, position) if has_levels else None))
     return out
-
-
-def _position_of_by(names: list[str], by: str | int) -> int:
-    try:
-        return position_of(by, names)
-    except KeyError:
-        raise KeyError(
-            f"by must be one of {', '.join(map(repr, names))}, or a number from 0 to "
-            f"{len(names) - 1}; got {by!r}."
-        ) from None
-
-
-def _formula(model: Parametric) -> str | None:
-    """The right-hand side of the formula of a model; None where it has none."""
-    formula = getattr(getattr(getattr(model, "results", None), "model", None), "formula", None)
-    return str(formula).partition("~")[2] if isinstance(formula, str) else None
-
-
-def _stands_in(name: str, formula: str) -> bool:
-    return re.search(rf"(?<![\w.]){re.escape(name)}(?![\w.])", formula) is not None
 
 
 def _terms(directions: Directions, sample: Sample, columns: Sequence[_Column]) -> list[_Term]:
@@ -229,8 +216,18 @@ def _terms(directions: Directions, sample: Sample, columns: Sequence[_Column]) -
             continue
         values = table.series(one.position).array[sample.rows[one.levels.first]]
         blocks = _blocks(asked, width * len(values))
-        curves = np.concatenate([part.curves(one.position, values)[0] for _, part in blocks])
         first, *others = one.levels.texts
+        try:
+            curves = np.concatenate([part.curves(one.position, values)[0] for _, part in blocks])
+        except ModelError as error:
+            size = re.search(r"got (\S+)\. Take other units", str(error))
+            if size is None:
+                raise
+            raise ModelError(
+                f"With {one.name} = {' or '.join(one.levels.texts)} the model predicts up to "
+                f"{size[1]} for rows of another {one.name}: it extrapolates. features= leaves "
+                f"{one.name} out."
+            ) from error
         for number, text in enumerate(others, 1):
             apart = curves[:, number] - curves[:, 0]
             out.append(_Term(one.name, COMPARISON, f"{text} - {first}", apart))

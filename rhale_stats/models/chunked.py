@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,10 +14,11 @@ from numpy.typing import NDArray
 
 from rhale_stats.arguments.chunked import is_in_chunks, is_path
 from rhale_stats.arguments.rows import as_weights
-from rhale_stats.arguments.words import one_line, shown
+from rhale_stats.arguments.words import listed, one_line, shown
 from rhale_stats.arrays.moments import FloatArray
 from rhale_stats.arrays.thinned import most_of_chunk, thinned, together
 from rhale_stats.chunks import of_all
+from rhale_stats.models.outputs import ModelError
 from rhale_stats.models.table import as_table
 
 # Memory that a partition of a Parquet file takes, about: 10^6 rows of 4 columns.
@@ -39,13 +42,29 @@ def chunks_of(X: Any, model: Any = None) -> list[Any] | None:
         )
     X = X.data if type(X).__module__.startswith("xarray") else X
     if hasattr(X, "columns"):
-        return list(X.to_delayed())
+        known = {"columns": list(X.columns), "meta": X._meta, "enforce_metadata": False}
+        return list(X.map_partitions(_in_order, **known).to_delayed())
     if getattr(X, "ndim", 0) != 2:
         raise ValueError(
             f"X must be a DataFrame or a two-dimensional array of shape (rows, features); got "
             f"{shown(X)}."
         )
     return list(X.rechunk({1: -1}).to_delayed(optimize_graph=False).ravel())
+
+
+def _in_order(
+    chunk: pd.DataFrame, columns: list[Any], partition_info: dict[str, int] | None = None
+) -> pd.DataFrame:
+    """A chunk with the columns of the table in their order, which files need not keep."""
+    if chunk.columns.tolist() == columns:
+        return chunk
+    absent = [name for name in columns if name not in chunk.columns]
+    if absent:
+        number = "one" if partition_info is None else f"chunk {partition_info['number']}"
+        raise ValueError(
+            f"X must have the same columns in all chunks; {number} lacks {listed(absent)}."
+        )
+    return chunk[columns]
 
 
 def _parquet(path: Any, model: Any) -> Any:
@@ -87,6 +106,18 @@ class Glance(NamedTuple):
     n_bad: NDArray[np.int64]
     n_missing: NDArray[np.int64]
     sample: Any
+
+
+@contextmanager
+def of_sample(seen: Glance) -> Iterator[None]:
+    """Refusals name no rows of a sample: their numbers are not those of the table."""
+    try:
+        yield
+    except (ValueError, ModelError) as error:
+        if len(seen.sample) == sum(seen.lengths):
+            raise
+        said = re.sub(r" \(first rows: [^)]*\)| in row \d+", "", str(error))
+        raise type(error)(f"{said} Found in a sample of {len(seen.sample)} rows of X.") from error
 
 
 def glance(chunks: Sequence[Any]) -> Glance:

@@ -182,6 +182,17 @@ class DifferenceQuotients:
         assert found is not None
         return self.accepted(found)
 
+    def takes_fractions(self, position: int) -> bool:
+        """Whether the model answers for values between those of a column of integers."""
+        if not self.table.holds_integers(position):
+            return True
+        first = self.table.take(np.arange(1))
+        try:
+            self.outputs(first.stacked(position, [first.column(position) + 0.5])[0])
+        except Exception:  # it looks whole numbers up
+            return False
+        return True
+
     def ask_named(self, rows: Any, where: str) -> FloatArray:
         """The model's answer; an error of its own says ``where`` the model raised it."""
         with _naming(where):
@@ -374,7 +385,8 @@ def _naming(where: str) -> Iterator[None]:
     except (ModelError, UnknownOutputError):
         raise
     except Exception as error:
-        raise ModelError(f"model raised {type(error).__name__} {where}: {error}") from error
+        said = " ".join(str(error).split())
+        raise ModelError(f"model raised {type(error).__name__} {where}: {said}") from error
 
 
 def _bytes_of_row(table: Table) -> float:

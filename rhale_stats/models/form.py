@@ -25,13 +25,19 @@ class Form:
     """What kind of table the user has, and how rows are brought into this kind.
 
     ``labelled`` says whether rows have labels of their own, by which pandas objects are aligned.
-    ``days`` are the numbers of columns of dates without a time of the day.
+    ``days`` are the numbers of columns of dates without a time of the day. ``restore`` turns
+    columns that were read as numbers or dates back into what they hold.
     """
 
     name: str
     give: Callable[[Data], Any] = as_is
     labelled: bool = False
     days: frozenset[int] = frozenset()
+    restore: Callable[[Data], Any] = as_is
+
+    def as_given(self, rows: Data) -> Any:
+        """Rows in the form and the types of the user."""
+        return self.give(self.restore(rows))
 
 
 PANDAS = Form("pandas DataFrame", labelled=True)

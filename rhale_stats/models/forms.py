@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 
-from rhale_stats.arguments.words import warn
+from rhale_stats.arguments.words import listed, warn
 from rhale_stats.models.form import ARRAY, PANDAS, Data, Form, as_is
 from rhale_stats.models.frames import read_narwhals
 from rhale_stats.models.labelled import read_columns, read_data_array, read_dataset, read_structured
@@ -43,7 +43,7 @@ def read(X: Any, parameter: str = "X") -> tuple[Any, Form]:
     if isinstance(table, nw.LazyFrame):
         table = table.collect()
     if isinstance(table, nw.DataFrame):
-        return read_narwhals(table, parameter)
+        return read_narwhals(table)
     return X, ARRAY
 
 
@@ -75,7 +75,10 @@ def given_to(model: Any, form: Form, data: Data) -> Callable[[Data], Any]:
     libraries = {kind.__module__.partition(".")[0] for kind in type(owner).__mro__}
     known = _known_columns(owner)
     if not isinstance(data, pd.DataFrame):
-        return as_is
+        if "sklearn" not in libraries or known is None or len(known) != data.shape[1]:
+            return as_is
+        warn(f"X has no names of columns; they are taken in the order of the fit: {listed(known)}.")
+        return lambda rows: pd.DataFrame(rows, columns=known)
     if known is not None and _selects(owner):
         return as_is
     if known is not None:
@@ -90,7 +93,7 @@ def given_to(model: Any, form: Form, data: Data) -> Callable[[Data], Any]:
     if libraries & set(NUMPY_MODELS):
         return without_arrow
     of_fit = hasattr(owner, "n_features_in_") and libraries & {"sklearn"} and known is None
-    return _array if of_fit and form is not PANDAS else as_is
+    return _array if of_fit and form.name != PANDAS.name else as_is
 
 
 def without_arrow(rows: Any) -> Any:

@@ -9,15 +9,13 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from rhale_stats.models.form import PLAIN, Data, Form, framed
+from rhale_stats.models.form import Data, Form, framed
 
 
-def read_narwhals(table: nw.DataFrame[Any], parameter: str) -> tuple[pd.DataFrame, Form]:
+def read_narwhals(table: nw.DataFrame[Any]) -> tuple[pd.DataFrame, Form]:
     """A table column by column; without the detour of ``to_pandas``, which loses integers."""
     schema = dict(table.schema)
-    columns = {
-        name: read_series(table[name], f"{parameter} column {name!r}") for name in table.columns
-    }
+    columns = {name: read_series(table[name]) for name in table.columns}
     days = frozenset(at for at, kind in enumerate(schema.values()) if kind == nw.Date)
     frame = framed(columns, table.columns, len(table))
     like = table.head(0)
@@ -40,7 +38,7 @@ def _name_of(table: nw.DataFrame[Any]) -> str:
     return f"{kind.__module__.partition('.')[0]} {kind.__name__}"
 
 
-def read_series(column: nw.Series[Any], what: str) -> Any:
+def read_series(column: nw.Series[Any]) -> Any:
     """One column in the type of pandas that holds all of it, missing values included."""
     kind = column.dtype
     gone = column.is_null().to_numpy() if column.null_count() else None
@@ -72,10 +70,7 @@ def read_series(column: nw.Series[Any], what: str) -> Any:
         return pd.DatetimeIndex(utc).tz_localize("UTC").tz_convert(kind.time_zone)
     if isinstance(kind, nw.Duration):
         return pd.Series(column.to_numpy())
-    raise TypeError(
-        f"{what} must hold one plain value a row; got the type {kind}. {PLAIN}: unnest it, convert "
-        f"it or drop it before the call."
-    )
+    return pd.Series(column.to_list(), dtype=object)  # the model gets it as it is
 
 
 def native_series(column: pd.Series[Any], name: str, kind: Any, like: nw.DataFrame[Any]) -> Any:

@@ -170,7 +170,7 @@ def _read_column(column: Any, what: str) -> tuple[Any, Callable[[pd.Series[Any]]
         def give(rows: pd.Series[Any]) -> Any:
             return native_series(rows, table.name or "", kind, like).to_native()
 
-        return read_series(table, what), give, kind == nw.Date
+        return read_series(table), give, kind == nw.Date
     detached = column.detach().cpu() if hasattr(column, "detach") else column
     if np.ma.is_masked(detached):
         raise TypeError(f"{what} must hold plain values; got a masked array. Fill or drop these.")

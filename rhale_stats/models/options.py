@@ -34,11 +34,13 @@ class ModelOptions(Options):
         ``X``.
     weight_kind : {"precision", "frequency"}, default "precision"
         Survey and precision weights, or counts of repeated rows.
-    missing : {"raise", "drop", "bin"}, default "raise"
+    missing : {"raise", "drop", "bin"}, optional
         Missing values of a feature: refused; these rows left out of the effect of this feature, and
         counted; or kept, to say what being missing does in them. The function describes what it
         does with "bin". In the rows of other features the model receives missing values as they
-        are.
+        are. By default `ale`, `explain` and `averages` drop them, and leave out altogether the rows
+        for which the model gives no number because a value is missing; a warning says how many
+        rows. Other functions refuse missing values.
     batch_rows : int, optional
         Number of rows that a call of the model has at most. By default 131,072, or fewer where
         these would be a table of more than 32 MiB. Results do not depend on it if the model
@@ -60,11 +62,12 @@ class ModelOptions(Options):
     scale: str = "response"
     weights: ArrayLike | None = None
     weight_kind: str = "precision"
-    missing: str = "raise"
+    missing: str | None = None
     batch_rows: int | None = None
 
     def __post_init__(self) -> None:
         super().__post_init__()
         check_choice("scale", self.scale, SCALES)
         check_choice("weight_kind", self.weight_kind, WEIGHT_KINDS)
-        check_choice("missing", self.missing, MISSING)
+        if self.missing is not None:
+            check_choice("missing", self.missing, MISSING)

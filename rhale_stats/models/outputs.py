@@ -129,10 +129,12 @@ class Outputs:
     def _form_given(self) -> Callable[[Any], Any]:
         """How the model is given rows: adapters of libraries read pandas and NumPy."""
         if isinstance(self._model, Adapter):
-            return self.table.form.give
+            return self.table.form.as_given
         if self._adapter is not None:
             return as_is
-        return given_to(self._model, self.table.form, self.table.data)
+        give = given_to(self._model, self.table.form, self.table.data)
+        restore = self.table.form.restore
+        return give if restore is as_is else lambda rows: give(restore(rows))
 
     def _asked_gradient(
         self, gradient: Gradient, rows: Any, columns: Sequence[int]
@@ -178,8 +180,8 @@ class Outputs:
         self.n_calls, self.n_rows = self.n_calls + 1, self.n_rows + len(rows)
         answer = plain_answer(self._answer(rows))
         columns = [str(name) for name in getattr(answer, "columns", [])]
-        if isinstance(answer, pd.Series | pd.DataFrame) and isinstance(rows, pd.DataFrame):
-            answer = _in_rows_order(answer, rows.index)
+        if isinstance(answer, pd.Series | pd.DataFrame):
+            answer = _in_rows_order(answer, getattr(rows, "index", pd.RangeIndex(len(rows))))
         values = as_array(answer, "model must return", ModelError)
         if values.ndim == 1:
             values = values[:, None]
@@ -189,10 +191,10 @@ class Outputs:
                 f"or one for each of several outputs, ({len(rows)}, outputs); got shape "
                 f"{np.shape(answer)}."
             )
-        if not np.issubdtype(values.dtype, np.number):
+        if not np.issubdtype(values.dtype, np.number) or values.dtype.kind == "m":
             raise ModelError(
                 f"model must return numbers; got dtype {values.dtype}. Of labels take their "
-                f"probability, as in lambda X: model.predict_proba(X)[:, 1]."
+                f"probability, as in lambda X: model.predict_proba(X)[:, 1]; of durations the days."
             )
         self._width = values.shape[1]
         if self._chosen is None:

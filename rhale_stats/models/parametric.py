@@ -131,7 +131,7 @@ class Parametric:
         """Predictions at all ``params`` (versions, n_params), (rows, outputs, versions)."""
 
         def versions(rows: Any) -> FloatArray:
-            given = table.form.give(rows)
+            given = table.form.as_given(rows)
             return stacked([plain_answer(self._predict(one, given)) for one in params])
 
         return versions, table.data

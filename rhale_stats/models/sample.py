@@ -9,11 +9,13 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from rhale_stats.arguments.words import first_rows
+from rhale_stats.arguments.words import first_rows, warn
 from rhale_stats.arrays.moments import FloatArray, IntArray
+from rhale_stats.models.adapters.libraries import columns_known_of
 from rhale_stats.models.differences import DifferenceQuotients
 from rhale_stats.models.options import ModelOptions
-from rhale_stats.models.outputs import Model
+from rhale_stats.models.outputs import Model, ModelError
+from rhale_stats.models.probes import check_answers
 from rhale_stats.models.table import Table, as_table, check_column
 from rhale_stats.schema.features import label_facts
 from rhale_stats.schema.identity import row_coordinate
@@ -82,7 +84,46 @@ class Sample:
     @property
     def missing(self) -> str:
         """What is to be done with missing values."""
-        return self.options.missing
+        return self.options.missing or "raise"
+
+    def answerable(
+        self, model: Model, positions: Sequence[int] = ()
+    ) -> tuple[NDArray[np.bool_], ModelOptions]:
+        """Rows to use where nothing was said of missing values, and the options that say so.
+
+        All but those with a missing value for which the model gives no number; warns of these, and
+        of the rows that the effects of ``positions`` leave out. Without these all rows with a
+        missing value are left out.
+        """
+        used, names = np.ones(self.table.n_rows, dtype=bool), self.table.names
+        if self.options.missing is not None:
+            return used, self.options
+        gone = {at: self.table.series(at).isna().to_numpy() for at in range(len(names))}
+        gone = {at: rows & self.present for at, rows in gone.items() if (rows & self.present).any()}
+        known = columns_known_of(model)
+        for at in [at for at in gone if known is None or names[at] in known.names]:
+            rows = np.flatnonzero(gone[at])
+            if not positions:
+                used[rows] = False
+                continue
+            try:
+                answers = self.take(rows).asked(model, probe=False).at_rows().sum(axis=1)
+            except ModelError:
+                used[rows] = False
+            else:
+                used[rows[~np.isfinite(answers)]] = False
+        if not (used & self.present).any():
+            return np.ones_like(used), self.options  # the model says why it gives no number
+        counts = {names[at]: int((gone[at] & used).sum()) for at in positions if at in gone}
+        said = [f"effects of {name!r}: {n} rows" for name, n in counts.items() if n]
+        if not used.all():
+            said.insert(0, f"of all effects: {int((~used).sum())} rows, which have no prediction")
+        if said:
+            warn(
+                f"Rows with missing values that are left out, of {len(used)}: {'; '.join(said)}. "
+                f"missing= chooses what becomes of them."
+            )
+        return used, replace(self.options, missing="drop")
 
     @property
     def frequency(self) -> bool:
@@ -117,10 +158,15 @@ class Sample:
     def _attrs(self) -> Mapping[Any, Any]:
         return self.whole.attrs
 
-    def asked(self, model: Model, *, single: bool = False) -> DifferenceQuotients:
-        """The model, to be asked at the rows; ``single`` refuses several outputs."""
+    def asked(
+        self, model: Model, *, single: bool = False, probe: bool = True
+    ) -> DifferenceQuotients:
+        """The model, to be asked at the rows; ``single`` refuses several outputs.
+
+        Refused where its answers to the same rows differ (`check_answers`), unless it is known.
+        """
         options = self.options
-        return DifferenceQuotients(
+        quotients = DifferenceQuotients(
             model,
             self.table,
             options.output,
@@ -129,6 +175,9 @@ class Sample:
             batch_rows=options.batch_rows,
             numbers=self.rows,
         )
+        if probe:
+            check_answers(quotients)
+        return quotients
 
 
 def refuse_gaps(name: str, gone: NDArray[np.bool_]) -> None:

@@ -135,7 +135,7 @@ def shapley_values(
 def _answer(asked: DifferenceQuotients, codes: _Codes, values: FloatArray) -> FloatArray:
     """The output for rows of numbers, (row, output); finite."""
     answer = asked.ask_named(
-        codes.table(values), f"on {len(values)} rows of X with columns of the background"
+        codes.table(values.copy()), f"on {len(values)} rows of X with columns of the background"
     )
     n_bad = np.count_nonzero(~np.isfinite(answer).all(axis=1))
     if n_bad:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -17,9 +18,9 @@ from rhale_stats.arguments.rows import as_weights
 from rhale_stats.arguments.words import warn
 from rhale_stats.arrays.moments import FloatArray
 from rhale_stats.models import forms
-from rhale_stats.models.adapters.adapter import Known
+from rhale_stats.models.columns import is_nested, readings_of
 from rhale_stats.models.form import ARRAY, Form
-from rhale_stats.schema.features import position_of
+from rhale_stats.schema.features import names_of_labels
 from rhale_stats.schema.variables import unit_mapping
 
 # Values of a column: numbers, or levels.
@@ -36,8 +37,8 @@ class Table:
     """The rows of ``X`` as pandas or NumPy hold them, and the form in which the user has them."""
 
     data: pd.DataFrame | NDArray[np.floating[Any]]
+    form: Form
     names: list[str]
-    form: Form = ARRAY
 
     @property
     def n_rows(self) -> int:
@@ -98,6 +99,12 @@ class Table:
             pd.api.types.is_numeric_dtype(dtype)
             and not (pd.api.types.is_bool_dtype(dtype) or pd.api.types.is_complex_dtype(dtype))
         )
+
+    def holds_integers(self, position: int) -> bool:
+        """Whether a column, or an array as it was given, is of a type of integers."""
+        if isinstance(self.data, np.ndarray):
+            return self.form is not ARRAY
+        return pd.api.types.is_integer_dtype(self.data.dtypes.iloc[position])
 
     def is_time(self, position: int) -> bool:
         """Whether a column holds dates, times or durations."""
@@ -170,6 +177,10 @@ class Table:
         n_levels = len(np.unique(values))
         return 1 < n_levels <= DISCRETE_LEVELS and 2 * n_levels <= len(values)
 
+    def is_nested(self, position: int) -> bool:
+        """Whether a column holds lists, records or arrays, which have no effect of their own."""
+        return isinstance(self.data, pd.DataFrame) and is_nested(self.data.iloc[:, position])
+
     def is_key(self, position: int) -> bool:
         """Whether a column has more than one level for every two rows: an identifier."""
         return bool(2 * self.series(position).nunique() > self.n_rows > 4)
@@ -215,12 +226,22 @@ class Table:
         if self.is_time(position):
             return self._with_times(frame, position, columns)
         plain = [one for one in columns if isinstance(one, np.ndarray) and one.dtype.kind == "f"]
-        frame[self.data.columns[position]] = (
+        joined: Any = (
             np.concatenate(plain)
             if len(plain) == len(columns)  # a Series for each version takes longer than most models
             else pd.concat([as_column(column) for column in columns], ignore_index=True)
         )
+        frame[self.data.columns[position]] = self.as_held(position, joined)
         return frame, list(columns)
+
+    def as_held(self, position: int, values: Any) -> Any:
+        """Values for a column: whole numbers in the type of a column of integers."""
+        own = self.series(position).dtype
+        if not (pd.api.types.is_integer_dtype(own) and pd.api.types.is_float_dtype(values.dtype)):
+            return values
+        numbers = pd.Series(values).to_numpy(np.float64, na_value=np.nan)
+        whole = _whole_as(numbers, getattr(own, "numpy_dtype", own))
+        return values if whole is numbers else pd.Series(whole, dtype=own).array
 
     def _with_times(
         self, frame: pd.DataFrame, position: int, columns: Sequence[Values]
@@ -253,9 +274,15 @@ def as_table(X: Any, parameter: str = "X") -> Table:
     refuse_chunks(X, parameter)
     data, form = forms.read(X, parameter)
     if isinstance(data, pd.DataFrame):
-        table = Table(data, column_names(data, parameter), form)
+        names = column_names(data, parameter)
+        table = Table(*_with_readings(data, form), names)
     else:
-        array = as_array(data, f"{parameter} must hold")
+        if hasattr(data, "toarray"):
+            raise TypeError(
+                f"{parameter} must be a table with a value in every cell; got the sparse "
+                f"{type(data).__name__} of shape {data.shape}. Pass {parameter}.toarray()."
+            )
+        array, form = as_array(data, f"{parameter} must hold"), ARRAY
         if array.ndim != 2:
             raise ValueError(
                 f"{parameter} must be a DataFrame or a two-dimensional array of shape "
@@ -263,21 +290,56 @@ def as_table(X: Any, parameter: str = "X") -> Table:
             )
         if not np.issubdtype(array.dtype, np.floating):
             try:
+                form = (
+                    Form("array", restore=partial(_whole_as, dtype=array.dtype))
+                    if array.dtype.kind in "iu"
+                    else ARRAY
+                )
                 array = array.astype(np.float64)
             except (TypeError, ValueError) as error:
                 raise TypeError(
                     f"{parameter} must hold numbers when it is an array; got dtype "
                     f"{array.dtype}. Pass a DataFrame, whose other columns are left out."
                 ) from error
-        table = Table(array, [f"x{position}" for position in range(array.shape[1])])
+        table = Table(array, form, [f"x{position}" for position in range(array.shape[1])])
     if table.n_rows == 0:
         raise ValueError(f"{parameter} must have at least one row; got none.")
     return table
 
 
+def _with_readings(data: pd.DataFrame, form: Form) -> tuple[pd.DataFrame, Form]:
+    """The table with columns of objects and text as the numbers or dates that they hold.
+
+    The model gets such columns as they were.
+    """
+    found, lines = readings_of(data)
+    if not found:
+        return data, form
+    warn(" ".join(lines) + " The model gets them as they were.")
+    read = data.copy(deep=False)
+    for at, one in found.items():
+        read.isetitem(at, one.values.array)
+
+    def restore(rows: Any) -> Any:
+        rows = rows.copy(deep=False)
+        for at, one in found.items():
+            rows.isetitem(at, one.back(rows.iloc[:, at]))
+        return rows
+
+    days = form.days | {at for at, one in found.items() if one.days}
+    return read, replace(form, days=days, restore=restore)
+
+
+def _whole_as(numbers: NDArray[Any], dtype: Any) -> NDArray[Any]:
+    """Whole numbers in a type of integers that holds them; others as they are."""
+    with np.errstate(invalid="ignore"):
+        whole = numbers.astype(dtype)
+    return whole if np.array_equal(whole, numbers) else numbers
+
+
 def column_names(frame: pd.DataFrame, parameter: str) -> list[str]:
     """Names of columns as text; raise ``ValueError`` unless they differ."""
-    names = [str(name) for name in frame.columns]
+    names = names_of_labels(frame.columns)
     repeated = sorted({name for name in names if names.count(name) > 1})
     if repeated:
         raise ValueError(
@@ -339,67 +401,3 @@ def _check_range(column: FloatArray, name: str) -> None:
     with np.errstate(over="ignore"):
         size = float(np.ptp(column)) if len(column) else 0.0
     check_size(size, f"The range of feature {name!r} in X", "Take other units for the column.")
-
-
-def positions_of(
-    table: Table,
-    features: str | int | Sequence[str | int] | None,
-    known: Known | None = None,
-) -> list[int]:
-    """Columns chosen by name or number; by default all numeric ones that are not discrete.
-
-    ``known`` are the columns that the model uses.
-    """
-    everything: Sequence[int] = range(len(table.names))
-    if features is None:
-        if known is not None:
-            everything = known.positions(table.names)
-        text = [p for p in everything if not table.is_numeric(p)]
-        coded = [] if known is None else [p for p in everything if table.names[p] in known.levels]
-        numeric = [p for p in everything if p not in text and p not in coded]
-        discrete = [p for p in numeric if table.is_discrete(p)]
-        if known is not None and known.discrete:
-            discrete = []
-        chosen = [p for p in numeric if p not in discrete]
-        coded = [p for p in coded if p not in text]
-        reasons = []
-        for left_out, why in (
-            (text, "not numeric"),
-            (coded, "levels in the formula"),
-            (discrete, "discrete"),
-        ):
-            if left_out:
-                named = ", ".join(repr(table.names[p]) for p in left_out)
-                reasons.append(f"{named} ({why})")
-        if not chosen:
-            raise TypeError(
-                f"X must have at least one continuous numeric column; got {'; '.join(reasons)}. "
-                f"Name discrete columns in features= to use them nevertheless."
-            )
-        if reasons:
-            warn(
-                f"Left out: {'; '.join(reasons)}. Name discrete columns in features= to take them."
-            )
-        return chosen
-    positions = columns_named(table, features)
-    for position in positions:
-        if not table.is_numeric(position):
-            raise TypeError(
-                f"features must be numeric; column {table.names[position]!r} is not. Leave it out: "
-                f"the model still receives it."
-            )
-    return positions
-
-
-def columns_named(
-    table: Table, asked: str | int | Sequence[str | int], parameter: str = "features"
-) -> list[int]:
-    """Columns by name or number, each once."""
-    several = [asked] if isinstance(asked, str | int | np.integer) else list(asked)
-    positions = [position_of(one, table.names) for one in several]
-    if not positions:
-        raise ValueError(f"{parameter} must name at least one column; got none.")
-    if len(set(positions)) < len(positions):
-        repeated = next(p for p in positions if positions.count(p) > 1)
-        raise ValueError(f"{parameter} must be distinct; got {table.names[repeated]!r} twice.")
-    return positions

@@ -229,4 +229,5 @@ def _column(
     for one, place in some:
         joined = [as_column(column) for column in one.columns]
         values[place] = joined[0].array if len(joined) == 1 else pd.concat(joined).array
+    values = table.as_held(position, values)
     return values if isinstance(values, np.ndarray) else as_column(values)

@@ -11,7 +11,7 @@ import pandas as pd
 import xarray as xr
 
 from rhale_stats.arguments.times import are_dates, date_texts
-from rhale_stats.schema.features import method_text, units_in, with_units
+from rhale_stats.schema.features import method_text, rows_used, units_in, with_units
 from rhale_stats.schema.levels import is_categorical, level_names
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ def head_of(effect: xr.Dataset, title: str, source: str) -> tuple[list[list[str]
     if "region_rule" in effect.coords:
         title = f"{title}, where {effect['region_rule'].values}"
     cells = [
-        ["Rows:", f"{attrs['n_rows']}", "Local effects:", method_text(effect)],
+        ["Rows:", f"{rows_used(effect)}", "Local effects:", method_text(effect)],
         ["Weights:", attrs["weight_kind"], "Curve centred at:", attrs["centering"]],
         ["Uncertainty:", uncertainty(source), "", ""],
     ]

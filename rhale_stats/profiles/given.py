@@ -19,6 +19,7 @@ from rhale_stats.arrays.binning import quantile_edges
 from rhale_stats.arrays.moments import FloatArray
 from rhale_stats.arrays.profile_moments import Profile
 from rhale_stats.models import differences
+from rhale_stats.models.chosen import columns_named, default_columns
 from rhale_stats.models.differences import DifferenceQuotients
 from rhale_stats.models.levels import in_order, levels_of
 from rhale_stats.models.options import ModelOptions
@@ -30,11 +31,10 @@ from rhale_stats.profiles.grid import (
     GRID_KINDS,
     Axis,
     Grid,
-    all_but_keys,
     grids,
-    named,
 )
 from rhale_stats.schema.dimensions import OUTPUT, with_outputs
+from rhale_stats.schema.features import feature_coordinate
 from rhale_stats.schema.stacking import padded
 from rhale_stats.schema.variables import COUNTS, GRID_VALUE
 
@@ -54,11 +54,12 @@ class Given(Sample):
         X: Any,
         features: str | int | Sequence[str | int] | None,
         options: ModelOptions,
-        every: Callable[[Table], list[int]] = all_but_keys,
+        every: Callable[[Table], list[int]] | None = None,
     ) -> Self:
         """Check the arguments and keep the rows of positive weight; by default ``every`` column."""
         whole = cls.of(X, options)
-        positions = every(whole.table) if features is None else named(whole.table, features)
+        every = every or (lambda table: default_columns(table)[0])
+        positions = every(whole.table) if features is None else columns_named(whole.table, features)
         used = whole if whole.present.all() else whole.take(whole.present)
         if used.weight is not None and not used.frequency:
             # Their squares stay within range.
@@ -91,7 +92,7 @@ class Given(Sample):
     def axes(self, grid: Grid, n_grid: int, grid_kind: str) -> list[Axis]:
         """All features with their grids."""
         check_choice("grid_kind", grid_kind, GRID_KINDS)
-        own = grids(grid, self.names)
+        own = grids(grid, self.names, self.table.names)
         out = []
         for name, position in zip(self.names, self.positions, strict=True):
             if self.table.is_numeric(position):
@@ -305,7 +306,7 @@ def _coordinates(axes: Sequence[Axis], n_grid: int, units: Mapping[str, str]) ->
     """Features with their kinds and units, and the points of their grids, padded."""
     values = padded([axis.grid for axis in axes], (n_grid,))
     coords: dict[str, Any] = {
-        "feature": ("feature", np.array([axis.name for axis in axes]), {"long_name": "feature"}),
+        "feature": feature_coordinate([axis.name for axis in axes]),
         "feature_kind": ("feature", np.array([axis.kind for axis in axes])),
         "feature_units": ("feature", np.array([units.get(axis.name, "") for axis in axes])),
         "n_grid": (

@@ -9,9 +9,10 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
-from rhale_stats.arguments.words import warn
+from rhale_stats.arguments.words import listed
 from rhale_stats.arrays.moments import FloatArray
 from rhale_stats.models import table as models
+from rhale_stats.schema.features import by_name
 
 GRID_KINDS = ("quantile", "equal_width")
 N_GRID = 40
@@ -46,58 +47,18 @@ class Axis(NamedTuple):
         return ~np.isnan(self.x)
 
 
-def all_but_keys(table: models.Table) -> list[int]:
-    """Columns that get a grid: all except identifiers, which a warning names."""
-    left_out, chosen = [], []
-    for position, name in enumerate(table.names):
-        text = not table.is_numeric(position)
-        if text and (table.is_key(position) or not _has_levels(table, position)):
-            left_out.append(repr(name))
-        else:
-            chosen.append(position)
-    if not chosen:
-        raise TypeError(
-            f"X must have a column of numbers or of levels; got {', '.join(left_out)}, with more "
-            f"than one level for every two rows. Name columns in features=."
-        )
-    if left_out:
-        warn(
-            f"Left out: {', '.join(left_out)} (more than one level for every two rows). "
-            f"To include columns of levels, name them in features=."
-        )
-    return chosen
-
-
-def _has_levels(table: models.Table, position: int) -> bool:
-    """Whether a column that holds no numbers has a grid."""
-    return not pd.api.types.is_complex_dtype(table.series(position).dtype)
-
-
-def named(table: models.Table, features: str | int | Sequence[str | int]) -> list[int]:
-    """Columns by name or number: numbers, categories, texts and booleans."""
-    positions = models.columns_named(table, features)
-    for position in positions:
-        if not table.is_numeric(position) and not _has_levels(table, position):
-            raise TypeError(
-                f"features must be numbers, categories, texts or booleans; column "
-                f"{table.names[position]!r} holds {table.series(position).dtype}. Leave it "
-                f"out: the model still receives it."
-            )
-    return positions
-
-
-def grids(grid: Grid, names: Sequence[str]) -> dict[str, ArrayLike]:
-    """Grids of a user's own, by name."""
+def grids(grid: Grid, names: Sequence[str], known: Sequence[str]) -> dict[str, ArrayLike]:
+    """Grids of a user's own, by name; ``known`` are the names of all columns."""
     if grid is None:
         return {}
     if isinstance(grid, Mapping):
-        unknown = [str(name) for name in grid if name not in names]
+        own = by_name(grid, known, "grid")
+        unknown = [name for name in own if name not in names]
         if unknown:
             raise KeyError(
-                f"grid must be of features among {', '.join(map(repr, names))}; got "
-                f"{', '.join(map(repr, unknown))}."
+                f"grid must be of features among {listed(names)}; got {listed(unknown)}."
             )
-        return dict(grid)
+        return own
     if len(names) > 1:
         raise ValueError(
             f"grid must map names to points where there are several features; got one array for "

@@ -42,7 +42,7 @@ def pdp_in_chunks(
     options: ModelOptions,
 ) -> xr.Dataset:
     """`pdp` of all rows. The sample says only which columns there are, and where curves are."""
-    if options.missing != "raise":
+    if options.missing not in (None, "raise"):
         raise ValueError(
             f"missing must be 'raise' where X is in chunks; got {options.missing!r}. Drop these "
             f"rows before the call, as in X.dropna()."
@@ -54,7 +54,8 @@ def pdp_in_chunks(
     weights = None
     if options.weights is not None:
         weights = weights_of_rows(options.weights, seen.lengths, options.weight_kind)
-    axes = _axes(given, seen, chunks, weights, grids(grid, given.names), n_grid, grid_kind)
+    own_grids = grids(grid, given.names, given.table.names)
+    axes = _axes(given, seen, chunks, weights, own_grids, n_grid, grid_kind)
     varying = [axis for axis in axes if len(axis.grid)]
     each = list(zip(chunks, weights_of_chunks(weights, seen.lengths), strict=True))
     known = of_all(each, _SharesOf(varying, options.weight_kind), _sums_of_all)
@@ -254,7 +255,7 @@ class _MomentsOf:
         if rows is None:
             return None
         given, w = rows
-        asked = given.asked(self.model)
+        asked = given.asked(self.model, probe=False)
         found = [self._of(look, given, asked, w) for look in self.looks]
         by_weight, by_squares, error = map(list, zip(*found, strict=True)) if found else ([],) * 3
         return _Found(by_weight, by_squares, error, asked.n_calls, asked.n_rows)

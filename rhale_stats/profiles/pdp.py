@@ -30,7 +30,7 @@ from rhale_stats.profiles.given import (
     with_bar,
     with_slopes,
 )
-from rhale_stats.profiles.grid import GRID_KINDS, N_GRID, Axis, Grid, all_but_keys
+from rhale_stats.profiles.grid import GRID_KINDS, N_GRID, Axis, Grid
 from rhale_stats.profiles.in_chunks import pdp_in_chunks
 from rhale_stats.schema.door import checked
 from rhale_stats.schema.variables import EFFECT_UNITS
@@ -223,7 +223,7 @@ def ice(
             f"centering must be {' or '.join(map(repr, allowed))} with kind={kind!r}; got "
             f"{chosen!r}. For centred curves use kind='centered'."
         )
-    every = with_slopes if kind == "derivative" else all_but_keys
+    every = with_slopes if kind == "derivative" else None
     given = Given.used(X, features, options, every)
     axes = given.axes(grid, n_grid, grid_kind)
     if kind == "derivative":

@@ -21,7 +21,13 @@ from rhale_stats.printing.text import (
 )
 from rhale_stats.profiles import tables
 from rhale_stats.profiles.data import METHOD_NAMES, check_profile, is_nominal
-from rhale_stats.schema.features import feature_names, feature_position, units_of, with_units
+from rhale_stats.schema.features import (
+    feature_names,
+    feature_position,
+    rows_used,
+    units_of,
+    with_units,
+)
 from rhale_stats.schema.notes import with_notes
 
 if TYPE_CHECKING:
@@ -85,8 +91,9 @@ def summary(profile: xr.Dataset, feature: str | int | None, level: float) -> Sum
             ]
             if "p_value" in table and attrs["centering"] != "none":
                 errors += ["P: of a curve that is 0 at the point, as it is centred."]
+    of = profile if feature is None else profile.sel(feature=name)
     cells = [
-        ["Rows:", f"{attrs['n_rows']}", "Model asked for rows:", f"{attrs['model_rows']}"],
+        ["Rows:", f"{rows_used(of)}", "Model asked for rows:", f"{attrs['model_rows']}"],
         ["Weights:", attrs["weight_kind"], "Curve centred at:", attrs["centering"]],
     ]
     if "curve_se" in profile:
@@ -96,7 +103,6 @@ def summary(profile: xr.Dataset, feature: str | int | None, level: float) -> Sum
             f"Shapley values: {attrs['shapley']}; {attrs['n_background']} background rows."
         ]
     if "shap_value_error" in profile:
-        of = profile if feature is None else profile.sel(feature=name)
         error = float(np.sqrt((of["shap_value_error"] ** 2).mean()))
         errors += [
             f"Monte-Carlo standard error of a Shapley value: {number_text(error)} (root mean "

@@ -89,7 +89,7 @@ def regional_ale(
     1       x3 ≤ 0    253   0.00
     2       x3 > 0    247   0.00
     >>> tree.attrs["model_calls"], tree.attrs["model_rows"]
-    (1, 1000)
+    (4, 2250)
     """
     given = Given.of(X, feature, conditioning, options)
     quotients, bins = given.sample.asked(model, single=True), EqualWidthBins(n_bins)

@@ -15,10 +15,11 @@ from rhale_stats.arguments.rows import storable
 from rhale_stats.arguments.times import as_days, is_time, time_units
 from rhale_stats.arrays.moments import FloatArray, IntArray, part
 from rhale_stats.models.forms import read
-from rhale_stats.models.table import column_names
+from rhale_stats.models.table import as_table, column_names
 from rhale_stats.regional.conditions import ABOVE, UNEQUAL, UP_TO, Condition
 from rhale_stats.schema.features import feature_names, units_of_all
 from rhale_stats.schema.identity import row_labels
+from rhale_stats.schema.levels import MISSING_LEVEL
 
 GLANCE = 1000
 
@@ -44,7 +45,7 @@ class Conditioning:
         """Which of the rows are on one side of a split of this column."""
         values = part(self.values, rows)
         if condition.operator in (UP_TO, ABOVE):
-            below = values <= condition.threshold
+            below = (values <= condition.threshold) & (values < np.inf)
             return np.asarray(below if condition.operator == UP_TO else ~below)
         inside = np.array([level in condition.levels for level in self.levels])[values]
         return np.asarray(~inside if condition.operator == UNEQUAL else inside)
@@ -104,30 +105,33 @@ def checked_table(local: xr.Dataset, given: pd.DataFrame | ArrayLike) -> pd.Data
 
 def frame_of(given: object, what: str) -> pd.DataFrame:
     """A table with names for its columns; arrays get ``x0``, ``x1``, ..."""
-    table, _ = read(given, what)
-    if isinstance(table, pd.DataFrame):
-        return table
-    array = np.asarray(table)
-    if array.ndim != 2:
-        raise ValueError(
-            f"{what} must be a DataFrame or a table of shape (rows, columns); got shape "
-            f"{array.shape}."
-        )
-    return pd.DataFrame(array, columns=[f"x{number}" for number in range(array.shape[1])])
+    data, _ = read(given, what)
+    if isinstance(data, pd.DataFrame):
+        return data
+    table = as_table(data, what)
+    return pd.DataFrame(table.data, columns=table.names)
 
 
 def _column(name: str, values: pd.Series) -> Conditioning:
-    missing = int(values.isna().sum())
-    if missing:
-        raise ValueError(
-            f"conditioning must have no missing values; column {name!r} has {missing}. Drop these "
-            f"rows of local too, or make missing a level of its own."
-        )
+    gone = values.isna().to_numpy()
+    numeric = pd.api.types.is_numeric_dtype(values) and not pd.api.types.is_bool_dtype(values)
+    if gone.all():
+        raise ValueError(f"conditioning must have values in column {name!r}; all are missing.")
+    if gone.any() and (numeric or is_time(values.dtype)):
+        known = _column(name, values[~gone])  # which is checked
+        dates = is_time(values.dtype)
+        numbers = as_days(values.array) if dates else values.to_numpy(np.float64, na_value=np.nan)
+        # Beyond all thresholds: the last of them parts these rows from all others.
+        return Conditioning(name, "numeric", np.where(gone, np.inf, numbers), units=known.units)
+    if gone.any():
+        values = values.astype(object).map(str).where(~gone, MISSING_LEVEL)
     if is_time(values.dtype):
         found = _numeric(name, as_days(values.array))
         return replace(found, units=time_units(values.dtype))
     if isinstance(values.dtype, pd.CategoricalDtype):
         levels = tuple(_plain(level) for level in values.cat.categories)
+        if not all(isinstance(level, str | int | float | bool) for level in levels):
+            levels = tuple(map(str, levels))  # intervals and dates
         kind = "ordinal" if values.cat.ordered else "nominal"
         return _with_levels(name, kind, np.asarray(values.cat.codes, dtype=np.int64), levels)
     if pd.api.types.is_bool_dtype(values.dtype):

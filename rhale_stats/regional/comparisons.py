@@ -16,10 +16,11 @@ from rhale_stats.bins.description import describe
 from rhale_stats.bins.fixed import GivenBins
 from rhale_stats.effects.rhale import quiet_rhale
 from rhale_stats.local.labelled import labelled
+from rhale_stats.models.chosen import positions_of
 from rhale_stats.models.differences import DifferenceQuotients, Differences
 from rhale_stats.models.options import ModelOptions
 from rhale_stats.models.sample import Sample
-from rhale_stats.models.table import check_column, positions_of
+from rhale_stats.models.table import check_column
 from rhale_stats.regional.losses import Node
 from rhale_stats.regional.trees import tree_of
 from rhale_stats.regional.work import Work

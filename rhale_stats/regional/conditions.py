@@ -11,8 +11,9 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from rhale_stats.arguments.times import are_dates, as_days, date_texts, is_time
+from rhale_stats.schema.levels import MISSING_LEVEL
 
-ROOT_RULE = "all rows"
+ROOT_RULE, OR_MISSING = "all rows", " or missing"
 UP_TO, ABOVE, EQUAL, UNEQUAL, IN = "<=", ">", "==", "!=", "in"
 
 
@@ -33,7 +34,7 @@ class Condition(NamedTuple):
     units: str = ""
 
     def holds(self, values: pd.Series) -> NDArray[np.bool_]:
-        """Rows that meet the condition; rows with a missing value or an unseen level meet none."""
+        """Rows that meet the condition; a missing value meets none that does not name it."""
         if is_time(values.dtype):
             values = pd.Series(as_days(values.array))
         if self.operator in (UP_TO, ABOVE):
@@ -44,8 +45,14 @@ class Condition(NamedTuple):
                     f"X must have numbers in column {self.feature!r}, which is compared with "
                     f"{self.threshold:.15g}; got {values.dtype} ({error})."
                 ) from error
-            side = numbers <= self.threshold if self.operator == UP_TO else numbers > self.threshold
-            return np.asarray(side)
+            if self.operator == UP_TO:
+                return np.asarray(numbers <= self.threshold)
+            return np.asarray((numbers > self.threshold) | (bool(self.levels) & np.isnan(numbers)))
+        if set(map(type, self.levels)) == {str}:
+            texts = values.astype(object).map(str)
+            values = texts.where(
+                values.notna(), None if self.operator == UNEQUAL else MISSING_LEVEL
+            )
         inside = values.isin(list(self.levels)).to_numpy()
         return (
             inside if self.operator != UNEQUAL else np.asarray(~inside & values.notna().to_numpy())
@@ -87,8 +94,12 @@ def rule_text(path: Sequence[Condition]) -> str:
         upper, lower = (threshold_text(end, own[-1].units) for end in (below, above))
         if np.isfinite(below) and np.isfinite(above):
             texts.append(f"{lower} < {name} ≤ {upper}")
+        elif np.isfinite(below):
+            texts.append(f"{name} ≤ {upper}")
+        elif np.isfinite(above):
+            texts.append(f"{name} > {lower}{OR_MISSING if all(c.levels for c in own) else ''}")
         else:
-            texts.append(f"{name} ≤ {upper}" if np.isfinite(below) else f"{name} > {lower}")
+            texts.append(own[-1].text)
     return " and ".join(texts)
 
 

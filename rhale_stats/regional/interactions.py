@@ -138,7 +138,7 @@ def interaction_matrix(
     out["loss"].attrs["units"] = LOSSES[loss]
     rule_name, parameters = describe(work.rule)
     return out.assign_coords(
-        feature=("feature", np.array(names), {"long_name": "feature"}),
+        feature=work.local["feature"].variable,
         conditioning=("conditioning", np.array(columns), {"long_name": "conditioning column"}),
     ).assign_attrs(
         {

@@ -96,7 +96,7 @@ def regional_pdp(
     1       x3 ≤ 0    253  0.00
     2       x3 > 0    247  0.00
     >>> tree.attrs["model_calls"], tree.attrs["model_rows"]
-    (1, 15000)
+    (4, 16250)
     """
     refuse_fields(search, ("min_share",), "ICE curves have no bins")
     given = Given.of(X, feature, conditioning, options)

@@ -18,7 +18,7 @@ from rhale_stats.regional.search import SplitSearch
 from rhale_stats.regional.trees import labelled_tree
 from rhale_stats.regional.work import work_of
 from rhale_stats.schema.door import checked
-from rhale_stats.schema.features import feature_names, feature_position
+from rhale_stats.schema.features import feature_position
 from rhale_stats.schema.identity import with_joint_fingerprints
 from rhale_stats.schema.stacking import stack
 
@@ -198,7 +198,6 @@ def all_regions(
     """
     searched = Searched.of(local, conditioning, groups, search)
     work = work_of(searched.local, bins, searched.search, loss, n_folds, rng, searched.groups)
-    names = feature_names(work.local)
     positions = positions_in(work.local, features)
     trees = []
     with progress_bar(len(positions), "regions", "feature", progress=progress) as bar:
@@ -214,7 +213,7 @@ def all_regions(
     )
     units = work.local["feature_units"].values
     return out.assign_coords(
-        feature=("feature", np.array([names[at] for at in positions]), {"long_name": "feature"}),
+        feature=work.local["feature"].isel(feature=positions).variable,
         feature_units=("feature", units[positions]),
         n_nodes=("feature", n_nodes, {"long_name": "number of nodes"}),
     )

@@ -15,6 +15,7 @@ from rhale_stats.regional.conditions import (
     ABOVE,
     EQUAL,
     IN,
+    OR_MISSING,
     UNEQUAL,
     UP_TO,
     Condition,
@@ -22,6 +23,7 @@ from rhale_stats.regional.conditions import (
     readable,
     threshold_text,
 )
+from rhale_stats.schema.levels import MISSING_LEVEL
 
 THRESHOLDS = ("quantile", "equal_width", "exact")
 # Up to this number of levels every subset is tried; beyond it, each level against the rest.
@@ -87,6 +89,13 @@ def candidates_of(
             subsets = (all_subsets if every else one_against_rest)(n_codes)
         return Candidates(_small(codes, n_codes), n_codes, levels=present, subsets=subsets)
     values = column.values
+    there = np.isfinite(values)
+    if not there.all():
+        known, own = values[there], None if counts is None else counts[there]
+        cuts = np.unique(known)
+        if thresholds != "exact" and len(cuts) > 1:
+            cuts = np.append(quantile_cuts(known, n_thresholds, own), cuts[-1])
+        return thresholds_at(values, cuts)
     low, high = float(values.min()), float(values.max())
     if low == high:
         return Candidates(np.zeros(len(values), dtype=np.uint8), 1, np.zeros(0))
@@ -145,16 +154,16 @@ def sides_of(
     if column.kind == "numeric":
         values = part(column.values, rows)
         below = float(np.max(values, where=left, initial=-np.inf))
-        cut = readable(below, float(np.min(values, where=~left, initial=np.inf)))
-        return tuple(  # type: ignore[return-value]
-            Condition(
-                column.name,
-                operator,
-                f"{column.name} {sign} {threshold_text(cut, column.units)}",
-                threshold=cut,
-                units=column.units,
-            )
-            for operator, sign in ((UP_TO, "≤"), (ABOVE, ">"))
+        above = float(np.min(values, where=~left, initial=np.inf))
+        cut = above if np.isinf(above) else readable(below, above)
+        gone = (MISSING_LEVEL,) if np.isinf(values).any() else ()
+        at, name = threshold_text(cut, column.units), column.name
+        texts = f"{name} ≤ {at}", f"{name} > {at}{OR_MISSING if gone else ''}"
+        if np.isinf(cut):
+            texts = f"{name} is not missing", f"{name} is missing"
+        return (
+            Condition(name, UP_TO, texts[0], cut, units=column.units),
+            Condition(name, ABOVE, texts[1], cut, gone, column.units),
         )
     if one.levels is None:
         raise AssertionError("a column of levels has them")
@@ -170,7 +179,7 @@ def _side(column: Conditioning, kept: NDArray[Any], rest: NDArray[Any]) -> Condi
     """The side that keeps these levels, in its shortest form."""
     levels = tuple(column.levels[level] for level in kept)
     order = column.levels if column.kind == "ordinal" else ()
-    every = len(kept) + len(rest) == len(column.levels)
+    every = len(kept) + len(rest) == len(column.levels) and MISSING_LEVEL not in column.levels
     if len(kept) > 1 and len(rest) == 1 and every and not order:
         gone = (column.levels[rest[0]],)
         return Condition(column.name, UNEQUAL, f"{column.name} ≠ {gone[0]}", levels=gone)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, replace
 from functools import wraps
 from inspect import signature
 from traceback import walk_tb
 from typing import Any, NamedTuple, TypeVar, cast
 
+import numpy as np
 import xarray as xr
 
 from rhale_stats.arguments.checks import (
@@ -38,9 +39,12 @@ from rhale_stats.arguments.checks import (
 from rhale_stats.arguments.rows import NO_DIMENSION
 from rhale_stats.arguments.words import LABELS, PACKAGE, shown
 from rhale_stats.schema.checks import answer_first
-from rhale_stats.schema.variables import in_order
+from rhale_stats.schema.features import has_integer_labels
+from rhale_stats.schema.variables import DIMENSIONS, in_order
 
 F = TypeVar("F", bound=Callable[..., Any])
+# Variables of which each result has one over its features, and bins or rows.
+MAIN = ("effect", "curve", "local_effect")
 # What a parameter may be, in whatever public function it stands. The default of a function is
 # accepted besides, such as None. What differs between functions (choices, Datasets, bins, tables)
 # they check themselves.
@@ -195,7 +199,11 @@ def checked(function: F) -> F:
             for dim, what in (("feature", "feature"), ("obs", "row")):
                 if value.sizes.get(dim) == 0:
                     raise ValueError(f"{name} must have at least one {what}; got none.")
-            return in_order(value)
+            return _of_known_dimensions(name, in_order(value))
+        if name == "model" and hasattr(value, "an attribute of no model"):
+            return lambda rows: value.predict(rows)  # a proxy that has every attribute
+        if name == "y" and np.ndim(value) == 2 and np.shape(value)[1] == 1:
+            return value.iloc[:, 0] if hasattr(value, "iloc") else np.asarray(value)[:, 0]
         if type(value) in (list, tuple) and any(isinstance(one, xr.Dataset) for one in value):
             return type(value)(admitted(name, one) for one in value)
         return value
@@ -211,10 +219,13 @@ def checked(function: F) -> F:
         # Python reports surplus arguments itself.
         few = [check(name, value) for name, value in zip(known.names, args, strict=False)]
         named = {name: check(name, value) for name, value in known.gathered(kwargs).items()}
+        given = {**dict(zip(known.names, few, strict=False)), **named}
+        if any(map(has_integer_labels, given.values())):
+            given = {name: _labels_as_names(name, value) for name, value in given.items()}
+            few, named = [given[n] for n in known.names[: len(few)]], {n: given[n] for n in named}
         try:
             found = function(*few, *args[len(few) :], **named)
         except (KeyError, ValueError) as error:
-            given = {**dict(zip(known.names, few, strict=False)), **named}
             datasets = [name for name, value in given.items() if _holds_datasets(value)]
             lost = _lost_part(error)
             if lost is None or not datasets:
@@ -227,6 +238,30 @@ def checked(function: F) -> F:
         return answer_first(found) if isinstance(found, xr.Dataset) else found
 
     return cast(F, door)
+
+
+def _of_known_dimensions(parameter: str, value: xr.Dataset) -> xr.Dataset:
+    """The same; refused where results were put together along a dimension of the user's own."""
+    main = next((value[name].dims for name in MAIN if name in value), ())
+    own = [dim for dim in main if dim not in DIMENSIONS]
+    if own and {"bin", "edge", "grid", "obs"} & {*main}:
+        raise ValueError(
+            f"{parameter} must be one result; this one has the dimension {own[0]!r}, along which "
+            f"{value.sizes[own[0]]} were put together. Take one: .isel({own[0]}=0), or pass them "
+            f"as a list where a function takes several."
+        )
+    return value
+
+
+def _labels_as_names(parameter: str, value: Any) -> Any:
+    """Integers that name features of a result as the names that these have in it."""
+    if parameter not in ("feature", "features", "reference") or isinstance(value, str):
+        return value
+    if isinstance(value, Mapping):
+        return {_labels_as_names("feature", key): one for key, one in value.items()}
+    if isinstance(value, int | np.integer):
+        return str(value)
+    return [str(one) for one in value] if isinstance(value, list | tuple | range) else value
 
 
 def _holds_datasets(value: Any) -> bool:

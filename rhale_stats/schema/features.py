@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from difflib import get_close_matches
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ import xarray as xr
 from numpy.typing import NDArray
 
 from rhale_stats.arguments.times import are_dates
+from rhale_stats.arguments.words import listed
 from rhale_stats.arrays.moments import FloatArray
 from rhale_stats.schema.levels import is_categorical
 from rhale_stats.schema.quick import selected
@@ -42,17 +44,61 @@ def given_feature(feature: str | int | None, call: str) -> str | int:
     return feature
 
 
-def position_of(feature: str | int, names: list[str]) -> int:
-    """Position among ``names`` of a feature given by name or number; ``KeyError`` if unknown."""
-    if isinstance(feature, int | np.integer) and not isinstance(feature, bool):
+class Numbered(str):
+    """Name of a column of a table that has integers among its labels."""
+
+    __slots__ = ()
+
+
+def names_of_labels(labels: Iterable[Hashable]) -> list[str]:
+    """Names of columns as text, which say whether integers are labels of the table."""
+    every = list(labels)
+    return [(Numbered if any(map(_is_integer, every)) else str)(label) for label in every]
+
+
+def _is_integer(one: object) -> bool:
+    return isinstance(one, int | np.integer) and not isinstance(one, bool)
+
+
+def position_of(feature: Any, names: Sequence[str], parameter: str = "feature") -> int:
+    """Position among ``names`` of a column given by label or number; ``KeyError`` if unknown.
+
+    An integer is a label where the table has integers among its labels, and else a position.
+    """
+    numbered = any(isinstance(name, Numbered) for name in names)
+    if _is_integer(feature) and not numbered:
         if -len(names) <= feature < len(names):
             return int(feature) % len(names)
-    elif feature in names:
-        return names.index(feature)
+    elif str(feature) in names:
+        return list(names).index(str(feature))
+    near = get_close_matches(str(feature), names, n=1)
+    also = "" if numbered else f", or a number from 0 to {len(names) - 1}"
     raise KeyError(
-        f"feature must be one of {', '.join(repr(name) for name in names)}, "
-        f"or a number from 0 to {len(names) - 1}; got {feature!r}."
+        f"{parameter} must be one of {listed(names)}{also}; got {feature!r}."
+        + (f" Did you mean {str(near[0])!r}?" if near else "")
     )
+
+
+def by_name(given: Mapping[Any, Any], names: Sequence[str], parameter: str) -> dict[str, Any]:
+    """A mapping from columns, given by label or number, as one from their names."""
+    return {names[position_of(key, names, parameter)]: one for key, one in given.items()}
+
+
+def feature_coordinate(names: Sequence[str]) -> tuple[str, NDArray[Any], dict[str, str]]:
+    """The coordinate of features, which keeps that integers are labels."""
+    labels = {"labels": "integers"} if any(isinstance(one, Numbered) for one in names) else {}
+    return "feature", np.array(names), {"long_name": "feature"} | labels
+
+
+def has_integer_labels(given: Any) -> bool:
+    """Whether the table of a result, or of one in a tree or list, has integers as labels."""
+    if isinstance(given, xr.DataTree):
+        return any(has_integer_labels(node.dataset) for node in given.subtree)
+    if isinstance(given, xr.Dataset):
+        return "feature" in given.coords and given["feature"].attrs.get("labels") == "integers"
+    if isinstance(given, Mapping):
+        given = list(given.values())
+    return type(given) in (list, tuple) and any(map(has_integer_labels, given))
 
 
 def feature_names(dataset: xr.Dataset) -> list[str]:
@@ -156,6 +202,14 @@ def one_feature(dataset: xr.Dataset, feature: str | int) -> xr.Dataset:
         dim: slice(0, size) for dim, size in sizes.items() if dataset.sizes.get(dim, 0) > size
     }
     return own_facts(selected(dataset, {**place, "feature": position}))
+
+
+def rows_used(result: xr.Dataset) -> int:
+    """Rows of the table that an estimate uses: of one feature those that it has, each once."""
+    if "feature" in result.dims:
+        return int(result.attrs["n_rows"])
+    counts = "n_level" if "n_level" in result and is_categorical(result) else "n_obs"
+    return int(result.variables[counts].values.sum())
 
 
 def _of_feature(variable: xr.Variable, position: int) -> xr.Variable:

@@ -159,7 +159,8 @@ def ale2(
             f"X must have rows with values of {table.names[positions[0]]!r} and "
             f"{table.names[positions[1]]!r}, of positive weight; got none."
         )
-    quotients, inside = sample.asked(model).at(there), sample.take(there)
+    inside = sample.take(there)
+    quotients = inside.asked(model)
     axes = [
         axis_of(inside, position, rule, levels)
         for position, rule, levels in zip(positions, rules, orders, strict=True)

@@ -20,7 +20,7 @@ from rhale_stats.bins.searched import BestEqualWidthBins, GreedyBins, OptimalBin
 from rhale_stats.models import table as models
 from rhale_stats.models.levels import in_order, levels_of
 from rhale_stats.models.sample import Sample
-from rhale_stats.schema.features import position_of
+from rhale_stats.schema.features import by_name, position_of
 from rhale_stats.schema.levels import MISSING_LEVEL, level_text
 
 DEFAULT_BINS = QuantileBins(20)
@@ -144,10 +144,7 @@ def order_of(order: Order, table: models.Table, position: int) -> list[Any] | st
     name = table.names[position]
     numeric = table.is_numeric(position)
     if isinstance(order, Mapping):
-        unknown = [one for one in order if one not in table.names]
-        if unknown:
-            raise KeyError(f"order must name columns of X; got {unknown[0]!r}.")
-        given = order.get(name)
+        given = by_name(order, table.names, "order").get(name)
     else:
         given = None if numeric else order
     if given is None:

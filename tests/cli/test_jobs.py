@@ -120,6 +120,8 @@ def test_fit_on_parquet_and_chosen_features(data, tmp_path, capsys, fit):
             {"--formula": "y ~ age +"},
             "--formula must look like .*; got 'y ~ age .': expected",
         ),
+        ({"--formula": "y ~ agee"}, ".* Did you mean age[?] Name an outcome .*"),
+        ({"--formula": "y ~ log(age)"}, ".*'log' is not defined. Did you mean np.log.*"),
         (
             {"--formula": "y ~ age + f(sex)"},
             "--formula must be made of .*'f' is not defined. The",

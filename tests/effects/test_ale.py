@@ -381,11 +381,30 @@ def test_a_bin_of_missing_rows_with_weights(gaps):
         np.testing.assert_allclose(weighted[name], repeated[name], rtol=1e-9)
 
 
+def test_rows_for_which_the_model_gives_no_number_are_left_out_of_all_effects():
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame({"a": rng.normal(size=200), "g": rng.choice(list("xyz"), 200)})
+    y = pd.Series(rng.normal(size=200), index=table.index)
+    table.loc[5:14, "a"] = np.nan
+
+    def strict(rows):
+        return rows["a"] * (1 + (rows["g"] == "x"))
+
+    for order in ({}, {"order": "target", "target": y}):
+        with pytest.warns(UserWarning, match="left out, of 200: of all effects: 10 rows, which ha"):
+            effect = rs.ale(strict, table, **order)
+        whole = {name: one[table["a"].notna()] if name == "target" else one for name, one in
+                 order.items()}  # fmt: skip
+        expected = rs.ale(strict, table.dropna(), **whole)
+        np.testing.assert_allclose(effect["curve"], expected["curve"])
+        assert effect.attrs["n_rows"] == 190
+
+
 def test_missing_values_that_cannot_be_left_out(X, gaps):
     with pytest.raises(
         ValueError, match="X of feature 'b' must be finite; got .*missing='drop'.*missing='bin'"
     ):
-        rs.ale(filled, gaps)
+        rs.ale(filled, gaps, missing="raise")
     nothing = gaps.assign(b=np.nan)
     with pytest.raises(ValueError, match="X must have values of feature 'b'; all 800 are missing"):
         rs.ale(filled, nothing, missing="drop")

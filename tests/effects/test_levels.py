@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
@@ -171,3 +172,15 @@ def test_levels_without_rows_after_a_selection():
     assert_allclose(effect["effect"][0, 0], np.mean(1 + Y[CODE == 0]))
     with pytest.raises(ValueError, match=r"feature 'x0' has none at levels 1 and 2\. Select"):
         rs.ale_from_local(local.isel(obs=(CODE == 0) | (CODE == 3)))
+
+
+@pytest.mark.parametrize("missing", ["drop", "bin"])
+def test_rows_are_counted_once(missing):
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame({"a": rng.normal(size=200), "g": rng.choice(list("wxyz"), 200).astype(object)})
+    X.loc[:9, "a"], X.loc[20:24, "g"] = np.nan, None
+    effect = rs.ale(lambda t: t["a"].fillna(0) + (t["g"] == "x"), X, missing=missing)
+    known = [190, 195 if missing == "drop" else 200]
+    assert rs.glance(effect)["n_obs"].tolist() == known
+    for name, n in zip("ag", known, strict=True):
+        assert str(rs.summary(effect, name)).split("Rows:")[1].split()[0] == str(n)

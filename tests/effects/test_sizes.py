@@ -334,7 +334,7 @@ def test_unusable_sizes(table):
         rs.effect_sizes(effect, effect)
     for y, message in (
         ([], r"shape \(0,\)"),
-        ([[1.0]], r"shape \(1, 1\)"),
+        ([[1.0, 2.0]], r"shape \(1, 2\)"),
         ([1.0, np.nan], "values that are not finite"),
     ):
         with pytest.raises(ValueError, match=f"y must be .* got .*{message}"):

@@ -233,7 +233,7 @@ def test_missing_values(explained):
     X = table(300)
     X.loc[:20, "line"] = np.nan
     with pytest.raises(ValueError, match="missing='drop'"):
-        quick(lambda X: mixed(X.fillna(0.0)), X)
+        quick(lambda X: mixed(X.fillna(0.0)), X, missing="raise")
     found = quick(lambda X: mixed(X.fillna(0.0)), X, missing="drop")
     assert int(found["effect"]["n_obs"].sel(feature="line").sum()) == 279
     binned = quick(lambda X: mixed(X.fillna(0.0)), X, missing="bin")
@@ -253,9 +253,16 @@ def test_columns_that_say_nothing_are_left_out():
     X = table(200).assign(constant=1.0, name=[f"row {k}" for k in range(200)])
     found = quick(mixed, X)
     assert "constant" not in found.answers["feature"].values
-    assert "Left out: 'constant', 'name'" in found.attrs["notes"]
-    with pytest.raises(ValueError, match="X must have a column that varies"):
+    assert "Left out: 'constant' (one value); 'name' (more than" in found.attrs["notes"]
+    with pytest.raises(TypeError, match="X must have a column with an effect; got 'a'"):
         quick(lambda X: X["a"], pd.DataFrame({"a": np.ones(20)}))
+
+
+def test_a_constant_that_is_named_is_a_row():
+    X = table(200).assign(constant=1.0)
+    found = quick(mixed, X, features=["line", "constant"])
+    assert found["effect"]["feature_kind"].values.tolist() == ["continuous", "constant"]
+    assert facts(found, "matters")["constant"] == "hardly"
 
 
 def test_a_constant_model():

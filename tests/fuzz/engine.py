@@ -577,7 +577,7 @@ OF_PARAMETER: dict[str, Any] = {
     "output": options(0, 1, "red", ["red", "grey"], [0, 1]),
     "scale": options("response", "logit", "decision"),
     "centering": options("mean", "start", "integral"),
-    "missing": options("raise", "drop", "bin"),
+    "missing": options(None, "raise", "drop", "bin"),
     "weighting": options("axis", "rows"),
     "max_features": options(1, 24),
     "method": options("normal", "percentile", "basic", "bca", "studentized"),
@@ -689,7 +689,7 @@ OF_FUNCTION: dict[tuple[str, str], Any] = {
         "auto", "jacobian", "central_difference", "finite_difference"
     ),
     **{("interaction_matrix", name): DEFAULTS[name] for name in UNUSED},
-    **{(f"regional_{name}", "missing"): options("raise") for name in ("ale", "pdp", "shap")},
+    **{(f"regional_{name}", "missing"): options(None) for name in ("ale", "pdp", "shap")},
     ("regional_pdp", "min_share"): DEFAULTS["min_share"],
     ("all_regions", "features"): lambda world: world.random.sample(world.names, 1),
     ("assign", "X"): lambda world: world.one_of(world.frame(), world.X),

@@ -12,7 +12,7 @@ import xarray as xr
 import rhale_stats as rs
 from rhale_stats.h_statistics import statistic
 from rhale_stats.models import differences
-from tests.helpers import through_a_file
+from tests.helpers import rows_of_probe, through_a_file
 
 
 def model(X):
@@ -225,7 +225,7 @@ def test_rows_are_drawn_and_said(rng):
     np.testing.assert_array_equal(found["h2"], again["h2"])
     assert again.attrs["row_seed"] == -1
     # Predictions, two features and one pair.
-    assert attrs["n_model_rows"] == 500 + 3 * 500**2
+    assert attrs["n_model_rows"] == 500 + 3 * 500**2 + sum(rows_of_probe(500))
     assert rs.h_statistic(lambda X: X[:, 0], X, kind="ale").attrs["n_rows"] == 700
     assert rs.h_statistic(lambda X: X[:, 0], X[:60], n_rows=None).attrs["n_rows"] == 60
 
@@ -246,9 +246,10 @@ def test_facts_of_the_call(kind, rng):
     attrs = dict(found.attrs)
     assert len(attrs.pop("table_hash")) == 32
     assert attrs.pop("software").startswith("rhale_stats ")
-    rows = {"n_model_calls": 7, "n_model_rows": 9 + 6 * 81}
+    probe = sum(rows_of_probe(9))
+    rows = {"n_model_calls": 3 + 7, "n_model_rows": 9 + 6 * 81 + probe}
     if kind == "ale":
-        rows = {"n_model_calls": 7, "n_model_rows": 9 + 3 * 18 + 3 * 36}
+        rows = {"n_model_calls": 3 + 7, "n_model_rows": 9 + 3 * 18 + 3 * 36 + probe}
         assert attrs.pop("bin_rule") == "QuantileBins"
         assert attrs.pop("bin_parameters") == "n_bins=3"
     expected = {
@@ -339,7 +340,7 @@ def test_repeated_values_are_asked_for_once_and_in_batches(rng, monkeypatch):
 
     monkeypatch.setattr(differences, "BATCH_ROWS", 1000)
     found = rs.h_statistic(f, X, features=[0, 1])
-    assert sum(asked) == found.attrs["n_model_rows"] == 100 * (1 + 3 + 2 + 6)
+    assert sum(asked) == found.attrs["n_model_rows"] == 100 * (1 + 3 + 2 + 6) + 250
     assert max(asked) <= 1000
     _, overall, variance, upper, lower = slow(model, X, np.ones(100))
     np.testing.assert_allclose(found["h2_overall"], overall[:2] / variance, rtol=1e-10)
@@ -424,7 +425,7 @@ def test_bad_data_and_models(rng):
             raise RuntimeError("too many")
         return X["a"]
 
-    with pytest.raises(rs.ModelError, match="ValueError on all 30 rows used of X: could not conv"):
+    with pytest.raises(rs.ModelError, match="ValueError on all 30 rows looked at of X: could not"):
         rs.h_statistic(lambda X: X.to_numpy(float)[:, 0], X.assign(k="p"))
     with pytest.raises(rs.ModelError, match="RuntimeError for 'a', called with 900 rows"):
         rs.h_statistic(raises, X, features=["a", "b"])

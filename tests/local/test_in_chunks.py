@@ -15,6 +15,7 @@ from rhale_stats.local import in_chunks as module
 dask = pytest.importorskip("dask")
 da = pytest.importorskip("dask.array")
 dd = pytest.importorskip("dask.dataframe")
+delayed = dask.delayed
 
 
 def model(X):
@@ -304,3 +305,40 @@ def test_derivatives_of_some_columns_are_taken():
         features=[0, 2],
     )
     np.testing.assert_array_equal(broken["local_effect"], ROWS[:, [0, 2]])
+
+
+# --- columns of chunks ----------------------------------------------------------------------------
+
+
+def test_chunks_are_put_into_the_order_of_the_table():
+    """A model that knows columns by their order alone gets those of the table in every chunk."""
+    X = pd.DataFrame(np.random.default_rng(0).normal(size=(90, 2)), columns=["a", "b"])
+
+    def model(rows):
+        return np.asarray(rows) @ [5.0, 1.0]
+
+    parts = [delayed(X[:30]), delayed(X.loc[30:59, ["b", "a"]]), delayed(X[60:].assign(z=0.0))]
+    frame = dd.from_delayed(parts, meta=X[:0], verify_meta=False)
+    for verb in (rs.ale, rs.pdp):
+        found, whole = verb(model, frame), verb(model, X)
+        np.testing.assert_allclose(found["curve"], whole["curve"], atol=1e-12)
+    effect = rs.rhale(rs.local_effects(model, frame))
+    np.testing.assert_allclose(rs.glance(effect)["estimate"], [5, 1])
+    lacking = dd.from_delayed([parts[0], delayed(X[30:][["b"]])], meta=X[:0], verify_meta=False)
+    for verb in (rs.local_effects, rs.ale, rs.pdp):
+        with pytest.raises(ValueError, match="same columns in all chunks; chunk 1 lacks 'a'"):
+            verb(model, lacking)
+
+
+def test_standard_errors_of_rows_in_chunks_need_no_local_effects():
+    X = pd.DataFrame(np.random.default_rng(0).normal(size=(90, 2)), columns=["a", "b"])
+    local = rs.local_effects(lambda rows: rows["a"] * rows["b"], dd.from_pandas(X, npartitions=3))
+    effect = rs.rhale(local)
+    xr.testing.assert_identical(rs.std_error(effect, local), rs.std_error(effect))
+
+
+def test_a_refusal_does_not_number_the_rows_of_a_sample():
+    X = pd.DataFrame(np.random.default_rng(0).normal(size=(12_000, 2)), columns=["a", "b"])
+    frame = dd.from_pandas(X, npartitions=3)
+    with pytest.raises(ValueError, match=r"^(?!.*first rows).*Found in a sample of \d+ rows of X"):
+        rs.local_effects(lambda rows: rows["a"].where(rows["a"] < 1), frame)

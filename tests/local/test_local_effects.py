@@ -143,7 +143,7 @@ class TestChoiceOfColumns:
         return frame["x"] ** 2 + frame["months"] + frame["hours"]
 
     def test_text_and_discrete_columns_are_left_out_with_a_warning(self):
-        with pytest.warns(UserWarning, match="Left out: 'flag', 'name' .not numeric.; 'months'"):
+        with pytest.warns(UserWarning, match="'months' .discrete.; 'flag', 'name' .not num"):
             local = rs.local_effects(self.model, self.frame)
         assert local["feature"].values.tolist() == ["x", "hours"]
 
@@ -155,7 +155,7 @@ class TestChoiceOfColumns:
     @pytest.mark.parametrize(
         ("features", "error", "message"),
         [
-            ("size", KeyError, "feature must be one of 'x', 'months'.* got 'size'"),
+            ("size", KeyError, "features must be one of 'x', 'months'.* got 'size'"),
             (7, KeyError, "or a number from 0 to 4; got 7"),
             (True, KeyError, "got True"),
             (["x", 0], ValueError, "features must be distinct; got 'x' twice"),

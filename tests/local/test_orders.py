@@ -35,19 +35,22 @@ def levels(column=0, frame=FRAME, **options):
 def test_what_is_asked_for():
     nominal, ordinal = levels(0), levels(3)
     both = [nominal, ordinal]
-    assert order_of("similarity", both) == {"k": "similarity", "o": "as_is"}
-    assert order_of("target", both) == {"k": "target", "o": "as_is"}
-    assert order_of({"o": "woe"}, both) == {"k": "similarity", "o": "woe"}
-    assert order_of({"k": ["v", "u", "w"]}, both) == {"k": ["v", "u", "w"], "o": "as_is"}
-    assert order_of(["c", "a", "b"], [ordinal]) == {"o": ["c", "a", "b"]}
+    assert order_of("similarity", both, ["k", "o", "x"]) == {"k": "similarity", "o": "as_is"}
+    assert order_of("target", both, ["k", "o", "x"]) == {"k": "target", "o": "as_is"}
+    assert order_of({"o": "woe"}, both, ["k", "o", "x"]) == {"k": "similarity", "o": "woe"}
+    assert order_of({"k": ["v", "u", "w"]}, both, ["k", "o", "x"]) == {
+        "k": ["v", "u", "w"],
+        "o": "as_is",
+    }
+    assert order_of(["c", "a", "b"], [ordinal], ["o"]) == {"o": ["c", "a", "b"]}
     # A wrong word is refused although no nominal feature would use it.
     for order in ("best", {"o": "best"}):
         with pytest.raises(ValueError, match="order must be one of 'as_is', .*; got 'best'"):
-            order_of(order, [ordinal])
+            order_of(order, [ordinal], ["o"])
     with pytest.raises(ValueError, match=r"one list for 'k', 'o'\. Use order={'k': \[\.\.\.\]}"):
-        order_of(["u"], both)
-    with pytest.raises(KeyError, match="categorical features, 'k', 'o'; got 'x', '7'"):
-        order_of({"x": "as_is", "k": "as_is", 7: "as_is"}, both)
+        order_of(["u"], both, ["k", "o", "x"])
+    with pytest.raises(KeyError, match="categorical features, 'k', 'o'; got 'x'"):
+        order_of({"x": "as_is", "k": "as_is", 1: "as_is"}, both, ["k", "o", "x"])
 
 
 def by_hand(frame, weight, column="k"):

@@ -225,8 +225,8 @@ def test_what_cannot_be_averaged_is_refused():
         rs.averages(line, ROWS, by="g", groups=[1, 1, 2, 3])
     with pytest.raises(KeyError, match="by must be one of"):
         rs.averages(line, ROWS, by="nothing")
-    with pytest.raises(ValueError, match="missing must be left out"):
-        rs.averages(line, ROWS, missing="drop")
+    with pytest.raises(ValueError, match="missing must be 'drop' or 'raise' for averages"):
+        rs.averages(line, ROWS, missing="bin")
     holes = rs.Parametric(lambda b, rows: rows["x"].where(rows["x"] > 1) * b[0], [1.0], [[1.0]])
     with pytest.raises(ValueError, match="finite"):
         rs.averages(holes, ROWS)
@@ -609,3 +609,36 @@ def test_slopes_at_the_ends_ask_nothing_beyond_the_rows():
 
     found = rs.averages(rs.Parametric(inside, [1.0], [[1.0]]), SIX, features="x")
     assert_allclose(found["average"].sel(term="x"), 2 * SIX["x"].mean(), rtol=1e-6)
+
+
+# --- levels that a formula names, and extrapolation -----------------------------------------------
+
+
+def test_levels_with_names_that_are_quoted():
+    rng = np.random.default_rng(0)
+    data = pd.DataFrame({"my group": np.arange(90) % 3, "x": rng.normal(size=90)})
+    data["y"] = data["x"] + (data["my group"] == 2) + rng.normal(size=90)
+    fit = smf.ols("y ~ x + C(Q('my group'))", data).fit()
+    found = rs.averages(fit, data, uncertainty="parameters")
+    assert found["term"].values.tolist()[1:3] == ["my group: 1 - 0", "my group: 2 - 0"]
+    assert_allclose(found["average"].values[1:3], fit.params.values[1:3])
+    assert_allclose(found["average_se"].values[1:3], fit.bse.values[1:3])
+
+
+def test_a_level_that_makes_the_model_extrapolate_is_named():
+    data = pd.DataFrame({"west": np.arange(60) % 2, "z": np.linspace(0, 1, 60)})
+    model = rs.Parametric(
+        lambda p, rows: p[0] * np.where(rows["west"] == 1, 10.0 ** (200 * rows["z"]), 0.0),
+        [1.0],
+        [[1.0]],
+    )
+    data.loc[data["west"] == 1, "z"] /= 1000
+    with pytest.raises(rs.ModelError, match="With west = 0 or 1 .* it extrapolates. features= le"):
+        rs.averages(model, data, categorical="west")
+
+
+def test_a_column_that_the_formula_lacks_is_said_in_one_line():
+    data = pd.DataFrame({"x": np.linspace(0, 1, 40), "y": np.linspace(0, 2, 40)})
+    fit = smf.ols("y ~ x", data).fit()
+    with pytest.raises(rs.ModelError, match="^[^\\n]*name 'x' is not defined[^\\n]*$"):
+        rs.local_effects(fit, data.rename(columns={"x": ""})[["", "y"]].assign(z=1.0))

@@ -104,7 +104,7 @@ def test_an_error_of_the_model_names_batch_and_rows(table):
 
 def test_rows_are_those_of_the_table_that_was_given(table):
     def model(rows):
-        if len(rows) > 30 and (rows["a"] == table["a"][47]).any():
+        if len(rows) > 60 and (rows["a"] == table["a"][47]).any():
             raise RuntimeError("no")
         return rows["b"]
 

@@ -420,17 +420,31 @@ def test_what_is_no_table_is_refused(X, error, message):
         rs.local_effects(lambda X: np.zeros(3), X)
 
 
-def test_nested_columns_are_refused():
+def test_nested_columns_have_no_effect_and_reach_the_model():
     pl = pytest.importorskip("polars", reason="polars is not installed")
-    with pytest.raises(TypeError, match=r"X column 'a'.*List\(Int64\).*unnest"):
-        rs.local_effects(lambda X: np.zeros(2), pl.DataFrame({"a": [[1], [2]], "b": [1.0, 2]}))
+    pa = pytest.importorskip("pyarrow", reason="pyarrow is not installed")
+    b = np.linspace(0, 1, 20)
+    lists = {"a": [[1, 2]] * 20, "s": [{"u": 3}] * 20, "b": b}
+
+    def model(X):
+        nested = [X["a"][0], X["s"][0]]
+        nested = [one.as_py() if hasattr(one, "as_py") else one for one in nested]
+        assert (list(nested[0]), dict(nested[1])) == ([1, 2], {"u": 3})
+        return 3 * np.asarray(X["b"])
+
+    for X in (pl.DataFrame(lists), pa.table(lists), pd.DataFrame(lists)):
+        for verb in (rs.ale, rs.pdp, rs.local_effects):
+            with pytest.warns(UserWarning, match="Left out: 'a'"):
+                assert verb(model, X)["feature"].values.tolist() == ["b"]
+        with pytest.raises(TypeError, match="column 'a' holds lists, records or complex"):
+            rs.ale(model, X, features="a")
 
 
 def test_missing_values_of_every_library_go_through_missing():
     X = polars_of_all_types().select("i8", "f32")
     X = type(X)({name: X[name].to_list() * 20 for name in X.columns})
     with pytest.raises(ValueError, match="f32"):
-        rs.ale(lambda X: X["i8"].fill_null(0).to_numpy(), X, features="f32")
+        rs.ale(lambda X: X["i8"].fill_null(0).to_numpy(), X, features="f32", missing="raise")
     effect = rs.ale(lambda X: X["f32"].fill_null(0).to_numpy(), X, features="f32", missing="drop")
     assert effect["n_missing"].item() == 20
 
@@ -504,3 +518,17 @@ def test_lightgbm_takes_columns_of_arrow_types(native):
     arrow = table.convert_dtypes(dtype_backend="pyarrow")
     found, expected = (rs.ale(model, one)["curve"] for one in (arrow, table))
     xr.testing.assert_identical(found, expected)
+
+
+def test_an_array_for_a_model_that_was_fitted_to_names_warns_once():
+    from sklearn.linear_model import LinearRegression
+
+    X = pd.DataFrame(np.random.default_rng(0).normal(size=(60, 2)), columns=["a", "b"])
+    model = LinearRegression().fit(X, 2 * X["a"] - X["b"])
+    for verb in (rs.local_effects, rs.ale, rs.pdp):
+        with pytest.warns(UserWarning, match="order of the fit") as warned:
+            found = verb(model, X.to_numpy())
+        assert [str(one.message) for one in warned] == [
+            "X has no names of columns; they are taken in the order of the fit: 'a', 'b'."
+        ]
+    assert found["feature"].values.tolist() == ["x0", "x1"]

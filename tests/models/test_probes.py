@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 import warnings
-from itertools import pairwise
+from itertools import count, pairwise
 
 import numpy as np
 import pandas as pd
@@ -613,3 +613,64 @@ def test_the_type_that_holds_numbers(type_):
         assert kernel.precision_held(held) == np.finfo(type_).eps
     # Whole numbers and halves say nothing.
     assert kernel.precision_held(np.arange(100) / 2) == np.finfo(np.float64).eps
+
+
+# --- the same question by every function ----------------------------------------------------------
+
+PROBED_BY = {
+    "ale": lambda model, X: rs.ale(model, X),
+    "pdp": lambda model, X: rs.pdp(model, X),
+    "ice": lambda model, X: rs.ice(model, X),
+    "m_plot": lambda model, X: rs.m_plot(model, X),
+    "h_statistic": lambda model, X: rs.h_statistic(model, X),
+    "ale2": lambda model, X: rs.ale2(model, X, (0, 1)),
+    "shap_dependence": lambda model, X: rs.shap_dependence(model, X, rng=0, progress=False),
+    "regional_pdp": lambda model, X: rs.regional_pdp(model, X, 0, progress=False),
+}
+
+
+@pytest.mark.parametrize("verb", PROBED_BY)
+def test_every_function_refuses_models_whose_answers_differ(verb):
+    X = np.random.default_rng(0).normal(size=(60, 2))
+    noise, calls = np.random.default_rng(1), count()
+    with pytest.raises(rs.ModelError, match="must give the same answer for the same rows"):
+        PROBED_BY[verb](lambda rows: rows[:, 0] + noise.normal(size=len(rows)), X)
+    with pytest.raises(rs.ModelError, match="must give the same answer for the same rows"):
+        PROBED_BY[verb](lambda rows: rows[:, 0] + next(calls), X)
+    with pytest.raises(rs.ModelError, match="must answer row by row"):
+        PROBED_BY[verb](lambda rows: rows[:, 0] - rows[:, 0].mean(), X)
+    with pytest.raises(rs.ModelError, match="must return numbers; got dtype timedelta64"):
+        PROBED_BY[verb](lambda rows: pd.to_timedelta(rows[:, 0], unit="s"), X)
+
+
+@pytest.mark.parametrize("verb", PROBED_BY)
+@pytest.mark.parametrize("form", ["array", "DataFrame", "polars"])
+def test_answers_with_labels_go_by_the_rows_that_were_given(verb, form):
+    pl = pytest.importorskip("polars", reason="polars is not installed")
+    values = np.random.default_rng(0).normal(size=(40, 2))
+    X = {"array": values, "DataFrame": pd.DataFrame(values, columns=["a", "b"])}.get(form)
+    X = pl.DataFrame({"a": values[:, 0], "b": values[:, 1]}) if X is None else X
+
+    def plain(rows):
+        rows = np.asarray(rows)
+        return rows[:, 0] * rows[:, 1]
+
+    def shuffled(rows):
+        index = getattr(rows, "index", None)
+        return pd.Series(plain(rows), index=index).sort_values()
+
+    found, expected = (PROBED_BY[verb](model, X) for model in (shuffled, plain))
+    name = next(one for one in ("curve", "surface", "h2_overall") if one in expected)
+    np.testing.assert_allclose(found[name], expected[name], atol=1e-12)
+
+
+def test_a_model_that_writes_into_its_input_does_not_change_shapley_values():
+    X = np.random.default_rng(0).normal(size=(60, 2))
+
+    def writes(rows):
+        rows *= 2
+        return rows[:, 0] / 2
+
+    found = rs.shap_dependence(writes, X, rng=0, progress=False)
+    expected = rs.shap_dependence(lambda rows: rows[:, 0] + 0, X, rng=0, progress=False)
+    np.testing.assert_allclose(found["importance"], expected["importance"])

@@ -6,6 +6,7 @@ import pytest
 
 import rhale_stats as rs
 from rhale_stats.models import forest, shapley
+from tests.helpers import rows_of_probe
 
 TREES, LINE, SUBSETS = "exact: trees", "exact: linear model", "exact: all subsets of columns"
 
@@ -75,7 +76,7 @@ def test_models_of_scikit_learn(table, monkeypatch, name):
     expected = of_subsets(monkeypatch, model, X[:20], **options)
     np.testing.assert_allclose(found["shap_value"], expected, atol=1e-6)
     if how != SUBSETS:
-        assert found.attrs["model_rows"] == 20 + 9
+        assert found.attrs["model_rows"] == 20 + 9 + sum(rows_of_probe(20))
     if not hasattr(model, "predict_proba"):
         assert estimate(model.predict, X[:20]).attrs["shapley"] == how
 

@@ -110,7 +110,7 @@ def test_results_are_those_of_calls_for_one_column(name, table, monkeypatch):
 @pytest.mark.filterwarnings("ignore::rhale_stats.JumpWarning")
 def test_numbers_of_calls():
     X = TABLES["array"]
-    for estimate, calls in ((rs.ale, 4), (rs.local_effects, 3 + 1 + 3 + 1), (rs.pdp, 3)):
+    for estimate, calls in ((rs.ale, 4), (rs.local_effects, 3 + 1 + 3 + 1), (rs.pdp, 3 + 3)):
         model = Counted(numbers_of)
         estimate(model, X)
         assert len(model.rows) <= calls

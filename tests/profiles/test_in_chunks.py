@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import rhale_stats as rs
+from tests.helpers import rows_of_probe
 
 dask = pytest.importorskip("dask", reason="dask is not installed")
 da = pytest.importorskip("dask.array", reason="dask is not installed")
@@ -149,9 +150,9 @@ def test_every_chunk_is_asked_for_once():
     assert found.attrs["model_calls"] == len(asked)
     # The sample, of so few rows all, at the first point of both; then two points of a and five of
     # k, chunk by chunk. One chunk has no rows.
-    assert asked[:2] == [N, N]
-    assert sum(asked) == 2 * N + 7 * N
-    assert len(asked) == 2 + 2 * 3
+    assert asked[:5] == [*rows_of_probe(N), N, N]
+    assert sum(asked[3:]) == 2 * N + 7 * N
+    assert len(asked) == 3 + 2 + 2 * 3
     small = rs.pdp(lambda X: 0 * X["a"] + 1e-9 * X["k"], frame, features=["a", "k"], n_grid=3)
     whole = rs.pdp(lambda X: 0 * X["a"] + 1e-9 * X["k"], X, features=["a", "k"], n_grid=3)
     np.testing.assert_allclose(small["output_error"], whole["output_error"], rtol=1e-6, atol=1e-30)

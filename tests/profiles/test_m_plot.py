@@ -8,6 +8,7 @@ import pytest
 
 import rhale_stats as rs
 from rhale_stats.profiles.m_plot import in_bins
+from tests.helpers import rows_of_probe
 
 N = 30
 RNG = np.random.default_rng(6)
@@ -89,7 +90,7 @@ def test_bins_and_what_is_beside_them(centering, frequency):
     np.testing.assert_array_equal(found["bin_left"], EDGES[:-1])
     np.testing.assert_array_equal(found["bin_right"], EDGES[1:])
     np.testing.assert_array_equal(found["output_value"], f(X).T)
-    assert found.attrs["model_rows"] == N
+    assert found.attrs["model_rows"] == N + sum(rows_of_probe(int(X.notna().all(axis=1).sum())))
     assert found.attrs["bin_rule"] == "GivenBins"
 
 

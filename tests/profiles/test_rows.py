@@ -300,7 +300,9 @@ def test_groups_of_shapley_values():
         shap = rs.shap_dependence(
             None, table, features="k", shap_values=phi.to_numpy(), centering=centering
         )
-        means = rs.m_plot(lambda X: phi[X.index], table, features="k", centering=centering)
+        means = rs.m_plot(
+            lambda X: X["phi"], table.assign(phi=phi), features="k", centering=centering
+        )
         found, known = (rs.std_error(one, groups=groups) for one in (shap, means))
         np.testing.assert_allclose(found["curve_cov"], known["curve_cov"], rtol=1e-9)
         assert found["curve_se"].attrs["source"] == "rows in 30 groups"

@@ -91,9 +91,7 @@ def test_arrays_get_names():
     found = frame_of(np.arange(6.0).reshape(2, 3), "conditioning")
     assert found.columns.tolist() == ["x0", "x1", "x2"]
     for shape in ((4,), (2, 2, 2)):
-        with pytest.raises(
-            ValueError, match="conditioning must be a DataFrame or a table of shape"
-        ):
+        with pytest.raises(ValueError, match="conditioning must be a DataFrame or a two-dim"):
             frame_of(np.zeros(shape), "conditioning")
 
 

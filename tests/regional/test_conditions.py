@@ -1,8 +1,10 @@
 """Thresholds that a reader can take in."""
 
 import numpy as np
+import pandas as pd
 import pytest
 
+import rhale_stats as rs
 from rhale_stats.regional.conditions import as_json, of_json, readable
 
 
@@ -32,3 +34,45 @@ def test_levels_are_kept_as_text():
     assert of_json(as_json(("a", 1, True))) == ("a", 1, True)
     assert as_json(()) == ""
     assert of_json("") == ()
+
+
+# --- missing values ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("turns", "rules"),
+    [
+        (lambda t: t["b"].isna(), ["b is not missing", "b is missing"]),
+        (lambda t: t["b"].isna() | (t["b"] > 0.5), ["b ≤ 0.5", "b > 0.5 or missing"]),
+        (lambda t: t["b"] > 0.5, ["b ≤ 0.5", "b > 0.5", "b is missing"]),
+        (lambda t: t["g"].isna(), ["g = missing", "g in {x, y, z}"]),
+        (
+            lambda t: t["c"].map(lambda one: one.left >= 0).astype(bool),
+            ["c ≤ (-1, 0]", "c ≥ (0, 1]"],
+        ),
+        (lambda t: t["d"] == pd.Timestamp("2020-01-01"), ["d = 2020-01-01 00:00:00"]),
+    ],
+)
+def test_rows_split_by_missing_values_intervals_and_dates(turns, rules):
+    rng = np.random.default_rng(0)
+    n = 800
+    X = pd.DataFrame(
+        {
+            "a": rng.uniform(-1, 1, n),
+            "b": np.where(rng.random(n) < 0.2, np.nan, rng.normal(size=n)),
+            "g": np.where(rng.random(n) < 0.2, None, rng.choice(list("xyz"), n)),
+            "c": pd.cut(rng.normal(size=n), [-9, -1, 0, 1, 9]),
+            "d": pd.Categorical(pd.to_datetime(rng.choice(["2020-01-01", "2021-01-01"], n))),
+        }
+    )
+    local = rs.local_effects(
+        lambda t: t["a"] * np.where(turns(t), -3, 1), X, features=["a"], method="central_difference"
+    )
+    tree = rs.regions(local, "a", conditioning=X, rng=0)
+    found = tree["rule"].values.tolist()
+    assert set(rules) <= set(found)
+    placed = rs.assign(tree, X)
+    np.testing.assert_array_equal(placed, tree["region_of_row"])
+    effects = local["local_effect"].values[:, 0]
+    for region in np.unique(placed):
+        assert np.ptp(effects[placed.values == region]) < 1e-6

@@ -5,9 +5,12 @@ from __future__ import annotations
 import ast
 import inspect
 from pathlib import Path
+from unittest.mock import Mock
 
 import numpy as np
+import pandas as pd
 import pytest
+import xarray as xr
 
 import rhale_stats as rs
 from rhale_stats.schema.door import Options
@@ -62,7 +65,7 @@ def test_fields_by_themselves_are_the_object(name, arguments, group, fields):
     assert by_object.identical(function(*arguments, **fields, **more))
     if "missing" in fields:
         with pytest.raises(ValueError, match="missing='drop'"):
-            function(*arguments, **more)
+            function(*arguments, missing="raise", **more)
     else:
         assert not by_object.identical(function(*arguments, **more))
 
@@ -148,3 +151,44 @@ def test_other_functions_declare_at_most_8():
                 n = sum(argument.arg not in ("self", "cls") for argument in named)
                 many |= {f"{path.name}: {one.name}": n} if n > 8 else {}
     assert many == {}
+
+
+# --- what stands in for a model, an outcome, a result ---------------------------------------------
+
+
+class Proxy:
+    """Answers any attribute."""
+
+    def __getattr__(self, name):
+        return lambda *_: None
+
+    def predict(self, rows):
+        return 3 * np.asarray(rows)[:, 0]
+
+
+def test_a_proxy_with_every_attribute_is_used_by_its_predict():
+    local = rs.local_effects(Proxy(), X)
+    np.testing.assert_allclose(local["local_effect"].values[:, 0], 3)
+    with pytest.raises(rs.ModelError):
+        rs.pdp(Mock(), X)
+
+
+def test_an_outcome_may_be_a_table_of_one_column():
+    y = np.asarray(X)[:, 0]
+    given = [pd.DataFrame({"cost": y}), y[:, None], pd.Series(y, name="cost")]
+    quick = {"rng": 0, "progress": False}
+    found = [rs.explain(lambda rows: np.asarray(rows)[:, 0], X, one, **quick) for one in given]
+    assert [one.attrs["output_name"] for one in found] == ["cost", "output", "cost"]
+    with pytest.raises(ValueError, match=r"y must have one entry .* got shape"):
+        rs.explain(lambda rows: np.asarray(rows)[:, 0], X, np.column_stack([y, y]), progress=False)
+
+
+@pytest.mark.parametrize(
+    "verb", ["summary", "show", "tidy", "glance", "confint", "confband", "std_error", "wald_test",
+             "effect_sizes", "plot_effects"]
+)  # fmt: skip
+def test_results_put_together_by_xarray_are_refused_in_words(verb):
+    effect = rs.rhale(LOCAL)
+    both = xr.concat([effect, effect], "sample", coords="different", compat="equals", join="outer")
+    with pytest.raises(ValueError, match="must be one result; this one has the dimension 'sample'"):
+        getattr(rs, verb)(both)

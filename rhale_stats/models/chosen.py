@@ -1,0 +1,115 @@
+"""Which columns of a table are features: those named, or those of the default."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from rhale_stats.arguments.words import listed, warn
+from rhale_stats.models.adapters.adapter import Known
+from rhale_stats.models.table import Table
+from rhale_stats.schema.features import position_of
+
+
+def default_columns(
+    table: Table,
+    known: Known | None = None,
+    named: Sequence[int] = (),
+    *,
+    constants: bool = True,
+    axes_only: bool = False,
+) -> tuple[list[int], list[int]]:
+    """Columns of which effects are taken by default, and those of them whose values are levels.
+
+    All that the model uses but identifiers and nested columns, which a warning names, as it does
+    constants and levels where these are not wanted. Levels are what is no number, what is
+    ``named``, and numbers with few values; of those of a formula only what it has in ``C(...)``.
+    """
+    names, levels = table.names, list(named)
+    left: dict[str, list[str]] = {}
+    chosen = list(range(len(names))) if known is None else known.positions(names)
+    for p in [p for p in chosen if p not in named]:
+        coded = known is not None and names[p] in known.levels
+        plain = known is not None and known.discrete
+        numeric, why = table.is_numeric(p), ""
+        if table.is_nested(p):
+            why = "lists, records or complex numbers"
+        elif not constants and table.series(p).nunique() < 2:
+            why = "one value"
+        elif not (numeric or coded or axes_only) and table.is_key(p):
+            why = "more than one level for every two rows"
+        elif not numeric or coded or (not plain and table.is_discrete(p)):
+            of_numbers = "levels in the formula" if coded else "discrete"
+            why = (of_numbers if numeric else "not numeric") if axes_only else ""
+            levels.append(p)
+        if why:
+            left.setdefault(why, []).append(names[p])
+    gone = [name for some in left.values() for name in some]
+    chosen = [p for p in dict.fromkeys([*chosen, *named]) if names[p] not in gone]
+    said = "; ".join(f"{listed(some)} ({why})" for why, some in left.items())
+    if not chosen:
+        what = "at least one continuous numeric column" if axes_only else "a column with an effect"
+        raise TypeError(
+            f"X must have {what}; got {said}. Name columns in features= to use them nevertheless."
+        )
+    if left:
+        warn(f"Left out: {said}. Name columns in features= to take them.")
+    return chosen, [p for p in chosen if p in levels]
+
+
+def columns_and_levels(
+    table: Table,
+    features: str | int | Sequence[str | int] | None,
+    categorical: str | int | Sequence[str | int] | None,
+    known: Known | None,
+    *,
+    constants: bool = True,
+) -> tuple[list[int], list[int]]:
+    """Columns named, or those of the default, and those of them whose values are levels."""
+    named = [] if categorical is None else columns_named(table, categorical, "categorical")
+    if features is None:
+        return default_columns(table, known, named, constants=constants)
+    chosen = list(dict.fromkeys([*columns_named(table, features), *named]))
+    return chosen, [p for p in chosen if p in named or not table.is_numeric(p)]
+
+
+def positions_of(
+    table: Table,
+    features: str | int | Sequence[str | int] | None,
+    known: Known | None = None,
+) -> list[int]:
+    """Columns chosen by name or number; by default all numeric ones that are not discrete.
+
+    ``known`` are the columns that the model uses.
+    """
+    if features is None:
+        return default_columns(table, known, axes_only=True)[0]
+    positions = columns_named(table, features)
+    for position in positions:
+        if not table.is_numeric(position):
+            raise TypeError(
+                f"features must be numeric; column {table.names[position]!r} is not. Leave it out: "
+                f"the model still receives it."
+            )
+    return positions
+
+
+def columns_named(
+    table: Table, asked: str | int | Sequence[str | int], parameter: str = "features"
+) -> list[int]:
+    """Columns by name or number, each once."""
+    several = [asked] if isinstance(asked, str | int | np.integer) else list(asked)
+    positions = [position_of(one, table.names, parameter) for one in several]
+    nested = [table.names[position] for position in positions if table.is_nested(position)]
+    if nested:
+        raise TypeError(
+            f"{parameter} must hold one plain value a row; column {nested[0]!r} holds lists, "
+            f"records or complex numbers. Leave it out: the model still receives it."
+        )
+    if not positions:
+        raise ValueError(f"{parameter} must name at least one column; got none.")
+    if len(set(positions)) < len(positions):
+        repeated = next(p for p in positions if positions.count(p) > 1)
+        raise ValueError(f"{parameter} must be distinct; got {table.names[repeated]!r} twice.")
+    return positions
