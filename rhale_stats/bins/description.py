@@ -85,29 +85,31 @@ def starts_of(
     comoments: Comoments | None,
     *,
     name: str,
-    low: float,
-    high: float,
     resolution: float,
-    edges: FloatArray | None = None,
-    gaps: NDArray[np.bool_] | None = None,
+    edges: FloatArray,
+    equal: bool,
+    gaps: NDArray[np.bool_] | None,
 ) -> tuple[NDArray[np.bool_], NDArray[np.bool_] | None]:
     """Bins of many problems on one axis: which cells begin a bin, and which a linear bin.
 
-    The search of regions asks for hundreds at once.
+    The search of regions asks for hundreds at once. ``edges`` are those of the cells, ``equal``
+    says that these have one width, ``gaps`` are the cells that no row of any region is in.
     """
-    shape = cells.weight.shape
+    shape, low, high = cells.weight.shape, float(edges[0]), float(edges[-1])
     if isinstance(rule, EqualWidthBins | QuantileBins | GivenBins):
         return np.ones(shape, dtype=bool), None
     if isinstance(rule, OptimalBins):
-        width = np.full(shape[1], (high - low) / shape[1]) if edges is None else np.diff(edges)
+        width = np.full(shape[1], (high - low) / shape[1]) if equal else np.diff(edges)
         each = np.full(len(cells.weight), resolution)
         return rule.starts(cells, np.broadcast_to(width, shape), each), None
     starts, linear = np.zeros(shape, dtype=bool), np.zeros(shape, dtype=bool)
-    candidates = []
+    candidates, of_cells = [], None if equal else edges
     for number in range(len(starts)):
         moments = Moments(*(part[number] for part in cells))
         products = None if comoments is None else Comoments(*(part[number] for part in comoments))
-        candidates.append(Candidates(name, moments, low, high, resolution, products, edges, gaps))
+        candidates.append(
+            Candidates(name, moments, low, high, resolution, products, of_cells, gaps)
+        )
     for number, partition in enumerate(rule.choose(candidates)):
         starts[number, partition.starts] = True
         if partition.linear is not None:

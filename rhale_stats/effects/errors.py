@@ -275,6 +275,8 @@ def _add_numerical_error(effect: xr.Dataset, arrays: dict[str, FloatArray]) -> N
         return
     share, x_mean = (np.nan_to_num(effect[name].values) for name in ("weight_share", "x_mean"))
     centre = np.sum(share * x_mean, axis=1)[:, None]
+    if effect.attrs["centering"] == "start":
+        centre = effect["edge_value"].values[:, :1]
     place = {"curve_se": effect["edge_value"].values, "effect_se": centre + 1}
     if "cell_value" in effect:
         place["cell_curve_se"] = effect["cell_value"].values

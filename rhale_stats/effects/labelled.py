@@ -28,7 +28,7 @@ from rhale_stats.schema.variables import (
 
 # Rounding is negligible below this share of the range of the answers. The error of most rows is the
 # largest that rounding can make, so many times the typical one.
-NEGLIGIBLE, TYPICAL = 1e-6, 20.0
+NEGLIGIBLE, TYPICAL = 1e-5, 20.0
 # What local effects know of rows without a value, and effects hand on.
 MISSING_EFFECTS = (
     "n_missing",
@@ -173,7 +173,8 @@ def _numerical_errors(local: xr.Dataset, edges: FloatArray, n_rows: int) -> dict
     span = np.nan_to_num(
         np.nanmax(edges, axis=1, initial=-np.inf) - np.nanmin(edges, axis=1, initial=np.inf)
     )
-    coarse = error * np.maximum(span, 0) > NEGLIGIBLE * local.attrs.get("answer_range", np.inf)
+    answers = local.attrs.get("answer_range", 0.0) or np.inf
+    coarse = error * np.maximum(span, 0) > NEGLIGIBLE * answers
     interpolated = np.zeros(len(error), dtype=bool)
     if "cell_value" in local:
         cells = local["cell_value"].notnull().any("cell_edge").values

@@ -414,10 +414,10 @@ def _warn_of_distant_rows(effect: xr.Dataset) -> None:
     if effect.attrs["bin_rule"] not in OF_EQUAL_WIDTHS or "cell_share" not in effect:
         return
     found = []
+    for dim in PARTS:
+        effect = effect.isel({dim: 0}) if dim in effect.dims else effect
     for name in feature_names(effect):
         row = one_feature(effect, name)
-        for dim in PARTS:
-            row = row.isel({dim: 0}) if dim in row.dims else row
         share = row["cell_share"].values
         share = share[np.isfinite(share)]
         if not len(share):

@@ -124,7 +124,7 @@ class Request:
         """Local effects of the columns; of a small table those of several from each call."""
         quotients, ways, found = self.quotients, self._ways(x), []
         # Steps are by the precision that the probes found, whatever the calls.
-        precision = 0.0 if quotients is None else quotients.step_precision
+        precision = 0.0 if quotients is None else quotients.outputs.step_precision
         most = 0 if quotients is None else quotients.batch_rows
         together = max(1, most // (2 * len(x)))
         for begin in range(0, len(ways), together):

@@ -30,9 +30,8 @@ class Differences:
     """Local effects of one feature, (row, output), how they were taken, and their error.
 
     ``edges`` are those of the cells that slopes were taken across, ``precision`` is that of the
-    numbers that they come from. ``left`` (row, output) are slopes across the cell to the left of
-    rows on an edge, NaN elsewhere; None where no edge has several rows. ``bias`` (output,) is the
-    part of the error that a mean over rows keeps.
+    numbers that they come from. ``left`` are slopes across the cell to the left of rows on an edge,
+    if any. ``bias`` (output,) is the part of the error that a mean over rows keeps.
     """
 
     local_effect: FloatArray
@@ -96,11 +95,6 @@ class DifferenceQuotients:
     def precision(self) -> float:
         """Precision of the outputs of the model, as far as it is known."""
         return self.outputs.precision
-
-    @property
-    def step_precision(self) -> float:
-        """Precision of the outputs in units of their range, by which steps are chosen."""
-        return self.outputs.precision * self.outputs.offset
 
     @property
     def batch_rows(self) -> int:
@@ -201,7 +195,7 @@ class DifferenceQuotients:
     def central(self, position: int) -> Differences:
         """math [1] by central differences."""
         x = self.table.column(position)
-        step = kernel.central_step(x, self.step_precision)
+        step = kernel.central_step(x, self.outputs.step_precision)
         outputs, held = self.evaluate(position, kernel.central_arguments(x, step, x.min(), x.max()))
         return self.quotient(outputs, held, "central_difference")
 

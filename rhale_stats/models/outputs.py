@@ -225,6 +225,11 @@ class Outputs:
             self._of_jax = some.copy(), answer[:JAX_ROWS]
         return answer
 
+    @property
+    def step_precision(self) -> float:
+        """Precision of the answers in units of their range, by which steps are chosen."""
+        return self.precision * self.offset
+
     def finished(self, values: NDArray[Any]) -> FloatArray:
         """Answers to all rows on the scale asked for; their precision is noted."""
         self.precision = max(self.precision, kernel.precision_held(values))

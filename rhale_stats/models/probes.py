@@ -33,8 +33,8 @@ STEP_SHARE, GROWS = 0.05, 0.25
 KINKS = 3.0
 # Derivatives are useless where this share of them is zero although the output moves.
 ZERO_SHARE = 0.95
-# Steps are lengthened for answers whose size is up to so many times their range.
-MOST_OFFSET = 1e6
+# Steps are longer for answers whose size is so many times their range.
+OFFSETS = 100.0, 1e6
 # Derivatives at the rows do not say what happens between them where they miss more than this share
 # of the change in gaps between rows.
 GAP_SHARE = 0.1
@@ -113,12 +113,13 @@ def check_answers(quotients: DifferenceQuotients) -> None:
     rows = rows[whole] if whole.any() else rows  # not every model takes missing values
     some = quotients.at(rows)
     first, second = (some.at_rows("rows looked at of X") for _ in range(2))
-    ranges, sizes = np.ptp(first, axis=0), np.abs(first).max(axis=0)
-    quotients.outputs.range = float(ranges.max())
-    moving = ranges > 0
-    if moving.any():
-        offset = float((sizes[moving] / ranges[moving]).min())
-        quotients.outputs.offset = min(max(offset, 1.0), MOST_OFFSET)
+    sizes = np.abs(first).max(axis=0)
+    if np.isfinite(sizes).all():
+        ranges = np.ptp(first, axis=0)
+        moving = ranges > ROUNDINGS * quotients.precision * sizes
+        quotients.outputs.range = float(np.max(ranges[moving], initial=0.0))
+        offset = float(np.min(sizes[moving] / ranges[moving], initial=np.inf))
+        quotients.outputs.offset = offset if OFFSETS[0] < offset < OFFSETS[1] else 1.0
     differ = sums.differing(first, second, ROUNDINGS * quotients.precision)
     if differ.any():
         worst = int(np.argmax(np.abs(np.nan_to_num(first - second)).max(axis=1)))
@@ -277,7 +278,7 @@ def _noise(some: DifferenceQuotients, position: int, looked: _Look) -> Steps[boo
     n = len(looked.rows)
     rows = np.unique(np.linspace(0, n - 1, min(n, NOISE_ROWS)).round().astype(np.int64))
     x = looked.x[rows] + BESIDE * (looked.right - looked.x)[rows]
-    step = kernel.central_step(looked.x, some.step_precision)[rows] / 4
+    step = kernel.central_step(looked.x, some.outputs.step_precision)[rows] / 4
     low, high = float(looked.x[0]), float(looked.x[-1])
     columns = [
         *kernel.central_arguments(x, step, low, high),

@@ -257,10 +257,9 @@ class Problem:
             cells,
             products,
             name=self.name,
-            low=self.low,
-            high=self.high,
             resolution=exact,
-            edges=self.edges if self.given_cells else None,
+            edges=self.edges,
+            equal=not self.given_cells,
             gaps=self.gaps,
         )
 

@@ -107,7 +107,9 @@ def moments(n_problems=3, n_cells=12, n=20, seed=1):
 class TestStarts:
     """Bins of many problems at once are those of each alone."""
 
-    facts = {"name": "x", "low": 0.0, "high": 1.0, "resolution": 0.0}  # noqa: RUF012
+    facts = {  # noqa: RUF012
+        "name": "x", "resolution": 0.0, "gaps": None, "equal": True, "edges": np.linspace(0, 1, 13)
+    }  # fmt: skip
 
     @pytest.mark.parametrize("kind", [rs.EqualWidthBins, rs.QuantileBins])
     def test_every_cell_is_a_bin(self, kind):
@@ -133,8 +135,9 @@ class TestStarts:
         cells, comoments = moments()
         lines = getattr(rule, "degree", 0) == 1
         comoments = comoments if lines else None
-        facts = self.facts | {"low": low, "high": low + 1.0}
-        starts, linear = starts_of(rule, cells, comoments, edges=edges, **facts)
+        at = np.linspace(low, low + 1, 13) if edges is None else edges
+        facts = self.facts | {"edges": at, "equal": edges is None}
+        starts, linear = starts_of(rule, cells, comoments, **facts)
         assert (linear is not None) == lines
         for number in range(3):
             one = Moments(*(part[number] for part in cells))

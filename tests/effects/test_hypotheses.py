@@ -765,7 +765,8 @@ def test_groups_in_a_comparison():
         assert (groups <= 9 + 1e-9).all()
         assert (degrees > groups).all()
         assert_allclose(ratio[number], stats.t.ppf(0.975, degrees), rtol=1e-9)
-    assert found.attrs["source"] == "rows in 10 groups against rows, independent"
+    groups = "rows in 10 groups (worth 10.0 of one size)"
+    assert found.attrs["source"] == f"{groups} against rows, independent"
 
 
 def test_curves_without_a_sampling_error_are_not_compared_by_it():

@@ -129,7 +129,7 @@ def test_everything_by_rows(kind, centering):
     # Between levels there are no values of the feature.
     none = {"x_variance", "x_covariance"}
     assert all(np.isnan(row[name]).all() for name in none)
-    others = {*none, "local_effect_error"}
+    others = {*none, "local_effect_error", "numerical_error"}
     assert {*map(str, row.data_vars)} - others == {*known} - {"edge_value"}
     assert_array_equal(row["n_obs"], known["n_obs"])
     assert_array_equal(row["level"], ["0", "1", "2", "3"])

@@ -191,7 +191,10 @@ def test_missing_values_are_left_out_of_their_features(cuts, seed, method, kind)
     parts = rs.local_effects(model, da.from_array(X, chunks=(sizes, 3)), **more)
     np.testing.assert_array_equal(parts["n_missing"], whole["n_missing"])
     # That of a sample, whatever the weights.
-    parts, whole = (one.assign(local_effect_error=0 * one["n_missing"]) for one in (parts, whole))
+    parts, whole = (
+        one.assign(dict.fromkeys(("local_effect_error", "local_effect_bias"), 0 * one["n_missing"]))
+        for one in (parts, whole)
+    )
     expected = whole.drop_vars("obs").drop_attrs()
     xr.testing.assert_allclose(parts.compute().drop_attrs(), expected, rtol=1e-9)
     found, expected = (

@@ -188,7 +188,8 @@ def test_few_rows_and_ties():
         assert methods(lambda X: X[:, 0] ** 2, x)[0] == [CENTRAL]
     assert methods(lambda X: 1.0 * (X[:, 0] > 0.5), x)[0] == [FINITE]
     hours = np.repeat(np.arange(24.0), 30)[:, None]
-    assert methods(lambda X: np.sin(X[:, 0] / 4), hours)[0] == [CENTRAL]
+    # Derivatives at few values do not say what is between them (math [2]).
+    assert methods(lambda X: np.sin(X[:, 0] / 4), hours)[0] == [FINITE]
     assert methods(lambda X: 1.0 * (X[:, 0] > 12.5), hours)[0] == [FINITE]
     assert methods(lambda X: 1.0 * (X[:, 0] >= 12), hours)[0] == [FINITE]
 

@@ -1050,7 +1050,7 @@ class TestLinearBins:
     @staticmethod
     def local():
         """x0: falling until 0.6, constant from there; x1: one line."""
-        rng = np.random.default_rng(20231)
+        rng = np.random.default_rng(20232)
         x = rng.uniform(0, 1, (600, 2))
         mean = np.column_stack([np.where(x[:, 0] < 0.6, 9 - 20 * x[:, 0], 8), 9 * x[:, 1] - 3])
         return rs.local_effects(None, x, jacobian=mean + rng.normal(0, 0.4, (600, 2)))

@@ -232,7 +232,9 @@ def test_several_outputs_beside_constants():
 
 def test_columns_that_have_a_profile():
     many = X.assign(key=[f"n{at}" for at in range(N)], z=1j * np.arange(N))
-    with pytest.warns(UserWarning, match=r"^Left out: 'key', 'z' \(more than one level for every"):
+    with pytest.warns(
+        UserWarning, match=r"^Left out: 'key' \(more than one level for every two rows\); 'z' "
+    ):
         found = rs.pdp(f, many, n_grid=2)
     assert found["feature"].values.tolist() == list(X.columns)
     with pytest.raises(TypeError, match="X must have a column with an effect; got 'key'"):

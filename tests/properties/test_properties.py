@@ -107,6 +107,7 @@ def factor(units, output, feature):
 
 # How far numbers are from exact ones: what rounding makes, never twice the same.
 ROUNDING = {
+    *("local_effect_bias", "numerical_error"),
     *("local_effect_error", "second_difference_error", "h_error", "output_error", "curve_mean"),
 }
 
