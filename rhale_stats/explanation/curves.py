@@ -18,7 +18,7 @@ from rhale_stats.explanation.request import Request
 from rhale_stats.generics.errors import std_error
 from rhale_stats.generics.intervals import confband, confint
 from rhale_stats.local.ale import ALE_BINS, ale_local_effects
-from rhale_stats.models.parametric import has_parameters
+from rhale_stats.models.parametric import ROW_NUMBER, has_parameters
 from rhale_stats.schema.features import one_feature
 from rhale_stats.schema.levels import is_categorical
 
@@ -87,7 +87,14 @@ def curves_of(asked: Request, level: float, seed: int) -> Curves:
         progress=False,
     )
     effect = ale_from_local(local, bins=rule)
-    effect = _with_errors(asked, effect, local)
+    model = has_parameters(asked.model)
+    try:
+        effect = with_errors(asked, effect, local, model=model)
+    except (TypeError, ValueError) as error:
+        if not model:
+            raise
+        warn(f"Intervals take the parameters of the model as given. {error}")
+        effect = with_errors(asked, effect, local, model=False)
     effect = confband(confint(effect, level=level), level=level, rng=seed)
     axes = asked.axes
     check = None
@@ -99,16 +106,20 @@ def curves_of(asked: Request, level: float, seed: int) -> Curves:
     return Curves(local, effect, check)
 
 
-def _with_errors(asked: Request, effect: xr.Dataset, local: xr.Dataset) -> xr.Dataset:
-    """With standard errors of the rows, and of the parameters if the model has any (math [80])."""
+def with_errors(
+    asked: Request, effect: xr.Dataset, local: xr.Dataset, *, model: bool
+) -> xr.Dataset:
+    """With standard errors of the rows, and with ``model`` of its parameters (math [80]).
+
+    Local effects of some rows have the numbers of these.
+    """
     groups = asked.groups
-    if has_parameters(asked.model):
-        try:
-            return std_error(
-                effect, local, groups=groups, model=asked.model, X=asked.X, progress=False
-            )
-        except (TypeError, ValueError) as error:
-            warn(f"Intervals take the parameters of the model as given. {error}")
+    if model:
+        return std_error(
+            effect, local, groups=groups, model=asked.model, X=asked.X, progress=False
+        )
+    if groups is not None and ROW_NUMBER in local.coords:
+        groups = groups[local[ROW_NUMBER].values]
     return std_error(effect, local, groups=groups, progress=False)
 
 

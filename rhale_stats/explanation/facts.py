@@ -23,7 +23,7 @@ from rhale_stats.explanation.described import described
 from rhale_stats.explanation.outcome import SQUARES, Outcome
 from rhale_stats.explanation.request import Request
 from rhale_stats.explanation.rows import RowSpread
-from rhale_stats.explanation.splits import Split, Splits
+from rhale_stats.explanation.splits import Splits
 from rhale_stats.generics.errors import vcov
 from rhale_stats.generics.sizes import effect_sizes
 from rhale_stats.generics.values import predict
@@ -104,7 +104,10 @@ def answers_of(found: Found, sizes: Sizes, rng: np.random.Generator) -> xr.Datas
             "importance": ("feature", sizes.importance),
             "importance_ci": (("feature", "ci_bound"), sizes.importance_ci),
             "row_spread": ("feature", found.rows.spread),
-            "row_spread_ci": (("feature", "ci_bound"), found.rows.interval),
+            "row_spread_ci": (
+                ("feature", "ci_bound"),
+                found.rows.interval * (np.nan if _has_parameters(found) else 1.0),
+            ),
             "movement": ("feature", sizes.movement),
             "matters": ("feature", sizes.matters),
             "rows_differ": ("feature", sizes.rows_differ),
@@ -119,6 +122,11 @@ def answers_of(found: Found, sizes: Sizes, rng: np.random.Generator) -> xr.Datas
     out.attrs = _attributes(found)
     loss = "1" if "auc" in out.attrs else SQUARES
     return described(out, permutation_importance=loss).isel(feature=order)
+
+
+def _has_parameters(found: Found) -> bool:
+    """Whether the intervals hold the parameters of the model; what cannot is left out."""
+    return "parameters" in found.curves.effect.attrs
 
 
 def _columns(lines: list[Words]) -> dict[str, Any]:
@@ -361,29 +369,19 @@ def _of_splits(found: Found, name: str) -> Words:
         "split_by": by,
         "split_rule": rule,
         "split_drop": drop,
-        "split_pvalue": pvalue,
+        # The permutation test takes the model as given: it does not go with the other intervals.
+        "split_pvalue": np.nan if _has_parameters(found) else pvalue,
     }
     split = next((one for one in found.splits.found if one.feature == name), None)
-    return out | _apart(split, units_of(found.curves.effect, name))
-
-
-def _apart(split: Split | None, units: str) -> Words:
-    """Where the simultaneous band of the difference is farthest from 0."""
-    nothing: Words = {"apart": np.nan, "apart_ci": [np.nan, np.nan], "apart_at": ""}
-    if split is None or split.difference is None:
-        return nothing
-    row = split.difference.isel(feature=0)
-    ends = row["difference_band"].transpose("grid", "ci_bound").values
-    distance = np.fmax(ends[:, 0], -ends[:, 1])
-    if not (np.isfinite(distance).any() and np.nanmax(distance) > 0):
-        return nothing
-    at = int(np.nanargmax(distance))
-    values, grid = row["difference"].values, row["grid_value"].values
-    known = grid[np.isfinite(grid)]
-    sign = 1.0 if values[at] > 0 else -1.0
-    low, high = sorted(sign * ends[at])
-    text = numbers.axis_texts(np.append(known, grid[at]), units)[-1]
-    return {"apart": abs(float(values[at])), "apart_ci": [low, high], "apart_at": text}
+    between = None if split is None else split.contrast
+    if between is None:
+        return out | {"apart": np.nan, "apart_ci": [np.nan, np.nan], "apart_at": ""}
+    first, second = numbers.axis_texts(between.places, units_of(found.curves.effect, name))
+    return out | {
+        "apart": between.difference,
+        "apart_ci": [between.lower, between.upper],
+        "apart_at": f"{second} instead of {first}",
+    }
 
 
 def _fit_differs(found: Found, name: str) -> str:
