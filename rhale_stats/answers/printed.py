@@ -29,8 +29,6 @@ VERDICTS = {"yes": "yes", "hardly": "hardly", "cannot tell": "?"}
 SHORT = {
     "cannot tell": "?",
     "goes up and down": "up and down",
-    "rises, then falls": "rises, falls",
-    "falls, then rises": "falls, rises",
     "no clear shape": "unclear",
 }
 # Columns: whether their cells are on the right, and blanks before them.
@@ -178,7 +176,7 @@ def _least_width(cells: list[list[str]]) -> int:
 def _short(shape: str) -> str:
     """A shape in few words, without where it turns."""
     words = shape.split(" (")[0]
-    return SHORT.get(words, words)
+    return SHORT.get(words, words.replace(", then", ","))
 
 
 def _legend(attrs: dict[object, object], lines: list[Line], scale: float) -> str:

@@ -266,3 +266,17 @@ def check_results(parameter: str, value: object) -> None:
 def at_least(minimum: int) -> Callable[[str, object], None]:
     """Check that an argument is a whole number of at least ``minimum``."""
     return partial(check_count, minimum=minimum)
+
+
+def check_percentiles(given: object) -> tuple[float, float]:
+    """Two percentiles of the rows; ``ValueError`` for anything else."""
+    try:
+        low, high = map(float, given)  # type: ignore[call-overload]
+    except (TypeError, ValueError):
+        low = high = 0.0
+    if not 0 <= low < high <= 100:
+        raise ValueError(
+            f"percentiles must be two numbers from 0 to 100, the smaller first; got {given!r}. "
+            f"(1, 99) leaves out 1 % of the rows at either end, (0, 100) none."
+        )
+    return low, high

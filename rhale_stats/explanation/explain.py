@@ -171,7 +171,7 @@ def explain(
         step()
         outcome = None if y is None else outcome_of(asked, level, clock, streams[4])
         step()
-        found = Found(asked, curves, rows, splits, outcome, delta, level)
+        found = Found(asked, curves, rows, splits, outcome, delta, level, settings.percentiles)
         answers = answers_of(found, sizes, streams[1])
         changes = row_changes(curves)
         step()
