@@ -56,16 +56,13 @@ if TYPE_CHECKING:
     from statsmodels.iolib.summary import Summary
     from statsmodels.iolib.table import SimpleTable
 
-FIXED = "Standard errors treat the model and the bin edges as fixed."
+FIXED = "Standard errors treat the model as fixed."
 # The same of errors that hold the parameters of the model, by what was done with those of rows.
 HELD = {
-    ROWS_FIXED: "Standard errors are of the model's parameters. They treat the rows and the bin "
-    "edges as fixed.",
-    TOGETHER: "Standard errors are of rows and parameters together, row by row. They treat the bin "
-    "edges as fixed.",
+    ROWS_FIXED: "Standard errors are of the model's parameters. They treat the rows as fixed.",
+    TOGETHER: "Standard errors are of rows and parameters together, row by row.",
     ADDED: "Standard errors are of rows and parameters: their variances are added, which is right "
-    "for other rows than those of the fit, or if the model's conditional mean is right. They treat "
-    "the bin edges as fixed.",
+    "for other rows than those of the fit, or if the model's conditional mean is right.",
 }
 # Fewer degrees of freedom of a variance by groups allow no claim of a bin.
 FEW_DEGREES = 4
@@ -120,9 +117,8 @@ def summary(effect: xr.Dataset, feature: str | int | None, level: float) -> Summ
         *tail_notes(effect, feature),
         *reasons,
         *_missing_notes(effect, feature),
-        *(_edge_notes(effect) if has_bins else []),
         *checks,
-        *_error_notes(effect if feature is None else one, of_error, level),
+        *_error_notes(effect if feature is None else one, of_error, level, has_bins=has_bins),
         *meanings,
         *([bins_note(effect.attrs)] if has_bins else []),
         *interval_notes(effect),
@@ -272,25 +268,23 @@ def _level_table(row: xr.Dataset, level: float) -> SimpleTable:
     return SimpleTable(lines, heads, level_names(row), "Levels", txt_fmt=fmt_params)
 
 
-def _edge_notes(effect: xr.Dataset) -> list[str]:
-    """Note on the rows on which bin edges were chosen, for rules that use the local effects."""
+def _edges_note(effect: xr.Dataset) -> str:
+    """What standard errors hold of the choice of the bin edges."""
     if "honest_seed" in effect.attrs:
-        return [f"Bin edges were chosen on {effect.attrs['n_rows_edges']} other rows."]
+        return f"Bin edges were chosen on {effect.attrs['n_rows_edges']} other rows."
     if effect.attrs["bin_rule"] not in SEARCHED:
-        return []
-    if statistic_name(effect) != MEAN:
-        return [f"{CHOSEN_BINS.partition('. ')[0]}. Edges from other rows (GivenBins) remove this."]
-    included = includes_choice(effect) and not is_grouped(effect)
-    return [CHOICE_INCLUDED if included else CHOSEN_BINS]
+        return "They treat the bin edges as fixed."
+    return CHOICE_INCLUDED if includes_choice(effect) and not is_grouped(effect) else CHOSEN_BINS
 
 
-def _error_notes(effect: xr.Dataset, name: str, level: float) -> list[str]:
-    """Notes on what standard errors treat as fixed, and on the method of the intervals."""
+def _error_notes(effect: xr.Dataset, name: str, level: float, *, has_bins: bool) -> list[str]:
+    """Note on what standard errors hold, bin edges included, and on the method of the intervals."""
+    edges = f" {_edges_note(effect)}" if has_bins else ""
     if source_text(effect, name) == NOT_ESTIMATED:
-        return []
+        return [f"No standard errors.{edges}"] if has_bins else []
+    fixed = HELD.get(str(effect.attrs.get("parameters", "")), FIXED) + edges
     if statistic_name(effect) != MEAN and kept_interval(effect, name, level) is None:
-        return [FIXED]
-    fixed = HELD.get(str(effect.attrs.get("parameters", "")), FIXED)
+        return [fixed]
     parts = parts_note(effect, name, "average effects" if name == "average_effect" else "effects")
     said = f"{fixed} Intervals: pointwise, {how_made(effect, name, level)}."
     return [f"{said} {parts}".rstrip()]
