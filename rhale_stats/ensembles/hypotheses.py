@@ -36,7 +36,6 @@ NULLS = {
 N_DRAWS, SEED = 20_000, 0
 # Parts of the axis whose mean effects are tested, of folds.
 N_PARTS = 5
-NOWHERE = "no point of the grid is reached by all models"
 FEW = "one point of the grid has no standard error, or there is none to compare"
 
 
@@ -97,7 +96,7 @@ def _tested(ensemble: xr.Dataset, name: str, null: str, origin: Origin) -> tuple
     sound = np.isfinite(values).any(axis=1)
     common = np.isfinite(values[sound]).all(axis=0)
     if not common.any():
-        return np.nan, np.nan, NOWHERE
+        return np.nan, np.nan, FEW
     weight = np.eye(len(row.z))
     if origin.kind == FOLDS:
         # Effects at single points are too noisy for folds to tell: means over parts of the axis.
