@@ -190,7 +190,9 @@ def _first(lines: list[Line], attrs: Mapping[Any, Any]) -> list[str]:
         default=None,
     )
     if split is not None:
-        points.append(f"The rows differ in {split.label} by {split.split_by}. {_sides(split, attrs)}")
+        points.append(
+            f"The rows differ in {split.label} by {split.split_by}. {_sides(split, attrs)}"
+        )
     return points
 
 

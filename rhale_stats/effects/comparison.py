@@ -42,6 +42,7 @@ from rhale_stats.schema.levels import is_categorical, level_names
 # Draws for a band that is not asked for.
 FEW_DRAWS = 200
 
+
 def compare(a: xr.Dataset, b: xr.Dataset, asked: Asked) -> xr.Dataset:
     """`compare` of the curves of effects in bins, feature by feature."""
     a, b = check_effect(a, "a"), check_effect(b, "b")

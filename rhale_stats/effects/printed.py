@@ -13,6 +13,7 @@ from rhale_stats.effects.bias import LARGE, linear_bin_error
 from rhale_stats.effects.checked import SIGNIFICANCE, along_axis, bias_table, jump_table
 from rhale_stats.effects.chosen_edges import includes_choice
 from rhale_stats.effects.fit import curve_degrees, fit_of
+from rhale_stats.effects.inner import inner_text
 from rhale_stats.effects.spread_tables import spread_notes, spread_table
 from rhale_stats.effects.tables import NOT_ESTIMATED, WALD, complete, glance, source_text, tidy
 from rhale_stats.effects.tails import tail_notes
@@ -87,6 +88,8 @@ def summary(effect: xr.Dataset, feature: str | int | None, level: float) -> Summ
     cells, title = head_of(effect, title, source)
     if source == NOT_ESTIMATED:
         cells[-1][1] = source
+    if feature is None:
+        cells[-1][2:] = ["Curve range over:", inner_text(effect)]
     lines, heads, stubs = body
     tables = with_facts(cells, title, lines, heads, stubs)
     if feature is not None and is_categorical(one_feature(effect, feature)):

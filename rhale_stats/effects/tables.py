@@ -13,6 +13,7 @@ from rhale_stats.arrays.accumulate import turning_points
 from rhale_stats.arrays.binning import bin_index
 from rhale_stats.effects.errors import std_error
 from rhale_stats.effects.fit import bin_degrees, row_degrees
+from rhale_stats.effects.inner import inner
 from rhale_stats.effects.same import check_same_model
 from rhale_stats.effects.spread_tables import within_bins
 from rhale_stats.inference import meaning as inference_meaning
@@ -116,7 +117,8 @@ def glance(effect: xr.Dataset, level: float) -> pd.DataFrame:
     share = effect["weight_share"].where(effect["heterogeneity"].notnull())
     alike = np.array([bool(is_alike(row)[row["effect"].notnull().values].all()) for row in rows])
     squares = (share * effect["heterogeneity"] ** 2).sum("bin", min_count=1) / share.sum("bin")
-    extent = np.array([curve_extent(row) for row in rows])
+    within = inner(effect)
+    extent = np.array([curve_extent(one_feature(within, row)) for row in feature_names(effect)])
     columns |= {
         name: np.where(alike & np.isfinite(values), 0.0, values)
         for name, values in (

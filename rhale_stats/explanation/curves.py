@@ -115,9 +115,7 @@ def with_errors(
     """
     groups = asked.groups
     if model:
-        return std_error(
-            effect, local, groups=groups, model=asked.model, X=asked.X, progress=False
-        )
+        return std_error(effect, local, groups=groups, model=asked.model, X=asked.X, progress=False)
     if groups is not None and ROW_NUMBER in local.coords:
         groups = groups[local[ROW_NUMBER].values]
     return std_error(effect, local, groups=groups, progress=False)

@@ -161,7 +161,7 @@ def explain(
         rows = row_spread(asked, level, clock, streams[2])
         curves = with_reliable(curves, rows.profile, delta)
         step()
-        sizes = sizes_of(asked, curves, rows, delta, level)
+        sizes = sizes_of(asked, curves, rows, delta, level, settings.percentiles)
         differ = [
             asked.features[at]
             for at in np.argsort(-sizes.movement, kind="stable")

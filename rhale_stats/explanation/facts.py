@@ -68,9 +68,16 @@ class Sizes(NamedTuple):
     movement: FloatArray
 
 
-def sizes_of(asked: Request, curves: Curves, rows: RowSpread, delta: float, level: float) -> Sizes:
+def sizes_of(
+    asked: Request,
+    curves: Curves,
+    rows: RowSpread,
+    delta: float,
+    level: float,
+    percentiles: tuple[float, float],
+) -> Sizes:
     """Importance without noise, and verdicts."""
-    found = effect_sizes(curves.effect, level=level)
+    found = effect_sizes(curves.effect, level=level, percentiles=percentiles)
     importance = np.nan_to_num(found["importance_corrected"].values)
     ends = np.array(found["importance_ci"].transpose("feature", "ci_bound").values)
     unknown = np.isnan(ends).any(axis=1)
@@ -315,7 +322,11 @@ def _shape(row: xr.Dataset, inner: Inner, matters: str) -> tuple[str, list[float
     curve, half = inner.curve, inner.half
     if is_categorical(row):
         top = int(curve.argmax())
-        near = [text for at, text in enumerate(inner.texts) if not curve[top] - curve[at] > half[top, at]]
+        near = [
+            text
+            for at, text in enumerate(inner.texts)
+            if not curve[top] - curve[at] > half[top, at]
+        ]
         if len(numbers.places(row)) == 2:
             return (f"higher at {near[0]}" if len(near) == 1 else "no clear shape"), []
         if str(row["feature_kind"].values) == "nominal":

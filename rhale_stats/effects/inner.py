@@ -1,0 +1,61 @@
+"""Curves over the inner rows of their features, so that a few distant rows decide no summary."""
+
+from __future__ import annotations
+
+import numpy as np
+import xarray as xr
+
+from rhale_stats.arguments.checks import check_percentiles
+from rhale_stats.schema.levels import CATEGORICAL
+
+# Between which percentiles of the rows summaries are made, unless others are asked for.
+PERCENTILES = (1.0, 99.0)
+
+
+def asked_for(effect: xr.Dataset, percentiles: tuple[float, float] | None) -> xr.Dataset:
+    """The effect, which remembers percentiles that were given."""
+    if percentiles is None:
+        return effect
+    return effect.assign_attrs(percentiles=check_percentiles(percentiles))
+
+
+def inner(effect: xr.Dataset) -> xr.Dataset:
+    """The effect without its cells beyond the percentiles, or bins where there are no cells.
+
+    They count as cells without rows do: the curve ends there. A cell with inner rows is kept whole.
+    """
+    low, high = percentiles_of(effect)
+    levels = np.isin(effect["feature_kind"].values.astype(str), CATEGORICAL)
+    fine = np.zeros(len(levels), dtype=bool)
+    if "cell_share" in effect:
+        fine = np.isfinite(effect["cell_value"].values).any(axis=-1)
+    for share, curve, own in (
+        ("cell_share", "cell_curve", fine),
+        ("weight_share", "curve", ~fine & ~levels),
+    ):
+        if share not in effect or curve not in effect or not own.any():
+            continue
+        below = np.nan_to_num(effect[share].values).cumsum(axis=-1)
+        total, before = below[:, -1:], np.pad(below, ((0, 0), (1, 0)))[:, :-1]
+        kept = (below > total * low / 100 * (1 + 1e-9)) & (before < total * high / 100 * (1 - 1e-9))
+        kept |= ~own[:, None]
+        edges = np.pad(kept, ((0, 0), (1, 0))) | np.pad(kept, ((0, 0), (0, 1)))
+        effect = effect.assign(
+            {
+                share: effect[share].copy(data=np.where(kept, effect[share].values, 0.0)),
+                curve: effect[curve].copy(data=np.where(edges, effect[curve].values, np.nan)),
+            }
+        )
+    return effect
+
+
+def percentiles_of(effect: xr.Dataset) -> tuple[float, float]:
+    """Those that were asked for, or the default."""
+    low, high = effect.attrs.get("percentiles", PERCENTILES)
+    return float(low), float(high)
+
+
+def inner_text(effect: xr.Dataset) -> str:
+    """Which rows ranges and sizes are over, in words."""
+    low, high = percentiles_of(effect)
+    return "all rows" if (low, high) == (0, 100) else f"inner {high - low:g} % of the rows"
