@@ -277,6 +277,8 @@ def _edges_note(effect: xr.Dataset) -> str:
         return f"Bin edges were chosen on {effect.attrs['n_rows_edges']} other rows."
     if effect.attrs["bin_rule"] not in SEARCHED:
         return "They treat the bin edges as fixed."
+    if statistic_name(effect) != MEAN:
+        return CHOSEN_BINS.replace("honest=True reduces", "Edges from other rows (GivenBins) remove")
     return CHOICE_INCLUDED if includes_choice(effect) and not is_grouped(effect) else CHOSEN_BINS
 
 

@@ -11,34 +11,24 @@ from numpy.typing import NDArray
 from rhale_stats.answers import numbers
 from rhale_stats.arrays.answers import (
     half_width_of_places,
-    half_widths,
-    hidden_in,
-    inner_range,
     range_of,
-    shape_of,
     stretches,
     verdict,
     with_places,
 )
 from rhale_stats.arrays.moments import FloatArray
-from rhale_stats.effects.fit import interpolation
 from rhale_stats.explanation.curves import FEW, FEW_ROWS, GAP, UNKNOWN, Curves
 from rhale_stats.explanation.described import described
 from rhale_stats.explanation.outcome import SQUARES, Outcome
 from rhale_stats.explanation.request import Request
 from rhale_stats.explanation.rows import RowSpread
+from rhale_stats.explanation.shapes import inner_of, shape_of_curve
 from rhale_stats.explanation.splits import Splits
-from rhale_stats.generics.errors import vcov
 from rhale_stats.generics.sizes import effect_sizes
 from rhale_stats.generics.values import predict
-from rhale_stats.schema.features import one_feature, units_in, units_of
+from rhale_stats.schema.features import one_feature, units_of
 from rhale_stats.schema.levels import is_categorical, level_names
 
-# A leg of a shape is longer than this share of the range; "overall" is said where changes of this
-# size against the direction of a leg are not excluded.
-LEAST_LEG = 0.05
-# More levels that may be the highest are not named.
-MOST_HIGHEST = 3
 MOST_STRETCHES = 3
 # Share of the rows above which an exception is none.
 RARE = 0.25
@@ -236,52 +226,13 @@ def label_of(asked: Request, name: str) -> str:
 # --- one curve ------------------------------------------------------------------------------------
 
 
-class Inner(NamedTuple):
-    """A curve over the inner rows of its feature, between the percentiles asked for.
-
-    ``half`` are half-widths of intervals of all differences of two of its values (math [109]).
-    """
-
-    places: FloatArray
-    texts: list[str]
-    curve: FloatArray
-    half: FloatArray
-
-
-def _inner(found: Found, row: xr.Dataset, rng: np.random.Generator) -> Inner:
-    """Levels and edges beyond the percentiles are left out, and the curve ends at these."""
-    name, asked = str(row["feature"].values), found.asked
-    covariance = vcov(found.curves.effect, name, of="curve").values
-    curve, edges, units = row["curve"].values, row["edge_value"].values, units_in(row)
-    weigh = np.eye(len(curve))
-    if not is_categorical(row):
-        low, high = inner_range(
-            asked.table.column(asked.table.names.index(name)), asked.share, found.percentiles
-        )
-        places = np.r_[low, edges[(edges > low) & (edges < high)], high]
-        weigh, texts = interpolation(edges, places), numbers.axis_texts(places, units)
-        # Bins whose shape is not known take no part.
-        reliable = row["reliable"].values[np.clip(np.searchsorted(edges, places[1:]) - 1, 0, None)]
-        step = np.where(np.isin(reliable, [UNKNOWN, GAP])[:, None], 0.0, np.diff(weigh, axis=0))
-        weigh = np.cumsum(np.vstack([weigh[:1], step]), axis=0)
-    else:
-        names, places = numbers.places(row), np.arange(float(len(curve)))
-        if str(row["feature_kind"].values) != "nominal":
-            low, high = inner_range(places, row["level_share"].values, found.percentiles)
-            places = places[(places >= low) & (places <= high)]
-            weigh = weigh[places.astype(int)]
-        texts = [names[int(at)] for at in places]
-    degrees = np.inf if asked.groups is None else float(max(asked.groups.max(), 1))
-    half = half_widths(weigh @ covariance @ weigh.T, found.level, rng, degrees)
-    return Inner(places, texts, weigh @ curve, half)
-
-
 def _of_curve(found: Found, row: xr.Dataset, matters: str, rng: np.random.Generator) -> Words:
     if not row.sizes["bin"]:
         return FLAT
-    inner = _inner(found, row, rng)
+    within = (found.level, found.percentiles)
+    inner = inner_of(found.asked, found.curves.effect, row, within, rng)
     span = range_of(inner.curve, inner.half)
-    shape, turns = _shape(row, inner, matters)
+    shape, turns = shape_of_curve(row, inner, matters)
     return {
         "range": span.range,
         "range_ci": [span.lower, span.upper],
@@ -311,40 +262,6 @@ def _bias_share(found: Found, name: str) -> float:
     if check is None or name not in check["feature"].values:
         return np.nan
     return float(check["bin_error_share_axis"].sel(feature=name))
-
-
-def _shape(row: xr.Dataset, inner: Inner, matters: str) -> tuple[str, list[float]]:
-    """Words for how the curve goes, and where it turns (math [109])."""
-    if matters == "hardly":
-        return "nearly flat", []
-    if matters == "cannot tell":
-        return "cannot tell", []
-    curve, half = inner.curve, inner.half
-    if is_categorical(row):
-        top = int(curve.argmax())
-        near = [
-            text
-            for at, text in enumerate(inner.texts)
-            if not curve[top] - curve[at] > half[top, at]
-        ]
-        if len(numbers.places(row)) == 2:
-            return (f"higher at {near[0]}" if len(near) == 1 else "no clear shape"), []
-        if str(row["feature_kind"].values) == "nominal":
-            found = f"highest at {' or '.join(near)}"
-            return (found if len(near) <= MOST_HIGHEST else "differs between levels"), []
-    least = LEAST_LEG * float(np.ptp(curve))
-    shape = shape_of(curve, np.maximum(half, least))
-    if not shape.legs:
-        return "no clear shape", []
-    turns = [float(inner.places[at]) for at in shape.turns]
-    if len(shape.legs) > 2:
-        return f"goes up and down ({len(turns)} turns)", turns
-    words = ", then ".join("rises" if leg > 0 else "falls" for leg in shape.legs)
-    if not hidden_in(curve, half, shape) <= least:
-        words += " overall"
-        if not turns and not shape.legs[0] * (curve[-1] - curve[0]) > half[0, -1]:
-            return "no clear shape", []
-    return (f"{words} (turns near {inner.texts[shape.turns[0]]})" if turns else words), turns
 
 
 def _unreliable(row: xr.Dataset, texts: list[str]) -> str:

@@ -36,8 +36,9 @@ def effect_sizes(
     level : float, default 0.95
         Of the intervals.
     percentiles : pair of float, default (1, 99)
-        Between which percentiles of the rows curves count, of effects in bins: a few
-        distant rows decide nothing. Cells with inner rows count whole. ``boot`` has replicates of all rows.
+        Between which percentiles of the rows curves count, of effects in
+        bins: a few distant rows decide nothing. Cells with inner rows count whole.
+        ``boot`` has replicates of all rows.
 
     Returns
     -------

@@ -109,8 +109,8 @@ def glance(
     level : float, default 0.95
         Confidence level of the intervals, as in `tidy`.
     percentiles : pair of float, default (1, 99)
-        Between which percentiles of the rows the range of the curve is taken, of effects in bins: a few
-        distant rows decide nothing. Cells with inner rows count whole.
+        Between which percentiles of the rows the range of the curve is taken, of effects in
+        bins: a few distant rows decide nothing. Cells with inner rows count whole.
 
     Returns
     -------

@@ -4,15 +4,21 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from rhale_stats.arrays import answers
 from rhale_stats.arrays.answers import (
     half_width_of_places,
-    range_of,
+    half_widths,
     shape_of,
     spread_of_rows,
     stretches,
     verdict,
     with_places,
 )
+
+
+def range_of(curve, covariance, level, rng, degrees=np.inf):
+    return answers.range_of(curve, half_widths(covariance, level, rng, degrees))
+
 
 # --- ranges ---------------------------------------------------------------------------------------
 
