@@ -27,7 +27,7 @@ BIN_ROWS, LEAST_BINS = 30, 5
 # Effective rows below which a bin is called small. A bin wider than this share of the axis is
 # halved while both halves have as many rows; where its rows lie far from its middle nevertheless,
 # it says nothing of the shape in it.
-FEW_ROWS, WIDE, CROWDED = 10, 0.1, 1 / 6
+FEW_ROWS, WIDE, CROWDED, MOSTLY_WIDTH = 10, 0.1, 1 / 6, 0.05
 YES, FEW, UNKNOWN, GAP = "yes", "few rows", "shape not known", "gap"
 
 
@@ -164,6 +164,9 @@ def _of_feature(row: xr.Dataset, bent: NDArray[np.bool_]) -> NDArray[np.str_]:
     edges = row["edge_value"].values
     width, middle = np.diff(edges), (edges[:-1] + edges[1:]) / 2
     away = np.abs(row["x_mean"].values - middle)
+    share, axis = row["weight_share"].values, width / (edges[-1] - edges[0])
+    # A wide bin that hardly any rows are in is mostly width.
+    out[(axis > WIDE) & (share < MOSTLY_WIDTH * axis) & (n_effective > 0)] = FEW
     crowded = (width > WIDE * (edges[-1] - edges[0])) & (away > CROWDED * width)
     out[crowded & bent & (n_effective > 0)] = UNKNOWN
     return out

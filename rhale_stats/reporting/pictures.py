@@ -219,9 +219,16 @@ def of_curve(feature: Feature, width: float, least: float, t: Words) -> Drawing:
 
 def _upper(drawing: Drawing, feature: Feature, across: Scale, top: float, least: float) -> None:
     """The average, its band, and the curves of groups."""
-    curve, groups = feature.curve, feature.leaves[:MOST_GROUPS]
+    sure = reliable(feature.curve.x, feature.stretches)
+    # Where it is not known at an end nothing is drawn: a line there would be extrapolated.
+    known = np.flatnonzero(sure) if sure.any() else np.arange(len(sure))
+    ends_at = feature.curve.x[[known[0], known[-1] + 1]] if len(known) else np.zeros(2)
+    curve, *groups = (
+        _between(one, *ends_at)
+        for one in (feature.curve, *(group.curve for group in feature.leaves[:MOST_GROUPS]))
+    )
     middle = _middle(curve)
-    numbers = [curve.y, curve.low, curve.high, *(group.curve.y for group in groups)]
+    numbers = [curve.y, curve.low, curve.high, *(group.y for group in groups)]
     ends = [middle - least / 2, middle + least / 2]
     up = spanning([0.0, *ends, *np.concatenate(numbers)], top + ABOVE, top, room=0.02)
     for stretch in feature.stretches:
@@ -230,10 +237,16 @@ def _upper(drawing: Drawing, feature: Feature, across: Scale, top: float, least:
     _levels_of(drawing, up, across)
     drawing.area("band", curve.x, (curve.low, curve.high), (across, up))
     for number, group in enumerate(groups):
-        drawing.curve(f"group g{number}", group.curve.x, group.curve.y, across, up)
+        drawing.curve(f"group g{number}", group.x, group.y, across, up)
     sure = reliable(curve.x, feature.stretches)
     drawing.curve("average", *_only(curve, sure), across, up)
     drawing.curve("average dots", *_only(curve, ~sure), across, up)
+
+
+def _between(curve: Curve, low: float, high: float) -> Curve:
+    """The points of a curve between two values."""
+    there = (curve.x >= low) & (curve.x <= high)
+    return Curve(*(values[there] for values in (curve.x, curve.y, curve.low, curve.high)))
 
 
 def reliable(x: FloatArray, stretches: Sequence[Stretch]) -> NDArray[np.bool_]:
