@@ -52,6 +52,9 @@ def printed(tree: xr.DataTree, most_features: int = MOST_FEATURES) -> str:
     attrs, lines = {**answers.attrs, **tree.attrs}, lines_of(answers)
     out = [f"Explanation of {attrs.get('model', 'model')}: {output_text(answers)}"]
     facts = f"{rows_text(attrs)}, {len(lines)} feature{'' if len(lines) == 1 else 's'}."
+    low, high = attrs.get("percentiles", (0, 100))
+    if (low, high) != (0, 100):
+        facts += f" Curves count over the inner {high - low:g} % of the rows of each."
     fit = fit_text(attrs)
     out += _wrapped(f"{facts} {fit}." if fit else facts)
     out.append("")

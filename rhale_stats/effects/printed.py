@@ -185,7 +185,7 @@ def _feature_table(
                 number_text(line["curve_max"] - line["curve_min"]),
             ]
         )
-    average = "mean of the local effects over all rows"
+    average = "mean of the local effects over all rows, not along the axis"
     if statistic_name(effect) != MEAN:
         average = str(effect["average_effect"].attrs["long_name"])
     meanings = [

@@ -199,6 +199,7 @@ def explain(
         "model": _model_name(model),
         "matters": float(settings.matters),
         "level": float(level),
+        "percentiles": tuple(map(float, settings.percentiles)),
         "held_out": {None: "unknown", True: "yes", False: "no"}[settings.held_out],
         "seed": seed,
         "budget": "none" if settings.budget is None else str(settings.budget),
