@@ -263,8 +263,8 @@ def _run(job: Job, arguments: argparse.Namespace, title: str | None = None) -> d
         f"as xarray.open_dataset reads them."
     )
     print(
-        f"{out / TABLE_NAME}: a line a bin: the average effect along the bin, as in the picture. The "
-        f"table above has the mean over all rows, which differs where the effect does along the axis."
+        f"{out / TABLE_NAME}: a line a bin: the average effect along the bin, as in the picture. "
+        f"The table above has the mean over all rows, another estimand."
     )
     print(f"{out / PICTURE_NAME}: curves (RHALE), heterogeneity and bin effects of every feature.")
     if n_refits:
@@ -307,8 +307,8 @@ def _report(job: Job, results: Any, path: Path, title: str, *, progress: bool) -
     tree = explain(results, job.data, y, progress=progress)
     save([path], {".html": writer_of(tree, title=title)})
     print(
-        f"{path}: the report of all features: which matter, how much, for whom, and how surely. Its "
-        f"curves are accumulated local effects in up to 40 bins."
+        f"{path}: the report of all features: which matter, how much, for whom, and how surely. "
+        f"Its curves are accumulated local effects in up to 40 bins."
     )
 
 

@@ -278,7 +278,7 @@ def _edges_note(effect: xr.Dataset) -> str:
     if effect.attrs["bin_rule"] not in SEARCHED:
         return "They treat the bin edges as fixed."
     if statistic_name(effect) != MEAN:
-        return CHOSEN_BINS.replace("honest=True reduces", "Edges from other rows (GivenBins) remove")
+        return CHOSEN_BINS.replace("honest=True reduces", "Other rows' edges (GivenBins) remove")
     return CHOICE_INCLUDED if includes_choice(effect) and not is_grouped(effect) else CHOSEN_BINS
 
 

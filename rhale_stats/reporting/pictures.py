@@ -219,12 +219,8 @@ def of_curve(feature: Feature, width: float, least: float, t: Words) -> Drawing:
 
 def _upper(drawing: Drawing, feature: Feature, across: Scale, top: float, least: float) -> None:
     """The average, its band, and the curves of groups."""
-    sure = reliable(feature.curve.x, feature.stretches)
-    # Where it is not known at an end nothing is drawn: a line there would be extrapolated.
-    known = np.flatnonzero(sure) if sure.any() else np.arange(len(sure))
-    ends_at = feature.curve.x[[known[0], known[-1] + 1]] if len(known) else np.zeros(2)
     curve, *groups = (
-        _between(one, *ends_at)
+        drawn(one, feature.stretches)
         for one in (feature.curve, *(group.curve for group in feature.leaves[:MOST_GROUPS]))
     )
     middle = _middle(curve)
@@ -243,10 +239,11 @@ def _upper(drawing: Drawing, feature: Feature, across: Scale, top: float, least:
     drawing.curve("average dots", *_only(curve, ~sure), across, up)
 
 
-def _between(curve: Curve, low: float, high: float) -> Curve:
-    """The points of a curve between two values."""
-    there = (curve.x >= low) & (curve.x <= high)
-    return Curve(*(values[there] for values in (curve.x, curve.y, curve.low, curve.high)))
+def drawn(curve: Curve, stretches: Sequence[Stretch]) -> Curve:
+    """The curve without its ends where it is not known: a line there would be extrapolated."""
+    sure = np.flatnonzero(reliable(curve.x, stretches)) if len(curve.x) else np.zeros(0, int)
+    here = slice(sure[0], sure[-1] + 2) if len(sure) else slice(None)
+    return Curve(*(values[here] for values in (curve.x, curve.y, curve.low, curve.high)))
 
 
 def reliable(x: FloatArray, stretches: Sequence[Stretch]) -> NDArray[np.bool_]:

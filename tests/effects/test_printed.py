@@ -217,7 +217,7 @@ class TestWhole:
         assert lines[2:5] == [
             ["Rows:", "60", "Local effects:", "finite_difference"],
             ["Weights:", "none", "Curve centred at:", "mean"],
-            ["Uncertainty:", "rows (model as given)"],
+            ["Uncertainty:", "rows (model as given)", "Curve range over:", "inner 98 % of the rows"],
         ]
         heads = ["bins avg effect", "std err", "[0.05", "0.95]", "heterog.", "H curve range"]
         assert lines[6] == heads

@@ -15,8 +15,8 @@ from tests.helpers import local_of
 
 MEANT = (
     "importance: standard deviation of the curve over the rows. H: heterogeneity in the bins times "
-    "the standard deviation of the feature. lowest, highest: of the curve. Sizes of curves are over "
-    "the inner 98 % of the rows."
+    "the standard deviation of the feature. lowest, highest: of the curve. Sizes of curves are "
+    "over the inner 98 % of the rows."
 )
 MORE = "summary(effect, {0!r}), plot_effect(effect, {0!r}), tidy(effect)"
 

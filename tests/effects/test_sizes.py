@@ -97,6 +97,29 @@ def test_aled_is_the_mean_over_the_rows(draw, n_bins):
     assert found["aled"].item() == pytest.approx(expected, rel=0.06)
 
 
+def test_a_few_distant_rows_decide_no_size():
+    """Of 1,000 rows two are far away; sizes with and without them, by brute force."""
+    rng = np.random.default_rng(2)
+    x = np.append(rng.uniform(0, 1, 998), [9.5, 10])[:, None]
+    effect = rs.rhale(local_of(x, np.where(x > 1, 5, 1)), bins=rs.GivenBins([0, 0.5, 1, 10]))
+    near = x[x < 1]
+    sizes, table = rs.effect_sizes(effect), rs.glance(effect)
+    assert sizes["importance"].item() == pytest.approx(near.std(), rel=0.01)
+    assert (table["curve_max"] - table["curve_min"]).item() == pytest.approx(1, abs=0.02)
+    at_rows = rs.predict(effect, x[:, 0], 0).values
+    whole = rs.effect_sizes(effect, percentiles=(0, 100))
+    assert whole["importance"].item() == pytest.approx(at_rows.std(), rel=0.02)
+    assert whole["importance"].item() > 3 * sizes["importance"].item()
+    table = rs.glance(effect, percentiles=(0, 100))
+    assert (table["curve_max"] - table["curve_min"]).item() == pytest.approx(
+        np.ptp(effect["curve"])
+    )
+    assert "all rows" in str(rs.summary(effect, percentiles=(0, 100)))
+    assert "inner 98 % of the rows" in str(rs.summary(effect))
+    with pytest.raises(ValueError, match="percentiles must be two numbers"):
+        rs.glance(effect, percentiles=(99, 1))
+
+
 def by_hand():
     """Effect 1, then -2, in bins of width 1 with two rows each: curve 0, 1, -1 from its start."""
     x = np.array([0.0, 0.5, 1.5, 2.0])[:, None]
