@@ -197,6 +197,7 @@ def expected_lines(table, columns):
 
 ERRORS, POINTWISE = "Standard errors treat the model as fixed. ", "Intervals: pointwise, "
 FIXED = f"{ERRORS}They treat the bin edges as fixed. {POINTWISE}"
+RANGE = ("Curve range over:", "inner 98 % of the rows")
 BINS = "Bins: EqualWidthBins(n_bins=3)."
 IN_BINS = "heterog.: standard deviation of the local effects in the bin."
 STEPS = [
@@ -217,7 +218,7 @@ class TestWhole:
         assert lines[2:5] == [
             ["Rows:", "60", "Local effects:", "finite_difference"],
             ["Weights:", "none", "Curve centred at:", "mean"],
-            ["Uncertainty:", "rows (model as given)", "Curve range over:", "inner 98 % of the rows"],
+            ["Uncertainty:", "rows (model as given)", *RANGE],
         ]
         heads = ["bins avg effect", "std err", "[0.05", "0.95]", "heterog.", "H curve range"]
         assert lines[6] == heads
@@ -238,8 +239,8 @@ class TestWhole:
             f"l: {ORDER}.",
             f"m: {ALIKE}.",
             f"{FIXED}Student's t.",
-            "avg effect: mean of the local effects over all rows. heterog.: root mean square of "
-            "their standard deviations in the bins.",
+            "avg effect: mean of the local effects over all rows, not along the axis. heterog.: "
+            "root mean square of their standard deviations in the bins.",
             "H: heterog. times the standard deviation of the feature, to compare features. It is "
             "not a part of the variance of the output, and can be larger.",
             BINS,

@@ -112,7 +112,7 @@ def test_a_few_distant_rows_decide_no_size():
     assert whole["importance"].item() > 3 * sizes["importance"].item()
     table = rs.glance(effect, percentiles=(0, 100))
     assert (table["curve_max"] - table["curve_min"]).item() == pytest.approx(
-        np.ptp(effect["curve"])
+        np.ptp(effect["curve"].values)
     )
     assert "all rows" in str(rs.summary(effect, percentiles=(0, 100)))
     assert "inner 98 % of the rows" in str(rs.summary(effect))
