@@ -82,7 +82,7 @@ def _range(line: Line, attrs: Mapping[Any, Any]) -> str:
 
 
 def _shape(line: Line) -> str:
-    if line.matters != YES or line.shape.startswith(("higher at", "highest at", "no clear")):
+    if line.matters != YES or line.shape.startswith(("high", "no clear", "differs")):
         return ""
     return f"It {line.shape}."
 

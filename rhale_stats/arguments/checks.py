@@ -268,15 +268,12 @@ def at_least(minimum: int) -> Callable[[str, object], None]:
     return partial(check_count, minimum=minimum)
 
 
-def check_percentiles(given: object) -> tuple[float, float]:
+def check_percentiles(given: Any) -> tuple[float, float]:
     """Two percentiles of the rows; ``ValueError`` for anything else."""
-    try:
-        low, high = map(float, given)  # type: ignore[call-overload]
-    except (TypeError, ValueError):
-        low = high = 0.0
-    if not 0 <= low < high <= 100:
+    values = np.asarray(given) if np.shape(given) == (2,) else np.zeros(2)
+    if values.dtype.kind not in "iuf" or not 0 <= values[0] < values[1] <= 100:
         raise ValueError(
             f"percentiles must be two numbers from 0 to 100, the smaller first; got {given!r}. "
             f"(1, 99) leaves out 1 % of the rows at either end, (0, 100) none."
         )
-    return low, high
+    return float(values[0]), float(values[1])

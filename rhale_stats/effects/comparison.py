@@ -96,7 +96,8 @@ def contrast(
     asked = Asked(None, None, level, FEW_DRAWS, 0, "none")
     about = Reference(places[:1], np.ones(1))
     found = _difference(rows, fits, places, None, asked, np.random.default_rng(0), about)
-    return float(found.difference[1]), *map(float, found.difference_ci[1])
+    lower, upper = found.difference_ci[1]
+    return float(found.difference[1]), float(lower), float(upper)
 
 
 def _check_same_levels(rows: tuple[xr.Dataset, xr.Dataset]) -> None:

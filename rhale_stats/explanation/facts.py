@@ -339,12 +339,9 @@ def _of_splits(found: Found, name: str) -> Words:
     between = None if split is None else split.contrast
     if between is None:
         return out | {"apart": np.nan, "apart_ci": [np.nan, np.nan], "apart_at": ""}
-    first, second = numbers.axis_texts(between.places, units_of(found.curves.effect, name))
-    return out | {
-        "apart": between.difference,
-        "apart_ci": [between.lower, between.upper],
-        "apart_at": f"{second} instead of {first}",
-    }
+    places, apart, *ends = between
+    first, second = numbers.axis_texts(places, units_of(found.curves.effect, name))
+    return out | {"apart": apart, "apart_ci": ends, "apart_at": f"{second} instead of {first}"}
 
 
 def _fit_differs(found: Found, name: str) -> str:

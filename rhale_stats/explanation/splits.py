@@ -37,15 +37,6 @@ INTERVALS = ("effect_ci", "curve_ci", "curve_band", "effect_se", "curve_se")
 USUAL = (0.1, 0.9)
 
 
-class Contrast(NamedTuple):
-    """By how much the effect of the first side exceeds that of the other, between two places."""
-
-    places: FloatArray
-    difference: float
-    lower: float
-    upper: float
-
-
 class Split(NamedTuple):
     """The tree of a feature whose rows were split, its regions, and the two sides of it."""
 
@@ -53,7 +44,9 @@ class Split(NamedTuple):
     tree: xr.Dataset
     effect: xr.Dataset
     difference: xr.Dataset | None
-    contrast: Contrast | None
+    # Two places, and by how much more the output changes between them in the first side than in the
+    # other, with the ends of its interval.
+    contrast: tuple[FloatArray, float, float, float] | None
 
 
 class Splits(NamedTuple):
@@ -196,7 +189,9 @@ def _split(
     return Split(str(tree["feature"].values), tree, effect, difference, between)
 
 
-def _contrast(both: list[xr.Dataset], x: list[FloatArray], level: float) -> Contrast | None:
+def _contrast(
+    both: list[xr.Dataset], x: list[FloatArray], level: float
+) -> tuple[FloatArray, float, float, float] | None:
     """Between usual values of the rows in the range of both sides, or else between its ends.
 
     The places depend on the rows alone, so that the interval is that of one number.
@@ -210,7 +205,7 @@ def _contrast(both: list[xr.Dataset], x: list[FloatArray], level: float) -> Cont
         places = usual
     if not low < high:
         return None
-    return Contrast(places, *contrast(both[0], both[1], places, level))
+    return places, *contrast(both[0], both[1], places, level)
 
 
 def _sides(tree: xr.Dataset) -> list[IntArray]:

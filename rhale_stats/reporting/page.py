@@ -292,8 +292,9 @@ def _together(found: Explained, t: Words) -> Section:
         for one in pairs[:MOST_PAIRS]
     ]
     data: list[list[Value]] = [
-        [one.feature, one.by, one.rule, one.drop, one.pvalue][:n_heads] for one in pairs
+        [one.feature, one.by, one.rule, one.drop, one.pvalue] for one in pairs
     ]
+    data = [one[:n_heads] for one in data]
     link = csv_link("pairs", [head for head, _ in heads], data)
     answer = t.together_lead.format(n=count_text(found.n_pairs, "feature"))
     values = {"answer": answer, "table": table(t.together_table, heads, lines, link=link)}
