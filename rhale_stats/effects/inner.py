@@ -6,10 +6,12 @@ import numpy as np
 import xarray as xr
 
 from rhale_stats.arguments.checks import check_percentiles
+from rhale_stats.arrays.moments import FloatArray
 from rhale_stats.schema.levels import CATEGORICAL
 
 # Between which percentiles of the rows summaries are made, unless others are asked for.
 PERCENTILES = (1.0, 99.0)
+AXIS_SHARE = "inner_share_of_index"
 
 
 def asked_for(effect: xr.Dataset, percentiles: tuple[float, float] | None) -> xr.Dataset:
@@ -26,12 +28,12 @@ def inner(effect: xr.Dataset) -> xr.Dataset:
     """
     low, high = percentiles_of(effect)
     levels = np.isin(effect["feature_kind"].values.astype(str), CATEGORICAL)
-    fine = np.zeros(len(levels), dtype=bool)
+    fine, of_axis = np.zeros(len(levels), dtype=bool), np.ones(len(levels))
     if "cell_share" in effect:
         fine = np.isfinite(effect["cell_value"].values).any(axis=-1)
-    for share, curve, own in (
-        ("cell_share", "cell_curve", fine),
-        ("weight_share", "curve", ~fine & ~levels),
+    for share, curve, place, own in (
+        ("cell_share", "cell_curve", "cell_value", fine),
+        ("weight_share", "curve", "edge_value", ~fine & ~levels),
     ):
         if share not in effect or curve not in effect or not own.any():
             continue
@@ -40,13 +42,26 @@ def inner(effect: xr.Dataset) -> xr.Dataset:
         kept = (below > total * low / 100 * (1 + 1e-9)) & (before < total * high / 100 * (1 - 1e-9))
         kept |= ~own[:, None]
         edges = np.pad(kept, ((0, 0), (1, 0))) | np.pad(kept, ((0, 0), (0, 1)))
+        part = _share_of_axis(effect, np.where(edges, effect[place].values, np.nan))
+        of_axis = np.where(own, part, of_axis)
         effect = effect.assign(
             {
                 share: effect[share].copy(data=np.where(kept, effect[share].values, 0.0)),
                 curve: effect[curve].copy(data=np.where(edges, effect[curve].values, np.nan)),
             }
         )
-    return effect
+    if "heterogeneity_index" in effect:
+        effect = effect.assign(heterogeneity_index=effect["heterogeneity_index"] * of_axis)
+    return effect.assign({AXIS_SHARE: ("feature", of_axis)})
+
+
+def _share_of_axis(effect: xr.Dataset, inner_edges: FloatArray) -> FloatArray:
+    """Which part of the heterogeneity index, an integral along the axis, lies between edges."""
+    edges, square = effect["edge_value"].values, effect["heterogeneity"].values ** 2
+    low, high = np.fmin.reduce(inner_edges, axis=-1), np.fmax.reduce(inner_edges, axis=-1)
+    clipped = np.clip(edges, low[:, None], high[:, None])
+    parts = [np.nansum(np.diff(one, axis=-1) * square, axis=-1) for one in (clipped, edges)]
+    return np.divide(*parts, out=np.ones(len(edges)), where=parts[1] > 0)
 
 
 def percentiles_of(effect: xr.Dataset) -> tuple[float, float]:

@@ -16,7 +16,7 @@ from rhale_stats.arrays.moments import FloatArray
 from rhale_stats.arrays.quadratic import Square
 from rhale_stats.effects.curve_square import square_of_curve, square_of_levels
 from rhale_stats.effects.fit import Fit, fit_of
-from rhale_stats.effects.inner import asked_for, inner, percentiles_of
+from rhale_stats.effects.inner import AXIS_SHARE, asked_for, inner, percentiles_of
 from rhale_stats.effects.intervals import MAKER
 from rhale_stats.inference.draws import check_boot, draws_of
 from rhale_stats.inference.estimate import (
@@ -273,6 +273,7 @@ def _without_noise(row: xr.Dataset, found: dict[str, float], square: Square) -> 
     index = (
         float(np.nansum(width * spread)) if np.isfinite(found["heterogeneity_index"]) else np.nan
     )
+    index *= float(row.get(AXIS_SHARE, 1.0))
     return out | {
         "heterogeneity_index_corrected": index,
         "heterogeneity_output_corrected": found["heterogeneity_output"],
