@@ -28,7 +28,7 @@ def inner(effect: xr.Dataset) -> xr.Dataset:
     """
     low, high = percentiles_of(effect)
     levels = np.isin(effect["feature_kind"].values.astype(str), CATEGORICAL)
-    fine, of_axis = np.zeros(len(levels), dtype=bool), np.ones(len(levels))
+    fine, of_axis = np.zeros(len(levels), dtype=bool), np.ones((2, len(levels)))
     if "cell_share" in effect:
         fine = np.isfinite(effect["cell_value"].values).any(axis=-1)
     for share, curve, place, own in (
@@ -51,17 +51,22 @@ def inner(effect: xr.Dataset) -> xr.Dataset:
             }
         )
     if "heterogeneity_index" in effect:
-        effect = effect.assign(heterogeneity_index=effect["heterogeneity_index"] * of_axis)
-    return effect.assign({AXIS_SHARE: ("feature", of_axis)})
+        effect = effect.assign(heterogeneity_index=effect["heterogeneity_index"] * of_axis[1])
+    return effect.assign({AXIS_SHARE: ("feature", of_axis[0])})
 
 
 def _share_of_axis(effect: xr.Dataset, inner_edges: FloatArray) -> FloatArray:
-    """Which part of the heterogeneity index, an integral along the axis, lies between edges."""
+    """Which part of the heterogeneity index, an integral along the axis, lies between edges.
+
+    Shape (2, feature): of unbiased variances, and of those that are divided by the rows.
+    """
     edges, square = effect["edge_value"].values, effect["heterogeneity"].values ** 2
     low, high = np.fmin.reduce(inner_edges, axis=-1), np.fmax.reduce(inner_edges, axis=-1)
     clipped = np.clip(edges, low[:, None], high[:, None])
-    parts = [np.nansum(np.diff(one, axis=-1) * square, axis=-1) for one in (clipped, edges)]
-    return np.divide(*parts, out=np.ones(len(edges)), where=parts[1] > 0)
+    n = np.maximum(effect.get("n_effective", effect["n_obs"]).values, 1)
+    both = np.stack([square, square * (1 - 1 / n)])
+    part, whole = (np.nansum(np.diff(one, axis=-1) * both, axis=-1) for one in (clipped, edges))
+    return np.divide(part, whole, out=np.ones_like(whole), where=whole > 0)
 
 
 def percentiles_of(effect: xr.Dataset) -> tuple[float, float]:
