@@ -180,6 +180,10 @@ def _difference(
     elif pairs.grouped:
         # The same groups are in all points, so that there is one estimate of scale.
         degrees = float(1 / np.mean(1 / np.asarray(degrees)))
+    if _of_one_model(*rows):
+        # A covariance of parameters by groups has no more degrees of freedom than these leave.
+        groups = [row.attrs["n_groups"] - 1.0 for row in rows if "n_groups" in row.attrs]
+        degrees = np.minimum(degrees, min(groups, default=np.inf))
     least = sum(meaning.least_effect(row) for row in rows) * float(np.ptp(z))
     covariance = np.sum(parts, axis=0)
     return difference_of(z, (curves[0], curves[1]), covariance, degrees, asked, rng, least)

@@ -12,6 +12,7 @@ import pytest
 import statsmodels.api as sm
 import statsmodels.formula.api as smf
 import xarray as xr
+from scipy import stats
 from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.linear_model import LinearRegression, LogisticRegression
 
@@ -235,7 +236,8 @@ def test_contrasts_of_clusters_are_those_of_the_fit():
     row = quick(fit, data[["x", "g"]]).answers.sel(feature="x")
     high, low = map(float, row["apart_at"].item().split(" instead of "))
     half = np.diff(row["apart_ci"].values)[0] / 2
-    assert half == pytest.approx(1.96 * (high - low) * fit.bse["x:g"], rel=0.05)
+    quantile = stats.t.ppf(0.975, 19)  # of 20 clinics in either group
+    assert half == pytest.approx(quantile * (high - low) * fit.bse["x:g"], rel=0.02)
 
 
 def test_a_first_leg_that_surely_rises_is_said():
