@@ -359,7 +359,8 @@ class TestWhole:
             for feature in (None, 0):
                 # One note on edges, and no second one that says something else.
                 (note,) = [one for one in rs.summary(effect, feature).notes if "edges" in one]
-                assert said in note and note.startswith("Standard errors treat the model as fixed")
+                assert said in note
+                assert note.startswith("Standard errors treat the model as fixed")
         for note in rs.summary(mixed_effect()).notes:
             assert "chosen" not in note
 
