@@ -288,7 +288,7 @@ def uncertainty_text(attrs: Mapping[Any, Any]) -> str:
         model = (
             " and the parameters of the model, in all intervals of effects; the spread between "
             "rows and the splits have neither interval nor P, as theirs would take the model as "
-            "given"
+            "given, and agreement with outcomes is that of this fit"
         )
     return f"Uncertainty: {of}{model}. Effects are those of the model, not causes."
 

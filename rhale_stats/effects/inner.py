@@ -66,7 +66,7 @@ def _share_of_axis(effect: xr.Dataset, inner_edges: FloatArray) -> FloatArray:
     n = np.maximum(effect.get("n_effective", effect["n_obs"]).values, 1)
     both = np.stack([square, square * (1 - 1 / n)])
     part, whole = (np.nansum(np.diff(one, axis=-1) * both, axis=-1) for one in (clipped, edges))
-    return np.divide(part, whole, out=np.ones_like(whole), where=whole > 0)
+    return np.asarray(np.divide(part, whole, out=np.ones_like(whole), where=whole > 0))
 
 
 def percentiles_of(effect: xr.Dataset) -> tuple[float, float]:
