@@ -155,34 +155,28 @@ def _split(
     asked: Request, local: xr.Dataset, tree: xr.Dataset, level: float, seed: int, *, model: bool
 ) -> Split:
     """All of a split, with errors of what those of the average curves hold."""
-
-    def effect_of(rows: IntArray | None, rule: QuantileBins | None = None) -> xr.Dataset:
-        own = local if rows is None else local.isel(obs=rows)
-        with warnings.catch_warnings():
-            # Gaps among the rows of a region are seen in its curve.
-            warnings.simplefilter("ignore")
-            if rows is None:
-                return regional_rhale(own, tree)
-            return with_errors(asked, rhale(own, bins=rule), own, model=model)
-
-    sides, difference, between = _sides(tree), None, None
-    if len(sides) == 2:
-        rule = QuantileBins(n_bins_of(min(map(len, sides))))
+    sides, difference, between, known = _sides(tree), None, None, True
+    with warnings.catch_warnings():
+        # Gaps among the rows of a region are seen in its curve.
+        warnings.simplefilter("ignore")
+        effect = regional_rhale(local, tree)
         try:
-            both = [effect_of(side, rule) for side in sides]
-            difference = compare(*both, level=level, rng=seed)
-            x = local["x"].isel(feature=0).values
-            between = _contrast(both, [x[side] for side in sides], level)
+            effect = with_errors(asked, effect, local, model=model)
+        except ValueError:
+            # A region of few groups: no interval is better than one of independent rows.
+            known = False
+        try:
+            if len(sides) == 2:
+                own = [local.isel(obs=side) for side in sides]
+                rule = QuantileBins(n_bins_of(min(map(len, sides))))
+                both = [with_errors(asked, rhale(one, bins=rule), one, model=model) for one in own]
+                difference = compare(*both, level=level, rng=seed)
+                x = [one["x"].isel(feature=0).values for one in own]
+                between = _contrast(both, x, level)
         except ValueError as error:
             # No value in common, or by groups gaps between the rows of a side, or few groups.
             if not any(reason in str(error) for reason in NOT_COMPARED):
                 raise
-    effect, known = effect_of(None), True
-    try:
-        effect = with_errors(asked, effect, local, model=model)
-    except ValueError:
-        # A region of few groups: no interval is better than one of independent rows.
-        known = False
     effect = confband(confint(effect, level=level), level=level, rng=seed)
     if not known:
         effect = effect.assign({name: effect[name] * np.nan for name in INTERVALS})
