@@ -29,8 +29,6 @@ VERDICTS = {"yes": "yes", "hardly": "hardly", "cannot tell": "?"}
 SHORT = {
     "cannot tell": "?",
     "goes up and down": "up and down",
-    "rises, then falls": "rises, falls",
-    "falls, then rises": "falls, rises",
     "no clear shape": "unclear",
 }
 # Columns: whether their cells are on the right, and blanks before them.
@@ -54,6 +52,9 @@ def printed(tree: xr.DataTree, most_features: int = MOST_FEATURES) -> str:
     attrs, lines = {**answers.attrs, **tree.attrs}, lines_of(answers)
     out = [f"Explanation of {attrs.get('model', 'model')}: {output_text(answers)}"]
     facts = f"{rows_text(attrs)}, {len(lines)} feature{'' if len(lines) == 1 else 's'}."
+    low, high = attrs.get("percentiles", (0, 100))
+    if (low, high) != (0, 100):
+        facts += f" Curves count over the inner {high - low:g} % of the rows of each."
     fit = fit_text(attrs)
     out += _wrapped(f"{facts} {fit}." if fit else facts)
     out.append("")
@@ -178,7 +179,7 @@ def _least_width(cells: list[list[str]]) -> int:
 def _short(shape: str) -> str:
     """A shape in few words, without where it turns."""
     words = shape.split(" (")[0]
-    return SHORT.get(words, words)
+    return SHORT.get(words, words.replace(", then", ","))
 
 
 def _legend(attrs: dict[object, object], lines: list[Line], scale: float) -> str:

@@ -82,7 +82,7 @@ def _range(line: Line, attrs: Mapping[Any, Any]) -> str:
 
 
 def _shape(line: Line) -> str:
-    if line.matters != YES or line.shape.startswith(("higher at", "highest at", "no clear")):
+    if line.matters != YES or line.shape.startswith(("high", "no clear", "differs")):
         return ""
     return f"It {line.shape}."
 
@@ -93,8 +93,9 @@ def _rows(line: Line, attrs: Mapping[Any, Any]) -> str:
         size = estimate(line.row_spread, line.row_spread_ci)
         return f"A single row's curve typically differs from the average curve by {size}{units}."
     if line.rows_differ == HARDLY:
-        upper = number(line.row_spread_ci[1])
-        if line.row_spread_ci[1] == 0:
+        largest = np.nanmax([line.row_spread, line.row_spread_ci[1]])
+        upper = number(largest)
+        if largest == 0:
             return "The curves of single rows are parallel."
         return f"Single rows follow the average curve within about {upper}{units}."
     return ""
@@ -102,11 +103,13 @@ def _rows(line: Line, attrs: Mapping[Any, Any]) -> str:
 
 def _split(line: Line) -> str:
     if line.split_by:
-        equals = "" if line.split_pvalue < LEAST_PVALUE else "= "
+        tested = ""
+        if np.isfinite(line.split_pvalue):
+            equals = "" if line.split_pvalue < LEAST_PVALUE else "= "
+            tested = f" (adjusted P {equals}{pvalue_text(line.split_pvalue)})"
         return (
             f"The rows differ most by {line.split_by}: the split {line.split_rule} takes away "
-            f"{percent(line.split_drop)} of the variance of the local effects (adjusted "
-            f"P {equals}{pvalue_text(line.split_pvalue)})."
+            f"{percent(line.split_drop)} of the variance of the local effects{tested}."
         )
     if line.split_tried and line.rows_differ == YES:
         return "No split of the rows by another column that was tried explains the difference."
@@ -119,11 +122,13 @@ def pvalue_text(value: float) -> str:
 
 
 def _sides(line: Line, attrs: Mapping[Any, Any]) -> str:
-    if not line.split_by or not line.apart_ci[0] > 0:
+    if not line.split_by or not np.isfinite(line.apart):
         return ""
+    sign = -1.0 if line.apart < 0 else 1.0
+    size = estimate(sign * line.apart, sorted(sign * end for end in line.apart_ci))
     return (
-        f"At {line.apart_at} the curves of the two groups, both relative to the average over all "
-        f"rows, are {estimate(line.apart, line.apart_ci)}{units_of(attrs)} apart."
+        f"With {line.label} = {line.apart_at}, the output changes by {size}{units_of(attrs)} "
+        f"{'less' if sign < 0 else 'more'} in rows with {line.split_rule} than in the others."
     )
 
 
@@ -180,15 +185,13 @@ def _first(lines: list[Line], attrs: Mapping[Any, Any]) -> list[str]:
             f"cannot tell by how much on average."
         )
     split = max(
-        (one for one in lines if one.split_by and np.isfinite(one.apart) and one.apart_ci[0] > 0),
-        key=lambda one: one.apart_ci[0],
+        (one for one in lines if one.split_by and np.isfinite(one.apart)),
+        key=lambda one: abs(one.apart),
         default=None,
     )
     if split is not None:
         points.append(
-            f"The rows differ in {split.label} by {split.split_by} ({split.split_rule}): at "
-            f"{split.apart_at} the curves of the two groups, both about the average over all rows, "
-            f"are {estimate(split.apart, split.apart_ci)}{units} apart."
+            f"The rows differ in {split.label} by {split.split_by}. {_sides(split, attrs)}"
         )
     return points
 
@@ -280,13 +283,14 @@ def rows_text(attrs: Mapping[Any, Any]) -> str:
 def uncertainty_text(attrs: Mapping[Any, Any]) -> str:
     """What is in the intervals, and what is not."""
     of = "sampling of groups of rows" if attrs.get("groups") == "yes" else "sampling of the rows"
-    model = "the model taken as given (bootstrap_refit adds it)"
+    model = ", the model taken as given (bootstrap_refit adds it)"
     if attrs.get("parameters") == "yes":
         model = (
-            "and of the average curves also the parameters of the model; the spread between rows "
-            "and differences between groups take them as given"
+            " and the parameters of the model, in all intervals of effects; the spread between "
+            "rows and the splits have neither interval nor P, as theirs would take the model as "
+            "given, and agreement with outcomes is that of this fit"
         )
-    return f"Uncertainty: {of}, {model}. Effects are those of the model, not causes."
+    return f"Uncertainty: {of}{model}. Effects are those of the model, not causes."
 
 
 def answers_in(tree: Any) -> xr.Dataset:

@@ -266,3 +266,14 @@ def check_results(parameter: str, value: object) -> None:
 def at_least(minimum: int) -> Callable[[str, object], None]:
     """Check that an argument is a whole number of at least ``minimum``."""
     return partial(check_count, minimum=minimum)
+
+
+def check_percentiles(given: Any) -> tuple[float, float]:
+    """Two percentiles of the rows; ``ValueError`` for anything else."""
+    values = np.asarray(given) if np.shape(given) == (2,) else np.zeros(2)
+    if values.dtype.kind not in "iuf" or not 0 <= values[0] < values[1] <= 100:
+        raise ValueError(
+            f"percentiles must be two numbers from 0 to 100, the smaller first; got {given!r}. "
+            f"(1, 99) leaves out 1 % of the rows at either end, (0, 100) none."
+        )
+    return float(values[0]), float(values[1])

@@ -16,6 +16,18 @@ N_DRAWS = 2000
 BLOCK = 200
 
 
+def inner_range(
+    x: FloatArray, share: FloatArray, percentiles: tuple[float, float]
+) -> tuple[float, float]:
+    """The values of rows at two percentiles, by their shares; all of them where these are equal."""
+    known = np.isfinite(x)
+    order = np.argsort(x[known], kind="stable")
+    value, below = x[known][order], np.cumsum(share[known][order])
+    wanted = np.array(percentiles) / 100 * below[-1] * (1 - 1e-12)
+    low, high = value[np.minimum(np.searchsorted(below, wanted), len(value) - 1)]
+    return (low, high) if low < high else (value[0], value[-1])
+
+
 class Range(NamedTuple):
     """Places of the smallest and the largest value, their difference, and its interval."""
 
@@ -26,44 +38,47 @@ class Range(NamedTuple):
     upper: float
 
 
-def range_of(
-    curve: FloatArray,
-    covariance: FloatArray,
-    level: float,
-    rng: np.random.Generator,
-    degrees: float = np.inf,
-) -> Range:
-    """Largest difference of two values of a curve, by intervals of all differences [109].
+def half_widths(
+    covariance: FloatArray, level: float, rng: np.random.Generator, degrees: float = np.inf
+) -> FloatArray:
+    """Half-widths of intervals of all differences of two values, (place, place) [109].
 
-    All differences lie in their simultaneous intervals together, so that the largest of the true
-    ones lies between the largest lower and the largest upper end.
+    All differences lie in their intervals together. 0 without noise, NaN if it is not known.
     """
-    lowest, highest = int(curve.argmin()), int(curve.argmax())
-    found = float(curve[highest] - curve[lowest])
-    first, second = np.triu_indices(len(curve), 1)
+    first, second = np.triu_indices(len(covariance), 1)
     variance = np.diag(covariance)
     se = np.sqrt(
         np.maximum(variance[first] + variance[second] - 2 * covariance[first, second], 0.0)
     )
-    if not np.isfinite(se).all():
-        return Range(lowest, highest, found, np.nan, np.nan)
-    known = se > 1e-12 * max(se.max(initial=0.0), np.finfo(float).tiny)
-    if not known.any():
-        return Range(lowest, highest, found, found, found)
-    values, vectors = np.linalg.eigh(covariance)
-    root = vectors * np.sqrt(np.maximum(values, 0.0))
-    drawn = rng.standard_normal((N_DRAWS, len(curve))) @ root.T
-    if np.isfinite(degrees):
-        drawn /= np.sqrt(rng.chisquare(degrees, N_DRAWS) / degrees)[:, None]
-    largest, pairs = np.zeros(N_DRAWS), np.flatnonzero(known)
-    for begin in range(0, len(pairs), BLOCK):
-        own = pairs[begin : begin + BLOCK]
-        away = np.abs(drawn[:, first[own]] - drawn[:, second[own]]) / se[own]
-        np.maximum(largest, away.max(axis=1), out=largest)
-    half = np.quantile(largest, level) * se
-    difference = np.abs(curve[first] - curve[second])
+    half = np.full_like(se, np.nan)
+    if np.isfinite(se).all():
+        known = se > 1e-12 * max(se.max(initial=0.0), np.finfo(float).tiny)
+        half = np.where(known, se, 0.0)
+        values, vectors = np.linalg.eigh(covariance)
+        root = vectors * np.sqrt(np.maximum(values, 0.0))
+        drawn = rng.standard_normal((N_DRAWS, len(covariance))) @ root.T
+        if np.isfinite(degrees):
+            drawn /= np.sqrt(rng.chisquare(degrees, N_DRAWS) / degrees)[:, None]
+        largest, pairs = np.zeros(N_DRAWS), np.flatnonzero(known)
+        for begin in range(0, len(pairs), BLOCK):
+            own = pairs[begin : begin + BLOCK]
+            away = np.abs(drawn[:, first[own]] - drawn[:, second[own]]) / se[own]
+            np.maximum(largest, away.max(axis=1), out=largest)
+        half = np.quantile(largest, level) * half
+    out = np.zeros_like(covariance)
+    out[first, second] = out[second, first] = half
+    return out
+
+
+def range_of(curve: FloatArray, half: FloatArray) -> Range:
+    """Largest difference of two values of a curve, by the half-widths of all differences [109].
+
+    The largest of the true ones lies between the largest lower and the largest upper end.
+    """
+    lowest, highest = int(curve.argmin()), int(curve.argmax())
+    difference = np.abs(curve[:, None] - curve)
     lower, upper = float((difference - half).max()), float((difference + half).max())
-    return Range(lowest, highest, found, max(lower, 0.0), upper)
+    return Range(lowest, highest, float(np.ptp(curve)), max(lower, 0.0), upper)
 
 
 class Shape(NamedTuple):
@@ -73,28 +88,38 @@ class Shape(NamedTuple):
     turns: list[int]
 
 
-def shape_of(curve: FloatArray, least: float) -> Shape:
-    """Legs of a curve that are longer than ``least``: a turn is undone by no smaller reversal."""
+def shape_of(curve: FloatArray, least: float | FloatArray) -> Shape:
+    """Legs of a curve: each holds two places whose difference is larger than ``least`` of the two.
+
+    These pairs of places follow each other, so that all legs are there where all differences are.
+    """
+    least = np.broadcast_to(least, (len(curve),) * 2)
     legs: list[int] = []
     turns: list[int] = []
-    low = high = 0
+    known = 0  # the first place at which the last leg is known
     for place in range(1, len(curve)):
-        direction = legs[-1] if legs else 0
-        if curve[place] > curve[high]:
-            high = place
-        if curve[place] < curve[low]:
-            low = place
-        if direction <= 0 and curve[place] - curve[low] > least:
+        own = np.arange(known, place)
+        beyond = curve[place] - curve[own]
+        sure = beyond[np.abs(beyond) > least[own, place]]
+        sure = sure[np.sign(sure) != (legs[-1] if legs else 0)]
+        if len(sure):
+            direction = int(np.sign(sure[0]))
             if legs:
-                turns.append(low)
-            legs.append(1)
-            low = high = place
-        elif direction >= 0 and curve[high] - curve[place] > least:
-            if legs:
-                turns.append(high)
-            legs.append(-1)
-            low = high = place
+                turns.append(known + int(np.argmin(direction * curve[known : place + 1])))
+            legs.append(direction)
+            known = place
     return Shape(legs, turns)
+
+
+def hidden_in(curve: FloatArray, half: FloatArray, shape: Shape) -> float:
+    """Largest change against the direction of its leg that the intervals do not exclude."""
+    ends = [0, *shape.turns, len(curve) - 1]
+    largest = 0.0
+    for leg, begin, end in zip(shape.legs, ends[:-1], ends[1:], strict=True):
+        own = slice(begin, end + 1)
+        against = leg * (curve[own, None] - curve[own]) + half[own, own]
+        largest = max(largest, float(np.triu(against, 1).max(initial=0.0)))
+    return largest
 
 
 class Spread(NamedTuple):

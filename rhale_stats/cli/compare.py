@@ -8,12 +8,11 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from rhale_stats.cli.effects import effect_in, local_of
+from rhale_stats.cli.effects import effect_in, local_of, with_errors
 from rhale_stats.cli.given import Given
 from rhale_stats.cli.interruption import UsageError
 from rhale_stats.cli.outputs import RESULTS, files_of, said_files, save, writers_of
 from rhale_stats.effects.rhale import rhale
-from rhale_stats.generics.errors import std_error
 from rhale_stats.generics.hypotheses import compare
 from rhale_stats.generics.tables import glance, summary, tidy
 
@@ -71,8 +70,7 @@ def _of_levels(arguments: argparse.Namespace) -> tuple[xr.Dataset, xr.Dataset, l
     for level in levels:
         rows = np.asarray(column == level)
         local = local_of(given, arguments, rows)
-        groups = None if given.groups is None else given.groups[rows].reset_index(drop=True)
-        effects.append(std_error(rhale(local), local, groups=groups))
+        effects.append(with_errors(given, rhale(local), local, rows))
     return effects[0], effects[1], [f"{arguments.by} = {level}" for level in levels]
 
 

@@ -7,13 +7,16 @@ import warnings
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import xarray as xr
 
 from rhale_stats.cli.given import Given
 from rhale_stats.cli.inputs import read_result
 from rhale_stats.cli.interruption import UsageError
+from rhale_stats.generics.errors import std_error
 from rhale_stats.local.local_effects import local_effects
+from rhale_stats.models.parametric import ROW_NUMBER, has_parameters
 
 
 def local_of(given: Given, arguments: argparse.Namespace, rows: Any = None) -> xr.Dataset:
@@ -40,6 +43,20 @@ def local_of(given: Given, arguments: argparse.Namespace, rows: Any = None) -> x
             output=arguments.output,
             progress=not getattr(arguments, "no_progress", False),
         )
+
+
+def with_errors(
+    given: Given, effect: xr.Dataset, local: xr.Dataset, rows: Any = None
+) -> xr.Dataset:
+    """With errors of the rows, all or some, and of the parameters of a model that has them."""
+    groups = given.groups
+    if has_parameters(given.model):
+        if rows is not None:
+            local = local.assign_coords({ROW_NUMBER: ("obs", np.flatnonzero(rows))})
+        return std_error(effect, local, groups=groups, model=given.model, X=given.X)
+    if groups is not None and rows is not None:
+        groups = groups[rows].reset_index(drop=True)
+    return std_error(effect, local, groups=groups)
 
 
 def _numeric(given: Given) -> list[str]:

@@ -262,8 +262,11 @@ def _run(job: Job, arguments: argparse.Namespace, title: str | None = None) -> d
         f"\n{out / NETCDF_NAME}: the effects, their standard errors and bins, "
         f"as xarray.open_dataset reads them."
     )
-    print(f"{out / TABLE_NAME}: a line a bin, with the source of the standard errors.")
-    print(f"{out / PICTURE_NAME}: curves, heterogeneity and bin effects of every feature.")
+    print(
+        f"{out / TABLE_NAME}: a line a bin: the average effect along the bin, as in the picture. "
+        f"The table above has the mean over all rows, another estimand."
+    )
+    print(f"{out / PICTURE_NAME}: curves (RHALE), heterogeneity and bin effects of every feature.")
     if n_refits:
         _refit(job, n_refits, out, progress=progress)
     if title is not None:
@@ -303,7 +306,10 @@ def _report(job: Job, results: Any, path: Path, title: str, *, progress: bool) -
     y = Formula.parsed(job.formula).outcome_of(job.data)
     tree = explain(results, job.data, y, progress=progress)
     save([path], {".html": writer_of(tree, title=title)})
-    print(f"{path}: the report of all features: which matter, how much, for whom, and how surely.")
+    print(
+        f"{path}: the report of all features: which matter, how much, for whom, and how surely. "
+        f"Its curves are accumulated local effects in up to 40 bins."
+    )
 
 
 def _fit_glm(data: pd.DataFrame, formula: str, family: str, **how: Any) -> Any:
@@ -328,7 +334,8 @@ def _save(effect: xr.Dataset, figure: Figure, out: Path) -> None:
         with whole(out / PICTURE_NAME) as unfinished, whole(out / TABLE_NAME) as table:
             figure.savefig(unfinished, dpi=200)
             source = str(effect["effect_se"].attrs["source"])
-            tidy(effect).assign(uncertainty=source).to_csv(table, index=False)
+            along = tidy(effect).assign(estimand="average along the bin", uncertainty=source)
+            along.to_csv(table, index=False)
             write_netcdf(effect, out / NETCDF_NAME)
     except OSError as error:
         raise FailureError(

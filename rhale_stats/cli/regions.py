@@ -8,12 +8,11 @@ from typing import Any
 import pandas as pd
 import xarray as xr
 
-from rhale_stats.cli.effects import local_of
+from rhale_stats.cli.effects import local_of, with_errors
 from rhale_stats.cli.formula import listed_names
 from rhale_stats.cli.given import Given
 from rhale_stats.cli.interruption import UsageError
 from rhale_stats.cli.outputs import RESULTS, files_of, said_files, save, writers_of
-from rhale_stats.generics.errors import std_error
 from rhale_stats.generics.tables import glance, summary, tidy
 from rhale_stats.regional.effects import regional_rhale
 from rhale_stats.regional.regions import regions
@@ -34,7 +33,11 @@ def regions_job(arguments: argparse.Namespace) -> dict[str, Any]:
         groups=given.groups,
         rng=arguments.seed,
     )
-    effect = std_error(regional_rhale(local, tree), local, groups=given.groups)
+    effect = with_errors(given, regional_rhale(local, tree), local)
+    if "parameters" in effect.attrs:
+        # A permutation takes the model as given, and so says less than the other intervals.
+        pvalue = tree["pvalue"]
+        tree = tree.assign(pvalue=pvalue.where(pvalue > tree.attrs["level"]))
     table = glance(effect)
     answer = {
         "model": given.name,

@@ -39,6 +39,9 @@ from rhale_stats.schema.features import one_feature, slopes
 from rhale_stats.schema.identity import check_same_output, fingerprint_of, same_rows
 from rhale_stats.schema.levels import is_categorical, level_names
 
+# Draws for a band that is not asked for.
+FEW_DRAWS = 200
+
 
 def compare(a: xr.Dataset, b: xr.Dataset, asked: Asked) -> xr.Dataset:
     """`compare` of the curves of effects in bins, feature by feature."""
@@ -79,6 +82,22 @@ def compare(a: xr.Dataset, b: xr.Dataset, asked: Asked) -> xr.Dataset:
         warn(f"a and b have no common value of {without}. The difference is NaN there.")
     source = _source(a, b, pairs)
     return labelled_differences(found, a, b, names, source, asked)
+
+
+def contrast(
+    a: xr.Dataset, b: xr.Dataset, places: FloatArray, level: float
+) -> tuple[float, float, float]:
+    """How much more an effect of one feature changes in ``a`` than in ``b`` between two places.
+
+    The estimate and the ends of its interval; no zero of a curve is in it.
+    """
+    rows = one_feature(with_std_error(a), 0), one_feature(with_std_error(b), 0)
+    fits = fit_of(rows[0]), fit_of(rows[1])
+    asked = Asked(None, None, level, FEW_DRAWS, 0, "none")
+    about = Reference(places[:1], np.ones(1))
+    found = _difference(rows, fits, places, None, asked, np.random.default_rng(0), about)
+    lower, upper = found.difference_ci[1]
+    return float(found.difference[1]), float(lower), float(upper)
 
 
 def _check_same_levels(rows: tuple[xr.Dataset, xr.Dataset]) -> None:
@@ -135,9 +154,10 @@ def _difference(
     pairs: Pairs | None,
     asked: Asked,
     rng: np.random.Generator,
+    about: Reference | None = None,
 ) -> Difference:
-    """One feature: the difference at points within the range of both."""
-    reference = common_reference(rows, fits, z)
+    """One feature: the difference at points within the range of both, about a common zero."""
+    reference = common_reference(rows, fits, z) if about is None else about
     at = np.append(z, reference.places)
     curves = [
         accumulate.curve_at(fit.pieces.edges, fit.curve, fit.pieces.slope, at) for fit in fits
@@ -160,6 +180,10 @@ def _difference(
     elif pairs.grouped:
         # The same groups are in all points, so that there is one estimate of scale.
         degrees = float(1 / np.mean(1 / np.asarray(degrees)))
+    if _of_one_model(*rows):
+        # A covariance of parameters by groups has no more degrees of freedom than these leave.
+        groups = [row.attrs["n_groups"] - 1.0 for row in rows if "n_groups" in row.attrs]
+        degrees = np.minimum(degrees, min(groups, default=np.inf))
     least = sum(meaning.least_effect(row) for row in rows) * float(np.ptp(z))
     covariance = np.sum(parts, axis=0)
     return difference_of(z, (curves[0], curves[1]), covariance, degrees, asked, rng, least)

@@ -10,7 +10,7 @@ import xarray as xr
 from numpy.typing import ArrayLike
 
 from rhale_stats.arrays import delta
-from rhale_stats.arrays.moments import FloatArray
+from rhale_stats.arrays.moments import FloatArray, IntArray
 from rhale_stats.effects.box import RIGID
 from rhale_stats.effects.clusters import Clusters
 from rhale_stats.effects.directions import (
@@ -68,6 +68,8 @@ class Asked(NamedTuple):
     uncertainty: str
     influence: FloatArray | None
     as_fitted: bool
+    # Groups of all rows of the fit.
+    codes: IntArray | None
 
     @classmethod
     def of(
@@ -82,6 +84,7 @@ class Asked(NamedTuple):
             fitted.uncertainty,
             fitted.influence_of_rows() if both else None,
             fitted.as_fitted,
+            fitted.codes,
         )
 
     def source(self, rows: str) -> str:
@@ -167,7 +170,7 @@ def of_feature(row: xr.Dataset, fit: Fit | None, asked: Asked) -> Estimates:
 def _unconditional(row: xr.Dataset, fit: Fit, asked: Asked) -> tuple[Estimated, FloatArray]:
     """Products of the influences of groups of rows: on estimates and directions, and on these.
 
-    Rows of the fit that the effect is not of move the parameters alone.
+    Rows of the fit that the effect is not of move the parameters alone, as their groups do.
     """
     clusters, own = asked.clusters, asked.influence
     assert own is not None
@@ -181,8 +184,8 @@ def _unconditional(row: xr.Dataset, fit: Fit, asked: Asked) -> tuple[Estimated, 
     shared = on_estimates(by_groups(row, fit, clusters).contracted(by_group), row, fit)
     if asked.as_fitted:
         return shared, np.eye(own.shape[1])
-    rest = np.delete(own, used, axis=0)
-    return shared, by_group.T @ by_group + rest.T @ rest
+    every = own if asked.codes is None else delta.summed(own, asked.codes)
+    return shared, every.T @ every
 
 
 def _directions(

@@ -13,6 +13,7 @@ from rhale_stats.effects.bias import LARGE, linear_bin_error
 from rhale_stats.effects.checked import SIGNIFICANCE, along_axis, bias_table, jump_table
 from rhale_stats.effects.chosen_edges import includes_choice
 from rhale_stats.effects.fit import curve_degrees, fit_of
+from rhale_stats.effects.inner import inner_text
 from rhale_stats.effects.spread_tables import spread_notes, spread_table
 from rhale_stats.effects.tables import NOT_ESTIMATED, WALD, complete, glance, source_text, tidy
 from rhale_stats.effects.tails import tail_notes
@@ -56,16 +57,13 @@ if TYPE_CHECKING:
     from statsmodels.iolib.summary import Summary
     from statsmodels.iolib.table import SimpleTable
 
-FIXED = "Standard errors treat the model and the bin edges as fixed."
+FIXED = "Standard errors treat the model as fixed."
 # The same of errors that hold the parameters of the model, by what was done with those of rows.
 HELD = {
-    ROWS_FIXED: "Standard errors are of the model's parameters. They treat the rows and the bin "
-    "edges as fixed.",
-    TOGETHER: "Standard errors are of rows and parameters together, row by row. They treat the bin "
-    "edges as fixed.",
+    ROWS_FIXED: "Standard errors are of the model's parameters. They treat the rows as fixed.",
+    TOGETHER: "Standard errors are of rows and parameters together, row by row.",
     ADDED: "Standard errors are of rows and parameters: their variances are added, which is right "
-    "for other rows than those of the fit, or if the model's conditional mean is right. They treat "
-    "the bin edges as fixed.",
+    "for other rows than those of the fit, or if the model's conditional mean is right.",
 }
 # Fewer degrees of freedom of a variance by groups allow no claim of a bin.
 FEW_DEGREES = 4
@@ -91,6 +89,8 @@ def summary(effect: xr.Dataset, feature: str | int | None, level: float) -> Summ
     cells, title = head_of(one, title, source)
     if source == NOT_ESTIMATED:
         cells[-1][1] = source
+    if feature is None:
+        cells[-1][2:] = ["Curve range over:", inner_text(effect)]
     lines, heads, stubs = body
     tables = with_facts(cells, title, lines, heads, stubs)
     if feature is not None and is_categorical(one_feature(effect, feature)):
@@ -120,9 +120,8 @@ def summary(effect: xr.Dataset, feature: str | int | None, level: float) -> Summ
         *tail_notes(effect, feature),
         *reasons,
         *_missing_notes(effect, feature),
-        *(_edge_notes(effect) if has_bins else []),
         *checks,
-        *_error_notes(effect if feature is None else one, of_error, level),
+        *_error_notes(effect if feature is None else one, of_error, level, has_bins=has_bins),
         *meanings,
         *([bins_note(effect.attrs)] if has_bins else []),
         *interval_notes(effect),
@@ -186,7 +185,7 @@ def _feature_table(
                 number_text(line["curve_max"] - line["curve_min"]),
             ]
         )
-    average = "mean of the local effects over all rows"
+    average = "mean of the local effects over all rows, not along the axis"
     if statistic_name(effect) != MEAN:
         average = str(effect["average_effect"].attrs["long_name"])
     meanings = [
@@ -272,25 +271,25 @@ def _level_table(row: xr.Dataset, level: float) -> SimpleTable:
     return SimpleTable(lines, heads, level_names(row), "Levels", txt_fmt=fmt_params)
 
 
-def _edge_notes(effect: xr.Dataset) -> list[str]:
-    """Note on the rows on which bin edges were chosen, for rules that use the local effects."""
+def _edges_note(effect: xr.Dataset) -> str:
+    """What standard errors hold of the choice of the bin edges."""
     if "honest_seed" in effect.attrs:
-        return [f"Bin edges were chosen on {effect.attrs['n_rows_edges']} other rows."]
+        return f"Bin edges were chosen on {effect.attrs['n_rows_edges']} other rows."
     if effect.attrs["bin_rule"] not in SEARCHED:
-        return []
+        return "They treat the bin edges as fixed."
     if statistic_name(effect) != MEAN:
-        return [f"{CHOSEN_BINS.partition('. ')[0]}. Edges from other rows (GivenBins) remove this."]
-    included = includes_choice(effect) and not is_grouped(effect)
-    return [CHOICE_INCLUDED if included else CHOSEN_BINS]
+        return CHOSEN_BINS.replace("honest=True reduces", "Other rows' edges (GivenBins) remove")
+    return CHOICE_INCLUDED if includes_choice(effect) and not is_grouped(effect) else CHOSEN_BINS
 
 
-def _error_notes(effect: xr.Dataset, name: str, level: float) -> list[str]:
-    """Notes on what standard errors treat as fixed, and on the method of the intervals."""
+def _error_notes(effect: xr.Dataset, name: str, level: float, *, has_bins: bool) -> list[str]:
+    """Note on what standard errors hold, bin edges included, and on the method of the intervals."""
+    edges = f" {_edges_note(effect)}" if has_bins else ""
     if source_text(effect, name) == NOT_ESTIMATED:
-        return []
+        return [f"No standard errors.{edges}"] if has_bins else []
+    fixed = HELD.get(str(effect.attrs.get("parameters", "")), FIXED) + edges
     if statistic_name(effect) != MEAN and kept_interval(effect, name, level) is None:
-        return [FIXED]
-    fixed = HELD.get(str(effect.attrs.get("parameters", "")), FIXED)
+        return [fixed]
     parts = parts_note(effect, name, "average effects" if name == "average_effect" else "effects")
     said = f"{fixed} Intervals: pointwise, {how_made(effect, name, level)}."
     return [f"{said} {parts}".rstrip()]

@@ -7,6 +7,7 @@ import xarray as xr
 from numpy.typing import NDArray
 
 from rhale_stats.arrays.accumulate import turning_points
+from rhale_stats.effects.inner import inner, inner_text
 from rhale_stats.effects.printed import bias_warnings, method_title
 from rhale_stats.effects.sizes import importances
 from rhale_stats.effects.spread_tables import spread_notes
@@ -42,7 +43,7 @@ SUSPECT = 1e4
 def effect_page(effect: xr.Dataset, most: int) -> Page:
     """The page that shows effects in bins: their facts, and a table with a line a feature."""
     names, size = feature_names(effect), importances(effect)
-    extents = _extents(effect)
+    extents = _extents(inner(effect))
     reach = np.array([high - low for low, high in extents])
     ranked = size if np.isfinite(size).any() else reach
     # A curve that is 0 up to rounding is last.
@@ -63,7 +64,7 @@ def effect_page(effect: xr.Dataset, most: int) -> Page:
         *(bias_warnings(effect, None) if "verdict" in effect else ()),
         *spread_notes(effect, None),
     )
-    meant = "lowest, highest: of the curve."
+    meant = f"lowest, highest: of the curve. Sizes of curves are over the {inner_text(effect)}."
     if "H" in columns:
         meant = f"H: heterogeneity in the bins times the standard deviation of the feature. {meant}"
     if "importance" in columns:

@@ -16,6 +16,7 @@ from rhale_stats.arrays.moments import FloatArray
 from rhale_stats.arrays.quadratic import Square
 from rhale_stats.effects.curve_square import square_of_curve, square_of_levels
 from rhale_stats.effects.fit import Fit, fit_of
+from rhale_stats.effects.inner import AXIS_SHARE, asked_for, inner, percentiles_of
 from rhale_stats.effects.intervals import MAKER
 from rhale_stats.inference.draws import check_boot, draws_of
 from rhale_stats.inference.estimate import (
@@ -58,6 +59,7 @@ def importances(effect: xr.Dataset) -> FloatArray:
 
     Works on all features at once, because selection of a feature takes a millisecond.
     """
+    effect = inner(effect)
     values = {str(name): one.values for name, one in effect.variables.items() if one.ndim > 1}
     n_bins, kinds = effect["n_bins"].values, effect["feature_kind"].values.astype(str)
     out = np.full(effect.sizes["feature"], np.nan)
@@ -149,6 +151,8 @@ def effect_sizes(
 ) -> xr.Dataset:
     """`effect_sizes` of effects in bins."""
     effect = check_effect(effect)
+    # Replicates were drawn of all rows.
+    effect = inner(effect if boot is None else asked_for(effect, (0, 100)))
     if "x_variance" not in effect:
         raise ValueError(
             "effect must hold the moments that sizes need; make it with rhale(local), without "
@@ -181,6 +185,7 @@ def effect_sizes(
     return out.assign_attrs(
         {
             "method": "effect sizes",
+            "percentiles": percentiles_of(effect),
             **{name: effect.attrs[name] for name in kept if name in effect.attrs},
         }
     )
@@ -268,6 +273,7 @@ def _without_noise(row: xr.Dataset, found: dict[str, float], square: Square) -> 
     index = (
         float(np.nansum(width * spread)) if np.isfinite(found["heterogeneity_index"]) else np.nan
     )
+    index *= float(row.get(AXIS_SHARE, 1.0))
     return out | {
         "heterogeneity_index_corrected": index,
         "heterogeneity_output_corrected": found["heterogeneity_output"],

@@ -13,6 +13,7 @@ from rhale_stats.arrays.accumulate import turning_points
 from rhale_stats.arrays.binning import bin_index
 from rhale_stats.effects.errors import std_error
 from rhale_stats.effects.fit import bin_degrees, row_degrees
+from rhale_stats.effects.inner import inner
 from rhale_stats.effects.same import check_same_model
 from rhale_stats.effects.spread_tables import within_bins
 from rhale_stats.inference import meaning as inference_meaning
@@ -114,16 +115,17 @@ def glance(effect: xr.Dataset, level: float) -> pd.DataFrame:
     reasons = [_with_no_formula(row, "average_effect", level, [of_average(row)])[0] for row in rows]
     degrees = np.array([row_degrees(row) for row in rows])
     columns = _wald_columns(effect, "average_effect", level, degrees, reasons)
+    within = inner(effect)
     share = effect["weight_share"].where(effect["heterogeneity"].notnull())
     alike = np.array([bool(is_alike(row)[row["effect"].notnull().values].all()) for row in rows])
     squares = (share * effect["heterogeneity"] ** 2).sum("bin", min_count=1) / share.sum("bin")
-    extent = np.array([curve_extent(row) for row in rows])
+    extent = np.array([curve_extent(one_feature(within, row)) for row in feature_names(effect)])
     columns |= {
         name: np.where(alike & np.isfinite(values), 0.0, values)
         for name, values in (
             ("heterogeneity", np.sqrt(squares.values)),
             ("heterogeneity_output", effect["heterogeneity_output"].values),
-            ("heterogeneity_index", effect["heterogeneity_index"].values),
+            ("heterogeneity_index", within["heterogeneity_index"].values),
         )
     }
     unordered = is_unordered(effect)

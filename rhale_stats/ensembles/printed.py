@@ -53,7 +53,8 @@ NOTES = {
     FOLDS: (
         "Standard errors include the fit of the model and the sampling of rows, and allow for the "
         "rows that the models of several folds share. They are of models fitted to all folds but "
-        "one."
+        "one. They do not hold the bias of a learner: with random forests a correlated feature "
+        "without an effect seemed to have one in 22 to 35 % of samples."
     ),
     DRAWS: (
         "Intervals are credible intervals of the draws, with these rows as given. std err includes "
@@ -155,6 +156,9 @@ def _of_features(
         if "importance" in table
         else []
     )
+    if "estimate" in table:
+        none = table.loc[table["estimate"].isna() & (table["kind"] != "constant"), "term"]
+        meanings += [f"No average effect, as its levels have no order: {one}." for one in none]
     return table["term"].tolist(), list(columns.values()), lines, title, meanings
 
 

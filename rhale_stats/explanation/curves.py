@@ -19,7 +19,7 @@ from rhale_stats.generics.errors import std_error
 from rhale_stats.generics.intervals import confband, confint
 from rhale_stats.local.ale import ale_local_effects
 from rhale_stats.local.cells import MOST_CELLS, repeated_values
-from rhale_stats.models.parametric import has_parameters
+from rhale_stats.models.parametric import ROW_NUMBER, has_parameters
 from rhale_stats.models.table import check_column
 from rhale_stats.schema.features import one_feature
 from rhale_stats.schema.levels import is_categorical
@@ -29,7 +29,7 @@ BIN_ROWS, LEAST_BINS = 30, 5
 # Effective rows below which a bin is called small. A bin wider than this share of the axis is
 # halved while both halves have as many rows; where its rows lie far from its middle nevertheless,
 # it says nothing of the shape in it.
-FEW_ROWS, WIDE, CROWDED = 10, 0.1, 1 / 6
+FEW_ROWS, WIDE, CROWDED, MOSTLY_WIDTH = 10, 0.1, 1 / 6, 0.05
 YES, FEW, UNKNOWN, GAP = "yes", "few rows", "shape not known", "gap"
 
 
@@ -100,7 +100,14 @@ def curves_of(asked: Request, level: float, seed: int) -> Curves:
         progress=False,
     )
     effect = ale_from_local(local, bins=rule)
-    effect = _with_errors(asked, effect, local)
+    model = has_parameters(asked.model)
+    try:
+        effect = with_errors(asked, effect, local, model=model)
+    except (TypeError, ValueError) as error:
+        if not model:
+            raise
+        warn(f"Intervals take the parameters of the model as given. {error}")
+        effect = with_errors(asked, effect, local, model=False)
     effect = confband(confint(effect, level=level), level=level, rng=seed)
     axes = asked.axes
     check = None
@@ -112,16 +119,18 @@ def curves_of(asked: Request, level: float, seed: int) -> Curves:
     return Curves(local, effect, check)
 
 
-def _with_errors(asked: Request, effect: xr.Dataset, local: xr.Dataset) -> xr.Dataset:
-    """With standard errors of the rows, and of the parameters if the model has any (math [80])."""
+def with_errors(
+    asked: Request, effect: xr.Dataset, local: xr.Dataset, *, model: bool
+) -> xr.Dataset:
+    """With standard errors of the rows, and with ``model`` of its parameters (math [80]).
+
+    Local effects of some rows have the numbers of these.
+    """
     groups = asked.groups
-    if has_parameters(asked.model):
-        try:
-            return std_error(
-                effect, local, groups=groups, model=asked.model, X=asked.X, progress=False
-            )
-        except (TypeError, ValueError) as error:
-            warn(f"Intervals take the parameters of the model as given. {error}")
+    if model:
+        return std_error(effect, local, groups=groups, model=asked.model, X=asked.X, progress=False)
+    if groups is not None and ROW_NUMBER in local.coords:
+        groups = groups[local[ROW_NUMBER].values]
     return std_error(effect, local, groups=groups, progress=False)
 
 
@@ -168,6 +177,9 @@ def _of_feature(row: xr.Dataset, bent: NDArray[np.bool_]) -> NDArray[np.str_]:
     edges = row["edge_value"].values
     width, middle = np.diff(edges), (edges[:-1] + edges[1:]) / 2
     away = np.abs(row["x_mean"].values - middle)
+    share, axis = row["weight_share"].values, width / (edges[-1] - edges[0])
+    # A wide bin that hardly any rows are in is mostly width.
+    out[(axis > WIDE) & (share < MOSTLY_WIDTH * axis) & (n_effective > 0)] = FEW
     crowded = (width > WIDE * (edges[-1] - edges[0])) & (away > CROWDED * width)
     out[crowded & bent & (n_effective > 0)] = UNKNOWN
     return out

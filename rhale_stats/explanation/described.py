@@ -29,8 +29,11 @@ VARIABLES: Mapping[str, tuple[str, str]] = {
     "split_rule": ("first split of the rows", ""),
     "split_drop": ("drop of the variance of the local effects by the split", "1"),
     "split_pvalue": ("permutation p-value, times the number of features tested", "1"),
-    "apart": ("largest difference between the curves of the two sides", OUTPUT_UNITS),
-    "apart_at": ("where the curves of the two sides differ most", ""),
+    "apart": (
+        "how much more the output changes in the first side of the split than in the other",
+        OUTPUT_UNITS,
+    ),
+    "apart_at": ("the two values of the feature between which it changes", ""),
     "unreliable": ("where the curve is not known", ""),
     "exception": ("where a feature that hardly matters does", ""),
     "fit_differs": ("where the model is off by more than delta", ""),

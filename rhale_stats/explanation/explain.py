@@ -79,7 +79,8 @@ def explain(
     settings : ExplainOptions, optional
         What is called to matter (``matters=0.05``, a share of the standard deviation of the
         predictions), the time to keep to (``budget="60s"``), whether the rows were ``held_out``
-        from the fit, and whether to keep the local effects. Its fields can be given directly.
+        from the fit, the ``percentiles`` between which curves count, and whether to keep the local
+        effects. Its fields can be given directly.
     options : ModelOptions, optional
         Output and scale of the model, weights of the rows, missing values, and the size of batches.
         Its fields can be given directly, as in ``output="yes"``.
@@ -106,10 +107,11 @@ def explain(
     -----
     Features with an axis are explained by accumulated local effects in up to 40 bins of equal
     numbers of rows, at least 30 where there are so many; other features by the steps between their
-    levels. The intervals refer to the sampling of the rows. Those of the average curves hold
-    the parameters of a model that `std_error` knows with their covariance, such as results of
-    statsmodels (math [80]). All others take the model as given:
-    `bootstrap_refit` has its uncertainty. The order is that of ``movement``, the root of
+    levels. The intervals refer to the sampling of the rows. With a model that `std_error` knows
+    with the covariance of its parameters, such as results of statsmodels, those of curves and of
+    differences between groups hold the parameters (math [80]); the spread between rows and the
+    splits then have no interval and no P. Other models are taken as given:
+    `bootstrap_refit` has their uncertainty. The order is that of ``movement``, the root of
     importance² + row_spread² (math [108]): a feature whose average curve is flat because rows
     differ in direction does not come last. ``row_spread`` asks the model also for combinations of
     values that do not occur, as ICE curves do. Splits are tested together at the level of 5 %
@@ -161,7 +163,7 @@ def explain(
         rows = row_spread(asked, level, clock, streams[2])
         curves = with_reliable(curves, rows.profile, delta)
         step()
-        sizes = sizes_of(asked, curves, rows, delta, level)
+        sizes = sizes_of(asked, curves, rows, delta, level, settings.percentiles)
         differ = [
             asked.features[at]
             for at in np.argsort(-sizes.movement, kind="stable")
@@ -171,7 +173,7 @@ def explain(
         step()
         outcome = None if y is None else outcome_of(asked, level, clock, streams[4])
         step()
-        found = Found(asked, curves, rows, splits, outcome, delta, level)
+        found = Found(asked, curves, rows, splits, outcome, delta, level, settings.percentiles)
         answers = answers_of(found, sizes, streams[1])
         changes = row_changes(curves)
         step()
@@ -199,6 +201,7 @@ def explain(
         "model": _model_name(model),
         "matters": float(settings.matters),
         "level": float(level),
+        "percentiles": tuple(map(float, settings.percentiles)),
         "held_out": {None: "unknown", True: "yes", False: "no"}[settings.held_out],
         "seed": seed,
         "budget": "none" if settings.budget is None else str(settings.budget),

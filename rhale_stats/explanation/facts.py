@@ -12,7 +12,6 @@ from rhale_stats.answers import numbers
 from rhale_stats.arrays.answers import (
     half_width_of_places,
     range_of,
-    shape_of,
     stretches,
     verdict,
     with_places,
@@ -23,17 +22,13 @@ from rhale_stats.explanation.described import described
 from rhale_stats.explanation.outcome import SQUARES, Outcome
 from rhale_stats.explanation.request import Request
 from rhale_stats.explanation.rows import RowSpread
-from rhale_stats.explanation.splits import Split, Splits
-from rhale_stats.generics.errors import vcov
+from rhale_stats.explanation.shapes import inner_of, shape_of_curve
+from rhale_stats.explanation.splits import Splits
 from rhale_stats.generics.sizes import effect_sizes
 from rhale_stats.generics.values import predict
 from rhale_stats.schema.features import one_feature, units_of
 from rhale_stats.schema.levels import is_categorical, level_names
 
-# A leg of a shape is longer than this share of the range, and than twice the widest half-width.
-LEAST_LEG, BANDS = 0.15, 2.0
-# More turns than these are not named.
-NAMED_TURNS = 1
 MOST_STRETCHES = 3
 # Share of the rows above which an exception is none.
 RARE = 0.25
@@ -50,6 +45,7 @@ class Found(NamedTuple):
     outcome: Outcome | None
     delta: float
     level: float
+    percentiles: tuple[float, float]
 
 
 class Sizes(NamedTuple):
@@ -62,9 +58,16 @@ class Sizes(NamedTuple):
     movement: FloatArray
 
 
-def sizes_of(asked: Request, curves: Curves, rows: RowSpread, delta: float, level: float) -> Sizes:
+def sizes_of(
+    asked: Request,
+    curves: Curves,
+    rows: RowSpread,
+    delta: float,
+    level: float,
+    percentiles: tuple[float, float],
+) -> Sizes:
     """Importance without noise, and verdicts."""
-    found = effect_sizes(curves.effect, level=level)
+    found = effect_sizes(curves.effect, level=level, percentiles=percentiles)
     importance = np.nan_to_num(found["importance_corrected"].values)
     ends = np.array(found["importance_ci"].transpose("feature", "ci_bound").values)
     unknown = np.isnan(ends).any(axis=1)
@@ -104,7 +107,10 @@ def answers_of(found: Found, sizes: Sizes, rng: np.random.Generator) -> xr.Datas
             "importance": ("feature", sizes.importance),
             "importance_ci": (("feature", "ci_bound"), sizes.importance_ci),
             "row_spread": ("feature", found.rows.spread),
-            "row_spread_ci": (("feature", "ci_bound"), found.rows.interval),
+            "row_spread_ci": (
+                ("feature", "ci_bound"),
+                found.rows.interval * (np.nan if _has_parameters(found) else 1.0),
+            ),
             "movement": ("feature", sizes.movement),
             "matters": ("feature", sizes.matters),
             "rows_differ": ("feature", sizes.rows_differ),
@@ -119,6 +125,11 @@ def answers_of(found: Found, sizes: Sizes, rng: np.random.Generator) -> xr.Datas
     out.attrs = _attributes(found)
     loss = "1" if "auc" in out.attrs else SQUARES
     return described(out, permutation_importance=loss).isel(feature=order)
+
+
+def _has_parameters(found: Found) -> bool:
+    """Whether the intervals hold the parameters of the model; what cannot is left out."""
+    return "parameters" in found.curves.effect.attrs
 
 
 def _columns(lines: list[Words]) -> dict[str, Any]:
@@ -216,25 +227,21 @@ def label_of(asked: Request, name: str) -> str:
 
 
 def _of_curve(found: Found, row: xr.Dataset, matters: str, rng: np.random.Generator) -> Words:
-    name = str(row["feature"].values)
     if not row.sizes["bin"]:
         return FLAT
-    curve = row["curve"].values
-    covariance = vcov(found.curves.effect, name, of="curve").values
-    groups = found.asked.groups
-    degrees = np.inf if groups is None else float(max(groups.max(), 1))
-    span = range_of(curve, covariance, found.level, rng, degrees)
-    texts = numbers.places(row)
-    shape, turns = _shape(row, curve, matters)
+    within = (found.level, found.percentiles)
+    inner = inner_of(found.asked, found.curves.effect, row, within, rng)
+    span = range_of(inner.curve, inner.half)
+    shape, turns = shape_of_curve(row, inner, matters)
     return {
         "range": span.range,
         "range_ci": [span.lower, span.upper],
-        "lowest_at": texts[span.lowest],
-        "highest_at": texts[span.highest],
+        "lowest_at": inner.texts[span.lowest],
+        "highest_at": inner.texts[span.highest],
         "shape": shape,
         "turns": turns,
-        "unreliable": _unreliable(row, texts),
-        "bias_share": _bias_share(found, name),
+        "unreliable": _unreliable(row, numbers.places(row)),
+        "bias_share": _bias_share(found, str(row["feature"].values)),
     }
 
 
@@ -255,42 +262,6 @@ def _bias_share(found: Found, name: str) -> float:
     if check is None or name not in check["feature"].values:
         return np.nan
     return float(check["bin_error_share_axis"].sel(feature=name))
-
-
-def _shape(row: xr.Dataset, curve: FloatArray, matters: str) -> tuple[str, list[float]]:
-    """Words for how the curve goes, and where it turns."""
-    if matters == "hardly":
-        return "nearly flat", []
-    if matters == "cannot tell":
-        return "cannot tell", []
-    if is_categorical(row):
-        names = numbers.places(row)
-        if len(curve) == 2:
-            return f"higher at {names[int(curve.argmax())]}", []
-        if str(row["feature_kind"].values) == "nominal":
-            return f"highest at {names[int(curve.argmax())]}", []
-    reach = row["curve_band"].transpose("edge", "ci_bound").values
-    if is_categorical(row):
-        edges, seen = np.arange(float(len(curve))), curve
-    else:
-        # Bins whose shape is not known take no part, neither by their steps nor by their bands.
-        step = np.diff(curve)
-        unknown = np.isin(row["reliable"].values[: len(step)], [UNKNOWN, GAP])
-        edges, seen = row["edge_value"].values, np.cumsum(np.r_[0.0, np.where(unknown, 0, step)])
-        reach = reach[~(np.r_[True, unknown] & np.r_[unknown, True])]
-    half = np.nanmax((reach[:, 1] - reach[:, 0]) / 2) if np.isfinite(reach).any() else 0.0
-    least = max(LEAST_LEG * float(np.ptp(seen)), BANDS * float(half))
-    found = shape_of(seen, least)
-    turns = [float(edges[at]) for at in found.turns]
-    texts = numbers.places(row)
-    if not found.legs:
-        return "no clear shape", []
-    if len(found.legs) == 1:
-        return ("rises" if found.legs[0] > 0 else "falls"), []
-    if len(found.legs) == 2:
-        words = "rises, then falls" if found.legs[0] > 0 else "falls, then rises"
-        return f"{words} (turns at {texts[found.turns[0]]})", turns
-    return f"goes up and down ({len(turns)} turns)", turns
 
 
 def _unreliable(row: xr.Dataset, texts: list[str]) -> str:
@@ -361,29 +332,16 @@ def _of_splits(found: Found, name: str) -> Words:
         "split_by": by,
         "split_rule": rule,
         "split_drop": drop,
-        "split_pvalue": pvalue,
+        # The permutation test takes the model as given: it does not go with the other intervals.
+        "split_pvalue": np.nan if _has_parameters(found) else pvalue,
     }
     split = next((one for one in found.splits.found if one.feature == name), None)
-    return out | _apart(split, units_of(found.curves.effect, name))
-
-
-def _apart(split: Split | None, units: str) -> Words:
-    """Where the simultaneous band of the difference is farthest from 0."""
-    nothing: Words = {"apart": np.nan, "apart_ci": [np.nan, np.nan], "apart_at": ""}
-    if split is None or split.difference is None:
-        return nothing
-    row = split.difference.isel(feature=0)
-    ends = row["difference_band"].transpose("grid", "ci_bound").values
-    distance = np.fmax(ends[:, 0], -ends[:, 1])
-    if not (np.isfinite(distance).any() and np.nanmax(distance) > 0):
-        return nothing
-    at = int(np.nanargmax(distance))
-    values, grid = row["difference"].values, row["grid_value"].values
-    known = grid[np.isfinite(grid)]
-    sign = 1.0 if values[at] > 0 else -1.0
-    low, high = sorted(sign * ends[at])
-    text = numbers.axis_texts(np.append(known, grid[at]), units)[-1]
-    return {"apart": abs(float(values[at])), "apart_ci": [low, high], "apart_at": text}
+    between = None if split is None else split.contrast
+    if between is None:
+        return out | {"apart": np.nan, "apart_ci": [np.nan, np.nan], "apart_at": ""}
+    places, apart, *ends = between
+    first, second = numbers.axis_texts(places, units_of(found.curves.effect, name))
+    return out | {"apart": apart, "apart_ci": ends, "apart_at": f"{second} instead of {first}"}
 
 
 def _fit_differs(found: Found, name: str) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from rhale_stats.arguments.checks import check_flag, check_number
+from rhale_stats.arguments.checks import check_flag, check_number, check_percentiles
 from rhale_stats.explanation.budget import seconds_of
 from rhale_stats.schema.door import Options
 
@@ -25,6 +25,9 @@ class ExplainOptions(Options):
         result says what was left out. None is no bound.
     held_out : bool, optional
         Whether the rows were kept from the fit of the model; it is only printed.
+    percentiles : pair of float, default (1, 99)
+        Between which percentiles of the rows of a feature its average curve counts in sizes, ranges
+        and shapes: a few distant rows decide nothing. The curve itself is complete.
     keep_local : bool, default False
         Keep the local effects, as the group "local".
 
@@ -43,6 +46,7 @@ class ExplainOptions(Options):
     matters: float = 0.05
     budget: str | float | None = "60s"
     held_out: bool | None = None
+    percentiles: tuple[float, float] = (1, 99)
     keep_local: bool = False
 
     def __post_init__(self) -> None:
@@ -53,6 +57,7 @@ class ExplainOptions(Options):
                 f"matters must lie in (0, 1): a share of the standard deviation of the "
                 f"predictions; got {self.matters!r}."
             )
+        check_percentiles(self.percentiles)
         seconds_of(self.budget)
         if self.held_out is not None:
             check_flag("held_out", self.held_out)

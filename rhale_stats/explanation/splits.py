@@ -8,16 +8,17 @@ from typing import NamedTuple
 import numpy as np
 import xarray as xr
 
-from rhale_stats.arrays.moments import IntArray
+from rhale_stats.arrays.moments import FloatArray, IntArray
 from rhale_stats.bins.fixed import QuantileBins
+from rhale_stats.effects.comparison import contrast
 from rhale_stats.effects.rhale import rhale
 from rhale_stats.explanation.budget import Budget
-from rhale_stats.explanation.curves import Curves, n_bins_of
+from rhale_stats.explanation.curves import Curves, n_bins_of, with_errors
 from rhale_stats.explanation.request import Request
-from rhale_stats.generics.errors import std_error
 from rhale_stats.generics.hypotheses import compare
 from rhale_stats.generics.intervals import confband, confint
 from rhale_stats.local.local_effects import local_effects
+from rhale_stats.models.parametric import ROW_NUMBER
 from rhale_stats.regional.effects import regional_rhale
 from rhale_stats.regional.interactions import interaction_matrix
 from rhale_stats.regional.regions import regions
@@ -29,7 +30,10 @@ from rhale_stats.schema.stacking import joined
 LEVEL, FINER, MOST_PERMUTATIONS = 0.05, 2, 1999
 MAX_DEPTH = 2
 # Why two sides are not compared.
-NOT_COMPARED = ("must overlap", "must have rows in all bins")
+NOT_COMPARED = ("must overlap", "must have rows in all bins", "groups")
+INTERVALS = ("effect_ci", "curve_ci", "curve_band", "effect_se", "curve_se")
+# Shares of the rows below the two values between which effects of the sides are compared.
+USUAL = (0.1, 0.9)
 
 
 class Split(NamedTuple):
@@ -39,6 +43,9 @@ class Split(NamedTuple):
     tree: xr.Dataset
     effect: xr.Dataset
     difference: xr.Dataset | None
+    # Two places, and by how much more the output changes between them in the first side than in the
+    # other, with the ends of its interval.
+    contrast: tuple[FloatArray, float, float, float] | None
 
 
 class Splits(NamedTuple):
@@ -80,7 +87,7 @@ def splits_of(
         level=LEVEL / max(len(known), 1),
         n_permutations=_permutations(len(known)),
     )
-    found, first = [], {}
+    every, found, first = np.arange(asked.table.n_rows), [], {}
     for number, name in enumerate(known):
         stream = int(rng.integers(2**53))
         # The time of one tree is known after the first.
@@ -88,7 +95,7 @@ def splits_of(
             budget.cut.append(f"splits were not looked for in {', '.join(known[number:])}")
             break
         there = np.flatnonzero(local["x"].sel(feature=name).notnull().values)
-        own = local.sel(feature=[name]).isel(obs=there)
+        own = local.sel(feature=[name]).assign_coords({ROW_NUMBER: ("obs", every)}).isel(obs=there)
         group = None if asked.groups is None else asked.groups[there]
         tree = regions(
             own,
@@ -100,7 +107,8 @@ def splits_of(
         )
         first[name] = _first(tree, len(known))
         if tree.sizes["node"] > 1:
-            found.append(_split(own, group, tree, level, stream))
+            parameters = "parameters" in curves.effect.attrs
+            found.append(_split(asked, own, tree, level, stream, model=parameters))
     return Splits(found, first, matrix, search.n_permutations)
 
 
@@ -140,44 +148,54 @@ def _first(tree: xr.Dataset, n_tests: int) -> tuple[str, str, float, float]:
 
 
 def _split(
-    local: xr.Dataset, groups: IntArray | None, tree: xr.Dataset, level: float, seed: int
+    asked: Request, local: xr.Dataset, tree: xr.Dataset, level: float, seed: int, *, model: bool
 ) -> Split:
+    """All of a split, with errors of what those of the average curves hold."""
+    sides, difference, between, known = _sides(tree), None, None, True
     with warnings.catch_warnings():
         # Gaps among the rows of a region are seen in its curve.
         warnings.simplefilter("ignore")
-        effect = std_error(regional_rhale(local, tree), progress=False)
+        effect = regional_rhale(local, tree)
+        try:
+            effect = with_errors(asked, effect, local, model=model)
+        except ValueError:
+            # A region of few groups: no interval is better than one of independent rows.
+            known = False
+        try:
+            if len(sides) == 2:
+                own = [local.isel(obs=side) for side in sides]
+                rule = QuantileBins(n_bins_of(min(map(len, sides))))
+                both = [with_errors(asked, rhale(one, bins=rule), one, model=model) for one in own]
+                difference = compare(*both, level=level, rng=seed)
+                x = [one["x"].isel(feature=0).values for one in own]
+                between = _contrast(both, x, level)
+        except ValueError as error:
+            # No value in common, or by groups gaps between the rows of a side, or few groups.
+            if not any(reason in str(error) for reason in NOT_COMPARED):
+                raise
     effect = confband(confint(effect, level=level), level=level, rng=seed)
-    sides = _sides(tree)
-    difference = _compared(local, groups, sides, level, seed) if len(sides) == 2 else None
-    return Split(str(tree["feature"].values), tree, effect, difference)
+    if not known:
+        effect = effect.assign({name: effect[name] * np.nan for name in INTERVALS})
+    return Split(str(tree["feature"].values), tree, effect, difference, between)
 
 
-def _side(
-    local: xr.Dataset, groups: IntArray | None, side: IntArray, rule: QuantileBins
-) -> xr.Dataset:
-    """The effect in some rows; gaps among them are seen in its curve, and are no news."""
-    own = local.isel(obs=side)
-    group = None if groups is None else groups[side]
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        return std_error(rhale(own, bins=rule), own, groups=group, progress=False)
+def _contrast(
+    both: list[xr.Dataset], x: list[FloatArray], level: float
+) -> tuple[FloatArray, float, float, float] | None:
+    """Between usual values of the rows in the range of both sides, or else between its ends.
 
-
-def _compared(
-    local: xr.Dataset, groups: IntArray | None, sides: list[IntArray], level: float, seed: int
-) -> xr.Dataset | None:
-    """Difference of the curves of both sides; None where they have no value in common.
-
-    Nor is there one by groups where a side has gaps between its rows.
+    The places depend on the rows alone, so that the interval is that of one number.
     """
-    rule = QuantileBins(n_bins_of(min(map(len, sides))))
-    try:
-        both = [_side(local, groups, side, rule) for side in sides]
-        return compare(both[0], both[1], level=level, rng=seed)
-    except ValueError as error:
-        if any(reason in str(error) for reason in NOT_COMPARED):
-            return None
-        raise
+    ends = [one["edge_value"].values[0, [0, int(one["n_bins"].values[0])]] for one in both]
+    low, high = max(one[0] for one in ends), min(one[1] for one in ends)
+    every = np.concatenate(x)
+    inside = every[(every >= low) & (every <= high)]
+    places = np.array([low, high])
+    if len(inside) and np.ptp(usual := np.quantile(inside, USUAL, method="nearest")) > 0:
+        places = usual
+    if not low < high:
+        return None
+    return places, *contrast(both[0], both[1], places, level)
 
 
 def _sides(tree: xr.Dataset) -> list[IntArray]:

@@ -155,6 +155,8 @@ def std_error(
         fitted, groups = fitted._replace(progress=progress).with_groups(groups)
         # Rows are selected below by feature; each keeps its number in X.
         local = None if local is None else fitted.numbered(local)
+        if local is not None and groups is not None:
+            fitted, groups = fitted.with_codes(groups, local)
         if PROFILE.holds(effect) and "x" in effect and "obs" in effect.dims:
             effect = fitted.numbered(effect, "effect")
             found: xr.Dataset = _std_error(effect, local, groups=groups, fitted=fitted)

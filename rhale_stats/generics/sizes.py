@@ -5,6 +5,7 @@ from __future__ import annotations
 import xarray as xr
 from numpy.typing import ArrayLike
 
+from rhale_stats.effects.inner import asked_for
 from rhale_stats.generics.dispatch import method
 from rhale_stats.schema.door import checked
 from rhale_stats.schema.parts import each_part
@@ -18,6 +19,7 @@ def effect_sizes(
     *,
     y: ArrayLike | None = None,
     level: float = 0.95,
+    percentiles: tuple[float, float] | None = None,
 ) -> xr.Dataset:
     r"""Sizes of the effects, one number per feature, with the part of the noise taken off.
 
@@ -33,6 +35,10 @@ def effect_sizes(
         Outcomes, for sizes in per cent of the outcomes.
     level : float, default 0.95
         Of the intervals.
+    percentiles : pair of float, default (1, 99)
+        Between which percentiles of the rows curves count, of effects in
+        bins: a few distant rows decide nothing. Cells with inner rows count whole.
+        ``boot`` has replicates of all rows.
 
     Returns
     -------
@@ -105,5 +111,5 @@ def effect_sizes(
     >>> sizes["importance_corrected"].round(2).values
     array([1.11, 0.21])
     """
-    out: xr.Dataset = method("effect_sizes", effect)(effect, boot, y, level)
+    out: xr.Dataset = method("effect_sizes", effect)(asked_for(effect, percentiles), boot, y, level)
     return out

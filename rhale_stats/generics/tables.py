@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 import xarray as xr
 
+from rhale_stats.effects.inner import asked_for
 from rhale_stats.generics.dispatch import method
 from rhale_stats.schema.dimensions import of_part
 from rhale_stats.schema.door import checked
@@ -94,7 +95,9 @@ def tidy(effect: xr.Dataset, *, level: float = 0.95) -> pd.DataFrame:
 
 @checked
 @each_part
-def glance(effect: xr.Dataset, *, level: float = 0.95) -> pd.DataFrame:
+def glance(
+    effect: xr.Dataset, *, level: float = 0.95, percentiles: tuple[float, float] | None = None
+) -> pd.DataFrame:
     """One row per feature: average effect with its interval, heterogeneity, range of the curve.
 
     Parameters
@@ -105,6 +108,9 @@ def glance(effect: xr.Dataset, *, level: float = 0.95) -> pd.DataFrame:
         returned.
     level : float, default 0.95
         Confidence level of the intervals, as in `tidy`.
+    percentiles : pair of float, default (1, 99)
+        Between which percentiles of the rows the range of the curve is taken, of effects in
+        bins: a few distant rows decide nothing. Cells with inner rows count whole.
 
     Returns
     -------
@@ -158,14 +164,18 @@ def glance(effect: xr.Dataset, *, level: float = 0.95) -> pd.DataFrame:
     1   x1       1      0.29           2.28
     """
     effect = _turned(effect)
-    out: pd.DataFrame = method("glance", effect)(effect, level)
+    out: pd.DataFrame = method("glance", effect)(asked_for(effect, percentiles), level)
     return out
 
 
 @checked
 @each_part
 def summary(
-    effect: xr.Dataset, feature: str | int | None = None, *, level: float = 0.95
+    effect: xr.Dataset,
+    feature: str | int | None = None,
+    *,
+    level: float = 0.95,
+    percentiles: tuple[float, float] | None = None,
 ) -> Summary:
     """Printed table: one line per feature, or per bin of one feature; for regions the tree.
 
@@ -193,6 +203,8 @@ def summary(
         Show the bins of this feature, or only its regions, interactions or pairs.
     level : float, default 0.95
         Of the intervals.
+    percentiles : pair of float, optional
+        As in `glance`.
 
     Returns
     -------
@@ -228,7 +240,7 @@ def summary(
     =========================================================================================
     """
     effect = _turned(effect)
-    return method("summary", effect)(effect, feature, level)
+    return method("summary", effect)(asked_for(effect, percentiles), feature, level)
 
 
 def _turned(results: Any) -> Any:

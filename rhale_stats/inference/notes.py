@@ -13,12 +13,12 @@ from rhale_stats.inference.estimate import kept_interval
 # Rules that choose edges by the local effects, and what that does to standard errors.
 SEARCHED = ("AdaptiveBins", "OptimalBins", "GreedyBins", "BestEqualWidthBins")
 CHOSEN_BINS = (
-    "Bin edges were chosen on the same rows, so intervals of bin effects are too narrow. "
-    "honest=True reduces this."
+    "They treat the bin edges as fixed, which were chosen on the same rows: intervals of bin "
+    "effects are too narrow. honest=True reduces this."
 )
 CHOICE_INCLUDED = (
-    "Bin edges were chosen on the same rows. Standard errors of effects include this choice, "
-    "intervals of the heterogeneity do not. honest=True chooses on other rows."
+    "They include the choice of the bin edges on the same rows; intervals of the heterogeneity do "
+    "not. honest=True chooses on other rows."
 )
 
 

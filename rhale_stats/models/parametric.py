@@ -8,16 +8,19 @@ from copy import copy
 from typing import Any, NamedTuple
 
 import numpy as np
+import pandas as pd
 import xarray as xr
 from numpy.typing import ArrayLike, NDArray
 
 from rhale_stats.arguments.checks import check_choice
+from rhale_stats.arguments.rows import of_rows
 from rhale_stats.arrays.moments import FloatArray
 from rhale_stats.models.forms import collected, plain_answer
 from rhale_stats.models.offsets import predict_of
 from rhale_stats.models.outputs import log_odds
 from rhale_stats.models.table import Table, as_table
 from rhale_stats.models.versions import Linear, ManyVersions, Shares, stacked
+from rhale_stats.schema.identity import row_labels
 
 # Step along each direction of the parameters, in standard errors. Central differences along x
 # leave a relative error of 1e-11, so that 1e-7 is left of it; the third derivative adds 1e-8.
@@ -229,6 +232,8 @@ class Fitted(NamedTuple):
     # Whether the covariance of the parameters is taken as it was fitted, though rows are added.
     as_fitted: bool = False
     progress: bool = False
+    # Group of every row of X; None where rows are independent, or no groups were given.
+    codes: NDArray[np.int64] | None = None
 
     @classmethod
     def of(cls, model: Any, X: Any, uncertainty: str) -> Fitted:
@@ -251,6 +256,15 @@ class Fitted(NamedTuple):
         own = self.model.groups if self.uncertainty == "both" else None
         return self._replace(as_fitted=self.model.robust), own
 
+    def with_codes(self, groups: ArrayLike, local: xr.Dataset) -> tuple[Fitted, ArrayLike]:
+        """With the groups of all rows of ``X``, and the groups of the rows of local effects."""
+        number = local[ROW_NUMBER].values
+        if len(number) == as_table(self.X).n_rows:
+            groups = of_rows(groups, row_labels(local), len(number), "groups")
+        every = np.asarray(groups)
+        codes = pd.factorize(every, use_na_sentinel=False)[0].astype(np.int64)
+        return self._replace(codes=codes), every[number]
+
     def influence_of_rows(self) -> FloatArray | None:
         """Influence of every row of ``X`` on the directions, (row, direction), of the fit's rows.
 
@@ -268,6 +282,8 @@ class Fitted(NamedTuple):
                 f"{parameter} must hold rows; got what has none. Pass what local_effects or ice "
                 f"returned."
             )
+        if ROW_NUMBER in local.coords:  # some rows of X, which have their numbers
+            return local
         n_obs, n_rows = local.sizes["obs"], as_table(self.X).n_rows
         if n_rows != n_obs:
             raise ValueError(

@@ -125,6 +125,12 @@ def plot_regions(
         _one_region(tree, leaves.isel(node=number), effect.isel(region=number), local)
         for number in range(leaves.sizes["node"])
     ]
+    held = ["fitted_model" in one.attrs for one in (effect, global_effect) if one is not None]
+    if any(held) and not all(held):
+        raise ValueError(
+            "effect and global_effect must have errors of the same sources; got parameters of the "
+            "model in one of them alone. Give both to std_error(..., model=model, X=X)."
+        )
     which = "one a region" if global_effect is None else "of all rows, then one a region"
     with several_panels(
         "ax",

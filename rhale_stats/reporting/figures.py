@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from markupsafe import Markup
@@ -15,6 +15,7 @@ from rhale_stats.reporting.pictures import (
     MOST_GROUPS,
     NARROW,
     WIDE,
+    drawn,
     mark_of,
     of_feature,
     of_group,
@@ -137,8 +138,9 @@ def key_of(feature: Feature, t: Words) -> Key:
 
 def described(feature: Feature, found: Explained, t: Words) -> str:
     """The picture in words: some values, the width of the band, the highest place of groups."""
-    curve = feature.curve
+    curve = feature.curve if feature.levels else drawn(feature.curve, feature.stretches)
     known = np.flatnonzero(np.isfinite(curve.y))
+    feature = replace(feature, curve=curve)
     places = [place_of(feature, k) for k in range(len(curve.y))]
     chosen = known
     if len(known) > MOST_PAIRS_OF_VALUES:

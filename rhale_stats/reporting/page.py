@@ -284,14 +284,17 @@ def _together(found: Explained, t: Words) -> Section:
         answer = t.together_none.format(n=count_text(found.n_pairs, "feature"))
         return Section("together", t.together, {"answer": answer, "table": None})
     pairs = found.pairs
-    heads = [(head, k > 2) for k, head in enumerate(t.together_heads.split("|"))]
+    # With parameters in the other intervals there is no P.
+    n_heads = 4 if found.parameters else 5
+    heads = [(head, k > 2) for k, head in enumerate(t.together_heads.split("|"))][:n_heads]
     lines = [
-        [one.feature, one.by, one.rule, percent(one.drop), pvalue_text(one.pvalue)]
+        [one.feature, one.by, one.rule, percent(one.drop), pvalue_text(one.pvalue)][:n_heads]
         for one in pairs[:MOST_PAIRS]
     ]
     data: list[list[Value]] = [
         [one.feature, one.by, one.rule, one.drop, one.pvalue] for one in pairs
     ]
+    data = [one[:n_heads] for one in data]
     link = csv_link("pairs", [head for head, _ in heads], data)
     answer = t.together_lead.format(n=count_text(found.n_pairs, "feature"))
     values = {"answer": answer, "table": table(t.together_table, heads, lines, link=link)}

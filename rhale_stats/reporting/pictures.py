@@ -219,9 +219,12 @@ def of_curve(feature: Feature, width: float, least: float, t: Words) -> Drawing:
 
 def _upper(drawing: Drawing, feature: Feature, across: Scale, top: float, least: float) -> None:
     """The average, its band, and the curves of groups."""
-    curve, groups = feature.curve, feature.leaves[:MOST_GROUPS]
+    curve, *groups = (
+        drawn(one, feature.stretches)
+        for one in (feature.curve, *(group.curve for group in feature.leaves[:MOST_GROUPS]))
+    )
     middle = _middle(curve)
-    numbers = [curve.y, curve.low, curve.high, *(group.curve.y for group in groups)]
+    numbers = [curve.y, curve.low, curve.high, *(group.y for group in groups)]
     ends = [middle - least / 2, middle + least / 2]
     up = spanning([0.0, *ends, *np.concatenate(numbers)], top + ABOVE, top, room=0.02)
     for stretch in feature.stretches:
@@ -230,10 +233,17 @@ def _upper(drawing: Drawing, feature: Feature, across: Scale, top: float, least:
     _levels_of(drawing, up, across)
     drawing.area("band", curve.x, (curve.low, curve.high), (across, up))
     for number, group in enumerate(groups):
-        drawing.curve(f"group g{number}", group.curve.x, group.curve.y, across, up)
+        drawing.curve(f"group g{number}", group.x, group.y, across, up)
     sure = reliable(curve.x, feature.stretches)
     drawing.curve("average", *_only(curve, sure), across, up)
     drawing.curve("average dots", *_only(curve, ~sure), across, up)
+
+
+def drawn(curve: Curve, stretches: Sequence[Stretch]) -> Curve:
+    """The curve without its ends where it is not known: a line there would be extrapolated."""
+    sure = np.flatnonzero(reliable(curve.x, stretches)) if len(curve.x) else np.zeros(0, int)
+    here = slice(sure[0], sure[-1] + 2) if len(sure) else slice(None)
+    return Curve(*(values[here] for values in (curve.x, curve.y, curve.low, curve.high)))
 
 
 def reliable(x: FloatArray, stretches: Sequence[Stretch]) -> NDArray[np.bool_]:

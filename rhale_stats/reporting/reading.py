@@ -112,7 +112,9 @@ def _private(line: Line, effect: xr.Dataset, t: Words) -> Line:
         line,
         lowest_at=without(line.lowest_at),
         highest_at=without(line.highest_at),
-        shape=f"{word}{at}{without(level)}" if at else line.shape,
+        shape=f"{word}{at}{hidden if any(one in level for one in rare) else level}"
+        if at
+        else line.shape,
         unreliable=t.rare_levels if listed else line.unreliable,
         exception=t.rare_exception
         if any(one in line.exception for one in rare)

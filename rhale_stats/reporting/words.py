@@ -42,7 +42,7 @@ TEXTS: Final[dict[str, dict[str, Any]]] = {
         "band_key": "average of all rows, with its {band}",
         "average_of_level": "average of all rows, with its {band}",
         "group_key": "{rule} ({rows})",
-        "few_key": "shape not known: few rows, or none",
+        "few_key": "shape not known: few rows, or none; not drawn at an end",
         "strip_key": "single rows: middle half (wide bar), middle 80 % (narrow bar); blue where "
         "the output rises, orange where it falls; the dot is the average",
         "part_key": "groups of rows",
@@ -62,7 +62,8 @@ TEXTS: Final[dict[str, dict[str, Any]]] = {
         "rare_levels": "levels that few rows have",
         "rare_exception": "at levels that few rows have",
         "levels_left_out": "Levels with fewer than 5 rows are not shown: {n}.",
-        "curve_caption": "Effect of {feature} on {output}. 0 is the average prediction.",
+        "curve_caption": "Effect of {feature} on {output} (accumulated local effects). 0 is the "
+        "average prediction.",
         "curve_alt": "{kind} over {feature} from {first} to {last}. Average effect on {output}: "
         "{values}. {width}{groups}All values are in the table below.",
         "width_alt": "Widest half-width of the {band}: {width}. ",
@@ -116,12 +117,13 @@ TEXTS: Final[dict[str, dict[str, Any]]] = {
         "of_groups": "groups of rows that depend on each other",
         "not_in_intervals": "Not in the intervals",
         "as_given": "the model is taken as given",
-        "with_parameters": "those of average curves hold the estimated parameters of the model",
-        "in_parameters": "The parameters of the model, in average curves: how far a number would "
-        "move if the model were fitted to another sample.",
-        "not_parameters": "The parameters of the model in how far single rows differ from the "
-        "average and in differences between groups of rows, and the choice of the model: which "
-        "columns it has, and in which form.",
+        "with_parameters": "those of effects hold the estimated parameters of the model",
+        "in_parameters": "The parameters of the model, in curves of all rows and of groups of rows "
+        "and in differences between groups: how far a number would move if the model were fitted "
+        "to another sample.",
+        "not_parameters": "The choice of the model: which columns it has, and in which form. How "
+        "far single rows differ from the average, and splits, have no interval and no P, because "
+        "theirs would take the parameters as given.",
         "not_model": "The model. Another fit, to other rows or with another seed, has other "
         "curves; in Python, bootstrap_refit measures by how much.",
         "not_places": "The search for the groups of rows: their curves are drawn from the rows by "

@@ -6,6 +6,8 @@ import json
 import re
 import shutil
 
+import numpy as np
+import pandas as pd
 import pytest
 import xarray as xr
 
@@ -24,9 +26,25 @@ def test_levels_are_compared(table, tmp_path, capsys, fitted):
     for sex in ("f", "m"):
         own = rows[rows["sex"] == sex].reset_index(drop=True)
         local = rs.local_effects(model, own, features=["age"], progress=False)
-        effects.append(rs.std_error(rs.rhale(local)))
+        # Of other rows than those of the fit, so that variances are added.
+        effects.append(rs.std_error(rs.rhale(local), local, model=model, X=own, progress=False))
     expected = rs.glance(rs.compare(*effects, rng=0))
     assert answer["tests"][0]["largest"] == pytest.approx(float(expected["largest"].iloc[0]))
+
+
+def test_equal_effects_of_two_groups_are_seldom_told_apart(tmp_path, capsys):
+    """Twelve samples without a difference, a formula that allows for one: each was rejected."""
+    rejected = 0
+    for seed in range(12):
+        rng = np.random.default_rng(seed)
+        rows = pd.DataFrame({"x": rng.uniform(0, 9, 200), "g": rng.integers(0, 2, 200)})
+        rows["y"] = rows["x"] / 2 + rng.normal(size=200)
+        path = tmp_path / f"{seed}.csv"
+        rows.to_csv(path, index=False)
+        words = ["compare", str(path), "--by", "g", "--formula", "y ~ x * g + I(x ** 2)"]
+        assert main([*words, "--features", "x", "--no-progress", "--json"]) == 0
+        rejected += json.loads(capsys.readouterr().out)["tests"][0]["p_value"] < 0.05
+    assert rejected <= 3  # 4 or more of 12 at 5 %: probability 0.002
 
 
 def test_files_are_compared(table, tmp_path, capsys):

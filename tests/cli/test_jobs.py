@@ -380,7 +380,8 @@ def test_the_file_of_bins_says_the_source(data, tmp_path):
     with xr.open_dataset(tmp_path / "out" / "rhale-effects.nc") as effect:
         assert table["uncertainty"].unique().tolist() == [effect["effect_se"].attrs["source"]]
         expected = rs.tidy(effect)
-    pd.testing.assert_frame_equal(table.drop(columns="uncertainty"), expected)
+    assert table["estimand"].unique().tolist() == ["average along the bin"]
+    pd.testing.assert_frame_equal(table.drop(columns=["estimand", "uncertainty"]), expected)
 
 
 def test_refits_are_those_of_the_functions(data, capsys, monkeypatch, tmp_path, fit):

@@ -296,7 +296,7 @@ def test_summaries_say_what_is_known(local, effect):
     average = "mean over the rows of the average effects of their bins"
     assert any(f"avg effect: {average}. " in note for note in rs.summary(effect).notes)
     done = rs.confint(effect, rs.bootstrap(local, effect, **QUIET), level=0.9)
-    fixed = "Standard errors treat the model and the bin edges as fixed."
+    fixed = "Standard errors treat the model as fixed. They treat the bin edges as fixed."
     assert fixed in rs.summary(done, "a", level=0.5).notes
     (note,) = [one for one in rs.summary(done, "a", level=0.9).notes if one.startswith(fixed)]
     assert note.startswith(f"{fixed} Intervals: pointwise, ")

@@ -75,7 +75,7 @@ def test_the_head_and_the_notes_name_what_is_held(data, feature, uncertainty, so
     _, effect = held(data, uncertainty=uncertainty)
     summary = rs.summary(effect, feature)
     text = " ".join(summary.as_text().split())
-    assert f"Uncertainty: {source} ==" in text
+    assert f"Uncertainty: {source} {'Curve range' if feature is None else '=='}" in text
     assert "P>|t|" in text
     assert "model as given" not in text
     assert not [note for note in summary.notes if "treat the model" in note]
@@ -195,7 +195,9 @@ def expected_lines(table, columns):
     return [[number_text(line[name]) for name in columns] for _, line in table.iterrows()]
 
 
-FIXED = "Standard errors treat the model and the bin edges as fixed. Intervals: pointwise, "
+ERRORS, POINTWISE = "Standard errors treat the model as fixed. ", "Intervals: pointwise, "
+FIXED = f"{ERRORS}They treat the bin edges as fixed. {POINTWISE}"
+RANGE = ("Curve range over:", "inner 98 % of the rows")
 BINS = "Bins: EqualWidthBins(n_bins=3)."
 IN_BINS = "heterog.: standard deviation of the local effects in the bin."
 STEPS = [
@@ -216,7 +218,7 @@ class TestWhole:
         assert lines[2:5] == [
             ["Rows:", "60", "Local effects:", "finite_difference"],
             ["Weights:", "none", "Curve centred at:", "mean"],
-            ["Uncertainty:", "rows (model as given)"],
+            ["Uncertainty:", "rows (model as given)", *RANGE],
         ]
         heads = ["bins avg effect", "std err", "[0.05", "0.95]", "heterog.", "H curve range"]
         assert lines[6] == heads
@@ -237,8 +239,8 @@ class TestWhole:
             f"l: {ORDER}.",
             f"m: {ALIKE}.",
             f"{FIXED}Student's t.",
-            "avg effect: mean of the local effects over all rows. heterog.: root mean square of "
-            "their standard deviations in the bins.",
+            "avg effect: mean of the local effects over all rows, not along the axis. heterog.: "
+            "root mean square of their standard deviations in the bins.",
             "H: heterog. times the standard deviation of the feature, to compare features. It is "
             "not a part of the variance of the output, and can be larger.",
             BINS,
@@ -269,12 +271,13 @@ class TestWhole:
             last = f"Level order: {order}. Standard errors do not include the choice of order."
             means = [*STEPS, last]
         rule = [] if order else [BINS]
-        assert summary.notes == [*why, f"{FIXED}Student's t.", *means, *rule]
+        fixed = f"{ERRORS}{POINTWISE}" if order else FIXED
+        assert summary.notes == [*why, f"{fixed}Student's t.", *means, *rule]
 
     def test_a_constant_feature(self):
         summary = rs.summary(mixed_effect(), "c")
         assert body_of(summary)[8] == ["c", "constant"]
-        assert summary.notes == ["The feature does not vary.", f"{FIXED}Student's t."]
+        assert summary.notes == ["The feature does not vary.", f"{ERRORS}{POINTWISE}Student's t."]
 
     def test_levels_with_their_rows(self):
         effect = mixed_effect()
@@ -347,11 +350,17 @@ class TestWhole:
         searched = rs.OptimalBins(max_bins=4)
         same = rs.rhale(local, bins=searched)
         other = rs.rhale(local, bins=searched, honest=True, honest_fraction=0.25, rng=0)
-        assert "Bin edges were chosen on 20 other rows." in rs.summary(other).notes
-        assert CHOICE_INCLUDED in rs.summary(same).notes
-        assert CHOICE_INCLUDED in rs.summary(same, 0).notes
         grouped = rs.std_error(same, local, groups=np.arange(80) // 2)
-        assert CHOSEN_BINS in rs.summary(grouped).notes
+        for effect, said in (
+            (other, "Bin edges were chosen on 20 other rows."),
+            (same, CHOICE_INCLUDED),
+            (grouped, CHOSEN_BINS),
+        ):
+            for feature in (None, 0):
+                # One note on edges, and no second one that says something else.
+                (note,) = [one for one in rs.summary(effect, feature).notes if "edges" in one]
+                assert said in note
+                assert note.startswith("Standard errors treat the model as fixed")
         for note in rs.summary(mixed_effect()).notes:
             assert "chosen" not in note
 

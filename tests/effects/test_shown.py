@@ -15,7 +15,8 @@ from tests.helpers import local_of
 
 MEANT = (
     "importance: standard deviation of the curve over the rows. H: heterogeneity in the bins times "
-    "the standard deviation of the feature. lowest, highest: of the curve."
+    "the standard deviation of the feature. lowest, highest: of the curve. Sizes of curves are "
+    "over the inner 98 % of the rows."
 )
 MORE = "summary(effect, {0!r}), plot_effect(effect, {0!r}), tidy(effect)"
 
@@ -86,7 +87,7 @@ def test_without_standard_errors():
     (table,) = page.tables
     assert table.heads == ["", "avg effect", "lowest", "highest"]
     assert [line[0] for line in table.lines] == ["x1", "x0"]
-    assert table.notes == ("lowest, highest: of the curve.",)
+    assert table.notes == (MEANT[MEANT.index("lowest, ") :],)
     assert page.more == MORE.format("x1")
 
 

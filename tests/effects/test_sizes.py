@@ -93,7 +93,40 @@ def test_aled_is_the_mean_over_the_rows(draw, n_bins):
     at_rows = rs.predict(effect, x[:, 0], 0).values
     expected = np.abs(at_rows - at_rows.mean()).mean()
     # Two moments a bin: least exact for one bin of very skewed rows.
-    assert rs.effect_sizes(effect)["aled"].item() == pytest.approx(expected, rel=0.06)
+    found = rs.effect_sizes(effect, percentiles=(0, 100))
+    assert found["aled"].item() == pytest.approx(expected, rel=0.06)
+
+
+def test_a_few_distant_rows_decide_no_size():
+    """Of 1,000 rows two are far away; sizes with and without them, by brute force."""
+    rng = np.random.default_rng(2)
+    x = np.append(rng.uniform(0, 1, 998), [9.5, 10])[:, None]
+    effect = rs.rhale(
+        local_of(x, np.where(x > 1, 5, 1) + 0.1 * rng.normal(size=x.shape)),
+        bins=rs.GivenBins([0, 0.5, 1, 10]),
+    )
+    near = x[x < 1]
+    sizes, table = rs.effect_sizes(effect), rs.glance(effect)
+    assert sizes["importance"].item() == pytest.approx(near.std(), rel=0.03)
+    assert (table["curve_max"] - table["curve_min"]).item() == pytest.approx(1, abs=0.02)
+    # Widths 0.5 and 0.5 of the inner bins count, and not 9 of the last.
+    variance = effect["heterogeneity"].values[0] ** 2
+    n = effect["n_obs"].values[0]
+    index = np.sum([0.5, 0.5] * (variance * (n - 1) / n)[:2])
+    assert sizes["heterogeneity_index"].item() == pytest.approx(index, abs=1e-12)
+    assert table["heterogeneity_index"].item() == pytest.approx(index, abs=1e-12)
+    at_rows = rs.predict(effect, x[:, 0], 0).values
+    whole = rs.effect_sizes(effect, percentiles=(0, 100))
+    assert whole["importance"].item() == pytest.approx(at_rows.std(), rel=0.02)
+    assert whole["importance"].item() > 3 * sizes["importance"].item()
+    table = rs.glance(effect, percentiles=(0, 100))
+    assert (table["curve_max"] - table["curve_min"]).item() == pytest.approx(
+        np.ptp(effect["curve"].values)
+    )
+    assert "all rows" in str(rs.summary(effect, percentiles=(0, 100)))
+    assert "inner 98 % of the rows" in str(rs.summary(effect))
+    with pytest.raises(ValueError, match="percentiles must be two numbers"):
+        rs.glance(effect, percentiles=(99, 1))
 
 
 def by_hand():
@@ -495,7 +528,8 @@ def test_sizes_say_what_they_are_of(table):
     effect = rs.rhale(local, bins=rs.GivenBins(EDGES))
     found = rs.effect_sizes(effect, level=0.9)
     kept = ("output_name", "output_units", "bin_rule", "bin_parameters", "n_rows", "software")
-    assert found.attrs == {"method": "effect sizes", **{name: effect.attrs[name] for name in kept}}
+    own = {"method": "effect sizes", "percentiles": (1, 99)}
+    assert found.attrs == {**own, **{name: effect.attrs[name] for name in kept}}
     assert found["importance_ci"].attrs["source"] == "rows"
     assert found["importance_ci"].attrs["ci_prob"] == 0.9
     assert found["importance_p_value"].attrs["source"] == "rows"

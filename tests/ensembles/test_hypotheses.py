@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy import stats
 
@@ -177,3 +178,29 @@ def test_what_is_refused():
     assert np.isnan(tested["p_value"].item())
     assert tested["reason"].item() == FEW
     assert rs.wald_test(ensemble(np.zeros((9, 5)), **REFITS))["reason"].item() == FEW
+
+
+def test_folds_are_tested_by_means_over_parts_of_the_axis():
+    """Noise of single points is no noise of the effect: each member is 1 on average."""
+    rng = np.random.default_rng(6)
+    waves = np.sin(2 * np.pi * rng.uniform(0, 1, (20, 1)) + 2 * np.pi * np.arange(100) / 20)
+    members = 1 + 0.02 * rng.standard_normal((20, 1)) + 3 * waves
+    tested = rs.wald_test(ensemble(members, **FOLDS))
+    parts = members.reshape(20, 5, 20).mean(axis=2)
+    # Whole waves in each part.
+    assert np.ptp(parts) < 0.2
+    assert tested["p_value"].item() < 0.001
+    flat = rs.wald_test(ensemble(members - members.mean(axis=0), **FOLDS))
+    assert not flat["p_value"].item() < 0.05
+
+
+def test_a_line_without_an_average_effect_says_why():
+    data = pd.DataFrame({"c": list("uvw") * 40, "y": np.arange(120.0)})
+    found = rs.cross_effects(
+        lambda rows: rows.groupby("c")["y"].mean(),
+        lambda means, rows: rs.ale(lambda X: X["c"].map(means), rows[["c"]], progress=False),
+        data, n_folds=3, n_repeats=2, n_jobs=1, rng=0, progress=False,
+    )  # fmt: skip
+    notes = rs.summary(found).notes
+    assert "No average effect, as its levels have no order: c." in notes
+    assert any("do not hold the bias of a learner" in note for note in notes)

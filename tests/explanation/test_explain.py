@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from types import SimpleNamespace
 
@@ -11,6 +12,7 @@ import pytest
 import statsmodels.api as sm
 import statsmodels.formula.api as smf
 import xarray as xr
+from scipy import stats
 from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.linear_model import LinearRegression, LogisticRegression
 
@@ -72,13 +74,15 @@ def test_functions_take_its_groups(explained):
 
 
 def test_the_exact_values_of_a_linear_model():
-    """The importance is |slope| times the deviation of the column; the range, of the whole axis."""
+    """The importance is |slope| times the deviation of the column; the range, of 98 % of rows."""
     X = np.random.default_rng(2).uniform(-1, 1, (900, 2))
     found = quick(lambda X: 3 * X[:, 0] - X[:, 1], X)
     assert found.answers["feature"].values.tolist() == ["x0", "x1"]
     for at, slope in enumerate([3, -1]):
         row = found.answers.isel(feature=at)
-        assert float(row["range"]) == pytest.approx(abs(slope) * np.ptp(X[:, at]))
+        assert float(row["range"]) == pytest.approx(
+            abs(slope) * np.diff(np.quantile(X[:, at], [0.01, 0.99], method="inverted_cdf"))[0]
+        )
         assert float(row["importance"]) == pytest.approx(abs(slope) * X[:, at].std(), rel=2e-3)
         assert float(row["row_spread"]) == pytest.approx(0, abs=1e-9)
     assert found.attrs["additive_r2"] == pytest.approx(1, abs=1e-2)
@@ -191,6 +195,103 @@ def test_intervals_of_curves_hold_the_parameters_of_a_model_that_has_any():
     assert width(found) > 1.3 * width(given)
     assert "parameters of the model" in repr(found)
     assert "parameters" not in repr(given)
+
+
+def test_a_contrast_of_groups_is_one_of_predictions():
+    """Of a line with another slope by group: its interval is that of the interaction's parameter.
+
+    It was the difference of two curves with no more error than rounding, at the end of the axis.
+    """
+    rng = np.random.default_rng(3)
+    data = pd.DataFrame({"x": rng.uniform(0, 10, 300), "g": rng.integers(0, 2, 300)})
+    data["y"] = 0.5 * data["x"] + 0.3 * data["g"] * data["x"] + 2 * rng.normal(size=300)
+    fit = smf.ols("y ~ x * g", data).fit()
+    found = quick(fit, data[["x", "g"]])
+    row = found.answers.sel(feature="x")
+    assert row["split_rule"].item() == "g = 0"
+    low, high = np.quantile(data["x"], [0.1, 0.9], method="nearest")
+    robust = fit.get_robustcov_results("HC1")
+    own = list(fit.params.index).index("x:g")
+    expected = -(high - low) * fit.params["x:g"]
+    half = 1.96 * (high - low) * robust.bse[own]
+    assert row["apart"].item() == pytest.approx(expected, rel=1e-6)
+    np.testing.assert_allclose(row["apart_ci"], [expected - half, expected + half], rtol=0.02)
+    assert f"With x = {row['apart_at'].item()}, the output changes by" in repr(found)
+    # What takes the parameters as given has neither interval nor P beside the others.
+    assert np.isnan([row["split_pvalue"].item(), *row["row_spread_ci"].values]).all()
+    assert "adjusted P" not in str(rs.summary(found, "x"))
+    effects = found["regions/0/effect"].to_dataset()
+    assert effects["curve_se"].attrs["source"] == "rows and parameters"
+
+
+def test_contrasts_of_clusters_are_those_of_the_fit():
+    """With clusters in the fit, its covariance is the contrast's; rows alone would halve it."""
+    rng = np.random.default_rng(4)
+    clinic = np.repeat(np.arange(40), 10)
+    g = clinic % 2
+    x = np.clip(5 + 3 * rng.normal(size=40)[clinic] + rng.normal(size=400), 0, 10)
+    y = 0.5 * x + 0.6 * g * x + rng.normal(size=40)[clinic] * (1 + x / 2) + rng.normal(size=400)
+    data = pd.DataFrame({"x": x, "g": g, "y": y})
+    fit = smf.ols("y ~ x * g", data).fit(cov_type="cluster", cov_kwds={"groups": clinic})
+    row = quick(fit, data[["x", "g"]]).answers.sel(feature="x")
+    high, low = map(float, row["apart_at"].item().split(" instead of "))
+    half = np.diff(row["apart_ci"].values)[0] / 2
+    quantile = stats.t.ppf(0.975, 19)  # of 20 clinics in either group
+    assert half == pytest.approx(quantile * (high - low) * fit.bse["x:g"], rel=0.02)
+
+
+def test_a_first_leg_that_surely_rises_is_said():
+    """It rises by a third of its range, and then falls: it was said to fall."""
+    X = np.random.default_rng(0).uniform(0, 1, (900, 2))
+    X[:, 1] -= 0.5
+
+    def model(X):
+        return np.interp(X[:, 0], [0, 0.3, 1], [0, 0.5, -1]) + X[:, 0] * X[:, 1]
+
+    row = quick(model, X).answers.sel(feature="x0")
+    assert row["shape"].item().startswith("rises, then falls")
+    assert row["turns"].values[0] == pytest.approx(0.3, abs=0.05)
+    # With more noise a turn may hide: nothing is said of the way between the ends.
+    noisy = quick(lambda X: model(X) / 4 + 3 * X[:, 0] * X[:, 1], X[:300]).answers.sel(feature="x0")
+    assert noisy["shape"].item() not in ("falls", "rises")
+
+
+def distant(n=1000):
+    """Rows of which three in a thousand are far away, where the model is steep."""
+    rng = np.random.default_rng(6)
+    x = np.append(rng.uniform(0, 1, n - 3), [1.4, 1.6, 1.6])
+    return np.column_stack([x, rng.uniform(-1, 1, n)])
+
+
+def far(X):
+    return np.sin(3 * X[:, 0]) + 30 * np.maximum(X[:, 0] - 1, 0) + 0.1 * X[:, 1]
+
+
+def test_a_few_distant_rows_decide_nothing():
+    X = distant()
+    row = quick(far, X).answers.sel(feature="x0")
+    assert row["range"].item() == pytest.approx(np.sin(3 * np.pi / 6) - 0.07, abs=0.09)
+    assert float(row["highest_at"].item()) == pytest.approx(np.pi / 6, abs=0.03)
+    assert row["unreliable"].item().startswith("few rows: ")
+    assert row["unreliable"].item().endswith(" to 1.6")
+    everything = quick(far, X, percentiles=(0, 100)).answers.sel(feature="x0")
+    assert everything["highest_at"].item() == "1.6"
+    assert everything["range"].item() == pytest.approx(far(X).max(), abs=0.3)
+    assert "Curves count over the inner 98 % of the rows" in repr(quick(far, X))
+    with pytest.raises(ValueError, match=r"percentiles must be two numbers from 0 to 100"):
+        quick(far, X, percentiles=(0.01, 200))
+
+
+def test_no_line_is_drawn_where_a_few_distant_rows_are(tmp_path):
+    path = rs.report(quick(far, distant()), tmp_path / "report.html")
+    pictures = path.read_text(encoding="utf-8").split("<svg")
+    (picture, *_) = [one for one in pictures if 'class="few"' in one and 'class="count"' in one]
+    begins = [float(one) for one in re.findall(r'class="few" x="([\d.]+)"', picture)]
+    (curve,) = re.findall(r'class="average" d="([^"]*)"', picture)
+    places = [float(one) for one in re.findall(r"[ML]([\d.]+)", curve)]
+    counts = [float(one) for one in re.findall(r'class="count" x="([\d.]+)"', picture)]
+    assert max(places) == pytest.approx(max(begins), abs=1)
+    assert max(places) < max(counts) - 50
 
 
 def test_a_model_whose_parameters_cannot_be_used_is_taken_as_given():

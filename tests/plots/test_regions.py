@@ -474,3 +474,16 @@ def test_plots_leave_what_they_draw_alone(local, tree, effect):
         plot_tree(tree)
     for dataset, copy in zip((local, tree, effect), before, strict=True):
         assert dataset.identical(copy)
+
+
+def test_panels_hold_the_same_sources_of_uncertainty():
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame({"x": rng.uniform(0, 1, 200), "g": rng.integers(0, 2, 200)})
+    line = rs.Parametric(lambda b, X: b[0] * X["x"] * X["g"], [2.0], [[0.1]])
+    local = rs.local_effects(line, X, features=["x"], progress=False)
+    tree = rs.regions(local, "x", conditioning=X[["g"]], rng=0)
+    parts, whole = rs.regional_rhale(local, tree), rs.rhale(local)
+    held = [rs.std_error(one, local, model=line, X=X, progress=False) for one in (parts, whole)]
+    with pytest.raises(ValueError, match="errors of the same sources"):
+        rs.plot_regions(tree, parts, held[1])
+    assert len(rs.plot_regions(tree, *held)) == 1 + parts.sizes["region"]

@@ -1,0 +1,81 @@
+"""Curves over the inner rows of their features, so that a few distant rows decide no summary."""
+
+from __future__ import annotations
+
+import numpy as np
+import xarray as xr
+
+from rhale_stats.arguments.checks import check_percentiles
+from rhale_stats.arrays.moments import FloatArray
+from rhale_stats.schema.levels import CATEGORICAL
+
+# Between which percentiles of the rows summaries are made, unless others are asked for.
+PERCENTILES = (1.0, 99.0)
+AXIS_SHARE = "inner_share_of_index"
+
+
+def asked_for(effect: xr.Dataset, percentiles: tuple[float, float] | None) -> xr.Dataset:
+    """The effect, which remembers percentiles that were given."""
+    if percentiles is None:
+        return effect
+    return effect.assign_attrs(percentiles=check_percentiles(percentiles))
+
+
+def inner(effect: xr.Dataset) -> xr.Dataset:
+    """The effect without its cells beyond the percentiles, or bins where there are no cells.
+
+    They count as cells without rows do: the curve ends there. A cell with inner rows is kept whole.
+    """
+    low, high = percentiles_of(effect)
+    levels = np.isin(effect["feature_kind"].values.astype(str), CATEGORICAL)
+    fine, of_axis = np.zeros(len(levels), dtype=bool), np.ones((2, len(levels)))
+    if "cell_share" in effect:
+        fine = np.isfinite(effect["cell_value"].values).any(axis=-1)
+    for share, curve, place, own in (
+        ("cell_share", "cell_curve", "cell_value", fine),
+        ("weight_share", "curve", "edge_value", ~fine & ~levels),
+    ):
+        if share not in effect or curve not in effect or not own.any():
+            continue
+        below = np.nan_to_num(effect[share].values).cumsum(axis=-1)
+        total, before = below[:, -1:], np.pad(below, ((0, 0), (1, 0)))[:, :-1]
+        kept = (below > total * low / 100 * (1 + 1e-9)) & (before < total * high / 100 * (1 - 1e-9))
+        kept |= ~own[:, None]
+        edges = np.pad(kept, ((0, 0), (1, 0))) | np.pad(kept, ((0, 0), (0, 1)))
+        part = _share_of_axis(effect, np.where(edges, effect[place].values, np.nan))
+        of_axis = np.where(own, part, of_axis)
+        effect = effect.assign(
+            {
+                share: effect[share].copy(data=np.where(kept, effect[share].values, 0.0)),
+                curve: effect[curve].copy(data=np.where(edges, effect[curve].values, np.nan)),
+            }
+        )
+    if "heterogeneity_index" in effect:
+        effect = effect.assign(heterogeneity_index=effect["heterogeneity_index"] * of_axis[1])
+    return effect.assign({AXIS_SHARE: ("feature", of_axis[0])})
+
+
+def _share_of_axis(effect: xr.Dataset, inner_edges: FloatArray) -> FloatArray:
+    """Which part of the heterogeneity index, an integral along the axis, lies between edges.
+
+    Shape (2, feature): of unbiased variances, and of those that are divided by the rows.
+    """
+    edges, square = effect["edge_value"].values, effect["heterogeneity"].values ** 2
+    low, high = np.fmin.reduce(inner_edges, axis=-1), np.fmax.reduce(inner_edges, axis=-1)
+    clipped = np.clip(edges, low[:, None], high[:, None])
+    n = np.maximum(effect.get("n_effective", effect["n_obs"]).values, 1)
+    both = np.stack([square, square * (1 - 1 / n)])
+    part, whole = (np.nansum(np.diff(one, axis=-1) * both, axis=-1) for one in (clipped, edges))
+    return np.asarray(np.divide(part, whole, out=np.ones_like(whole), where=whole > 0))
+
+
+def percentiles_of(effect: xr.Dataset) -> tuple[float, float]:
+    """Those that were asked for, or the default."""
+    low, high = effect.attrs.get("percentiles", PERCENTILES)
+    return float(low), float(high)
+
+
+def inner_text(effect: xr.Dataset) -> str:
+    """Which rows ranges and sizes are over, in words."""
+    low, high = percentiles_of(effect)
+    return "all rows" if (low, high) == (0, 100) else f"inner {high - low:g} % of the rows"

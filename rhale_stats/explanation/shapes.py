@@ -1,0 +1,104 @@
+"""How average curves go over the inner rows, in words (math [109])."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import xarray as xr
+
+from rhale_stats.answers import numbers
+from rhale_stats.arrays.answers import half_widths, hidden_in, inner_range, shape_of
+from rhale_stats.arrays.moments import FloatArray
+from rhale_stats.effects.fit import interpolation
+from rhale_stats.explanation.curves import GAP, UNKNOWN
+from rhale_stats.explanation.request import Request
+from rhale_stats.generics.errors import vcov
+from rhale_stats.schema.features import units_in
+from rhale_stats.schema.levels import is_categorical
+
+# A leg of a shape is longer than this share of the range; "overall" is said where changes of this
+# size against the direction of a leg are not excluded.
+LEAST_LEG = 0.05
+# More levels that may be the highest are not named.
+MOST_HIGHEST = 3
+
+
+class Inner(NamedTuple):
+    """A curve over the inner rows of its feature, between the percentiles asked for.
+
+    ``half`` are half-widths of intervals of all differences of two of its values (math [109]).
+    """
+
+    places: FloatArray
+    texts: list[str]
+    curve: FloatArray
+    half: FloatArray
+
+
+def inner_of(
+    asked: Request,
+    effect: xr.Dataset,
+    row: xr.Dataset,
+    within: tuple[float, tuple[float, float]],
+    rng: np.random.Generator,
+) -> Inner:
+    """Levels and edges beyond the percentiles are left out, and the curve ends at these."""
+    name, (level, percentiles) = str(row["feature"].values), within
+    covariance = vcov(effect, name, of="curve").values
+    curve, edges, units = row["curve"].values, row["edge_value"].values, units_in(row)
+    weigh = np.eye(len(curve))
+    if not is_categorical(row):
+        low, high = inner_range(
+            asked.table.column(asked.table.names.index(name)), asked.share, percentiles
+        )
+        places = np.r_[low, edges[(edges > low) & (edges < high)], high]
+        weigh, texts = interpolation(edges, places), numbers.axis_texts(places, units)
+        # Bins whose shape is not known take no part.
+        reliable = row["reliable"].values[np.clip(np.searchsorted(edges, places[1:]) - 1, 0, None)]
+        step = np.where(np.isin(reliable, [UNKNOWN, GAP])[:, None], 0.0, np.diff(weigh, axis=0))
+        weigh = np.cumsum(np.vstack([weigh[:1], step]), axis=0)
+    else:
+        names, places = numbers.places(row), np.arange(float(len(curve)))
+        if str(row["feature_kind"].values) != "nominal":
+            low, high = inner_range(places, row["level_share"].values, percentiles)
+            places = places[(places >= low) & (places <= high)]
+            weigh = weigh[places.astype(int)]
+        texts = [names[int(at)] for at in places]
+    degrees = np.inf if asked.groups is None else float(max(asked.groups.max(), 1))
+    half = half_widths(weigh @ covariance @ weigh.T, level, rng, degrees)
+    return Inner(places, texts, weigh @ curve, half)
+
+
+def shape_of_curve(row: xr.Dataset, inner: Inner, matters: str) -> tuple[str, list[float]]:
+    """Words for how the curve goes, and where it turns (math [109])."""
+    if matters == "hardly":
+        return "nearly flat", []
+    if matters == "cannot tell":
+        return "cannot tell", []
+    curve, half = inner.curve, inner.half
+    if is_categorical(row):
+        top = int(curve.argmax())
+        near = [
+            text
+            for at, text in enumerate(inner.texts)
+            if not curve[top] - curve[at] > half[top, at]
+        ]
+        if len(numbers.places(row)) == 2:
+            return (f"higher at {near[0]}" if len(near) == 1 else "no clear shape"), []
+        if str(row["feature_kind"].values) == "nominal":
+            found = f"highest at {' or '.join(near)}"
+            return (found if len(near) <= MOST_HIGHEST else "differs between levels"), []
+    least = LEAST_LEG * float(np.ptp(curve))
+    shape = shape_of(curve, np.maximum(half, least))
+    if not shape.legs:
+        return "no clear shape", []
+    turns = [float(inner.places[at]) for at in shape.turns]
+    if len(shape.legs) > 2:
+        return f"goes up and down ({len(turns)} turns)", turns
+    words = ", then ".join("rises" if leg > 0 else "falls" for leg in shape.legs)
+    if not hidden_in(curve, half, shape) <= least:
+        words += " overall"
+        if not turns and not shape.legs[0] * (curve[-1] - curve[0]) > half[0, -1]:
+            return "no clear shape", []
+    return (f"{words} (turns near {inner.texts[shape.turns[0]]})" if turns else words), turns
