@@ -17,6 +17,8 @@ ERROR_QUANTILE = 0.99
 LAST_DIGIT_SHARE = 0.1
 # A feature has ties if it has so many rows of each value, on average.
 ROWS_OF_A_VALUE = 3
+# No weight at all.
+TINY = float(np.finfo(np.float64).tiny)
 # Unit of rounding of bfloat16.
 BRAIN_FLOAT = 2.0**-7
 
@@ -266,7 +268,7 @@ def between_values(
     """Slopes from each value to the next, from derivatives at the values alone, math [2].
 
     The change from one value to the next is the integral of the cubic spline through the mean
-    derivatives at the values; rows keep their deviations from these means.
+    derivatives at the values; rows keep deviations from local means.
 
     Parameters
     ----------
@@ -299,11 +301,26 @@ def between_values(
         other = np.concatenate([np.zeros((1, g.shape[1])), np.cumsum(steps, axis=0)])
     away = np.ptp(curve[of] - other, axis=0) / order / np.ptp(values)
     slope = np.diff(curve, axis=0) / np.diff(values)[:, None]
-    own, last = g - means[at], len(values) - 1
-    left = np.full_like(g, np.nan)
+    own = _deviations(at, g, total, means)
+    # The mean of each cell is its slope, of the rows of both values.
+    of_value = np.stack([np.bincount(at, w * one) for one in own.T], axis=1)
+    slope -= (of_value[1:] + of_value[:-1]) / np.maximum(total[1:] + total[:-1], TINY)[:, None]
+    left, last = np.full_like(g, np.nan), len(values) - 1
     inner = (at > 0) & (at < last)
     left[inner] = own[inner] + slope[at[inner] - 1]
     return values, own + slope[np.minimum(at, last - 1)], left, away
+
+
+def _deviations(at: IntArray, g: FloatArray, total: FloatArray, means: FloatArray) -> FloatArray:
+    """Deviations of rows from the mean of their value and its neighbours, of the right size.
+
+    From the mean of their value alone they would be 0 where it has one row.
+    """
+    three = np.ones(3)
+    around = np.maximum(np.convolve(total, three, "same"), TINY)
+    mean = np.stack([np.convolve(total * one, three, "same") / around for one in means.T], axis=1)
+    size = np.sqrt(1 / np.maximum(1 - total / around, 0.1))
+    return np.asarray((g - mean[at]) * size[at, None])
 
 
 def _integral(values: FloatArray, means: FloatArray, at: FloatArray) -> FloatArray:
