@@ -56,14 +56,14 @@ def test_same_as_in_given_bins_where_nothing_was_chosen():
 
 def test_note_of_the_summary():
     local = smooth(1000, 1)
-    included = "Standard errors of effects include this choice"
+    included = "They include the choice of the bin edges"
     effect = rs.rhale(local)
     assert included in str(rs.summary(effect, "x0"))
     for other in (
         rs.rhale(local, weighting="rows"),
         rs.std_error(effect, local, groups=np.arange(1000) // 4),
     ):
-        assert "intervals of bin effects are too narrow" in str(rs.summary(other, "x0"))
+        assert "They treat the bin edges as fixed" in str(rs.summary(other, "x0"))
         assert included not in str(rs.summary(other, "x0"))
 
 

@@ -592,6 +592,7 @@ OF_PARAMETER: dict[str, Any] = {
     "adjust": options(*ADJUSTMENTS),
     "grid_kind": options("quantile", "equal_width"),
     "level": options(0.95, 0.9, 0.5),
+    "percentiles": options((1, 99), (0, 100), (5, 90.0)),
     "significance": options(0.05, 0.5),
     "delta": options(0.1, 1, 100.0),
     "matters": options(0.05, 0.5),
