@@ -183,7 +183,10 @@ class _Search:
         self.n_cells, self.fine = len(w), grid.fine
         # Ends of the coarse cells, and places of all edges. A cell in which one distant row stands
         # does not outweigh the others.
-        self.coarse_ends = np.append(np.arange(0, len(w), grid.fine), len(w))
+        n_coarse = max(len(w) // grid.fine, 1)
+        half = np.arange(n_coarse // 2 + 1) * len(w) // n_coarse
+        # The same from either end.
+        self.coarse_ends = np.union1d(half, len(w) - half)
         width = np.minimum(np.diff(grid.edges), GAP_SHARE * inner_range(grid.edges, w))
         self.place = np.append(0.0, np.cumsum(width)) / width.mean()
         self.weighted = not np.array_equal(cells.weight, cells.weight_sq)

@@ -15,6 +15,8 @@ ERROR_QUANTILE = 0.99
 # The precision is that of a coarser type if all numbers fit into it and this share uses its last
 # digit.
 LAST_DIGIT_SHARE = 0.1
+# Values of fewer rows than this have too few for a mean of their own.
+FEW_ROWS = 5
 # A feature has ties if it has so many rows of each value, on average.
 ROWS_OF_A_VALUE = 3
 # No weight at all.
@@ -263,23 +265,22 @@ def sides(edges: FloatArray, x: FloatArray, g: FloatArray, left: FloatArray) -> 
 
 
 def between_values(
-    x: FloatArray, g: FloatArray, weight: FloatArray | None
-) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
-    """Slopes from each value to the next, from derivatives at the values alone, math [2].
+    edges: FloatArray, x: FloatArray, g: FloatArray, weight: FloatArray | None
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Slopes across cells between values, from derivatives at the values alone, math [2].
 
     The change from one value to the next is the integral of the cubic spline through the mean
     derivatives at the values; rows keep deviations from local means.
 
     Parameters
     ----------
-    x, g : ndarray of shape (row,), (row, output)
+    edges, x, g : ndarray of shape (edge,), (row,), (row, output)
     weight : ndarray of shape (row,), or None
 
     Returns
     -------
-    edges : ndarray of shape (value,)
     right, left : ndarray of shape (row, output)
-        Slopes to the next value, and from the one before (NaN at the two outermost values).
+        Slopes across the cell, and across that to the left of rows on an edge (NaN elsewhere).
     error : ndarray of shape (output,)
         Largest error of the curve, over the range of the feature: by Richardson the fifteenth part
         of what the integral changes by if every second value is left out, the order being 4.
@@ -300,27 +301,63 @@ def between_values(
         steps = np.diff(values[of])[:, None] * (means[of][1:] + means[of][:-1]) / 2
         other = np.concatenate([np.zeros((1, g.shape[1])), np.cumsum(steps, axis=0)])
     away = np.ptp(curve[of] - other, axis=0) / order / np.ptp(values)
-    slope = np.diff(curve, axis=0) / np.diff(values)[:, None]
-    own = _deviations(at, g, total, means)
-    # The mean of each cell is its slope, of the rows of both values.
-    of_value = np.stack([np.bincount(at, w * one) for one in own.T], axis=1)
-    slope -= (of_value[1:] + of_value[:-1]) / np.maximum(total[1:] + total[:-1], TINY)[:, None]
-    left, last = np.full_like(g, np.nan), len(values) - 1
-    inner = (at > 0) & (at < last)
-    left[inner] = own[inner] + slope[at[inner] - 1]
-    return values, own + slope[np.minimum(at, last - 1)], left, away
+    slope = np.diff(curve[np.searchsorted(values, edges)], axis=0) / np.diff(edges)[:, None]
+    own = _deviations(at, g, values, total, means)
+    # The mean of each cell is its slope; values on edges count half in either cell.
+    cell = np.clip(np.searchsorted(edges, values, side="right") - 1, 0, len(slope) - 1)
+    on_edge = np.isin(values, edges)
+    inner = on_edge & (values > edges[0]) & (values < edges[-1])
+    cells = np.concatenate([cell, cell[inner] - 1])
+    rows = np.concatenate([np.where(on_edge, total / 2, total), total[inner] / 2])
+    weights = np.maximum(np.bincount(cells, rows, len(slope)), TINY)
+    for output, values_own in enumerate(own.T):
+        mean = np.bincount(at, w * values_own) / np.maximum(total, TINY)
+        sums = np.bincount(cells, rows * np.concatenate([mean, mean[inner]]), len(slope))
+        slope[:, output] -= sums / weights
+    size = _sizes(edges, values, total)
+    left, tied, of_row = np.full_like(g, np.nan), inner[at], cell[at]
+    before = of_row[tied] - 1
+    left[tied] = size[before, None] * own[tied] + slope[before]
+    return size[of_row, None] * own + slope[of_row], left, away
 
 
-def _deviations(at: IntArray, g: FloatArray, total: FloatArray, means: FloatArray) -> FloatArray:
-    """Deviations of rows from the mean of their value and its neighbours, of the right size.
+def _sizes(edges: FloatArray, values: FloatArray, total: FloatArray) -> FloatArray:
+    """Factors of deviations, by cell: values count by their distances, not by their rows.
 
-    From the mean of their value alone they would be 0 where it has one row.
+    With n and m rows of two values the variance of their mean is that of (1/n + 1/m)/4 rows, and
+    not of 1/(n + m).
     """
-    three = np.ones(3)
-    around = np.maximum(np.convolve(total, three, "same"), TINY)
-    mean = np.stack([np.convolve(total * one, three, "same") / around for one in means.T], axis=1)
-    size = np.sqrt(1 / np.maximum(1 - total / around, 0.1))
-    return np.asarray((g - mean[at]) * size[at, None])
+    factors = np.ones(len(edges) - 1)
+    ends = np.searchsorted(values, edges)
+    for c, (first, last) in enumerate(zip(ends[:-1], ends[1:], strict=True)):
+        n = np.maximum(total[first : last + 1], TINY)
+        step = np.diff(values[first : last + 1]) / (values[last] - values[first])
+        share = (np.append(step, 0) + np.append(0, step)) / 2
+        half = np.ones(len(n))
+        half[[0, -1]] = 0.5
+        factors[c] = np.sqrt((half * n).sum() * (share**2 / half / n).sum())
+    return factors
+
+
+def _deviations(
+    at: IntArray, g: FloatArray, values: FloatArray, total: FloatArray, means: FloatArray
+) -> FloatArray:
+    """Deviations of rows from the mean of their value, scaled to the variance of the rows.
+
+    Of values of few rows they are those from the line through three neighbouring values.
+    """
+    n_rows = np.bincount(at)
+    centre, lever = means.copy(), 1 / n_rows
+    for k in np.flatnonzero(n_rows < FEW_ROWS):
+        first = int(np.clip(k - 1, 0, max(len(values) - 3, 0)))
+        near = slice(first, first + 3)
+        w, d = total[near] / max(total[near].max(), TINY), values[near] - values[k]
+        inverse = np.linalg.pinv([[w.sum(), w @ d], [w @ d, w @ d**2]], hermitian=True)
+        centre[k] = inverse[0] @ np.stack([w @ means[near], (w * d) @ means[near]])
+        # The share of one of its rows in the fit.
+        lever[k] = inverse[0, 0] * w[k - first] / n_rows[k]
+    size = 1 / np.sqrt(np.maximum(1 - lever, 0.1))
+    return np.asarray((g - centre[at]) * size[at, None])
 
 
 def _integral(values: FloatArray, means: FloatArray, at: FloatArray) -> FloatArray:

@@ -16,7 +16,7 @@ from rhale_stats.bins.rule import BinRule, Column
 # many rows in each.
 MOST_CELLS, LEAST_CELLS, ROWS_OF_A_CELL = 40, 5, 10
 # Cells go from each value to the next where a feature has ties and so many values at most.
-MOST_VALUES = 100
+MOST_VALUES, ROWS_OF_A_STEP = 100, 5
 # Bins of ALE by default.
 ALE_BINS = QuantileBins(MOST_CELLS)
 
@@ -65,11 +65,20 @@ def _of_rule(rule: BinRule, column: Column) -> FloatArray:
 
 
 def repeated_values(x: FloatArray, counts: FloatArray | None) -> FloatArray | None:
-    """Distinct values, where these are few and repeated: whole numbers, rounded values."""
+    """Edges at the distinct values, where these are few and repeated; None where they are not.
+
+    Between two edges, and on them, are 5 rows or more, so that cells of some of the rows have rows.
+    """
     if len(np.unique(x[: 2 * MOST_VALUES])) > MOST_VALUES:
         return None
-    values = np.unique(x)
-    return values if len(values) <= MOST_VALUES and are_repeated(x, counts) else None
+    values, of_row = np.unique(x, return_inverse=True)
+    if len(values) > MOST_VALUES or not are_repeated(x, counts):
+        return None
+    n_rows, kept = np.bincount(of_row, counts), [0]
+    for at in range(1, len(values) - 1):
+        if min(n_rows[kept[-1] : at + 1].sum(), n_rows[at:].sum()) >= ROWS_OF_A_STEP:
+            kept.append(at)
+    return values[[*kept, len(values) - 1]] if len(values) > 1 else values
 
 
 def cell_edges(local: xr.Dataset) -> list[FloatArray | None]:

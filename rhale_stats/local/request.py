@@ -196,11 +196,11 @@ class Request:
         values = repeated_values(x, weight if self.sample.frequency else None)
         if values is None:
             return found
-        self.few_values.append((name, len(values)))
-        edges, right, left, error = kernel.between_values(x, found.local_effect, weight)
+        self.few_values.append((name, len(np.unique(x))))
+        right, left, error = kernel.between_values(values, x, found.local_effect, weight)
         bias = error if found.bias is None else error + found.bias
         error = found.error + error
-        return replace(found, local_effect=right, left=left, edges=edges, error=error, bias=bias)
+        return replace(found, local_effect=right, left=left, edges=values, error=error, bias=bias)
 
     def _with_left(
         self,
