@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -310,11 +311,11 @@ def between_values(
     cells = np.concatenate([cell, cell[inner] - 1])
     rows = np.concatenate([np.where(on_edge, total / 2, total), total[inner] / 2])
     weights = np.maximum(np.bincount(cells, rows, len(slope)), TINY)
+    size = _sizes(edges, values, total)
     for output, values_own in enumerate(own.T):
         mean = np.bincount(at, w * values_own) / np.maximum(total, TINY)
         sums = np.bincount(cells, rows * np.concatenate([mean, mean[inner]]), len(slope))
-        slope[:, output] -= sums / weights
-    size = _sizes(edges, values, total)
+        slope[:, output] -= size * sums / weights
     left, tied, of_row = np.full_like(g, np.nan), inner[at], cell[at]
     before = of_row[tied] - 1
     left[tied] = size[before, None] * own[tied] + slope[before]
@@ -329,7 +330,7 @@ def _sizes(edges: FloatArray, values: FloatArray, total: FloatArray) -> FloatArr
     """
     factors = np.ones(len(edges) - 1)
     ends = np.searchsorted(values, edges)
-    for c, (first, last) in enumerate(zip(ends[:-1], ends[1:], strict=True)):
+    for c, (first, last) in enumerate(pairwise(ends)):
         n = np.maximum(total[first : last + 1], TINY)
         step = np.diff(values[first : last + 1]) / (values[last] - values[first])
         share = (np.append(step, 0) + np.append(0, step)) / 2
