@@ -16,6 +16,7 @@ from rhale_stats.arrays.moments import FloatArray
 from rhale_stats.models.adapters import sklearn
 from rhale_stats.models.adapters.adapter import Adapter, Gradient
 from rhale_stats.models.adapters.libraries import adapter_of, is_of_jax, jax_adapter
+from rhale_stats.models.design import Design
 from rhale_stats.models.form import as_is
 from rhale_stats.models.forms import given_to, plain_answer
 from rhale_stats.models.offsets import predict_of
@@ -86,7 +87,10 @@ class Outputs:
                 _refuse_decision(model)
         self.table = table
         if self._method == "predict":
-            self._function, data = predict_of(model, table.data)
+            design, predict = Design.of(model), model.predict
+            if design is not None:
+                predict = design.watched(model, predict, set())
+            self._function, data = predict_of(model, table.data, predict)
             self.table = table.holding(data)
         self._given = self._form_given()
         self.n_calls, self.n_rows, self.largest, self._width = 0, 0, 0.0, 1

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Set
 from copy import copy
 from typing import Any, NamedTuple
 
@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from rhale_stats.arguments.checks import check_choice
 from rhale_stats.arguments.rows import of_rows
 from rhale_stats.arrays.moments import FloatArray
+from rhale_stats.models.design import Design
 from rhale_stats.models.forms import collected, plain_answer
 from rhale_stats.models.offsets import predict_of
 from rhale_stats.models.outputs import log_odds
@@ -72,6 +73,11 @@ class Parametric:
     array([0.1, 0.2])
     """
 
+    # Of results: the design without full rank, the shape of parameters, why rows asked are open.
+    design: Design | None = None
+    reasons: Set[str] = frozenset()
+    _shape: tuple[int, ...] = ()
+
     def __init__(
         self,
         predict: Callable[[FloatArray, Any], Any],
@@ -104,10 +110,10 @@ class Parametric:
     def changes(self, table: Table) -> tuple[Callable[[Any], FloatArray], Any]:
         """A function from rows to outputs and their changes, and the table to ask it with.
 
-        Shape (rows, outputs, directions + 1): what one step along every direction of the parameters
-        adds, to first order, and at the end the output itself. By central differences.
+        Shape (rows, outputs, directions + 1): what one step along every direction of `along` adds,
+        to first order, and at the end the output itself. By central differences.
         """
-        steps = STEP * self.directions()
+        steps = STEP * self.along()
         around = [self.params + steps, self.params - steps, self.params[None]]
         ask, data = self._at_all(table, np.concatenate(around))
 
@@ -161,6 +167,36 @@ class Parametric:
         out[:, known] = (vectors[:, kept] * np.sqrt(values[kept])).T * scale[known]
         return out
 
+    def along(self) -> FloatArray:
+        """The `directions`; without full rank also every parameter by itself, for `known`."""
+        if self.design is None:
+            return self.directions()
+        return np.vstack([self.directions(), np.diag(self._units())])
+
+    def _units(self) -> FloatArray:
+        """Of every parameter, the change that is one unit of its column of the scaled design."""
+        assert self.design is not None, "the design is that of results"
+        units = np.ones(self._shape if self._shape[1:] else (len(self.params), 1))
+        units[: len(self.design.scale)] /= self.design.scale[:, None]
+        return units.ravel(order="F")
+
+    def known(self, change: FloatArray) -> FloatArray:
+        """Changes (direction, estimate) along the `directions`, from those `along` all.
+
+        NaN of an estimate that is not estimable: its gradient leaves the row space of the design.
+        """
+        if self.design is None:
+            return change
+        of_directions, gradient = np.split(change, [len(change) - len(self.params)])
+        shape = (*self._shape[::-1], -1) if self._shape[1:] else (1, len(self.params), -1)
+        by = gradient.reshape(shape)[:, : self.design.null.shape[1]].transpose(2, 0, 1)
+        gone = self.design.leaves(by).any(axis=1)
+        return np.where(gone, np.nan, of_directions)
+
+    def facts(self) -> dict[str, str]:
+        """Why some estimates are not estimable, as an attribute of a result; empty if all are."""
+        return {"not_estimable": "; ".join(sorted(self.reasons))} if self.reasons else {}
+
 
 class _FromResults(Parametric):
     """Results of statsmodels, with their offsets."""
@@ -171,14 +207,31 @@ class _FromResults(Parametric):
         # Of several outputs the parameters are a table, and its covariance goes column by column.
         self._shape = np.shape(self._inner.params)
         self.params = np.ravel(np.asarray(self._inner.params, dtype=np.float64), order="F")
-        self.cov = _of_results(results, len(self.params))
+        self.design, self.reasons = Design.of(results), set()
         self.degrees = np.inf
         if getattr(results, "use_t", False):
             # Of clusters, one less than these.
             self.degrees = float(getattr(results, "df_resid_inference", results.df_resid))
-        self.influence = _influence(self._inner, self.params)
         self.robust = getattr(self._inner, "cov_type", "nonrobust") != "nonrobust"
+        self.cov, self.influence = self._estimated()
         self.groups = _clusters(self._inner)
+
+    def _estimated(self) -> tuple[FloatArray, FloatArray | None]:
+        """Covariance of the parameters, and influence of rows on them, in the row space."""
+        n, inner = len(self.params), self._inner
+        if self.design is None:
+            return _of_results(self.results, n), _influence(inner, self.params)
+        unit, inside = self._units(), self.design.inside(n, several=bool(self._shape[1:]))
+        square = np.outer(unit, unit)
+        if not self.robust and type(inner.model).__module__.startswith("statsmodels.discrete"):
+            # The inverse that they hold is of a matrix without one.
+            information = -np.asarray(inner.model.hessian(inner.params)) * square
+            if np.isfinite(information).all():
+                cov = np.linalg.pinv(inside @ information @ inside, rcond=1e-10, hermitian=True)
+                return cov * square, inner.model.score_obs(inner.params) * unit @ cov * unit
+        cov, influence = _of_results(self.results, n), _influence(inner, self.params)
+        influence = None if influence is None else influence / unit @ inside * unit
+        return inside @ (cov / square) @ inside * square, influence
 
     @property
     def asked(self) -> Any:
@@ -186,7 +239,7 @@ class _FromResults(Parametric):
 
     def changes(self, table: Table) -> tuple[Callable[[Any], FloatArray], Any]:
         # Derivatives by parameters of linear predictors are known.
-        model, directions = self._inner.model, self.directions()
+        model, directions = self._inner.model, self.along()
         kind = type(model).__name__
         if kind in LINEAR:
             ask, data = self._asked_of(Linear(model, directions), table)
@@ -206,8 +259,10 @@ class _FromResults(Parametric):
     def _asked_of(self, model: Any, table: Table) -> tuple[Callable[[Any], FloatArray], Any]:
         """Predictions of another model as this one makes them: by formula, with offsets."""
         other = copy(self._inner)
-        other.model = model
-        ask, data = predict_of(self.results, table.data, other.predict)
+        other.model, predict = model, other.predict
+        if self.design is not None:
+            predict = self.design.watched(self.results, predict, self.reasons)
+        ask, data = predict_of(self.results, table.data, predict)
         return lambda rows: np.asarray(ask(rows), dtype=np.float64), data
 
     def is_of_rows(self, table: Table) -> bool:
@@ -345,7 +400,7 @@ class Changes(NamedTuple):
             on_scale[:, -1:] = log_odds(share)
             return on_scale
 
-        return cls(changes, table.holding(data), len(model.directions()))
+        return cls(changes, table.holding(data), len(model.along()))
 
 
 def _unfolded(flat: FloatArray, versions: int) -> FloatArray:
