@@ -205,7 +205,7 @@ class Request:
     def _kind(self, position: int, found: Probe) -> str:
         """How local effects of one feature are taken, by the result of its probe."""
         name = self.sample.table.names[position]
-        if not found.holds:
+        if not found.holds(exact=self.kind == "gradient"):
             if not self.auto:
                 refuse_useless(name, found)
             self.jumping.append((name, found))

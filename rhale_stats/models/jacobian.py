@@ -27,6 +27,9 @@ from rhale_stats.schema.door import checked
 
 # A Jacobian may deviate from differences by this share (root mean squares), beyond rounding.
 JACOBIAN_SHARE = 0.01
+# Rows without a kink within the step are enough to judge by where they are this share of all; of
+# them one, or the other share, may lie at a kink itself.
+SMOOTH_ROWS, AT_KINKS = 0.5, 0.01
 
 
 def jacobian_columns(
@@ -228,6 +231,12 @@ def deviations(found: Probe, given: Differences) -> tuple[FloatArray, NDArray[np
     slope = sums.share((own * given.local_effect).sum(axis=0), (own**2).sum(axis=0))
     half = sums.rms(own - found.half.local_effect)
     kinks = (np.abs(slope - 1) <= 2 * JACOBIAN_SHARE) & (change <= KINKS * half)
+    # Where half the step gives another slope, a kink is within it: those rows are no evidence.
+    bound = error + JACOBIAN_SHARE * sums.rms(own)
+    smooth = np.abs(own - found.half.local_effect) <= bound
+    apart = np.sum(smooth & (np.abs(own - given.local_effect) > bound), axis=0)
+    few = apart <= max(1.0, AT_KINKS * len(own))
+    kinks |= few & (np.mean(smooth, axis=0) >= SMOOTH_ROWS)
     return share, (share <= JACOBIAN_SHARE) | kinks | (change <= error)
 
 

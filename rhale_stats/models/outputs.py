@@ -13,7 +13,7 @@ from rhale_stats.arguments.checks import check_choice
 from rhale_stats.arguments.rows import aligned
 from rhale_stats.arrays import local_effects as kernel
 from rhale_stats.arrays.moments import FloatArray
-from rhale_stats.models.adapters import sklearn
+from rhale_stats.models.adapters import sklearn, statsmodels
 from rhale_stats.models.adapters.adapter import Adapter, Gradient
 from rhale_stats.models.adapters.libraries import adapter_of, is_of_jax, jax_adapter
 from rhale_stats.models.design import Design
@@ -79,6 +79,8 @@ class Outputs:
         self.labels: list[Any] = []
         self.names: list[str] = []
         self._model, self._adapter = model, adapter_of(model)
+        # Linear predictor of results of statsmodels.
+        self._line: Callable[[Any], Any] | None = None
         if self._adapter is None:
             self._method, self._function = _method_of(model, scale)
         else:
@@ -91,6 +93,7 @@ class Outputs:
             if design is not None:
                 predict = design.watched(model, predict, set())
             self._function, data = predict_of(model, table.data, predict)
+            self._line = statsmodels.line_of(model, table.data)
             self.table = table.holding(data)
         self._given = self._form_given()
         self.n_calls, self.n_rows, self.largest, self._width = 0, 0, 0.0, 1
@@ -121,6 +124,9 @@ class Outputs:
 
     def gradient(self) -> Gradient | None:
         """Derivatives as the model gives them, if it does; known after the first answer."""
+        if self._line is not None:
+            line, give = self._line, self._given
+            return statsmodels.gradient(self._model, lambda rows: line(give(rows)))
         if self._adapter is None and self._method in GRADIENTS_OF:
             return sklearn.gradient(self._model, self._method)
         if self._adapter is None and self._of_jax is not None:
@@ -142,7 +148,9 @@ class Outputs:
         self, gradient: Gradient, rows: Any, columns: Sequence[int]
     ) -> NDArray[Any]:
         """Derivatives by columns of the table; those that the model does not get have none."""
-        given = rows if self._method == "call" else self._given(rows)  # plain functions of JAX
+        # Plain functions of JAX and linear predictors are asked with rows of the table.
+        own = self._method == "call" or self._line is not None
+        given = rows if own else self._given(rows)
         if not (isinstance(given, pd.DataFrame) and isinstance(rows, pd.DataFrame)):
             return np.asarray(plain_answer(gradient(given, list(columns))))
         names = list(given.columns)

@@ -20,7 +20,7 @@ from rhale_stats.models.forms import collected, plain_answer
 from rhale_stats.models.offsets import predict_of
 from rhale_stats.models.outputs import log_odds
 from rhale_stats.models.table import Table, as_table
-from rhale_stats.models.versions import Linear, ManyVersions, Shares, stacked
+from rhale_stats.models.versions import LINEAR, Linear, ManyVersions, Shares, stacked
 from rhale_stats.schema.identity import row_labels
 
 # Step along each direction of the parameters, in standard errors. Central differences along x
@@ -30,8 +30,6 @@ STEP = 1e-4
 LEAST_SHARE = 1e-13
 # Rows with which it is tried whether predictions depend on the parameters.
 ROWS_TRIED = 100
-# Models of statsmodels that predict by an inverse link of X @ params.
-LINEAR = ("OLS", "WLS", "GLS", "GLM", "Logit", "Probit", "Poisson")
 
 
 class Parametric:

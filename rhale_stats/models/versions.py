@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from rhale_stats.arrays.moments import FloatArray
 from rhale_stats.models.table import as_array
+
+# Models of statsmodels that predict by an inverse link of X @ params.
+LINEAR = ("OLS", "WLS", "GLS", "GLM", "Logit", "Probit", "Poisson")
 
 
 class Along:
@@ -28,13 +32,32 @@ class Linear(Along):
         exog = np.asarray(exog)
         out = np.empty((len(exog), len(self._directions) + 1))
         moved = np.matmul(exog, self._directions.T, out=out[:, :-1])
-        family = getattr(self._model, "family", None)
         out[:, -1] = self._model.predict(params, exog, *args, **kwargs)
-        if hasattr(self._model, "pdf") or family is not None:
-            line = self._model.predict(params, exog, *args, which="linear", **kwargs)
-            slope = self._model.pdf if family is None else family.link.inverse_deriv
+        slope = slope_of(self._model)
+        if slope is not None:
+            line = Line(self._model).predict(params, exog, *args, **kwargs)
             moved *= slope(line)[:, None]
         return out
+
+
+class Line(Along):
+    """A model whose predictions are its linear predictors."""
+
+    def __init__(self, model: Any) -> None:
+        super().__init__(model, np.zeros((0, 0)))
+
+    def predict(self, params: Any, exog: Any = None, *args: Any, **kwargs: Any) -> FloatArray:
+        """Of one output (row,), of several (row, output) without the first."""
+        if np.ndim(params) > 1:
+            return np.asarray(exog) @ np.asarray(params)
+        linear = {} if slope_of(self._model) is None else {"which": "linear"}
+        return np.asarray(self._model.predict(params, exog, *args, **linear, **kwargs))
+
+
+def slope_of(model: Any) -> Callable[[FloatArray], FloatArray] | None:
+    """Derivative of predictions by the linear predictor; None where they are the same."""
+    family = getattr(model, "family", None)
+    return getattr(model, "pdf", None) if family is None else family.link.inverse_deriv
 
 
 class Shares(Along):
