@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -65,28 +64,6 @@ def central_arguments(
     two ends the difference is one-sided, with an error of order h instead of h^2.
     """
     return np.minimum(x + step, high), np.maximum(x - step, low)
-
-
-def three_arguments(x: FloatArray, precision: float) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Arguments around every row within the observed range, for `parabola_slope`."""
-    step = central_step(x, precision)
-    middle = np.clip(x, np.nanmin(x) + step, np.nanmax(x) - step)
-    return middle - step, middle, middle + step
-
-
-def parabola_slope(
-    x: FloatArray, arguments: Sequence[FloatArray], outputs: Sequence[FloatArray]
-) -> FloatArray:
-    """Derivative at x, (row, output), of the parabola through three points with equal distances.
-
-    At the ends of the range they lie on one side of the row, because splines have no values
-    beyond, and a difference of two of them would have an error of the order of the step.
-    """
-    left, middle, right = arguments
-    lower, at, upper = outputs
-    half = ((right - left) / 2)[:, None]
-    away = (x - middle)[:, None] / half
-    return np.asarray((upper - lower) / (2 * half) + away * (upper - 2 * at + lower) / half)
 
 
 def difference_quotient(f_upper: FloatArray, f_lower: FloatArray, step: FloatArray) -> FloatArray:

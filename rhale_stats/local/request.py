@@ -80,7 +80,10 @@ class Request:
             It is asked for, and the model has none.
         """
         assert self.quotients is not None, "a gradient is that of a model"
-        derivatives = gradient_columns(self.quotients, self.sample.positions, asked=not self.auto)
+        table = self.sample.table
+        # Discrete columns get differences between their levels.
+        columns = [p for p in self.sample.positions if not (self.auto and table.has_cells(p))]
+        derivatives = gradient_columns(self.quotients, columns, asked=not self.auto)
         if derivatives:
             return replace(self, kind="gradient", derivatives=derivatives)
         if self.kind == "gradient":

@@ -240,13 +240,22 @@ def _terms(directions: Directions, sample: Sample, columns: Sequence[_Column]) -
 
 
 def _slopes(asked: DifferenceQuotients, position: int, n_answers: int) -> FloatArray:
-    """Derivatives along a column, (row, direction + 1)."""
+    """Derivatives along a column, (row, direction + 1), of parabolas through three points.
+
+    At the ends of the column they lie on one side of the row, because splines have no values
+    beyond, and a difference of two of them would have an error of the order of the step.
+    """
     x, found = asked.table.column(position), []
-    arguments = local_effects.three_arguments(x, max(asked.precision, CHANGE_PRECISION))
+    step = local_effects.central_step(x, max(asked.precision, CHANGE_PRECISION))
+    middle = np.clip(x, x.min() + step, x.max() - step)
     for rows, part in _blocks(asked, n_answers):
-        outputs, held = part.evaluate(position, [one[rows] for one in arguments])
-        own = [np.asarray(one, dtype=np.float64) for one in held]
-        found.append(local_effects.parabola_slope(x[rows], own, outputs))
+        h, c = step[rows], middle[rows]
+        outputs, held = part.evaluate(position, [c - h, c, c + h])
+        lower, at, upper = (np.asarray(one, dtype=np.float64) for one in outputs)
+        left, own, right = (np.asarray(one, dtype=np.float64) for one in held)
+        h = ((right - left) / 2)[:, None]
+        away = ((x[rows] - own)[:, None]) / h
+        found.append((upper - lower) / (2 * h) + away * (upper - 2 * at + lower) / h)
     return np.concatenate(found)
 
 

@@ -11,7 +11,6 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from rhale_stats.arguments.words import listed, warn
 from rhale_stats.arrays.moments import FloatArray
@@ -20,91 +19,86 @@ from rhale_stats.models.versions import Along
 
 # A gradient is not estimable where this share of its length is outside the row space.
 OUTSIDE = 1e-6
-# Names that a message lists.
+# Cells or columns that a message lists.
 LISTED = 5
 
 
 class Design(NamedTuple):
-    """The null space of the design of a fit, (direction, column), where its rank is not full.
+    """The null space of the parameters of a fit whose design has not full rank.
 
-    Columns are divided by ``scale``, their root mean squares: rank does not depend on units.
+    ``null`` (direction, parameter) is in units of each parameter, ``unit``: one over the root mean
+    square of its column, so that rank does not depend on units.
     """
 
     null: FloatArray
-    scale: FloatArray
+    unit: FloatArray
 
     @classmethod
     def of(cls, results: Any) -> Design | None:
         """Of results of statsmodels; None where the rank is full, or the design is not known."""
-        model = getattr(getattr(results, "_results", results), "model", None)
+        inner = getattr(results, "_results", results)
+        model = getattr(inner, "model", None)
         if np.ndim(getattr(model, "exog", None)) != 2 or hasattr(model, "exog_infl"):
             return None
         if model not in _KNOWN:
             exog = np.asarray(getattr(model, "wexog", model.exog), dtype=np.float64)
-            scale = np.sqrt(np.mean(exog**2, axis=0))
-            scale[~(scale > 0)] = 1.0
-            right = np.linalg.qr(exog / scale, mode="r")
-            values, right = np.linalg.svd(np.pad(right, ((0, len(scale) - len(right)), (0, 0))))[1:]
+            size, shape = np.sqrt(np.mean(exog**2, axis=0)), np.shape(inner.params)
+            size[~(size > 0)] = 1.0
+            square = np.zeros((len(size), len(size)))
+            right = np.linalg.qr(exog / size, mode="r")
+            square[: len(right)] = right
+            values, right = np.linalg.svd(square)[1:]
             free = values <= values.max(initial=0.0) * max(exog.shape) * np.finfo(float).eps
-            _KNOWN[model] = cls(right[free], scale) if free.any() else None
+            # Parameters of several outputs go by output; others, as of spread, come behind.
+            outputs = np.eye(shape[1] if shape[1:] else 1)
+            null, unit = np.kron(outputs, right[free]), np.tile(1 / size, len(outputs))
+            more = int(np.prod(shape)) - len(unit)
+            found = cls(
+                np.pad(null, ((0, 0), (0, more))), np.pad(unit, (0, more), constant_values=1)
+            )
+            _KNOWN[model] = found if free.any() else None
         return _KNOWN[model]
 
-    def leaves(self, scaled: FloatArray) -> NDArray[np.bool_]:
-        """Which gradients by coefficients, (..., column) over ``scale``, leave the row space."""
-        outside = np.linalg.norm(scaled @ self.null.T, axis=-1)
-        return np.asarray(outside > OUTSIDE * np.linalg.norm(scaled, axis=-1))
+    @property
+    def inside(self) -> FloatArray:
+        """Projection of parameters that keeps what is estimable."""
+        return self.unit[:, None] * self._projection / self.unit
 
-    def inside(self, n_params: int, *, several: bool) -> FloatArray:
-        """Projection of parameters of the scaled design on its row space, of ``several`` outputs.
+    @property
+    def _projection(self) -> FloatArray:
+        return np.asarray(np.eye(len(self.unit)) - self.null.T @ self.null)
 
-        Parameters beyond the columns of the design stay as they are.
-        """
-        n, out = len(self.scale), np.eye(n_params)
-        for at in range(0, n_params if several else 1, n):
-            out[at : at + n, at : at + n] -= self.null.T @ self.null
-        return out
+    def inverse(self, information: FloatArray) -> FloatArray:
+        """Covariance of what is estimable."""
+        square, own = np.outer(self.unit, self.unit), self._projection
+        return np.linalg.pinv(own @ (information * square) @ own, 1e-10, hermitian=True) * square
+
+    def leaves(self, scaled: FloatArray) -> Any:
+        """Which gradients, (parameter, estimate) in their units, leave the row space."""
+        outside = np.linalg.norm(self.null[:, : len(scaled)] @ scaled, axis=0)
+        return outside > OUTSIDE * np.linalg.norm(scaled, axis=0)
 
     def reason(self, results: Any, rows: Any) -> str:
         """Why predictions of some ``rows`` are not estimable; empty where all of them are."""
         inner = copy(getattr(results, "_results", results))
-        names, inner.model = inner.model.exog_names, _Rows(inner.model, self.null)
-        away = self.leaves(np.asarray(inner.predict(rows), dtype=np.float64) / self.scale)
-        frame, known = getattr(inner.model.data, "frame", None), statsmodels.columns(results)
+        names, frame = inner.model.exog_names, getattr(inner.model.data, "frame", None)
+        inner.model, known = _Rows(inner.model, self.null), statsmodels.columns(results)
+        exog = np.asarray(inner.predict(rows), dtype=np.float64)
+        away = self.leaves((exog * self.unit[: exog.shape[1]]).T)
         if not away.any():
             return ""
+        factors = []
         if known is not None and isinstance(frame, pd.DataFrame):
-            factors = [
-                name
-                for name in known.names
-                if name in frame
-                and (name in known.levels or not pd.api.types.is_numeric_dtype(frame[name]))
-            ]
-            words = [set(re.findall(r"\w+", name)) for name in names]
-            for some in (one for n in range(1, 5) for one in combinations(factors, n)):
-                together = any(set(re.findall(r"\w+", " ".join(some))) <= one for one in words)
-                cells = together and _absent(frame[list(some)], rows.loc[away, list(some)])
+            text = [name for name in frame if not pd.api.types.is_numeric_dtype(frame[name])]
+            factors = [one for one in known.names if one in text or one in known.levels]
+        words = [set(re.findall(r"\w+", name)) for name in names]
+        for some in (list(one) for n in range(1, 5) for one in combinations(factors, n)):
+            if any(set(re.findall(r"\w+", " ".join(some))) <= one for one in words):
+                cells = _absent(frame[some], rows.loc[away, some])
                 if cells:
-                    more = f", and {len(cells) - LISTED} more" * (len(cells) > LISTED)
-                    return f"no rows with {'; '.join(cells[:LISTED])}{more}"
-        dependent = np.asarray(names)[np.abs(self.null).max(axis=0) > OUTSIDE]
+                    return f"no rows with {'; '.join(cells[:LISTED])}"
+        dependent = np.asarray(names)[np.abs(self.null[:, : len(names)]).max(axis=0) > OUTSIDE]
         return f"columns of the design are linearly dependent: {listed(dependent.tolist(), LISTED)}"
-
-    def watched(
-        self, results: Any, predict: Callable[..., Any], reasons: set[str]
-    ) -> Callable[..., Any]:
-        """``predict`` that warns once of rows that are not estimable, and notes all `reasons`."""
-
-        def of_rows(rows: Any, **offset: Any) -> Any:
-            reason = self.reason(results, rows)
-            if reason and not reasons:
-                warn(
-                    f"Not estimable: {reason}. Rows are moved there, and the fit does not "
-                    f"determine their predictions. Leave out the interaction, or these rows."
-                )
-            reasons.update([reason] * bool(reason))
-            return predict(rows, **offset)
-
-        return of_rows
 
 
 _KNOWN: WeakKeyDictionary[Any, Design | None] = WeakKeyDictionary()
@@ -118,11 +112,28 @@ class _Rows(Along):
         return np.asarray(exog, dtype=np.float64)
 
 
+def watched(results: Any, predict: Callable[..., Any], reasons: set[str]) -> Callable[..., Any]:
+    """``predict`` that warns once of rows that are not estimable, and notes all ``reasons``."""
+    design = Design.of(results)
+    if design is None:
+        return predict
+
+    def of_rows(rows: Any, **offset: Any) -> Any:
+        reason = design.reason(results, rows)
+        if reason and not reasons:
+            warn(
+                f"Not estimable: {reason}. Rows are moved there, and the fit does not determine "
+                f"their predictions. Leave out the interaction, or these rows."
+            )
+        reasons.update([reason] * bool(reason))
+        return predict(rows, **offset)
+
+    return of_rows
+
+
 def _absent(fit: pd.DataFrame, asked: pd.DataFrame) -> list[str]:
     """Cells of rows that the fit has not, in words."""
-    own, other = (
-        dict.fromkeys(one.astype(object).itertuples(index=False, name=None)) for one in (fit, asked)
-    )
+    own, other = (dict.fromkeys(one.itertuples(index=False, name=None)) for one in (fit, asked))
     return [
         " and ".join(f"{name} = {level!r}" for name, level in zip(fit.columns, cell, strict=True))
         for cell in other

@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from rhale_stats.arguments.checks import check_choice
 from rhale_stats.arguments.rows import of_rows
 from rhale_stats.arrays.moments import FloatArray
-from rhale_stats.models.design import Design
+from rhale_stats.models.design import Design, watched
 from rhale_stats.models.forms import collected, plain_answer
 from rhale_stats.models.offsets import predict_of
 from rhale_stats.models.outputs import log_odds
@@ -71,10 +71,9 @@ class Parametric:
     array([0.1, 0.2])
     """
 
-    # Of results: the design without full rank, the shape of parameters, why rows asked are open.
+    # Of results: the design without full rank, and why rows that were asked for are not estimable.
     design: Design | None = None
     reasons: Set[str] = frozenset()
-    _shape: tuple[int, ...] = ()
 
     def __init__(
         self,
@@ -167,16 +166,8 @@ class Parametric:
 
     def along(self) -> FloatArray:
         """The `directions`; without full rank also every parameter by itself, for `known`."""
-        if self.design is None:
-            return self.directions()
-        return np.vstack([self.directions(), np.diag(self._units())])
-
-    def _units(self) -> FloatArray:
-        """Of every parameter, the change that is one unit of its column of the scaled design."""
-        assert self.design is not None, "the design is that of results"
-        units = np.ones(self._shape if self._shape[1:] else (len(self.params), 1))
-        units[: len(self.design.scale)] /= self.design.scale[:, None]
-        return units.ravel(order="F")
+        own = self.directions()
+        return own if self.design is None else np.vstack([own, np.diag(self.design.unit)])
 
     def known(self, change: FloatArray) -> FloatArray:
         """Changes (direction, estimate) along the `directions`, from those `along` all.
@@ -185,11 +176,8 @@ class Parametric:
         """
         if self.design is None:
             return change
-        of_directions, gradient = np.split(change, [len(change) - len(self.params)])
-        shape = (*self._shape[::-1], -1) if self._shape[1:] else (1, len(self.params), -1)
-        by = gradient.reshape(shape)[:, : self.design.null.shape[1]].transpose(2, 0, 1)
-        gone = self.design.leaves(by).any(axis=1)
-        return np.where(gone, np.nan, of_directions)
+        own, gradient = np.split(change, [len(change) - len(self.params)])
+        return np.where(self.design.leaves(gradient), np.nan, own)
 
     def facts(self) -> dict[str, str]:
         """Why some estimates are not estimable, as an attribute of a result; empty if all are."""
@@ -216,20 +204,18 @@ class _FromResults(Parametric):
 
     def _estimated(self) -> tuple[FloatArray, FloatArray | None]:
         """Covariance of the parameters, and influence of rows on them, in the row space."""
-        n, inner = len(self.params), self._inner
-        if self.design is None:
-            return _of_results(self.results, n), _influence(inner, self.params)
-        unit, inside = self._units(), self.design.inside(n, several=bool(self._shape[1:]))
-        square = np.outer(unit, unit)
-        if not self.robust and type(inner.model).__module__.startswith("statsmodels.discrete"):
-            # The inverse that they hold is of a matrix without one.
-            information = -np.asarray(inner.model.hessian(inner.params)) * square
+        inner, design = self._inner, self.design
+        if design is not None and not self.robust and "discrete" in type(inner.model).__module__:
+            # What they hold is the inverse of a matrix that has none.
+            information = -np.asarray(inner.model.hessian(inner.params))
             if np.isfinite(information).all():
-                cov = np.linalg.pinv(inside @ information @ inside, rcond=1e-10, hermitian=True)
-                return cov * square, inner.model.score_obs(inner.params) * unit @ cov * unit
-        cov, influence = _of_results(self.results, n), _influence(inner, self.params)
-        influence = None if influence is None else influence / unit @ inside * unit
-        return inside @ (cov / square) @ inside * square, influence
+                cov = design.inverse(information)
+                return cov, np.asarray(inner.model.score_obs(inner.params)) @ cov
+        cov, influence = _of_results(self.results, len(self.params)), _influence(inner, self.params)
+        if design is not None:
+            cov = design.inside @ cov @ design.inside.T
+            influence = None if influence is None else influence @ design.inside.T
+        return cov, influence
 
     @property
     def asked(self) -> Any:
@@ -257,9 +243,8 @@ class _FromResults(Parametric):
     def _asked_of(self, model: Any, table: Table) -> tuple[Callable[[Any], FloatArray], Any]:
         """Predictions of another model as this one makes them: by formula, with offsets."""
         other = copy(self._inner)
-        other.model, predict = model, other.predict
-        if self.design is not None:
-            predict = self.design.watched(self.results, predict, self.reasons)
+        other.model = model
+        predict = watched(self.results, other.predict, self.reasons)
         ask, data = predict_of(self.results, table.data, predict)
         return lambda rows: np.asarray(ask(rows), dtype=np.float64), data
 

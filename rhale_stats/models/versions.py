@@ -14,6 +14,12 @@ from rhale_stats.models.table import as_array
 LINEAR = ("OLS", "WLS", "GLS", "GLM", "Logit", "Probit", "Poisson")
 
 
+def slope_of(model: Any) -> Callable[[FloatArray], FloatArray] | None:
+    """Derivative of predictions by the linear predictor; None where they are the same."""
+    family = getattr(model, "family", None)
+    return getattr(model, "pdf", None) if family is None else family.link.inverse_deriv
+
+
 class Along:
     """A model of statsmodels, but for its predictions."""
 
@@ -35,29 +41,9 @@ class Linear(Along):
         out[:, -1] = self._model.predict(params, exog, *args, **kwargs)
         slope = slope_of(self._model)
         if slope is not None:
-            line = Line(self._model).predict(params, exog, *args, **kwargs)
+            line = self._model.predict(params, exog, *args, which="linear", **kwargs)
             moved *= slope(line)[:, None]
         return out
-
-
-class Line(Along):
-    """A model whose predictions are its linear predictors."""
-
-    def __init__(self, model: Any) -> None:
-        super().__init__(model, np.zeros((0, 0)))
-
-    def predict(self, params: Any, exog: Any = None, *args: Any, **kwargs: Any) -> FloatArray:
-        """Of one output (row,), of several (row, output) without the first."""
-        if np.ndim(params) > 1:
-            return np.asarray(exog) @ np.asarray(params)
-        linear = {} if slope_of(self._model) is None else {"which": "linear"}
-        return np.asarray(self._model.predict(params, exog, *args, **linear, **kwargs))
-
-
-def slope_of(model: Any) -> Callable[[FloatArray], FloatArray] | None:
-    """Derivative of predictions by the linear predictor; None where they are the same."""
-    family = getattr(model, "family", None)
-    return getattr(model, "pdf", None) if family is None else family.link.inverse_deriv
 
 
 class Shares(Along):

@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Callable, Sequence
-from copy import copy
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
-import pandas as pd
 from scipy.special import softmax
 
-from rhale_stats.arrays import local_effects as kernel
 from rhale_stats.arrays.moments import FloatArray
-from rhale_stats.models.adapters.adapter import Gradient, Known
+from rhale_stats.models.adapters.adapter import Known
 from rhale_stats.models.offsets import columns_of_fit, predict_of
-from rhale_stats.models.versions import LINEAR, Line, slope_of
+from rhale_stats.models.versions import LINEAR, slope_of
 
 
 def columns(results: Any) -> Known | None:
@@ -46,58 +44,24 @@ def columns(results: Any) -> Known | None:
 
 
 def line_of(results: Any, data: Any) -> Callable[[Any], Any] | None:
-    """Linear predictor of (generalised) linear models as they predict; None of other models.
+    """Linear predictor of (generalised) linear models, as they predict; None of other models.
 
     ``data`` is the table that is asked of.
     """
-    other = copy(getattr(results, "_results", results))
-    if type(getattr(other, "model", None)).__name__ not in (*LINEAR, "MNLogit"):
+    kind = type(getattr(results, "model", None)).__name__
+    if kind not in (*LINEAR, "MNLogit"):
         return None
-    other.model = Line(other.model)
-    return predict_of(results, data, other.predict)[0]
+    linear = {} if slope_of(results.model) is None else {"which": "linear"}
+    return predict_of(results, data, partial(results.predict, **linear))[0]
 
 
-def gradient(results: Any, ask: Callable[[Any], Any]) -> Gradient:
-    """Derivatives of (generalised) linear models, whose linear predictor ``ask`` gives.
-
-    That of the link is exact. That of the linear predictor along a column is taken by small steps,
-    because a formula may hold any function of it.
-    """
-    model, known = results.model, columns(results)
-    slope = slope_of(model)
-
-    def line(rows: Any) -> FloatArray:
-        found = ask(rows)
-        if hasattr(found, "reindex"):  # without rows that have missing values
-            found = found.reindex(rows.index)
-        return np.asarray(found, dtype=np.float64).reshape(len(rows), -1)
-
-    def by_column(rows: Any, column: int) -> FloatArray:
-        frame = isinstance(rows, pd.DataFrame)
-        x = np.asarray(rows.iloc[:, column] if frame else rows[:, column], dtype=np.float64)
-        if known is not None and frame and rows.columns[column] in known.levels:
-            return np.zeros_like(line(rows))  # between levels there is nothing
-        outputs, arguments = [], kernel.three_arguments(x, float(np.finfo(np.float64).eps))
-        for values in arguments:
-            some = rows.copy()
-            if frame:
-                some.isetitem(column, values)
-            else:
-                some[:, column] = values
-            outputs.append(line(some))
-        with np.errstate(invalid="ignore", divide="ignore"):
-            return np.nan_to_num(kernel.parabola_slope(x, arguments, outputs))
-
-    def derivatives(rows: Any, columns: Sequence[int]) -> FloatArray:
-        moved = np.stack([by_column(rows, column) for column in columns], axis=-1)
-        if type(model).__name__ != "MNLogit":
-            return moved if slope is None else moved * slope(line(rows))[..., None]
-        # The first output is the reference, whose predictor is 0.
-        moved = np.pad(moved, ((0, 0), (1, 0), (0, 0)))
-        share = softmax(np.pad(line(rows), ((0, 0), (1, 0))), axis=1)[..., None]
+def through_link(model: Any, line: FloatArray, moved: FloatArray) -> FloatArray:
+    """Derivatives of the outputs, (row, output), from those of linear predictors."""
+    if type(model).__name__ == "MNLogit":
+        share = softmax(line, axis=1)
         return np.asarray(share * (moved - np.sum(share * moved, axis=1, keepdims=True)))
-
-    return derivatives
+    slope = slope_of(model)
+    return moved if slope is None else moved * slope(line)
 
 
 def classes(results: Any) -> list[str] | None:
