@@ -199,23 +199,20 @@ class _FromResults(Parametric):
             # Of clusters, one less than these.
             self.degrees = float(getattr(results, "df_resid_inference", results.df_resid))
         self.robust = getattr(self._inner, "cov_type", "nonrobust") != "nonrobust"
-        self.cov, self.influence = self._estimated()
+        self.cov = self._covariance()
+        self.influence = _influence(self._inner, self.params, self.design)
         self.groups = _clusters(self._inner)
 
-    def _estimated(self) -> tuple[FloatArray, FloatArray | None]:
-        """Covariance of the parameters, and influence of rows on them, in the row space."""
-        inner, design = self._inner, self.design
-        if design is not None and not self.robust and "discrete" in type(inner.model).__module__:
+    def _covariance(self) -> FloatArray:
+        """Covariance of the parameters, of what is estimable."""
+        model, design = self._inner.model, self.design
+        if design is not None and not self.robust and "discrete" in type(model).__module__:
             # What they hold is the inverse of a matrix that has none.
-            information = -np.asarray(inner.model.hessian(inner.params))
+            information = -np.asarray(model.hessian(self._inner.params))
             if np.isfinite(information).all():
-                cov = design.inverse(information)
-                return cov, np.asarray(inner.model.score_obs(inner.params)) @ cov
-        cov, influence = _of_results(self.results, len(self.params)), _influence(inner, self.params)
-        if design is not None:
-            cov = design.inside @ cov @ design.inside.T
-            influence = None if influence is None else influence @ design.inside.T
-        return cov, influence
+                return design.inverse(information)
+        cov = _of_results(self.results, len(self.params))
+        return cov if design is None else np.asarray(design.inside @ cov @ design.inside.T)
 
     @property
     def asked(self) -> Any:
@@ -444,17 +441,20 @@ def _clusters(inner: Any) -> NDArray[Any] | None:
     return None if given is None or np.ndim(given) != 1 else np.asarray(given)
 
 
-def _influence(inner: Any, params: FloatArray) -> FloatArray | None:
+def _influence(inner: Any, params: FloatArray, design: Design | None) -> FloatArray | None:
     """Influence of every row of the fit on the parameters, (rows, n_params); None if unknown."""
     model = inner.model
     if type(model).__name__ in ("OLS", "WLS"):
         residuals = np.asarray(inner.wresid, dtype=np.float64)
-        return np.asarray(model.pinv_wexog).T * residuals[:, None]
+        influence = np.asarray(model.pinv_wexog).T * residuals[:, None]
+        return influence if design is None else influence @ design.inside.T
     if not hasattr(model, "score_obs") or not hasattr(model, "hessian"):
         return None
     try:
         scores = np.asarray(model.score_obs(inner.params), dtype=np.float64)
         information = -np.asarray(model.hessian(inner.params), dtype=np.float64)
+        if design is not None:
+            return scores @ design.inverse(information)
         influence = np.asarray(np.linalg.solve(information, scores.T).T, dtype=np.float64)
     except (NotImplementedError, np.linalg.LinAlgError, TypeError, ValueError, AttributeError):
         return None
