@@ -37,17 +37,16 @@ class Design(NamedTuple):
     def of(cls, results: Any) -> Design | None:
         """Of results of statsmodels; None where the rank is full, or the design is not known."""
         inner = getattr(results, "_results", results)
-        model = getattr(inner, "model", None)
-        if np.ndim(getattr(model, "exog", None)) != 2 or hasattr(model, "exog_infl"):
+        model: Any = getattr(inner, "model", None)
+        if np.ndim(getattr(model, "exog", 0.0)) != 2 or hasattr(model, "exog_infl"):
             return None
         if model not in _KNOWN:
             exog = np.asarray(getattr(model, "wexog", model.exog), dtype=np.float64)
             size, shape = np.sqrt(np.mean(exog**2, axis=0)), np.shape(inner.params)
             size[~(size > 0)] = 1.0
-            square = np.zeros((len(size), len(size)))
-            right = np.linalg.qr(exog / size, mode="r")
-            square[: len(right)] = right
-            values, right = np.linalg.svd(square)[1:]
+            triangle = np.asarray(np.linalg.qr(exog / size, mode="r"))
+            triangle = np.pad(triangle, ((0, len(size) - len(triangle)), (0, 0)))
+            values, right = np.linalg.svd(triangle)[1:]
             free = values <= values.max(initial=0.0) * max(exog.shape) * np.finfo(float).eps
             # Parameters of several outputs go by output; others, as of spread, come behind.
             outputs = np.eye(shape[1] if shape[1:] else 1)
@@ -81,7 +80,7 @@ class Design(NamedTuple):
     def reason(self, results: Any, rows: Any) -> str:
         """Why predictions of some ``rows`` are not estimable; empty where all of them are."""
         inner = copy(getattr(results, "_results", results))
-        names, frame = inner.model.exog_names, getattr(inner.model.data, "frame", None)
+        names, frame = inner.model.exog_names, inner.model.data.__dict__.get("frame")
         inner.model, known = _Rows(inner.model, self.null), statsmodels.columns(results)
         exog = np.asarray(inner.predict(rows), dtype=np.float64)
         away = self.leaves((exog * self.unit[: exog.shape[1]]).T)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Callable, Set
+from collections.abc import Callable
 from copy import copy
 from typing import Any, NamedTuple
 
@@ -71,10 +71,6 @@ class Parametric:
     array([0.1, 0.2])
     """
 
-    # Of results: the design without full rank, and why rows that were asked for are not estimable.
-    design: Design | None = None
-    reasons: Set[str] = frozenset()
-
     def __init__(
         self,
         predict: Callable[[FloatArray, Any], Any],
@@ -91,7 +87,10 @@ class Parametric:
         self.cov = _covariance(cov, len(self.params))
         self.degrees = np.inf
         self.influence = None if scores is None else _scores(scores, self.params) @ self.cov
-        # Only results know of these: a covariance that was chosen as robust, and its clusters.
+        # Only results know of these: a design without full rank, why rows that were asked for are
+        # not estimable, a covariance that was chosen as robust, and its clusters.
+        self.design: Design | None = None
+        self.reasons: set[str] = set()
         self.robust = False
         self.groups: NDArray[Any] | None = None
 

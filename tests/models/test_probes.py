@@ -251,7 +251,10 @@ def test_local_effects_of_statsmodels_are_exact_and_average_to_the_margins(n):
         "table": sm.Logit(data["b"], sm.add_constant(data[["x", "z"]])).fit(disp=0),
         "OLS": smf.ols("k ~ x * z + I(x**2)", data).fit(),
         "GLM": smf.glm(
-            "k ~ cr(x, df=3, constraints='center') + z", data, family=sm.families.Poisson(), exposure=data["years"]
+            "k ~ cr(x, df=3, constraints='center') + z",
+            data,
+            family=sm.families.Poisson(),
+            exposure=data["years"],
         ).fit(),
     }
     for name, fit in fits.items():
