@@ -19,8 +19,8 @@ from rhale_stats.models.versions import Along
 
 # A gradient is not estimable where this share of its length is outside the row space.
 OUTSIDE = 1e-6
-# Cells or columns that a message lists.
-LISTED = 5
+# Cells or columns that a message lists; levels of a column that makes cells.
+LISTED, MOST_LEVELS = 5, 50
 
 
 class Design(NamedTuple):
@@ -38,11 +38,14 @@ class Design(NamedTuple):
         """Of results of statsmodels; None where the rank is full, or the design is not known."""
         inner = getattr(results, "_results", results)
         model: Any = getattr(inner, "model", None)
-        if np.ndim(getattr(model, "exog", 0.0)) != 2 or hasattr(model, "exog_infl"):
+        shape, known = np.shape(getattr(inner, "params", ())), getattr(model, "exog", None)
+        # Penalties determine what the design does not; inflation has a design of its own.
+        other = hasattr(model, "penal") or hasattr(model, "exog_infl")
+        if other or not isinstance(known, np.ndarray) or not shape or known.shape[1:] > shape:
             return None
         if model not in _KNOWN:
-            exog = np.asarray(getattr(model, "wexog", model.exog), dtype=np.float64)
-            size, shape = np.sqrt(np.mean(exog**2, axis=0)), np.shape(inner.params)
+            exog = np.asarray(getattr(model, "wexog", known), dtype=np.float64)
+            size = np.sqrt(np.mean(exog**2, axis=0))
             size[~(size > 0)] = 1.0
             triangle = np.asarray(np.linalg.qr(exog / size, mode="r"))
             triangle = np.pad(triangle, ((0, len(size) - len(triangle)), (0, 0)))
@@ -88,8 +91,8 @@ class Design(NamedTuple):
             return ""
         factors = []
         if known is not None and isinstance(frame, pd.DataFrame):
-            text = [name for name in frame if not pd.api.types.is_numeric_dtype(frame[name])]
-            factors = [one for one in known.names if one in text or one in known.levels]
+            own = [one for one in known.names if one in frame]
+            factors = [one for one in own if frame[one].nunique() <= MOST_LEVELS]
         words = [set(re.findall(r"\w+", name)) for name in names]
         for some in (list(one) for n in range(1, 5) for one in combinations(factors, n)):
             if any(set(re.findall(r"\w+", " ".join(some))) <= one for one in words):
@@ -132,6 +135,10 @@ def watched(results: Any, predict: Callable[..., Any], reasons: set[str]) -> Cal
 
 def _absent(fit: pd.DataFrame, asked: pd.DataFrame) -> list[str]:
     """Cells of rows that the fit has not, in words."""
+    if fit.shape[1] > 1:  # of levels that the fit has
+        asked = asked[asked.isin({name: fit[name].unique() for name in fit}).all(axis=1)]
+    elif pd.api.types.is_numeric_dtype(fit.dtypes.iloc[0]):
+        return []
     own, other = (dict.fromkeys(one.itertuples(index=False, name=None)) for one in (fit, asked))
     return [
         " and ".join(f"{name} = {level!r}" for name, level in zip(fit.columns, cell, strict=True))
