@@ -145,3 +145,23 @@ def _absent(fit: pd.DataFrame, asked: pd.DataFrame) -> list[str]:
         for cell in other
         if cell not in own
     ]
+
+
+def influence_of(inner: Any, params: FloatArray, design: Design | None) -> FloatArray | None:
+    """Influence of every row of the fit on the parameters, (rows, n_params); None if unknown."""
+    model = inner.model
+    if type(model).__name__ in ("OLS", "WLS"):
+        residuals = np.asarray(inner.wresid, dtype=np.float64)
+        influence = np.asarray(model.pinv_wexog).T * residuals[:, None]
+        return influence if design is None else influence @ design.inside.T
+    if not hasattr(model, "score_obs") or not hasattr(model, "hessian"):
+        return None
+    try:
+        scores = np.asarray(model.score_obs(inner.params), dtype=np.float64)
+        information = -np.asarray(model.hessian(inner.params), dtype=np.float64)
+        if design is not None:
+            return scores @ design.inverse(information)
+        influence = np.asarray(np.linalg.solve(information, scores.T).T, dtype=np.float64)
+    except (NotImplementedError, np.linalg.LinAlgError, TypeError, ValueError, AttributeError):
+        return None
+    return influence if influence.shape[1] == len(params) else None

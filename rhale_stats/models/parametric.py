@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from rhale_stats.arguments.checks import check_choice
 from rhale_stats.arguments.rows import of_rows
 from rhale_stats.arrays.moments import FloatArray
-from rhale_stats.models.design import Design, watched
+from rhale_stats.models.design import Design, influence_of, watched
 from rhale_stats.models.forms import collected, plain_answer
 from rhale_stats.models.offsets import predict_of
 from rhale_stats.models.outputs import log_odds
@@ -199,7 +199,7 @@ class _FromResults(Parametric):
             self.degrees = float(getattr(results, "df_resid_inference", results.df_resid))
         self.robust = getattr(self._inner, "cov_type", "nonrobust") != "nonrobust"
         self.cov = self._covariance()
-        self.influence = _influence(self._inner, self.params, self.design)
+        self.influence = influence_of(self._inner, self.params, self.design)
         self.groups = _clusters(self._inner)
 
     def _covariance(self) -> FloatArray:
@@ -438,23 +438,3 @@ def _clusters(inner: Any) -> NDArray[Any] | None:
     if given is None and type(inner.model).__name__.endswith("GEE"):
         given = inner.model.groups
     return None if given is None or np.ndim(given) != 1 else np.asarray(given)
-
-
-def _influence(inner: Any, params: FloatArray, design: Design | None) -> FloatArray | None:
-    """Influence of every row of the fit on the parameters, (rows, n_params); None if unknown."""
-    model = inner.model
-    if type(model).__name__ in ("OLS", "WLS"):
-        residuals = np.asarray(inner.wresid, dtype=np.float64)
-        influence = np.asarray(model.pinv_wexog).T * residuals[:, None]
-        return influence if design is None else influence @ design.inside.T
-    if not hasattr(model, "score_obs") or not hasattr(model, "hessian"):
-        return None
-    try:
-        scores = np.asarray(model.score_obs(inner.params), dtype=np.float64)
-        information = -np.asarray(model.hessian(inner.params), dtype=np.float64)
-        if design is not None:
-            return scores @ design.inverse(information)
-        influence = np.asarray(np.linalg.solve(information, scores.T).T, dtype=np.float64)
-    except (NotImplementedError, np.linalg.LinAlgError, TypeError, ValueError, AttributeError):
-        return None
-    return influence if influence.shape[1] == len(params) else None
