@@ -60,7 +60,7 @@ def test_main_job(tmp_path, monkeypatch, capsys):
         # A model of 36 parameters is known less well than its average over 20,190 rows.
         parts = effect["average_effect_se_model"], effect["average_effect_se_rows"]
         assert (parts[0] > 3 * parts[1]).all()
-    assert "Uncertainty:         rows and parameters" in out
+    assert "Uncertainty: rows and parameters" in " ".join(out.split())
     assert "P>|t|" in out
     assert "model as given" not in out
     assert (tmp_path / "rhale-effects.png").stat().st_size > 10_000
