@@ -329,8 +329,6 @@ NEEDS = {
 }
 
 
-# The data of rand.md have a gap, which a warning says, and the page too.
-@pytest.mark.filterwarnings("ignore:The output moves in gaps:rhale_stats.JumpWarning")
 @pytest.mark.parametrize(
     "path",
     [

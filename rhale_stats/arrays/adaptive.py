@@ -281,7 +281,7 @@ class _Search:
                 total = costs[at, :end] + best[:end]
                 found = int(total.argmin())
                 previous[end], best[end] = found, total[found]
-        return self.coarse_ends[np.append(backtrack(previous), n_coarse)]
+        return np.asarray(self.coarse_ends[np.append(backtrack(previous), n_coarse)])
 
     def _coarse_fits(self, n_coarse: int) -> Iterable[tuple[list[int], Fits, FloatArray]]:
         """Fits of all bins on the coarse grid and their widths, (end, begin), by blocks of ends."""

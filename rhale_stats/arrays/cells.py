@@ -247,9 +247,12 @@ def count_edges(
 
     A gap is a cell of its own. There are at most ``n_cells`` others, and as many as values.
     """
-    order = None if weight is None else sorting(x)
-    x = np.sort(x) if order is None else x[order]
-    running = _Running(len(x), None) if order is None else _Running.of(weight[order])
+    running = _Running(len(x), None)
+    if weight is None:
+        x = np.sort(x)
+    else:
+        order = sorting(x)
+        x, running = x[order], _Running.of(weight[order])
     gaps = gap_edges(x, None if running.sums is None else running.sums[1:])
     last = running.row_at(running.total * np.arange(1, n_cells) / n_cells * (1 - 1e-12))
     last = np.unique(np.searchsorted(x, x[last], side="right") - 1)

@@ -288,7 +288,7 @@ def between_values(
     """
     values, at = np.unique(x, return_inverse=True)
     w = np.ones(len(x)) if weight is None else weight
-    total = np.bincount(at, w)
+    total = np.bincount(at, w).astype(np.float64)
     known = total > 0  # rows without weight have values of their own
     means = np.stack([np.bincount(at, w * one) for one in g.T], axis=1)
     means[known] /= total[known, None]

@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rhale_stats.arrays.cells import gap_edges
 from rhale_stats.arrays.moments import FloatArray, IntArray
 from rhale_stats.arrays.stretches import sorting
 
@@ -21,9 +20,6 @@ REACH = 0.005
 # Windows without this share of the rows at each end are tested separately as well, because coded
 # values and heavy tails could dominate.
 OUTER = 0.01
-# A gap between rows is at least this share of the range of the inner ones. On either side there is
-# at least the other share of the rows, as in a cell, because tails of distributions are no gaps.
-GAP, BESIDE = 0.1, 0.025
 # Number of pieces into which a window is cut in each step.
 PIECES, CUTS = 16, 3
 # Largest total variation that counts, in ranges of the curve.
@@ -61,23 +57,6 @@ def inner(n: int, share: float) -> NDArray[np.bool_]:
 def strata(n: int) -> list[NDArray[np.bool_]]:
     """All windows, and those apart from the outer ones."""
     return [np.ones(n, dtype=np.bool_), inner(n, OUTER)]
-
-
-def across_gaps(x: FloatArray, left: FloatArray, right: FloatArray) -> NDArray[np.bool_]:
-    """Windows that consist mostly of one wide gap between rows; x ascends."""
-    gaps = np.append(np.diff(x), 0.0)
-    ends = np.column_stack([np.searchsorted(x, left, side="right") - 1, np.searchsorted(x, right)])
-    widest = np.maximum.reduceat(gaps, ends.ravel())[::2]
-    between = inner(len(x), BESIDE)
-    span = np.ptp(x[between]) if between.any() else 0.0
-    return np.asarray(between & (widest > (right - left) / 2) & (widest > GAP * span))
-
-
-def has_gap(x: FloatArray) -> bool:
-    """Whether there is a gap between rows with enough of them on both sides; x ascends."""
-    low, high = x[inner(len(x), BESIDE)][[0, -1]] if inner(len(x), BESIDE).any() else (0.0, 0.0)
-    edges = gap_edges(x)
-    return bool(((edges > low) & (edges < high)).any())
 
 
 def unexplained(

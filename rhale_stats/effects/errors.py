@@ -120,7 +120,8 @@ def _of_features(
         clusters = of.of(local, effect, groups)
         source = f"rows in {clusters.n_groups} groups"
         rows = [of_groups(*one, clusters) for one in features or features_of(effect)]
-        effective = min((one.get("effective_groups", np.inf) for one in rows), default=np.inf)
+        found = [float(np.max(one.get("effective_groups", np.inf))) for one in rows]
+        effective = min(found, default=np.inf)
         if effective < FEW_GROUPS:
             _warn_of_few(clusters.n_groups, effective)
             source += f" (worth {effective:.1f} of one size)"

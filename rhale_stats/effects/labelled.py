@@ -183,7 +183,10 @@ def _numerical_errors(local: xr.Dataset, edges: FloatArray, n_rows: int) -> dict
     of_rows = error / (TYPICAL * np.sqrt(n_rows))
     of_mean = np.where(coarse, of_rows + bias, np.where(interpolated, bias, 0.0))
     limit = limit.copy(data=np.where(coarse | interpolated, 0.0, limit.values))
-    return {"local_effect_error": limit, "numerical_error": variable("numerical_error", of_mean)}
+    return {
+        "local_effect_error": limit,
+        "numerical_error": xr.Variable(*variable("numerical_error", of_mean)),
+    }
 
 
 def _feature_coordinates(local: xr.Dataset, n_bins: IntArray) -> dict[str, Any]:

@@ -99,7 +99,7 @@ def with_parameters(
     asked = Asked.of(effect, local, groups, fitted)
     rows = [of_feature(*one, asked) for one in features_of(effect)]
     sizes = {dim: effect.sizes[dim] for dim in ("spread_bin",) if dim in effect.sizes}
-    sizes |= {"part": 2, "component": asked.derivatives.changes.n_directions}
+    sizes |= {"part": 2, "component": len(fitted.model.directions())}
     found = stacked(rows, effect.sizes["bin"], **cell_sizes(effect), **sizes)
     skewed = [name for name in SKEWNESS if name in effect]
     out = effect.drop_vars(skewed)
@@ -119,6 +119,11 @@ def with_parameters(
         about["source"] = ends[0] if ends else asked.source(source)
         made[name] = variable(name, values, **about)
     mark = fitted.model.fingerprint()
+    if fitted.model.design is not None:  # what is not estimable has no value either
+        stems = [name for name in NAMES.values() if name in out]
+        of_model = {stem: made[f"{stem}_se_model"][1] for stem in stems}
+        out = out.assign({stem: out[stem].where(~np.isnan(of_model[stem])) for stem in stems})
+        out.attrs |= fitted.model.facts()
     return out.assign(made).assign_attrs(parameters=_how(asked), fitted_model=mark)
 
 
@@ -154,6 +159,7 @@ def of_feature(row: xr.Dataset, fit: Fit | None, asked: Asked) -> Estimates:
     if fit is None:
         return {}
     model = on_estimates(by_directions(row, fit, asked.clusters, asked.derivatives), row, fit)
+    model = Estimated(*map(asked.derivatives.model.known, model))
     rows = rows_of(row, fit)
     none = {name: np.zeros_like(values) for name, values in rows.items()}
     alone = added(none, model, None, np.eye(len(model.effect)))

@@ -87,8 +87,8 @@ def _cells(asked: Request) -> dict[str, FloatArray]:
 
 def curves_of(asked: Request, level: float, seed: int) -> Curves:
     """Effects of all features, with errors, intervals and bands."""
-    edges = {name: own for name in asked.axes if len(own := _edges(asked, name)) > 1}
-    cells = {name: own for name, own in _cells(asked).items() if name in edges}
+    edges = {name: at for name in asked.axes if len(at := _edges(asked, name)) > 1}
+    cells = {name: at for name, at in _cells(asked).items() if name in edges}
     rule = GivenBins(edges or [0.0, 1.0], cells or None)
     local = ale_local_effects(
         asked.model,

@@ -78,13 +78,20 @@ def sizes_of(
         value = _curve_at_rows(asked, curves.effect, name)
         half = half_width_of_places(value, asked.share, asked.groups, level)
         ends[at] = with_places(float(importance[at]), ends[at], half)
+    gone = _not_estimable(curves.effect)
+    importance[gone] = rows.spread[gone] = ends[gone] = rows.interval[gone] = np.nan
     return Sizes(
         importance,
         ends,
         [verdict(low, high, delta) for low, high in ends],
         [verdict(low, high, delta) for low, high in rows.interval],
-        np.sqrt(importance**2 + np.nan_to_num(rows.spread) ** 2),
+        np.sqrt(np.nan_to_num(importance) ** 2 + np.nan_to_num(rows.spread) ** 2),
     )
+
+
+def _not_estimable(effect: xr.Dataset) -> NDArray[np.bool_]:
+    """Features whose curve the fit of the model does not determine (`models.design`)."""
+    return np.asarray((effect["curve"].isnull().all("edge") & (effect["n_bins"] > 0)).values)
 
 
 def answers_of(found: Found, sizes: Sizes, rng: np.random.Generator) -> xr.Dataset:
@@ -229,6 +236,10 @@ def label_of(asked: Request, name: str) -> str:
 def _of_curve(found: Found, row: xr.Dataset, matters: str, rng: np.random.Generator) -> Words:
     if not row.sizes["bin"]:
         return FLAT
+    if _not_estimable(row):
+        none = dict.fromkeys(("range", "bias_share"), np.nan) | {"range_ci": [np.nan, np.nan]}
+        why = f"not estimable, {row.attrs.get('not_estimable', 'by the fit')}"
+        return FLAT | none | {"shape": "cannot tell", "unreliable": why}
     within = (found.level, found.percentiles)
     inner = inner_of(found.asked, found.curves.effect, row, within, rng)
     span = range_of(inner.curve, inner.half)

@@ -67,9 +67,10 @@ class Directions(NamedTuple):
 
     def facts(self) -> dict[str, str]:
         """What a result with these errors says of them in its attributes."""
+        said = {"parameters": self.how} | self.model.facts()
         if self.uncertainty == "rows":
-            return {"parameters": self.how}
-        return {"parameters": self.how, "fitted_model": self.model.fingerprint()}
+            return said
+        return said | {"fitted_model": self.model.fingerprint()}
 
     def source(self, rows: str) -> str:
         """The source of a standard error, in words."""
@@ -83,7 +84,9 @@ class Directions(NamedTuple):
 
         ``used`` are the numbers of the rows of ``X`` that the ``units`` are made of.
         """
+        change = self.model.known(change)
         model = np.asarray(change.T @ change)
+        rows = np.where(np.isnan(model), np.nan, rows)
         if self.uncertainty == "parameters":
             return delta.Covariances(rows, model, model.copy())
         if self.uncertainty == "rows":

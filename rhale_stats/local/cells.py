@@ -49,7 +49,7 @@ def difference_edges(
             return values
         if rule is ALE_BINS:
             return _of_rule(rule, Column(name, own, low, high, counts))
-        most = MOST_CELLS if rule is None else rule.max_bins
+        most = rule.max_bins if isinstance(rule, SEARCHING) else MOST_CELLS
         n_rows = len(own) if repeats is None else repeats.sum()
         n_cells = int(min(max(n_rows // ROWS_OF_A_CELL, LEAST_CELLS), most))
         edges = binning.quantile_edges(own, n_cells, counts)

@@ -122,7 +122,7 @@ def local_effects(
     Warns
     -----
     JumpWarning
-        The output jumps with some features, or moves in gaps between rows.
+        The output jumps with some features.
     UserWarning
         Columns that are left out.
 
@@ -142,12 +142,11 @@ def local_effects(
     jumps make more than 0.1 % of its change with the feature (of all windows, or of those without
     the outer 1 % of rows at each end), or if derivatives by half the step differ by more than 5 %
     (root mean squares, beyond rounding). A rise within less than 1/4,096 of a window counts as a
-    jump. Where the output does not jump, derivatives are not taken either if they miss more than
-    10 % of its change in wide gaps between rows, nor across a gap as `rhale` warns of, as beside a
-    point mass at 0. With several outputs one of them is enough. Precision is that of the type of
-    the answers, of the coarser type that holds all of them (models that compute in single
-    precision), or what noise in third differences shows. Apart from the model's own time a probe
-    takes about 5 ms a feature with an array and 8 ms with a DataFrame.
+    jump. Exact gradients give way to a jump that was located so, not to the test by half the
+    step. How densely rows lie plays no part. With several outputs one of them is enough. Precision
+    is that of the type of the answers, of the coarser type that holds all of them (models that
+    compute in single precision), or what noise in third differences shows. Apart from the model's
+    own time a probe takes about 5 ms a feature with an array and 8 ms with a DataFrame.
 
     *Offsets.* ``predict`` of statsmodels leaves out offset and exposure for new rows. They are
     computed from the column of ``X`` that they were made from, as it is or by its logarithm, or

@@ -84,7 +84,10 @@ class Request:
             It is asked for, and the model has none.
         """
         assert self.quotients is not None, "a gradient is that of a model"
-        derivatives = gradient_columns(self.quotients, self.sample.positions, asked=not self.auto)
+        table = self.sample.table
+        # Discrete columns get differences between their levels.
+        columns = [p for p in self.sample.positions if not (self.auto and table.has_cells(p))]
+        derivatives = gradient_columns(self.quotients, columns, asked=not self.auto)
         if derivatives:
             return replace(self, kind="gradient", derivatives=derivatives)
         if self.kind == "gradient":
@@ -263,7 +266,7 @@ class Request:
     def _kind(self, position: int, found: Probe) -> str:
         """How local effects of one feature are taken, by the result of its probe."""
         name = self.sample.table.names[position]
-        if not found.holds:
+        if not found.holds(exact=self.kind == "gradient"):
             if not self.auto:
                 refuse_useless(name, found)
             self.jumping.append((name, found))

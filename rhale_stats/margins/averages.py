@@ -156,6 +156,7 @@ def averages(
         parts.append(by_level.averages(directions, _terms(directions, sample, columns)))
     out = stack(parts, OUTPUT)
     out.attrs |= {"method": METHOD, **sample.facts, "n_rows": sample.table.n_rows}
+    out.attrs |= fitted.model.facts()
     return with_outputs(out, probe.labels, probe.names)
 
 
@@ -332,7 +333,8 @@ class _ByLevel(NamedTuple):
             covariances, np.concatenate([one.degrees for _, one, _ in found])
         )
         made = errors(covariances) | {"df": degrees, "cov": covariances.total}
-        return self._labelled(directions, terms, found[0][0], change[-1], made)
+        average = np.where(np.isnan(np.diagonal(covariances.model)), np.nan, change[-1])
+        return self._labelled(directions, terms, found[0][0], average, made)
 
     def _means(self, values: FloatArray) -> FloatArray:
         """Of every column in every level, (column, level)."""

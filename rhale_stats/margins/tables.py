@@ -112,9 +112,15 @@ def summary(found: xr.Dataset, _feature: object, level: float) -> Summary:
         "dY/dX: average slope. Levels: average prediction with the level minus that with the first "
         "level, in all rows.",
     ]
+    notes += _not_estimable(found)
     lines, heads, stubs = _body(found, level)
     title = f"Averages of {output_text(found)}"
     return with_notes(with_facts(cells, title, lines, heads, stubs), notes)
+
+
+def _not_estimable(found: xr.Dataset) -> list[str]:
+    why = found.attrs.get("not_estimable")
+    return [f"NaN: not estimable, {why}."] if why else []
 
 
 def page(found: xr.Dataset, most: int) -> Page:
@@ -126,6 +132,7 @@ def page(found: xr.Dataset, most: int) -> Page:
         (
             f"{found.attrs['n_rows']} rows; {found.attrs['parameters']}",
             uncertainty_line(found, "average_se", known=bool(np.size(found["average_se"]))),
+            *_not_estimable(found),
         ),
         (table_of(["", *heads], shown, len(lines), "averages", ""),),
         "summary(result), tidy(result), vcov(result)",

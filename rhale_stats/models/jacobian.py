@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 from numpy.typing import NDArray
+from scipy.special import expit
 
 from rhale_stats.arguments.rows import aligned
 from rhale_stats.arguments.words import warn
@@ -16,6 +17,7 @@ from rhale_stats.arrays import local_effects as kernel
 from rhale_stats.arrays import probes as sums
 from rhale_stats.arrays.moments import FloatArray
 from rhale_stats.models import forms
+from rhale_stats.models.adapters.statsmodels import through_link
 from rhale_stats.models.chosen import positions_of
 from rhale_stats.models.differences import DifferenceQuotients, Differences
 from rhale_stats.models.options import ModelOptions
@@ -27,6 +29,9 @@ from rhale_stats.schema.door import checked
 
 # A Jacobian may deviate from differences by this share (root mean squares), beyond rounding.
 JACOBIAN_SHARE = 0.01
+# Rows without a kink within the step are enough to judge by where they are this share of all; of
+# them one, or the other share, may lie at a kink itself.
+SMOOTH_ROWS, AT_KINKS = 0.5, 0.01
 
 
 def jacobian_columns(
@@ -228,6 +233,12 @@ def deviations(found: Probe, given: Differences) -> tuple[FloatArray, NDArray[np
     slope = sums.share((own * given.local_effect).sum(axis=0), (own**2).sum(axis=0))
     half = sums.rms(own - found.half.local_effect)
     kinks = (np.abs(slope - 1) <= 2 * JACOBIAN_SHARE) & (change <= KINKS * half)
+    # Where half the step gives another slope, a kink is within it: those rows are no evidence.
+    bound = error + JACOBIAN_SHARE * sums.rms(own)
+    smooth = np.abs(own - found.half.local_effect) <= bound
+    apart = np.sum(smooth & (np.abs(own - given.local_effect) > bound), axis=0)
+    few = apart <= max(1.0, AT_KINKS * len(own))
+    kinks |= few & (np.mean(smooth, axis=0) >= SMOOTH_ROWS)
     return share, (share <= JACOBIAN_SHARE) | kinks | (change <= error)
 
 
@@ -241,6 +252,8 @@ def gradient_columns(
     ModelError
         The gradient has another shape, or was ``asked`` for and raised.
     """
+    if quotients.outputs.line is not None:
+        return {at: _by_line(quotients, at) for at in positions}
     gradient = quotients.outputs.gradient()
     if gradient is None:
         return {}
@@ -264,6 +277,26 @@ def gradient_columns(
         made = values.astype(np.float64)
         out[position] = Differences(made, error_size, "gradient", precision=precision)
     return out
+
+
+def _by_line(quotients: DifferenceQuotients, position: int) -> Differences:
+    """Exact derivative of the link times that of the linear predictor.
+
+    The latter is by differences, which are exact where it is a line; a formula may bend it.
+    """
+    outputs = quotients.outputs
+    there = ~np.isnan(np.asarray(quotients.table.column(position), dtype=np.float64))
+    asked = DifferenceQuotients(outputs.line, quotients.table).at(there)
+    line = asked.central(position)
+    made = through_link(outputs.model.model, asked.at_rows(), line.local_effect)
+    made = made[:, outputs.numbers]
+    if outputs.scale == "logit":
+        share = expit(quotients.at(there).at_rows())
+        made = made / (share * (1 - share))
+    values = np.full((len(there), made.shape[1]), np.nan)
+    values[there] = made
+    error = kernel.typical_error(8 * quotients.precision * np.abs(made))
+    return Differences(values, error, "gradient")
 
 
 def _said(differing: Sequence[tuple[str, float]]) -> str:

@@ -13,9 +13,10 @@ from rhale_stats.arguments.checks import check_choice
 from rhale_stats.arguments.rows import aligned
 from rhale_stats.arrays import local_effects as kernel
 from rhale_stats.arrays.moments import FloatArray
-from rhale_stats.models.adapters import sklearn
+from rhale_stats.models.adapters import sklearn, statsmodels
 from rhale_stats.models.adapters.adapter import Adapter, Gradient
 from rhale_stats.models.adapters.libraries import adapter_of, is_of_jax, jax_adapter
+from rhale_stats.models.design import watched
 from rhale_stats.models.form import as_is
 from rhale_stats.models.forms import given_to, plain_answer
 from rhale_stats.models.offsets import predict_of
@@ -77,7 +78,9 @@ class Outputs:
         self._chosen: list[int] | None = None
         self.labels: list[Any] = []
         self.names: list[str] = []
-        self._model, self._adapter = model, adapter_of(model)
+        self.model, self._adapter = model, adapter_of(model)
+        # Linear predictor of results of statsmodels, for exact derivatives.
+        self.line: Callable[[Any], Any] | None = None
         if self._adapter is None:
             self._method, self._function = _method_of(model, scale)
         else:
@@ -86,7 +89,9 @@ class Outputs:
                 _refuse_decision(model)
         self.table = table
         if self._method == "predict":
-            self._function, data = predict_of(model, table.data)
+            predict = watched(model, model.predict, set())
+            self._function, data = predict_of(model, table.data, predict)
+            self.line = statsmodels.line_of(model, table.data)
             self.table = table.holding(data)
         self._given = self._form_given()
         self.n_calls, self.n_rows, self.largest, self._width = 0, 0, 0.0, 1
@@ -120,19 +125,19 @@ class Outputs:
     def gradient(self) -> Gradient | None:
         """Derivatives as the model gives them, if it does; known after the first answer."""
         if self._adapter is None and self._method in GRADIENTS_OF:
-            return sklearn.gradient(self._model, self._method)
+            return sklearn.gradient(self.model, self._method)
         if self._adapter is None and self._of_jax is not None:
-            self._adapter = jax_adapter(self._model, *self._of_jax)
+            self._adapter = jax_adapter(self.model, *self._of_jax)
             self._of_jax = None  # looked at once
         return None if self._adapter is None else self._adapter.gradient
 
     def _form_given(self) -> Callable[[Any], Any]:
         """How the model is given rows: adapters of libraries read pandas and NumPy."""
-        if isinstance(self._model, Adapter):
+        if isinstance(self.model, Adapter):
             return self.table.form.as_given
         if self._adapter is not None:
             return as_is
-        give = given_to(self._model, self.table.form, self.table.data)
+        give = given_to(self.model, self.table.form, self.table.data)
         restore = self.table.form.restore
         return give if restore is as_is else lambda rows: give(restore(rows))
 
@@ -214,7 +219,7 @@ class Outputs:
         try:
             answer = self._function(self._given(rows))
         except Exception:
-            found = jax_adapter(self._model, rows, None) if first else None
+            found = jax_adapter(self.model, rows, None) if first else None
             if found is None:
                 raise
             self._method, self._adapter, self._function = "adapter", found, found.predict
@@ -261,7 +266,7 @@ class Outputs:
         if classes is None or any(np.ndim(one) for one in classes):
             raise TypeError(
                 f"model must be a fitted classifier with one set of classes_; "
-                f"{type(self._model).__name__} is not. Pass a function of X that returns numbers."
+                f"{type(self.model).__name__} is not. Pass a function of X that returns numbers."
             )
         labels = [one.item() if isinstance(one, np.generic) else one for one in classes]
         what = {"response": "probability of", "logit": "log-odds of"}.get(self.scale)

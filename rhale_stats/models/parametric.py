@@ -15,11 +15,12 @@ from numpy.typing import ArrayLike, NDArray
 from rhale_stats.arguments.checks import check_choice
 from rhale_stats.arguments.rows import of_rows
 from rhale_stats.arrays.moments import FloatArray
+from rhale_stats.models.design import Design, influence_of, watched
 from rhale_stats.models.forms import collected, plain_answer
 from rhale_stats.models.offsets import predict_of
 from rhale_stats.models.outputs import log_odds
 from rhale_stats.models.table import Table, as_table
-from rhale_stats.models.versions import Linear, ManyVersions, Shares, stacked
+from rhale_stats.models.versions import LINEAR, Linear, ManyVersions, Shares, stacked
 from rhale_stats.schema.identity import row_labels
 
 # Step along each direction of the parameters, in standard errors. Central differences along x
@@ -29,8 +30,6 @@ STEP = 1e-4
 LEAST_SHARE = 1e-13
 # Rows with which it is tried whether predictions depend on the parameters.
 ROWS_TRIED = 100
-# Models of statsmodels that predict by an inverse link of X @ params.
-LINEAR = ("OLS", "WLS", "GLS", "GLM", "Logit", "Probit", "Poisson")
 
 
 class Parametric:
@@ -88,7 +87,10 @@ class Parametric:
         self.cov = _covariance(cov, len(self.params))
         self.degrees = np.inf
         self.influence = None if scores is None else _scores(scores, self.params) @ self.cov
-        # Only results know of these: a covariance that was chosen as robust, and its clusters.
+        # Only results know of these: a design without full rank, why rows that were asked for are
+        # not estimable, a covariance that was chosen as robust, and its clusters.
+        self.design: Design | None = None
+        self.reasons: set[str] = set()
         self.robust = False
         self.groups: NDArray[Any] | None = None
 
@@ -104,10 +106,10 @@ class Parametric:
     def changes(self, table: Table) -> tuple[Callable[[Any], FloatArray], Any]:
         """A function from rows to outputs and their changes, and the table to ask it with.
 
-        Shape (rows, outputs, directions + 1): what one step along every direction of the parameters
-        adds, to first order, and at the end the output itself. By central differences.
+        Shape (rows, outputs, directions + 1): what one step along every direction of `along` adds,
+        to first order, and at the end the output itself. By central differences.
         """
-        steps = STEP * self.directions()
+        steps = STEP * self.along()
         around = [self.params + steps, self.params - steps, self.params[None]]
         ask, data = self._at_all(table, np.concatenate(around))
 
@@ -161,6 +163,25 @@ class Parametric:
         out[:, known] = (vectors[:, kept] * np.sqrt(values[kept])).T * scale[known]
         return out
 
+    def along(self) -> FloatArray:
+        """The `directions`; without full rank also every parameter by itself, for `known`."""
+        own = self.directions()
+        return own if self.design is None else np.vstack([own, np.diag(self.design.unit)])
+
+    def known(self, change: FloatArray) -> FloatArray:
+        """Changes (direction, estimate) along the `directions`, from those `along` all.
+
+        NaN of an estimate that is not estimable: its gradient leaves the row space of the design.
+        """
+        if self.design is None:
+            return change
+        own, gradient = np.split(change, [len(change) - len(self.params)])
+        return np.where(self.design.leaves(gradient), np.nan, own)
+
+    def facts(self) -> dict[str, str]:
+        """Why some estimates are not estimable, as an attribute of a result; empty if all are."""
+        return {"not_estimable": "; ".join(sorted(self.reasons))} if self.reasons else {}
+
 
 class _FromResults(Parametric):
     """Results of statsmodels, with their offsets."""
@@ -171,14 +192,26 @@ class _FromResults(Parametric):
         # Of several outputs the parameters are a table, and its covariance goes column by column.
         self._shape = np.shape(self._inner.params)
         self.params = np.ravel(np.asarray(self._inner.params, dtype=np.float64), order="F")
-        self.cov = _of_results(results, len(self.params))
+        self.design, self.reasons = Design.of(results), set()
         self.degrees = np.inf
         if getattr(results, "use_t", False):
             # Of clusters, one less than these.
             self.degrees = float(getattr(results, "df_resid_inference", results.df_resid))
-        self.influence = _influence(self._inner, self.params)
         self.robust = getattr(self._inner, "cov_type", "nonrobust") != "nonrobust"
+        self.cov = self._covariance()
+        self.influence = influence_of(self._inner, self.params, self.design)
         self.groups = _clusters(self._inner)
+
+    def _covariance(self) -> FloatArray:
+        """Covariance of the parameters, of what is estimable."""
+        model, design = self._inner.model, self.design
+        if design is not None and not self.robust and "discrete" in type(model).__module__:
+            # What they hold is the inverse of a matrix that has none.
+            information = -np.asarray(model.hessian(self._inner.params))
+            if np.isfinite(information).all():
+                return design.inverse(information)
+        cov = _of_results(self.results, len(self.params))
+        return cov if design is None else np.asarray(design.inside @ cov @ design.inside.T)
 
     @property
     def asked(self) -> Any:
@@ -186,7 +219,7 @@ class _FromResults(Parametric):
 
     def changes(self, table: Table) -> tuple[Callable[[Any], FloatArray], Any]:
         # Derivatives by parameters of linear predictors are known.
-        model, directions = self._inner.model, self.directions()
+        model, directions = self._inner.model, self.along()
         kind = type(model).__name__
         if kind in LINEAR:
             ask, data = self._asked_of(Linear(model, directions), table)
@@ -207,7 +240,8 @@ class _FromResults(Parametric):
         """Predictions of another model as this one makes them: by formula, with offsets."""
         other = copy(self._inner)
         other.model = model
-        ask, data = predict_of(self.results, table.data, other.predict)
+        predict = watched(self.results, other.predict, self.reasons)
+        ask, data = predict_of(self.results, table.data, predict)
         return lambda rows: np.asarray(ask(rows), dtype=np.float64), data
 
     def is_of_rows(self, table: Table) -> bool:
@@ -345,7 +379,7 @@ class Changes(NamedTuple):
             on_scale[:, -1:] = log_odds(share)
             return on_scale
 
-        return cls(changes, table.holding(data), len(model.directions()))
+        return cls(changes, table.holding(data), len(model.along()))
 
 
 def _unfolded(flat: FloatArray, versions: int) -> FloatArray:
@@ -404,20 +438,3 @@ def _clusters(inner: Any) -> NDArray[Any] | None:
     if given is None and type(inner.model).__name__.endswith("GEE"):
         given = inner.model.groups
     return None if given is None or np.ndim(given) != 1 else np.asarray(given)
-
-
-def _influence(inner: Any, params: FloatArray) -> FloatArray | None:
-    """Influence of every row of the fit on the parameters, (rows, n_params); None if unknown."""
-    model = inner.model
-    if type(model).__name__ in ("OLS", "WLS"):
-        residuals = np.asarray(inner.wresid, dtype=np.float64)
-        return np.asarray(model.pinv_wexog).T * residuals[:, None]
-    if not hasattr(model, "score_obs") or not hasattr(model, "hessian"):
-        return None
-    try:
-        scores = np.asarray(model.score_obs(inner.params), dtype=np.float64)
-        information = -np.asarray(model.hessian(inner.params), dtype=np.float64)
-        influence = np.asarray(np.linalg.solve(information, scores.T).T, dtype=np.float64)
-    except (NotImplementedError, np.linalg.LinAlgError, TypeError, ValueError, AttributeError):
-        return None
-    return influence if influence.shape[1] == len(params) else None

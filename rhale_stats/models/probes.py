@@ -35,9 +35,6 @@ KINKS = 3.0
 ZERO_SHARE = 0.95
 # Steps are longer for answers whose size is so many times their range.
 OFFSETS = 100.0, 1e6
-# Derivatives at the rows do not say what happens between them where they miss more than this share
-# of the change in gaps between rows.
-GAP_SHARE = 0.1
 # Answers to the same rows may differ by so many units of rounding; with other rows beside them by
 # this share, as sums of matrices are taken in another order.
 ROUNDINGS, TOGETHER = 64, 1e-3
@@ -48,10 +45,7 @@ NOISE_ROWS, BESIDE = 200, 0.0382
 
 
 class JumpWarning(UserWarning):
-    """The derivatives of the output do not give the effect of a feature.
-
-    The output jumps with it, or moves in gaps between rows.
-    """
+    """Derivatives of the output do not give the effect of a feature, with which it jumps."""
 
 
 @dataclass(frozen=True)
@@ -62,8 +56,8 @@ class Probe:
     ----------
     jumps : ndarray of shape (n_outputs,)
         Whether the output jumps with the feature.
-    gaps : ndarray of shape (n_outputs,)
-        Whether it moves in gaps between rows, by more than the derivatives at these say.
+    located : ndarray of shape (n_outputs,)
+        Whether jumps were found at places, not only by derivatives that grow as the step shrinks.
     missed : ndarray of shape (n_outputs,)
         Share of the change across windows that derivatives miss, at most 1.
     zero : ndarray of shape (n_outputs,)
@@ -79,7 +73,7 @@ class Probe:
     """
 
     jumps: NDArray[np.bool_]
-    gaps: NDArray[np.bool_]
+    located: NDArray[np.bool_]
     missed: FloatArray
     zero: FloatArray
     truncation: FloatArray
@@ -93,10 +87,12 @@ class Probe:
         change = self.derivative.local_effect - self.half.local_effect
         return np.asarray(np.abs(4 / 3 * change.mean(axis=0)))
 
-    @property
-    def holds(self) -> bool:
-        """Whether derivatives give the effect, for every output."""
-        return not (self.jumps | self.gaps).any()
+    def holds(self, *, exact: bool) -> bool:
+        """Whether derivatives give the effect, for every output.
+
+        Exact ones depend on no step.
+        """
+        return not (self.located if exact else self.jumps).any()
 
 
 def check_answers(quotients: DifferenceQuotients) -> None:
@@ -173,17 +169,10 @@ def _probe(some: DifferenceQuotients, position: int, numbers: IntArray) -> Steps
     derivative = looked.derivative.local_effect
     size = np.abs(looked.change)
     missed = np.minimum(looked.missed, size)
-    inner = sums.inner(len(size), sums.BESIDE)
-    across = sums.across_gaps(looked.x, looked.left, looked.right)
-    jumps = (share > JUMP_SHARE) | (step > STEP_SHARE)
-    # Rounding makes differences as well, where the output hardly moves.
-    moves = size[inner].sum(axis=0) > 8 * looked.rounding * inner.sum()
-    gaps = sums.share(missed[across].sum(axis=0), size[inner].sum(axis=0)) > GAP_SHARE
-    # Derivatives give no curve across a gap; finite differences of the model do.
-    gaps = gaps | sums.has_gap(looked.x)
+    located = share > JUMP_SHARE
     return Probe(
-        jumps,
-        ~jumps & gaps & moves,
+        located | (step > STEP_SHARE),
+        located,
         sums.share(missed.sum(axis=0), size.sum(axis=0)),
         np.mean(derivative == 0, axis=0),
         kernel.typical_error(4 / 3 * np.abs(derivative - looked.half.local_effect)),
@@ -215,11 +204,6 @@ class _Look:
     def change(self) -> FloatArray:
         """Change of the output across the window of each row."""
         return np.asarray(self.at_right - self.at_left)
-
-    @property
-    def rounding(self) -> FloatArray:
-        """Largest change that rounding can cause, for every output."""
-        return np.asarray(self.derivative.precision * np.abs(self.at_left).max(axis=0))
 
     @property
     def missed(self) -> FloatArray:
@@ -386,21 +370,11 @@ def refuse_useless(name: str, found: Probe) -> None:
 
 
 def warning_text(found: Sequence[tuple[str, Probe]], then: str) -> str:
-    """Text of the warning: features that derivatives do not describe, why, and the remedy."""
-    jump = [one for one in found if one[1].jumps.any()]
-    move = [one for one in found if not one[1].jumps.any()]
-    said = [
-        *([_said("jumps", jump)] if jump else []),
-        *([_said("moves in gaps between rows", move)] if move else []),
-    ]
-    return f"The output {', and '.join(said)}: {then}"
-
-
-def _said(what: str, found: Sequence[tuple[str, Probe]]) -> str:
-    missed = [float(one.missed[one.jumps | one.gaps].max()) for _, one in found]
+    """Text of the warning: features that the output jumps with, how much, and the remedy."""
+    missed = [float(one.missed[one.jumps].max()) for _, one in found]
     least, most = (
         f"{one:.0%}" if one >= 0.01 else "under 1%" for one in (min(missed), max(missed))
     )
     share = most if least == most else f"{least} to {most}"
     names = ", ".join(repr(name) for name, _ in found)
-    return f"{what} with {names} (derivatives miss {share} of its change)"
+    return f"The output jumps with {names} (derivatives miss {share} of its change): {then}"

@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from rhale_stats.arrays.moments import FloatArray
 from rhale_stats.models.table import as_array
+
+# Models of statsmodels that predict by an inverse link of X @ params.
+LINEAR = ("OLS", "WLS", "GLS", "GLM", "Logit", "Probit", "Poisson")
+
+
+def slope_of(model: Any) -> Callable[[FloatArray], FloatArray] | None:
+    """Derivative of predictions by the linear predictor; None where they are the same."""
+    family = getattr(model, "family", None)
+    return getattr(model, "pdf", None) if family is None else family.link.inverse_deriv
 
 
 class Along:
@@ -28,11 +38,10 @@ class Linear(Along):
         exog = np.asarray(exog)
         out = np.empty((len(exog), len(self._directions) + 1))
         moved = np.matmul(exog, self._directions.T, out=out[:, :-1])
-        family = getattr(self._model, "family", None)
         out[:, -1] = self._model.predict(params, exog, *args, **kwargs)
-        if hasattr(self._model, "pdf") or family is not None:
+        slope = slope_of(self._model)
+        if slope is not None:
             line = self._model.predict(params, exog, *args, which="linear", **kwargs)
-            slope = self._model.pdf if family is None else family.link.inverse_deriv
             moved *= slope(line)[:, None]
         return out
 

@@ -329,4 +329,6 @@ def _labelled(
         out.attrs["n_groups"] = n_groups
     if directions is not None:
         out.attrs |= directions.facts()
+        if directions.model.design is not None:  # what is not estimable has no value either
+            out["curve"] = out["curve"].where(~np.isnan(made["curve_se_model"][1]))
     return out

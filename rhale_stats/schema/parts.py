@@ -185,7 +185,7 @@ class RowsOfFeatures(NamedTuple):
         halves, facts = self.halves, {}
         assert halves is not None
         columns = {"x": halves.x, "local_effect": halves.local_effect}
-        data = {
+        data: dict[str, Any] = {
             name: local[name].copy(data=values[:, None]) for name, values in columns.items()
         } | {HALF_OF: ("obs", halves.row), AT_MEAN: ("obs", halves.at_mean)}
         if (halves.share < 1).any():
@@ -217,13 +217,13 @@ def _halves(column: xr.Dataset) -> Halves:
     """The rows of one feature, those on edges in halves."""
     edges = column["cell_value"].values
     edges = edges[np.isfinite(edges)]
-    values = (column[name].values for name in ("x", "local_effect", LEFT))
+    x, g, left = (column[name].values for name in ("x", "local_effect", LEFT))
     weight = column["weight"].values if "weight" in column else None
     known = None if weight is None else weight[weight > 0]
     unequal = known is not None and len(known) and known.min() < known.max()
     if unequal and column.attrs.get("weight_kind") != "frequency":
-        return sides(edges, *values)
-    return halves(edges, *values, weight)
+        return sides(edges, x, g, left)
+    return halves(edges, x, g, left, weight)
 
 
 def _counted(result: Any, group: RowsOfFeatures, local: xr.Dataset) -> Any:
@@ -244,7 +244,7 @@ def _counted(result: Any, group: RowsOfFeatures, local: xr.Dataset) -> Any:
     edges = result["edge_value"].values[0]
     of_bin = np.searchsorted(edges[np.isfinite(edges)][1:-1], rows["x"].values, side="right")
     frequency = local.attrs.get("weight_kind") == "frequency"
-    counts = np.ones(len(of_bin))
+    counts: Any = np.ones(len(of_bin))
     if "weight" in rows:
         counts = rows["weight"].values if frequency else (rows["weight"].values > 0) * 1.0
     n_obs = np.bincount(of_bin, counts, result.sizes["bin"])

@@ -74,7 +74,9 @@ def with_parameters(
     for name, stem in OF.items():
         change = changes[name].values
         check_model(change[-1], surface[name].values, name.replace("_", " "))
-        rows, model = surface[f"{stem}_se"], np.sum(change[:-1] ** 2, axis=0)
+        known = directions.model.known(change[:-1].reshape(len(change) - 1, -1))
+        change = known.reshape(-1, *change.shape[1:])
+        rows, model = surface[f"{stem}_se"], np.sum(change**2, axis=0)
         model = np.where(rows.isnull(), np.nan, model)
         of_rows = rows.values**2
         counted = np.zeros_like(of_rows) if directions.uncertainty == "parameters" else of_rows
@@ -93,7 +95,7 @@ def with_parameters(
                 about = own | {"source": source, "kind": KIND}
                 about["units"] = "1" if end == "df" else own["units"]
                 made[f"{stem}_{end}"] = variable(f"{stem}_{end}", found[end], SURFACE, **about)
-        made[f"{name}_change"] = variable(f"{name}_change", change[:-1], SURFACE)
+        made[f"{name}_change"] = variable(f"{name}_change", change, SURFACE)
     return surface.assign(made).assign_attrs(directions.facts())
 
 

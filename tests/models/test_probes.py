@@ -156,30 +156,123 @@ def test_one_output_that_jumps_is_enough(X):
     assert local["cell_value"].dims == ("feature", "cell_edge")
 
 
-def test_what_derivatives_at_the_rows_cannot_say_is_seen():
-    """Half of the rows at 0, the others from 4 on, and a hinge in between."""
+def test_how_densely_rows_lie_makes_no_jump():
+    """Half of the rows at 0, the others from 4 on, and a hinge in between: kinks, no jump."""
     rng = np.random.default_rng(0)
     x = np.where(rng.random(2000) < 0.5, 0.0, rng.uniform(4, 7, 2000))[:, None]
 
     def model(X):
         return np.maximum(X[:, 0] - 2, 0) - 3 * np.maximum(X[:, 0] - 3.5, 0)
 
-    with pytest.warns(rs.JumpWarning, match="The output moves in gaps between rows with 'x0' .der"):
-        local = rs.local_effects(model, x)
-    assert local["local_effect_method"].values.tolist() == [FINITE]
-    edges = edges_of(local, 0)
-    assert_allclose(own_gain(local, 0), ale_gain(model, x, 0, edges), rtol=1e-9)
-    # No curve is accumulated across a gap from derivatives, not even of a line: slopes cross it.
-    assert methods(lambda X: 3 * X[:, 0], x)[0] == [FINITE]
-    assert methods(lambda X: X[:, 0] ** 2, x)[0] == [FINITE]
-    assert methods(lambda X: 3 * X[:, 0], x[x[:, 0] > 0])[0] == [CENTRAL]
+    for few in (x, x[:30]):
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            local = rs.local_effects(model, few)
+        assert local["local_effect_method"].values.tolist() == [CENTRAL]
+        assert_allclose(local["local_effect"][:, 0], np.where(few[:, 0] > 0, -2, 0), atol=1e-9)
+        assert methods(lambda X: model(X) + (X[:, 0] > 3), few)[0] == [FINITE]
 
-    def both(X):
-        return model(X) + np.floor(X[:, 1])
 
-    two = np.column_stack([x, rng.normal(size=2000)])
-    with pytest.warns(rs.JumpWarning, match="jumps with 'x1' .*, and moves in gaps .* with 'x0'"):
-        rs.local_effects(both, two)
+def few_rows(seed):
+    """30 rows, of which the second column has a point mass; an outcome and two classes."""
+    rng = np.random.default_rng(seed)
+    X = np.column_stack([rng.normal(size=30), rng.exponential(size=30), rng.uniform(0, 9, 30)])
+    X[rng.random(30) < 0.4, 1] = 0.0
+    y = np.sin(2 * X[:, 0]) + X[:, 0] * X[:, 1] + X[:, 2] / 3 + 0.3 * rng.normal(size=30)
+    return X, y, (y > np.median(y)).astype(int)
+
+
+def models_of_few_rows():
+    """Models of scikit-learn: whether they jump, whether they are classifiers."""
+    learn = pytest.importorskip("sklearn")
+    for name in ("ensemble", "gaussian_process", "kernel_ridge", "linear_model", "neighbors"):
+        importlib.import_module(f"sklearn.{name}")
+    for name in ("neural_network", "pipeline", "preprocessing", "svm", "tree"):
+        importlib.import_module(f"sklearn.{name}")
+    scaled = lambda *steps: learn.pipeline.make_pipeline(  # noqa: E731
+        learn.preprocessing.StandardScaler(), *steps
+    )
+    spline, ridge = learn.preprocessing.SplineTransformer, learn.linear_model.Ridge
+    kernel = learn.gaussian_process.kernels.RBF() + learn.gaussian_process.kernels.WhiteKernel()
+    options = {"max_iter": 60, "random_state": 0}
+    return {
+        "perceptron": (scaled(learn.neural_network.MLPRegressor(**options)), False, False),
+        "classifier": (scaled(learn.neural_network.MLPClassifier(**options)), False, True),
+        "Gaussian process": (
+            scaled(learn.gaussian_process.GaussianProcessRegressor(kernel)),
+            *(False, False),
+        ),
+        "support vectors": (scaled(learn.svm.SVR(C=100, gamma=2)), False, False),
+        "kernel ridge": (scaled(learn.kernel_ridge.KernelRidge(kernel="rbf")), False, False),
+        "logistic": (learn.linear_model.LogisticRegression(C=1e4, max_iter=999), False, True),
+        "spline": (learn.pipeline.make_pipeline(spline(5), ridge()), False, False),
+        "broken lines": (learn.pipeline.make_pipeline(spline(5, degree=1), ridge()), False, False),
+        "tree": (learn.tree.DecisionTreeRegressor(max_depth=5), True, False),
+        "forest": (learn.ensemble.RandomForestClassifier(20, random_state=0), True, True),
+        "boosting": (learn.ensemble.GradientBoostingRegressor(n_estimators=30), True, False),
+        "neighbours": (scaled(learn.neighbors.KNeighborsRegressor(5)), True, False),
+    }
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_smooth_models_of_few_rows_keep_derivatives_and_trees_get_slopes(seed):
+    X, y, classes = few_rows(seed)
+    for name, (model, jumps, classifies) in models_of_few_rows().items():
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            model.fit(X, classes if classifies else y)
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            found = rs.local_effects(model, X)["local_effect_method"].values
+        said = [one for one in caught if issubclass(one.category, rs.JumpWarning)]
+        assert bool(said) == jumps, name
+        assert jumps or (found != FINITE).all(), (name, found)
+        for at in np.flatnonzero(found != FINITE) if jumps else ():
+            # Of no effect at all: a tree need not use every column.
+            curves = rs.ice(model, X, features=[at], grid=X[:, at])["ice"]
+            assert np.ptp(curves, axis=-1).max() == 0, name
+
+
+@pytest.mark.parametrize("n", [20, 32, 60])
+def test_local_effects_of_statsmodels_are_exact_and_average_to_the_margins(n):
+    """`get_margeff` and `averages`; by exact derivatives, however few rows there are."""
+    smf = pytest.importorskip("statsmodels.formula.api")
+    sm = importlib.import_module("statsmodels.api")
+    rng = np.random.default_rng(n)
+    data = pd.DataFrame({"x": rng.normal(size=n), "z": rng.exponential(size=n)})
+    data["b"] = (rng.random(n) < 1 / (1 + np.exp(-data["x"]))).astype(int)
+    data["k"], data["m"] = rng.poisson(np.exp(0.3 * data["x"])), rng.integers(0, 3, n)
+    data["years"] = rng.uniform(1, 2, n)
+    fits = {
+        "logit": smf.logit("b ~ x + z", data).fit(disp=0),
+        "probit": smf.probit("b ~ x + z", data).fit(disp=0),
+        "Poisson": smf.poisson("k ~ x + z", data).fit(disp=0),
+        "multinomial": smf.mnlogit("m ~ x + z", data).fit(disp=0),
+        "table": sm.Logit(data["b"], sm.add_constant(data[["x", "z"]])).fit(disp=0),
+        "OLS": smf.ols("k ~ x * z + I(x**2)", data).fit(),
+        "GLM": smf.glm(
+            "k ~ cr(x, df=3, constraints='center') + z",
+            data,
+            family=sm.families.Poisson(),
+            exposure=data["years"],
+        ).fit(),
+    }
+    for name, fit in fits.items():
+        X = fit.model.data.orig_exog if name == "table" else data[["x", "z", "years"]]
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            local = rs.local_effects(fit, X, features=["x", "z"])
+            if name == "logit":
+                odds = rs.local_effects(fit, X, features=["x", "z"], scale="logit")
+                expected = np.tile(fit.params[["x", "z"]], (n, 1))
+                assert_allclose(odds["local_effect"], expected, rtol=1e-9)
+        assert (local["local_effect_method"] == "gradient").all(), name
+        mean = local["local_effect"].mean("obs").values
+        averages = rs.averages(fit, X, features=["x", "z"])["average"].values[..., 1:]
+        assert_allclose(mean, averages, rtol=2e-5, atol=1e-9, err_msg=name)
+        if name not in ("OLS", "GLM"):
+            margins = np.asarray(fit.get_margeff().margeff)
+            assert_allclose(mean, margins.T if name == "multinomial" else margins, atol=1e-10)
 
 
 def test_few_rows_and_ties():

@@ -58,7 +58,7 @@ LIBRARIES = (
 # These have predict, and need nothing.
 AS_THEY_ARE = (
     ("sklearn", "estimators, pipelines", "linear models, GLMs, multilayer perceptrons"),
-    ("statsmodels", "results; offset and exposure are used", ""),
+    ("statsmodels", "results; offset and exposure are used", "linear models, GLMs, logit models"),
     ("catboost", "all models", ""),
     ("xgboost", "models with the interface of scikit-learn", ""),
     ("lightgbm", "models with the interface of scikit-learn", ""),

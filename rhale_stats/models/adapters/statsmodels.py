@@ -4,10 +4,17 @@ from __future__ import annotations
 
 import ast
 import re
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
+import numpy as np
+from scipy.special import softmax
+
+from rhale_stats.arrays.moments import FloatArray
 from rhale_stats.models.adapters.adapter import Known
-from rhale_stats.models.offsets import columns_of_fit
+from rhale_stats.models.offsets import columns_of_fit, predict_of
+from rhale_stats.models.versions import LINEAR, slope_of
 
 
 def columns(results: Any) -> Known | None:
@@ -34,6 +41,27 @@ def columns(results: Any) -> Known | None:
         for name in _names(node.args[0])
     ]
     return Known(_names(tree), levels, discrete=True)
+
+
+def line_of(results: Any, data: Any) -> Callable[[Any], Any] | None:
+    """Linear predictor of (generalised) linear models, as they predict; None of other models.
+
+    ``data`` is the table that is asked of.
+    """
+    kind = type(getattr(results, "model", None)).__name__
+    if kind not in (*LINEAR, "MNLogit"):
+        return None
+    linear = {} if slope_of(results.model) is None else {"which": "linear"}
+    return predict_of(results, data, partial(results.predict, **linear))[0]
+
+
+def through_link(model: Any, line: FloatArray, moved: FloatArray) -> FloatArray:
+    """Derivatives of the outputs, (row, output), from those of linear predictors."""
+    if type(model).__name__ == "MNLogit":
+        share = softmax(line, axis=1)
+        return np.asarray(share * (moved - np.sum(share * moved, axis=1, keepdims=True)))
+    slope = slope_of(model)
+    return moved if slope is None else moved * slope(line)
 
 
 def classes(results: Any) -> list[str] | None:
