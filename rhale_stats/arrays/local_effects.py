@@ -290,7 +290,7 @@ def between_values(
     w = np.ones(len(x)) if weight is None else weight
     total = np.bincount(at, w).astype(np.float64)
     known = total > 0  # rows without weight have values of their own
-    means = np.stack([np.bincount(at, w * one) for one in g.T], axis=1)
+    means: FloatArray = np.stack([np.bincount(at, w * one) for one in g.T], axis=1).astype(float)
     means[known] /= total[known, None]
     curve = _integral(values[known], means[known], values)
     if known.sum() > 4:
