@@ -131,23 +131,33 @@ def test_damages_end_in_numbers_or_in_words(made, of_file):
 @pytest.mark.parametrize(
     ("kind", "damage", "call", "said"),
     [
-        ("pdp", lambda d: d.isel(grid=slice(0, 2)), VERBS["predict"], "dimension grid"),
-        ("pdp", lambda d: d.isel(grid=slice(0, 2)), VERBS["compare"], "dimension grid"),
+        ("pdp", lambda d: d.isel(grid=slice(0, 2)), VERBS["predict"], "its whole grid"),
+        ("pdp", lambda d: d.isel(grid=slice(0, 2)), VERBS["compare"], "its whole grid"),
         ("pdp", lambda d: d.isel(grid_other=slice(2)), VERBS["confint"], "dimension grid_other"),
-        ("rhale", lambda d: d.drop_vars("cell_effect"), VERBS["predict"], "'cell_effect'"),
-        ("rhale", lambda d: d.drop_vars("cell_effect"), VERBS["summary"], "'cell_effect'"),
+        (
+            "rhale",
+            lambda d: d.drop_vars("cell_effect"),
+            VERBS["predict"],
+            "no variable cell_effect",
+        ),
+        (
+            "rhale",
+            lambda d: d.drop_vars("cell_effect"),
+            VERBS["summary"],
+            "no variable cell_effect",
+        ),
         ("rhale", lambda d: d.drop_vars("spread"), VERBS["summary"], "'spread'"),
         ("std_error", lambda d: d.drop_vars("effect_skewness"), VERBS["confint"], "effect_skew"),
         ("std_error", lambda d: d.drop_vars("effect_se"), VERBS["confband"], r"std_error\(effect"),
         ("effect_sizes", lambda d: d.isel(ci_bound=[0]), VERBS["tidy"], "dimension ci_bound"),
         ("compare_h", lambda d: d.drop_vars("h2_difference"), VERBS["tidy"], "h2_difference"),
         ("regions", lambda d: d.assign(levels=("node", d["loss"].data)), VERBS["assign"], "float"),
-        ("rhale", lambda d: d.drop_dims("cell"), VERBS["predict"], "without cell"),
+        ("rhale", lambda d: d.drop_dims("cell"), VERBS["predict"], "no variable cell_effect"),
         ("ale2", lambda d: d.assign_attrs(n_rows="many"), VERBS["summary"], "n_rows='many'"),
     ],
 )
 def test_what_was_taken_or_replaced_is_named(made, kind, damage, call, said):
-    with pytest.raises(ValueError, match=rf"must be whole, as made by this package; .*{said}"):
+    with pytest.raises(ValueError, match=said):
         call(damage(made[kind]))
 
 
