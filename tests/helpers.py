@@ -55,6 +55,13 @@ def local_of(x, g, **options):
     return rs.local_effects(None, x, jacobian=g, **options)
 
 
+def as_of_a_file(dataset):
+    """A copy that does not know how it was made, as files of earlier versions."""
+    out = dataset.copy()
+    out.encoding = {}
+    return out
+
+
 def through_a_file(dataset, folder, engine="h5netcdf"):
     """What a netCDF file in a folder gives back of a Dataset."""
     path = folder / "saved.nc"

@@ -15,6 +15,8 @@ from rhale_stats.arguments.words import first_rows, shown
 
 # How xarray says that a Dataset lacks a dimension.
 NO_DIMENSION = re.compile(r"(?:Dimensions \{)?'(\w+)'\}? (?:do not exist|not found in array dim)")
+# Edges beyond it have distances whose squares are no numbers.
+LARGEST_EDGE = 1e150
 
 
 def as_numbers(values: Any, what: str) -> NDArray[np.float64]:
@@ -38,6 +40,12 @@ def as_edges(edges: ArrayLike, what: str) -> NDArray[np.float64]:
         )
     if not np.isfinite(array).all():
         raise ValueError(f"{what} must be finite; got {array.tolist()}.")
+    if np.abs(array).max() > LARGEST_EDGE:
+        raise ValueError(
+            f"{what} must lie between {-LARGEST_EDGE:g} and {LARGEST_EDGE:g}, so that squares of "
+            f"their distances are numbers; got {array.min():g} and {array.max():g}. For an open "
+            f"end take an edge just beyond the rows."
+        )
     steps = np.diff(array)
     if (steps <= 0).any():
         at = int(np.argmax(steps <= 0))

@@ -10,7 +10,7 @@ import pandas as pd
 import xarray as xr
 from scipy.special import stdtr
 
-from rhale_stats.arguments.checks import check_choice
+from rhale_stats.arguments.checks import check_choice, check_finite
 from rhale_stats.arrays import cells
 from rhale_stats.arrays.binning import bin_index
 from rhale_stats.arrays.moments import FloatArray, IntArray
@@ -150,9 +150,11 @@ def jump_check(
         left, right = _ends(bins, x, weight)
         across, rounding = differences.at(there).between(column, left[k], right[k])
         inside = (x >= left[k[here]]) & (x <= right[k[here]]) & (weight > 0)
-        pairs = Pairs(
-            k[here][inside], across[here, 0][inside], x[inside], g[inside], weight[inside]
+        across = across[here, 0][inside]
+        check_finite(
+            across, "Changes of the output across bins", name, "See what the model returns."
         )
+        pairs = Pairs(k[here][inside], across, x[inside], g[inside], weight[inside])
         estimates.append(_jumps(row, (left, right), pairs, rows.frequency, float(rounding[0])))
     checked_effect = effect.assign(
         {

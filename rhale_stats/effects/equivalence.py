@@ -99,7 +99,9 @@ def _small(row: xr.Dataset, delta: float) -> Wald:
         for end in (-half, half):
             values.append(effect + slope * end)
             se.append(np.sqrt(np.maximum(noise.of(np.ones(len(n)), end * linear), 0.0)))
-    value, error = np.array(values), np.maximum(np.array(se), least)
+    value = np.array(values)
+    # Ratios to an error near 0 stay within floating point, cubed as well.
+    error = np.maximum(np.maximum(np.array(se), least), 1e-100 * (np.abs(value) + delta))
     skewness = _skewness(row, np.array(se))
     # What an effect of delta, or of -delta, would have as its error.
     above, below = (unskewed((value - end) / error, skewness) for end in (delta, -delta))

@@ -272,8 +272,7 @@ def confband(effect: xr.Dataset, level: float, n_draws: int, rng: object) -> xr.
     effect, features = opened(effect)
     streams = np.random.default_rng(rng).spawn(effect.sizes["feature"])  # type: ignore[arg-type]
     found = _with_errors(effect, ("curve", "effect", *_cells(effect)))
-    effect_se = found["effect"].se
-    assert effect_se is not None
+    effect_se = effect["effect_se"].values
 
     def of_feature(number: int) -> Estimates:
         return _quantiles(*features[number], effect_se[number], level, n_draws, streams[number])

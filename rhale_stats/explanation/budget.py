@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import re
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
 
 UNITS = {"": 1.0, "s": 1.0, "sec": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0}
-# Shares of the budget: the effects, the curves of single rows, and what they leave for splits.
-EFFECTS, ROWS = 0.35, 0.2
+# Shares of the budget: the effects, the curves of single rows, the splits of pairs of columns, and
+# what they leave for trees.
+EFFECTS, ROWS, PAIRS = 0.35, 0.2, 0.25
+# Seconds of a feature, a level, and a pair of levels; how far an estimate of seconds may be off.
+OF_FEATURE, OF_LEVEL, OF_LEVELS, SLACK = 0.025, 3e-3, 8e-6, 1.5
 # Rows that effects have at least, and single curves.
 LEAST_ROWS, LEAST_CURVES = 1000, 100
 
@@ -74,4 +78,36 @@ class Budget:
             kept = max(kept // 2, LEAST_CURVES)
         if kept < whole:
             self.cut.append(f"single curves are of {kept} rows instead of {whole}")
+        return kept
+
+    def check_features(self, n_features: int, copied_seconds: float) -> None:
+        """Raise ``ValueError`` where so many features take too long, and copies for each of them.
+
+        What the model takes is kept to by fewer rows.
+        """
+        needed = n_features * (OF_FEATURE + copied_seconds)
+        if needed > SLACK * self.total:
+            raise ValueError(
+                f"budget must be at least {needed:.0f}s for {n_features:,} features; got "
+                f"{self.total:g}s. Give more time, name fewer columns in features=, or take "
+                f"budget=None for no bound."
+            )
+
+    def columns(self, n_levels: Mapping[str, int]) -> list[str]:
+        """Names of columns whose levels fit into the time, those of fewest levels first."""
+        seconds = {name: n * (OF_LEVEL + OF_LEVELS * n) for name, n in n_levels.items()}
+        kept, used = [], 0.0
+        for name in sorted(seconds, key=lambda name: seconds[name]):
+            used += seconds[name]
+            if used > self.total:
+                self.cut.append(f"{name} ({n_levels[name]:,} levels) was left out")
+            else:
+                kept.append(name)
+        return kept
+
+    def pairs(self, n_features: int, feature_seconds: float) -> int:
+        """Features whose splits by every column are looked for, at so many seconds each."""
+        kept = int(min(PAIRS * self.total / max(feature_seconds, 1e-9), n_features))
+        if kept < n_features:
+            self.cut.append(f"splits by each column are of {kept} of {n_features} features")
         return kept

@@ -24,6 +24,8 @@ from rhale_stats.schema.identity import row_coordinate
 
 # Rows by which the time of the model is measured.
 TIMED_ROWS, TIMED_SECONDS = 2000, 0.1
+# Seconds that a value of a row takes when the row is copied for the model.
+COPIED_SECONDS = 3e-9
 # Rows that the model answers for each row and feature: at both edges of its bin, or beside its
 # level; and for permutation importance.
 ASKED, PERMUTED = 2, 5
@@ -133,7 +135,7 @@ def request_of(
     """Check what was given, and choose rows and features."""
     whole = Sample.of(X, options)
     n_given = whole.table.n_rows
-    names, levels, discrete = _features(whole.table, model, columns)
+    names, levels, discrete = _features(whole.table, model, columns, budget)
     labels = (
         row_coordinate(whole.table.index, n_given)[1] if whole.table.index is not None else None
     )
@@ -146,6 +148,7 @@ def request_of(
     seconds = _time_of(whole, present, model)
     asked = ASKED * len(names) + (PERMUTED * len(names) if y is not None else 0)
     n_rows = budget.rows(len(present), asked, seconds)
+    budget.check_features(len(names), ASKED * n_rows * COPIED_SECONDS * len(whole.table.names))
     rows = present if n_rows == len(present) else np.sort(rng.choice(present, n_rows, False))
     used = whole if len(rows) == n_given else whole.take(rows)
     given, own = (X, options) if used is whole else _of_rows(used)
@@ -196,7 +199,7 @@ def _time_of(whole: Sample, present: IntArray, model: Model) -> float:
         asked.at_rows()
         took = time.perf_counter() - begun
         if took > TIMED_SECONDS or n_rows >= len(present):
-            return took / n_rows
+            return took / n_rows + COPIED_SECONDS * len(whole.table.names)
         n_rows = min(4 * n_rows, len(present))
 
 
@@ -204,11 +207,23 @@ def _features(
     table: Table,
     model: Model,
     columns: Columns,
+    budget: Budget,
 ) -> tuple[list[str], list[str], list[str]]:
-    """Features, those whose values are levels, and those of them that are numbers."""
+    """Features, those whose values are levels, and those of them that are numbers.
+
+    Levels are of those columns that the budget allows.
+    """
     chosen, levels = columns_and_levels(table, *columns, columns_known_of(model), constants=False)
     # Numbers with few values are levels in their own order, of a formula too.
     levels += [at for at in chosen if at not in levels and table.is_discrete(at)]
+    counts = {table.names[at]: table.series(at).nunique() for at in levels if at in chosen}
+    kept = [*budget.columns(counts), *(table.names[at] for at in chosen if at not in levels)]
+    if not kept:
+        raise ValueError(
+            f"budget must be larger for {max(counts.values()):,} levels; got {budget.total:g}s. "
+            f"Give more time, put levels together, or take budget=None for no bound."
+        )
+    chosen = [at for at in chosen if table.names[at] in kept]
     discrete = [at for at in chosen if at in levels and table.is_numeric(at)]
     levels = [at for at in chosen if at in levels]
     names = table.names

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import time
 import warnings
 from typing import NamedTuple
 
 import numpy as np
+import pandas as pd
 import xarray as xr
 
 from rhale_stats.arrays.moments import FloatArray, IntArray
@@ -29,6 +31,8 @@ from rhale_stats.schema.stacking import joined
 # level of one test.
 LEVEL, FINER, MOST_PERMUTATIONS = 0.05, 2, 1999
 MAX_DEPTH = 2
+# Features by whose splits the time of all is measured, where there are more.
+TIMED = 20
 # Why two sides are not compared.
 NOT_COMPARED = ("must overlap", "must have rows in all bins", "groups")
 INTERVALS = ("effect_ci", "curve_ci", "curve_band", "effect_se", "curve_se")
@@ -73,14 +77,7 @@ def splits_of(
     if local is None or not (set(frame.columns) - {local["feature"].values[0]}):
         return Splits([], {}, None, 0)
     whole = [name for name in local["feature"].values if name not in missing]
-    matrix = None
-    if whole:
-        matrix = interaction_matrix(
-            local.sel(feature=whole),
-            conditioning=frame,
-            search=SplitSearch(n_permutations=0),
-            progress=False,
-        )
+    matrix = _matrix(local, frame, whole, candidates, budget)
     known = [name for name in candidates if name in local["feature"].values]
     search = SplitSearch(
         max_depth=MAX_DEPTH,
@@ -110,6 +107,28 @@ def splits_of(
             parameters = "parameters" in curves.effect.attrs
             found.append(_split(asked, own, tree, level, stream, model=parameters))
     return Splits(found, first, matrix, search.n_permutations)
+
+
+def _matrix(
+    local: xr.Dataset, frame: pd.DataFrame, names: list[str], first: list[str], budget: Budget
+) -> xr.Dataset | None:
+    """Splits of features by every column; of some, those named ``first`` before others."""
+
+    def of(some: list[str]) -> xr.Dataset:
+        return interaction_matrix(
+            local.sel(feature=[name for name in names if name in some]),
+            conditioning=frame,
+            search=SplitSearch(n_permutations=0),
+            progress=False,
+        )
+
+    if len(names) > TIMED and np.isfinite(budget.total):
+        chosen = [*(name for name in first if name in names), *names]
+        chosen, begun = list(dict.fromkeys(chosen)), time.perf_counter()
+        few = of(chosen[:TIMED])
+        kept = budget.pairs(len(names), (time.perf_counter() - begun) / TIMED)
+        return of(chosen[:kept]) if kept > TIMED else few
+    return of(names) if names else None
 
 
 def local_of_axes(asked: Request, curves: Curves) -> xr.Dataset | None:

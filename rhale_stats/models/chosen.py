@@ -8,7 +8,7 @@ import numpy as np
 
 from rhale_stats.arguments.words import listed, warn
 from rhale_stats.models.adapters.adapter import Known
-from rhale_stats.models.table import Table
+from rhale_stats.models.table import MOST_LEVELS, Table
 from rhale_stats.schema.features import position_of
 
 
@@ -39,6 +39,8 @@ def default_columns(
             why = "one value"
         elif not (numeric or coded or axes_only) and table.is_key(p):
             why = "more than one level for every two rows"
+        elif not (numeric or axes_only) and table.series(p).nunique() > MOST_LEVELS:
+            why = f"more than {MOST_LEVELS:,} levels"
         elif not numeric or coded or (not plain and table.is_discrete(p)):
             of_numbers = "levels in the formula" if coded else "discrete"
             why = (of_numbers if numeric else "not numeric") if axes_only else ""

@@ -212,7 +212,9 @@ class DifferenceQuotients:
         """
         outputs, _ = self.evaluate(position, [upper, lower])
         f_upper, f_lower = (output.astype(np.float64, copy=False) for output in outputs)
-        return f_upper - f_lower, kernel.rounding_error(f_upper, f_lower, 1.0, self.precision)
+        with np.errstate(invalid="ignore"):  # infinite answers, which are refused afterwards
+            change = f_upper - f_lower
+        return change, kernel.rounding_error(f_upper, f_lower, 1.0, self.precision)
 
     def curves(self, position: int, grid: Values) -> tuple[FloatArray, FloatArray]:
         """The output of every row as one column goes along a grid, math [41]: (row, grid, output).

@@ -10,6 +10,7 @@ import pandas as pd
 
 from rhale_stats.arrays.moments import IntArray
 from rhale_stats.models.sample import Sample, refuse_gaps
+from rhale_stats.models.table import MOST_LEVELS
 from rhale_stats.schema.levels import MISSING_LEVEL, level_text
 
 
@@ -65,6 +66,13 @@ def levels_of(sample: Sample, position: int) -> Levels:
     occurs, first, own = np.unique(code[~absent], return_index=True, return_inverse=True)
     out = np.full(len(code), -1)
     out[~absent] = own
+    if len(occurs) > MOST_LEVELS:
+        raise ValueError(
+            f"features must have at most {MOST_LEVELS:,} levels; column {name!r} has "
+            f"{len(occurs):,}: the covariance of its curve has {len(occurs) ** 2:,} numbers, and "
+            f"every level in every row makes {len(occurs) * len(code):,} rows for the model. Put "
+            f"levels together, or leave the column out: the model still receives it."
+        )
     texts = [names[at] for at in occurs]
     if len(set(texts)) < len(texts):
         twice = next(text for text in texts if texts.count(text) > 1)

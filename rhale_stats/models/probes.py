@@ -203,7 +203,8 @@ class _Look:
     @property
     def change(self) -> FloatArray:
         """Change of the output across the window of each row."""
-        return np.asarray(self.at_right - self.at_left)
+        with np.errstate(invalid="ignore"):  # infinite answers, which are refused afterwards
+            return np.asarray(self.at_right - self.at_left)
 
     @property
     def missed(self) -> FloatArray:

@@ -28,6 +28,8 @@ Values: TypeAlias = NDArray[Any] | pd.api.extensions.ExtensionArray
 # A column of numbers with at most so many distinct values, each twice or more on average, is
 # discrete: months, not hours.
 DISCRETE_LEVELS = 12
+# Levels that a feature may have: a curve over them has a covariance of the square of their number.
+MOST_LEVELS = 2000
 # A table that shares its columns with another is safe from what a model does to it.
 COPY_ON_WRITE = int(pd.__version__.partition(".")[0]) >= 3
 

@@ -67,6 +67,11 @@ def check_profile(
             f"{parameter} must hold {', '.join(absent)}; this one, of "
             f"{dataset.attrs['method']}, does not. {advice}".rstrip()
         )
+    if int(dataset["n_grid"].max()) > dataset.sizes.get("grid", 0):
+        raise ValueError(
+            f"{parameter} must have its whole grid; points of it were selected. Make another with "
+            f"pdp(model, X, grid=...), or select values that predict returns."
+        )
     _check_errors(dataset, parameter)
     return of_part(dataset)
 

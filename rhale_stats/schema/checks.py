@@ -163,8 +163,8 @@ def check_curves(effect: object, parameter: str, maker: str) -> xr.Dataset:
     _check_parts(found, parameter, maker, (), EFFECT_COORDINATES, ("centering",))
     for name, dims in (("effect", ("feature", "bin")), ("curve", ("feature", "edge"))):
         _check_dims(found[name], parameter, dims)
-    if "cell_effect" in found and "cell_value" not in found:
-        _lacks(parameter, maker, "variable cell_value, the edges of the cells of its curve")
+    if ("cell_effect" in found) != ("cell_value" in found):
+        _lacks(parameter, maker, "variable cell_effect or cell_value, the cells of its curve")
     if not found.sizes["feature"]:
         raise ValueError(f"{parameter} must have at least one feature; got none.")
     found = in_order(found)

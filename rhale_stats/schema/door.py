@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, replace
 from functools import wraps
 from inspect import signature
-from traceback import walk_tb
+from pathlib import Path
 from typing import Any, NamedTuple, TypeVar, cast
 
 import numpy as np
@@ -36,15 +37,17 @@ from rhale_stats.arguments.checks import (
     check_table,
     check_text,
 )
-from rhale_stats.arguments.rows import NO_DIMENSION
-from rhale_stats.arguments.words import LABELS, PACKAGE, shown
+from rhale_stats.arguments.words import PACKAGE, shown
 from rhale_stats.schema.checks import answer_first
 from rhale_stats.schema.features import has_integer_labels
 from rhale_stats.schema.variables import DIMENSIONS, in_order
+from rhale_stats.schema.whole import in_words, refusal, remember_parts
 
 F = TypeVar("F", bound=Callable[..., Any])
 # Variables of which each result has one over its features, and bins or rows.
 MAIN = ("effect", "curve", "local_effect")
+# The module whose methods are calls of the user.
+ACCESSOR = str(Path(PACKAGE) / "accessor.py")
 # What a parameter may be, in whatever public function it stands. The default of a function is
 # accepted besides, such as None. What differs between functions (choices, Datasets, bins, tables)
 # they check themselves.
@@ -185,7 +188,7 @@ def checked(function: F) -> F:
 
     Keyword arguments that are fields of its `Options` are gathered into these. Datasets may have
     their dimensions in any order, and are returned with the main variables first. If a Dataset
-    lacks a part that the function needs, the error names it.
+    is not whole, the error names what is missing or was replaced.
     """
     parameters = signature(function).parameters
     known = _Known.of(function)
@@ -223,19 +226,19 @@ def checked(function: F) -> F:
         if any(map(has_integer_labels, given.values())):
             given = {name: _labels_as_names(name, value) for name, value in given.items()}
             few, named = [given[n] for n in known.names[: len(few)]], {n: given[n] for n in named}
+        caller = sys._getframe(1).f_code.co_filename
+        of_user = caller == ACCESSOR or not caller.startswith(PACKAGE)
+        changed = refusal(given) if of_user else None
         try:
             found = function(*few, *args[len(few) :], **named)
-        except (KeyError, ValueError) as error:
-            datasets = [name for name, value in given.items() if _holds_datasets(value)]
-            lost = _lost_part(error)
-            if lost is None or not datasets:
+        except Exception as error:
+            said = in_words(error, given, changed)
+            if said is error:
                 raise
-            raise ValueError(
-                f"{' and '.join(datasets)} must be whole, as made by this package; {lost!r} is "
-                f"missing. Make it again, and keep all of its variables, coordinates, dimensions "
-                f"and attributes."
-            ) from error
-        return answer_first(found) if isinstance(found, xr.Dataset) else found
+            raise said from error
+        if changed is not None:
+            raise changed
+        return remember_parts(answer_first(found) if isinstance(found, xr.Dataset) else found)
 
     return cast(F, door)
 
@@ -262,32 +265,6 @@ def _labels_as_names(parameter: str, value: Any) -> Any:
     if isinstance(value, int | np.integer):
         return str(value)
     return [str(one) for one in value] if isinstance(value, list | tuple | range) else value
-
-
-def _holds_datasets(value: Any) -> bool:
-    """Whether an argument is a Dataset, or a list that holds one."""
-    each = value if isinstance(value, list | tuple) else [value]
-    return any(isinstance(one, xr.Dataset) for one in each)
-
-
-def _lost_part(error: KeyError | ValueError) -> str | None:
-    """What was looked for in a Dataset in vain, by this package and not by a user's function.
-
-    A key, which is no sentence, or a dimension that xarray did not find.
-    """
-    files = [frame.f_code.co_filename for frame, _ in walk_tb(error.__traceback__)]
-    if not all(file.startswith((PACKAGE, LABELS)) for file in files):
-        return None
-    if isinstance(error, ValueError):
-        if files[-1].startswith(LABELS) and "must be a permuted list" in str(error):
-            return "a dimension"
-        found = NO_DIMENSION.match(str(error)) if files[-1].startswith(LABELS) else None
-        return found[1] if found else None
-    cause: BaseException | None = error
-    while isinstance(cause, KeyError):
-        error, cause = cause, cause.__cause__ or cause.__context__
-    name = error.args[0] if error.args else None
-    return name if isinstance(name, str) and name.isidentifier() else None
 
 
 def refuse_fields(options: Options, names: tuple[str, ...], why: str) -> None:

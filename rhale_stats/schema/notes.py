@@ -20,10 +20,10 @@ def with_notes(tables: list[Any], notes: Sequence[str], words: tuple[str, ...] =
     Notes come with the most important first; all of them are in the attribute ``notes`` of what is
     returned. ``words`` stand above them.
     """
-    from statsmodels.iolib.summary import Summary
+    from rhale_stats.schema.escaped import EscapedSummary
 
-    out = Summary()
-    out.tables, out.notes, out.words = tables, list(notes), words
+    out = EscapedSummary(tables)
+    out.notes, out.words = list(notes), words
     lines = [f"[{number}] {note}" for number, note in enumerate(notes[:MOST_NOTES], start=1)]
     rest = len(notes) - MOST_NOTES
     if rest > 0:

@@ -11,6 +11,7 @@ import xarray as xr
 import rhale_stats as rs
 from rhale_stats.ensembles import refits
 from tests.fuzz.engine import plain_world, product
+from tests.helpers import as_of_a_file
 
 WORLD = plain_world()
 LOCAL, EFFECT, BOOT = (WORLD.pool[name][0] for name in ("local", "effect", "boot"))
@@ -243,8 +244,11 @@ def test_levels_without_moments_are_shown():
 
 def test_a_list_of_results_of_which_one_lost_a_part():
     profile = rs.pdp(product, np.random.default_rng(0).normal(size=(30, 2)), progress=False)
-    with pytest.raises(ValueError, match="^results must be whole, .*'feature_kind' is missing"):
+    with pytest.raises(ValueError, match="^results must be whole, .*no variable 'feature_kind'"):
         rs.compare_methods([profile.drop_vars("feature_kind"), profile], "x0")
+    known = as_of_a_file(profile)
+    with pytest.raises(ValueError, match="^results must be whole, .*'feature_kind' is missing"):
+        rs.compare_methods([known.drop_vars("feature_kind"), profile], "x0")
 
 
 def test_rows_that_leave_neighbouring_levels_empty():

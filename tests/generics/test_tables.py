@@ -12,6 +12,7 @@ from scipy import stats
 
 import rhale_stats as rs
 from rhale_stats.printing.text import interval_labels
+from tests.helpers import as_of_a_file
 
 
 @pytest.fixture(scope="module")
@@ -428,7 +429,7 @@ class TestRegions:
         assert rs.tidy(tree)["n_obs"][0] == 200
 
     def test_an_honest_split_that_was_not_confirmed(self, tree):
-        node = tree.isel(node=[0]).copy(deep=True)
+        node = as_of_a_file(tree.isel(node=[0]).copy(deep=True))
         node["region"][0], node["loss_drop"][0], node["best_drop"][0] = 0, np.nan, 0.3
         for pvalue in (np.nan, 0.01):  # not allowed on the other rows, or too small a drop there
             honest = node.assign(pvalue=("node", [pvalue])).assign_attrs(test="honest")

@@ -10,7 +10,7 @@ from scipy import stats
 
 import rhale_stats as rs
 from rhale_stats.h_statistics import from_ale, from_pdp, inference, statistic
-from tests.helpers import sizes_of_blocks, through_a_file
+from tests.helpers import as_of_a_file, sizes_of_blocks, through_a_file
 
 NAMES = ("h2", "h2_overall", "h2_pairwise", "h", "h_overall", "h_pairwise")
 
@@ -238,7 +238,9 @@ def test_answers_of_other_statistics_are_refused(rng):
 def test_replicates_without_accelerations_have_none(rng):
     found = rs.h_statistic(model_of_two, rng.exponential(size=(20, 2)), keep_answers=True)
     boot = rs.bootstrap(found, n_resamples=200, rng=1)
-    bare = boot.drop_vars([name for name in boot.variables if "acceleration" in str(name)])
+    bare = as_of_a_file(boot).drop_vars(
+        [name for name in boot.variables if "acceleration" in str(name)]
+    )
     zero = boot.assign_coords(
         {name: 0 * boot[name] for name in boot.variables if "acceleration" in str(name)}
     )
@@ -251,14 +253,15 @@ def test_degrees_of_groups_of_an_earlier_result(rng):
     """A file without their degrees has the number of groups less one."""
     found = rs.h_statistic(model_of_two, rng.normal(size=(20, 2)))
     grouped = rs.std_error(found, groups=np.arange(20) // 2 * (np.arange(20) > 5))
-    older = grouped.assign_attrs()
+    older = as_of_a_file(grouped).assign_attrs()
     degrees = older.attrs.pop("groups_df")
     assert degrees < grouped.attrs["n_groups"] - 1.5
     for one, df in ((grouped, degrees), (older, grouped.attrs["n_groups"] - 1)):
         half = stats.t.ppf(0.975, df) * float(one["h2_se"] / one["h2"])
         ends = float(one["h2"]) * np.exp([-half, half])
         np.testing.assert_allclose(rs.confint(one)["h2_ci"], ends)
-    without = grouped.drop_vars([name for name in grouped if "influence" in str(name)])
+    known = as_of_a_file(grouped)
+    without = known.drop_vars([name for name in grouped if "influence" in str(name)])
     assert rs.confint(without)["h2_ci"].equals(rs.confint(grouped)["h2_ci"])
 
 
@@ -366,7 +369,8 @@ def test_tables(rng):
     text = str(rs.summary(found, level=0.9))
     assert "[0.05" in text
     assert f"{table.loc['x0:x1', 'h2_conf_high']:.4g}" in text
-    without = found.drop_vars([n for n in found if "_se" in n or "influence" in n])
+    known = as_of_a_file(found)
+    without = known.drop_vars([n for n in found if "_se" in n or "influence" in n])
     assert list(rs.tidy(without).columns) == ["term", "kind", "h2", "h"]
     assert "std err" not in str(rs.summary(without))
 

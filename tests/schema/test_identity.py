@@ -12,6 +12,7 @@ import rhale_stats as rs
 from rhale_stats.local.rows import columns
 from rhale_stats.schema.identity import FINGERPRINT, MOST_TEXT, fingerprint
 from rhale_stats.schema.parts import own_rows
+from tests.helpers import as_of_a_file
 
 N = 400
 BINS = rs.EqualWidthBins(3)
@@ -392,7 +393,7 @@ def test_jumps_of_a_classifier_need_a_scale(X):
     check = rs.jump_check(Classifier().decision_function, local, effect)
     assert_array_equal(check["jump"], 0.0)
     probability = rs.local_effects(Classifier(), X)
-    old = probability.copy()
+    old = as_of_a_file(probability)
     del old.attrs["scale"]
     with pytest.raises(ValueError, match="local must say on which scale"):
         rs.jump_check(Classifier(), old, rs.rhale(old, bins=BINS))

@@ -1,0 +1,203 @@
+"""Whether a result is whole: as a public function returned it, but for what was selected."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Mapping
+from dis import opname
+from pathlib import Path
+from types import CodeType
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from rhale_stats.arguments.rows import NO_DIMENSION
+from rhale_stats.arguments.words import LABELS, LONGEST_SHOWN, PACKAGE, listed, shown
+from rhale_stats.schema.identity import FINGERPRINT
+from rhale_stats.schema.kinds import kind_of
+
+# Where a Dataset in memory keeps what it was made of; it is neither printed nor written to files.
+MADE = "rhale_stats"
+# Dimensions along which results are selected; all others hold numbers that belong together.
+SELECTED = frozenset(
+    {"chain", "conditioning", "direction", "draw", "feature", "fold", "obs", "obs_background"}
+    | {"output", "pair", "region", "repeat", "replicate", "term"}
+)
+# What `std_error`, `confint` and `confband` add, and make again where it is missing; and what
+# belongs to a standard error that is there.
+ADDED, OF_ERROR = ("_se", "_cov", "_ci", "_band"), ("_skewness", "_df", "_se_rows", "_se_model")
+# Dimensions that are left out together: bins with their edges.
+TOGETHER = (("bin", "edge"), ("cell", "cell_edge"), ("spread_bin", "spread_edge"))
+# Numbers of what is along a dimension, which may be left out with it.
+COUNTED = {"n_spread_bins": ("spread_bin",)}
+# Kinds of numbers that one kind may become: integers with missing values, texts of a file.
+BECOMES = {"i": "if", "u": "uif", "b": "bif", "U": "UO"}
+SITE, PYTHON = Path(np.__file__).parents[1], str(Path(contextlib.__file__).parent)
+LIBRARIES = (
+    *(PACKAGE, LABELS),
+    *(str(SITE / name) for name in ("matplotlib", "numpy", "pandas", "scipy", "seaborn")),
+)
+# Parameters that may be a Dataset of the user's own.
+TABLES = ("X", "conditioning", "data", "x")
+# Errors that no `raise` of the package puts in words; and those that damages can lead to.
+RAW = (ArithmeticError, AssertionError, AttributeError, IndexError, StopIteration)
+DAMAGE = (*RAW, KeyError, TypeError, ValueError)
+
+
+def remember_parts(made: Any) -> Any:
+    """The same, which knows the dimensions and kinds of its variables, and its attributes."""
+    if isinstance(made, xr.DataTree):
+        for node in made.subtree:
+            node.encoding = _with_parts(node)
+    if isinstance(made, xr.Dataset):
+        made.encoding = _with_parts(made)
+    return made
+
+
+def _with_parts(made: xr.Dataset | xr.DataTree) -> dict[str, Any]:
+    parts = {str(name): (one.dims, one.dtype.kind) for name, one in made.variables.items()}
+    axes = {
+        dim: made.variables[dim].values if dim in made.coords else np.arange(size)
+        for dim, size in made.sizes.items()
+        if dim not in SELECTED
+    }
+    attrs = {name: _form(value) for name, value in made.attrs.items()}
+    return {**made.encoding, MADE: (parts, axes, attrs)}
+
+
+def refusal(given: Mapping[str, Any]) -> ValueError | None:
+    """What to raise where a part was taken from a result or replaced; None where all are whole."""
+    for parameter, value in given.items():
+        for one in value if isinstance(value, list | tuple) else [value]:
+            if isinstance(one, xr.Dataset) and MADE in one.encoding:
+                for what in _changes(one):
+                    return ValueError(
+                        f"{parameter} must be whole, as made by this package; this one {what}. "
+                        f"Select features, outputs, regions or rows only; make it again, and keep "
+                        f"all of its variables, coordinates, dimensions and attributes."
+                    )
+    return None
+
+
+def _changes(given: xr.Dataset) -> Iterator[str]:
+    """What a Dataset has otherwise than when it was made."""
+    parts, axes, attrs = given.encoding[MADE]
+    now, dims_now = dict(given.variables), set(given.sizes)
+    for name, form in attrs.items():
+        if name in given.attrs and _form(given.attrs[name]) != form:
+            yield f"has the attribute {name}={shown(given.attrs[name])}"
+    if lost := [name for name in attrs if name not in given.attrs and name != FINGERPRINT]:
+        yield f"has no attribute {listed(lost)}"
+    lost = [
+        name
+        for name in parts
+        if name not in now
+        and dims_now.issuperset(COUNTED.get(name, parts[name][0]))
+        and not (name == "obs" or _is_again(given, name))
+    ]
+    if lost:
+        what = "coordinate" if parts[lost[0]][0] == (lost[0],) else "variable"
+        yield f"has no {what} {listed(lost)}"
+    for name in parts.keys() & now.keys():
+        dims, form = parts[name]
+        if gone := [
+            one for one in dims if one not in now[name].dims and (one in axes or one in dims_now)
+        ]:
+            yield f"has {name!r} without the dimension {gone[0]}"
+        if now[name].dtype.kind not in BECOMES.get(form, form) and name != "obs":
+            yield f"has {name!r} as {now[name].dtype}"
+    for dim, values in axes.items():
+        other = next((b if dim == a else a for a, b in TOGETHER if dim in (a, b)), dim)
+        if (dim in dims_now) != (other in dims_now or other not in axes):
+            yield f"has {other} without {dim}, which belong together"
+        if dim in dims_now:
+            left = now[dim].values if dim in now else np.arange(given.sizes[dim])
+            if not np.array_equal(left[: len(values)], values):
+                yield f"has not all of the dimension {dim}, in its order"
+
+
+def _is_again(given: xr.Dataset, name: str) -> bool:
+    """Whether `std_error`, `confint` or `confband` make a lost variable again.
+
+    What belongs to a standard error is no loss where that is lost, too.
+    """
+    kind = kind_of(given)
+    if kind is None or "std_error" not in kind.verbs:
+        return False
+    errors = [f"{name.removesuffix(end)}_se" for end in OF_ERROR if name.endswith(end)]
+    parts = given.encoding[MADE][0]
+    return name.endswith(ADDED) or any(
+        one in parts and one not in given.variables for one in errors
+    )
+
+
+def in_words(error: Exception, given: Mapping[str, Any], changed: ValueError | None) -> Exception:
+    """An error as it is where the package raised it in words, or a function of the user did.
+
+    Any other is one of a library or of Python itself: parts of the Datasets that were given are
+    missing, or do not fit together. ``changed`` says which, if that is known.
+    """
+    held = [name for name, one in given.items() if _holds_results(one) and name not in TABLES]
+    steps = list(_instructions(error))
+    code, instruction = steps[-1]
+    raised = opname[code.co_code[instruction]] == "RAISE_VARARGS" and not isinstance(error, RAW)
+    lost = _lost_part(error)
+    said = code.co_filename.startswith(PACKAGE) and raised and lost is None
+    if (
+        said
+        or not (held and isinstance(error, DAMAGE))
+        or not all(_is_library(one.co_filename) for one, _ in steps)
+    ):
+        return error
+    if changed is not None:
+        return changed
+    if any(isinstance(given[name], xr.Dataset) and lost in given[name].data_vars for name in held):
+        lost = f"{lost}_se"
+    what = f"{type(error).__name__}: {str(error)[:LONGEST_SHOWN]}"
+    again = f" std_error({held[0]}) adds it." if str(lost).endswith(ADDED) else ""
+    return ValueError(
+        f"{' and '.join(held)} must be whole, as made by this package; "
+        + (f"{lost!r} is missing.{again}" if lost else f"parts do not fit together ({what}).")
+        + " Make it again, and keep all of its variables, coordinates, dimensions and attributes."
+    )
+
+
+def _instructions(error: Exception) -> Iterator[tuple[CodeType, int]]:
+    """The code that an error came through, and the instruction of each."""
+    step = error.__traceback__
+    while step is not None:
+        yield step.tb_frame.f_code, step.tb_lasti
+        step = step.tb_next
+
+
+def _is_library(file: str) -> bool:
+    """Whether a file is of the package, of a library that it calculates by, or of Python."""
+    return file.startswith(LIBRARIES) or (
+        file.startswith(PYTHON) and not file.startswith(str(SITE))
+    )
+
+
+def _lost_part(error: Exception) -> str | None:
+    """What was looked for in a Dataset in vain: a key, which is no sentence, or a dimension."""
+    if not isinstance(error, KeyError):
+        found = NO_DIMENSION.match(str(error))
+        return found[1] if found else None
+    cause: BaseException | None = error
+    while isinstance(cause, KeyError):
+        error, cause = cause, cause.__cause__ or cause.__context__
+    name = error.args[0] if error.args else None
+    return name if isinstance(name, str) and name.isidentifier() else None
+
+
+def _holds_results(value: Any) -> bool:
+    """Whether an argument is a result, or a list that holds one."""
+    each = value if isinstance(value, list | tuple) else [value]
+    return any(isinstance(one, xr.Dataset | xr.DataTree) for one in each)
+
+
+def _form(value: Any) -> str:
+    """What an attribute is: text, a number, or several of one of them."""
+    return (
+        "U" if isinstance(value, str) else str(np.ndim(value)) + str(np.asarray(value).dtype.kind)
+    )
