@@ -96,13 +96,15 @@ def _changes(given: xr.Dataset) -> Iterator[str]:
         and dims_now.issuperset(COUNTED.get(name, parts[name][0]))
         and not (name == "obs" or _is_again(given, name))
     ]
-    if lost:
+    if lost and "draw" not in dims_now:  # of replicates some are enough
         what = "coordinate" if parts[lost[0]][0] == (lost[0],) else "variable"
         yield f"has no {what} {listed(lost)}"
     for name in parts.keys() & now.keys():
         dims, form = parts[name]
         if gone := [
-            one for one in dims if one not in now[name].dims and (one in axes or one in dims_now)
+            one
+            for one in dims
+            if one not in now[name].dims and (one in axes or given.sizes.get(one, 1) > 1)
         ]:
             yield f"has {name!r} without the dimension {gone[0]}"
         if now[name].dtype.kind not in BECOMES.get(form, form) and name != "obs":
@@ -127,7 +129,7 @@ def _is_again(given: xr.Dataset, name: str) -> bool:
         return False
     errors = [f"{name.removesuffix(end)}_se" for end in OF_ERROR if name.endswith(end)]
     parts = given.encoding[MADE][0]
-    return name.endswith(ADDED) or any(
+    return name.endswith((*ADDED, "_skewness")) or any(
         one in parts and one not in given.variables for one in errors
     )
 

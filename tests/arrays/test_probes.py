@@ -37,23 +37,6 @@ def test_inner_windows():
     assert [one.sum() for one in both] == [300, 294]
 
 
-def test_windows_across_a_gap():
-    """100 rows of distance 1, then a gap of 60, then 100 rows more."""
-    x = frozen(np.concatenate([np.arange(100.0), 160.0 + np.arange(100)]))
-    left, right = probes.windows(x)
-    found = probes.across_gaps(x, left, right)
-    assert_array_equal(np.flatnonzero(found), [99, 100])
-    assert probes.has_gap(x)
-    # A gap of less than a tenth of the range of the inner rows is none.
-    narrow = frozen(np.concatenate([np.arange(100.0), 118.0 + np.arange(100)]))
-    assert not probes.across_gaps(narrow, *probes.windows(narrow)).any()
-    # Tails are no gaps: 4 rows of 200 lie beyond it.
-    tail = frozen(np.concatenate([np.arange(196.0), 400.0 + np.arange(4)]))
-    assert not probes.across_gaps(tail, *probes.windows(tail)).any()
-    assert not probes.has_gap(tail)
-    assert not probes.has_gap(frozen([0.0, 1.0]))
-
-
 def test_changes_that_derivatives_miss():
     """x² from one row below to one above: by the derivative in the middle, and by all of them."""
     x = frozen([0.0, 1.0, 3.0, 4.0])

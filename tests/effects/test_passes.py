@@ -46,7 +46,7 @@ def assert_same(one: xr.Dataset, other: xr.Dataset):
             continue
         a, b = one[name].values, other[name].values
         # Sums of odd powers cancel: by the largest value.
-        scale = 1e-11 * np.abs(b[np.isfinite(b)]).max(initial=0.0)
+        scale = max(1e-11 * np.abs(b[np.isfinite(b)]).max(initial=0.0), 1e-14)
         assert_allclose(a, b, rtol=1e-9, atol=scale, err_msg=name)
 
 

@@ -192,7 +192,7 @@ def test_missing_values_are_left_out_of_their_features(cuts, seed, method, kind)
     np.testing.assert_array_equal(parts["n_missing"], whole["n_missing"])
     # That of a sample, whatever the weights.
     parts, whole = (
-        one.assign(dict.fromkeys(("local_effect_error", "local_effect_bias"), 0 * one["n_missing"]))
+        one.assign({f"local_effect_{what}": 0.0 * one["n_missing"] for what in ("error", "bias")})
         for one in (parts, whole)
     )
     expected = whole.drop_vars("obs").drop_attrs()

@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import rhale_stats as rs
+from tests.helpers import as_of_a_file
 
 
 def cubic(X):
@@ -596,7 +597,7 @@ class TestCells:
             assert again["local_effect_method"].values.tolist() == methods
 
     def test_files_of_earlier_versions_have_one_method_for_all(self, X):
-        local = rs.local_effects(cubic, X)
+        local = as_of_a_file(rs.local_effects(cubic, X))
         old = local.drop_vars("local_effect_method").assign_attrs(
             local_effect_method="central_difference"
         )

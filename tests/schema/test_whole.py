@@ -147,7 +147,6 @@ def test_damages_end_in_numbers_or_in_words(made, of_file):
             "no variable cell_effect",
         ),
         ("rhale", lambda d: d.drop_vars("spread"), VERBS["summary"], "'spread'"),
-        ("std_error", lambda d: d.drop_vars("effect_skewness"), VERBS["confint"], "effect_skew"),
         ("std_error", lambda d: d.drop_vars("effect_se"), VERBS["confband"], r"std_error\(effect"),
         ("effect_sizes", lambda d: d.isel(ci_bound=[0]), VERBS["tidy"], "dimension ci_bound"),
         ("compare_h", lambda d: d.drop_vars("h2_difference"), VERBS["tidy"], "h2_difference"),
