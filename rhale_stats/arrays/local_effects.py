@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -311,33 +310,13 @@ def between_values(
     cells = np.concatenate([cell, cell[inner] - 1])
     rows = np.concatenate([np.where(on_edge, total / 2, total), total[inner] / 2])
     weights = np.maximum(np.bincount(cells, rows, len(slope)), TINY)
-    size = _sizes(edges, values, total)
     for output, values_own in enumerate(own.T):
         mean = np.bincount(at, w * values_own) / np.maximum(total, TINY)
         sums = np.bincount(cells, rows * np.concatenate([mean, mean[inner]]), len(slope))
-        slope[:, output] -= size * sums / weights
-    left, tied, of_row = np.full_like(g, np.nan), inner[at], cell[at]
-    before = of_row[tied] - 1
-    left[tied] = size[before, None] * own[tied] + slope[before]
-    return size[of_row, None] * own + slope[of_row], left, away
-
-
-def _sizes(edges: FloatArray, values: FloatArray, total: FloatArray) -> FloatArray:
-    """Factors of deviations, by cell: values count by their distances, not by their rows.
-
-    With n and m rows of two values the variance of their mean is that of (1/n + 1/m)/4 rows, and
-    not of 1/(n + m).
-    """
-    factors = np.ones(len(edges) - 1)
-    ends = np.searchsorted(values, edges)
-    for c, (first, last) in enumerate(pairwise(ends)):
-        n = np.maximum(total[first : last + 1], TINY)
-        step = np.diff(values[first : last + 1]) / (values[last] - values[first])
-        share = (np.append(step, 0) + np.append(0, step)) / 2
-        half = np.ones(len(n))
-        half[[0, -1]] = 0.5
-        factors[c] = np.sqrt((half * n).sum() * (share**2 / half / n).sum())
-    return factors
+        slope[:, output] -= sums / weights
+    left, tied = np.full_like(g, np.nan), inner[at]
+    left[tied] = own[tied] + slope[cell[at[tied]] - 1]
+    return own + slope[cell[at]], left, away
 
 
 def _deviations(
