@@ -264,6 +264,20 @@ def count_edges(
     return np.concatenate([[low], edges[(edges > low) & (edges < high)], [high]])
 
 
+def without_empty(edges: FloatArray, x: FloatArray) -> FloatArray:
+    """Edges of cells, of which those without rows are joined to the cell before, unless wide.
+
+    Of a part of the rows, cells from each value to the next may have none.
+    """
+    if len(edges) < 3:
+        return edges
+    n_rows = np.bincount(np.searchsorted(edges[1:-1], x, side="right"), minlength=len(edges) - 1)
+    narrow = np.diff(edges) <= GAP_SHARE * (edges[-1] - edges[0])
+    # The first cell has the smallest value.
+    joined = np.flatnonzero((n_rows == 0) & narrow)
+    return np.delete(edges, joined[joined > 0])
+
+
 def _between(left: FloatArray, right: FloatArray) -> FloatArray:
     """Midpoints, above the value on the left of each."""
     middle = left + (right - left) / 2

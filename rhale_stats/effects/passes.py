@@ -128,6 +128,8 @@ def first_pass(
         slopes_across = reached(slopes_across, low, high)
         low, high = float(slopes_across[0]), float(slopes_across[-1])
     places = split.for_edges.places(position)
+    if slopes_across is not None and not isinstance(rule, GivenBins):
+        slopes_across = fine.without_empty(slopes_across, places.x)
     column = Column(name, places.x, low, high, places.weight, slopes_across)
     if low == high:
         return Cells(column, None, None, None)
