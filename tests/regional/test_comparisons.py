@@ -328,13 +328,10 @@ def test_permutation_test_of_curves_keeps_its_level():
         rng = np.random.default_rng(seed)
         X = rng.uniform(size=(120, 4))
         hidden = rng.normal(size=120)
-
-        def model(rows, hidden=hidden, n=120):
-            return np.tile(hidden, len(rows) // n) * rows[:, 0]
-
         tree = rs.regional_pdp(
-            model, X, "x0", n_grid=5, test="permutation", n_permutations=39, max_depth=1,
-            min_drop=0.0, rng=seed,
+            lambda rows: rows[:, 4] * rows[:, 0], np.column_stack([X, hidden]), "x0", n_grid=5,
+            conditioning=pd.DataFrame(X, columns=["a", "b", "c", "d"]), test="permutation",
+            n_permutations=39, max_depth=1, min_drop=0.0, rng=seed,
         )  # fmt: skip
         split.append(tree.sizes["node"] > 1)
     # Of 100 samples at level 0.05, more than 12 in one suite of a thousand.
