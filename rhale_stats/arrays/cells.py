@@ -265,17 +265,22 @@ def count_edges(
 
 
 def without_empty(edges: FloatArray, x: FloatArray) -> FloatArray:
-    """Edges of cells, of which those without rows are joined to the cell before, unless wide.
+    """Edges of cells, of which those without rows are joined to the cell before; no wide stretch.
 
     Of a part of the rows, cells from each value to the next may have none.
     """
     if len(edges) < 3:
         return edges
     n_rows = np.bincount(np.searchsorted(edges[1:-1], x, side="right"), minlength=len(edges) - 1)
-    narrow = np.diff(edges) <= GAP_SHARE * (edges[-1] - edges[0])
+    empty = np.flatnonzero(n_rows == 0)
+    if not len(empty):
+        return edges
+    joined = []
     # The first cell has the smallest value.
-    joined = np.flatnonzero((n_rows == 0) & narrow)
-    return np.delete(edges, joined[joined > 0])
+    for run in np.split(empty, np.flatnonzero(np.diff(empty) > 1) + 1):
+        if edges[run[-1] + 1] - edges[run[0]] <= GAP_SHARE * (edges[-1] - edges[0]):
+            joined += run[run > 0].tolist()
+    return np.delete(edges, joined)
 
 
 def _between(left: FloatArray, right: FloatArray) -> FloatArray:

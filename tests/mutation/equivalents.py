@@ -70,7 +70,6 @@ EQUIVALENT: dict[tuple[str, str], dict[str, str]] = {
         "size = max(BATCH_ANSWERS [// → *] n_answers, 1)": BLOCKS,
     },
     ("margins/averages.py", "_ByLevel.averages"): {
-        "…belled(directions, terms, found[[0 → 1]][0], change[-1], made)": ALL_TERMS,
         "units_of = found[[0 → 1]][1].units._replace(moved=moved)": ALL_TERMS,
         "…np.concatenate([one.n_effective [<= → <] 1 + 1e-12 for one, *_ in found]…": ROUNDING,
     },
@@ -239,10 +238,6 @@ EQUIVALENT: dict[tuple[str, str], dict[str, str]] = {
     },
     ("arrays/binning.py", "_extend"): {
         "…int((cost <= cost.min() + tie / [2 → 3]).argmax())": ROUNDING,
-    },
-    ("bins/description.py", "starts_of"): {
-        "width = np.full(shape[1], (high [- → +] low) / shape[1]) if edges is No…": SCALE,
-        "…(shape[1], (high - low) / shape[[1 → 0]]) if edges is None else np.diff…": SCALE,
     },
     ("bins/description.py", "_given_among"): {
         "…ges[(edges > cells[0]) & (edges [< → <=] cells[-1])]": (
@@ -504,11 +499,6 @@ EQUIVALENT: dict[tuple[str, str], dict[str, str]] = {
         "together = max(1, most [// → *] (2 * len(x)))": TOGETHER,
         "precision = [0.0 → 1.0] if quotients is None else quoti…": "without a model it is unused",
         "most = [0 → 1] if quotients is None else quoti…": TOGETHER,
-    },
-    ("local/parameters.py", "Derivatives.slopes"): {
-        "… = kernel.cell_ends(edges, x)[::[- → ]1] if edges is not None else aro…": (
-            "a difference and the width that it is divided by both change their sign"
-        ),
     },
     ("local/parameters.py", "_output"): {
         "…utputs.table.take(np.arange(min([2 → 3], table.n_rows))).copied())": ROWS_ASKED,
