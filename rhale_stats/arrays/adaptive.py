@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rhale_stats.arrays.binning import backtrack
-from rhale_stats.arrays.cells import GAP_SHARE
+from rhale_stats.arrays.cells import GAP_SHARE, inner_ends
 from rhale_stats.arrays.moments import (
     Comoments,
     FloatArray,
@@ -68,13 +68,6 @@ class Grid(NamedTuple):
         gap = np.flatnonzero(self.gaps) if self.gaps is not None else np.zeros(0, dtype=np.int64)
         bounds = np.unique(np.concatenate([[0], gap, gap + 1, [n_cells]])).tolist()
         return [slice(begin, end) for begin, end in pairwise(bounds)]
-
-
-def inner_range(edges: FloatArray, weight: FloatArray) -> float:
-    """Range of the cells that hold the inner 98 % of the weight."""
-    below = np.cumsum(weight) / weight.sum()
-    first, last = np.searchsorted(below, [0.01, 0.99])
-    return float(edges[last + 1] - edges[first])
 
 
 class Sums(NamedTuple):
@@ -187,7 +180,8 @@ class _Search:
         half = np.arange(n_coarse // 2 + 1) * len(w) // n_coarse
         # The same from either end.
         self.coarse_ends = np.union1d(half, len(w) - half)
-        width = np.minimum(np.diff(grid.edges), GAP_SHARE * inner_range(grid.edges, w))
+        low_end, high_end = inner_ends(grid.edges, w)
+        width = np.minimum(np.diff(grid.edges), GAP_SHARE * (high_end - low_end))
         self.place = np.append(0.0, np.cumsum(width)) / width.mean()
         self.weighted = not np.array_equal(cells.weight, cells.weight_sq)
         # What rounding leaves of the spread of places that are all the same.

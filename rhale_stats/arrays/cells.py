@@ -264,6 +264,13 @@ def count_edges(
     return np.concatenate([[low], edges[(edges > low) & (edges < high)], [high]])
 
 
+def inner_ends(edges: FloatArray, weight: FloatArray) -> tuple[float, float]:
+    """Ends of the cells that hold the inner 98 % of the weight."""
+    below = np.cumsum(weight) / weight.sum()
+    first, last = np.searchsorted(below, [0.01, 0.99])
+    return float(edges[first]), float(edges[last + 1])
+
+
 def without_empty(edges: FloatArray, x: FloatArray) -> FloatArray:
     """Edges of cells, of which those without rows are joined to the cell before; no wide stretch.
 
@@ -271,7 +278,7 @@ def without_empty(edges: FloatArray, x: FloatArray) -> FloatArray:
     """
     if len(edges) < 3:
         return edges
-    n_rows = np.bincount(np.searchsorted(edges[1:-1], x, side="right"), minlength=len(edges) - 1)
+    n_rows = np.bincount(binning.bin_index(edges, x), minlength=len(edges) - 1)
     empty = np.flatnonzero(n_rows == 0)
     if not len(empty):
         return edges

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.interpolate import CubicSpline
 
+from rhale_stats.arrays.binning import bin_index
 from rhale_stats.arrays.moments import FloatArray, IntArray
 
 # Errors of rows are summarised by their 99 % quantile.
@@ -170,7 +171,7 @@ def cell_ends(edges: FloatArray, x: FloatArray) -> tuple[FloatArray, FloatArray]
     """
     if len(edges) < 2:
         return np.full_like(x, edges[0]), np.full_like(x, edges[0])
-    cell = np.clip(np.searchsorted(edges, x, side="right") - 1, 0, len(edges) - 2)
+    cell = bin_index(edges, x)
     return edges[cell], edges[cell + 1]
 
 
@@ -186,6 +187,10 @@ def on_edges(edges: FloatArray, x: FloatArray) -> tuple[IntArray, IntArray]:
 def are_repeated(x: FloatArray, counts: FloatArray | None) -> bool:
     """Whether values are of 3 rows or more on average, by frequency weights if there are any."""
     n_rows = len(x) if counts is None else float(counts.sum())
+    # Of a continuous feature, a third of the rows has too many values already.
+    some = np.unique(x[: int(n_rows // ROWS_OF_A_VALUE) + 1])
+    if ROWS_OF_A_VALUE * len(some) > n_rows:
+        return False
     return ROWS_OF_A_VALUE * len(np.unique(x)) <= n_rows
 
 
@@ -236,7 +241,7 @@ def move_to_means(
     weight: FloatArray | None,
 ) -> None:
     """Move values (row, ...) of halves ``at_mean``, in place: their mean is that of the cell."""
-    cell = np.clip(np.searchsorted(edges, x, side="right") - 1, 0, len(edges) - 2)
+    cell = bin_index(edges, x)
     for one in np.unique(cell[at_mean]):
         means = []
         for rows in (~at_mean & (cell == one), at_mean & (cell == one)):
@@ -304,7 +309,7 @@ def between_values(
     slope = np.diff(curve[np.searchsorted(values, edges)], axis=0) / np.diff(edges)[:, None]
     own = _deviations(at, g, values, total, means)
     # The mean of each cell is its slope; values on edges count half in either cell.
-    cell = np.clip(np.searchsorted(edges, values, side="right") - 1, 0, len(slope) - 1)
+    cell = bin_index(edges, values)
     on_edge = np.isin(values, edges)
     inner = on_edge & (values > edges[0]) & (values < edges[-1])
     cells = np.concatenate([cell, cell[inner] - 1])

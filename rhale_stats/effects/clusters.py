@@ -75,7 +75,7 @@ class Clusters(NamedTuple):
         """Influences of the groups on means, slopes and variances of the bins by their rows."""
         if is_categorical(row):
             return grouped_levels(row, self.rows, self.position(row), self.group, self.n_groups)
-        return on_bins(row, self.sums(row, pieces_of(row)))
+        return on_bins(row, self.bin_sums(row))
 
     def sign(self, row: xr.Dataset, fit: Fit) -> float:
         """Sign of the skewness of the rows of one feature about their cells, 0 if unclear."""
@@ -244,11 +244,13 @@ def of_groups(row: xr.Dataset, fit: Fit | None, clusters: Groups) -> Estimates:
             f"Use fewer bins."
         )
     clusters.check(row)
-    own = clusters.of_bins(row)
+    # Levels have no cells but their steps.
+    sums = None if is_categorical(row) else clusters.bin_sums(row)
+    own = clusters.of_bins(row) if sums is None else on_bins(row, sums)
     linear = slopes(row) != 0
     _check_enough_groups(own.sums, linear, name)
-    # Levels have no cells but their steps. For the curve residuals are from the means of blocks of
-    # cells, for lines and spreads from those of bins.
+    # For the curve residuals are from the means of blocks of cells, for lines and spreads from
+    # those of bins.
     found = own if is_categorical(row) else clusters.influences(row, fit.cells)
     of_effect = on_effects(found.sums, fit.cells)
     effect_cov = (of_effect.T @ of_effect).toarray()
@@ -282,15 +284,12 @@ def of_groups(row: xr.Dataset, fit: Fit | None, clusters: Groups) -> Estimates:
             "curve_cov": curve_cov,
             **_degrees(row, fit, own, found),
             **skew,
-            **_of_few(row, clusters),
+            **({} if sums is None else _of_few(row, sums)),
         }
 
 
-def _of_few(row: xr.Dataset, clusters: Groups) -> dict[str, float]:
+def _of_few(row: xr.Dataset, sums: GroupSums) -> dict[str, float]:
     """The effective number of groups; if these are few, p-values by a wild cluster bootstrap."""
-    if is_categorical(row):
-        return {}
-    sums = clusters.bin_sums(row)
     effective = sums.effective()
     pvalues = sums.wild_pvalues(pieces_of(row)) if effective < FEW_GROUPS else {}
     return {

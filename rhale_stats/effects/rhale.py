@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from rhale_stats.arguments.checks import check_choice
 from rhale_stats.arguments.seeds import source_of
 from rhale_stats.arguments.words import warn
+from rhale_stats.arrays.cells import inner_ends
 from rhale_stats.arrays.moments import FloatArray
 from rhale_stats.arrays.spread import Residuals
 from rhale_stats.bins.description import DEFAULT_BINS, is_ours
@@ -422,8 +423,8 @@ def _warn_of_distant_rows(effect: xr.Dataset) -> None:
         share = share[np.isfinite(share)]
         if not len(share):
             continue
-        edges, below = row["cell_value"].values[: len(share) + 1], np.cumsum(share)
-        low, high = edges[np.searchsorted(below, 0.01)], edges[np.searchsorted(below, 0.99) + 1]
+        edges = row["cell_value"].values[: len(share) + 1]
+        low, high = inner_ends(edges, share)
         if high - low < NARROW * (edges[-1] - edges[0]):
             found.append(f"{name!r} ({low:.4g} to {high:.4g} of {edges[0]:.4g} to {edges[-1]:.4g})")
     if found:

@@ -177,7 +177,9 @@ class Request:
             outputs, held = yield Versions(position, arguments, rows)
             found = self.quotients.quotient(outputs, held, method, edges)
             if edges is not None and kernel.are_repeated(own, weight if counted else None):
-                found = yield from self._with_left(found, position, there, edges, outputs, held)
+                found = yield from self._with_left(
+                    found, position, own, there, edges, outputs, held
+                )
         if way.kind == "central_difference" and way.probe is not None:
             error = found.error + way.probe.truncation
             found = replace(found, error=error, bias=way.probe.bias)
@@ -209,6 +211,7 @@ class Request:
         self,
         found: Differences,
         position: int,
+        x: FloatArray,
         there: NDArray[np.bool_],
         edges: FloatArray,
         outputs: Sequence[FloatArray],
@@ -216,7 +219,7 @@ class Request:
     ) -> Steps[Differences]:
         """With slopes across the cell to the left at rows on an edge, its upper end."""
         assert self.quotients is not None
-        rows, left_of = kernel.on_edges(edges, self.sample.table.column(position)[there])
+        rows, left_of = kernel.on_edges(edges, x)
         if not len(rows):
             return found
         before, at = yield Versions(position, [edges[left_of]], np.flatnonzero(there)[rows])
@@ -311,8 +314,8 @@ def _few_values_text(found: Sequence[tuple[str, int]], *, has_model: bool) -> st
     instead = "method='auto' takes" if has_model else "Pass the model as well: method='auto' takes"
     return (
         f"Derivatives are known at few values of {some}{more}. The effect between two values was "
-        f"interpolated by a cubic spline through the mean derivatives; local_effect_error holds "
-        f"the error of that. {instead} differences of the model between neighbouring values, "
+        f"interpolated by a cubic spline through the mean derivatives; standard errors hold the "
+        f"error of that. {instead} differences of the model between neighbouring values, "
         f"which need no interpolation."
     )
 

@@ -13,6 +13,7 @@ import xarray as xr
 from numpy.typing import NDArray
 
 from rhale_stats.arguments.rows import of_rows
+from rhale_stats.arrays.binning import bin_index
 from rhale_stats.arrays.local_effects import Halves, halves, sides
 from rhale_stats.arrays.moments import IntArray
 from rhale_stats.schema.dimensions import AT_MEAN, HALF_OF, LEFT, PARTS
@@ -242,7 +243,7 @@ def _counted(result: Any, group: RowsOfFeatures, local: xr.Dataset) -> Any:
         return result
     rows = local.sel(feature=group.names[0]).isel(obs=np.unique(group.rows))
     edges = result["edge_value"].values[0]
-    of_bin = np.searchsorted(edges[np.isfinite(edges)][1:-1], rows["x"].values, side="right")
+    of_bin = bin_index(edges[np.isfinite(edges)], rows["x"].values)
     frequency = local.attrs.get("weight_kind") == "frequency"
     counts: Any = np.ones(len(of_bin))
     if "weight" in rows:
