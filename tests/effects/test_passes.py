@@ -106,6 +106,7 @@ def test_messages_have_the_numbers_of_the_rows_as_given(monkeypatch, name, bad):
 
 @pytest.mark.parametrize("call", CALLS)
 def test_chunks_one_by_one_are_as_together(monkeypatch, call):
+    pytest.importorskip("dask.array", reason="dask is not installed")
     local = local_effects().chunk({"obs": 1500})
     monkeypatch.setattr(module, "ONE_BY_ONE_FROM", N + 1)
     expected = rs.rhale(local, **CALLS[call])

@@ -41,6 +41,7 @@ def test_a_selection_is_that_of_isel(effect, place):
 
 
 def test_a_selection_of_values_that_are_not_in_memory(effect):
+    pytest.importorskip("dask.array", reason="dask is not installed")
     chunked = effect.chunk()
     found = selected(chunked, {"feature": 1, "bin": slice(0, 2)})
     assert found["effect"].chunks is not None
