@@ -24,7 +24,7 @@ from rhale_stats.bins.rule import (
 from rhale_stats.schema.door import check_parameters
 
 # Cells of the fine grid in a coarse cell, where there are rows enough.
-FINE = 20
+MOST_FINE = 20
 # Fewest degrees of freedom of a bin of the spread; intervals hold from so many on.
 SPREAD_ROWS = 30
 
@@ -157,7 +157,7 @@ class AdaptiveBins:
 
     @property
     def _most_cells(self) -> int:
-        return (FINE if self.refine else 1) * self.max_bins
+        return (MOST_FINE if self.refine else 1) * self.max_bins
 
     def _fine(self, n_cells: int) -> int:
         """Number of cells to a coarse one."""

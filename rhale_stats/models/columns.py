@@ -14,7 +14,7 @@ import pandas as pd
 
 from rhale_stats.arguments.words import listed
 
-# What stands for a missing value in columns of numbers or dates.
+# Texts for missing values in columns of numbers or dates.
 PLACEHOLDERS = frozenset(
     ("", "?", "-", ".", "na", "n/a", "#n/a", "nan", "nat", "null", "none", "missing", "unknown")
 )
