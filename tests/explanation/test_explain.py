@@ -528,7 +528,7 @@ def claims(found, X, truth, model, rng):
         for column, edge in zip(columns, edges, strict=True):
             column[:, position] = edge
         curve = np.array([model(column).mean() for column in columns])
-        unknown = np.isin(effect["reliable"].values, ["shape not known", "no rows"])
+        unknown = np.isin(effect["reliable"].values, ["shape not known", "gap"])
         step = np.where(unknown[np.searchsorted(bins, edges[1:]) - 1], 0, np.diff(curve))
         curve = np.r_[0, np.cumsum(step)]
         slack = 0.05 * delta  # of the curve of the truth, which has noise as well
