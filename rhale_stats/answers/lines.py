@@ -10,6 +10,15 @@ import numpy as np
 import xarray as xr
 
 Ends = tuple[float, float]
+UNKNOWN_ENDS: Ends = (float("nan"), float("nan"))
+NOT_EXAMINED = "not examined"
+# Facts in units of the output: percentage points where it is a probability.
+IN_UNITS = frozenset(
+    (
+        *("importance", "importance_ci", "row_spread", "row_spread_ci", "movement", "range"),
+        *("range_ci", "apart", "apart_ci", "change", "change_ci", "in_data_change", "in_data_ci"),
+    )
+)
 
 
 @dataclass(frozen=True)
@@ -43,11 +52,23 @@ class Line:
     exception: str
     fit_differs: str = ""
     permutation_importance: float = float("nan")
-    permutation_importance_ci: Ends = (float("nan"), float("nan"))
+    permutation_importance_ci: Ends = UNKNOWN_ENDS
+    feature_units: str = ""
+    # The usual values, and the change of the model's average prediction between them.
+    usual_from: str = ""
+    usual_to: str = ""
+    change: float = float("nan")
+    change_ci: Ends = UNKNOWN_ENDS
+    # The same change of the outcome, and what held-out rows say.
+    in_data: str = NOT_EXAMINED
+    in_data_change: float = float("nan")
+    in_data_ci: Ends = UNKNOWN_ENDS
+    in_data_p: float = float("nan")
+    differs_in_data: str = NOT_EXAMINED
 
 
 def lines_of(answers: xr.Dataset) -> list[Line]:
-    """Of all features, in their order."""
+    """The facts of all features in their order, in the units in which people read them."""
     names = [name for name in Line.__annotations__ if name in answers.variables]
     columns = {name: answers[name].values for name in names}
     if "split_by" in columns:
@@ -55,6 +76,8 @@ def lines_of(answers: xr.Dataset) -> list[Line]:
         columns["split_rule"] = np.array(
             [with_labels(answers, str(rule)) for rule in columns["split_rule"]]
         )
+    for name in IN_UNITS & columns.keys():
+        columns[name] = columns[name] * float(answers.attrs.get("shown_times", 1.0))
     return [
         Line(**{name: _plain(values[at]) for name, values in columns.items()})
         for at in range(answers.sizes["feature"])

@@ -2,204 +2,254 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from textwrap import wrap
+from typing import Any, NamedTuple
 
 import numpy as np
 import xarray as xr
 
-from rhale_stats.answers.lines import Line, lines_of
-from rhale_stats.answers.numbers import decimals_below, estimate, number, percent
+from rhale_stats.answers.lines import NOT_EXAMINED, Line, lines_of
+from rhale_stats.answers.numbers import number, percent
 from rhale_stats.answers.sentences import (
+    NOT_SHOWN,
+    YES,
     answers_in,
+    examined,
     fit_text,
     main_points,
     rows_text,
+    signed,
+    threshold_of,
     uncertainty_text,
+    units_of,
 )
 from rhale_stats.printing.text import output_text
 
-WIDTH, MOST_LINES = 100, 40
-MOST_FEATURES, LEAST_FEATURES = 14, 5
-MOST_CUT = 3
-# Longest name of a feature, of a column with its drop, and of a shape.
-NAME, BY, SHAPE = 24, 24, 22
+WIDTH, MAX_LINES = 100, 40
+MAX_FEATURES, MIN_FEATURES = 14, 5
+MAX_MARKED = 3
+# Longest name of a feature, of its usual values, of what the rows differ by, and of a shape.
+NAME, VALUES, BY, SHAPE = 24, 20, 22, 20
 MARK = " !"
-SCALES = {1e3: "thousands", 1e6: "millions", 1e9: "billions", 1e-3: "thousandths"}
-VERDICTS = {"yes": "yes", "hardly": "hardly", "cannot tell": "?"}
 SHORT = {
     "cannot tell": "?",
     "goes up and down": "up and down",
     "no clear shape": "unclear",
 }
-# Columns: whether their cells are on the right, and blanks before them.
-COLUMNS = {
-    "": (False, 0),
-    "average": (True, 2),
-    "matters": (False, 1),
-    "rows": (True, 2),
-    "differ": (False, 1),
-    "most by": (False, 2),
-    " ": (True, 1),
-    "shape": (False, 2),
-}
-# Columns of words by their position, and how narrow each may be; the first gives way first.
-TIGHT = {7: 13, 5: 10, 0: 10}
 
 
-def printed(tree: xr.DataTree, most_features: int = MOST_FEATURES) -> str:
+class Column(NamedTuple):
+    """A column of the table: its head, its cell of a line, and how narrow words may become."""
+
+    head: str
+    cell: Callable[[Line], str]
+    to_right: bool = False
+    narrowest: int = 0
+    in_middle: bool = False
+
+
+def printed(tree: xr.DataTree, max_features: int = MAX_FEATURES) -> str:
     """The answer as text, with so many lines of its table."""
     answers = answers_in(tree)
     attrs, lines = {**answers.attrs, **tree.attrs}, lines_of(answers)
-    out = [f"Explanation of {attrs.get('model', 'model')}: {output_text(answers)}"]
-    facts = f"{rows_text(attrs)}, {len(lines)} feature{'' if len(lines) == 1 else 's'}."
-    low, high = attrs.get("percentiles", (0, 100))
-    if (low, high) != (0, 100):
-        facts += f" Curves count over the inner {high - low:g} % of the rows of each."
-    fit = fit_text(attrs)
-    out += _wrapped(f"{facts} {fit}." if fit else facts)
+    out = _wrapped(f"What moves {output_text(answers)}: {attrs.get('model', 'model')}")
+    out += _wrapped(f"{rows_text(attrs)}, {len(lines)} feature{'' if len(lines) == 1 else 's'}.")
+    if fit := fit_text(attrs):
+        out += _wrapped(f"{fit}.")
     out.append("")
     for point in main_points(lines, attrs):
         out += _wrapped(f"* {point}", "  ")
-    scale = _scale(lines[:most_features], float(str(attrs["delta"])))
-    below = _wrapped(_legend(attrs, lines, scale), "  ") + _wrapped(uncertainty_text(attrs), "  ")
-    cut = [one for one in str(attrs.get("cut", "")).splitlines() if one]
+    head, below = _wrapped(_head(attrs)), _wrapped(_legend(attrs, lines), "  ")
+    below += _wrapped(uncertainty_text(attrs), "  ")
+    cut = [left for left in str(attrs.get("cut", "")).splitlines() if left]
     if cut:
         out += _wrapped(
             f"Left out to keep to the budget of {attrs['budget']}: {'; '.join(cut)}.", "  "
         )
-    hints = ['rs.report(e, "report.html")', "rs.tidy(e)", _plot_hint(lines[0].feature)]
-    below += ["", "   ".join(one for one in hints if one)]
+    below += ["", _hints(lines)]
     # Heads, rules and a line for what is left out stand around the lines of the table.
-    room = max(MOST_LINES - len(out) - len(below) - 5, LEAST_FEATURES)
-    table = _table(lines, min(room, most_features), float(str(attrs["delta"])), scale)
-    return "\n".join(line.rstrip() for line in [*out, "", *table, *below])
+    room = max(MAX_LINES - len(out) - len(head) - len(below) - 5, MIN_FEATURES)
+    table = _table(lines, min(room, max_features), attrs)
+    return "\n".join(line.rstrip() for line in [*out, "", *head, *table, *below])
 
 
-def _plot_hint(feature: str) -> str:
-    """How to draw a feature, where the call fits in a line."""
-    return f'rs.plot_effect(e["effect"], {feature!r})' if len(feature) <= NAME else ""
+def _hints(lines: list[Line]) -> str:
+    """Methods of the result that go on from here."""
+    name = lines[0].feature
+    plot = f".plot({name!r})" if len(name) <= NAME and name.isprintable() else ".plot(feature)"
+    return f'More, as methods of this result: .report("report.html"), {plot}, .tidy()'
 
 
 def _wrapped(text: str, indent: str = "") -> list[str]:
-    clean = "".join(one if one.isprintable() else " " for one in text)
-    return wrap(clean, WIDTH, subsequent_indent=indent)
+    return wrap(_clean(text), WIDTH, subsequent_indent=indent)
+
+
+def _clean(text: str) -> str:
+    return "".join(letter if letter.isprintable() else " " for letter in text)
 
 
 def _cut(text: str, most: int) -> str:
-    clean = "".join(one if one.isprintable() else " " for one in text)
-    if len(clean) <= most:
-        return clean
-    mark = MARK if clean.endswith(MARK) else ""
-    return clean[: most - 1 - len(mark)].rstrip() + "…" + mark
+    text = _clean(text)
+    if len(text) <= most:
+        return text
+    mark = MARK if text.endswith(MARK) else ""
+    return text[: most - 1 - len(mark)].rstrip() + "…" + mark
 
 
 def _cut_within(text: str, most: int) -> str:
     """A name cut in its middle: names often differ at their ends."""
-    clean = "".join(one if one.isprintable() else " " for one in text)
+    text = _clean(text)
     end = (most - 1) // 2
-    return clean if len(clean) <= most else f"{clean[: most - 1 - end]}…{clean[-end:]}"
+    return text if len(text) <= most else f"{text[: most - 1 - end]}…{text[-end:]}"
 
 
-def _tried(lines: list[Line], delta: float, scale: float) -> list[list[str]] | None:
-    """The cells with as many digits as there is room for, at last a tenth of what matters."""
-    for how in ((2, 9), (1, 9), (1, decimals_below(delta / scale))):
-        cells = _cells(lines, *how, scale)
-        if _least_width(cells) <= WIDTH:
-            return cells
-    return None
+# --- the table ------------------------------------------------------------------------------------
 
 
-def _scale(lines: list[Line], delta: float) -> float:
-    """A power of a thousand in which numbers are shown, 1 where they fit without."""
-    largest = max((max(one.importance, one.row_spread) for one in lines), default=0.0)
-    if _tried(lines, delta, 1.0) is not None or not np.isfinite(largest) or largest <= 0:
-        return 1.0
-    return float(1000.0 ** np.floor(np.log10(largest) / 3))
+def _columns(attrs: Mapping[Any, Any], short: bool) -> list[Column]:
+    """What the table shows of each feature; ``short`` intervals have one digit of a half-width."""
+    how = {"short": True, "digits": 1 if short else 2}
+    label = Column("", lambda line: _cut_within(line.label, NAME), narrowest=10, in_middle=True)
+    values = Column("from, to", _usual, narrowest=10, in_middle=True)
+    rows = Column("rows differ", _rows_cell, narrowest=10)
+    shape = Column("shape", _shape_cell, narrowest=13)
 
+    def of_model(line: Line) -> str:
+        if not np.isfinite(line.change):
+            return number(line.range) if np.isfinite(line.range) else "?"
+        return signed(line.change, line.change_ci, **how)
 
-def _table(lines: list[Line], most: int, delta: float, scale: float) -> list[str]:
-    shown = lines if len(lines) <= most else lines[:most]
-    cells = _tried(shown, delta, scale)
-    cells = _cells(shown, 0, 9, scale) if cells is None else cells
-    heads, columns = list(COLUMNS), list(COLUMNS.values())
-    blanks = sum(gap for _, gap in columns)
-    widths = [max(len(row[at]) for row in [heads, *cells]) for at in range(len(heads))]
-    # Where the table is too wide.
-    for at, least in TIGHT.items():
-        excess = sum(widths) + blanks - WIDTH
-        widths[at] -= int(np.clip(excess, 0, max(widths[at] - least, 0)))
-    cuts = [_cut_within if at in (0, len(heads) - 3) else _cut for at in range(len(heads))]
-    rule = "-" * min(sum(widths) + blanks, WIDTH)
+    if not examined(attrs):
+        matters = Column("matters", lambda line: _mark(line.matters))
+        return [label, values, Column("in the model", of_model, True), matters, rows, shape]
 
-    def text(row: list[str]) -> str:
-        padded = (
-            " " * gap + (cell.rjust(width) if to_right else cut(cell, width).ljust(width))
-            for cell, width, (to_right, gap), cut in zip(row, widths, columns, cuts, strict=True)
-        )
-        return "".join(padded).rstrip()
+    def of_data(line: Line) -> str:
+        if not np.isfinite(line.in_data_change):
+            return ""
+        return signed(line.in_data_change, line.in_data_ci, **how)
 
-    out = [text(heads), rule, *map(text, cells)]
-    if len(shown) < len(lines):
-        rest = lines[len(shown) :]
-        out.append(f"… {len(rest)} more, the largest moves {number(rest[0].movement)}: rs.tidy(e)")
-    return [*out, rule]
-
-
-def _cells(lines: list[Line], digits: int, at_most: int, scale: float) -> list[list[str]]:
-    """Texts of the lines, with so many digits of a half-width; for 0 without intervals."""
-
-    def size(value: float, ends: tuple[float, float]) -> str:
-        value, ends = value / scale, (ends[0] / scale, ends[1] / scale)
-        if not digits:
-            return number(value)
-        return estimate(value, ends, short=True, digits=digits, at_most=at_most)
+    def model_alone(line: Line) -> str:
+        change = line.change if np.isfinite(line.change) else line.range
+        width = float(np.ptp(line.in_data_ci)) / 2
+        return (f"+{number(change, width)}" if change > 0 else number(change, width)) if np.isfinite(
+            width
+        ) else signed(change)
 
     return [
-        [
-            _cut_within(one.label, NAME),
-            size(one.importance, one.importance_ci),
-            VERDICTS[one.matters],
-            size(one.row_spread, one.row_spread_ci),
-            VERDICTS[one.rows_differ],
-            _cut_within(one.split_by, BY),
-            percent(one.split_drop) if one.split_by else "",
-            _cut(_short(one.shape), SHAPE) + (MARK if one.unreliable else ""),
-        ]
-        for one in lines
+        label,
+        values,
+        Column("in the data", of_data, True),
+        Column("", lambda line: "not ex." if line.in_data == NOT_EXAMINED else line.in_data),
+        Column("in the model", model_alone, True),
+        rows,
+        shape,
     ]
 
 
-def _least_width(cells: list[list[str]]) -> int:
-    """Width of the table with columns of words as narrow as they may be."""
-    widths = [max(len(row[at]) for row in [list(COLUMNS), *cells]) for at in range(len(COLUMNS))]
-    least = [min(width, TIGHT.get(at, width)) for at, width in enumerate(widths)]
-    return sum(least) + sum(gap for _, gap in COLUMNS.values())
+def _usual(line: Line) -> str:
+    if not line.usual_to:
+        return "levels" if line.shape.startswith(("highest", "differs")) else ""
+    if not line.usual_from:
+        return _cut_within(line.usual_to, VALUES)
+    return _cut_within(f"{line.usual_from}, {line.usual_to}", VALUES)
 
 
-def _short(shape: str) -> str:
+def _mark(verdict: str) -> str:
+    return "?" if verdict == "cannot tell" else verdict
+
+
+def _rows_cell(line: Line) -> str:
+    """Whether rows differ, in the data or in the model alone, and by which column."""
+    if line.rows_differ != YES:
+        return _mark(line.rows_differ)
+    if line.differs_in_data == NOT_SHOWN:
+        return "model only"
+    return _cut_within(f"by {line.split_by}" if line.split_by else YES, BY)
+
+
+def _shape_cell(line: Line) -> str:
     """A shape in few words, without where it turns."""
-    words = shape.split(" (")[0]
-    return SHORT.get(words, words.replace(", then", ","))
+    words = line.shape.split(" (")[0]
+    words = SHORT.get(words, words.replace(", then", ","))
+    return _cut(words, SHAPE) + (MARK if line.unreliable else "")
 
 
-def _legend(attrs: dict[object, object], lines: list[Line], scale: float) -> str:
-    units = str(attrs.get("output_units", ""))
-    if scale != 1:
-        power = SCALES.get(scale, f"{scale:.0e}")
-        units = f"{power} of {units}" if units else power
-    of = f", in {units}," if units else ""
-    delta, matters = float(str(attrs["delta"])), float(str(attrs.get("matters", np.nan)))
-    level = float(str(attrs.get("level", 0.95)))
-    text = (
-        f"average, rows: standard deviation{of} of the average curve over the rows, and of single "
-        f"rows' curves around it, with {100 * level:g} % intervals. matters, differ: more than "
-        f"{number(delta)}, {percent(matters)} of the standard deviation of the predictions; "
-        f"?: cannot tell."
+def _table(lines: list[Line], most: int, attrs: Mapping[Any, Any]) -> list[str]:
+    shown = lines[:most]
+    for short in (False, True):
+        columns = _columns(attrs, short)
+        cells = [[column.cell(line) for column in columns] for line in shown]
+        widths = [
+            max(len(column.head), *(len(row[at]) for row in cells))
+            for at, column in enumerate(columns)
+        ]
+        gaps = 2 * (len(columns) - 1)
+        if sum(widths) + gaps <= WIDTH:
+            break
+    # Words give way: first the shape, the rows and the usual values, the name at last.
+    for at in sorted(range(len(columns)), key=lambda at: -at):
+        excess = sum(widths) + gaps - WIDTH
+        if excess > 0 and columns[at].narrowest:
+            widths[at] -= int(np.clip(excess, 0, max(widths[at] - columns[at].narrowest, 0)))
+    rule = "-" * min(sum(widths) + gaps, WIDTH)
+
+    def text(row: list[str]) -> str:
+        padded = (
+            cell.rjust(width)
+            if column.to_right
+            else (_cut_within if column.in_middle else _cut)(cell, width).ljust(width)
+            for cell, width, column in zip(row, widths, columns, strict=True)
+        )
+        return "  ".join(padded).rstrip()[:WIDTH]
+
+    out = [text([column.head for column in columns]), rule, *map(text, cells)]
+    if len(shown) < len(lines):
+        rest = lines[len(shown) :]
+        out.append(
+            f"… {len(rest)} more, the largest moves predictions by {number(rest[0].movement)}: "
+            f".tidy()"
+        )
+    return [*out, rule]
+
+
+def _head(attrs: Mapping[Any, Any]) -> str:
+    """What the numbers of the table are, in which units, and what their intervals hold."""
+    level = 100 * float(attrs.get("level", 0.95))
+    units = units_of(attrs)
+    of = f" in{units}" if units else ""
+    if examined(attrs):
+        return (
+            f"Change{of} between usual values (10 % and 90 % of the rows are below them): of the "
+            f"outcome, with {level:g} % intervals for rows and learner, and of the average "
+            f"prediction."
+        )
+    held = "rows and parameters" if attrs.get("parameters") == "yes" else "the rows, not the fit"
+    return (
+        f"Change of the average prediction{of} between usual values (10 % and 90 % of the rows "
+        f"are below them), with {level:g} % intervals for {held}."
     )
-    marked = [f"{one.label} ({one.unreliable})" for one in lines if one.unreliable]
+
+
+def _legend(attrs: Mapping[Any, Any], lines: list[Line]) -> str:
+    delta, share = threshold_of(attrs), float(attrs.get("matters", np.nan))
+    of = "outcome" if str(attrs.get("matters_of", "")) == "outcome" else "predictions"
+    size = f"{number(delta)}{units_of(attrs)}, {percent(share)} of the standard deviation of the {of}"
+    if examined(attrs):
+        text = (
+            f"yes: an effect in the data (P ≤ 0.05 on rows kept from the fit); no: smaller than "
+            f"{size}. rows differ: by more than that; model only: not on rows kept from the fit; "
+            f"?: cannot tell."
+        )
+    else:
+        text = f"matters, differ: the typical size is more than {size}; ?: cannot tell."
+    low, high = attrs.get("percentiles", (0, 100))
+    if (low, high) != (0, 100):
+        text += f" Shapes are of the inner {high - low:g} % of the rows."
+    marked = [f"{line.label} ({line.unreliable})" for line in lines if line.unreliable]
     if marked:
-        more = f"; {len(marked) - MOST_CUT} more" if len(marked) > MOST_CUT else ""
-        text += f" !: not known everywhere: {'; '.join(marked[:MOST_CUT])}{more}."
+        more = f"; {len(marked) - MAX_MARKED} more" if len(marked) > MAX_MARKED else ""
+        text += f" !: not known everywhere: {'; '.join(marked[:MAX_MARKED])}{more}."
     if attrs.get("missing"):
         text += f" Rows without a value are {attrs['missing']}."
     return text

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import xarray as xr
 
-from rhale_stats.answers.lines import Line
+from rhale_stats.answers.lines import NOT_EXAMINED, Line
 from rhale_stats.answers.numbers import estimate, listed, number, percent
 from rhale_stats.arguments.words import shown
 
 YES, HARDLY, UNKNOWN = "yes", "hardly", "cannot tell"
-# Verdicts of the average curve and of the rows -> what is said of a feature.
+# Words of `in_data` besides "yes".
+NOT_SHOWN, NO = "not shown", "no"
+# Verdicts of the average curve and of the rows -> what is said of a feature of the model.
 HEADLINES = {
     (YES, YES): "{F} matters, and differently from row to row",
     (YES, HARDLY): "{F} matters, about equally for all rows",
@@ -25,12 +27,17 @@ HEADLINES = {
     (UNKNOWN, HARDLY): "{F} matters equally for all rows if at all: cannot tell",
     (UNKNOWN, UNKNOWN): "{F}: cannot tell whether it matters",
 }
+IN_DATA_HEADLINES = {
+    YES: "{F} has an effect in the data",
+    NOT_SHOWN: "{F}: no effect is shown in the data",
+    NO: "{F} has no effect in the data that is large enough to matter",
+}
 STATED = {
     "yes": ", not used to fit the model as the caller stated",
     "no": ", used to fit the model as the caller stated",
 }
-# Bullets of the main points, at most.
-MOST_POINTS = 7
+# Bullets of the main points, at most, and features that have one of their own.
+MOST_POINTS, MOST_EFFECTS = 9, 5
 MOST_NAMES = 5
 # Share of the variance of local effects from which on bin error is worth a word.
 LEAST_BIAS = 0.1
@@ -39,21 +46,54 @@ LEAST_PVALUE = 0.001
 
 def units_of(attrs: Mapping[Any, Any]) -> str:
     """Units of the output after a number; empty if none were given."""
-    units = str(attrs.get("output_units", ""))
+    units = str(attrs.get("shown_units", "") or attrs.get("output_units", ""))
     return f" {units}" if units else ""
 
 
+def threshold_of(attrs: Mapping[Any, Any]) -> float:
+    """What is called to matter, in the units in which numbers are shown."""
+    return float(attrs.get("delta", np.nan)) * float(attrs.get("shown_times", 1.0))
+
+
+def signed(value: float, ends: Sequence[float] = (np.nan, np.nan), **how: Any) -> str:
+    """A change with its interval, ``+1.23 [0.98, 1.48]``."""
+    text = estimate(value, ends, **how)
+    return f"+{text}" if value > 0 else text
+
+
+def examined(attrs: Mapping[Any, Any]) -> bool:
+    """Whether effects on the outcome were estimated."""
+    return str(attrs.get("examined", "")) == "yes"
+
+
+def predicts(attrs: Mapping[Any, Any]) -> bool:
+    """Whether the interval of the model's skill on new rows lies above that of no skill."""
+    return str(attrs.get("predicts", "yes")) == "yes"
+
+
 def headline(line: Line) -> str:
-    """One sentence: whether the feature matters, and whether for all rows alike."""
-    text = HEADLINES[line.matters, line.rows_differ].replace("{F}", line.label)
-    if (line.matters, line.rows_differ) == (HARDLY, HARDLY) and line.exception:
-        text += f", except {line.exception}"
+    """One sentence: whether the feature has an effect, and whether for all rows alike."""
+    pair = (line.matters, line.rows_differ)
+    if line.in_data == NOT_EXAMINED:
+        text = HEADLINES[pair]
+        if pair == (HARDLY, HARDLY) and line.exception:
+            text += f", except {line.exception}"
+        return f"{text.replace('{F}', line.label)}."
+    text = IN_DATA_HEADLINES[line.in_data].replace("{F}", line.label)
+    if line.differs_in_data == YES:
+        text += ", and it differs from row to row"
+    elif line.rows_differ == YES:
+        text += "; the model treats single rows differently, which new rows do not confirm"
+    elif line.matters == YES and line.in_data != YES:
+        text += ", though the model uses it"
     return f"{text}."
 
 
 def sentences(line: Line, attrs: Mapping[Any, Any]) -> list[str]:
     """All that can be said of one feature after its headline."""
     found = (
+        _in_data(line, attrs),
+        _change(line, attrs),
         _range(line, attrs),
         _shape(line),
         _rows(line, attrs),
@@ -64,6 +104,34 @@ def sentences(line: Line, attrs: Mapping[Any, Any]) -> list[str]:
         _fit(line, attrs),
     )
     return [one for one in found if one]
+
+
+def between(line: Line) -> str:
+    """The usual values of a feature, ``age from 21 to 64 years``; its name where there are none."""
+    if not line.usual_to:
+        return line.label
+    if not line.usual_from:
+        return f"{line.label} = {line.usual_to}"
+    units = f" {line.feature_units}" if line.feature_units else ""
+    return f"{line.label} from {line.usual_from} to {line.usual_to}{units}"
+
+
+def _in_data(line: Line, attrs: Mapping[Any, Any]) -> str:
+    if line.in_data == NOT_EXAMINED:
+        return ""
+    tested = f"P {_equals(line.in_data_p)} of no effect" if np.isfinite(line.in_data_p) else ""
+    if not np.isfinite(line.in_data_change):
+        return f"In the data its levels are compared together ({tested})." if tested else ""
+    size = signed(line.in_data_change, line.in_data_ci)
+    tested = f" ({tested} anywhere)" if tested else ""
+    return f"In the data, the outcome changes with {between(line)} by {size}{units_of(attrs)}{tested}."
+
+
+def _change(line: Line, attrs: Mapping[Any, Any]) -> str:
+    if not np.isfinite(line.change):
+        return ""
+    size = signed(line.change, line.change_ci)
+    return f"The average prediction changes with {between(line)} by {size}{units_of(attrs)}."
 
 
 def _range(line: Line, attrs: Mapping[Any, Any]) -> str:
@@ -105,8 +173,7 @@ def _split(line: Line) -> str:
     if line.split_by:
         tested = ""
         if np.isfinite(line.split_pvalue):
-            equals = "" if line.split_pvalue < LEAST_PVALUE else "= "
-            tested = f" (adjusted P {equals}{pvalue_text(line.split_pvalue)})"
+            tested = f" (adjusted P {_equals(line.split_pvalue)})"
         return (
             f"The rows differ most by {line.split_by}: the split {line.split_rule} takes away "
             f"{percent(line.split_drop)} of the variance of the local effects{tested}."
@@ -119,6 +186,11 @@ def _split(line: Line) -> str:
 def pvalue_text(value: float) -> str:
     """A P-value in three decimals."""
     return f"< {LEAST_PVALUE}" if value < LEAST_PVALUE else f"{value:.3f}"
+
+
+def _equals(value: float) -> str:
+    """A P-value after its sign of equality."""
+    return pvalue_text(value) if value < LEAST_PVALUE else f"= {pvalue_text(value)}"
 
 
 def _sides(line: Line, attrs: Mapping[Any, Any]) -> str:
@@ -158,35 +230,123 @@ def _fit(line: Line, attrs: Mapping[Any, Any]) -> str:
 
 
 def main_points(lines: list[Line], attrs: Mapping[Any, Any]) -> list[str]:
-    """The answer in a few bullets: first the feature that moves the predictions most."""
-    points = [*_first(lines, attrs), *_hidden(lines), *_hardly(lines), *_unknown(lines)]
+    """The answer in a few bullets: of the outcome where it was examined, else of the model."""
+    if not lines or not lines[0].movement > 0:
+        points = ["No feature moves the predictions."]
+    elif examined(attrs):
+        points = [*_skill(attrs), *_effects_in_data(lines, attrs), *_not_in_data(lines, attrs)]
+    else:
+        points = [*_effects_of_model(lines, attrs), *_hidden(lines), *_hardly(lines)]
+        points += _unknown(lines)
     additive = additive_sentence(attrs)
     return [*points, *([additive] if additive else []), *fit_sentences(attrs)][:MOST_POINTS]
 
 
-def _first(lines: list[Line], attrs: Mapping[Any, Any]) -> list[str]:
-    """The feature of the largest movement, and the strongest difference between groups."""
-    if not lines or not lines[0].movement > 0:
-        return ["No feature moves the predictions."]
-    top, units, points = lines[0], units_of(attrs), []
-    if top.matters == YES and top.highest_at:
-        size = estimate(top.range, top.range_ci)
+def _skill(attrs: Mapping[Any, Any]) -> list[str]:
+    """What stands above all others where the model does not predict."""
+    if predicts(attrs):
+        return []
+    return [f"The model does not predict new rows ({skill_text(attrs)}): what follows describes its noise."]
+
+
+def skill_text(attrs: Mapping[Any, Any]) -> str:
+    """The skill of the model on rows that it did not see, with its interval."""
+    ends = (float(attrs["skill_low"]), float(attrs["skill_high"]))
+    low, value, high = (f"{one:.2f}" for one in (ends[0], float(attrs["skill"]), ends[1]))
+    return f"{attrs['skill_name']} {value} [{low}, {high}]"
+
+
+def _effects_in_data(lines: list[Line], attrs: Mapping[Any, Any]) -> list[str]:
+    """The features with an effect in the data, each with its size, and how rows differ."""
+    points, units = [], units_of(attrs)
+    there = [line for line in lines if line.in_data == YES]
+    for line in there[:MOST_EFFECTS]:
+        turns = f"; the model's curve {_turning(line)}" if _turning(line) else ""
+        if not np.isfinite(line.in_data_change):
+            points.append(
+                f"{line.label}: the outcome differs between its levels (P "
+                f"{_equals(line.in_data_p)}); the model's highest is {line.highest_at}, its lowest "
+                f"{line.lowest_at}."
+            )
+            continue
+        size = signed(line.in_data_change, line.in_data_ci)
         points.append(
-            f"{top.label} moves the predictions most: the average curve is {size}{units} "
-            f"higher at {top.highest_at} than at {top.lowest_at}."
+            f"{between(line)}: {size}{units} in the data, {signed(line.change)} in the model{turns}."
         )
-    elif top.rows_differ == YES:
-        size = estimate(top.row_spread, top.row_spread_ci)
+    if len(there) > MOST_EFFECTS:
+        points.append(f"Also in the data: {_names(there[MOST_EFFECTS:])}.")
+    return points + _differences(lines, attrs)
+
+
+def _differences(lines: list[Line], attrs: Mapping[Any, Any]) -> list[str]:
+    """Whether effects differ between rows: in the data, or only in the model."""
+    points = []
+    confirmed = [line for line in lines if line.differs_in_data == YES]
+    if confirmed:
+        top = max(confirmed, key=lambda line: abs(np.nan_to_num(line.apart)))
+        by = f" by {top.split_by}" if top.split_by else ""
+        rest = [line for line in confirmed if line is not top]
+        also = f" So do those of {_names(rest)}." if rest else ""
+        sides = f" {_sides(top, attrs)}" if _sides(top, attrs) else ""
+        points.append(f"The effect of {top.label} differs between rows{by}, in the data too.{sides}{also}")
+    alone = [line for line in lines if line.rows_differ == YES and line.differs_in_data == NOT_SHOWN]
+    if alone:
         points.append(
-            f"{top.label} moves the predictions most, not on average but for single rows: by "
-            f"{size}{units}."
-            if top.matters == HARDLY
-            else f"{top.label} moves the predictions most, those of single rows by {size}{units}; "
-            f"cannot tell by how much on average."
+            f"Only the model treats single rows differently by {_names(alone)}: new rows do not "
+            f"confirm it."
         )
+    return points
+
+
+def _not_in_data(lines: list[Line], attrs: Mapping[Any, Any]) -> list[str]:
+    """Features without an effect in the data, in one line each kind."""
+    points = []
+    hidden = [line for line in lines if line.in_data == NOT_SHOWN]
+    if hidden:
+        used = [line for line in hidden if YES in (line.matters, line.rows_differ)]
+        uses = ""
+        if len(used) == len(hidden):
+            uses = ", though the model uses " + ("it" if len(used) == 1 else "them")
+        elif used:
+            uses = f", though the model uses {_names(used)}"
+        points.append(f"No effect shown in the data: {_names(hidden)}{uses}.")
+    none = [line for line in lines if line.in_data == NO]
+    if none:
+        size = f"{number(threshold_of(attrs))}{units_of(attrs)}"
+        points.append(f"No effect in the data as large as {size} on average: {_names(none)}.")
+    unknown = [line for line in lines if line.in_data == NOT_EXAMINED]
+    if unknown:
+        points.append(f"Not examined in the data: {_names(unknown)}.")
+    return points
+
+
+def _names(lines: Sequence[Line]) -> str:
+    return listed([line.label for line in lines], MOST_NAMES)
+
+
+def _turning(line: Line) -> str:
+    """How a curve goes that is not told by a change between two values; else empty."""
+    return line.shape if "turn" in line.shape else ""
+
+
+def _effects_of_model(lines: list[Line], attrs: Mapping[Any, Any]) -> list[str]:
+    """The features that move the average prediction most, and the strongest group difference."""
+    points, units = [], units_of(attrs)
+    large = [line for line in lines if line.matters == YES and line.highest_at]
+    for line in large[:MOST_EFFECTS]:
+        turns = f"; {_turning(line)}" if _turning(line) else ""
+        if np.isfinite(line.change):
+            points.append(f"{between(line)}: {signed(line.change, line.change_ci)}{units}{turns}.")
+        else:
+            size = estimate(line.range, line.range_ci)
+            points.append(
+                f"{line.label}: {size}{units} more at {line.highest_at} than at {line.lowest_at}."
+            )
+    if len(large) > MOST_EFFECTS:
+        points.append(f"Smaller effects: {_names(large[MOST_EFFECTS:])}.")
     split = max(
-        (one for one in lines if one.split_by and np.isfinite(one.apart)),
-        key=lambda one: abs(one.apart),
+        (line for line in lines if line.split_by and np.isfinite(line.apart)),
+        key=lambda line: abs(line.apart),
         default=None,
     )
     if split is not None:
@@ -197,36 +357,34 @@ def _first(lines: list[Line], attrs: Mapping[Any, Any]) -> list[str]:
 
 
 def _hidden(lines: list[Line]) -> list[str]:
-    hidden = [one.label for one in lines if (one.matters, one.rows_differ) == (HARDLY, YES)]
+    hidden = [line for line in lines if (line.matters, line.rows_differ) == (HARDLY, YES)]
     if not hidden:
         return []
-    verb = (
-        "hardly matters on average, but matters"
-        if len(hidden) == 1
-        else ("hardly matter on average, but matter")
-    )
-    return [f"{listed(hidden, MOST_NAMES)}: {verb} for single rows."]
+    plural = "" if len(hidden) == 1 else "s"
+    own = "its effect differs" if len(hidden) == 1 else "their effects differ"
+    return [f"No average effect{plural}, but {own} between single rows: {_names(hidden)}."]
 
 
 def _hardly(lines: list[Line]) -> list[str]:
-    hardly = [one for one in lines if (one.matters, one.rows_differ) == (HARDLY, HARDLY)]
-    plain = [one.label for one in hardly if not one.exception]
+    hardly = [line for line in lines if (line.matters, line.rows_differ) == (HARDLY, HARDLY)]
+    plain = [line for line in hardly if not line.exception]
     points = []
     if plain:
-        verb = "hardly matters" if len(plain) == 1 else "hardly matter"
-        points.append(f"{listed(plain, MOST_NAMES)}: {verb}.")
+        points.append(f"{_names(plain)}: hardly {'matters' if len(plain) == 1 else 'matter'}.")
     points += [
-        f"{one.label}: hardly matters, except {one.exception}." for one in hardly if one.exception
+        f"{line.label}: hardly matters, except {line.exception}."
+        for line in hardly
+        if line.exception
     ]
     return points
 
 
 def _unknown(lines: list[Line]) -> list[str]:
-    unknown = [one.label for one in lines if one.matters == UNKNOWN]
+    unknown = [line for line in lines if line.matters == UNKNOWN]
     if not unknown:
         return []
     it = "it matters" if len(unknown) == 1 else "they matter"
-    return [f"{listed(unknown, MOST_NAMES)}: cannot tell whether {it} on average."]
+    return [f"{_names(unknown)}: cannot tell whether {it} on average."]
 
 
 def additive_sentence(attrs: Mapping[Any, Any]) -> str:
@@ -261,16 +419,23 @@ def fit_sentences(attrs: Mapping[Any, Any]) -> list[str]:
 
 
 def fit_text(attrs: Mapping[Any, Any]) -> str:
-    """How good the model is on these rows, in short; empty without outcomes."""
+    """How good the model is, first on rows that it did not see; empty without outcomes."""
+    here = ""
     if "auc" in attrs:
-        return (
-            f"AUC {float(attrs['auc']):.2f}, log loss {number(float(attrs['log_loss']))}, Brier "
-            f"score {number(float(attrs['brier']))}"
-        )
-    if "r2" in attrs:
+        here = f"AUC {float(attrs['auc']):.2f}, log loss {number(float(attrs['log_loss']))}"
+    elif "r2" in attrs:
         mae = number(float(attrs["mae"]))
-        return f"R² {float(attrs['r2']):.2f} on these rows, mean absolute error {mae}"
-    return ""
+        here = f"R² {float(attrs['r2']):.2f}, mean absolute error {mae}"
+    if not here:
+        return ""
+    if str(attrs.get("held_out", "")) == "yes":
+        here = f"On these rows, kept from the fit: {here}"
+    else:
+        here = f"On these rows, which the model may have been fitted to: {here}"
+    if not examined(attrs):
+        return here
+    loss = f", {attrs['skill_loss']} {number(float(attrs['skill_loss_value']))}"
+    return f"On rows that it did not see: {skill_text(attrs)}{loss}. {here}"
 
 
 def rows_text(attrs: Mapping[Any, Any]) -> str:
@@ -283,14 +448,22 @@ def rows_text(attrs: Mapping[Any, Any]) -> str:
 def uncertainty_text(attrs: Mapping[Any, Any]) -> str:
     """What is in the intervals, and what is not."""
     of = "sampling of groups of rows" if attrs.get("groups") == "yes" else "sampling of the rows"
-    model = ", the model taken as given (bootstrap_refit adds it)"
+    if examined(attrs):
+        return (
+            f"Uncertainty: {of} and the learner for changes in the data (debiased, on rows kept "
+            f"from {attrs.get('n_fits', 'the')} fits); {of} alone, the model taken as given, for "
+            f"the rest. Effects hold the other columns fixed; they are not causes."
+        )
+    model = ", the model taken as given"
     if attrs.get("parameters") == "yes":
         model = (
             " and the parameters of the model, in all intervals of effects; the spread between "
             "rows and the splits have neither interval nor P, as theirs would take the model as "
             "given, and agreement with outcomes is that of this fit"
         )
-    return f"Uncertainty: {of}{model}. Effects are those of the model, not causes."
+    why = str(attrs.get("examined", ""))
+    asked = f" Whether the effects are in the data was not examined: {why}." if why else ""
+    return f"Uncertainty: {of}{model}. Effects are those of the model, not causes.{asked}"
 
 
 def answers_in(tree: Any) -> xr.Dataset:

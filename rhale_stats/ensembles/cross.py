@@ -11,7 +11,7 @@ import numpy as np
 import xarray as xr
 from numpy.typing import ArrayLike
 
-from rhale_stats.arguments.checks import check_choice
+from rhale_stats.arguments.checks import check_callable, check_choice
 from rhale_stats.arguments.seeds import seeded
 from rhale_stats.arguments.words import shown
 from rhale_stats.arrays.members import mean
@@ -149,6 +149,7 @@ def cross_effects(
     >>> found["average_effect_estimate"].round(2).values
     array([3.06])
     """
+    check_callable("fit", fit)
     check_choice("variance", variance, CROSS_FITTED)
     _check_takes_two(estimate)
     table = Table.of(data, groups, strata)

@@ -10,7 +10,7 @@ import numpy as np
 import xarray as xr
 from numpy.typing import ArrayLike
 
-from rhale_stats.arguments.checks import check_choice
+from rhale_stats.arguments.checks import check_callable, check_choice
 from rhale_stats.arguments.progress import progress_bar
 from rhale_stats.arguments.seeds import seeded
 from rhale_stats.arguments.words import warn
@@ -181,6 +181,7 @@ def bootstrap_refit(
     >>> float(boot["average_effect"].std().round(2))  # least squares says 0.24
     0.23
     """
+    check_callable("fit", fit)
     if jobs is not None:
         warn("jobs is deprecated and will be removed; use n_jobs.", FutureWarning)
         n_jobs = jobs

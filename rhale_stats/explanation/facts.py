@@ -237,16 +237,22 @@ def _of_curve(found: Found, row: xr.Dataset, matters: str, rng: np.random.Genera
     if not row.sizes["bin"]:
         return FLAT
     if _not_estimable(row):
-        none = dict.fromkeys(("range", "bias_share"), np.nan) | {"range_ci": [np.nan, np.nan]}
+        none = dict.fromkeys(("range", "bias_share", "change"), np.nan)
+        none |= dict.fromkeys(("range_ci", "change_ci"), [np.nan, np.nan])
         why = f"not estimable, {row.attrs.get('not_estimable', 'by the fit')}"
         return FLAT | none | {"shape": "cannot tell", "unreliable": why}
     within = (found.level, found.percentiles)
     inner = inner_of(found.asked, found.curves.effect, row, within, rng)
     span = range_of(inner.curve, inner.half)
+    usual_from, usual_to, change, change_ci = inner.usual or NO_CHANGE
     shape, turns = shape_of_curve(row, inner, matters)
     return {
         "range": span.range,
         "range_ci": [span.lower, span.upper],
+        "usual_from": usual_from,
+        "usual_to": usual_to,
+        "change": change,
+        "change_ci": list(change_ci),
         "lowest_at": inner.texts[span.lowest],
         "highest_at": inner.texts[span.highest],
         "shape": shape,
@@ -256,9 +262,14 @@ def _of_curve(found: Found, row: xr.Dataset, matters: str, rng: np.random.Genera
     }
 
 
+NO_CHANGE = ("", "", np.nan, (np.nan, np.nan))
 FLAT: Words = {
     "range": 0.0,
     "range_ci": [0.0, 0.0],
+    "usual_from": "",
+    "usual_to": "",
+    "change": 0.0,
+    "change_ci": [0.0, 0.0],
     "lowest_at": "",
     "highest_at": "",
     "shape": "nearly flat",

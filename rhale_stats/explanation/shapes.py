@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 import xarray as xr
+from scipy import stats
 
 from rhale_stats.answers import numbers
 from rhale_stats.arrays.answers import half_widths, hidden_in, inner_range, shape_of
@@ -15,11 +16,13 @@ from rhale_stats.explanation.curves import GAP, UNKNOWN
 from rhale_stats.explanation.request import Request
 from rhale_stats.generics.errors import vcov
 from rhale_stats.schema.features import units_in
-from rhale_stats.schema.levels import is_categorical
+from rhale_stats.schema.levels import NOMINAL, is_categorical
 
 # A leg of a shape is longer than this share of the range; "overall" is said where changes of this
 # size against the direction of a leg are not excluded.
 LEAST_LEG = 0.05
+# Percentiles of the rows between which a change is usual.
+USUAL = (10, 90)
 # More levels that may be the highest are not named.
 MOST_HIGHEST = 3
 
@@ -28,12 +31,15 @@ class Inner(NamedTuple):
     """A curve over the inner rows of its feature, between the percentiles asked for.
 
     ``half`` are half-widths of intervals of all differences of two of its values (math [109]).
+    ``usual`` are the usual values of the feature as text, from and to, and the change of the curve
+    between them with the ends of its interval; None for levels without an order.
     """
 
     places: FloatArray
     texts: list[str]
     curve: FloatArray
     half: FloatArray
+    usual: tuple[str, str, float, tuple[float, float]] | None
 
 
 def inner_of(
@@ -47,11 +53,12 @@ def inner_of(
     name, (level, percentiles) = str(row["feature"].values), within
     covariance = vcov(effect, name, of="curve").values
     curve, edges, units = row["curve"].values, row["edge_value"].values, units_in(row)
-    weigh = np.eye(len(curve))
+    weigh, ends = np.eye(len(curve)), np.zeros((2, len(curve)))
     if not is_categorical(row):
-        low, high = inner_range(
-            asked.table.column(asked.table.names.index(name)), asked.share, percentiles
-        )
+        x = asked.table.column(asked.table.names.index(name))
+        low, high = inner_range(x, asked.share, percentiles)
+        usual = np.clip(inner_range(x, asked.share, USUAL), edges[0], edges[-1])
+        ends, usual_texts = interpolation(edges, usual), numbers.axis_texts(usual, units)
         places = np.r_[low, edges[(edges > low) & (edges < high)], high]
         weigh, texts = interpolation(edges, places), numbers.axis_texts(places, units)
         # Bins whose shape is not known take no part.
@@ -60,14 +67,26 @@ def inner_of(
         weigh = np.cumsum(np.vstack([weigh[:1], step]), axis=0)
     else:
         names, places = numbers.places(row), np.arange(float(len(curve)))
-        if str(row["feature_kind"].values) != "nominal":
-            low, high = inner_range(places, row["level_share"].values, percentiles)
+        share, ordered = row["level_share"].values, str(row["feature_kind"].values) != NOMINAL
+        two = (0, len(curve) - 1) if len(curve) == 2 else inner_range(places, share, USUAL)
+        usual_texts = [names[int(at)] for at in two] if ordered or len(curve) == 2 else []
+        ends = weigh[np.array(two, dtype=int)]
+        if ordered:
+            low, high = inner_range(places, share, percentiles)
             places = places[(places >= low) & (places <= high)]
             weigh = weigh[places.astype(int)]
         texts = [names[int(at)] for at in places]
     degrees = np.inf if asked.groups is None else float(max(asked.groups.max(), 1))
     half = half_widths(weigh @ covariance @ weigh.T, level, rng, degrees)
-    return Inner(places, texts, weigh @ curve, half)
+    usual_change = None
+    if usual_texts:
+        step = ends[1] - ends[0]
+        # Rounding may leave a variance of no change below 0.
+        error = np.sqrt(max(float(step @ covariance @ step), 0.0))
+        change = float(step @ curve)
+        width = float(stats.t.ppf((1 + level) / 2, degrees)) * error
+        usual_change = (*usual_texts, change, (change - width, change + width))
+    return Inner(places, texts, weigh @ curve, half, usual_change)
 
 
 def shape_of_curve(row: xr.Dataset, inner: Inner, matters: str) -> tuple[str, list[float]]:
@@ -86,7 +105,7 @@ def shape_of_curve(row: xr.Dataset, inner: Inner, matters: str) -> tuple[str, li
         ]
         if len(numbers.places(row)) == 2:
             return (f"higher at {near[0]}" if len(near) == 1 else "no clear shape"), []
-        if str(row["feature_kind"].values) == "nominal":
+        if str(row["feature_kind"].values) == NOMINAL:
             found = f"highest at {' or '.join(near)}"
             return (found if len(near) <= MOST_HIGHEST else "differs between levels"), []
     least = LEAST_LEG * float(np.ptp(curve))

@@ -103,7 +103,7 @@ CHECKS: dict[str, Callable[[str, Any], None]] = {
     **dict.fromkeys(("categorical", "features"), check_features),
     **dict.fromkeys(("by", "hue"), check_name_or_column),
     **dict.fromkeys(("groups", "strata", "target", "weights", "y"), check_column),
-    **dict.fromkeys(("estimate", "fit", "statistic"), check_callable),
+    **dict.fromkeys(("estimate", "statistic"), check_callable),
     **dict.fromkeys(("paired", "results"), check_results),
     **dict.fromkeys(
         (

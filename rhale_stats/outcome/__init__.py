@@ -1,0 +1,1 @@
+"""Effects on the outcome: what is in the data, not only in a fitted model."""

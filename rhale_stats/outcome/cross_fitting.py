@@ -1,0 +1,428 @@
+"""Models fitted without each fold of the rows, and what they predict for these (math [128])."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from copy import deepcopy
+from dataclasses import dataclass
+from inspect import signature
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import ArrayLike, NDArray
+
+from rhale_stats.arguments.checks import check_count
+from rhale_stats.arguments.progress import progress_bar
+from rhale_stats.arguments.rows import of_rows, row_codes
+from rhale_stats.arguments.seeds import seed_of
+from rhale_stats.arguments.words import shown, warn
+from rhale_stats.arrays.moments import FloatArray, IntArray
+from rhale_stats.models.adapters.statsmodels import classes as categories_of
+from rhale_stats.models.sample import Sample
+from rhale_stats.parallel import in_processes, n_processes
+from rhale_stats.schema.identity import row_coordinate
+
+Learner = Callable[[Any, Any, "FloatArray | None", int], Any]
+# Words of the models of statsmodels that hold a value for each row.
+ROW_ARGUMENTS = ("offset", "exposure", "freq_weights", "var_weights", "weights", "sigma")
+
+
+class TooLong(Exception):
+    """The fits would take longer than they may; ``seconds`` are foreseen from the first."""
+
+    def __init__(self, seconds: float) -> None:
+        super().__init__(f"the fits would take about {seconds:.0f} s")
+        self.seconds = seconds
+
+
+class NotRefittable(TypeError):
+    """There is no way to fit this model again."""
+
+
+@dataclass(frozen=True)
+class CrossFits:
+    """Models without each fold; all arrays are of the rows of ``sample``.
+
+    ``folds`` and the two kinds of predictions are (repeat, row): those of the model that did not
+    see the row, and of the model of the next fold, which has not seen the row either where there
+    are two folds only. ``observed`` is the outcome as numbers: for a classifier 1 for the class.
+    """
+
+    sample: Sample
+    models: tuple[tuple[Any, ...], ...]
+    folds: IntArray
+    held_out: FloatArray
+    other: FloatArray
+    observed: FloatArray
+    kind: str
+    label: str
+    groups: IntArray | None
+    learner: str
+    seed: int
+
+    @property
+    def n_folds(self) -> int:
+        """Number of folds of a repeat."""
+        return len(self.models[0])
+
+    @property
+    def share(self) -> FloatArray:
+        """Weights of the rows that sum to 1."""
+        n, weight = self.sample.table.n_rows, self.sample.weight
+        return np.full(n, 1 / n) if weight is None else weight / weight.sum()
+
+
+def cross_fit(
+    fit: Any,
+    sample: Sample,
+    y: Any,
+    *,
+    n_folds: int = 5,
+    n_repeats: int = 2,
+    groups: IntArray | None = None,
+    rng: np.random.Generator,
+    n_jobs: int | None = None,
+    progress: bool = True,
+    most_seconds: float = np.inf,
+) -> CrossFits:
+    """Fit the learner to all folds but one, for each fold and repeat.
+
+    Raises
+    ------
+    TooLong
+        The first fit took so long that all would take more than ``most_seconds``.
+    NotRefittable
+        ``fit`` cannot be fitted again.
+    ValueError
+        More folds than rows or groups, a fold without one of the classes, an outcome that is
+        missing.
+    """
+    check_count("n_folds", n_folds, 2)
+    check_count("n_repeats", n_repeats, 1)
+    outcome = np.asarray(y)
+    missing = np.asarray(pd.isna(outcome))
+    if missing.any():
+        raise ValueError(
+            f"y must have a value in every row; {int(missing.sum())} of {len(outcome)} are "
+            f"missing. Leave these rows out of X and y."
+        )
+    n_units = len(outcome) if groups is None else int(groups.max()) + 1
+    if n_units < 2 * n_folds:
+        what = "rows" if groups is None else "groups"
+        raise ValueError(
+            f"n_folds must leave at least two {what} in each fold; got {n_folds} folds of "
+            f"{n_units} {what}."
+        )
+    learner, name = learner_of(fit)
+    seed = seed_of(rng)
+    stream = np.random.default_rng(seed)
+    strata = _strata(outcome, groups)
+    folds = np.stack([_folds(strata, groups, n_folds, stream) for _ in range(n_repeats)])
+    tasks = [
+        (repeat, fold, int(stream.integers(2**31)))
+        for repeat in range(n_repeats)
+        for fold in range(n_folds)
+    ]
+
+    def fitted(task: tuple[int, int, int]) -> Any:
+        repeat, fold, number = task
+        rows = np.flatnonzero(folds[repeat] != fold)
+        part = sample.take(rows)
+        given = part.table.form.as_given(part.table.copied())
+        return learner(given, _taken(y, outcome, rows), part.weight, number)
+
+    processes = n_processes(n_jobs or 1, most=len(tasks))
+    with progress_bar(len(tasks), "cross-fitting", "fit", progress=progress) as bar:
+        begun = time.perf_counter()
+        first = fitted(tasks[0])
+        took = time.perf_counter() - begun
+        # The first fit may have imported and compiled; the second tells.
+        if took * len(tasks) / processes > most_seconds:
+            begun = time.perf_counter()
+            first = fitted(tasks[0])
+            took = time.perf_counter() - begun
+            if took * len(tasks) / processes > most_seconds:
+                raise TooLong(took * len(tasks) / processes)
+        bar.update(1)
+        models = [first, *in_processes(fitted, tasks[1:], processes, lambda _: bar.update(1))]
+    return _with_predictions(
+        sample, tuple(models[at : at + n_folds] for at in range(0, len(models), n_folds)),
+        folds, outcome, groups, name, seed,
+    )
+
+
+def _with_predictions(
+    sample: Sample,
+    models: tuple[list[Any], ...],
+    folds: IntArray,
+    outcome: NDArray[Any],
+    groups: IntArray | None,
+    name: str,
+    seed: int,
+) -> CrossFits:
+    """What every model predicts for its own fold and for the fold before."""
+    n_folds = len(models[0])
+    held_out, other = np.full(folds.shape, np.nan), np.full(folds.shape, np.nan)
+    label, names = "", None
+    for repeat, of_repeat in enumerate(models):
+        for number, model in enumerate(of_repeat):
+            asked = sample.asked(model, probe=False)
+            for fold, predictions in ((number, held_out), ((number - 1) % n_folds, other)):
+                rows = np.flatnonzero(folds[repeat] == fold)
+                found = asked.at(rows).at_rows()
+                if found.shape[1] > 1:
+                    raise ValueError(
+                        f"output must name one output of the model; it has "
+                        f"{', '.join(map(str, asked.outputs.labels))}."
+                    )
+                predictions[repeat, rows] = found[:, 0]
+            here = _class_names(model)
+            names, label = names or here, label or str(asked.outputs.label)
+            if here != names:
+                raise ValueError(
+                    f"y must have rows of all its classes in every fold; a model of one fold knows "
+                    f"{', '.join(here or ())} and another {', '.join(names or ())}. Leave rare "
+                    f"classes out, or take fewer folds."
+                )
+    observed, kind = outcome_numbers(outcome, names, label, held_out)
+    return CrossFits(
+        sample, tuple(map(tuple, models)), folds, held_out, other, observed, kind, label, groups,
+        name, seed,
+    )
+
+
+def _class_names(model: Any) -> list[str] | None:
+    """Names of the classes whose probabilities a model predicts; None for numbers."""
+    names = getattr(model, "classes_", None)
+    if names is not None and np.ndim(names) == 1:
+        return [str(label) for label in np.asarray(names)]
+    return categories_of(model)
+
+
+def outcome_numbers(
+    outcome: NDArray[Any], names: list[str] | None, label: str, predicted: FloatArray
+) -> tuple[FloatArray, str]:
+    """Outcomes as numbers, and whether they are "numbers" or a "class" whose probability is asked.
+
+    Without names of classes, outcomes of 0 and 1 with predictions between them are a class.
+    """
+    y = pd.Series(outcome)
+    if names is not None and label:
+        if label not in names and label.isdecimal() and int(label) < len(names):
+            label = names[int(label)]  # outputs of models of statsmodels are called by numbers
+        return is_class(y, names, label), "class"
+    values = pd.to_numeric(y, errors="coerce").to_numpy(dtype=np.float64)
+    if not np.isfinite(values).all():
+        raise ValueError(
+            f"y must hold finite numbers, or classes of the model; got others in "
+            f"{int((~np.isfinite(values)).sum())} of {len(values)} rows."
+        )
+    shares = np.nanmin(predicted) >= 0 and np.nanmax(predicted) <= 1
+    binary = shares and set(np.unique(values)) <= {0.0, 1.0}
+    return values, "class" if binary else "numbers"
+
+
+def is_class(y: pd.Series[Any], names: list[str], label: str) -> FloatArray:
+    """1 where the outcome is the class, else 0; numbers are compared as numbers."""
+    texts = y.astype(str)
+    numbers, values = (pd.to_numeric(one, errors="coerce") for one in (pd.Series(names), y))
+    if numbers.notna().all() and values.notna().all():
+        written = dict(zip(numbers.astype(float), names, strict=True))
+        texts = values.astype(float).map(written).fillna(texts)
+    unknown = sorted(set(texts[y.notna()]) - set(names))
+    if unknown or y.isna().any():
+        raise ValueError(
+            f"y must hold classes of the model, {', '.join(sorted(names))}; got "
+            f"{', '.join(map(repr, unknown[:3])) or 'missing values'}."
+        )
+    return np.asarray(texts == label, dtype=np.float64)
+
+
+def _taken(y: Any, outcome: NDArray[Any], rows: IntArray) -> Any:
+    """Outcomes of some rows; a Series keeps its name and type."""
+    if isinstance(y, pd.Series):
+        return y.iloc[rows].reset_index(drop=True)
+    return outcome[rows]
+
+
+# --- folds ----------------------------------------------------------------------------------------
+
+
+def _strata(outcome: NDArray[Any], groups: IntArray | None) -> list[IntArray]:
+    """Units that are dealt out evenly: rows of each class, or all rows or groups."""
+    if groups is not None:
+        return [np.arange(int(groups.max()) + 1)]
+    code, values = pd.factorize(outcome)
+    if len(values) > 12:
+        return [np.arange(len(outcome))]
+    return [np.flatnonzero(code == number) for number in range(len(values))]
+
+
+def _folds(
+    strata: list[IntArray], groups: IntArray | None, n_folds: int, rng: np.random.Generator
+) -> IntArray:
+    """The fold of every row; whole groups are in one fold."""
+    order = np.concatenate([rng.permutation(units) for units in strata])
+    fold = np.empty(len(order), dtype=np.int64)
+    fold[order] = np.arange(len(order)) % n_folds
+    return fold if groups is None else fold[groups]
+
+
+# --- learners -------------------------------------------------------------------------------------
+
+
+def learner_of(fit: Any) -> tuple[Learner, str]:
+    """A function that fits a new model to rows, and its name.
+
+    Raises ``NotRefittable`` where there is none.
+    """
+    # predict and predict_proba of an estimator stand for it.
+    fit = getattr(fit, "__self__", fit) if hasattr(fit, "__func__") else fit
+    if isinstance(fit, str):
+        return _of_formula(fit), "formula"
+    if hasattr(fit, "model") and hasattr(fit, "params"):
+        return _of_results(fit), type(fit.model).__name__
+    if hasattr(fit, "fit") and not isinstance(fit, type):
+        return _of_estimator(fit), type(fit).__name__
+    if callable(fit) and _takes_outcomes(fit):
+        name = str(getattr(fit, "__name__", type(fit).__name__))
+        return (lambda X, y, weight, seed: fit(X, y)), "a function" if "<" in name else name
+    raise NotRefittable(
+        f"fit must be an estimator with a method fit, a formula, or a function of X and y that "
+        f"returns a fitted model; got {shown(fit)}, which cannot be fitted again."
+    )
+
+
+def _takes_outcomes(fit: Callable[..., Any]) -> bool:
+    """Whether a function can be called with X and y."""
+    try:
+        signature(fit).bind(None, None)
+    except (TypeError, ValueError):
+        return False
+    return True
+
+
+def _of_estimator(estimator: Any) -> Learner:
+    """Clones of an estimator; a random state that is not set is drawn from the seed."""
+
+    def fit(X: Any, y: Any, weight: FloatArray | None, seed: int) -> Any:
+        new = _cloned(estimator)
+        if hasattr(new, "get_params"):
+            free = {
+                name: seed
+                for name, value in new.get_params(deep=True).items()
+                if name.split("__")[-1] in ("random_state", "random_seed") and value is None
+            }
+            if free:
+                new.set_params(**free)
+        if weight is None:
+            fitted = new.fit(X, y)
+        else:
+            fitted = new.fit(X, y, **_weights_of(new, weight))
+        return new if fitted is None else fitted
+
+    return fit
+
+
+def _cloned(estimator: Any) -> Any:
+    """An unfitted copy."""
+    try:
+        from sklearn.base import clone
+    except ImportError:
+        return deepcopy(estimator)
+    try:
+        return clone(estimator)
+    except TypeError:
+        return deepcopy(estimator)
+
+
+def _weights_of(estimator: Any, weight: FloatArray) -> dict[str, FloatArray]:
+    """The argument by which an estimator, or the last step of a pipeline, takes weights."""
+    steps = getattr(estimator, "steps", None)
+    last, prefix = (estimator, "") if steps is None else (steps[-1][1], f"{steps[-1][0]}__")
+    try:
+        takes = "sample_weight" in signature(last.fit).parameters
+    except (TypeError, ValueError):
+        takes = False
+    if takes:
+        return {f"{prefix}sample_weight": weight}
+    warn(f"{type(last).__name__} takes no weights: it is fitted without them.")
+    return {}
+
+
+def _of_formula(formula: str) -> Learner:
+    """Least squares by a formula; logit where the outcome is 0 and 1."""
+
+    def fit(X: Any, y: Any, weight: FloatArray | None, seed: int) -> Any:
+        from statsmodels.formula import api
+
+        response, separator, right = formula.partition("~")
+        name = response.strip() if separator else "outcome"
+        if not name.isidentifier():
+            raise NotRefittable(
+                f"fit must be a formula whose left side is one name; got {formula!r}. Give y on "
+                f"the scale that is meant."
+            )
+        data = pd.DataFrame(X).assign(**{name: np.asarray(y)})
+        text = f"{name} ~ {right if separator else formula}"
+        if set(np.unique(data[name])) <= {0, 1} and weight is None:
+            return api.logit(text, data).fit(disp=0)
+        return api.ols(text, data).fit() if weight is None else api.wls(text, data, weights=weight).fit()
+
+    return fit
+
+
+def _of_results(results: Any) -> Learner:
+    """The same model of statsmodels, by its formula or the columns of its fit."""
+    model = results.model
+    given = [name for name in ROW_ARGUMENTS if np.ndim(getattr(model, name, None)) > 0]
+    plain = [name for name in given if np.ptp(np.asarray(getattr(model, name))) > 0]
+    if plain:
+        raise NotRefittable(
+            f"fit must be a model without {' and '.join(plain)} of single rows to be fitted again; "
+            f"give a function of X and y that returns the fitted model."
+        )
+    formula, names = getattr(model, "formula", None), list(model.exog_names or [])
+    more = {"family": model.family} if hasattr(model, "family") else {}
+    quiet = {"disp": 0} if "disp" in signature(model.fit).parameters else {}
+
+    def fit(X: Any, y: Any, weight: FloatArray | None, seed: int) -> Any:
+        table = pd.DataFrame(X)
+        if weight is not None:
+            warn(f"{type(model).__name__} is fitted again without weights.")
+        if formula is not None:
+            name = str(model.endog_names)
+            if not name.isidentifier():
+                raise NotRefittable(
+                    f"fit must be a model whose outcome is a column as it is; got {name}. Give a "
+                    f"function of X and y that returns the fitted model."
+                )
+            data = table.assign(**{name: np.asarray(y)})
+            return type(model).from_formula(formula, data, **more).fit(**quiet)
+        columns = {"const": 1.0, "Intercept": 1.0}
+        exog = table.assign(**{name: columns[name] for name in names if name in columns and name not in table})
+        exog = exog[names] if set(names) <= set(exog.columns) else exog
+        return type(model)(np.asarray(y), exog, **more).fit(**quiet)
+
+    return fit
+
+
+def groups_and_outcome(
+    sample: Sample, y: ArrayLike, groups: ArrayLike | None
+) -> tuple[Any, IntArray | None]:
+    """Outcomes and groups of the rows of a sample of the whole table, by the index of X."""
+    table = sample.whole
+    labels = row_coordinate(table.index, table.n_rows)[1] if table.index is not None else None
+    every = np.ones(table.n_rows, dtype=bool)
+    codes = None if groups is None else row_codes(groups, labels, every, "groups", "rows of X")
+    outcome = of_rows(y, labels, table.n_rows, "y", "rows of X")
+    if isinstance(y, pd.Series):
+        outcome = pd.Series(np.asarray(outcome), name=y.name)
+        outcome = outcome.iloc[sample.rows].reset_index(drop=True)
+    else:
+        outcome = np.asarray(outcome)[sample.rows]
+    if codes is not None:
+        codes = pd.factorize(codes[sample.rows], sort=True)[0].astype(np.int64)
+    return outcome, codes

@@ -1,0 +1,136 @@
+"""Functions of the columns by which effects on the outcome are debiased (math [128]).
+
+Of the feature itself the hats at the edges of its bins, or indicators of its levels; of every other
+column hats or indicators; and products of a few hats of the feature with the other columns. Each
+function comes with its change from the lower to the upper edge of a bin.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from rhale_stats.arrays.moments import FloatArray, IntArray
+
+# Hats of another column and of the feature in products; most values that have indicators.
+HATS, COARSE, MAX_INDICATORS = 6, 3, 8
+
+
+@dataclass(frozen=True)
+class Entries:
+    """Which rows take part in which bins.
+
+    A row on an edge between two bins takes part in both, and one at an inner level in the steps to
+    both of its neighbours. ``position`` and ``width`` are of the edges of the bins; levels are at
+    0, 1, ...
+    """
+
+    row: IntArray
+    bin: IntArray
+    weight: FloatArray
+    edges: FloatArray
+    x: FloatArray
+    levels: bool
+
+    @property
+    def n_bins(self) -> int:
+        """Number of bins or steps."""
+        return len(self.edges) - 1
+
+    @property
+    def width(self) -> FloatArray:
+        """Widths of the bins."""
+        return np.diff(self.edges)
+
+
+def entries_of(x: FloatArray, edges: FloatArray, *, levels: bool) -> Entries:
+    """Rows by bins; NaN is a row without a value, which takes part in none."""
+    n_bins = len(edges) - 1
+    rows = np.flatnonzero(np.isfinite(x) & (x >= edges[0]) & (x <= edges[-1]))
+    at = np.clip(np.searchsorted(edges, x[rows], side="right") - 1, 0, n_bins)
+    on_edge = x[rows] == edges[at]
+    right = at < n_bins
+    left = on_edge & (at > 0)
+    both = right & left
+    weight = np.where(both & (not levels), 0.5, 1.0)
+    return Entries(
+        np.concatenate([rows[right], rows[left]]),
+        np.concatenate([at[right], at[left] - 1]),
+        np.concatenate([weight[right], weight[left]]),
+        edges,
+        x,
+        levels,
+    )
+
+
+def indicators(x: FloatArray, values: FloatArray) -> FloatArray:
+    """1 at each of the values but the first."""
+    return np.asarray(x[:, None] == values[1:], dtype=np.float64)
+
+
+def hats(x: FloatArray, edges: FloatArray) -> FloatArray:
+    """Piecewise linear functions, 1 at one edge and 0 at the others, but for the first edge."""
+    return np.column_stack([np.interp(x, edges, hat) for hat in np.eye(len(edges))[1:]])
+
+
+def basis(x: FloatArray, n_hats: int = HATS) -> FloatArray:
+    """Functions of one column: hats at equal counts, or indicators of few values, and of NaN."""
+    known = np.isfinite(x)
+    values = np.unique(x[known])
+    parts = [] if known.all() else [(~known).astype(np.float64)[:, None]]
+    if 1 < len(values) <= max(n_hats, MAX_INDICATORS):
+        parts.append(indicators(x, values))
+    elif len(values) > 1:
+        edges = np.unique(np.quantile(x[known], np.linspace(0, 1, n_hats + 1)))
+        parts.append(np.nan_to_num(hats(x, edges)))
+    return np.column_stack(parts) if parts else np.zeros((len(x), 0))
+
+
+def linear(x: FloatArray) -> FloatArray:
+    """One standardised column, or indicators of few values, for products."""
+    known = np.isfinite(x)
+    values = np.unique(x[known])
+    if len(values) < 2:
+        return np.zeros((len(x), 0))
+    if len(values) <= COARSE + 1:
+        return indicators(x, values)
+    mean, deviation = x[known].mean(), x[known].std()
+    return np.where(known, (x - mean) / deviation, 0.0)[:, None]
+
+
+@dataclass(frozen=True)
+class Dictionary:
+    """Values of the functions (row, function) and their change per unit in bins (entry, function)."""
+
+    values: FloatArray
+    change: FloatArray
+
+
+def dictionary_of(entries: Entries, others: list[FloatArray], products: list[FloatArray]) -> Dictionary:
+    """The functions for one feature; those of other columns do not change with it."""
+    x, edges, n_bins = entries.x, entries.edges, entries.n_bins
+    filled = np.where(np.isfinite(x), x, edges[0])
+    own = indicators(filled, edges) if entries.levels else hats(filled, edges)
+    of_edges = np.vstack([np.zeros(n_bins), np.eye(n_bins)])
+    step = np.diff(of_edges, axis=0) / entries.width[:, None]
+    missing = [] if np.isfinite(x).all() else [(~np.isfinite(x)).astype(np.float64)[:, None]]
+    if entries.levels and n_bins > COARSE:
+        coarse = (edges - edges.mean())[:, None] / max(edges.std(), 1e-12)
+        at = coarse[np.searchsorted(edges, filled)]
+    elif entries.levels:
+        coarse, at = of_edges, own
+    else:
+        few = edges[np.unique(np.round(np.linspace(0, n_bins, COARSE + 1)).astype(int))]
+        coarse, at = hats(edges, few), hats(filled, few)
+    coarse_step = np.diff(coarse, axis=0) / entries.width[:, None]
+    values, change = [own], [step[entries.bin]]
+    for other in products:
+        pairs = at[:, :, None] * other[:, None, :]
+        moved = coarse_step[entries.bin][:, :, None] * other[entries.row][:, None, :]
+        values.append(pairs.reshape(len(x), -1))
+        change.append(moved.reshape(len(entries.row), -1))
+    still = [*others, *missing]
+    values += still
+    change += [np.zeros((len(entries.row), part.shape[1])) for part in still]
+    return Dictionary(np.column_stack(values), np.column_stack(change))

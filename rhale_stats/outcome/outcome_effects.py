@@ -1,0 +1,478 @@
+"""`outcome_effects`: effects on the expected outcome, with intervals that hold the learner."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import numpy as np
+import xarray as xr
+from numpy.typing import ArrayLike
+from scipy import stats
+
+from rhale_stats.arguments.seeds import source_of
+from rhale_stats.arguments.words import warn
+from rhale_stats.arrays.answers import inner_range
+from rhale_stats.arrays.moments import FloatArray
+from rhale_stats.bins.fixed import GivenBins
+from rhale_stats.bins.rule import BinRule
+from rhale_stats.effects.ale import ale
+from rhale_stats.local.cells import difference_edges
+from rhale_stats.models.adapters.libraries import columns_known_of
+from rhale_stats.models.chosen import columns_and_levels
+from rhale_stats.models.levels import levels_of
+from rhale_stats.models.options import ModelOptions
+from rhale_stats.models.sample import Sample
+from rhale_stats.models.table import check_column
+from rhale_stats.outcome.cross_fitting import CrossFits, cross_fit, groups_and_outcome
+from rhale_stats.outcome.debiasing import Answers, Debiased, debiased
+from rhale_stats.outcome.dictionary import Entries, basis, dictionary_of, entries_of, linear
+from rhale_stats.schema.door import checked
+from rhale_stats.schema.levels import NOMINAL
+from rhale_stats.schema.stacking import padded
+from rhale_stats.schema.variables import variable
+
+# Rows of a bin, bins of a feature, and the shares of rows below the two usual values.
+BIN_ROWS, MIN_BINS, MAX_BINS = 100, 4, 8
+USUAL = (10, 90)
+# A level, or a bin, with fewer rows is said to be thin; the other columns of products, at most.
+THIN, MAX_PRODUCTS = 10, 12
+# Dimensions of a result that these effects do not have.
+NOT_HERE = ("cell", "cell_edge", "spread_bin", "spread_edge")
+UNKNOWN = (
+    *("heterogeneity", "curve_std", "curve_std_sum", "heterogeneity_index"),
+    *("heterogeneity_output", "third_moment", "fourth_moment"),
+)
+SOURCE = "rows and learner"
+# Of the interval of the usual difference.
+LEVEL = 0.95
+
+
+@checked
+def outcome_effects(
+    fit: Any,
+    X: Any,
+    y: ArrayLike,
+    features: str | int | Sequence[str | int] | None = None,
+    *,
+    bins: BinRule | int | None = None,
+    n_folds: int = 5,
+    n_repeats: int = 2,
+    groups: ArrayLike | None = None,
+    weights: ArrayLike | None = None,
+    output: Any = None,
+    rng: np.random.Generator | int | None = None,
+    n_jobs: int | None = None,
+    progress: bool = True,
+) -> xr.Dataset:
+    r"""Effects on the expected outcome E[y | x]: what is in the data, not only in a model.
+
+    The learner is fitted without each fold of the rows. What it leaves of the outcome in the fold
+    corrects its effects there (math [128]). Intervals and tests hold the sampling of rows and the
+    variance of the learner; its bias is removed to first order.
+
+    Parameters
+    ----------
+    fit : estimator, str, statsmodels results, or callable
+        What is fitted: an estimator with ``fit`` and ``predict`` (it is cloned, so it may be
+        fitted already), a formula (least squares, or a logit where ``y`` is 0 and 1), results of
+        statsmodels, or a function of ``X`` and ``y`` that returns a model.
+    X : table, or array_like of shape (n_rows, n_columns)
+        The columns that the learner gets, as in `ale`.
+    y : array_like of shape (n_rows,)
+        Outcomes of the rows: numbers, or classes of a classifier, whose probability is taken.
+    features : name, number, or sequence of them, optional
+        By default all columns but constants and identifiers.
+    bins : int or bin rule, optional
+        Of features with an axis. By default 4 to 8 bins, by the number of rows: the lowest and the
+        highest tenth of the rows and between them equal numbers. Rules that search by local effects
+        are not taken: their edges would be chosen by a learner.
+    n_folds, n_repeats : int, default 5 and 2
+        Folds of a division of the rows, and number of random divisions. The learner is fitted
+        ``n_folds * n_repeats`` times.
+    groups : array_like of shape (n_rows,), optional
+        Groups of rows that depend on each other. Whole groups are in one fold, and errors are by
+        groups.
+    weights : array_like of shape (n_rows,), optional
+        Row weights of the effects, and of the fit where the learner takes them.
+    output : label, optional
+        The class whose probability is taken; by default the second of two.
+    rng : Generator, int or None
+        Source of random numbers, or its seed, which the attribute ``seed`` keeps. It also seeds
+        learners whose random state is not set.
+    n_jobs : int or None, default None
+        Processes for the fits, as joblib counts them; None for this process alone.
+    progress : bool, default True
+        Show a bar on work over two seconds.
+
+    Returns
+    -------
+    Dataset
+        Effects in bins as `ale` returns them, with ``effect`` (feature, bin), ``curve`` (feature,
+        edge), their errors and covariances, for `confint`, `confband`, `wald_test`, `compare`,
+        `summary`, plots and the others; heterogeneity is not estimated (NaN). Also
+        ``usual_difference`` (feature), the change of the outcome between ``usual_low`` and
+        ``usual_high``, below which 10 % and 90 % of the rows are, with ``usual_difference_se``,
+        ``usual_difference_ci`` and ``usual_difference_pvalue``; ``largest_weight``, the largest share of a row in the correction of a bin, and
+        ``half_share``, the least share of rows that carry half of a correction. Attributes:
+        ``target="outcome"``, ``learner``, ``n_folds``, ``n_repeats``, ``seed``.
+
+    Raises
+    ------
+    TypeError
+        ``fit`` cannot be fitted again.
+    ValueError
+        More folds than rows, a rule that searches, outcomes that are missing, several outputs.
+
+    Warns
+    -----
+    UserWarning
+        Levels or bins with fewer than 10 rows; corrections that few rows carry.
+
+    Notes
+    -----
+    For a bin from :math:`z_{k-1}` to :math:`z_k` of feature j, with :math:`m(x) = E[y \mid x]`,
+    the effect is the mean over its rows of :math:`(m(z_k, x_{-j}) - m(z_{k-1}, x_{-j})) / (z_k -
+    z_{k-1})`; of levels the mean step between neighbours over the rows of both. Assumptions: rows,
+    or groups, are independent; every bin has rows with the values of the other columns that occur
+    (overlap); and of learner and dictionary one is near the truth, or both are rather near. Causes
+    that are no columns are not corrected for.
+
+    References
+    ----------
+    Chernozhukov, Newey and Singh (2022), *Econometrica* 90, 967-1027. Klyne and Shah (2023),
+    arXiv 2308.09207. Nadeau and Bengio (2003), *Machine Learning* 52, 239-281.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import rhale_stats as rs
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(600, 2))
+    >>> y = X[:, 0] + rng.normal(size=600)
+    >>> effect = rs.outcome_effects("x0 + x1", X, y, rng=0)
+    >>> rs.wald_test(effect)["p_value"].round(3).values
+    array([0.   , 0.384])
+    """
+    generator, seed = source_of(rng)
+    if isinstance(fit, CrossFits):
+        fits = fit
+    else:
+        sample = Sample.of(X, ModelOptions(output=output, weights=weights, missing="drop"))
+        sample = sample if sample.present.all() else sample.take(sample.present)
+        outcome, codes = groups_and_outcome(sample, y, groups)
+        fits = cross_fit(
+            fit, sample, outcome, n_folds=n_folds, n_repeats=n_repeats, groups=codes,
+            rng=generator, n_jobs=n_jobs, progress=progress,
+        )
+    places = _places(fits, features, bins)
+    columns = {name: _numbers(fits, name) for name in fits.sample.table.names}
+    estimates = [_estimated(fits, place, columns) for place in places]
+    _warn(places, estimates)
+    effect = _template(fits, places)
+    learner = {
+        "target": "outcome", "learner": fits.learner, "n_folds": fits.n_folds,
+        "n_repeats": len(fits.models), "seed": seed if isinstance(fit, CrossFits) else fits.seed,
+        "bin_rule": "default" if bins is None else str(effect.attrs["bin_rule"]),
+    }
+    return _labelled(effect, places, estimates, fits).assign_attrs(learner)
+
+
+class Place(NamedTuple):
+    """Where the rows are along one feature."""
+
+    name: str
+    position: int
+    kind: str
+    entries: Entries
+    # Values that the model gets at the lower and upper edge of each entry's bin.
+    lower: Any
+    upper: Any
+
+
+def _numbers(fits: CrossFits, name: str) -> FloatArray:
+    """A column of the table as numbers: its values, or numbers of its levels; NaN is missing."""
+    table = fits.sample.table
+    position = table.names.index(name)
+    if table.is_nested(position):
+        return np.full(table.n_rows, np.nan)
+    if table.is_numeric(position):
+        return np.asarray(check_column(table, position, missing="drop"), dtype=np.float64)
+    series = table.series(position)
+    code = series.astype("category").cat.codes.to_numpy().astype(np.float64)
+    return np.where(code >= 0, code, np.nan)
+
+
+def _places(
+    fits: CrossFits, features: str | int | Sequence[str | int] | None, bins: BinRule | int | None
+) -> list[Place]:
+    """The features with their bins or levels."""
+    sample, table = fits.sample, fits.sample.table
+    known = columns_known_of(fits.models[0][0])
+    chosen, levels = columns_and_levels(table, features, None, known, constants=False)
+    if features is None:
+        levels = [*levels, *(at for at in chosen if at not in levels and table.is_discrete(at))]
+    out = []
+    for position in chosen:
+        name = table.names[position]
+        if position in levels:
+            found = levels_of(sample, position)
+            code = np.where(found.code >= 0, found.code, np.nan).astype(np.float64)
+            edges = np.arange(float(len(found.texts)))
+            values = table.series(position).array.take(found.first)
+            kind = found.kind
+        else:
+            code = np.asarray(check_column(table, position, missing="drop"), dtype=np.float64)
+            edges = _edges(fits, name, code, bins)
+            values = table.whole(position, edges)
+            kind = "continuous"
+        if len(edges) < 2:
+            continue
+        entries = entries_of(code, edges, levels=position in levels)
+        lower, upper = values.take(entries.bin), values.take(entries.bin + 1)
+        out.append(Place(name, position, kind, entries, lower, upper))
+    if not out:
+        raise ValueError("features must name a column with more than one value; got none.")
+    return out
+
+
+def _edges(fits: CrossFits, name: str, x: FloatArray, bins: BinRule | int | None) -> FloatArray:
+    """Edges of the bins: values of rows, the outer bins with a tenth of the rows each."""
+    known, weight = np.isfinite(x), fits.share
+    if bins is not None and not isinstance(bins, int | np.integer):
+        edges = difference_edges(bins, name, x[known], fits.sample.weight_at(known))
+        if len(edges) - 1 > MAX_BINS * 5:
+            warn(f"bins gives {len(edges) - 1} bins of {name!r}: tests have power with few.")
+        return np.asarray(edges)
+    n_effective = 1 / float(np.sum(weight[known] ** 2) / np.sum(weight[known]) ** 2)
+    n_bins = int(np.clip(n_effective // BIN_ROWS, MIN_BINS, MAX_BINS)) if bins is None else int(bins)
+    values = np.unique(x[known])
+    if len(values) <= n_bins + 1:
+        return values
+    inner = np.linspace(USUAL[0] / 100, USUAL[1] / 100, max(n_bins - 1, 2)) if bins is None else None
+    shares = np.linspace(0, 1, n_bins + 1) if inner is None else np.r_[0, inner, 1]
+    order = np.argsort(x[known], kind="stable")
+    below = np.cumsum(weight[known][order]) / weight[known].sum()
+    at = np.searchsorted(below, shares * (1 - 1e-12))
+    return np.unique(x[known][order][np.minimum(at, len(order) - 1)])
+
+
+class Estimate(NamedTuple):
+    """Everything of one feature, by variable, and the notes on its overlap."""
+
+    values: dict[str, Any]
+    debiased: Debiased
+
+
+def _estimated(fits: CrossFits, place: Place, columns: dict[str, FloatArray]) -> Estimate:
+    """Effects, curve, their errors, tests and overlap of one feature."""
+    entries = place.entries
+    others = [values for name, values in columns.items() if name != place.name]
+    products = [linear(values) for values in others[:MAX_PRODUCTS]]
+    dictionary = dictionary_of(entries, [basis(values) for values in others], products)
+    answers = [_answers(fits, place, repeat) for repeat in range(len(fits.models))]
+    found = debiased(entries, dictionary, answers, fits.share, fits.groups)
+    return Estimate(_variables(fits, place, found), found)
+
+
+def _answers(fits: CrossFits, place: Place, repeat: int) -> Answers:
+    """Changes per unit at all entries by the model of the row's fold and by that of the next."""
+    fold, entries = fits.folds[repeat], place.entries
+    width = entries.width[entries.bin]
+    change, other = np.empty(len(entries.row)), np.empty(len(entries.row))
+    for number, model in enumerate(fits.models[repeat]):
+        for held, out in ((number, change), ((number - 1) % fits.n_folds, other)):
+            at = np.flatnonzero(fold[entries.row] == held)
+            asked = fits.sample.asked(model, probe=False).at(entries.row[at])
+            ends = [place.lower.take(at), place.upper.take(at)]
+            low, high = asked.evaluate(place.position, ends)[0]
+            out[at] = (high[:, 0] - low[:, 0]) / width[at]
+    held_out, by_other = fits.held_out[repeat], fits.other[repeat]
+    return Answers(fold, change, other, fits.observed - held_out, fits.observed - by_other)
+
+
+def _variables(fits: CrossFits, place: Place, found: Debiased) -> dict[str, Any]:
+    """The variables of one feature."""
+    entries, share, n_bins = place.entries, fits.share, place.entries.n_bins
+    n_units = len(found.influence)
+    degrees = float(n_units - 1)
+    identity = np.eye(n_bins)
+    rows = found.rows_covariance
+    effect_cov = _with_learner(rows, found.learner_variance(identity))
+    # The curve at an edge: sums of effect times width, less the mean over the rows.
+    start = np.tri(n_bins + 1, n_bins, -1) * entries.width
+    known = np.isfinite(entries.x)
+    weight = np.where(known, share, 0.0) / share[known].sum()
+    position = np.where(known, entries.x, entries.edges[0])
+    reached = np.clip((position[:, None] - entries.edges[:-1]) / entries.width, 0, 1) * entries.width
+    centre = weight @ reached
+    loadings = start - centre
+    at_rows = reached @ found.effect
+    moved = weight * (at_rows - weight @ at_rows)
+    moved = moved if fits.groups is None else np.bincount(fits.groups, moved)
+    of_curve = found.influence @ loadings.T - moved[:, None]
+    factor = n_units / max(n_units - 1, 1)
+    curve_cov = _with_learner(of_curve.T @ of_curve * factor, found.learner_variance(loadings))
+    start_cov = _with_learner(start @ rows @ start.T, found.learner_variance(start))
+    part = np.bincount(entries.bin, entries.weight * share[entries.row], n_bins)
+    part = part / part.sum()
+    average_variance = float(part @ rows @ part) + float(found.learner_variance(part[None])[0])
+    low, high = _usual(place, weight)
+    between = (start[:, :].T @ (_at(entries, high) - _at(entries, low)))[None]
+    difference = float(between[0] @ found.effect)
+    variance = float((between @ rows @ between.T)[0, 0]) + float(found.learner_variance(between)[0])
+    error = float(np.sqrt(variance))
+    ordered = place.kind != NOMINAL or n_bins == 1
+    half = stats.t.ppf((1 + LEVEL) / 2, degrees) * error
+    weights_of_rows = np.abs(share[:, None] * found.representer)
+    sizes = np.sort(weights_of_rows / np.maximum(weights_of_rows.sum(axis=0), 1e-300), axis=0)[::-1]
+    carriers = (np.cumsum(sizes, axis=0) < 0.5).sum(axis=0) + 1
+    usual = {
+        "usual_low": low,
+        "usual_high": high,
+        "usual_difference": difference,
+        "usual_difference_se": error,
+        "usual_difference_ci": np.array([difference - half, difference + half]),
+        "usual_difference_pvalue": float(2 * stats.t.sf(abs(difference) / error, degrees))
+        if error > 0
+        else np.nan,
+    }
+    return {
+        "effect": found.effect,
+        "effect_se": np.sqrt(np.diagonal(effect_cov)),
+        "effect_df": np.full(n_bins, degrees),
+        "effect_overlap": np.full((n_bins, n_bins), 1 / degrees),
+        "heterogeneity_se": np.full(n_bins, np.nan),
+        "heterogeneity_df": np.full(n_bins, np.nan),
+        "effect_cov": effect_cov,
+        "curve": loadings @ found.effect,
+        "curve_se": np.sqrt(np.diagonal(curve_cov)),
+        "curve_se_start": np.sqrt(np.diagonal(start_cov)),
+        "curve_df": np.full(n_bins + 1, degrees),
+        "curve_cov": curve_cov,
+        "curve_offset": float(-(centre @ found.effect)),
+        "average_effect": float(part @ found.effect),
+        "average_effect_se": float(np.sqrt(average_variance)),
+        "average_effect_df": degrees,
+        **(usual if ordered else {name: usual[name] * np.nan for name in usual}),
+        "largest_weight": float(sizes[0].max()),
+        "half_share": float(carriers.min() / len(share)),
+    }
+
+
+def _with_learner(rows: FloatArray, learner: FloatArray) -> FloatArray:
+    """A covariance whose variances are raised by those of the learner; correlations stay."""
+    variance = np.diagonal(rows)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        scale = np.where(variance > 0, np.sqrt(1 + learner / variance), 1.0)
+    return np.asarray(rows * np.outer(scale, scale))
+
+
+def _usual(place: Place, weight: FloatArray) -> tuple[float, float]:
+    """The values below which 10 % and 90 % of the rows are; of two levels both."""
+    entries = place.entries
+    if entries.levels and entries.n_bins == 1:
+        return 0.0, 1.0
+    return inner_range(np.where(np.isfinite(entries.x), entries.x, np.nan), weight, USUAL)
+
+
+def _at(entries: Entries, z: float) -> FloatArray:
+    """Weights of the edges at which a curve is taken at a point between them."""
+    return np.array([np.interp(z, entries.edges, unit) for unit in np.eye(len(entries.edges))])
+
+
+def _warn(places: list[Place], estimates: list[Estimate]) -> None:
+    """Say where few rows carry a correction, and which bins and levels are thin."""
+    thin = [
+        place.name
+        for place in places
+        if (np.bincount(place.entries.bin, minlength=place.entries.n_bins) < THIN).any()
+    ]
+    if thin:
+        warn(
+            f"Bins or levels with fewer than {THIN} rows, whose intervals may be too short: "
+            f"{', '.join(thin)}. Merge levels, or take fewer bins."
+        )
+    few = [
+        f"{place.name} ({100 * estimate.values['half_share']:.1f} % of the rows)"
+        for place, estimate in zip(places, estimates, strict=True)
+        if estimate.values["half_share"] < 0.02
+    ]
+    if few:
+        warn(
+            f"Few rows carry half of the correction of a bin: {', '.join(few)}. The other columns "
+            f"nearly determine these features there; their intervals rest on these rows."
+        )
+
+
+# --- the result -----------------------------------------------------------------------------------
+
+
+def _template(fits: CrossFits, places: list[Place]) -> xr.Dataset:
+    """Effects of nothing on the same bins: all that a result says of rows, bins and levels."""
+    edges = {place.name: place.entries.edges for place in places if not place.entries.levels}
+    table = fits.sample.table
+    options = replace(fits.sample.options, output=None, weights=fits.sample.weight)
+    return ale(
+        _nothing,
+        table.form.as_given(table.copied()),
+        bins=GivenBins(edges) if edges else None,
+        features=[place.name for place in places],
+        categorical=[place.name for place in places if place.entries.levels] or None,
+        order="as_is",
+        options=options,
+        progress=False,
+    )
+
+
+def _nothing(rows: Any) -> FloatArray:
+    """A model without effects."""
+    return np.zeros(len(rows))
+
+
+OWN = {
+    "usual_low": (("feature",), "value below which 10 % of the rows are", "units of x"),
+    "usual_high": (("feature",), "value below which 90 % of the rows are", "units of x"),
+    "usual_difference": (("feature",), "change of the outcome between them", "output units"),
+    "usual_difference_se": (("feature",), "its standard error", "output units"),
+    "usual_difference_ci": (("feature", "ci_bound"), "its 95 % interval", "output units"),
+    "usual_difference_pvalue": (("feature",), "P of no such change", "1"),
+    "largest_weight": (("feature",), "largest share of a row in a bin's correction", "1"),
+    "half_share": (("feature",), "least share of rows with half of a bin's correction", "1"),
+}
+
+
+def _labelled(
+    effect: xr.Dataset, places: list[Place], estimates: list[Estimate], fits: CrossFits
+) -> xr.Dataset:
+    """The template with the estimates."""
+    effect = effect.drop_dims(NOT_HERE, errors="ignore")
+    for name in UNKNOWN:
+        if name in effect:
+            effect[name] = effect[name].astype(np.float64) * np.nan
+    order = [str(name) for name in effect["feature"].values]
+    by_name = {place.name: one.values for place, one in zip(places, estimates, strict=True)}
+    n_bins, n_edges = effect.sizes["bin"], effect.sizes["edge"]
+    sizes = {"bin": n_bins, "edge": n_edges, "ci_bound": 2, "bin_other": n_bins, "edge_other": n_edges}
+    for name in next(iter(by_name.values())):
+        values = [by_name[feature][name] for feature in order]
+        if name in OWN:
+            dims, long_name, units = OWN[name]
+            shape = [sizes[dim] for dim in dims[1:]]
+            about = {"long_name": long_name, "units": units}
+            if name.endswith("_ci"):
+                about |= {"ci_prob": LEVEL, "kind": "pointwise", "method": "standard errors"}
+                about |= {"source": SOURCE}
+            effect[name] = (dims, padded(values, shape), about)
+            continue
+        dims = variable(name, np.zeros(0))[0]
+        array = padded(values, [sizes[dim] for dim in dims[1:]])
+        effect[name] = variable(name, array, source=SOURCE) if name.endswith("_se") else variable(name, array)
+    effect = effect.assign_coords(ci_bound=["lower", "upper"])
+    units = fits.sample.weight is not None
+    return effect.assign_attrs(
+        weighting="rows",
+        n_groups=len(estimates[0].debiased.influence),
+        errors_of="groups" if fits.groups is not None else ("weighted rows" if units else "rows"),
+    )
