@@ -61,6 +61,7 @@ from .plots.regions import plot_regions
 from .plots.scores import plot_scores
 from .plots.surface import plot_surface
 from .plots.tree import plot_tree
+from .outcome.outcome_effects import outcome_effects
 from .profiles.m_plot import m_plot
 from .profiles.pdp import ice, pdp
 from .profiles.shap import shap_dependence
@@ -138,6 +139,7 @@ __all__ = [
     "mae",
     "mcse",
     "merge",
+    "outcome_effects",
     "over_models",
     "pdp",
     "plot_bias",

@@ -38,7 +38,7 @@ STATED = {
 }
 # Bullets of the main points, at most, and features that have one of their own.
 MOST_POINTS, MOST_EFFECTS = 9, 5
-MOST_NAMES = 5
+MOST_NAMES = 8
 # Share of the variance of local effects from which on bin error is worth a word.
 LEAST_BIAS = 0.1
 LEAST_PVALUE = 0.001
@@ -309,7 +309,7 @@ def _not_in_data(lines: list[Line], attrs: Mapping[Any, Any]) -> list[str]:
             uses = ", though the model uses " + ("it" if len(used) == 1 else "them")
         elif used:
             uses = f", though the model uses {_names(used)}"
-        points.append(f"No effect shown in the data: {_names(hidden)}{uses}.")
+        points.append(f"No average effect shown in the data: {_names(hidden)}{uses}.")
     none = [line for line in lines if line.in_data == NO]
     if none:
         size = f"{number(threshold_of(attrs))}{units_of(attrs)}"

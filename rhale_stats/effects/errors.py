@@ -53,6 +53,8 @@ def std_error(
 ) -> xr.Dataset:
     """`std_error` of effects in bins, by rows or by groups of rows, and by parameters."""
     effect = check_effect(effect)
+    if effect.attrs.get("target") == "outcome":
+        return effect  # its errors are made with it
     if local is not None:
         local = check_local(local, in_chunks=fitted is None)
     out = _of_features(_check_moments(without_parts(effect)), None, local, groups)

@@ -18,6 +18,7 @@ from rhale_stats.explanation.budget import Budget, seconds_of
 from rhale_stats.explanation.changes import row_changes
 from rhale_stats.explanation.curves import curves_of, with_reliable
 from rhale_stats.explanation.facts import Found, answers_of, sizes_of
+from rhale_stats.explanation.in_data import Examined, examined, facts_in_data
 from rhale_stats.explanation.outcome import observed_of, outcome_of
 from rhale_stats.explanation.request import Columns, Request, request_of
 from rhale_stats.explanation.rows import row_spread
@@ -31,7 +32,7 @@ from rhale_stats.schema.variables import software
 
 # Features, of those whose rows differ, in which splits are looked for: those that move most.
 MOST_TESTED = 12
-STEPS = ("predictions", "average curves", "single rows", "splits", "outcomes", "facts")
+STEPS = ("predictions", "average curves", "single rows", "splits", "outcomes", "refits", "facts")
 VERSIONS = ("numpy", "scipy", "pandas", "xarray")
 
 
@@ -78,7 +79,8 @@ def explain(
         Source of random numbers, or its seed, which the attribute ``seed`` keeps. None draws anew.
     settings : ExplainOptions, optional
         What is called to matter (``matters=0.05``, a share of the standard deviation of the
-        predictions), the time to keep to (``budget="60s"``), whether the rows were ``held_out``
+        outcome, or of the predictions without ``y``), whether to examine which effects are in the
+        data (``outcome="auto"``), the time to keep to (``budget="60s"``), whether the rows were ``held_out``
         from the fit, the ``percentiles`` between which curves count, and whether to keep the local
         effects. Its fields can be given directly.
     options : ModelOptions, optional
@@ -93,7 +95,8 @@ def explain(
         A tree whose groups are Datasets, listed in docs/datasets.md, section "Explanation":
         "answers" (the facts), "effect" (`ale` with errors, intervals and bands), "spread" (`ice`),
         "rows" (changes of single rows),
-        "check" (`check_unbiased`), "interactions", "regions", and with ``y`` "outcome".
+        "check" (`check_unbiased`), "interactions", "regions", with ``y`` "outcome", and where the
+        model could be refitted "outcome_effect" (`outcome_effects`).
 
     Raises
     ------
@@ -142,7 +145,7 @@ def explain(
     """
     clock = Budget(seconds_of(settings.budget))
     generator, seed = source_of(rng)
-    streams = generator.spawn(5)
+    streams = generator.spawn(6)
     with (
         warnings.catch_warnings(record=True) as caught,
         progress_bar(len(STEPS), "explain", "step", progress=progress) as bar,
@@ -154,10 +157,14 @@ def explain(
 
         columns = Columns(features, categorical)
         asked = request_of(model, X, y, columns, groups, options, clock, streams[0])
+        deviation = asked.deviation
         if y is not None:
-            observed_of(asked)  # refused here, not after the long work
+            # Refused here, not after the long work.
+            observed, kind = observed_of(asked)
+            mean = asked.share @ observed
+            deviation = float(np.sqrt(asked.share @ (observed - mean) ** 2))
         step()
-        delta = settings.matters * asked.deviation
+        delta = settings.matters * deviation
         curves = curves_of(asked, level, int(streams[1].integers(2**53)))
         step()
         rows = row_spread(asked, level, clock, streams[2])
@@ -173,14 +180,20 @@ def explain(
         step()
         outcome = None if y is None else outcome_of(asked, level, clock, streams[4])
         step()
+        data = examined(asked, settings.outcome, level, streams[5])
+        step()
         found = Found(asked, curves, rows, splits, outcome, delta, level, settings.percentiles)
-        answers = answers_of(found, sizes, streams[1])
+        in_data = facts_in_data(data, asked.features, sizes.rows_differ, asked, delta)
+        answers = answers_of(found, sizes, streams[1], in_data)
         changes = row_changes(curves)
         step()
     answers.attrs |= {
         "n_rows": asked.table.n_rows,
         "matters": float(settings.matters),
+        "matters_of": "predictions" if y is None else "outcome",
         "level": float(level),
+        **_examined(data),
+        **_units(asked, y is not None and kind == "class"),
     }
     groups_of: dict[str, xr.Dataset] = {
         "answers": answers,
@@ -190,6 +203,7 @@ def explain(
         **({} if curves.check is None else {"check": curves.check}),
         **({} if splits.matrix is None else {"interactions": splits.matrix}),
         **({} if outcome is None else {"outcome": outcome.dataset}),
+        **({} if isinstance(data, str) else {"outcome_effect": data.effect}),
         **({"local": curves.local} if settings.keep_local else {}),
         **_regions(splits),
     }
@@ -223,6 +237,23 @@ def _name_output(groups_of: dict[str, xr.Dataset], y: ArrayLike | None) -> None:
     for group in groups_of.values():
         if group.attrs.get("output_name") == "output" and not group.attrs.get("output_label"):
             group.attrs["output_name"] = name
+
+
+def _examined(data: Examined | str) -> dict[str, Any]:
+    """Whether effects on the outcome were estimated, or why not, and the skill of the model."""
+    if isinstance(data, str):
+        return {"examined": data}
+    n_folds, n_repeats = data.fits.n_folds, len(data.fits.models)
+    return {"examined": "yes", "n_fits": n_folds * n_repeats, **data.skill.attributes}
+
+
+def _units(asked: Request, is_class: bool) -> dict[str, Any]:
+    """In which units numbers are shown: percentage points of a probability."""
+    classes = bool(asked.output_label) and hasattr(asked.model, "classes_")
+    inside = asked.predicted.min() >= 0 and asked.predicted.max() <= 1
+    if asked.options.scale == "response" and inside and (is_class or classes):
+        return {"shown_times": 100.0, "shown_units": "percentage points"}
+    return {}
 
 
 def _settings(found: Found) -> dict[str, Any]:

@@ -94,13 +94,18 @@ def _not_estimable(effect: xr.Dataset) -> NDArray[np.bool_]:
     return np.asarray((effect["curve"].isnull().all("edge") & (effect["n_bins"] > 0)).values)
 
 
-def answers_of(found: Found, sizes: Sizes, rng: np.random.Generator) -> xr.Dataset:
-    """The group ``answers`` of an explanation, features in the order of their movement."""
+def answers_of(
+    found: Found, sizes: Sizes, rng: np.random.Generator, in_data: list[Words]
+) -> xr.Dataset:
+    """The group ``answers`` of an explanation, features in the order of their movement.
+
+    Those with an effect in the data come first.
+    """
     effect = found.curves.effect
     lines = []
     for at, name in enumerate(found.asked.features):
         row = one_feature(effect, at)
-        line = _of_curve(found, row, sizes.matters[at], rng) | _of_splits(found, name)
+        line = _of_curve(found, row, sizes.matters[at], rng) | _of_splits(found, name) | in_data[at]
         line["exception"] = _exception(found, row, at, sizes)
         line["label"] = label_of(found.asked, name)
         line["feature_kind"] = str(effect["feature_kind"].values[at])
@@ -108,7 +113,8 @@ def answers_of(found: Found, sizes: Sizes, rng: np.random.Generator) -> xr.Datas
         if found.outcome is not None:
             line["fit_differs"] = _fit_differs(found, name)
         lines.append(line)
-    order = np.argsort(-sizes.movement, kind="stable")
+    is_in_data = np.array([line["in_data"] == "yes" for line in lines])
+    order = np.lexsort([-sizes.movement, ~is_in_data])
     out = xr.Dataset(
         {
             "importance": ("feature", sizes.importance),

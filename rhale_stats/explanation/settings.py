@@ -16,9 +16,14 @@ class ExplainOptions(Options):
     Parameters
     ----------
     matters : float, default 0.05
-        What is called to matter: a share of the standard deviation of the predictions. A feature
+        What is called to matter: a share of the standard deviation of the outcome, or of the
+        predictions where no outcomes are given. A feature
         "matters" if the interval of its size lies above, "hardly" if it lies below, and otherwise
         one "cannot tell".
+    outcome : {"auto", True, False}
+        Whether to examine which effects are in the data and not in the model alone, by ten refits
+        (`outcome_effects`). "auto": if ``y`` is given, the model can be fitted again, and the fits
+        take at most 30 seconds by the time of the first.
     budget : str, float or None, default "60s"
         Time to keep to, as "30s", "2min" or seconds. What takes longer is made smaller: first the
         rows are thinned at random, then single curves and splits; the attribute ``cut`` of the
@@ -44,6 +49,7 @@ class ExplainOptions(Options):
     """
 
     matters: float = 0.05
+    outcome: bool | str = "auto"
     budget: str | float | None = "60s"
     held_out: bool | None = None
     percentiles: tuple[float, float] = (1, 99)
@@ -55,8 +61,10 @@ class ExplainOptions(Options):
         if not 0 < self.matters < 1:
             raise ValueError(
                 f"matters must lie in (0, 1): a share of the standard deviation of the "
-                f"predictions; got {self.matters!r}."
+                f"outcome; got {self.matters!r}."
             )
+        if self.outcome != "auto" and not isinstance(self.outcome, bool):
+            raise ValueError(f"outcome must be 'auto', True or False; got {self.outcome!r}.")
         check_percentiles(self.percentiles)
         seconds_of(self.budget)
         if self.held_out is not None:

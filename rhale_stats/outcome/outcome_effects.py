@@ -44,7 +44,7 @@ UNKNOWN = (
     *("heterogeneity", "curve_std", "curve_std_sum", "heterogeneity_index"),
     *("heterogeneity_output", "third_moment", "fourth_moment"),
 )
-SOURCE = "rows and learner"
+SOURCE, TARGET = "rows and refits of the learner", "effect on the expected outcome"
 # Of the interval of the usual difference.
 LEVEL = 0.95
 
@@ -156,24 +156,39 @@ def outcome_effects(
     array([0.   , 0.384])
     """
     generator, seed = source_of(rng)
-    if isinstance(fit, CrossFits):
-        fits = fit
-    else:
-        sample = Sample.of(X, ModelOptions(output=output, weights=weights, missing="drop"))
-        sample = sample if sample.present.all() else sample.take(sample.present)
-        outcome, codes = groups_and_outcome(sample, y, groups)
-        fits = cross_fit(
-            fit, sample, outcome, n_folds=n_folds, n_repeats=n_repeats, groups=codes,
-            rng=generator, n_jobs=n_jobs, progress=progress,
-        )
-    places = _places(fits, features, bins)
+    sample = Sample.of(X, ModelOptions(output=output, weights=weights, missing="drop"))
+    sample = sample if sample.present.all() else sample.take(sample.present)
+    outcome, codes = groups_and_outcome(sample, y, groups)
+    fits = cross_fit(
+        fit,
+        sample,
+        outcome,
+        n_folds=n_folds,
+        n_repeats=n_repeats,
+        groups=codes,
+        rng=generator,
+        n_jobs=n_jobs,
+        progress=progress,
+    )
+    table, known = sample.table, columns_known_of(fits.models[0][0])
+    chosen, levels = columns_and_levels(table, features, None, known, constants=False)
+    if features is None:
+        levels = [*levels, *(at for at in chosen if at not in levels and table.is_discrete(at))]
+    return effects_of(fits, chosen, levels, bins).assign_attrs(seed=seed)
+
+
+def effects_of(
+    fits: CrossFits, chosen: list[int], levels: list[int], bins: BinRule | int | None = None
+) -> xr.Dataset:
+    """`outcome_effects` of models that are fitted; columns and levels by their positions."""
+    places = _places(fits, chosen, levels, bins)
     columns = {name: _numbers(fits, name) for name in fits.sample.table.names}
     estimates = [_estimated(fits, place, columns) for place in places]
     _warn(places, estimates)
     effect = _template(fits, places)
     learner = {
         "target": "outcome", "learner": fits.learner, "n_folds": fits.n_folds,
-        "n_repeats": len(fits.models), "seed": seed if isinstance(fit, CrossFits) else fits.seed,
+        "n_repeats": len(fits.models),
         "bin_rule": "default" if bins is None else str(effect.attrs["bin_rule"]),
     }
     return _labelled(effect, places, estimates, fits).assign_attrs(learner)
@@ -205,14 +220,10 @@ def _numbers(fits: CrossFits, name: str) -> FloatArray:
 
 
 def _places(
-    fits: CrossFits, features: str | int | Sequence[str | int] | None, bins: BinRule | int | None
+    fits: CrossFits, chosen: list[int], levels: list[int], bins: BinRule | int | None
 ) -> list[Place]:
     """The features with their bins or levels."""
     sample, table = fits.sample, fits.sample.table
-    known = columns_known_of(fits.models[0][0])
-    chosen, levels = columns_and_levels(table, features, None, known, constants=False)
-    if features is None:
-        levels = [*levels, *(at for at in chosen if at not in levels and table.is_discrete(at))]
     out = []
     for position in chosen:
         name = table.names[position]
@@ -412,17 +423,19 @@ def _warn(places: list[Place], estimates: list[Estimate]) -> None:
 def _template(fits: CrossFits, places: list[Place]) -> xr.Dataset:
     """Effects of nothing on the same bins: all that a result says of rows, bins and levels."""
     edges = {place.name: place.entries.edges for place in places if not place.entries.levels}
+    levels = [place.name for place in places if place.entries.levels]
     table = fits.sample.table
     options = replace(fits.sample.options, output=None, weights=fits.sample.weight)
+    # The default order of levels is by similarity, which needs no order here.
+    ordered = {"categorical": levels, "order": "as_is"} if levels else {}
     return ale(
         _nothing,
         table.form.as_given(table.copied()),
         bins=GivenBins(edges) if edges else None,
         features=[place.name for place in places],
-        categorical=[place.name for place in places if place.entries.levels] or None,
-        order="as_is",
         options=options,
         progress=False,
+        **ordered,
     )
 
 
@@ -468,7 +481,7 @@ def _labelled(
             continue
         dims = variable(name, np.zeros(0))[0]
         array = padded(values, [sizes[dim] for dim in dims[1:]])
-        effect[name] = variable(name, array, source=SOURCE) if name.endswith("_se") else variable(name, array)
+        effect[name] = variable(name, array, source=SOURCE, target=TARGET) if name.endswith("_se") else variable(name, array)
     effect = effect.assign_coords(ci_bound=["lower", "upper"])
     units = fits.sample.weight is not None
     return effect.assign_attrs(

@@ -1,0 +1,157 @@
+"""Which effects of an explanation are in the data: on rows kept from refits of the model."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+import xarray as xr
+
+from rhale_stats.answers.lines import NOT_EXAMINED
+from rhale_stats.answers.sentences import NO, NOT_SHOWN, YES
+from rhale_stats.arrays.moments import FloatArray
+from rhale_stats.explanation.confirmed import SIZE, confirmed
+from rhale_stats.explanation.request import Request
+from rhale_stats.explanation.skill import Skill, skill_of
+from rhale_stats.generics.hypotheses import wald_test
+from rhale_stats.generics.intervals import confband, confint
+from rhale_stats.outcome.cross_fitting import CrossFits, NotRefittable, TooLong, cross_fit
+from rhale_stats.outcome.outcome_effects import effects_of
+
+# Seconds that the fits may take where nobody asked for them.
+MAX_SECONDS = 30.0
+# Size of the tests of no effect; two tests of a feature have half of it each.
+TEST_SIZE = 0.05
+# Effective rows, or groups, below which nothing is examined.
+MIN_UNITS = 50
+
+
+class Examined(NamedTuple):
+    """Models without each fold, their skill, and the effects on the outcome."""
+
+    fits: CrossFits
+    skill: Skill
+    effect: xr.Dataset
+
+
+def examined(
+    asked: Request, outcome: bool | str, level: float, rng: np.random.Generator
+) -> Examined | str:
+    """The effects on the outcome, or in words why they were not examined."""
+    if outcome is False:
+        return "outcome=False"
+    if asked.y is None:
+        return "no outcomes were given; explain(model, X, y) takes them"
+    n_units = asked.n_effective if asked.groups is None else float(asked.groups.max() + 1)
+    if outcome == "auto" and n_units < MIN_UNITS:
+        return f"there are fewer than {MIN_UNITS} rows or groups; outcome=True asks for it"
+    seconds = MAX_SECONDS if outcome == "auto" else np.inf
+    try:
+        fits = cross_fit(
+            asked.model,
+            asked.sample,
+            asked.y,
+            groups=asked.groups,
+            rng=rng,
+            progress=False,
+            most_seconds=seconds,
+        )
+    except TooLong as error:
+        return f"{error}; outcome=True does them"
+    except NotRefittable:
+        if outcome is True:
+            raise
+        return (
+            "the model cannot be fitted again; give the estimator, or a function of X and y to "
+            "outcome_effects"
+        )
+    except Exception as error:
+        if outcome is True:
+            raise
+        return f"a refit failed ({type(error).__name__}: {' '.join(str(error).split())[:120]})"
+    skill = skill_of(
+        fits.observed, fits.held_out, fits.folds, fits.kind, fits.share, asked.groups, level
+    )
+    positions = {name: asked.table.names.index(name) for name in asked.features}
+    usable = [name for name in asked.features if _is_usable(asked, name)]
+    effect = effects_of(
+        fits, [positions[name] for name in usable], [positions[name] for name in asked.levels]
+    )
+    return Examined(fits, skill, confband(confint(effect, level=level), level=level, rng=rng))
+
+
+def _is_usable(asked: Request, name: str) -> bool:
+    """Whether a feature has few enough levels for its steps to be estimated."""
+    series = asked.table.series(asked.table.names.index(name))
+    n_values = series.nunique()
+    return n_values > 1 and (name not in asked.levels or n_values <= len(series) / 20)
+
+
+def facts_in_data(
+    found: Examined | str, features: list[str], rows_differ: list[str], asked: Request, delta: float
+) -> list[dict[str, Any]]:
+    """The facts of every feature: in the data or not, by how much, and whether rows differ."""
+    nothing = {
+        "in_data": NOT_EXAMINED,
+        "in_data_change": np.nan,
+        "in_data_ci": [np.nan, np.nan],
+        "in_data_p": np.nan,
+        "differs_in_data": NOT_EXAMINED,
+    }
+    if isinstance(found, str):
+        return [nothing for _ in features]
+    effect = found.effect
+    names = [str(name) for name in effect["feature"].values]
+    tests = wald_test(effect)["p_value"].values
+    change = effect["usual_difference"].values
+    of_change = effect["usual_difference_pvalue"].values
+    # Of any shape or of the usual change: half of the size for each.
+    pvalue = np.where(
+        np.isfinite(of_change), np.minimum(2 * np.fmin(tests, of_change), 1.0), tests
+    )
+    # Where the model predicts nothing, only what stands against all features together is shown.
+    judged = pvalue if found.skill.attributes["predicts"] == "yes" else _holm(pvalue)
+    out = {name: dict(nothing) for name in features}
+    for at, name in enumerate(names):
+        word = NOT_SHOWN
+        if judged[at] <= TEST_SIZE:
+            word = YES
+        elif _largest_importance(effect.isel(feature=at)) < delta:
+            word = NO
+        out[name] |= {
+            "in_data": word,
+            "in_data_change": change[at],
+            "in_data_ci": effect["usual_difference_ci"].transpose("feature", "ci_bound").values[at],
+            "in_data_p": pvalue[at],
+        }
+    differ = [
+        name
+        for name, verdict in zip(features, rows_differ, strict=True)
+        if verdict == "yes" and len(features) > 1
+    ]
+    folds = list(zip(found.fits.folds, found.fits.models, strict=True))
+    for name, value in zip(
+        differ, confirmed(folds, found.fits.observed, asked, differ) if differ else [], strict=True
+    ):
+        out[name]["differs_in_data"] = YES if value <= SIZE else NOT_SHOWN
+    return [out[name] for name in features]
+
+
+def _holm(pvalue: FloatArray) -> FloatArray:
+    from rhale_stats.inference.adjustment import adjusted
+
+    return adjusted(pvalue, "holm")
+
+
+def _largest_importance(row: xr.Dataset) -> float:
+    """The largest standard deviation over the rows of a curve within the band; NaN is unknown."""
+    band = np.abs(row["curve_band"].transpose("edge", "ci_bound").values).max(axis=1)
+    if "level_share" in row and str(row["feature_kind"].values) != "continuous":
+        share = row["level_share"].values
+        there = share > 0
+        return float(np.sqrt(np.sum(share[there] * band[there] ** 2)))
+    share = np.nan_to_num(row["weight_share"].values)
+    there = share > 0
+    mean_square = (band[:-1] ** 2 + band[:-1] * band[1:] + band[1:] ** 2) / 3
+    return float(np.sqrt(np.sum(share[there] * mean_square[there])))
