@@ -29,6 +29,8 @@ from rhale_stats.schema.door import Options
 
 # Number of thresholds in one step of the refinement.
 REFINED = 64
+# Share of the loss of all rows below which there is nothing to split.
+ROUNDING = 1e-12
 # No rows are exchanged where the bound of the p-value for normal errors is below the first number:
 # log-normal effects do not reach it (math [39]). Below the second few permutations are enough, none
 # of which is as good.
@@ -192,7 +194,9 @@ class Tree(Generic[R]):
         node = self.problem.node(at, self.settings.min_share)
         other = None if judge is None else self.problem.node(judge, self.settings.min_share)
         best, verdict = None, Verdict()
-        if len(path) < self.settings.max_depth and node.worth:
+        # What is left of exact groups are differences of rounding.
+        exact = bool(self.nodes) and node.loss <= ROUNDING * self.nodes[0].loss
+        if len(path) < self.settings.max_depth and node.worth and not exact:
             best = self.best(node, judge)
             if best is not None:
                 verdict = self.judge(node, best, other)
