@@ -43,6 +43,7 @@ from .models.outputs import ModelError
 from .models.parametric import Parametric
 from .models.probes import JumpWarning
 from .models.shapley import ShapleyOptions
+from .outcome.outcome_effects import outcome_effects
 from .plots.bias import plot_bias
 from .plots.bins import plot_bins
 from .plots.compare import plot_compare
@@ -61,7 +62,6 @@ from .plots.regions import plot_regions
 from .plots.scores import plot_scores
 from .plots.surface import plot_surface
 from .plots.tree import plot_tree
-from .outcome.outcome_effects import outcome_effects
 from .profiles.m_plot import m_plot
 from .profiles.pdp import ice, pdp
 from .profiles.shap import shap_dependence

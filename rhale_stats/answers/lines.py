@@ -16,7 +16,15 @@ NOT_EXAMINED = "not examined"
 IN_UNITS = frozenset(
     (
         *("importance", "importance_ci", "row_spread", "row_spread_ci", "movement", "range"),
-        *("range_ci", "apart", "apart_ci", "change", "change_ci", "in_data_change", "in_data_ci"),
+        *(
+            "range_ci",
+            "apart",
+            "apart_ci",
+            "usual_change",
+            "usual_change_ci",
+            "in_data_change",
+            "in_data_ci",
+        ),
     )
 )
 
@@ -57,8 +65,8 @@ class Line:
     # The usual values, and the change of the model's average prediction between them.
     usual_from: str = ""
     usual_to: str = ""
-    change: float = float("nan")
-    change_ci: Ends = UNKNOWN_ENDS
+    usual_change: float = float("nan")
+    usual_change_ci: Ends = UNKNOWN_ENDS
     # The same change of the outcome, and what held-out rows say.
     in_data: str = NOT_EXAMINED
     in_data_change: float = float("nan")

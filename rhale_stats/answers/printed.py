@@ -116,9 +116,9 @@ def _columns(attrs: Mapping[Any, Any], short: bool) -> list[Column]:
     shape = Column("shape", _shape_cell, narrowest=13)
 
     def of_model(line: Line) -> str:
-        if not np.isfinite(line.change):
+        if not np.isfinite(line.usual_change):
             return number(line.range) if np.isfinite(line.range) else "?"
-        return signed(line.change, line.change_ci, **how)
+        return signed(line.usual_change, line.usual_change_ci, **how)
 
     if not examined(attrs):
         matters = Column("matters", lambda line: _mark(line.matters))
@@ -130,11 +130,9 @@ def _columns(attrs: Mapping[Any, Any], short: bool) -> list[Column]:
         return signed(line.in_data_change, line.in_data_ci, **how)
 
     def model_alone(line: Line) -> str:
-        change = line.change if np.isfinite(line.change) else line.range
+        change = line.usual_change if np.isfinite(line.usual_change) else line.range
         width = float(np.ptp(line.in_data_ci)) / 2
-        return (f"+{number(change, width)}" if change > 0 else number(change, width)) if np.isfinite(
-            width
-        ) else signed(change)
+        return f"{'+' if change > 0 else ''}{number(change, width if np.isfinite(width) else None)}"
 
     return [
         label,
@@ -150,8 +148,6 @@ def _columns(attrs: Mapping[Any, Any], short: bool) -> list[Column]:
 def _usual(line: Line) -> str:
     if not line.usual_to:
         return "levels" if line.shape.startswith(("highest", "differs")) else ""
-    if not line.usual_from:
-        return _cut_within(line.usual_to, VALUES)
     return _cut_within(f"{line.usual_from}, {line.usual_to}", VALUES)
 
 
@@ -234,7 +230,9 @@ def _head(attrs: Mapping[Any, Any]) -> str:
 def _legend(attrs: Mapping[Any, Any], lines: list[Line]) -> str:
     delta, share = threshold_of(attrs), float(attrs.get("matters", np.nan))
     of = "outcome" if str(attrs.get("matters_of", "")) == "outcome" else "predictions"
-    size = f"{number(delta)}{units_of(attrs)}, {percent(share)} of the standard deviation of the {of}"
+    size = (
+        f"{number(delta)}{units_of(attrs)}, {percent(share)} of the standard deviation of the {of}"
+    )
     if examined(attrs):
         text = (
             f"yes: an effect in the data (P ≤ 0.05 on rows kept from the fit); no: smaller than "

@@ -110,10 +110,13 @@ def between(line: Line) -> str:
     """The usual values of a feature, ``age from 21 to 64 years``; its name where there are none."""
     if not line.usual_to:
         return line.label
-    if not line.usual_from:
-        return f"{line.label} = {line.usual_to}"
     units = f" {line.feature_units}" if line.feature_units else ""
     return f"{line.label} from {line.usual_from} to {line.usual_to}{units}"
+
+
+def usual_text(line: Line) -> str:
+    """The usual values alone, ``21 to 64``."""
+    return f"{line.usual_from} to {line.usual_to}" if line.usual_to else ""
 
 
 def _in_data(line: Line, attrs: Mapping[Any, Any]) -> str:
@@ -124,13 +127,15 @@ def _in_data(line: Line, attrs: Mapping[Any, Any]) -> str:
         return f"In the data its levels are compared together ({tested})." if tested else ""
     size = signed(line.in_data_change, line.in_data_ci)
     tested = f" ({tested} anywhere)" if tested else ""
-    return f"In the data, the outcome changes with {between(line)} by {size}{units_of(attrs)}{tested}."
+    return (
+        f"In the data, the outcome changes with {between(line)} by {size}{units_of(attrs)}{tested}."
+    )
 
 
 def _change(line: Line, attrs: Mapping[Any, Any]) -> str:
-    if not np.isfinite(line.change):
+    if not np.isfinite(line.usual_change):
         return ""
-    size = signed(line.change, line.change_ci)
+    size = signed(line.usual_change, line.usual_change_ci)
     return f"The average prediction changes with {between(line)} by {size}{units_of(attrs)}."
 
 
@@ -246,7 +251,8 @@ def _skill(attrs: Mapping[Any, Any]) -> list[str]:
     """What stands above all others where the model does not predict."""
     if predicts(attrs):
         return []
-    return [f"The model does not predict new rows ({skill_text(attrs)}): what follows describes its noise."]
+    skill = skill_text(attrs)
+    return [f"The model does not predict new rows ({skill}): what follows describes its noise."]
 
 
 def skill_text(attrs: Mapping[Any, Any]) -> str:
@@ -270,9 +276,8 @@ def _effects_in_data(lines: list[Line], attrs: Mapping[Any, Any]) -> list[str]:
             )
             continue
         size = signed(line.in_data_change, line.in_data_ci)
-        points.append(
-            f"{between(line)}: {size}{units} in the data, {signed(line.change)} in the model{turns}."
-        )
+        model = signed(line.usual_change)
+        points.append(f"{between(line)}: {size}{units} in the data, {model} in the model{turns}.")
     if len(there) > MOST_EFFECTS:
         points.append(f"Also in the data: {_names(there[MOST_EFFECTS:])}.")
     return points + _differences(lines, attrs)
@@ -288,8 +293,12 @@ def _differences(lines: list[Line], attrs: Mapping[Any, Any]) -> list[str]:
         rest = [line for line in confirmed if line is not top]
         also = f" So do those of {_names(rest)}." if rest else ""
         sides = f" {_sides(top, attrs)}" if _sides(top, attrs) else ""
-        points.append(f"The effect of {top.label} differs between rows{by}, in the data too.{sides}{also}")
-    alone = [line for line in lines if line.rows_differ == YES and line.differs_in_data == NOT_SHOWN]
+        points.append(
+            f"The effect of {top.label} differs between rows{by}, in the data too.{sides}{also}"
+        )
+    alone = [
+        line for line in lines if line.rows_differ == YES and line.differs_in_data == NOT_SHOWN
+    ]
     if alone:
         points.append(
             f"Only the model treats single rows differently by {_names(alone)}: new rows do not "
@@ -335,8 +344,10 @@ def _effects_of_model(lines: list[Line], attrs: Mapping[Any, Any]) -> list[str]:
     large = [line for line in lines if line.matters == YES and line.highest_at]
     for line in large[:MOST_EFFECTS]:
         turns = f"; {_turning(line)}" if _turning(line) else ""
-        if np.isfinite(line.change):
-            points.append(f"{between(line)}: {signed(line.change, line.change_ci)}{units}{turns}.")
+        if np.isfinite(line.usual_change):
+            points.append(
+                f"{between(line)}: {signed(line.usual_change, line.usual_change_ci)}{units}{turns}."
+            )
         else:
             size = estimate(line.range, line.range_ci)
             points.append(

@@ -36,8 +36,9 @@ VARIABLES: Mapping[str, tuple[str, str]] = {
     "apart_at": ("the two values of the feature between which it changes", ""),
     "usual_from": ("value below which 10 % of the rows are, or a level", ""),
     "usual_to": ("value below which 90 % of the rows are, or the other level", ""),
-    "change": ("change of the average prediction between the usual values", OUTPUT_UNITS),
+    "usual_change": ("change of the average prediction between the usual values", OUTPUT_UNITS),
     "in_data": ("whether there is an effect on the outcome", ""),
+    "in_data_ci": ("interval: change of the outcome between the usual values", OUTPUT_UNITS),
     "in_data_change": ("change of the outcome between the usual values", OUTPUT_UNITS),
     "in_data_p": ("p-value of no effect on the outcome", "1"),
     "differs_in_data": ("whether new rows confirm that the effect differs between rows", ""),
@@ -73,8 +74,8 @@ def described(found: xr.Dataset, **units: str) -> xr.Dataset:
         base = name.removesuffix("_ci").removeprefix(TENTH)
         if base not in VARIABLES:
             continue
-        long_name, own = VARIABLES[base]
-        ends = "interval: " if name.endswith("_ci") else ""
+        long_name, own = VARIABLES.get(name, VARIABLES[base])
+        ends = "interval: " if name.endswith("_ci") and name not in VARIABLES else ""
         facts = found[name].attrs
         facts["long_name"] = f"{ends}{long_name}"
         if found[name].dtype.kind in "fi":

@@ -80,9 +80,9 @@ def explain(
     settings : ExplainOptions, optional
         What is called to matter (``matters=0.05``, a share of the standard deviation of the
         outcome, or of the predictions without ``y``), whether to examine which effects are in the
-        data (``outcome="auto"``), the time to keep to (``budget="60s"``), whether the rows were ``held_out``
-        from the fit, the ``percentiles`` between which curves count, and whether to keep the local
-        effects. Its fields can be given directly.
+        data (``outcome="auto"``), the time to keep to (``budget="60s"``), whether the rows were
+        ``held_out`` from the fit, the ``percentiles`` between which curves count, and whether to
+        keep the local effects. Its fields can be given directly.
     options : ModelOptions, optional
         Output and scale of the model, weights of the rows, missing values, and the size of batches.
         Its fields can be given directly, as in ``output="yes"``.

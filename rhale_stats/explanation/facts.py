@@ -243,8 +243,8 @@ def _of_curve(found: Found, row: xr.Dataset, matters: str, rng: np.random.Genera
     if not row.sizes["bin"]:
         return FLAT
     if _not_estimable(row):
-        none = dict.fromkeys(("range", "bias_share", "change"), np.nan)
-        none |= dict.fromkeys(("range_ci", "change_ci"), [np.nan, np.nan])
+        none: Words = dict.fromkeys(("range", "bias_share", "usual_change"), np.nan)
+        none |= {name: [np.nan, np.nan] for name in ("range_ci", "usual_change_ci")}
         why = f"not estimable, {row.attrs.get('not_estimable', 'by the fit')}"
         return FLAT | none | {"shape": "cannot tell", "unreliable": why}
     within = (found.level, found.percentiles)
@@ -257,8 +257,8 @@ def _of_curve(found: Found, row: xr.Dataset, matters: str, rng: np.random.Genera
         "range_ci": [span.lower, span.upper],
         "usual_from": usual_from,
         "usual_to": usual_to,
-        "change": change,
-        "change_ci": list(change_ci),
+        "usual_change": change,
+        "usual_change_ci": list(change_ci),
         "lowest_at": inner.texts[span.lowest],
         "highest_at": inner.texts[span.highest],
         "shape": shape,
@@ -274,8 +274,8 @@ FLAT: Words = {
     "range_ci": [0.0, 0.0],
     "usual_from": "",
     "usual_to": "",
-    "change": 0.0,
-    "change_ci": [0.0, 0.0],
+    "usual_change": 0.0,
+    "usual_change_ci": [0.0, 0.0],
     "lowest_at": "",
     "highest_at": "",
     "shape": "nearly flat",

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-import pandas as pd
 import xarray as xr
 
 from rhale_stats.answers.lines import NOT_EXAMINED
@@ -107,9 +106,7 @@ def facts_in_data(
     change = effect["usual_difference"].values
     of_change = effect["usual_difference_pvalue"].values
     # Of any shape or of the usual change: half of the size for each.
-    pvalue = np.where(
-        np.isfinite(of_change), np.minimum(2 * np.fmin(tests, of_change), 1.0), tests
-    )
+    pvalue = np.where(np.isfinite(of_change), np.minimum(2 * np.fmin(tests, of_change), 1.0), tests)
     # Where the model predicts nothing, only what stands against all features together is shown.
     judged = pvalue if found.skill.attributes["predicts"] == "yes" else _holm(pvalue)
     out = {name: dict(nothing) for name in features}

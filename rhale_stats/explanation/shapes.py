@@ -85,7 +85,7 @@ def inner_of(
         error = np.sqrt(max(float(step @ covariance @ step), 0.0))
         change = float(step @ curve)
         width = float(stats.t.ppf((1 + level) / 2, degrees)) * error
-        usual_change = (*usual_texts, change, (change - width, change + width))
+        usual_change = (usual_texts[0], usual_texts[1], change, (change - width, change + width))
     return Inner(places, texts, weigh @ curve, half, usual_change)
 
 

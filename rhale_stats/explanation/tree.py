@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+import os
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
 import xarray as xr
 
 from rhale_stats.answers.printed import printed
 from rhale_stats.answers.sentences import answers_in
+from rhale_stats.answers.tables import Text, summary, tidy
 from rhale_stats.reporting.notebook import notebook_html
+from rhale_stats.reporting.report import report
 
 
 class Explanation(xr.DataTree):  # type: ignore[no-untyped-call]
@@ -39,6 +46,27 @@ class Explanation(xr.DataTree):  # type: ignore[no-untyped-call]
     def contents(self) -> xr.DataTree:
         """The same as a plain tree, which prints as xarray does: dimensions and variables."""
         return xr.DataTree.from_dict({node.path: node.to_dataset() for node in self.subtree})
+
+    def summary(self, feature: str | int | None = None) -> Text:
+        """What it prints, or all sentences about one feature, as `rhale_stats.summary`."""
+        return summary(self, feature, float(self.attrs["level"]))
+
+    def tidy(self) -> pd.DataFrame:
+        """The facts as a table, a line a feature, as `rhale_stats.tidy`."""
+        return tidy(self, float(self.attrs["level"]))
+
+    def plot(self, feature: str | int | None = None, **options: Any) -> Any:
+        """The picture of one feature, as `plot_effect`; of all without one, as `plot_summary`."""
+        # Only now: pictures load matplotlib.
+        import rhale_stats as rs
+
+        if feature is None:
+            return rs.plot_summary(self, **options)
+        return rs.plot_effect(self["effect"].to_dataset(), feature, **options)
+
+    def report(self, path: str | os.PathLike[str], **options: Any) -> Path:
+        """Write it as one HTML file, as `rhale_stats.report`."""
+        return report(self, path, **options)
 
     def __repr__(self) -> str:  # type: ignore[override]
         """The answer; of a group below it what xarray prints."""

@@ -148,8 +148,13 @@ def cross_fit(
         bar.update(1)
         models = [first, *in_processes(fitted, tasks[1:], processes, lambda _: bar.update(1))]
     return _with_predictions(
-        sample, tuple(models[at : at + n_folds] for at in range(0, len(models), n_folds)),
-        folds, outcome, groups, name, seed,
+        sample,
+        tuple(models[at : at + n_folds] for at in range(0, len(models), n_folds)),
+        folds,
+        outcome,
+        groups,
+        name,
+        seed,
     )
 
 
@@ -188,8 +193,17 @@ def _with_predictions(
                 )
     observed, kind = outcome_numbers(outcome, names, label, held_out)
     return CrossFits(
-        sample, tuple(map(tuple, models)), folds, held_out, other, observed, kind, label, groups,
-        name, seed,
+        sample,
+        tuple(map(tuple, models)),
+        folds,
+        held_out,
+        other,
+        observed,
+        kind,
+        label,
+        groups,
+        name,
+        seed,
     )
 
 
@@ -288,7 +302,7 @@ def learner_of(fit: Any) -> tuple[Learner, str]:
         return _of_estimator(fit), type(fit).__name__
     if callable(fit) and _takes_outcomes(fit):
         name = str(getattr(fit, "__name__", type(fit).__name__))
-        return (lambda X, y, weight, seed: fit(X, y)), "a function" if "<" in name else name
+        return (lambda X, y, _weight, _seed: fit(X, y)), "a function" if "<" in name else name
     raise NotRefittable(
         f"fit must be an estimator with a method fit, a formula, or a function of X and y that "
         f"returns a fitted model; got {shown(fit)}, which cannot be fitted again."
@@ -317,10 +331,7 @@ def _of_estimator(estimator: Any) -> Learner:
             }
             if free:
                 new.set_params(**free)
-        if weight is None:
-            fitted = new.fit(X, y)
-        else:
-            fitted = new.fit(X, y, **_weights_of(new, weight))
+        fitted = new.fit(X, y, **({} if weight is None else _weights_of(new, weight)))
         return new if fitted is None else fitted
 
     return fit
@@ -355,7 +366,7 @@ def _weights_of(estimator: Any, weight: FloatArray) -> dict[str, FloatArray]:
 def _of_formula(formula: str) -> Learner:
     """Least squares by a formula; logit where the outcome is 0 and 1."""
 
-    def fit(X: Any, y: Any, weight: FloatArray | None, seed: int) -> Any:
+    def fit(X: Any, y: Any, weight: FloatArray | None, _seed: int) -> Any:
         from statsmodels.formula import api
 
         response, separator, right = formula.partition("~")
@@ -369,7 +380,11 @@ def _of_formula(formula: str) -> Learner:
         text = f"{name} ~ {right if separator else formula}"
         if set(np.unique(data[name])) <= {0, 1} and weight is None:
             return api.logit(text, data).fit(disp=0)
-        return api.ols(text, data).fit() if weight is None else api.wls(text, data, weights=weight).fit()
+        return (
+            api.ols(text, data).fit()
+            if weight is None
+            else api.wls(text, data, weights=weight).fit()
+        )
 
     return fit
 
@@ -377,8 +392,8 @@ def _of_formula(formula: str) -> Learner:
 def _of_results(results: Any) -> Learner:
     """The same model of statsmodels, by its formula or the columns of its fit."""
     model = results.model
-    given = [name for name in ROW_ARGUMENTS if np.ndim(getattr(model, name, None)) > 0]
-    plain = [name for name in given if np.ptp(np.asarray(getattr(model, name))) > 0]
+    given = {name: _row_values(model, name) for name in ROW_ARGUMENTS}
+    plain = [name for name, values in given.items() if np.ptp(values) > 0]
     if plain:
         raise NotRefittable(
             f"fit must be a model without {' and '.join(plain)} of single rows to be fitted again; "
@@ -388,7 +403,7 @@ def _of_results(results: Any) -> Learner:
     more = {"family": model.family} if hasattr(model, "family") else {}
     quiet = {"disp": 0} if "disp" in signature(model.fit).parameters else {}
 
-    def fit(X: Any, y: Any, weight: FloatArray | None, seed: int) -> Any:
+    def fit(X: Any, y: Any, weight: FloatArray | None, _seed: int) -> Any:
         table = pd.DataFrame(X)
         if weight is not None:
             warn(f"{type(model).__name__} is fitted again without weights.")
@@ -402,11 +417,19 @@ def _of_results(results: Any) -> Learner:
             data = table.assign(**{name: np.asarray(y)})
             return type(model).from_formula(formula, data, **more).fit(**quiet)
         columns = {"const": 1.0, "Intercept": 1.0}
-        exog = table.assign(**{name: columns[name] for name in names if name in columns and name not in table})
+        exog = table.assign(
+            **{name: columns[name] for name in names if name in columns and name not in table}
+        )
         exog = exog[names] if set(names) <= set(exog.columns) else exog
         return type(model)(np.asarray(y), exog, **more).fit(**quiet)
 
     return fit
+
+
+def _row_values(model: Any, name: str) -> FloatArray:
+    """An argument of a model that may have a value for each row; one 0 where there is none."""
+    values = getattr(model, name, None)
+    return np.zeros(1) if values is None else np.atleast_1d(np.asarray(values, dtype=np.float64))
 
 
 def groups_and_outcome(

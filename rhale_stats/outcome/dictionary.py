@@ -101,13 +101,15 @@ def linear(x: FloatArray) -> FloatArray:
 
 @dataclass(frozen=True)
 class Dictionary:
-    """Values of the functions (row, function) and their change per unit in bins (entry, function)."""
+    """Values of the functions (row, function), and their change per unit (entry, function)."""
 
     values: FloatArray
     change: FloatArray
 
 
-def dictionary_of(entries: Entries, others: list[FloatArray], products: list[FloatArray]) -> Dictionary:
+def dictionary_of(
+    entries: Entries, others: list[FloatArray], products: list[FloatArray]
+) -> Dictionary:
     """The functions for one feature; those of other columns do not change with it."""
     x, edges, n_bins = entries.x, entries.edges, entries.n_bins
     filled = np.where(np.isfinite(x), x, edges[0])

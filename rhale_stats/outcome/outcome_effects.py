@@ -114,9 +114,10 @@ def outcome_effects(
         `summary`, plots and the others; heterogeneity is not estimated (NaN). Also
         ``usual_difference`` (feature), the change of the outcome between ``usual_low`` and
         ``usual_high``, below which 10 % and 90 % of the rows are, with ``usual_difference_se``,
-        ``usual_difference_ci`` and ``usual_difference_pvalue``; ``largest_weight``, the largest share of a row in the correction of a bin, and
-        ``half_share``, the least share of rows that carry half of a correction. Attributes:
-        ``target="outcome"``, ``learner``, ``n_folds``, ``n_repeats``, ``seed``.
+        ``usual_difference_ci`` and ``usual_difference_pvalue``; ``largest_weight``, the largest
+        share of a row in the correction of a bin, and ``half_share``, the least share of rows that
+        carry half of a correction. Attributes: ``target="outcome"``, ``learner``, ``n_folds``,
+        ``n_repeats``, ``seed``.
 
     Raises
     ------
@@ -187,11 +188,13 @@ def effects_of(
     _warn(places, estimates)
     effect = _template(fits, places)
     learner = {
-        "target": "outcome", "learner": fits.learner, "n_folds": fits.n_folds,
+        "target": "outcome",
+        "learner": fits.learner,
+        "n_folds": fits.n_folds,
         "n_repeats": len(fits.models),
         "bin_rule": "default" if bins is None else str(effect.attrs["bin_rule"]),
     }
-    return _labelled(effect, places, estimates, fits).assign_attrs(learner)
+    return _labelled(effect, places, estimates).assign_attrs(learner)
 
 
 class Place(NamedTuple):
@@ -257,11 +260,15 @@ def _edges(fits: CrossFits, name: str, x: FloatArray, bins: BinRule | int | None
             warn(f"bins gives {len(edges) - 1} bins of {name!r}: tests have power with few.")
         return np.asarray(edges)
     n_effective = 1 / float(np.sum(weight[known] ** 2) / np.sum(weight[known]) ** 2)
-    n_bins = int(np.clip(n_effective // BIN_ROWS, MIN_BINS, MAX_BINS)) if bins is None else int(bins)
+    n_bins = (
+        int(np.clip(n_effective // BIN_ROWS, MIN_BINS, MAX_BINS)) if bins is None else int(bins)
+    )
     values = np.unique(x[known])
     if len(values) <= n_bins + 1:
         return values
-    inner = np.linspace(USUAL[0] / 100, USUAL[1] / 100, max(n_bins - 1, 2)) if bins is None else None
+    inner = (
+        np.linspace(USUAL[0] / 100, USUAL[1] / 100, max(n_bins - 1, 2)) if bins is None else None
+    )
     shares = np.linspace(0, 1, n_bins + 1) if inner is None else np.r_[0, inner, 1]
     order = np.argsort(x[known], kind="stable")
     below = np.cumsum(weight[known][order]) / weight[known].sum()
@@ -316,7 +323,9 @@ def _variables(fits: CrossFits, place: Place, found: Debiased) -> dict[str, Any]
     known = np.isfinite(entries.x)
     weight = np.where(known, share, 0.0) / share[known].sum()
     position = np.where(known, entries.x, entries.edges[0])
-    reached = np.clip((position[:, None] - entries.edges[:-1]) / entries.width, 0, 1) * entries.width
+    reached = (
+        np.clip((position[:, None] - entries.edges[:-1]) / entries.width, 0, 1) * entries.width
+    )
     centre = weight @ reached
     loadings = start - centre
     at_rows = reached @ found.effect
@@ -339,7 +348,7 @@ def _variables(fits: CrossFits, place: Place, found: Debiased) -> dict[str, Any]
     weights_of_rows = np.abs(share[:, None] * found.representer)
     sizes = np.sort(weights_of_rows / np.maximum(weights_of_rows.sum(axis=0), 1e-300), axis=0)[::-1]
     carriers = (np.cumsum(sizes, axis=0) < 0.5).sum(axis=0) + 1
-    usual = {
+    usual: dict[str, Any] = {
         "usual_low": low,
         "usual_high": high,
         "usual_difference": difference,
@@ -427,7 +436,7 @@ def _template(fits: CrossFits, places: list[Place]) -> xr.Dataset:
     table = fits.sample.table
     options = replace(fits.sample.options, output=None, weights=fits.sample.weight)
     # The default order of levels is by similarity, which needs no order here.
-    ordered = {"categorical": levels, "order": "as_is"} if levels else {}
+    ordered: dict[str, Any] = {"categorical": levels, "order": "as_is"} if levels else {}
     return ale(
         _nothing,
         table.form.as_given(table.copied()),
@@ -456,9 +465,7 @@ OWN = {
 }
 
 
-def _labelled(
-    effect: xr.Dataset, places: list[Place], estimates: list[Estimate], fits: CrossFits
-) -> xr.Dataset:
+def _labelled(effect: xr.Dataset, places: list[Place], estimates: list[Estimate]) -> xr.Dataset:
     """The template with the estimates."""
     effect = effect.drop_dims(NOT_HERE, errors="ignore")
     for name in UNKNOWN:
@@ -467,25 +474,33 @@ def _labelled(
     order = [str(name) for name in effect["feature"].values]
     by_name = {place.name: one.values for place, one in zip(places, estimates, strict=True)}
     n_bins, n_edges = effect.sizes["bin"], effect.sizes["edge"]
-    sizes = {"bin": n_bins, "edge": n_edges, "ci_bound": 2, "bin_other": n_bins, "edge_other": n_edges}
+    sizes = {
+        "bin": n_bins,
+        "edge": n_edges,
+        "ci_bound": 2,
+        "bin_other": n_bins,
+        "edge_other": n_edges,
+    }
     for name in next(iter(by_name.values())):
         values = [by_name[feature][name] for feature in order]
         if name in OWN:
             dims, long_name, units = OWN[name]
             shape = [sizes[dim] for dim in dims[1:]]
-            about = {"long_name": long_name, "units": units}
+            facts: dict[str, Any] = {"long_name": long_name, "units": units}
             if name.endswith("_ci"):
-                about |= {"ci_prob": LEVEL, "kind": "pointwise", "method": "standard errors"}
-                about |= {"source": SOURCE}
-            effect[name] = (dims, padded(values, shape), about)
+                facts |= {"ci_prob": LEVEL, "kind": "pointwise", "method": "standard errors"}
+                facts["source"] = SOURCE
+            effect[name] = (dims, padded(values, shape), facts)
             continue
         dims = variable(name, np.zeros(0))[0]
         array = padded(values, [sizes[dim] for dim in dims[1:]])
-        effect[name] = variable(name, array, source=SOURCE, target=TARGET) if name.endswith("_se") else variable(name, array)
+        effect[name] = (
+            variable(name, array, source=SOURCE, target=TARGET)
+            if name.endswith("_se")
+            else variable(name, array)
+        )
     effect = effect.assign_coords(ci_bound=["lower", "upper"])
-    units = fits.sample.weight is not None
     return effect.assign_attrs(
         weighting="rows",
         n_groups=len(estimates[0].debiased.influence),
-        errors_of="groups" if fits.groups is not None else ("weighted rows" if units else "rows"),
     )

@@ -97,6 +97,12 @@ class Feature:
     windows: Windows | None = None
     stretches: tuple[Stretch, ...] = ()
     groups: tuple[Group, ...] = ()
+    # Between the usual values, as text: the change of the average prediction and of the outcome,
+    # whose verdict says whether it is in the data; and whether rows differ in the data.
+    usual: str = ""
+    change: Size | None = None
+    in_data: Size | None = None
+    differs_in_data: str = ""
     sentences: tuple[str, ...] = ()
     shape: str = ""
     split: str = ""
@@ -164,6 +170,9 @@ class Explained:
     call: str = ""
     settings: dict[str, str] = field(default_factory=dict)
     software: str = ""
+    # Whether effects on the outcome were estimated; what is called to matter is a share of this.
+    examined: bool = False
+    matters_of: str = "predictions"
     # Whether intervals of average curves hold the parameters of the model.
     parameters: bool = False
 

@@ -102,7 +102,10 @@ def _points(found: Explained, t: Words) -> Section:
     note = t.note.format(
         threshold=number_text(found.threshold),
         share=percent(found.threshold_share),
-        model=t.with_parameters if found.parameters else t.as_given,
+        of=found.matters_of,
+        model=t.with_refits
+        if found.examined
+        else (t.with_parameters if found.parameters else t.as_given),
     )
     return Section("points", t.points, {"sentences": found.points, "note": note})
 
@@ -123,10 +126,13 @@ def _trust(found: Explained, t: Words) -> Section:
 
 def _which(found: Explained, pictured: tuple[Feature, ...], t: Words) -> Section:
     features = found.features
+    there = sum(one.in_data is not None and one.in_data.verdict == "yes" for one in features)
     matter = sum(one.average.verdict == "yes" for one in features)
     hidden = sum(one.average.verdict == "hardly" and one.rows.verdict == "yes" for one in features)
     answer = t.which_answer.format(matter=matter, n=count_text(len(features), "feature"))
-    if hidden:
+    if found.examined:
+        answer = t.which_in_data.format(there=there, n=count_text(len(features), "feature"))
+    elif hidden:
         answer += " " + (t.which_hidden_one if hidden == 1 else t.which_hidden.format(n=hidden))
     picture = overview_picture(found, pictured or features[:MOST_PICTURES], t)
     values = {"answer": answer, "picture": picture, "table": _ranking(found, pictured, t)}
@@ -154,11 +160,10 @@ def ranking(
                 target=targets.get(one.name, ""),
                 code=one.name if one.label != one.name else "",
             ),
-            _size(one.average),
-            one.average.verdict,
+            one.usual or t.no_value,
+            *_effects(one, t, of_data=found.examined),
             typeset(one.shape) or t.no_shape,
-            _size(one.rows),
-            one.rows.verdict,
+            _rows_differ(one, t),
             one.split or t.no_split,
             typeset(one.warning) or t.no_warning,
         ]
@@ -166,8 +171,25 @@ def ranking(
     ]
     left = len(found.features) - len(features)
     caption = t.which_table if not left else t.which_table_first.format(n=len(features))
-    heads = [(text, k in (1, 4)) for k, text in enumerate(t.which_heads.split("|"))]
+    texts = t.which_heads_in_data if found.examined else t.which_heads
+    heads = [(text, text in t.which_numbers) for text in texts.split("|")]
     return table(caption, heads, lines, wide=True, link=link)
+
+
+def _effects(one: Feature, t: Words, *, of_data: bool) -> list[Cell | str]:
+    """The change in the data, its verdict and the change in the model; or the latter alone."""
+    model = _size(one.change) if one.change and np.isfinite(one.change.value) else t.no_value
+    if not of_data:
+        return [model, one.average.verdict]
+    data = _size(one.in_data) if one.in_data and np.isfinite(one.in_data.value) else t.no_value
+    return [data, one.in_data.verdict if one.in_data else "", model]
+
+
+def _rows_differ(one: Feature, t: Words) -> str:
+    """Whether rows differ, and whether new rows confirm it."""
+    if one.rows.verdict == "yes" and one.differs_in_data in t.differs:
+        return str(t.differs[one.differs_in_data])
+    return one.rows.verdict
 
 
 def _size(size: Size) -> Cell:
@@ -187,10 +209,15 @@ def record_of(one: Feature) -> dict[str, Any]:
         "feature": one.name,
         "label": one.label,
         "units": one.units,
+        "from_to": one.usual,
+        **(_size_record("in_data", one.in_data) if one.in_data else {}),
+        "in_data_verdict": one.in_data.verdict if one.in_data else "",
+        **(_size_record("change", one.change) if one.change else {}),
         **_size_record("importance", one.average),
         "matters": one.average.verdict,
         **_size_record("row_spread", one.rows),
         "rows_differ": one.rows.verdict,
+        "differs_in_data": one.differs_in_data,
         "shape": one.shape,
         "split": one.split,
         "warning": one.warning,

@@ -13,11 +13,14 @@ from rhale_stats.answers.lines import Line, lines_of, with_labels
 from rhale_stats.answers.numbers import axis_texts, number, percent
 from rhale_stats.answers.sentences import (
     answers_in,
+    examined,
     fit_sentences,
     headline,
     main_points,
     rows_text,
     sentences,
+    skill_text,
+    usual_text,
 )
 from rhale_stats.printing.text import count_text
 from rhale_stats.reporting.content import (
@@ -36,6 +39,7 @@ from rhale_stats.reporting.text import typeset, with_interval
 from rhale_stats.reporting.words import Words
 from rhale_stats.schema.features import one_feature, units_of
 from rhale_stats.schema.levels import is_categorical, level_names
+from rhale_stats.schema.variables import OUTPUT_UNITS
 
 # Levels with fewer rows than these have no name in a report: they may point to persons.
 LEAST_ROWS = 5
@@ -44,6 +48,7 @@ Attrs = Mapping[Any, Any]
 
 def explained(tree: xr.DataTree, t: Words) -> Explained:
     """All that a report says."""
+    tree = _in_shown_units(tree)
     answers = answers_in(tree)
     attrs: Attrs = {**answers.attrs, **tree.attrs}
     effect = tree["effect"].to_dataset()
@@ -75,7 +80,29 @@ def explained(tree: xr.DataTree, t: Words) -> Explained:
         settings=_settings(attrs, t),
         software=str(attrs.get("software", "rhale_stats")),
         parameters=attrs.get("parameters") == "yes",
+        examined=examined(attrs),
+        matters_of=str(attrs.get("matters_of", "predictions")),
     )
+
+
+def _in_shown_units(tree: xr.DataTree) -> xr.DataTree:
+    """All groups in the units in which numbers are shown: percentage points of probabilities."""
+    times = float(tree.attrs.get("shown_times", 1.0))
+    if times == 1.0:
+        return tree
+    units = str(tree.attrs["shown_units"])
+    out = {}
+    for node in tree.subtree:
+        group = node.to_dataset()
+        for name in map(str, group.data_vars):
+            own = str(group[name].attrs.get("units", ""))
+            if own.startswith(OUTPUT_UNITS) and group[name].dtype.kind == "f":
+                group[name] = group[name] * times
+        group.attrs |= {"shown_times": 1.0, "output_units": units}
+        for name in {"delta", "y_min", "y_max", "bias"} & group.attrs.keys():
+            group.attrs[name] = float(group.attrs[name]) * times
+        out[node.path] = group
+    return xr.DataTree.from_dict(out)
 
 
 def _about(attrs: Attrs, n_features: int) -> str:
@@ -147,6 +174,10 @@ def _feature(
         "anchor": f"f-{at}",
         "headline": typeset(headline(line)),
         "average": Size(line.importance, *line.importance_ci, line.matters),
+        "usual": typeset(usual_text(line)),
+        "change": Size(line.usual_change, *line.usual_change_ci, line.matters),
+        "in_data": Size(line.in_data_change, *line.in_data_ci, line.in_data),
+        "differs_in_data": line.differs_in_data,
         "rows": Size(line.row_spread, *line.row_spread_ci, line.rows_differ),
         "sentences": tuple(typeset(one) for one in sentences(line, attrs)),
         "shape": line.shape,
@@ -320,6 +351,10 @@ def _trust(tree: xr.DataTree, attrs: Attrs, t: Words) -> Trust:
         for name, (text, note) in shown.items()
         if name in attrs
     )
+    if examined(attrs):
+        # First what holds for new rows.
+        text = skill_text(attrs).removeprefix(f"{attrs['skill_name']} ")
+        scores = ((t.skill.format(name=attrs["skill_name"]), typeset(text), t.skill_note), *scores)
     own = tree["outcome"].to_dataset()
     ends = np.append(own["tenth_left"].values, own["tenth_right"].values)
     texts, n = axis_texts(ends), own.sizes["tenth"]

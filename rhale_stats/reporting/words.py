@@ -10,7 +10,7 @@ TEXTS: Final[dict[str, dict[str, Any]]] = {
         "skip": "Skip to the main points",
         "kicker": "Model report",
         "contents": "Contents",
-        "title": "What moves the predicted {output}",
+        "title": "What moves {output}",
         "download": "{name} ({form}, {size})",
         "picture": "Picture {number}.",
         "footer": "Sentences with numbers are written by rule from the tables. Made by",
@@ -25,7 +25,7 @@ TEXTS: Final[dict[str, dict[str, Any]]] = {
         "note": "The report describes the predictions of the model, not causes. Intervals say how "
         "far a number would move with another sample of rows; {model}. "
         "“Matters” means more than {threshold}, {share} of the standard deviation of the "
-        "predictions. “Rows” are the cases in the data.",
+        "{of}. “Rows” are the cases in the data.",
         "which_key": "below {threshold}: hardly matters",
         "which_caption": "How much each feature moves the predictions: on average, and differently "
         "for single rows, with {level} intervals. The features that move the predictions most, "
@@ -85,19 +85,29 @@ TEXTS: Final[dict[str, dict[str, Any]]] = {
         "which_answer": "{matter} of {n} matter on average.",
         "which_hidden": "{n} more hardly matter on average, but matter for single rows.",
         "which_hidden_one": "1 more hardly matters on average, but matters for single rows.",
-        "which_heads": "feature|average, SD|matters on average?|shape of the average|rows, SD|"
-        "rows differ?|differ most by|curve reliable?",
+        "which_heads": "feature|from, to|change in the model|matters on average?|"
+        "shape of the average|rows differ?|differ most by|curve reliable?",
+        "which_heads_in_data": "feature|from, to|change in the data|in the data?|"
+        "change in the model|shape in the model|rows differ?|differ most by|curve reliable?",
+        "which_numbers": ("change in the data", "change in the model"),
+        "which_in_data": "{there} of {n} have an average effect in the data. Changes are between "
+        "the values below which 10 % and 90 % of the rows are; the picture shows sizes in the "
+        "model.",
+        "differs": {"yes": "yes, in the data too", "not shown": "in the model only"},
+        "skill": "{name} on rows that the model did not see",
+        "skill_note": "by refits without them",
         "no_shape": "levels have no order",
         "no_split": "no column found",
         "no_warning": "no warning",
-        "which_data_heads": "feature|label|units|importance|importance_lower|importance_upper|"
+        "which_data_heads": "feature|label|units|from_to|in_data|in_data_lower|in_data_upper|"
+        "in_data_verdict|change|change_lower|change_upper|differs_in_data|importance|importance_lower|importance_upper|"
         "matters|row_spread|row_spread_lower|row_spread_upper|rows_differ|shape|split|warning",
         "calibration": "Rows sorted by prediction, in groups of equal size",
         "calibration_heads": "prediction|rows|mean predicted|mean observed|observed less predicted",
         "scores": {
             "r2": "R² on these rows",
             "mae": "Mean absolute error",
-            "auc": "AUC: pairs of rows in the right order",
+            "auc": "AUC on these rows",
             "log_loss": "Log loss",
             "brier": "Brier score",
             "bias": "Bias",
@@ -117,6 +127,8 @@ TEXTS: Final[dict[str, dict[str, Any]]] = {
         "of_groups": "groups of rows that depend on each other",
         "not_in_intervals": "Not in the intervals",
         "as_given": "the model is taken as given",
+        "with_refits": "those of changes in the data hold refits of the model, for the rest "
+        "the model is taken as given",
         "with_parameters": "those of effects hold the estimated parameters of the model",
         "in_parameters": "The parameters of the model, in curves of all rows and of groups of rows "
         "and in differences between groups: how far a number would move if the model were fitted "
@@ -145,7 +157,7 @@ TEXTS: Final[dict[str, dict[str, Any]]] = {
         "settings_of": {
             "model": "model",
             "level": "level of intervals",
-            "matters": "threshold, share of the standard deviation of the predictions",
+            "matters": "threshold, share of the standard deviation of the outcome or predictions",
             "held_out": "rows kept from the fit, as the caller stated",
             "groups": "rows in groups",
             "n_rows": "rows",

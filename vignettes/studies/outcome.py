@@ -2,9 +2,9 @@
 
     python vignettes/studies/outcome.py --n 500 1000 --replicates 40 --out outcome.csv
 
-A line a process, learner and size: shares of samples in which the 95 % interval of a bin, of the
-worst bin and of the curve holds the truth, in which the effect of a feature without one is rejected,
-and in which an effect is found; with the same for the model as given and for `cross_effects`.
+A line a process, learner and size: shares of samples in which the 95 % interval of a bin, or of the
+curve, holds the truth, in which the effect of a feature without one is rejected, and in which an
+effect is found; with the same for the model as given.
 The truth of a bin is the mean over its rows of the true difference.
 """
 
@@ -150,7 +150,11 @@ def sample(process: Process, make: Callable[[], Any], n: int, seed: int) -> dict
     }
     model = make().fit(X, y)
     given = rs.ale(model, X, bins=rs.QuantileBins(8), progress=False)
-    out["model: curve"] = float(np.mean(judged(rs.std_error(given) if "curve_se" not in given else given, process, X)["curve"]))
+    out["model: curve"] = float(
+        np.mean(
+            judged(rs.std_error(given) if "curve_se" not in given else given, process, X)["curve"]
+        )
+    )
     out["model: rejected"] = float(rs.wald_test(given)["p_value"].sel(feature="x4") <= 0.05)
     return out
 
@@ -172,7 +176,10 @@ def main() -> None:
             for learner in options.learners or list(makers):
                 begun = time.perf_counter()
                 samples = pd.DataFrame(
-                    [sample(process, makers[learner], n, seed) for seed in range(options.replicates)]
+                    [
+                        sample(process, makers[learner], n, seed)
+                        for seed in range(options.replicates)
+                    ]
                 )
                 error = samples.std() / np.sqrt(len(samples))
                 lines.append(
