@@ -1,7 +1,5 @@
-"""Files are small, and the tests mirror them: a module is tested in the file of its path."""
+"""The tests mirror the modules: a module is tested in the file of its path."""
 
-import ast
-import statistics
 from pathlib import Path
 
 import pytest
@@ -39,45 +37,3 @@ def test_every_file_of_tests_has_the_path_of_a_module(path):
 
 def test_every_exception_is_there():
     assert all((TESTS / path).is_file() for path in APART)
-
-
-# --- sizes ----------------------------------------------------------------------------------------
-
-MOST_LINES, MOST_LINES_OF_HALF, MOST_LINES_OF_A_BODY, MOST_AT_THE_TOP = 450, 200, 80, 9
-LABELLED = sorted(
-    path
-    for path in PACKAGE.rglob("*.py")
-    if path.relative_to(PACKAGE).parts[0] not in ("arrays", "cli", "studies")
-)
-
-
-def lines_of(path):
-    return len(path.read_text(encoding="utf-8").splitlines())
-
-
-def test_no_file_of_the_labelled_part_is_long():
-    assert not [str(path) for path in LABELLED if lines_of(path) > MOST_LINES]
-
-
-def test_half_of_these_files_are_short():
-    assert statistics.median(map(lines_of, LABELLED)) < MOST_LINES_OF_HALF
-
-
-def lines_of_body(function):
-    """Lines of a function without its signature and docstring."""
-    body = function.body[ast.get_docstring(function) is not None :]
-    return body[-1].end_lineno - body[0].lineno + 1 if body else 0
-
-
-def test_no_function_has_a_long_body():
-    long = {
-        f"{path.relative_to(PACKAGE)}: {node.name}": lines_of_body(node)
-        for path in LABELLED
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
-        if isinstance(node, ast.FunctionDef) and lines_of_body(node) > MOST_LINES_OF_A_BODY
-    }
-    assert not long
-
-
-def test_few_modules_are_beside_the_packages():
-    assert len(list(PACKAGE.glob("*.py"))) <= MOST_AT_THE_TOP

@@ -38,7 +38,8 @@ STATED = {
 }
 # Bullets of the main points, at most, and features that have one of their own.
 MOST_POINTS, MOST_EFFECTS = 9, 5
-MOST_NAMES = 8
+# Features that are listed by name, and the letters of their names together.
+MOST_NAMES, NAMES_LENGTH = 8, 120
 # Share of the variance of local effects from which on bin error is worth a word.
 LEAST_BIAS = 0.1
 LEAST_PVALUE = 0.001
@@ -330,7 +331,10 @@ def _not_in_data(lines: list[Line], attrs: Mapping[Any, Any]) -> list[str]:
 
 
 def _names(lines: Sequence[Line]) -> str:
-    return listed([line.label for line in lines], MOST_NAMES)
+    """The first features by name: as many as fit in a line or two, at least one."""
+    labels = [line.label for line in lines]
+    fit = int(np.sum(np.cumsum([len(label) for label in labels]) <= NAMES_LENGTH))
+    return listed(labels, int(np.clip(fit, 1, MOST_NAMES)))
 
 
 def _turning(line: Line) -> str:

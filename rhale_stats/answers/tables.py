@@ -15,18 +15,10 @@ from rhale_stats.schema.features import feature_position
 # Columns of `tidy` in their order; intervals become two columns.
 COLUMNS = (
     *("in_data", "in_data_change", "in_data_p", "differs_in_data", "usual_from", "usual_to"),
-    *(
-        "change",
-        "importance",
-        "row_spread",
-        "movement",
-        "matters",
-        "rows_differ",
-        "range",
-        "lowest_at",
-    ),
-    *("highest_at", "shape", "bias_share", "split_by", "split_rule", "split_drop", "split_pvalue"),
-    *("apart", "apart_at", "unreliable", "exception", "permutation_importance", "fit_differs"),
+    *("usual_change", "importance", "row_spread", "movement", "matters", "rows_differ", "range"),
+    *("lowest_at", "highest_at", "shape", "bias_share", "split_by", "split_rule", "split_drop"),
+    *("split_pvalue", "apart", "apart_at", "unreliable", "exception", "permutation_importance"),
+    "fit_differs",
 )
 
 

@@ -91,15 +91,11 @@ def facts_in_data(
     found: Examined | str, features: list[str], rows_differ: list[str], asked: Request, delta: float
 ) -> list[dict[str, Any]]:
     """The facts of every feature: in the data or not, by how much, and whether rows differ."""
-    nothing = {
-        "in_data": NOT_EXAMINED,
-        "in_data_change": np.nan,
-        "in_data_ci": [np.nan, np.nan],
-        "in_data_p": np.nan,
-        "differs_in_data": NOT_EXAMINED,
-    }
+    words = {"in_data": NOT_EXAMINED, "differs_in_data": NOT_EXAMINED}
     if isinstance(found, str):
-        return [nothing for _ in features]
+        return [words for _ in features]
+    numbers = {"in_data_change": np.nan, "in_data_ci": [np.nan, np.nan], "in_data_p": np.nan}
+    nothing = words | numbers
     effect = found.effect
     names = [str(name) for name in effect["feature"].values]
     tests = wald_test(effect)["p_value"].values

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 import rhale_stats as rs
-from rhale_stats.answers.printed import MOST_LINES, WIDTH
+from rhale_stats.answers.printed import MAX_LINES, WIDTH
 from tests.helpers import daily
 
 LONG = "a very long name of a feature, of which there are many that begin alike, number "
@@ -39,7 +39,7 @@ def test_it_keeps_to_its_size(row, column):
     n_features, scale, names = SIZES[row], SCALES[column], NAMES[(row + column) % 3]
     text = repr(explained(n_features, scale, names))
     lines = text.splitlines()
-    assert len(lines) <= MOST_LINES
+    assert len(lines) <= MAX_LINES
     assert max(map(len, lines)) <= WIDTH
     assert not any(line != line.rstrip() for line in lines)
     assert all(one.isprintable() for one in "".join(lines))

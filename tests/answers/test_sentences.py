@@ -147,24 +147,99 @@ def test_words_that_claim_too_much_are_not_used(matters, rows):
 # --- main points ----------------------------------------------------------------------------------
 
 
-def test_the_first_point_is_of_the_feature_that_moves_most():
-    points = main_points([line(label="a"), line(label="b")], {"output_units": "kg"})
-    assert points[0] == (
-        "a moves the predictions most: the average curve is 6.0 [5.0, 7.0] kg higher at 10 than at "
-        "0."
+def test_the_first_points_are_of_the_largest_effects_of_the_model():
+    features = [line(label="a", usual_from="1", usual_to="9", usual_change=-3.0), line(label="b")]
+    points = main_points(features, {"output_units": "kg"})
+    assert points[0] == "a from 1 to 9: -3.00 kg."
+    assert points[1] == "b: 6.0 [5.0, 7.0] kg more at 10 than at 0."
+
+
+def test_a_feature_that_moves_single_rows_alone_is_said_to():
+    points = main_points([line(matters="hardly", rows_differ="yes")], {})
+    assert points[0] == "No average effect, but its effect differs between single rows: x."
+
+
+def test_of_a_feature_whose_average_is_not_known_no_size_is_said():
+    points = main_points([line(matters="cannot tell", rows_differ="yes")], {"n_rows": 100})
+    assert points == ["x: cannot tell whether it matters on average."]
+
+
+# --- of the outcome -------------------------------------------------------------------------------
+
+SKILL = {
+    "examined": "yes",
+    "predicts": "yes",
+    "skill_name": "R²",
+    "skill": 0.3,
+    "skill_low": 0.2,
+    "skill_high": 0.4,
+    "skill_loss": "mean absolute error",
+    "skill_loss_value": 1.0,
+    "delta": 0.5,
+}
+
+
+def of_data(label, word, **changes):
+    known = {"in_data_change": 3.0, "in_data_ci": (1.0, 5.0), "in_data_p": 0.01}
+    between = {"usual_from": "1", "usual_to": "9", "usual_change": 4.0}
+    return line(**{"label": label, "in_data": word, **known, **between, **changes})
+
+
+def test_points_are_about_the_outcome_where_it_was_examined():
+    lines = [
+        of_data("a", "yes", differs_in_data="yes", **SPLIT_APART),
+        of_data("b", "not shown", rows_differ="yes", differs_in_data="not shown"),
+        of_data("c", "no"),
+        line(label="d"),
+    ]
+    points = main_points(lines, SKILL)
+    assert points[0] == "a from 1 to 9: +3.0 [1.0, 5.0] in the data, +4.00 in the model."
+    assert points[1].startswith("The effect of a differs between rows by g, in the data too.")
+    assert points[2] == (
+        "Only the model treats single rows differently by b: new rows do not confirm it."
+    )
+    assert points[3] == "No average effect shown in the data: b, though the model uses it."
+    assert points[4] == "No effect in the data as large as 0.500 on average: c."
+    assert points[5] == "Not examined in the data: d."
+
+
+SPLIT_APART = {"split_by": "g", "split_rule": "g ≤ 1", "apart": 3.0, "apart_ci": (1.0, 5.0)}
+
+
+def test_first_of_all_is_said_that_the_model_does_not_predict():
+    attrs = {**SKILL, "predicts": "no", "skill": -0.18, "skill_low": -0.3, "skill_high": -0.1}
+    (first, *_) = main_points([of_data("a", "not shown")], attrs)
+    assert first == (
+        "The model does not predict new rows (R² -0.18 [-0.30, -0.10]): what follows describes its "
+        "noise."
     )
 
 
-def test_a_feature_that_moves_single_rows_alone_may_come_first():
-    points = main_points([line(matters="hardly", rows_differ="yes")], {})
-    assert "not on average but for single rows: by 0.100 [0.050, 0.200]" in points[0]
+def test_levels_without_an_order_have_no_size_in_the_data():
+    unordered = of_data("c", "yes", in_data_change=np.nan, in_data_ci=NAN, in_data_p=0.0001)
+    assert main_points([unordered], SKILL)[0] == (
+        "c: the outcome differs between its levels (P < 0.001); the model's highest is 10, its "
+        "lowest 0."
+    )
 
 
-def test_of_a_feature_whose_average_is_not_known_nothing_is_said_of_it():
-    top = line(matters="cannot tell", rows_differ="yes")
-    (first, *_) = main_points([top], {"n_rows": 100})
-    assert "those of single rows by 0.100 [0.050, 0.200]; cannot tell by how much" in first
-    assert "not on average" not in first
+@pytest.mark.parametrize(
+    ("word", "text"),
+    [
+        ("yes", "x has an effect in the data."),
+        ("not shown", "x: no effect is shown in the data, though the model uses it."),
+        ("no", "x has no effect in the data that is large enough to matter, though the model"),
+    ],
+)
+def test_headlines_of_the_data(word, text):
+    assert headline(of_data("x", word)).startswith(text)
+
+
+def test_a_difference_between_rows_is_of_the_data_or_of_the_model():
+    yes = headline(of_data("x", "yes", rows_differ="yes", differs_in_data="yes"))
+    assert yes == "x has an effect in the data, and it differs from row to row."
+    alone = headline(of_data("x", "yes", rows_differ="yes", differs_in_data="not shown"))
+    assert "which new rows do not confirm" in alone
 
 
 def test_nothing_moves():
@@ -176,7 +251,7 @@ def test_nothing_moves():
 def test_names_are_listed_and_counted():
     flat = [line(label=f"f{k}", matters="hardly", rows_differ="hardly") for k in range(200)]
     points = main_points([line(label="top"), *flat], {})
-    assert "f0, f1, f2, f3, f4 and 195 more: hardly matter." in points
+    assert "f0, f1, f2, f3, f4, f5, f6, f7 and 192 more: hardly matter." in points
     assert "f0: hardly matters." in main_points([line(), flat[0]], {})
 
 
@@ -222,7 +297,10 @@ def test_predictions_beyond_the_outcomes():
 def test_fit():
     assert fit_text({}) == ""
     assert fit_text({"r2": 0.951, "mae": 25.04}) == (
-        "R² 0.95 on these rows, mean absolute error 25.0"
+        "On these rows, which the model may have been fitted to: R² 0.95, mean absolute error 25.0"
+    )
+    assert fit_text({**SKILL, "r2": 0.951, "mae": 25.04}).startswith(
+        "On rows that it did not see: R² 0.30 [0.20, 0.40], mean absolute error 1.00. On these rows"
     )
     assert "AUC 0.90" in fit_text({"auc": 0.9, "log_loss": 0.3, "brier": 0.1})
 

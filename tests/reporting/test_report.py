@@ -69,7 +69,7 @@ def page(html):
 
 
 def test_every_section_is_a_question(page):
-    assert page.texts["h1"] == ["What moves the predicted weight"]
+    assert page.texts["h1"] == ["What moves weight"]
     assert page.texts["h2"] == [
         "Main points",
         "Can the model be trusted on these rows?",

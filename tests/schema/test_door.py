@@ -134,25 +134,6 @@ def test_options_with_weights_are_not_compared():
     assert rs.SplitSearch(max_depth=1) == rs.SplitSearch(max_depth=1)
 
 
-# --- how many parameters there are ---------------------------------------------------------------
-
-
-@pytest.mark.parametrize("name", FUNCTIONS)
-def test_public_functions_declare_at_most_12_parameters(name):
-    assert len(inspect.signature(getattr(rs, name)).parameters) <= 12
-
-
-def test_other_functions_declare_at_most_8():
-    many = {}
-    for path in PACKAGE.rglob("*.py"):
-        for one in ast.walk(ast.parse(path.read_text())):
-            if isinstance(one, ast.FunctionDef) and one.name not in rs.__all__:
-                named = [*one.args.posonlyargs, *one.args.args, *one.args.kwonlyargs]
-                n = sum(argument.arg not in ("self", "cls") for argument in named)
-                many |= {f"{path.name}: {one.name}": n} if n > 8 else {}
-    assert many == {}
-
-
 # --- what stands in for a model, an outcome, a result ---------------------------------------------
 
 
