@@ -14,8 +14,6 @@ from rhale_stats.ensembles.members import (
     Origin,
     centre_of,
     check_ensemble,
-    degrees_of,
-    errors,
     estimated,
     joint_of,
     mapped,
@@ -34,7 +32,7 @@ NULLS = {
 }
 # Draws of the largest error of means over folds, and their seed: a test has no rng.
 N_DRAWS, SEED = 20_000, 0
-# Parts of the axis whose mean effects are tested, of folds.
+# Parts of the axis whose mean effects are tested.
 N_PARTS = 5
 FEW = "one point of the grid has no standard error, or there is none to compare"
 
@@ -88,20 +86,15 @@ def _tested(ensemble: xr.Dataset, name: str, null: str, origin: Origin) -> tuple
     row = one_row(ensemble, name)
     if not len(row.z):
         return np.nan, np.nan, CONSTANT
-    if null == "zero" and origin.kind != FOLDS:
-        se, degrees = errors(row.dataset, "effect")[0], degrees_of(row.dataset, "effect")[0]
-        return largest_test(row.dataset, se, degrees, origin)
     # Over the points that all members reach.
     values = members_of(row.dataset, "effect")[:, 0]
     sound = np.isfinite(values).any(axis=1)
     common = np.isfinite(values[sound]).all(axis=0)
     if not common.any():
         return np.nan, np.nan, FEW
-    weight = np.eye(len(row.z))
-    if origin.kind == FOLDS:
-        # Effects at single points are too noisy for folds to tell: means over parts of the axis.
-        parts = np.array_split(np.flatnonzero(common), min(N_PARTS, int(common.sum())))
-        weight = np.array([np.isin(np.arange(len(row.z)), one) / len(one) for one in parts])
+    # Effects at single points are too noisy to tell: means over parts of the axis.
+    parts = np.array_split(np.flatnonzero(common), min(N_PARTS, int(common.sum())))
+    weight = np.array([np.isin(np.arange(len(row.z)), part) / len(part) for part in parts])
     if null == "constant":
         weight = weight - common / common.sum()
     moved = mapped(row, "effect", weight)

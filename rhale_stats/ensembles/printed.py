@@ -45,16 +45,21 @@ METHODS = {"rhale": "RHALE", "ale": "ALE", "pdp": "partial dependence", "dale": 
 MOST_POINTS = 21
 # What an interval of each kind of members contains.
 NOTES = {
-    REFITS: "Standard errors and intervals include the fit of the model and the sampling of rows.",
+    REFITS: (
+        "Standard errors and intervals include the fit of the model and the sampling of rows, not "
+        "the bias of a learner: outcome_effects removes it."
+    ),
     SUBSAMPLES: (
         "Standard errors and intervals include the fit of the model and the sampling of rows; they "
-        "are scaled from the subsamples to all rows."
+        "are scaled from the subsamples to all rows. The bias of a learner is not in them: "
+        "outcome_effects removes it."
     ),
     FOLDS: (
         "Standard errors include the fit of the model and the sampling of rows, and allow for the "
         "rows that the models of several folds share. They are of models fitted to all folds but "
         "one. They do not hold the bias of a learner: with random forests a correlated feature "
-        "without an effect seemed to have one in 22 to 35 % of samples."
+        "without an effect seemed to have one in 22 to 35 % of samples; outcome_effects removes "
+        "the bias."
     ),
     DRAWS: (
         "Intervals are credible intervals of the draws, with these rows as given. std err includes "
@@ -62,7 +67,7 @@ NOTES = {
     ),
     MODELS: (
         "Intervals show the spread of these models. They are no confidence intervals: the models "
-        "are no sample of models."
+        "are no sample of models, and what all of them have wrong is not in the spread."
     ),
 }
 

@@ -4,7 +4,7 @@ Let f be a model fitted without a fold, and v(x) its average over usual values o
 other columns as they are. f − v is what the feature adds, h what of it no function of x_j and of
 the other columns explains: the residual on a dictionary of these, over the rows of the fold. If
 the outcome has no interaction with the feature, E[h (y − f + h)] = 0, and f of other rows knows
-nothing of y (math [129]).
+nothing of y (math [115]).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""How well a learner predicts rows that it did not see, with an interval (math [130])."""
+"""How well a learner predicts rows that it did not see, with an interval (math [116])."""
 
 from __future__ import annotations
 

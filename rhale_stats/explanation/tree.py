@@ -58,11 +58,12 @@ class Explanation(xr.DataTree):  # type: ignore[no-untyped-call]
     def plot(self, feature: str | int | None = None, **options: Any) -> Any:
         """The picture of one feature, as `plot_effect`; of all without one, as `plot_summary`."""
         # Only now: pictures load matplotlib.
-        import rhale_stats as rs
+        from rhale_stats.plots.effect import plot_effect
+        from rhale_stats.plots.overview import plot_summary
 
         if feature is None:
-            return rs.plot_summary(self, **options)
-        return rs.plot_effect(self["effect"].to_dataset(), feature, **options)
+            return plot_summary(self, **options)
+        return plot_effect(self["effect"].to_dataset(), feature, **options)
 
     def report(self, path: str | os.PathLike[str], **options: Any) -> Path:
         """Write it as one HTML file, as `rhale_stats.report`."""

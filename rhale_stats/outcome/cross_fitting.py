@@ -1,4 +1,4 @@
-"""Models fitted without each fold of the rows, and what they predict for these (math [128])."""
+"""Models fitted without each fold of the rows, and what they predict for these (math [114])."""
 
 from __future__ import annotations
 

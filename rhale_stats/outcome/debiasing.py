@@ -1,4 +1,4 @@
-"""Debiased effects of one feature on the outcome, with their influences (math [128]).
+"""Debiased effects of one feature on the outcome, with their influences (math [114]).
 
 Chernozhukov, Newey and Singh (2022), *Econometrica* 90, for the estimator; the representer is made
 of a dictionary by ridge regression. The part of the learner follows the jackknife of cross-fitting
@@ -76,7 +76,7 @@ def debiased(
     share: FloatArray,
     groups: IntArray | None,
 ) -> Debiased:
-    """The estimate of math [128]; ``share`` are weights of the rows that sum to 1."""
+    """The estimate of math [114]; ``share`` are weights of the rows that sum to 1."""
     n, n_bins, row, bins = len(share), entries.n_bins, entries.row, entries.bin
     weight = entries.weight * share[row]
     total = np.bincount(bins, weight, n_bins)

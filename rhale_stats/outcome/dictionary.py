@@ -1,4 +1,4 @@
-"""Functions of the columns by which effects on the outcome are debiased (math [128]).
+"""Functions of the columns by which effects on the outcome are debiased (math [114]).
 
 Of the feature itself the hats at the edges of its bins, or indicators of its levels; of every other
 column hats or indicators; and products of a few hats of the feature with the other columns. Each

@@ -69,7 +69,7 @@ def outcome_effects(
     r"""Effects on the expected outcome E[y | x]: what is in the data, not only in a model.
 
     The learner is fitted without each fold of the rows. What it leaves of the outcome in the fold
-    corrects its effects there (math [128]). Intervals and tests hold the sampling of rows and the
+    corrects its effects there (math [114]). Intervals and tests hold the sampling of rows and the
     variance of the learner; its bias is removed to first order.
 
     Parameters
