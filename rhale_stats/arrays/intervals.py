@@ -20,6 +20,8 @@ METHODS = ("percentile", "basic", "bca", "studentized")
 OFFSETS = 401
 # Lower limit of the variance of squares given the mean, in squared variances.
 LEAST_SPREAD = 0.02
+# Quantile of Student's t from which nothing is known: powers of larger ones overflow.
+LARGEST_QUANTILE = 1e50
 # Kurtosis from which tails are heavy, the most that neighbours may raise it by, and what it is
 # raised by where there are none; chosen by simulation (math [92]).
 HEAVY, MOST_RAISED, ALONE = 3.5, 4.0, 1.5
@@ -145,6 +147,9 @@ def of_deviation(
         if m2 == 0:
             out[k] = 0.0
         if not (m2 > 0 and quantile[k] > 0):
+            continue
+        if quantile[k] > LARGEST_QUANTILE:
+            out[k] = 0.0, np.inf
             continue
         m3, m4, within = float(third[k]), float(fourth[k]), float(quantile[k] ** 2 / n[k])
         u = np.linspace(-1.0, 1.0, OFFSETS) * np.sqrt(within * m2)

@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike
 
 from rhale_stats.arguments.checks import check_feature, check_finite
 from rhale_stats.arguments.rows import row_codes
+from rhale_stats.arguments.words import listed
 from rhale_stats.arrays import delta, local_effects
 from rhale_stats.arrays import profiles as kernel
 from rhale_stats.arrays.moments import FloatArray, IntArray
@@ -136,9 +137,20 @@ def averages(
     if options.missing == "bin":
         raise ValueError("missing must be 'drop' or 'raise' for averages; got 'bin'.")
     given = options if options.missing == "raise" else replace(options, missing=None)
-    fitted, groups = Fitted.of(model, X, uncertainty).with_groups(groups)
     sample = Sample.of(X, given)
+    fitted = Fitted.of(model, X, uncertainty)
     results = getattr(fitted.model, "results", fitted.model)
+    try:
+        fitted, groups = fitted.with_groups(groups)
+    except Exception as error:
+        known, names = columns_known_of(results), sample.table.names
+        lost = [] if known is None else [one for one in known.names if one not in names]
+        if not lost:
+            raise
+        raise KeyError(
+            f"X must have the columns of the model's formula; got none named {listed(lost)} (it "
+            f"has {listed(names)})."
+        ) from error
     sample = sample.take(sample.present & sample.answerable(results)[0])
     columns = _columns(sample, fitted, features, categorical)
     if by is not None:

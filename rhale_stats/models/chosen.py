@@ -11,6 +11,10 @@ from rhale_stats.models.adapters.adapter import Known
 from rhale_stats.models.table import MOST_LEVELS, Table
 from rhale_stats.schema.features import position_of
 
+# Reasons for which a column is left out, and which naming it does not change.
+NESTED = "lists, records or complex numbers"
+TOO_MANY = f"more than {MOST_LEVELS:,} levels"
+
 
 def default_columns(
     table: Table,
@@ -34,13 +38,13 @@ def default_columns(
         plain = known is not None and known.discrete
         numeric, why = table.is_numeric(p), ""
         if table.is_nested(p):
-            why = "lists, records or complex numbers"
+            why = NESTED
         elif not constants and table.series(p).nunique() < 2:
             why = "one value"
         elif not (numeric or coded or axes_only) and table.is_key(p):
             why = "more than one level for every two rows"
         elif not (numeric or axes_only) and table.series(p).nunique() > MOST_LEVELS:
-            why = f"more than {MOST_LEVELS:,} levels"
+            why = TOO_MANY
         elif not numeric or coded or (not plain and table.is_discrete(p)):
             of_numbers = "levels in the formula" if coded else "discrete"
             why = (of_numbers if numeric else "not numeric") if axes_only else ""
@@ -52,12 +56,17 @@ def default_columns(
     said = "; ".join(f"{listed(some)} ({why})" for why, some in left.items())
     if not chosen:
         what = "at least one continuous numeric column" if axes_only else "a column with an effect"
-        raise TypeError(
-            f"X must have {what}; got {said}. Name columns in features= to use them nevertheless."
-        )
+        raise TypeError(f"X must have {what}; got {said}. {_advice(left)}")
     if left:
-        warn(f"Left out: {said}. Name columns in features= to take them.")
+        warn(f"Left out: {said}. {_advice(left)}")
     return chosen, [p for p in chosen if p in levels]
+
+
+def _advice(left: dict[str, list[str]]) -> str:
+    """What to do about columns that were left out, by the reason."""
+    if set(left) <= {NESTED, TOO_MANY}:
+        return "Make columns of numbers, or of fewer levels, of them."
+    return "Name columns in features= to take them."
 
 
 def columns_and_levels(

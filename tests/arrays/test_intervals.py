@@ -683,3 +683,11 @@ def test_bca_where_none_or_all_replicates_are_below_the_estimate(n, rng):
     bias = stats.norm.ppf(15 / 40)
     share = stats.norm.cdf(2 * bias + stats.norm.ppf([0.25, 0.75]))
     assert_allclose(found, np.interp(share * 41, np.arange(1, 41), tied))
+
+
+def test_a_deviation_of_almost_no_degrees_of_freedom_is_unknown_without_overflow():
+    one = np.ones(1)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        found = intervals.of_deviation(one, 0 * one, 3 * one, 1.01 * one, 0.005 * one, 0.95)
+    assert_array_equal(found, [[0.0, np.inf]])

@@ -60,3 +60,5 @@ def test_ten_thousand_levels_are_refused_with_what_they_need(call):
     if call is not rs.ice:
         with pytest.warns(UserWarning, match=r"'t' \(more than 2,000 levels\)"):
             assert list(call(first, X.iloc[:25_000])["feature"]) == ["a"]
+        with pytest.raises(TypeError, match=r"Make columns of numbers, or of fewer levels"):
+            call(lambda rows: np.zeros(len(rows)), X[["t"]].iloc[:25_000])

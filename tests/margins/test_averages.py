@@ -642,3 +642,12 @@ def test_a_column_that_the_formula_lacks_is_said_in_one_line():
     fit = smf.ols("y ~ x", data).fit()
     with pytest.raises(rs.ModelError, match="^[^\\n]*name 'x' is not defined[^\\n]*$"):
         rs.local_effects(fit, data.rename(columns={"x": ""})[["", "y"]].assign(z=1.0))
+
+
+def test_a_column_of_the_formula_that_the_table_lacks_is_named():
+    rng = np.random.default_rng(0)
+    data = pd.DataFrame({"dose": rng.normal(size=60), "arm": rng.choice(["p", "q"], 60)})
+    data["y"] = data["dose"] + rng.normal(size=60)
+    fit = smf.ols("y ~ dose + arm", data).fit()
+    with pytest.raises(KeyError, match="columns of the model's formula; got none named 'arm'"):
+        rs.averages(fit, data[["dose"]])
