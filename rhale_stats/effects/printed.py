@@ -13,6 +13,7 @@ from rhale_stats.effects.bias import LARGE, linear_bin_error
 from rhale_stats.effects.checked import SIGNIFICANCE, along_axis, bias_table, jump_table
 from rhale_stats.effects.chosen_edges import includes_choice
 from rhale_stats.effects.fit import curve_degrees, fit_of
+from rhale_stats.effects.hypotheses import wald_test
 from rhale_stats.effects.inner import inner_text
 from rhale_stats.effects.spread_tables import spread_notes, spread_table
 from rhale_stats.effects.tables import NOT_ESTIMATED, WALD, complete, glance, source_text, tidy
@@ -39,6 +40,7 @@ from rhale_stats.printing.text import (
     holds_model,
     number_text,
     output_text,
+    pvalue_text,
     with_facts,
 )
 from rhale_stats.schema.checks import MEAN, statistic_name
@@ -58,6 +60,7 @@ if TYPE_CHECKING:
     from statsmodels.iolib.table import SimpleTable
 
 FIXED = "Standard errors treat the model as fixed."
+OF_OUTCOME = "Standard errors hold the sampling of rows and the fit of the learner."
 # The same of errors that hold the parameters of the model, by what was done with those of rows.
 HELD = {
     ROWS_FIXED: "Standard errors are of the model's parameters. They treat the rows as fixed.",
@@ -161,13 +164,50 @@ def _with_error(effect: xr.Dataset, at: int) -> str:
 
 def method_title(effect: xr.Dataset) -> str:
     """Name of the effects."""
+    if is_of_outcome(effect):
+        return "EFFECTS ON THE OUTCOME"
     return str(effect.attrs.get("method", "rhale")).replace("_", " ").upper()
+
+
+def is_of_outcome(effect: xr.Dataset) -> bool:
+    """Whether these are effects on the expected outcome, of no single model."""
+    return bool(effect.attrs.get("target") == "outcome")
+
+
+def _outcome_table(effect: xr.Dataset, bounds: list[str]) -> tuple[Body, list[str], list[str]]:
+    """One line per feature: the change between the usual values, and the test of no effect."""
+    test = wald_test(effect, "zero", "box", "none", None)
+    heads = ["bins", "from", "to", "change", "std err", *bounds, "P>|t|", "P any"]
+    names, rows = feature_names(effect), []
+    for at in range(len(names)):
+        row = one_feature(effect, at)
+        ends = row["usual_difference_ci"].transpose("ci_bound").values
+        places = [float(row[f"usual_{end}"]) for end in ("low", "high")]
+        texts = [number_text(place) for place in places]
+        if is_categorical(row) and np.isfinite(places).all():
+            texts = [level_names(row)[int(place)] for place in places]
+        numbers = (float(row["usual_difference"]), float(row["usual_difference_se"]), *ends)
+        pvalues = (float(row["usual_difference_pvalue"]), float(test["p_value"].values[at]))
+        rows.append(
+            [f"{row.sizes['bin']}", *texts, *map(number_text, numbers), *map(pvalue_text, pvalues)]
+        )
+    meanings = [
+        "change: of the expected outcome as the feature goes from the value below which 10 % of "
+        "the rows are to that of 90 %, the other columns as they are. P any: of no effect in any "
+        "bin.",
+        f"Debiased effects of {effect.attrs['learner']}, fitted {effect.attrs['n_repeats']} × "
+        f"{effect.attrs['n_folds']} times without a fold of the rows. Associations given the other "
+        f"columns, not causes.",
+    ]
+    return (rows, heads, names), meanings, []
 
 
 def _feature_table(
     effect: xr.Dataset, bounds: list[str], level: float
 ) -> tuple[Body, list[str], list[str]]:
     """One line per feature, notes on the columns, and reasons for blanks and zeros."""
+    if is_of_outcome(effect):
+        return _outcome_table(effect, bounds)
     table = glance(effect, level)
     wald = _wald_heads(table, "avg effect", bounds)
     heads = ["bins", *wald.values(), "heterog.", "H", "curve range"]
@@ -287,7 +327,8 @@ def _error_notes(effect: xr.Dataset, name: str, level: float, *, has_bins: bool)
     edges = f" {_edges_note(effect)}" if has_bins else ""
     if source_text(effect, name) == NOT_ESTIMATED:
         return [f"No standard errors.{edges}"] if has_bins else []
-    fixed = HELD.get(str(effect.attrs.get("parameters", "")), FIXED) + edges
+    of_model = OF_OUTCOME if is_of_outcome(effect) else FIXED
+    fixed = HELD.get(str(effect.attrs.get("parameters", "")), of_model) + edges
     if statistic_name(effect) != MEAN and kept_interval(effect, name, level) is None:
         return [fixed]
     parts = parts_note(effect, name, "average effects" if name == "average_effect" else "effects")

@@ -25,7 +25,7 @@ CHOICE_INCLUDED = (
 def bins_note(attrs: dict[Hashable, Any]) -> str:
     """The rule for bins and its parameters, in a sentence; of a comparison those of both."""
     rule, parameters = attrs["bin_rule"], attrs["bin_parameters"]
-    own = f"{rule}({parameters})"
+    own = f"{rule}({parameters})" if parameters else str(rule)
     if "bin_rule_b" in attrs or "bin_parameters_b" in attrs:
         rule, parameters = attrs.get("bin_rule_b", rule), attrs.get("bin_parameters_b", parameters)
         return f"Bins: {own} of the first, {rule}({parameters}) of the second."

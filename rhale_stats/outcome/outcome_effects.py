@@ -14,7 +14,7 @@ from scipy import stats
 from rhale_stats.arguments.seeds import source_of
 from rhale_stats.arguments.words import warn
 from rhale_stats.arrays.answers import inner_range
-from rhale_stats.arrays.moments import FloatArray
+from rhale_stats.arrays.moments import FloatArray, IntArray
 from rhale_stats.bins.fixed import GivenBins
 from rhale_stats.bins.rule import BinRule
 from rhale_stats.effects.ale import ale
@@ -175,7 +175,13 @@ def outcome_effects(
     chosen, levels = columns_and_levels(table, features, None, known, constants=False)
     if features is None:
         levels = [*levels, *(at for at in chosen if at not in levels and table.is_discrete(at))]
-    return effects_of(fits, chosen, levels, bins).assign_attrs(seed=seed)
+    effect = effects_of(fits, chosen, levels, bins).assign_attrs(seed=seed)
+    name = getattr(y, "name", None)
+    if fits.kind == "class" and fits.label:
+        effect.attrs |= {"output_label": fits.label, "output_name": f"probability of {fits.label}"}
+    elif isinstance(name, str) and name and effect.attrs["output_name"] == "output":
+        effect.attrs["output_name"] = name
+    return effect
 
 
 def effects_of(
@@ -192,7 +198,9 @@ def effects_of(
         "learner": fits.learner,
         "n_folds": fits.n_folds,
         "n_repeats": len(fits.models),
-        "bin_rule": "default" if bins is None else str(effect.attrs["bin_rule"]),
+        # Their edges are coordinates.
+        "bin_rule": "by the number of rows" if bins is None else type(bins).__name__,
+        "bin_parameters": "",
     }
     return _labelled(effect, places, estimates).assign_attrs(learner)
 
@@ -404,11 +412,7 @@ def _at(entries: Entries, z: float) -> FloatArray:
 
 def _warn(places: list[Place], estimates: list[Estimate]) -> None:
     """Say where few rows carry a correction, and which bins and levels are thin."""
-    thin = [
-        place.name
-        for place in places
-        if (np.bincount(place.entries.bin, minlength=place.entries.n_bins) < THIN).any()
-    ]
+    thin = [place.name for place in places if (_rows_of_places(place.entries) < THIN).any()]
     if thin:
         warn(
             f"Bins or levels with fewer than {THIN} rows, whose intervals may be too short: "
@@ -424,6 +428,12 @@ def _warn(places: list[Place], estimates: list[Estimate]) -> None:
             f"Few rows carry half of the correction of a bin: {', '.join(few)}. The other columns "
             f"nearly determine these features there; their intervals rest on these rows."
         )
+
+
+def _rows_of_places(entries: Entries) -> IntArray:
+    """Numbers of rows in each bin, or at each level."""
+    at = entries.x[np.isfinite(entries.x)].astype(int) if entries.levels else entries.bin
+    return np.bincount(at, minlength=entries.n_bins + entries.levels)
 
 
 # --- the result -----------------------------------------------------------------------------------

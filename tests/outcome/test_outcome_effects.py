@@ -1,0 +1,292 @@
+"""Effects on the outcome: closed forms, brute force, every verb, coverage and size."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+import xarray as xr
+from sklearn.linear_model import LinearRegression, LogisticRegression
+from sklearn.tree import DecisionTreeRegressor
+
+import rhale_stats as rs
+
+
+def drawn(n=600, seed=0):
+    """Correlated x0 and x1, levels and a count; x0 has slope 1, level "u" adds .5."""
+    rng = np.random.default_rng(seed)
+    x = rng.multivariate_normal([0, 0], [[1, 0.6], [0.6, 1]], n)
+    X = pd.DataFrame({"x0": x[:, 0], "x1": x[:, 1], "g": rng.choice(list("uvw"), n)})
+    X["k"] = rng.integers(0, 4, n)
+    y = pd.Series(X.x0 + 0.5 * (X.g == "u") + rng.normal(size=n), name="sales")
+    return X, y
+
+
+@pytest.fixture(scope="module")
+def effect():
+    return rs.outcome_effects("x0 + x1 + g + k", *drawn(), rng=0, progress=False)
+
+
+def test_what_it_says_of_itself(effect):
+    attrs = effect.attrs
+    assert (attrs["target"], attrs["learner"], attrs["seed"]) == ("outcome", "formula", 0)
+    assert (attrs["n_folds"], attrs["n_repeats"], attrs["output_name"]) == (5, 2, "sales")
+    assert effect["feature_kind"].values.tolist() == [
+        *("continuous", "continuous", "nominal", "ordinal")
+    ]
+    assert effect["effect_se"].attrs["source"] == "rows and refits of the learner"
+
+
+def test_real_effects_are_found_and_others_are_not(effect):
+    pvalue = rs.wald_test(effect)["p_value"]
+    assert (pvalue.sel(feature=["x0", "g"]) < 0.001).all()
+    assert (pvalue.sel(feature=["x1", "k"]) > 0.05).all()
+    change = effect.sel(feature="x0")
+    low, high = change["usual_difference_ci"].values
+    assert low < float(change["usual_high"] - change["usual_low"]) < high
+
+
+def test_a_learner_that_knows_the_truth_gives_the_true_differences():
+    """Its residuals are noise: what the dictionary makes of them is within the standard errors."""
+    X, y = drawn()
+
+    def fit(rows, outcomes):
+        return lambda rows: np.asarray(rows.x0**2)
+
+    effect = rs.outcome_effects(fit, X[["x0", "x1"]], X.x0**2, rng=0, progress=False)
+    edges = effect["edge_value"].sel(feature="x0").values
+    np.testing.assert_allclose(
+        effect["effect"].sel(feature="x0"), np.diff(edges**2) / np.diff(edges), rtol=1e-10
+    )
+    np.testing.assert_allclose(effect["effect"].sel(feature="x1"), 0, atol=1e-10)
+    curve = effect["curve"].sel(feature="x0").values
+    np.testing.assert_allclose(curve - curve[0], edges**2 - edges[0] ** 2, rtol=1e-10)
+
+
+@pytest.mark.parametrize("scale", [0.0, 3.0])
+def test_what_a_linear_learner_has_wrong_is_corrected(scale):
+    """A learner that says 0, or three times the slope: less than a tenth of its error is left.
+
+    What is left is the product of its error and that of the dictionary with its ridge.
+    """
+    X, y = drawn(3000)
+
+    def fit(rows, outcomes):
+        return lambda rows: scale * np.asarray(rows.x0)
+
+    effect = rs.outcome_effects(fit, X[["x0", "x1"]], y, rng=0, progress=False)
+    row = effect.sel(feature="x0")
+    truth = float(row["usual_high"] - row["usual_low"])
+    assert abs(float(row["usual_difference"]) - truth) < 0.1 * abs(scale - 1) * truth
+
+
+def test_long_hand():
+    """The formulas of math [114] in loops, for one feature and two folds without repeats."""
+    rng = np.random.default_rng(1)
+    X, y = rng.normal(size=(80, 1)), rng.normal(size=80)
+    fitted = []
+
+    def fit(rows, outcomes):
+        fitted.append((rows, outcomes))
+        tree = DecisionTreeRegressor(max_depth=3, random_state=0).fit(rows, outcomes)
+        return tree.predict
+
+    settings = {"n_folds": 2, "n_repeats": 1, "bins": 4, "rng": 0, "progress": False}
+    effect = rs.outcome_effects(fit, X, y, **settings)
+    edges = effect["edge_value"].values[0]
+    trees = [DecisionTreeRegressor(max_depth=3, random_state=0).fit(*data) for data in fitted]
+    # The first model is without the rows of the first fold.
+    seen = [set(map(float, rows[:, 0])) for rows, _ in fitted]
+    own = np.array([0 if float(x) not in seen[0] else 1 for x in X[:, 0]])
+    value, residual, number = np.empty(80), np.empty(80), np.empty(80, dtype=int)
+    hats = np.array([np.interp(X[:, 0], edges, unit) for unit in np.eye(5)[1:]]).T
+    mean, deviation = hats.mean(axis=0), hats.std(axis=0)
+    for i in range(80):
+        k = number[i] = min(np.searchsorted(edges, X[i, 0], side="right") - 1, 3)
+        ends = trees[own[i]].predict(edges[k : k + 2, None])
+        value[i] = (ends[1] - ends[0]) / (edges[k + 1] - edges[k])
+        residual[i] = y[i] - trees[own[i]].predict(X[i : i + 1])[0]
+    basis = np.column_stack([np.ones(80), (hats - mean) / deviation])
+    gram = basis.T @ basis / 80 + np.diag([0, *[0.01] * 4]) + 1e-12 * np.eye(5)
+    rho = np.linalg.solve(gram, basis.T @ residual / 80)
+    for k in range(4):
+        up = np.eye(4)[k] - (np.eye(4)[k - 1] if k else 0)
+        change = np.r_[0, up / (edges[k + 1] - edges[k]) / deviation]
+        # Rows on an edge between two bins count half in each.
+        weight = (number == k) * 1.0
+        weight[np.isin(X[:, 0], edges[1:-1]) & (number == k)] = 0.5
+        left = np.isin(X[:, 0], edges[k + 1 : k + 2]) & (k < 3)
+        total = weight @ value
+        for i in np.flatnonzero(left):
+            ends = trees[own[i]].predict(edges[k : k + 2, None])
+            total += 0.5 * (ends[1] - ends[0]) / (edges[k + 1] - edges[k])
+        expected = total / (weight.sum() + 0.5 * left.sum()) + change @ rho
+        assert effect["effect"].values[0, k] == pytest.approx(expected, rel=1e-9)
+
+
+def test_the_same_seed_gives_the_same_numbers_and_order_of_columns_does_not_matter():
+    X, y = drawn(300)
+    X = X[["x0", "x1"]]
+    one = rs.outcome_effects(LinearRegression(), X, y, rng=3, progress=False)
+    two = rs.outcome_effects(LinearRegression(), X, y, rng=3, progress=False)
+    xr.testing.assert_identical(one, two)
+    other = rs.outcome_effects(LinearRegression(), X[["x1", "x0"]], y, rng=3, progress=False)
+    for name in ("effect", "effect_se", "curve_se"):
+        np.testing.assert_allclose(other[name].sel(feature="x0"), one[name].sel(feature="x0"))
+
+
+def test_groups_of_one_row_are_rows():
+    X, y = drawn(200)
+    X = X[["x0", "x1"]]
+    rows = rs.outcome_effects(LinearRegression(), X, y, rng=0, progress=False)
+    groups = rs.outcome_effects(
+        LinearRegression(), X, y, groups=np.arange(200), rng=0, progress=False
+    )
+    # Folds are drawn alike.
+    np.testing.assert_allclose(groups["effect_se"], rows["effect_se"])
+
+
+def test_rows_that_are_repeated_in_groups_have_the_errors_of_one():
+    X, y = drawn(300)
+    X = X[["x0", "x1"]]
+    rows = rs.outcome_effects("x0 + x1", X, y, rng=0, progress=False)
+    twice, again = pd.concat([X, X], ignore_index=True), pd.concat([y, y], ignore_index=True)
+    groups = np.tile(np.arange(300), 2)
+    found = rs.outcome_effects(
+        "x0 + x1", twice, again, bins=4, groups=groups, rng=0, progress=False
+    )
+    as_rows = rs.outcome_effects("x0 + x1", twice, again, bins=4, rng=0, progress=False)
+    ratio = float((found["usual_difference_se"] / as_rows["usual_difference_se"]).mean())
+    assert ratio == pytest.approx(np.sqrt(2), rel=0.1)
+    assert found.attrs["n_groups"] == 300
+    assert rows.attrs["n_groups"] == 300
+
+
+def test_weights_of_zero_leave_rows_out():
+    X, y = drawn(300)
+    X, some = X[["x0", "x1"]], np.arange(300) < 200
+    weighted = rs.outcome_effects(
+        LinearRegression(), X, y, weights=1.0 * some, rng=0, progress=False
+    )
+    fewer = rs.outcome_effects(LinearRegression(), X[some], y[some], rng=0, progress=False)
+    np.testing.assert_allclose(weighted["effect"], fewer["effect"])
+
+
+def test_classes_are_probabilities():
+    X, y = drawn(800)
+    words = np.where(y > 0, "sold", "kept")
+    effect = rs.outcome_effects(
+        LogisticRegression(), X[["x0", "x1"]], words, output="sold", rng=0, progress=False
+    )
+    assert effect.attrs["output_label"] == "sold"
+    assert effect.attrs["output_name"] == "probability of sold"
+    row = effect.sel(feature="x0")
+    assert 0.3 < float(row["usual_difference"]) < 0.9
+    assert float(effect["usual_difference_pvalue"].sel(feature="x1")) > 0.01
+
+
+def test_missing_values_take_part_in_other_features():
+    X, y = drawn(400)
+    X = X[["x0", "x1"]].copy()
+    X.loc[:39, "x1"] = np.nan
+
+    def fit(rows, outcomes):
+        slope = np.polyfit(rows.x0, outcomes, 1)
+        return lambda rows: np.polyval(slope, rows.x0)
+
+    effect = rs.outcome_effects(fit, X, y, rng=0, progress=False)
+    assert effect["n_obs"].sum("bin").sel(feature="x0") >= 400
+    assert effect["n_obs"].sum("bin").sel(feature="x1") < 375
+
+
+VERBS = {
+    "std_error": rs.std_error,
+    "confint": rs.confint,
+    "confband": lambda effect: rs.confband(effect, rng=0),
+    "vcov": lambda effect: rs.vcov(effect, "x0", of="curve"),
+    "wald_test": rs.wald_test,
+    "constant": lambda effect: rs.wald_test(effect, "constant"),
+    "compare": lambda effect: rs.compare(effect, effect, rng=0),
+    "effect_sizes": rs.effect_sizes,
+    "predict": lambda effect: rs.predict(effect, [0.0, 1.0], "x0"),
+    "tidy": rs.tidy,
+    "glance": rs.glance,
+    "summary": lambda effect: str(rs.summary(effect)),
+    "summary of one": lambda effect: str(rs.summary(effect, "x0")),
+    "show": lambda effect: str(rs.show(effect)),
+    "plot_effect": lambda effect: rs.plot_effect(effect, "x0"),
+    "plot of levels": lambda effect: rs.plot_effect(effect, "g"),
+    "plot_forest": rs.plot_forest,
+}
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_every_verb_takes_it(effect, verb):
+    assert VERBS[verb](effect) is not None
+
+
+def test_a_summary_says_the_usual_change_and_what_the_errors_hold(effect):
+    text = str(rs.summary(effect))
+    assert "EFFECTS ON THE OUTCOME: effects on sales" in text
+    assert "Standard errors hold the sampling of rows and the fit of the learner" in text
+    assert "Debiased effects of formula, fitted 2 × 5 times" in text
+
+
+def test_a_file_holds_it(effect, tmp_path):
+    effect.to_netcdf(tmp_path / "outcome.nc")
+    with xr.open_dataset(tmp_path / "outcome.nc") as read:
+        assert str(rs.summary(read.load())) == str(rs.summary(effect))
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "message"),
+    [
+        ({"fit": lambda X: X}, TypeError, "cannot be fitted again"),
+        ({"n_folds": 1}, ValueError, "n_folds must be at least 2"),
+        ({"n_folds": 200}, ValueError, "n_folds must leave at least two rows"),
+        ({"y": np.r_[np.nan, np.ones(299)]}, ValueError, "y must have a value in every row"),
+        ({"y": np.ones(3)}, ValueError, "y must"),
+        ({"features": "nowhere"}, KeyError, "nowhere"),
+    ],
+)
+def test_what_is_refused(options, error, message):
+    X, y = drawn(300)
+    asked = {"fit": LinearRegression(), "X": X[["x0", "x1"]], "y": y, "progress": False, **options}
+    with pytest.raises(error, match=message):
+        rs.outcome_effects(**asked)
+
+
+def test_thin_levels_are_said():
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=400)
+    X = pd.DataFrame({"x0": x, "x1": x + 1e-3 * rng.normal(size=400)})
+    X["rare"] = np.where(np.arange(400) < 4, "a", "b")
+    with pytest.warns(UserWarning, match="fewer than 10 rows.*: rare"):
+        rs.outcome_effects("x0 + x1", X, x, rng=0, progress=False)
+
+
+@pytest.mark.slow
+def test_intervals_hold_the_truth_and_noise_is_not_an_effect():
+    """x0 + sin 2 x1 with correlation .7, trees of depth 4: 40 samples of 500 rows.
+
+    A share of .95 over 40 samples of 10 bins, correlated within a sample, has a Monte-Carlo error
+    of about .012; 40 tests of size .05 have .034.
+    """
+    rng = np.random.default_rng(0)
+    held, rejected = [], []
+    for seed in range(40):
+        x = rng.multivariate_normal(np.zeros(3), 0.7 + 0.3 * np.eye(3), 500)
+        y = 0.5 * x[:, 0] + np.sin(2 * x[:, 1]) + rng.normal(size=500)
+        tree = DecisionTreeRegressor(max_depth=4, random_state=0)
+        effect = rs.confint(rs.outcome_effects(tree, x, y, rng=seed, progress=False))
+        ends = effect["effect_ci"].transpose("feature", "ci_bound", "bin").values
+        edges = effect["edge_value"].values
+        truth = [
+            np.full(edges.shape[1] - 1, 0.5),
+            np.diff(np.sin(2 * edges[1])) / np.diff(edges[1]),
+        ]
+        for low_high, true in zip(ends[:2], truth, strict=True):
+            held += list((low_high[0] <= true) & (true <= low_high[1]))
+        rejected.append(float(rs.wald_test(effect)["p_value"][2]) <= 0.05)
+    assert 0.91 <= np.mean(held) <= 0.99
+    assert np.mean(rejected) <= 0.05 + 3 * 0.034
