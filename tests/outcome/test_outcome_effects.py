@@ -48,7 +48,7 @@ def test_real_effects_are_found_and_others_are_not(effect):
 
 def test_a_learner_that_knows_the_truth_gives_the_true_differences():
     """Its residuals are noise: what the dictionary makes of them is within the standard errors."""
-    X, y = drawn()
+    X, _ = drawn()
 
     def fit(rows, outcomes):
         return lambda rows: np.asarray(rows.x0**2)
@@ -262,7 +262,7 @@ def test_thin_levels_are_said():
     X = pd.DataFrame({"x0": x, "x1": x + 1e-3 * rng.normal(size=400)})
     X["rare"] = np.where(np.arange(400) < 4, "a", "b")
     with pytest.warns(UserWarning, match="fewer than 10 rows.*: rare"):
-        rs.outcome_effects("x0 + x1", X, x, rng=0, progress=False)
+        rs.outcome_effects(lambda X, y: lambda X: np.asarray(X.x0), X, x, rng=0, progress=False)
 
 
 @pytest.mark.slow
