@@ -443,10 +443,9 @@ def fit_text(attrs: Mapping[Any, Any]) -> str:
         here = f"R² {float(attrs['r2']):.2f}, mean absolute error {mae}"
     if not here:
         return ""
-    if str(attrs.get("held_out", "")) == "yes":
-        here = f"On these rows, kept from the fit: {here}"
-    else:
-        here = f"On these rows, which the model may have been fitted to: {here}"
+    rows = {"yes": "these rows, kept from the fit", "no": "the rows of the fit"}
+    unknown = "these rows, which the model may have been fitted to"
+    here = f"On {rows.get(str(attrs.get('held_out', '')), unknown)}: {here}"
     if not examined(attrs):
         return here
     loss = f", {attrs['skill_loss']} {number(float(attrs['skill_loss_value']))}"
