@@ -11,6 +11,7 @@ import pandas as pd
 import xarray as xr
 from numpy.typing import ArrayLike
 
+from rhale_stats.arguments.checks import check_callable
 from rhale_stats.arguments.progress import progress_bar
 from rhale_stats.arguments.seeds import seeded
 from rhale_stats.effects.sizes import NORMALISED, SIZES, effect_sizes
@@ -141,6 +142,7 @@ def sizes_by_chance(
     >>> sizes["importance_chance_p_value"].values
     array([0.05, 0.95])
     """
+    check_callable("fit", fit)
     table, form = read(data, "data")
     table = table if isinstance(table, pd.DataFrame) else as_array(table, "data must hold")
     columns = _columns(table, features)

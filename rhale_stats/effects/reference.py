@@ -9,6 +9,7 @@ import xarray as xr
 
 from rhale_stats.arguments.rows import as_numbers
 from rhale_stats.arguments.times import as_values
+from rhale_stats.arguments.words import shown
 from rhale_stats.arrays import influence, intervals
 from rhale_stats.arrays.moments import FloatArray
 from rhale_stats.effects.errors import opened
@@ -72,6 +73,8 @@ def relative_to(effect: xr.Dataset, value: Any) -> xr.Dataset:
 def _value(row: xr.Dataset, value: Any) -> Any:
     """A level, or a number; dates are days."""
     if not is_categorical(row):
+        if isinstance(value, list | tuple) or np.ndim(value) > 0:
+            raise TypeError(f"reference must be one value of the feature; got {shown(value)}.")
         return float(as_numbers(as_values([value]), "reference")[0])
     names = level_names(row)
     if level_text(value) not in names:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from rhale_stats.arguments.checks import check_flag, check_number, check_percentiles
+from rhale_stats.arguments.words import shown
 from rhale_stats.explanation.budget import seconds_of
 from rhale_stats.schema.door import Options
 
@@ -63,8 +64,9 @@ class ExplainOptions(Options):
                 f"matters must lie in (0, 1): a share of the standard deviation of the "
                 f"outcome; got {self.matters!r}."
             )
-        if self.outcome != "auto" and not isinstance(self.outcome, bool):
-            raise ValueError(f"outcome must be 'auto', True or False; got {self.outcome!r}.")
+        text = isinstance(self.outcome, str) and self.outcome == "auto"
+        if not text and not isinstance(self.outcome, bool):
+            raise ValueError(f"outcome must be 'auto', True or False; got {shown(self.outcome)}.")
         check_percentiles(self.percentiles)
         seconds_of(self.budget)
         if self.held_out is not None:

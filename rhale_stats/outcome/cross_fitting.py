@@ -367,6 +367,7 @@ def _of_formula(formula: str) -> Learner:
     """Least squares by a formula; logit where the outcome is 0 and 1."""
 
     def fit(X: Any, y: Any, weight: FloatArray | None, _seed: int) -> Any:
+        from patsy import PatsyError
         from statsmodels.formula import api
 
         response, separator, right = formula.partition("~")
@@ -378,13 +379,15 @@ def _of_formula(formula: str) -> Learner:
             )
         data = pd.DataFrame(X).assign(**{name: np.asarray(y)})
         text = f"{name} ~ {right if separator else formula}"
-        if set(np.unique(data[name])) <= {0, 1} and weight is None:
-            return api.logit(text, data).fit(disp=0)
-        return (
-            api.ols(text, data).fit()
-            if weight is None
-            else api.wls(text, data, weights=weight).fit()
-        )
+        try:
+            if set(np.unique(data[name])) <= {0, 1} and weight is None:
+                return api.logit(text, data).fit(disp=0)
+            return api.wls(text, data, weights=1.0 if weight is None else weight).fit()
+        except PatsyError as error:
+            raise ValueError(
+                f"fit must be a formula of the columns of X, {', '.join(map(str, data)):.200}; got "
+                f"{formula!r}: {str(error).splitlines()[0]}."
+            ) from error
 
     return fit
 

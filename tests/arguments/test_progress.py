@@ -74,6 +74,12 @@ BARS = {
         lambda **more: rs.local_effects(model, X, **more), "local effects", "feature",
     ),
     "m_plot": (lambda **more: rs.m_plot(model, X, **more), "M-plot", "row"),
+    "outcome_effects": (
+        lambda **more: rs.outcome_effects(
+            lambda X, y: model, X, np.arange(float(len(X))), n_folds=2, rng=0, **more
+        ),
+        "cross-fitting", "fit",
+    ),
     "over_models": (
         lambda **more: rs.over_models([model, model], X, n_jobs=1, **more), "models", "model",
     ),

@@ -597,6 +597,7 @@ OF_PARAMETER: dict[str, Any] = {
     "delta": options(0.1, 1, 100.0),
     "matters": options(0.05, 0.5),
     "held_out": options(True, False),
+    "outcome": options("auto", False),
     "budget": options("1s", 0.5, None),
     "keep_local": options(True, False),
     "path": lambda world: Path(tempfile.mkdtemp(prefix="rhale-stats-fuzz-")) / "report.html",
@@ -668,6 +669,8 @@ OF_PARAMETER: dict[str, Any] = {
 DEFAULTS = {field.name: options(field.default) for field in fields(rs.SplitSearch)}
 PLAIN_EFFECTS = kinds("effect", "effect", "effect", "regional")
 OF_FUNCTION: dict[tuple[str, str], Any] = {
+    ("outcome_effects", "fit"): lambda world: lambda X, y: world.model,
+    ("outcome_effects", "bins"): options(None, 4, rs.QuantileBins(3)),
     ("over_models", "method"): options("rhale", "ale", "pdp"),
     ("bootstrap_refit", "scheme"): options("bootstrap", "subsampling"),
     ("wald_test", "method"): options("box", "wald"),
@@ -888,6 +891,7 @@ def plain_world() -> World:
     some = {"n_resamples": 4, "chains": 2, "rng": 0, **quiet}
     world.pool = {
         "X": [world.X],
+        "y": [np.arange(float(len(world.X)))],
         "local": [local],
         "effect": [effect],
         "boot": [rs.bootstrap(local, effect, **some)],
@@ -932,6 +936,12 @@ LEGAL: dict[str, dict[str, Any]] = {
     "folds": {"local": "local", "n_folds": 2, "progress": False},
     "mcse": {"samples": "boot", "dim": "draw"},
     "merge": {"effects": "agreed"},
+    "outcome_effects": {
+        "fit": lambda X, y: product,
+        "X": "X",
+        "y": "y",
+        "progress": False,
+    },
     "plot_edges": {"boot": "rebinned", "feature": "x0"},
     "plot_outcome": {"tree": "explained"},
     "plot_curves": {"effects": "effect"},

@@ -242,6 +242,7 @@ def test_a_file_holds_it(effect, tmp_path):
     ("options", "error", "message"),
     [
         ({"fit": lambda X: X}, TypeError, "cannot be fitted again"),
+        ({"fit": "x0 + nowhere"}, ValueError, "fit must be a formula of the columns of X, x0, x1"),
         ({"n_folds": 1}, ValueError, "n_folds must be at least 2"),
         ({"n_folds": 200}, ValueError, "n_folds must leave at least two rows"),
         ({"y": np.r_[np.nan, np.ones(299)]}, ValueError, "y must have a value in every row"),

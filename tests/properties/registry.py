@@ -28,6 +28,7 @@ APART = {
         "an option, a rule or an error, used by functions",
     ),
     "adapters": "a list of libraries",
+    "outcome_effects": "it fits learners; in tests/outcome",
     "simulate": "a module; its models are in tests/simulate",
     "dense_truth": "takes a simulator, in tests/simulate",
     "check_jacobian": "takes derivatives, in tests/models",
