@@ -11,12 +11,14 @@ import xarray as xr
 from numpy.typing import ArrayLike
 from scipy import stats
 
+from rhale_stats.arguments.checks import check_count
 from rhale_stats.arguments.seeds import source_of
 from rhale_stats.arguments.words import warn
 from rhale_stats.arrays.answers import inner_range
 from rhale_stats.arrays.moments import FloatArray, IntArray
+from rhale_stats.bins.description import SEARCHING
 from rhale_stats.bins.fixed import GivenBins
-from rhale_stats.bins.rule import BinRule
+from rhale_stats.bins.rule import BinRule, check_rule
 from rhale_stats.effects.ale import ale
 from rhale_stats.local.cells import difference_edges
 from rhale_stats.models.adapters.libraries import columns_known_of
@@ -157,6 +159,15 @@ def outcome_effects(
     array([0.   , 0.384])
     """
     generator, seed = source_of(rng)
+    if bins is not None and not isinstance(bins, int | np.integer):
+        check_rule(bins)
+        if isinstance(bins, SEARCHING):
+            raise ValueError(
+                f"bins must be a number or a rule that does not search; got {type(bins).__name__}, "
+                f"which would choose edges by the effects of one learner."
+            )
+    elif bins is not None:
+        check_count("bins", bins, 1)
     sample = Sample.of(X, ModelOptions(output=output, weights=weights, missing="drop"))
     sample = sample if sample.present.all() else sample.take(sample.present)
     outcome, codes = groups_and_outcome(sample, y, groups)

@@ -243,6 +243,7 @@ def test_a_file_holds_it(effect, tmp_path):
     [
         ({"fit": lambda X: X}, TypeError, "cannot be fitted again"),
         ({"fit": "x0 + nowhere"}, ValueError, "fit must be a formula of the columns of X, x0, x1"),
+        ({"bins": rs.AdaptiveBins()}, ValueError, "bins must be a number or a rule that does not"),
         ({"n_folds": 1}, ValueError, "n_folds must be at least 2"),
         ({"n_folds": 200}, ValueError, "n_folds must leave at least two rows"),
         ({"y": np.r_[np.nan, np.ones(299)]}, ValueError, "y must have a value in every row"),
