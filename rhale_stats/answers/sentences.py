@@ -82,7 +82,8 @@ def headline(line: Line) -> str:
         return f"{text.replace('{F}', line.label)}."
     text = IN_DATA_HEADLINES[line.in_data].replace("{F}", line.label)
     if line.differs_in_data == YES:
-        text += ", and it differs from row to row"
+        text += ", and it" if line.in_data == YES else " on average, but its effect"
+        text += " differs from row to row"
     elif line.rows_differ == YES:
         text += "; the model treats single rows differently, which new rows do not confirm"
     elif line.matters == YES and line.in_data != YES:

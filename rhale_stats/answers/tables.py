@@ -61,8 +61,8 @@ def summary(tree: xr.DataTree, feature: str | int | None, _level: float) -> Text
 
 
 def _paragraph(line: Line, answers: xr.Dataset) -> list[str]:
-    out = [headline(line)]
-    for sentence in sentences(line, answers.attrs):
+    out: list[str] = []
+    for sentence in (headline(line), *sentences(line, answers.attrs)):
         out += wrap(sentence, WIDTH, subsequent_indent="  ")
     return out
 

@@ -26,7 +26,7 @@ from rhale_stats.schema.identity import row_coordinate
 
 Learner = Callable[[Any, Any, "FloatArray | None", int], Any]
 # Words of the models of statsmodels that hold a value for each row.
-ROW_ARGUMENTS = ("offset", "exposure", "freq_weights", "var_weights", "weights", "sigma")
+ROW_ARGUMENTS = ("offset", "exposure", "freq_weights", "var_weights", "sigma")
 
 
 class TooLong(Exception):
@@ -395,7 +395,9 @@ def _of_formula(formula: str) -> Learner:
 def _of_results(results: Any) -> Learner:
     """The same model of statsmodels, by its formula or the columns of its fit."""
     model = results.model
-    given = {name: _row_values(model, name) for name in ROW_ARGUMENTS}
+    # Those of a GLM are made by its fit.
+    own = ("weights",) if type(model).__name__ == "WLS" else ()
+    given = {name: _row_values(model, name) for name in (*ROW_ARGUMENTS, *own)}
     plain = [name for name, values in given.items() if np.ptp(values) > 0]
     if plain:
         raise NotRefittable(

@@ -200,7 +200,7 @@ def effects_of(
 ) -> xr.Dataset:
     """`outcome_effects` of models that are fitted; columns and levels by their positions."""
     places = _places(fits, chosen, levels, bins)
-    columns = {name: _numbers(fits, name) for name in fits.sample.table.names}
+    columns = _columns(fits)
     estimates = [_estimated(fits, place, columns) for place in places]
     _warn(places, estimates)
     effect = _template(fits, places)
@@ -226,6 +226,17 @@ class Place(NamedTuple):
     # Values that the model gets at the lower and upper edge of each entry's bin.
     lower: Any
     upper: Any
+
+
+def _columns(fits: CrossFits) -> dict[str, FloatArray]:
+    """The columns that effects are given: those that the learner uses, never the outcome itself."""
+    names, known = fits.sample.table.names, columns_known_of(fits.models[0][0])
+    used = names if known is None else [names[at] for at in known.positions(names)]
+    columns = {name: _numbers(fits, name) for name in used}
+    outcome = [name for name, x in columns.items() if np.array_equal(x, fits.observed)]
+    if outcome:
+        warn(f"Left out, because it is the outcome itself: {', '.join(outcome)}.")
+    return {name: x for name, x in columns.items() if name not in outcome}
 
 
 def _numbers(fits: CrossFits, name: str) -> FloatArray:

@@ -199,6 +199,38 @@ def test_missing_values_take_part_in_other_features():
     assert effect["n_obs"].sum("bin").sel(feature="x1") < 375
 
 
+def test_the_outcome_among_the_columns_explains_nothing():
+    """A table often holds the outcome, too: what the learner does not use is not held fixed."""
+    X, y = drawn(400)
+    settings = {"features": "x0", "rng": 0, "progress": False}
+    alone = rs.outcome_effects("sales ~ x0 + x1", X[["x0", "x1"]], y, **settings)
+    beside = rs.outcome_effects("sales ~ x0 + x1", X[["x0", "x1"]].assign(sales=y), y, **settings)
+    np.testing.assert_allclose(beside["effect"], alone["effect"])
+
+    def fit(rows, outcomes):  # its columns are not known
+        slope = np.polyfit(rows.x0, outcomes, 1)
+        return lambda rows: np.polyval(slope, rows.x0)
+
+    with pytest.warns(UserWarning, match="it is the outcome itself: sales"):
+        found = rs.outcome_effects(fit, X[["x0", "x1"]].assign(sales=y), y, **settings)
+    assert found["usual_difference"].item() > 1
+
+
+def test_results_of_statsmodels_are_fitted_again():
+    import statsmodels.api as sm
+    import statsmodels.formula.api as smf
+
+    X, y = drawn(400)
+    data = X.assign(sold=1 * (y > 0))
+    fit = smf.glm("sold ~ x0 + x1", data, family=sm.families.Binomial()).fit()
+    effect = rs.outcome_effects(fit, X[["x0", "x1"]], data["sold"], rng=0, progress=False)
+    assert effect.attrs["learner"] == "GLM"
+    assert (rs.wald_test(effect)["p_value"] < [0.001, 2]).all()
+    weighted = smf.wls("y ~ x0", data.assign(y=y), weights=1 + X["k"]).fit()
+    with pytest.raises(TypeError, match="without weights of single rows"):
+        rs.outcome_effects(weighted, X[["x0"]], y, progress=False)
+
+
 VERBS = {
     "std_error": rs.std_error,
     "confint": rs.confint,
