@@ -150,13 +150,14 @@ def outcome_effects(
     Examples
     --------
     >>> import numpy as np
+    >>> import pandas as pd
     >>> import rhale_stats as rs
     >>> rng = np.random.default_rng(0)
-    >>> X = rng.normal(size=(600, 2))
-    >>> y = X[:, 0] + rng.normal(size=600)
-    >>> effect = rs.outcome_effects("x0 + x1", X, y, rng=0)
+    >>> X = pd.DataFrame(rng.normal(size=(600, 2)), columns=["a", "b"])
+    >>> y = X["a"] + rng.normal(size=600)
+    >>> effect = rs.outcome_effects("a + b", X, y, rng=0)
     >>> rs.wald_test(effect)["p_value"].round(3).values
-    array([0.   , 0.384])
+    array([0.   , 0.398])
     """
     generator, seed = source_of(rng)
     if bins is not None and not isinstance(bins, int | np.integer):
