@@ -296,7 +296,9 @@ def test_thin_levels_are_said():
     X = pd.DataFrame({"x0": x, "x1": x + 1e-3 * rng.normal(size=400)})
     X["rare"] = np.where(np.arange(400) < 4, "a", "b")
     with pytest.warns(UserWarning, match="fewer than 10 rows.*: rare"):
-        rs.outcome_effects(lambda X, y: lambda X: np.asarray(X.x0), X, x, rng=0, progress=False)
+        rs.outcome_effects(
+            lambda X, y: lambda X: np.asarray(X.x0), X, x + X["x1"], rng=0, progress=False
+        )
 
 
 @pytest.mark.slow
