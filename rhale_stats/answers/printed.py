@@ -184,7 +184,7 @@ def _table(lines: list[Line], most: int, attrs: Mapping[Any, Any]) -> list[str]:
         if sum(widths) + gaps <= WIDTH:
             break
     # Words give way: first the shape, the rows and the usual values, the name at last.
-    for at in sorted(range(len(columns)), key=lambda at: -at):
+    for at in reversed(range(len(columns))):
         excess = sum(widths) + gaps - WIDTH
         if excess > 0 and columns[at].narrowest:
             widths[at] -= int(np.clip(excess, 0, max(widths[at] - columns[at].narrowest, 0)))

@@ -259,16 +259,16 @@ def _skill(attrs: Mapping[Any, Any]) -> list[str]:
 
 def skill_text(attrs: Mapping[Any, Any]) -> str:
     """The skill of the model on rows that it did not see, with its interval."""
-    ends = (float(attrs["skill_low"]), float(attrs["skill_high"]))
-    low, value, high = (f"{one:.2f}" for one in (ends[0], float(attrs["skill"]), ends[1]))
+    names = ("skill_low", "skill", "skill_high")
+    low, value, high = (f"{float(attrs[name]):.2f}" for name in names)
     return f"{attrs['skill_name']} {value} [{low}, {high}]"
 
 
 def _effects_in_data(lines: list[Line], attrs: Mapping[Any, Any]) -> list[str]:
     """The features with an effect in the data, each with its size, and how rows differ."""
     points, units = [], units_of(attrs)
-    there = [line for line in lines if line.in_data == YES]
-    for line in there[:MOST_EFFECTS]:
+    in_data = [line for line in lines if line.in_data == YES]
+    for line in in_data[:MOST_EFFECTS]:
         turns = f"; the model's curve {_turning(line)}" if _turning(line) else ""
         if not np.isfinite(line.in_data_change):
             points.append(
@@ -280,8 +280,8 @@ def _effects_in_data(lines: list[Line], attrs: Mapping[Any, Any]) -> list[str]:
         size = signed(line.in_data_change, line.in_data_ci)
         model = signed(line.usual_change)
         points.append(f"{between(line)}: {size}{units} in the data, {model} in the model{turns}.")
-    if len(there) > MOST_EFFECTS:
-        points.append(f"Also in the data: {_names(there[MOST_EFFECTS:])}.")
+    if len(in_data) > MOST_EFFECTS:
+        points.append(f"Also in the data: {_names(in_data[MOST_EFFECTS:])}.")
     return points + _differences(lines, attrs)
 
 

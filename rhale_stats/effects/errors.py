@@ -38,7 +38,7 @@ from rhale_stats.effects.targets import (
 from rhale_stats.models.parametric import Fitted
 from rhale_stats.schema.checks import check_effect, check_local, is_chunked
 from rhale_stats.schema.curves import bin_noise, cell_sizes, has_cells, pieces_of, squares_of
-from rhale_stats.schema.features import given_feature, one_feature, stores_errors
+from rhale_stats.schema.features import given_feature, is_of_outcome, one_feature, stores_errors
 from rhale_stats.schema.levels import categorical_features, is_categorical
 from rhale_stats.schema.quick import with_variables
 from rhale_stats.schema.stacking import Estimates, stacked
@@ -53,7 +53,7 @@ def std_error(
 ) -> xr.Dataset:
     """`std_error` of effects in bins, by rows or by groups of rows, and by parameters."""
     effect = check_effect(effect)
-    if effect.attrs.get("target") == "outcome":
+    if is_of_outcome(effect):
         return effect  # its errors are made with it
     if local is not None:
         local = check_local(local, in_chunks=fitted is None)

@@ -25,6 +25,7 @@ from rhale_stats.schema.checks import check_effect, check_local
 from rhale_stats.schema.curves import fine_of
 from rhale_stats.schema.features import (
     feature_names,
+    is_of_outcome,
     methods_of,
     one_feature,
     resolution,
@@ -146,7 +147,7 @@ def _equal(row: xr.Dataset, null: str, method: str) -> Wald:
         return Wald(reason=reason)
     found = box(row, null)
     # Bins of effects on the outcome are few, and their errors very unequal: each counts alike.
-    if method == "box" and row.attrs.get("target") != "outcome":
+    if method == "box" and not is_of_outcome(row):
         return found
     if stores_errors(row):
         other = _grouped(row, null)

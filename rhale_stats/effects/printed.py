@@ -48,6 +48,7 @@ from rhale_stats.schema.features import (
     feature_names,
     feature_position,
     is_grouped,
+    is_of_outcome,
     one_feature,
     units_of,
     with_units,
@@ -167,11 +168,6 @@ def method_title(effect: xr.Dataset) -> str:
     if is_of_outcome(effect):
         return "EFFECTS ON THE OUTCOME"
     return str(effect.attrs.get("method", "rhale")).replace("_", " ").upper()
-
-
-def is_of_outcome(effect: xr.Dataset) -> bool:
-    """Whether these are effects on the expected outcome, of no single model."""
-    return bool(effect.attrs.get("target") == "outcome")
 
 
 def _outcome_table(effect: xr.Dataset, bounds: list[str]) -> tuple[Body, list[str], list[str]]:

@@ -17,105 +17,90 @@ from scipy import stats
 
 from rhale_stats.arrays.moments import FloatArray, IntArray
 from rhale_stats.explanation.request import Request
-from rhale_stats.models.levels import levels_of
+from rhale_stats.outcome.cross_fitting import CrossFits
+from rhale_stats.outcome.dictionary import basis
 
-# Values at which the feature is held for v, hats of the feature itself, of other columns, and of
-# each of two columns in pairs; most levels that a column stands for.
-N_VALUES, FINE, HATS, COARSE, MAX_LEVELS = 10, 20, 8, 3, 12
+# Values at which the feature is held for v; hats of the feature itself, of v, of other columns, and
+# of each of two columns in pairs. A column with no more values than hats, or 12, has indicators.
+N_VALUES, FINE, OF_AVERAGE, HATS, COARSE, MAX_INDICATORS = 10, 20, 5, 8, 3, 12
 # Ridge of the dictionary, a share of its mean square; columns of pairs, a share of the rows.
 RIDGE, PAIRS = 1e-3, 1 / 3
 # One-sided size of the test: the dictionary leaves a small bias to the side of an interaction
-# (.2 to .6 standard errors in the simulations of docs/validity.md).
+# (.2 to .6 standard errors, math [115]).
 SIZE = 0.01
 
 
-def confirmed(folds: Any, observed: FloatArray, asked: Request, names: list[str]) -> FloatArray:
-    """P-values of no interaction, one for each of the features, the most moving first.
-
-    ``folds`` are for each repeat the fold of each row and the models, one for each fold, which did
-    not see its rows.
-    """
-    columns = {name: _coded(asked, name) for name in asked.features}
-    score = np.zeros((len(names), len(observed)))
-    for fold, models in folds:
+def confirmed(fits: CrossFits, asked: Request, names: list[str]) -> FloatArray:
+    """P-values of no interaction, one for each of the features."""
+    columns = fits.columns
+    score = np.zeros((len(names), len(fits.observed)))
+    for fold, models in zip(fits.folds, fits.models, strict=True):
         for number, model in enumerate(models):
             rows = np.flatnonzero(fold == number)
-            for at, name in enumerate(names):
-                score[at, rows] += _scores(model, rows, observed[rows], asked, columns, name)
+            weight = asked.share[rows] / asked.share[rows].sum()
+            inside = {name: x[rows] for name, x in columns.items()}
+            bases = {name: (_basis(x, HATS), _basis(x, COARSE)) for name, x in inside.items()}
+            for line, name in zip(score, names, strict=True):
+                if name not in columns:
+                    continue
+                fitted, average = _predictions(model, rows, asked, name, columns[name])
+                parts = [_basis(inside[name], FINE), average[:, None], _basis(average, OF_AVERAGE)]
+                parts += _of_others(bases, name, len(rows))
+                h = _unexplained(fitted - average, parts, weight)
+                size = np.sqrt(weight @ h**2)
+                if size > 0:
+                    line[rows] += h * (fits.observed[rows] - fitted + h) / size
     score *= asked.share
     if asked.groups is not None:
-        score = np.stack([np.bincount(asked.groups, own) for own in score])
+        score = np.stack([np.bincount(asked.groups, line) for line in score])
     spread = np.sqrt((score**2).sum(axis=1))
     ratio = np.divide(score.sum(axis=1), spread, out=np.zeros(len(names)), where=spread > 0)
     return np.asarray(stats.t.sf(ratio, max(score.shape[1] - 1, 1)))
 
 
-def _scores(
-    model: Any,
-    rows: IntArray,
-    observed: FloatArray,
-    asked: Request,
-    columns: dict[str, FloatArray],
-    name: str,
-) -> FloatArray:
-    """h (y − f + h) of rows that the model did not see, in units in which h has mean square 1."""
+def _basis(x: FloatArray, n_hats: int) -> FloatArray:
+    """Hats, or indicators where there are no more values than hats."""
+    return basis(x, n_hats, max(min(n_hats, MAX_INDICATORS), 2))
+
+
+def _predictions(
+    model: Any, rows: IntArray, asked: Request, name: str, x: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """What the model says of rows, and its mean over usual values of the feature."""
     position = asked.table.names.index(name)
-    answers = asked.sample.asked(model, probe=False).at(rows)
     values = asked.table.series(position).array
-    known = np.flatnonzero(np.isfinite(columns[name]))
-    ranked = known[np.argsort(columns[name][known], kind="stable")]
+    known = np.flatnonzero(np.isfinite(x))
+    ranked = known[np.argsort(x[known], kind="stable")]
     usual = ranked[((np.arange(N_VALUES) + 0.5) / N_VALUES * len(ranked)).astype(int)]
-    held = [values.take(np.full(len(rows), at)) for at in usual]
-    outputs = answers.evaluate(position, [*held, values.take(rows)])[0]
+    versions = [values.take(np.full(len(rows), row)) for row in usual]
+    answers = asked.sample.asked(model, probe=False).at(rows)
+    outputs = answers.evaluate(position, [*versions, values.take(rows)])[0]
     *curves, fitted = (np.asarray(output[:, 0], dtype=np.float64) for output in outputs)
-    average = np.mean(curves, axis=0)
-    own = {other: column[rows] for other, column in columns.items()}
-    parts = [_basis(own[name], FINE), average[:, None], _basis(average, 5)]
-    others = [other for other in own if other != name]
-    parts += [_basis(own[other], HATS) for other in others]
-    coarse = [_basis(own[other], COARSE) for other in others]
-    left = PAIRS * len(rows)
-    for one, two in combinations(coarse, 2):
-        left -= one.shape[1] * two.shape[1]
+    return fitted, np.mean(curves, axis=0)
+
+
+def _of_others(
+    bases: dict[str, tuple[FloatArray, FloatArray]], name: str, n_rows: int
+) -> list[FloatArray]:
+    """Functions of the other columns, and products of two of them while there are rows enough."""
+    others = [pair for other, pair in bases.items() if other != name]
+    parts, left = [alone for alone, _ in others], PAIRS * n_rows
+    for (_, first), (_, second) in combinations(others, 2):
+        left -= first.shape[1] * second.shape[1]
         if left < 0:
             break
-        parts.append((one[:, :, None] * two[:, None, :]).reshape(len(rows), -1))
-    weight = np.sqrt(asked.share[rows] / asked.share[rows].sum())
-    dictionary = np.column_stack(parts)
-    dictionary = dictionary - weight**2 @ dictionary
-    scale = np.sqrt(weight**2 @ dictionary**2)
-    dictionary = np.column_stack([np.ones(len(rows)), dictionary[:, scale > 0] / scale[scale > 0]])
-    dictionary *= weight[:, None]
-    target = weight * (fitted - average)
-    gram = dictionary.T @ dictionary
+        parts.append((first[:, :, None] * second[:, None, :]).reshape(n_rows, -1))
+    return parts
+
+
+def _unexplained(values: FloatArray, parts: list[FloatArray], weight: FloatArray) -> FloatArray:
+    """Residual of the ridge regression on all parts; 0 where it is rounding."""
+    functions = np.column_stack(parts)
+    functions = functions - weight @ functions
+    deviation = np.sqrt(weight @ functions**2)
+    varies = deviation > 0
+    functions = np.column_stack([np.ones(len(values)), functions[:, varies] / deviation[varies]])
+    gram = functions.T @ (weight[:, None] * functions)
     gram[np.diag_indices(len(gram))] += RIDGE * np.trace(gram) / len(gram)
-    rest = target - dictionary @ np.linalg.solve(gram, dictionary.T @ target)
-    size = np.sqrt(rest @ rest)
-    # Rounding of predictions is no interaction.
-    if not size > 1e-9 * np.sqrt(target @ target):
-        return np.zeros(len(rows))
-    h = rest / weight
-    return np.asarray(h * (observed - fitted + h) / size)
-
-
-def _coded(asked: Request, name: str) -> FloatArray:
-    """A column as numbers, NaN without a value: its own, or those of its levels by their means."""
-    position = asked.table.names.index(name)
-    if name not in asked.levels or name in asked.discrete:
-        return np.asarray(asked.table.column(position), dtype=np.float64)
-    code = levels_of(asked.sample, position).code
-    return np.where(code >= 0, code, np.nan).astype(np.float64)
-
-
-def _basis(x: FloatArray, n_cells: int) -> FloatArray:
-    """Hats at edges of equal counts, or indicators of values where these are few."""
-    known = np.isfinite(x)
-    distinct = np.unique(x[known])
-    parts = [] if known.all() else [(~known).astype(np.float64)[:, None]]
-    if len(distinct) <= max(min(n_cells, MAX_LEVELS), 2):
-        parts.append((x[:, None] == distinct[1:]).astype(np.float64))
-    else:
-        edges = np.unique(np.quantile(x[known], np.linspace(0, 1, n_cells + 1)))
-        hats = [np.interp(x, edges, hat) for hat in np.eye(len(edges))[1:]]
-        parts.append(np.nan_to_num(np.column_stack(hats)))
-    return np.column_stack(parts)
+    rest = values - functions @ np.linalg.solve(gram, functions.T @ (weight * values))
+    return rest if weight @ rest**2 > 1e-18 * (weight @ values**2) else np.zeros(len(values))

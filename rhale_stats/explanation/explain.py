@@ -18,7 +18,7 @@ from rhale_stats.explanation.budget import Budget, seconds_of
 from rhale_stats.explanation.changes import row_changes
 from rhale_stats.explanation.curves import curves_of, with_reliable
 from rhale_stats.explanation.facts import Found, answers_of, sizes_of
-from rhale_stats.explanation.in_data import Examined, examined, facts_in_data
+from rhale_stats.explanation.in_data import Examined, examine, facts_in_data
 from rhale_stats.explanation.outcome import observed_of, outcome_of
 from rhale_stats.explanation.request import Columns, Request, request_of
 from rhale_stats.explanation.rows import row_spread
@@ -180,7 +180,7 @@ def explain(
         step()
         outcome = None if y is None else outcome_of(asked, level, clock, streams[4])
         step()
-        data = examined(asked, settings.outcome, level, streams[5])
+        data = examine(asked, settings.outcome, level, streams[5])
         step()
         found = Found(asked, curves, rows, splits, outcome, delta, level, settings.percentiles)
         in_data = facts_in_data(data, asked.features, sizes.rows_differ, asked, delta)

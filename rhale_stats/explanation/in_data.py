@@ -9,12 +9,12 @@ import xarray as xr
 
 from rhale_stats.answers.lines import NOT_EXAMINED
 from rhale_stats.answers.sentences import NO, NOT_SHOWN, YES
-from rhale_stats.arrays.moments import FloatArray
 from rhale_stats.explanation.confirmed import SIZE, confirmed
 from rhale_stats.explanation.request import Request
 from rhale_stats.explanation.skill import Skill, skill_of
 from rhale_stats.generics.hypotheses import wald_test
 from rhale_stats.generics.intervals import confband, confint
+from rhale_stats.inference.adjustment import adjusted
 from rhale_stats.outcome.cross_fitting import CrossFits, NotRefittable, TooLong, cross_fit
 from rhale_stats.outcome.outcome_effects import effects_of
 
@@ -34,7 +34,7 @@ class Examined(NamedTuple):
     effect: xr.Dataset
 
 
-def examined(
+def examine(
     asked: Request, outcome: bool | str, level: float, rng: np.random.Generator
 ) -> Examined | str:
     """The effects on the outcome, or in words why they were not examined."""
@@ -70,7 +70,7 @@ def examined(
             raise
         return f"a refit failed ({type(error).__name__}: {' '.join(str(error).split())[:120]})"
     skill = skill_of(
-        fits.observed, fits.held_out, fits.folds, fits.kind, fits.share, asked.groups, level
+        fits.observed, fits.held_out, fits.folds, fits.kind, fits.sample.share, asked.groups, level
     )
     positions = {name: asked.table.names.index(name) for name in asked.features}
     usable = [name for name in asked.features if _is_usable(asked, name)]
@@ -104,7 +104,7 @@ def facts_in_data(
     # Of any shape or of the usual change: half of the size for each.
     pvalue = np.where(np.isfinite(of_change), np.minimum(2 * np.fmin(tests, of_change), 1.0), tests)
     # Where the model predicts nothing, only what stands against all features together is shown.
-    judged = pvalue if found.skill.attributes["predicts"] == "yes" else _holm(pvalue)
+    judged = pvalue if found.skill.attributes["predicts"] == "yes" else adjusted(pvalue, "holm")
     out = {name: dict(nothing) for name in features}
     for at, name in enumerate(names):
         word = NOT_SHOWN
@@ -123,18 +123,10 @@ def facts_in_data(
         for name, verdict in zip(features, rows_differ, strict=True)
         if verdict == "yes" and len(features) > 1
     ]
-    folds = list(zip(found.fits.folds, found.fits.models, strict=True))
-    for name, value in zip(
-        differ, confirmed(folds, found.fits.observed, asked, differ) if differ else [], strict=True
-    ):
-        out[name]["differs_in_data"] = YES if value <= SIZE else NOT_SHOWN
+    if differ:
+        for name, value in zip(differ, confirmed(found.fits, asked, differ), strict=True):
+            out[name]["differs_in_data"] = YES if value <= SIZE else NOT_SHOWN
     return [out[name] for name in features]
-
-
-def _holm(pvalue: FloatArray) -> FloatArray:
-    from rhale_stats.inference.adjustment import adjusted
-
-    return adjusted(pvalue, "holm")
 
 
 def _largest_importance(row: xr.Dataset) -> float:

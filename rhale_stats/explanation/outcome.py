@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-import pandas as pd
 import xarray as xr
 from numpy.typing import NDArray
 from scipy import stats
@@ -16,8 +15,8 @@ from rhale_stats.explanation.budget import Budget
 from rhale_stats.explanation.described import described
 from rhale_stats.explanation.request import PERMUTED, Request
 from rhale_stats.inference.adjustment import adjusted
-from rhale_stats.models.adapters.statsmodels import classes as categories_of
 from rhale_stats.models.levels import levels_of
+from rhale_stats.outcome.cross_fitting import class_of, outcome_numbers
 
 # Places along a feature, and groups of rows by their prediction, of at least so many rows; rows
 # whose columns are permuted.
@@ -91,56 +90,16 @@ def observed_of(asked: Request) -> tuple[FloatArray, str]:
 
     Without names of classes, outcomes of 0 and 1 with predictions between them are a class.
     """
-    y, scale = pd.Series(asked.y), asked.options.scale
+    y, scale = np.asarray(asked.y), asked.options.scale
     if scale != "response":
         raise ValueError(
             f"y must be None with scale={scale!r}; got {len(y)} outcomes, which have no values on "
             f"this scale. Leave y out, or take scale='response'."
         )
-    known = _classes(asked)
-    if known is not None:
-        return _is_class(y, *known), "class"
-    values = pd.to_numeric(y, errors="coerce").to_numpy(dtype=np.float64)
-    if not np.isfinite(values).all():
-        raise ValueError(
-            f"y must hold finite numbers, or classes of the model; got others in "
-            f"{int((~np.isfinite(values)).sum())} of {len(values)} rows."
-        )
-    shares = asked.predicted.min() >= 0 and asked.predicted.max() <= 1
-    binary = shares and set(np.unique(values)) == {0.0, 1.0}
-    return values, "class" if binary else "numbers"
+    return outcome_numbers(y, class_of(asked.model, asked.output_label), asked.predicted)
 
 
-def _classes(asked: Request) -> tuple[list[str], str] | None:
-    """Names of the classes of the model, and of that whose probability is explained."""
-    label = asked.output_label
-    names = getattr(asked.model, "classes_", None)
-    if names is not None and label:
-        return [str(one) for one in np.ravel(np.asarray(names))], label
-    categories = categories_of(asked.model)
-    # Outputs of these models are called by their numbers.
-    if categories is None or not label.isdecimal() or int(label) >= len(categories):
-        return None
-    return categories, categories[int(label)]
-
-
-def _is_class(y: pd.Series, names: list[str], label: str) -> FloatArray:
-    """1 where the outcome is the class, else 0; numbers are compared as numbers."""
-    texts = y.astype(str)
-    numbers, values = (pd.to_numeric(one, errors="coerce") for one in (pd.Series(names), y))
-    if numbers.notna().all() and values.notna().all():
-        written = dict(zip(numbers.astype(float), names, strict=True))
-        texts = values.astype(float).map(written).fillna(texts)
-    unknown = sorted(set(texts[y.notna()]) - set(names))
-    if unknown or y.isna().any():
-        raise ValueError(
-            f"y must hold classes of the model, {', '.join(sorted(names))}; got "
-            f"{', '.join(map(repr, unknown[:3])) or 'missing values'}."
-        )
-    return np.asarray(texts == label, dtype=np.float64)
-
-
-def _losses(observed: FloatArray, predicted: FloatArray, kind: str) -> FloatArray:
+def row_losses(observed: FloatArray, predicted: FloatArray, kind: str) -> FloatArray:
     """Loss of each row: squared error, or the logarithm of the probability."""
     if kind == "class":
         p = np.clip(predicted, TINY, 1 - TINY)
@@ -154,7 +113,7 @@ def _fit(asked: Request, observed: FloatArray, kind: str) -> dict[str, float | s
     error = observed - predicted
     facts: dict[str, float | str] = {
         "loss": "log loss" if kind == "class" else "squared error",
-        "loss_value": float(share @ _losses(observed, predicted, kind)),
+        "loss_value": float(share @ row_losses(observed, predicted, kind)),
         "bias": float(-(share @ error)),
     }
     # What rounding leaves of a model without bias.
@@ -281,7 +240,7 @@ def _permuted(
     rows = np.arange(n) if n <= PERMUTED_ROWS else np.sort(rng.choice(n, PERMUTED_ROWS, False))
     model = asked.sample.asked(asked.model, probe=False).at(rows)
     share = asked.share[rows] / asked.share[rows].sum()
-    before = _losses(observed[rows], asked.predicted[rows], kind)
+    before = row_losses(observed[rows], asked.predicted[rows], kind)
     groups = None if asked.groups is None else np.unique(asked.groups[rows], return_inverse=True)[1]
     found, ends = [], []
     for at, name in enumerate(asked.features):
@@ -293,7 +252,7 @@ def _permuted(
         columns = [values[rng.permutation(len(rows))] for _ in range(PERMUTED)]
         outputs, _ = model.evaluate(position, columns)
         losses = np.stack(
-            [_losses(observed[rows], one[:, 0].astype(np.float64), kind) for one in outputs]
+            [row_losses(observed[rows], one[:, 0].astype(np.float64), kind) for one in outputs]
         )
         increase = losses.mean(axis=0) - before
         mean = float(share @ increase)

@@ -76,9 +76,7 @@ class Request:
     @property
     def share(self) -> FloatArray:
         """Weights of the rows that sum to 1."""
-        n = self.table.n_rows
-        weight = self.weight
-        return np.full(n, 1 / n) if weight is None else weight / weight.sum()
+        return self.sample.share
 
     @property
     def counts(self) -> FloatArray | None:

@@ -15,14 +15,13 @@ from rhale_stats.effects.fit import interpolation
 from rhale_stats.explanation.curves import GAP, UNKNOWN
 from rhale_stats.explanation.request import Request
 from rhale_stats.generics.errors import vcov
+from rhale_stats.outcome.outcome_effects import USUAL
 from rhale_stats.schema.features import units_in
 from rhale_stats.schema.levels import NOMINAL, is_categorical
 
 # A leg of a shape is longer than this share of the range; "overall" is said where changes of this
 # size against the direction of a leg are not excluded.
 LEAST_LEG = 0.05
-# Percentiles of the rows between which a change is usual.
-USUAL = (10, 90)
 # More levels that may be the highest are not named.
 MOST_HIGHEST = 3
 

@@ -8,14 +8,13 @@ import numpy as np
 from scipy import stats
 
 from rhale_stats.arrays.moments import FloatArray, IntArray
-
-TINY = 1e-12
+from rhale_stats.explanation.outcome import row_losses
 
 
 class Skill(NamedTuple):
     """R² or AUC on rows kept from the fit, with its interval, and a mean loss.
 
-    ``none`` is the value of a model that knows nothing.
+    ``none`` is the value of a model without skill.
     """
 
     name: str
@@ -57,12 +56,11 @@ def skill_of(
     repeats = list(zip(held_out, fold, strict=True))
     if kind == "class":
         parts = [_auc(observed, *repeat, share) for repeat in repeats]
-        clipped = np.clip(held_out, TINY, 1 - TINY)
-        losses = -(observed * np.log(clipped) + (1 - observed) * np.log1p(-clipped))
+        loss = row_losses(observed, held_out, kind)
         name, none, loss_name = "AUC", 0.5, "log loss"
     else:
         parts = [_r_squared(observed, *repeat, share) for repeat in repeats]
-        losses = np.abs(observed - held_out)
+        loss = np.abs(observed - held_out)
         name, none, loss_name = "R²", 0.0, "mean absolute error"
     value = float(np.mean([part[0] for part in parts]))
     influence = np.mean([part[1] for part in parts], axis=0)
@@ -71,8 +69,8 @@ def skill_of(
     n_folds, n_units = int(fold.max()) + 1, len(influence)
     variance = float(influence @ influence) * (1 + n_folds / (n_folds - 1))
     half = float(stats.t.ppf((1 + level) / 2, max(n_units - 1, 1))) * np.sqrt(variance)
-    loss = float((losses @ share).mean())
-    return Skill(name, value, value - half, min(value + half, 1.0), none, loss_name, loss)
+    mean_loss = float((loss @ share).mean())
+    return Skill(name, value, value - half, min(value + half, 1.0), none, loss_name, mean_loss)
 
 
 def _r_squared(

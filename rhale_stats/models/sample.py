@@ -126,6 +126,12 @@ class Sample:
         return used, replace(self.options, missing="drop")
 
     @property
+    def share(self) -> FloatArray:
+        """Weights of the rows that sum to 1."""
+        n, weight = self.table.n_rows, self.weight
+        return np.full(n, 1 / n) if weight is None else weight / weight.sum()
+
+    @property
     def frequency(self) -> bool:
         """Whether weights count repeated rows."""
         return self.weight is not None and self.options.weight_kind == "frequency"

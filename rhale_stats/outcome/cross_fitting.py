@@ -19,8 +19,10 @@ from rhale_stats.arguments.rows import of_rows, row_codes
 from rhale_stats.arguments.seeds import seed_of
 from rhale_stats.arguments.words import shown, warn
 from rhale_stats.arrays.moments import FloatArray, IntArray
+from rhale_stats.models.adapters.libraries import columns_known_of
 from rhale_stats.models.adapters.statsmodels import classes as categories_of
 from rhale_stats.models.sample import Sample
+from rhale_stats.models.table import check_column
 from rhale_stats.parallel import in_processes, n_processes
 from rhale_stats.schema.identity import row_coordinate
 
@@ -46,8 +48,8 @@ class CrossFits:
     """Models without each fold; all arrays are of the rows of ``sample``.
 
     ``folds`` and the two kinds of predictions are (repeat, row): those of the model that did not
-    see the row, and of the model of the next fold, which has not seen the row either where there
-    are two folds only. ``observed`` is the outcome as numbers: for a classifier 1 for the class.
+    see the row, and of the model of the next fold, which has seen it. ``observed`` is the outcome
+    as numbers: for a classifier 1 for the class.
     """
 
     sample: Sample
@@ -60,7 +62,6 @@ class CrossFits:
     label: str
     groups: IntArray | None
     learner: str
-    seed: int
 
     @property
     def n_folds(self) -> int:
@@ -68,10 +69,25 @@ class CrossFits:
         return len(self.models[0])
 
     @property
-    def share(self) -> FloatArray:
-        """Weights of the rows that sum to 1."""
-        n, weight = self.sample.table.n_rows, self.sample.weight
-        return np.full(n, 1 / n) if weight is None else weight / weight.sum()
+    def columns(self) -> dict[str, FloatArray]:
+        """The columns that are held fixed: those that the learner uses, never the outcome."""
+        names, known = self.sample.table.names, columns_known_of(self.models[0][0])
+        positions = range(len(names)) if known is None else known.positions(names)
+        columns = {names[position]: self._numbers(position) for position in positions}
+        outcome = [name for name, x in columns.items() if np.array_equal(x, self.observed)]
+        if outcome:
+            warn(f"Left out, because it is the outcome itself: {', '.join(outcome)}.")
+        return {name: x for name, x in columns.items() if name not in outcome}
+
+    def _numbers(self, position: int) -> FloatArray:
+        """A column as numbers: its values, or numbers of its levels; NaN is missing."""
+        table = self.sample.table
+        if table.is_nested(position):
+            return np.full(table.n_rows, np.nan)
+        if table.is_numeric(position):
+            return np.asarray(check_column(table, position, missing="drop"), dtype=np.float64)
+        code = table.series(position).astype("category").cat.codes.to_numpy().astype(np.float64)
+        return np.where(code >= 0, code, np.nan)
 
 
 def cross_fit(
@@ -116,8 +132,7 @@ def cross_fit(
             f"{n_units} {what}."
         )
     learner, name = learner_of(fit)
-    seed = seed_of(rng)
-    stream = np.random.default_rng(seed)
+    stream = np.random.default_rng(seed_of(rng))
     strata = _strata(outcome, groups)
     folds = np.stack([_folds(strata, groups, n_folds, stream) for _ in range(n_repeats)])
     tasks = [
@@ -154,7 +169,6 @@ def cross_fit(
         outcome,
         groups,
         name,
-        seed,
     )
 
 
@@ -165,12 +179,11 @@ def _with_predictions(
     outcome: NDArray[Any],
     groups: IntArray | None,
     name: str,
-    seed: int,
 ) -> CrossFits:
     """What every model predicts for its own fold and for the fold before."""
     n_folds = len(models[0])
     held_out, other = np.full(folds.shape, np.nan), np.full(folds.shape, np.nan)
-    label, names = "", None
+    label, of_class = "", None
     for repeat, of_repeat in enumerate(models):
         for number, model in enumerate(of_repeat):
             asked = sample.asked(model, probe=False)
@@ -183,15 +196,16 @@ def _with_predictions(
                         f"{', '.join(map(str, asked.outputs.labels))}."
                     )
                 predictions[repeat, rows] = found[:, 0]
-            here = _class_names(model)
-            names, label = names or here, label or str(asked.outputs.label)
-            if here != names:
+            label = label or str(asked.outputs.label)
+            of_model = class_of(model, label)
+            of_class = of_class or of_model
+            if of_model != of_class:
+                both = (", ".join(known[0]) if known else "" for known in (of_model, of_class))
                 raise ValueError(
-                    f"y must have rows of all its classes in every fold; a model of one fold knows "
-                    f"{', '.join(here or ())} and another {', '.join(names or ())}. Leave rare "
-                    f"classes out, or take fewer folds."
+                    "y must have rows of all its classes in every fold; a model of one fold knows "
+                    "{} and another {}. Leave rare classes out, or take fewer folds.".format(*both)
                 )
-    observed, kind = outcome_numbers(outcome, names, label, held_out)
+    observed, kind = outcome_numbers(outcome, of_class, held_out)
     return CrossFits(
         sample,
         tuple(map(tuple, models)),
@@ -203,30 +217,31 @@ def _with_predictions(
         label,
         groups,
         name,
-        seed,
     )
 
 
-def _class_names(model: Any) -> list[str] | None:
-    """Names of the classes whose probabilities a model predicts; None for numbers."""
+def class_of(model: Any, label: str) -> tuple[list[str], str] | None:
+    """Names of the classes of a model, and of that which an output is of; None for numbers."""
     names = getattr(model, "classes_", None)
-    if names is not None and np.ndim(names) == 1:
-        return [str(label) for label in np.asarray(names)]
-    return categories_of(model)
+    if names is not None and label:
+        return [str(name) for name in np.ravel(np.asarray(names))], label
+    categories = categories_of(model)
+    # Outputs of these models are called by their numbers.
+    if categories is None or not label.isdecimal() or int(label) >= len(categories):
+        return None
+    return categories, categories[int(label)]
 
 
 def outcome_numbers(
-    outcome: NDArray[Any], names: list[str] | None, label: str, predicted: FloatArray
+    outcome: NDArray[Any], of_class: tuple[list[str], str] | None, predicted: FloatArray
 ) -> tuple[FloatArray, str]:
     """Outcomes as numbers, and whether they are "numbers" or a "class" whose probability is asked.
 
     Without names of classes, outcomes of 0 and 1 with predictions between them are a class.
     """
     y = pd.Series(outcome)
-    if names is not None and label:
-        if label not in names and label.isdecimal() and int(label) < len(names):
-            label = names[int(label)]  # outputs of models of statsmodels are called by numbers
-        return is_class(y, names, label), "class"
+    if of_class is not None:
+        return _is_class(y, *of_class), "class"
     values = pd.to_numeric(y, errors="coerce").to_numpy(dtype=np.float64)
     if not np.isfinite(values).all():
         raise ValueError(
@@ -234,11 +249,11 @@ def outcome_numbers(
             f"{int((~np.isfinite(values)).sum())} of {len(values)} rows."
         )
     shares = np.nanmin(predicted) >= 0 and np.nanmax(predicted) <= 1
-    binary = shares and set(np.unique(values)) <= {0.0, 1.0}
+    binary = shares and set(np.unique(values)) == {0.0, 1.0}
     return values, "class" if binary else "numbers"
 
 
-def is_class(y: pd.Series[Any], names: list[str], label: str) -> FloatArray:
+def _is_class(y: pd.Series[Any], names: list[str], label: str) -> FloatArray:
     """1 where the outcome is the class, else 0; numbers are compared as numbers."""
     texts = y.astype(str)
     numbers, values = (pd.to_numeric(one, errors="coerce") for one in (pd.Series(names), y))

@@ -74,12 +74,12 @@ def hats(x: FloatArray, edges: FloatArray) -> FloatArray:
     return np.column_stack([np.interp(x, edges, hat) for hat in np.eye(len(edges))[1:]])
 
 
-def basis(x: FloatArray, n_hats: int = HATS) -> FloatArray:
+def basis(x: FloatArray, n_hats: int = HATS, few: int = MAX_INDICATORS) -> FloatArray:
     """Functions of one column: hats at equal counts, or indicators of few values, and of NaN."""
     known = np.isfinite(x)
     values = np.unique(x[known])
     parts = [] if known.all() else [(~known).astype(np.float64)[:, None]]
-    if 1 < len(values) <= max(n_hats, MAX_INDICATORS):
+    if 1 < len(values) <= few:
         parts.append(indicators(x, values))
     elif len(values) > 1:
         edges = np.unique(np.quantile(x[known], np.linspace(0, 1, n_hats + 1)))

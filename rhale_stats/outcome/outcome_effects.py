@@ -201,8 +201,8 @@ def effects_of(
 ) -> xr.Dataset:
     """`outcome_effects` of models that are fitted; columns and levels by their positions."""
     places = _places(fits, chosen, levels, bins)
-    columns = _columns(fits)
-    estimates = [_estimated(fits, place, columns) for place in places]
+    functions = {name: (basis(x), linear(x)) for name, x in fits.columns.items()}
+    estimates = [_estimated(fits, place, functions) for place in places]
     _warn(places, estimates)
     effect = _template(fits, places)
     learner = {
@@ -227,30 +227,6 @@ class Place(NamedTuple):
     # Values that the model gets at the lower and upper edge of each entry's bin.
     lower: Any
     upper: Any
-
-
-def _columns(fits: CrossFits) -> dict[str, FloatArray]:
-    """The columns that effects are given: those that the learner uses, never the outcome itself."""
-    names, known = fits.sample.table.names, columns_known_of(fits.models[0][0])
-    used = names if known is None else [names[at] for at in known.positions(names)]
-    columns = {name: _numbers(fits, name) for name in used}
-    outcome = [name for name, x in columns.items() if np.array_equal(x, fits.observed)]
-    if outcome:
-        warn(f"Left out, because it is the outcome itself: {', '.join(outcome)}.")
-    return {name: x for name, x in columns.items() if name not in outcome}
-
-
-def _numbers(fits: CrossFits, name: str) -> FloatArray:
-    """A column of the table as numbers: its values, or numbers of its levels; NaN is missing."""
-    table = fits.sample.table
-    position = table.names.index(name)
-    if table.is_nested(position):
-        return np.full(table.n_rows, np.nan)
-    if table.is_numeric(position):
-        return np.asarray(check_column(table, position, missing="drop"), dtype=np.float64)
-    series = table.series(position)
-    code = series.astype("category").cat.codes.to_numpy().astype(np.float64)
-    return np.where(code >= 0, code, np.nan)
 
 
 def _places(
@@ -284,7 +260,7 @@ def _places(
 
 def _edges(fits: CrossFits, name: str, x: FloatArray, bins: BinRule | int | None) -> FloatArray:
     """Edges of the bins: values of rows, the outer bins with a tenth of the rows each."""
-    known, weight = np.isfinite(x), fits.share
+    known, weight = np.isfinite(x), fits.sample.share
     if bins is not None and not isinstance(bins, int | np.integer):
         edges = difference_edges(bins, name, x[known], fits.sample.weight_at(known))
         if len(edges) - 1 > MAX_BINS * 5:
@@ -314,14 +290,19 @@ class Estimate(NamedTuple):
     debiased: Debiased
 
 
-def _estimated(fits: CrossFits, place: Place, columns: dict[str, FloatArray]) -> Estimate:
-    """Effects, curve, their errors, tests and overlap of one feature."""
+def _estimated(
+    fits: CrossFits, place: Place, functions: dict[str, tuple[FloatArray, FloatArray]]
+) -> Estimate:
+    """Effects, curve, their errors, tests and overlap of one feature.
+
+    ``functions`` are of every column those of the dictionary, and those for products.
+    """
     entries = place.entries
-    others = [values for name, values in columns.items() if name != place.name]
-    products = [linear(values) for values in others[:MAX_PRODUCTS]]
-    dictionary = dictionary_of(entries, [basis(values) for values in others], products)
+    others = [pair for name, pair in functions.items() if name != place.name]
+    products = [product for _, product in others[:MAX_PRODUCTS]]
+    dictionary = dictionary_of(entries, [alone for alone, _ in others], products)
     answers = [_answers(fits, place, repeat) for repeat in range(len(fits.models))]
-    found = debiased(entries, dictionary, answers, fits.share, fits.groups)
+    found = debiased(entries, dictionary, answers, fits.sample.share, fits.groups)
     return Estimate(_variables(fits, place, found), found)
 
 
@@ -343,7 +324,7 @@ def _answers(fits: CrossFits, place: Place, repeat: int) -> Answers:
 
 def _variables(fits: CrossFits, place: Place, found: Debiased) -> dict[str, Any]:
     """The variables of one feature."""
-    entries, share, n_bins = place.entries, fits.share, place.entries.n_bins
+    entries, share, n_bins = place.entries, fits.sample.share, place.entries.n_bins
     n_units = len(found.influence)
     degrees = float(n_units - 1)
     identity = np.eye(n_bins)

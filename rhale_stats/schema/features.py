@@ -230,6 +230,11 @@ def is_grouped(effect: xr.Dataset) -> bool:
     return "n_groups" in effect.attrs or "feature_n_groups" in effect.coords
 
 
+def is_of_outcome(effect: xr.Dataset) -> bool:
+    """Whether these are effects on the expected outcome, of no single model."""
+    return bool(effect.attrs.get("target") == "outcome")
+
+
 def stores_errors(effect: xr.Dataset) -> bool:
     """Whether covariances and degrees of freedom are stored, and do not follow from the bins.
 

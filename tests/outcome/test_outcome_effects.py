@@ -231,6 +231,18 @@ def test_results_of_statsmodels_are_fitted_again():
         rs.outcome_effects(weighted, X[["x0"]], y, progress=False)
 
 
+def test_an_output_of_statsmodels_is_a_number_not_a_name():
+    """Output 1 of the categories 1, 2, 3 is the second: its probability rises with x0."""
+    import statsmodels.formula.api as smf
+
+    X, _ = drawn(600)
+    noise = np.random.default_rng(1).logistic(size=600)
+    kind = np.where(X.x0 + noise > 0, 2, np.where(noise > -1.5, 1, 3))
+    fit = smf.mnlogit("kind ~ x0", X.assign(kind=kind)).fit(disp=0)
+    effect = rs.outcome_effects(fit, X[["x0"]], kind, output=1, rng=0, progress=False)
+    assert effect["usual_difference"].item() > 3 * effect["usual_difference_se"].item()
+
+
 VERBS = {
     "std_error": rs.std_error,
     "confint": rs.confint,
