@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+from zlib import crc32
 
 # Tests run one to a processor, so that more threads would only wait for each other.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
@@ -38,6 +39,23 @@ def close_figures():
     """No figure outlives its test."""
     yield
     plt.close("all")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item):
+    """What is drawn without a seed is drawn alike in every run: a test's name is its seed."""
+    seed, fresh = crc32(item.nodeid.encode()), np.random.default_rng
+    source = fresh(seed)
+
+    def seeded(seed=None):
+        return fresh(source.integers(2**63) if seed is None else seed)
+
+    np.random.default_rng = seeded
+    np.random.seed(seed)  # noqa: NPY002 (what models of other libraries draw from)
+    try:
+        return (yield)
+    finally:
+        np.random.default_rng = fresh
 
 
 @pytest.fixture
