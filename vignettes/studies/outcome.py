@@ -1,11 +1,16 @@
 """Do the intervals of `outcome_effects` hold the truth? Processes × learners × sizes.
 
     python vignettes/studies/outcome.py --n 500 1000 --replicates 40 --out outcome.csv
+    python vignettes/studies/outcome.py --doubleml --n 500 1000 --replicates 40
 
 A line a process, learner and size: shares of samples in which the 95 % interval of a bin, or of the
 curve, holds the truth, in which the effect of a feature without one is rejected, and in which an
 effect is found; with the same for the model as given.
 The truth of a bin is the mean over its rows of the true difference.
+
+With ``--doubleml`` the outcome is .5 x0 + g(x1) + noise: the one slope is estimated by DoubleML's
+partially linear model, by `outcome_effects` (its mean effect) and by `cross_effects`, of the same
+learner.
 """
 
 from __future__ import annotations
@@ -159,16 +164,69 @@ def sample(process: Process, make: Callable[[], Any], n: int, seed: int) -> dict
     return out
 
 
+def slopes(make: Callable[[], Any], n: int, seed: int) -> dict[str, tuple[float, float]]:
+    """One sample: the slope of x0, which is .5, and its standard error, in three ways."""
+    from doubleml import DoubleMLData, DoubleMLPLR
+
+    rng = np.random.default_rng(seed)
+    X, y, _ = drawn(PROCESSES["heteroscedastic"], n, rng)
+    data = DoubleMLData.from_arrays(X.drop(columns="x0").to_numpy(), y, X["x0"].to_numpy())
+    np.random.seed(seed)  # noqa: NPY002 (DoubleML draws its folds from it)
+    peer = DoubleMLPLR(data, make(), make(), n_folds=5, n_rep=2).fit()
+    ours = rs.outcome_effects(make(), X, y, "x0", rng=seed, progress=False).isel(feature=0)
+    cross = rs.cross_effects(
+        lambda rows: make().fit(rows[FEATURES], rows["y"]),
+        lambda model, rows: rs.ale(model, rows[FEATURES], features="x0", progress=False),
+        X.assign(y=y),
+        n_repeats=2,
+        n_jobs=1,
+        rng=seed,
+        progress=False,
+    )
+    cross = rs.std_error(cross).isel(feature=0)
+    return {
+        "DoubleML": (float(peer.coef[0]), float(peer.se[0])),
+        "outcome_effects": (float(ours["average_effect"]), float(ours["average_effect_se"])),
+        "cross_effects": (float(cross["average_effect_estimate"]), float(cross["average_effect_se"])),
+    }
+
+
+def compared(make: Callable[[], Any], n: int, replicates: int) -> pd.DataFrame:
+    """Bias, spread, mean standard error and coverage of the ways of `slopes`."""
+    samples = [slopes(make, n, seed) for seed in range(replicates)]
+    rows = {}
+    for way in samples[0]:
+        estimate, error = np.array([sample[way] for sample in samples]).T
+        held = np.abs(estimate - 0.5) <= 1.96 * error
+        rows[way] = {
+            "bias": estimate.mean() - 0.5,
+            "bias se": estimate.std(ddof=1) / np.sqrt(replicates),
+            "deviation": estimate.std(ddof=1),
+            "standard error": error.mean(),
+            "coverage": held.mean(),
+            "coverage se": np.sqrt(held.mean() * (1 - held.mean()) / replicates),
+        }
+    return pd.DataFrame(rows).T.round(3)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--n", type=int, nargs="+", default=[500, 1000])
     parser.add_argument("--replicates", type=int, default=40)
     parser.add_argument("--learners", nargs="+")
     parser.add_argument("--processes", nargs="+", default=list(PROCESSES))
+    parser.add_argument("--doubleml", action="store_true")
     parser.add_argument("--out", default="outcome.csv")
     options = parser.parse_args()
     lines = []
     warnings.simplefilter("ignore")
+    if options.doubleml:
+        makers = learners(binary=False)
+        for n in options.n:
+            for learner in options.learners or list(makers):
+                print(f"{learner}, {n} rows")
+                print(compared(makers[learner], n, options.replicates), flush=True)
+        return
     for n in options.n:
         for name in options.processes:
             process = PROCESSES[name]
