@@ -1,7 +1,6 @@
 """Work on several threads or processes, and the settings of the process that this changes.
 
-All parallel work uses `in_threads` or `in_processes`. The studies are the exception: they have
-their own processes, for the reasons given in `rhale_stats.studies.runner`.
+All parallel work uses `in_threads` or `in_processes`.
 """
 
 from __future__ import annotations

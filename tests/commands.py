@@ -16,12 +16,9 @@ SCRIPT = """
 import sys
 from pathlib import Path
 
-from rhale_stats import studies
 from rhale_stats.cli import main
 from tests import commands
-from tests.studies import toy_study
 
-studies.STUDIES["toy"] = toy_study.__name__
 {before}
 
 if __name__ == "__main__":
@@ -30,7 +27,7 @@ if __name__ == "__main__":
 
 
 def start(folder, *words, before="", **environment):
-    """Start ``rhale-stats`` on words, with the toy study, in a group of processes of its own."""
+    """Start ``rhale-stats`` on words, in a group of processes of its own."""
     script = folder / "command.py"
     script.write_text(SCRIPT.format(before=before))
     return subprocess.Popen(
@@ -42,6 +39,17 @@ def start(folder, *words, before="", **environment):
         text=True,
         start_new_session=True,
     )
+
+
+def wait_to_be_ended(folder, stubborn):
+    """Leave a file named by this process, and wait; a stubborn one goes on after Ctrl-C."""
+    (folder / str(os.getpid())).touch()
+    while True:
+        try:
+            time.sleep(600)
+        except KeyboardInterrupt:
+            if not stubborn:
+                raise
 
 
 def interrupted(process):

@@ -108,14 +108,14 @@ def test_another_number_is_noticed():
 # --- the short paper -----------------------------------------------------------------------------
 
 PAPER = (DOCS / "paper.md").read_text(encoding="utf-8")
-COMMAND = re.compile(r"`((?:rhale-stats study|python -m tests\.benchmarks) [^`]*)`")
+COMMAND = re.compile(r"`((?:python vignettes/studies|python -m tests\.benchmarks) [^`]*)`")
 
 
 def page_of(command):
     """The page that shows what a command computed."""
     name = command.split()[2]
     here = DOCS / "studies" / f"{name}.md"
-    if command.startswith("python"):
+    if command.startswith("python -m"):
         here = ROOT / "README.md"
     elif not here.exists():
         here = DOCS / f"{name}.md"

@@ -24,7 +24,7 @@ import pytest
 
 import rhale_stats as rs
 from rhale_stats.schema import kinds
-from rhale_stats.studies.formulas import BLOCKS
+from studies.formulas import BLOCKS
 from tests import gallery
 
 ROOT = Path(__file__).parents[1]
@@ -267,7 +267,7 @@ def test_the_index_of_formulas_leads_to_them():
 def test_tables_of_the_formulas_have_their_command():
     """Every block of the module `formulas` has its command, and a table below it."""
     text = MATH.read_text(encoding="utf-8")
-    command = r"^python -m rhale_stats\.studies\.formulas ([\w-]+)\n```\n\n\|"
+    command = r"^python vignettes/studies formulas ([\w-]+)\n```\n\n\|"
     assert sorted(re.findall(command, text, re.MULTILINE)) == sorted(BLOCKS)
 
 

@@ -50,7 +50,7 @@ def parser() -> argparse.ArgumentParser:
     _add_common(parser)
     commands = parser.add_subparsers(metavar="COMMAND")
     of_models = (_add_explain, _add_report, _add_fit, _add_regions, _add_compare)
-    for add in (*of_models, _add_study, _add_bench, _add_completion, _add_version):
+    for add in (*of_models, _add_completion, _add_version):
         add(commands)
     return parser
 
@@ -385,65 +385,6 @@ def _add_files(command: Any, suffixes: Sequence[str]) -> None:
         help=f"files to write; the suffix says what: {', '.join(suffixes)}",
     )
     command.add_argument("--overwrite", action="store_true", help="replace files that exist")
-
-
-def _add_study(commands: Any) -> None:
-    study = _command(
-        commands,
-        "study",
-        "study:study_job",
-        "run a simulation study and print its report",
-        ["--list", "unbiasedness --quick", "validity --replicates 6 --jobs 2 --out results"],
-    )
-    study.add_argument("name", metavar="NAME", nargs="?", help="one of those in --list")
-    study.add_argument("--list", action="store_true", help="print the names of all studies")
-    study.add_argument("--quick", action="store_true", help="fewer or smaller simulations")
-    study.add_argument(
-        "--replicates",
-        type=int,
-        metavar="N",
-        help="per scenario (default: by study)",
-    )
-    study.add_argument(
-        "--jobs", type=int, metavar="N", help="number of processes (default: number of CPUs)"
-    )
-    study.add_argument("--seed", type=int, default=0, metavar="N", help="random seed (default: 0)")
-    study.add_argument("--settings", metavar="S", help="variant of the study, if it has variants")
-    study.add_argument("--data", type=Path, metavar="PATH", help="data, if the study reads a file")
-    _add_folder(study)
-    _add_common(study)
-
-
-def _add_bench(commands: Any) -> None:
-    command = _command(
-        commands,
-        "bench",
-        "bench:bench_job",
-        "time this package beside other libraries that are installed (effector, PyALE, "
-        "scikit-learn, scikit-explain, shap, dalex, marginaleffects, alibi), in turns, on one "
-        "processor",
-        ["", "--quick --json", "--tasks ale pdp --rows 100000 --out times.md"],
-    )
-    command.add_argument(
-        "--tasks", nargs="+", metavar="NAME", help="tasks to time, of those in --list"
-    )
-    command.add_argument("--list", action="store_true", help="print the names of all tasks")
-    command.add_argument("--quick", action="store_true", help="few rows, rounds and sizes")
-    command.add_argument(
-        "--scaling",
-        action="store_true",
-        help="also how cost grows with rows, features, bins and resamples; a .md file of --out is "
-        "then a page, with a picture (.png) beside it",
-    )
-    command.add_argument(
-        "--rows", type=_number(100), metavar="N", help="rows of all tasks (default: by task)"
-    )
-    command.add_argument(
-        "--rounds", type=_number(1), metavar="N", help="rounds (default: 7, with --quick 2)"
-    )
-    _add_seed(command)
-    _add_files(command, (".md", ".csv", ".json"))
-    _add_common(command)
 
 
 def _add_completion(commands: Any) -> None:

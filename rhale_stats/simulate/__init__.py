@@ -11,6 +11,7 @@ from rhale_stats.simulate.examples import (
     TwoRegimes,
 )
 from rhale_stats.simulate.simulator import Simulator
+from rhale_stats.simulate.studies import study
 from rhale_stats.simulate.truth import Marginal, dense_truth
 
 __all__ = [
@@ -25,4 +26,5 @@ __all__ = [
     "Toy",
     "TwoRegimes",
     "dense_truth",
+    "study",
 ]

@@ -23,6 +23,7 @@ import tracemalloc
 import warnings
 from collections.abc import Callable
 from importlib.metadata import version
+from pathlib import Path
 
 import numpy as np
 
@@ -31,6 +32,8 @@ from rhale_stats.arrays import binning, moments
 from tests.benchmarks.compiled import compiled
 from tests.benchmarks.parquet import options as parquet_options
 from tests.benchmarks.parquet import parquet
+from tests.benchmarks.peers import peers
+from tests.benchmarks.tasks import TASKS
 
 N_FEATURES = 10
 MAX_BINS = 100
@@ -565,12 +568,20 @@ BENCHMARKS = {
 def main() -> None:
     """Run the benchmark that is named."""
     parser = argparse.ArgumentParser(prog="python -m tests.benchmarks", description=__doc__)
-    parser.add_argument("name", choices=[*BENCHMARKS, "parquet"])
+    parser.add_argument("name", choices=[*BENCHMARKS, "parquet", "peers"])
+    of_peers = parser.add_argument_group("peers")
+    of_peers.add_argument("--tasks", nargs="+", choices=TASKS, help="tasks to time (default: all)")
+    of_peers.add_argument("--quick", action="store_true", help="few rows, rounds and sizes")
+    of_peers.add_argument("--scaling", action="store_true", help="also how cost grows")
+    of_peers.add_argument("--out", type=Path, help="a page (.md); its picture lies beside it")
     parser.add_argument("--cpu", action="store_true", help="CPU time of all threads together")
     parquet_options(parser)
     arguments = parser.parse_args()
     if arguments.name == "parquet":
         parquet(arguments.rows, arguments.workers, arguments.rounds)
+        return
+    if arguments.name == "peers":
+        peers(arguments.tasks, quick=arguments.quick, growth=arguments.scaling, out=arguments.out)
         return
     if arguments.cpu:
         CLOCK[0] = time.process_time
@@ -580,4 +591,5 @@ def main() -> None:
         benchmark()
 
 
-main()
+if __name__ == "__main__":
+    main()

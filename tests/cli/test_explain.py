@@ -118,7 +118,7 @@ def writers_of(tree, table, answer):
 
     def csv(path):
         path.write_text("half")
-        toy_study.wait_to_be_ended(Path({str(waiting)!r}), False)
+        commands.wait_to_be_ended(Path({str(waiting)!r}), False)
 
     return {{".zarr": zarr, ".csv": csv}}
 

@@ -17,12 +17,11 @@ import statsmodels.formula.api as smf
 import xarray as xr
 
 import rhale_stats as rs
-from rhale_stats import files, studies
+from rhale_stats import files
 from rhale_stats.cli import jobs
 from rhale_stats.cli.jobs import Figure, sm
 from rhale_stats.cli.main import main
 from tests import commands
-from tests.studies import toy_study
 
 
 @pytest.fixture
@@ -435,7 +434,6 @@ def test_version_is_one():
         (["--version"], f"rhale-stats {rs.__version__}"),
         (["--help"], "COMMAND"),
         (["fit", "--help"], "Formulas are evaluated as Python code"),
-        (["study", "--help"], "--replicates N"),
     ],
 )
 def test_help(capsys, words, text):
@@ -491,7 +489,6 @@ def test_folders_in_the_place_of_files_are_found_before_the_fit(data, tmp_path, 
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such signals")
-# An interrupted study that is stubborn is tested in `tests.studies.test_runner`.
 @pytest.mark.parametrize("stubborn", [False, pytest.param(True, marks=pytest.mark.slow)])
 @pytest.mark.slow
 def test_an_interrupted_fit_ends_soon_with_one_line_and_no_files(data, tmp_path, stubborn):
@@ -504,7 +501,7 @@ from rhale_stats.cli import jobs
 
 def half_written(figure, path, **keywords):
     path.write_text("half")
-    toy_study.wait_to_be_ended(Path({str(waiting)!r}), {stubborn})
+    commands.wait_to_be_ended(Path({str(waiting)!r}), {stubborn})
 
 jobs.Figure.savefig = half_written
 """
@@ -565,81 +562,3 @@ sys.exit(run())
         [sys.executable, "-c", script], capture_output=True, timeout=commands.PATIENCE
     )
     assert (done.returncode, done.stderr) == (130, b"rhale-stats: interrupted.\n")
-
-
-# Studies ----------------------------------------------------------------------------------------
-
-
-@pytest.fixture
-def study(monkeypatch, tmp_path):
-    """Command line of the toy study, which is the only one, up to its options."""
-    monkeypatch.setattr(studies, "STUDIES", {"toy": toy_study.__name__})
-    return ["study", "toy", "--jobs", "1", "--no-progress", "--out", str(tmp_path / "out")]
-
-
-def test_study(study, tmp_path, capsys):
-    arguments = [*study, "--quick", "--settings", "failing", "--seed", "3"]
-    assert main(arguments) == 0
-    out, err = capsys.readouterr()
-    assert err == ""
-    assert out.startswith("# Means of normal numbers\n")
-    assert "study toy --quick --settings failing --replicates 4 --seed 3" in out
-    assert "![" not in out
-    stem = tmp_path / "out" / "toy-failing-quick"
-    assert f"\n{stem}.nc: the results, " in out
-    assert f"\n{stem}.md: this report.\n{stem}.png: its figure.\n" in out
-    with xr.open_dataset(f"{stem}.nc") as results:
-        assert results.sizes["replicate"] == 4
-        assert results.attrs["seed"] == 3
-    assert "![Means of normal numbers](toy-failing-quick.png)" in stem.with_suffix(".md").read_text(
-        encoding="utf-8"
-    )
-    assert stem.with_suffix(".png").exists()
-
-
-def test_study_goes_on_where_it_was_interrupted(study, tmp_path, monkeypatch, capsys):
-    monkeypatch.setenv(toy_study.INTERRUPT, "50")
-    assert main(study) == 130
-    assert capsys.readouterr().err == (
-        "rhale-stats: interrupted. The same command continues the study where it stopped.\n"
-    )
-    monkeypatch.delenv(toy_study.INTERRUPT)
-    toy_study.calls.clear()
-    assert main([*study, "--replicates", "13"]) == 0
-    assert toy_study.calls == [5] + [50] * 13
-
-
-def test_studies_are_listed(study, capsys):
-    assert main(["study", "--list"]) == 0
-    assert capsys.readouterr().out == "toy  Means of normal numbers\n"
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        (["--jobs", "0"], "jobs must be at least 1; got 0."),
-        (["--replicates", "0"], "n_replicates must be at least 1; got 0."),
-        (["--seed", "-1"], "seed must be at least 0; got -1."),
-        (["--settings", "a/b"], "settings must be one of .*; got 'a/b'."),
-        (["--data", "nowhere.csv"], "--data must be an existing file; there is no nowhere.csv."),
-        (["--data", __file__], "data must not be given"),
-    ],
-)
-def test_studies_that_cannot_be_run(study, capsys, options, message):
-    assert main([*study, *options]) == 2
-    error = capsys.readouterr().err
-    assert re.match(f"rhale-stats: {message}", error), error
-
-
-@pytest.mark.parametrize(
-    ("words", "got"), [(["study"], "none"), (["study", "unknown", "--quick"], "unknown")]
-)
-def test_unknown_studies(study, capsys, words, got):
-    assert main(words) == 2
-    assert f"NAME must be one of toy; got {got}. --list" in capsys.readouterr().err
-
-
-def test_results_of_another_seed_are_not_mixed(study, capsys):
-    assert main([*study, "--replicates", "1"]) == 0
-    assert main([*study, "--replicates", "1", "--seed", "1"]) == 2
-    assert "seed is 0 there, 1 asked for. Choose another folder" in capsys.readouterr().err

@@ -11,7 +11,7 @@ import sys
 import pytest
 
 import rhale_stats as rs
-from rhale_stats.cli import study as study_command
+from rhale_stats.cli import versions
 from rhale_stats.cli.main import main
 from rhale_stats.cli.parser import parser
 from tests import commands
@@ -95,13 +95,13 @@ def test_quiet_prints_nothing(capsys):
 
 
 def test_debug_shows_the_place_of_an_error_and_the_line_last(capsys, monkeypatch):
-    def fail():
+    def fail(_):
         raise ZeroDivisionError("no\nrows")
 
-    monkeypatch.setattr(study_command.studies, "names", fail)
-    assert main(["study", "--list"]) == 1
+    monkeypatch.setattr(versions, "version_of", fail)
+    assert main(["version"]) == 1
     assert capsys.readouterr().err == "rhale-stats: ZeroDivisionError: no rows\n"
-    assert main(["study", "--list", "--debug"]) == 1
+    assert main(["version", "--debug"]) == 1
     error = capsys.readouterr().err
     assert error.startswith("Traceback (most recent call last):\n")
     assert error.endswith("\nrhale-stats: ZeroDivisionError: no rows\n")

@@ -18,8 +18,8 @@ from rhale_stats.arrays import resample
 from rhale_stats.effects.fit import fit_of
 from rhale_stats.effects.intervals import _of_drawn_groups, _shortfall_of_groups, _varying
 from rhale_stats.schema.features import one_feature
-from rhale_stats.studies import weighting
-from rhale_stats.studies.coverage import Hits, curve_of
+from studies import weighting
+from studies.coverage import Hits, curve_of
 from tests.helpers import local_of
 
 LEAST = 0.001

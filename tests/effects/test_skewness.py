@@ -12,8 +12,8 @@ from rhale_stats.effects.fit import bin_degrees, fit_of
 from rhale_stats.effects.skewness import _part, of_rows
 from rhale_stats.effects.targets import SKEWNESS
 from rhale_stats.schema.features import one_feature
-from rhale_stats.studies.skewed import coverage
-from rhale_stats.studies.validity_processes import Process
+from studies.skewed import coverage
+from studies.validity_processes import Process
 from tests.helpers import local_of
 
 N = 400

@@ -24,7 +24,7 @@ from rhale_stats.regional.losses import node_of, problem_of, root_bins
 from rhale_stats.regional.search import SplitSearch, Tree
 from rhale_stats.regional.split_losses import split_losses, split_statistics
 from rhale_stats.regional.splits import candidates_of
-from rhale_stats.studies.regions import two_groups
+from studies.regions import two_groups
 
 N = 300
 RULES = [

@@ -17,7 +17,7 @@ from rhale_stats.regional.losses import Node, Problem, node_of, problem_of
 from rhale_stats.regional.search import SplitSearch, Tree, Verdict, best_of
 from rhale_stats.regional.split_losses import split_losses
 from rhale_stats.regional.splits import Candidates, candidates_of
-from rhale_stats.studies.regions import N_CONDITIONING, two_groups, without_regions
+from studies.regions import N_CONDITIONING, two_groups, without_regions
 
 # A size or a coverage is refused at this level: one test in a thousand fails by chance.
 REFUSED = 0.001

@@ -10,9 +10,9 @@ import pytest
 from scipy import stats
 
 import rhale_stats as rs
-from rhale_stats import studies
-from rhale_stats.studies import Options, bin_splitting
-from rhale_stats.studies.tools import only
+import studies
+from studies import Options, bin_splitting
+from studies.tools import only
 
 pytestmark = pytest.mark.slow
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from rhale_stats.studies import bench_page, bench_scaling
-from rhale_stats.studies.bench_scaling import Growth
+from tests.benchmarks import page, scaling
+from tests.benchmarks.scaling import Growth
 
 
 @pytest.mark.parametrize("power", [0.0, 1.0, 2.0])
@@ -17,13 +17,13 @@ def test_exponent_of_a_power_law(power):
 
 def test_a_small_run_has_all_functions_and_its_page():
     sizes = {"rows": (200, 400, 800), "bins": (5, 10, 20), "resamples": (20, 40, 80)}
-    times, memory = bench_scaling.growth(sizes)
-    table = bench_scaling.exponents(times, memory).set_index("function")
+    times, memory = scaling.growth(sizes)
+    table = scaling.exponents(times, memory).set_index("function")
     assert set(table.index) == {"rhale", "ale", "pdp", "regions", "bootstrap"}
     assert all(np.all(one.values > 0) for one in (*times, *memory))
     assert {one.axis for one in memory} == {"rows"}
     line = {"task": "t", "rows": 5, "peer": "p", "ratio": 0.5, "faster": "p"}
-    text = bench_page.page("TABLES\n", [line], times, memory)
+    text = page.page("TABLES\n", [line], times, memory)
     assert "In 1 of 1 comparisons" in text
     assert "p\ntakes 0.5 times" in text
-    assert bench_scaling.figure(times, memory).axes[4].get_xlabel() == "rows"
+    assert scaling.figure(times, memory).axes[4].get_xlabel() == "rows"

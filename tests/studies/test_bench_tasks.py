@@ -1,4 +1,4 @@
-"""What `bench` times beside other libraries is the same work: the numbers of both sides agree."""
+"""What is timed beside other libraries is the same work: the numbers of both sides agree."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ import warnings
 import numpy as np
 import pytest
 
-from rhale_stats.studies.bench_tasks import TASKS
-from rhale_stats.studies.bench_times import apart, silent
+from tests.benchmarks.tasks import TASKS
+from tests.benchmarks.times import apart, silent
 
 # Modules of the peers, and how far numbers may be apart, with the reason.
 ROUNDING, SINGLE = 1e-12, 1e-6

@@ -8,15 +8,15 @@ import xarray as xr
 from numpy.testing import assert_allclose
 
 import rhale_stats as rs
-from rhale_stats.studies import penalty
-from rhale_stats.studies.examples import (
+from studies import penalty
+from studies.examples import (
     EXAMPLES,
     Example,
     oracle,
     ratio_of_means,
     scored_along,
 )
-from rhale_stats.studies.tools import fixed_rules, local_of, scored
+from studies.tools import fixed_rules, local_of, scored
 
 
 @pytest.mark.parametrize("name", EXAMPLES)

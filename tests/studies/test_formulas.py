@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from rhale_stats.studies import formulas
+from studies import formulas
 
 FEW = {"greedy": 40, "box": 100, "chernoff": 200}
 

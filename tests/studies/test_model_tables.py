@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import rhale_stats as rs
-from rhale_stats.studies.model_tables import (
+from studies.model_tables import (
     DIFFERS,
     LEFT_OUT,
     RAISED,
@@ -19,7 +19,7 @@ from rhale_stats.studies.model_tables import (
     cell,
     deviation,
 )
-from rhale_stats.studies.model_tables_kinds import KINDS, LEVELS, Data, Kind
+from studies.model_tables_kinds import KINDS, LEVELS, Data, Kind
 
 
 @pytest.fixture

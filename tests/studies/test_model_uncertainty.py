@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from rhale_stats.studies import Options, load
-from rhale_stats.studies.model_uncertainty import target_of
-from rhale_stats.studies.model_uncertainty_models import (
+from studies import Options, load
+from studies.model_uncertainty import target_of
+from studies.model_uncertainty_models import (
     CURVE,
     EDGES,
     EFFECT,
@@ -20,9 +20,9 @@ from rhale_stats.studies.model_uncertainty_models import (
     targets,
     wave_slope,
 )
-from rhale_stats.studies.model_uncertainty_page import formula_table, rates
-from rhale_stats.studies.model_uncertainty_parts import GRID, PARTS, parts, truth, with_error
-from rhale_stats.studies.model_uncertainty_ways import WAYS, Sample, hits, of_formula
+from studies.model_uncertainty_page import formula_table, rates
+from studies.model_uncertainty_parts import GRID, PARTS, parts, truth, with_error
+from studies.model_uncertainty_ways import WAYS, Sample, hits, of_formula
 
 
 def test_targets_in_closed_form():

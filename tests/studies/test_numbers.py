@@ -3,7 +3,7 @@
 Which ones are drawn by the date, so that CI comes to other numbers every day; the seed of the new
 simulation is the date, too. ``RHALE_STATS_NUMBERS=20261124`` repeats those of a day. The numbers
 are read from the pages: from the tables of means with their Monte-Carlo standard errors below the
-command that made them, and from the tables of ``python -m rhale_stats.studies.formulas``.
+command that made them, and from the tables of ``python vignettes/studies formulas``.
 
 A new mean of k replicates differs from one of n on the page with a variance of sd² (1/n + 1/k),
 and the page's error is sd / √n, an estimate from n replicates: the bound is the quantile of
@@ -26,13 +26,13 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from rhale_stats import studies
-from rhale_stats.studies import Options, formulas, runner
-from rhale_stats.studies.report import mean_table
+import studies
+from studies import Options, formulas, runner
+from studies.report import mean_table
 
 DOCS = Path(__file__).parents[2] / "docs"
 PAGES = sorted(path for path in (DOCS / "studies").glob("*.md") if path.name != "README.md")
-COMMAND = re.compile(r"^rhale-stats (study .*)$", re.MULTILINE)
+COMMAND = re.compile(r"^python vignettes/(studies .*)$", re.MULTILINE)
 TABLE = re.compile(r"^```text\n(.*?)^```", re.DOTALL | re.MULTILINE)
 ERRORS = 4.0
 SIZE = stats.norm.sf(ERRORS)
@@ -224,7 +224,7 @@ def cells_of(text):
 
 def on_the_page(block):
     text = (DOCS / "math.md").read_text(encoding="utf-8")
-    command = re.escape(f"python -m rhale_stats.studies.formulas {block}\n")
+    command = re.escape(f"python vignettes/studies formulas {block}\n")
     return cells_of(re.search(command + r"```\n\n((?:\|.*\n)+)", text)[1])
 
 

@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import os
-import re
-import sys
-import time
 from pathlib import Path
 
 import matplotlib.pyplot as plt
@@ -14,11 +11,10 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from rhale_stats import files, studies
-from rhale_stats.cli import main
-from rhale_stats.studies import Options, Output, Scenario, runner
-from rhale_stats.studies.report import mean_table, render, save
-from tests import commands
+import studies
+from rhale_stats import files
+from studies import Options, Output, Scenario, runner
+from studies.report import mean_table, render, save
 from tests.studies import toy_study
 
 TOY = toy_study.NAME
@@ -106,100 +102,16 @@ def test_processes_give_the_same_numbers_also_after_an_interruption(tmp_path, mo
     assert capfd.readouterr().err == ""
 
 
-@pytest.mark.slow
-def test_a_process_that_dies_is_told(tmp_path):
-    path = tmp_path / "toy.nc"
-    with pytest.raises(RuntimeError, match="A process of the study died.*toy.nc has what was"):
-        run("dying", jobs=2, path=path)
-    assert path.exists()
-
-
-INTERRUPTED = "rhale-stats: interrupted. The same command continues the study where it stopped.\n"
-POSIX = pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such signals and locks")
-
-
-@pytest.fixture
-def waiting(tmp_path):
-    """Folder in which a replicate leaves its process id, and then waits to be ended."""
-    folder = tmp_path / "waiting"
-    folder.mkdir()
-    return folder
-
-
-def study_of(tmp_path, waiting, jobs, *, out, before="", **environment):
-    """The command, once as many processes wait as it has jobs."""
-    words = ["study", TOY, "--jobs", jobs, "--no-progress", "--out", out]
-    process = commands.start(tmp_path, *words, before=before, **environment)
-    commands.until(lambda: len(list(waiting.iterdir())) == jobs, process)
-    return process
-
-
-def ended(waiting):
-    """Wait until no process is left of those that waited."""
-    commands.until(lambda: not any(commands.is_alive(file.name) for file in waiting.iterdir()))
-
-
-# Every day an interrupted fit, in `tests.cli.test_jobs`, and processes that lose their parent, in
-# `tests.test_parallel`, stand for these.
-@pytest.mark.slow
-@POSIX
-@pytest.mark.parametrize(
-    ("jobs", "stubborn"), [(1, True), (2, False)], ids=["stubborn", "processes"]
-)
-def test_an_interrupted_study_ends_soon_and_goes_on_with_the_same_numbers(
-    tmp_path, waiting, jobs, stubborn
-):
-    # users.md: it took 50 s. A replicate that nothing but a signal ends stands for a long one.
-    out = tmp_path / "out"
-    environment = {toy_study.WAIT: str(waiting)} | ({toy_study.STUBBORN: "1"} if stubborn else {})
-    process = study_of(tmp_path, waiting, jobs, out=out, **environment)
-    start = time.monotonic()
-    status, error = commands.interrupted(process)
-    assert status == 130
-    assert time.monotonic() - start < 30
-    assert error.strip() in (INTERRUPTED.strip(), "rhale-stats: interrupted.")
-    ended(waiting)
-    assert [file.name for file in out.iterdir()] == ["toy.nc"]
-    xr.testing.assert_identical(run(path=out / "toy.nc"), run())
-    assert [file.name for file in out.iterdir()] == ["toy.nc"]
-
-
-@pytest.mark.slow
-@POSIX
-def test_workers_that_are_starting_say_nothing_when_interrupted(tmp_path, waiting):
-    before = f"""
-if __name__ == "__mp_main__":
-    toy_study.wait_to_be_ended(Path({str(waiting)!r}), False)
-"""
-    process = study_of(tmp_path, waiting, 2, out=tmp_path, before=before)
-    assert commands.interrupted(process) == (130, INTERRUPTED)
-
-
-@pytest.mark.slow
-@POSIX
-def test_workers_end_with_a_killed_parent_and_the_study_goes_on(tmp_path, waiting):
-    process = study_of(tmp_path, waiting, 2, out=tmp_path, **{toy_study.WAIT: str(waiting)})
-    process.kill()
-    ended(waiting)
-    commands.ended(process)
-    # What it was writing when it was killed is not left for ever.
-    (tmp_path / "toy.nc.part-1.nc").write_text("half")
-    xr.testing.assert_identical(run(path=tmp_path / "toy.nc"), run())
-    assert {file.name for file in tmp_path.iterdir()} == {"toy.nc", "waiting", "command.py"}
-
-
-@POSIX
-@pytest.mark.slow
-def test_a_second_process_on_the_same_file_is_refused(tmp_path, waiting, capsys):
+def test_a_second_process_on_the_same_file_is_refused(tmp_path):
     # reliability.md 6: each deleted what the other was writing.
-    first = study_of(tmp_path, waiting, 1, out=tmp_path, **{toy_study.WAIT: str(waiting)})
-    with pytest.raises(RuntimeError, match=f"toy.nc must not be .*process {first.pid} on .* Wait"):
-        run(path=tmp_path / "toy.nc")
-    assert main.main(["study", TOY, "--jobs", "1", "--no-progress", "--out", str(tmp_path)]) == 1
-    error = capsys.readouterr().err
-    assert re.fullmatch(rf"rhale-stats: .*toy.nc .*process {first.pid} on .*\n", error)
-    assert commands.interrupted(first)[0] == 130
-    xr.testing.assert_identical(run(path=tmp_path / "toy.nc"), run())
+    path = tmp_path / "toy.nc"
+    whole = run(path=path, n_replicates=1)
+    with (
+        files.locked(path),
+        pytest.raises(RuntimeError, match=f"toy.nc must not be .*process {os.getpid()} on .* Wait"),
+    ):
+        run(path=path)
+    xr.testing.assert_identical(run(path=path, n_replicates=1), whole)
 
 
 def test_a_lock_that_was_removed_in_between_is_taken_anew(tmp_path, monkeypatch):
@@ -218,18 +130,6 @@ def test_a_lock_that_was_removed_in_between_is_taken_anew(tmp_path, monkeypatch)
         with pytest.raises(files.LockedError, match=str(os.getpid())), files.locked(path):
             pass
     assert not list(tmp_path.iterdir())
-
-
-def test_warnings_of_workers_are_a_line_each(capfd):
-    runner.print_warning(UserWarning("two\nlines"), UserWarning, "file.py", 3)
-    assert capfd.readouterr().err == "Warning: two lines\n"
-
-
-def test_what_cannot_be_sent_to_processes_is_told(toy):
-    lost = dataclasses.replace(toy, replicate=lambda parameters, rng, context: {})
-    task = runner._Task.of(lost, 0, None)
-    with pytest.raises(TypeError, match="function at the top of its module.*got .*lambda"):
-        runner._pickled(task)
 
 
 def test_chunks_are_of_one_scenario_and_leave_out_what_is_done():
@@ -546,7 +446,7 @@ def test_report(toy):
     assert "## Findings\n\n- The mean is 100.\n" in text
     assert "## Means\n\n```text\nscenario  runs  failed  mean  mean_mcse\n" in text
     assert "## Quantiles\n\n```text\nscenario  level  runs" in text
-    assert "rhale-stats study toy --replicates 3 --seed 4\n" in text
+    assert "python vignettes/studies toy --replicates 3 --seed 4\n" in text
     assert "3 replicates of 2 scenarios, seed 4. Failed runs: 0 of 6.\n" in text
     assert "rhale_stats " in text
     assert "![" not in text
@@ -556,7 +456,7 @@ def test_report_of_failures_and_options(toy):
     results = run("failing")
     n_failed = int((results["failure"] != "").sum())
     text = render(toy, results)
-    assert "rhale-stats study toy --settings failing --replicates 12 --seed 0" in text
+    assert "python vignettes/studies toy --settings failing --replicates 12 --seed 0" in text
     assert f"Failed runs: {n_failed} of 24:\n\n- {n_failed} × ValueError: above the shift\n" in text
     assert "nan" not in text.lower()
 
@@ -564,7 +464,7 @@ def test_report_of_failures_and_options(toy):
     results["failure"].values[:] = np.array([f"E: {i:02}" for i in range(24)]).reshape(2, 12)
     results["done"].values[1, 5:] = 0
     text = render(toy, results)
-    assert "study toy --quick --settings failing --data 'a file.csv' --replicates" in text
+    assert "studies toy --quick --settings failing --data 'a file.csv' --replicates" in text
     assert "seed 0; only 17 of 24 runs were made." in text
     assert "- 1 × E: 09\n- and 14 other messages\n" in text
 

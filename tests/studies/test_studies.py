@@ -11,15 +11,15 @@ import pandas as pd
 import pytest
 from numpy.testing import assert_allclose
 
-from rhale_stats import studies
+import studies
 from rhale_stats.bins.fixed import EqualWidthBins, QuantileBins
 from rhale_stats.effects.rhale import rhale
 from rhale_stats.generics.values import predict
 from rhale_stats.simulate import TwoRegimes
-from rhale_stats.studies import Options, california, correlated, pdp_ice, regional_timing, report
-from rhale_stats.studies.bin_splitting import example, sample
-from rhale_stats.studies.density import expected_bias
-from rhale_stats.studies.tools import local_of
+from studies import Options, california, correlated, pdp_ice, regional_timing, report
+from studies.bin_splitting import example, sample
+from studies.density import expected_bias
+from studies.tools import local_of
 
 DOCS = Path(__file__).parents[2] / "docs" / "studies"
 ALL = (
@@ -140,7 +140,7 @@ def test_documented_with_the_command_that_made_it(name):
     assert pages, f"docs has no page of {name}"
     for page in pages:
         text = page.read_text()
-        assert f"rhale-stats study {name}" in text
+        assert f"python vignettes/studies {name}" in text
         assert "--quick" not in text
         picture = re.search(r"!\[.*\]\((.+\.png)\)", text)
         assert picture is not None

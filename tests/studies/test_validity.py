@@ -7,9 +7,9 @@ import pandas as pd
 import pytest
 from numpy.testing import assert_allclose
 
-from rhale_stats.studies import Options, load
-from rhale_stats.studies.validity_claims import BLOCKS, covered, held
-from rhale_stats.studies.validity_processes import (
+from studies import Options, load
+from studies.validity_claims import BLOCKS, covered, held
+from studies.validity_processes import (
     HEAVY,
     N_DRAWN,
     NOISES,
@@ -17,9 +17,9 @@ from rhale_stats.studies.validity_processes import (
     drawn_processes,
     unequal_groups,
 )
-from rhale_stats.studies.validity_rows import OWN_BLOCKS
-from rhale_stats.studies.validity_table import Rate, markdown
-from rhale_stats.studies.validity_words import CLAIMS, KEYS
+from studies.validity_rows import OWN_BLOCKS
+from studies.validity_table import Rate, markdown
+from studies.validity_words import CLAIMS, KEYS
 
 
 def test_targets_in_closed_form():

@@ -3,25 +3,19 @@
 from __future__ import annotations
 
 import os
-import time
-from pathlib import Path
 
 import matplotlib.pyplot as plt
 import numpy as np
 
-from rhale_stats.studies import Options, Output, Scenario, Study
-from rhale_stats.studies.report import mean_table
+from studies import Options, Output, Scenario, Study
+from studies.report import mean_table
 
 NAME = "toy"
 LEVELS = (0.25, 0.5, 0.75)
 SHIFT = 100.0
 # Reaches spawned processes, too: the sample size whose replicates act as if Ctrl-C were pressed.
 INTERRUPT = "TOY_INTERRUPT"
-# A folder: replicates of 50 leave a file there, named by their process, and wait to be ended.
-WAIT = "TOY_WAIT"
-# Whether they go on waiting after Ctrl-C, as a library may that does not let it through.
-STUBBORN = "TOY_STUBBORN"
-VARIANTS = (None, "failing", "wrong-names", "wrong-shape", "wrong-type", "text", "dying")
+VARIANTS = (None, "failing", "wrong-names", "wrong-shape", "wrong-type", "text")
 # Sample sizes of the replicates that were made in this process.
 calls: list[int] = []
 
@@ -67,8 +61,6 @@ def replicate(parameters, rng, context):
     calls.append(parameters["n"])
     if os.environ.get(INTERRUPT) == str(parameters["n"]):
         raise KeyboardInterrupt
-    if WAIT in os.environ and parameters["n"] == 50:
-        wait_to_be_ended(Path(os.environ[WAIT]), STUBBORN in os.environ)
     x = context["shift"] + parameters["sd"] * rng.normal(size=parameters["n"])
     out = {"mean": x.mean(), "quantile": np.quantile(x, LEVELS)}
     match parameters.pop("variant"):  # its own copy, which it may change
@@ -82,19 +74,7 @@ def replicate(parameters, rng, context):
             return [1.0]
         case "text":
             return out | {"mean": "one"}
-        case "dying" if len(x) == 50:
-            os._exit(1)
     return out
-
-
-def wait_to_be_ended(folder, stubborn):
-    (folder / str(os.getpid())).touch()
-    while True:
-        try:
-            time.sleep(600)
-        except KeyboardInterrupt:
-            if not stubborn:
-                raise
 
 
 def figure(results):

@@ -33,13 +33,13 @@ FEATURES = [f"x{k}" for k in range(5)]
 class Process(NamedTuple):
     """A process: the true mean of its outcome and how rows and outcomes are drawn."""
 
-    mean: Callable[[pd.DataFrame], np.ndarray]
+    mean: Callable[[pd.DataFrame], Any]
     kind: str = "normal"
     correlation: float = 0.5
     discrete: bool = False
 
 
-def _steps(X: pd.DataFrame) -> np.ndarray:
+def _steps(X: pd.DataFrame) -> Any:
     return 1.0 * (X.x0 > 0.3) + np.sin(2 * X.x1)
 
 
@@ -187,7 +187,10 @@ def slopes(make: Callable[[], Any], n: int, seed: int) -> dict[str, tuple[float,
     return {
         "DoubleML": (float(peer.coef[0]), float(peer.se[0])),
         "outcome_effects": (float(ours["average_effect"]), float(ours["average_effect_se"])),
-        "cross_effects": (float(cross["average_effect_estimate"]), float(cross["average_effect_se"])),
+        "cross_effects": (
+            float(cross["average_effect_estimate"]),
+            float(cross["average_effect_se"]),
+        ),
     }
 
 
