@@ -495,7 +495,7 @@ def skewed(X):
 
 
 MODELS = (additive, product, regime, step, near_the_threshold, skewed)
-SAMPLES = {300: 15, 3000: 4}
+SAMPLES = {300: 8, 3000: 4}
 
 
 def drawn(model, n, rng):

@@ -320,9 +320,9 @@ def test_another_model_is_refused_for_curves_of_rounding_too():
 def test_both_is_the_spread_of_repeated_studies():
     """New data, a new fit of a wrong model and a new profile each time.
 
-    The standard deviation of 300 studies has a standard error of 4.1 %, of which 3 are allowed.
+    The standard deviation of 200 studies has a standard error of 5 %, of which 3 are allowed.
     """
-    n, n_studies, grid = 150, 300, {"x": [-1.0, 0.0, 1.0]}
+    n, n_studies, grid = 150, 200, {"x": [-1.0, 0.0, 1.0]}
     rng = np.random.default_rng(8)
     curves, errors = [], []
     for _ in range(n_studies):
@@ -335,7 +335,7 @@ def test_both_is_the_spread_of_repeated_studies():
         curves.append(made["curve"].values[0])
         errors.append(rs.std_error(made, model=fit, X=own)["curve_se"].values[0])
     spread = np.std(curves, axis=0, ddof=1)
-    assert_allclose(np.sqrt(np.mean(np.square(errors), axis=0)), spread, rtol=0.123)
+    assert_allclose(np.sqrt(np.mean(np.square(errors), axis=0)), spread, rtol=0.15)
 
 
 def test_parametric_takes_the_place_of_results():

@@ -20,7 +20,7 @@ pytestmark = pytest.mark.slow
 # divisor n, truth from 10^6 rows in 1000 bins. Means and standard deviations over the valid runs.
 AUTHORS = pd.read_csv(Path(__file__).with_name("authors_section_4_2.csv"))
 FUNCTIONS = {"piecewise linear": "piecewise_linear", "non-linear": "non_linear"}
-THEIR_RUNS, RUNS = 30, 100
+THEIR_RUNS, RUNS = 30, 50
 # Every difference must be within 3 combined standard errors.
 LARGEST_Z = 3.0
 ROUNDING = 5e-5
@@ -88,7 +88,7 @@ def test_root_bin_error_agrees_with_the_authors_code(function):
 
 
 def test_trust_flags_what_mixes_slopes_and_nothing_else():
-    n = 100
+    n = 60
     results = studies.run("trust", n_replicates=n, jobs=1, progress=False)
     many = results.sel(scenario="N = 10000")
     mixed = many["flagged"].sel(n_bins=3).isel(bin=slice(0, 3))

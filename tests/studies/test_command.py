@@ -90,7 +90,11 @@ def test_results_of_another_seed_are_not_mixed(study, capsys):
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("words", "said"),
-    [(["--list"], "unbiasedness "), (["formulas", "box"], "box, seed"), (["outcome", "-h"], "--n")],
+    [
+        (["--list"], "unbiasedness "),
+        (["formulas", "neighbours"], "neighbours, seed"),
+        (["outcome", "-h"], "--n"),
+    ],
 )
 def test_from_a_shell(words, said):
     command = [sys.executable, str(STUDIES), *words]

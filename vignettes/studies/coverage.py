@@ -48,7 +48,6 @@ TARGETS = (EFFECT, START, MEAN, *WHOLE.values(), SPREAD, ALONG, TRUE_CURVE)
 CI, BAND, PLAIN = "standard errors", "simultaneous band", "± 1.96 se"
 WRONG = "zero-start se"
 SCHEMES = ("multinomial", "bayesian", "poisson")
-ENDS = ("", "_se", "_acceleration")
 INTERVALS = ("percentile", "basic", "bca", "studentized")
 BOOT = (*(f"{scheme}, percentile" for scheme in SCHEMES), *INTERVALS[1:])
 RULES: dict[str, BinRule] = {"OptimalBins": OptimalBins(), "AdaptiveBins": AdaptiveBins()}
@@ -428,10 +427,6 @@ def _boot(
         shifted = boot.assign(curve=boot["curve"] - boot["curve"].isel(edge=0))
         shifted.attrs["centering"] = "start"
         boot_start = replicates(start, scheme) if classic else shifted
-        boot, boot_start = (
-            _only(boot, "effect", "heterogeneity", "curve"),
-            _only(boot_start, "curve"),
-        )
         for way in INTERVALS if classic else INTERVALS[:1]:
             method = f"{scheme}, {way}" if way == INTERVALS[0] else way
             found = confint(effect, boot, method=way)
@@ -440,11 +435,6 @@ def _boot(
             hits.add(MEAN, method, found["curve_ci"].values, truth.mean)
             found = confint(start, boot_start, method=way)
             hits.add(START, method, found["curve_ci"].values[:, 1:], truth.start[1:])
-
-
-def _only(boot: xr.Dataset, *names: str) -> xr.Dataset:
-    """Replicates of these; intervals of what is not looked at take their time."""
-    return boot[[f"{name}{end}" for name in names for end in ENDS if f"{name}{end}" in boot]]
 
 
 def _chosen(
