@@ -128,8 +128,8 @@ def test_methods(real, tmp_path):
 def test_false_claims_are_rare():
     """Forests on noise, and on an additive mean: 7 samples each of 4 features.
 
-    At most 5 % of 42 features, with twice a Monte-Carlo error of .034, are called effects or said to
-    differ between rows in the data.
+    At most 5 % of 42 features, with twice a Monte-Carlo error of .034, are called effects or said
+    to differ between rows in the data.
     """
     effects, differ = [], []
     for seed in range(7):
