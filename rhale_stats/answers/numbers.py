@@ -97,13 +97,13 @@ def places(row: xr.Dataset) -> list[str]:
     return axis_texts(row["edge_value"].values, units_in(row))
 
 
-def axis_texts(values: FloatArray, units: str = "") -> list[str]:
-    """Values of an axis as text, to a thousandth of its length, or as dates."""
+def axis_texts(values: FloatArray, units: str = "", steps: int = 1000) -> list[str]:
+    """Values of an axis as text, to a part of its length, a thousandth, or as dates."""
     if are_dates(units):
         return date_texts(values, units)
     known = values[np.isfinite(values)]
     length = float(np.ptp(known)) if len(known) else 0.0
-    decimals = _decimals(length / 1000, 1) if length > 0 else PLAIN_DIGITS
+    decimals = _decimals(length / steps, 1) if length > 0 else PLAIN_DIGITS
     size = float(np.abs(known).max(initial=0.0))
     if size and not LEAST <= size < MOST:
         return [f"{one:.4g}" for one in values]

@@ -32,6 +32,8 @@ from rhale_stats.schema.levels import is_categorical, level_names
 MOST_STRETCHES = 3
 # Share of the rows above which an exception is none.
 RARE = 0.25
+# Standard deviations from the 10 % to the 90 % point of a normal distribution.
+NORMAL_CHANGE = 2.56
 Words = dict[str, Any]
 
 
@@ -99,7 +101,7 @@ def answers_of(
 ) -> xr.Dataset:
     """The group ``answers`` of an explanation, features in the order of their movement.
 
-    Those with an effect in the data come first.
+    Those with an effect in the data come first, by the size of their change in the data.
     """
     effect = found.curves.effect
     lines = []
@@ -114,7 +116,10 @@ def answers_of(
             line["fit_differs"] = _fit_differs(found, name)
         lines.append(line)
     is_in_data = np.array([line["in_data"] == "yes" for line in lines])
-    order = np.lexsort([-sizes.movement, ~is_in_data])
+    change = np.abs([float(line.get("in_data_change", np.nan)) for line in lines])
+    # Levels without an order have no usual values.
+    change = np.where(np.isnan(change), NORMAL_CHANGE * sizes.movement, change)
+    order = np.lexsort([-np.where(is_in_data, change, sizes.movement), ~is_in_data])
     out = xr.Dataset(
         {
             "importance": ("feature", sizes.importance),
@@ -368,7 +373,7 @@ def _of_splits(found: Found, name: str) -> Words:
     if between is None:
         return out | {"apart": np.nan, "apart_ci": [np.nan, np.nan], "apart_at": ""}
     places, apart, *ends = between
-    first, second = numbers.axis_texts(places, units_of(found.curves.effect, name))
+    first, second = numbers.axis_texts(places, units_of(found.curves.effect, name), 100)
     return out | {"apart": apart, "apart_ci": ends, "apart_at": f"{second} instead of {first}"}
 
 

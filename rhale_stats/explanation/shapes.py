@@ -57,7 +57,7 @@ def inner_of(
         x = asked.table.column(asked.table.names.index(name))
         low, high = inner_range(x, asked.share, percentiles)
         usual = np.clip(inner_range(x, asked.share, USUAL), edges[0], edges[-1])
-        ends, usual_texts = interpolation(edges, usual), numbers.axis_texts(usual, units)
+        ends, usual_texts = interpolation(edges, usual), numbers.axis_texts(usual, units, 100)
         places = np.r_[low, edges[(edges > low) & (edges < high)], high]
         weigh, texts = interpolation(edges, places), numbers.axis_texts(places, units)
         # Bins whose shape is not known take no part.

@@ -14,8 +14,9 @@ import numpy as np
 from rhale_stats.arrays.moments import FloatArray, IntArray
 from rhale_stats.outcome.dictionary import Dictionary, Entries
 
-# Ridge of the dictionary, a share of the mean square of its functions.
-RIDGE = 0.01
+# Ridge of the dictionary, a share of the mean square of its functions: at most so much, and so much
+# by the number of rows, for its bias to vanish with many.
+MAX_RIDGE, RIDGE_ROWS = 0.01, 10
 # Leverages are held below this.
 MAX_LEVERAGE = 0.9
 
@@ -92,7 +93,9 @@ def debiased(
     functions[:, 1:] = (functions[:, 1:] - mean) / deviation
     change[:, 1:] /= deviation
     gram = functions.T @ (share[:, None] * functions)
-    gram[np.diag_indices(len(gram))] += np.r_[0.0, np.full(len(gram) - 1, RIDGE)] + 1e-12
+    # By the effective number of rows, 1 / Σ share².
+    ridge = min(MAX_RIDGE, RIDGE_ROWS * float(np.sum(share**2)))
+    gram[np.diag_indices(len(gram))] += np.r_[0.0, np.full(len(gram) - 1, ridge)] + 1e-12
     means = in_bin.T @ change  # (bin, function)
     inverse = np.linalg.inv(gram)
     representer = functions @ inverse @ means.T  # (row, bin)

@@ -9,8 +9,8 @@ effect is found; with the same for the model as given.
 The truth of a bin is the mean over its rows of the true difference.
 
 With ``--doubleml`` the outcome is .5 x0 + g(x1) + noise: the one slope is estimated by DoubleML's
-partially linear model, by `outcome_effects` (its mean effect) and by `cross_effects`, of the same
-learner.
+partially linear model, by `outcome_effects` (between usual values, and on average over the rows)
+and by `cross_effects`, of the same learner.
 """
 
 from __future__ import annotations
@@ -184,9 +184,17 @@ def slopes(make: Callable[[], Any], n: int, seed: int) -> dict[str, tuple[float,
         progress=False,
     )
     cross = rs.std_error(cross).isel(feature=0)
+    width = ours["usual_high"] - ours["usual_low"]
     return {
         "DoubleML": (float(peer.coef[0]), float(peer.se[0])),
-        "outcome_effects": (float(ours["average_effect"]), float(ours["average_effect_se"])),
+        "outcome_effects, usual values": (
+            float(ours["usual_difference"] / width),
+            float(ours["usual_difference_se"] / width),
+        ),
+        "outcome_effects, mean": (
+            float(ours["average_effect"]),
+            float(ours["average_effect_se"]),
+        ),
         "cross_effects": (
             float(cross["average_effect_estimate"]),
             float(cross["average_effect_se"]),
@@ -228,7 +236,7 @@ def main() -> None:
         for n in options.n:
             for learner in options.learners or list(makers):
                 print(f"{learner}, {n} rows")
-                print(compared(makers[learner], n, options.replicates), flush=True)
+                print(compared(makers[learner], n, options.replicates).to_string(), flush=True)
         return
     for n in options.n:
         for name in options.processes:
