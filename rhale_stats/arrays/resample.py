@@ -436,14 +436,6 @@ def _squared(
     )
 
 
-def with_effects(
-    found: Replicates, pieces: Pieces, effect: FloatArray, centering: str
-) -> Replicates:
-    """The same replicates with other effects in constant bins, and the curves of these."""
-    found = found._replace(mean=effect, effect=effect)
-    return found._replace(curve=_curves(pieces, found, centering))
-
-
 def _curves(pieces: Pieces, found: Replicates, centering: str) -> FloatArray:
     """Centred curves that the effects of replicates accumulate to, (draw, edge); math [7], [8]."""
     width, slope, x_variance = np.diff(pieces.edges), found.slope, found.x_moments[0]

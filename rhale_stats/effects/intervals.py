@@ -23,7 +23,6 @@ from rhale_stats.effects.fit import (
     spread_degrees,
     spread_rows,
 )
-from rhale_stats.effects.in_bins import by_replicates
 from rhale_stats.effects.spread import spread_estimate
 from rhale_stats.effects.targets import GROUP_DEGREES, SOURCE, source_of_errors, target_of
 from rhale_stats.inference.draws import check_boot, draws_of
@@ -41,7 +40,7 @@ from rhale_stats.inference.estimate import (
     with_intervals,
 )
 from rhale_stats.parallel import cpus, in_threads, one_blas_thread
-from rhale_stats.schema.checks import MEAN, check_effect, statistic_name
+from rhale_stats.schema.checks import check_effect
 from rhale_stats.schema.curves import cell_sizes, has_cells
 from rhale_stats.schema.features import is_grouped, own_facts, stores_errors
 from rhale_stats.schema.stacking import Estimates, stacked
@@ -61,9 +60,7 @@ def confint(
     method: str | None = None,
 ) -> xr.Dataset:
     """`confint` of effects in bins and of their curve, pointwise."""
-    effect = check_effect(effect, any_statistic=True)
-    if statistic_name(effect) != MEAN:
-        return by_replicates(effect, boot, level, method)
+    effect = check_effect(effect)
     effect, features = opened(effect)
     chosen = chosen_method(method, boot, ("normal", *intervals.METHODS))
     if chosen == "normal":

@@ -12,7 +12,6 @@ from rhale_stats.arrays.moments import FloatArray
 from rhale_stats.effects.chosen_edges import effect_variance
 from rhale_stats.effects.errors import spread_and_average_errors
 from rhale_stats.effects.fit import fit_of
-from rhale_stats.schema.checks import MEAN, statistic_name
 from rhale_stats.schema.curves import bin_noise, curve_of, has_cells, pieces_of
 from rhale_stats.schema.features import effect_at
 
@@ -39,8 +38,6 @@ def errors_at(row: xr.Dataset, z: FloatArray) -> dict[str, Any]:
     k = bin_index(edges, z)
     by_groups = "n_groups" in row.attrs
     if "fourth_moment" in row and not by_groups and "debiased" not in row.attrs:
-        if statistic_name(row) != MEAN:
-            return {}
         fit = fit_of(row)
         noise = bin_noise(row)
         effect_se, slope_se = np.sqrt(effect_variance(row, fit)), np.sqrt(noise.slope)

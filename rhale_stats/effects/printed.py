@@ -18,7 +18,7 @@ from rhale_stats.effects.inner import inner_text
 from rhale_stats.effects.spread_tables import spread_notes, spread_table
 from rhale_stats.effects.tables import NOT_ESTIMATED, WALD, complete, glance, source_text, tidy
 from rhale_stats.effects.tails import tail_notes
-from rhale_stats.inference.estimate import ends_in_table, kept_interval, student
+from rhale_stats.inference.estimate import ends_in_table, student
 from rhale_stats.inference.notes import (
     CHOICE_INCLUDED,
     CHOSEN_BINS,
@@ -43,7 +43,6 @@ from rhale_stats.printing.text import (
     pvalue_text,
     with_facts,
 )
-from rhale_stats.schema.checks import MEAN, statistic_name
 from rhale_stats.schema.features import (
     feature_names,
     feature_position,
@@ -221,12 +220,9 @@ def _feature_table(
                 number_text(line["curve_max"] - line["curve_min"]),
             ]
         )
-    average = "mean of the local effects over all rows, not along the axis"
-    if statistic_name(effect) != MEAN:
-        average = str(effect["average_effect"].attrs["long_name"])
     meanings = [
-        f"avg effect: {average}. heterog.: root mean square of their "
-        "standard deviations in the bins.",
+        "avg effect: mean of the local effects over all rows, not along the axis. heterog.: root "
+        "mean square of their standard deviations in the bins.",
         "H: heterog. times the standard deviation of the feature, to compare features. It is not a "
         "part of the variance of the output, and can be larger.",
     ]
@@ -246,8 +242,6 @@ def _bin_table(
     average = "average of the local effects along the bin"
     if not along_axis(row):
         average = "mean of the local effects of the rows in the bin"
-    if statistic_name(row) != MEAN:
-        average = str(row["effect"].attrs["estimator"]).partition(", math")[0]
     meanings = [f"effect: {average}. heterog.: standard deviation of the local effects in the bin."]
     if is_categorical(row):
         meanings = ["heterog.: standard deviation of the differences between two levels."]
@@ -313,8 +307,6 @@ def _edges_note(effect: xr.Dataset) -> str:
         return f"Bin edges were chosen on {effect.attrs['n_rows_edges']} other rows."
     if effect.attrs["bin_rule"] not in SEARCHED:
         return "They treat the bin edges as fixed."
-    if statistic_name(effect) != MEAN:
-        return CHOSEN_BINS.replace("honest=True reduces", "Other rows' edges (GivenBins) remove")
     return CHOICE_INCLUDED if includes_choice(effect) and not is_grouped(effect) else CHOSEN_BINS
 
 
@@ -325,8 +317,6 @@ def _error_notes(effect: xr.Dataset, name: str, level: float, *, has_bins: bool)
         return [f"No standard errors.{edges}"] if has_bins else []
     of_model = OF_OUTCOME if is_of_outcome(effect) else FIXED
     fixed = HELD.get(str(effect.attrs.get("parameters", "")), of_model) + edges
-    if statistic_name(effect) != MEAN and kept_interval(effect, name, level) is None:
-        return [fixed]
     parts = parts_note(effect, name, "average effects" if name == "average_effect" else "effects")
     said = f"{fixed} Intervals: pointwise, {how_made(effect, name, level)}."
     return [f"{said} {parts}".rstrip()]

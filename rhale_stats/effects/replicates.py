@@ -13,11 +13,9 @@ from rhale_stats.arrays import cells as kernel
 from rhale_stats.arrays.binning import bin_index
 from rhale_stats.arrays.moments import FloatArray, IntArray
 from rhale_stats.effects.accelerations import accelerations
-from rhale_stats.effects.in_bins import RowsInOrder
 from rhale_stats.effects.rebinned import with_chosen_bins
 from rhale_stats.effects.same import check_same_rows
 from rhale_stats.effects.sizes import SIZES
-from rhale_stats.effects.statistics import statistic_of
 from rhale_stats.inference.draws import (
     CHUNK_BYTES,
     CHUNK_DRAWS,
@@ -27,7 +25,7 @@ from rhale_stats.inference.draws import (
 )
 from rhale_stats.local.rows import Rows, columns, is_used_row
 from rhale_stats.parallel import cpus, in_threads, one_blas_thread
-from rhale_stats.schema.checks import MEAN, check_effect, check_local, statistic_name
+from rhale_stats.schema.checks import check_effect, check_local
 from rhale_stats.schema.curves import Fine, fine_of, has_cells, pieces_of
 from rhale_stats.schema.dimensions import HALF_OF
 from rhale_stats.schema.features import feature_names, feature_position, one_feature
@@ -43,20 +41,14 @@ TOTALS = ("average_effect", "heterogeneity_index", "heterogeneity_output", *SIZE
 
 def bootstrap(local: xr.Dataset, effect: xr.Dataset | None, asked: Resampling) -> Drawn:
     """`bootstrap` of effects in bins, which are held, or chosen again on every sample."""
-    local, effect = check_local(local), check_effect(effect, any_statistic=True)
+    local, effect = check_local(local), check_effect(effect)
     check_same_output(local, effect, ("local", "effect"))
     if "debiased" in effect.attrs:
         raise ValueError("effect must be what rhale or std_error returned; this one is debiased.")
     if asked.rebin or asked.studentize:
         refuse_categorical(effect, "bootstrap with rebin or studentize")
-        if statistic_name(effect) != MEAN:
-            raise ValueError(
-                f"rebin and studentize must be False for the statistic {statistic_name(effect)!r}: "
-                f"they use formulas of means."
-            )
     used = is_used_row(local, effect)
     rows = columns(local.isel(obs=used))
-    statistic_of(effect)
     halves = HALF_OF in local and rows.weight is not None and rows.weight.max() <= 1
     if asked.rebin and rows.frequency and rows.weight is not None and not halves:
         raise ValueError(
@@ -93,8 +85,6 @@ class Feature(NamedTuple):
     of_cells: resample.Terms | None = None
     # Of a feature with levels: rows by their level.
     at_levels: resample.Terms | None = None
-    # Of another statistic than the mean.
-    in_order: RowsInOrder | None = None
 
 
 def in_fixed_bins(
@@ -136,8 +126,6 @@ def in_fixed_bins(
     with one_blas_thread, shown as bar:
         in_threads(fill, firsts, threads, bar.update)
     labelled = labelled_replicates(out, effect)
-    if statistic_name(effect) != MEAN:
-        return labelled
     return labelled.assign(accelerations(rows, local, effect, units))
 
 
@@ -205,10 +193,7 @@ def _feature_of_axis(row: xr.Dataset, rows: Rows, position: int, *, studentize: 
 
     of_cells = ordered(cells.pieces) if has_cells(row) else None
     of_bins = ordered(pieces) if of_cells is None or studentize else None
-    in_order = None
-    if statistic_name(row) != MEAN:
-        in_order = RowsInOrder.of(statistic_of(row), pieces.edges, rows, position)
-    return Feature(row, pieces, cells, of_bins, of_cells, in_order=in_order)
+    return Feature(row, pieces, cells, of_bins, of_cells)
 
 
 def _feature_of_levels(
@@ -269,8 +254,7 @@ def _replicates(
     if feature.at_levels is not None:
         return _level_replicates(feature, feature.at_levels, weight, centering)
     sums, of_bins = _sums(feature, weight)
-    own = None if feature.in_order is None else feature.in_order.effects(weight)
-    return of_sums(feature, sums, of_bins, centering, own, studentize=studentize)
+    return of_sums(feature, sums, of_bins, centering, studentize=studentize)
 
 
 def of_sums(
@@ -278,19 +262,13 @@ def of_sums(
     sums: FloatArray,
     of_bins: FloatArray,
     centering: str,
-    own: FloatArray | None = None,
     *,
     studentize: bool = False,
 ) -> dict[str, FloatArray]:
-    """Estimates of one feature from sums over its cells and its bins, (draw, ...).
-
-    ``own`` are effects of another statistic than the mean.
-    """
+    """Estimates of one feature from sums over its cells and its bins, (draw, ...)."""
     n_bins, cells, in_cells = len(feature.pieces.mean), feature.cells, has_cells(feature.row)
     bin_edges = feature.pieces.edges
     found = resample.replicates(feature.pieces, of_bins, centering, places=not studentize)
-    if own is not None:
-        found = resample.with_effects(found, feature.pieces, own, centering)
     on_cells = found
     if in_cells:
         on_cells = resample.replicates(cells.pieces, sums, centering, keep=cells.variance)
@@ -299,8 +277,6 @@ def of_sums(
         pieces = pieces.stretch(cells.here)
         keep = None if not in_cells else cells.variance[cells.here]
         on_curve = resample.replicates(pieces, sums[:, cells.here], centering, keep=keep)
-        if own is not None:
-            on_curve = resample.with_effects(on_curve, pieces, own[:, cells.here], centering)
     # Edges of bins on the stretch that has a curve, and which of its cells' edges they are.
     there = (bin_edges >= pieces.edges[0]) & (bin_edges <= pieces.edges[-1])
     unknown = np.isnan(found.effect)

@@ -18,7 +18,7 @@ from rhale_stats.inference.draws import Drawn, Resampling
 from rhale_stats.local.chunks import ChunkedRows
 from rhale_stats.local.rows import Rows, estimation_rows
 from rhale_stats.parallel import one_blas_thread
-from rhale_stats.schema.checks import MEAN, check_effect, check_local, is_chunked, statistic_name
+from rhale_stats.schema.checks import check_effect, check_local, is_chunked
 from rhale_stats.schema.curves import fine_of, has_cells, pieces_of
 from rhale_stats.schema.features import feature_names, feature_position, one_feature
 from rhale_stats.schema.identity import check_same_output
@@ -37,7 +37,7 @@ def bootstrap(local: xr.Dataset, effect: xr.Dataset | None, asked: Resampling) -
     if not chunked:
         return replicates.bootstrap(local, effect, asked)
     local = check_local(local, in_chunks=True)
-    effect = check_effect(effect, any_statistic=True)
+    effect = check_effect(effect)
     check_same_output(local, effect, ("local", "effect"))
     _check_asked(effect, asked)
     local = estimation_rows(local, effect)
@@ -94,7 +94,7 @@ def _check_asked(effect: xr.Dataset, asked: Resampling) -> None:
                 f"{name} must be {instead[name]} where local effects are in chunks. Or use "
                 f"local.compute(), or the rows of a sample."
             )
-    if "debiased" in effect.attrs or statistic_name(effect) != MEAN:
+    if "debiased" in effect.attrs:
         raise ValueError(
             "effect must be of means, as rhale or std_error returned it, where local effects are "
             "in chunks."

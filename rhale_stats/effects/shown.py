@@ -29,11 +29,9 @@ from rhale_stats.printing.text import (
     pvalue_text,
     uncertainty,
 )
-from rhale_stats.schema.checks import MEAN, statistic_name
 from rhale_stats.schema.curves import Curve
 from rhale_stats.schema.features import feature_names, method_text, one_feature
 
-NO_REPLICATES = "not estimated yet; confint(effect, bootstrap(local, effect)) estimates it"
 ENDS = ("lowest", "highest")
 PVALUE = "P"
 # A curve with a smaller range than this many numerical errors may be 0.
@@ -106,7 +104,7 @@ def _columns(
     errors = [effect[name] for name in ("average_effect_se", "curve_se") if name in effect]
     known = next((one for one in errors if bool(one.notnull().any())), None)
     if known is None:
-        return columns, NOT_ESTIMATED if statistic_name(effect) == MEAN else NO_REPLICATES
+        return columns, NOT_ESTIMATED
     return columns, uncertainty(str(known.attrs.get("source", "rows")))
 
 

@@ -17,10 +17,10 @@ from rhale_stats.effects.inner import inner
 from rhale_stats.effects.same import check_same_model
 from rhale_stats.effects.spread_tables import within_bins
 from rhale_stats.inference import meaning as inference_meaning
-from rhale_stats.inference.estimate import ends_in_table, kept_interval
+from rhale_stats.inference.estimate import ends_in_table
 from rhale_stats.inference.meaning import is_alike, is_unordered, of_average, of_bins, of_effects
 from rhale_stats.printing.text import holds_model
-from rhale_stats.schema.checks import MEAN, check_effect, check_local, statistic_name
+from rhale_stats.schema.checks import check_effect, check_local
 from rhale_stats.schema.curves import curve_of, has_cells
 from rhale_stats.schema.door import checked
 from rhale_stats.schema.features import (
@@ -33,7 +33,6 @@ from rhale_stats.schema.features import (
 )
 from rhale_stats.schema.levels import categorical_features, is_categorical, level_names
 from rhale_stats.schema.parts import each_part
-from rhale_stats.schema.variables import variable
 
 # Source of a standard error that has no formula, before there are replicates.
 NOT_ESTIMATED = "not estimated; see confint(effect, boot)"
@@ -80,7 +79,7 @@ def tidy(effect: xr.Dataset, level: float) -> pd.DataFrame:
             texts = level_names(row) if is_categorical(row) else [""] * row.sizes["edge"]
             frame.insert(4, "level_from", texts[:-1])
             frame.insert(5, "level_to", texts[1:])
-        reasons = _with_no_formula(row, "effect", level, of_bins(row))
+        reasons = of_bins(row)
         intervals = _wald_columns(row, "effect", level, bin_degrees(row), reasons)
         lines = {name: row[name].values for name in ("slope", "slope_se") if name in row}
         alike = is_alike(row)
@@ -112,7 +111,7 @@ def glance(effect: xr.Dataset, level: float) -> pd.DataFrame:
     """`glance` of effects in bins: a line a feature."""
     effect = complete(effect)
     rows = [one_feature(effect, name) for name in feature_names(effect)]
-    reasons = [_with_no_formula(row, "average_effect", level, [of_average(row)])[0] for row in rows]
+    reasons = [of_average(row) for row in rows]
     degrees = np.array([row_degrees(row) for row in rows])
     columns = _wald_columns(effect, "average_effect", level, degrees, reasons)
     within = inner(effect)
@@ -199,7 +198,7 @@ def augment(local: xr.Dataset, effect: xr.Dataset) -> pd.DataFrame:
     >>> rs.augment(local, rs.rhale(local)).columns.tolist()
     ['x0', 'x0.local_effect', 'x0.bin', 'x0.effect', 'x0.residual', 'x0.curve']
     """
-    local, effect = check_local(local), check_effect(effect, any_statistic=True)
+    local, effect = check_local(local), check_effect(effect)
     check_same_model(local, effect)
     columns: dict[str, object] = {}
     if "weight" in local:
@@ -252,15 +251,12 @@ def _wald_columns(
     from scipy import stats
 
     estimate, se = of[name].values, of[f"{name}_se"].values
-    # A statistic without a formula has no degrees of freedom for Student's t.
-    means = statistic_name(of) == MEAN
-    known = degrees if means else np.full(np.shape(degrees), np.nan)
-    ends = ends_in_table(of, name, se, known, level)
+    ends = ends_in_table(of, name, se, degrees, level)
     zero, alike = (np.array([one == why for one in reasons], dtype=bool) for why in _EXACT)
     estimate = np.where(zero, 0.0, estimate)
     se = np.where(zero | alike, 0.0, se)
     ends = np.where((zero | alike)[:, None], estimate[:, None], ends)
-    tested = ~(zero | alike) & holds_model(source_text(of, name)) & means
+    tested = ~(zero | alike) & holds_model(source_text(of, name))
     with np.errstate(invalid="ignore", divide="ignore"):
         statistic = np.where(tested, estimate / se, np.nan)
     return {
@@ -273,13 +269,6 @@ def _wald_columns(
     }
 
 
-def _with_no_formula(row: xr.Dataset, name: str, level: float, reasons: list[str]) -> list[str]:
-    """The reasons, and `NO_FORMULA` where another has no standard error or no interval."""
-    if statistic_name(row) == MEAN or kept_interval(row, name, level) is not None:
-        return reasons
-    return [reason or inference_meaning.NO_FORMULA for reason in reasons]
-
-
 # Reasons for which an estimate or its error is 0.
 _EXACT = (inference_meaning.ZERO, inference_meaning.ALIKE)
 
@@ -290,15 +279,7 @@ def source_text(of: xr.Dataset, name: str) -> str:
 
 
 def complete(effect: xr.Dataset) -> xr.Dataset:
-    """The effect with standard errors, added if it has none, and NaN if there is no formula."""
-    effect = check_effect(effect, any_statistic=True)
-    if statistic_name(effect) != MEAN:
-        names = ("effect", "heterogeneity", "curve", "average_effect")
-        absent = {f"{name}_se": effect[name] for name in names if f"{name}_se" not in effect}
-        none = {
-            name: variable(name, np.full(of.shape, np.nan), source=NOT_ESTIMATED)
-            for name, of in absent.items()
-        }
-        return effect.assign(none)
+    """The effect with standard errors, added if it has none."""
+    effect = check_effect(effect)
     done = "average_effect_se" in effect and "effect_se" in effect
     return effect if done else std_error(effect)

@@ -30,7 +30,7 @@ def predict(
 ) -> xr.DataArray:
     """`predict` of the curve of one feature, of its effect or of its heterogeneity."""
     feature = given_feature(feature, "predict(effect, x, 'dose')")
-    effect = check_effect(effect, any_statistic=True)
+    effect = check_effect(effect)
     row = one_feature(effect, feature)
     name = feature_names(effect)[feature_position(effect, feature)]
     if what != "curve" and is_categorical(row):

@@ -18,7 +18,7 @@ from rhale_stats.effects.points import errors_at, own_error, values_at
 from rhale_stats.effects.sizes import importances
 from rhale_stats.inference.draws import in_chains
 from rhale_stats.profiles.data import check_profile, one_profile
-from rhale_stats.schema.checks import MEAN, check_effect, statistic_name
+from rhale_stats.schema.checks import check_effect
 from rhale_stats.schema.features import feature_names, one_feature
 from rhale_stats.schema.kinds import PROFILE
 from rhale_stats.schema.levels import is_categorical, level_names
@@ -61,7 +61,7 @@ def check_member(effect: object, what: str) -> xr.Dataset:
     """The effect or the profile of one model; raise ``TypeError`` or ``ValueError`` if neither."""
     if PROFILE.holds(effect):
         return check_profile(effect, what)
-    return check_effect(effect, what, any_statistic=True)
+    return check_effect(effect, what)
 
 
 def common_grid(effects: Sequence[xr.Dataset], n_grid: int, what: str) -> Grid:
@@ -280,7 +280,6 @@ def labelled(
             {
                 **attrs,
                 "effect_method": str(whole.attrs["method"]),
-                "statistic": MEAN if PROFILE.holds(whole) else statistic_name(whole),
                 **facts,
                 "n_failed": len(reasons),
                 "first_failure": reasons[0] if reasons else "",

@@ -114,10 +114,10 @@ def explain(
     with the covariance of its parameters, such as results of statsmodels, those of curves and of
     differences between groups hold the parameters (math [80]); the spread between rows and the
     splits then have no interval and no P. Other models are taken as given:
-    `bootstrap_refit` has their uncertainty. Features with an effect in the data come first, those
-    with the largest change in the data before the others. The order of the rest is that of
-    ``movement``, the root of importance² + row_spread² (math [108]): a feature whose average curve
-    is flat because rows differ in direction does not come last. ``row_spread`` asks the model also for combinations of
+    `bootstrap_refit` has their uncertainty. Features with an effect in the data come first, by the
+    size of their change in the data. The order of the rest is that of ``movement``, the root of
+    importance² + row_spread² (math [108]): a feature whose average curve is flat because rows
+    differ in direction does not come last. ``row_spread`` asks the model also for combinations of
     values that do not occur, as ICE curves do. Splits are tested together at the level of 5 %
     (Bonferroni over the features tested); they are looked for in features whose rows differ, by the
     columns of the features, and not for levels without an order.

@@ -12,7 +12,7 @@ from rhale_stats.arrays.moments import FloatArray
 from rhale_stats.generics.errors import std_error
 from rhale_stats.generics.values import predict
 from rhale_stats.profiles.data import METHOD_NAMES, check_profile, is_nominal, one_profile
-from rhale_stats.schema.checks import MEAN, check_effect, statistic_name
+from rhale_stats.schema.checks import check_effect
 from rhale_stats.schema.door import checked
 from rhale_stats.schema.features import (
     feature_position,
@@ -149,7 +149,7 @@ class _Result(NamedTuple):
             row = one_profile(profile, feature)
             levels = list(map(str, row["level"].values)) if is_nominal(row) else None
             return cls(profile, row, True, levels)
-        effect = check_effect(result, "results", any_statistic=True)
+        effect = check_effect(result, "results")
         row = one_feature(effect, feature)
         return cls(effect, row, False, level_names(row) if is_categorical(row) else None)
 
@@ -165,8 +165,6 @@ class _Result(NamedTuple):
             return METHOD_NAMES[self.method]
         if self.dataset.attrs.get("method") == "ale":
             return "ALE"
-        if statistic_name(self.dataset) != MEAN:
-            return f"{statistic_name(self.dataset)} effect"
         name = str(self.row["feature"].values)
         kind = methods_of(self.dataset)[feature_position(self.dataset, name)]
         return LOCAL_EFFECTS.get(kind, "RHALE")

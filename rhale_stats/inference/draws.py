@@ -14,7 +14,6 @@ from rhale_stats.arguments.rows import row_codes
 from rhale_stats.arguments.words import shown
 from rhale_stats.arrays import resample
 from rhale_stats.arrays.moments import FloatArray, IntArray
-from rhale_stats.schema.checks import statistic_name
 from rhale_stats.schema.dimensions import of_part
 from rhale_stats.schema.features import feature_names, own_facts
 from rhale_stats.schema.identity import (
@@ -24,7 +23,7 @@ from rhale_stats.schema.identity import (
     fingerprint_of,
     same_rows,
 )
-from rhale_stats.schema.kinds import EFFECT, ENSEMBLE
+from rhale_stats.schema.kinds import ENSEMBLE
 
 # Points of the grid on which replicates with bins of their own are compared.
 GRID = 101
@@ -191,9 +190,6 @@ def _what_differs(result: xr.Dataset, boot: xr.Dataset, names: Sequence[str]) ->
         if own and other and own != other:
             rows = "of another model" if same_rows(own, other) else "of other rows"
             return f"its replicates of feature {name!r} are {rows}"
-    of_boot, of_result = statistic_name(boot), statistic_name(result)
-    if EFFECT.holds(result) and of_boot != of_result:
-        return f"its replicates are of the statistic {of_boot!r}, not {of_result!r}"
     known = boot.attrs.get(OF_ESTIMATE)
     if known is not None and known != estimate_fingerprint(result, names):
         return "it comes from another model, other rows or another output"

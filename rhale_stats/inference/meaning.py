@@ -16,10 +16,6 @@ RIGID = "the model has one effect of this feature at all values, so that there i
 ONE_BIN = "a single bin: no degree of freedom is left"
 NO_ROWS = "too few rows: no degree of freedom is left"
 ZERO = "0 up to the numerical error of the local effects"
-NO_FORMULA = (
-    "the statistic has no formula of its standard error; for this and for intervals use "
-    "confint(effect, bootstrap(local, effect), level=...)"
-)
 ALIKE = "the local effects differ by their numerical error only, so there is no sampling error"
 
 

@@ -93,7 +93,7 @@ def plot_bins(
     >>> loss.get_xlabel()
     'number of bins'
     """
-    row = one_feature(check_effect(effect, any_statistic=True), feature)
+    row = one_feature(check_effect(effect), feature)
     refuse_categorical(row, "plot_bins")
     rows = rows_of(estimation_rows(check_local(local), effect), row)
     n_panels = 2 if "bin_loss" in effect else 1

@@ -44,7 +44,6 @@ from rhale_stats.plots.marks import (
     ROWS_INTERVAL,
 )
 from rhale_stats.printing import text as meaning
-from rhale_stats.schema.checks import MEAN, statistic_name
 from rhale_stats.schema.curves import accumulated_spread, curve_of, has_cells, spread_pieces
 from rhale_stats.schema.features import effect_at
 from rhale_stats.schema.levels import is_categorical
@@ -117,7 +116,7 @@ def _draw_averages(panel: Axes, row: xr.Dataset, linewidth: float) -> FloatArray
     lines = LineCollection(
         list(ends), colors=AVERAGE, linewidths=linewidth, capstyle="butt", zorder=4
     )
-    lines.set_label(_of_statistic(row, BIN))
+    lines.set_label(BIN)
     panel.add_collection(lines)
     return ends
 
@@ -191,7 +190,7 @@ def draw_curve(panel: Axes, row: xr.Dataset, spread_as: str = "band") -> None:
         draw_levels(panel, row, whiskers, band_of, label=AT_LEVEL, mark=OURS, **colours)
         return
     panel.axhline(0, color=REFERENCE, linewidth=0.6, zorder=0.5, gid=OURS)
-    panel.plot(x, curve, color=AVERAGE, linewidth=1.4, zorder=3, label=_of_statistic(row, CURVE))
+    panel.plot(x, curve, color=AVERAGE, linewidth=1.4, zorder=3, label=CURVE)
     if spread_as == "band":
         draw_spread(panel, x, curve, spread, label=BAND)
     if interval is not None and rows is not None:
@@ -202,12 +201,6 @@ def draw_curve(panel: Axes, row: xr.Dataset, spread_as: str = "band") -> None:
     if band is not None:
         draw_band(panel, x, band, row["curve_band"])
     _draw_missing(panel, row)
-
-
-def _of_statistic(row: xr.Dataset, label: str) -> str:
-    """An entry of the legend, with the statistic of the effects where it is not the mean."""
-    statistic = statistic_name(row)
-    return label if statistic == MEAN else label.replace("average", statistic)
 
 
 def missing_mark(row: xr.Dataset) -> FloatArray | None:
@@ -306,7 +299,7 @@ def draw_bins(panel: Axes, row: xr.Dataset) -> None:
             elinewidth=thick,
             capsize=0,
             zorder=5,
-            label=f"{_percent(row['effect_ci'])} {_of_statistic(row, BIN_INTERVAL)}",
+            label=f"{_percent(row['effect_ci'])} {BIN_INTERVAL}",
         )
     if parts:
         panel.errorbar(

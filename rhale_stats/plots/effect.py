@@ -163,7 +163,7 @@ def plot_effect(
     if PROFILE.holds(effect):
         only = None if ax is None else given_axes("ax", ax, 1, "one for a profile")[0]
         return as_array([plot_profile(effect, feature, only, reference=reference)])
-    effect = check_effect(effect, any_statistic=True)
+    effect = check_effect(effect)
     # The others are not drawn.
     effect = with_own_intervals(effect.isel(feature=[feature_position(effect, feature)]))
     if reference is not None:

@@ -126,7 +126,7 @@ def plot_effects(
         refuse_reference(reference or None)
         return plot_ensembles(effect, features, n_columns, max_features, ax)
     profile = PROFILE.holds(effect)
-    effect = check_profile(effect) if profile else check_effect(effect, any_statistic=True)
+    effect = check_profile(effect) if profile else check_effect(effect)
     limited = features is None and ax is None and effect.sizes["feature"] > max_features
     if limited:
         features = largest(effect, max_features)

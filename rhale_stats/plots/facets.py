@@ -205,7 +205,7 @@ def _parts(name: str, effect: object, features: Any, reference: Mapping[str, Any
         whole = check_profile(effect, "effects")
         whole = whole if "curve_ci" in whole else confint(whole, None, 0.95, None)
     else:
-        whole = check_effect(effect, "effects", any_statistic=True)
+        whole = check_effect(effect, "effects")
     names = feature_names(whole)
     if features is None:
         features = names

@@ -94,7 +94,7 @@ def plot_outputs(
         given = (
             check_profile(effect)
             if PROFILE.holds(effect)
-            else check_effect(effect, any_statistic=True)
+            else check_effect(effect)
         )
         raise ValueError(
             f"effect must have the dimension output, of several classes or targets; this one is "
@@ -103,7 +103,7 @@ def plot_outputs(
     if PROFILE.holds(effect):
         return plot_profile_outputs(effect, feature, n_columns=n_columns, ax=ax)
     parts = [
-        with_own_intervals(check_effect(effect.isel({OUTPUT: number}), any_statistic=True))
+        with_own_intervals(check_effect(effect.isel({OUTPUT: number})))
         for number in range(effect.sizes[OUTPUT])
     ]
     rows = [one_feature(part, feature) for part in parts]

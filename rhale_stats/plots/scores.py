@@ -60,7 +60,7 @@ def plot_scores(effect: xr.Dataset, feature: str | int, ax: Axes | None = None) 
     >>> panel.get_xlabel()
     'number of bins'
     """
-    effect = check_effect(effect, any_statistic=True)
+    effect = check_effect(effect)
     row = one_feature(effect, feature)
     refuse_categorical(row, "plot_scores")
     if "bin_loss" not in effect:

@@ -10,7 +10,7 @@ import xarray as xr
 
 from rhale_stats.schema.dimensions import check_one_part, of_part
 from rhale_stats.schema.features import feature_names
-from rhale_stats.schema.kinds import ENSEMBLE, ENSEMBLE_METHODS, Kind, kind_of
+from rhale_stats.schema.kinds import ENSEMBLE, Kind, kind_of
 from rhale_stats.schema.variables import in_order
 
 # Advice for replicates passed as an effect: with chosen bins, and with fixed bins.
@@ -84,25 +84,12 @@ def check_local(local: object, parameter: str = "local", *, in_chunks: bool = Fa
     return in_order(found)
 
 
-def statistic_name(effect: xr.Dataset) -> str:
-    """Of which statistic of the local effects in a bin effects or replicates are."""
-    method = str(effect.attrs.get("method", ""))
-    known = method in (*OF_MEANS, *ENSEMBLE_METHODS, "bootstrap", "")
-    return str(effect.attrs.get("statistic", MEAN if known else method))
-
-
 def check_effect(
     effect: object,
     parameter: str = "effect",
     maker: str = "rhale(local)",
-    *,
-    any_statistic: bool = False,
 ) -> xr.Dataset:
-    """The argument itself; raise ``TypeError`` or ``ValueError`` unless it holds effects.
-
-    They must be means unless ``any_statistic``: only a function that uses no formula of means, such
-    as that of a standard error, takes other effects.
-    """
+    """The argument itself; raise ``TypeError`` or ``ValueError`` unless it holds effects."""
     found = _check_kind(effect, parameter, ("effect", "heterogeneity", "curve"), maker)
     if ENSEMBLE.holds(found):
         _refuse_kind(ENSEMBLE, parameter, maker)
@@ -119,8 +106,6 @@ def check_effect(
         )
     found = check_curves(effect, parameter, maker)
     _check_parts(found, parameter, maker, EFFECT_PARTS, (), EFFECT_ATTRIBUTES)
-    if not any_statistic:
-        _check_means(found, parameter)
     _check_shares(found, parameter)
     return found
 
@@ -143,17 +128,6 @@ def _check_shares(effect: xr.Dataset, parameter: str) -> None:
             f"weight of feature {feature_names(effect)[at]!r} add up to {total[at]:.4g}, not 1. "
             f"Arithmetic on a whole Dataset, rounding and masking change counts and moments as "
             f"well: use single variables, such as 2 * effect['effect']."
-        )
-
-
-def _check_means(effect: xr.Dataset, parameter: str) -> None:
-    """Raise ``ValueError`` where a formula of means would be taken for another statistic."""
-    statistic = statistic_name(effect)
-    if statistic != MEAN:
-        raise ValueError(
-            f"{parameter} must hold means of local effects, as rhale(local) returns them: this "
-            f"function uses formulas of means. This one holds the statistic {statistic!r}. Use its "
-            f"replicates: boot = bootstrap(local, effect), then confint(effect, boot)."
         )
 
 

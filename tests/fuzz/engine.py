@@ -30,7 +30,6 @@ import pandas as pd
 import xarray as xr
 
 import rhale_stats as rs
-from rhale_stats.effects.statistics import STATISTICS
 from rhale_stats.regional.interactions import UNUSED
 from rhale_stats.schema import kinds as kinds_of_results
 from rhale_stats.schema.door import Options
@@ -462,10 +461,9 @@ def out_of_bounds(result: Any) -> str | None:
 # --------------------------------------------------------------------------------------------------
 # Strategies: one a parameter, whatever the function, and some of functions of their own.
 
-OF_STATISTICS = tuple(f"{name}_effect" for name in STATISTICS if name != "mean")
 MAKERS = {
     "local": ("local_effects", "local_effects", "ale_local_effects"),
-    "effect": ("rhale", "rhale", "ale", "ale_from_local", "dale", "dense_truth", *OF_STATISTICS),
+    "effect": ("rhale", "rhale", "ale", "ale_from_local", "dale", "dense_truth"),
     "profile": ("pdp", "ice", "m_plot", "shap_dependence"),
     "surface": ("ale2",),
     "found": ("h_statistic",),

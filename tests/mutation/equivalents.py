@@ -611,9 +611,6 @@ EQUIVALENT: dict[tuple[str, str], dict[str, str]] = {
     ("effects/passes.py", "second_pass"): {
         "if cells.axis is None [or → and] partition is None:": NO_BINS,
     },
-    ("effects/in_bins.py", "_spread"): {
-        "return np.where(n > [1 → 0], np.sqrt(squares / (n - 1)), np…": "0 / 0 of one draw is NaN",
-    },
     ("effects/errors.py", "_of_features"): {
         "[of_others += [name for name in SKEWNESS if name in effect] → pass]": (
             "new ones take the place of the old"
