@@ -50,7 +50,7 @@ def parser() -> argparse.ArgumentParser:
     _add_common(parser)
     commands = parser.add_subparsers(metavar="COMMAND")
     of_models = (_add_explain, _add_report, _add_fit, _add_regions, _add_compare)
-    for add in (*of_models, _add_completion, _add_version):
+    for add in (*of_models, _add_version):
         add(commands)
     return parser
 
@@ -385,18 +385,6 @@ def _add_files(command: Any, suffixes: Sequence[str]) -> None:
         help=f"files to write; the suffix says what: {', '.join(suffixes)}",
     )
     command.add_argument("--overwrite", action="store_true", help="replace files that exist")
-
-
-def _add_completion(commands: Any) -> None:
-    command = _command(
-        commands,
-        "completion",
-        "completion:completion_job",
-        "print the completions of a shell, which its start-up file can read",
-        ["bash", "fish"],
-    )
-    command.add_argument("shell", choices=("bash", "zsh", "fish"), help="which shell")
-    _add_common(command)
 
 
 def _add_version(commands: Any) -> None:

@@ -10,6 +10,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from rhale_stats.models.versions import predicts
+
 FloatArray = NDArray[np.float64]
 # Name of the column that carries the offset of every row beside the user's own columns.
 COLUMN = "offset of the row (rhale_stats)"
@@ -95,7 +97,7 @@ def predict_of(
     ValueError
         The rows are not those of the fit, and no column holds their offset.
     """
-    predict = _with_smooth(results, results.predict if predict is None else predict)
+    predict = _with_smooth(results, predicts(results) if predict is None else predict)
     predict = _of_columns(results, predict)
     parts = parts_of(results)
     if not parts:

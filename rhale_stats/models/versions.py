@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from rhale_stats.arrays.moments import FloatArray
 from rhale_stats.models.table import as_array
@@ -18,6 +20,33 @@ def slope_of(model: Any) -> Callable[[FloatArray], FloatArray] | None:
     """Derivative of predictions by the linear predictor; None where they are the same."""
     family = getattr(model, "family", None)
     return getattr(model, "pdf", None) if family is None else family.link.inverse_deriv
+
+
+def predicts(results: Any) -> Callable[..., Any]:
+    """``results.predict``; of models with one design by a formula it takes 40 % of the time.
+
+    The rest is the search of patsy for missing values in every factor, and tables of pandas.
+    """
+    model = getattr(results, "model", None)
+    kind = type(model._model if isinstance(model, Along | ManyVersions) else model).__name__
+    data = getattr(model, "data", None)
+    design = getattr(data, "model_spec", None) or getattr(data, "design_info", None)
+    if kind not in (*LINEAR, "MNLogit") or type(design).__name__ != "DesignInfo":
+        return results.predict  # type: ignore[no-any-return]
+    from patsy import NAAction, build_design_matrices
+
+    keep = NAAction(on_NA="raise", NA_types=[])
+
+    def predict(rows: Any, **options: Any) -> Any:
+        if isinstance(rows, pd.DataFrame) and not rows.isna().any(axis=None):
+            # What patsy refuses, statsmodels refuses in words of its own.
+            with suppress(Exception):
+                exog = np.asarray(build_design_matrices([design], rows, NA_action=keep)[0])
+                if len(exog) == len(rows):
+                    rows, options = exog, {"transform": False, **options}
+        return results.predict(rows, **options)
+
+    return predict
 
 
 class Along:

@@ -91,11 +91,7 @@ def plot_outputs(
     """
     check_choice("spread", spread, ("none", "band"))
     if OUTPUT not in getattr(effect, "dims", ()):
-        given = (
-            check_profile(effect)
-            if PROFILE.holds(effect)
-            else check_effect(effect)
-        )
+        given = check_profile(effect) if PROFILE.holds(effect) else check_effect(effect)
         raise ValueError(
             f"effect must have the dimension output, of several classes or targets; this one is "
             f"of {given.attrs.get('output_name', 'one output')!r} alone. Use plot_effect."

@@ -113,10 +113,7 @@ def feature_names(dataset: xr.Dataset) -> list[str]:
 
 
 def methods_of(dataset: xr.Dataset) -> list[str]:
-    """How the local effects of each feature were taken.
-
-    Files of earlier versions say it once, for all features.
-    """
+    """How the local effects of each feature were taken."""
     if "local_effect_method" in dataset.coords:
         return [str(one) for one in np.atleast_1d(dataset["local_effect_method"].values)]
     method = str(dataset.attrs.get("local_effect_method", "unknown"))

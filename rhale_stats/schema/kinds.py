@@ -13,8 +13,8 @@ class Kind(NamedTuple):
 
     ``name`` and ``maker`` are for messages; ``verbs`` the public functions that take it, besides
     those that are for this kind alone. A Dataset is of the kind whose ``variables`` and ``dims`` it
-    has and, where ``methods`` are given, whose attribute ``method`` is one of them. Selections, and
-    files of earlier versions, are known by this, too. ``form`` is the type of the result.
+    has and, where ``methods`` are given, whose attribute ``method`` is one of them. Selections are
+    known by this, too. ``form`` is the type of the result.
     """
 
     name: str
@@ -32,14 +32,8 @@ class Kind(NamedTuple):
             and isinstance(result, self.form)
             and self.variables <= set(map(str, result.variables))
             and self.dims <= set(map(str, result.dims))
-            and (not self.methods or _method(result) in self.methods)
+            and (not self.methods or result.attrs.get("method") in self.methods)
         )
-
-
-def _method(result: xr.Dataset | xr.DataTree) -> object:
-    """The attribute ``method``; files of earlier versions had that of replicates for refits."""
-    refit = str(result.attrs.get("source", "")) in ("refit", "refit, groups of rows")
-    return "bootstrap_refit" if refit else result.attrs.get("method")
 
 
 # What generic functions do with kinds of results: functions of a wing by the name of the generic.
