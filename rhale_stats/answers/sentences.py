@@ -243,8 +243,8 @@ def main_points(lines: list[Line], attrs: Mapping[Any, Any]) -> list[str]:
     elif examined(attrs):
         points = [*_skill(attrs), *_effects_in_data(lines, attrs), *_not_in_data(lines, attrs)]
     else:
-        points = [*_effects_of_model(lines, attrs), *_hidden(lines), *_hardly(lines)]
-        points += _unknown(lines)
+        points = [*_skill(attrs), *_effects_of_model(lines, attrs), *_hidden(lines)]
+        points += [*_hardly(lines), *_unknown(lines)]
     additive = additive_sentence(attrs)
     return [*points, *([additive] if additive else []), *fit_sentences(attrs)][:MOST_POINTS]
 
@@ -447,10 +447,15 @@ def fit_text(attrs: Mapping[Any, Any]) -> str:
     rows = {"yes": "these rows, kept from the fit", "no": "the rows of the fit"}
     unknown = "these rows, which the model may have been fitted to"
     here = f"On {rows.get(str(attrs.get('held_out', '')), unknown)}: {here}"
-    if not examined(attrs):
+    if "skill" not in attrs:
         return here
+    new = (
+        "rows that it did not see"
+        if examined(attrs)
+        else "a fifth of the rows, by a refit to the rest"
+    )
     loss = f", {attrs['skill_loss']} {number(float(attrs['skill_loss_value']))}"
-    return f"On rows that it did not see: {skill_text(attrs)}{loss}. {here}"
+    return f"On {new}: {skill_text(attrs)}{loss}. {here}"
 
 
 def rows_text(attrs: Mapping[Any, Any]) -> str:

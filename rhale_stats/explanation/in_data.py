@@ -34,17 +34,26 @@ class Examined(NamedTuple):
     effect: xr.Dataset
 
 
+class NotExamined(NamedTuple):
+    """Why effects on the outcome were not estimated, in words, and the skill of one refit."""
+
+    reason: str
+    skill: Skill | None = None
+
+
 def examine(
     asked: Request, outcome: bool | str, level: float, rng: np.random.Generator
-) -> Examined | str:
-    """The effects on the outcome, or in words why they were not examined."""
+) -> Examined | NotExamined:
+    """The effects on the outcome, or why they were not examined."""
     if outcome is False:
-        return "outcome=False"
+        return NotExamined("outcome=False")
     if asked.y is None:
-        return "no outcomes were given; explain(model, X, y) takes them"
+        return NotExamined("no outcomes were given; explain(model, X, y) takes them")
     n_units = asked.n_effective if asked.groups is None else float(asked.groups.max() + 1)
     if outcome == "auto" and n_units < MIN_UNITS:
-        return f"there are fewer than {MIN_UNITS} rows or groups; outcome=True asks for it"
+        return NotExamined(
+            f"there are fewer than {MIN_UNITS} rows or groups; outcome=True asks for it"
+        )
     seconds = MAX_SECONDS if outcome == "auto" else np.inf
     try:
         fits = cross_fit(
@@ -57,27 +66,32 @@ def examine(
             most_seconds=seconds,
         )
     except TooLong as error:
-        return f"{error}; outcome=True does them"
+        return NotExamined(f"{error}; outcome=True does them", _skill(error.first, asked, level))
     except NotRefittable:
         if outcome is True:
             raise
-        return (
+        return NotExamined(
             "the model cannot be fitted again; give the estimator, or a function of X and y to "
             "outcome_effects"
         )
     except Exception as error:
         if outcome is True:
             raise
-        return f"a refit failed ({type(error).__name__}: {' '.join(str(error).split())[:120]})"
-    skill = skill_of(
-        fits.observed, fits.held_out, fits.folds, fits.kind, fits.sample.share, asked.groups, level
-    )
+        said = " ".join(str(error).split())[:120]
+        return NotExamined(f"a refit failed ({type(error).__name__}: {said})")
+    skill = _skill(fits, asked, level)
     positions = {name: asked.table.names.index(name) for name in asked.features}
     usable = [name for name in asked.features if _is_usable(asked, name)]
     effect = effects_of(
         fits, [positions[name] for name in usable], [positions[name] for name in asked.levels]
     )
     return Examined(fits, skill, confband(confint(effect, level=level), level=level, rng=rng))
+
+
+def _skill(fits: CrossFits, asked: Request, level: float) -> Skill:
+    return skill_of(
+        fits.observed, fits.held_out, fits.folds, fits.kind, fits.sample.share, asked.groups, level
+    )
 
 
 def _is_usable(asked: Request, name: str) -> bool:
@@ -88,11 +102,15 @@ def _is_usable(asked: Request, name: str) -> bool:
 
 
 def facts_in_data(
-    found: Examined | str, features: list[str], rows_differ: list[str], asked: Request, delta: float
+    found: Examined | NotExamined,
+    features: list[str],
+    rows_differ: list[str],
+    asked: Request,
+    delta: float,
 ) -> list[dict[str, Any]]:
     """The facts of every feature: in the data or not, by how much, and whether rows differ."""
     words = {"in_data": NOT_EXAMINED, "differs_in_data": NOT_EXAMINED}
-    if isinstance(found, str):
+    if isinstance(found, NotExamined):
         return [words for _ in features]
     numbers = {"in_data_change": np.nan, "in_data_ci": [np.nan, np.nan], "in_data_p": np.nan}
     nothing = words | numbers

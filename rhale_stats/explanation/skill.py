@@ -51,8 +51,10 @@ def skill_of(
     """Skill of predictions (repeat, row) by models without the row's fold (repeat, row).
 
     The variance is that of the influences of rows, or of groups, times 1 + K / (K − 1) for K folds:
-    models of two folds have most of their rows in common (Nadeau and Bengio 2003).
+    models of two folds have most of their rows in common (Nadeau and Bengio 2003). Rows without a
+    prediction, where there is one fold, are those of its fit: then it is 1 + tested / fitted.
     """
+    seen = np.isfinite(held_out[0])
     repeats = list(zip(held_out, fold, strict=True))
     if kind == "class":
         parts = [_auc(observed, *repeat, share) for repeat in repeats]
@@ -67,9 +69,10 @@ def skill_of(
     if groups is not None:
         influence = np.bincount(groups, influence)
     n_folds, n_units = int(fold.max()) + 1, len(influence)
-    variance = float(influence @ influence) * (1 + n_folds / (n_folds - 1))
+    more = n_folds / (n_folds - 1) if seen.all() else seen.mean() / (1 - seen.mean())
+    variance = float(influence @ influence) * (1 + more)
     half = float(stats.t.ppf((1 + level) / 2, max(n_units - 1, 1))) * np.sqrt(variance)
-    mean_loss = float((loss @ share).mean())
+    mean_loss = float((loss[:, seen] @ share[seen]).mean() / share[seen].sum())
     return Skill(name, value, value - half, min(value + half, 1.0), none, loss_name, mean_loss)
 
 
@@ -80,7 +83,8 @@ def _r_squared(
     weight = np.bincount(fold, share)
     total = np.bincount(fold, share * observed)
     baseline = (total.sum() - total) / (weight.sum() - weight)
-    error, base = (observed - predicted) ** 2, (observed - baseline[fold]) ** 2
+    share = np.where(np.isnan(predicted), 0.0, share)
+    error, base = np.nan_to_num(observed - predicted) ** 2, (observed - baseline[fold]) ** 2
     scale = float(share @ base)
     if not scale > 0:
         return float("nan"), np.full(len(observed), np.nan)
@@ -96,7 +100,7 @@ def _auc(
     for number in range(int(fold.max()) + 1):
         rows = np.flatnonzero(fold == number)
         positive = observed[rows] == 1
-        if positive.all() or not positive.any():
+        if positive.all() or not positive.any() or np.isnan(predicted[rows]).any():
             continue
         weight = share[rows]
         one, other = weight * positive, weight * ~positive

@@ -31,16 +31,16 @@ Learner = Callable[[Any, Any, "FloatArray | None", int], Any]
 ROW_ARGUMENTS = ("offset", "exposure", "freq_weights", "var_weights", "sigma")
 
 
-class TooLong(Exception):
-    """The fits would take longer than they may; ``seconds`` are foreseen from the first."""
-
-    def __init__(self, seconds: float) -> None:
-        super().__init__(f"the fits would take about {seconds:.0f} s")
-        self.seconds = seconds
-
-
 class NotRefittable(TypeError):
     """There is no way to fit this model again."""
+
+
+class TooLong(Exception):
+    """The fits would take longer than they may, foreseen from the first, which is kept."""
+
+    def __init__(self, seconds: float, first: CrossFits) -> None:
+        super().__init__(f"the fits would take about {seconds:.0f} s")
+        self.first = first
 
 
 @dataclass(frozen=True)
@@ -48,8 +48,8 @@ class CrossFits:
     """Models without each fold; all arrays are of the rows of ``sample``.
 
     ``folds`` and the two kinds of predictions are (repeat, row): those of the model that did not
-    see the row, and of the model of the next fold, which has seen it. ``observed`` is the outcome
-    as numbers: for a classifier 1 for the class.
+    see the row (NaN where there is none), and of the model of the next fold, which has seen it.
+    ``observed`` is the outcome as numbers: for a classifier 1 for the class.
     """
 
     sample: Sample
@@ -159,7 +159,9 @@ def cross_fit(
             first = fitted(tasks[0])
             took = time.perf_counter() - begun
             if took * len(tasks) / processes > most_seconds:
-                raise TooLong(took * len(tasks) / processes)
+                kept = np.minimum(folds[:1], 1)
+                alone = _with_predictions(sample, ([first],), kept, outcome, groups, name)
+                raise TooLong(took * len(tasks) / processes, alone)
         bar.update(1)
         models = [first, *in_processes(fitted, tasks[1:], processes, lambda _: bar.update(1))]
     return _with_predictions(

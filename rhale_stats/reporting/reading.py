@@ -351,7 +351,7 @@ def _trust(tree: xr.DataTree, attrs: Attrs, t: Words) -> Trust:
         for name, (text, note) in shown.items()
         if name in attrs
     )
-    if examined(attrs):
+    if "skill" in attrs:
         # First what holds for new rows.
         text = skill_text(attrs).removeprefix(f"{attrs['skill_name']} ")
         scores = ((t.skill.format(name=attrs["skill_name"]), typeset(text), t.skill_note), *scores)

@@ -124,6 +124,35 @@ def test_methods(real, tmp_path):
     found.plot()
 
 
+@pytest.mark.parametrize(
+    ("mean", "classes", "predicts"),
+    [
+        (lambda X: 3 * X.a, False, True),
+        (lambda X: 0 * X.a, False, False),
+        (lambda X: 3 * X.a, True, True),
+    ],
+)
+def test_the_skill_of_the_first_fit_is_said_where_all_would_take_too_long(
+    mean, classes, predicts, monkeypatch
+):
+    monkeypatch.setattr("rhale_stats.explanation.in_data.MAX_SECONDS", 1e-6)
+    rng = np.random.default_rng(1)
+    X = pd.DataFrame(rng.normal(size=(400, 4)), columns=FEATURES)
+    y = np.asarray(mean(X) + rng.normal(size=400))
+    y = (y > 0).astype(int) if classes else y
+    model = (RandomForestClassifier if classes else RandomForestRegressor)(20, random_state=0)
+    found = rs.explain(model.fit(X, y), X, y, rng=0, progress=False, budget=None)
+    assert found.attrs["examined"].startswith("the fits would take about ")
+    text = " ".join(repr(found).split())
+    assert f"On a fifth of the rows, by a refit to the rest: {'AUC' if classes else 'R²'} " in text
+    assert ("The model does not predict new rows" in text) is not predicts
+    if not classes and predicts:
+        low, value, high = (found.attrs[name] for name in ("skill_low", "skill", "skill_high"))
+        assert low < 0.9 < high + 0.05  # the variance is 9 of 10
+        assert 0.02 < high - low < 0.2
+        assert value < found.attrs["r2"]
+
+
 @pytest.mark.slow
 def test_false_claims_are_rare():
     """Forests on noise, and on an additive mean: 7 samples each of 4 features.
