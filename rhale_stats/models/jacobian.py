@@ -287,15 +287,19 @@ def _by_line(quotients: DifferenceQuotients, position: int) -> Differences:
     outputs = quotients.outputs
     there = ~np.isnan(np.asarray(quotients.table.column(position), dtype=np.float64))
     asked = DifferenceQuotients(outputs.line, quotients.table).at(there)
-    line = asked.central(position)
-    made = through_link(outputs.model.model, asked.at_rows(), line.local_effect)
-    made = made[:, outputs.numbers]
+    line, at_rows, model = asked.central(position), asked.at_rows(), outputs.model.model
+    # What rounding leaves of the differences goes through the link as they do, at most as a whole.
+    rounding = np.full(line.local_effect.shape, float(np.max(line.error)))
+    if rounding.shape[1] == 1:
+        rounding = np.abs(through_link(model, at_rows, rounding))
+    made = through_link(model, at_rows, line.local_effect)
+    made, rounding = made[:, outputs.numbers], rounding[:, outputs.numbers]
     if outputs.scale == "logit":
         share = expit(quotients.at(there).at_rows())
-        made = made / (share * (1 - share))
+        made, rounding = made / (share * (1 - share)), rounding / (share * (1 - share))
     values = np.full((len(there), made.shape[1]), np.nan)
     values[there] = made
-    error = kernel.typical_error(8 * quotients.precision * np.abs(made))
+    error = kernel.typical_error(8 * quotients.precision * np.abs(made) + rounding)
     return Differences(values, error, "gradient")
 
 

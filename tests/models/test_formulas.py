@@ -53,3 +53,23 @@ def test_a_level_that_the_fit_does_not_know_is_named():
     rows.loc[3, "k"] = "d"
     with pytest.raises(rs.ModelError, match="'d' does not match any of the expected levels"):
         rs.pdp(fit, rows, features="x")
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_what_rounding_leaves_of_one_slope_is_no_effect(seed):
+    """The derivative of a line is by differences: its error is theirs, not that of a formula."""
+    rng = np.random.default_rng(seed)
+    rows = pd.DataFrame({"x": rng.uniform(0, 1, 200), "z": 50 * rng.normal(size=200)})
+    rows["y"] = 2 * rows["x"] + rows["z"] + rng.normal(0, 2, 200)
+    rows["k"] = rng.integers(0, 3, 200)
+    for fit in (
+        smf.ols("y ~ x + z", rows).fit(),
+        smf.glm("y ~ x + z", rows).fit(),
+        sm.OLS(rows["y"], rows[["x", "z"]]).fit(),
+    ):
+        local = rs.local_effects(fit, rows[["x", "z"]])
+        spread = np.ptp(local["local_effect"].values, axis=0)
+        assert (spread <= 2 * local["local_effect_error"].values).all()
+        assert rs.rhale(local)["n_bins"].values.tolist() == [1, 1]
+    logit = rs.local_effects(smf.mnlogit("k ~ x + z", rows).fit(disp=0), rows[["x", "z"]])
+    assert (logit["local_effect_error"] < 1e-6 * abs(logit["local_effect"]).max()).all()
