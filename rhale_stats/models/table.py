@@ -32,6 +32,8 @@ DISCRETE_LEVELS = 12
 MOST_LEVELS = 2000
 # A table that shares its columns with another is safe from what a model does to it.
 COPY_ON_WRITE = int(pd.__version__.partition(".")[0]) >= 3
+# Characters of the longest column name.
+MAX_NAME = 1_000
 
 
 @dataclass(frozen=True)
@@ -342,6 +344,13 @@ def _whole_as(numbers: NDArray[Any], dtype: Any) -> NDArray[Any]:
 def column_names(frame: pd.DataFrame, parameter: str) -> list[str]:
     """Names of columns as text; raise ``ValueError`` unless they differ."""
     names = names_of_labels(frame.columns)
+    for position, name in enumerate(names):
+        if len(name) > MAX_NAME:
+            raise ValueError(
+                f"{parameter} must have column names of at most {MAX_NAME:,} characters, which "
+                f"tables and pictures show; the one of column {position} has {len(name):,}, and "
+                f"begins with {name[:20]!r}. Rename it."
+            )
     repeated = sorted({name for name in names if names.count(name) > 1})
     if repeated:
         raise ValueError(

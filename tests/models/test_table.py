@@ -195,3 +195,11 @@ def test_missing_dates_go_through_missing():
         lambda X: X["when"].notna() * X["b"], X, features=["when", "b"], missing="drop"
     )
     assert local["n_missing"].values.tolist() == [7, 0]
+
+
+def test_a_name_as_long_as_a_book_is_refused_in_a_line():
+    """A picture took minutes, and a summary had 12 MB."""
+    table = pd.DataFrame({"x" * 100_000: [1.0, 2.0], "b": [3.0, 4.0]})
+    with pytest.raises(ValueError, match=r"column 0 has 100,000, and begins with 'x{20}'") as error:
+        rs.local_effects(lambda X: np.asarray(X)[:, 0], table)
+    assert len(str(error.value)) < 300
