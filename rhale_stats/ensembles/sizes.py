@@ -23,11 +23,6 @@ def effect_sizes(ensemble: xr.Dataset, boot: object, y: object, level: float) ->
             )
     ensemble = with_intervals(ensemble, level)
     names = [name for name in estimated(ensemble) if name in TOTALS and name != "average_effect"]
-    if not names:
-        raise ValueError(
-            "effect must hold sizes of its members; this one, of an older version, has none. Make "
-            "it again."
-        )
     found: dict[str, Any] = {}
     for name in names:
         facts = facts_of(ensemble, name)

@@ -31,8 +31,8 @@ class Error(NamedTuple):
 
 
 def variance_kind(ensemble: xr.Dataset) -> str:
-    """How errors are made: of refits of earlier versions those of a bootstrap."""
-    return str(ensemble.attrs.get("variance", BOOTSTRAP))
+    """How errors are made."""
+    return str(ensemble.attrs["variance"])
 
 
 def error_of(ensemble: xr.Dataset, name: str) -> Error:

@@ -9,7 +9,6 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 import rhale_stats as rs
 from rhale_stats.ensembles.labelled import Grid, check_member, common_grid, labelled, on_grid
-from rhale_stats.schema.kinds import ENSEMBLE, kind_of
 
 RNG = np.random.default_rng(0)
 TABLE = pd.DataFrame(
@@ -99,18 +98,6 @@ def test_members_are_effects_or_profiles(other):
         check_member(other, "what fit returns")
     with pytest.raises(ValueError, match="got a surface"):
         check_member(rs.ale2(model, TABLE, ("k", "a")), "what fit returns")
-
-
-def test_refits_in_files_of_earlier_versions_are_of_this_kind():
-    X = np.random.default_rng(0).normal(size=(40, 1))
-    boot = rs.bootstrap_refit(
-        lambda rows: rs.ale(lambda X: X[:, 0], rows), X, n_resamples=4, n_jobs=1, rng=0
-    )
-    assert kind_of(boot) is ENSEMBLE
-    for source in ("refit", "refit, groups of rows"):
-        old = boot.assign_attrs(method="bootstrap", source=source)
-        assert kind_of(old) is ENSEMBLE
-    assert kind_of(boot.assign_attrs(method="bootstrap", source="rows")) is not ENSEMBLE
 
 
 def test_members_that_lack_a_level_have_no_value_and_no_step_there():

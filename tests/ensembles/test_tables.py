@@ -78,18 +78,6 @@ def test_sizes_are_those_of_the_members():
             rs.effect_sizes(made, **{name: given})
 
 
-def test_refits_of_earlier_versions():
-    """Their files have no sizes, no levels, and another method and source."""
-    old = ensemble(CURVES).drop_vars(["importance", "importance_estimate"])
-    old = old.assign_attrs(method="bootstrap", source="refit", scheme="multinomial")
-    del old.attrs["variance"]
-    assert "Refits (bootstrap)" in rs.summary(old).as_text()
-    assert "Uncertainty: refits" in str(rs.show(old))
-    assert len(rs.plot_effects(old)) == 1
-    with pytest.raises(ValueError, match="of an older version, has none"):
-        rs.effect_sizes(old)
-
-
 def test_methods_and_trees(tmp_path):
     made = ensemble(CURVES).rhale.confint()
     assert "curve_ci" in made

@@ -44,9 +44,6 @@ def test_of_refits_rows_are_within_the_spread_of_the_members():
     assert (error.model[0] == 0).any()
     assert (error.model[0] > 0).any()
     assert_array_equal(error.degrees, np.full((1, SIZE), np.inf))
-    old = made.copy()
-    del old.attrs["variance"]
-    assert_array_equal(error_of(old, "curve").variance, error.variance)
 
 
 def test_of_subsamples_all_is_scaled():
