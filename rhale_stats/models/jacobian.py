@@ -289,7 +289,7 @@ def _by_line(quotients: DifferenceQuotients, position: int) -> Differences:
     asked = DifferenceQuotients(outputs.line, quotients.table).at(there)
     line, at_rows, model = asked.central(position), asked.at_rows(), outputs.model.model
     # What rounding leaves of the differences goes through the link as they do, at most as a whole.
-    rounding = np.full(line.local_effect.shape, float(np.max(line.error)))
+    rounding: FloatArray = np.full(line.local_effect.shape, float(np.max(line.error)))
     if rounding.shape[1] == 1:
         rounding = np.abs(through_link(model, at_rows, rounding))
     made = through_link(model, at_rows, line.local_effect)

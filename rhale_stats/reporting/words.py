@@ -28,12 +28,11 @@ TEXTS: Final[dict[str, dict[str, Any]]] = {
         "{of}. “Rows” are the cases in the data.",
         "which_key": "below {threshold}: hardly matters",
         "which_caption": "How much each feature moves the predictions: on average, and differently "
-        "for single rows, with {level} intervals. The features that move the predictions most, "
-        "in both ways together, come first.",
+        "for single rows, with {level} intervals.",
         "which_alt": "Dot chart of {n}. {first} All values are in the table below.",
         "which_alt_one": "{name}: average {average}, rows {rows}.",
-        "which_table": "Features, those first that move the predictions most",
-        "which_table_first": "The first {n} features, those first that move the predictions most",
+        "which_table": "Features, the largest effects first",
+        "which_table_first": "The first {n} features, the largest effects first",
         "average_key": "on average: standard deviation of the average curve over the rows",
         "rows_key": "single rows: how far their curves are from the average curve",
         "features_answer": "Each part says what the model does with one feature. Black and grey "
