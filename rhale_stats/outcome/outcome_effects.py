@@ -140,7 +140,9 @@ def outcome_effects(
     z_{k-1})`; of levels the mean step between neighbours over the rows of both. Assumptions: rows,
     or groups, are independent; every bin has rows with the values of the other columns that occur
     (overlap); and of learner and dictionary one is near the truth, or both are rather near. Causes
-    that are no columns are not corrected for.
+    that are no columns are not corrected for. The two outermost bins reach to the most distant
+    rows, where no learner knows the outcome: with thousands of rows their intervals cover too
+    seldom (page "validity"). The usual difference has no part in them.
 
     References
     ----------

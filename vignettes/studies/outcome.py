@@ -1,7 +1,7 @@
 """Do the intervals of `outcome_effects` hold the truth? Processes × learners × sizes.
 
-    python vignettes/studies/outcome.py --n 500 1000 --replicates 40 --out outcome.csv
-    python vignettes/studies/outcome.py --doubleml --n 500 1000 --replicates 40
+    python vignettes/studies outcome --n 500 1000 --replicates 40 --out outcome.csv
+    python vignettes/studies outcome --doubleml --n 500 1000 --replicates 40
 
 A line a process, learner and size: shares of samples in which the 95 % interval of a bin, or of the
 curve, holds the truth, in which the effect of a feature without one is rejected, and in which an
