@@ -17,6 +17,7 @@ import tempfile
 import tomllib
 from importlib.util import find_spec
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -343,6 +344,10 @@ NEEDS = {
 def test_code_runs_and_prints_what_is_shown(path, tmp_path, monkeypatch):
     """Where a document needs data that are not there its code runs on others, unseen."""
     monkeypatch.chdir(tmp_path)
+    # On a slow machine budgets would leave something out.
+    stopped = SimpleNamespace(perf_counter=lambda: 0.0)
+    monkeypatch.setattr("rhale_stats.explanation.budget.time", stopped)
+    monkeypatch.setattr("rhale_stats.explanation.in_data.MAX_SECONDS", np.inf)
     names, printed, compared = {}, "", 0
     as_shown, (variable, file, stand_in, begin) = True, NEEDS.get(path.name, ("", "", None, ""))
     is_missing = stand_in is not None and variable not in os.environ
