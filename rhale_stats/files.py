@@ -8,6 +8,7 @@ import shutil
 import socket
 import sys
 import tempfile
+import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -22,6 +23,10 @@ if LOCKS:
     import fcntl
 # Unfinished files of this process, and its locks.
 _unfinished: set[Path] = set()
+# A file of work in progress is written this often, in seconds, and less often where writing takes
+# long: at most one part in so many of the time is spent on it.
+SAVE_SECONDS = 10.0
+SAVE_SHARE = 20
 
 
 class LockedError(RuntimeError):
@@ -77,6 +82,28 @@ def write_netcdf(dataset: xr.Dataset, path: Path) -> None:
     content = netcdf_of(dataset)
     with whole(path) as unfinished:
         unfinished.write_bytes(content)
+
+
+class Checkpoint:
+    """The netCDF file of work in progress, or none: always whole, and not written too often."""
+
+    def __init__(self, path: Path | None) -> None:
+        self.path = path
+        self._due = 0.0
+
+    @property
+    def is_due(self) -> bool:
+        """Whether it is time to save again."""
+        return self.path is not None and time.monotonic() >= self._due
+
+    def save(self, results: xr.Dataset) -> None:
+        """Write the file, if there is one."""
+        if self.path is None:
+            return
+        start = time.monotonic()
+        write_netcdf(results, self.path)
+        now = time.monotonic()
+        self._due = now + max(SAVE_SECONDS, SAVE_SHARE * (now - start))
 
 
 def netcdf_of(tree: xr.Dataset | xr.DataTree) -> memoryview:

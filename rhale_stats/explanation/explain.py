@@ -243,8 +243,8 @@ def _name_output(groups_of: dict[str, xr.Dataset], y: ArrayLike | None) -> None:
 def _examined(data: Examined | NotExamined) -> dict[str, Any]:
     """Whether effects on the outcome were estimated, or why not, and the skill of the model."""
     if isinstance(data, NotExamined):
-        known = {} if data.skill is None else {"n_fits": 1, **data.skill.attributes}
-        return {"examined": data.reason, **known}
+        of_first_fit = {} if data.skill is None else {"n_fits": 1, **data.skill.attributes}
+        return {"examined": data.reason, **of_first_fit}
     n_folds, n_repeats = data.fits.n_folds, len(data.fits.models)
     return {"examined": "yes", "n_fits": n_folds * n_repeats, **data.skill.attributes}
 

@@ -77,8 +77,8 @@ def examine(
     except Exception as error:
         if outcome is True:
             raise
-        said = " ".join(str(error).split())[:120]
-        return NotExamined(f"a refit failed ({type(error).__name__}: {said})")
+        message = " ".join(str(error).split())[:120]
+        return NotExamined(f"a refit failed ({type(error).__name__}: {message})")
     skill = _skill(fits, asked, level)
     positions = {name: asked.table.names.index(name) for name in asked.features}
     usable = [name for name in asked.features if _is_usable(asked, name)]

@@ -15,7 +15,7 @@ import pandas as pd
 from rhale_stats.arguments.words import listed, warn
 from rhale_stats.arrays.moments import FloatArray
 from rhale_stats.models.adapters import statsmodels
-from rhale_stats.models.versions import Along, predicts
+from rhale_stats.models.versions import Along, prediction_function
 
 # A gradient is not estimable where this share of its length is outside the row space.
 OUTSIDE = 1e-6
@@ -85,7 +85,7 @@ class Design(NamedTuple):
         inner = copy(getattr(results, "_results", results))
         names, frame = inner.model.exog_names, inner.model.data.__dict__.get("frame")
         inner.model, known = _Rows(inner.model, self.null), statsmodels.columns(results)
-        exog = np.asarray(predicts(inner)(rows), dtype=np.float64)
+        exog = np.asarray(prediction_function(inner)(rows), dtype=np.float64)
         away = self.leaves((exog * self.unit[: exog.shape[1]]).T)
         if not away.any():
             return ""

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from rhale_stats.models.versions import predicts
+from rhale_stats.models.versions import prediction_function
 
 FloatArray = NDArray[np.float64]
 # Name of the column that carries the offset of every row beside the user's own columns.
@@ -97,7 +97,7 @@ def predict_of(
     ValueError
         The rows are not those of the fit, and no column holds their offset.
     """
-    predict = _with_smooth(results, predicts(results) if predict is None else predict)
+    predict = _with_smooth(results, prediction_function(results) if predict is None else predict)
     predict = _of_columns(results, predict)
     parts = parts_of(results)
     if not parts:

@@ -21,7 +21,7 @@ from rhale_stats.models.form import as_is
 from rhale_stats.models.forms import given_to, plain_answer
 from rhale_stats.models.offsets import predict_of
 from rhale_stats.models.table import Table, as_array
-from rhale_stats.models.versions import predicts
+from rhale_stats.models.versions import prediction_function
 
 Model: TypeAlias = Any
 OutputLabels: TypeAlias = Any  # one label, a sequence of them, or None
@@ -90,7 +90,7 @@ class Outputs:
                 _refuse_decision(model)
         self.table = table
         if self._method == "predict":
-            predict = watched(model, predicts(model), set())
+            predict = watched(model, prediction_function(model), set())
             self._function, data = predict_of(model, table.data, predict)
             self.line = statsmodels.line_of(model, table.data)
             self.table = table.holding(data)

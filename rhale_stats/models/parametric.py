@@ -20,7 +20,14 @@ from rhale_stats.models.forms import collected, plain_answer
 from rhale_stats.models.offsets import predict_of
 from rhale_stats.models.outputs import log_odds
 from rhale_stats.models.table import Table, as_table
-from rhale_stats.models.versions import LINEAR, Linear, ManyVersions, Shares, predicts, stacked
+from rhale_stats.models.versions import (
+    LINEAR,
+    Linear,
+    ManyVersions,
+    Shares,
+    prediction_function,
+    stacked,
+)
 from rhale_stats.schema.identity import row_labels
 
 # Step along each direction of the parameters, in standard errors. Central differences along x
@@ -240,7 +247,7 @@ class _FromResults(Parametric):
         """Predictions of another model as this one makes them: by formula, with offsets."""
         other = copy(self._inner)
         other.model = model
-        predict = watched(self.results, predicts(other), self.reasons)
+        predict = watched(self.results, prediction_function(other), self.reasons)
         ask, data = predict_of(self.results, table.data, predict)
         return lambda rows: np.asarray(ask(rows), dtype=np.float64), data
 

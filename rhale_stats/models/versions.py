@@ -22,7 +22,7 @@ def slope_of(model: Any) -> Callable[[FloatArray], FloatArray] | None:
     return getattr(model, "pdf", None) if family is None else family.link.inverse_deriv
 
 
-def predicts(results: Any) -> Callable[..., Any]:
+def prediction_function(results: Any) -> Callable[..., Any]:
     """``results.predict``; of models with one design by a formula it takes 40 % of the time.
 
     The rest is the search of patsy for missing values in every factor, and tables of pandas.

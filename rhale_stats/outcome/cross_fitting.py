@@ -159,9 +159,9 @@ def cross_fit(
             first = fitted(tasks[0])
             took = time.perf_counter() - begun
             if took * len(tasks) / processes > most_seconds:
-                kept = np.minimum(folds[:1], 1)
-                alone = _with_predictions(sample, ([first],), kept, outcome, groups, name)
-                raise TooLong(took * len(tasks) / processes, alone)
+                first_fold = np.minimum(folds[:1], 1)
+                fits = _with_predictions(sample, ([first],), first_fold, outcome, groups, name)
+                raise TooLong(took * len(tasks) / processes, fits)
         bar.update(1)
         models = [first, *in_processes(fitted, tasks[1:], processes, lambda _: bar.update(1))]
     return _with_predictions(

@@ -34,8 +34,6 @@ EFFECT_ATTRIBUTES = (
     "n_rows",
 )
 # What makes effects of means; the attribute ``statistic`` names that of all other effects.
-MEAN = "mean"
-OF_MEANS = ("rhale", "ale", "dale", "truth", "dense truth")
 # Shares add up to 1 up to rounding.
 SHARE_ERROR = 1e-6
 LOCAL_COORDINATES = ("feature", "feature_kind", "feature_units")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -15,13 +16,11 @@ from rhale_stats.arguments.checks import check_callable, check_count
 from rhale_stats.arguments.progress import progress_bar
 from rhale_stats.arguments.seeds import number_of
 from rhale_stats.arguments.words import one_line, warn
-from rhale_stats.files import write_netcdf
+from rhale_stats.files import Checkpoint, locked
 from rhale_stats.parallel import in_processes, n_processes
 
 TRUTH, ERROR, INTERVAL = "_truth", "_se", "_ci"
 STATISTICS = ("bias", "std", "rmse", "mean_se", "coverage", "width")
-# Replicates between two times that the file is written.
-SAVE_EVERY = 50
 
 
 def study(
@@ -82,6 +81,8 @@ def study(
     ValueError
         All replicates failed; no estimate has a truth; results of different labels, as of bins that
         are searched in every sample; ``path`` holds another seed.
+    RuntimeError
+        Another process writes the file at ``path``.
 
     Warns
     -----
@@ -107,16 +108,33 @@ def study(
     for size in sizes:
         check_count("n", size, 1)
     check_count("replicates", replicates, 1)
-    file = None if path is None else Path(path)
-    before = xr.load_dataset(file) if file is not None and file.exists() else None
+    file = Checkpoint(None if path is None else Path(path))
+    with nullcontext() if file.path is None else locked(file.path):
+        runs = _drawn(draw, estimate, truth, sizes, replicates, file, rng, n_jobs, progress)
+    return _summarised(runs.sel(n=sizes, replicate=slice(replicates - 1)))
+
+
+def _drawn(
+    draw: Callable[[int, np.random.Generator], Any],
+    estimate: Callable[[Any], Any],
+    truth: Any,
+    sizes: list[int],
+    n_replicates: int,
+    file: Checkpoint,
+    rng: np.random.Generator | int | None,
+    n_jobs: int | None,
+    progress: bool,
+) -> xr.Dataset:
+    """The replicates of the file, and those that it does not hold."""
+    before = xr.load_dataset(file.path) if file.path is not None and file.path.exists() else None
     if before is not None and isinstance(rng, int | np.integer) and rng != before.attrs["seed"]:
         raise ValueError(
-            f"rng must be the seed of {path}, {before.attrs['seed']}; got {rng}. Leave it out, or "
-            f"choose another file."
+            f"rng must be the seed of {file.path}, {before.attrs['seed']}; got {rng}. Leave it "
+            f"out, or choose another file."
         )
     seed = number_of(rng) if before is None else int(before.attrs["seed"])
-    made: dict[tuple[int, int], xr.Dataset] = {} if before is None else _held(before)
-    missing = [(s, k) for s in sizes for k in range(replicates) if (s, k) not in made]
+    made: dict[tuple[int, int], xr.Dataset] = {} if before is None else _replicates_of(before)
+    missing = [(n, k) for n in sizes for k in range(n_replicates) if (n, k) not in made]
 
     def replicate(item: tuple[int, int]) -> tuple[tuple[int, int], xr.Dataset]:
         stream = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=item))
@@ -131,16 +149,17 @@ def study(
     def keep(answer: tuple[tuple[int, int], xr.Dataset]) -> None:
         made[answer[0]] = answer[1]
         bar.update(1)
-        if file is not None and len(made) % SAVE_EVERY == 0:
-            write_netcdf(_together(made, seed), file)
+        # The first may fail; what labels the results have is known from one that did not.
+        if file.is_due and any(len(sample.data_vars) > 1 for sample in made.values()):
+            file.save(_together(made, seed))
 
     processes = n_processes(n_jobs, most=max(len(missing), 1))
     with progress_bar(len(missing), "study", "sample", progress=progress) as bar:
         in_processes(replicate, missing, processes, keep)
     runs = _together(made, seed)
-    if file is not None and missing:
-        write_netcdf(runs, file)
-    return _summarised(runs.sel(n=sizes, replicate=slice(replicates - 1)))
+    if missing:
+        file.save(runs)
+    return runs
 
 
 def _labelled(value: Any) -> xr.Dataset:
@@ -182,24 +201,25 @@ def _shapes(values: xr.Dataset) -> str:
     return ", ".join(f"{name} {dict(values[name].sizes)}" for name in values)
 
 
-def _held(before: xr.Dataset) -> dict[tuple[int, int], xr.Dataset]:
+def _replicates_of(before: xr.Dataset) -> dict[tuple[int, int], xr.Dataset]:
     """The replicates of a file that were made."""
     done = zip(*np.nonzero(before["done"].values), strict=True)
-    kept = before.drop_vars("done")
+    stored = before.drop_vars("done")
     return {
-        (int(before["n"][i]), int(before["replicate"][k])): kept.isel(n=i, replicate=k, drop=True)
+        (int(before["n"][i]), int(before["replicate"][k])): stored.isel(n=i, replicate=k, drop=True)
         for i, k in done
     }
 
 
 def _together(made: dict[tuple[int, int], xr.Dataset], seed: int) -> xr.Dataset:
     """All replicates over n and replicate; NaN where none was made, or where it failed."""
-    well = [one for one in made.values() if not str(one["failure"].values)]
-    if not well:
+    succeeded = [sample for sample in made.values() if not str(sample["failure"].values)]
+    if not succeeded:
         reason = str(next(iter(made.values()))["failure"].values)
         raise ValueError(f"estimate must work on samples; all {len(made)} failed: {reason}")
-    first = well[0].drop_vars("failure")
-    if any(_labels(one) != _labels(well[0]) for one in well):
+    first = succeeded[0].drop_vars("failure")
+    labels = _labels(succeeded[0])
+    if any(_labels(sample) != labels for sample in succeeded):
         raise ValueError(
             "estimate must return the same labels for every sample, as with bins that are given: "
             "GivenBins([...])."
@@ -209,12 +229,12 @@ def _together(made: dict[tuple[int, int], xr.Dataset], seed: int) -> xr.Dataset:
     runs, shape = ("n", "replicate"), (len(sizes), len(numbers))
     arrays = {name: np.full((*shape, *first[name].shape), np.nan) for name in first}
     failure, done = np.full(shape, "", dtype=object), np.zeros(shape, dtype=bool)
-    for (size, number), one in made.items():
-        at = sizes.index(size), number
-        failure[at], done[at] = str(one["failure"].values), True
-        if not failure[at]:
+    for (size, number), sample in made.items():
+        place = sizes.index(size), number
+        failure[place], done[place] = str(sample["failure"].values), True
+        if not failure[place]:
             for name, array in arrays.items():
-                array[at] = one[name].values
+                array[place] = sample[name].values
     values = {name: ((*runs, *first[name].dims), array) for name, array in arrays.items()}
     about = {"failure": (runs, failure), "done": (runs, done)}
     coords = {**first.coords, "n": sizes, "replicate": list(numbers)}
@@ -242,16 +262,18 @@ def _summarised(runs: xr.Dataset) -> xr.Dataset:
         low, high = (
             unknown if ends is None else ends.isel(ci_bound=bound, drop=True) for bound in (0, 1)
         )
-        held = ((low <= truth) & (truth <= high)).where((low + high + truth).notnull())
-        found = {
+        covered = ((low <= truth) & (truth <= high)).where((low + high + truth).notnull())
+        statistics = {
             "bias": _mean(error),
             "std": _root(_mean(square)),
             "rmse": _root(_mean(error**2)),
             "mean_se": _root(_mean(runs.get(name + ERROR, unknown) ** 2)),
-            "coverage": _mean(held),
+            "coverage": _mean(covered),
             "width": _mean(high - low),
         }
-        for suffix, parts in zip(("", "_mcse"), zip(*found.values(), strict=True), strict=True):
+        for suffix, parts in zip(
+            ("", "_mcse"), zip(*statistics.values(), strict=True), strict=True
+        ):
             stacked = xr.concat([part.expand_dims(statistic=1) for part in parts], "statistic")
             out[name + suffix] = stacked.transpose("n", "statistic", ...)
         out[f"{name}_estimate"], out[name + TRUTH] = runs[name], truth

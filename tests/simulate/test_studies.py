@@ -8,6 +8,7 @@ import xarray as xr
 from scipy import stats
 
 import rhale_stats as rs
+from rhale_stats.files import LockedError, locked
 
 study = rs.simulate.study
 QUIET = {"n_jobs": 1, "progress": False, "rng": 0}
@@ -146,3 +147,23 @@ def test_what_cannot_be(change, error, message):
     }  # fmt: skip
     with pytest.raises(error, match=message):
         study(**arguments, **QUIET)
+
+
+def test_a_file_that_another_process_writes_is_refused(tmp_path):
+    path = tmp_path / "study.nc"
+    with locked(path), pytest.raises(LockedError, match=r"study\.nc"):
+        study(exponential, mean_of, {"mean": 1.0}, 10, 5, path=path, **QUIET)
+
+
+def test_a_first_sample_that_fails_does_not_end_the_study(tmp_path):
+    calls = []
+
+    def fragile(x):
+        calls.append(len(x))
+        if len(calls) == 1:
+            raise ZeroDivisionError("no")
+        return x.mean()
+
+    with pytest.warns(UserWarning, match="1 of 4 replicates failed"):
+        found = study(exponential, fragile, 1.0, 5, 4, path=tmp_path / "study.nc", **QUIET)
+    assert (found["failure"].values[0] != "").tolist() == [True, False, False, False]

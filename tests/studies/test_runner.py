@@ -192,18 +192,18 @@ def test_more_and_fewer_replicates_than_the_file_holds(tmp_path):
 
 def test_the_file_is_saved_on_the_way(tmp_path, monkeypatch):
     saved = []
-    original = runner._File.save
+    original = files.Checkpoint.save
 
     def save_and_note(file, results):
         saved.append(int(results["done"].sum()))
         original(file, results)
 
-    monkeypatch.setattr(runner._File, "save", save_and_note)
+    monkeypatch.setattr(files.Checkpoint, "save", save_and_note)
     run(path=tmp_path / "a.nc", n_replicates=2)
     assert saved == [0, 4]
     saved.clear()
-    monkeypatch.setattr(runner, "SAVE_SECONDS", 0.0)
-    monkeypatch.setattr(runner, "SAVE_SHARE", 0)
+    monkeypatch.setattr(files, "SAVE_SECONDS", 0.0)
+    monkeypatch.setattr(files, "SAVE_SHARE", 0)
     run(path=tmp_path / "b.nc", n_replicates=2)
     assert saved == [0, 1, 2, 3, 4, 4]
 

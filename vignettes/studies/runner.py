@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import platform
-import time
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
@@ -25,16 +24,12 @@ from tqdm import tqdm
 import studies
 from rhale_stats.arguments.checks import check_count
 from rhale_stats.arguments.words import one_line
-from rhale_stats.files import locked, write_netcdf
+from rhale_stats.files import Checkpoint, locked
 from rhale_stats.parallel import cpus, in_processes
 from rhale_stats.schema.variables import software
 
 # A run shorter than this, in seconds, shows no bar.
 PROGRESS_DELAY = 2.0
-# The file is written this often, in seconds, and less often where writing takes long: a run spends
-# at most one part in so many on it.
-SAVE_SECONDS = 10.0
-SAVE_SHARE = 20
 # Replicates that are handed to a process at once: at most so many, and at least so many portions
 # a process, for the bar to move and little to be lost.
 CHUNK_SIZE = 10
@@ -353,7 +348,7 @@ def run(
     check_count("seed", seed, 0)
     if seed > LARGEST_SEED:
         raise ValueError(f"seed must be at most {LARGEST_SEED}; got {seed}.")
-    file = _File(None if path is None else Path(path))
+    file = Checkpoint(None if path is None else Path(path))
     results = _begun(study, options, seed, n_replicates, file.path)
     if (results["done"].values[:, :n_replicates] == 1).all():
         return results
@@ -461,7 +456,7 @@ def _fill(
     task: _Task,
     done: NDArray[np.int8],
     jobs: int,
-    file: _File,
+    file: Checkpoint,
     progress: bool,
 ) -> None:
     """Make the missing replicates of ``results``; save regularly, and also after errors."""
@@ -481,7 +476,8 @@ def _fill(
         for record in records:
             _store(results, record)
         bar.update(len(records))
-        file.save_if_due(results)
+        if file.is_due:
+            file.save(results)
 
     with bar:
         try:
@@ -570,26 +566,6 @@ def _attributes(study: Study, options: Options, seed: int) -> dict[str, str | in
         "python": platform.python_version(),
         "numpy": np.__version__,
     }
-
-
-class _File:
-    """The netCDF file of the results, or none: whole at any time, and not written too often."""
-
-    def __init__(self, path: Path | None) -> None:
-        self.path = path
-        self._due = 0.0
-
-    def save_if_due(self, results: xr.Dataset) -> None:
-        if time.monotonic() >= self._due:
-            self.save(results)
-
-    def save(self, results: xr.Dataset) -> None:
-        if self.path is None:
-            return
-        start = time.monotonic()
-        write_netcdf(results, self.path)
-        now = time.monotonic()
-        self._due = now + max(SAVE_SECONDS, SAVE_SHARE * (now - start))
 
 
 def _begun(

@@ -14,7 +14,7 @@ from scipy.special import softmax
 from rhale_stats.arrays.moments import FloatArray
 from rhale_stats.models.adapters.adapter import Known
 from rhale_stats.models.offsets import columns_of_fit, predict_of
-from rhale_stats.models.versions import LINEAR, predicts, slope_of
+from rhale_stats.models.versions import LINEAR, prediction_function, slope_of
 
 
 def columns(results: Any) -> Known | None:
@@ -52,7 +52,7 @@ def line_of(results: Any, data: Any) -> Callable[[Any], Any] | None:
     if kind not in (*LINEAR, "MNLogit"):
         return None
     linear = {} if slope_of(results.model) is None else {"which": "linear"}
-    return predict_of(results, data, partial(predicts(results), **linear))[0]
+    return predict_of(results, data, partial(prediction_function(results), **linear))[0]
 
 
 def through_link(model: Any, line: FloatArray, moved: FloatArray) -> FloatArray:
