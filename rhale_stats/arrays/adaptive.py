@@ -7,7 +7,7 @@ are differences of running sums, keep their digits.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -15,7 +15,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rhale_stats.arrays.binning import backtrack
-from rhale_stats.arrays.cells import GAP_SHARE, inner_ends
 from rhale_stats.arrays.moments import (
     Comoments,
     FloatArray,
@@ -30,25 +29,28 @@ FINE = 10
 # Number of last cells that the dynamic programme handles at a time: 64 x 1000 bins are half a
 # megabyte for each array.
 BLOCK_CELLS = 64
-# Of so many coarse cells the fits of all bins are kept for a second search.
-FEW_CELLS = 256
+# The noise variance of a cell is that of so many rows around it, or of this share of all rows.
+NOISE_ROWS, NOISE_SHARE = 100.0, 0.05
+# It is at least this share of the variance of all local effects: a smooth effect without noise is
+# told to a few hundredths of its spread, and not by as many bins as there may be.
+LEAST_NOISE = 1e-3
 # Running sums of squares are exact to about this share of all of them.
 ROUNDING = 8 * float(np.finfo(np.float64).eps)
 
 
 class Risk(NamedTuple):
-    """Penalties besides the variance of the residuals, in variances of a mean.
+    """Penalties besides the squared residuals, in noise variances.
 
-    ``edge`` is the lambda of math [22], ``slope`` the same for the second parameter of a line
-    (None: no lines). ``pooled``: the noise variance of a bin is at least that of all bins together.
-    Neighbours are not joined if one fit to both is worse by ``split`` noise variances for each
-    parameter that is saved. ``refine``: edges move on the fine grid.
+    ``edge`` is the lambda of math [22], ``parameter`` what each parameter of a bin costs.
+    ``lines``: bins may be linear. Neighbours are not joined if one fit to both is worse by
+    ``split`` noise variances for each parameter that is saved. ``refine``: edges move on the fine
+    grid.
     """
 
     edge: float
-    slope: float | None
     split: float
-    pooled: bool = True
+    parameter: float = 4.0
+    lines: bool = True
     refine: bool = True
 
 
@@ -71,10 +73,14 @@ class Grid(NamedTuple):
 
 
 class Sums(NamedTuple):
-    """Sums over rows: w, w^2, w z, w z^2, w g, w z g, w g^2; any shape."""
+    """Sums over rows: w, w^2; and of 1, z, z^2, g, z g, g^2, each times w / v; any shape.
+
+    v is the noise variance where the row is.
+    """
 
     weight: FloatArray
     weight_sq: FloatArray
+    per_noise: FloatArray
     z: FloatArray
     zz: FloatArray
     g: FloatArray
@@ -85,7 +91,8 @@ class Sums(NamedTuple):
 class Fits(NamedTuple):
     """The mean and the straight line fitted to bins, by their effective rows and squared residuals.
 
-    ``rows`` is Kish's number (math [6]); residuals are summed as if so many rows counted 1 each.
+    ``rows`` is Kish's number (math [6]). Residuals are in units of the noise around them, and are
+    summed as if so many rows counted 1 each.
     """
 
     rows: FloatArray
@@ -133,14 +140,15 @@ def _partition(search: _Search) -> tuple[IntArray, NDArray[np.bool_]]:
     if search.rows < search.needed:
         return np.zeros(1, dtype=np.int64), np.zeros(1, dtype=bool)
     noise = search.noise_of_neighbours()
-    chosen = search.partition(noise)
+    search.set_noise(noise)
+    edges = search.partition()
     # Where the effect is steep, neighbours differ by more than noise. Search again with the noise
     # of the fit.
-    of_fit = search.noise_of_fit(chosen, noise)
-    if of_fit < noise:
-        noise = of_fit
-        chosen = search.partition(noise)
-    return chosen[:-1], search.is_linear(chosen, noise)
+    of_fit = search.noise_of_fit(edges)
+    if (of_fit < noise).any():
+        search.set_noise(np.minimum(noise, of_fit))
+        edges = search.partition()
+    return edges[:-1], search.is_linear(edges)
 
 
 class _Search:
@@ -162,39 +170,44 @@ class _Search:
         g = np.where(occupied, cells.mean - everything.mean, 0.0)
         w = cells.weight
         x_m2, xg = (np.zeros(len(w)),) * 2 if comoments is None else comoments
-        self.cells = Sums(
-            w,
-            cells.weight_sq,
-            w * z,
-            w * z**2 + x_m2 / span**2,
-            w * g,
-            w * z * g + xg / span,
-            w * g**2 + cells.m2,
+        # Sums of w times the products of `Sums`, before they are divided by the noise.
+        self.plain = np.stack(
+            [
+                w,
+                w * z,
+                w * z**2 + x_m2 / span**2,
+                w * g,
+                w * z * g + xg / span,
+                w * g**2 + cells.m2,
+            ]
         )
-        self.running = np.zeros((len(self.cells), len(w) + 1))
-        np.cumsum(self.cells, axis=1, out=self.running[:, 1:])
+        self.weights, self.occupied = np.stack([w, cells.weight_sq]), occupied
         self.n_cells, self.fine = len(w), grid.fine
-        # Ends of the coarse cells, and places of all edges. A cell in which one distant row stands
-        # does not outweigh the others.
         n_coarse = max(len(w) // grid.fine, 1)
         half = np.arange(n_coarse // 2 + 1) * len(w) // n_coarse
         # The same from either end.
         self.coarse_ends = np.union1d(half, len(w) - half)
-        low_end, high_end = inner_ends(grid.edges, w)
-        width = np.minimum(np.diff(grid.edges), GAP_SHARE * (high_end - low_end))
-        self.place = np.append(0.0, np.cumsum(width)) / width.mean()
         self.weighted = not np.array_equal(cells.weight, cells.weight_sq)
-        # What rounding leaves of the spread of places that are all the same.
-        self.no_spread = 64 * np.finfo(np.float64).eps * self.running[3, -1]
         self.risk = risk
-        self.known: list[tuple[list[int], Fits, FloatArray]] | None = None
         # A little below, so that rounding in a sum of weights does not make a bin infeasible.
         self.needed = max(min_obs, 2) * (1 - 1e-12)
         # With many rows the rounding of running sums exceeds that, and what rounding may have made
         # is no reason for an edge.
         spread = float(everything.m2[0] / everything.weight[0])
         self.rows = float(n_effective(everything)[0])
-        self.floor = resolution**2 + max(1e-12, ROUNDING * self.rows) * spread
+        self.floor = resolution**2 + max(LEAST_NOISE, ROUNDING * self.rows) * spread
+        self.floor += (ROUNDING * float(everything.mean[0])) ** 2
+        self.set_noise(np.full(len(w), spread))
+
+    def set_noise(self, noise: FloatArray) -> None:
+        """Take this as the noise variance of the cells."""
+        # Without any spread there is nothing to tell apart.
+        noise = np.maximum(noise, self.floor or 1.0)
+        self.cells = Sums(*self.weights, *(self.plain / noise))
+        self.running = np.zeros((len(self.cells), self.n_cells + 1))
+        np.cumsum(self.cells, axis=1, out=self.running[:, 1:])
+        # What rounding leaves of the spread of places that are all the same.
+        self.no_spread = 64 * np.finfo(np.float64).eps * self.running[4, -1]
 
     def between(self, begin: IntArray, end: IntArray) -> Sums:
         """Sums over cells ``begin`` to ``end``."""
@@ -207,91 +220,104 @@ class _Search:
 
     def fits(self, sums: Sums) -> Fits:
         """Mean and line of bins, from their sums."""
-        w, w2, z, zz, g, zg, gg = sums
+        w, w2, per_noise, z, zz, g, zg, gg = sums
         with np.errstate(invalid="ignore", divide="ignore"):
             to_rows = w / w2
-            spread = zz - z * z / w
-            constant = np.maximum(gg - g * g / w, 0.0)
-            explained = (zg - z * g / w) ** 2 / spread
+            spread = zz - z * z / per_noise
+            constant = np.maximum(gg - g * g / per_noise, 0.0)
+            explained = (zg - z * g / per_noise) ** 2 / spread
             explained[~(spread > self.no_spread)] = 0.0
             line = np.maximum(constant - explained, 0.0)
             return Fits(w * to_rows, constant * to_rows, line * to_rows)
 
-    def costs(
-        self, fits: Fits, width: FloatArray, noise: float
-    ) -> tuple[FloatArray, NDArray[np.bool_]]:
-        """math [22]: risk of bins, infinite where rows are too few, and which are linear."""
+    def costs(self, fits: Fits) -> tuple[FloatArray, NDArray[np.bool_]]:
+        """math [22]: costs of bins, infinite where rows are too few, and which are linear."""
         n, risk = fits.rows, self.risk
-        least = noise if risk.pooled else self.floor
         with np.errstate(invalid="ignore", divide="ignore"):
-            variance = fits.constant / (n - 1)
-            cost = variance + risk.edge * np.maximum(variance, least) / n
+            penalty = risk.edge + risk.parameter
+            cost = fits.constant + penalty * np.maximum(fits.constant / (n - 1), 1.0)
             linear = np.zeros(n.shape, dtype=bool)
-            if risk.slope is not None:
-                variance = fits.line / (n - 2)
-                sloped = variance + (risk.edge + risk.slope) * np.maximum(variance, least) / n
+            if risk.lines:
+                penalty += risk.parameter
+                sloped = fits.line + penalty * np.maximum(fits.line / (n - 2), 1.0)
                 linear = (sloped < cost) & (n > 2 * (1 + 1e-12))
                 cost = np.where(linear, sloped, cost)
-            cost *= width
             return np.where(n >= self.needed, cost, np.inf), linear
 
-    def is_linear(self, edges: IntArray, noise: float) -> NDArray[np.bool_]:
+    def is_linear(self, edges: IntArray) -> NDArray[np.bool_]:
         """Which of the bins between these edges are linear."""
-        fits = self.fits(self.between(edges[:-1], edges[1:]))
-        return self.costs(fits, np.diff(self.place[edges]), noise)[1]
+        return self.costs(self.fits(self.between(edges[:-1], edges[1:])))[1]
 
-    def noise_of_neighbours(self) -> float:
-        """Variance within cells, and between means of neighbouring occupied cells (math [13])."""
-        w, w2, _, _, g, _, gg = (part[self.cells.weight > 0] for part in self.cells)
-        rows, mean = w**2 / w2, g / w
-        within = np.maximum(gg - w * mean**2, 0.0) * w / w2
-        apart = np.diff(mean) ** 2 / (1 / rows[1:] + 1 / rows[:-1])
-        found = (within.sum() + apart.sum()) / max(float((rows - 1).sum()) + len(apart), 1.0)
-        return max(float(found), self.floor)
+    def noise_of_neighbours(self) -> FloatArray:
+        """math [13]: variance within cells and between means of neighbours, around every cell."""
+        w, _, _, g, _, gg = self.plain[:, self.occupied]
+        rows, mean = self._rows(), g / w
+        # Of every cell, and of every step between two, in their order.
+        squares, degrees = np.ones((2, 2 * len(w) - 1))
+        squares[::2], degrees[::2] = np.maximum(gg - w * mean**2, 0.0) * rows / w, rows - 1
+        squares[1::2] = np.diff(mean) ** 2 / (1 / rows[1:] + 1 / rows[:-1])
+        return self._around(squares, degrees, 2)
 
-    def noise_of_fit(self, edges: IntArray, noise: float) -> float:
-        """Variance of the residuals of all bins together."""
-        fits = self.fits(self.between(edges[:-1], edges[1:]))
-        linear = self.costs(fits, np.diff(self.place[edges]), noise)[1]
-        residual = np.where(linear, fits.line, fits.constant).sum()
-        return max(float(residual / (fits.rows - 1 - linear).sum()), self.floor)
+    def noise_of_fit(self, edges: IntArray) -> FloatArray:
+        """Variance of the residuals of the bins, around every cell."""
+        bins = self.between(edges[:-1], edges[1:])
+        fits = self.fits(bins)
+        linear = self.costs(fits)[1]
+        with np.errstate(invalid="ignore", divide="ignore"):
+            slope = bins.zg - bins.z * bins.g / bins.per_noise
+            slope = np.where(linear, slope / (bins.zz - bins.z**2 / bins.per_noise), 0.0)
+            level = (bins.g - slope * bins.z) / bins.per_noise
+            free = 1 - (1 + linear) / fits.rows
+        bin_of = np.repeat(np.arange(len(edges) - 1), np.diff(edges))[self.occupied]
+        a, b = level[bin_of], slope[bin_of]
+        w, z, zz, g, zg, gg = self.plain[:, self.occupied]
+        squares = gg - 2 * (a * g + b * zg) + a * a * w + 2 * a * b * z + b * b * zz
+        rows = self._rows()
+        return self._around(np.maximum(squares, 0.0) * rows / w, rows * free[bin_of], 1)
 
-    def partition(self, noise: float) -> IntArray:
-        """Edges of the bins, given the noise variance of all bins together."""
-        edges = self.coarse(noise)
+    def _rows(self) -> FloatArray:
+        """Effective rows of the cells with rows."""
+        w, w2 = self.weights[:, self.occupied]
+        return w**2 / w2
+
+    def _around(self, squares: FloatArray, degrees: FloatArray, step: int) -> FloatArray:
+        """Variance around every cell, from squares of which every ``step``-th is that of a cell."""
+        total, sums = (np.append(0.0, np.cumsum(part)) for part in (degrees, squares))
+        most = total[-1]
+        window = min(max(NOISE_ROWS, NOISE_SHARE * most), most)
+        noise = np.full(self.n_cells, self.floor)
+        if window > 0:
+            low = np.clip((total[1:] + total[:-1] - window)[::step] / 2, 0.0, most - window)
+            before, until = np.interp([low, low + window], total, sums)
+            noise[self.occupied] = np.maximum((until - before) / window, self.floor)
+        return noise
+
+    def partition(self) -> IntArray:
+        """Edges of the bins, given the noise."""
+        edges = self.centred(self.coarse())
         if self.risk.refine:
-            edges = self.refined(edges, noise)
-        return self.pruned(edges, noise)
+            edges = self.centred(self.refined(edges))
+        return self.pruned(edges)
 
-    def coarse(self, noise: float) -> IntArray:
+    def coarse(self) -> IntArray:
         """The exact optimum with edges on the coarse grid, by T(j) = min_l T(l) + B(l, j)."""
         n_coarse = len(self.coarse_ends) - 1
         best = np.full(n_coarse + 1, np.inf)
         best[0] = 0.0
         previous = np.zeros(n_coarse + 1, dtype=np.int64)
-        for ends, fits, width in self._coarse_fits(n_coarse):
-            costs = self.costs(fits, width, noise)[0]
+        for ends, fits in self._coarse_fits(n_coarse):
+            costs = self.costs(fits)[0]
             for at, end in enumerate(ends):
                 total = costs[at, :end] + best[:end]
                 found = int(total.argmin())
                 previous[end], best[end] = found, total[found]
         return np.asarray(self.coarse_ends[np.append(backtrack(previous), n_coarse)])
 
-    def _coarse_fits(self, n_coarse: int) -> Iterable[tuple[list[int], Fits, FloatArray]]:
-        """Fits of all bins on the coarse grid and their widths, (end, begin), by blocks of ends."""
-        if n_coarse > FEW_CELLS:
-            return self._fits_of_blocks(n_coarse)
-        if self.known is None:  # the same whatever the noise is
-            self.known = list(self._fits_of_blocks(n_coarse))
-        return self.known
-
-    def _fits_of_blocks(self, n_coarse: int) -> Iterator[tuple[list[int], Fits, FloatArray]]:
-        place = self.place[self.coarse_ends]
+    def _coarse_fits(self, n_coarse: int) -> Iterator[tuple[list[int], Fits]]:
+        """Fits of all bins on the coarse grid, (end, begin), by blocks of ends."""
         for first in range(0, n_coarse, BLOCK_CELLS):
             ends = np.arange(first + 1, min(first + BLOCK_CELLS, n_coarse) + 1)
-            begins = np.arange(ends[-1])
-            width = place[ends][:, None] - place[begins]
-            yield ends.tolist(), self.fits(self._block(begins, ends)), width
+            yield ends.tolist(), self.fits(self._block(np.arange(ends[-1]), ends))
 
     def _block(self, begins: IntArray, ends: IntArray) -> Sums:
         """Sums of all bins from ``begins`` to ``ends`` on the coarse grid, (end, begin)."""
@@ -306,7 +332,7 @@ class _Search:
             sums.append(np.cumsum(terms[:, ::-1], axis=1)[:, ::-1])
         return Sums(*sums)
 
-    def refined(self, edges: IntArray, noise: float) -> IntArray:
+    def refined(self, edges: IntArray) -> IntArray:
         """The exact optimum if every edge may move by less than a coarse cell."""
         if len(edges) == 2:
             return edges
@@ -316,8 +342,7 @@ class _Search:
         begin, end = np.broadcast_arrays(places[:-1, :, None], places[1:, None, :])
         allowed = (begin < end) & (begin >= 0) & (end <= self.n_cells)
         begin, end = np.where(allowed, begin, 0), np.where(allowed, end, 0)
-        width = self.place[end] - self.place[begin]
-        costs, _ = self.costs(self.fits(self.between(begin, end)), width, noise)
+        costs, _ = self.costs(self.fits(self.between(begin, end)))
         costs[~allowed] = np.inf
         best = np.zeros(len(shift))
         previous = []
@@ -332,33 +357,42 @@ class _Search:
             moved.append(int(place[at]))
         return np.array(moved[::-1])
 
-    def pruned(self, edges: IntArray, noise: float) -> IntArray:
+    def centred(self, edges: IntArray) -> IntArray:
+        """Edges between cells without rows in the middle of these: all places there cost the same."""
+        there = np.flatnonzero(self.occupied)
+        number = np.searchsorted(there, edges[1:-1])
+        both = there[number - 1] + 1 + there[number]
+        # The same from either end.
+        inner = np.where(both > self.n_cells, both // 2, (both + 1) // 2)
+        return np.concatenate([edges[:1], inner, edges[-1:]])
+
+    def pruned(self, edges: IntArray) -> IntArray:
         """Edges that a test of one fit against two fits keeps; the weakest are removed first."""
         while len(edges) > 2:
             sums = np.array(self.between(edges[:-1], edges[1:]))
-            gain = self._gain(sums, np.diff(self.place[edges]), noise)
+            gain = self._gain(sums)
             weakest = int(gain.argmin())
             if gain[weakest] >= self.risk.split:
                 break
             edges = np.delete(edges, weakest + 1)
         return edges
 
-    def _gain(self, sums: FloatArray, width: FloatArray, noise: float) -> FloatArray:
+    def _gain(self, sums: FloatArray) -> FloatArray:
         """How much worse one fit to two neighbouring bins is, in noise variances per parameter."""
         fits = self.fits(Sums(*sums))
-        linear = self.costs(fits, width, noise)[1]
+        linear = self.costs(fits)[1]
         residual = np.where(linear, fits.line, fits.constant)
-        own = np.maximum(residual / (fits.rows - 1 - linear), noise)
+        variance = np.maximum(residual / (fits.rows - 1 - linear), 1.0)
         union = Sums(*(sums[:, 1:] + sums[:, :-1]))
         together = self.fits(union)
         # Residuals of both, in units of rows of the union.
         raw = residual * sums[1] / sums[0]
         apart = (raw[1:] + raw[:-1]) * union.weight / union.weight_sq
-        known = 1 / fits.rows
-        noise_here = (own[1:] * known[1:] + own[:-1] * known[:-1]) / (known[1:] + known[:-1])
+        # A step between two bins is as uncertain as their means.
+        parts = 1 / fits.rows
+        noise = (variance[1:] * parts[1:] + variance[:-1] * parts[:-1]) / (parts[1:] + parts[:-1])
         n_apart = 2 + linear[1:].astype(int) + linear[:-1]
-        gain = (together.constant - apart) / noise_here / (n_apart - 1)
-        if self.risk.slope is not None:
-            sloped = (together.line - apart) / noise_here / np.maximum(n_apart - 2, 1)
-            gain = np.minimum(gain, sloped)
+        gain = (together.constant - apart) / noise / (n_apart - 1)
+        if self.risk.lines:
+            gain = np.minimum(gain, (together.line - apart) / noise / np.maximum(n_apart - 2, 1))
         return np.asarray(gain)

@@ -1,4 +1,4 @@
-"""The default rule: edges that minimise a penalised estimate of the risk."""
+"""The default rule: edges by penalised least squares, with the noise around them."""
 
 from __future__ import annotations
 
@@ -33,12 +33,11 @@ SPREAD_ROWS = 30
 class AdaptiveBins:
     """Bins that follow the effect: as few as the data allow, each constant or linear (math [22]).
 
-    Bins minimise an estimate of the risk, the sum over bins of width * (s^2 + penalty * v / n).
-    Here s^2 is the unbiased variance of the residuals in a bin of n rows, and v is the larger of
-    s^2 and the noise variance of all bins together. If the effect is a line in the bin, 4 is added
-    to the penalty. Edges may lie midway between two neighbouring values, at equal numbers of rows.
-    The search has three steps. It finds the exact minimum on a grid of ``max_bins`` cells of equal
-    numbers of rows. It then moves every edge by less than a cell on a grid twenty times finer, and
+    Bins minimise the sum of squared residuals, each in units of the noise variance around it, plus
+    ``penalty`` for every bin and 4 for each of its parameters, one of a constant and two of a line.
+    Where the residuals of a bin exceed the noise, its penalty is larger by as much. Edges may lie
+    midway between two neighbouring values, at equal numbers of rows. The search has three steps. It
+    finds the exact minimum on a grid of ``max_bins`` cells of equal numbers of rows. It then moves every edge by less than a cell on a grid twenty times finer, and
     finds the exact minimum again. Last, it joins neighbouring bins, the most similar first, while
     one fit to both is worse by less than (penalty + 2) noise variances for each parameter that is
     saved. A gap (math [11]) has an edge at either end, and its effect is NaN.
@@ -55,9 +54,9 @@ class AdaptiveBins:
     degree : {1, 0}, default 1
         1: each bin is constant or linear, whichever has the smaller risk. 0: constant bins only.
     penalty : float, optional
-        By how much one more bin must lower the risk, in variances of a mean. The default, 2 ln
-        ``max_bins``, grows with the number of places where an edge may be. The second parameter of
-        a line costs 4: a line is used if its slope exceeds two standard errors.
+        By how much one more edge must lower the squared residuals, in noise variances. The default,
+        2 ln ``max_bins``, grows with the number of places where an edge may be. Each parameter
+        costs 4 besides: a line is used if its slope exceeds two standard errors.
     min_obs : int, default 10
         Smallest number of rows of a bin (with precision weights: smallest effective number).
         Smaller values than 2 count as 2.
@@ -67,9 +66,8 @@ class AdaptiveBins:
 
     Notes
     -----
-    The noise variance of all bins together is estimated first from neighbouring cells, then from
-    the residuals of the fit. Without it a bin of few rows with equal local effects would have no
-    penalty, and a distant row would get a bin of its own. Bins follow the effect and not the
+    The noise variance of a hundred rows around, or of a twentieth of all, is estimated first from
+    neighbouring cells, then from the residuals of the fit. Bins follow the effect and not the
     heterogeneity: where the spread changes and the effect does not, ``heterogeneity`` is averaged,
     and ``spread`` has bins of its own (math [66]), of 30 rows or more. The
     study ``bins`` compares this rule with the others. The study ``penalty`` compares the penalties
@@ -165,4 +163,4 @@ class AdaptiveBins:
 
     def _risk(self) -> adaptive.Risk:
         edge = 2 * np.log(self.max_bins) if self.penalty is None else self.penalty
-        return adaptive.Risk(edge=edge, slope=4.0 if self.degree else None, split=edge + 2)
+        return adaptive.Risk(edge=edge, split=edge + 2, lines=bool(self.degree))

@@ -61,7 +61,7 @@ def test_spread_that_moves_where_the_effect_does_not_is_followed(effect):
     own, of_bins = ise(effect, "x0", lambda z: 0.2 + 2 * z)
     assert of_bins > 10 * own
     own, of_bins = ise(effect, "x2", lambda z: np.exp(2 * z))
-    assert of_bins > 5 * own
+    assert of_bins > 2 * own
 
 
 def test_one_bin_where_the_spread_does_not_move(effect):
@@ -301,7 +301,8 @@ def test_tables_tell_the_two_apart(effect):
     assert "changes within bins of x0" in str(rs.show(effect)).replace("\n", " ")
 
 
-def test_pictures_draw_the_spread_by_its_own_edges(effect):
+def test_pictures_draw_the_spread_by_its_own_edges(local):
+    effect = rs.rhale(local, bins=rs.AdaptiveBins(degree=0))
     upper, lower = rs.plot_effect(effect, "x0", spread="band")
     row = one_feature(effect, "x0")
     edges, spread = row["spread_edge_value"].values, row["spread"].values

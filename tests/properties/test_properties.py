@@ -122,8 +122,12 @@ def changed_otherwise(was, now, output=1.0, feature=1.0, but=frozenset()):
         if by is None:
             continue
         expected, found = (np.asarray(one, dtype=np.float64) for one in (value * by, now[key]))
+        if "p_value" in str(key):  # in the tail by its logarithm, as z is known
+            expected, found = (np.log(np.maximum(one, 1e-300)) for one in (expected, found))
         finite = abs(expected[np.isfinite(expected)])
         size = finite.max() if len(finite) else 0.0
+        if "correlation" in str(key):  # of residuals, which are known as derivatives are: to 1e-7
+            size = 100.0
         if not np.allclose(found, expected, rtol=1e-6, atol=1e-8 * size, equal_nan=True):
             wrong[key] = (
                 f"{value.attrs.get('units')!r}: {value.values.ravel()[:3]} {found.ravel()[:3]}"

@@ -91,7 +91,7 @@ class TestVariants:
         local = local_of(example, example.sample(1000, rng=0))
         x = np.sort(local["x"].values.ravel())
         rules = penalty.variants(1000)
-        for remedy, on_grid in (("pooled noise", True), ("refined edges", False)):
+        for remedy, on_grid in (("no remedy", True), ("refined edges", False)):
             edges = rs.rhale(local, bins=rules[f"2 ln K, {remedy}"])["edge_value"].values.ravel()
             # Rows below the edges: of 1,000, in 100 cells of ten each.
             below = np.searchsorted(x, edges[1:-1])
@@ -99,7 +99,7 @@ class TestVariants:
 
     def test_samples_are_looked_at_one_by_one(self):
         example, n = Example("constant", noise="t3"), 80
-        rules = {name: penalty.variants(n)[name] for name in ("2, none", penalty.DEFAULT)}
+        rules = {name: penalty.variants(n)[name] for name in ("2, no remedy", penalty.DEFAULT)}
         found = penalty._shares(example, n, np.random.default_rng(1), rules, 6, 3)
         drawn = example.sample(6 * n, np.random.default_rng(1))
         for share, seen, rule in zip(found, (3, 6), rules.values(), strict=True):

@@ -36,6 +36,7 @@ STUDIES: dict[str, str] = {
     "models": "studies.models",
     "validity": "studies.validity",
     "spread": "studies.spread",
+    "accuracy": "studies.accuracy",
     "model-uncertainty": "studies.model_uncertainty",
     "model-tables": "studies.model_tables",
 }

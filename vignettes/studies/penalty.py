@@ -51,9 +51,13 @@ JUDGED = ("ISE_mu", "ISE_sigma")
 SAMPLES, QUICK_SAMPLES = (20, 4), (2, 1)
 PENALTIES = ("2", "4", "2 ln K", "2 ln N", "2 ln K + 2 ln N")
 # Each with those before it.
-REMEDIES = ("none", "pooled noise", "refined edges", "pruning")
+REMEDIES = ("no remedy", "refined edges", "pruning")
 DEFAULT = "2 ln K, pruning"
-SLOPES = {"2": "2 ln K, pruning, slope 2", "4": DEFAULT, "lambda": "2 ln K, pruning, slope lambda"}
+PARAMETERS = {
+    "2": "2 ln K, pruning, parameter 2",
+    "4": DEFAULT,
+    "lambda": "2 ln K, pruning, parameter lambda",
+}
 TICKS = (0, 5, 10, 20, 50, 100)
 COLOURS = ("#0173b2", "#029e73", "#d55e00", "#cc78bc", "0.3")
 
@@ -77,17 +81,15 @@ def variants(n: int) -> dict[str, BinRule]:
     risks = {
         f"{penalty}, {remedy}": Risk(
             edge=value,
-            slope=4.0,
-            split=value + 2 if steps >= 3 else -np.inf,
-            pooled=steps >= 1,
-            refine=steps >= 2,
+            split=value + 2 if steps >= 2 else -np.inf,
+            refine=steps >= 1,
         )
         for penalty, value in values.items()
         for steps, remedy in enumerate(REMEDIES)
     }
     default = risks[DEFAULT]
-    risks[SLOPES["2"]] = default._replace(slope=2.0)
-    risks[SLOPES["lambda"]] = default._replace(slope=default.edge)
+    risks[PARAMETERS["2"]] = default._replace(parameter=2.0)
+    risks[PARAMETERS["lambda"]] = default._replace(parameter=default.edge)
     return {name: Variant(risk=risk) for name, risk in risks.items()}
 
 
@@ -110,11 +112,11 @@ def study(options: Options) -> Study:
         title="Penalty for an additional edge of AdaptiveBins",
         source="math [22]; the claims are this package's own",
         claim="By default AdaptiveBins has a penalty of 2 ln K for an edge, with K cells of the "
-        "grid, and of 4 for a slope. It pools the noise of all bins, refines the edges and prunes "
-        "them. A constant effect with noise is then split in less than 5 % of samples, and in "
-        "less than 10 % if the noise has heavy tails (t with 3 degrees of freedom), whatever the "
-        "number of rows. Of the penalties tried that keep within these limits, none gives an "
-        "effect closer to mu(z).",
+        "grid, and of 4 for each parameter of a bin. It takes the noise around a bin, refines the "
+        "edges and prunes them. A constant effect with noise is then split in less than 5 % of "
+        "samples, and in less than 10 % if the noise has heavy tails (t with 3 degrees of "
+        "freedom), whatever the number of rows. Of the penalties tried that keep within "
+        "these limits, none gives an effect closer to mu(z).",
         scenarios=(*noises, *effects),
         coords={"rule": [*variants(SIZES[0]), *fixed_rules(QUICK_FIXED if quick else FIXED)]},
         outputs={
@@ -312,7 +314,7 @@ def findings(results: xr.Dataset) -> list[str]:
         + "; ".join(_said(rules, f"{penalty}, pruning", penalty) for penalty in PENALTIES)
         + "."
     )
-    kept = rules[(rules["splits_kept"] == "yes") & rules.index.isin([*every, *SLOPES.values()])]
+    kept = rules[(rules["splits_kept"] == "yes") & rules.index.isin([*every, *PARAMETERS.values()])]
     others = [rule for rule in kept.index if rule != DEFAULT]
     against = {rule: [over_default(results, rule, score) for score in JUDGED] for rule in others}
     closest = DEFAULT in kept.index and all(mean[0] >= 1 for mean, _ in against.values())
@@ -329,8 +331,8 @@ def findings(results: xr.Dataset) -> list[str]:
         + "."
     )
     words.append(
-        "Penalties of a slope, with 2 ln K for an edge and all remedies, the same: "
-        + "; ".join(_said(rules, rule, slope) for slope, rule in SLOPES.items())
+        "Penalties of a parameter, with 2 ln K for an edge and all remedies, the same: "
+        + "; ".join(_said(rules, rule, value) for value, rule in PARAMETERS.items())
         + "."
     )
     jump = [name for name in results["scenario"].values if str(name).startswith("jump")]
@@ -341,7 +343,7 @@ def findings(results: xr.Dataset) -> list[str]:
                 *ratio_of_means(
                     *(
                         results["ISE_mu"].sel(scenario=name, rule=f"2 ln K, {remedy}")
-                        for remedy in ("refined edges", "pooled noise")
+                        for remedy in ("refined edges", "no remedy")
                     )
                 )
             )
