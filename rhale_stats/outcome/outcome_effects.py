@@ -479,7 +479,7 @@ def _template(fits: CrossFits, places: list[Place]) -> xr.Dataset:
     n_beyond, n_missing = beyond.sum(axis=0), local["x"].isnull().sum("obs").values
     # Rows beyond the bins are left out of their feature as those without a value are.
     inside = xr.DataArray(~beyond, dims=("obs", "feature"))
-    own = {name: local[name].where(inside) for name in ("x", "local_effect")}
+    own: dict[str, Any] = {name: local[name].where(inside) for name in ("x", "local_effect")}
     own["n_missing"] = variable("n_missing", n_missing + n_beyond)
     of_nothing = [name for name in local.data_vars if str(name).startswith("missing_")]
     local = local.drop_vars([LEFT, "cell_value", *of_nothing], errors="ignore").assign(own)
