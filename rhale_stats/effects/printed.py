@@ -92,7 +92,11 @@ def summary(effect: xr.Dataset, feature: str | int | None, level: float) -> Summ
     cells, title = head_of(one, title, source)
     if source == NOT_ESTIMATED:
         cells[-1][1] = source
-    if feature is None:
+    if "n_beyond" in one:
+        most = f"{one['n_beyond'].values.max():.0f}"
+        said = f"at most {most}" if feature is None else most
+        cells[-1][2:] = ["Rows beyond the bins:", said]
+    elif feature is None:
         cells[-1][2:] = ["Curve range over:", inner_text(effect)]
     lines, heads, stubs = body
     tables = with_facts(cells, title, lines, heads, stubs)
@@ -122,6 +126,7 @@ def summary(effect: xr.Dataset, feature: str | int | None, level: float) -> Summ
         *spread_notes(effect, feature),
         *tail_notes(effect, feature),
         *reasons,
+        *_beyond_notes(effect, feature),
         *_missing_notes(effect, feature),
         *checks,
         *_error_notes(effect if feature is None else one, of_error, level, has_bins=has_bins),
@@ -132,18 +137,31 @@ def summary(effect: xr.Dataset, feature: str | int | None, level: float) -> Summ
     return with_notes(tables, notes)
 
 
+def _beyond_notes(effect: xr.Dataset, feature: str | int | None) -> list[str]:
+    """A note on the rows beyond the outermost bins."""
+    counts = ", ".join(_counts(effect, "n_beyond", feature))
+    said = "The bins end at the 1 % and 99 % points of a feature. Rows beyond them, left out of it:"
+    return [f"{said} {counts}."] if counts else []
+
+
+def _counts(effect: xr.Dataset, name: str, feature: str | int | None) -> list[str]:
+    """Numbers of rows of the features that have some."""
+    if name not in effect:
+        return []
+    names, counts = feature_names(effect), effect[name].values
+    places = range(len(names)) if feature is None else [feature_position(effect, feature)]
+    return [f"{names[at]}: {counts[at]:.0f}" for at in places if counts[at] > 0]
+
+
 def _missing_notes(effect: xr.Dataset, feature: str | int | None) -> list[str]:
     """Notes on rows without a value: what it does to the output, or that they are left out."""
-    if "n_missing" not in effect:
-        return []
-    names = feature_names(effect)
-    places = range(len(names)) if feature is None else [feature_position(effect, feature)]
-    counts = effect["n_missing"].values
-    out = [f"{names[at]}: {counts[at]:.0f}" for at in places if counts[at] > 0]
+    out = _counts(effect, "n_missing", feature)
     if not out or "missing_effect" not in effect:
         return (
             [f"Rows without a value, left out of their feature: {', '.join(out)}."] if out else []
         )
+    names, counts = feature_names(effect), effect["n_missing"].values
+    places = range(len(names)) if feature is None else [feature_position(effect, feature)]
     # Of levels, "missing" is a level of its own.
     known = [at for at in places if np.isfinite(effect["missing_effect"].values[at])]
     return [

@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from rhale_stats.arrays.moments import FloatArray, IntArray
 
@@ -22,8 +23,8 @@ class Entries:
     """Which rows take part in which bins.
 
     A row on an edge between two bins takes part in both, and one at an inner level in the steps to
-    both of its neighbours. ``position`` and ``width`` are of the edges of the bins; levels are at
-    0, 1, ...
+    both of its neighbours. One beyond the outermost edges, or without a value, takes part in none.
+    Levels are at 0, 1, ...
     """
 
     row: IntArray
@@ -43,9 +44,24 @@ class Entries:
         """Widths of the bins."""
         return np.diff(self.edges)
 
+    @property
+    def below(self) -> NDArray[np.bool_]:
+        """Rows below the first edge."""
+        return np.asarray(self.x < self.edges[0])
+
+    @property
+    def above(self) -> NDArray[np.bool_]:
+        """Rows above the last edge."""
+        return np.asarray(self.x > self.edges[-1])
+
+    @property
+    def inside(self) -> NDArray[np.bool_]:
+        """Rows that take part."""
+        return np.isfinite(self.x) & ~self.below & ~self.above
+
 
 def entries_of(x: FloatArray, edges: FloatArray, *, levels: bool) -> Entries:
-    """Rows by bins; NaN is a row without a value, which takes part in none."""
+    """Rows by bins; NaN is a row without a value."""
     n_bins = len(edges) - 1
     rows = np.flatnonzero(np.isfinite(x) & (x >= edges[0]) & (x <= edges[-1]))
     at = np.clip(np.searchsorted(edges, x[rows], side="right") - 1, 0, n_bins)
@@ -112,11 +128,13 @@ def dictionary_of(
 ) -> Dictionary:
     """The functions for one feature; those of other columns do not change with it."""
     x, edges, n_bins = entries.x, entries.edges, entries.n_bins
-    filled = np.where(np.isfinite(x), x, edges[0])
+    # Rows beyond the edges have a constant of their own at each end: else those of the outermost
+    # bins would be corrected by what the learner has wrong beyond them.
+    filled = np.where(entries.inside, x, edges[0])
     own = indicators(filled, edges) if entries.levels else hats(filled, edges)
     of_edges = np.vstack([np.zeros(n_bins), np.eye(n_bins)])
     step = np.diff(of_edges, axis=0) / entries.width[:, None]
-    missing = [] if np.isfinite(x).all() else [(~np.isfinite(x)).astype(np.float64)[:, None]]
+    outside = [~np.isfinite(x), entries.below, entries.above]
     if entries.levels and n_bins > COARSE:
         coarse = (edges - edges.mean())[:, None] / max(edges.std(), 1e-12)
         at = coarse[np.searchsorted(edges, filled)]
@@ -132,7 +150,7 @@ def dictionary_of(
         moved = coarse_step[entries.bin][:, :, None] * other[entries.row][:, None, :]
         values.append(pairs.reshape(len(x), -1))
         change.append(moved.reshape(len(entries.row), -1))
-    still = [*others, *missing]
+    still = [*others, *(rows.astype(np.float64)[:, None] for rows in outside if rows.any())]
     values += still
     change += [np.zeros((len(entries.row), part.shape[1])) for part in still]
     return Dictionary(np.column_stack(values), np.column_stack(change))

@@ -19,7 +19,8 @@ from rhale_stats.arrays.moments import FloatArray, IntArray
 from rhale_stats.bins.description import SEARCHING
 from rhale_stats.bins.fixed import GivenBins
 from rhale_stats.bins.rule import BinRule, check_rule
-from rhale_stats.effects.ale import ale
+from rhale_stats.effects.ale import ale_from_local
+from rhale_stats.local.ale import ale_local_effects
 from rhale_stats.local.cells import difference_edges
 from rhale_stats.models.adapters.libraries import columns_known_of
 from rhale_stats.models.chosen import columns_and_levels
@@ -30,6 +31,7 @@ from rhale_stats.models.table import check_column
 from rhale_stats.outcome.cross_fitting import CrossFits, cross_fit, groups_and_outcome
 from rhale_stats.outcome.debiasing import Answers, Debiased, debiased
 from rhale_stats.outcome.dictionary import Entries, basis, dictionary_of, entries_of, linear
+from rhale_stats.schema.dimensions import LEFT
 from rhale_stats.schema.door import checked
 from rhale_stats.schema.levels import NOMINAL
 from rhale_stats.schema.stacking import padded
@@ -38,6 +40,8 @@ from rhale_stats.schema.variables import variable
 # Rows of a bin, bins of a feature, and the shares of rows below the two usual values.
 BIN_ROWS, MIN_BINS, MAX_BINS = 100, 4, 8
 USUAL = (10, 90)
+# Where the bins begin and end, in per cent of the rows.
+ENDS = (1, 99)
 # A level, or a bin, with fewer rows is said to be thin; the other columns of products, at most.
 THIN, MAX_PRODUCTS = 10, 12
 # Dimensions of a result that these effects do not have.
@@ -88,8 +92,10 @@ def outcome_effects(
         By default all columns but constants and identifiers.
     bins : int or bin rule, optional
         Of features with an axis. By default 4 to 8 bins, by the number of rows: the lowest and the
-        highest tenth of the rows and between them equal numbers. Rules that search by local effects
-        are not taken: their edges would be chosen by a learner.
+        highest tenth of the rows and between them equal numbers. They begin and end where 1 % of
+        the rows, by weight, are farther out; so do those of a number. These rows are left out of
+        the effect of the feature, and counted. Bins of a rule are taken as they are. Rules that
+        search by local effects are refused: their edges would be chosen by a learner.
     n_folds, n_repeats : int, default 5 and 2
         Folds of a division of the rows, and number of random divisions. The learner is fitted
         ``n_folds * n_repeats`` times.
@@ -117,9 +123,9 @@ def outcome_effects(
         ``usual_difference`` (feature), the change of the outcome between ``usual_low`` and
         ``usual_high``, below which 10 % and 90 % of the rows are, with ``usual_difference_se``,
         ``usual_difference_ci`` and ``usual_difference_pvalue``; ``largest_weight``, the largest
-        share of a row in the correction of a bin, and ``half_share``, the least share of rows that
-        carry half of a correction. Attributes: ``target="outcome"``, ``learner``, ``n_folds``,
-        ``n_repeats``, ``seed``.
+        share of a row in the correction of a bin, ``half_share``, the least share of rows that
+        carry half of a correction, and ``n_beyond``, the number of rows beyond the bins.
+        Attributes: ``target="outcome"``, ``learner``, ``n_folds``, ``n_repeats``, ``seed``.
 
     Raises
     ------
@@ -140,9 +146,9 @@ def outcome_effects(
     z_{k-1})`; of levels the mean step between neighbours over the rows of both. Assumptions: rows,
     or groups, are independent; every bin has rows with the values of the other columns that occur
     (overlap); and of learner and dictionary one is near the truth, or both are rather near. Causes
-    that are no columns are not corrected for. The two outermost bins reach to the most distant
-    rows, where no learner knows the outcome: with thousands of rows their intervals cover too
-    seldom (page "validity"). The usual difference has no part in them.
+    that are no columns are not corrected for. The bins do not reach to the most distant rows, where
+    no learner knows the outcome: with thousands of rows intervals of bins that do cover too seldom
+    (page "validity"). The curve is centred over the rows of the bins.
 
     References
     ----------
@@ -261,7 +267,11 @@ def _places(
 
 
 def _edges(fits: CrossFits, name: str, x: FloatArray, bins: BinRule | int | None) -> FloatArray:
-    """Edges of the bins: values of rows, the outer bins with a tenth of the rows each."""
+    """Edges of the bins: values of rows, the outer bins with about a tenth of the rows each.
+
+    They begin and end where only a hundredth of the rows is farther out. No learner knows the
+    outcome at the most distant row.
+    """
     known, weight = np.isfinite(x), fits.sample.share
     if bins is not None and not isinstance(bins, int | np.integer):
         edges = difference_edges(bins, name, x[known], fits.sample.weight_at(known))
@@ -278,11 +288,13 @@ def _edges(fits: CrossFits, name: str, x: FloatArray, bins: BinRule | int | None
     inner = (
         np.linspace(USUAL[0] / 100, USUAL[1] / 100, max(n_bins - 1, 2)) if bins is None else None
     )
-    shares = np.linspace(0, 1, n_bins + 1) if inner is None else np.r_[0, inner, 1]
+    first, last = np.array(ENDS) / 100
+    shares = np.linspace(first, last, n_bins + 1) if inner is None else np.r_[first, inner, last]
     order = np.argsort(x[known], kind="stable")
     below = np.cumsum(weight[known][order]) / weight[known].sum()
     at = np.searchsorted(below, shares * (1 - 1e-12))
-    return np.unique(x[known][order][np.minimum(at, len(order) - 1)])
+    edges = np.unique(x[known][order][np.minimum(at, len(order) - 1)])
+    return edges if len(edges) > 1 else values[[0, -1]]
 
 
 class Estimate(NamedTuple):
@@ -334,9 +346,9 @@ def _variables(fits: CrossFits, place: Place, found: Debiased) -> dict[str, Any]
     effect_cov = _with_learner(rows, found.learner_variance(identity))
     # The curve at an edge: sums of effect times width, less the mean over the rows.
     start = np.tri(n_bins + 1, n_bins, -1) * entries.width
-    known = np.isfinite(entries.x)
-    weight = np.where(known, share, 0.0) / share[known].sum()
-    position = np.where(known, entries.x, entries.edges[0])
+    inside = entries.inside
+    weight = np.where(inside, share, 0.0) / share[inside].sum()
+    position = np.where(inside, entries.x, entries.edges[0])
     reached = (
         np.clip((position[:, None] - entries.edges[:-1]) / entries.width, 0, 1) * entries.width
     )
@@ -352,7 +364,7 @@ def _variables(fits: CrossFits, place: Place, found: Debiased) -> dict[str, Any]
     part = np.bincount(entries.bin, entries.weight * share[entries.row], n_bins)
     part = part / part.sum()
     average_variance = float(part @ rows @ part) + float(found.learner_variance(part[None])[0])
-    low, high = _usual(place, weight)
+    low, high = _usual(place, share)
     between = (start[:, :].T @ (_at(entries, high) - _at(entries, low)))[None]
     difference = float(between[0] @ found.effect)
     variance = float((between @ rows @ between.T)[0, 0]) + float(found.learner_variance(between)[0])
@@ -403,12 +415,12 @@ def _with_learner(rows: FloatArray, learner: FloatArray) -> FloatArray:
     return np.asarray(rows * np.outer(scale, scale))
 
 
-def _usual(place: Place, weight: FloatArray) -> tuple[float, float]:
+def _usual(place: Place, share: FloatArray) -> tuple[float, float]:
     """The values below which 10 % and 90 % of the rows are; of two levels both."""
     entries = place.entries
     if entries.levels and entries.n_bins == 1:
         return 0.0, 1.0
-    return inner_range(np.where(np.isfinite(entries.x), entries.x, np.nan), weight, USUAL)
+    return inner_range(entries.x, share, USUAL)
 
 
 def _at(entries: Entries, z: float) -> FloatArray:
@@ -447,21 +459,35 @@ def _rows_of_places(entries: Entries) -> IntArray:
 
 def _template(fits: CrossFits, places: list[Place]) -> xr.Dataset:
     """Effects of nothing on the same bins: all that a result says of rows, bins and levels."""
-    edges = {place.name: place.entries.edges for place in places if not place.entries.levels}
-    levels = [place.name for place in places if place.entries.levels]
+    entries = {place.name: place.entries for place in places}
+    levels = [name for name, one in entries.items() if one.levels]
+    edges = {name: one.edges for name, one in entries.items() if not one.levels}
     table = fits.sample.table
     options = replace(fits.sample.options, output=None, weights=fits.sample.weight)
     # The default order of levels is by similarity, which needs no order here.
     ordered: dict[str, Any] = {"categorical": levels, "order": "as_is"} if levels else {}
-    return ale(
+    local = ale_local_effects(
         _nothing,
         table.form.as_given(table.copied()),
-        bins=GivenBins(edges) if edges else None,
-        features=[place.name for place in places],
+        features=list(entries),
         options=options,
         progress=False,
         **ordered,
     )
+    each = [entries[str(name)] for name in local["feature"].values]
+    beyond = np.stack([one.below | one.above for one in each], axis=-1)
+    n_beyond, n_missing = beyond.sum(axis=0), local["x"].isnull().sum("obs").values
+    # Rows beyond the bins are left out of their feature as those without a value are.
+    inside = xr.DataArray(~beyond, dims=("obs", "feature"))
+    own: dict[str, Any] = {name: local[name].where(inside) for name in ("x", "local_effect")}
+    own["n_missing"] = variable("n_missing", n_missing + n_beyond)
+    of_nothing = [name for name in local.data_vars if str(name).startswith("missing_")]
+    local = local.drop_vars([LEFT, "cell_value", *of_nothing], errors="ignore").assign(own)
+    effect = ale_from_local(local, bins=GivenBins(edges) if edges else None)
+    effect = effect.assign(
+        n_beyond=variable("n_beyond", n_beyond), n_missing=variable("n_missing", n_missing)
+    ).assign_attrs(n_rows=table.n_rows)
+    return effect if n_missing.any() else effect.drop_vars("n_missing")
 
 
 def _nothing(rows: Any) -> FloatArray:

@@ -172,6 +172,100 @@ def test_weights_of_zero_leave_rows_out():
     np.testing.assert_allclose(weighted["effect"], fewer["effect"])
 
 
+def of_nothing(X, y):
+    """A learner that says 0."""
+    return lambda X: np.zeros(len(X))
+
+
+def test_the_bins_end_where_a_hundredth_of_the_rows_is_farther_out():
+    X, y = drawn(1000)
+    X = X[["x0", "x1"]]
+    effect = rs.outcome_effects(of_nothing, X, y, rng=0, progress=False)
+    edges = effect["edge_value"].values[:, [0, -1]]
+    points = np.quantile(X, [0.01, 0.99], axis=0, method="inverted_cdf").T
+    np.testing.assert_array_equal(edges, points)
+    # Below the 1 % point are 9 rows, above the 99 % point 10.
+    assert effect["n_beyond"].values.tolist() == [19, 19]
+    assert (effect["n_obs"].sum("bin") == 981).all()
+    assert effect.attrs["n_rows"] == 1000
+    numbered = rs.outcome_effects(of_nothing, X, y, bins=3, rng=0, progress=False)
+    np.testing.assert_array_equal(numbered["edge_value"].values[:, [0, -1]], points)
+    said = "points of a feature. Rows beyond them, left out of it: x0: 19"
+    for text in (str(rs.summary(effect)), str(rs.summary(effect, "x0"))):
+        assert said in text
+        assert "Rows beyond the bins:" in text
+    assert f"{said}, x1: 19." in str(rs.summary(effect))
+
+
+def test_the_points_at_the_ends_are_by_weight():
+    X, y = drawn(1000)
+    weights = np.where(X["x0"] > X["x0"].quantile(0.9), 0.01, 1.0)
+    effect = rs.outcome_effects(
+        of_nothing, X[["x0"]], y, weights=weights, rng=0, progress=False
+    ).isel(feature=0)
+    low, high = effect["edge_value"].values[[0, -1]]
+    outside = ((X["x0"] < low) | (X["x0"] > high)).to_numpy()
+    assert effect["n_beyond"] == outside.sum() > 100
+    for side in (X["x0"] < low, X["x0"] > high):
+        assert 0.008 <= weights[side].sum() / weights.sum() <= 0.01
+
+
+def test_a_distant_row_moves_no_effect():
+    """It is in no bin, and has a function of its own in the correction."""
+    X, y = drawn(1000)
+    X, last = X[["x0", "x1"]].copy(), X["x0"].idxmax()
+    effects = []
+    for value, outcome in ((5.0, 0.0), (5000.0, 0.0), (5000.0, 50.0)):
+        X.loc[last, "x0"], y[last] = value, outcome
+        effects.append(rs.outcome_effects(of_nothing, X, y, "x0", rng=0, progress=False))
+    np.testing.assert_allclose(effects[1]["curve"], effects[0]["curve"])
+    np.testing.assert_allclose(effects[1]["curve_se"], effects[0]["curve_se"])
+    far = np.abs(effects[2]["curve"] - effects[0]["curve"]).max()
+    assert far < 0.3 * effects[0]["curve_se"].min()
+
+
+@pytest.mark.filterwarnings("ignore:Few rows carry", "ignore:Bins or levels with fewer")
+def test_values_that_many_rows_have_are_not_cut_off():
+    rng, n = np.random.default_rng(0), 2000
+    X = pd.DataFrame({"count": rng.poisson(3, n)})
+    X["age"] = np.clip(np.round(50 + 30 * rng.normal(size=n)), 20, 80)
+    X["mostly"] = np.where(np.arange(n) < 15, rng.uniform(1, 2, n), 0.0)
+    effect = rs.outcome_effects(of_nothing, X, rng.normal(size=n), rng=0, progress=False)
+    levels = effect["level"].sel(feature="count").values
+    assert [level for level in levels if level] == [f"{value}" for value in np.unique(X["count"])]
+    ends = effect["edge_value"].sel(feature=["age", "mostly"])
+    assert ends.min("edge").values.tolist() == [20, 0]
+    # The 1 % and 99 % points are both 0: all rows stay.
+    assert ends.max("edge").values.tolist() == [80, X["mostly"].max()]
+    assert not effect["n_beyond"].any()
+    assert "Rows beyond them" not in str(rs.summary(effect))
+
+
+def test_bins_that_are_given_are_kept():
+    X, y = drawn(300)
+    rules = (rs.QuantileBins(4), rs.GivenBins([-9, 0, 9]))
+    for rule, ends in zip(rules, ([X["x0"].min(), X["x0"].max()], [-9, 9]), strict=True):
+        effect = rs.outcome_effects(of_nothing, X[["x0"]], y, bins=rule, rng=0, progress=False)
+        assert effect["edge_value"].values[0, [0, -1]].tolist() == ends
+        assert effect["n_beyond"] == 0
+
+
+@pytest.mark.parametrize("form", ["whole numbers", "dates", "array"])
+def test_rows_beyond_the_bins_of_other_columns(form):
+    rng = np.random.default_rng(0)
+    days = rng.integers(0, 3000, 400)
+    tables = {
+        "whole numbers": pd.DataFrame({"x": pd.array(days, dtype="Int64")}),
+        "dates": pd.DataFrame({"x": pd.Timestamp("2020-01-01") + pd.to_timedelta(days, "D")}),
+        "array": days[:, None],
+    }
+    effect = rs.outcome_effects(
+        of_nothing, tables[form], rng.normal(size=400), rng=0, progress=False
+    )
+    assert effect["n_beyond"].item() == 400 - effect["n_obs"].sum("bin").item() == 7
+    assert effect["feature_kind"].item() == "continuous"
+
+
 def test_classes_are_probabilities():
     X, y = drawn(800)
     words = np.where(y > 0, "sold", "kept")
@@ -195,7 +289,8 @@ def test_missing_values_take_part_in_other_features():
         return lambda rows: np.polyval(slope, rows.x0)
 
     effect = rs.outcome_effects(fit, X, y, rng=0, progress=False)
-    assert effect["n_obs"].sum("bin").sel(feature="x0") >= 400
+    assert (effect["n_obs"].sum("bin") + effect["n_beyond"]).sel(feature="x0") >= 400
+    assert effect["n_missing"].to_series().to_dict() == {"x0": 0, "x1": 40}
     assert effect["n_obs"].sum("bin").sel(feature="x1") < 375
 
 

@@ -3,10 +3,12 @@
     python vignettes/studies outcome --n 500 1000 --replicates 40 --out outcome.csv
     python vignettes/studies outcome --doubleml --n 500 1000 --replicates 40
 
-A line a process, learner and size: shares of samples in which the 95 % interval of a bin, or of the
-curve, holds the truth, in which the effect of a feature without one is rejected, and in which an
-effect is found; with the same for the model as given.
-The truth of a bin is the mean over its rows of the true difference.
+A line a process, learner and size: shares of samples in which the 95 % interval of a bin, of the
+curve, and of the change between usual values holds the truth, in which the effect of a feature
+without one is rejected, and in which an effect is found; with the same for the model as given.
+The two outermost bins of features with an axis are also counted apart.
+The truth of a bin is the mean over its rows of the true difference, that of a curve less its mean
+over the rows of the bins.
 
 With ``--doubleml`` the outcome is .5 x0 + g(x1) + noise: the one slope is estimated by DoubleML's
 partially linear model, by `outcome_effects` (between usual values, and on average over the rows)
@@ -105,7 +107,7 @@ def learners(binary: bool) -> dict[str, Callable[[], Any]]:
 
 
 def truth(process: Process, X: pd.DataFrame, effect: Any, name: str) -> tuple[Any, Any]:
-    """True effects of the bins, and the true curve less its mean over the rows."""
+    """True effects of the bins, and the true curve less its mean over the rows of the bins."""
     row = effect.sel(feature=name)
     edges = row["edge_value"].dropna("edge").values
     levels = str(row["feature_kind"].values) != "continuous"
@@ -117,25 +119,37 @@ def truth(process: Process, X: pd.DataFrame, effect: Any, name: str) -> tuple[An
         rows = (
             (x == values[k]) | (x == values[k + 1])
             if levels
-            else (x >= values[k]) & ((x < values[k + 1]) | (k == len(values) - 2))
+            else (x >= values[k]) & ((x < values[k + 1]) | (x == values[-1]))
         )
         width = 1.0 if levels else values[k + 1] - values[k]
         steps.append((at[k + 1] - at[k])[rows].mean() / width)
     width = np.ones(len(steps)) if levels else np.diff(values)
     curve = np.r_[0, np.cumsum(np.array(steps) * width)]
-    return np.array(steps), curve - np.interp(x, values, curve).mean()
+    inside = x[(x >= values[0]) & (x <= values[-1])]
+    return np.array(steps), curve - np.interp(inside, values, curve).mean()
 
 
 def judged(effect: Any, process: Process, X: pd.DataFrame) -> dict[str, list[float]]:
-    """Whether intervals of bins and curves hold the truth, by feature."""
+    """Whether intervals of bins, curves and usual changes hold the truth, of all features."""
     effect = rs.confint(effect)
-    found: dict[str, list[float]] = {"bins": [], "curve": []}
+    kinds = ("bins", "curve", "inner bins", "outer bins", "usual change")
+    found: dict[str, list[float]] = {kind: [] for kind in kinds}
     for name in FEATURES:
         steps, curve = truth(process, X, effect, name)
         row = effect.sel(feature=name)
+        on_axis = str(row["feature_kind"].values) == "continuous"
         for kind, true, dim in (("bins", steps, "effect"), ("curve", curve, "curve")):
             ends = row[f"{dim}_ci"].transpose(..., "ci_bound").values[: len(true)]
-            found[kind] += list((ends[:, 0] <= true) & (true <= ends[:, 1]))
+            held = list((ends[:, 0] <= true) & (true <= ends[:, 1]))
+            found[kind] += held
+            if kind == "bins" and on_axis:
+                found["inner bins"] += held[1:-1]
+                found["outer bins"] += [held[0], held[-1]]
+        if on_axis and "usual_difference_ci" in row:
+            usual = [float(row["usual_low"]), float(row["usual_high"])]
+            change = np.diff(np.interp(usual, row["edge_value"].dropna("edge").values, curve))[0]
+            low, high = row["usual_difference_ci"].transpose("ci_bound").values
+            found["usual change"].append(low <= change <= high)
     return found
 
 
@@ -147,8 +161,7 @@ def sample(process: Process, make: Callable[[], Any], n: int, seed: int) -> dict
     pvalue = rs.wald_test(effect)["p_value"]
     width = float((effect["curve_se"].sel(feature="x0") * 1.96).mean())
     out = {
-        "bins": float(np.mean(held["bins"])),
-        "curve": float(np.mean(held["curve"])),
+        **{kind: float(np.mean(each)) for kind, each in held.items()},
         "half-width": width,
         "rejected": float(pvalue.sel(feature="x4") <= 0.05),
         "found": float((pvalue.sel(feature=["x0", "x1"]) <= 0.05).mean()),

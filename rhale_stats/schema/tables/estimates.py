@@ -61,6 +61,7 @@ ESTIMATES: Table = {
     ),
     "average_effect": (("feature",), "average effect over the rows", EFFECT_UNITS),
     "n_missing": (("feature",), "rows without a value of the feature", "rows"),
+    "n_beyond": (("feature",), "rows beyond the bins, left out of the feature", "rows"),
     "missing_effect": (
         ("feature",),
         "change of the output as the value goes missing, in rows where it is",
