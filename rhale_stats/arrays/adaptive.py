@@ -358,7 +358,7 @@ class _Search:
         return np.array(moved[::-1])
 
     def centred(self, edges: IntArray) -> IntArray:
-        """Edges between cells without rows in the middle of these: all places there cost the same."""
+        """Edges among cells without rows, where all places cost the same, in their middle."""
         there = np.flatnonzero(self.occupied)
         number = np.searchsorted(there, edges[1:-1])
         both = there[number - 1] + 1 + there[number]

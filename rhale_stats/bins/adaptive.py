@@ -37,10 +37,11 @@ class AdaptiveBins:
     ``penalty`` for every bin and 4 for each of its parameters, one of a constant and two of a line.
     Where the residuals of a bin exceed the noise, its penalty is larger by as much. Edges may lie
     midway between two neighbouring values, at equal numbers of rows. The search has three steps. It
-    finds the exact minimum on a grid of ``max_bins`` cells of equal numbers of rows. It then moves every edge by less than a cell on a grid twenty times finer, and
-    finds the exact minimum again. Last, it joins neighbouring bins, the most similar first, while
-    one fit to both is worse by less than (penalty + 2) noise variances for each parameter that is
-    saved. A gap (math [11]) has an edge at either end, and its effect is NaN.
+    finds the exact minimum on a grid of ``max_bins`` cells of equal numbers of rows. It then moves
+    every edge by less than a cell on a grid twenty times finer, and finds the exact minimum again.
+    Last, it joins neighbouring bins, the most similar first, while one fit to both is worse by less
+    than (penalty + 2) noise variances for each parameter that is saved. A gap (math [11]) has an
+    edge at either end, and its effect is NaN.
 
     A linear bin has a ``slope``, and its ``heterogeneity`` is the spread of the residuals. With
     ``weighting="rows"`` its ``effect`` is that of the line at the middle of the bin, and the curve
