@@ -278,7 +278,7 @@ class _Search:
     def _rows(self) -> FloatArray:
         """Effective rows of the cells with rows."""
         w, w2 = self.weights[:, self.occupied]
-        return w**2 / w2
+        return np.asarray(w**2 / w2)
 
     def _around(self, squares: FloatArray, degrees: FloatArray, step: int) -> FloatArray:
         """Variance around every cell, from squares of which every ``step``-th is that of a cell."""

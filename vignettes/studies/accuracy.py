@@ -11,6 +11,7 @@ import pandas as pd
 import xarray as xr
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
+from scipy.stats import gmean
 
 from rhale_stats.bins.adaptive import AdaptiveBins
 from rhale_stats.bins.fixed import EqualWidthBins, QuantileBins
@@ -142,7 +143,8 @@ def replicate(
     x = draw_x(rng, n)
     slopes = mu(x) + sigma(x) * draw_error(rng, n)
     local = local_effects(None, x[:, None], jacobian=slopes[:, None], features=0)
-    z = np.linspace(*np.quantile(x, [0.01, 0.99]), N_POINTS)
+    low, high = np.quantile(x, [0.01, 0.99])
+    z = np.linspace(low, high, N_POINTS)
     # No rule knows anything inside the gap.
     known = (z < -0.5) | (z > 0.5) if draw_x is _beside_gap else np.ones(len(z), dtype=bool)
     true_curve = np.append(0.0, np.cumsum((mu(z[1:]) + mu(z[:-1])) / 2 * np.diff(z)))
@@ -168,9 +170,9 @@ def over_adaptive(results: xr.Dataset) -> pd.DataFrame:
     for n in np.unique(results["n"]):
         of_size = results.isel(scenario=np.flatnonzero(results["n"].values == n))
         for name in SCORES:
-            errors = np.sqrt(of_size[name].mean("replicate"))
+            errors = of_size[name].mean("replicate") ** 0.5
             ratio = errors / errors.sel(rule=ADAPTIVE)
-            mean = np.exp(np.log(ratio).mean("scenario"))
+            mean = xr.apply_ufunc(gmean, ratio, input_core_dims=[["scenario"]], kwargs={"axis": -1})
             lines.append({"N": int(n), "error of": name} | dict(mean.to_series()))
     return pd.DataFrame(lines)
 
@@ -215,7 +217,7 @@ def figure(results: xr.Dataset) -> Figure:
     fig, axes = panels(1, len(sizes), sharey=True)
     for ax, n in zip(axes.flat, sizes, strict=True):
         of_size = results.isel(scenario=np.flatnonzero(results["n"].values == n))
-        errors = np.sqrt(of_size["effect"].mean("replicate"))
+        errors = of_size["effect"].mean("replicate") ** 0.5
         place = np.arange(of_size.sizes["scenario"])
         for rule, marker in zip(RULES, "osx+^", strict=True):
             ax.plot(errors.sel(rule=rule), place, marker, label=rule, markersize=4)
