@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import xarray as xr
+from pandas.errors import InvalidIndexError
 
 from rhale_stats.arguments.rows import NO_DIMENSION
 from rhale_stats.arguments.words import LABELS, LONGEST_SHOWN, PACKAGE, listed, shown
@@ -42,7 +43,7 @@ LIBRARIES = (
 TABLES = ("X", "conditioning", "data", "x")
 # Errors that no `raise` of the package puts in words; and those that damages can lead to.
 RAW = (ArithmeticError, AssertionError, AttributeError, IndexError, StopIteration)
-DAMAGE = (*RAW, KeyError, TypeError, ValueError)
+DAMAGE = (*RAW, InvalidIndexError, KeyError, TypeError, ValueError)
 
 
 def remember_parts(made: Any) -> Any:

@@ -55,7 +55,7 @@ def raw(error):
     code = step.tb_frame.f_code
     said = dis.opname[code.co_code[step.tb_lasti]] == "RAISE_VARARGS"
     in_words = code.co_filename.startswith(PACKAGE) and said
-    return not in_words or not isinstance(error, ValueError | TypeError | rs.ModelError)
+    return not in_words or not isinstance(error, ValueError | TypeError | KeyError | rs.ModelError)
 
 
 def error_of(call, result):
