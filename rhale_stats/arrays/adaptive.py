@@ -34,6 +34,9 @@ NOISE_ROWS, NOISE_SHARE = 100.0, 0.05
 # It is at least this share of the variance of all local effects: a smooth effect without noise is
 # told to a few hundredths of its spread, and not by as many bins as there may be.
 LEAST_NOISE = 1e-3
+# And this share of the average noise: where the noise is least, bins are no finer than a reader of
+# the whole axis has use for.
+LEAST_SHARE = 0.3
 # Running sums of squares are exact to about this share of all of them.
 ROUNDING = 8 * float(np.finfo(np.float64).eps)
 
@@ -203,6 +206,7 @@ class _Search:
         """Take this as the noise variance of the cells."""
         # Without any spread there is nothing to tell apart.
         noise = np.maximum(noise, self.floor or 1.0)
+        noise = np.maximum(noise, LEAST_SHARE * np.average(noise, weights=self.weights[0]))
         self.cells = Sums(*self.weights, *(self.plain / noise))
         self.running = np.zeros((len(self.cells), self.n_cells + 1))
         np.cumsum(self.cells, axis=1, out=self.running[:, 1:])

@@ -12,6 +12,7 @@ from rhale_stats.arrays import adaptive
 from rhale_stats.arrays.adaptive import (
     FINE,
     LEAST_NOISE,
+    LEAST_SHARE,
     NOISE_ROWS,
     Grid,
     Risk,
@@ -46,13 +47,16 @@ class Problem:
         self.set_noise(0.2)
 
     def set_noise(self, noise):
-        """Noise variances of the cells, at least the share that the search takes as least."""
-        self.noise = np.maximum(np.full(self.n_cells, noise), LEAST_NOISE * self.variance)
+        """Noise variances of the cells, at least the shares that the search takes as least."""
+        self.noise_of_cells = np.full(self.n_cells, noise)
+        noise = np.maximum(self.noise_of_cells, LEAST_NOISE * self.variance)
+        average = np.average(noise, weights=self.cells.weight)
+        self.noise = np.maximum(noise, LEAST_SHARE * average)
         self.known = {}
 
     def search(self, resolution=0.0):
         search = self.without_noise(resolution)
-        search.set_noise(self.noise)
+        search.set_noise(self.noise_of_cells)
         return search
 
     def without_noise(self, resolution=0.0):
