@@ -38,11 +38,8 @@ class _Method:
         def method(*args: Any, **named: Any) -> Any:
             return function(dataset, *args, **named)
 
-        method.__signature__ = signature(
-            function
-        ).replace(  # type: ignore[attr-defined]
-            parameters=parameters[1:]
-        )
+        own = signature(function).replace(parameters=parameters[1:])
+        method.__signature__ = own  # type: ignore[attr-defined]
         return method
 
 
@@ -95,7 +92,7 @@ class RhaleAccessor:
     tidy = _Method()
     glance = _Method()
     augment = _Method()
-    plot = _Method("plot_effect")
+    plot = _Method()
     plot_bias = _Method()
     plot_bins = _Method()
     plot_all = _Method("plot_effects")

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
+from types import ModuleType
+from typing import NoReturn
 
 # Public names of scikit-learn, effector, PyALE, iml, marginaleffects, DALEX, shap and R's packages,
 # written in lower case without "_" and ".". What is typed here.
@@ -146,6 +148,15 @@ def other_name(name: str, public: Sequence[str]) -> str:
     known = NAMES.get(name.lower().replace("_", "").replace(".", ""))
     near = [known] if known else get_close_matches(name, public, n=2, cutoff=0.75)
     return f"Did you mean {' or '.join(near)}?" if near else ""
+
+
+class Folder(ModuleType):
+    """A folder of the package that has the name of a function of another package."""
+
+    def __call__(self, *_: object, **_named: object) -> NoReturn:
+        """Say what to type."""
+        name = self.__name__.rpartition(".")[2]
+        raise TypeError(f"rhale_stats has no function {name!r}. {other_name(name, ())}")
 
 
 def other_keyword(name: str, names: Sequence[str], elsewhere: str = "") -> str:

@@ -139,6 +139,16 @@ class Call(NamedTuple):
         stay = [name in FITS or given.get(name) is one for name, one in way.items()]
         return sum(fits) + sum(name not in FITS for name in way) if all(stay) else -1
 
+    def check_whole(self, given: Mapping[str, Any]) -> None:
+        """Raise ``TypeError`` unless everything is there that must be."""
+        if gone := [name for name in self.positional if name in self.required - given.keys()]:
+            whole = ", ".join(name for name in self.positional if name in self.required)
+            raise TypeError(
+                f"{self.function}() missing {len(gone)} required positional argument"
+                f"{'s' if len(gone) > 1 else ''}: {' and '.join(map(repr, gone))}, as in "
+                f"{self.function}({whole})."
+            )
+
     def read(self, given: dict[str, Any]) -> dict[str, Any]:
         """The arguments with local effects and a rule in the place of what makes them.
 
@@ -152,7 +162,8 @@ class Call(NamedTuple):
         # Only now: the functions that are called are checked by this module.
         import rhale_stats as rs
 
-        local, X = given.get("local"), given.get("X")
+        local: Any = given.get("local")
+        X = given.get("X")
         # Where rows are split by the other columns, local effects of all are needed.
         selects = "features" in given and "conditioning" not in self.names
         gone = ("X", "features") if selects else ("X",)
@@ -174,7 +185,7 @@ class Call(NamedTuple):
 
     def with_rule(self, given: dict[str, Any]) -> dict[str, Any]:
         """The arguments with a rule in the place of a number of bins, or of the name of a rule."""
-        bins = given.get("bins")
+        bins: Any = given.get("bins")
         whole = isinstance(bins, int | np.integer) and not isinstance(bins, bool)
         if self.function == "outcome_effects" or not (whole or isinstance(bins, str)):
             return given
@@ -199,7 +210,7 @@ class Call(NamedTuple):
 
 def _of_features(local: xr.Dataset, features: Any) -> xr.Dataset:
     """Local effects of some features."""
-    some = [features] if isinstance(features, str | int | np.integer) else features
+    some: Any = [features] if isinstance(features, str | int | np.integer) else features
     return local.isel(feature=[feature_position(local, one) for one in some])
 
 

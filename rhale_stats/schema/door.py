@@ -270,6 +270,7 @@ def checked(function: F) -> F:
             few, named = [given[n] for n in known.names[: len(few)]], {n: given[n] for n in named}
         if not surplus and (read := call.read(given)) is not given:
             few, named, given = [], read, read
+        call.check_whole(given)
         changed = refusal(given) if of_user else None
         try:
             found = function(*few, *surplus, **named)

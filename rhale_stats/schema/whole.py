@@ -84,7 +84,7 @@ def with_feature(value: Any) -> Any:
     if "feature" in value.dims:
         return value
     table = VARIABLES.get(kind_of(value) or EFFECT, {})
-    dims_of = dict.fromkeys(OF_FEATURE, ("feature",))
+    dims_of: dict[str, tuple[str, ...]] = dict.fromkeys(OF_FEATURE, ("feature",))
     dims_of |= {name: dims for name, (dims, *_) in table.items()}
     dims_of |= {name: dims for name, (dims, _) in value.encoding.get(MADE, ({},))[0].items()}
     # From a file, a variable that is in no table.
