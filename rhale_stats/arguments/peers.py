@@ -50,7 +50,6 @@ NAMES: Mapping[str, str] = {
         ("regionaleffect", "regionaleffects", "subregions", "regional", "findregions"),
         "regions(model, X, feature), regional_ale or regional_pdp",
     ),
-    "regionalrhaleeffects": "regional_rhale(local, tree)",
     **dict.fromkeys(
         ("interaction", "interactions", "hstatistics", "hstat", "friedmanh"),
         "h_statistic(model, X), or interaction_matrix(model, X)",
@@ -145,8 +144,11 @@ DIFFERENT: Mapping[str, str] = {
 
 def other_name(name: str, public: Sequence[str]) -> str:
     """What to type where a public name is not there: a sentence, or nothing."""
-    known = NAMES.get(name.lower().replace("_", "").replace(".", ""))
-    near = [known] if known else get_close_matches(name, public, n=2, cutoff=0.75)
+    plain = name.lower().replace("_", "").replace(".", "")
+    # A class of another package is a function here: RHALE, RegionalALE.
+    same = {one.lower().replace("_", ""): one for one in public}
+    known = NAMES.get(plain) or same.get(plain)
+    near = [known] if known else get_close_matches(name.lower(), public, n=2, cutoff=0.75)
     return f"Did you mean {' or '.join(near)}?" if near else ""
 
 

@@ -142,7 +142,8 @@ class Call(NamedTuple):
     def check_whole(self, given: Mapping[str, Any]) -> None:
         """Raise ``TypeError`` unless everything is there that must be."""
         if gone := [name for name in self.positional if name in self.required - given.keys()]:
-            whole = ", ".join(name for name in self.positional if name in self.required)
+            needed = [name for name in self.positional if name in self.required]
+            whole = "model, X" if self.takes_a_model else ", ".join(needed)
             raise TypeError(
                 f"{self.function}() missing {len(gone)} required positional argument"
                 f"{'s' if len(gone) > 1 else ''}: {' and '.join(map(repr, gone))}, as in "

@@ -268,7 +268,8 @@ def checked(function: F) -> F:
         if any(map(has_integer_labels, given.values())):
             given = {name: _labels_as_names(name, value) for name, value in given.items()}
             few, named = [given[n] for n in known.names[: len(few)]], {n: given[n] for n in named}
-        if not surplus and (read := call.read(given)) is not given:
+        twice = len(given) < len(few) + len(named)  # Python reports it
+        if not (surplus or twice) and (read := call.read(given)) is not given:
             few, named, given = [], read, read
         call.check_whole(given)
         changed = refusal(given) if of_user else None
