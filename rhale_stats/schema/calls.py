@@ -103,6 +103,10 @@ class Call(NamedTuple):
         They are moved where what stands in the places does not fit, and fits in one other way.
         """
         names = self.positional
+        for ours, other in (("features", "feature"), ("feature", "features")):
+            # One feature or several: the same under either name.
+            if other in named and ours in self.names - named.keys() and other not in self.names:
+                named = {ours if name == other else name: one for name, one in named.items()}
         if names[:1] == ["model"] and args and _is_result(args[0]):
             kind = kind_of(args[0])
             raise TypeError(
