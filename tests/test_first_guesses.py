@@ -329,8 +329,6 @@ def test_what_is_ambiguous_is_refused(names):
         rs.rhale(local, bins=True)
     with pytest.raises(TypeError, match="n_jobs must be a whole number"):
         rs.rhale(local, n_jobs="two")
-    with pytest.raises(TypeError, match="unexpected keyword argument 'n_jobs'"):
-        rs.mcse(names["boot"], n_jobs=1)
 
 
 # --- words of other packages ----------------------------------------------------------------------

@@ -8,39 +8,23 @@ from typing import Any
 import xarray as xr
 
 from rhale_stats.arguments.words import shown
+from rhale_stats.schema import kinds
 from rhale_stats.schema.dimensions import OUTPUT
 from rhale_stats.schema.door import checked
-from rhale_stats.schema.kinds import (
-    EFFECT,
-    ENSEMBLE,
-    EXPLANATION,
-    H_STATISTICS,
-    INTERACTIONS,
-    LOCAL,
-    PROFILE,
-    REPLICATES,
-    SIZES,
-    SURFACE,
-    SURFACE_DIFFERENCE,
-    TEST,
-    TREE,
-    Kind,
-    kind_of,
-)
 
 # Kind of result -> the functions that draw all of it, and one feature of it; empty where there is
 # none.
-PICTURES: Mapping[Kind, tuple[str, str]] = {
-    **dict.fromkeys((EFFECT, ENSEMBLE), ("plot_effects", "plot_effect")),
-    PROFILE: ("plot_effects", "plot_profile"),
-    EXPLANATION: ("plot_summary", "plot_effect"),
-    **dict.fromkeys((SURFACE, SURFACE_DIFFERENCE), ("plot_surface", "")),
-    H_STATISTICS: ("plot_h_statistics", ""),
-    INTERACTIONS: ("plot_interactions", ""),
-    TREE: ("plot_tree", ""),
-    TEST: ("", "plot_compare"),
-    REPLICATES: ("plot_forest", "plot_edges"),
-    SIZES: ("plot_forest", ""),
+PICTURES: Mapping[kinds.Kind, tuple[str, str]] = {
+    **dict.fromkeys((kinds.EFFECT, kinds.ENSEMBLE), ("plot_effects", "plot_effect")),
+    kinds.PROFILE: ("plot_effects", "plot_profile"),
+    kinds.EXPLANATION: ("plot_summary", "plot_effect"),
+    **dict.fromkeys((kinds.SURFACE, kinds.SURFACE_DIFFERENCE), ("plot_surface", "")),
+    kinds.H_STATISTICS: ("plot_h_statistics", ""),
+    kinds.INTERACTIONS: ("plot_interactions", ""),
+    kinds.TREE: ("plot_tree", ""),
+    kinds.TEST: ("", "plot_compare"),
+    kinds.REPLICATES: ("plot_forest", "plot_edges"),
+    kinds.SIZES: ("plot_forest", ""),
 }
 
 
@@ -57,17 +41,13 @@ def plot(
     Parameters
     ----------
     result : Dataset or Explanation
-        What any function of the package returned. Effects and profiles are drawn by `plot_effects`,
-        one feature of them by `plot_effect` or `plot_profile`, and by `plot_outputs` if they are of
-        several outputs; an explanation by `plot_summary`; surfaces by `plot_surface`, H-statistics
-        by `plot_h_statistics`, an interaction matrix by `plot_interactions`, a tree of regions by
-        `plot_tree`, comparisons by `plot_compare`, replicates and sizes by `plot_forest`.
+        What any function of the package returned. Effects are drawn by `plot_effects`, one feature
+        by `plot_effect` (of profiles `plot_profile`, of several outputs `plot_outputs`), others by
+        the function of their name; replicates and sizes by `plot_forest`.
     feature : str or int, optional
         Name or number of one feature.
-    local, ax
+    local, ax, **options
         As in the function that draws.
-    **options
-        What else that function takes.
 
     Returns
     -------
@@ -95,12 +75,12 @@ def plot(
     # Only now: a function that draws loads what it needs.
     import rhale_stats as rs
 
-    kind = kind_of(result)
+    kind = kinds.kind_of(result)
     if kind is None:
         raise TypeError(
             f"result must be what a function of rhale_stats returned; got {shown(result)}."
         )
-    if kind is LOCAL:
+    if kind is kinds.LOCAL:
         raise ValueError(
             "result must be an effect; got local effects, one number a row. Take "
             "plot(rhale(local)), or plot_bins(effect, local, feature) to see them in bins."
@@ -120,6 +100,6 @@ def plot(
         local = None  # rows are drawn of one feature only
     beside = {"feature": feature, "local": local, "ax": ax}
     named = {key: value for key, value in beside.items() if value is not None}
-    if kind is SIZES:
+    if kind is kinds.SIZES:
         options = {"what": "importance", **options}
     return getattr(rs, name)(result, **named, **options)

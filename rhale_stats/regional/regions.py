@@ -151,8 +151,7 @@ def regions(
     del X  # `checked` has made local effects of it
     if feature is None:
         raise TypeError(
-            "feature must be the name or number of one feature, as in regions(model, X, 'age') or "
-            "regions(local, 'age'); got None. all_regions gives the regions of all features."
+            "feature must be given, as in regions(model, X, 'age'), or take all_regions."
         )
     searched = Searched.of(local, conditioning, groups, search)
     work = work_of(searched.local, bins, searched.search, loss, n_folds, rng, searched.groups)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from inspect import Parameter, signature
 from itertools import permutations
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple
 
 import numpy as np
 import xarray as xr
@@ -18,11 +18,8 @@ from rhale_stats.parallel import THREADS
 from rhale_stats.schema.features import feature_position
 from rhale_stats.schema.kinds import kind_of
 
-# Accepted by every function that may take time, whether or not it draws, or shows a bar itself.
+# Accepted by every function, whether or not it draws, or shows a bar itself.
 EVERYWHERE = ("progress", "n_jobs", "rng")
-TAKES_TIME = frozenset(
-    {"model", "models", "fit", "local", "X", "boot", "n_draws", "rng", "progress", "effect", "a"}
-)
 # Where these are positional, results and models are told apart by what they have.
 FITS: Mapping[str, Callable[[Any], bool]] = {
     "local": lambda one: _has(one, "local_effect", "ice"),
@@ -61,10 +58,6 @@ def _has(value: Any, *names: str) -> bool:
     return _is_result(value) and any(name in value for name in names)
 
 
-# Arguments by position, and by name.
-Given: TypeAlias = tuple[tuple[Any, ...], dict[str, Any]]
-
-
 class Call(NamedTuple):
     """What a function may be given by position, and whether it makes its local effects itself."""
 
@@ -89,15 +82,15 @@ class Call(NamedTuple):
 
     def taken_out(self, named: dict[str, Any]) -> dict[str, Any]:
         """What is accepted everywhere and is no parameter of the function, out of its keywords."""
-        if TAKES_TIME.isdisjoint(self.names) or "results" in self.names:
-            return {}
+        if "results" in self.names:
+            return {}  # these are its own names
         return {one: named.pop(one) for one in EVERYWHERE if one in named and one not in self.names}
 
     def other(self, args: Sequence[Any]) -> str:
         """The function for local effects, where these were given to one of models."""
         return OF_LOCAL.get(self.function, "") if args and _has(args[0], "local_effect") else ""
 
-    def placed(self, args: tuple[Any, ...], named: dict[str, Any]) -> Given:
+    def placed(self, args: Any, named: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
         """Arguments by position and by name, with results where their kinds belong.
 
         They are moved where what stands in the places does not fit, and fits in one other way.
@@ -148,9 +141,9 @@ class Call(NamedTuple):
         if gone := [name for name in self.positional if name in self.required - given.keys()]:
             needed = [name for name in self.positional if name in self.required]
             whole = "model, X" if self.takes_a_model else ", ".join(needed)
+            what = f"{len(gone)} required positional argument{'s' if len(gone) > 1 else ''}"
             raise TypeError(
-                f"{self.function}() missing {len(gone)} required positional argument"
-                f"{'s' if len(gone) > 1 else ''}: {' and '.join(map(repr, gone))}, as in "
+                f"{self.function}() missing {what}: {' and '.join(map(repr, gone))}, as in "
                 f"{self.function}({whole})."
             )
 
@@ -167,24 +160,25 @@ class Call(NamedTuple):
         # Only now: the functions that are called are checked by this module.
         import rhale_stats as rs
 
-        local: Any = given.get("local")
-        X = given.get("X")
+        local, X, features = (given.get(name) for name in ("local", "X", "features"))
         # Where rows are split by the other columns, local effects of all are needed.
-        selects = "features" in given and "conditioning" not in self.names
+        selects = "conditioning" not in self.names
         gone = ("X", "features") if selects else ("X",)
         out = {name: value for name, value in given.items() if name not in gone}
         if X is None:
-            if selects and _has(local, "local_effect"):
-                out["local"] = _of_features(local, given["features"])
+            if selects and features is not None and isinstance(local, xr.Dataset):
+                some: Any = [features] if FITS["feature"](features) else features
+                places = [feature_position(local, one) for one in some]
+                out["local"] = local.isel(feature=places)
             return out
         if _is_result(local):
             raise TypeError(
                 f"X must be left out where local effects are given: {self.function}(local), or "
                 f"{self.function}(model, X); got {shown(X)}."
             )
-        passed = ["features"] if selects else []
+        passed = ["progress", *(["features"] if selects else [])]
         passed += ["bins"] if self.function in MAKERS else []
-        chosen = {name: given[name] for name in (*passed, "progress") if name in given}
+        chosen = {name: given[name] for name in passed if name in given}
         maker = getattr(rs, MAKERS.get(self.function, "local_effects"))
         return {**out, "local": maker(local, X, **chosen)}
 
@@ -211,12 +205,6 @@ class Call(NamedTuple):
         rule = getattr(rs, name)
         size = (int(bins) if whole else NUMBER,) if name in WITH_NUMBER else ()
         return {**given, "bins": rule(*size)}
-
-
-def _of_features(local: xr.Dataset, features: Any) -> xr.Dataset:
-    """Local effects of some features."""
-    some: Any = [features] if isinstance(features, str | int | np.integer) else features
-    return local.isel(feature=[feature_position(local, one) for one in some])
 
 
 @contextmanager
