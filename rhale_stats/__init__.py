@@ -6,6 +6,9 @@ Functions on data, labelled results::
     effect = rs.rhale(local)
     print(rs.summary(effect))
     rs.plot_effect(effect, "age", local)
+
+Every function that may take time accepts ``progress=False``, ``n_jobs`` (at most so many threads or
+processes) and ``rng``, also where it draws no random numbers.
 """
 
 import lazy_loader
@@ -13,7 +16,21 @@ import lazy_loader
 from rhale_stats._version import __version__ as __version__
 
 # Every name is imported from its module when it is first used, as __init__.pyi says.
-__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
+_load, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
+
+
+def __getattr__(name: str) -> object:
+    """A public name; where there is none, the error says what to type."""
+    try:
+        return _load(name)
+    except AttributeError:
+        if name.startswith("_"):
+            raise
+        from rhale_stats.arguments.peers import other_name
+
+        advice = other_name(name, __all__)
+    raise AttributeError(f"rhale_stats has no {name!r}. {advice}".rstrip())
+
 
 from rhale_stats import accessor as _accessor  # noqa: E402  # registers Dataset.rhale
 

@@ -57,6 +57,7 @@ from .plots.interactions import plot_interactions
 from .plots.methods import plot_methods
 from .plots.outputs import plot_outputs
 from .plots.overview import plot_outcome, plot_summary
+from .plots.picture import plot
 from .plots.profile import plot_profile
 from .plots.regions import plot_regions
 from .plots.scores import plot_scores
@@ -142,6 +143,7 @@ __all__ = [
     "outcome_effects",
     "over_models",
     "pdp",
+    "plot",
     "plot_bias",
     "plot_bins",
     "plot_compare",

@@ -1,4 +1,4 @@
-"""``python -m rhale_stats`` and ``rhale-stats``."""
+"""``rhale-stats``, and ``python -m rhale_stats``, which runs the demonstration."""
 
 import sys
 
@@ -6,15 +6,15 @@ import sys
 INTERRUPTED = 130
 
 
-def run() -> int:
+def run(*, demo: bool = False) -> int:
     """Run the command line, and end with a line if Ctrl-C comes while it is still loading."""
     try:
         from rhale_stats.cli.main import main
     except KeyboardInterrupt:
         print("rhale-stats: interrupted.", file=sys.stderr)
         return INTERRUPTED
-    return main()
+    return main(demo=demo)
 
 
 if __name__ == "__main__":
-    raise SystemExit(run())
+    raise SystemExit(run(demo=True))

@@ -19,12 +19,10 @@ class _Method:
     ----------
     name : str, optional
         Name of the function. By default that of the method.
-    at : int, default 0
-        Which parameter of the function the Dataset is, by its position.
     """
 
-    def __init__(self, name: str = "", *, at: int = 0) -> None:
-        self._name, self._at = name, at
+    def __init__(self, name: str = "") -> None:
+        self._name = name
 
     def __set_name__(self, _owner: type, name: str) -> None:
         self._name = self._name or name
@@ -34,19 +32,14 @@ class _Method:
         function: Callable[..., Any] = getattr(rs, self._name)
         if accessor is None:
             return function
-        dataset, at = accessor._dataset, self._at
-        parameters = list(signature(function).parameters.values())
-        own = parameters.pop(at).name
+        dataset, parameters = accessor._dataset, list(signature(function).parameters.values())
 
         @wraps(function)
         def method(*args: Any, **named: Any) -> Any:
-            if len(args) < at:
-                return function(*args, **{own: dataset}, **named)
-            return function(*args[:at], dataset, *args[at:], **named)
+            return function(dataset, *args, **named)
 
-        method.__signature__ = signature(function).replace(  # type: ignore[attr-defined]
-            parameters=parameters
-        )
+        own = signature(function).replace(parameters=parameters[1:])
+        method.__signature__ = own  # type: ignore[attr-defined]
         return method
 
 
@@ -85,21 +78,21 @@ class RhaleAccessor:
     vcov = _Method()
     confint = _Method()
     confband = _Method()
-    bootstrap = _Method(at=1)
+    bootstrap = _Method()
     effect_sizes = _Method()
     wald_test = _Method()
     equivalence_test = _Method()
     compare = _Method()
-    check_unbiased = _Method(at=1)
+    check_unbiased = _Method()
     debias = _Method()
-    jump_check = _Method(at=2)
+    jump_check = _Method()
     mae = _Method()
     predict = _Method()
     summary = _Method()
     tidy = _Method()
     glance = _Method()
-    augment = _Method(at=1)
-    plot = _Method("plot_effect")
+    augment = _Method()
+    plot = _Method()
     plot_bias = _Method()
     plot_bins = _Method()
     plot_all = _Method("plot_effects")

@@ -13,6 +13,7 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, suppress
+from contextvars import ContextVar
 from threading import Lock, RLock
 from typing import Any, NamedTuple, TypeAlias, TypeVar, cast
 
@@ -32,6 +33,8 @@ CHUNKS_PER_PROCESS = 8
 _KILL = getattr(signal, "SIGKILL", signal.SIGTERM)
 # Seconds after which a worker process sees that its parent is gone.
 PARENT_SECONDS = 0.5
+# At most so many threads, as joblib counts them: ``n_jobs`` of a public function without processes.
+THREADS: ContextVar[int | None] = ContextVar("threads", default=None)
 
 
 def cpus() -> int:
@@ -39,7 +42,8 @@ def cpus() -> int:
     # Imported late, because the import takes a tenth of a second.
     from joblib import cpu_count
 
-    return int(cpu_count())
+    most = THREADS.get()
+    return int(cpu_count()) if most is None else n_processes(most, int(cpu_count()))
 
 
 def n_processes(n_jobs: int | None, most: int) -> int:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from contextvars import ContextVar
 from typing import Any
 
 from tqdm import tqdm
 
 # Seconds after which a progress bar appears.
 PROGRESS_DELAY = 2.0
+# Whether bars are shown at all: no where a public function was called with progress=False.
+BARS: ContextVar[bool] = ContextVar("bars", default=True)
 
 
 def progress_bar(
@@ -23,6 +26,6 @@ def progress_bar(
         unit=unit,
         unit_scale=scale,
         delay=PROGRESS_DELAY,
-        disable=not progress,
+        disable=not (progress and BARS.get()),
         leave=False,
     )

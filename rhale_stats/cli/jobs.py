@@ -54,8 +54,6 @@ REPORT_NAME = "rhale-report.html"
 REFITS_NAME, REFITS_PICTURE = "rhale-refits.nc", "rhale-refits.png"
 # What standard errors hold by default: the rows, and the parameters of the model.
 DEFAULT_UNCERTAINTY = "both"
-# Independent streams of refits, if their number is a multiple of it.
-CHAINS = 4
 # Options that name columns beside those of the model.
 BESIDE = ("outcome", "groups", "weights", "by", "conditioning")
 # Largest number of features that are drawn with their bins below the curve.
@@ -219,7 +217,6 @@ class Job:
             effect,
             self.data,
             n_resamples=n,
-            chains=1 if n % CHAINS else CHAINS,
             groups=self.groups,
             rng=0,
             progress=progress,

@@ -23,7 +23,7 @@ from rhale_stats.cli.interruption import (
 from rhale_stats.cli.parser import parser
 
 
-def main(argv: Sequence[str] | None = None) -> int:
+def main(argv: Sequence[str] | None = None, *, demo: bool = False) -> int:
     """Run the command line and return the exit status.
 
     Parameters
@@ -31,6 +31,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     argv : sequence of str, optional
         The words after ``rhale-stats``. By default they are those of this process, and Ctrl-C then
         ends the process soon, whatever it is computing.
+    demo : bool, default False
+        Whether the demonstration is run where no command is named; else the help is shown.
 
     Returns
     -------
@@ -39,9 +41,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         130 after Ctrl-C.
     """
     if argv is not None:
-        return _main(argv)
+        return _main(argv, demo=demo)
     with ended_by_interruptions():
-        status = _main(sys.argv[1:])
+        status = _main(sys.argv[1:], demo=demo)
     if status == INTERRUPTED:
         with suppress(OSError):
             sys.stdout.flush()
@@ -50,14 +52,19 @@ def main(argv: Sequence[str] | None = None) -> int:
     return status
 
 
-def _main(argv: Sequence[str]) -> int:
+def _main(argv: Sequence[str], *, demo: bool) -> int:
     debug = False
     try:
         with warnings.catch_warnings():
             warnings.showwarning = _once()
-            arguments = parser().parse_args(argv)
+            arguments = parser(demo=demo).parse_args(argv)
             debug = hasattr(arguments, "debug")
-            _run(arguments)
+            if arguments.job is not None:
+                _run(arguments)
+            elif argv:
+                raise UsageError("a command must be named, as in `rhale-stats demo`: see --help.")
+            else:
+                parser().print_help()
             sys.stdout.flush()
         return 0
     except KeyboardInterrupt as interruption:

@@ -22,6 +22,7 @@ RESULTS = (".nc", ".zarr", ".csv", ".parquet", ".feather", ".arrow", ".json")
 HTML = ".html"
 # Number of refits where none is given.
 DEFAULT_REFITS = 100
+DEMO = "jobs:rand_job"
 DATA = "CSV (also compressed), TSV, Parquet or Arrow (Feather) file, with names of columns"
 STATUSES = (
     "exit status: 0 success; 1 the command failed; 2 the command cannot be carried out as it was "
@@ -36,21 +37,21 @@ class _Parser(argparse.ArgumentParser):
         self.exit(2, f"{PROGRAM}: {message}. `{self.prog} --help` says what is expected.\n")
 
 
-def parser() -> argparse.ArgumentParser:
-    """The parser of all commands."""
+def parser(*, demo: bool = False) -> argparse.ArgumentParser:
+    """The parser of all commands; with ``demo`` that is the one where none is named."""
     parser = _Parser(
         prog=PROGRAM,
         description="Average effects of features on a model's output, their heterogeneity and "
-        "their uncertainty (RHALE). Without a command: the RAND Health Insurance data.",
-        **_epilog(["", 'fit data.csv --formula "y ~ bs(age, df=4) * sex" --out results']),
+        "their uncertainty (RHALE). `demo` shows it on the RAND Health Insurance data.",
+        **_epilog(["demo", 'fit data.csv --formula "y ~ bs(age, df=4) * sex" --out results']),
     )
     parser.add_argument("--version", action="version", version=f"{PROGRAM} {__version__}")
-    parser.set_defaults(job="jobs:rand_job")
+    parser.set_defaults(job=DEMO if demo else None)
     _add_folder(parser)
     _add_common(parser)
     commands = parser.add_subparsers(metavar="COMMAND")
     of_models = (_add_explain, _add_report, _add_fit, _add_regions, _add_compare)
-    for add in (*of_models, _add_version):
+    for add in (_add_demo, *of_models, _add_version):
         add(commands)
     return parser
 
@@ -74,6 +75,13 @@ def _epilog(examples: list[str]) -> dict[str, Any]:
         "epilog": f"examples:\n{lines}\n\n{STATUSES}",
         "formatter_class": argparse.RawDescriptionHelpFormatter,
     }
+
+
+def _add_demo(commands: Any) -> None:
+    what = "fit a model to the RAND Health Insurance data and show its effects"
+    demo = _command(commands, "demo", DEMO, what, ["", "--out results"])
+    _add_folder(demo)
+    _add_common(demo)
 
 
 def _add_fit(commands: Any) -> None:
@@ -416,14 +424,13 @@ def _add_common(command: Any) -> None:
         default=argparse.SUPPRESS,
         help="show no progress bar",
     )
-    said = command.add_mutually_exclusive_group()
-    said.add_argument(
+    command.add_argument(
         "--quiet",
         action="store_true",
         default=argparse.SUPPRESS,
-        help="print nothing but warnings and errors",
+        help="print nothing but warnings and errors, and with --json the object",
     )
-    said.add_argument(
+    command.add_argument(
         "--json",
         action="store_true",
         default=argparse.SUPPRESS,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from rhale_stats.bins.rule import BinRule
 from rhale_stats.effects.rebinned import evaluated
 from rhale_stats.effects.rhale import quiet_rhale
 from rhale_stats.inference.draws import GRID
+from rhale_stats.models.outputs import Model
 from rhale_stats.schema.checks import check_local
 from rhale_stats.schema.door import checked
 from rhale_stats.schema.features import feature_names
@@ -30,7 +32,9 @@ ESTIMATES = ("effect", "heterogeneity", "curve")
 @each_part
 @own_rows
 def folds(
-    local: xr.Dataset,
+    local: xr.Dataset | Model,
+    X: Any = None,
+    features: str | int | Sequence[str | int] | None = None,
     *,
     bins: BinRule | None = None,
     n_folds: int = 5,
@@ -45,8 +49,8 @@ def folds(
 
     Parameters
     ----------
-    local : Dataset
-        What `local_effects` returned.
+    local, X, features
+        As in `rhale`.
     bins, centering, weighting
         As in `rhale`. Bins are chosen anew in every fold.
     n_folds : int, default 5
@@ -100,6 +104,7 @@ def folds(
     >>> found["effect_se"].isel(grid=50).round(1).values
     array([0.1, 0.1])
     """
+    del X, features  # `checked` has made local effects of them
     local = check_local(local)
     if "weight" in local:
         local = local.isel(obs=local["weight"].values > 0)

@@ -43,9 +43,9 @@ TABLES = (ARRAY, FRAME, NUMBERED_FRAME)
 @checked
 @each_part
 def jump_check(
-    model: Model,
-    local: xr.Dataset,
     effect: xr.Dataset,
+    local: xr.Dataset,
+    model: Model,
     X: Any = None,
     *,
     adjust: str = "holm",
@@ -59,11 +59,11 @@ def jump_check(
 
     Parameters
     ----------
+    effect, local : Dataset
+        The result of `rhale`, and the local effects that it was made from.
     model : callable, object with ``predict``, or statsmodels results
         As in `local_effects`. It is called once for each feature, with two versions of the rows.
         For classifiers and several outputs, scale and output are those of ``local``.
-    local, effect : Dataset
-        Local effects, and the result of `rhale` for them.
     X : table, or array_like of shape (n_rows, n_columns), optional
         The table of the local effects. Not needed if ``local`` has all of its columns.
     adjust : str, default "holm"
@@ -109,7 +109,7 @@ def jump_check(
     >>> X = example.sample(500, rng=0)
     >>> local = rs.local_effects(None, X, jacobian=example.jacobian)
     >>> effect = rs.rhale(local, bins=rs.EqualWidthBins(5))
-    >>> check = rs.jump_check(example.model, local, effect)
+    >>> check = rs.jump_check(effect, local, example.model)
     >>> check["jump_spread"].sel(feature="x3").round(1).values
     array([0., 0., 6., 0., 0.])
     """

@@ -60,8 +60,8 @@ FACTS: dict[str, dict[str, str]] = {
 @seeded
 @each_part
 def check_unbiased(
-    local: xr.Dataset,
     effect: xr.Dataset,
+    local: xr.Dataset,
     *,
     adjust: str = "holm",
     rng: np.random.Generator | int | None = None,
@@ -75,8 +75,9 @@ def check_unbiased(
 
     Parameters
     ----------
-    local, effect : Dataset
-        Local effects, and the result of `rhale` or `std_error` for them. With honest bins the rows
+    effect, local : Dataset
+        The result of `rhale` or `std_error`, and the local effects that it was made from, in any
+        order. With honest bins the rows
         that chose the edges are left out.
     adjust : str, default "holm"
         Adjustment of the p-values over all bins and features, a method of statsmodels'
@@ -144,7 +145,7 @@ def check_unbiased(
     >>> example = rs.simulate.Quadratic()
     >>> X = example.sample(2000, rng=0)
     >>> local = rs.local_effects(None, X, jacobian=example.jacobian, features="x1")
-    >>> check = rs.check_unbiased(local, rs.rhale(local, bins=rs.EqualWidthBins(2)))
+    >>> check = rs.check_unbiased(rs.rhale(local, bins=rs.EqualWidthBins(2)), local)
     >>> check["heterogeneity"].round(2).values, check["heterogeneity_within"].round(2).values
     (array([[1.52, 1.48]]), array([[0.72, 0.71]]))
     >>> str(check["verdict"].values[0, 0])

@@ -36,9 +36,9 @@ LOCAL_BYTES = 1 << 24
 def ale(
     model: Model,
     X: Any,
+    features: str | int | Sequence[str | int] | None = None,
     *,
     bins: BinRule | None = None,
-    features: str | int | Sequence[str | int] | None = None,
     categorical: str | int | Sequence[str | int] | None = None,
     order: Orders = "similarity",
     target: ArrayLike | None = None,
@@ -53,11 +53,13 @@ def ale(
     Parameters
     ----------
     model, X, features, categorical, order, target, options, progress
-        As in `ale_local_effects`.
+        As in `ale_local_effects`. Local effects that it made may stand in the place of the model,
+        alone or with ``features``: the result is then that of `ale_from_local`.
     bins : bin rule, optional
         Of features with an axis: 40 quantiles by default. With a rule that joins cells, as
         `OptimalBins` or `AdaptiveBins`, differences are taken on cells of equal numbers of rows, at
-        most its ``max_bins``: RHALE's bins for models without a derivative.
+        most its ``max_bins``: RHALE's bins for models without a derivative. A number n is
+        `QuantileBins` (n); names are as in `rhale`, with 20 bins.
     centering : {"mean", "start", "integral"}, default "mean"
         As in `rhale`. Over levels "mean" weighs by their rows, and "integral" all the same.
     std_error_moments
@@ -166,7 +168,9 @@ def _of_all(parts: list[xr.Dataset]) -> xr.Dataset:
 
 @checked
 def ale_from_local(
-    local: xr.Dataset,
+    local: xr.Dataset | Model,
+    X: Any = None,
+    features: str | int | Sequence[str | int] | None = None,
     *,
     bins: BinRule | None = None,
     centering: str = "mean",
@@ -176,8 +180,8 @@ def ale_from_local(
 
     Parameters
     ----------
-    local : Dataset
-        What `ale_local_effects` returned.
+    local, X, features
+        As in `rhale`, with the local effects of `ale_local_effects`.
     bins : bin rule, optional
         The rule with which ``local`` was made; 40 quantiles by default.
     centering, std_error_moments
@@ -202,6 +206,7 @@ def ale_from_local(
     >>> rs.ale_from_local(local, bins=rs.EqualWidthBins(4))["n_bins"].values
     array([4, 4])
     """
+    del X, features  # `checked` has made local effects of them
     if "local_effect" not in getattr(local, "data_vars", ()):
         raise TypeError(
             f"local must be the Dataset that ale_local_effects(model, X) returns; got "
@@ -225,9 +230,11 @@ def ale_from_local(
 
 @checked
 def dale(
-    local: xr.Dataset,
-    n_bins: int = DALE_BINS,
+    local: xr.Dataset | Model,
+    X: Any = None,
+    features: str | int | Sequence[str | int] | None = None,
     *,
+    n_bins: int = DALE_BINS,
     centering: str = "mean",
     std_error_moments: bool = True,
 ) -> xr.Dataset:
@@ -235,8 +242,8 @@ def dale(
 
     Parameters
     ----------
-    local : Dataset
-        What `local_effects` returned.
+    local, X, features
+        As in `rhale`.
     n_bins : int, default 20
         Number of bins of each feature.
     centering, std_error_moments
@@ -263,9 +270,10 @@ def dale(
     >>> import rhale_stats as rs
     >>> X = np.random.default_rng(0).uniform(-1, 1, (500, 2))
     >>> local = rs.local_effects(lambda X: X[:, 0] ** 2, X)
-    >>> rs.dale(local, 4)["effect"].sel(feature="x0").round(1).values
+    >>> rs.dale(local, n_bins=4)["effect"].sel(feature="x0").round(1).values
     array([-1.5, -0.5,  0.5,  1.5])
     """
+    del X, features  # `checked` has made local effects of them
     effect = rhale(
         local,
         bins=EqualWidthBins(n_bins),

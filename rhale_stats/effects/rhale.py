@@ -35,6 +35,7 @@ from rhale_stats.local.cells import cell_edges
 from rhale_stats.local.kept import kept
 from rhale_stats.local.reductions import Source, Steps
 from rhale_stats.local.rows import THREADS_FROM
+from rhale_stats.models.outputs import Model
 from rhale_stats.parallel import cpus
 from rhale_stats.schema.checks import check_local
 from rhale_stats.schema.curves import WEIGHTINGS, has_cells
@@ -58,7 +59,9 @@ NARROW = 0.1
 
 @checked
 def rhale(
-    local: xr.Dataset,
+    local: xr.Dataset | Model,
+    X: Any = None,
+    features: str | int | Sequence[str | int] | None = None,
     *,
     bins: BinRule | None = None,
     centering: str = "mean",
@@ -72,13 +75,20 @@ def rhale(
 
     Parameters
     ----------
-    local : Dataset
-        What `local_effects` returned.
+    local : Dataset, or model
+        What `local_effects` returned; or a model, with ``X``. Local effects are then made with
+        their defaults: for options such as weights, the output or a jacobian call `local_effects`
+        first.
+    X : table, optional
+        Rows of the model. Left out after local effects.
+    features : name, number, or sequence of them, optional
+        Some of the features; by default all.
     bins : bin rule, optional
         `AdaptiveBins` (the default: as few bins as the data allow, constant or linear),
         `OptimalBins` (the paper's), `GreedyBins`, `EqualWidthBins`, `BestEqualWidthBins`,
-        `QuantileBins`,
-        `GivenBins`.
+        `QuantileBins`, `GivenBins`. A number n is `EqualWidthBins` (n), or `QuantileBins` (n) where
+        local effects are slopes across cells; "quantile" and "equal_width" have 20 bins, and
+        "optimal", "greedy", "adaptive" and "best_equal_width" the defaults of their rules.
     centering : {"mean", "start", "integral"}, default "mean"
         Zero of the curve: its mean over the rows (the convention of ALE), its left end, or its mean
         over the axis (math [8]). ``curve_offset`` is the constant that was subtracted.
@@ -166,6 +176,7 @@ def rhale(
     >>> effect["n_obs"].sel(feature="x0").values
     array([110, 108, 142, 140])
     """
+    del X, features  # `checked` has made local effects of them
     generator, seed = source_of(rng)
     # Refused before a model is asked about all rows.
     _request(bins, centering, weighting, std_error_moments=std_error_moments)

@@ -162,14 +162,14 @@ def curve_extent(row: xr.Dataset) -> tuple[float, float]:
 
 @checked
 @each_part
-def augment(local: xr.Dataset, effect: xr.Dataset) -> pd.DataFrame:
+def augment(effect: xr.Dataset, local: xr.Dataset) -> pd.DataFrame:
     """The rows with their estimates, one line per observation.
 
     Parameters
     ----------
-    local, effect : Dataset
-        Local effects, and what `rhale` made from them or from other rows. If a value lies outside
-        the bins, columns are NaN and the bin is missing.
+    effect, local : Dataset
+        What `rhale` made, and the local effects that it was made from, or those of other rows. If a
+        value lies outside the bins, columns are NaN and the bin is missing.
 
     Returns
     -------
@@ -195,7 +195,7 @@ def augment(local: xr.Dataset, effect: xr.Dataset) -> pd.DataFrame:
     >>> import rhale_stats as rs
     >>> X = np.random.default_rng(0).uniform(-1, 1, (500, 1))
     >>> local = rs.local_effects(lambda X: X[:, 0] ** 2, X)
-    >>> rs.augment(local, rs.rhale(local)).columns.tolist()
+    >>> rs.augment(rs.rhale(local), local).columns.tolist()
     ['x0', 'x0.local_effect', 'x0.bin', 'x0.effect', 'x0.residual', 'x0.curve']
     """
     local, effect = check_local(local), check_effect(effect)

@@ -43,10 +43,10 @@ FIXED = "the same for all models"
 def over_models(
     models: Any,
     X: Any,
+    features: str | int | Sequence[str | int] | None = None,
     *,
     draws: Any = None,
     method: str = "rhale",
-    features: str | int | Sequence[str | int] | None = None,
     bins: BinRule | None = None,
     centering: str = "mean",
     n_jobs: int | None = 1,

@@ -25,7 +25,7 @@ from rhale_stats.ensembles.labelled import (
 )
 from rhale_stats.ensembles.samples import Table
 from rhale_stats.ensembles.variances import BOOTSTRAP, SUBSAMPLING
-from rhale_stats.inference.draws import GRID, check_resamples
+from rhale_stats.inference.draws import GRID, chains_of
 from rhale_stats.parallel import in_processes, n_processes
 from rhale_stats.schema.door import Options, checked
 from rhale_stats.schema.features import feature_names
@@ -104,7 +104,8 @@ def bootstrap_refit(
     data : table, or array_like of shape (n_rows, n_columns)
         All columns that ``fit`` needs, including the outcomes.
     n_resamples : int, default 100
-        Number of replicates in all chains together, a multiple of ``chains``.
+        Number of replicates in all chains together. Where ``chains`` does not divide it, there are
+        as many chains as do.
     groups : array_like of shape (n_rows,), optional
         Rows of one group are drawn together.
     strata : array_like of shape (n_rows,), optional
@@ -144,7 +145,7 @@ def bootstrap_refit(
     Raises
     ------
     ValueError
-        ``n_resamples`` is not a multiple of ``chains``; all fits failed; ``fit`` returned effects
+        All fits failed; ``fit`` returned effects
         of other features; groups or strata have another length or are missing in some row; a group
         is in two strata; ``sample_size`` with "bootstrap", or one that leaves out no row.
     TypeError
@@ -185,7 +186,6 @@ def bootstrap_refit(
     if jobs is not None:
         warn("jobs is deprecated and will be removed; use n_jobs.", FutureWarning)
         n_jobs = jobs
-    check_resamples(n_resamples, sampling.chains)
     table, sizes = Table.of(data, groups, strata), None
     if sampling.scheme == SUBSAMPLING:
         share = SUBSAMPLE if sampling.sample_size is None else sampling.sample_size
@@ -205,7 +205,8 @@ def bootstrap_refit(
         "variance": sampling.scheme,
         **_sizes(table, sizes),
     }
-    return labelled(members, grid, whole, on_grid(whole, grid), sampling.chains, facts)
+    chains = chains_of(n_resamples, sampling.chains)
+    return labelled(members, grid, whole, on_grid(whole, grid), chains, facts)
 
 
 def _sizes(table: Table, sizes: Sequence[int] | None) -> dict[str, float]:

@@ -15,7 +15,7 @@ from rhale_stats.arguments.seeds import seeded
 from rhale_stats.arguments.words import shown
 from rhale_stats.arrays import leverage, resample
 from rhale_stats.generics.dispatch import method
-from rhale_stats.inference.draws import GRID, Resampling, check_resamples, in_chains
+from rhale_stats.inference.draws import GRID, Resampling, chains_of, in_chains
 from rhale_stats.schema.door import Options, checked
 from rhale_stats.schema.parts import each_part, own_rows
 from rhale_stats.schema.variables import software
@@ -52,7 +52,7 @@ class ResamplingOptions(Options):
     >>> X = np.random.default_rng(0).uniform(-1, 1, (500, 2))
     >>> local = rs.local_effects(lambda X: X[:, 0] * X[:, 1], X)
     >>> resampling = rs.ResamplingOptions(scheme="bayesian", chains=2)
-    >>> boot = rs.bootstrap(local, rs.rhale(local), n_resamples=20, resampling=resampling, rng=0)
+    >>> boot = rs.bootstrap(rs.rhale(local), local, n_resamples=20, resampling=resampling, rng=0)
     >>> boot.sizes["chain"]
     2
     """
@@ -73,8 +73,8 @@ class ResamplingOptions(Options):
 @each_part
 @own_rows
 def bootstrap(
-    local: xr.Dataset,
-    effect: xr.Dataset | None = None,
+    effect: xr.Dataset,
+    local: xr.Dataset | None = None,
     *,
     n_resamples: int = 1000,
     groups: ArrayLike | None = None,
@@ -89,16 +89,17 @@ def bootstrap(
 
     Parameters
     ----------
-    local, effect : Dataset
-        Local effects and the effect that `rhale` or `std_error` made from them; or what `ice`
-        returned, and `pdp` of the same rows on the same grid. Results that keep their rows are
-        passed alone: `ice`, `m_plot`, `shap_dependence`, a surface of `ale2`, and H-statistics that
-        were made
+    effect, local : Dataset
+        The effect that `rhale` or `std_error` made, and the local effects that it was made from, in
+        any order; or `pdp`, and what `ice` returned of the same rows on the same grid. Results that
+        keep their rows are passed alone: `ice`, `m_plot`, `shap_dependence`, a surface of `ale2`,
+        and H-statistics that were made
         with ``keep_answers=True``. With honest bins the rows on which the edges were chosen are
         left out. Local effects in chunks are read once, with ``scheme="poisson"`` and without
         groups, strata, rebin and studentize (math [100]).
     n_resamples : int, default 1000
-        Replicates of all chains together, a multiple of ``chains``.
+        Replicates of all chains together. Where ``chains`` does not divide it, there are as many
+        chains as do: 999 replicates are 3 chains of 333.
     groups : array_like of shape (n_rows,), optional
         Group of every row; rows of one group, which may depend on each other, are drawn together. A
         Series is aligned by its labels.
@@ -146,7 +147,7 @@ def bootstrap(
     Raises
     ------
     ValueError
-        ``n_resamples`` is not a multiple of ``chains``; ``local`` is not what ``effect`` was made
+        ``local`` is not what ``effect`` was made
         from; groups or strata have another length or are missing in some row; a group is in two
         strata; ``studentize`` where there are no standard errors; ``rebin`` with frequency weights.
     TypeError
@@ -171,13 +172,12 @@ def bootstrap(
     >>> X = np.random.default_rng(0).uniform(-1, 1, (500, 2))
     >>> local = rs.local_effects(lambda X: 2 * X[:, 0] + 4 * X[:, 0] * X[:, 1], X)
     >>> effect = rs.std_error(rs.rhale(local, bins=rs.EqualWidthBins(4)))
-    >>> boot = rs.bootstrap(local, effect, n_resamples=400, rng=0)
+    >>> boot = rs.bootstrap(effect, local, n_resamples=400, rng=0)
     >>> boot["effect"].sel(feature="x0").std(("chain", "draw")).round(2).values
     array([0.23, 0.21, 0.2 , 0.19])
     >>> effect["effect_se"].sel(feature="x0").round(2).values
     array([0.23, 0.22, 0.19, 0.18])
     """
-    check_resamples(n_resamples, resampling.chains)
     seeds = np.random.default_rng(rng).spawn(n_resamples)
     asked = Resampling(
         resampling.scheme,
@@ -189,8 +189,8 @@ def bootstrap(
         resampling.n_grid,
         progress,
     )
-    result = local if effect is None else effect
-    drawn = method("bootstrap", result)(local, effect, asked)
+    of_rows, result = (effect, None) if local is None else (local, effect)
+    drawn = method("bootstrap", effect)(of_rows, result, asked)
     facts = {
         "method": "bootstrap",
         "scheme": resampling.scheme,
@@ -208,7 +208,8 @@ def bootstrap(
         shares = leverage.of_mean(drawn.units.unit, rows, frequency=True)
         facts["units_df"] = leverage.mean_degrees(shares)
     out = in_chains(
-        drawn.replicates.assign_attrs({**drawn.effect.attrs, **facts}), resampling.chains
+        drawn.replicates.assign_attrs({**drawn.effect.attrs, **facts}),
+        chains_of(n_resamples, resampling.chains),
     )
     if statistic is not None:
         out = out.merge(_named(statistic(out), out))

@@ -114,8 +114,8 @@ class HEstimator(Options):
 def h_statistic(
     model: Model,
     X: Any,
-    *,
     features: Sequence[str | int] | None = None,
+    *,
     pairwise: bool = True,
     estimator: HEstimator = HEstimator(),
     normalize: bool = True,

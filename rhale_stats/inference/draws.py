@@ -107,13 +107,9 @@ class Drawn(NamedTuple):
     facts: Mapping[str, str]
 
 
-def check_resamples(n_resamples: int, chains: int) -> None:
-    """Raise ``ValueError`` unless the chains are of one length."""
-    if n_resamples % chains:
-        raise ValueError(
-            f"n_resamples must be a multiple of chains; got {n_resamples} and {chains}. Take "
-            f"{n_resamples + chains - n_resamples % chains}."
-        )
+def chains_of(n_resamples: int, chains: int) -> int:
+    """Chains of one length, as many as divide the replicates, and at most so many."""
+    return max(n for n in range(1, chains + 1) if n_resamples % n == 0)
 
 
 def in_chains(draws: xr.Dataset, chains: int) -> xr.Dataset:

@@ -34,9 +34,9 @@ DALE_BINS = 20
 def ale_local_effects(
     model: Model,
     X: Any,
+    features: str | int | Sequence[str | int] | None = None,
     *,
     bins: BinRule | None = None,
-    features: str | int | Sequence[str | int] | None = None,
     categorical: str | int | Sequence[str | int] | None = None,
     order: Orders = "similarity",
     target: ArrayLike | None = None,

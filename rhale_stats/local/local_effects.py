@@ -30,9 +30,9 @@ METHODS = ("auto", "gradient", "jacobian", "central_difference", "finite_differe
 def local_effects(
     model: Model,
     X: Any,
+    features: str | int | Sequence[str | int] | None = None,
     *,
     jacobian: Any = None,
-    features: str | int | Sequence[str | int] | None = None,
     method: str = "auto",
     bins: BinRule | None = None,
     options: ModelOptions = ModelOptions(),

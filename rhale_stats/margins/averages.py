@@ -47,8 +47,8 @@ CENTRAL_LIMIT = "central limit theorem"
 def averages(
     model: Any,
     X: Any,
-    *,
     features: str | int | Sequence[str | int] | None = None,
+    *,
     categorical: str | int | Sequence[str | int] | None = None,
     by: str | int | None = None,
     groups: ArrayLike | None = None,

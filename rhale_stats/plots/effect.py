@@ -23,6 +23,7 @@ from rhale_stats.plots.canvas import (
     several_panels,
 )
 from rhale_stats.plots.curve import draw_bins, draw_curve
+from rhale_stats.plots.effects import plot_effects
 from rhale_stats.plots.ensembles import plot_ensemble
 from rhale_stats.plots.legend import draw_legend, label_axes, say_empty
 from rhale_stats.plots.levels import draw_shares
@@ -32,7 +33,7 @@ from rhale_stats.plots.rows import draw_rug, pair, rows_of
 from rhale_stats.plots.violins import draw_violins
 from rhale_stats.schema.checks import check_effect, check_local
 from rhale_stats.schema.door import checked
-from rhale_stats.schema.features import feature_position, label_of, one_feature
+from rhale_stats.schema.features import feature_names, feature_position, label_of, one_feature
 from rhale_stats.schema.kinds import ENSEMBLE, PROFILE
 from rhale_stats.schema.levels import is_categorical
 
@@ -40,7 +41,7 @@ from rhale_stats.schema.levels import is_categorical
 @checked
 def plot_effect(
     effect: xr.Dataset,
-    feature: str | int,
+    feature: str | int | None = None,
     local: xr.Dataset | None = None,
     ax: Axes | Sequence[Axes] | NDArray[np.object_] | None = None,
     *,
@@ -63,14 +64,16 @@ def plot_effect(
     effect : Dataset
         What `rhale`, `std_error`, `confint` or `confband` returned; a profile such as `pdp`, which
         `plot_profile` draws; or effects of several models. Intervals are added by `confint` if they
-        are missing and can be computed.
-    feature : str or int
-        Name or number of the feature.
+        are missing and can be computed. Of an explanation its effects are drawn.
+    feature : str or int, optional
+        Name or number of the feature. Without it, where there are several, all are drawn as by
+        `plot_effects`.
     local : Dataset, optional
         The local effects that ``effect`` was made from. All rows used for estimation are drawn,
         with their weights if there are any.
-    ax : pair of Axes, optional
-        The upper and the lower panel. By default those of a new figure.
+    ax : Axes, or pair of them, optional
+        The upper and the lower panel; in a single one the curve alone is drawn, as by
+        `plot_effects`. By default those of a new figure.
     spread : {"strip", "band"}, default "strip"
         Where the heterogeneity is drawn: in the lower panel alone, or, as in the paper, also as a
         band of plus and minus its sum around the curve.
@@ -81,7 +84,7 @@ def plot_effect(
     Returns
     -------
     ndarray of shape (2,)
-        The upper and the lower Axes.
+        The upper and the lower Axes; the one, or one a feature, where only curves are drawn.
 
     Raises
     ------
@@ -157,6 +160,18 @@ def plot_effect(
     ('effect on output', 'd output / d x0')
     """
     check_choice("spread", spread, ("strip", "band"))
+    names = (
+        feature_names(effect)
+        if feature is None and "feature" in getattr(effect, "dims", ())
+        else []
+    )
+    if len(names) == 1:
+        feature = names[0]
+    if feature is None or (isinstance(ax, Axes) and not PROFILE.holds(effect)):
+        band = "band" if spread == "band" else "none"
+        if feature is not None and reference is not None:
+            reference = {feature_names(effect)[feature_position(effect, feature)]: reference}
+        return plot_effects(effect, feature, ax=ax, spread=band, reference=reference)
     if ENSEMBLE.holds(effect):
         refuse_reference(reference)
         return plot_ensemble(effect, feature, ax)

@@ -30,9 +30,9 @@ from rhale_stats.schema.door import checked
 def m_plot(
     model: Model,
     X: Any,
+    features: str | int | Sequence[str | int] | None = None,
     *,
     bins: BinRule | None = None,
-    features: str | int | Sequence[str | int] | None = None,
     centering: str = "mean",
     options: ModelOptions = ModelOptions(),
     progress: bool = True,

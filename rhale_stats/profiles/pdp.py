@@ -42,8 +42,8 @@ ICE_KINDS = ("plain", "centered", "derivative")
 def pdp(
     model: Model,
     X: Any,
-    *,
     features: str | int | Sequence[str | int] | None = None,
+    *,
     grid: Grid = None,
     n_grid: int = N_GRID,
     grid_kind: str = "quantile",
@@ -156,9 +156,9 @@ def pdp(
 def ice(
     model: Model,
     X: Any,
+    features: str | int | Sequence[str | int] | None = None,
     *,
     kind: str = "plain",
-    features: str | int | Sequence[str | int] | None = None,
     grid: Grid = None,
     n_grid: int = N_GRID,
     grid_kind: str = "quantile",

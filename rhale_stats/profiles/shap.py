@@ -31,8 +31,8 @@ from rhale_stats.schema.door import checked
 def shap_dependence(
     model: Model,
     X: Any,
-    *,
     features: str | int | Sequence[str | int] | None = None,
+    *,
     shapley: ShapleyOptions = ShapleyOptions(),
     grid: Grid = None,
     n_grid: int = N_GRID,

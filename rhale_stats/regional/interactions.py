@@ -19,6 +19,7 @@ from rhale_stats.arrays.regions import Rows
 from rhale_stats.bins.description import describe
 from rhale_stats.bins.rule import BinRule
 from rhale_stats.inference.adjustment import ADJUSTMENTS, adjusted
+from rhale_stats.models.outputs import Model
 from rhale_stats.regional.columns import conditioning_columns
 from rhale_stats.regional.in_chunks import Searched
 from rhale_stats.regional.losses import LOSSES, TIE, Node, Problem, node_of
@@ -43,7 +44,8 @@ UNUSED = ("max_depth", "min_drop", "min_share", "test", "level", "honest_fractio
 
 @checked
 def interaction_matrix(
-    local: xr.Dataset,
+    local: xr.Dataset | Model,
+    X: Any = None,
     *,
     conditioning: pd.DataFrame | ArrayLike | None = None,
     search: SplitSearch = SplitSearch(),
@@ -59,8 +61,8 @@ def interaction_matrix(
 
     Parameters
     ----------
-    local : Dataset
-        What `local_effects` returned. In chunks it is treated as by `regions`.
+    local, X
+        As in `regions`.
     conditioning, bins, loss, groups, rng
         As in `regions`.
     search : SplitSearch, optional
@@ -110,6 +112,7 @@ def interaction_matrix(
     x2            0.0  NaN  0.00
     x3            0.0  0.0   NaN
     """
+    del X  # `checked` has made local effects of it
     refuse_fields(search, UNUSED, "an interaction matrix looks at one split of every column")
     check_choice("adjust", adjust, ADJUSTMENTS)
     n_permutations = search.n_permutations

@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike
 
 from rhale_stats.arguments.progress import progress_bar
 from rhale_stats.bins.rule import BinRule
+from rhale_stats.models.outputs import Model
 from rhale_stats.regional.effects import positions_in
 from rhale_stats.regional.in_chunks import Searched
 from rhale_stats.regional.search import SplitSearch
@@ -25,8 +26,9 @@ from rhale_stats.schema.stacking import stack
 
 @checked
 def regions(
-    local: xr.Dataset,
-    feature: str | int,
+    local: xr.Dataset | Model,
+    X: Any = None,
+    feature: str | int | None = None,
     *,
     conditioning: pd.DataFrame | ArrayLike | None = None,
     search: SplitSearch = SplitSearch(),
@@ -41,10 +43,14 @@ def regions(
 
     Parameters
     ----------
-    local : Dataset
-        What `local_effects` returned.
+    local : Dataset, or model
+        What `local_effects` returned; or a model, with ``X``. Local effects of all columns are then
+        made with their defaults: for options such as weights, the output or a jacobian call
+        `local_effects` first.
+    X : table, optional
+        Rows of the model. Left out after local effects.
     feature : str or int
-        Whose effect, by name or number.
+        Whose effect, by name or number; it must be given.
     conditioning : table, or array_like of shape (n_rows, n_columns), optional
         Columns to split by, those that the model does not use included; by default the other
         features of ``local``. Numbers and ordered categories are split at thresholds. Other
@@ -142,6 +148,11 @@ def regions(
     1      x3 ≤ 0     253   0.00
     2      x3 > 0     247   0.00
     """
+    del X  # `checked` has made local effects of it
+    if feature is None:
+        raise TypeError(
+            "feature must be given, as in regions(model, X, 'age'), or take all_regions."
+        )
     searched = Searched.of(local, conditioning, groups, search)
     work = work_of(searched.local, bins, searched.search, loss, n_folds, rng, searched.groups)
     position = feature_position(work.local, feature)
@@ -150,7 +161,8 @@ def regions(
 
 @checked
 def all_regions(
-    local: xr.Dataset,
+    local: xr.Dataset | Model,
+    X: Any = None,
     features: str | int | Sequence[str | int] | None = None,
     *,
     conditioning: pd.DataFrame | ArrayLike | None = None,
@@ -167,8 +179,8 @@ def all_regions(
 
     Parameters
     ----------
-    local : Dataset
-        What `local_effects` returned.
+    local, X
+        As in `regions`.
     features : name, number, or sequence of them, optional
         Whose effects; by default all in ``local``.
     conditioning, search, bins, loss, n_folds, groups, rng
@@ -196,6 +208,7 @@ def all_regions(
     >>> trees["n_nodes"].to_series().to_dict()
     {'x1': 3, 'x2': 1, 'x3': 1}
     """
+    del X  # as in `regions`
     searched = Searched.of(local, conditioning, groups, search)
     work = work_of(searched.local, bins, searched.search, loss, n_folds, rng, searched.groups)
     positions = positions_in(work.local, features)

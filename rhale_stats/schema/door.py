@@ -37,11 +37,13 @@ from rhale_stats.arguments.checks import (
     check_table,
     check_text,
 )
+from rhale_stats.arguments.peers import other_keyword
 from rhale_stats.arguments.words import PACKAGE, shown
+from rhale_stats.schema.calls import Call, limits
 from rhale_stats.schema.checks import answer_first
 from rhale_stats.schema.features import has_integer_labels
 from rhale_stats.schema.variables import DIMENSIONS, in_order
-from rhale_stats.schema.whole import in_words, refusal, remember_parts
+from rhale_stats.schema.whole import in_words, one_feature_of, refusal, remember_parts, with_feature
 
 F = TypeVar("F", bound=Callable[..., Any])
 # Variables of which each result has one over its features, and bins or rows.
@@ -176,11 +178,25 @@ class _Known(NamedTuple):
 
     def _refuse(self, name: str, known: list[str]) -> None:
         """Raise ``TypeError`` for a keyword argument that the function does not have."""
-        from difflib import get_close_matches
+        advice = other_keyword(name, known, self._elsewhere(name, known))
+        raise TypeError(
+            f"{self.function}() got an unexpected keyword argument {name!r}. {advice}".rstrip()
+        )
 
-        near = " or ".join(map(repr, get_close_matches(name, known)))
-        advice = f" Did you mean {near}?" if near else ""
-        raise TypeError(f"{self.function}() got an unexpected keyword argument {name!r}.{advice}")
+    def _elsewhere(self, name: str, known: list[str]) -> str:
+        """The step before this one that has an option, in words; empty where there is none."""
+        import rhale_stats as rs
+
+        if name == "features" or "local" not in known:
+            return ""
+        made = _Known.of(rs.local_effects)
+        options = [one.name for of in made.options.values() for one in fields(of)]
+        if name not in [*made.names, *options]:
+            return ""
+        return (
+            f"It is an option of local_effects: local = local_effects(model, X, {name}=...), then "
+            f"{self.function}(local)."
+        )
 
 
 def checked(function: F) -> F:
@@ -191,13 +207,18 @@ def checked(function: F) -> F:
     is not whole, the error names what is missing or was replaced.
     """
     parameters = signature(function).parameters
-    known = _Known.of(function)
+    known, call = _Known.of(function), Call.of(function)
     checks = {name: CHECKS[name] for name in known.names if name in CHECKS}
+
+    # Pictures take the Dataset of an explanation that has the name of their parameter.
+    parts_taken = known.function.startswith("plot_")
 
     def admitted(name: str, value: Any) -> Any:
         # A group of an explanation, or of another tree, stands for its Dataset.
         if isinstance(value, xr.DataTree) and value.has_data:
             value = value.to_dataset()
+        if parts_taken and isinstance(value, xr.DataTree) and name in value.children:
+            value = value[name].to_dataset()
         if isinstance(value, xr.Dataset):
             for dim, what in (("feature", "feature"), ("obs", "row")):
                 if value.sizes.get(dim) == 0:
@@ -212,6 +233,7 @@ def checked(function: F) -> F:
         return value
 
     def check(name: str, value: Any) -> Any:
+        value = with_feature(value)
         if name in checks and value is not parameters[name].default:
             checks[name](name, value)
         known.check_options(name, value)
@@ -219,18 +241,40 @@ def checked(function: F) -> F:
 
     @wraps(function)
     def door(*args: Any, **kwargs: Any) -> Any:
+        caller = sys._getframe(1).f_code.co_filename
+        of_user = caller == ACCESSOR or not caller.startswith(PACKAGE)
+        beside = call.taken_out(kwargs)
+        for name, value in beside.items():
+            CHECKS[name](name, value)
+        if other := call.other(args):
+            import rhale_stats as rs
+
+            return getattr(rs, other)(*args, **kwargs)
+        progress = kwargs.get("progress", beside.get("progress"))
+        if progress is not False and not beside:
+            return answer(args, kwargs, of_user=of_user)
+        with limits(progress, beside.get("n_jobs")):
+            return answer(args, kwargs, of_user=of_user)
+
+    def answer(args: tuple[Any, ...], kwargs: dict[str, Any], *, of_user: bool) -> Any:
+        args, kwargs = call.placed(args, kwargs)
         # Python reports surplus arguments itself.
         few = [check(name, value) for name, value in zip(known.names, args, strict=False)]
-        named = {name: check(name, value) for name, value in known.gathered(kwargs).items()}
-        given = {**dict(zip(known.names, few, strict=False)), **named}
+        kwargs = known.gathered(kwargs if "bins" in parameters else call.with_rule(kwargs))
+        named = {name: check(name, value) for name, value in kwargs.items()}
+        if "feature" in parameters and "feature" not in {*named, *known.names[: len(few)]}:
+            named |= one_feature_of([*args[:1], *kwargs.values()])
+        surplus, given = args[len(few) :], {**dict(zip(known.names, few, strict=False)), **named}
         if any(map(has_integer_labels, given.values())):
             given = {name: _labels_as_names(name, value) for name, value in given.items()}
             few, named = [given[n] for n in known.names[: len(few)]], {n: given[n] for n in named}
-        caller = sys._getframe(1).f_code.co_filename
-        of_user = caller == ACCESSOR or not caller.startswith(PACKAGE)
+        twice = len(given) < len(few) + len(named)  # Python reports it
+        if not (surplus or twice) and (read := call.read(given)) is not given:
+            few, named, given = [], read, read
+        call.check_whole(given)
         changed = refusal(given) if of_user else None
         try:
-            found = function(*few, *args[len(few) :], **named)
+            found = function(*few, *surplus, **named)
         except Exception as error:
             said = in_words(error, given, changed)
             if said is error:

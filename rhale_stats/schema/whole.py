@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dis import opname
 from pathlib import Path
 from types import CodeType
@@ -16,7 +16,8 @@ from pandas.errors import InvalidIndexError
 from rhale_stats.arguments.rows import NO_DIMENSION
 from rhale_stats.arguments.words import LABELS, LONGEST_SHOWN, PACKAGE, listed, shown
 from rhale_stats.schema.identity import FINGERPRINT
-from rhale_stats.schema.kinds import kind_of
+from rhale_stats.schema.kinds import EFFECT, kind_of
+from rhale_stats.schema.variable_table import VARIABLES
 
 # Where a Dataset in memory keeps what it was made of; it is neither printed nor written to files.
 MADE = "rhale_stats"
@@ -41,6 +42,12 @@ LIBRARIES = (
 )
 # Parameters that may be a Dataset of the user's own.
 TABLES = ("X", "conditioning", "data", "x")
+# Of coordinates, and of local effects, those over features: they are in no table of variables.
+OF_FEATURE = (
+    *("feature_kind", "feature_units", "local_effect_method", "feature_column", "n_bins"),
+    *("n_spread_bins", "n_grid", "bin_left", "bin_right", "grid_value", "x", "local_effect"),
+    *("local_effect_error", "local_effect_bias", "cell_value", "n_missing"),
+)
 # Errors that no `raise` of the package puts in words; and those that damages can lead to.
 RAW = (ArithmeticError, AssertionError, AttributeError, IndexError, StopIteration)
 DAMAGE = (*RAW, InvalidIndexError, KeyError, TypeError, ValueError)
@@ -65,6 +72,43 @@ def _with_parts(made: xr.Dataset | xr.DataTree) -> dict[str, Any]:
     }
     attrs = {name: _form(value) for name, value in made.attrs.items()}
     return {**made.encoding, MADE: (parts, axes, attrs)}
+
+
+def with_feature(value: Any) -> Any:
+    """A result of which one feature was selected by name, with its dimension ``feature`` again.
+
+    The same where it is not known which variables had it, and of the trees of one feature, in which
+    it is the label.
+    """
+    if not isinstance(value, xr.Dataset) or "feature" not in value.coords or "parent" in value:
+        return value
+    if "feature" in value.dims:
+        return value
+    table = VARIABLES.get(kind_of(value) or EFFECT, {})
+    dims_of: dict[str, tuple[str, ...]] = dict.fromkeys(OF_FEATURE, ("feature",))
+    dims_of |= {name: dims for name, (dims, *_) in table.items()}
+    dims_of |= {name: dims for name, (dims, _) in value.encoding.get(MADE, ({},))[0].items()}
+    # From a file, a variable that is in no table.
+    if not set(map(str, value.variables)) <= {"feature", *value.dims, *dims_of}:
+        return value
+    own = {
+        name: one.expand_dims("feature")
+        for name, one in value.variables.items()
+        if name == "feature" or "feature" in dims_of.get(str(name), ())
+    }
+    data = {name: one for name, one in own.items() if name in value.data_vars}
+    coords = {name: one for name, one in own.items() if name not in data}
+    out = value.drop_vars(list(coords)).assign(data).assign_coords(coords)
+    out.encoding = value.encoding
+    return out
+
+
+def one_feature_of(values: Sequence[Any]) -> dict[str, Any]:
+    """The keyword ``feature`` that a selection of one feature by its name stands for."""
+    for one in values:
+        if isinstance(one, xr.Dataset) and with_feature(one) is not one:
+            return {"feature": str(one["feature"].values)}
+    return {}
 
 
 def refusal(given: Mapping[str, Any]) -> ValueError | None:

@@ -143,7 +143,6 @@ explain.writers_of = writers_of
         (["--level", "95"], "argument --level: must be a number between 0 and 1; got '95'"),
         (["--matters", "x"], "argument --matters: must be a number between 0 and 1; got 'x'"),
         (["--out", "x.docx"], "--out must end with one of .html, .nc, "),
-        (["--quiet", "--json"], "argument --json: not allowed with argument --quiet"),
     ],
 )
 def test_what_cannot_be_explained(table, linear, capsys, monkeypatch, words, message):

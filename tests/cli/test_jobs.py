@@ -44,7 +44,7 @@ def data(rng, tmp_path):
 @pytest.mark.slow
 def test_main_job(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
-    assert main([]) == 0
+    assert main(["demo"]) == 0
     out, err = capsys.readouterr()
     assert "RHALE: effects on visits" in out
     assert "rhale-effects.nc: " in out
@@ -523,7 +523,7 @@ from rhale_stats.cli import main
 # Whatever the job prints: that of the first command, without what it computes.
 jobs = types.SimpleNamespace(rand_job=lambda arguments: print("a line"))
 sys.modules["rhale_stats.cli.jobs"] = jobs
-sys.exit(main.main([]))
+sys.exit(main.main(["demo"]))
 """
     reading, writing = os.pipe()
     os.close(reading)

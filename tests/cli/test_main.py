@@ -83,6 +83,22 @@ def test_version_in_words_and_in_json(capsys):
     assert found["python"] == ".".join(map(str, sys.version_info[:3]))
 
 
+def test_without_a_command_there_is_help_and_the_module_runs_the_demonstration(capsys, monkeypatch):
+    assert main([]) == 0
+    assert capsys.readouterr().out == parser().format_help()
+    assert main(["--out", "results"]) == 2
+    assert "a command must be named, as in `rhale-stats demo`" in capsys.readouterr().err
+    ran = []
+    monkeypatch.setattr("rhale_stats.cli.main._run", lambda arguments: ran.append(arguments.job))
+    assert main(["--out", "results"], demo=True) == main([], demo=True) == main(["demo"]) == 0
+    assert ran == ["jobs:rand_job"] * 3
+
+
+def test_quiet_and_json_print_the_object(capsys):
+    assert main(["version", "--quiet", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["rhale-stats"] == rs.__version__
+
+
 def test_quiet_prints_nothing(capsys):
     assert main(["version", "--quiet"]) == 0
     assert capsys.readouterr() == ("", "")

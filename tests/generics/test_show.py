@@ -206,8 +206,7 @@ def test_what_is_no_result_is_refused_by_show_and_printed_by_the_accessor():
     assert "xr-wrap" in plain.rhale._repr_html_()
     part = rs.rhale(two_features()).drop_vars("feature_kind")
     assert repr(part.rhale) == repr(part)
-    one = rs.rhale(two_features()).isel(feature=0)
-    assert repr(one.rhale) == repr(one)
+    assert repr(rs.rhale(two_features()).isel(feature=0).rhale).startswith("RHALE")
 
 
 def test_printing_is_fast():

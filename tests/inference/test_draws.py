@@ -8,8 +8,8 @@ import rhale_stats as rs
 from rhale_stats.inference.draws import (
     GRID,
     Resampling,
+    chains_of,
     check_boot,
-    check_resamples,
     draws_of,
     in_chains,
     in_strata,
@@ -147,9 +147,8 @@ class TestUnits:
 
 
 def test_chains_have_one_length():
-    check_resamples(12, 4)
-    with pytest.raises(ValueError, match="got 10 and 4. Take 12."):
-        check_resamples(10, 4)
+    asked = {12: 4, 10: 2, 9: 3, 50: 2, 99: 3, 199: 1, 250: 2, 499: 1, 999: 3, 1000: 4, 1999: 1}
+    assert {n: chains_of(n, 4) for n in asked} == asked
 
 
 def test_draws_one_after_the_other_and_back():

@@ -21,7 +21,7 @@ N_ROWS = 240
 # Not called: what draws, what is no function of data, and what other tests hold.
 APART = {
     **dict.fromkeys(
-        [name for name in rs.__all__ if name.startswith("plot_")], "a picture, in tests/plots"
+        [name for name in rs.__all__ if name.startswith("plot")], "a picture, in tests/plots"
     ),
     **dict.fromkeys(
         [name for name in rs.__all__ if isinstance(getattr(rs, name), type)],

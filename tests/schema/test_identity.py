@@ -652,7 +652,6 @@ def test_conditioning_of_other_rows_is_refused(rng):
         (lambda e: e.isel(bin=slice(2)), "all of its bins"),
         (lambda e: e.isel(edge=slice(2)), "all of its bins"),
         (lambda e: e.assign_coords(edge_value=-e["edge_value"]), "between edges that rise"),
-        (lambda e: e.isel(feature=0), "keep its dimension feature; .*Select with a list"),
         (lambda e: e.isel(feature=[]), "at least one feature; got none"),
         (lambda e: e.rename(bin="k"), "must have the dimensions feature and bin"),
         (lambda e: e.drop_attrs(), "has no attribute centering"),
@@ -672,7 +671,6 @@ def test_edited_effects_are_refused(effect, edit, said, verb):
 @pytest.mark.parametrize(
     ("edit", "said"),
     [
-        (lambda one: one.isel(feature=0), "keep its dimension feature"),
         (lambda one: one.rename(obs="row"), "dimensions obs and feature"),
         (lambda one: one.drop_vars("local_effect_error"), "has no variable local_effect_error"),
         (lambda one: one.drop_vars("feature_kind"), "has no coordinate feature_kind"),

@@ -1,0 +1,116 @@
+"""Words of other packages, and what to type here: data for messages."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from difflib import get_close_matches
+from types import ModuleType
+from typing import NoReturn
+
+# What is typed here, and the names for it of scikit-learn, effector, PyALE, iml, marginaleffects,
+# DALEX, shap and R's packages, in lower case without "_" and ".".
+NAMES_FOR = {
+    "averages(model, X)": "slopes avgslopes margins marginaleffects avgcomparisons comparisons",
+    "pdp(model, X)": "predictions avgpredictions plotpredictions profiles",
+    "explain(model, X, y)": "featureimportance permutationimportance modelparts explainer",
+    "shap_dependence(model, X)": "shap shapdp shapvalues dependenceplot shapley predictparts",
+    "ale2(model, X, (a, b))": "ale2d ale2order aleplot2d ale2way surface surfaces",
+    "plot(effect)": "plotale plotpdp plotice plotpartialdependence visualize plotslopes",
+    "pdp(model, X), and plot(effect)": "partialdependence partialdependencedisplay partial",
+    "pdp(model, X), or ale(model, X)": "modelprofile",
+    "ice(model, X)": "individualconditionalexpectation icecurves predictprofile ceterisparibus",
+    "ale(model, X)": "aleplot accumulatedlocaleffects aleffect",
+    "rhale(model, X), or explain(model, X)": "effect effects featureeffect featureeffects",
+    "regions(model, X, feature)": "regionaleffect regionaleffects subregions findregions",
+    "h_statistic(model, X)": "interaction interactions hstatistics hstat friedmanh",
+    "m_plot(model, X)": "mplot marginalplot conditionaldependence",
+    "confint(e)": "ci confidenceinterval intervals confidenceintervals",
+    "std_error(effect)": "se stderr standarderror standarderrors",
+    "wald_test(effect)": "hypotheses anova jointtests ttest",
+    "bootstrap(effect, local)": "boot bootstrapeffects resample",
+    "report(explanation, path)": "savereport tohtml html modelreport",
+    "summary(effect)": "summarize describe printsummary",
+    "tidy(effect)": "todataframe todf frame table",
+    "effect.to_netcdf(path)": "save tonetcdf write",
+    "xarray.open_dataset(path)": "load opendataset read",
+    "EqualWidthBins(n)": "fixed fixedbins uniformbins",
+    "OptimalBins()": "dynamicprogramming dpbins paperbins",
+    "GreedyBins()": "greedy",
+    "compare(a, b)": "contrasts",
+}
+# Keywords that a function may have, and those of other packages, and of R, in their place.
+KEYWORDS_FOR = {
+    "n_grid bins": "grid_resolution grid_size grid_points nof_points num_grid_points",
+    "bins n_bins n_grid": "n_bins nbins bin_method binning_method binning K intervals",
+    "bins": "grid",
+    "rng": "random_state seed random_seed",
+    "level significance": "alpha conf_level ci C confidence confidence_level conf_int",
+    "groups by": "cluster clusters cluster_by vcov groupby group by_group",
+    "centering kind": "centered center centre centering_method",
+    "features feature": "feature variable variables feature_names columns feats predictors terms",
+    "feature": "features",
+    "categorical features": "categorical_features cat_features nominal",
+    "X": "data newdata dataset x X_train x_train",
+    "model": "estimator predictor predict fitted_model",
+    "jacobian": "model_jac gradient jac grad",
+    "weights": "sample_weight sample_weights wts weight case_weights",
+    "n_resamples": "n_boot B R nboot n_bootstrap n_iter",
+    "kind grid_kind method": "method type grid_type",
+    "output": "target class_index target_class class_label",
+    "scale": "response_method link predict_type",
+    "progress": "verbose progress_bar silent quiet",
+    "n_jobs": "n_workers n_processes num_workers cores workers",
+    "n_rows": "nof_instances subsample sample_size n_samples",
+    "spread": "heterogeneity show_std_err std",
+    "grid_kind": "percentiles quantiles",
+    "adjust": "p_adjust correction adjustment",
+    "max_depth": "max_split_levels depth",
+    "conditioning": "candidate_conditioning_features z Z",
+    "ax": "axes axs axis",
+    "n_columns": "ncols n_cols",
+}
+NAMES = {name: ours for ours, names in NAMES_FOR.items() for name in names.split()}
+KEYWORDS = {word: ours.split() for ours, words in KEYWORDS_FOR.items() for word in words.split()}
+# What is not the same number or choice under another name.
+DIFFERENT: Mapping[str, str] = {
+    "alpha": "level is 1 - alpha, as in level=0.9.",
+    "kind": 'kind="individual" is ice(model, X), kind="average" is pdp(model, X).',
+    "cluster": "Standard errors by groups need the local effects: std_error(effect, local, "
+    "groups=groups).",
+    "nof_instances": "All rows are used; a sample of them is X.sample(n).",
+    "percentiles": "The curve goes from the smallest to the largest value; grid={feature: points} "
+    "says other points.",
+    "heterogeneity": 'The spread is in every effect; plot_effect(..., spread="band") draws it '
+    "around the curve.",
+}
+
+
+def other_name(name: str, public: Sequence[str]) -> str:
+    """What to type where a public name is not there: a sentence, or nothing."""
+    plain = name.lower().replace("_", "").replace(".", "")
+    # A class of another package is a function here: RHALE, RegionalALE.
+    same = {one.lower().replace("_", ""): one for one in public}
+    known = NAMES.get(plain) or same.get(plain)
+    near = [known] if known else get_close_matches(name.lower(), public, n=2, cutoff=0.75)
+    return f"Did you mean {' or '.join(near)}?" if near else ""
+
+
+class Folder(ModuleType):
+    """A folder of the package that has the name of a function of another package."""
+
+    def __call__(self, *_: object, **_named: object) -> NoReturn:
+        """Say what to type."""
+        name = self.__name__.rpartition(".")[2]
+        raise TypeError(f"rhale_stats has no function {name!r}. {other_name(name, ())}")
+
+
+def other_keyword(name: str, names: Sequence[str], elsewhere: str = "") -> str:
+    """What to type where a function does not have a keyword: sentences, or nothing.
+
+    ``names`` are the keywords that it has, and ``elsewhere`` says where else this one is an option.
+    """
+    near = [one for one in KEYWORDS.get(name, ()) if one in names]
+    near = near[:1] or ([] if elsewhere or name in DIFFERENT else get_close_matches(name, names))
+    said = [f"Did you mean {' or '.join(map(repr, near))}?"] if near else []
+    said += [text for text in (DIFFERENT.get(name, ""), elsewhere) if text]
+    return " ".join(said)

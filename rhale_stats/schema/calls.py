@@ -1,0 +1,220 @@
+"""How calls are read: a model where local effects are expected, results in any order, bins."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from inspect import Parameter, signature
+from itertools import permutations
+from typing import Any, NamedTuple
+
+import numpy as np
+import xarray as xr
+
+from rhale_stats.arguments.checks import check_n_jobs
+from rhale_stats.arguments.progress import BARS
+from rhale_stats.arguments.words import shown
+from rhale_stats.parallel import THREADS
+from rhale_stats.schema.features import feature_position
+from rhale_stats.schema.kinds import kind_of
+
+# Accepted by every function, whether or not it draws, or shows a bar itself.
+EVERYWHERE = ("progress", "n_jobs", "rng")
+# Where these are positional, results and models are told apart by what they have.
+FITS: Mapping[str, Callable[[Any], bool]] = {
+    "local": lambda one: _has(one, "local_effect", "ice"),
+    "boot": lambda one: _is_result(one) and "draw" in one.dims,
+    "tree": lambda one: isinstance(one, xr.DataTree) or _has(one, "parent"),
+    "check": lambda one: _has(one, "bin_error", "jump"),
+    "effect": lambda one: (
+        _is_result(one) and not _has(one, "local_effect", "parent") and "draw" not in one.dims
+    ),
+    "model": lambda one: callable(one) or hasattr(one, "predict"),
+    "X": lambda one: hasattr(one, "shape") or hasattr(one, "columns"),
+    "feature": lambda one: isinstance(one, str | int | np.integer),
+    "ax": lambda one: hasattr(one, "get_xlabel") or isinstance(one, np.ndarray | list | tuple),
+}
+# Rules by name, as users of other packages call them.
+RULES = {
+    **dict.fromkeys(("quantile", "quantiles"), "QuantileBins"),
+    **dict.fromkeys(("equal_width", "fixed", "uniform"), "EqualWidthBins"),
+    **dict.fromkeys(("optimal", "dp", "dynamic_programming"), "OptimalBins"),
+    "adaptive": "AdaptiveBins",
+    "greedy": "GreedyBins",
+    "best_equal_width": "BestEqualWidthBins",
+}
+WITH_NUMBER, NUMBER = ("QuantileBins", "EqualWidthBins"), 20
+# Functions of a model that have another one for its local effects, and the functions that make
+# local effects, where these are not `local_effects`.
+OF_LOCAL = {"ale": "ale_from_local"}
+MAKERS = {"ale_from_local": "ale_local_effects"}
+
+
+def _is_result(value: Any) -> bool:
+    return isinstance(value, xr.Dataset | xr.DataTree)
+
+
+def _has(value: Any, *names: str) -> bool:
+    return _is_result(value) and any(name in value for name in names)
+
+
+class Call(NamedTuple):
+    """What a function may be given by position, and whether it makes its local effects itself."""
+
+    function: str
+    positional: list[str]
+    required: frozenset[str]
+    names: frozenset[str]
+
+    @classmethod
+    def of(cls, function: Callable[..., Any]) -> Call:
+        """Of its signature."""
+        parameters = signature(function).parameters
+        by_place = Parameter.POSITIONAL_OR_KEYWORD
+        first = [name for name, one in parameters.items() if one.kind is by_place]
+        required = frozenset(name for name in first if parameters[name].default is Parameter.empty)
+        return cls(function.__name__, first, required, frozenset(parameters))
+
+    @property
+    def takes_a_model(self) -> bool:
+        """Whether a model and a table may stand in the place of local effects."""
+        return self.positional[:2] == ["local", "X"]
+
+    def taken_out(self, named: dict[str, Any]) -> dict[str, Any]:
+        """What is accepted everywhere and is no parameter of the function, out of its keywords."""
+        if "results" in self.names:
+            return {}  # these are its own names
+        return {one: named.pop(one) for one in EVERYWHERE if one in named and one not in self.names}
+
+    def other(self, args: Sequence[Any]) -> str:
+        """The function for local effects, where these were given to one of models."""
+        return OF_LOCAL.get(self.function, "") if args and _has(args[0], "local_effect") else ""
+
+    def placed(self, args: Any, named: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
+        """Arguments by position and by name, with results where their kinds belong.
+
+        They are moved where what stands in the places does not fit, and fits in one other way.
+        """
+        names = self.positional
+        for ours, other in (("features", "feature"), ("feature", "features")):
+            # One feature or several: the same under either name.
+            if other in named and ours in self.names - named.keys() and other not in self.names:
+                named = {ours if name == other else name: one for name, one in named.items()}
+        if names[:1] == ["model"] and args and _is_result(args[0]):
+            kind = kind_of(args[0])
+            raise TypeError(
+                f"model must be a model, as in {self.function}(model, X); got "
+                f"{shown(args[0]) if kind is None else kind.name}."
+            )
+        if self.takes_a_model:
+            if "model" in named and "model" not in self.names:
+                named["local"] = named.pop("model")
+            if args and _is_result(args[0]):
+                # After local effects there is no table; `dale` has its number of bins there.
+                number = len(args) > 1 and isinstance(args[1], int) and "n_bins" in self.names
+                after = ["n_bins"] if number else names[2:]
+                if len(args) <= 1 + len(after):
+                    return args[:1], {**dict(zip(after, args[1:], strict=False)), **named}
+            return args, named
+        given = dict(zip(names, args, strict=False))
+        fitting = self._fitting(given, given)
+        if 1 < len(args) <= len(names) and fitting < len(args):
+            ways = [dict(zip(way, args, strict=True)) for way in permutations(names, len(args))]
+            ways = [
+                way
+                for way in ways
+                if self.required <= way.keys() | named.keys() and not way.keys() & named.keys()
+            ]
+            fits = [self._fitting(way, given) for way in ways]
+            if max(fits, default=0) > fitting and fits.count(max(fits)) == 1:
+                return (), {**ways[fits.index(max(fits))], **named}
+        return args, named
+
+    def _fitting(self, way: Mapping[str, Any], given: Mapping[str, Any]) -> int:
+        """How many fit where they stand; -1 where one is moved of which that is not known."""
+        fits = [name in FITS and (one is None or FITS[name](one)) for name, one in way.items()]
+        stay = [name in FITS or given.get(name) is one for name, one in way.items()]
+        return sum(fits) + sum(name not in FITS for name in way) if all(stay) else -1
+
+    def check_whole(self, given: Mapping[str, Any]) -> None:
+        """Raise ``TypeError`` unless everything is there that must be."""
+        if gone := [name for name in self.positional if name in self.required - given.keys()]:
+            needed = [name for name in self.positional if name in self.required]
+            whole = "model, X" if self.takes_a_model else ", ".join(needed)
+            what = f"{len(gone)} required positional argument{'s' if len(gone) > 1 else ''}"
+            raise TypeError(
+                f"{self.function}() missing {what}: {' and '.join(map(repr, gone))}, as in "
+                f"{self.function}({whole})."
+            )
+
+    def read(self, given: dict[str, Any]) -> dict[str, Any]:
+        """The arguments with local effects and a rule in the place of what makes them.
+
+        The same object where there is nothing to make.
+        """
+        if self.takes_a_model and not {"X", "features"}.isdisjoint(given):
+            given = self._with_local(given)
+        return self.with_rule(given)
+
+    def _with_local(self, given: dict[str, Any]) -> dict[str, Any]:
+        # Only now: the functions that are called are checked by this module.
+        import rhale_stats as rs
+
+        local, X, features = (given.get(name) for name in ("local", "X", "features"))
+        # Where rows are split by the other columns, local effects of all are needed.
+        selects = "conditioning" not in self.names
+        gone = ("X", "features") if selects else ("X",)
+        out = {name: value for name, value in given.items() if name not in gone}
+        if X is None:
+            if selects and features is not None and isinstance(local, xr.Dataset):
+                some: Any = [features] if FITS["feature"](features) else features
+                places = [feature_position(local, one) for one in some]
+                out["local"] = local.isel(feature=places)
+            return out
+        if _is_result(local):
+            raise TypeError(
+                f"X must be left out where local effects are given: {self.function}(local), or "
+                f"{self.function}(model, X); got {shown(X)}."
+            )
+        passed = ["progress", *(["features"] if selects else [])]
+        passed += ["bins"] if self.function in MAKERS else []
+        chosen = {name: given[name] for name in passed if name in given}
+        maker = getattr(rs, MAKERS.get(self.function, "local_effects"))
+        return {**out, "local": maker(local, X, **chosen)}
+
+    def with_rule(self, given: dict[str, Any]) -> dict[str, Any]:
+        """The arguments with a rule in the place of a number of bins, or of the name of a rule."""
+        bins: Any = given.get("bins")
+        whole = isinstance(bins, int | np.integer) and not isinstance(bins, bool)
+        if self.function == "outcome_effects" or not (whole or isinstance(bins, str)):
+            return given
+        import rhale_stats as rs
+
+        if bins == "auto":
+            return {**given, "bins": None}
+        local = given.get("local")
+        slopes = self.function in MAKERS or _has(local, "cell_value")
+        by_slopes = "local" in self.names or self.function == "over_models"
+        equal = by_slopes and not slopes and given.get("method", "rhale") == "rhale"
+        name = ("EqualWidthBins" if equal else "QuantileBins") if whole else RULES.get(str(bins))
+        if name is None:
+            raise ValueError(
+                f"bins must be a rule such as QuantileBins(20), a number, or one of "
+                f"{', '.join(map(repr, ('auto', *RULES)))}; got {bins!r}."
+            )
+        rule = getattr(rs, name)
+        size = (int(bins) if whole else NUMBER,) if name in WITH_NUMBER else ()
+        return {**given, "bins": rule(*size)}
+
+
+@contextmanager
+def limits(progress: object, n_jobs: object) -> Iterator[None]:
+    """No bars where ``progress`` is False, and at most ``n_jobs`` threads."""
+    check_n_jobs("n_jobs", n_jobs)
+    bars = BARS.set(BARS.get() and progress is not False)
+    threads = THREADS.set(THREADS.get() if n_jobs is None else n_jobs)  # type: ignore[arg-type]
+    try:
+        yield
+    finally:
+        THREADS.reset(threads)
+        BARS.reset(bars)

@@ -1,0 +1,367 @@
+"""What users of other packages type first: it works, or one line says what to type.
+
+The calls are data: each has the kind of what comes, or the error and words of its line. They follow
+the steps of the quick-start pages of scikit-learn's inspection module, effector, PyALE, iml,
+marginaleffects, DALEX, shap and R's ale: an effect, all effects, errors, a picture, a table. Those
+that work have the names of this package; names and keywords of the others are answered.
+"""
+
+from __future__ import annotations
+
+import warnings
+
+import matplotlib
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+import pytest
+import statsmodels.formula.api as smf
+import xarray as xr
+
+import rhale_stats as rs
+from rhale_stats.arguments.peers import DIFFERENT, KEYWORDS, NAMES, other_keyword, other_name
+from rhale_stats.schema.kinds import kind_of
+
+LEAST_THAT_WORKS = 0.8
+
+# --- calls that work, by what comes ---------------------------------------------------------------
+
+WORKS = {
+    # A model and a table, as everywhere.
+    "rs.rhale(model, X)": "effects in bins",
+    'rs.rhale(model, X, "a")': "effects in bins",
+    'rs.rhale(model, X, ["a", "b"])': "effects in bins",
+    "rs.rhale(model, X, features=[0, 1])": "effects in bins",
+    "rs.rhale(model=model, X=X)": "effects in bins",
+    "rs.rhale(model.predict, X)": "effects in bins",
+    "rs.rhale(model.predict, X.to_numpy())": "effects in bins",
+    "rs.rhale(local)": "effects in bins",
+    'rs.rhale(local, "a")': "effects in bins",
+    "rs.ale(model, X)": "effects in bins",
+    'rs.ale(model, X, "a")': "effects in bins",
+    'rs.ale(model, X, ["a"])': "effects in bins",
+    'rs.ale(model, X, feature="a")': "effects in bins",
+    "rs.ale(local)": "effects in bins",
+    "rs.dale(model, X)": "effects in bins",
+    "rs.pdp(model, X)": "a profile",
+    'rs.pdp(model, X, ["a"])': "a profile",
+    'rs.pdp(model, X, features="a")': "a profile",
+    'rs.pdp(model, X, feature="a")': "a profile",
+    "rs.pdp(model, X, features=[0])": "a profile",
+    'rs.pdp(model, X, "a", n_grid=20)': "a profile",
+    "rs.ice(model, X)": "a profile",
+    'rs.ice(model, X, "a")': "a profile",
+    'rs.ice(model, X, "a", kind="centered")': "a profile",
+    'rs.ice(model, X, "a", kind="derivative")': "a profile",
+    "rs.m_plot(model, X)": "a profile",
+    'rs.m_plot(model, X, "a")': "a profile",
+    'rs.shap_dependence(model, X.head(20), "a")': "a profile",
+    'rs.ale2(model, X, ("a", "b"))': "a surface",
+    'rs.ale2(model, X, ["a", "b"])': "a surface",
+    "rs.h_statistic(model, X)": "H-statistics",
+    'rs.h_statistic(model, X, ["a", "b"])': "H-statistics",
+    "rs.averages(fitted, X)": "averages",
+    'rs.averages(fitted, X, "a")': "averages",
+    "rs.explain(model, X, y, progress=False)": "an explanation",
+    "rs.folds(model, X)": None,
+    # Regions, as effector.
+    'rs.regions(model, X, "a")': "trees of regions",
+    'rs.regions(model, X, feature="a")': "trees of regions",
+    'rs.regions(model, X, features="a")': "trees of regions",
+    "rs.regions(model, X, 0)": "trees of regions",
+    'rs.regions(local, "a")': "trees of regions",
+    "rs.all_regions(model, X)": "trees of regions",
+    "rs.interaction_matrix(model, X, n_permutations=9)": "drops of all pairs of columns",
+    'rs.regional_ale(model, X, "a")': None,
+    'rs.regional_pdp(model, X, "a")': None,
+    "rs.regional_rhale(local, tree)": None,
+    "rs.regional_rhale(tree, local)": None,
+    # Numbers and names for bins.
+    "rs.rhale(model, X, bins=20)": "effects in bins",
+    'rs.rhale(model, X, bins="quantile")': "effects in bins",
+    'rs.rhale(model, X, bins="greedy")': "effects in bins",
+    'rs.rhale(model, X, bins="dp")': "effects in bins",
+    'rs.rhale(model, X, bins="fixed")': "effects in bins",
+    'rs.rhale(model, X, bins="auto")': "effects in bins",
+    "rs.ale(model, X, bins=50)": "effects in bins",
+    'rs.ale(model, X, "a", bins="quantile")': "effects in bins",
+    'rs.m_plot(model, X, "a", bins=10)': "a profile",
+    'rs.ale2(model, X, ("a", "b"), bins=10)': "a surface",
+    'rs.regions(model, X, "a", bins=10)': "trees of regions",
+    # Errors, intervals, tests: the result first, the others in any order.
+    "rs.std_error(effect)": "effects in bins",
+    "rs.std_error(effect, local, groups=groups)": "effects in bins",
+    "rs.std_error(local, effect)": "effects in bins",
+    "rs.confint(effect)": "effects in bins",
+    "rs.confint(effect, level=0.9)": "effects in bins",
+    'rs.confint(effect, boot, method="percentile")': "effects in bins",
+    "rs.confint(boot, effect)": "effects in bins",
+    "rs.confband(effect)": "effects in bins",
+    "rs.vcov(effect, 'a')": None,
+    "rs.bootstrap(effect, local, n_resamples=99)": "replicates",
+    "rs.bootstrap(local, effect, n_resamples=199)": "replicates",
+    "rs.bootstrap(effect, local, n_resamples=250)": "replicates",
+    "rs.bootstrap(effect, local, n_resamples=50)": "replicates",
+    "rs.bootstrap(effect, local, n_resamples=999)": "replicates",
+    "rs.bootstrap(profile, curves, n_resamples=20)": "replicates",
+    "rs.wald_test(effect)": "a test",
+    "rs.wald_test(effect, progress=False)": "a test",
+    "rs.equivalence_test(effect, 0.1)": "a test",
+    "rs.compare(effect, other)": "a test",
+    "rs.compare(effect, other, progress=False)": "a test",
+    "rs.check_unbiased(effect, local)": "effects in bins",
+    "rs.check_unbiased(local, effect)": "effects in bins",
+    "rs.jump_check(effect, local, model)": "effects in bins",
+    "rs.jump_check(model, local, effect)": "effects in bins",
+    "rs.effect_sizes(effect)": "sizes of effects",
+    "rs.effect_sizes(effect, boot)": "sizes of effects",
+    'rs.predict(effect, [0.1, 0.2], "a")': None,
+    # Tables and text.
+    "rs.summary(effect)": None,
+    'rs.summary(effect, "a")': None,
+    "rs.tidy(effect)": None,
+    "rs.glance(effect)": None,
+    "rs.augment(effect, local)": None,
+    "rs.summary(explanation)": None,
+    "explanation.summary()": None,
+    "explanation.tidy()": None,
+    "effect.rhale.summary()": None,
+    "effect.rhale.tidy()": None,
+    "effect.rhale.confint()": "effects in bins",
+    "effect.rhale.bootstrap(local, n_resamples=19)": "replicates",
+    # One feature, as xarray selects it.
+    'rs.summary(effect.sel(feature="a"))': None,
+    'rs.tidy(effect.sel(feature="a"))': None,
+    'rs.confint(effect.sel(feature="a"))': "effects in bins",
+    'rs.plot(effect.sel(feature="a"))': None,
+    'rs.predict(effect.sel(feature="a"), [0.1])': None,
+    'rs.rhale(local.sel(feature="a"))': "effects in bins",
+    'rs.tidy(profile.sel(feature="a"))': None,
+    # Pictures.
+    "rs.plot(effect)": None,
+    'rs.plot(effect, "a")': None,
+    'rs.plot(effect, "a", local)': None,
+    "effect.rhale.plot()": None,
+    'effect.rhale.plot("a")': None,
+    "rs.plot_effect(effect)": None,
+    'rs.plot_effect(effect, "a")': None,
+    'rs.plot_effect(effect, "a", ax=plt.gca())': None,
+    'rs.plot_effect(explanation, "a")': None,
+    "rs.plot_effects(effect)": None,
+    "rs.plot(profile)": None,
+    'rs.plot(profile, "a")': None,
+    'rs.plot(curves, "a")': None,
+    "rs.plot(explanation)": None,
+    "explanation.plot()": None,
+    "rs.plot(tree)": None,
+    "rs.plot(boot)": None,
+    'rs.plot(rs.ale2(model, X, ("a", "b")))': None,
+    "rs.plot(rs.h_statistic(model, X))": None,
+    # How long it takes, on how many threads, by which seed.
+    "rs.rhale(model, X, progress=False, n_jobs=2, rng=0)": "effects in bins",
+    "rs.pdp(model, X, n_jobs=-1)": "a profile",
+    "rs.ale(model, X, rng=0)": "effects in bins",
+    'rs.regions(model, X, "a", progress=False, n_jobs=1, rng=1)': "trees of regions",
+    "rs.check_unbiased(effect, local, progress=False)": "effects in bins",
+    "rs.confband(effect, progress=False, n_jobs=1, rng=0)": "effects in bins",
+}
+
+# --- calls that are answered with what to type ----------------------------------------------------
+
+ANSWERED = {
+    # scikit-learn
+    'rs.partial_dependence(model, X, ["a"])': (AttributeError, "pdp(model, X)"),
+    'rs.PartialDependenceDisplay.from_estimator(model, X, ["a"])': (AttributeError, "plot(effect)"),
+    "rs.permutation_importance(model, X, y)": (AttributeError, "explain(model, X, y)"),
+    'rs.pdp(model, X, ["a"], grid_resolution=20)': (TypeError, "'n_grid'"),
+    'rs.pdp(model, X, ["a"], kind="both")': (TypeError, "ice(model, X)"),
+    'rs.pdp(model, X, ["a"], percentiles=(0.05, 0.95))': (TypeError, "grid={feature: points}"),
+    "rs.bootstrap(effect, local, random_state=0)": (TypeError, "'rng'"),
+    # effector
+    "rs.RHALE(X, model)": (AttributeError, "rhale"),
+    "rs.effects(model, X)": (TypeError, "rhale(model, X)"),
+    "rs.rhale(model, X, n_bins=20)": (TypeError, "'bins'"),
+    "rs.rhale(model, X, jacobian=None)": (TypeError, "local_effects(model, X, jacobian=...)"),
+    'rs.RegionalRHALE(X, model).summary("a")': (AttributeError, "regional_rhale"),
+    'rs.plot_effect(effect, "a", heterogeneity=True)': (TypeError, "'spread'"),
+    # PyALE, R's ale, iml
+    'rs.plot_ale(effect, "a")': (AttributeError, "plot(effect)"),
+    'rs.ale_2d(model, X, ["a", "b"])': (AttributeError, "ale2(model, X, (a, b))"),
+    'rs.ale(model, X, "a", grid_size=50)': (TypeError, "'bins'"),
+    "rs.FeatureEffect(model, X)": (AttributeError, "rhale(model, X)"),
+    "rs.Interaction(model, X)": (AttributeError, "h_statistic(model, X)"),
+    # marginaleffects
+    "rs.slopes(model, X)": (AttributeError, "averages(model, X)"),
+    "rs.avg_slopes(model)": (AttributeError, "averages(model, X)"),
+    "rs.confint(effect, alpha=0.1)": (TypeError, "level is 1 - alpha"),
+    "rs.confint(effect, conf_level=0.9)": (TypeError, "'level'"),
+    "rs.std_error(effect, cluster=groups)": (TypeError, "std_error(effect, local, groups=groups)"),
+    # DALEX, shap
+    "rs.Explainer(model, X)": (AttributeError, "explain(model, X, y)"),
+    "rs.model_profile(model, X)": (AttributeError, "pdp(model, X)"),
+    "rs.feature_importance(model, X)": (AttributeError, "explain(model, X, y)"),
+    "rs.shap(model, X)": (AttributeError, "shap_dependence(model, X)"),
+    'rs.dependence_plot("a", model, X)': (AttributeError, "shap_dependence(model, X)"),
+    "rs.pdp(local)": (TypeError, "pdp(model, X)"),
+    "rs.regions(model, X)": (TypeError, "regions(model, X, 'age')"),
+    "rs.bootstrap(effect)": (ValueError, "local_effects(model, X)"),
+}  # fmt: skip
+
+
+class Fitted:
+    """A model with an interaction."""
+
+    def predict(self, rows):
+        a, b, c = np.asarray(rows, dtype=float).T
+        return a * b + c
+
+
+@pytest.fixture(scope="module")
+def names():
+    matplotlib.use("agg")
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame(rng.uniform(-1, 1, (120, 3)), columns=["a", "b", "c"])
+    model = Fitted()
+    y = model.predict(X) + rng.normal(0, 0.1, len(X))
+    local = rs.local_effects(model, X)
+    effect = rs.std_error(rs.rhale(local))
+    profile, curves = rs.pdp(model, X), rs.ice(model, X)
+    return {
+        "rs": rs, "np": np, "plt": plt, "X": X, "y": y, "model": model, "local": local,
+        "effect": effect, "groups": np.arange(len(X)) // 4, "profile": profile, "curves": curves,
+        "other": rs.std_error(rs.rhale(model, X.iloc[::2])),
+        "fitted": smf.ols("y ~ a * b + c", X.assign(y=y)).fit(),
+        "boot": rs.bootstrap(effect, local, n_resamples=40, rng=0),
+        "tree": rs.regions(local, "a", rng=0),
+        "explanation": rs.explain(model, X, progress=False, rng=0),
+    }  # fmt: skip
+
+
+@pytest.fixture(autouse=True)
+def _quiet():
+    with warnings.catch_warnings():
+        # That bins were chosen on the same rows, and that there are few of these.
+        warnings.simplefilter("ignore")
+        yield
+    plt.close("all")
+
+
+@pytest.mark.parametrize("call", WORKS)
+def test_it_works(names, call):
+    found = eval(call, names)
+    kind = WORKS[call]
+    assert found is not None
+    assert kind is None or (kind_of(found) and kind_of(found).name) == kind
+
+
+@pytest.mark.parametrize("call", ANSWERED)
+def test_or_one_line_says_what_to_type(names, call):
+    kind, words = ANSWERED[call]
+    with pytest.raises(kind) as error:
+        eval(call, names)
+    line = str(error.value)
+    assert words in line
+    assert "\n" not in line
+
+
+def test_the_share_that_works():
+    n = len(WORKS) + len(ANSWERED)
+    assert n >= 100
+    assert len(WORKS) / n >= LEAST_THAT_WORKS
+
+
+# --- the same numbers as the long way -------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("call", "long"),
+    [
+        ("rs.rhale(model, X)", "rs.rhale(rs.local_effects(model, X))"),
+        ('rs.rhale(model, X, "b")', 'rs.rhale(rs.local_effects(model, X, features="b"))'),
+        ('rs.rhale(local, "b")', 'rs.rhale(local).sel(feature=["b"])[["effect", "curve"]]'),
+        ("rs.rhale(local, bins=4)", "rs.rhale(local, bins=rs.EqualWidthBins(4))"),
+        ("rs.rhale(slopes, bins=4)", "rs.rhale(slopes, bins=rs.QuantileBins(4))"),
+        ("rs.ale(model, X, bins=4)", "rs.ale(model, X, bins=rs.QuantileBins(4))"),
+        ('rs.ale(model, X, bins="equal_width")', "rs.ale(model, X, bins=rs.EqualWidthBins(20))"),
+        ("rs.ale(rs.ale_local_effects(model, X))", "rs.ale(model, X)"),
+        ('rs.regions(model, X, "a", rng=0)', 'rs.regions(local, "a", rng=0)'),
+        ("rs.dale(local, 5)", "rs.dale(local, n_bins=5)"),
+        (
+            "rs.bootstrap(effect, local, n_resamples=9, rng=0)",
+            "rs.bootstrap(local=local, effect=effect, n_resamples=9, chains=3, rng=0)",
+        ),
+        (
+            "rs.bootstrap(profile, curves, n_resamples=8, rng=0)",
+            "rs.bootstrap(curves, profile, n_resamples=8, rng=0)",
+        ),
+        ("rs.jump_check(model, local, effect)", "rs.jump_check(effect, local, model)"),
+        ('rs.confint(effect.sel(feature="b"))', 'rs.confint(effect.sel(feature=["b"]))'),
+        ("rs.rhale(local, n_jobs=1)", "rs.rhale(local)"),
+    ],
+)
+def test_the_numbers_are_those_of_the_long_way(names, call, long):
+    here = {**names, "slopes": rs.local_effects(Fitted(), names["X"], method="finite_difference")}
+    found, expected = eval(call, here), eval(long, here)
+    for name in expected.data_vars:
+        one = found[name].transpose(*expected[name].dims)
+        xr.testing.assert_equal(one.reset_coords(drop=True), expected[name].reset_coords(drop=True))
+
+
+def test_one_feature_of_a_file_has_its_dimension_again(names, tmp_path):
+    for name in ("effect", "local", "profile"):
+        names[name].to_netcdf(tmp_path / "one.nc")
+        with xr.open_dataset(tmp_path / "one.nc") as read:
+            one = read.load().sel(feature="b")
+        assert one.rhale.show() is not None
+        if name == "local":
+            assert rs.rhale(one).sizes["feature"] == 1
+        else:
+            assert len(rs.tidy(one)) < len(rs.tidy(names[name]))
+
+
+def test_what_is_ambiguous_is_refused(names):
+    local, X = names["local"], names["X"]
+    with pytest.raises(TypeError, match=r"X must be left out where local effects are given"):
+        rs.rhale(local, X=X)
+    with pytest.raises(ValueError, match=r"bins must be a rule .* 'quantile'.*; got 'wide'"):
+        rs.rhale(local, bins="wide")
+    with pytest.raises(TypeError, match="bins must be a rule"):
+        rs.rhale(local, bins=True)
+    with pytest.raises(TypeError, match="n_jobs must be a whole number"):
+        rs.rhale(local, n_jobs="two")
+
+
+# --- words of other packages ----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_name_is_answered_with_a_call_that_is_there(name):
+    said = other_name(name, rs.__all__)
+    assert said.startswith("Did you mean ")
+    calls = [part.split("(")[0].strip() for part in NAMES[name].replace(" or ", ", ").split("), ")]
+    for call in calls:
+        last = call.removeprefix("and ").split()[-1]
+        assert last in rs.__all__ or last.startswith(("effect.", "xarray."))
+
+
+@pytest.mark.parametrize("word", KEYWORDS)
+def test_every_keyword_is_answered_with_one_that_some_function_has(word):
+    import inspect
+
+    from rhale_stats.schema.door import Options, fields
+
+    functions = [one for name in rs.__all__ if inspect.isfunction(one := getattr(rs, name))]
+    known = set()
+    for function in functions:
+        for name, one in inspect.signature(function).parameters.items():
+            known.add(name)
+            if isinstance(one.default, Options):
+                known |= {field.name for field in fields(one.default)}
+    for ours in KEYWORDS[word]:
+        assert ours in known
+        assert f"{ours!r}" in other_keyword(word, [ours])
+
+
+def test_what_differs_is_said():
+    for word, text in DIFFERENT.items():
+        assert text in other_keyword(word, [])
