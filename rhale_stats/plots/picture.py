@@ -9,6 +9,7 @@ import xarray as xr
 
 from rhale_stats.arguments.words import shown
 from rhale_stats.schema import kinds
+from rhale_stats.schema.calls import public
 from rhale_stats.schema.dimensions import OUTPUT
 from rhale_stats.schema.door import checked
 
@@ -72,9 +73,6 @@ def plot(
     >>> len(rs.plot(effect, "x0"))
     2
     """
-    # Only now: a function that draws loads what it needs.
-    import rhale_stats as rs
-
     kind = kinds.kind_of(result)
     if kind is None:
         raise TypeError(
@@ -102,4 +100,4 @@ def plot(
     named = {key: value for key, value in beside.items() if value is not None}
     if kind is kinds.SIZES:
         options = {"what": "importance", **options}
-    return getattr(rs, name)(result, **named, **options)
+    return public(name)(result, **named, **options)

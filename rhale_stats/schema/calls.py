@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from inspect import Parameter, signature
@@ -48,6 +49,11 @@ WITH_NUMBER, NUMBER = ("QuantileBins", "EqualWidthBins"), 20
 # local effects, where these are not `local_effects`.
 OF_LOCAL = {"ale": "ale_from_local"}
 MAKERS = {"ale_from_local": "ale_local_effects"}
+
+
+def public(name: str) -> Any:
+    """A public function or class by its name, when it is needed: it is made above this module."""
+    return getattr(sys.modules[__name__.partition(".")[0]], name)
 
 
 def _is_result(value: Any) -> bool:
@@ -157,9 +163,6 @@ class Call(NamedTuple):
         return self.with_rule(given)
 
     def _with_local(self, given: dict[str, Any]) -> dict[str, Any]:
-        # Only now: the functions that are called are checked by this module.
-        import rhale_stats as rs
-
         local, X, features = (given.get(name) for name in ("local", "X", "features"))
         # Where rows are split by the other columns, local effects of all are needed.
         selects = "conditioning" not in self.names
@@ -179,7 +182,7 @@ class Call(NamedTuple):
         passed = ["progress", *(["features"] if selects else [])]
         passed += ["bins"] if self.function in MAKERS else []
         chosen = {name: given[name] for name in passed if name in given}
-        maker = getattr(rs, MAKERS.get(self.function, "local_effects"))
+        maker = public(MAKERS.get(self.function, "local_effects"))
         return {**out, "local": maker(local, X, **chosen)}
 
     def with_rule(self, given: dict[str, Any]) -> dict[str, Any]:
@@ -188,8 +191,6 @@ class Call(NamedTuple):
         whole = isinstance(bins, int | np.integer) and not isinstance(bins, bool)
         if self.function == "outcome_effects" or not (whole or isinstance(bins, str)):
             return given
-        import rhale_stats as rs
-
         if bins == "auto":
             return {**given, "bins": None}
         local = given.get("local")
@@ -202,7 +203,7 @@ class Call(NamedTuple):
                 f"bins must be a rule such as QuantileBins(20), a number, or one of "
                 f"{', '.join(map(repr, ('auto', *RULES)))}; got {bins!r}."
             )
-        rule = getattr(rs, name)
+        rule = public(name)
         size = (int(bins) if whole else NUMBER,) if name in WITH_NUMBER else ()
         return {**given, "bins": rule(*size)}
 

@@ -39,7 +39,7 @@ from rhale_stats.arguments.checks import (
 )
 from rhale_stats.arguments.peers import other_keyword
 from rhale_stats.arguments.words import PACKAGE, shown
-from rhale_stats.schema.calls import Call, limits
+from rhale_stats.schema.calls import Call, limits, public
 from rhale_stats.schema.checks import answer_first
 from rhale_stats.schema.features import has_integer_labels
 from rhale_stats.schema.variables import DIMENSIONS, in_order
@@ -185,11 +185,9 @@ class _Known(NamedTuple):
 
     def _elsewhere(self, name: str, known: list[str]) -> str:
         """The step before this one that has an option, in words; empty where there is none."""
-        import rhale_stats as rs
-
         if name == "features" or "local" not in known:
             return ""
-        made = _Known.of(rs.local_effects)
+        made = _Known.of(public("local_effects"))
         options = [one.name for of in made.options.values() for one in fields(of)]
         if name not in [*made.names, *options]:
             return ""
@@ -247,9 +245,7 @@ def checked(function: F) -> F:
         for name, value in beside.items():
             CHECKS[name](name, value)
         if other := call.other(args):
-            import rhale_stats as rs
-
-            return getattr(rs, other)(*args, **kwargs)
+            return public(other)(*args, **kwargs)
         progress = kwargs.get("progress", beside.get("progress"))
         if progress is not False and not beside:
             return answer(args, kwargs, of_user=of_user)

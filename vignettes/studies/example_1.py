@@ -77,7 +77,7 @@ def replicate(
     scores = scored_rules(local_of(example, X, "x2"), example.truth, RULES)
     both = local_of(example, X, None)
     effect = rhale(both, bins=EqualWidthBins(JUMP_BINS), weighting="rows")
-    found = jump_check(example.model, both, effect, X)
+    found = jump_check(effect, both, example.model, X)
     small = found["jump_pvalue_adjusted"] < LEVEL
     return {
         **scores,

@@ -265,7 +265,7 @@ def jumps(most: int) -> tuple[Line, list[Line]]:
                 X[:, 0] = rng.exponential(size=500)
             local = local_effects(model, X, features=[0], method="central_difference")
             effect = quiet_rhale(local, EqualWidthBins(5))
-            p = jump_check(model, local, effect, X)["jump_pvalue"].values
+            p = jump_check(effect, local, model, X)["jump_pvalue"].values
             known = p[np.isfinite(p)]
             if len(known):
                 shares.append([float(np.mean(known < level)) for level in (0.05, 0.01)])

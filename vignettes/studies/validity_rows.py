@@ -280,7 +280,7 @@ def jumps(parameters: Parameters, rng: np.random.Generator, n_samples: int) -> F
         table = np.column_stack([rng.exponential(size=n), rng.normal(size=n)])
         local = local_effects(model, table, features=[0], progress=False)
         for name, rule in (("default bins", None), ("30 quantiles", QuantileBins(30))):
-            check = jump_check(model, local, quiet_rhale(local, rule), table)
+            check = jump_check(quiet_rhale(local, rule), local, model, table)
             flagged = np.nanmin(check["jump_pvalue_adjusted"].values, initial=1.0) <= LEVEL
             found.setdefault(f"jump_check, {name}", []).append(float(flagged))
     return {name: np.array(hits) for name, hits in found.items()}
