@@ -77,6 +77,7 @@ DIFFERENT: Mapping[str, str] = {
     "kind": 'kind="individual" is ice(model, X), kind="average" is pdp(model, X).',
     "cluster": "Standard errors by groups need the local effects: std_error(effect, local, "
     "groups=groups).",
+    "debias": "Debiased, cross-fitted effects on the outcome are outcome_effects(fit, X, y).",
     "nof_instances": "All rows are used; a sample of them is X.sample(n).",
     "percentiles": "The curve goes from the smallest to the largest value; grid={feature: points} "
     "says other points.",

@@ -26,6 +26,7 @@ from rhale_stats.models.outputs import Model, is_classifier
 from rhale_stats.models.table import as_table
 from rhale_stats.schema.checks import check_effect, check_local
 from rhale_stats.schema.curves import cell_count, has_cells
+from rhale_stats.schema.dimensions import LEFT
 from rhale_stats.schema.door import checked
 from rhale_stats.schema.features import feature_names, feature_position, one_feature, slopes
 from rhale_stats.schema.identity import check_same_output, model_facts
@@ -124,6 +125,9 @@ def jump_check(
         )
     used = is_used_row(local, effect)
     columns = own_columns(estimation_rows(local, effect), feature_names(effect))
+    # A row on an edge takes part in the bins on both sides of an effect, and here in one.
+    once = local.drop_vars(LEFT, errors="ignore")
+    of_rows = own_columns(estimation_rows(once, effect), feature_names(effect))
     differences = DifferenceQuotients(model, table, *_asked(local, model), single=True)
     estimates: list[Estimates] = []
     for name in feature_names(effect):
@@ -139,9 +143,9 @@ def jump_check(
                 f"X must be the table of local; column {table.names[column]!r} differs from the "
                 f"values that local has of feature {name!r}. Pass the X of local_effects."
             )
-        rows, number = columns[name]
+        check_same_rows(row, *columns[name])
+        rows, number = of_rows[name]
         x, g = rows.x[number], rows.local_effect[number]
-        check_same_rows(row, rows, number)
         bins, there = row["edge_value"].values, ~np.isnan(given)
         # Rows that are left out of the estimate get bins as well, because the model is given whole
         # tables.

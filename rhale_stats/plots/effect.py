@@ -160,6 +160,7 @@ def plot_effect(
     ('effect on output', 'd output / d x0')
     """
     check_choice("spread", spread, ("strip", "band"))
+    local = None if local is None else check_local(local)
     names = (
         feature_names(effect)
         if feature is None and "feature" in getattr(effect, "dims", ())
@@ -186,7 +187,7 @@ def plot_effect(
     row = one_feature(effect, 0)
     rows = None
     if local is not None:
-        rows = rows_of(estimation_rows(check_local(local), effect), row)
+        rows = rows_of(estimation_rows(local, effect), row)
     levels = is_categorical(row)
     with several_panels(
         "ax", ax, 2, "an upper and a lower one", lambda: column([3.6, 1.6]) if levels else pair()

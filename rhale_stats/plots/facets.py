@@ -139,7 +139,7 @@ def plot_curves(
         each = {name: quiet_rhale(local) for name, local in _divided(effects, by)}
     if not each:
         raise ValueError("effects must hold at least one result; got none.")
-    if reference is not None and not isinstance(reference, Mapping):
+    if reference is not None and not isinstance(reference, dict):
         raise TypeError(
             f"reference must be a mapping of features to values, as in {{'dose': 4}}; got "
             f"{shown(reference)}."

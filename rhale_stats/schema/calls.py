@@ -28,12 +28,16 @@ FITS: Mapping[str, Callable[[Any], bool]] = {
     "tree": lambda one: isinstance(one, xr.DataTree) or _has(one, "parent"),
     "check": lambda one: _has(one, "bin_error", "jump"),
     "effect": lambda one: (
-        _is_result(one) and not _has(one, "local_effect", "parent") and "draw" not in one.dims
+        _is_result(one)
+        and not (isinstance(one, xr.Dataset) and not one.variables)
+        and not _has(one, "local_effect", "parent")
+        and "draw" not in one.dims
     ),
     "model": lambda one: callable(one) or hasattr(one, "predict"),
-    "X": lambda one: hasattr(one, "shape") or hasattr(one, "columns"),
+    # By their types: a lazy table would have to look for its columns.
+    "X": lambda one: hasattr(type(one), "shape") or hasattr(type(one), "columns"),
     "feature": lambda one: isinstance(one, str | int | np.integer),
-    "ax": lambda one: hasattr(one, "get_xlabel") or isinstance(one, np.ndarray | list | tuple),
+    "ax": lambda one: _are_axes(one),
 }
 # Rules by name, as users of other packages call them.
 RULES = {
@@ -54,6 +58,11 @@ MAKERS = {"ale_from_local": "ale_local_effects"}
 def public(name: str) -> Any:
     """A public function or class by its name, when it is needed: it is made above this module."""
     return getattr(sys.modules[__name__.partition(".")[0]], name)
+
+
+def _are_axes(value: Any) -> bool:
+    several = isinstance(value, list | tuple) or np.dtype("O") == getattr(value, "dtype", None)
+    return all(hasattr(one, "get_xlabel") for one in (np.ravel(value) if several else [value]))
 
 
 def _is_result(value: Any) -> bool:

@@ -264,8 +264,9 @@ def checked(function: F) -> F:
         if any(map(has_integer_labels, given.values())):
             given = {name: _labels_as_names(name, value) for name, value in given.items()}
             few, named = [given[n] for n in known.names[: len(few)]], {n: given[n] for n in named}
-        twice = len(given) < len(few) + len(named)  # Python reports it
-        if not (surplus or twice) and (read := call.read(given)) is not given:
+        if twice := [name for name in known.names[: len(few)] if name in named]:
+            raise TypeError(f"{known.function}() got multiple values for argument {twice[0]!r}.")
+        if not surplus and (read := call.read(given)) is not given:
             few, named, given = [], read, read
         call.check_whole(given)
         changed = refusal(given) if of_user else None

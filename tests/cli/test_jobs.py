@@ -396,7 +396,7 @@ def test_refits_are_those_of_the_functions(data, capsys, monkeypatch, tmp_path, 
         return rs.rhale(rs.local_effects(model, rows, features=["age"]))
 
     frame = pd.read_csv(data).dropna(subset="age").reset_index(drop=True)
-    expected = refit(slope, frame, n_resamples=6, chains=1, groups=frame["day"], rng=0)
+    expected = refit(slope, frame, n_resamples=6, groups=frame["day"], rng=0)
     with xr.open_dataset(tmp_path / "rhale-refits.nc") as found:
         np.testing.assert_allclose(found["average_effect"], expected["average_effect"])
         assert np.ptp(found["average_effect"].values) > 0

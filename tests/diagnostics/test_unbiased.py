@@ -519,7 +519,7 @@ def test_refused_arguments(rng):
     with pytest.raises(TypeError, match="effect must be the Dataset that rhale.*; got NoneType"):
         rs.check_unbiased(local, None)
     with pytest.raises(ValueError, match=r"local must .*got effects in bins, which rhale"):
-        rs.check_unbiased(effect, local)
+        rs.check_unbiased(effect, effect)
     with pytest.raises(ValueError, match="adjust must be one of 'holm', .*; got 'tukey'"):
         rs.check_unbiased(local, effect, adjust="tukey")
     for significance in (0, 1, -0.1, 5, np.nan):

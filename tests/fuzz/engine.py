@@ -945,6 +945,7 @@ LEGAL: dict[str, dict[str, Any]] = {
     "plot_curves": {"effects": "effect"},
     "plot_scores": {"effect": "scored", "feature": "x0"},
     "plot_outputs": {"effect": "outputs", "feature": "x0"},
+    "regions": {"local": "local", "feature": "x0", "n_permutations": 19},
     "predict": {"effect": "effect", "x": 0.5, "feature": "x0"},
     "to_datatree": {"local": "local", "effect": "effect"},
     "vcov": {"effect": "effect", "feature": "x0"},

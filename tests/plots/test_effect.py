@@ -868,7 +868,7 @@ def test_bins_of_something_else(local, effect):
     with pytest.raises(TypeError, match=r"Dataset that local_effects\(model, X\) .*; got NoneType"):
         plot_bins(effect, None, "x0")
     with pytest.raises(ValueError, match="got local effects, which local_effects"):
-        plot_bins(local, effect, "x0")
+        plot_bins(local, local, "x0")
     with pytest.raises(KeyError, match="or a number from 0 to 3; got 'age'"):
         plot_bins(effect, local, "age")
     with pytest.raises(KeyError, match="must hold the feature 'x0'; it holds 'x1'"):
@@ -937,7 +937,7 @@ def test_ax_that_is_no_pair(effect):
     with pytest.raises(ValueError, match="got the same one twice"):
         plot_effect(effect, "x0", ax=[axes[0], axes[0]])
     assert plt.get_fignums() == [figure.number]
-    assert not axes[0].lines
+    assert not axes[1].lines
 
 
 def test_axes_that_are_not_one_a_feature(effect):

@@ -194,17 +194,17 @@ def test_rows_of_another_result_are_refused():
         other = found.copy(deep=True)
         other[name][3] += by
         with pytest.raises(ValueError, match="those of feature 'a' make another curve"):
-            rs.bootstrap(other, found)
+            rs.bootstrap(found, other)
     close = found.assign(output_value=found["output_value"] * (1 + 1e-12))
-    rs.bootstrap(close, found, n_resamples=2, chains=1)
+    rs.bootstrap(found, close, n_resamples=2, chains=1)
     lower = found.assign(output_value=found["output_value"] - 3.0)
     plain = m_plot(centering="none")
-    rs.bootstrap(lower, found, n_resamples=2, chains=1)  # a constant is taken off
+    rs.bootstrap(found, lower, n_resamples=2, chains=1)  # a constant is taken off
     with pytest.raises(ValueError, match="make another curve"):
-        rs.bootstrap(plain.assign(output_value=plain["output_value"] - 3.0), plain)
+        rs.bootstrap(plain, plain.assign(output_value=plain["output_value"] - 3.0))
     with pytest.raises(ValueError, match="make another curve"):
         rs.bootstrap(rs.m_plot(f, X, features=["a", "k"], bins=rs.QuantileBins(3)), found)
     phi = rs.shap_dependence(None, X[["a"]], shap_values=f(X).to_numpy(), n_grid=2)
     mixed = phi.assign(output_value=("obs", np.zeros(N)))
     with pytest.raises(ValueError, match="local must be what m_plot returned.*got that of shap_de"):
-        rs.bootstrap(mixed, rs.m_plot(f, X, features="a", bins=BINS))
+        rs.bootstrap(rs.m_plot(f, X, features="a", bins=BINS), mixed)

@@ -1118,11 +1118,11 @@ def test_what_cannot_be_asked(X, found, curves):
     with pytest.raises(ValueError, match=r"must hold curve_se.*of shap_dependence, does not"):
         rs.confint(phi.drop_vars("curve_se"))
     with pytest.raises(ValueError, match="local must hold the rows that the profile was made of"):
-        rs.bootstrap(phi.assign(shap_value=phi["shap_value"] ** 2), phi)
+        rs.bootstrap(phi, phi.assign(shap_value=phi["shap_value"] ** 2))
     with pytest.raises(
         ValueError, match="local must hold shap_value, x, smoothing; this one, of pdp"
     ):
-        rs.bootstrap(found, phi)
+        rs.bootstrap(phi, found)
     with pytest.raises(ValueError, match="shap_values must have shape"):
         rs.shap_dependence(None, X, shap_values=np.ones((200, 3)), features="a")
     with pytest.raises(ValueError, match="features must be one where shap_values are of one"):

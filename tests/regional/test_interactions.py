@@ -157,7 +157,7 @@ def test_rows_of_weight_zero_are_absent(rng):
         ({"n_permutations": -1}, ValueError, "n_permutations must be at least 0; got -1"),
         ({"adjust": "tukey"}, ValueError, "adjust must be.*got 'tukey'"),
         ({"loss": "variance"}, ValueError, "loss must be.*got 'variance'"),
-        ({"bins": 20}, TypeError, "bins must be a rule.*got 20"),
+        ({"bins": 2.5}, TypeError, "bins must be a rule.*got 2.5"),
     ],
 )
 def test_settings_refused(rng, options, error, message):

@@ -315,7 +315,7 @@ def test_zero_start(X):
         ({"features": (0, "z")}, KeyError, "'x0', 'x1', 'x2', .*got 'z'"),
         ({"bins": rs.OptimalBins()}, TypeError, "got OptimalBins.*GivenBins"),
         ({"bins": (rs.QuantileBins(3),) * 3}, TypeError, "a pair of them; got 3"),
-        ({"bins": 20}, TypeError, "must be a rule"),
+        ({"bins": 2.5}, TypeError, "must be a rule"),
         ({"centering": "mean"}, ValueError, "'ale', 'start'; got 'mean'"),
         ({"order": "size"}, ValueError, "order must be one of 'as_is'; got 'size'"),
         ({"order": [0, 1]}, ValueError, "two features is categorical; got 0 categorical"),

@@ -43,7 +43,7 @@ NOISES = {
     "t3": (Example("constant", noise="t3"), 0.10),
     "growing sd": (Example("constant", spread="growing"), np.nan),
 }
-SIZES, QUICK_SIZES = (60, 200, 1000, 10_000, 100_000), (60, 1000)
+SIZES, QUICK_SIZES = (60, 200, 1000, 10_000), (60, 1000)
 EFFECTS = ("five pieces", "line", "sine", "constant", "jump", "clustered x")
 EFFECT_SIZES = (500, 5000)
 JUDGED = ("ISE_mu", "ISE_sigma")
