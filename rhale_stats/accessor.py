@@ -38,8 +38,8 @@ class _Method:
         def method(*args: Any, **named: Any) -> Any:
             return function(dataset, *args, **named)
 
-        own = signature(function).replace(parameters=parameters[1:])
-        method.__signature__ = own  # type: ignore[attr-defined]
+        without_dataset = signature(function).replace(parameters=parameters[1:])
+        method.__signature__ = without_dataset  # type: ignore[attr-defined]
         return method
 
 

@@ -90,10 +90,10 @@ def other_name(name: str, public: Sequence[str]) -> str:
     """What to type where a public name is not there: a sentence, or nothing."""
     plain = name.lower().replace("_", "").replace(".", "")
     # A class of another package is a function here: RHALE, RegionalALE.
-    same = {one.lower().replace("_", ""): one for one in public}
-    known = NAMES.get(plain) or same.get(plain)
-    near = [known] if known else get_close_matches(name.lower(), public, n=2, cutoff=0.75)
-    return f"Did you mean {' or '.join(near)}?" if near else ""
+    by_plain_name = {ours.lower().replace("_", ""): ours for ours in public}
+    meant = NAMES.get(plain) or by_plain_name.get(plain)
+    similar = [meant] if meant else get_close_matches(name.lower(), public, n=2, cutoff=0.75)
+    return f"Did you mean {' or '.join(similar)}?" if similar else ""
 
 
 class Folder(ModuleType):
@@ -110,8 +110,8 @@ def other_keyword(name: str, names: Sequence[str], elsewhere: str = "") -> str:
 
     ``names`` are the keywords that it has, and ``elsewhere`` says where else this one is an option.
     """
-    near = [one for one in KEYWORDS.get(name, ()) if one in names]
-    near = near[:1] or ([] if elsewhere or name in DIFFERENT else get_close_matches(name, names))
-    said = [f"Did you mean {' or '.join(map(repr, near))}?"] if near else []
-    said += [text for text in (DIFFERENT.get(name, ""), elsewhere) if text]
-    return " ".join(said)
+    similar = [ours for ours in KEYWORDS.get(name, ()) if ours in names][:1]
+    if not (similar or elsewhere or name in DIFFERENT):
+        similar = get_close_matches(name, names)
+    question = f"Did you mean {' or '.join(map(repr, similar))}?" if similar else ""
+    return " ".join(filter(None, (question, DIFFERENT.get(name, ""), elsewhere)))

@@ -1,4 +1,4 @@
-"""Bins by penalised risk, math [22]: how many, where, and which of them need a slope.
+"""Bins by penalised squares, math [22]: how many, where, and which of them need a slope.
 
 Everything here is arithmetic on sums over the cells of one fine grid. Places are in units of the
 axis, from -1/2 to 1/2, and local effects are taken about their mean, so that sums over a bin, which
@@ -41,7 +41,7 @@ LEAST_SHARE = 0.3
 ROUNDING = 8 * float(np.finfo(np.float64).eps)
 
 
-class Risk(NamedTuple):
+class Penalties(NamedTuple):
     """Penalties besides the squared residuals, in noise variances.
 
     ``edge`` is the lambda of math [22], ``parameter`` what each parameter of a bin costs.
@@ -108,7 +108,7 @@ def adaptive_partition(
     comoments: Comoments | None,
     grid: Grid,
     *,
-    risk: Risk,
+    penalties: Penalties,
     min_obs: float,
     resolution: float,
 ) -> tuple[IntArray, NDArray[np.bool_]]:
@@ -119,7 +119,7 @@ def adaptive_partition(
     cells, comoments : Moments, Comoments
         Of shape (fine * coarse cells,). Comoments are needed for lines only.
     grid : Grid
-    risk : Risk
+    penalties : Penalties
     min_obs, resolution : float
         Smallest effective number of rows of a bin; difference below which local effects are equal.
     """
@@ -132,7 +132,7 @@ def adaptive_partition(
             starts.append(np.array([part.start]))
             linear.append(np.array([False]))
             continue
-        found = _partition(_Search(own, products, own_grid, risk, min_obs, resolution))
+        found = _partition(_Search(own, products, own_grid, penalties, min_obs, resolution))
         starts.append(part.start + found[0])
         linear.append(found[1])
     return np.concatenate(starts), np.concatenate(linear)
@@ -142,14 +142,12 @@ def _partition(search: _Search) -> tuple[IntArray, NDArray[np.bool_]]:
     """First cells of the bins of a stretch without gaps, and which of them are linear."""
     if search.rows < search.needed:
         return np.zeros(1, dtype=np.int64), np.zeros(1, dtype=bool)
-    noise = search.noise_of_neighbours()
-    search.set_noise(noise)
     edges = search.partition()
     # Where the effect is steep, neighbours differ by more than noise. Search again with the noise
     # of the fit.
     of_fit = search.noise_of_fit(edges)
-    if (of_fit < noise).any():
-        search.set_noise(np.minimum(noise, of_fit))
+    if (of_fit < search.noise).any():
+        search.set_noise(np.minimum(search.noise, of_fit))
         edges = search.partition()
     return edges[:-1], search.is_linear(edges)
 
@@ -162,7 +160,7 @@ class _Search:
         cells: Moments,
         comoments: Comoments | None,
         grid: Grid,
-        risk: Risk,
+        penalties: Penalties,
         min_obs: float,
         resolution: float,
     ) -> None:
@@ -191,7 +189,7 @@ class _Search:
         # The same from either end.
         self.coarse_ends = np.union1d(half, len(w) - half)
         self.weighted = not np.array_equal(cells.weight, cells.weight_sq)
-        self.risk = risk
+        self.penalties = penalties
         # A little below, so that rounding in a sum of weights does not make a bin infeasible.
         self.needed = max(min_obs, 2) * (1 - 1e-12)
         # With many rows the rounding of running sums exceeds that, and what rounding may have made
@@ -200,10 +198,11 @@ class _Search:
         self.rows = float(n_effective(everything)[0])
         self.floor = resolution**2 + max(LEAST_NOISE, ROUNDING * self.rows) * spread
         self.floor += (ROUNDING * float(everything.mean[0])) ** 2
-        self.set_noise(np.full(len(w), spread))
+        self.set_noise(self.noise_of_neighbours())
 
     def set_noise(self, noise: FloatArray) -> None:
         """Take this as the noise variance of the cells."""
+        self.noise = noise
         # Without any spread there is nothing to tell apart.
         noise = np.maximum(noise, self.floor or 1.0)
         noise = np.maximum(noise, LEAST_SHARE * np.average(noise, weights=self.weights[0]))
@@ -236,13 +235,13 @@ class _Search:
 
     def costs(self, fits: Fits) -> tuple[FloatArray, NDArray[np.bool_]]:
         """math [22]: costs of bins, infinite where rows are too few, and which are linear."""
-        n, risk = fits.rows, self.risk
+        n, penalties = fits.rows, self.penalties
         with np.errstate(invalid="ignore", divide="ignore"):
-            penalty = risk.edge + risk.parameter
+            penalty = penalties.edge + penalties.parameter
             cost = fits.constant + penalty * np.maximum(fits.constant / (n - 1), 1.0)
             linear = np.zeros(n.shape, dtype=bool)
-            if risk.lines:
-                penalty += risk.parameter
+            if penalties.lines:
+                penalty += penalties.parameter
                 sloped = fits.line + penalty * np.maximum(fits.line / (n - 2), 1.0)
                 linear = (sloped < cost) & (n > 2 * (1 + 1e-12))
                 cost = np.where(linear, sloped, cost)
@@ -299,7 +298,7 @@ class _Search:
     def partition(self) -> IntArray:
         """Edges of the bins, given the noise."""
         edges = self.centred(self.coarse())
-        if self.risk.refine:
+        if self.penalties.refine:
             edges = self.centred(self.refined(edges))
         return self.pruned(edges)
 
@@ -363,9 +362,9 @@ class _Search:
 
     def centred(self, edges: IntArray) -> IntArray:
         """Edges among cells without rows, where all places cost the same, in their middle."""
-        there = np.flatnonzero(self.occupied)
-        number = np.searchsorted(there, edges[1:-1])
-        both = there[number - 1] + 1 + there[number]
+        occupied = np.flatnonzero(self.occupied)
+        following = np.searchsorted(occupied, edges[1:-1])
+        both = occupied[following - 1] + 1 + occupied[following]
         # The same from either end.
         inner = np.where(both > self.n_cells, both // 2, (both + 1) // 2)
         return np.concatenate([edges[:1], inner, edges[-1:]])
@@ -376,7 +375,7 @@ class _Search:
             sums = np.array(self.between(edges[:-1], edges[1:]))
             gain = self._gain(sums)
             weakest = int(gain.argmin())
-            if gain[weakest] >= self.risk.split:
+            if gain[weakest] >= self.penalties.split:
                 break
             edges = np.delete(edges, weakest + 1)
         return edges
@@ -397,6 +396,6 @@ class _Search:
         noise = (variance[1:] * parts[1:] + variance[:-1] * parts[:-1]) / (parts[1:] + parts[:-1])
         n_apart = 2 + linear[1:].astype(int) + linear[:-1]
         gain = (together.constant - apart) / noise / (n_apart - 1)
-        if self.risk.lines:
+        if self.penalties.lines:
             gain = np.minimum(gain, (together.line - apart) / noise / np.maximum(n_apart - 2, 1))
         return np.asarray(gain)

@@ -128,7 +128,7 @@ class AdaptiveBins:
                 candidate.moments,
                 candidate.comoments,
                 adaptive.Grid(edges, self._fine(n_cells), candidate.gaps),
-                risk=self._risk(),
+                penalties=self._penalties(),
                 min_obs=self.min_obs,
                 resolution=candidate.resolution,
             )
@@ -148,7 +148,7 @@ class AdaptiveBins:
             # Half the places of [22] are enough, because edges move.
             fine=2 * self._fine(len(cells.free)) if in_grid else 1,
             # -inf where every edge of the effect is kept.
-            penalty=max(self._risk().split, 0.0),
+            penalty=max(self._penalties().split, 0.0),
             min_obs=max(self.min_obs, SPREAD_ROWS),
             resolution=resolution,
             in_cells=in_cells,
@@ -162,6 +162,6 @@ class AdaptiveBins:
         """Number of cells to a coarse one."""
         return max(n_cells // self.max_bins, 1)
 
-    def _risk(self) -> adaptive.Risk:
+    def _penalties(self) -> adaptive.Penalties:
         edge = 2 * np.log(self.max_bins) if self.penalty is None else self.penalty
-        return adaptive.Risk(edge=edge, split=edge + 2, lines=bool(self.degree))
+        return adaptive.Penalties(edge=edge, split=edge + 2, lines=bool(self.degree))

@@ -77,8 +77,7 @@ def check_unbiased(
     ----------
     effect, local : Dataset
         The result of `rhale` or `std_error`, and the local effects that it was made from, in any
-        order. With honest bins the rows
-        that chose the edges are left out.
+        order. With honest bins the rows that chose the edges are left out.
     adjust : str, default "holm"
         Adjustment of the p-values over all bins and features, a method of statsmodels'
         ``multipletests``, or "none".

@@ -94,8 +94,8 @@ def summary(effect: xr.Dataset, feature: str | int | None, level: float) -> Summ
         cells[-1][1] = source
     if "n_beyond" in one:
         most = f"{one['n_beyond'].values.max():.0f}"
-        said = f"at most {most}" if feature is None else most
-        cells[-1][2:] = ["Rows beyond the bins:", said]
+        number = f"at most {most}" if feature is None else most
+        cells[-1][2:] = ["Rows beyond the bins:", number]
     elif feature is None:
         cells[-1][2:] = ["Curve range over:", inner_text(effect)]
     lines, heads, stubs = body
@@ -140,8 +140,8 @@ def summary(effect: xr.Dataset, feature: str | int | None, level: float) -> Summ
 def _beyond_notes(effect: xr.Dataset, feature: str | int | None) -> list[str]:
     """A note on the rows beyond the outermost bins."""
     counts = ", ".join(_counts(effect, "n_beyond", feature))
-    said = "The bins end at the 1 % and 99 % points of a feature. Rows beyond them, left out of it:"
-    return [f"{said} {counts}."] if counts else []
+    note = "The bins end at the 1 % and 99 % points of a feature. Rows beyond them, left out of it:"
+    return [f"{note} {counts}."] if counts else []
 
 
 def _counts(effect: xr.Dataset, name: str, feature: str | int | None) -> list[str]:

@@ -104,7 +104,7 @@ def with_feature(value: Any) -> Any:
 
 
 def one_feature_of(values: Sequence[Any]) -> dict[str, Any]:
-    """The keyword ``feature`` that a selection of one feature by its name stands for."""
+    """The keyword ``feature`` where a result has one feature selected by its name."""
     for one in values:
         if isinstance(one, xr.Dataset) and with_feature(one) is not one:
             return {"feature": str(one["feature"].values)}

@@ -15,7 +15,7 @@ from rhale_stats.arrays.adaptive import (
     LEAST_SHARE,
     NOISE_ROWS,
     Grid,
-    Risk,
+    Penalties,
     _Search,
     adaptive_partition,
 )
@@ -74,7 +74,7 @@ class Problem:
             self.cells,
             self.comoments if self.risk.lines else None,
             Grid(np.linspace(self.low, self.high, self.n_cells + 1)),
-            risk=self.risk,
+            penalties=self.risk,
             min_obs=self.min_obs,
             resolution=resolution,
         )
@@ -212,7 +212,7 @@ def problem(seed, kind="none", *, n=90, gap=False, **options):
 
 
 def risk(edge=4.0, parameter=4.0, split=6.0, lines=True):
-    return Risk(edge=edge, parameter=parameter, split=split, lines=lines)
+    return Penalties(edge=edge, parameter=parameter, split=split, lines=lines)
 
 
 RISKS = pytest.mark.parametrize(

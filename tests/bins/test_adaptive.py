@@ -624,13 +624,13 @@ def test_rounding_makes_no_edges_of_exact_lines(n_rows, seed):
 def test_the_usual_penalty_and_none_at_all():
     """2 ln max_bins; 0 is allowed, and a penalty by name is the same as the default."""
     for max_bins in (5, 100):
-        known = rs.AdaptiveBins(max_bins, penalty=2 * np.log(max_bins))._risk()
-        assert rs.AdaptiveBins(max_bins)._risk() == known
+        known = rs.AdaptiveBins(max_bins, penalty=2 * np.log(max_bins))._penalties()
+        assert rs.AdaptiveBins(max_bins)._penalties() == known
         assert known.edge == pytest.approx(2 * np.log(max_bins))
         assert known.split == pytest.approx(known.edge + 2)
-    assert rs.AdaptiveBins(penalty=0)._risk()[:2] == (0, 2)
-    assert rs.AdaptiveBins(penalty=0.5, degree=0)._risk().edge == 0.5
-    assert not rs.AdaptiveBins(degree=0)._risk().lines
+    assert rs.AdaptiveBins(penalty=0)._penalties()[:2] == (0, 2)
+    assert rs.AdaptiveBins(penalty=0.5, degree=0)._penalties().edge == 0.5
+    assert not rs.AdaptiveBins(degree=0)._penalties().lines
 
 
 @pytest.mark.parametrize("n", [1, 7, 450, 30_000])

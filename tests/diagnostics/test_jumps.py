@@ -153,3 +153,17 @@ def test_nothing_at_all_is_no_jump(rng):
     assert (found["jump_pvalue"] == 1).all()
     assert (found["jump"] == 0).all()
     assert (found["jump_spread"] == 0).all()
+
+
+def test_rows_on_the_edges_of_slopes_across_cells(rng):
+    """They take part in the cells on both sides; slopes across cells hold every jump."""
+    X = rng.integers(0, 6, (200, 1)).astype(float)
+
+    def step(rows):
+        return rows[:, 0] + np.where(rows[:, 0] > 2.5, 3.0, 0.0)
+
+    local = rs.local_effects(step, X, features=0)
+    for rule in (rs.EqualWidthBins(2), rs.GivenBins([0.0, 1, 2, 3, 4, 5])):
+        check = rs.jump_check(rs.rhale(local, bins=rule), local, step, X)
+        assert np.isfinite(check["jump"]).all()
+    assert_allclose(check["jump"], 0.0, atol=1e-12)

@@ -81,10 +81,10 @@ def test_ratio_of_means():
 class TestVariants:
     def test_default_is_the_default(self):
         rules = penalty.variants(500)
-        assert rules[penalty.DEFAULT]._risk() == rs.AdaptiveBins()._risk()
-        assert rules["2 ln N, pruning"]._risk().edge == pytest.approx(2 * np.log(500))
-        assert len({rule._risk() for rule in rules.values()}) == len(rules)
-        assert penalty.Variant()._risk() == rs.AdaptiveBins()._risk()
+        assert rules[penalty.DEFAULT]._penalties() == rs.AdaptiveBins()._penalties()
+        assert rules["2 ln N, pruning"]._penalties().edge == pytest.approx(2 * np.log(500))
+        assert len({rule._penalties() for rule in rules.values()}) == len(rules)
+        assert penalty.Variant()._penalties() == rs.AdaptiveBins()._penalties()
 
     def test_edges_stay_on_the_coarse_grid_without_refinement(self):
         example = EXAMPLES["jump"]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -10,7 +9,6 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 from matplotlib.figure import Figure
-from numpy.typing import NDArray
 from scipy.stats import gmean
 
 from rhale_stats.bins.adaptive import AdaptiveBins
@@ -22,13 +20,8 @@ from rhale_stats.generics.values import predict
 from rhale_stats.local.local_effects import local_effects
 from studies.report import mean_table
 from studies.runner import Options, Output, Scenario, Study
+from studies.spread import Array, Process, normal, skewed
 from studies.tools import holds, panels
-
-Array = NDArray[np.float64]
-Function = Callable[[Array], Array]
-Draw = Callable[[np.random.Generator, int], Array]
-# Draws of x, mu(z), sigma(z), and draws of the errors, of variance 1.
-Process = tuple[Draw, Function, Function, Draw]
 
 ADAPTIVE = "AdaptiveBins"
 RULES: dict[str, BinRule] = {
@@ -46,10 +39,6 @@ def _uniform(rng: np.random.Generator, n: int) -> Array:
     return rng.uniform(-2, 2, n)
 
 
-def _normal(rng: np.random.Generator, n: int) -> Array:
-    return rng.normal(size=n)
-
-
 def _exponential(rng: np.random.Generator, n: int) -> Array:
     return rng.exponential(size=n)
 
@@ -63,43 +52,39 @@ def _heavy(rng: np.random.Generator, n: int) -> Array:
     return np.asarray(rng.standard_t(3, n) / np.sqrt(3))
 
 
-def _skewed(rng: np.random.Generator, n: int) -> Array:
-    return np.asarray((np.exp(rng.normal(size=n)) - np.exp(0.5)) / np.sqrt((math.e - 1) * math.e))
-
-
-def _constant(level: float) -> Function:
+def _constant(level: float) -> Callable[[Array], Array]:
     return lambda z: level + 0 * z
 
 
 PROCESSES: dict[str, Process] = {
-    "sine": (_normal, lambda z: np.sin(2 * z), _constant(1), _normal),
-    "kink": (_uniform, np.abs, _constant(1), _normal),
-    "step": (_uniform, lambda z: np.where(z < 0.3, 0.0, 2.0), _constant(1), _normal),
-    "steps": (_normal, lambda z: np.floor(1.5 * z), _constant(0.5), _normal),
-    "oscillating": (_uniform, lambda z: np.sin(6 * z), _constant(0.5), _normal),
+    "sine": (normal, lambda z: np.sin(2 * z), _constant(1), normal),
+    "kink": (_uniform, np.abs, _constant(1), normal),
+    "step": (_uniform, lambda z: np.where(z < 0.3, 0.0, 2.0), _constant(1), normal),
+    "steps": (normal, lambda z: np.floor(1.5 * z), _constant(0.5), normal),
+    "oscillating": (_uniform, lambda z: np.sin(6 * z), _constant(0.5), normal),
     "decaying": (
         _exponential,
         lambda z: 4 * np.exp(-2 * z),
         lambda z: 0.1 + 2 * np.exp(-2 * z),
-        _normal,
+        normal,
     ),
-    "constant": (_normal, _constant(1), _constant(1), _normal),
-    "line": (_uniform, lambda z: 2 * z, _constant(1), _normal),
-    "gap": (_beside_gap, lambda z: np.where(z < -0.1, z, 1 - z), _constant(0.5), _normal),
+    "constant": (normal, _constant(1), _constant(1), normal),
+    "line": (_uniform, lambda z: 2 * z, _constant(1), normal),
+    "gap": (_beside_gap, lambda z: np.where(z < -0.1, z, 1 - z), _constant(0.5), normal),
     "sine, heavy tails": (_uniform, lambda z: np.sin(2 * z), _constant(1), _heavy),
-    "sine, spread 2|z|": (_uniform, lambda z: np.sin(2 * z), lambda z: 2 * np.abs(z), _normal),
+    "sine, spread 2|z|": (_uniform, lambda z: np.sin(2 * z), lambda z: 2 * np.abs(z), normal),
     "cosine, spread jumps": (
         _uniform,
         lambda z: np.cos(3 * z),
         lambda z: np.where(z < 0, 0.2, 2.0),
-        _normal,
+        normal,
     ),
-    "square, skewed": (_normal, lambda z: z**2 / 2, _constant(0.7), _skewed),
+    "square, skewed": (normal, lambda z: z**2 / 2, _constant(0.7), skewed),
     "logistic, growing spread": (
-        _normal,
+        normal,
         lambda z: 3 / (1 + np.exp(-4 * z)),
         lambda z: 0.5 * np.exp(z / 2),
-        _normal,
+        normal,
     ),
 }
 

@@ -12,7 +12,7 @@ import xarray as xr
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
-from rhale_stats.arrays.adaptive import Risk
+from rhale_stats.arrays.adaptive import Penalties
 from rhale_stats.bins.adaptive import AdaptiveBins
 from rhale_stats.bins.rule import BinRule
 from rhale_stats.local.local_effects import local_effects
@@ -66,10 +66,10 @@ COLOURS = ("#0173b2", "#029e73", "#d55e00", "#cc78bc", "0.3")
 class Variant(AdaptiveBins):
     """`AdaptiveBins` with another risk."""
 
-    risk: Risk | None = None
+    risk: Penalties | None = None
 
-    def _risk(self) -> Risk:
-        return super()._risk() if self.risk is None else self.risk
+    def _penalties(self) -> Penalties:
+        return super()._penalties() if self.risk is None else self.risk
 
 
 def variants(n: int) -> dict[str, BinRule]:
@@ -79,7 +79,7 @@ def variants(n: int) -> dict[str, BinRule]:
         zip(PENALTIES, (2.0, 4.0, 2 * log_k, 2 * log_n, 2 * log_k + 2 * log_n), strict=True)
     )
     risks = {
-        f"{penalty}, {remedy}": Risk(
+        f"{penalty}, {remedy}": Penalties(
             edge=value,
             split=value + 2 if steps >= 2 else -np.inf,
             refine=steps >= 1,

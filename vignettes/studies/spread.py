@@ -41,11 +41,13 @@ def _uniform(rng: np.random.Generator, n: int) -> Array:
     return rng.uniform(size=n)
 
 
-def _normal(rng: np.random.Generator, n: int) -> Array:
+def normal(rng: np.random.Generator, n: int) -> Array:
+    """Standard normal errors."""
     return rng.normal(size=n)
 
 
-def _skewed(rng: np.random.Generator, n: int) -> Array:
+def skewed(rng: np.random.Generator, n: int) -> Array:
+    """Log-normal errors of mean 0 and variance 1."""
     return np.asarray((np.exp(rng.normal(size=n)) - np.exp(0.5)) / np.sqrt((math.e - 1) * math.e))
 
 
@@ -66,34 +68,34 @@ def _one(z: Array) -> Array:
 
 
 PROCESSES: dict[str, Process] = {
-    "flat mu, sigma 0.2 + 2z": (_uniform, _zero, _grows, _normal),
-    "flat mu, sigma 2|2z - 1|": (_uniform, _zero, lambda z: 2 * np.abs(2 * z - 1), _normal),
-    "flat mu, sigma jumps": (_uniform, _zero, lambda z: np.where(z < 0.5, 0.3, 2.0), _normal),
-    "mu = sigma = exp(2z)/2": (_uniform, _exponential, _exponential, _normal),
+    "flat mu, sigma 0.2 + 2z": (_uniform, _zero, _grows, normal),
+    "flat mu, sigma 2|2z - 1|": (_uniform, _zero, lambda z: 2 * np.abs(2 * z - 1), normal),
+    "flat mu, sigma jumps": (_uniform, _zero, lambda z: np.where(z < 0.5, 0.3, 2.0), normal),
+    "mu = sigma = exp(2z)/2": (_uniform, _exponential, _exponential, normal),
     "sine mu and sigma": (
         *(_uniform, lambda z: 3 * np.sin(6 * z)),
-        *(lambda z: 1 + 0.8 * np.sin(9 * z), _normal),
+        *(lambda z: 1 + 0.8 * np.sin(9 * z), normal),
     ),
     "linear mu, sigma has a spike": (
         *(_uniform, lambda z: 2 * z),
-        *(lambda z: 0.5 + 2 * (np.abs(z - 0.6) < 0.07), _normal),
+        *(lambda z: 0.5 + 2 * (np.abs(z - 0.6) < 0.07), normal),
     ),
-    "linear mu, constant sigma": (_uniform, lambda z: 9 * z, lambda z: 0.5 + 0 * z, _normal),
+    "linear mu, constant sigma": (_uniform, lambda z: 9 * z, lambda z: 0.5 + 0 * z, normal),
     "sine mu, constant sigma": (
         *(_uniform, lambda z: 3 * np.sin(9 * z)),
-        *(lambda z: 0.5 + 0 * z, _normal),
+        *(lambda z: 0.5 + 0 * z, normal),
     ),
     "log-normal x": (
         *(lambda rng, n: np.exp(0.7 * rng.normal(size=n)), np.log1p),
-        *(lambda z: 0.3 + 0.5 * z, _normal),
+        *(lambda z: 0.3 + 0.5 * z, normal),
     ),
     "exponential x": (
         *(lambda rng, n: rng.exponential(size=n), lambda z: z),
-        *(lambda z: 1 / (0.5 + z), _normal),
+        *(lambda z: 1 / (0.5 + z), normal),
     ),
-    "normal x, mu z^2": (_normal, lambda z: z**2, lambda z: 0.5 + 0.5 * z**2, _normal),
-    "skewed, sigma 0.2 + 2z": (_uniform, _zero, _grows, _skewed),
-    "skewed, constant sigma": (_uniform, _zero, _one, _skewed),
+    "normal x, mu z^2": (normal, lambda z: z**2, lambda z: 0.5 + 0.5 * z**2, normal),
+    "skewed, sigma 0.2 + 2z": (_uniform, _zero, _grows, skewed),
+    "skewed, constant sigma": (_uniform, _zero, _one, skewed),
 }
 
 
