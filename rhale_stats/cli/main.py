@@ -101,7 +101,14 @@ def _run(arguments: argparse.Namespace) -> None:
     # Only now: `--help` answers without the libraries that fit and draw.
     module, _, name = arguments.job.partition(":")
     job = getattr(import_module(f"rhale_stats.cli.{module}"), name)
-    with redirect_stdout(io.StringIO()) if in_json or silent else nullcontext():
+    from threadpoolctl import threadpool_limits
+
+    # Matrices are small: several threads of BLAS would wait for each other, and take the other
+    # processors' time for it.
+    with (
+        threadpool_limits(1, user_api="blas"),
+        redirect_stdout(io.StringIO()) if in_json or silent else nullcontext(),
+    ):
         answer = job(arguments)
     if in_json:
         from rhale_stats.cli.answers import as_json
