@@ -8,7 +8,6 @@ rows each the two agree. F at any edge is the sum of (mean of a cell) x (width o
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -16,9 +15,9 @@ from scipy import sparse
 
 from rhale_stats.arrays import binning
 from rhale_stats.arrays import moments as sums
+from rhale_stats.arrays.cell_moments import CellMoments
 from rhale_stats.arrays.moments import FloatArray, IntArray, Moments
-from rhale_stats.arrays.pieces import Pieces
-from rhale_stats.arrays.stretches import Place, sorting
+from rhale_stats.arrays.stretches import sorting
 
 # Rows of a cell, and the largest number of cells of one axis; chosen by the study ``weighting``.
 CELL_ROWS, MOST_CELLS = 15, 400
@@ -42,8 +41,7 @@ class Cells(NamedTuple):
     """Cells of one axis, each within one bin, and their moments; last axis: cells.
 
     ``bin`` is the bin of every cell. A cell without rows is a gap: its mean is NaN. ``degrees`` are
-    the degrees of freedom of ``variance``. ``of_row`` is the cell of every row, at the upper end
-    too large by one, or the stretches of sorted rows. It is None where rows come in chunks.
+    the degrees of freedom of ``variance``.
     """
 
     edges: FloatArray
@@ -58,7 +56,6 @@ class Cells(NamedTuple):
     x_variance: FloatArray
     x_covariance: FloatArray
     third_moment: FloatArray
-    of_row: Place | None
     # Of precision weights; ``robust`` is what standard errors have in place of the variance.
     squares: FloatArray | None = None
     robust: FloatArray | None = None
@@ -67,12 +64,6 @@ class Cells(NamedTuple):
     second_moment: FloatArray | None = None
     # Sums that other parts of weighted rows need, of `WEIGHT_POWERS`.
     products: FloatArray | None = None
-
-    def row_cells(self, x: FloatArray) -> Place:
-        """The cell of every row, with these values if it is not known already."""
-        if self.of_row is None:
-            return sums.row_cells(binning.variable_axis(self.edges), x)
-        return self.of_row
 
     @property
     def width(self) -> FloatArray:
@@ -115,6 +106,8 @@ def nested_edges(
     frequency: bool = False,
     least: float = LEAST_ROWS,
     ordered: bool = False,
+    gaps: FloatArray | None = None,
+    rows: FloatArray | None = None,
 ) -> FloatArray:
     """Edges of about ``n_cells`` cells of equal weight, every edge of ``bins`` among them.
 
@@ -129,7 +122,9 @@ def nested_edges(
         weight = None if weight is None else weight[order]
     none = _Running(len(x), None)
     running = none if weight is None else _Running.of(weight)
-    fixed = np.union1d(bins, gap_edges(x, None if running.sums is None else running.sums[1:]))
+    if gaps is None:
+        gaps = gap_edges(x, None if running.sums is None else running.sums[1:])
+    fixed = np.union1d(bins, gaps)
     fixed = fixed[(fixed >= bins[0]) & (fixed <= bins[-1])]
     first = np.searchsorted(x, fixed)
     first[-1] = len(x)
@@ -152,7 +147,8 @@ def nested_edges(
     low, high = x[running.row_at(running.total * np.array([0.01, 0.99]) * (1 - 1e-12))]
     # Widths of rounded values are the same but for rounding; edges of a grid stand beside them.
     beside = 1e-9 * (high - low) + 64 * np.spacing(np.abs(edges).max())
-    return _halved(x, running if frequency else none, edges, WIDEST * (high - low) + beside, least)
+    counted = running if frequency else none if rows is None else _Running.of(rows)
+    return _halved(x, counted, edges, WIDEST * (high - low) + beside, least)
 
 
 class _Running(NamedTuple):
@@ -296,81 +292,14 @@ def _between(left: FloatArray, right: FloatArray) -> FloatArray:
     return np.where(middle > left, middle, right)
 
 
-class CellSums(NamedTuple):
-    """What one pass over rows finds in cells: moments, and central sums of the third degree.
-
-    ``x_m2``, ``xg`` and ``m3`` are sums of w (x - x_mean)^2, w (x - x_mean)(g - mean) and
-    w (g - mean)^3. ``of_row`` is the place of every row, None of several chunks.
-    """
-
-    moments: Moments
-    x_m2: FloatArray
-    xg: FloatArray
-    m3: FloatArray
-    of_row: Place | None
-
-
-def sums_in(
-    edges: FloatArray,
-    x: FloatArray,
-    g: FloatArray,
-    weight: FloatArray | None,
-    *,
-    frequency: bool,
-    ordered: bool = False,
-    pieces: Pieces | None = None,
-) -> CellSums:
-    """Sums over the rows of cells between ``edges``; ``ordered`` rows are sorted by ``x``."""
-    axis = binning.variable_axis(edges)
-    of_row: Place = sums.stretches(axis, x, pieces) if ordered else sums.row_cells(axis, x)
-    found = sums.cell_moments(axis, x, g, weight, frequency=frequency, of_row=of_row)
-    powers = ((2, 0), (1, 1), (0, 3))
-    x_m2, xg, m3 = sums.central_sums(axis, found, x, g, weight, of_row, powers)
-    return CellSums(found, x_m2, xg, m3, of_row)
-
-
-def sums_of_all(chunks: Sequence[CellSums]) -> CellSums:
-    """math [95]: sums over all rows in the same cells, from those over chunks of rows."""
-    moments = [one.moments for one in chunks]
-    found = sums.of_all_chunks(moments)
-    within = [sums.Comoments(one.x_m2, one.xg) for one in chunks]
-    cubes = sums.cubes_of_all(moments, [one.m3 for one in chunks], found)
-    x_m2, xg = sums.comoments_of_all(moments, within, found)
-    return CellSums(found, x_m2, xg, cubes, None)
-
-
-def squares_in(
-    edges: FloatArray, found: CellSums, x: FloatArray, g: FloatArray, weight: FloatArray
-) -> sums.SquareSums:
-    """Sums by powers of precision weights, about the means of the cells; a second pass."""
-    every, axis = np.arange(len(edges) - 1), binning.variable_axis(edges)
-    return sums.square_sums(axis, every, found.moments, x, g, weight, None, found.of_row)
-
-
-def moments_in(
+def cells_of(
     edges: FloatArray,
     bins: FloatArray,
-    x: FloatArray,
-    g: FloatArray,
-    weight: FloatArray | None,
-    *,
-    frequency: bool,
-) -> Cells:
-    """Moments of the cells between ``edges``, which hold those of the ``bins``."""
-    found, known = sums_in(edges, x, g, weight, frequency=frequency), None
-    if weight is not None and sums.need_squares(weight, frequency=frequency):
-        known = squares_in(edges, found, x, g, weight)
-    return cells_of_sums(edges, bins, found, known)
-
-
-def cells_of_sums(
-    edges: FloatArray,
-    bins: FloatArray,
-    sums_of: CellSums,
+    moments: CellMoments,
     of_squares: sums.SquareSums | None = None,
 ) -> Cells:
-    """The cells between ``edges``, from their sums and, of precision weights, those by squares."""
-    found = sums_of.moments
+    """The cells between ``edges``, from their moments and, under weights, sums by squares."""
+    found = moments.means()
     bin_of = binning.bin_index(bins, (edges[:-1] + edges[1:]) / 2)
     variance, degrees = _with_neighbours(found, sums.variance(found, 1))
     by_squares = robust = robust_third = products = None
@@ -380,8 +309,9 @@ def cells_of_sums(
         robust = _with_neighbours(found, known.variance())[0]
         degrees = np.where(degrees > 0, np.maximum(known.rows - 1, LEAST_DEGREES), 0.0)
     with np.errstate(invalid="ignore", divide="ignore"):
-        x_variance, x_covariance = sums_of.x_m2 / found.weight, sums_of.xg / found.weight
-        third, second = sums_of.m3 / found.weight, found.m2 / found.weight
+        x_variance, x_covariance, second, third = (
+            moments.product(*power) / found.weight for power in ((2, 0), (1, 1), (0, 2), (0, 3))
+        )
     return Cells(
         edges,
         bin_of,
@@ -395,7 +325,6 @@ def cells_of_sums(
         x_variance,
         x_covariance,
         third,
-        sums_of.of_row,
         by_squares,
         robust,
         robust_third,

@@ -7,12 +7,10 @@ less than finding these cells twice.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-
-from rhale_stats.arrays.pieces import Pieces
 
 # Rows that are handled at a time, so that their temporary columns stay in the cache.
 BLOCK_ROWS = 1 << 15
@@ -72,29 +70,20 @@ def _packed_order(x: NDArray[np.float64], key: NDArray[np.int64]) -> NDArray[np.
 
 
 class Stretches(NamedTuple):
-    """Cells with rows among ``n_cells``, and the first row of each of them.
-
-    ``pieces`` are sums over many rows, where these have been summed.
-    """
+    """Cells with rows among ``n_cells``, and the first row of each of them."""
 
     cell: NDArray[np.intp]
     first: NDArray[np.intp]
     n_cells: int
     n_rows: int
-    pieces: Pieces | None = None
-
-    @classmethod
-    def of(cls, first: NDArray[np.intp], n_rows: int) -> Stretches:
-        """Of the first rows of all cells, with or without rows."""
-        there = np.flatnonzero(np.diff(first, append=n_rows))
-        return cls(there, first[there], len(first), n_rows)
 
     @classmethod
     def between(cls, edges: NDArray[np.float64], x: NDArray[np.float64]) -> Stretches:
         """Of cells closed on the left, the first and the last without end."""
         first = np.zeros(len(edges) - 1, dtype=np.intp)
         first[1:] = np.searchsorted(x, edges[1:-1])
-        return cls.of(first, len(x))
+        there = np.flatnonzero(np.diff(first, append=len(x)))
+        return cls(there, first[there], len(first), len(x))
 
     @property
     def n_groups(self) -> int:
@@ -106,27 +95,11 @@ class Stretches(NamedTuple):
         """Number of rows of every cell with rows."""
         return np.diff(self.first, append=self.n_rows).astype(np.float64)
 
-    def of_groups(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Values of the cells with rows, from those of all cells."""
-        return values[self.cell]
-
     def on_cells(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
         """Values of the cells with rows, (..., group), as values of all cells, 0 without rows."""
         out = np.zeros((*values.shape[:-1], self.n_cells))
         out[..., self.cell] = values
         return out
-
-    def with_parts_of(
-        self, other: Stretches
-    ) -> tuple[Stretches, NDArray[np.intp], NDArray[np.intp]]:
-        """Stretches within one cell of both kinds, and which cells of either these are."""
-        first = np.sort(np.concatenate([self.first, other.first]))
-        first = first[np.diff(first, prepend=-1) > 0]
-        mine, its = (
-            one.cell[np.searchsorted(one.first, first, side="right") - 1] for one in (self, other)
-        )
-        every = np.arange(len(first))
-        return Stretches(every, first, len(first), self.n_rows, self.pieces), mine, its
 
     def blocks(self) -> Iterator[Block]:
         """The rows in blocks, each with its cells."""
@@ -143,10 +116,6 @@ class Stretches(NamedTuple):
             yield Block(slice(begin, end), slice(at, beyond), starts, length)
 
 
-# Where rows are: the cell of every row, or the stretches of sorted ones.
-Place: TypeAlias = NDArray[np.int32] | NDArray[np.int64] | Stretches
-
-
 class Block(NamedTuple):
     """Some sorted rows: the cells with rows that they are in, and the first row of each."""
 
@@ -155,7 +124,7 @@ class Block(NamedTuple):
     starts: NDArray[np.intp]
     length: NDArray[np.intp]
 
-    def on_rows(self, values: NDArray[np.float64], _out: object = None) -> NDArray[np.float64]:
+    def on_rows(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
         """Values of cells with rows, at their rows."""
         return values[self.groups].repeat(self.length)
 

@@ -135,23 +135,14 @@ class AdaptiveBins:
             chosen.append(Partition(starts, linear if self.degree else None))
         return chosen
 
-    def choose_spread(
-        self, cells: spread_kernel.Residuals, *, in_grid: bool, in_cells: bool, resolution: float
-    ) -> IntArray:
-        """First cells of the bins of the spread, math [66], from residuals in the same cells.
-
-        ``in_grid`` says that the cells are those of the rule, ``in_cells`` that residuals are from
-        means of a few rows each.
-        """
+    def choose_spread(self, cells: spread_kernel.Residuals, *, resolution: float) -> IntArray:
+        """First cells of the bins of the spread, math [66]."""
         return spread_kernel.spread_starts(
             cells,
-            # Half the places of [22] are enough, because edges move.
-            fine=2 * self._fine(len(cells.free)) if in_grid else 1,
             # -inf where every edge of the effect is kept.
             penalty=max(self._penalties().split, 0.0),
             min_obs=max(self.min_obs, SPREAD_ROWS),
             resolution=resolution,
-            in_cells=in_cells,
         )
 
     @property

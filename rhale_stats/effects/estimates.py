@@ -1,100 +1,121 @@
-"""Estimates of one feature from its rows: moments, spread, curve."""
+"""Estimates of one feature from the moments of its rows: bins, heterogeneity, curve."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 
-from rhale_stats.arguments.checks import check_finite, check_size
-from rhale_stats.arrays import accumulate, binning
-from rhale_stats.arrays import cells as fine
+from rhale_stats.arrays import accumulate
+from rhale_stats.arrays import cells as cell_kernel
 from rhale_stats.arrays import moments as sums
-from rhale_stats.arrays.moments import (
-    Axis,
-    Comoments,
-    FloatArray,
-    IntArray,
-    Moments,
-    ResidualMoments,
-)
+from rhale_stats.arrays.cell_moments import CellMoments, Line, RowMoments, residual_moments
+from rhale_stats.arrays.moments import FloatArray, IntArray, Moments, ResidualMoments
 from rhale_stats.bins.fixed import GivenBins
-from rhale_stats.bins.rule import BinRule, Column, Partition, nearest_to
-from rhale_stats.local.reductions import Asked, Places, Steps
-from rhale_stats.local.rows import SELECT_ROWS, Rows, is_sized
+from rhale_stats.bins.rule import BinRule, Column, Partition
+from rhale_stats.effects.grid import Grid
 from rhale_stats.schema.stacking import Estimates
 
 
-def bin_moments(
-    axis: Axis, position: int, name: str, *, lines: bool
-) -> Steps[tuple[Moments, Comoments | None]]:
-    """Moments of one feature's cells, refused where their powers are not finite."""
+class Request(NamedTuple):
+    """What a user asks of `rhale`, apart from the rows."""
 
-    def of(rows: Rows) -> tuple[Moments, Comoments | None]:
-        x, g = rows.x[position], rows.local_effect[position]
-        if not is_sized(g):
-            check_finite(g, "Local effects", name, SELECT_ROWS)
-            advice = "Take other units for the output."
-            check_size(float(np.abs(g).max()), f"Local effects of feature {name!r}", advice)
-        place = rows.stretches(axis, position)
-        moments = sums.cell_moments(axis, x, g, rows.weight, frequency=rows.frequency, of_row=place)
-        return moments, sums.comoments(axis, moments, x, g, rows.weight, place) if lines else None
-
-    (found,) = yield (Asked(of, _moments_of_all),)
-    return found  # type: ignore[no-any-return]
+    rule: BinRule
+    centering: str
+    weighting: str
+    std_error_moments: bool
 
 
-def _moments_of_all(
-    chunks: Sequence[tuple[Moments, Comoments | None]],
-) -> tuple[Moments, Comoments | None]:
-    moments, within = zip(*chunks, strict=True)
-    everything = sums.of_all_chunks(moments)
-    if within[0] is None:
-        return everything, None
-    return everything, sums.comoments_of_all(moments, within, everything)
+class Fitted(NamedTuple):
+    """The effect of one feature on some rows: its bins, and the cells of its curve.
 
-
-def bin_slopes(
-    cells: Moments, comoments: Comoments | None, partition: Partition, bins: Moments
-) -> FloatArray | None:
-    """Slope of the effect in every bin, 0 where it is constant; None from a rule without lines.
-
-    With honest bins a bin may hold too few rows for the line that other rows asked for.
+    ``starts`` are the first cells of the bins among those of the curve, whose moments are ``rows``
+    and whose ``edges`` are given; ``slope`` is None without lines. ``along`` are the cells that the
+    curve is accumulated from, None with ``weighting="rows"``. ``of_curve`` are the first of the
+    finer cells between ``fine_edges``, whose moments are ``fine``, in each cell of the curve.
     """
-    if comoments is None or partition.linear is None:
-        return None
-    x_m2, xg = sums.merge_comoments(cells, comoments, partition.starts, bins)
-    known = partition.linear & (sums.n_effective(bins) > 2 * (1 + 1e-12)) & (x_m2 > 0)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        return np.where(known, xg / x_m2, 0.0)
+
+    edges: FloatArray
+    rows: RowMoments
+    starts: IntArray
+    bins: Moments
+    slope: FloatArray | None
+    along: cell_kernel.Cells | None
+    column: Column
+    of_curve: IntArray
+    fine_edges: FloatArray
+    fine: CellMoments
+
+    @property
+    def bin_edges(self) -> FloatArray:
+        """Edges of the bins."""
+        return np.append(self.edges[self.starts], self.edges[-1])
+
+    @property
+    def length(self) -> IntArray:
+        """Number of cells of every bin."""
+        return np.diff(self.starts, append=len(self.edges) - 1)
 
 
-def reached(cells: FloatArray, low: float, high: float) -> FloatArray:
-    """Edges of the cells from the first to the last one that has rows."""
-    first = np.clip(np.searchsorted(cells, low, side="right") - 1, 0, len(cells) - 2)
-    last = np.clip(np.searchsorted(cells, high, side="right") - 1, 0, len(cells) - 2)
-    return cells[first : last + 2]
-
-
-def curve_edges(column: Column, edges: FloatArray, places: Places) -> FloatArray:
-    """Edges of the cells of one feature's curve: those of its slopes, or of a few rows each."""
-    if column.cells is not None:
-        inside = column.cells[(column.cells > edges[0]) & (column.cells < edges[-1])]
-        return np.union1d(edges, inside)
-    x, weight, frequency, ordered = places
-    n, least = float(len(x)), float(fine.LEAST_ROWS)
-    if weight is not None and frequency:
-        n = float(weight.sum())
-    elif weight is not None:
-        n = float(weight.sum() ** 2 / np.sum(weight**2))
-        # In cells with few rows of large weight the mean has the bias of a ratio, if weights depend
-        # on local effects; and biases add up (math [93]).
-        least *= len(x) / sums.rows_of_squares(weight)
-    asked = min(max(n / fine.CELL_ROWS, 1.0), fine.MOST_CELLS)
-    return fine.nested_edges(
-        x, weight, edges, asked, frequency=frequency, least=least, ordered=ordered
+def fitted_bins(request: Request, grid: Grid, rows: RowMoments, partition: Partition) -> Fitted:
+    """The bins of one feature with their lines, and the cells of its curve."""
+    bin_edges = np.append(grid.rule_edges[partition.starts], grid.rule_edges[-1])
+    fine_starts = grid.fine_starts(bin_edges)
+    fine_edges = np.append(grid.edges[fine_starts], grid.edges[-1])
+    rows = rows.pooled(fine_starts)
+    fine = rows.cells
+    of_curve = grid.curve_starts(fine_edges, fine, bin_edges)
+    rows, edges = rows.pooled(of_curve), np.append(fine_edges[of_curve], fine_edges[-1])
+    starts = np.searchsorted(edges, bin_edges[:-1])
+    bins = rows.cells.pooled(starts)
+    slope = None
+    if partition.linear is not None:
+        # With honest bins a bin may hold too few rows for the line that other rows asked for.
+        spread = bins.product(2, 0)
+        enough = sums.n_effective(bins.means()) > 2 * (1 + 1e-12)
+        linear = partition.linear & enough & (spread > 0)
+        slope = np.divide(bins.product(1, 1), spread, out=np.zeros(len(spread)), where=linear)
+    means = bins.means()
+    fitted = Fitted(
+        edges, rows, starts, means, slope, None, grid.column, of_curve, fine_edges, fine
     )
+    if request.weighting != "axis":
+        return fitted
+    by_squares = None
+    if rows.squares is not None:
+        every = np.arange(len(edges) - 1)
+        by_squares = rows.square_sums(every, rows.cells.means(), None)
+    along = cell_kernel.cells_of(edges, fitted.bin_edges, rows.cells, by_squares)
+    return fitted._replace(along=along)
+
+
+def estimates_of(request: Request, fitted: Fitted) -> dict[str, FloatArray | float]:
+    """RHALE of one feature, by the names of `schema.EFFECT_VARIABLES`, but for its spread."""
+    rows, starts, bins, slope = fitted.rows, fitted.starts, fitted.bins, fitted.slope
+    residuals, squares = None, None
+    if request.std_error_moments or slope is not None:
+        residuals = residual_moments(rows.cells, starts, slope)
+    if request.std_error_moments and rows.squares is not None:
+        squares = sums.squares_of(rows.square_sums(starts, bins, slope), bins, slope)
+    estimates = feature_estimates(
+        fitted.bin_edges,
+        bins,
+        fitted.along,
+        slope,
+        residuals,
+        request.centering,
+        std_error_moments=request.std_error_moments,
+        squares=squares,
+    )
+    if fitted.along is not None and request.std_error_moments and are_agreed(request.rule):
+        estimates |= own_squares(fitted.along)
+    if squares is not None and isinstance(request.rule, GivenBins):
+        estimates |= {"weight_products": squares.products}
+    if fitted.along is not None and slope is not None:
+        lines = Line.of(bins, slope).repeated(fitted.length)
+        products = lines.sums(rows.by_squares, sums.LEVEL_POWERS)
+        estimates |= {"effect_slope_correlation": slope_correlation(products, fitted.along, slope)}
+    return estimates
 
 
 def are_agreed(rule: BinRule) -> bool:
@@ -102,117 +123,17 @@ def are_agreed(rule: BinRule) -> bool:
     return isinstance(rule, GivenBins) and rule.cells_of_curve is not None
 
 
-def given_cells(rule: BinRule, column: Column, edges: FloatArray) -> FloatArray | None:
-    """Edges of the cells of the curve that a rule gives, between those of its bins."""
-    if not isinstance(rule, GivenBins) or column.cells is not None:
-        return None
-    cells = rule.cells_of(column.name)
-    if cells is None:
-        return None
-    cells = cells[(cells > edges[0]) & (cells < edges[-1])]
-    # An edge that both have may differ by rounding: no cell between the two.
-    nearest = edges[nearest_to(edges, cells)]
-    apart = np.abs(nearest - cells) > 1e-9 * (edges[-1] - edges[0])
-    return np.union1d(edges, cells[apart])
-
-
-def cell_sums(own: FloatArray, position: int) -> Asked:
-    """Sums over the rows in the cells of one feature's curve."""
-
-    def of(rows: Rows) -> fine.CellSums:
-        x, g = rows.x[position], rows.local_effect[position]
-        return fine.sums_in(
-            own,
-            x,
-            g,
-            rows.weight,
-            frequency=rows.frequency,
-            ordered=rows.ordered,
-            pieces=rows.pieces,
-        )
-
-    return Asked(of, fine.sums_of_all)
-
-
-def cell_squares(own: FloatArray, found: fine.CellSums, position: int) -> Asked:
-    """Sums by powers of precision weights in these cells."""
-
-    def of(rows: Rows) -> sums.SquareSums:
-        assert rows.weight is not None
-        return fine.squares_in(
-            own, found, rows.x[position], rows.local_effect[position], rows.weight
-        )
-
-    return Asked(of, sums.square_sums_of_all)
-
-
-def residual_sums(
-    axis: Axis, starts: IntArray, bins: Moments, slope: FloatArray | None, position: int
-) -> Asked:
-    """Moments about the means or lines of bins."""
-
-    def of(rows: Rows) -> ResidualMoments:
-        x, g = rows.x[position], rows.local_effect[position]
-        of_row = rows.stretches(axis, position)
-        return sums.residual_moments(axis, starts, bins, x, g, rows.weight, slope, of_row)
-
-    return Asked(of, sums.residuals_of_all)
-
-
-def bin_squares(
-    axis: Axis, starts: IntArray, bins: Moments, slope: FloatArray | None, position: int
-) -> Asked:
-    """Sums by powers of precision weights about the means or lines of bins."""
-
-    def of(rows: Rows) -> sums.SquareSums:
-        assert rows.weight is not None
-        x, g = rows.x[position], rows.local_effect[position]
-        of_row = rows.stretches(axis, position)
-        return sums.square_sums(axis, starts, bins, x, g, rows.weight, slope, of_row)
-
-    return Asked(of, sums.square_sums_of_all)
-
-
-def line_sums(
-    cells: FloatArray,
-    bin_of: IntArray,
-    bins: Moments,
-    slope: FloatArray,
-    position: int,
-    *,
-    squared: bool = False,
-) -> Asked:
-    """Sums of the products `OF_LINES` about the lines of bins, in the cells of the curve.
-
-    With ``squared`` weights those of `LEVEL_POWERS` only.
-    """
-    powers = sums.LEVEL_POWERS if squared else sums.OF_LINES
-
-    def of(rows: Rows) -> FloatArray:
-        x, g, axis = rows.x[position], rows.local_effect[position], binning.variable_axis(cells)
-        weight = rows.weight**2 if squared and rows.weight is not None else rows.weight
-        of_row = rows.stretches(axis, position)
-        own = sums.Located(x, g, weight, of_row)
-        return sums.line_sums(axis, bin_of, bins, slope, own, powers)
-
-    return Asked(of, _added)
-
-
-def _added(chunks: Sequence[FloatArray]) -> FloatArray:
-    return np.asarray(np.sum(chunks, axis=0))
-
-
 def in_bins(found: FloatArray, bin_of: IntArray) -> FloatArray:
     """Sums in bins from those in their cells, (..., cell) -> (..., bin)."""
     return np.add.reduceat(found, np.flatnonzero(np.diff(bin_of, prepend=-1)), axis=-1)
 
 
-def slope_correlation(found: FloatArray, cells: fine.Cells, slope: FloatArray) -> FloatArray:
+def slope_correlation(found: FloatArray, cells: cell_kernel.Cells, slope: FloatArray) -> FloatArray:
     """Correlation of the average along a bin with the slope of its line, by influences of rows.
 
     ``found`` are sums of the products `LEVEL_POWERS` in the cells of the curve.
     """
-    level_of = fine.along_axis(cells.width, cells.weight, cells.bin)
+    level_of = cell_kernel.along_axis(cells.width, cells.weight, cells.bin)
     factor = np.divide(level_of, cells.weight, out=np.zeros(len(level_of)), where=cells.weight > 0)
     both, level, tilt = in_bins(found * np.stack([factor, factor**2, factor**0]), cells.bin)
     with np.errstate(invalid="ignore", divide="ignore"):
@@ -220,26 +141,17 @@ def slope_correlation(found: FloatArray, cells: fine.Cells, slope: FloatArray) -
         return np.where(known, np.clip(both / np.sqrt(level * tilt), -1.0, 1.0), 0.0)
 
 
-class Cells(NamedTuple):
-    """Fine cells of one feature; none for a constant one."""
-
-    column: Column
-    axis: Axis | None
-    moments: Moments | None
-    comoments: Comoments | None
-
-
 def feature_estimates(
     edges: FloatArray,
     bins: Moments,
-    along: fine.Cells | None,
+    along: cell_kernel.Cells | None,
     slope: FloatArray | None,
     residuals: ResidualMoments | None,
     centering: str,
     *,
     std_error_moments: bool,
     squares: sums.Squares | None = None,
-) -> Estimates:
+) -> dict[str, FloatArray | float]:
     """RHALE of one feature, by the names of `schema.EFFECT_VARIABLES`."""
     n_effective = sums.n_effective(bins)
     fitted = _fitted(edges, bins, slope, residuals)
@@ -318,10 +230,10 @@ def _fitted(
     return _Fitted(bins._replace(m2=squares), pieces, ddof + linear)
 
 
-def _averages(along: fine.Cells) -> FloatArray:
+def _averages(along: cell_kernel.Cells) -> FloatArray:
     """Averages of the effect along the bins (math [12])."""
-    level = fine.along_axis(along.width, along.weight, along.bin)
-    return fine.effects(along.mean, level, along.bin)
+    level = cell_kernel.along_axis(along.width, along.weight, along.bin)
+    return cell_kernel.effects(along.mean, level, along.bin)
 
 
 def _for_std_error(residuals: ResidualMoments) -> dict[str, FloatArray]:
@@ -330,7 +242,7 @@ def _for_std_error(residuals: ResidualMoments) -> dict[str, FloatArray]:
     return moments if residuals.line is None else {**moments, "line_moments": residuals.line}
 
 
-def _of_cells(along: fine.Cells, *, std_error_moments: bool) -> dict[str, FloatArray]:
+def _of_cells(along: cell_kernel.Cells, *, std_error_moments: bool) -> dict[str, FloatArray]:
     """Estimates in the cells of a curve, by name."""
     estimates = {"cell_effect": along.mean, "cell_share": along.share}
     if not std_error_moments:
@@ -347,7 +259,7 @@ def _of_cells(along: fine.Cells, *, std_error_moments: bool) -> dict[str, FloatA
     }
 
 
-def own_squares(along: fine.Cells) -> Estimates:
+def own_squares(along: cell_kernel.Cells) -> Estimates:
     """What `merge` needs of cells: mean squares about their own means, sums by weights, by name."""
     found: Estimates = {}
     if along.second_moment is not None:
@@ -355,7 +267,7 @@ def own_squares(along: fine.Cells) -> Estimates:
     return found if along.products is None else {**found, "cell_weight_products": along.products}
 
 
-def _of_squares(along: fine.Cells) -> dict[str, FloatArray]:
+def _of_squares(along: cell_kernel.Cells) -> dict[str, FloatArray]:
     """What standard errors need of cells with unequal precision weights, by name."""
     if along.squares is None or along.robust is None or along.robust_third is None:
         return {}
@@ -379,7 +291,7 @@ def spread_along(
     return std, std_sum
 
 
-def _pieces(cells: fine.Cells) -> accumulate.Pieces:
+def _pieces(cells: cell_kernel.Cells) -> accumulate.Pieces:
     """Cells as the pieces of a curve."""
     none = np.zeros(len(cells.mean))
     return accumulate.Pieces(

@@ -11,7 +11,8 @@ import xarray as xr
 from rhale_stats.arguments.words import shown
 from rhale_stats.arrays import cells as fine
 from rhale_stats.arrays import moments as sums
-from rhale_stats.arrays.moments import Comoments, FloatArray, Moments, ResidualMoments
+from rhale_stats.arrays.cell_moments import CellMoments, merged, residual_moments
+from rhale_stats.arrays.moments import FloatArray, Moments
 from rhale_stats.bins.fixed import GivenBins
 from rhale_stats.effects.estimates import feature_estimates, own_squares
 from rhale_stats.effects.labelled import MISSING_EFFECTS, dataset
@@ -238,10 +239,7 @@ class _Part(NamedTuple):
     ``squares`` and ``products`` are those of precision weights, None without.
     """
 
-    moments: Moments
-    within: Comoments
-    cubes: FloatArray
-    fourths: FloatArray
+    moments: CellMoments
     squares: FloatArray | None
     products: FloatArray | None
 
@@ -252,7 +250,11 @@ def _merged(name: str, rows: Sequence[xr.Dataset], centering: str) -> Estimates:
         return {}
     _check_edges(name, rows)
     parts = [_bins_of(row, scale) for row, scale in zip(rows, _scales(rows), strict=True)]
-    bins, residuals = _residuals(parts)
+    together = merged([part.moments for part in parts])
+    bins, residuals = (
+        together.means(),
+        residual_moments(together, np.arange(len(together.mean)), None),
+    )
     more: Estimates = {}
     edges, along = rows[0]["edge_value"].values, None
     own = _cells(rows[0])
@@ -261,10 +263,8 @@ def _merged(name: str, rows: Sequence[xr.Dataset], centering: str) -> Estimates:
             _cells_of(row, len(own) - 1, scale)
             for row, scale in zip(rows, _scales(rows), strict=True)
         ]
-        found = fine.sums_of_all(
-            [fine.CellSums(one.moments, *one.within, one.cubes, None) for one in of_cells]
-        )
-        along = fine.cells_of_sums(own, edges, found, _squares(of_cells, found.moments))
+        found = merged([part.moments for part in of_cells])
+        along = fine.cells_of(own, edges, found, _squares(of_cells, found.means()))
         more = own_squares(along)
     by_squares, squares = _squares(parts, bins), None
     if by_squares is not None:
@@ -307,13 +307,13 @@ def _bins_of(row: xr.Dataset, scale: float) -> _Part:
     n = row["n_effective"].values
     with np.errstate(invalid="ignore", divide="ignore"):
         left = np.where(n > 1, weight - weight_sq / weight, 0.0)
-    square = np.where(n > 1, row["heterogeneity"].values ** 2 * left, 0.0)
-    values = (row[name].values for name in ("x_variance", "x_covariance"))
-    means = bin_means(row), square, row["x_mean"].values
-    moments = Moments(row["n_obs"].values, weight, weight_sq, *means)
-    third, fourth = row["third_moment"].values, row["fourth_moment"].values
+    heads = row["n_obs"].values, weight, weight_sq, row["x_mean"].values, bin_means(row)
+    powers = {(2, 0): "x_variance", (1, 1): "x_covariance", (0, 3): "third_moment"}
+    powers |= {(0, 4): "fourth_moment"}
+    sums_of = {power: weight * row[name].values for power, name in powers.items()}
+    sums_of[0, 2] = np.where(n > 1, row["heterogeneity"].values ** 2 * left, 0.0)
     squares = None if products is None else row["squares"].values
-    return _part(moments, *values, third, fourth)._replace(squares=squares, products=products)
+    return _Part(CellMoments.of_products(heads, sums_of), squares, products)
 
 
 def _cells_of(row: xr.Dataset, n_cells: int, scale: float) -> _Part:
@@ -324,23 +324,12 @@ def _cells_of(row: xr.Dataset, n_cells: int, scale: float) -> _Part:
     weight = weight_sq = of("n_effective")
     if products is not None:
         weight, weight_sq = products[:, 0], products[:, 1]
-    square = np.nan_to_num(weight * of("second_moment"))
-    moments = Moments(weight, weight, weight_sq, of("effect"), square, of("x_mean"))
-    third = of("third_moment")
-    found = _part(moments, of("x_variance"), of("x_covariance"), third, 0.0 * third)
+    powers = {(2, 0): "x_variance", (1, 1): "x_covariance", (0, 2): "second_moment"}
+    powers |= {(0, 3): "third_moment"}
+    sums_of = {power: weight * of(name) for power, name in powers.items()}
+    heads = weight, weight, weight_sq, of("x_mean"), of("effect")
     squares = None if products is None else of("squares")
-    return found._replace(squares=squares, products=products)
-
-
-def _part(
-    moments: Moments, x_variance: FloatArray, product: FloatArray, *powers: FloatArray
-) -> _Part:
-    """Sums from means; without rows they are 0."""
-    x_m2, xg, cubes, fourths = (
-        np.where(moments.weight > 0, moments.weight * one, 0.0)
-        for one in (x_variance, product, *powers)
-    )
-    return _Part(moments, Comoments(x_m2, xg), cubes, fourths, None, None)
+    return _Part(CellMoments.of_products(heads, sums_of), squares, products)
 
 
 def _squares(parts: Sequence[_Part], everything: Moments) -> sums.SquareSums | None:
@@ -350,25 +339,11 @@ def _squares(parts: Sequence[_Part], everything: Moments) -> sums.SquareSums | N
         if part.squares is None or part.products is None:
             return None
         g, x = (
-            np.nan_to_num(getattr(part.moments, name) - getattr(everything, name))
+            np.nan_to_num(getattr(part.moments.means(), name) - getattr(everything, name))
             for name in ("mean", "x_mean")
         )
         moved.append(sums.moved_squares(part.squares, np.nan_to_num(part.products), g, x))
     return sums.square_sums_of_all(moved)
-
-
-def _residuals(parts: Sequence[_Part]) -> tuple[Moments, ResidualMoments]:
-    """Moments of bins, and those that standard errors need, of all parts."""
-    moments, within, cubes, fourths, _, _ = zip(*parts, strict=True)
-    bins = sums.of_all_chunks(moments)
-    x_m2, xg = sums.comoments_of_all(moments, within, bins)
-    third = sums.cubes_of_all(moments, cubes, bins)
-    fourth = sums.fourths_of_all(moments, cubes, fourths, bins)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        second, third, fourth, x_variance, x_covariance = (
-            one / bins.weight for one in (bins.m2, third, fourth, x_m2, xg)
-        )
-    return bins, ResidualMoments(second, third, fourth, x_variance, x_covariance, None)
 
 
 def _fingerprints(names: Sequence[str], rows: Sequence[Sequence[xr.Dataset]]) -> dict[str, str]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,45 +10,36 @@ import xarray as xr
 from numpy.typing import NDArray
 
 from rhale_stats.arguments.checks import check_choice
-from rhale_stats.arguments.seeds import source_of
+from rhale_stats.arguments.seeds import seed_of, source_of
 from rhale_stats.arguments.words import warn
+from rhale_stats.arrays.cell_moments import RowMoments
 from rhale_stats.arrays.cells import inner_ends
 from rhale_stats.arrays.moments import FloatArray
-from rhale_stats.arrays.spread import Residuals
 from rhale_stats.bins.description import DEFAULT_BINS, is_ours
-from rhale_stats.bins.rule import BinRule, Partition, check_rule
+from rhale_stats.bins.fixed import GivenBins
+from rhale_stats.bins.rule import BinRule, Column, Partition, check_rule
+from rhale_stats.effects.estimates import Fitted, Request, estimates_of, fitted_bins
+from rhale_stats.effects.grid import Grid, grid_of, grid_of_others, moments_on
 from rhale_stats.effects.labelled import dataset
-from rhale_stats.effects.passes import (
-    Request,
-    RowSplit,
-    all_rows,
-    chosen_bins,
-    first_pass,
-    honest_rows,
-    on_other_rows,
-    residuals_for_edges,
-    second_pass,
-)
+from rhale_stats.effects.spread import own_spread, skewness_rows, skewness_sign
 from rhale_stats.effects.values import predict
 from rhale_stats.local.cells import cell_edges
+from rhale_stats.local.chunks import ChunkedRows
 from rhale_stats.local.kept import kept
-from rhale_stats.local.reductions import Source, Steps
-from rhale_stats.local.rows import THREADS_FROM
+from rhale_stats.local.reductions import Reduction, Source
+from rhale_stats.local.rows import THREADS_FROM, choosing_rows, columns
 from rhale_stats.models.outputs import Model
 from rhale_stats.parallel import cpus
-from rhale_stats.schema.checks import check_local
+from rhale_stats.schema.checks import check_local, is_chunked
 from rhale_stats.schema.curves import WEIGHTINGS, has_cells
 from rhale_stats.schema.dimensions import PARTS
 from rhale_stats.schema.door import checked
 from rhale_stats.schema.features import feature_names, one_feature
 from rhale_stats.schema.levels import refuse_categorical
 from rhale_stats.schema.parts import each_part, own_rows
-from rhale_stats.schema.stacking import Estimates
 from rhale_stats.schema.variables import variable
 
 CENTERINGS = ("mean", "start", "integral")
-# With fewer rows, sums by the cell of every row take less time in the first pass than sorted rows.
-ONE_BY_ONE_FROM = 20_000
 
 # Rules of the paper with edges at equal widths, and the least share of the axis that the inner rows
 # should have then.
@@ -218,7 +208,7 @@ def quiet_rhale(
     refuse_categorical(local, "rhale")
     request = _request(bins, centering, weighting, std_error_moments=std_error_moments)
     share = 0.5 if honest is True else float(honest)
-    split = honest_rows(local, share, rng) if share else all_rows(local)
+    split = _honest_rows(local, share, rng) if share else _all_rows(local)
     effect = _estimated(local, request, split, held)
     return with_missing(effect) if "missing_effect" in effect else effect
 
@@ -234,6 +224,63 @@ def _request(
     return Request(rule, centering, weighting, std_error_moments)
 
 
+class RowSplit(NamedTuple):
+    """Rows on which edges are chosen, and rows on which effects are estimated.
+
+    They are the same rows unless bins are honest; ``attrs`` are the attributes that reproduce the
+    split.
+    """
+
+    for_edges: Source
+    for_estimates: Source
+    attrs: dict[str, float | int]
+
+    @property
+    def is_honest(self) -> bool:
+        """Whether edges are chosen on other rows than effects are estimated on."""
+        return self.for_edges is not self.for_estimates
+
+    def ends(self, rows: Source, position: int, name: str) -> tuple[float, float]:
+        """Ends of the axis of one feature over all rows; raise if they are not finite.
+
+        ``rows`` are those of an unsplit sample, in any order.
+        """
+        halves = (self.for_edges, self.for_estimates) if self.is_honest else (rows,)
+        low, high = zip(*(half.ends(position, name) for half in halves), strict=True)
+        return min(low), max(high)
+
+
+def _all_rows(local: xr.Dataset) -> RowSplit:
+    """All rows, for edges and for estimates."""
+    rows = _source(local)
+    return RowSplit(rows, rows, {})
+
+
+def _source(local: xr.Dataset) -> Source:
+    return ChunkedRows(local, precise=True) if is_chunked(local) else columns(local)
+
+
+def _honest_rows(
+    local: xr.Dataset, honest_fraction: float, rng: np.random.Generator | int | None
+) -> RowSplit:
+    """Rows drawn at random for the edges, and the other rows for the estimates (math [16])."""
+    if "n_missing" in local:
+        raise ValueError(
+            "honest must be False where features have different rows (missing='drop'). Select "
+            "complete rows before local_effects."
+        )
+    seed = seed_of(rng)
+    for_edges = choosing_rows(local, honest_fraction, seed)
+    # The same rows in chunks as in memory, whatever the chunks are.
+    estimates, edges = _source(local.isel(obs=~for_edges)), _source(local.isel(obs=for_edges))
+    attrs = {
+        "honest_fraction": float(honest_fraction),
+        "honest_seed": seed,
+        "n_rows_edges": edges.n_rows,
+    }
+    return RowSplit(edges, estimates, attrs)
+
+
 def _estimated(
     local: xr.Dataset,
     request: Request,
@@ -242,100 +289,107 @@ def _estimated(
 ) -> xr.Dataset:
     """Effects of all features on these rows: edges by the rule, then estimates between them."""
     rule, rows, names = request.rule, split.for_estimates, feature_names(local)
+    every, slopes_across = range(len(names)), cell_edges(local)
+    errors = local["local_effect_error"].values
     threads = 1 if rows.size < THREADS_FROM else cpus()
-    known = {at: held[name] for at, name in enumerate(names) if held and name in held}
-    way = _together if split.is_honest or not _is_one_by_one(request, rows) else _one_by_one
-    found = way(local, request, split, known, threads)
-    partitions = {at: one for at, one in enumerate(found.partitions) if one is not None}
+    grids, others = dict[int, Grid | Column](), dict[int, Grid]()
+    partitions = {at: held[name] for at, name in enumerate(names) if held and name in held}
+    fits = dict[int, Fitted]()
+
+    def plan(source: Source, position: int) -> Reduction | None:
+        """Moments of the rows of one feature in the cells of its grid; none if it is constant."""
+        if position not in grids:
+            name, ends = names[position], split.ends(source, position, names[position])
+            grids[position] = grid_of(rule, source, position, name, ends, slopes_across[position])
+        grid = grids[position]
+        return (
+            moments_on(grid, position, unequal=source.unequal) if isinstance(grid, Grid) else None
+        )
+
+    def plan_of_others(source: Source, position: int) -> Reduction | None:
+        """Moments of the rows for estimates, where bins are honest."""
+        grid = grids[position]
+        if not isinstance(grid, Grid):
+            return None
+        others[position] = grid_of_others(grid, source, position)
+        return moments_on(others[position], position, unequal=source.unequal)
+
+    def choose(moments: Mapping[int, RowMoments]) -> None:
+        """Choose the bins of these features."""
+        candidates = {
+            position: grid.candidates(rows.cells, float(errors[position]))
+            for position, rows in moments.items()
+            if isinstance(grid := grids[position], Grid)
+        }
+        chosen = rule.choose(list(candidates.values())) if candidates else []
+        partitions.update(zip(candidates, chosen, strict=True))
+
+    def estimate(
+        position: int, moments: RowMoments | None, of: RowMoments | None
+    ) -> dict[str, FloatArray | float]:
+        """Estimates of one feature; ``of`` are the moments of the rows that chose its bins."""
+        grid = grids[position]
+        if moments is None or isinstance(grid, Column):
+            return {}
+        fitted = fitted_bins(request, others.get(position, grid), moments, partitions[position])
+        found = estimates_of(request, fitted)
+        if request.std_error_moments:
+            other = fitted
+            if of is not None and of is not moments:
+                other = fitted_bins(request, grid, of, partitions[position])
+            found |= own_spread(rule, fitted, float(errors[position]), other)
+        if "squares" in found:
+            fits[position] = fitted
+            if isinstance(rule, GivenBins):
+                found |= {"weight_largest": rows.largest}
+        return found
+
+    if split.is_honest or not is_ours(rule):
+        # A rule of a user's own gets all features at once.
+        chosen_by = dict(enumerate(split.for_edges.reduced(plan, lambda _, found: found, threads)))
+        choose(
+            {at: one for at, one in chosen_by.items() if at not in partitions and one is not None}
+        )
+        moments = chosen_by
+        if split.is_honest:
+            moments = dict(enumerate(rows.reduced(plan_of_others, lambda _, found: found, threads)))
+        estimates = [estimate(at, moments[at], chosen_by[at]) for at in every]
+    else:
+
+        def of_feature(position: int, found: RowMoments | None) -> dict[str, FloatArray | float]:
+            if found is not None and position not in partitions:
+                choose({position: found})
+            return estimate(position, found, None)
+
+        estimates = rows.reduced(plan, of_feature, threads)
+    _add_signs(rows, fits, estimates, threads)
     if held is not None:
         held.update({names[at]: partition for at, partition in partitions.items()})
-    effect = dataset(local, rule, request.centering, found.estimates, rows.n_rows)
+    effect = dataset(local, rule, request.centering, estimates, rows.n_rows)
     facts = {"weighting": request.weighting} | split.attrs
-    effect.attrs |= facts | found.fingerprints
+    effect.attrs |= facts | rows.fingerprints(names, threads)
     losses = {position: partition.losses for position, partition in partitions.items()}
     return _with_losses(effect, losses)
 
 
-class _Found(NamedTuple):
-    """Bins and estimates of all features, and the attribute with their checksums."""
-
-    partitions: Sequence[Partition | None]
-    estimates: Sequence[Estimates]
-    fingerprints: dict[str, str]
-
-
-def _is_one_by_one(request: Request, rows: Source) -> bool:
-    """Whether one feature is done before the next begins, which saves reading its rows again.
-
-    A rule of a user's own gets all features at once.
-    """
-    many = rows.n_rows >= ONE_BY_ONE_FROM
-    return many and is_ours(request.rule) and request.needs_rows_again
-
-
-def _one_by_one(
-    local: xr.Dataset,
-    request: Request,
-    split: RowSplit,
-    known: Mapping[int, Partition],
+def _add_signs(
+    rows: Source,
+    fits: Mapping[int, Fitted],
+    estimates: Sequence[dict[str, FloatArray | float]],
     threads: int,
-) -> _Found:
-    """Every feature alone: its rows are sorted once, for both passes."""
-    names, slopes_across = feature_names(local), cell_edges(local)
-    errors = local["local_effect_error"].values
+) -> None:
+    """Add the sign of the skewness of rows with precision weights, which moments do not tell."""
 
-    def estimate(at: int, of: Source) -> Steps[tuple[Partition | None, Estimates]]:
-        own = RowSplit(of, of, {})
-        cells = yield from first_pass(request.rule, own, at, names[at], slopes_across[at])
-        if known:
-            partition = known.get(at)
-        else:
-            partition = chosen_bins(request.rule, [cells], errors[at : at + 1]).get(0)
-        error = float(errors[at])
-        estimates = yield from second_pass(request, of, at, cells, partition, error, None)
-        return partition, estimates
+    def plan(source: Source, position: int) -> Reduction | None:
+        fitted = fits.get(position)
+        return fitted and skewness_rows(fitted, position, source.most_rows)
 
-    estimators = [partial(estimate, at) for at in range(len(names))]
-    found, fingerprints = split.for_estimates.one_by_one(estimators, names, threads)
-    partitions, estimates = zip(*found, strict=True)
-    return _Found(partitions, estimates, fingerprints)
+    def add(position: int, found: FloatArray | None) -> None:
+        if found is not None:
+            estimates[position]["skewness_sign"] = skewness_sign(found, fits[position])
 
-
-def _together(
-    local: xr.Dataset,
-    request: Request,
-    split: RowSplit,
-    known: Mapping[int, Partition],
-    threads: int,
-) -> _Found:
-    """The first pass of all features, then their bins, then the second pass of all."""
-    rule, rows, names = request.rule, split.for_estimates, feature_names(local)
-    slopes_across, every = cell_edges(local), range(len(names))
-    cells = split.for_edges.answered(
-        [first_pass(rule, split, at, names[at], slopes_across[at]) for at in every], threads
-    )
-    errors = local["local_effect_error"].values
-    partitions = known or chosen_bins(rule, cells, errors)
-    bins = [partitions.get(at) for at in every]
-    chosen: Sequence[Residuals | None] = [None] * len(names)
-    if split.is_honest:
-        if request.std_error_moments:
-            others = split.for_edges
-            steps = [residuals_for_edges(request, others, at, cells[at], bins[at]) for at in every]
-            chosen = others.answered(steps, threads)
-        cells = rows.answered([on_other_rows(rule, at, cells[at]) for at in every], threads)
-
-    def estimate(at: int, of: Source) -> Steps[Estimates]:
-        return second_pass(request, of, at, cells[at], bins[at], float(errors[at]), chosen[at])
-
-    estimators = [partial(estimate, at) for at in every]
-    if request.weighting == "axis":
-        estimates = rows.answered([rows.along(at, estimators[at]) for at in every], threads)
-    else:
-        # Too few passes to pay for sorting; none where no rows are needed again.
-        threads_again = threads if request.needs_rows_again else 1
-        estimates = rows.answered([one(rows) for one in estimators], threads_again)
-    return _Found(bins, estimates, rows.fingerprints(names, threads))
+    if fits:
+        rows.reduced(plan, add, threads)
 
 
 def with_missing(effect: xr.Dataset) -> xr.Dataset:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -10,21 +9,19 @@ import numpy as np
 import xarray as xr
 from scipy import sparse
 
-from rhale_stats.arrays import binning
-from rhale_stats.arrays import cells as fine
 from rhale_stats.arrays import moments as sums
 from rhale_stats.arrays import spread as kernel
 from rhale_stats.arrays.accumulate import heterogeneity_se
 from rhale_stats.arrays.binning import bin_index
-from rhale_stats.arrays.moments import Axis, FloatArray, IntArray, Moments
+from rhale_stats.arrays.cell_moments import Line
+from rhale_stats.arrays.moments import FloatArray, IntArray, Moments
 from rhale_stats.arrays.skewness import clear_sign
-from rhale_stats.arrays.stretches import Place, Stretches
 from rhale_stats.bins.adaptive import AdaptiveBins
-from rhale_stats.bins.description import cells_of
-from rhale_stats.bins.rule import BinRule, Column
+from rhale_stats.bins.rule import BinRule
+from rhale_stats.effects.estimates import Fitted
 from rhale_stats.inference.estimate import Estimate, Facts
 from rhale_stats.inference.estimate import Moments as CentralMoments
-from rhale_stats.local.reductions import Asked
+from rhale_stats.local.reductions import Reduction
 from rhale_stats.local.rows import Rows
 from rhale_stats.schema.curves import cell_count, fine_of, has_cells
 from rhale_stats.schema.features import (
@@ -55,70 +52,52 @@ SPREAD = (
 TARGET = "standard deviation of the local effects in the bin of the spread, math [66]"
 
 
-class Fitted(NamedTuple):
-    """The effect of one feature on some rows: its bins, their slopes, and the cells of its curve.
+def skewness_rows(fitted: Fitted, position: int, most: int) -> Reduction:
+    """Rows that tell the sign of the skewness of one feature: at most so many of each chunk."""
+    edges = fitted.bin_edges if fitted.along is None else fitted.edges
+    slope, bins = fitted.slope, fitted.bins
 
-    ``slope`` is None without lines, ``along`` with ``weighting="rows"``.
+    def of_chunk(rows: Rows) -> FloatArray:
+        x, g, weight = rows.x[position], rows.local_effect[position], rows.weight
+        assert weight is not None, "precision weights differ"
+        if len(x) > most:
+            some = np.linspace(0, len(x) - 1, most).astype(np.int64)
+            x, g, weight = x[some], g[some], weight[some]
+        k = bin_index(edges, x)
+        if fitted.along is None and slope is not None:
+            g = g - slope[k] * (x - bins.x_mean[k])
+        return np.stack([g, k, weight])
+
+    return Reduction(of_chunk, partial(np.concatenate, axis=1))
+
+
+def skewness_sign(rows: FloatArray, fitted: Fitted) -> float:
+    """Sign of the skewness of the local effects of weighted rows, 0 unless it is clear.
+
+    Of very many rows in chunks it is that of some, evenly from all chunks.
     """
-
-    column: Column
-    axis: Axis
-    edges: FloatArray
-    bins: Moments
-    slope: FloatArray | None
-    along: fine.Cells | None
-
-    def of_skewness(self, position: int, most: int) -> Asked:
-        """What `skewness_sign` needs to know, of at most so many rows of each chunk."""
-        # Of chunks this travels to all workers: without the places, which are many.
-        fitted = self._replace(column=replace(self.column, x=self.column.x[:0], counts=None))
-
-        def of(rows: Rows) -> FloatArray:
-            x, g = rows.x[position], rows.local_effect[position]
-            assert rows.weight is not None
-            weight = rows.weight
-            if len(x) > most:
-                some = np.linspace(0, len(x) - 1, most).astype(np.int64)
-                x, g, weight = x[some], g[some], weight[some]
-            if fitted.along is not None:
-                return np.stack([g, bin_index(fitted.along.edges, x), weight])
-            k = bin_index(fitted.edges, x)
-            if fitted.slope is not None:
-                g = g - fitted.slope[k] * (x - fitted.bins.x_mean[k])
-            return np.stack([g, k, weight])
-
-        return Asked(of, partial(np.concatenate, axis=1))
-
-    def skewness_sign(self, found: FloatArray) -> float:
-        """Sign of the skewness of the local effects of weighted rows, 0 unless it is clear.
-
-        Of very many rows in chunks it is that of some, evenly from all chunks.
-        """
-        values, cell, weight = found
-        of_cell = cell.astype(np.int64)
-        return clear_sign(values, of_cell, weight, None, fine=self.along is not None)
+    values, cell, weight = rows
+    return clear_sign(values, cell.astype(np.int64), weight, None, fine=fitted.along is not None)
 
 
-def own_spread(
-    rule: BinRule,
-    fitted: Fitted,
-    found: kernel.Residuals,
-    error: float,
-    chosen: kernel.Residuals | None,
-) -> Estimates:
-    """The spread of one feature in bins of its own, by name, from the sums of its residuals.
+def own_spread(rule: BinRule, fitted: Fitted, error: float, chosen: Fitted) -> Estimates:
+    """The spread of one feature in bins of its own, by name.
 
-    ``error`` is the numerical error of a local effect. Bins are chosen by the sums ``chosen``,
-    where these are of other rows.
+    ``error`` is the numerical error of a local effect. ``chosen`` is the effect of the rows on
+    which bins are chosen.
     """
-    axis, adaptive = spread_axis(rule, fitted)
-    starts = adaptive.choose_spread(
-        found if chosen is None else chosen,
-        in_grid=fitted.column.cells is None,
-        in_cells=fitted.along is not None,
-        resolution=max(resolution(fitted.bins.mean, error), NO_SPREAD * _deviation(fitted.bins)),
-    )
-    bins, edges = found.merged(starts), fitted.edges
+    adaptive = rule if isinstance(rule, AdaptiveBins) else AdaptiveBins()
+    least = max(resolution(fitted.bins.mean, error), NO_SPREAD * _deviation(fitted.bins))
+    effect, left = _fitted_effect(chosen)
+    of_cells = kernel.residuals(chosen.rows.cells, effect, left)
+    starts = adaptive.choose_spread(of_cells, resolution=least)
+    on_grid = _on_grid(chosen)
+    starts = kernel.refined(starts, chosen.of_curve, on_grid, least)
+    edges = chosen.fine_edges
+    # Other rows may have other cells of the curve.
+    inner = np.unique(np.searchsorted(fitted.fine_edges[:-1], edges[starts[1:]]))
+    starts = np.append(0, inner[(inner > 0) & (inner < len(fitted.fine_edges) - 1)])
+    bins = (on_grid if chosen is fitted else _on_grid(fitted)).merged(starts)
     return {
         "spread": np.sqrt(bins.moment("square")),
         "spread_n_obs": bins.n_obs,
@@ -126,7 +105,7 @@ def own_spread(
         "spread_degrees": bins.degrees,
         "spread_third_moment": bins.moment("third"),
         "spread_fourth_moment": bins.moment("fourth"),
-        "spread_edge_value": binning.bin_edges(axis, starts, float(edges[0]), float(edges[-1])),
+        "spread_edge_value": np.append(fitted.fine_edges[starts], fitted.fine_edges[-1]),
     }
 
 
@@ -136,53 +115,30 @@ def _deviation(bins: Moments) -> float:
     return float(np.sqrt(everything.m2[0] / everything.weight[0]))
 
 
-def spread_axis(rule: BinRule, fitted: Fitted) -> tuple[Axis, AdaptiveBins]:
-    """The cells that bins of the spread are unions of, and the rule that joins them."""
-    if isinstance(rule, AdaptiveBins):
-        return fitted.axis, rule
-    column, adaptive = fitted.column, AdaptiveBins()
-    low, high = float(fitted.edges[0]), float(fitted.edges[-1])
-    whole = Column(column.name, column.x, low, high, column.counts, column.cells)
-    return cells_of(adaptive, whole), adaptive
+def _on_grid(fitted: Fitted) -> kernel.Residuals:
+    """Sums of powers of the residuals in the cells of the grid."""
+    effect, left = _fitted_effect(fitted)
+    length = np.diff(fitted.of_curve, append=len(fitted.fine.weight))
+    return kernel.residuals(fitted.fine, effect.repeated(length), np.repeat(left, length))
 
 
-def residual_sums(axis: Axis, fitted: Fitted, position: int) -> Asked:
-    """Sums of powers of the residuals of one feature in the cells of ``axis``."""
-    # Of chunks this travels to all workers: without the places, which are many.
-    column = replace(fitted.column, x=fitted.column.x[:0], counts=None)
-    fitted = fitted._replace(column=column)
+def _fitted_effect(fitted: Fitted) -> tuple[Line, FloatArray]:
+    """The effect in the cells of the curve, and the share of the variance that it leaves there.
 
-    def of(rows: Rows) -> kernel.Residuals:
-        x, g = rows.x[position], rows.local_effect[position]
-        means = _means(fitted, x, rows)
-        return kernel.residuals(axis, means, x, g, rows.weight, frequency=rows.frequency)
-
-    return Asked(of, kernel.residuals_of_all)
-
-
-def _means(fitted: Fitted, x: FloatArray, rows: Rows) -> kernel.Means:
-    """The fitted effect, and the share of the variance that it leaves to residuals.
-
-    It is the mean of each cell of the curve, whatever the bins are: a bin that does not follow the
-    effect would leave its change in the residuals. With ``weighting="rows"`` it is that of the bin.
+    It is the mean of each cell, whatever the bins are: a bin that does not follow the effect would
+    leave its change in the residuals. With ``weighting="rows"`` it is that of the bin.
     """
-    bins, along = fitted.bins, fitted.along
-    if along is None:
-        axis = binning.variable_axis(fitted.edges)
-        where: Place = (
-            sums.stretches(axis, x, rows.pieces) if rows.ordered else sums.row_cells(axis, x)
-        )
-        slope = np.zeros(len(bins.mean)) if fitted.slope is None else fitted.slope
-        left = _left(sums.n_effective(bins), 1 + (slope != 0))
-        return kernel.Means(where, bins.mean, bins.x_mean, slope, left)
-    left = _left(along.n_effective, OF_CELL)
+    bins = fitted.bins
+    if fitted.along is None:
+        line = Line.of(bins, fitted.slope)
+        left = _left(sums.n_effective(bins), 1 + (line.slope != 0))
+        return line.repeated(fitted.length), np.repeat(left, fitted.length)
+    means = fitted.rows.cells.means()
     # A slope across a cell does not depend on where in the cell a row is.
-    slope = (
-        np.zeros(len(left))
-        if fitted.column.cells is not None
-        else _slopes_along(along.mean, along.x_mean)
-    )
-    return kernel.Means(along.row_cells(x), along.mean, along.x_mean, slope, left)
+    slope = np.zeros(len(means.mean))
+    if fitted.column.cells is None:
+        slope = _slopes_along(means.mean, means.x_mean)
+    return Line.of(means, slope), _left(sums.n_effective(means), OF_CELL)
 
 
 def _left(rows: FloatArray, parameters: FloatArray | float) -> FloatArray:
@@ -262,13 +218,10 @@ class _Residuals(NamedTuple):
     def of(cls, row: xr.Dataset, rows: Rows, position: int) -> _Residuals:
         x, g = rows.x[position], rows.local_effect[position]
         weight = np.ones(len(x)) if rows.weight is None else rows.weight
-        means = _stored_means(row, x)
-        k = binning.bin_index(row["spread_edge_value"].values, x)
-        at = means.of_row
-        assert not isinstance(at, Stretches), "made by `_stored_means` from the edges"
-        fit = np.nan_to_num(means.mean)[at]
-        fit = fit + means.slope[at] * (x - np.nan_to_num(means.x_mean)[at])
-        left = means.left[at]
+        edges, line, left = _stored_effect(row)
+        k, at = bin_index(row["spread_edge_value"].values, x), bin_index(edges, x)
+        fit = line.mean[at] + line.slope[at] * (x - line.x[at])
+        left = left[at]
         return cls(k, weight, left, np.where(left > 0, g - fit, 0.0), row.sizes["spread_bin"])
 
 
@@ -314,19 +267,19 @@ def weights_of_rows(row: xr.Dataset, rows: Rows, position: int) -> sparse.csr_ar
     return sparse.csr_array(sparse.coo_array((values, at), (of.n_bins, len(of.k))))
 
 
-def _stored_means(row: xr.Dataset, x: FloatArray) -> kernel.Means:
-    """The fitted effect of `_means`, from a result."""
+def _stored_effect(row: xr.Dataset) -> tuple[FloatArray, Line, FloatArray]:
+    """Edges of the pieces of the fitted effect of `_residuals`, their lines, what they leave."""
     if not has_cells(row):
-        slope = slopes(row)
+        slope, x_mean = slopes(row), row["x_mean"].values
         left = _left(row["n_effective"].values, 1 + (slope != 0))
-        of_row = binning.bin_index(row["edge_value"].values, x)
-        return kernel.Means(of_row, bin_means(row), row["x_mean"].values, slope, left)
+        lines = Line(np.nan_to_num(x_mean), np.nan_to_num(bin_means(row)), slope)
+        return row["edge_value"].values, lines, left
     pieces, n = fine_of(row).pieces, row["cell_n_effective"].values[: cell_count(row)]
-    left = _left(n, OF_CELL)
-    slope = np.zeros(len(left))
+    slope = np.zeros(len(n))
     if str(row["local_effect_method"].values) != "finite_difference":
         slope = _slopes_along(pieces.mean, pieces.x_mean)
-    return kernel.Means(binning.bin_index(pieces.edges, x), pieces.mean, pieces.x_mean, slope, left)
+    lines = Line(np.nan_to_num(pieces.x_mean), np.nan_to_num(pieces.mean), slope)
+    return pieces.edges, lines, _left(n, OF_CELL)
 
 
 def spread_estimate(effect: xr.Dataset) -> dict[str, Estimate]:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from rhale_stats.arrays.moments import FloatArray, IntArray
 from rhale_stats.arrays.thinned import most_of_chunk, thinned, together
 from rhale_stats.chunks import listed, of_all
-from rhale_stats.local.reductions import Asked, Places, Source, Steps
+from rhale_stats.local.reductions import Places, Reduction, Source
 from rhale_stats.local.rows import SELECT_ROWS, Rows
 from rhale_stats.schema.checksums import joined
 from rhale_stats.schema.features import feature_names
@@ -102,44 +102,26 @@ class ChunkedRows:
             return Places(x, weight / self._about.largest, not self.unequal)
         return Places(x, weight, True)
 
-    def along(self, _position: int, estimate: Callable[[Source], Steps[R]], /) -> Steps[R]:
-        """The estimate from rows as they come."""
-        return estimate(self)
-
-    def one_by_one(
+    def reduced(
         self,
-        estimates: Sequence[Callable[[Source], Steps[R]]],
-        names: Sequence[str],
-        threads: int,
+        plan: Callable[[Source, int], Reduction | None],
+        done: Callable[[int, Any], R],
+        _threads: int,
         /,
-    ) -> tuple[list[R], dict[str, str]]:
-        """Results of the estimates, a feature each, and the attribute of `fingerprints`."""
-        found = self.answered([one(self) for one in estimates], threads)
-        return found, self.fingerprints(names)
+    ) -> list[R]:
+        """Results of ``done`` for every feature and the answer of its reduction: in one pass."""
+        plans = [plan(self, position) for position in range(len(self.names))]
+        asked = [reduction for reduction in plans if reduction is not None]
+        answers = iter(self._reduced(asked) if asked else ())
+        return [
+            done(position, None if reduction is None else next(answers))
+            for position, reduction in enumerate(plans)
+        ]
 
-    def answered(self, estimates: Sequence[Steps[R]], _threads: int, /) -> list[R]:
-        """Results of all estimates: each pass over the chunks answers all that they ask."""
-        waiting = dict(enumerate(estimates))
-        answers: dict[int, tuple[Any, ...] | None] = dict.fromkeys(waiting)
-        results: dict[int, R] = {}
-        while waiting:
-            asked: dict[int, tuple[Asked, ...]] = {}
-            for at, steps in waiting.items():
-                sent = answers[at]
-                try:
-                    asked[at] = next(steps) if sent is None else steps.send(sent)
-                except StopIteration as done:
-                    results[at] = done.value
-            waiting = {at: waiting[at] for at in asked}
-            if waiting:
-                found = iter(self._asked([one for some in asked.values() for one in some]))
-                answers = {at: tuple(next(found) for _ in some) for at, some in asked.items()}
-        return [results[at] for at in range(len(estimates))]
-
-    def _asked(self, questions: list[Asked]) -> Sequence[Any]:
+    def _reduced(self, reductions: list[Reduction]) -> Sequence[Any]:
         """Answers for all rows, and with the first of them checksums of the rows."""
         told = bool(self._checksums)
-        everything = questions if told else [*questions, Asked(_checksums_of, listed)]
+        everything = reductions if told else [*reductions, Reduction(_checksums_of, listed)]
         answers: Sequence[Any] = of_all(
             self._chunks, _AnswersOf(everything, self._weights), _MergedOf(everything)
         )
@@ -308,26 +290,26 @@ def _about_all(chunks: list[_About]) -> _About:
 class _AnswersOf:
     """The answers of one chunk of rows; None where it has no rows."""
 
-    asked: Sequence[Asked]
+    reductions: Sequence[Reduction]
     weights: _Weights | None
 
     def __call__(self, x: Any, g: Any, weight: Any) -> list[Any] | None:
         rows = _rows(x, g, weight, weights=self.weights)
         if not rows.n_rows:
             return None
-        # Merged at once, so that columns of rows, as cells have them, are not kept.
-        return [one.merge([one.of(rows)]) for one in self.asked]
+        return [reduction.map(rows) for reduction in self.reductions]
 
 
 @dataclass(frozen=True)
 class _MergedOf:
     """Merges the answers of several chunks."""
 
-    asked: Sequence[Asked]
+    reductions: Sequence[Reduction]
 
     def __call__(self, chunks: list[list[Any]]) -> list[Any]:
         each = zip(*chunks, strict=True)
-        return [one.merge(answers) for one, answers in zip(self.asked, each, strict=True)]
+        pairs = zip(self.reductions, each, strict=True)
+        return [reduction.combine(answers) for reduction, answers in pairs]
 
 
 class _Checksums(NamedTuple):

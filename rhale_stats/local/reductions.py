@@ -1,17 +1,15 @@
-"""Sums over rows: what is asked of one chunk of rows, and how answers of several chunks merge.
+"""Sums over rows: what is asked of one chunk of rows, and how answers of several chunks combine.
 
-An estimate is a generator. It yields what it needs to know of all rows, gets the answers, and
-returns its result. Rows in memory are one chunk, whose answer is taken as it is. Rows in several
-chunks are read once for all that the estimates of all features ask at a time.
+Rows in memory are one chunk, whose answer is taken as it is. Rows in several chunks are read once
+for the reductions of all features together.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias, TypeVar
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
 from rhale_stats.arrays.moments import FloatArray, need_squares
-from rhale_stats.parallel import in_threads
 
 if TYPE_CHECKING:
     from rhale_stats.local.rows import Rows
@@ -19,15 +17,11 @@ if TYPE_CHECKING:
 R = TypeVar("R")
 
 
-class Asked(NamedTuple):
-    """A function of one chunk of rows, and one that merges the answers of several, in order."""
+class Reduction(NamedTuple):
+    """A function of one chunk of rows, and one that combines the answers of several, in order."""
 
-    of: Callable[[Rows], Any]
-    merge: Callable[[Sequence[Any]], Any]
-
-
-# Yields questions, is sent their answers, returns an R.
-Steps: TypeAlias = Generator[tuple[Asked, ...], tuple[Any, ...], R]
+    map: Callable[[Rows], Any]
+    combine: Callable[[Sequence[Any]], Any]
 
 
 class Places(NamedTuple):
@@ -72,39 +66,21 @@ class Source(Protocol):
     def places(self, position: int) -> Places:
         """Where the rows of a feature are on its axis."""
 
-    def along(self, position: int, estimate: Callable[[Source], Steps[R]], /) -> Steps[R]:
-        """An estimate of one feature alone, whose rows may be sorted for it."""
-
-    def one_by_one(
+    def reduced(
         self,
-        estimates: Sequence[Callable[[Source], Steps[R]]],
-        names: Sequence[str],
+        plan: Callable[[Source, int], Reduction | None],
+        done: Callable[[int, Any], R],
         threads: int,
         /,
-    ) -> tuple[list[R], dict[str, str]]:
-        """Results of the estimates, a feature each, and the attribute of `fingerprints`."""
+    ) -> list[R]:
+        """Results of ``done`` for the number of every feature and the answer of its reduction.
 
-    def answered(self, estimates: Sequence[Steps[R]], threads: int, /) -> list[R]:
-        """Results of all estimates."""
+        ``plan`` gives the reduction of a feature from the places of its rows, in whose order the
+        rows come. Without a reduction the answer is None.
+        """
 
     def fingerprints(self, names: Sequence[str], threads: int, /) -> dict[str, str]:
         """The attribute of an effect that tells what every feature of it was made from."""
-
-
-def answered_by(rows: Rows, estimates: Sequence[Steps[R]], threads: int) -> list[R]:
-    """Results of estimates from rows in memory, each estimate in one thread."""
-    return in_threads(lambda steps: answer_by(rows, steps), estimates, threads)
-
-
-def answer_by(rows: Rows, steps: Steps[R]) -> R:
-    """The result of one estimate from rows in memory."""
-    answers: tuple[Any, ...] | None = None
-    while True:
-        try:
-            asked = next(steps) if answers is None else steps.send(answers)
-        except StopIteration as done:
-            return done.value  # type: ignore[no-any-return]
-        answers = tuple(one.of(rows) for one in asked)
 
 
 def unequal(weight: FloatArray | None, *, frequency: bool) -> bool:

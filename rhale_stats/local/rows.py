@@ -11,11 +11,10 @@ import xarray as xr
 from numpy.typing import NDArray
 
 from rhale_stats.arguments.checks import MOST_SIZE, check_finite
-from rhale_stats.arrays.moments import Axis, FloatArray, stretches
-from rhale_stats.arrays.pieces import PIECES_FROM, Pieces
-from rhale_stats.arrays.stretches import Stretches, sorting
+from rhale_stats.arrays.moments import FloatArray
+from rhale_stats.arrays.stretches import sorting
 from rhale_stats.local.cells import cell_edges
-from rhale_stats.local.reductions import Places, Source, Steps, answer_by, answered_by, unequal
+from rhale_stats.local.reductions import Places, Reduction, Source, unequal
 from rhale_stats.parallel import in_threads
 from rhale_stats.schema.dimensions import HALF_OF, ROWS
 from rhale_stats.schema.features import feature_names, feature_position
@@ -104,8 +103,6 @@ class Rows(NamedTuple):
     cells: Sequence[FloatArray | None] = ()
     # Whether they are sorted by the one feature that they have.
     ordered: bool = False
-    # Sums over pieces of them then, if they are many.
-    pieces: Pieces | None = None
     # The precision weight that the others were divided by.
     largest: float = 1.0
 
@@ -136,34 +133,28 @@ class Rows(NamedTuple):
         """Where the rows of a feature are on its axis."""
         return Places(self.x[position], self.weight, self.frequency, self.ordered)
 
-    def stretches(self, axis: Axis, position: int) -> Stretches | None:
-        """The rows of every cell of an axis, where they are sorted."""
-        return stretches(axis, self.x[position], self.pieces) if self.ordered else None
-
-    def along(self, position: int, estimate: Callable[[Source], Steps[R]]) -> Steps[R]:
-        """An estimate of one feature, from its rows in the order of its values."""
-        # A generator, so that rows are sorted when their turn comes.
-        yield from ()
-        rows = self._sorted_by(position, self._columns_to_sort())
-        return answer_by(rows, estimate(rows))
-
-    def one_by_one(
-        self, estimates: Sequence[Callable[[Source], Steps[R]]], names: Sequence[str], threads: int
-    ) -> tuple[list[R], dict[str, str]]:
-        """Results of the estimates, a feature each, and the attribute of `fingerprints`."""
+    def reduced(
+        self,
+        plan: Callable[[Source, int], Reduction | None],
+        done: Callable[[int, Any], R],
+        threads: int,
+    ) -> list[R]:
+        """Results of ``done`` for every feature and the answer of its reduction."""
         held = threading.local()
 
-        def one(at: int) -> tuple[R, str]:
+        def of_feature(position: int) -> R:
             # New columns for every feature would take longer than to fill them.
             if not hasattr(held, "columns"):
                 held.columns = self._columns_to_sort()
-            # All that reads the columns of a feature comes together, while they are in the cache.
-            found = self.fingerprint(at)
-            rows = self._sorted_by(at, held.columns)
-            return answer_by(rows, estimates[at](rows)), found
+            rows = self._sorted_by(position, held.columns)
+            reduction = plan(rows, position)
+            return done(position, None if reduction is None else reduction.map(rows))
 
-        results, found = zip(*in_threads(one, range(len(names)), threads), strict=True)
-        return list(results), as_attribute(dict(zip(names, found, strict=True)))
+        return in_threads(of_feature, range(len(self.x)), threads)
+
+    def in_order(self, position: int) -> Rows:
+        """Rows with their values and local effects of one feature only, in the order of values."""
+        return self if self.ordered else self._sorted_by(position, self._columns_to_sort())
 
     def _columns_to_sort(self) -> FloatArray:
         """Room for values, local effects and row numbers of one feature, and for weights."""
@@ -190,12 +181,7 @@ class Rows(NamedTuple):
             weight=weight,
             sides=None,
             ordered=True,
-            pieces=Pieces(x, g) if len(x) >= PIECES_FROM and self.weight is None else None,
         )
-
-    def answered(self, estimates: Sequence[Steps[R]], threads: int) -> list[R]:
-        """Results of all estimates."""
-        return answered_by(self, estimates, threads)
 
     def fingerprint(self, position: int) -> str:
         """Checksum of the rows and of the local effects of one feature."""

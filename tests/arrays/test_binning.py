@@ -23,7 +23,8 @@ from rhale_stats.arrays.binning import (
     regular_axis,
     variable_axis,
 )
-from rhale_stats.arrays.moments import Moments, cell_index, cell_moments, merge, n_effective
+from rhale_stats.arrays.moments import Moments, cell_index, merge, n_effective
+from tests.arrays.made import cell_moments
 
 EPS = np.finfo(float).eps
 

@@ -13,6 +13,17 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
 from rhale_stats.arrays import cells as kernel
+from tests.arrays.made import in_cells, rows_in_cells
+
+
+def moments_in(edges, bins, x, g, w, **_):
+    """The cells of a curve, from the rows."""
+    if w is None:
+        return kernel.cells_of(edges, bins, in_cells(edges, x, g))
+    rows = rows_in_cells(edges, x, g, w)
+    squares = rows.square_sums(np.arange(len(edges) - 1), rows.cells.means(), None)
+    return kernel.cells_of(edges, bins, rows.cells, squares)
+
 
 KINDS = {
     "even": lambda rng, n: rng.uniform(-1, 2, n),
@@ -180,7 +191,7 @@ def test_moments_of_cells(kind, weights):
     g = rng.normal(size=len(x))
     w = None if weights is None else rng.uniform(0.5, 2, len(x))
     edges = kernel.nested_edges(x, w, bins, 12)
-    cells = kernel.moments_in(edges, bins, x, g, w, frequency=False)
+    cells = moments_in(edges, bins, x, g, w)
     n, mean, variance, x_mean = brute_force(x, g, np.ones(len(x)) if w is None else w, edges)
     assert_allclose(cells.n_effective, n, rtol=1e-12)
     assert_allclose(cells.mean, mean, rtol=1e-10, atol=1e-14)
@@ -230,7 +241,7 @@ def test_cells_of_few_rows_take_their_variance_with_neighbours(kind, n_cells):
     x, bins, _ = drawn(kind, 7)
     g = np.random.default_rng(8).normal(size=len(x))
     edges = kernel.nested_edges(x, None, bins, n_cells)
-    cells = kernel.moments_in(edges, bins, x, g, None, frequency=False)
+    cells = moments_in(edges, bins, x, g, None)
     n, mean, own, _ = brute_force(x, g, np.ones(len(x)), edges)
     by_hand = Drawn(counted(x, edges), n, own, mean)
     few = np.flatnonzero((n > 0) & (n < kernel.FEW_ROWS))
@@ -246,13 +257,11 @@ def test_single_rows_know_their_spread_from_each_other():
     rng = np.random.default_rng(9)
     x = np.arange(4000.0)
     edges = np.append(x - 0.5, 3999.5)
-    cells = kernel.moments_in(
-        edges, edges[[0, -1]], x, rng.normal(0, 2, 4000), None, frequency=False
-    )
+    cells = moments_in(edges, edges[[0, -1]], x, rng.normal(0, 2, 4000), None, frequency=False)
     # Some 4000 / 10 independent stretches of 12 degrees: the error of the mean is 2 %.
     assert_allclose(cells.variance.mean(), 4, rtol=0.08)
     assert (cells.degrees >= kernel.TOGETHER - 1e-6).all()
-    alone = kernel.moments_in(edges[:2], edges[:2], x[:1], np.ones(1), None, frequency=False)
+    alone = moments_in(edges[:2], edges[:2], x[:1], np.ones(1), None)
     assert np.isnan(alone.variance).all()
     assert_array_equal(alone.degrees, [0])
 
@@ -293,7 +302,7 @@ def test_variances_are_means_over_their_sources(n_cells):
     x, bins, _ = drawn("gap", 7)
     g = np.random.default_rng(8).normal(size=len(x))
     edges = kernel.nested_edges(x, None, bins, n_cells)
-    cells = kernel.moments_in(edges, bins, x, g, None, frequency=False)
+    cells = moments_in(edges, bins, x, g, None)
     weights, degrees = kernel.variance_sources(cells.n_effective)
     n, mean, own, _ = brute_force(x, g, np.ones(len(x)), edges)
     there = n > 0
@@ -392,9 +401,7 @@ def test_variances_of_cells_in_other_units(unit):
     x, bins, _ = drawn("crowded", 7)
     g = np.random.default_rng(8).normal(size=len(x))
     edges = kernel.nested_edges(x, None, bins, 60)
-    one, other = (
-        kernel.moments_in(edges, bins, x, c * g, None, frequency=False) for c in (1.0, unit)
-    )
+    one, other = (moments_in(edges, bins, x, c * g, None) for c in (1.0, unit))
     assert_allclose(other.variance, unit**2 * one.variance, rtol=1e-9)
     assert_allclose(other.third_moment, unit**3 * one.third_moment, rtol=1e-8)
     assert_array_equal(other.degrees, one.degrees)

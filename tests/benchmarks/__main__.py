@@ -6,8 +6,7 @@ effector's search for regions. ``effects`` is what asks a model again: ALE of fi
 beside PyALE, partial dependence and ICE beside scikit-learn, bins that adapt beside the model's own
 time, and H-statistics. ``ale-memory`` has ALE of a boosted model beside its bare predictions, in
 time and in memory; ``shap`` has Shapley values beside the library shap. ``parquet --rows 1e8
---workers 2`` is time and memory of tables larger than memory, by so many processes. ``compiled`` is
-what loops compiled by Numba would gain.
+--workers 2`` is time and memory of tables larger than memory, by so many processes.
 
 Times are the least of several runs, the two sides taking turns; ratios are what to quote, since
 machines differ. ``--cpu`` takes the time of the CPU, all threads together, for a machine that has
@@ -29,7 +28,7 @@ import numpy as np
 
 import rhale_stats as rs
 from rhale_stats.arrays import binning, moments
-from tests.benchmarks.compiled import compiled
+from rhale_stats.arrays.cell_moments import CellMoments
 from tests.benchmarks.parquet import options as parquet_options
 from tests.benchmarks.parquet import parquet
 from tests.benchmarks.peers import peers
@@ -125,10 +124,9 @@ def bin_search() -> None:
     n_cells = 1000
     rng = np.random.default_rng(0)
     x = rng.uniform(size=1_000_000)
-    axis = binning.regular_axis(0.0, 1.0, n_cells)
-    cells = moments.cell_moments(
-        axis, x, np.sin(6 * x) + rng.normal(size=x.size), None, frequency=False
-    )
+    x.sort()
+    edges = np.linspace(0.0, 1.0, n_cells + 1)
+    cells = CellMoments.of_rows(edges, x, np.sin(6 * x) + rng.normal(size=x.size)).means()
     stacked = moments.Moments(*(part[None] for part in cells))
 
     def search():
@@ -558,7 +556,6 @@ BENCHMARKS = {
     "bias": (bias,),
     "bins": (adaptive,),
     "bootstrap": (bootstrap,),
-    "compiled": (lambda: compiled(least_seconds),),
     "effects": (ale_beside_pyale, adaptive_of_trees, profiles_beside_sklearn, second_order),
     "regional": (regional, every_region),
     "shap": (shapley,),

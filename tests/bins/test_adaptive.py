@@ -15,7 +15,6 @@ from scipy import integrate, stats
 
 import rhale_stats as rs
 from rhale_stats.arrays.binning import variable_axis
-from rhale_stats.arrays.spread import Residuals
 from rhale_stats.bins.rule import BinRule, Column, Partition, make_lines
 from rhale_stats.local.rows import honest_split, is_estimation_row
 
@@ -648,20 +647,12 @@ def test_the_fine_grid(rng, n):
 
 
 def test_what_the_search_of_the_spread_gets(monkeypatch):
-    """Half the places of the grid, the penalty of joining, and bins of 30 rows or more."""
+    """The penalty of joining, and bins of 30 rows or more."""
     path = "rhale_stats.bins.adaptive.spread_kernel.spread_starts"
     monkeypatch.setattr(path, lambda _, **asked: asked)
 
-    cells = Residuals(*np.zeros((len(Residuals._fields), 1000)))
+    def asked(**options):
+        return rs.AdaptiveBins(**options).choose_spread(None, resolution=0.5)
 
-    def asked(in_grid=True, **options):
-        rule = rs.AdaptiveBins(**options)
-        return rule.choose_spread(cells, in_grid=in_grid, in_cells=False, resolution=0.5)
-
-    found = asked(penalty=3.0, min_obs=12)
-    assert found == {
-        "fine": 20, "penalty": 5, "min_obs": 30, "resolution": 0.5, "in_cells": False
-    }  # fmt: skip
+    assert asked(penalty=3.0, min_obs=12) == {"penalty": 5, "min_obs": 30, "resolution": 0.5}
     assert asked(min_obs=40)["min_obs"] == 40
-    assert asked(max_bins=1000)["fine"] == 2
-    assert asked(in_grid=False)["fine"] == 1

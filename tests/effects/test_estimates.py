@@ -14,18 +14,18 @@ from scipy import stats
 
 import rhale_stats as rs
 from rhale_stats.arrays import accumulate
-from rhale_stats.arrays import moments as sums
+from rhale_stats.arrays.cell_moments import RowMoments
 from rhale_stats.bins.rule import Column, Partition
 from rhale_stats.effects.estimates import (
+    Request,
     are_agreed,
-    bin_slopes,
     centred_curve,
-    curve_edges,
-    given_cells,
+    fitted_bins,
     in_bins,
-    reached,
     spread_along,
 )
+from rhale_stats.effects.grid import Grid, _given_cells, _reached
+from tests.arrays.made import in_cells
 from tests.arrays.test_binning import recount
 from tests.bins.test_adaptive import Lines
 from tests.helpers import daily
@@ -500,19 +500,13 @@ def test_the_correlation_of_an_average_with_its_slope_by_the_rows(weighted):
     assert abs(found[0]) > 0.1
 
 
-def test_edges_of_the_cells_of_slopes_within_the_bins():
-    column = Column("x", np.zeros(3), 0.0, 9.0, None, np.array([0.0, 2.0, 3.0, 5.0, 8.0, 9.0]))
-    found = curve_edges(column, np.array([2.0, 4.0, 8.0]), None)
-    assert found.tolist() == [2, 3, 4, 5, 8]
-
-
 def test_cells_that_have_rows():
     """The first and the last value are in these cells, a value at an edge in that on its right."""
     cells = np.array([0.0, 1.0, 2.0, 3.0, 4.0])
-    assert reached(cells, 1.5, 2.5).tolist() == [1, 2, 3]
-    assert reached(cells, 1.0, 2.0).tolist() == [1, 2, 3]
-    assert reached(cells, 0.0, 4.0).tolist() == cells.tolist()
-    assert reached(cells, 3.5, 3.6).tolist() == [3, 4]
+    assert _reached(cells, 1.5, 2.5).tolist() == [1, 2, 3]
+    assert _reached(cells, 1.0, 2.0).tolist() == [1, 2, 3]
+    assert _reached(cells, 0.0, 4.0).tolist() == cells.tolist()
+    assert _reached(cells, 3.5, 3.6).tolist() == [3, 4]
 
 
 class TestParts:
@@ -531,39 +525,40 @@ class TestParts:
             # Values that differ from the ends by rounding.
             (-1e-17, 4 + 1e-15, [0, 1, 2, 3, 4]),
         ):
-            assert reached(cells, low, high).tolist() == expected
+            assert _reached(cells, low, high).tolist() == expected
 
     @pytest.mark.parametrize(("n", "known"), [(2, False), (3, True)])
     def test_a_slope_needs_more_than_two_rows(self, n, known):
         """Of cells of one row each, by least squares; none where the rule asks for none."""
         x, g = np.arange(n + 1.0), np.array([1.0, 4, 3, 9])[: n + 1]
         x[-1] = 9
-        ones, none = np.ones(n + 1), np.zeros(n + 1)
-        cells = sums.Moments(ones, ones, ones, g, none, x)
-        starts = np.array([0, n])
-        bins = sums.merge(cells, starts)
-        found = bin_slopes(
-            cells, sums.Comoments(none, none), Partition(starts, np.array([True, True])), bins
-        )
-        slope = np.polyfit(x[:n], g[:n], 1)[0] if known else 0
-        assert_allclose(found, [slope, 0], atol=1e-12)
-        constant = Partition(starts, np.array([False, True]))
-        assert bin_slopes(cells, sums.Comoments(none, none), constant, bins).tolist() == [0, 0]
-        assert bin_slopes(cells, None, constant, bins) is None
-        assert bin_slopes(cells, sums.Comoments(none, none), Partition(starts), bins) is None
+        edges = np.append(x, 10.0)
+        column = Column("x", np.zeros(0), 0.0, 10.0, None)
+        grid = Grid(column, edges, edges, edges, False, True, np.zeros(0), 1.0, 3.0)
+        rows = RowMoments(in_cells(edges, x, g))
+        request = Request(rs.AdaptiveBins(), "mean", "axis", True)
+
+        def slope(linear):
+            partition = Partition(np.array([0, n]), None if linear is None else np.array(linear))
+            return fitted_bins(request, grid, rows, partition).slope
+
+        expected = np.polyfit(x[:n], g[:n], 1)[0] if known else 0
+        assert_allclose(slope([True, True]), [expected, 0], atol=1e-12)
+        assert slope([False, True]).tolist() == [0, 0]
+        assert slope(None) is None
 
     def test_cells_that_are_given(self):
         """Between the ends of the bins; an edge that both have is there once."""
         edges = np.array([0.0, 1, 2])
         column = Column("x", np.zeros(0), 0.0, 2.0, None)
         rule = rs.GivenBins(edges, cells=[-1, 0, 0.5, 1 + 1e-12, 1.5, 2, 3])
-        assert given_cells(rule, column, edges).tolist() == [0, 0.5, 1, 1.5, 2]
+        assert _given_cells(rule, column, edges).tolist() == [0, 0.5, 1, 1.5, 2]
         near = rs.GivenBins(edges, cells=[0, 1 + 1e-6, 2])
-        assert given_cells(near, column, edges).tolist() == [0, 1, 1 + 1e-6, 2]
-        assert given_cells(rs.GivenBins(edges), column, edges) is None
-        assert given_cells(rs.EqualWidthBins(2), column, edges) is None
+        assert _given_cells(near, column, edges).tolist() == [0, 1, 1 + 1e-6, 2]
+        assert _given_cells(rs.GivenBins(edges), column, edges) is None
+        assert _given_cells(rs.EqualWidthBins(2), column, edges) is None
         across = Column("x", np.zeros(0), 0.0, 2.0, None, edges)
-        assert given_cells(rule, across, edges) is None
+        assert _given_cells(rule, across, edges) is None
         assert (are_agreed(rule), are_agreed(rs.GivenBins(edges))) == (True, False)
 
     def test_spread_along_the_known_stretch(self):

@@ -9,7 +9,6 @@ import xarray as xr
 from numpy.testing import assert_allclose, assert_array_equal
 
 import rhale_stats as rs
-from rhale_stats.arrays import moments
 from rhale_stats.arrays.cells import CELL_ROWS, FEW_ROWS, LEAST_ROWS, MOST_CELLS, WIDEST
 from rhale_stats.effects.chosen_edges import includes_choice
 from rhale_stats.local.cells import cell_edges, difference_edges
@@ -313,8 +312,7 @@ def test_a_gap_inside_a_bin():
 
 
 @pytest.mark.parametrize("kind", [None, "precision", "frequency"])
-def test_correlation_of_average_and_slope_by_pandas(kind, monkeypatch):
-    monkeypatch.setattr(moments, "CACHED_ROWS", 256)  # many blocks
+def test_correlation_of_average_and_slope_by_pandas(kind):
     x, g = rows(3000)
     g = g + 20 * np.abs(x - 0.4)  # two lines
     weight = None

@@ -341,8 +341,7 @@ def test_sorted_rows_are_the_same_rows(kind):
         assert one.ends(at, "") == found.ends(at, "")
         assert one.places(at).ordered
         assert one.n_rows == found.n_rows
-    axis = rs.EqualWidthBins(3)
-    assert found.stretches(axis, 0) is None
+        assert one.in_order(at) is one
 
 
 @pytest.mark.parametrize("bad", [np.inf, -np.inf, np.nan])
@@ -353,17 +352,6 @@ def test_rows_that_are_refused_are_not_sorted(name, bad):
     found = columns(local)
     assert found._sorted_by(1, found._columns_to_sort()) is found
     assert found._sorted_by(0, found._columns_to_sort()).ordered
-
-
-def test_many_rows_have_sums_of_pieces(monkeypatch):
-    monkeypatch.setattr(module, "PIECES_FROM", 12)
-    for kind, some in (("none", True), ("precision", False)):
-        found = columns(weighted(kind))
-        one = found._sorted_by(0, found._columns_to_sort())
-        assert (one.pieces is not None) == some
-    monkeypatch.setattr(module, "PIECES_FROM", 13)
-    found = columns(weighted("none"))
-    assert found._sorted_by(0, found._columns_to_sort()).pieces is None
 
 
 def test_checksums_tell_rows_effects_weights_and_sides():

@@ -14,7 +14,6 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy import stats
 
 import rhale_stats as rs
-from rhale_stats.arrays.moments import cell_moments, comoments
 from rhale_stats.bins.rule import Candidates, Column, make_lines
 from rhale_stats.local.rows import columns
 from rhale_stats.regional import regions
@@ -25,6 +24,7 @@ from rhale_stats.regional.search import SplitSearch, Tree
 from rhale_stats.regional.split_losses import split_losses, split_statistics
 from rhale_stats.regional.splits import candidates_of
 from studies.regions import two_groups
+from tests.arrays.made import cell_moments, comoments
 
 N = 300
 RULES = [
@@ -108,7 +108,7 @@ def direct_loss(problem, axis, resolution, inside):
     w = np.ones(len(x)) if given is None else given
     cells = cell_moments(axis, x, g, given, frequency=problem.frequency)
     lines = make_lines(problem.rule)
-    products = comoments(axis, cells, x, g, given) if lines else None
+    products = comoments(axis, x, g, given) if lines else None
     low, high = problem.low, problem.high
     edges = problem.edges if problem.given_cells else None
     seen = Candidates(problem.name, cells, low, high, resolution, products, edges, problem.gaps)

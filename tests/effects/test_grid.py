@@ -1,4 +1,4 @@
-"""One feature after the other, with sorted rows and pieces of them: the numbers of all at once."""
+"""The grid of a feature, and its moments: in memory, on threads, in chunks."""
 
 from __future__ import annotations
 
@@ -8,13 +8,10 @@ import xarray as xr
 from numpy.testing import assert_allclose
 
 import rhale_stats as rs
-from rhale_stats.arrays import binning
-from rhale_stats.arrays.moments import Moments
 from rhale_stats.bins.rule import Column
 from rhale_stats.effects import rhale as module
-from rhale_stats.effects.estimates import Cells
-from rhale_stats.effects.passes import chosen_bins
-from rhale_stats.local import rows
+from rhale_stats.effects.grid import grid_of, moments_on
+from rhale_stats.local.rows import columns
 
 N = 4000
 CALLS = {
@@ -52,31 +49,21 @@ def assert_same(one: xr.Dataset, other: xr.Dataset):
 
 @pytest.mark.parametrize("call", CALLS)
 @pytest.mark.parametrize("weights", ["none", "frequency", "precision"])
-def test_one_by_one_is_as_together(monkeypatch, call, weights):
+def test_chunks_and_threads_change_nothing(monkeypatch, call, weights):
     local = {
         "none": lambda: local_effects(),
         "frequency": lambda: local_effects(lambda rng: rng.integers(0, 4, N), "frequency"),
         "precision": lambda: local_effects(lambda rng: rng.exponential(size=N)),
     }[weights]()
-    monkeypatch.setattr(module, "ONE_BY_ONE_FROM", N + 1)
-    monkeypatch.setattr(rows, "PIECES_FROM", N + 1)
     expected = rs.rhale(local, **CALLS[call])
-    monkeypatch.setattr(module, "ONE_BY_ONE_FROM", 1)
-    assert_same(rs.rhale(local, **CALLS[call]), expected)
-    monkeypatch.setattr(rows, "PIECES_FROM", 1)
-    assert_same(rs.rhale(local, **CALLS[call]), expected)
-
-
-def test_threads_do_not_share_columns(monkeypatch):
-    local = local_effects()
-    monkeypatch.setattr(module, "ONE_BY_ONE_FROM", 1)
-    expected = rs.rhale(local)
     monkeypatch.setattr(module, "THREADS_FROM", 1)
     monkeypatch.setattr(module, "cpus", lambda: 3)
-    xr.testing.assert_identical(rs.rhale(local), expected)
+    xr.testing.assert_identical(rs.rhale(local, **CALLS[call]), expected)
+    pytest.importorskip("dask.array", reason="dask is not installed")
+    assert_same(rs.rhale(local.chunk({"obs": 1500}), **CALLS[call]), expected)
 
 
-def test_a_rule_of_a_users_own_gets_all_features_at_once(monkeypatch):
+def test_a_rule_of_a_users_own_gets_all_features_at_once():
     from dataclasses import dataclass
 
     seen = []
@@ -87,7 +74,6 @@ def test_a_rule_of_a_users_own_gets_all_features_at_once(monkeypatch):
             seen.append(len(candidates))
             return super().choose(candidates)
 
-    monkeypatch.setattr(module, "ONE_BY_ONE_FROM", 1)
     rs.rhale(local_effects(), bins=Own())
     # A feature with ties has rows of its own: halves of those on edges.
     assert seen == [2, 1]
@@ -95,8 +81,7 @@ def test_a_rule_of_a_users_own_gets_all_features_at_once(monkeypatch):
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
 @pytest.mark.parametrize("name", ["x", "local_effect"])
-def test_messages_have_the_numbers_of_the_rows_as_given(monkeypatch, name, bad):
-    monkeypatch.setattr(module, "ONE_BY_ONE_FROM", 1)
+def test_messages_have_the_numbers_of_the_rows_as_given(name, bad):
     local = local_effects()
     values = local[name].values.copy()
     values[[17, 3100], 1] = bad
@@ -104,18 +89,7 @@ def test_messages_have_the_numbers_of_the_rows_as_given(monkeypatch, name, bad):
         rs.rhale(local.assign({name: (local[name].dims, values)}))
 
 
-@pytest.mark.parametrize("call", CALLS)
-def test_chunks_one_by_one_are_as_together(monkeypatch, call):
-    pytest.importorskip("dask.array", reason="dask is not installed")
-    local = local_effects().chunk({"obs": 1500})
-    monkeypatch.setattr(module, "ONE_BY_ONE_FROM", N + 1)
-    expected = rs.rhale(local, **CALLS[call])
-    monkeypatch.setattr(module, "ONE_BY_ONE_FROM", 1)
-    assert_same(rs.rhale(local, **CALLS[call]), expected)
-
-
-def test_held_bins_are_taken_and_put_one_by_one(monkeypatch):
-    monkeypatch.setattr(module, "ONE_BY_ONE_FROM", 1)
+def test_held_bins_are_taken_and_put():
     local, held = local_effects(), {}
     first = module.quiet_rhale(local, held=held)
     assert set(held) == {"x0", "x1", "x2"}
@@ -124,28 +98,20 @@ def test_held_bins_are_taken_and_put_one_by_one(monkeypatch):
 
 
 def test_rules_get_the_edges_of_cells_that_slopes_are_across():
-    """Or of other cells of unequal width; not for a constant. The resolution is the error."""
-    edges = np.array([0.0, 1, 4])
-    ones = np.ones(2)
-    moments = Moments(ones, ones, ones, np.array([1.0, 3]), ones, np.array([0.5, 2]))
-    axis = binning.variable_axis(edges)
-    seen = []
-
-    class Rule:
-        def choose(self, candidates):
-            seen.extend(candidates)
-            return [f"bins of {one.name}" for one in candidates]
-
-    def cells(name, own):
-        column = Column(name, np.zeros(0), 0.0, 4.0, None, own)
-        return Cells(column, axis, moments, None)
-
-    flat = Cells(Column("flat", np.zeros(0), 1.0, 1.0, None), None, None, None)
-    features = [cells("across", edges), flat, cells("own", None)]
-    found = chosen_bins(Rule(), features, np.array([0.25, 0.0, 0.5]))
-    assert found == {0: "bins of across", 2: "bins of own"}
-    assert seen[0].edges.tolist() == edges.tolist()
-    assert seen[1].edges.tolist() == edges.tolist()
-    assert not seen[0].gaps.any()
-    assert [one.resolution for one in seen] == [0.25, 0.5]
-    assert [(one.low, one.high) for one in seen] == [(0, 4)] * 2
+    """Or of other cells of unequal width; none of equal cells. The resolution is the error."""
+    x, g = np.array([0.5, 1.0, 2.0, 3.0]), np.array([1.0, 3, 3, 5])
+    places = columns(rs.local_effects(None, x[:, None], jacobian=g[:, None]))
+    slopes_across = np.array([0.0, 1, 4])
+    for rule, across, edges in (
+        (rs.OptimalBins(), slopes_across, [0, 1, 4]),
+        (rs.QuantileBins(2), None, [0.5, 1, 3]),
+        (rs.EqualWidthBins(5), None, None),
+    ):
+        grid = grid_of(rule, places, 0, "x0", (0.5, 3.0), across)
+        moments = moments_on(grid, 0, unequal=False).map(places).cells
+        found = grid.candidates(moments, 0.25)
+        assert (None if found.edges is None else found.edges.tolist()) == edges
+        assert found.resolution == 0.25
+        assert found.gaps.tolist() == (found.moments.weight == 0).tolist()
+        assert found.moments.n_obs.sum() == 4
+    assert isinstance(grid_of(rule, places, 0, "x0", (1.0, 1.0), None), Column)
