@@ -1,4 +1,4 @@
-"""Simulated numbers of docs/math.md: the tables run, and what is exact is exact."""
+"""Simulated numbers of docs/math-tables.md: the tables run, and what is exact is exact."""
 
 from __future__ import annotations
 

@@ -223,7 +223,7 @@ def cells_of(text):
 
 
 def on_the_page(block):
-    text = (DOCS / "math.md").read_text(encoding="utf-8")
+    text = (DOCS / "math-tables.md").read_text(encoding="utf-8")
     command = re.escape(f"python vignettes/studies formulas {block}\n")
     return cells_of(re.search(command + r"```\n\n((?:\|.*\n)+)", text)[1])
 

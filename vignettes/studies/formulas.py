@@ -1,7 +1,7 @@
-"""Simulated numbers of docs/math.md: ``python vignettes/studies formulas BLOCK``.
+"""Simulated numbers of docs/math-tables.md: ``python vignettes/studies formulas BLOCK``.
 
-Each block is a table of the appendix "Sizes and coverage" of that page. It is printed as Markdown,
-each number with its Monte-Carlo standard error in brackets. The seed is in `SEED`.
+Each block is a table of that page. It is printed as Markdown, each number with its Monte-Carlo
+standard error in brackets. The seed is in `SEED`.
 """
 
 from __future__ import annotations
