@@ -8,7 +8,7 @@ is a shear, x -> x and g -> g - slope x (math [95]).
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from math import comb
 from typing import NamedTuple
 
@@ -39,6 +39,11 @@ POWERS = (
 HEADS = ("n_obs", "weight", "weight_sq", "x_mean", "mean")
 FIELDS = (*HEADS, *(f"x{p}g{q}" for p, q in POWERS))
 _ROW = {power: len(HEADS) + number for number, power in enumerate(POWERS)}
+DEGREE = 4
+OF_X, OF_G = np.transpose(POWERS)
+# Coefficients of r^j in (r + a)^q, and the exponents of a, both (q, j).
+COEFFICIENTS = np.array([[comb(q, j) for j in range(DEGREE + 1)] for q in range(DEGREE + 1)])
+EXPONENTS = np.maximum(np.subtract.outer(np.arange(DEGREE + 1), np.arange(DEGREE + 1)), 0)
 # A share of the squares of g below this is what rounding leaves of residuals from a line.
 ROUNDING = 256 * float(np.finfo(np.float64).eps)
 
@@ -187,37 +192,36 @@ class CellMoments(NamedTuple):
         Shape (powers, cells).
         """
         there = self.weight > 0
-        of_d = _powers(np.where(there, self.x_mean - x, 0.0))
-        of_r = _powers(np.where(there, self.mean - g, 0.0))
-        out = np.zeros((len(powers), len(self.weight)))
-        for total, (p, q) in zip(out, powers, strict=True):
-            for i, of_x in _binomial(of_d, p):
-                for j, of_g in _binomial(of_r, q):
-                    if i + j != 1:
-                        total += _times(_times(self.product(i, j), of_x), of_g)
-        return out
+        by_x = _binomial(np.where(there, self.x_mean - x, 0.0))
+        by_g = _binomial(np.where(there, self.mean - g, 0.0))
+        products = np.einsum("pic,ijc->pjc", by_x, self._products())
+        products = np.einsum("qjc,pjc->pqc", by_g, products)
+        p, q = np.transpose(powers)
+        return np.asarray(products[p, q])
 
-    def sheared(self, slope: FloatArray, powers: Sequence[tuple[int, int]] = POWERS) -> CellMoments:
-        """Moments of x and g - ``slope`` x: of residuals from lines of these slopes.
+    def _products(self) -> FloatArray:
+        """Sums of w (x - x_mean)^p (g - mean)^q, (p, q, cell); 0 above the fourth degree."""
+        products = np.zeros((DEGREE + 1, DEGREE + 1, len(self.weight)))
+        products[0, 0] = self.weight
+        products[OF_X, OF_G] = self.table[len(HEADS) :]
+        return products
 
-        Of other ``powers`` the sums are those of g.
-        """
+    def sheared(self, slope: FloatArray) -> CellMoments:
+        """Moments of x and g - ``slope`` x: of residuals from lines of these slopes."""
         if not slope.any():
             return self
-        table = self.table.copy()
-        table[4] = self.mean - slope * self.x_mean
-        of_slope = _powers(-slope)
-        for p, q in {*powers, (0, 2)}:
-            for j, tilt in _binomial(of_slope, q):
-                if j < q:
-                    table[_ROW[p, q]] += _times(self.product(p + q - j, j), tilt)
+        products, by_slope = self._products(), _binomial(-slope)
+        before, along = products[0, 2], slope**2 * products[2, 0]
+        for degree in range(2, DEGREE + 1):
+            q = np.arange(degree + 1)
+            of_degree = products[degree - q, q]
+            part = by_slope[: degree + 1, : degree + 1]
+            products[degree - q, q] = np.einsum("qjc,jc->qc", part, of_degree)
         # What rounding leaves beside a line is none.
-        none = table[_ROW[0, 2]] <= ROUNDING * (self.product(0, 2) + slope**2 * self.product(2, 0))
-        none &= slope != 0
-        if none.any():
-            for p, q in POWERS:
-                table[_ROW[p, q], none & (q > 0)] = 0.0
-        return CellMoments(table)
+        none = (slope != 0) & (products[0, 2] <= ROUNDING * (before + along))
+        products[:, 1:, none] = 0.0
+        heads = [*self.table[:4], self.mean - slope * self.x_mean]
+        return CellMoments(np.concatenate([heads, products[OF_X, OF_G]]))
 
     def pooled(self, starts: IntArray) -> CellMoments:
         """Moments of runs of neighbouring cells, each from one of ``starts`` on.
@@ -244,24 +248,11 @@ class CellMoments(NamedTuple):
             )
 
 
-def _powers(values: FloatArray) -> list[FloatArray] | None:
-    """Powers from the first to the fourth; None where all values are 0."""
-    if not values.any():
-        return None
-    square = values * values
-    return [values, square, square * values, square * square]
-
-
-def _binomial(powers: list[FloatArray] | None, q: int) -> Iterator[tuple[int, FloatArray | None]]:
-    """Terms of (r + a)^q: the exponent of r, and its factor; None is 1."""
-    yield q, None
-    if powers is not None:
-        for j in range(q):
-            yield j, comb(q, j) * powers[q - j - 1]
-
-
-def _times(values: FloatArray, factor: FloatArray | None) -> FloatArray:
-    return values if factor is None else values * factor
+def _binomial(values: FloatArray) -> FloatArray:
+    """Coefficients of r^j in (r + a)^q for each of the values a, (q, j, value)."""
+    powers = np.ones((DEGREE + 1, len(values)))
+    np.cumprod(np.broadcast_to(values, (DEGREE, len(values))), axis=0, out=powers[1:])
+    return np.asarray(COEFFICIENTS[:, :, None] * powers[EXPONENTS])
 
 
 def merged(parts: Sequence[CellMoments]) -> CellMoments:
@@ -352,8 +343,7 @@ class Line(NamedTuple):
 
     def sums(self, cells: CellMoments, powers: Sequence[tuple[int, int]]) -> FloatArray:
         """Sums of w d^p r^q, d being the distance from ``x`` and r that from the line."""
-        needed = {(i, j) for p, q in powers for i in range(p + 1) for j in range(q + 1)}
-        residuals = cells.sheared(self.slope, [power for power in POWERS if power in needed])
+        residuals = cells.sheared(self.slope)
         return residuals.sums_about(self.x, self.mean - self.slope * self.x, powers)
 
 
