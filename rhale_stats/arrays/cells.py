@@ -237,19 +237,25 @@ def gap_edges(x: FloatArray, running: FloatArray | None = None) -> FloatArray:
 
 
 def count_edges(
-    x: FloatArray, weight: FloatArray | None, low: float, high: float, n_cells: int
+    x: FloatArray,
+    weight: FloatArray | None,
+    low: float,
+    high: float,
+    n_cells: int,
+    *,
+    gaps: FloatArray | None = None,
 ) -> FloatArray:
     """Edges of cells of equal weight from ``low`` to ``high``, midway between neighbouring values.
 
     A gap is a cell of its own. There are at most ``n_cells`` others, and as many as values.
+    ``gaps`` are what `gap_edges` finds, if it is known, of values that ascend.
     """
-    running = _Running(len(x), None)
-    if weight is None:
-        x = np.sort(x)
-    else:
+    if gaps is None:
         order = sorting(x)
-        x, running = x[order], _Running.of(weight[order])
-    gaps = gap_edges(x, None if running.sums is None else running.sums[1:])
+        x, weight = x[order], None if weight is None else weight[order]
+    running = _Running(len(x), None) if weight is None else _Running.of(weight)
+    if gaps is None:
+        gaps = gap_edges(x, None if running.sums is None else running.sums[1:])
     last = running.row_at(running.total * np.arange(1, n_cells) / n_cells * (1 - 1e-12))
     last = np.unique(np.searchsorted(x, x[last], side="right") - 1)
     last = last[last + 1 < len(x)]

@@ -337,6 +337,7 @@ def _deviations(
         first = int(np.clip(k - 1, 0, max(len(values) - 3, 0)))
         near = slice(first, first + 3)
         w, d = total[near] / max(total[near].max(), TINY), values[near] - values[k]
+        d = d / max(float(np.ptp(values[near])), TINY)  # in any unit of the feature the same
         inverse = np.linalg.pinv([[w.sum(), w @ d], [w @ d, w @ d**2]], hermitian=True)
         centre[k] = inverse[0] @ np.stack([w @ means[near], (w * d) @ means[near]])
         # The share of one of its rows in the fit.

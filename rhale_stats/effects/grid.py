@@ -152,12 +152,12 @@ def _grid(
     gaps = cell_kernel.gap_edges(x, None if weight is None else np.cumsum(weight))
     fine = fixed
     if fine is None:
-        ends = np.array([min(x[0], rule_edges[0]), max(x[-1], rule_edges[-1])])
+        low, high = min(x[0], rule_edges[0]), max(x[-1], rule_edges[-1])
         fine = cell_kernel.nested_edges(
             x,
             weight,
-            ends,
-            MOST_FINE,
+            cell_kernel.count_edges(x, weight, low, high, MOST_FINE, gaps=gaps),
+            1,
             frequency=places.frequency,
             least=least,
             ordered=True,

@@ -349,6 +349,7 @@ signed_powers = st.builds(
 @example(seed=0, a=1.0, c=100.0, d=1.7e9, weighting="rows")
 @example(seed=128, a=-1.0, c=1.0, d=32767.0, weighting="axis")  # rows on edges, cells at a limit
 @example(seed=0, a=1e9, c=1e-6, d=0.0, weighting="axis")  # slopes of 1e15
+@example(seed=19, a=-1.0, c=1e9, d=0.0, weighting="axis")  # a value of few rows
 @example(seed=0, a=-1e-6, c=1e9, d=1e9, weighting="axis")  # slopes of 1e-15
 @settings(max_examples=5, deadline=None)
 def test_equivariance(kind, rule, seed, a, c, d, weighting):

@@ -36,9 +36,6 @@ MORE_OFTEN = "gaps are looked for in more results, without one there is no warni
 
 # By module and function: the mutants as the list of survivors shows them.
 EQUIVALENT: dict[tuple[str, str], dict[str, str]] = {
-    ("arrays/moments.py", "_sorted_moments"): {
-        "mean = centre [+ → -] g_sum / total": SECOND_PASS,
-    },
     ("arrays/resample.py", "of_unions"): {
         "…nonzero(np.diff(bin_of, prepend=[- → ]1))": FIRST_BIN,
     },
@@ -190,9 +187,6 @@ EQUIVALENT: dict[tuple[str, str], dict[str, str]] = {
     ("arrays/binning.py", "_of_many"): {
         "previous = [np.zeros → np.ones]((n_cells + 1, n_problems), dtyp…": ASSIGNED,
     },
-    ("arrays/spread.py", "_sorted_residuals"): {
-        "…k.add(sums[2], np.copysign(own, [1.0 → 0.0]))": "0.0 has the sign of 1.0",
-    },
     ("arrays/accumulate.py", "places"): {
         "return np.asarray(np.where(v [<= → <] TINY, at, out), dtype=np.float6…": ROUNDING,
     },
@@ -222,11 +216,6 @@ EQUIVALENT: dict[tuple[str, str], dict[str, str]] = {
             "the sums of the eigenvectors are 0, so that a constant is projected to 0"
         ),
     },
-    ("arrays/moments.py", "edge_finder"): {
-        "if n_rows [>= → <] TABLE_FROM and len(edges):": (
-            "a table finds the same places as a search, and is faster with many rows"
-        ),
-    },
     ("arrays/cells.py", "effects"): {
         "…nonzero(np.diff(bin_of, prepend=[- → ]1))": FIRST_BIN,
     },
@@ -249,10 +238,6 @@ EQUIVALENT: dict[tuple[str, str], dict[str, str]] = {
     },
     ("bins/searched.py", "BestEqualWidthBins._loss"): {
         "if not (n_effective(bins) [>= → >] max(self.min_obs, 2) * (1 - 1e-…": ROUNDING,
-    },
-    ("effects/spread.py", "residual_sums"): {
-        "…itted.column, x=fitted.column.x[[ → 1]:0], counts=None)": "it has no elements",
-        "…tted.column, x=fitted.column.x[:[0 → 1]], counts=None)": NOT_READ,
     },
     ("bins/searched.py", "BestEqualWidthBins._best"): {
         "tie = binning.TIE * losses[[0 → 1]] + span * candidate.resolution": ROUNDING,
@@ -528,16 +513,13 @@ EQUIVALENT: dict[tuple[str, str], dict[str, str]] = {
     ("effects/fit.py", "spread_degrees"): {
         "… out=np.ones(len(n)), where=n > [0 → 1])": "one row has no degrees of freedom",
     },
-    ("effects/estimates.py", "bin_slopes"): {
-        "…inear & (sums.n_effective(bins) [> → >=] 2 * (1 + 1e-12)) & (x_m2 > 0)": ROUNDING,
-    },
     ("effects/replicates.py", "of_sums"): {
         "…zero(np.diff(cells.bin, prepend=[- → ]1))": FIRST_BIN,
     },
     ("effects/tables.py", "curve_extent"): {
         "turns = [np.zeros → np.ones](0)": "it has no elements",
     },
-    ("effects/estimates.py", "given_cells"): {
+    ("effects/grid.py", "_given_cells"): {
         "apart = np.abs(nearest - cells) [> → >=] 1e-09 * (edges[-1] - edges[0])": ROUNDING,
         "cells = cells[(cells [> → >=] edges[0]) & (cells < edges[-1])…": AT_AN_EDGE,
         "…lls[(cells > edges[0]) & (cells [< → <=] edges[-1])]": AT_AN_EDGE,
@@ -582,13 +564,6 @@ EQUIVALENT: dict[tuple[str, str], dict[str, str]] = {
         "moments = [np.zeros → np.ones]((n_cells, 2))": "cells have no slope that takes them",
         "…ments' in row else np.zeros((n, [2 → 3]))": "two columns are read",
     },
-    ("effects/spread.py", "Fitted.of_skewness"): {
-        "…ce(self.column, x=self.column.x[[ → 1]:0], counts=None))": "it has no elements",
-        "…e(self.column, x=self.column.x[:[0 → 1]], counts=None))": NOT_READ,
-    },
-    ("effects/rhale.py", "_is_one_by_one"): {
-        "many = rows.n_rows [>= → >] ONE_BY_ONE_FROM": "both ways give the same, one is faster",
-    },
     ("effects/rhale.py", "_may_have_gaps"): {
         "return bool((known != n)[.any → .all]() or (at_edges != n + (n > 0)).…": (
             "a bin without rows leaves edges without a curve, too"
@@ -604,12 +579,6 @@ EQUIVALENT: dict[tuple[str, str], dict[str, str]] = {
         "along.robust is None and (along.robust_third is None)]:": (
             "all of them are there, or none"
         ),
-    },
-    ("effects/passes.py", "residuals_for_edges"): {
-        "if cells.axis is None [or → and] partition is None:": NO_BINS,
-    },
-    ("effects/passes.py", "second_pass"): {
-        "if cells.axis is None [or → and] partition is None:": NO_BINS,
     },
     ("effects/errors.py", "_of_features"): {
         "[of_others += [name for name in SKEWNESS if name in effect] → pass]": (
