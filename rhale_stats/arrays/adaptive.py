@@ -215,7 +215,7 @@ class _Search:
     def between(self, begin: IntArray, end: IntArray) -> Sums:
         """Sums over cells ``begin`` to ``end``."""
         if not self.weighted:
-            return Sums(*(self.running[:, end] - self.running[:, begin]))
+            return Sums(*(self.running.take(end, axis=1) - self.running.take(begin, axis=1)))
         # Weights may differ by many powers of ten: every bin is summed by itself.
         bounds = np.stack([begin, end], axis=-1)
         sums = np.add.reduceat(np.pad(self.cells, ((0, 0), (0, 1))), bounds.ravel(), axis=1)

@@ -9,7 +9,6 @@ is a shear, x -> x and g -> g - slope x (math [95]).
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from math import comb
 from typing import NamedTuple
 
 import numpy as np
@@ -41,9 +40,6 @@ FIELDS = (*HEADS, *(f"x{p}g{q}" for p, q in POWERS))
 _ROW = {power: len(HEADS) + number for number, power in enumerate(POWERS)}
 DEGREE = 4
 OF_X, OF_G = np.transpose(POWERS)
-# Coefficients of r^j in (r + a)^q, and the exponents of a, both (q, j).
-COEFFICIENTS = np.array([[comb(q, j) for j in range(DEGREE + 1)] for q in range(DEGREE + 1)])
-EXPONENTS = np.maximum(np.subtract.outer(np.arange(DEGREE + 1), np.arange(DEGREE + 1)), 0)
 # A share of the squares of g below this is what rounding leaves of residuals from a line.
 ROUNDING = 256 * float(np.finfo(np.float64).eps)
 
@@ -192,10 +188,9 @@ class CellMoments(NamedTuple):
         Shape (powers, cells).
         """
         there = self.weight > 0
-        by_x = _binomial(np.where(there, self.x_mean - x, 0.0))
-        by_g = _binomial(np.where(there, self.mean - g, 0.0))
-        products = np.einsum("pic,ijc->pjc", by_x, self._products())
-        products = np.einsum("qjc,pjc->pqc", by_g, products)
+        products = self._products()
+        _add_distance(products, np.where(there, self.x_mean - x, 0.0))
+        _add_distance(products.swapaxes(0, 1), np.where(there, self.mean - g, 0.0))
         p, q = np.transpose(powers)
         return np.asarray(products[p, q])
 
@@ -210,13 +205,12 @@ class CellMoments(NamedTuple):
         """Moments of x and g - ``slope`` x: of residuals from lines of these slopes."""
         if not slope.any():
             return self
-        products, by_slope = self._products(), _binomial(-slope)
-        before, along = products[0, 2], slope**2 * products[2, 0]
-        for degree in range(2, DEGREE + 1):
-            q = np.arange(degree + 1)
-            of_degree = products[degree - q, q]
-            part = by_slope[: degree + 1, : degree + 1]
-            products[degree - q, q] = np.einsum("qjc,jc->qc", part, of_degree)
+        products = self._products()
+        before, along = products[0, 2].copy(), slope**2 * products[2, 0]
+        # By the binomial formula for (r - slope d)^q, as in `_add_distance`.
+        for first in range(1, DEGREE + 1):
+            for q in range(DEGREE, first - 1, -1):
+                products[: DEGREE + 1 - q, q] -= slope * products[1 : DEGREE + 2 - q, q - 1]
         # What rounding leaves beside a line is none.
         none = (slope != 0) & (products[0, 2] <= ROUNDING * (before + along))
         products[:, 1:, none] = 0.0
@@ -248,11 +242,16 @@ class CellMoments(NamedTuple):
             )
 
 
-def _binomial(values: FloatArray) -> FloatArray:
-    """Coefficients of r^j in (r + a)^q for each of the values a, (q, j, value)."""
-    powers = np.ones((DEGREE + 1, len(values)))
-    np.cumprod(np.broadcast_to(values, (DEGREE, len(values))), axis=0, out=powers[1:])
-    return np.asarray(COEFFICIENTS[:, :, None] * powers[EXPONENTS])
+def _add_distance(products: FloatArray, distance: FloatArray) -> None:
+    """Replace sums of d^p r^q, (p, q, cell), by those of (d + ``distance``)^p r^q, in place.
+
+    The binomial formula by repeated sums, as Pascal's triangle makes its coefficients.
+    """
+    if not distance.any():
+        return
+    for first in range(1, DEGREE + 1):
+        for p in range(DEGREE, first - 1, -1):
+            products[p, : DEGREE + 1 - p] += distance * products[p - 1, : DEGREE + 1 - p]
 
 
 def merged(parts: Sequence[CellMoments]) -> CellMoments:

@@ -97,6 +97,16 @@ def effects(mean: FloatArray, weight: FloatArray, bin_of: IntArray) -> FloatArra
     return np.where(total > 0, np.add.reduceat(parts, starts, axis=-1), np.nan)
 
 
+def union(a: FloatArray, b: FloatArray) -> FloatArray:
+    """All values of two ascending arrays, each once: many times as fast as ``np.union1d``."""
+    both = np.concatenate([a, b])
+    both.sort(kind="stable")
+    new = np.empty(len(both), dtype=bool)
+    new[:1] = True
+    np.not_equal(both[1:], both[:-1], out=new[1:])
+    return both[new]
+
+
 def nested_edges(
     x: FloatArray,
     weight: FloatArray | None,
@@ -124,7 +134,7 @@ def nested_edges(
     running = none if weight is None else _Running.of(weight)
     if gaps is None:
         gaps = gap_edges(x, None if running.sums is None else running.sums[1:])
-    fixed = np.union1d(bins, gaps)
+    fixed = union(bins, gaps)
     fixed = fixed[(fixed >= bins[0]) & (fixed <= bins[-1])]
     first = np.searchsorted(x, fixed)
     first[-1] = len(x)
@@ -143,7 +153,7 @@ def nested_edges(
     left = np.searchsorted(x, x[left], side="right") - 1  # the last of its ties
     known = left + 1 < first[stretch + 1]
     left = np.unique(left[known])
-    edges = np.union1d(fixed, _between(x[left], x[left + 1]))
+    edges = union(fixed, _between(x[left], x[left + 1]))
     low, high = x[running.row_at(running.total * np.array([0.01, 0.99]) * (1 - 1e-12))]
     # Widths of rounded values are the same but for rounding; edges of a grid stand beside them.
     beside = 1e-9 * (high - low) + 64 * np.spacing(np.abs(edges).max())
@@ -199,7 +209,7 @@ def _halved(
         right = right[~few]
         if not len(right):
             return edges
-        edges = np.union1d(edges, _between(x[right - 1], x[right]))
+        edges = union(edges, _between(x[right - 1], x[right]))
 
 
 def gap_edges(x: FloatArray, running: FloatArray | None = None) -> FloatArray:
@@ -262,7 +272,7 @@ def count_edges(
     inner = _between(x[last], x[last + 1])
     # No edge inside a gap.
     inner = inner[np.searchsorted(gaps, inner, side="right") % 2 == 0]
-    edges = np.union1d(inner, gaps)
+    edges = union(inner, gaps)
     return np.concatenate([[low], edges[(edges > low) & (edges < high)], [high]])
 
 

@@ -66,8 +66,9 @@ class Grid(NamedTuple):
 
     def fine_starts(self, bins: FloatArray) -> IntArray:
         """First cells of the fine ones, whatever the rule, but for the edges of its ``bins``."""
-        every = np.searchsorted(self.edges, self.fine_edges[:-1])
-        return np.union1d(every, np.searchsorted(self.edges, bins[:-1]))
+        if self.fine_edges is self.edges:
+            return np.arange(len(self.edges) - 1)
+        return np.searchsorted(self.edges, cell_kernel.union(self.fine_edges[:-1], bins[:-1]))
 
     def curve_starts(self, edges: FloatArray, moments: CellMoments, bins: FloatArray) -> IntArray:
         """First of the cells between ``edges`` of each of the cells of the curve.
@@ -91,10 +92,11 @@ class Grid(NamedTuple):
             gaps=self.gaps,
             rows=moments.n_obs[there],
         )
+        at = np.searchsorted(edges, found)
+        is_edge = edges[at] == found
         # Between two places the edge is that of the cell on the right.
-        inner = np.setdiff1d(found, edges)
-        first = there[np.minimum(np.searchsorted(place, inner), len(there) - 1)]
-        return np.union1d(first, np.searchsorted(edges, np.intersect1d(found, edges)[:-1]))
+        right = np.minimum(np.searchsorted(place, found[~is_edge]), len(there) - 1)
+        return np.union1d(there[right], at[is_edge][:-1])
 
 
 def grid_of(
@@ -124,7 +126,7 @@ def grid_of(
     fixed = _given_cells(rule, column, rule_edges)
     if column.cells is not None:
         inside = (column.cells > rule_edges[0]) & (column.cells < rule_edges[-1])
-        fixed = np.union1d(rule_edges, column.cells[inside])
+        fixed = cell_kernel.union(rule_edges, column.cells[inside])
     equal = not isinstance(axis, Variable)
     return _grid(_without_rows(column), rule_edges, fixed, places, equal=equal)
 
@@ -163,8 +165,10 @@ def _grid(
             ordered=True,
             gaps=gaps,
         )
-    edges = np.union1d(fine, rule_edges)
+    edges = cell_kernel.union(fine, rule_edges)
     edges = edges[(edges >= rule_edges[0]) & (edges <= rule_edges[-1])]
+    if len(edges) == len(fine):
+        edges = fine
     return Grid(column, edges, rule_edges, fine, equal, fixed is not None, gaps, n_cells, least)
 
 
@@ -205,7 +209,7 @@ def _given_cells(rule: BinRule, column: Column, edges: FloatArray) -> FloatArray
     # An edge that both have may differ by rounding: no cell between the two.
     nearest = edges[nearest_to(edges, cells)]
     apart = np.abs(nearest - cells) > 1e-9 * (edges[-1] - edges[0])
-    return np.union1d(edges, cells[apart])
+    return cell_kernel.union(edges, cells[apart])
 
 
 def moments_on(grid: Grid, position: int, *, unequal: bool) -> Reduction:
