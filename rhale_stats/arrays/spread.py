@@ -108,28 +108,31 @@ def spread_starts(
     return search.pruned(edges, penalty)[:-1]
 
 
-def refined(starts: IntArray, of_cells: IntArray, fine: Residuals, resolution: float) -> IntArray:
+def refined(
+    starts: IntArray, of_cells: IntArray, fine: Residuals, *, min_obs: float, resolution: float
+) -> IntArray:
     """First fine cells of bins, each edge moved by less than a cell to where variances differ most.
 
     ``starts`` are the first cells of the bins, ``of_cells`` the first fine cells of the cells. The
-    place has the largest likelihood of normal residuals with one variance on either side.
+    place has the largest likelihood of normal residuals with one variance on either side, among
+    those that leave ``min_obs`` rows on both.
     """
-    running = np.zeros((2, len(fine.free) + 1))
-    np.cumsum([fine.free, fine.square], axis=1, out=running[:, 1:])
+    running = np.zeros((3, len(fine.free) + 1))
+    np.cumsum([fine.free, fine.free_sq, fine.square], axis=1, out=running[:, 1:])
     ends = np.append(of_cells, len(fine.free))
     edges = np.append(of_cells[starts], len(fine.free))
     for number, cell in enumerate(starts[1:], 1):
         low = max(int(ends[cell - 1]), int(edges[number - 1])) + 1
         among = np.arange(low, min(int(ends[cell + 1]), int(edges[number + 1])))
-        if len(among) < 2:
-            continue
         left = running[:, among] - running[:, [edges[number - 1]]]
         right = running[:, [edges[number + 1]]] - running[:, among]
         cost = np.zeros(len(among))
-        for free, square in (left, right):
+        for free, free_sq, square in (left, right):
             variance = np.maximum(_ratio(square, free), resolution**2 + np.finfo(float).tiny)
-            cost += free * np.log(variance)
-        edges[number] = among[cost.argmin()]
+            enough = _ratio(free**2, free_sq) >= min_obs * (1 - 1e-12)
+            cost += np.where(enough, free * np.log(variance), np.inf)
+        if np.isfinite(cost).any():
+            edges[number] = among[cost.argmin()]
     return edges[:-1]
 
 

@@ -135,15 +135,25 @@ class AdaptiveBins:
             chosen.append(Partition(starts, linear if self.degree else None))
         return chosen
 
-    def choose_spread(self, cells: spread_kernel.Residuals, *, resolution: float) -> IntArray:
-        """First cells of the bins of the spread, math [66]."""
-        return spread_kernel.spread_starts(
-            cells,
-            # -inf where every edge of the effect is kept.
-            penalty=max(self._penalties().split, 0.0),
-            min_obs=max(self.min_obs, SPREAD_ROWS),
-            resolution=resolution,
+    def choose_spread(
+        self,
+        cells: spread_kernel.Residuals,
+        of_cells: IntArray,
+        fine: spread_kernel.Residuals,
+        *,
+        resolution: float,
+    ) -> IntArray:
+        """First of the ``fine`` cells of the bins of the spread, math [66].
+
+        ``of_cells`` are the first fine cells of the cells between which bins are sought first.
+        """
+        min_obs = max(self.min_obs, SPREAD_ROWS)
+        # -inf where every edge of the effect is kept.
+        penalty = max(self._penalties().split, 0.0)
+        starts = spread_kernel.spread_starts(
+            cells, penalty=penalty, min_obs=min_obs, resolution=resolution
         )
+        return spread_kernel.refined(starts, of_cells, fine, min_obs=min_obs, resolution=resolution)
 
     @property
     def _most_cells(self) -> int:

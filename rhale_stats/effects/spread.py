@@ -90,9 +90,8 @@ def own_spread(rule: BinRule, fitted: Fitted, error: float, chosen: Fitted) -> E
     least = max(resolution(fitted.bins.mean, error), NO_SPREAD * _deviation(fitted.bins))
     effect, left = _fitted_effect(chosen)
     of_cells = kernel.residuals(chosen.rows.cells, effect, left)
-    starts = adaptive.choose_spread(of_cells, resolution=least)
     on_grid = _on_grid(chosen)
-    starts = kernel.refined(starts, chosen.of_curve, on_grid, least)
+    starts = adaptive.choose_spread(of_cells, chosen.of_curve, on_grid, resolution=least)
     edges = chosen.fine_edges
     # Other rows may have other cells of the curve.
     inner = np.unique(np.searchsorted(fitted.fine_edges[:-1], edges[starts[1:]]))

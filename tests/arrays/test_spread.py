@@ -199,10 +199,15 @@ def test_edges_are_refined_to_the_row():
     square = np.where(np.arange(60) < 23, 1.0, 9.0)
     ones = np.ones(60)
     fine = spread.Residuals(ones, ones, ones, ones, square, 0 * ones, square**2)
-    of_cells = np.arange(0, 60, 10)
-    for begin in (2, 3):
-        found = spread.refined(np.array([0, begin]), of_cells, fine, 0.0)
-        assert_array_equal(found, [0, 23])
-    assert_array_equal(spread.refined(np.array([0]), of_cells, fine, 0.0), [0])
-    # Without finer cells edges stay.
-    assert_array_equal(spread.refined(np.array([0, 23]), np.arange(60), fine, 0.0), [0, 23])
+
+    def refined(starts, of_cells=tuple(range(0, 60, 10)), min_obs=10):
+        cells = np.array(of_cells)
+        found = spread.refined(np.array(starts), cells, fine, min_obs=min_obs, resolution=0.0)
+        return found.tolist()
+
+    assert refined([0, 2]) == refined([0, 3]) == [0, 23]
+    assert refined([0]) == [0]
+    # No bin gets fewer rows than asked; without finer cells edges stay.
+    assert refined([0, 2], min_obs=25) == [0, 25]
+    assert refined([0, 2], min_obs=35) == [0, 20]
+    assert refined([0, 23], np.arange(60)) == [0, 23]
