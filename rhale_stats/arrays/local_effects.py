@@ -6,7 +6,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.interpolate import CubicSpline
+from scipy.integrate import cumulative_trapezoid
+from scipy.interpolate import CubicSpline, make_smoothing_spline
 
 from rhale_stats.arrays.binning import bin_index
 from rhale_stats.arrays.moments import FloatArray, IntArray
@@ -20,6 +21,10 @@ LAST_DIGIT_SHARE = 0.1
 FEW_ROWS = 5
 # A feature has ties if it has so many rows of each value, on average.
 ROWS_OF_A_VALUE = 3
+# Rows of one value that differ by less than this share of the range of the means do so by rounding.
+NO_NOISE = 1e-9
+# With fewer values a smoothing spline has nothing to choose by.
+FEWEST_TO_SMOOTH = 5
 # No weight at all.
 TINY = float(np.finfo(np.float64).tiny)
 # Unit of rounding of bfloat16.
@@ -274,8 +279,11 @@ def between_values(
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Slopes across cells between values, from derivatives at the values alone, math [2].
 
-    The change from one value to the next is the integral of the cubic spline through the mean
-    derivatives at the values; rows keep deviations from local means.
+    The change from one value to the next is the mean of the mean derivatives there, plus what the
+    curvature between them adds: the integral of a cubic spline less that of straight lines. The
+    spline goes through the means smoothed by rows (generalised cross-validation), since one through
+    noisy means of few rows would carry their noise into the integral. Rows keep deviations from
+    local means.
 
     Parameters
     ----------
@@ -296,16 +304,20 @@ def between_values(
     known = total > 0  # rows without weight have values of their own
     means: FloatArray = np.stack([np.bincount(at, w * one) for one in g.T], axis=1).astype(float)
     means[known] /= total[known, None]
-    curve = _integral(values[known], means[known], values)
-    if known.sum() > 4:
-        some = np.flatnonzero(known)[::2]
-        other, of = _integral(values[some], means[some], values[some]), some
-        order = 15
+    place, of_place = values[known], means[known]
+    smooth = of_place
+    # Means without noise are interpolated as they are.
+    if np.abs(w[:, None] * (g - means[at])).max() > NO_NOISE * np.ptp(of_place):
+        smooth = _smoothed(place, of_place, total[known])
+    spline = _integral(place, smooth, place)
+    if len(place) > 4:
+        other, order = _integral(place[::2], smooth[::2], place[::2]), 15
+        away = spline[::2] - other
     else:
-        of, order = np.flatnonzero(known), 1
-        steps = np.diff(values[of])[:, None] * (means[of][1:] + means[of][:-1]) / 2
-        other = np.concatenate([np.zeros((1, g.shape[1])), np.cumsum(steps, axis=0)])
-    away = np.ptp(curve[of] - other, axis=0) / order / np.ptp(values)
+        away, order = spline - cumulative_trapezoid(smooth, place, axis=0, initial=0), 1
+    away = np.ptp(away, axis=0) / order / np.ptp(values)
+    curve = spline + cumulative_trapezoid(of_place - smooth, place, axis=0, initial=0)
+    curve = np.stack([np.interp(values, place, one) for one in curve.T], axis=1)
     slope = np.diff(curve[np.searchsorted(values, edges)], axis=0) / np.diff(edges)[:, None]
     own = _deviations(at, g, values, total, means)
     # The mean of each cell is its slope; values on edges count half in either cell.
@@ -344,6 +356,16 @@ def _deviations(
         lever[k] = inverse[0, 0] * w[k - first] / n_rows[k]
     size = 1 / np.sqrt(np.maximum(1 - lever, 0.1))
     return np.asarray((g - centre[at]) * size[at, None])
+
+
+def _smoothed(values: FloatArray, means: FloatArray, total: FloatArray) -> FloatArray:
+    """Means (value, output) smoothed by their rows; as they are where they are few."""
+    if len(values) < FEWEST_TO_SMOOTH:
+        return means
+    # In units in which the criterion is the same for any scale of the feature.
+    place = (values - values[0]) / np.ptp(values)
+    weight = total / total.mean()
+    return np.stack([make_smoothing_spline(place, one, weight)(place) for one in means.T], axis=1)
 
 
 def _integral(values: FloatArray, means: FloatArray, at: FloatArray) -> FloatArray:

@@ -210,7 +210,7 @@ def _table(local: xr.Dataset) -> Any:
             f"X must be given here: local holds "
             f"{f'numbers, not the {form}' if complete else 'some columns of the table only'}, and "
             f"the model needs them all. Pass the X of local_effects: "
-            f"jump_check(model, local, effect, X)."
+            f"jump_check(effect, local, model, X)."
         )
     order = np.argsort(position)
     values = local["x"].values[:, order]

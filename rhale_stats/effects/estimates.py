@@ -94,7 +94,8 @@ def estimates_of(request: Request, fitted: Fitted) -> dict[str, FloatArray | flo
     rows, starts, bins, slope = fitted.rows, fitted.starts, fitted.bins, fitted.slope
     residuals, squares = None, None
     if request.std_error_moments or slope is not None:
-        residuals = residual_moments(rows.cells, starts, slope)
+        # Within the finest cells next to nothing of a line cancels.
+        residuals = residual_moments(fitted.fine, fitted.of_curve[starts], slope)
     if request.std_error_moments and rows.squares is not None:
         squares = sums.squares_of(rows.square_sums(starts, bins, slope), bins, slope)
     estimates = feature_estimates(
