@@ -11,7 +11,7 @@ import xarray as xr
 from rhale_stats.arrays import delta
 from rhale_stats.arrays.moments import FloatArray, IntArray
 from rhale_stats.models.outputs import Outputs
-from rhale_stats.models.parametric import Changes, Fitted, Parametric
+from rhale_stats.models.parametric import Fitted, ParameterChanges, Parametric
 from rhale_stats.models.table import as_table
 
 # How errors of rows and of parameters were put together, in the attribute ``parameters``.
@@ -32,7 +32,7 @@ class Directions(NamedTuple):
     """
 
     model: Parametric
-    changes: Changes
+    changes: ParameterChanges
     uncertainty: str
     influence: FloatArray | None
     as_fitted: bool
@@ -50,7 +50,7 @@ class Directions(NamedTuple):
             )
         scale = str(facts.get("scale") or "response")
         number = known.index(label) if label else 0
-        changes = Changes.of(model, table, outputs.numbers[number], scale)
+        changes = ParameterChanges.of(model, table, outputs.numbers[number], scale)
         influence = None
         # What is said of a repeated row once cannot be added to what its copies do.
         known_rows = fitted.uncertainty == "both" and not frequency

@@ -90,7 +90,7 @@ class Plan:
             if exact and quotients is not None:
                 # The first answer shows how many outputs there are, and a function of JAX.
                 quotients.at(np.arange(1)).at_rows()
-                known = gradient_columns(quotients, exact, asked=True)
+                known = gradient_columns(quotients, exact, required=True)
             for column, way in enumerate(self.ways):
                 if way.low < way.high:
                     given = known.get(way.position)

@@ -16,7 +16,7 @@ from rhale_stats.local.cells import cell_edges
 from rhale_stats.local.levels import DIFFERENCES, differences
 from rhale_stats.models.differences import DifferenceQuotients
 from rhale_stats.models.outputs import Outputs
-from rhale_stats.models.parametric import ROW_NUMBER, Changes, Fitted, Parametric
+from rhale_stats.models.parametric import ROW_NUMBER, Fitted, ParameterChanges, Parametric
 from rhale_stats.models.table import Table, as_table
 from rhale_stats.schema.dimensions import AT_MEAN, OUTPUT
 from rhale_stats.schema.features import feature_names, feature_position, methods_of
@@ -33,7 +33,7 @@ class Derivatives(NamedTuple):
 
     model: Parametric
     quotients: DifferenceQuotients
-    changes: Changes
+    changes: ParameterChanges
     table: Table
     local: xr.Dataset
     progress: bool
@@ -44,7 +44,7 @@ class Derivatives(NamedTuple):
         model, table = fitted.model, as_table(fitted.X)
         _check_rows(table, local)
         scale = str(local.attrs.get("scale") or "response")
-        changes = Changes.of(model, table, _output(model, table, local), scale)
+        changes = ParameterChanges.of(model, table, _output(model, table, local), scale)
         asked = DifferenceQuotients(changes.ask, changes.table)
         return cls(model, asked, changes, table, local, fitted.progress)
 

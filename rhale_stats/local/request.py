@@ -87,7 +87,7 @@ class Request:
         table = self.sample.table
         # Discrete columns get differences between their levels.
         columns = [p for p in self.sample.positions if not (self.auto and table.has_cells(p))]
-        derivatives = gradient_columns(self.quotients, columns, asked=not self.auto)
+        derivatives = gradient_columns(self.quotients, columns, required=not self.auto)
         if derivatives:
             return replace(self, kind="gradient", derivatives=derivatives)
         if self.kind == "gradient":
@@ -257,7 +257,7 @@ class Request:
         table = self.sample.table
         if not self.auto:
             return self.kind != "jacobian" and table.has_cells(
-                position, asked=table.names[position]
+                position, slope_of=table.names[position]
             )
         there = ~np.isnan(x)
         counts = self.sample.weight_at(there) if self.sample.frequency else None

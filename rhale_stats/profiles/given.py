@@ -25,7 +25,7 @@ from rhale_stats.models.levels import in_order, levels_of
 from rhale_stats.models.options import ModelOptions
 from rhale_stats.models.sample import Sample
 from rhale_stats.models.table import Table, Values, check_column
-from rhale_stats.models.together import TOGETHER_ROWS, Versions, evaluated
+from rhale_stats.models.together import MAX_CALL_ROWS, Versions, evaluated
 from rhale_stats.profiles.data import NOMINAL, VARIABLES, variable
 from rhale_stats.profiles.grid import (
     GRID_KINDS,
@@ -145,7 +145,7 @@ class Given(Sample):
         Those of one are to be used before those of the next.
         """
         sizes = [int(self.with_curve(axis).sum()) * len(axis.grid) for axis in axes]
-        most = min(TOGETHER_ROWS, asked.batch_rows)
+        most = min(MAX_CALL_ROWS, asked.batch_rows)
         begin = 0
         while begin < len(axes):
             end = begin + 1

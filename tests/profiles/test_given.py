@@ -137,7 +137,7 @@ def test_small_features_are_asked_for_together(monkeypatch):
     """As many features in a call as there is room for: 60, 140 and 40 rows, and none."""
 
     def calls(most, **options):
-        monkeypatch.setattr(module, "TOGETHER_ROWS", most)
+        monkeypatch.setattr(module, "MAX_CALL_ROWS", most)
         model = Counting(f)
         found = rs.pdp(model, X, grid={"a": [0.0, 1.0, 2.0]}, **options)
         assert found.attrs["model_calls"] == len(model.rows)
@@ -181,7 +181,7 @@ def test_blocks_have_the_rows_that_there_is_room_for(monkeypatch):
 @pytest.mark.parametrize("output", [0, 1])
 @pytest.mark.parametrize("value", [np.inf, np.nan])
 def test_outputs_that_are_not_finite_are_counted_by_rows(monkeypatch, together, output, value):
-    monkeypatch.setattr(module, "TOGETHER_ROWS", together)
+    monkeypatch.setattr(module, "MAX_CALL_ROWS", together)
 
     def bad(X):
         out = two(X)
