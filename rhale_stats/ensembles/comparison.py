@@ -125,7 +125,7 @@ def _identity(result: xr.Dataset) -> Any:
 class _ComparedCurve(NamedTuple):
     """A curve of one feature: where it is known, its levels, and how to read it off.
 
-    ``of`` is a feature of several models, of an effect with its fit, or of a profile.
+    ``source`` is a feature of several models, of an effect with its fit, or of a profile.
     """
 
     z: FloatArray

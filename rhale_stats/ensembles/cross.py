@@ -152,7 +152,7 @@ def cross_effects(
     check_callable("fit", fit)
     check_choice("variance", variance, CROSS_FITTED)
     _check_takes_two(estimate)
-    table = RefitTable.from_user(data, groups, strata)
+    table = RefitTable.read(data, groups, strata)
     if table.n_units < n_folds:
         raise ValueError(
             f"n_folds must not exceed the number of {'rows' if groups is None else 'groups'} of "

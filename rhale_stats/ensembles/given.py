@@ -96,7 +96,7 @@ def members_of(models: Any, draws: Any, options: DrawOptions, n_rows: int) -> Me
                 f"models must be a function predict(draw, X) where draws are given; got "
                 f"{shown(models)}. Fitted models need no draws."
             )
-        return _of_draws(models, Draws.from_user(draws, options.by_chain), options, n_rows)
+        return _of_draws(models, Draws.read(draws, options.by_chain), options, n_rows)
     fitted = _fitted(models)
     names = [str(name) for name in fitted]
     text = ", ".join(f"{name} {_named(model)}" for name, model in fitted.items())
@@ -192,7 +192,7 @@ class Draws(NamedTuple):
     shape: tuple[int, int]
 
     @classmethod
-    def from_user(cls, draws: Any, by_chain: bool) -> Draws:
+    def read(cls, draws: Any, by_chain: bool) -> Draws:
         """Of an array, a mapping, or what ArviZ and xarray hold, checked."""
         draws = _posterior(draws)
         if isinstance(draws, xr.Dataset):

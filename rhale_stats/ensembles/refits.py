@@ -186,7 +186,7 @@ def bootstrap_refit(
     if jobs is not None:
         warn("jobs is deprecated and will be removed; use n_jobs.", FutureWarning)
         n_jobs = jobs
-    table, sizes = RefitTable.from_user(data, groups, strata), None
+    table, sizes = RefitTable.read(data, groups, strata), None
     if sampling.scheme == SUBSAMPLING:
         share = SUBSAMPLE if sampling.sample_size is None else sampling.sample_size
         sizes = table.subsample_sizes(share)

@@ -30,7 +30,7 @@ class RefitTable(NamedTuple):
     form: Form = ARRAY
 
     @classmethod
-    def from_user(cls, data: Any, groups: ArrayLike | None, strata: ArrayLike | None) -> RefitTable:
+    def read(cls, data: Any, groups: ArrayLike | None, strata: ArrayLike | None) -> RefitTable:
         """Read all three; raise ``TypeError`` or ``ValueError`` where they do not fit."""
         read_data, form = read(data, "data")
         table: Any = (

@@ -247,7 +247,7 @@ def _covers(rng, interaction, noise, n_folds=5, n_repeats=3):
     data = np.column_stack([a, b, y])
     own, other, of_rows = np.zeros((3, n_repeats, n_folds))
     for repeat in range(n_repeats):
-        folds = RefitTable.from_user(data, None, None).folds(n_folds, rng)
+        folds = RefitTable.read(data, None, None).folds(n_folds, rng)
         models = [_least_squares(np.delete(data, rows, axis=0)) for rows in folds]
         for fold, rows in enumerate(folds):
             effects = [models[one] @ [np.ones(40), b[rows]] for one in (fold, (fold + 1) % n_folds)]

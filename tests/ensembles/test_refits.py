@@ -173,7 +173,7 @@ STRATA = np.where(GROUPS < 20, "a", np.where(GROUPS < 25, "b", "c"))
 
 def test_samples_of_groups_within_strata():
     table, rng = (
-        RefitTable.from_user(np.arange(60.0)[:, None], GROUPS, STRATA),
+        RefitTable.read(np.arange(60.0)[:, None], GROUPS, STRATA),
         np.random.default_rng(0),
     )
     sizes = np.bincount(GROUPS)
@@ -191,7 +191,7 @@ def test_samples_of_groups_within_strata():
 
 def test_folds_are_of_groups_within_strata():
     table, rng = (
-        RefitTable.from_user(np.arange(60.0)[:, None], GROUPS, STRATA),
+        RefitTable.read(np.arange(60.0)[:, None], GROUPS, STRATA),
         np.random.default_rng(0),
     )
     folds = table.folds(5, rng)
