@@ -106,7 +106,7 @@ def _partial_dependence(
 
     The answer for values of row i in row k is averaged over k for the one, and over i for the
     other. Values that repeat are asked for once. The answers of every output come with them where
-    they are ``held``.
+    they are kept ``in_memory``.
     """
     table = quotients.table
     frame = pd.DataFrame({p: codes(table, p) for p in positions})
