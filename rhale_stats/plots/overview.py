@@ -11,7 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.transforms import Bbox
 from numpy.typing import NDArray
 
-from rhale_stats.answers.lines import Line, lines_of
+from rhale_stats.answers.lines import AnswerLine, lines_of
 from rhale_stats.answers.sentences import answers_in
 from rhale_stats.plots.canvas import (
     AVERAGE,
@@ -106,7 +106,7 @@ def plot_summary(tree: xr.DataTree, ax: Axes | None = None) -> Axes:
     return panel
 
 
-def _reach(lines: list[Line], name: str) -> NDArray[np.float64]:
+def _reach(lines: list[AnswerLine], name: str) -> NDArray[np.float64]:
     """How far intervals reach below and above; nothing where an end is not known."""
     value = np.array([getattr(line, name) for line in lines])
     low, high = np.array([getattr(line, f"{name}_ci") for line in lines]).T
@@ -114,7 +114,7 @@ def _reach(lines: list[Line], name: str) -> NDArray[np.float64]:
     return np.where(np.isfinite(reach), np.maximum(reach, 0.0), 0.0)
 
 
-def _write_names(panel: Axes, lines: list[Line], x: Any, y: Any) -> None:
+def _write_names(panel: Axes, lines: list[AnswerLine], x: Any, y: Any) -> None:
     """Names beside their points, where they cover no other name."""
     figure = panel.figure.figure  # the whole one, where the panel is in a subfigure
     figure.draw_without_rendering()

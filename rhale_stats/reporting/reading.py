@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from rhale_stats.answers.lines import Line, lines_of, with_labels
+from rhale_stats.answers.lines import AnswerLine, lines_of, with_labels
 from rhale_stats.answers.numbers import axis_texts, number, percent
 from rhale_stats.answers.sentences import (
     answers_in,
@@ -123,7 +123,7 @@ def _regions(tree: xr.DataTree) -> dict[str, xr.DataTree]:
     return {str(region.attrs["feature"]): region for region in tree["regions"].children.values()}
 
 
-def _private(line: Line, effect: xr.Dataset, t: Words) -> Line:
+def _private(line: AnswerLine, effect: xr.Dataset, t: Words) -> AnswerLine:
     """Without the names of levels that few rows have."""
     row = one_feature(effect, line.feature)
     if not is_categorical(row):
@@ -164,7 +164,7 @@ def _rare(row: xr.Dataset) -> np.ndarray:
 
 
 def _feature(
-    line: Line, position: int, tree: xr.DataTree, region: xr.DataTree | None, t: Words
+    line: AnswerLine, position: int, tree: xr.DataTree, region: xr.DataTree | None, t: Words
 ) -> ReportFeature:
     row = one_feature(tree["effect"].to_dataset(), line.feature)
     levels = is_categorical(row)
