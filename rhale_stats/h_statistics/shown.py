@@ -14,7 +14,7 @@ from rhale_stats.printing import text
 from rhale_stats.printing.pages import (
     Line,
     Page,
-    Table,
+    PageTable,
     largest_first,
     output,
     table_of,
@@ -42,7 +42,7 @@ def h_statistics_page(result: xr.Dataset, most: int) -> Page:
         (
             f"{attrs['n_rows']} of {attrs['n_rows_total']} rows; all interactions: H² {h2}, "
             f"size {number_text(float(result['h']))}",
-            uncertainty_line(result, "h2_overall_se", known=has_errors),
+            uncertainty_line(result, "h2_overall_se", estimated=has_errors),
         ),
         tuple(tables),
         "summary(result), plot_h_statistics(result), tidy(result)",
@@ -55,7 +55,7 @@ def _h_table(
     positions: tuple[NDArray[np.int64], ...],
     names: Line,
     most: int,
-) -> Table:
+) -> PageTable:
     """Features, or pairs at these places, the largest first."""
     columns = {"H²": f"h2_{suffix}", "size": f"h_{suffix}"}
     order = largest_first(result[columns["size"]].values[positions].ravel())[:most]

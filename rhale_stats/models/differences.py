@@ -13,7 +13,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from tqdm import tqdm
 
-from rhale_stats.arguments.checks import MOST_SIZE, check_size
+from rhale_stats.arguments.checks import MAX_SIZE, check_size
 from rhale_stats.arguments.progress import progress_bar
 from rhale_stats.arrays import local_effects as kernel
 from rhale_stats.arrays.moments import FloatArray, IntArray
@@ -149,9 +149,9 @@ class DifferenceQuotients:
         finite = np.isfinite(answer)
         largest, least = (end(answer, initial=0, where=finite) for end in (np.max, np.min))
         size = max(float(largest), -float(least))
-        if size > MOST_SIZE:
+        if size > MAX_SIZE:
             raise ModelError(
-                f"model must answer with numbers up to {MOST_SIZE:g}, so that their fourth powers "
+                f"model must answer with numbers up to {MAX_SIZE:g}, so that their fourth powers "
                 f"stay within floating point; got {size:.3g}. Take other units for the output."
             )
         self.outputs.largest = max(self.outputs.largest, size)
