@@ -18,7 +18,12 @@ from rhale_stats.explanation.budget import Budget, seconds_of
 from rhale_stats.explanation.changes import row_changes
 from rhale_stats.explanation.curves import curves_of, with_reliable
 from rhale_stats.explanation.facts import FactInputs, answers_of, sizes_of
-from rhale_stats.explanation.in_data import Examined, NotExamined, examine, facts_in_data
+from rhale_stats.explanation.in_data import (
+    NoExamination,
+    OutcomeExamination,
+    examine,
+    facts_in_data,
+)
 from rhale_stats.explanation.outcome import observed_of, outcome_of
 from rhale_stats.explanation.request import Columns, ExplainRequest, request_of
 from rhale_stats.explanation.rows import row_spread
@@ -206,7 +211,7 @@ def explain(
         **({} if curves.check is None else {"check": curves.check}),
         **({} if splits.matrix is None else {"interactions": splits.matrix}),
         **({} if outcome is None else {"outcome": outcome.dataset}),
-        **({} if isinstance(data, NotExamined) else {"outcome_effect": data.effect}),
+        **({} if isinstance(data, NoExamination) else {"outcome_effect": data.effect}),
         **({"local": curves.local} if settings.keep_local else {}),
         **_regions(splits),
     }
@@ -242,9 +247,9 @@ def _name_output(groups_of: dict[str, xr.Dataset], y: ArrayLike | None) -> None:
             group.attrs["output_name"] = name
 
 
-def _examined(data: Examined | NotExamined) -> dict[str, Any]:
+def _examined(data: OutcomeExamination | NoExamination) -> dict[str, Any]:
     """Whether effects on the outcome were estimated, or why not, and the skill of the model."""
-    if isinstance(data, NotExamined):
+    if isinstance(data, NoExamination):
         of_first_fit = {} if data.skill is None else {"n_fits": 1, **data.skill.attributes}
         return {"examined": data.reason, **of_first_fit}
     n_folds, n_repeats = data.fits.n_folds, len(data.fits.models)

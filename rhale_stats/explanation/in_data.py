@@ -26,7 +26,7 @@ TEST_SIZE = 0.05
 MIN_UNITS = 50
 
 
-class Examined(NamedTuple):
+class OutcomeExamination(NamedTuple):
     """Models without each fold, their skill, and the effects on the outcome."""
 
     fits: CrossFits
@@ -34,7 +34,7 @@ class Examined(NamedTuple):
     effect: xr.Dataset
 
 
-class NotExamined(NamedTuple):
+class NoExamination(NamedTuple):
     """Why effects on the outcome were not estimated, in words, and the skill of one refit."""
 
     reason: str
@@ -43,15 +43,15 @@ class NotExamined(NamedTuple):
 
 def examine(
     request: ExplainRequest, outcome: bool | str, level: float, rng: np.random.Generator
-) -> Examined | NotExamined:
+) -> OutcomeExamination | NoExamination:
     """The effects on the outcome, or why they were not examined."""
     if outcome is False:
-        return NotExamined("outcome=False")
+        return NoExamination("outcome=False")
     if request.y is None:
-        return NotExamined("no outcomes were given; explain(model, X, y) takes them")
+        return NoExamination("no outcomes were given; explain(model, X, y) takes them")
     n_units = request.n_effective if request.groups is None else float(request.groups.max() + 1)
     if outcome == "auto" and n_units < MIN_UNITS:
-        return NotExamined(
+        return NoExamination(
             f"there are fewer than {MIN_UNITS} rows or groups; outcome=True asks for it"
         )
     seconds = MAX_SECONDS if outcome == "auto" else np.inf
@@ -66,11 +66,13 @@ def examine(
             most_seconds=seconds,
         )
     except TooLong as error:
-        return NotExamined(f"{error}; outcome=True does them", _skill(error.first, request, level))
+        return NoExamination(
+            f"{error}; outcome=True does them", _skill(error.first, request, level)
+        )
     except NotRefittable:
         if outcome is True:
             raise
-        return NotExamined(
+        return NoExamination(
             "the model cannot be fitted again; give the estimator, or a function of X and y to "
             "outcome_effects"
         )
@@ -78,14 +80,16 @@ def examine(
         if outcome is True:
             raise
         message = " ".join(str(error).split())[:120]
-        return NotExamined(f"a refit failed ({type(error).__name__}: {message})")
+        return NoExamination(f"a refit failed ({type(error).__name__}: {message})")
     skill = _skill(fits, request, level)
     positions = {name: request.table.names.index(name) for name in request.features}
     usable = [name for name in request.features if _is_usable(request, name)]
     effect = effects_of(
         fits, [positions[name] for name in usable], [positions[name] for name in request.levels]
     )
-    return Examined(fits, skill, confband(confint(effect, level=level), level=level, rng=rng))
+    return OutcomeExamination(
+        fits, skill, confband(confint(effect, level=level), level=level, rng=rng)
+    )
 
 
 def _skill(fits: CrossFits, request: ExplainRequest, level: float) -> Skill:
@@ -108,7 +112,7 @@ def _is_usable(request: ExplainRequest, name: str) -> bool:
 
 
 def facts_in_data(
-    examined: Examined | NotExamined,
+    examined: OutcomeExamination | NoExamination,
     features: list[str],
     rows_differ: list[str],
     request: ExplainRequest,
@@ -116,7 +120,7 @@ def facts_in_data(
 ) -> list[dict[str, Any]]:
     """The facts of every feature: in the data or not, by how much, and whether rows differ."""
     words = {"in_data": NOT_EXAMINED, "differs_in_data": NOT_EXAMINED}
-    if isinstance(examined, NotExamined):
+    if isinstance(examined, NoExamination):
         return [words for _ in features]
     numbers = {"in_data_change": np.nan, "in_data_ci": [np.nan, np.nan], "in_data_p": np.nan}
     nothing = words | numbers

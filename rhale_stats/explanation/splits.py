@@ -29,7 +29,7 @@ from rhale_stats.schema.stacking import joined
 
 # Size of all tests of first splits together, and permutations for each: a p-value can be half the
 # level of one test.
-LEVEL, FINER, MOST_PERMUTATIONS = 0.05, 2, 1999
+LEVEL, FINER, MAX_PERMUTATIONS = 0.05, 2, 1999
 MAX_DEPTH = 2
 # Features by whose splits the time of all is measured, where there are more.
 TIMED = 20
@@ -156,7 +156,7 @@ def local_of_axes(request: ExplainRequest, curves: FeatureCurves) -> xr.Dataset 
 
 def _permutations(n_tests: int) -> int:
     """Permutations by which each of so many tests can reject at its level."""
-    return int(min(max(FINER * n_tests / LEVEL, 199), MOST_PERMUTATIONS))
+    return int(min(max(FINER * n_tests / LEVEL, 199), MAX_PERMUTATIONS))
 
 
 def _first(tree: xr.Dataset, n_tests: int) -> tuple[str, str, float, float]:

@@ -34,7 +34,7 @@ class Design(NamedTuple):
     unit: FloatArray
 
     @classmethod
-    def of(cls, results: Any) -> Design | None:
+    def from_results(cls, results: Any) -> Design | None:
         """Of results of statsmodels; None where the rank is full, or the design is not known."""
         inner = getattr(results, "_results", results)
         model: Any = getattr(inner, "model", None)
@@ -126,7 +126,7 @@ class _Rows(AlongVersions):
 
 def watched(results: Any, predict: Callable[..., Any], reasons: set[str]) -> Callable[..., Any]:
     """``predict`` that warns once of rows that are not estimable, and notes all ``reasons``."""
-    design = Design.of(results)
+    design = Design.from_results(results)
     if design is None:
         return predict
 

@@ -205,7 +205,7 @@ class _FromResults(Parametric):
         # Of several outputs the parameters are a table, and its covariance goes column by column.
         self._shape = np.shape(self._inner.params)
         self.params = np.ravel(np.asarray(self._inner.params, dtype=np.float64), order="F")
-        self.design, self.reasons = Design.of(results), set()
+        self.design, self.reasons = Design.from_results(results), set()
         self.degrees = np.inf
         if getattr(results, "use_t", False):
             # Of clusters, one less than these.

@@ -37,7 +37,7 @@ ZERO_SHARE = 0.95
 OFFSETS = 100.0, 1e6
 # Answers to the same rows may differ by so many units of rounding; with other rows beside them by
 # this share, as sums of matrices are taken in another order.
-ROUNDINGS, TOGETHER = 64, 1e-3
+ROUNDINGS, BATCH_TOLERANCE = 64, 1e-3
 # Noise of so many units of rounding is looked at again. It is noise where a quarter of the step
 # leaves this share of it; a unit of rounding is so many of its standard deviations.
 SUSPECT, NOISE_SHARE, NOISE_UNITS = 64, 0.7, 3.0
@@ -127,7 +127,7 @@ def check_answers(quotients: DifferenceQuotients) -> None:
         )
     if len(rows) > 3:
         alone = quotients.at(rows[::2]).at_rows("rows looked at of X")
-        differ = sums.differing(first[::2], alone, TOGETHER)
+        differ = sums.differing(first[::2], alone, BATCH_TOLERANCE)
         if differ.any():
             raise ModelError(
                 f"model must answer row by row; its answer in {int(differ.sum())} of {len(alone)} "

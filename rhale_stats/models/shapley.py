@@ -116,7 +116,7 @@ def shapley_values(
                 f"background must have the columns of X, {', '.join(table.names)}; got "
                 f"{', '.join(others.names)}."
             )
-    codes = _Codes.of(table, others)
+    codes = _Codes.from_tables(table, others)
     ends = _Ends(
         codes, _answer(quotients, codes, codes.rows), _answer(quotients, codes, codes.others)
     )
@@ -310,7 +310,7 @@ class _Codes(NamedTuple):
     others: FloatArray
 
     @classmethod
-    def of(cls, table: Table, background: Table) -> _Codes:
+    def from_tables(cls, table: Table, background: Table) -> _Codes:
         """Rows and background as (row, column)."""
         levels, columns = {}, []
         for position, name in enumerate(table.names):

@@ -20,7 +20,7 @@ OTHERS = "others"
 MISSING_COLOUR = (0.6, 0.6, 0.6, 1.0)
 
 
-class Coloured(NamedTuple):
+class RowColours(NamedTuple):
     """Colours (row, 4), and what says what they mean: levels, or the ends of a scale."""
 
     colours: NDArray[np.float64]
@@ -39,7 +39,7 @@ class Coloured(NamedTuple):
             panel.figure.colorbar(scale, ax=panel, label=self.name)
 
 
-def coloured(hue: ArrayLike, n_rows: int) -> Coloured:
+def coloured(hue: ArrayLike, n_rows: int) -> RowColours:
     """Colours of rows by a column: a Series with its name, or an array."""
     array = np.asarray(hue)
     if array.shape != (n_rows,):
@@ -54,7 +54,7 @@ def coloured(hue: ArrayLike, n_rows: int) -> Coloured:
         ends = (float(np.nanmin(x)), float(np.nanmax(x)))
         shades = sns.color_palette(SHADES, as_cmap=True)(Normalize(*ends)(np.nan_to_num(x)))
         shades[np.isnan(x)] = MISSING_COLOUR
-        return Coloured(np.asarray(shades), name, {}, ends)
+        return RowColours(np.asarray(shades), name, {}, ends)
     # The most frequent levels have a colour of their own.
     text = values.astype(object).where(values.notna(), "missing").map(str)
     by_frequency = list(text.value_counts().index)
@@ -66,4 +66,4 @@ def coloured(hue: ArrayLike, n_rows: int) -> Coloured:
     if len(by_frequency) > MAX_LEVELS:
         levels[OTHERS] = MISSING_COLOUR
     colours = np.array([levels.get(level, MISSING_COLOUR) for level in text])
-    return Coloured(colours, name and f"{name}:", levels, None)
+    return RowColours(colours, name and f"{name}:", levels, None)

@@ -31,7 +31,7 @@ from rhale_stats.plots.canvas import (
     several_panels,
     upright,
 )
-from rhale_stats.plots.coloured import Coloured, coloured
+from rhale_stats.plots.coloured import RowColours, coloured
 from rhale_stats.plots.legend import grid_of_panels, say
 from rhale_stats.plots.limits import enlarge
 from rhale_stats.plots.marks import CONSTANT, ERRORS_SHOWN
@@ -130,7 +130,7 @@ def plot_profile(
     return panel
 
 
-def _coloured(hue: ArrayLike, row: xr.Dataset) -> Coloured:
+def _coloured(hue: ArrayLike, row: xr.Dataset) -> RowColours:
     """Colours of the rows of ICE curves or Shapley values."""
     if isinstance(hue, str):
         raise TypeError(f"hue must be an array with one entry a row; got the text {hue!r}.")
@@ -243,7 +243,7 @@ def _label(panel: Axes, profile: xr.Dataset, row: xr.Dataset) -> None:
     panel.set_ylabel(label, parse_math=False)
 
 
-def _draw(panel: Axes, profile: xr.Dataset, row: xr.Dataset, by: Coloured | None = None) -> None:
+def _draw(panel: Axes, profile: xr.Dataset, row: xr.Dataset, by: RowColours | None = None) -> None:
     if not row.sizes["grid"]:
         say(panel, CONSTANT)
         panel.set_xticks([])
@@ -282,7 +282,7 @@ def _count(what: str, n_drawn: int, n_rows: int) -> str:
     return what if n_drawn == n_rows else f"{what}, {n_drawn} of {n_rows}"
 
 
-def _draw_rows(panel: Axes, row: xr.Dataset, by: Coloured | None) -> None:
+def _draw_rows(panel: Axes, row: xr.Dataset, by: RowColours | None) -> None:
     """ICE curves, or Shapley values."""
     if "ice" in row:
         curves = row["ice"].transpose("obs", "grid").values
