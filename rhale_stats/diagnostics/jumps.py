@@ -152,7 +152,7 @@ def jump_check(
         k, is_used = bin_index(bins, table_values[present]), used[present]
         weight = np.ones(len(x)) if rows.weight is None else rows.weight
         left, right = _ends(bins, x, weight)
-        across, rounding = differences.at(present).between(column, left[k], right[k])
+        across, rounding = differences.take(present).between(column, left[k], right[k])
         inside = (x >= left[k[is_used]]) & (x <= right[k[is_used]]) & (weight > 0)
         across = across[is_used, 0][inside]
         check_finite(

@@ -73,7 +73,7 @@ def _predictions(
     ranked = finite_rows[np.argsort(x[finite_rows], kind="stable")]
     usual = ranked[((np.arange(N_VALUES) + 0.5) / N_VALUES * len(ranked)).astype(int)]
     versions = [values.take(np.full(len(rows), row)) for row in usual]
-    answers = request.sample.asked(model, probe=False).at(rows)
+    answers = request.sample.quotients(model, probe=False).take(rows)
     outputs = answers.evaluate(position, [*versions, values.take(rows)])[0]
     *curves, fitted = (np.asarray(output[:, 0], dtype=np.float64) for output in outputs)
     return fitted, np.mean(curves, axis=0)

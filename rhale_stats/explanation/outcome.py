@@ -240,7 +240,7 @@ def _permuted(
     """Increase of the mean loss as each column is permuted, with intervals [110]."""
     n = request.table.n_rows
     rows = np.arange(n) if n <= PERMUTED_ROWS else np.sort(rng.choice(n, PERMUTED_ROWS, False))
-    model = request.sample.asked(request.model, probe=False).at(rows)
+    model = request.sample.quotients(request.model, probe=False).take(rows)
     share = request.share[rows] / request.share[rows].sum()
     before = row_losses(observed[rows], request.predicted[rows], kind)
     groups = (

@@ -134,7 +134,7 @@ def request_of(
     rng: np.random.Generator,
 ) -> ExplainRequest:
     """Check what was given, and choose rows and features."""
-    whole = Sample.of(X, options)
+    whole = Sample.from_table(X, options)
     n_given = whole.table.n_rows
     names, levels, discrete = _features(whole.table, model, columns, budget)
     labels = (
@@ -154,7 +154,7 @@ def request_of(
     used = whole if len(rows) == n_given else whole.take(rows)
     used_X, used_options = (X, options) if used is whole else _of_rows(used)
     used = replace(used, options=used_options)
-    answers = used.asked(model)
+    answers = used.quotients(model)
     predicted = answers.at_rows()
     if predicted.shape[1] > 1:
         raise ValueError(
@@ -193,7 +193,7 @@ def _time_of(whole: Sample, present: IntArray, model: Model) -> float:
     """Seconds that the model takes for a row, in a call that is long enough to tell."""
     n_rows = TIMED_ROWS
     while True:
-        answers = whole.take(np.resize(present[:n_rows], n_rows)).asked(model, probe=False)
+        answers = whole.take(np.resize(present[:n_rows], n_rows)).quotients(model, probe=False)
         if n_rows == TIMED_ROWS:
             answers.at_rows()  # the first call compiles and imports
         begun = time.perf_counter()

@@ -234,14 +234,14 @@ def h_statistic(
     >>> found["h2_overall"].round(2).values
     array([0.28, 0.28, 0.  ])
     """
-    sample, kind = Sample.of(X, options), estimator.kind
+    sample, kind = Sample.from_table(X, options), estimator.kind
     sample = sample.of_columns(_positions(sample.table, features))
     table, positions = sample.table, list(sample.positions)
     gaps = _gaps(sample, kind, estimator.order)
     rows, seed = _rows_used(estimator.n_rows, kind, _complete(sample.present, gaps), rng)
     used = sample.take(rows)
     w = np.ones(len(rows)) if used.weight is None else used.weight
-    quotients = used.asked(model)
+    quotients = used.quotients(model)
     chosen = FeaturePairs([])
     if pairwise or kind == "ale":
         chosen = pairs_to_estimate(

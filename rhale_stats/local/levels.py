@@ -88,7 +88,7 @@ def level_effects(
     positions = sample.positions
     unordered = [levels_of(sample, position) for position in positions]
     orders = order_of(order, unordered, sample.table.names)
-    quotients = sample.asked(model)
+    quotients = sample.quotients(model)
     levels = _ordered(sample, unordered, orders, target, quotients)
     parts: list[_Sides] = []
     # At most three versions of a row for a feature.

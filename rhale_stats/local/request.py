@@ -160,7 +160,7 @@ class Request:
         position, name = self.sample.positions[column], self.sample.names[column]
         there = ~np.isnan(x)
         if way.kind in GIVEN:
-            found = self.derivatives[position].at(there)
+            found = self.derivatives[position].take(there)
         else:
             assert self.quotients is not None
             own, rows = (x, None) if there.all() else (x[there], there)
@@ -276,13 +276,13 @@ class Request:
             return "finite_difference" if self.auto else self.kind
         if self.kind == "jacobian":
             deviation, agrees = models_jacobian.deviation(
-                found, self.derivatives[position].at(found.rows)
+                found, self.derivatives[position].take(found.rows)
             )
             if not agrees:
                 self.differing.append((name, deviation))
         elif self.kind == "gradient":
             shares, agree = models_jacobian.deviations(
-                found, self.derivatives[position].at(found.rows)
+                found, self.derivatives[position].take(found.rows)
             )
             if not agree.all():
                 self.differing.append((name, float(shares.max())))

@@ -42,7 +42,7 @@ class Differences:
     left: FloatArray | None = None
     bias: FloatArray | None = None
 
-    def at(self, rows: NDArray[np.bool_] | IntArray) -> Differences:
+    def take(self, rows: NDArray[np.bool_] | IntArray) -> Differences:
         """The same at some rows, by a mask or by their numbers."""
         return replace(self, local_effect=self.local_effect[rows])
 
@@ -113,7 +113,7 @@ class DifferenceQuotients:
             yield
         self._bar = None
 
-    def at(self, rows: NDArray[np.bool_] | NDArray[np.int64]) -> DifferenceQuotients:
+    def take(self, rows: NDArray[np.bool_] | NDArray[np.int64]) -> DifferenceQuotients:
         """The same at some rows, by a mask or by their numbers; unchanged for all rows."""
         n = self.table.n_rows
         if len(rows) == n and (rows.all() if rows.dtype == bool else (rows == np.arange(n)).all()):

@@ -162,9 +162,9 @@ def check_jacobian(
     >>> check["missed"].values
     array([0., 1.])
     """
-    sample = Sample.of(X, ModelOptions(output, scale))
+    sample = Sample.from_table(X, ModelOptions(output, scale))
     positions = positions_of(sample.table, features)
-    quotients = sample.asked(model)
+    quotients = sample.quotients(model)
     derivatives = jacobian_columns(jacobian, sample.table, positions)
     return compared(quotients, positions, derivatives)
 
@@ -188,7 +188,7 @@ def compared(
             continue
         probe = probes[position]
         jumps = bool(probe.jumps.any())
-        off, same = deviation(probe, derivatives[position].at(probe.rows))
+        off, same = deviation(probe, derivatives[position].take(probe.rows))
         lines.append((off, float(probe.missed.max()), jumps, same and not jumps))
     columns = [np.array(column) for column in zip(*lines, strict=True)]
     return xr.Dataset(
@@ -288,7 +288,7 @@ def _by_line(quotients: DifferenceQuotients, position: int) -> Differences:
     """
     outputs = quotients.outputs
     present = ~np.isnan(np.asarray(quotients.table.column(position), dtype=np.float64))
-    line_quotients = DifferenceQuotients(outputs.line, quotients.table).at(present)
+    line_quotients = DifferenceQuotients(outputs.line, quotients.table).take(present)
     line, at_rows, model = (
         line_quotients.central(position),
         line_quotients.at_rows(),
@@ -301,7 +301,7 @@ def _by_line(quotients: DifferenceQuotients, position: int) -> Differences:
     made = through_link(model, at_rows, line.local_effect)
     made, rounding = made[:, outputs.numbers], rounding[:, outputs.numbers]
     if outputs.scale == "logit":
-        share = expit(quotients.at(present).at_rows())
+        share = expit(quotients.take(present).at_rows())
         made, rounding = made / (share * (1 - share)), rounding / (share * (1 - share))
     values = np.full((len(present), made.shape[1]), np.nan)
     values[present] = made

@@ -106,7 +106,7 @@ class Parametric:
         return self._predict(self.params, X)
 
     @property
-    def asked(self) -> Any:
+    def as_model(self) -> Any:
         """The model as `local_effects` takes it."""
         return self
 
@@ -173,7 +173,7 @@ class Parametric:
         return out
 
     def along(self) -> FloatArray:
-        """The `directions`; without full rank also every parameter by itself, for `known`."""
+        """The `directions`; without full rank also every parameter by itself, for `estimable`."""
         directions = self.directions()
         return (
             directions
@@ -181,7 +181,7 @@ class Parametric:
             else np.vstack([directions, np.diag(self.design.unit)])
         )
 
-    def known(self, change: FloatArray) -> FloatArray:
+    def estimable(self, change: FloatArray) -> FloatArray:
         """Changes (direction, estimate) along the `directions`, from those `along` all.
 
         NaN of an estimate that is not estimable: its gradient leaves the row space of the design.
@@ -227,7 +227,7 @@ class _FromResults(Parametric):
         return cov if design is None else np.asarray(design.inside @ cov @ design.inside.T)
 
     @property
-    def asked(self) -> Any:
+    def as_model(self) -> Any:
         return self.results
 
     def changes(self, table: Table) -> tuple[Callable[[Any], FloatArray], Any]:
@@ -287,7 +287,7 @@ class Fitted(NamedTuple):
     codes: NDArray[np.int64] | None = None
 
     @classmethod
-    def of(cls, model: Any, X: Any, uncertainty: str) -> Fitted:
+    def from_model(cls, model: Any, X: Any, uncertainty: str) -> Fitted:
         """Raise ``ValueError`` without ``X``, ``TypeError`` for a model without parameters."""
         check_choice("uncertainty", uncertainty, UNCERTAINTY)
         if X is None:
@@ -381,7 +381,7 @@ class ParameterChanges(NamedTuple):
     n_directions: int
 
     @classmethod
-    def of(
+    def from_model(
         cls, model: Parametric, table: Table, output: int = 0, scale: str = "response"
     ) -> ParameterChanges:
         """Of one output, by its number, on a scale."""

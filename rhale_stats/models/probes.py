@@ -107,7 +107,7 @@ def check_answers(quotients: DifferenceQuotients) -> None:
     rows = np.unique(np.linspace(0, n - 1, min(n, TWICE)).round().astype(np.int64))
     whole = ~pd.DataFrame(quotients.table.take(rows).data).isna().any(axis=1).to_numpy()
     rows = rows[whole] if whole.any() else rows  # not every model takes missing values
-    some = quotients.at(rows)
+    some = quotients.take(rows)
     first, second = (some.at_rows("rows looked at of X") for _ in range(2))
     sizes = np.abs(first).max(axis=0)
     if np.isfinite(sizes).all():
@@ -126,7 +126,7 @@ def check_answers(quotients: DifferenceQuotients) -> None:
             f"source of random numbers."
         )
     if len(rows) > 3:
-        alone = quotients.at(rows[::2]).at_rows("rows looked at of X")
+        alone = quotients.take(rows[::2]).at_rows("rows looked at of X")
         differ = sums.differing(first[::2], alone, BATCH_TOLERANCE)
         if differ.any():
             raise ModelError(

@@ -38,7 +38,7 @@ class Sample:
     positions: Sequence[int] = ()
 
     @classmethod
-    def of(cls, X: Any, options: ModelOptions) -> Self:
+    def from_table(cls, X: Any, options: ModelOptions) -> Self:
         """All rows, checked."""
         table = as_table(X)
         weight = table.weights(options.weights, options.weight_kind)
@@ -118,7 +118,7 @@ class Sample:
                 used[rows] = False
                 continue
             try:
-                answers = self.take(rows).asked(model, probe=False).at_rows().sum(axis=1)
+                answers = self.take(rows).quotients(model, probe=False).at_rows().sum(axis=1)
             except ModelError:
                 used[rows] = False
             else:
@@ -179,7 +179,7 @@ class Sample:
     def _attrs(self) -> Mapping[Any, Any]:
         return self.whole.attrs
 
-    def asked(
+    def quotients(
         self, model: Model, *, single: bool = False, probe: bool = True
     ) -> DifferenceQuotients:
         """The model, to be asked at the rows; ``single`` refuses several outputs.

@@ -61,7 +61,7 @@ class Table:
         """What the data say of themselves: units, the name of the output."""
         return self.data.attrs if isinstance(self.data, pd.DataFrame) else {}
 
-    def held(
+    def in_column_type(
         self, position: int, rows: NDArray[np.bool_], values: FloatArray
     ) -> tuple[Values, Values]:
         """Numbers, and what rows hold of a column, both in the type of the column."""

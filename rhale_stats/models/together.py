@@ -88,7 +88,7 @@ def evaluated(quotients: DifferenceQuotients, requests: Sequence[Versions]) -> I
                 [*request.columns],
             )
         else:
-            part_quotients = quotients if request.rows is None else quotients.at(request.rows)
+            part_quotients = quotients if request.rows is None else quotients.take(request.rows)
             yield part_quotients.evaluate(request.position, request.columns)
 
 

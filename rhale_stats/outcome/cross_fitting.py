@@ -188,10 +188,10 @@ def _with_predictions(
     label, of_class = "", None
     for repeat, of_repeat in enumerate(models):
         for number, model in enumerate(of_repeat):
-            quotients = sample.asked(model, probe=False)
+            quotients = sample.quotients(model, probe=False)
             for fold, predictions in ((number, held_out), ((number - 1) % n_folds, other)):
                 rows = np.flatnonzero(folds[repeat] == fold)
-                answers = quotients.at(rows).at_rows()
+                answers = quotients.take(rows).at_rows()
                 if answers.shape[1] > 1:
                     raise ValueError(
                         f"output must name one output of the model; it has "

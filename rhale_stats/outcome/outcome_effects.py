@@ -177,7 +177,7 @@ def outcome_effects(
             )
     elif bins is not None:
         check_count("bins", bins, 1)
-    sample = Sample.of(X, ModelOptions(output=output, weights=weights, missing="drop"))
+    sample = Sample.from_table(X, ModelOptions(output=output, weights=weights, missing="drop"))
     sample = sample if sample.present.all() else sample.take(sample.present)
     outcome, codes = groups_and_outcome(sample, y, groups)
     fits = cross_fit(
@@ -337,7 +337,7 @@ def _answers(fits: CrossFits, place: Place, repeat: int) -> FoldAnswers:
     for number, model in enumerate(fits.models[repeat]):
         for held_out_fold, out in ((number, change), ((number - 1) % fits.n_folds, other)):
             rows = np.flatnonzero(fold[entries.row] == held_out_fold)
-            quotients = fits.sample.asked(model, probe=False).at(entries.row[rows])
+            quotients = fits.sample.quotients(model, probe=False).take(entries.row[rows])
             ends = [place.lower.take(rows), place.upper.take(rows)]
             low, high = quotients.evaluate(place.position, ends)[0]
             out[rows] = (high[:, 0] - low[:, 0]) / width[rows]

@@ -57,7 +57,7 @@ class Given(Sample):
         every: Callable[[Table], list[int]] | None = None,
     ) -> Self:
         """Check the arguments and keep the rows of positive weight; by default ``every`` column."""
-        whole = cls.of(X, options)
+        whole = cls.from_table(X, options)
         every = every or (lambda table: default_columns(table)[0])
         positions = every(whole.table) if features is None else columns_named(whole.table, features)
         used = whole if whole.present.all() else whole.take(whole.present)
@@ -181,13 +181,13 @@ class Given(Sample):
 
         So a mean curve of very many rows needs the memory of one block.
         """
-        own = asked.at(self.with_curve(axis))
+        own = asked.take(self.with_curve(axis))
         # Several arrays of the size of the curves are needed at a time.
         most = differences.BATCH_BYTES // (4 * 8 * max(len(axis.grid), 1))
         together = max(1, min(differences.BATCH_ROWS, most))
         for begin in range(0, own.table.n_rows, together):
             rows = slice(begin, min(begin + together, own.table.n_rows))
-            some = own.at(np.arange(rows.start, rows.stop))
+            some = own.take(np.arange(rows.start, rows.stop))
             curves, error = some.curves(axis.position, axis.values)
             yield _block(axis, rows, curves, error, own.table.n_rows)
 

@@ -97,7 +97,7 @@ def regional_ale(
     (4, 2250)
     """
     inputs = RegionalInputs.from_arguments(X, feature, conditioning, options)
-    quotients, bins = inputs.sample.asked(model, single=True), EqualWidthBins(n_bins)
+    quotients, bins = inputs.sample.quotients(model, single=True), EqualWidthBins(n_bins)
     differences = no_differences("finite_difference")
     if inputs.varies:
         edges = difference_edges(bins, inputs.name, inputs.x, inputs.sample.weight)

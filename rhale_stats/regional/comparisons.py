@@ -50,7 +50,7 @@ class RegionalInputs:
     ) -> RegionalInputs:
         """Check the arguments and read the columns."""
         refuse_fields(options, ("missing",), "regions are made of all rows")
-        sample = Sample.of(X, options)
+        sample = Sample.from_table(X, options)
         table = sample.table
         sample = sample.of_columns(positions_of(table, [feature]))
         (position,) = sample.positions

@@ -103,7 +103,7 @@ def regional_pdp(
     # Curves take the place of local effects.
     local = inputs.local(no_differences("none"))
     work = work_of(local, None, replace(search, min_share=0.0), "index", None, rng)
-    quotients = inputs.sample.asked(model, single=True)
+    quotients = inputs.sample.quotients(model, single=True)
     grid = np.unique(inputs.x)
     if len(grid) > n_grid:
         grid = np.linspace(grid[0], grid[-1], n_grid)

@@ -103,7 +103,7 @@ def regional_shap(
     quotients, how, error = None, "given", None
     shap_values = shapley.shap_values
     if shap_values is None:
-        quotients = inputs.sample.asked(model, single=True)
+        quotients = inputs.sample.quotients(model, single=True)
         estimate = shapley_values(
             model, quotients, shapley, generator, "regional_shap", progress=progress
         )

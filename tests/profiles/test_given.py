@@ -161,7 +161,7 @@ def test_blocks_have_the_rows_that_there_is_room_for(monkeypatch):
     """Four arrays of curves of 8 bytes a point; at least one row, and no more than a batch."""
     given = module.Given.used(X, ["a"], ModelOptions())
     (axis,) = given.axes(None, 5, "quantile")
-    asked = given.asked(f)
+    asked = given.quotients(f)
     whole = np.concatenate([curves for _, curves, _ in given.curves(asked, axis)], axis=1)
     at = X.assign(a=axis.grid[3])
     np.testing.assert_allclose(whole[0, :, 3], f(at))
