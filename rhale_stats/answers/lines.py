@@ -30,7 +30,7 @@ IN_UNITS = frozenset(
 
 
 @dataclass(frozen=True)
-class Line:
+class AnswerLine:
     """What `explain` found of one feature; see the group ``answers`` in docs/datasets.md."""
 
     feature: str
@@ -75,9 +75,9 @@ class Line:
     differs_in_data: str = NOT_EXAMINED
 
 
-def lines_of(answers: xr.Dataset) -> list[Line]:
+def lines_of(answers: xr.Dataset) -> list[AnswerLine]:
     """The facts of all features in their order, in the units in which people read them."""
-    names = [name for name in Line.__annotations__ if name in answers.variables]
+    names = [name for name in AnswerLine.__annotations__ if name in answers.variables]
     columns = {name: answers[name].values for name in names}
     if "split_by" in columns:
         columns["split_by"] = np.array([_label(answers, str(by)) for by in columns["split_by"]])
@@ -87,29 +87,29 @@ def lines_of(answers: xr.Dataset) -> list[Line]:
     for name in IN_UNITS & columns.keys():
         columns[name] = columns[name] * float(answers.attrs.get("shown_times", 1.0))
     return [
-        Line(**{name: _plain(values[at]) for name, values in columns.items()})
-        for at in range(answers.sizes["feature"])
+        AnswerLine(**{name: _plain(values[position]) for name, values in columns.items()})
+        for position in range(answers.sizes["feature"])
     ]
 
 
 def _plain(value: Any) -> Any:
     if isinstance(value, np.ndarray):
-        return tuple(float(one) for one in value)
+        return tuple(float(entry) for entry in value)
     return value.item() if isinstance(value, np.generic) else value
 
 
 def with_labels(answers: xr.Dataset, rule: str) -> str:
     """A rule of columns with their names for people."""
     names, labels = answers["feature"].values, answers["label"].values
-    known = {str(name): str(label) for name, label in zip(names, labels, strict=True)}
-    changed = [name for name, label in known.items() if name != label]
+    label_of = {str(name): str(label) for name, label in zip(names, labels, strict=True)}
+    changed = [name for name, label in label_of.items() if name != label]
     if not changed:
         return rule
     any_name = "|".join(re.escape(name) for name in sorted(changed, key=len, reverse=True))
-    return re.sub(rf"(?<!\w)(?:{any_name})(?!\w)", lambda found: known[found[0]], rule)
+    return re.sub(rf"(?<!\w)(?:{any_name})(?!\w)", lambda match: label_of[match[0]], rule)
 
 
 def _label(answers: xr.Dataset, column: str) -> str:
     """The name for people of a column that may be a feature."""
-    names = [str(one) for one in answers["feature"].values]
+    names = [str(name) for name in answers["feature"].values]
     return str(answers["label"].values[names.index(column)]) if column in names else column

@@ -13,8 +13,8 @@ from rhale_stats.schema.features import units_in
 from rhale_stats.schema.levels import is_categorical, level_names
 
 # Digits of a half-width, and of a number without interval. Numbers outside are powers of ten.
-DIGITS, PLAIN_DIGITS, MOST_DIGITS = 2, 3, 4
-LEAST, MOST = 1e-4, 1e7
+DIGITS, PLAIN_DIGITS, MAX_DIGITS = 2, 3, 4
+MIN_PLAIN, MAX_PLAIN = 1e-4, 1e7
 FIVE_DIGITS = 1e4
 
 
@@ -45,11 +45,11 @@ def number(value: float, width: float | None = None) -> str:
     if value == 0 and not width:
         return "0"
     size = max(abs(value), abs(width or 0.0))
-    if size and not LEAST <= size < MOST:
+    if size and not MIN_PLAIN <= size < MAX_PLAIN:
         return f"{value:.{PLAIN_DIGITS}g}"
     if width is None or width <= 0:
         return _fixed(value, _decimals(abs(value), PLAIN_DIGITS))
-    return _fixed(value, min(_decimals(width, DIGITS), _decimals(size, MOST_DIGITS)))
+    return _fixed(value, min(_decimals(width, DIGITS), _decimals(size, MAX_DIGITS)))
 
 
 def estimate(
@@ -61,7 +61,7 @@ def estimate(
     at_most: int = 9,
 ) -> str:
     """An estimate with its interval, ``1.23 [0.98, 1.48]``, in the same decimals."""
-    lower, upper = (float(one) for one in ends)
+    lower, upper = (float(end) for end in ends)
     if not (np.isfinite(lower) and np.isfinite(upper)):
         return number(value)
     width = (upper - lower) / 2
@@ -71,9 +71,9 @@ def estimate(
     # All three in the decimals of the largest.
     size = max(abs(value), abs(lower), abs(upper))
     digits = min(_short_digits(width), digits) if short else digits
-    most = _decimals(size, MOST_DIGITS - 1 if short else MOST_DIGITS)
+    most = _decimals(size, MAX_DIGITS - 1 if short else MAX_DIGITS)
     decimals = min(_decimals(width, digits), most, at_most)
-    if not LEAST <= size < MOST:
+    if not MIN_PLAIN <= size < MAX_PLAIN:
         return f"{number(value)} [{number(lower)}, {number(upper)}]"
     return f"{_fixed(value, decimals)} [{_fixed(lower, decimals)}, {_fixed(upper, decimals)}]"
 
@@ -101,17 +101,17 @@ def axis_texts(values: FloatArray, units: str = "", steps: int = 1000) -> list[s
     """Values of an axis as text, to a part of its length, a thousandth, or as dates."""
     if are_dates(units):
         return date_texts(values, units)
-    known = values[np.isfinite(values)]
-    length = float(np.ptp(known)) if len(known) else 0.0
+    finite = values[np.isfinite(values)]
+    length = float(np.ptp(finite)) if len(finite) else 0.0
     decimals = _decimals(length / steps, 1) if length > 0 else PLAIN_DIGITS
-    size = float(np.abs(known).max(initial=0.0))
-    if size and not LEAST <= size < MOST:
-        return [f"{one:.4g}" for one in values]
-    texts = [_fixed(float(one), decimals) for one in values]
+    size = float(np.abs(finite).max(initial=0.0))
+    if size and not MIN_PLAIN <= size < MAX_PLAIN:
+        return [f"{value:.4g}" for value in values]
+    texts = [_fixed(float(value), decimals) for value in values]
     # Four digits have no comma: they may be years.
     if size < FIVE_DIGITS:
-        texts = [one.replace(",", "") for one in texts]
-    return [one.rstrip("0").rstrip(".") if "." in one else one for one in texts]
+        texts = [text.replace(",", "") for text in texts]
+    return [text.rstrip("0").rstrip(".") if "." in text else text for text in texts]
 
 
 def listed(words: Sequence[str], most: int = 3) -> str:

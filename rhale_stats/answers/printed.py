@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import xarray as xr
 
-from rhale_stats.answers.lines import NOT_EXAMINED, Line, lines_of
+from rhale_stats.answers.lines import NOT_EXAMINED, AnswerLine, lines_of
 from rhale_stats.answers.numbers import number, percent
 from rhale_stats.answers.sentences import (
     NOT_SHOWN,
@@ -39,11 +39,11 @@ SHORT = {
 }
 
 
-class Column(NamedTuple):
+class TextColumn(NamedTuple):
     """A column of the table: its head, its cell of a line, and how narrow words may become."""
 
     head: str
-    cell: Callable[[Line], str]
+    cell: Callable[[AnswerLine], str]
     to_right: bool = False
     narrowest: int = 0
     in_middle: bool = False
@@ -74,7 +74,7 @@ def printed(tree: xr.DataTree, max_features: int = MAX_FEATURES) -> str:
     return "\n".join(line.rstrip() for line in [*out, "", *head, *table, *below])
 
 
-def _hints(lines: list[Line]) -> str:
+def _hints(lines: list[AnswerLine]) -> str:
     """Methods of the result that go on from here."""
     name = lines[0].feature
     plot = f".plot({name!r})" if len(name) <= NAME and name.isprintable() else ".plot(feature)"
@@ -107,29 +107,29 @@ def _cut_within(text: str, most: int) -> str:
 # --- the table ------------------------------------------------------------------------------------
 
 
-def _columns(attrs: Mapping[Any, Any], short: bool) -> list[Column]:
+def _columns(attrs: Mapping[Any, Any], short: bool) -> list[TextColumn]:
     """What the table shows of each feature; ``short`` intervals have one digit of a half-width."""
     how = {"short": True, "digits": 1 if short else 2}
-    label = Column("", lambda line: _cut_within(line.label, NAME), narrowest=10, in_middle=True)
-    values = Column("from, to", _usual, narrowest=10, in_middle=True)
-    rows = Column("rows differ", _rows_cell, narrowest=10)
-    shape = Column("shape", _shape_cell, narrowest=13)
+    label = TextColumn("", lambda line: _cut_within(line.label, NAME), narrowest=10, in_middle=True)
+    values = TextColumn("from, to", _usual, narrowest=10, in_middle=True)
+    rows = TextColumn("rows differ", _rows_cell, narrowest=10)
+    shape = TextColumn("shape", _shape_cell, narrowest=13)
 
-    def of_model(line: Line) -> str:
+    def of_model(line: AnswerLine) -> str:
         if not np.isfinite(line.usual_change):
             return number(line.range) if np.isfinite(line.range) else "?"
         return signed(line.usual_change, line.usual_change_ci, **how)
 
     if not examined(attrs):
-        matters = Column("matters", lambda line: _mark(line.matters))
-        return [label, values, Column("in the model", of_model, True), matters, rows, shape]
+        matters = TextColumn("matters", lambda line: _mark(line.matters))
+        return [label, values, TextColumn("in the model", of_model, True), matters, rows, shape]
 
-    def of_data(line: Line) -> str:
+    def of_data(line: AnswerLine) -> str:
         if not np.isfinite(line.in_data_change):
             return ""
         return signed(line.in_data_change, line.in_data_ci, **how)
 
-    def model_alone(line: Line) -> str:
+    def model_alone(line: AnswerLine) -> str:
         change = line.usual_change if np.isfinite(line.usual_change) else line.range
         width = float(np.ptp(line.in_data_ci)) / 2
         return f"{'+' if change > 0 else ''}{number(change, width if np.isfinite(width) else None)}"
@@ -137,15 +137,15 @@ def _columns(attrs: Mapping[Any, Any], short: bool) -> list[Column]:
     return [
         label,
         values,
-        Column("in the data", of_data, True),
-        Column("", lambda line: "not ex." if line.in_data == NOT_EXAMINED else line.in_data),
-        Column("in the model", model_alone, True),
+        TextColumn("in the data", of_data, True),
+        TextColumn("", lambda line: "not ex." if line.in_data == NOT_EXAMINED else line.in_data),
+        TextColumn("in the model", model_alone, True),
         rows,
         shape,
     ]
 
 
-def _usual(line: Line) -> str:
+def _usual(line: AnswerLine) -> str:
     if not line.usual_to:
         return "levels" if line.shape.startswith(("highest", "differs")) else ""
     return _cut_within(f"{line.usual_from}, {line.usual_to}", VALUES)
@@ -155,7 +155,7 @@ def _mark(verdict: str) -> str:
     return "?" if verdict == "cannot tell" else verdict
 
 
-def _rows_cell(line: Line) -> str:
+def _rows_cell(line: AnswerLine) -> str:
     """Whether rows differ, in the data or in the model alone, and by which column."""
     if line.rows_differ != YES:
         return _mark(line.rows_differ)
@@ -164,30 +164,32 @@ def _rows_cell(line: Line) -> str:
     return _cut_within(f"by {line.split_by}" if line.split_by else YES, BY)
 
 
-def _shape_cell(line: Line) -> str:
+def _shape_cell(line: AnswerLine) -> str:
     """A shape in few words, without where it turns."""
     words = line.shape.split(" (")[0]
     words = SHORT.get(words, words.replace(", then", ","))
     return _cut(words, SHAPE) + (MARK if line.unreliable else "")
 
 
-def _table(lines: list[Line], most: int, attrs: Mapping[Any, Any]) -> list[str]:
+def _table(lines: list[AnswerLine], most: int, attrs: Mapping[Any, Any]) -> list[str]:
     shown = lines[:most]
     for short in (False, True):
         columns = _columns(attrs, short)
         cells = [[column.cell(line) for column in columns] for line in shown]
         widths = [
-            max(len(column.head), *(len(row[at]) for row in cells))
-            for at, column in enumerate(columns)
+            max(len(column.head), *(len(row[position]) for row in cells))
+            for position, column in enumerate(columns)
         ]
         gaps = 2 * (len(columns) - 1)
         if sum(widths) + gaps <= WIDTH:
             break
     # Words give way: first the shape, the rows and the usual values, the name at last.
-    for at in reversed(range(len(columns))):
+    for position in reversed(range(len(columns))):
         excess = sum(widths) + gaps - WIDTH
-        if excess > 0 and columns[at].narrowest:
-            widths[at] -= int(np.clip(excess, 0, max(widths[at] - columns[at].narrowest, 0)))
+        if excess > 0 and columns[position].narrowest:
+            widths[position] -= int(
+                np.clip(excess, 0, max(widths[position] - columns[position].narrowest, 0))
+            )
     rule = "-" * min(sum(widths) + gaps, WIDTH)
 
     def text(row: list[str]) -> str:
@@ -213,25 +215,28 @@ def _head(attrs: Mapping[Any, Any]) -> str:
     """What the numbers of the table are, in which units, and what their intervals hold."""
     level = 100 * float(attrs.get("level", 0.95))
     units = units_of(attrs)
-    of = f" in{units}" if units else ""
+    units_text = f" in{units}" if units else ""
     if examined(attrs):
         return (
-            f"Change{of} between usual values (10 % and 90 % of the rows are below them): of the "
-            f"outcome, with {level:g} % intervals for rows and learner, and of the average "
+            f"Change{units_text} between usual values (10 % and 90 % of the rows are below them): "
+            f"of the outcome, with {level:g} % intervals for rows and learner, and of the average "
             f"prediction."
         )
-    held = "rows and parameters" if attrs.get("parameters") == "yes" else "the rows, not the fit"
+    included = (
+        "rows and parameters" if attrs.get("parameters") == "yes" else "the rows, not the fit"
+    )
     return (
-        f"Change of the average prediction{of} between usual values (10 % and 90 % of the rows "
-        f"are below them), with {level:g} % intervals for {held}."
+        f"Change of the average prediction{units_text} between usual values (10 % and 90 % of the "
+        f"rows are below them), with {level:g} % intervals for {included}."
     )
 
 
-def _legend(attrs: Mapping[Any, Any], lines: list[Line]) -> str:
+def _legend(attrs: Mapping[Any, Any], lines: list[AnswerLine]) -> str:
     delta, share = threshold_of(attrs), float(attrs.get("matters", np.nan))
-    of = "outcome" if str(attrs.get("matters_of", "")) == "outcome" else "predictions"
+    reference = "outcome" if str(attrs.get("matters_of", "")) == "outcome" else "predictions"
     size = (
-        f"{number(delta)}{units_of(attrs)}, {percent(share)} of the standard deviation of the {of}"
+        f"{number(delta)}{units_of(attrs)}, {percent(share)} of the standard deviation of the "
+        f"{reference}"
     )
     if examined(attrs):
         text = (

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from rhale_stats.answers.lines import NOT_EXAMINED, Line
+from rhale_stats.answers.lines import NOT_EXAMINED, AnswerLine
 from rhale_stats.answers.numbers import estimate, listed, number, percent
 from rhale_stats.arguments.words import shown
 
@@ -37,12 +37,12 @@ STATED = {
     "no": ", used to fit the model as the caller stated",
 }
 # Bullets of the main points, at most, and features that have one of their own.
-MOST_POINTS, MOST_EFFECTS = 9, 5
+MAX_POINTS, MAX_EFFECTS = 9, 5
 # Features that are listed by name, and the letters of their names together.
-MOST_NAMES, NAMES_LENGTH = 8, 120
+MAX_NAMES, NAMES_LENGTH = 8, 120
 # Share of the variance of local effects from which on bin error is worth a word.
-LEAST_BIAS = 0.1
-LEAST_PVALUE = 0.001
+MIN_BIAS = 0.1
+MIN_PVALUE = 0.001
 
 
 def units_of(attrs: Mapping[Any, Any]) -> str:
@@ -72,7 +72,7 @@ def predicts(attrs: Mapping[Any, Any]) -> bool:
     return str(attrs.get("predicts", "yes")) == "yes"
 
 
-def headline(line: Line) -> str:
+def headline(line: AnswerLine) -> str:
     """One sentence: whether the feature has an effect, and whether for all rows alike."""
     pair = (line.matters, line.rows_differ)
     if line.in_data == NOT_EXAMINED:
@@ -91,9 +91,9 @@ def headline(line: Line) -> str:
     return f"{text}."
 
 
-def sentences(line: Line, attrs: Mapping[Any, Any]) -> list[str]:
+def sentences(line: AnswerLine, attrs: Mapping[Any, Any]) -> list[str]:
     """All that can be said of one feature after its headline."""
-    found = (
+    parts = (
         _in_data(line, attrs),
         _change(line, attrs),
         _range(line, attrs),
@@ -105,10 +105,10 @@ def sentences(line: Line, attrs: Mapping[Any, Any]) -> list[str]:
         _bias(line),
         _fit(line, attrs),
     )
-    return [one for one in found if one]
+    return [part for part in parts if part]
 
 
-def between(line: Line) -> str:
+def between(line: AnswerLine) -> str:
     """The usual values of a feature, ``age from 21 to 64 years``; its name where there are none."""
     if not line.usual_to:
         return line.label
@@ -116,12 +116,12 @@ def between(line: Line) -> str:
     return f"{line.label} from {line.usual_from} to {line.usual_to}{units}"
 
 
-def usual_text(line: Line) -> str:
+def usual_text(line: AnswerLine) -> str:
     """The usual values alone, ``21 to 64``."""
     return f"{line.usual_from} to {line.usual_to}" if line.usual_to else ""
 
 
-def _in_data(line: Line, attrs: Mapping[Any, Any]) -> str:
+def _in_data(line: AnswerLine, attrs: Mapping[Any, Any]) -> str:
     if line.in_data == NOT_EXAMINED:
         return ""
     tested = f"P {_equals(line.in_data_p)} of no effect" if np.isfinite(line.in_data_p) else ""
@@ -134,14 +134,14 @@ def _in_data(line: Line, attrs: Mapping[Any, Any]) -> str:
     )
 
 
-def _change(line: Line, attrs: Mapping[Any, Any]) -> str:
+def _change(line: AnswerLine, attrs: Mapping[Any, Any]) -> str:
     if not np.isfinite(line.usual_change):
         return ""
     size = signed(line.usual_change, line.usual_change_ci)
     return f"The average prediction changes with {between(line)} by {size}{units_of(attrs)}."
 
 
-def _range(line: Line, attrs: Mapping[Any, Any]) -> str:
+def _range(line: AnswerLine, attrs: Mapping[Any, Any]) -> str:
     if not np.isfinite(line.range_ci).all() or not line.highest_at:
         return ""
     size, units = estimate(line.range, line.range_ci), units_of(attrs)
@@ -156,13 +156,13 @@ def _range(line: Line, attrs: Mapping[Any, Any]) -> str:
     )
 
 
-def _shape(line: Line) -> str:
+def _shape(line: AnswerLine) -> str:
     if line.matters != YES or line.shape.startswith(("high", "no clear", "differs")):
         return ""
     return f"It {line.shape}."
 
 
-def _rows(line: Line, attrs: Mapping[Any, Any]) -> str:
+def _rows(line: AnswerLine, attrs: Mapping[Any, Any]) -> str:
     units = units_of(attrs)
     if line.rows_differ == YES:
         size = estimate(line.row_spread, line.row_spread_ci)
@@ -176,7 +176,7 @@ def _rows(line: Line, attrs: Mapping[Any, Any]) -> str:
     return ""
 
 
-def _split(line: Line) -> str:
+def _split(line: AnswerLine) -> str:
     if line.split_by:
         tested = ""
         if np.isfinite(line.split_pvalue):
@@ -192,15 +192,15 @@ def _split(line: Line) -> str:
 
 def pvalue_text(value: float) -> str:
     """A P-value in three decimals."""
-    return f"< {LEAST_PVALUE}" if value < LEAST_PVALUE else f"{value:.3f}"
+    return f"< {MIN_PVALUE}" if value < MIN_PVALUE else f"{value:.3f}"
 
 
 def _equals(value: float) -> str:
     """A P-value after its sign of equality."""
-    return pvalue_text(value) if value < LEAST_PVALUE else f"= {pvalue_text(value)}"
+    return pvalue_text(value) if value < MIN_PVALUE else f"= {pvalue_text(value)}"
 
 
-def _sides(line: Line, attrs: Mapping[Any, Any]) -> str:
+def _sides(line: AnswerLine, attrs: Mapping[Any, Any]) -> str:
     if not line.split_by or not np.isfinite(line.apart):
         return ""
     sign = -1.0 if line.apart < 0 else 1.0
@@ -211,14 +211,14 @@ def _sides(line: Line, attrs: Mapping[Any, Any]) -> str:
     )
 
 
-def _unreliable(line: Line) -> str:
+def _unreliable(line: AnswerLine) -> str:
     if not line.unreliable:
         return ""
     return f"Not reliable everywhere: {line.unreliable}."
 
 
-def _bias(line: Line) -> str:
-    if line.rows_differ != YES or not line.bias_share >= LEAST_BIAS:
+def _bias(line: AnswerLine) -> str:
+    if line.rows_differ != YES or not line.bias_share >= MIN_BIAS:
         return ""
     return (
         f"{percent(line.bias_share)} of the variance of the local effects inside bins is bin "
@@ -226,7 +226,7 @@ def _bias(line: Line) -> str:
     )
 
 
-def _fit(line: Line, attrs: Mapping[Any, Any]) -> str:
+def _fit(line: AnswerLine, attrs: Mapping[Any, Any]) -> str:
     if not line.fit_differs:
         return ""
     size = f"{line.fit_differs}{units_of(attrs)}"
@@ -236,7 +236,7 @@ def _fit(line: Line, attrs: Mapping[Any, Any]) -> str:
 # --- of all features ------------------------------------------------------------------------------
 
 
-def main_points(lines: list[Line], attrs: Mapping[Any, Any]) -> list[str]:
+def main_points(lines: list[AnswerLine], attrs: Mapping[Any, Any]) -> list[str]:
     """The answer in a few bullets: of the outcome where it was examined, else of the model."""
     if not lines or not lines[0].movement > 0:
         points = ["No feature moves the predictions."]
@@ -246,7 +246,7 @@ def main_points(lines: list[Line], attrs: Mapping[Any, Any]) -> list[str]:
         points = [*_skill(attrs), *_effects_of_model(lines, attrs), *_hidden(lines)]
         points += [*_hardly(lines), *_unknown(lines)]
     additive = additive_sentence(attrs)
-    return [*points, *([additive] if additive else []), *fit_sentences(attrs)][:MOST_POINTS]
+    return [*points, *([additive] if additive else []), *fit_sentences(attrs)][:MAX_POINTS]
 
 
 def _skill(attrs: Mapping[Any, Any]) -> list[str]:
@@ -264,11 +264,11 @@ def skill_text(attrs: Mapping[Any, Any]) -> str:
     return f"{attrs['skill_name']} {value} [{low}, {high}]"
 
 
-def _effects_in_data(lines: list[Line], attrs: Mapping[Any, Any]) -> list[str]:
+def _effects_in_data(lines: list[AnswerLine], attrs: Mapping[Any, Any]) -> list[str]:
     """The features with an effect in the data, each with its size, and how rows differ."""
     points, units = [], units_of(attrs)
     in_data = [line for line in lines if line.in_data == YES]
-    for line in in_data[:MOST_EFFECTS]:
+    for line in in_data[:MAX_EFFECTS]:
         turns = f"; the model's curve {_turning(line)}" if _turning(line) else ""
         if not np.isfinite(line.in_data_change):
             points.append(
@@ -280,12 +280,12 @@ def _effects_in_data(lines: list[Line], attrs: Mapping[Any, Any]) -> list[str]:
         size = signed(line.in_data_change, line.in_data_ci)
         model = signed(line.usual_change)
         points.append(f"{between(line)}: {size}{units} in the data, {model} in the model{turns}.")
-    if len(in_data) > MOST_EFFECTS:
-        points.append(f"Also in the data: {_names(in_data[MOST_EFFECTS:])}.")
+    if len(in_data) > MAX_EFFECTS:
+        points.append(f"Also in the data: {_names(in_data[MAX_EFFECTS:])}.")
     return points + _differences(lines, attrs)
 
 
-def _differences(lines: list[Line], attrs: Mapping[Any, Any]) -> list[str]:
+def _differences(lines: list[AnswerLine], attrs: Mapping[Any, Any]) -> list[str]:
     """Whether effects differ between rows: in the data, or only in the model."""
     points = []
     confirmed = [line for line in lines if line.differs_in_data == YES]
@@ -309,7 +309,7 @@ def _differences(lines: list[Line], attrs: Mapping[Any, Any]) -> list[str]:
     return points
 
 
-def _not_in_data(lines: list[Line], attrs: Mapping[Any, Any]) -> list[str]:
+def _not_in_data(lines: list[AnswerLine], attrs: Mapping[Any, Any]) -> list[str]:
     """Features without an effect in the data, in one line each kind."""
     points = []
     hidden = [line for line in lines if line.in_data == NOT_SHOWN]
@@ -331,23 +331,23 @@ def _not_in_data(lines: list[Line], attrs: Mapping[Any, Any]) -> list[str]:
     return points
 
 
-def _names(lines: Sequence[Line]) -> str:
+def _names(lines: Sequence[AnswerLine]) -> str:
     """The first features by name: as many as fit in a line or two, at least one."""
     labels = [line.label for line in lines]
     fit = int(np.sum(np.cumsum([len(label) for label in labels]) <= NAMES_LENGTH))
-    return listed(labels, int(np.clip(fit, 1, MOST_NAMES)))
+    return listed(labels, int(np.clip(fit, 1, MAX_NAMES)))
 
 
-def _turning(line: Line) -> str:
+def _turning(line: AnswerLine) -> str:
     """How a curve goes that is not told by a change between two values; else empty."""
     return line.shape if "turn" in line.shape else ""
 
 
-def _effects_of_model(lines: list[Line], attrs: Mapping[Any, Any]) -> list[str]:
+def _effects_of_model(lines: list[AnswerLine], attrs: Mapping[Any, Any]) -> list[str]:
     """The features that move the average prediction most, and the strongest group difference."""
     points, units = [], units_of(attrs)
     large = [line for line in lines if line.matters == YES and line.highest_at]
-    for line in large[:MOST_EFFECTS]:
+    for line in large[:MAX_EFFECTS]:
         turns = f"; {_turning(line)}" if _turning(line) else ""
         if np.isfinite(line.usual_change):
             points.append(
@@ -358,8 +358,8 @@ def _effects_of_model(lines: list[Line], attrs: Mapping[Any, Any]) -> list[str]:
             points.append(
                 f"{line.label}: {size}{units} more at {line.highest_at} than at {line.lowest_at}."
             )
-    if len(large) > MOST_EFFECTS:
-        points.append(f"Smaller effects: {_names(large[MOST_EFFECTS:])}.")
+    if len(large) > MAX_EFFECTS:
+        points.append(f"Smaller effects: {_names(large[MAX_EFFECTS:])}.")
     split = max(
         (line for line in lines if line.split_by and np.isfinite(line.apart)),
         key=lambda line: abs(line.apart),
@@ -372,16 +372,18 @@ def _effects_of_model(lines: list[Line], attrs: Mapping[Any, Any]) -> list[str]:
     return points
 
 
-def _hidden(lines: list[Line]) -> list[str]:
+def _hidden(lines: list[AnswerLine]) -> list[str]:
     hidden = [line for line in lines if (line.matters, line.rows_differ) == (HARDLY, YES)]
     if not hidden:
         return []
     plural = "" if len(hidden) == 1 else "s"
-    own = "its effect differs" if len(hidden) == 1 else "their effects differ"
-    return [f"No average effect{plural}, but {own} between single rows: {_names(hidden)}."]
+    effects_differ = "its effect differs" if len(hidden) == 1 else "their effects differ"
+    return [
+        f"No average effect{plural}, but {effects_differ} between single rows: {_names(hidden)}."
+    ]
 
 
-def _hardly(lines: list[Line]) -> list[str]:
+def _hardly(lines: list[AnswerLine]) -> list[str]:
     hardly = [line for line in lines if (line.matters, line.rows_differ) == (HARDLY, HARDLY)]
     plain = [line for line in hardly if not line.exception]
     points = []
@@ -395,7 +397,7 @@ def _hardly(lines: list[Line]) -> list[str]:
     return points
 
 
-def _unknown(lines: list[Line]) -> list[str]:
+def _unknown(lines: list[AnswerLine]) -> list[str]:
     unknown = [line for line in lines if line.matters == UNKNOWN]
     if not unknown:
         return []
@@ -436,43 +438,45 @@ def fit_sentences(attrs: Mapping[Any, Any]) -> list[str]:
 
 def fit_text(attrs: Mapping[Any, Any]) -> str:
     """How good the model is, first on rows that it did not see; empty without outcomes."""
-    here = ""
+    fit = ""
     if "auc" in attrs:
-        here = f"AUC {float(attrs['auc']):.2f}, log loss {number(float(attrs['log_loss']))}"
+        fit = f"AUC {float(attrs['auc']):.2f}, log loss {number(float(attrs['log_loss']))}"
     elif "r2" in attrs:
         mae = number(float(attrs["mae"]))
-        here = f"R² {float(attrs['r2']):.2f}, mean absolute error {mae}"
-    if not here:
+        fit = f"R² {float(attrs['r2']):.2f}, mean absolute error {mae}"
+    if not fit:
         return ""
     rows = {"yes": "these rows, kept from the fit", "no": "the rows of the fit"}
     unknown = "these rows, which the model may have been fitted to"
-    here = f"On {rows.get(str(attrs.get('held_out', '')), unknown)}: {here}"
+    fit = f"On {rows.get(str(attrs.get('held_out', '')), unknown)}: {fit}"
     if "skill" not in attrs:
-        return here
+        return fit
     new = (
         "rows that it did not see"
         if examined(attrs)
         else "a fifth of the rows, by a refit to the rest"
     )
     loss = f", {attrs['skill_loss']} {number(float(attrs['skill_loss_value']))}"
-    return f"On {new}: {skill_text(attrs)}{loss}. {here}"
+    return f"On {new}: {skill_text(attrs)}{loss}. {fit}"
 
 
 def rows_text(attrs: Mapping[Any, Any]) -> str:
     """The rows that were used."""
-    used, given = int(attrs.get("n_rows", 0)), int(attrs.get("n_rows_given", 0))
-    text = f"{used:,} rows" if used == given else f"{used:,} of {given:,} rows"
+    used, n_given = int(attrs.get("n_rows", 0)), int(attrs.get("n_rows_given", 0))
+    text = f"{used:,} rows" if used == n_given else f"{used:,} of {n_given:,} rows"
     return text + STATED.get(str(attrs.get("held_out", "")), "")
 
 
 def uncertainty_text(attrs: Mapping[Any, Any]) -> str:
     """What is in the intervals, and what is not."""
-    of = "sampling of groups of rows" if attrs.get("groups") == "yes" else "sampling of the rows"
+    sampling = (
+        "sampling of groups of rows" if attrs.get("groups") == "yes" else "sampling of the rows"
+    )
     if examined(attrs):
         return (
-            f"Uncertainty: {of} and the learner for changes in the data (debiased, on rows kept "
-            f"from {attrs.get('n_fits', 'the')} fits); {of} alone, the model taken as given, for "
-            f"the rest. Effects hold the other columns fixed; they are not causes."
+            f"Uncertainty: {sampling} and the learner for changes in the data (debiased, on rows "
+            f"kept from {attrs.get('n_fits', 'the')} fits); {sampling} alone, the model taken as "
+            f"given, for the rest. Effects hold the other columns fixed; they are not causes."
         )
     model = ", the model taken as given"
     if attrs.get("parameters") == "yes":
@@ -482,8 +486,10 @@ def uncertainty_text(attrs: Mapping[Any, Any]) -> str:
             "given, and agreement with outcomes is that of this fit"
         )
     why = str(attrs.get("examined", ""))
-    asked = f" Whether the effects are in the data was not examined: {why}." if why else ""
-    return f"Uncertainty: {of}{model}. Effects are those of the model, not causes.{asked}"
+    not_examined = f" Whether the effects are in the data was not examined: {why}." if why else ""
+    return (
+        f"Uncertainty: {sampling}{model}. Effects are those of the model, not causes.{not_examined}"
+    )
 
 
 def answers_in(tree: Any) -> xr.Dataset:
@@ -494,5 +500,5 @@ def answers_in(tree: Any) -> xr.Dataset:
         raise ValueError(
             "tree must be what explain(model, X) returned; got a tree without its group 'answers'."
         )
-    found: xr.Dataset = tree["answers"].to_dataset()
-    return found
+    answers: xr.Dataset = tree["answers"].to_dataset()
+    return answers

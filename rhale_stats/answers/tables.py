@@ -7,7 +7,7 @@ from textwrap import wrap
 import pandas as pd
 import xarray as xr
 
-from rhale_stats.answers.lines import Line, lines_of
+from rhale_stats.answers.lines import AnswerLine, lines_of
 from rhale_stats.answers.printed import WIDTH, printed
 from rhale_stats.answers.sentences import answers_in, headline, sentences
 from rhale_stats.schema.features import feature_position
@@ -53,14 +53,14 @@ class Text:
 def summary(tree: xr.DataTree, feature: str | int | None, _level: float) -> Text:
     """`summary` of an explanation: what it prints, or all sentences about one feature."""
     answers = answers_in(tree)
-    notes = [one for one in str(tree.attrs.get("notes", "")).splitlines() if one]
+    notes = [line for line in str(tree.attrs.get("notes", "")).splitlines() if line]
     if feature is None:
         return Text(printed(tree).splitlines(), notes)
     line = lines_of(answers)[feature_position(answers, feature)]
     return Text(_paragraph(line, answers), notes)
 
 
-def _paragraph(line: Line, answers: xr.Dataset) -> list[str]:
+def _paragraph(line: AnswerLine, answers: xr.Dataset) -> list[str]:
     out: list[str] = []
     for sentence in (headline(line), *sentences(line, answers.attrs)):
         out += wrap(sentence, WIDTH, subsequent_indent="  ")

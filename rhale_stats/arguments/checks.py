@@ -14,7 +14,7 @@ from rhale_stats.arguments.chunked import is_path
 from rhale_stats.arguments.words import first_rows, shown
 
 # Fourth powers of such sizes, and of 1e-15 times these, neither overflow nor underflow.
-LEAST_SIZE, MOST_SIZE = 1e-60, 1e60
+MIN_SIZE, MAX_SIZE = 1e-60, 1e60
 
 
 def check_finite(values: NDArray[np.float64], what: str, feature: str, advice: str) -> None:
@@ -32,9 +32,9 @@ def check_finite(values: NDArray[np.float64], what: str, feature: str, advice: s
 
 def check_size(size: float, what: str, advice: str) -> None:
     """Raise ``ValueError`` unless a size is 0, or its fourth power is a number, and not 0."""
-    if size and not LEAST_SIZE <= size <= MOST_SIZE:
+    if size and not MIN_SIZE <= size <= MAX_SIZE:
         raise ValueError(
-            f"{what} must be 0 or between {LEAST_SIZE:g} and {MOST_SIZE:g}, so that the fourth "
+            f"{what} must be 0 or between {MIN_SIZE:g} and {MAX_SIZE:g}, so that the fourth "
             f"powers in standard errors stay within floating point; got {size:.3g}. {advice}"
         )
 
@@ -75,10 +75,10 @@ def is_number(value: object) -> bool:
 def check_number(parameter: str, value: object) -> None:
     """Raise ``TypeError`` unless ``value`` is a real number."""
     if not is_number(value):
-        one = getattr(value, "shape", None) == () and not isinstance(value, np.generic)
+        has_item = getattr(value, "shape", None) == () and not isinstance(value, np.generic)
         raise TypeError(
             f"{parameter} must be a number; got {shown(value)}."
-            f"{' Take its value: .item().' if one else ''}"
+            f"{' Take its value: .item().' if has_item else ''}"
         )
 
 
@@ -135,11 +135,11 @@ def check_feature(parameter: str, value: object) -> None:
 def check_features(parameter: str, value: object) -> None:
     """Raise ``TypeError`` unless ``value`` is a feature or a sequence of features."""
     several = is_listed(value)
-    for one in np.asarray(value, dtype=object) if several else [value]:
-        if not isinstance(one, str | int | np.integer):
+    for feature in np.asarray(value, dtype=object) if several else [value]:
+        if not isinstance(feature, str | int | np.integer):
             raise TypeError(
                 f"{parameter} must be names or numbers of columns; "
-                f"got {shown(one)}{' among them' if several else ''}."
+                f"got {shown(feature)}{' among them' if several else ''}."
             )
 
 
@@ -255,12 +255,12 @@ def check_results(parameter: str, value: object) -> None:
             f"{parameter} must be a sequence of Datasets; got {shown(value)}. Put them into a "
             f"list or tuple."
         )
-    for one in cast(Sequence[object], value):
-        if not isinstance(one, xr.Dataset):
+    for result in cast(Sequence[object], value):
+        if not isinstance(result, xr.Dataset):
             raise TypeError(
-                f"{parameter} must be a sequence of Datasets; got {shown(one)} among them."
+                f"{parameter} must be a sequence of Datasets; got {shown(result)} among them."
             )
-        check_result(parameter, one)
+        check_result(parameter, result)
 
 
 def at_least(minimum: int) -> Callable[[str, object], None]:
@@ -268,12 +268,12 @@ def at_least(minimum: int) -> Callable[[str, object], None]:
     return partial(check_count, minimum=minimum)
 
 
-def check_percentiles(given: Any) -> tuple[float, float]:
+def check_percentiles(bounds: Any) -> tuple[float, float]:
     """Two percentiles of the rows; ``ValueError`` for anything else."""
-    values = np.asarray(given) if np.shape(given) == (2,) else np.zeros(2)
+    values = np.asarray(bounds) if np.shape(bounds) == (2,) else np.zeros(2)
     if values.dtype.kind not in "iuf" or not 0 <= values[0] < values[1] <= 100:
         raise ValueError(
-            f"percentiles must be two numbers from 0 to 100, the smaller first; got {given!r}. "
+            f"percentiles must be two numbers from 0 to 100, the smaller first; got {bounds!r}. "
             f"(1, 99) leaves out 1 % of the rows at either end, (0, 100) none."
         )
     return float(values[0]), float(values[1])

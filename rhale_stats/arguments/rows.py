@@ -48,11 +48,11 @@ def as_edges(edges: ArrayLike, what: str) -> NDArray[np.float64]:
         )
     steps = np.diff(array)
     if (steps <= 0).any():
-        at = int(np.argmax(steps <= 0))
+        position = int(np.argmax(steps <= 0))
         raise ValueError(
-            f"{what} must increase strictly; got {float(array[at])!r} followed by "
-            f"{float(array[at + 1])!r} "
-            f"at positions {at} and {at + 1}. Sort the numbers and drop repeated ones."
+            f"{what} must increase strictly; got {float(array[position])!r} followed by "
+            f"{float(array[position + 1])!r} "
+            f"at positions {position} and {position + 1}. Sort the numbers and drop repeated ones."
         )
     return array
 
@@ -107,7 +107,7 @@ def storable(index: pd.Index[Any]) -> NDArray[Any]:
     if isinstance(index, pd.DatetimeIndex) and index.tz is not None:
         index = index.tz_convert("UTC").tz_localize(None)
     values = np.asarray(index.to_numpy())
-    return np.array([str(one) for one in values]) if values.dtype == object else values
+    return np.array([str(label) for label in values]) if values.dtype == object else values
 
 
 def aligned(values: Any, labels: NDArray[Any] | pd.Index[Any] | None, parameter: str) -> Any:
@@ -122,17 +122,17 @@ def aligned(values: Any, labels: NDArray[Any] | pd.Index[Any] | None, parameter:
         values = values.to_series()
     if labels is None or not isinstance(values, pd.Series | pd.DataFrame):
         return values
-    own, rows = pd.Index(storable(values.index)), pd.Index(storable(pd.Index(labels)))
-    if len(own) != len(rows) or own.equals(rows):
+    index, rows = pd.Index(storable(values.index)), pd.Index(storable(pd.Index(labels)))
+    if len(index) != len(rows) or index.equals(rows):
         return values
-    if own.is_unique and rows.is_unique:
-        at = own.get_indexer(rows)
-        if (at >= 0).all():
-            return values.iloc[at]
+    if index.is_unique and rows.is_unique:
+        positions = index.get_indexer(rows)
+        if (positions >= 0).all():
+            return values.iloc[positions]
     raise ValueError(
         f"{parameter} must have the index of the rows, in any order; its index has other labels: "
-        f"{_first_labels(own)} where the rows have {_first_labels(rows)}. Give it the index of X, "
-        f"or pass {parameter}.to_numpy() if its order is that of the rows."
+        f"{_first_labels(index)} where the rows have {_first_labels(rows)}. Give it the index of X"
+        f", or pass {parameter}.to_numpy() if its order is that of the rows."
     )
 
 
@@ -152,18 +152,18 @@ def row_codes(
 
     ``labels`` are those of all rows; None where rows have none, and values go by position.
     """
-    found = of_rows(values, labels, len(used), parameter, rows)
-    given = np.asarray(found)
-    missing = np.asarray(pd.isna(given)) & used
-    if isinstance(found, np.ma.MaskedArray):
-        missing |= np.ma.getmaskarray(found) & used
+    entries = of_rows(values, labels, len(used), parameter, rows)
+    array = np.asarray(entries)
+    missing = np.asarray(pd.isna(array)) & used
+    if isinstance(entries, np.ma.MaskedArray):
+        missing |= np.ma.getmaskarray(entries) & used
     if missing.any():
         raise ValueError(
             f"{parameter} must have an entry for every row that is used; got {int(missing.sum())} "
             f"missing (first rows: {first_rows(missing)}). Give these rows an entry, or leave them "
             f"out of local: local.isel(obs=...)."
         )
-    return np.asarray(pd.factorize(given[used], sort=True)[0], dtype=np.int64)
+    return np.asarray(pd.factorize(array[used], sort=True)[0], dtype=np.int64)
 
 
 def of_rows(
@@ -174,10 +174,10 @@ def of_rows(
     rows: str = "rows of local",
 ) -> Any:
     """Values in the order of the rows, one each; else ``ValueError``."""
-    found = aligned(values, labels, parameter)
-    if np.shape(found) != (n_rows,):
+    ordered = aligned(values, labels, parameter)
+    if np.shape(ordered) != (n_rows,):
         raise ValueError(
             f"{parameter} must have one entry for each of {n_rows} {rows}; got shape "
-            f"{np.shape(found)}."
+            f"{np.shape(ordered)}."
         )
-    return found
+    return ordered

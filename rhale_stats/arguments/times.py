@@ -60,15 +60,15 @@ def from_days(days: FloatArray, dtype: Any, *, whole: bool = False) -> Any:
 
     ``whole`` days have no time of the day.
     """
-    given = np.rint(days) if whole else np.asarray(days, dtype=np.float64)
-    gone = np.isnan(given)
-    full = np.floor(np.where(gone, 0.0, given))
-    micro = np.rint((np.where(gone, 0.0, given) - full) * MICROSECONDS).astype(np.int64)
+    numbers = np.rint(days) if whole else np.asarray(days, dtype=np.float64)
+    gone = np.isnan(numbers)
+    full = np.floor(np.where(gone, 0.0, numbers))
+    micro = np.rint((np.where(gone, 0.0, numbers) - full) * MICROSECONDS).astype(np.int64)
     count = full.astype(np.int64) * MICROSECONDS + micro
     if pd.api.types.is_timedelta64_dtype(dtype):
-        found = count.astype("timedelta64[us]")
-        found[gone] = np.timedelta64("NaT", "us")
-        return pd.array(found).astype(_fine(dtype))
+        durations = count.astype("timedelta64[us]")
+        durations[gone] = np.timedelta64("NaT", "us")
+        return pd.array(durations).astype(_fine(dtype))
     moments = count.astype("datetime64[us]")
     moments[gone] = np.datetime64("NaT", "us")
     index = pd.DatetimeIndex(moments)
@@ -82,8 +82,8 @@ def from_days(days: FloatArray, dtype: Any, *, whole: bool = False) -> Any:
 
 
 def _unit(dtype: Any, *, whole: bool) -> Any:
-    own = dtype.unit if isinstance(dtype, pd.DatetimeTZDtype) else np.datetime_data(dtype)[0]
-    return own if whole or own == "ns" else "us"
+    unit = dtype.unit if isinstance(dtype, pd.DatetimeTZDtype) else np.datetime_data(dtype)[0]
+    return unit if whole or unit == "ns" else "us"
 
 
 def _fine(dtype: Any) -> Any:
@@ -127,29 +127,29 @@ def as_dates(days: Any, units: str) -> pd.DatetimeIndex:
 def date_texts(days: Any, units: str) -> list[str]:
     """Dates as text: without a time where all are at midnight, with minutes, or with seconds."""
     dates = as_dates(days, units)
-    known = dates.dropna()
+    present = dates.dropna()
     form = "%Y-%m-%d"
-    if not (known == known.normalize()).all():
-        short = known.max() - known.min() <= pd.Timedelta(days=60)
-        to_minutes = (known == known.floor("min")).all() or known.max() - known.min() > HOUR
+    if not (present == present.normalize()).all():
+        short = present.max() - present.min() <= pd.Timedelta(days=60)
+        to_minutes = (present == present.floor("min")).all() or present.max() - present.min() > HOUR
         form += (" %H:%M" if to_minutes else " %H:%M:%S") if short else ""
     return list(pd.Series(dates).dt.strftime(form).fillna(""))
 
 
-def as_values(given: Any) -> Any:
+def as_values(values: Any) -> Any:
     """Dates and durations as days, and everything else as it is."""
-    dtype = getattr(given, "dtype", None)
-    if dtype is None and isinstance(given, list | tuple) and len(given):
-        if not isinstance(given[0], datetime.date | datetime.timedelta | np.datetime64):
-            return given
-        spans = isinstance(given[0], datetime.timedelta)
-        given = pd.to_timedelta(given) if spans else pd.DatetimeIndex(given)
-        dtype = given.dtype
+    dtype = getattr(values, "dtype", None)
+    if dtype is None and isinstance(values, list | tuple) and len(values):
+        if not isinstance(values[0], datetime.date | datetime.timedelta | np.datetime64):
+            return values
+        spans = isinstance(values[0], datetime.timedelta)
+        values = pd.to_timedelta(values) if spans else pd.DatetimeIndex(values)
+        dtype = values.dtype
     if dtype is None or not (is_time(dtype) or getattr(dtype, "kind", "") in "mM"):
-        return given
-    if isinstance(given, np.ndarray) and given.ndim != 1:
-        return as_days(given.ravel()).reshape(given.shape)
-    return as_days(given)
+        return values
+    if isinstance(values, np.ndarray) and values.ndim != 1:
+        return as_days(values.ravel()).reshape(values.shape)
+    return as_days(values)
 
 
 def shown_values(days: FloatArray, units: str) -> Any:

@@ -14,7 +14,7 @@ from rhale_stats.arrays import spread as spread_kernel
 from rhale_stats.arrays.cells import count_edges
 from rhale_stats.arrays.moments import Axis, IntArray
 from rhale_stats.bins.rule import (
-    MOST_CELLS,
+    MAX_CELLS,
     Candidates,
     Column,
     Partition,
@@ -24,7 +24,7 @@ from rhale_stats.bins.rule import (
 from rhale_stats.schema.door import check_parameters
 
 # Cells of the fine grid in a coarse cell, where there are rows enough.
-MOST_FINE = 20
+MAX_FINE = 20
 # Fewest degrees of freedom of a bin of the spread; intervals hold from so many on.
 SPREAD_ROWS = 30
 
@@ -94,7 +94,7 @@ class AdaptiveBins:
 
     def __post_init__(self) -> None:
         check_parameters(self)
-        check_most("max_bins", self.max_bins, MOST_CELLS)
+        check_most("max_bins", self.max_bins, MAX_CELLS)
         if self.degree not in (0, 1):
             raise ValueError(
                 f"degree must be 1 (constant and linear bins) or 0 (constant); got {self.degree!r}."
@@ -157,7 +157,7 @@ class AdaptiveBins:
 
     @property
     def _most_cells(self) -> int:
-        return (MOST_FINE if self.refine else 1) * self.max_bins
+        return (MAX_FINE if self.refine else 1) * self.max_bins
 
     def _fine(self, n_cells: int) -> int:
         """Number of cells to a coarse one."""

@@ -68,11 +68,11 @@ def _given_among(edges: FloatArray, column: Column) -> FloatArray:
     off = np.abs(nearest - inner) > 1e-9 * (cells[-1] - cells[0])
     beyond = [end for end in (edges[0] - cells[0], cells[-1] - edges[-1]) if end > 0]
     if off.any() or (beyond and max(beyond) > 1e-9 * (cells[-1] - cells[0])):
-        at = float(inner[off][0]) if off.any() else float(edges[0])
+        edge = float(inner[off][0]) if off.any() else float(edges[0])
         raise ValueError(
             f"edges must be among those of the cells across which slopes of feature "
-            f"{column.name!r} were taken; {at:.6g} is none of these {len(cells)} edges, and the "
-            f"nearest is {cells[nearest_to(cells, np.array([at]))[0]]:.6g}. Take local effects "
+            f"{column.name!r} were taken; {edge:.6g} is none of these {len(cells)} edges, and the "
+            f"nearest is {cells[nearest_to(cells, np.array([edge]))[0]]:.6g}. Take local effects "
             f"with these bins: local_effects(model, X, bins=GivenBins(edges)), or ale(model, X, "
             f"bins=...)."
         )
@@ -139,18 +139,18 @@ def rule_of(name: str, parameters: str) -> BinRule:
         OptimalBins,
         QuantileBins,
     )
-    known = {kind.__name__: kind for kind in kinds}
-    if name not in known:
+    rules = {kind.__name__: kind for kind in kinds}
+    if name not in rules:
         raise ValueError(
-            f"bins must be of a rule that can be applied again, {', '.join(known)}; got {name}."
+            f"bins must be of a rule that can be applied again, {', '.join(rules)}; got {name}."
         )
-    kind = known[name]
+    kind = rules[name]
     defaults = {parameter.name: parameter.metadata.get("default") for parameter in fields(kind)}
-    given: dict[str, Any] = {}
+    arguments: dict[str, Any] = {}
     for entry in parameters.split(", "):
         parameter, text = entry.split("=")
-        given[parameter] = None if text == defaults[parameter] else literal_eval(text)
-    return kind(**given)
+        arguments[parameter] = None if text == defaults[parameter] else literal_eval(text)
+    return kind(**arguments)
 
 
 def for_share_of_rows(rule: BinRule, share: float) -> BinRule:

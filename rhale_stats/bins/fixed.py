@@ -15,7 +15,7 @@ from rhale_stats.arguments.rows import as_edges
 from rhale_stats.arrays import binning
 from rhale_stats.arrays.moments import Axis, FloatArray
 from rhale_stats.bins.rule import (
-    MOST_BINS,
+    MAX_BINS,
     Candidates,
     Column,
     Partition,
@@ -50,7 +50,7 @@ class EqualWidthBins:
 
     def __post_init__(self) -> None:
         check_parameters(self)
-        check_most("n_bins", self.n_bins, MOST_BINS)
+        check_most("n_bins", self.n_bins, MAX_BINS)
 
     def cells(self, column: Column) -> Axis:
         """``n_bins`` equal cells from the smallest to the largest value."""
@@ -85,7 +85,7 @@ class QuantileBins:
 
     def __post_init__(self) -> None:
         check_parameters(self)
-        check_most("n_bins", self.n_bins, MOST_BINS)
+        check_most("n_bins", self.n_bins, MAX_BINS)
 
     def cells(self, column: Column) -> Axis:
         """Cells between the distinct quantiles, out to the ends of the axis."""
@@ -130,8 +130,8 @@ class GivenBins:
         if isinstance(edges, xr.Dataset):
             edges, cells = _of_effect(edges, cells)
         object.__setattr__(self, "edges", _as_tuples(edges, "edges"))
-        known = None if cells is None else _as_tuples(cells, "cells")
-        object.__setattr__(self, "cells_of_curve", known)
+        curve_cells = None if cells is None else _as_tuples(cells, "cells")
+        object.__setattr__(self, "cells_of_curve", curve_cells)
 
     def __hash__(self) -> int:
         if isinstance(self.edges, dict):
@@ -153,8 +153,8 @@ class GivenBins:
         """Edges of the cells of the curve of one feature, if they are given."""
         if self.cells_of_curve is None or not isinstance(self.cells_of_curve, dict):
             return None if self.cells_of_curve is None else np.array(self.cells_of_curve)
-        found = self.cells_of_curve.get(name)
-        return None if found is None else np.array(found)
+        cells = self.cells_of_curve.get(name)
+        return None if cells is None else np.array(cells)
 
     def cells(self, column: Column) -> Axis:
         """The given cells, refused where rows lie outside them."""
@@ -178,8 +178,8 @@ def _as_tuples(edges: ArrayLike | Mapping[str, ArrayLike], what: str) -> Edges:
     """Checked edges of all features or by feature."""
     if isinstance(edges, Mapping):
         return {
-            str(name): tuple(as_edges(given, f"{what} of feature {name!r}").tolist())
-            for name, given in edges.items()
+            str(name): tuple(as_edges(feature_edges, f"{what} of feature {name!r}").tolist())
+            for name, feature_edges in edges.items()
         }
     return tuple(as_edges(edges, what).tolist())
 
@@ -194,15 +194,15 @@ def _of_effect(
             "bins of its features."
         )
 
-    def known(name: str) -> dict[str, FloatArray]:
+    def finite_values(name: str) -> dict[str, FloatArray]:
         table = effect[name].transpose("feature", ...).values
         rows = zip(effect["feature"].values, table, strict=True)
-        found = {str(feature): row[np.isfinite(row)] for feature, row in rows}
-        return {feature: row for feature, row in found.items() if len(row) > 1}
+        values = {str(feature): row[np.isfinite(row)] for feature, row in rows}
+        return {feature: row for feature, row in values.items() if len(row) > 1}
 
     if cells is None and "cell_value" in effect:
-        cells = known("cell_value")
-    return known("edge_value"), cells
+        cells = finite_values("cell_value")
+    return finite_values("edge_value"), cells
 
 
 @lru_cache(maxsize=8)

@@ -23,7 +23,7 @@ from rhale_stats.arrays.moments import (
 
 # Largest number of bins of a rule, and of cells of a search, whose time and memory grow with the
 # square of their number.
-MOST_BINS, MOST_CELLS = 1_000_000, 10_000
+MAX_BINS, MAX_CELLS = 1_000_000, 10_000
 
 
 def check_most(parameter: str, value: int, most: int) -> None:

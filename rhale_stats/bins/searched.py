@@ -21,7 +21,7 @@ from rhale_stats.arrays.moments import (
 )
 from rhale_stats.bins.fixed import equal_fractions
 from rhale_stats.bins.rule import (
-    MOST_CELLS,
+    MAX_CELLS,
     Candidates,
     Column,
     Partition,
@@ -72,7 +72,7 @@ class OptimalBins:
 
     def __post_init__(self) -> None:
         check_parameters(self)
-        check_most("max_bins", self.max_bins, MOST_CELLS)
+        check_most("max_bins", self.max_bins, MAX_CELLS)
         check_discount(self.discount)
         check_ddof(self.ddof)
 
@@ -86,7 +86,7 @@ class OptimalBins:
         lengths = [len(candidate.moments.weight) for candidate in candidates]
         chosen: dict[int, Partition] = {}
         for length in dict.fromkeys(lengths):
-            members = [number for number, own in enumerate(lengths) if own == length]
+            members = [number for number, n_cells in enumerate(lengths) if n_cells == length]
             some = [candidates[number] for number in members]
             stacked = Moments(
                 *(np.stack(part) for part in zip(*(c.moments for c in some), strict=True))
@@ -167,7 +167,7 @@ class GreedyBins:
 
     def __post_init__(self) -> None:
         check_parameters(self)
-        check_most("max_bins", self.max_bins, MOST_CELLS)
+        check_most("max_bins", self.max_bins, MAX_CELLS)
         check_discount(self.discount)
         if not 1 <= self.factor < np.inf:
             raise ValueError(
@@ -233,7 +233,7 @@ class BestEqualWidthBins:
 
     def __post_init__(self) -> None:
         check_parameters(self)
-        check_most("max_bins", self.max_bins, MOST_CELLS)
+        check_most("max_bins", self.max_bins, MAX_CELLS)
         check_discount(self.discount)
 
     def cells(self, column: Column) -> Axis:

@@ -18,11 +18,11 @@ def as_json(answer: dict[str, Any]) -> str:
 def plain(value: Any) -> Any:
     """A value made of what JSON knows: dicts, lists, texts, finite numbers, null."""
     if isinstance(value, dict):
-        return {str(key): plain(one) for key, one in value.items()}
+        return {str(key): plain(entry) for key, entry in value.items()}
     if isinstance(value, pd.DataFrame):
         return records(value)
     if isinstance(value, np.ndarray | list | tuple | pd.Series):
-        return [plain(one) for one in value]
+        return [plain(entry) for entry in value]
     if isinstance(value, np.generic) and not isinstance(value, np.datetime64 | np.timedelta64):
         value = value.item()
     if value is None or isinstance(value, bool | int | str):

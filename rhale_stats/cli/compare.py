@@ -9,7 +9,7 @@ import numpy as np
 import xarray as xr
 
 from rhale_stats.cli.effects import effect_in, local_of, with_errors
-from rhale_stats.cli.given import Given
+from rhale_stats.cli.given import ModelInputs
 from rhale_stats.cli.interruption import UsageError
 from rhale_stats.cli.outputs import RESULTS, files_of, said_files, save, writers_of
 from rhale_stats.effects.rhale import rhale
@@ -27,11 +27,11 @@ def compare_job(arguments: argparse.Namespace) -> dict[str, Any]:
         a, b, names = _of_files(arguments)
     else:
         a, b, names = _of_levels(arguments)
-    found = compare(a, b, rng=arguments.seed)
-    table = tidy(found)
-    answer = {"a": names[0], "b": names[1], "tests": glance(found), "differences": table}
-    save(files, writers_of(found, table, answer))
-    print(f"a: {names[0]}\nb: {names[1]}\n\n{summary(found)}")
+    difference = compare(a, b, rng=arguments.seed)
+    table = tidy(difference)
+    answer = {"a": names[0], "b": names[1], "tests": glance(difference), "differences": table}
+    save(files, writers_of(difference, table, answer))
+    print(f"a: {names[0]}\nb: {names[1]}\n\n{summary(difference)}")
     said_files(files)
     return {**answer, "files": [str(path) for path in files]}
 
@@ -43,10 +43,10 @@ def _of_files(arguments: argparse.Namespace) -> tuple[xr.Dataset, xr.Dataset, li
             f"compare must be given two files of effects, or one of data with --by COLUMN; got "
             f"{len(arguments.files)} files without --by."
         )
-    given = [name for name in OF_DATA if getattr(arguments, name, None)]
-    if given:
+    flags = [name for name in OF_DATA if getattr(arguments, name, None)]
+    if flags:
         raise UsageError(
-            f"--{given[0]} must come with --by COLUMN and one file of data; two files hold effects "
+            f"--{flags[0]} must come with --by COLUMN and one file of data; two files hold effects "
             f"that are computed already."
         )
     a, b = (effect_in(path, "A and B") for path in arguments.files)
@@ -63,25 +63,25 @@ def _of_levels(arguments: argparse.Namespace) -> tuple[xr.Dataset, xr.Dataset, l
             f"compare --by must be given one file of data; got {len(arguments.files)} files."
         )
     (arguments.data,) = arguments.files
-    given = Given.of(arguments)
-    column = given.table[arguments.by].astype(str)
+    inputs = ModelInputs.from_arguments(arguments)
+    column = inputs.table[arguments.by].astype(str)
     levels = _levels(arguments, sorted(column.unique()))
     effects = []
     for level in levels:
         rows = np.asarray(column == level)
-        local = local_of(given, arguments, rows)
-        effects.append(with_errors(given, rhale(local), local, rows))
+        local = local_of(inputs, arguments, rows)
+        effects.append(with_errors(inputs, rhale(local), local, rows))
     return effects[0], effects[1], [f"{arguments.by} = {level}" for level in levels]
 
 
-def _levels(arguments: argparse.Namespace, known: list[str]) -> list[str]:
-    asked: list[str] = arguments.levels or known
-    wrong = [level for level in asked if level not in known]
-    if len(asked) == 2 and not wrong and asked[0] != asked[1]:
-        return asked
-    more = f" and {len(known) - LEVELS_LISTED} more" if len(known) > LEVELS_LISTED else ""
+def _levels(arguments: argparse.Namespace, values: list[str]) -> list[str]:
+    chosen: list[str] = arguments.levels or values
+    wrong = [level for level in chosen if level not in values]
+    if len(chosen) == 2 and not wrong and chosen[0] != chosen[1]:
+        return chosen
+    more = f" and {len(values) - LEVELS_LISTED} more" if len(values) > LEVELS_LISTED else ""
     raise UsageError(
         f"--levels must be two values of {arguments.by}; got {', '.join(arguments.levels or [])}"
         f"{'none' if not arguments.levels else ''}. It has "
-        f"{', '.join(known[:LEVELS_LISTED])}{more}."
+        f"{', '.join(values[:LEVELS_LISTED])}{more}."
     )

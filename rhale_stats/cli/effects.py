@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 
-from rhale_stats.cli.given import Given
+from rhale_stats.cli.given import ModelInputs
 from rhale_stats.cli.inputs import read_result
 from rhale_stats.cli.interruption import UsageError
 from rhale_stats.generics.errors import std_error
@@ -19,9 +19,9 @@ from rhale_stats.local.local_effects import local_effects
 from rhale_stats.models.parametric import ROW_NUMBER, has_parameters
 
 
-def local_of(given: Given, arguments: argparse.Namespace, rows: Any = None) -> xr.Dataset:
+def local_of(inputs: ModelInputs, arguments: argparse.Namespace, rows: Any = None) -> xr.Dataset:
     """Local effects of the features asked for, of all rows or of some of them."""
-    X, weights = given.X, given.weights
+    X, weights = inputs.X, inputs.weights
     if rows is not None:
         X = X[rows].reset_index(drop=True)
         weights = None if weights is None else weights[rows].reset_index(drop=True)
@@ -31,12 +31,12 @@ def local_of(given: Given, arguments: argparse.Namespace, rows: Any = None) -> x
                 f"--feature must be a column of numbers; {name} is not. `explain` also shows "
                 f"effects of categories."
             )
-    features = arguments.features or (None if given.job is None else _numeric(given))
+    features = arguments.features or (None if inputs.job is None else _numeric(inputs))
     with warnings.catch_warnings():
         # A model that was fitted to an array gets the columns of the table in their order.
         warnings.filterwarnings("ignore", "X has feature names, but")
         return local_effects(
-            given.model,
+            inputs.model,
             X,
             features=features,
             weights=weights,
@@ -46,25 +46,25 @@ def local_of(given: Given, arguments: argparse.Namespace, rows: Any = None) -> x
 
 
 def with_errors(
-    given: Given, effect: xr.Dataset, local: xr.Dataset, rows: Any = None
+    inputs: ModelInputs, effect: xr.Dataset, local: xr.Dataset, rows: Any = None
 ) -> xr.Dataset:
     """With errors of the rows, all or some, and of the parameters of a model that has them."""
-    groups = given.groups
-    if has_parameters(given.model):
+    groups = inputs.groups
+    if has_parameters(inputs.model):
         if rows is not None:
             local = local.assign_coords({ROW_NUMBER: ("obs", np.flatnonzero(rows))})
-        return std_error(effect, local, groups=groups, model=given.model, X=given.X)
+        return std_error(effect, local, groups=groups, model=inputs.model, X=inputs.X)
     if groups is not None and rows is not None:
         groups = groups[rows].reset_index(drop=True)
     return std_error(effect, local, groups=groups)
 
 
-def _numeric(given: Given) -> list[str]:
+def _numeric(inputs: ModelInputs) -> list[str]:
     """Regressors of a formula that are continuous."""
     return [
         name
-        for name in (given.job.features if given.job is not None else [])
-        if pd.api.types.is_numeric_dtype(given.X[name].dtype) and given.X[name].nunique() > 2
+        for name in (inputs.job.features if inputs.job is not None else [])
+        if pd.api.types.is_numeric_dtype(inputs.X[name].dtype) and inputs.X[name].nunique() > 2
     ]
 
 
@@ -79,9 +79,9 @@ def effect_in(path: Path, what: str) -> xr.Dataset:
     tree = read_result(path, what)
     for group in ("", "effect"):
         node = tree[group] if group in tree.children else tree
-        found = node.to_dataset()
-        if "curve" in found.variables:
-            return found
+        effect = node.to_dataset()
+        if "curve" in effect.variables:
+            return effect
     raise UsageError(
         f"{what} must hold effects, as `fit` and `explain` write them; {path} does not. It has "
         f"{', '.join(map(str, [*tree.children, *tree.data_vars])) or 'nothing'}."

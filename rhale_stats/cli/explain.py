@@ -6,7 +6,7 @@ import argparse
 import warnings
 from typing import Any
 
-from rhale_stats.cli.given import Given
+from rhale_stats.cli.given import ModelInputs
 from rhale_stats.cli.outputs import RESULTS, files_of, said_files, save, writers_of
 from rhale_stats.cli.parser import HTML
 from rhale_stats.cli.report import writer_of
@@ -22,33 +22,33 @@ LINES = ("cut", "notes")
 def explain_job(arguments: argparse.Namespace) -> dict[str, Any]:
     """Explain a model, print the answer, and write what was asked for."""
     files = files_of(arguments, (HTML, *RESULTS))
-    given = Given.of(arguments)
+    inputs = ModelInputs.from_arguments(arguments)
     with warnings.catch_warnings():
         # A model that was fitted to an array gets the columns of the table in their order.
         warnings.filterwarnings("ignore", "X has feature names, but")
-        found = explain(
-            given.model,
-            given.X,
-            given.y,
+        explanation = explain(
+            inputs.model,
+            inputs.X,
+            inputs.y,
             features=arguments.features,
             categorical=arguments.categorical,
-            groups=given.groups,
+            groups=inputs.groups,
             matters=arguments.matters,
             level=arguments.level,
             held_out=arguments.held_out,
             budget=arguments.budget,
             rng=arguments.seed,
             progress=not getattr(arguments, "no_progress", False),
-            weights=given.weights,
+            weights=inputs.weights,
             output=arguments.output,
             missing="drop" if arguments.keep_missing else None,
         )
-    answer = answer_of(found, given.name)
-    writers = writers_of(found.contents, answer["features"], answer)
+    answer = answer_of(explanation, inputs.name)
+    writers = writers_of(explanation.contents, answer["features"], answer)
     if any(path.suffix.lower() == ".html" for path in files):
-        writers[".html"] = writer_of(found)
+        writers[".html"] = writer_of(explanation)
     save(files, writers)
-    print(str(found).partition(HINTS)[0])
+    print(str(explanation).partition(HINTS)[0])
     said_files(files)
     return {**answer, "files": [str(path) for path in files]}
 

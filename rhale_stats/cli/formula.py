@@ -54,9 +54,9 @@ class Formula:
             description = patsy.ModelDesc.from_formula(text)
             _named(_factors(description.lhs_termlist + description.rhs_termlist), pd.DataFrame())
         except Exception as error:
-            quoted = [f'Q("{one}")' for one in columns if not str(one).isidentifier()]
+            quoted = [f'Q("{column}")' for column in columns if not str(column).isidentifier()]
             advice = f" Write names with blanks as {', '.join(quoted)}." if quoted else ""
-            raise UsageError(f"{LIKE}; got {text!r}: {said(error)}.{advice}") from error
+            raise UsageError(f"{LIKE}; got {text!r}: {reason(error)}.{advice}") from error
         if not description.lhs_termlist:
             raise UsageError(f"{LIKE}; got {text!r}, which has no outcome before a '~'.")
         return cls(text, description)
@@ -106,7 +106,7 @@ class Formula:
             table = data if table is None else table
             raise UsageError(
                 f"--formula must be made of columns, functions of patsy, and functions of NumPy "
-                f"as np; {self.text!r} could not be evaluated: {said(error)}."
+                f"as np; {self.text!r} could not be evaluated: {reason(error)}."
                 f"{self._meant(table)} The columns are {listed_names(table)}."
             ) from error
         n_finite = int(np.logical_and.reduce([np.isfinite(side).all(1) for side in sides]).sum())
@@ -130,7 +130,7 @@ class Formula:
         """What to write for names that are no columns."""
         names = re.findall(r"(?<=[\"'])[^\"']+(?=[\"'])|(?<![\w.])[^\W\d]\w*", self.text)
         columns, meant = [*map(str, data.columns)], []
-        for name in dict.fromkeys(one for one in names if one not in columns):
+        for name in dict.fromkeys(name for name in names if name not in columns):
             near = get_close_matches(name, columns, n=1, cutoff=0.7)
             if re.search(rf"\b{re.escape(name)}\(", self.text) and callable(
                 getattr(np, name, None)
@@ -187,7 +187,7 @@ def _named(factors: Sequence[Any], data: pd.DataFrame) -> list[str]:
 
 
 def features_of(
-    regressors: list[str], categorical: set[str], data: pd.DataFrame, asked: list[str] | None
+    regressors: list[str], categorical: set[str], data: pd.DataFrame, chosen: list[str] | None
 ) -> list[str]:
     """Features to show. Prints which regressors are left out, and why.
 
@@ -207,14 +207,14 @@ def features_of(
         elif table.is_discrete(position):
             discrete[name] = f"{name} ({data[name].nunique()} distinct values)"
     numeric = [name for name in regressors if name not in unfit]
-    if asked:
-        wrong = [name for name in asked if name not in numeric]
+    if chosen:
+        wrong = [name for name in chosen if name not in numeric]
         if wrong:
             raise UsageError(
                 f"--features must be numeric regressors of the formula that vary, which are "
                 f"{', '.join(numeric) or 'none'}; got {', '.join(wrong)}."
             )
-        return list(dict.fromkeys(asked))
+        return list(dict.fromkeys(chosen))
     left_out = ", ".join([*unfit.values(), *discrete.values()])
     remedy = f" To include them: --features {' '.join(numeric)}." if discrete else ""
     if len(numeric) == len(discrete):
@@ -240,7 +240,7 @@ def listed_names(data: pd.DataFrame) -> str:
     return f"{listed} and {more} more columns" if more > 0 else listed
 
 
-def said(error: Exception) -> str:
+def reason(error: Exception) -> str:
     """Message of an error; for errors of patsy, without the lines that mark the place."""
     text = str(error.message) if isinstance(error, patsy.PatsyError) else one_line(error)
     return text.rstrip(". ")

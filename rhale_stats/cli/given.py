@@ -27,7 +27,7 @@ NOT_OF_MODEL = ("outcome", "groups", "weights", "by")
 
 
 @dataclass(frozen=True)
-class Given:
+class ModelInputs:
     """A model, the rows that it predicts, and what else is known of these rows.
 
     ``X`` has the columns of the model, ``table`` those of the data. ``job`` is the fit of a
@@ -44,7 +44,7 @@ class Given:
     job: Job | None = None
 
     @classmethod
-    def of(cls, arguments: argparse.Namespace) -> Given:
+    def from_arguments(cls, arguments: argparse.Namespace) -> ModelInputs:
         """The model and the rows of a command.
 
         Raises
@@ -62,7 +62,7 @@ class Given:
         return _of_formula(arguments) if arguments.model is None else _of_file(arguments)
 
 
-def _of_formula(arguments: argparse.Namespace) -> Given:
+def _of_formula(arguments: argparse.Namespace) -> ModelInputs:
     for name in ("outcome", "columns"):
         if getattr(arguments, name, None) is not None:
             raise UsageError(f"--{name} must be left out with --formula, which names its columns.")
@@ -74,10 +74,10 @@ def _of_formula(arguments: argparse.Namespace) -> Given:
     check_features(arguments, regressors, "regressors of the formula")
     job = Job(rows.data, rows.formula.text, rows.family, regressors, groups)
     y = rows.formula.outcome_of(rows.data)
-    return Given(job.fitted(), rows.data, rows.table, job.formula, y, groups, weights, job)
+    return ModelInputs(job.fitted(), rows.data, rows.table, job.formula, y, groups, weights, job)
 
 
-def _of_file(arguments: argparse.Namespace) -> Given:
+def _of_file(arguments: argparse.Namespace) -> ModelInputs:
     if arguments.family is not None:
         raise UsageError("--family must come with --formula; the model of --model is fitted.")
     format_of(arguments.model, trust=arguments.trust)
@@ -86,8 +86,8 @@ def _of_file(arguments: argparse.Namespace) -> Given:
     model, kind = load_model(arguments.model, trust=arguments.trust)
     names = arguments.columns or columns_of(model, table)
     if names is None:
-        taken = [getattr(arguments, option, None) for option in NOT_OF_MODEL]
-        names = [name for name in table.columns if name not in taken]
+        used = [getattr(arguments, option, None) for option in NOT_OF_MODEL]
+        names = [name for name in table.columns if name not in used]
     absent = [name for name in names if name not in table.columns]
     if absent:
         raise UsageError(
@@ -95,8 +95,8 @@ def _of_file(arguments: argparse.Namespace) -> Given:
             f"{', '.join(absent)}. It has {listed_names(table)}."
         )
     check_features(arguments, names, "columns of the model")
-    kept = getattr(arguments, "keep_missing", False)
-    needed = beside if kept else list(dict.fromkeys([*names, *beside]))
+    keep_missing = getattr(arguments, "keep_missing", False)
+    needed = beside if keep_missing else list(dict.fromkeys([*names, *beside]))
     table = without_missing(table, needed, arguments.data, "Fill them before.")
     X = pd.DataFrame({name: plain(table[name]) for name in names})
     if kind.levels:
@@ -108,7 +108,7 @@ def _of_file(arguments: argparse.Namespace) -> Given:
         X.attrs["output_name"] = str(y.name)
     groups, weights = groups_of(arguments, table), _weights(arguments, table)
     _try(model, X, arguments)
-    return Given(model, X, table, str(arguments.model), y, groups, weights)
+    return ModelInputs(model, X, table, str(arguments.model), y, groups, weights)
 
 
 def columns_of(model: Any, data: pd.DataFrame) -> list[str] | None:
@@ -116,8 +116,8 @@ def columns_of(model: Any, data: pd.DataFrame) -> list[str] | None:
 
     lightgbm and catboost number columns that had no names.
     """
-    known = columns_known_of(model)
-    names = None if known is None else list(known.names)
+    model_columns = columns_known_of(model)
+    names = None if model_columns is None else list(model_columns.names)
     if names is None and hasattr(model, "feature_names_"):
         names = list(model.feature_names_)
     if names is None and callable(getattr(model, "feature_name", None)):
@@ -160,7 +160,7 @@ def _as_predicted(y: pd.Series[Any], classes: Any) -> pd.Series[Any]:
             f"--outcome must be a column of numbers for a model that predicts numbers; {y.name} "
             f"holds {', '.join(map(str, y.unique()[:COLUMNS_LISTED]))}."
         )
-    of_class = {str(one): one for one in classes}
+    of_class = {str(level): level for level in classes}
     if set(of_class) == {"False", "True"}:
         of_class |= {"0": classes[0], "1": classes[1]}
     unknown = [str(value) for value in y.unique() if str(value) not in of_class]

@@ -9,7 +9,7 @@ import pandas as pd
 import xarray as xr
 
 from rhale_stats.arguments.times import as_days, is_time, time_units
-from rhale_stats.cli.formula import said
+from rhale_stats.cli.formula import reason
 from rhale_stats.cli.interruption import UsageError
 from rhale_stats.models.columns import readings_of
 
@@ -53,7 +53,7 @@ def read_table(path: Path, what: str = "DATA") -> pd.DataFrame:
     except Exception as error:
         raise UsageError(
             f"{what} must be a CSV, Parquet or Feather file that pandas can read; {path}: "
-            f"{said(error)}."
+            f"{reason(error)}."
         ) from error
     raise UsageError(
         f"{what} must be a file whose suffix says CSV (.csv, .tsv, .txt, also compressed), Parquet "
@@ -63,15 +63,15 @@ def read_table(path: Path, what: str = "DATA") -> pd.DataFrame:
 
 def with_readings(data: pd.DataFrame) -> pd.DataFrame:
     """The table with text that holds numbers or dates as numbers; dates are days. Prints which."""
-    found, lines = readings_of(data)
+    readings, lines = readings_of(data)
     data = data.copy(deep=False)
-    for at, one in found.items():
-        data.isetitem(at, one.values.array)
+    for position, reading in readings.items():
+        data.isetitem(position, reading.values.array)
     dates = {name: column for name, column in data.items() if is_time(column.dtype)}
-    data.attrs["units"] = {str(name): time_units(one.dtype) for name, one in dates.items()}
+    data.attrs["units"] = {str(name): time_units(column.dtype) for name, column in dates.items()}
     for line in lines:
         print(line)
-    return data.assign(**{str(name): as_days(one.array) for name, one in dates.items()})
+    return data.assign(**{str(name): as_days(column.array) for name, column in dates.items()})
 
 
 def without_missing(data: pd.DataFrame, needed: list[str], path: Path, advice: str) -> pd.DataFrame:
@@ -115,5 +115,5 @@ def read_result(path: Path, what: str) -> xr.DataTree:
     except Exception as error:
         raise UsageError(
             f"{what} must be a file of results that this package wrote; {path} cannot be read: "
-            f"{said(error)}."
+            f"{reason(error)}."
         ) from error

@@ -24,7 +24,7 @@ from rhale_stats.cli.formula import (
     features_of,
     listed_names,
     plain,
-    said,
+    reason,
 )
 from rhale_stats.cli.inputs import read_table, with_readings, without_missing
 from rhale_stats.cli.interruption import FailureError, UsageError
@@ -86,7 +86,7 @@ def fit_job(arguments: argparse.Namespace) -> dict[str, Any]:
     return _run(Job(rows.data, rows.formula.text, rows.family, features, groups), arguments)
 
 
-class Rows(NamedTuple):
+class FormulaRows(NamedTuple):
     """The rows of a formula: ``data`` has its columns, ``table`` all that the file has.
 
     ``categorical`` are the columns that its right-hand side uses as categorical.
@@ -99,7 +99,7 @@ class Rows(NamedTuple):
     categorical: set[str]
 
 
-def rows_of(arguments: argparse.Namespace) -> Rows:
+def rows_of(arguments: argparse.Namespace) -> FormulaRows:
     """The rows of a formula, checked. Prints how many are dropped, and the family if none is named.
 
     Raises
@@ -130,22 +130,22 @@ def rows_of(arguments: argparse.Namespace) -> Rows:
         print(f"Family: {DEFAULT_FAMILY} (default). --family also takes {others}.")
     categorical = formula.checked(data, family, table)
     data.attrs |= {"output_name": formula.outcome, "units": table.attrs["units"]}
-    return Rows(formula, data, table, family, categorical)
+    return FormulaRows(formula, data, table, family, categorical)
 
 
 def columns_beside(arguments: argparse.Namespace, table: pd.DataFrame) -> list[str]:
     """Columns beside those of the model that options name."""
-    found = []
+    names = []
     for option in BESIDE:
-        given = getattr(arguments, option, None) or []
-        for name in [given] if isinstance(given, str) else given:
+        option_value = getattr(arguments, option, None) or []
+        for name in [option_value] if isinstance(option_value, str) else option_value:
             if name not in table.columns:
                 raise UsageError(
                     f"--{option} must be a column of {arguments.data}; got {name}. It has "
                     f"{listed_names(table)}."
                 )
-            found.append(name)
-    return found
+            names.append(name)
+    return names
 
 
 def groups_of(arguments: argparse.Namespace, table: pd.DataFrame) -> pd.Series[Any] | None:
@@ -321,7 +321,7 @@ def _fit_glm(data: pd.DataFrame, formula: str, family: str, **how: Any) -> Any:
         return model.fit(**how)
     except Exception as error:
         raise FailureError(
-            f"statsmodels could not fit {formula!r} with family {family}: {said(error)}. Try a "
+            f"statsmodels could not fit {formula!r} with family {family}: {reason(error)}. Try a "
             f"simpler formula or another family."
         ) from error
 

@@ -116,22 +116,24 @@ def format_of(path: Path, *, trust: bool) -> Format:
     if not path.is_file():
         raise UsageError(f"--model must be an existing file; there is no {path}.")
     suffix = path.suffix.lower()
-    found = next((one for one in FORMATS if suffix in one.suffixes), None)
-    if found is None:
-        known = "; ".join(f"{', '.join(one.suffixes)} ({one.name})" for one in FORMATS)
-        raise UsageError(f"--model must be a file whose suffix is known, {known}; got {path}.")
-    if found.runs_code and not trust:
+    kind = next((candidate for candidate in FORMATS if suffix in candidate.suffixes), None)
+    if kind is None:
+        suffixes = "; ".join(
+            f"{', '.join(candidate.suffixes)} ({candidate.name})" for candidate in FORMATS
+        )
+        raise UsageError(f"--model must be a file whose suffix is known, {suffixes}; got {path}.")
+    if kind.runs_code and not trust:
         raise UsageError(
-            f"--model {path} must come with --trust: loading a file of {found.name} runs the code "
+            f"--model {path} must come with --trust: loading a file of {kind.name} runs the code "
             f"in it. Use --trust only for files of your own or of a source that you trust. Files "
             f"of ONNX, xgboost, lightgbm and catboost need none."
         )
-    if find_spec(found.library) is None:
+    if find_spec(kind.library) is None:
         raise UsageError(
-            f"--model {path} needs {found.library}, which is not installed: pip install "
-            f"{found.library}."
+            f"--model {path} needs {kind.library}, which is not installed: pip install "
+            f"{kind.library}."
         )
-    return found
+    return kind
 
 
 def load_model(path: Path, *, trust: bool) -> tuple[Any, Format]:
@@ -142,12 +144,12 @@ def load_model(path: Path, *, trust: bool) -> tuple[Any, Format]:
     UsageError
         As `format_of`; or the file cannot be loaded.
     """
-    found = format_of(path, trust=trust)
+    kind = format_of(path, trust=trust)
     try:
-        return found.load(path), found
+        return kind.load(path), kind
     except Exception as error:
         # xgboost adds where in C++ an error arose.
-        said = one_line(error).partition(" Stack trace:")[0]
+        message = one_line(error).partition(" Stack trace:")[0]
         raise UsageError(
-            f"--model must be a model that {found.library} can load; {path}: {said.rstrip('. ')}."
+            f"--model must be a model that {kind.library} can load; {path}: {message.rstrip('. ')}."
         ) from error

@@ -10,7 +10,7 @@ import xarray as xr
 
 from rhale_stats.cli.effects import local_of, with_errors
 from rhale_stats.cli.formula import listed_names
-from rhale_stats.cli.given import Given
+from rhale_stats.cli.given import ModelInputs
 from rhale_stats.cli.interruption import UsageError
 from rhale_stats.cli.outputs import RESULTS, files_of, said_files, save, writers_of
 from rhale_stats.generics.tables import glance, summary, tidy
@@ -22,27 +22,27 @@ def regions_job(arguments: argparse.Namespace) -> dict[str, Any]:
     """Search regions in which an effect is less heterogeneous, and show them."""
     files = files_of(arguments, RESULTS)
     arguments.features = [arguments.feature]
-    given = Given.of(arguments)
-    conditioning = _conditioning(given, arguments)
-    local = local_of(given, arguments)
+    inputs = ModelInputs.from_arguments(arguments)
+    conditioning = _conditioning(inputs, arguments)
+    local = local_of(inputs, arguments)
     tree = regions(
         local,
         arguments.feature,
         conditioning=conditioning,
         max_depth=arguments.max_depth,
-        groups=given.groups,
+        groups=inputs.groups,
         rng=arguments.seed,
     )
-    effect = with_errors(given, regional_rhale(local, tree), local)
+    effect = with_errors(inputs, regional_rhale(local, tree), local)
     if "parameters" in effect.attrs:
         # A permutation takes the model as given, and so says less than the other intervals.
         pvalue = tree["pvalue"]
         tree = tree.assign(pvalue=pvalue.where(pvalue > tree.attrs["level"]))
     table = glance(effect)
     answer = {
-        "model": given.name,
+        "model": inputs.name,
         "feature": arguments.feature,
-        "n_rows": len(given.X),
+        "n_rows": len(inputs.X),
         "nodes": tidy(tree),
         "regions": table,
     }
@@ -58,16 +58,16 @@ def regions_job(arguments: argparse.Namespace) -> dict[str, Any]:
 SHOWN = ("region", "rule", "n_obs", "estimate", "std_error", "conf_low", "conf_high")
 
 
-def _conditioning(given: Given, arguments: argparse.Namespace) -> pd.DataFrame:
+def _conditioning(inputs: ModelInputs, arguments: argparse.Namespace) -> pd.DataFrame:
     """Columns to split by: those asked for, or the other columns of the model."""
     if arguments.conditioning is None:
-        names = list(given.X.columns) if given.job is None else given.job.features
+        names = list(inputs.X.columns) if inputs.job is None else inputs.job.features
         names = [name for name in names if name != arguments.feature]
     else:
         names = arguments.conditioning
     if not names:
         raise UsageError(
             f"--conditioning must name columns to split by, because the model has none beside "
-            f"{arguments.feature}. {arguments.data} has {listed_names(given.table)}."
+            f"{arguments.feature}. {arguments.data} has {listed_names(inputs.table)}."
         )
-    return given.table[names]
+    return inputs.table[names]

@@ -27,11 +27,11 @@ def report_job(arguments: argparse.Namespace) -> dict[str, Any]:
             f"TREE must be an explanation, as `explain --out tree.nc` writes it; {path} is not: "
             f"its method is {tree.attrs.get('method', 'not known')}."
         )
-    known = list(map(str, tree["answers"].to_dataset()["feature"].values))
-    wrong = [name for name in arguments.features or [] if name not in known]
+    features = list(map(str, tree["answers"].to_dataset()["feature"].values))
+    wrong = [name for name in arguments.features or [] if name not in features]
     if wrong:
         raise UsageError(
-            f"--features must be features of {path}, which are {', '.join(known)}; got "
+            f"--features must be features of {path}, which are {', '.join(features)}; got "
             f"{', '.join(wrong)}."
         )
     write = writer_of(

@@ -19,13 +19,16 @@ OF_MODELS = (
 
 def version_job(_arguments: argparse.Namespace) -> dict[str, Any]:
     """Print the versions of the package, of Python and of the libraries."""
-    found: dict[str, str | None] = {"rhale-stats": __version__, "python": platform.python_version()}
-    found |= {name: version_of(name) for name in LIBRARIES}
-    found |= {name: version_of(name) for name in OF_MODELS}
-    width = max(map(len, found))
-    for name, number in found.items():
+    versions: dict[str, str | None] = {
+        "rhale-stats": __version__,
+        "python": platform.python_version(),
+    }
+    versions |= {name: version_of(name) for name in LIBRARIES}
+    versions |= {name: version_of(name) for name in OF_MODELS}
+    width = max(map(len, versions))
+    for name, number in versions.items():
         print(f"{name:<{width}}  {number or 'not installed'}")
-    return {**found, "system": platform.platform()}
+    return {**versions, "system": platform.platform()}
 
 
 def version_of(name: str) -> str | None:

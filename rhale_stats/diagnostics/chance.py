@@ -146,15 +146,17 @@ def sizes_by_chance(
     table, form = read(data, "data")
     table = table if isinstance(table, pd.DataFrame) else as_array(table, "data must hold")
     columns = _columns(table, features)
-    found = _sizes(fit(form.give(table.copy())), y, level)
-    names = [RANDOM] if features is None else [_name(table, one) for one in columns]
-    missing = [] if features is None else [one for one in names if one not in feature_names(found)]
+    sizes = _sizes(fit(form.give(table.copy())), y, level)
+    names = [RANDOM] if features is None else [_name(table, column) for column in columns]
+    missing = (
+        [] if features is None else [name for name in names if name not in feature_names(sizes)]
+    )
     if missing:
         raise ValueError(
             f"features must be features of what fit returns, which are "
-            f"{', '.join(feature_names(found))}; got {', '.join(missing)}."
+            f"{', '.join(feature_names(sizes))}; got {', '.join(missing)}."
         )
-    refit = _Refit(fit, table, form, y, tuple(zip(columns, names, strict=True)))
+    refit = _ChanceRefit(fit, table, form, y, tuple(zip(columns, names, strict=True)))
     streams = np.random.default_rng(rng).spawn(n_resamples * len(columns))
     items = [(number % len(columns), stream) for number, stream in enumerate(streams)]
     processes = n_processes(n_jobs, most=len(items))
@@ -162,15 +164,15 @@ def sizes_by_chance(
         replicates: list[_Replicate] = in_processes(
             refit, items, processes, lambda _: bar.update(1)
         )
-    reasons = [one for one in replicates if isinstance(one, str)]
+    reasons = [replicate for replicate in replicates if isinstance(replicate, str)]
     if len(reasons) == len(replicates):
         raise ValueError(
             f"fit must work with columns without information; all {len(replicates)} fits failed: "
             f"{reasons[0]}"
         )
     by_name = [replicates[number :: len(columns)] for number in range(len(columns))]
-    chance = _over_features(by_name, names, found, added=features is None)
-    return _compared(found, chance, level).assign_attrs(
+    chance = _over_features(by_name, names, sizes, added=features is None)
+    return _compared(sizes, chance, level).assign_attrs(
         n_resamples=n_resamples,
         chance="added column" if features is None else "permuted columns",
         first_failure=reasons[0] if reasons else "",
@@ -190,12 +192,12 @@ def _columns(table: Any, features: Any) -> list[Any]:
         return [RANDOM]
     listed = [features] if isinstance(features, str | int | np.integer) else list(features)
     every = table.columns if isinstance(table, pd.DataFrame) else range(table.shape[1])
-    known: list[Any] = list(every)
-    for one in listed:
-        if known.count(one) != 1:
+    existing: list[Any] = list(every)
+    for column in listed:
+        if existing.count(column) != 1:
             raise ValueError(
-                f"features must be columns of data, each there once; got {one!r}, and data has "
-                f"{', '.join(map(repr, known[:20]))}."
+                f"features must be columns of data, each there once; got {column!r}, and data has "
+                f"{', '.join(map(repr, existing[:20]))}."
             )
     if not listed or len(set(listed)) < len(listed):
         raise ValueError("features must name one column or more, each once.")
@@ -212,7 +214,7 @@ def _sizes(effect: Any, y: ArrayLike | None, level: float = 0.95) -> xr.Dataset:
 
 
 @dataclass(frozen=True)
-class _Refit:
+class _ChanceRefit:
     """What a refit needs, except its column and its stream of random numbers."""
 
     fit: Callable[[Any], xr.Dataset]
@@ -236,8 +238,8 @@ class _Refit:
                 f"fit must use all columns but the outcome as features, or all that it is given; "
                 f"{name!r} is not among {', '.join(feature_names(effect))}."
             )
-        found = _sizes(effect.isel(feature=[feature_names(effect).index(name)]), self.y)
-        return found[_compared_names(found)].isel(feature=0, drop=True)
+        sizes = _sizes(effect.isel(feature=[feature_names(effect).index(name)]), self.y)
+        return sizes[_compared_names(sizes)].isel(feature=0, drop=True)
 
 
 def _without_information(table: Any, column: Any, rng: np.random.Generator) -> Any:
@@ -263,49 +265,57 @@ def _compared_names(sizes: xr.Dataset) -> list[str]:
 def _over_features(
     by_name: Sequence[Sequence[_Replicate]],
     names: Sequence[str],
-    found: xr.Dataset,
+    sizes: xr.Dataset,
     *,
     added: bool,
 ) -> xr.Dataset:
     """Sizes by chance over (replicate, feature), or (replicate) of an added column."""
-    example = next(one for of in by_name for one in of if not isinstance(one, str))
+    example = next(
+        replicate
+        for replicates in by_name
+        for replicate in replicates
+        if not isinstance(replicate, str)
+    )
     nothing = xr.full_like(example, np.nan)
     each = [
-        xr.concat([nothing if isinstance(one, str) else one for one in of], "replicate").assign(
-            failed=("replicate", [float(isinstance(one, str)) for one in of])
+        xr.concat(
+            [nothing if isinstance(replicate, str) else replicate for replicate in replicates],
+            "replicate",
+        ).assign(
+            failed=("replicate", [float(isinstance(replicate, str)) for replicate in replicates])
         )
-        for of in by_name
+        for replicates in by_name
     ]
     if added:
         return each[0].drop_vars([name for name in IN_FEATURE_UNITS if name in each[0]])
     # Features that were not permuted have no sizes by chance.
-    return xr.concat(each, pd.Index(names, name="feature")).reindex(feature=feature_names(found))
+    return xr.concat(each, pd.Index(names, name="feature")).reindex(feature=feature_names(sizes))
 
 
-def _compared(found: xr.Dataset, chance: xr.Dataset, level: float) -> xr.Dataset:
+def _compared(sizes: xr.Dataset, chance: xr.Dataset, level: float) -> xr.Dataset:
     """Sizes with those by chance, their p-values, and the thresholds of the level."""
     out = {}
-    for name in [one for one in _compared_names(found) if one in chance]:
+    for name in [name for name in _compared_names(sizes) if name in chance]:
         sign = -1.0 if name in LOWER else 1.0
-        draws, own = sign * chance[name], sign * found[name]
+        draws, size = sign * chance[name], sign * sizes[name]
         n = draws.notnull().sum("replicate")
-        least = own - TIE * np.abs(own)
+        least = size - TIE * np.abs(size)
         p = (1 + (draws >= least).sum("replicate")) / (1 + n)
-        known = own.notnull() & (n > 0)
+        comparable = size.notnull() & (n > 0)
         threshold = sign * _threshold(draws, level)
         for suffix, values in (
             ("chance", chance[name]),
-            ("chance_p_value", p.where(known)),
-            ("threshold", threshold.where(n > 0).broadcast_like(own)),
+            ("chance_p_value", p.where(comparable)),
+            ("threshold", threshold.where(n > 0).broadcast_like(size)),
         ):
-            order = [one for one in ("replicate", *found[name].dims) if one in values.dims]
+            order = [dim for dim in ("replicate", *sizes[name].dims) if dim in values.dims]
             turned = values.transpose(*order)
             dims = tuple(map(str, turned.dims))
             out[f"{name}_{suffix}"] = variable(
                 f"{name}_{suffix}", turned.values, EFFECT, dims, level=level
             )
     failed = chance["failed"].transpose("replicate", ...)
-    return found.assign(out).assign(failed=(failed.dims, failed.values, FAILED))
+    return sizes.assign(out).assign(failed=(failed.dims, failed.values, FAILED))
 
 
 FAILED = {"long_name": "the fit raised", "units": "1"}
@@ -314,12 +324,14 @@ FAILED = {"long_name": "the fit raised", "units": "1"}
 def _threshold(draws: xr.DataArray, level: float) -> xr.DataArray:
     """The largest size that is not significant: p <= 1 - level if and only if it is exceeded."""
 
-    def of(values: np.ndarray) -> np.ndarray:
-        known = -np.sort(-values, axis=-1)  # NaN last
+    def threshold_of(values: np.ndarray) -> np.ndarray:
+        descending = -np.sort(-values, axis=-1)  # NaN last
         n = np.isfinite(values).sum(axis=-1)
         allowed = np.floor((1 - level) * (n + 1) * (1 + TIE)).astype(np.int64)
-        at = np.take_along_axis(known, np.maximum(allowed - 1, 0)[..., None], axis=-1)[..., 0]
-        return np.where(allowed >= 1, at, np.inf)
+        thresholds = np.take_along_axis(descending, np.maximum(allowed - 1, 0)[..., None], axis=-1)[
+            ..., 0
+        ]
+        return np.where(allowed >= 1, thresholds, np.inf)
 
-    found: xr.DataArray = xr.apply_ufunc(of, draws, input_core_dims=[["replicate"]])
-    return found
+    threshold: xr.DataArray = xr.apply_ufunc(threshold_of, draws, input_core_dims=[["replicate"]])
+    return threshold

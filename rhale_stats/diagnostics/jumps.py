@@ -137,8 +137,8 @@ def jump_check(
             estimates.append(dict.fromkeys(JUMPS, np.nan))
             continue
         column = int(local["feature_column"].values[position])
-        given = table.column(column)
-        if not np.array_equal(given, local["x"].values[:, position], equal_nan=True):
+        table_values = table.column(column)
+        if not np.array_equal(table_values, local["x"].values[:, position], equal_nan=True):
             raise ValueError(
                 f"X must be the table of local; column {table.names[column]!r} differs from the "
                 f"values that local has of feature {name!r}. Pass the X of local_effects."
@@ -146,19 +146,19 @@ def jump_check(
         check_same_rows(row, *columns[name])
         rows, number = of_rows[name]
         x, g = rows.x[number], rows.local_effect[number]
-        bins, there = row["edge_value"].values, ~np.isnan(given)
+        bins, present = row["edge_value"].values, ~np.isnan(table_values)
         # Rows that are left out of the estimate get bins as well, because the model is given whole
         # tables.
-        k, here = bin_index(bins, given[there]), used[there]
+        k, is_used = bin_index(bins, table_values[present]), used[present]
         weight = np.ones(len(x)) if rows.weight is None else rows.weight
         left, right = _ends(bins, x, weight)
-        across, rounding = differences.at(there).between(column, left[k], right[k])
-        inside = (x >= left[k[here]]) & (x <= right[k[here]]) & (weight > 0)
-        across = across[here, 0][inside]
+        across, rounding = differences.take(present).between(column, left[k], right[k])
+        inside = (x >= left[k[is_used]]) & (x <= right[k[is_used]]) & (weight > 0)
+        across = across[is_used, 0][inside]
         check_finite(
             across, "Changes of the output across bins", name, "See what the model returns."
         )
-        pairs = Pairs(k[here][inside], across, x[inside], g[inside], weight[inside])
+        pairs = JumpPairs(k[is_used][inside], across, x[inside], g[inside], weight[inside])
         estimates.append(_jumps(row, (left, right), pairs, rows.frequency, float(rounding[0])))
     checked_effect = effect.assign(
         {
@@ -216,12 +216,12 @@ def _table(local: xr.Dataset) -> Any:
     values = local["x"].values[:, order]
     if form == ARRAY:
         return values
-    names = [feature_names(local)[at] for at in order]
+    names = [feature_names(local)[position] for position in order]
     labels = [int(name) for name in names] if form == NUMBERED_FRAME else names
     return pd.DataFrame(values, columns=labels, index=local["obs"].values)
 
 
-class Pairs(NamedTuple):
+class JumpPairs(NamedTuple):
     """Rows between the ends of their bins: bin, change across it, value, local effect, weight."""
 
     bin: IntArray
@@ -249,7 +249,7 @@ def _ends(bins: FloatArray, x: FloatArray, weight: FloatArray) -> tuple[FloatArr
 def _jumps(
     row: xr.Dataset,
     ends: tuple[FloatArray, FloatArray],
-    pairs: Pairs,
+    pairs: JumpPairs,
     frequency: bool,
     rounding_of_output: float,
 ) -> Estimates:
@@ -287,7 +287,7 @@ def _jumps(
 
 
 def _along_axis(
-    row: xr.Dataset, ends: tuple[FloatArray, FloatArray], pairs: Pairs, *, frequency: bool
+    row: xr.Dataset, ends: tuple[FloatArray, FloatArray], pairs: JumpPairs, *, frequency: bool
 ) -> FloatArray:
     """Weights of rows that add up to 1 in every bin, in proportion to the width of their cell.
 
@@ -300,8 +300,8 @@ def _along_axis(
         edges = row["cell_value"].values[: cell_count(row) + 1]
     else:
         n = float(row["n_effective"].values.sum())
-        asked = min(max(n / cells.CELL_ROWS, 1.0), cells.MOST_CELLS)
-        edges = cells.nested_edges(x, weight, bins, asked, frequency=frequency)
+        n_cells = min(max(n / cells.CELL_ROWS, 1.0), cells.MOST_CELLS)
+        edges = cells.nested_edges(x, weight, bins, n_cells, frequency=frequency)
     cell = bin_index(edges, x)
     bin_of = bin_index(bins, (edges[:-1] + edges[1:]) / 2)
     width = np.minimum(edges[1:], ends[1][bin_of]) - np.maximum(edges[:-1], ends[0][bin_of])

@@ -101,11 +101,11 @@ def mae(effect: xr.Dataset, truth: xr.Dataset) -> xr.Dataset:
             true = truth.isel(replicate=number) if "replicate" in truth.dims else truth
             each.append(mae(effect.isel(replicate=number), true))
         return xr.concat(each, effect["replicate"])
-    names, known = feature_names(effect), feature_names(truth)
+    names, true_names = feature_names(effect), feature_names(truth)
     scores = []
     for name in names:
         row = one_feature(effect, name)
-        true = one_feature(truth, position_of(name, known))
+        true = one_feature(truth, position_of(name, true_names))
         scores.append(_scores(row, true) if row.sizes["bin"] else dict.fromkeys(SCORES, np.nan))
     return xr.Dataset(
         {
@@ -239,13 +239,13 @@ def _cells(truth: xr.Dataset, edges: FloatArray) -> overlap.Cells:
             f"the truth from rows with a wider range."
         )
     # Cells without rows outside the bins, as in the tails, are not needed.
-    asked = slice(
+    needed = slice(
         max(int(np.searchsorted(places, edges[0], side="right")) - 1, 0),
         min(int(np.searchsorted(places, edges[-1], side="left")), len(mean)),
     )
-    reach = places[asked.start : asked.stop + 1].copy()
+    reach = places[needed.start : needed.stop + 1].copy()
     reach[0], reach[-1] = min(reach[0], edges[0]), max(reach[-1], edges[-1])
-    return overlap.Cells(reach, mean[asked], sigma[asked] ** 2, noise[asked], share[asked])
+    return overlap.Cells(reach, mean[needed], sigma[needed] ** 2, noise[needed], share[needed])
 
 
 def _is_exact(truth: xr.Dataset) -> bool:
@@ -260,8 +260,8 @@ def _true_curve(
     curve = overlap.accumulated_at(cells, grid)
     edges = row["edge_value"].values
     own_curve = curve_of(row)
-    known = own_curve.edges[np.isfinite(own_curve.values)]
-    start, end = known[0], known[-1]
+    finite_edges = own_curve.edges[np.isfinite(own_curve.values)]
+    start, end = finite_edges[0], finite_edges[-1]
     centering = str(row.attrs["centering"])
     if _is_exact(truth):
         bin_edges = truth["edge_value"].values

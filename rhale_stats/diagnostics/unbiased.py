@@ -37,7 +37,7 @@ from rhale_stats.schema.stacking import Estimates, stacked
 from rhale_stats.schema.variables import variable
 
 # Largest number of repeated rows: some gigabytes.
-MOST_ROWS = 100_000_000
+MAX_ROWS = 100_000_000
 NO_PVALUE = f"NaN where a bin has fewer than {TESTED_ROWS} effective rows, or no spread"
 FACTS: dict[str, dict[str, str]] = {
     "sigma2_star": {"estimator": "variance, ddof 1, math [6] and [12]"},
@@ -204,19 +204,21 @@ def _in_memory(
         return local, effect, {}
     names = feature_names(effect)
     local = local.isel(feature=[feature_position(local, name) for name in names])
-    found = sampled(local, "rows to be checked")
-    check_same_chunks(found.source, local, effect)
-    if found.every:
-        return found.local, effect, {}
+    sample = sampled(local, "rows to be checked")
+    check_same_chunks(sample.source, local, effect)
+    if sample.every:
+        return sample.local, effect, {}
     if "slope" in effect and bool((effect["slope"].fillna(0) != 0).any()):
         raise ValueError(
             f"effect must have bins without lines where local is in chunks of more than "
-            f"{len(found.rows):,} rows, of which these are checked. Use a sample of the rows: "
+            f"{len(sample.rows):,} rows, of which these are checked. Use a sample of the rows: "
             f"local.isel(obs=slice(None, None, 100)).compute(), and its effect."
         )
     centering, weighting = (str(effect.attrs[fact]) for fact in ("centering", "weighting"))
-    own = quiet_rhale(found.local, GivenBins(effect), centering=centering, weighting=weighting)
-    return found.local, std_error(own), found.facts
+    sample_effect = quiet_rhale(
+        sample.local, GivenBins(effect), centering=centering, weighting=weighting
+    )
+    return sample.local, std_error(sample_effect), sample.facts
 
 
 def _check(row: xr.Dataset, rows: Rows, position: int, rng: np.random.Generator) -> Estimates:
@@ -251,8 +253,8 @@ def _check(row: xr.Dataset, rows: Rows, position: int, rng: np.random.Generator)
     rank_ratio, rank_pvalue = bin_error.rank_von_neumann(ordered, len(n))
     untested = none | ~(n >= TESTED_ROWS)
     width = np.diff(edges)
-    known = np.isfinite(excess)
-    total = np.sum((variance * width)[known])
+    finite = np.isfinite(excess)
+    total = np.sum((variance * width)[finite])
     with np.errstate(invalid="ignore", divide="ignore"):
         tilt = row["x_covariance"].values / row["x_variance"].values
         share = np.where(none, 0.0, np.clip(excess / variance, 0.0, 1.0))
@@ -271,8 +273,8 @@ def _check(row: xr.Dataset, rows: Rows, position: int, rng: np.random.Generator)
         "heterogeneity_within_se": bin_error.within_se(differences, weights),
         "bin_error": excess,
         "bin_error_se": se,
-        "bin_error_share": np.where(known, share, np.nan),
-        "bin_error_share_axis": _share_of_axis(excess * width, total, known),
+        "bin_error_share": np.where(finite, share, np.nan),
+        "bin_error_share_axis": _share_of_axis(excess * width, total, finite),
         "von_neumann_ratio": np.where(none, np.nan, ratio),
         "bin_error_pvalue": np.where(untested, np.nan, pvalue),
         "rank_ratio": np.where(none, np.nan, rank_ratio),
@@ -284,18 +286,18 @@ def _check(row: xr.Dataset, rows: Rows, position: int, rng: np.random.Generator)
 
 def _check_written_out(rows: Rows) -> None:
     """Raise ``ValueError`` where frequency weights count more rows than memory holds."""
-    if rows.frequency and rows.weight is not None and rows.weight.sum() > MOST_ROWS:
+    if rows.frequency and rows.weight is not None and rows.weight.sum() > MAX_ROWS:
         raise ValueError(
             f"weights of kind 'frequency' are written out as repeated rows here, of which there "
-            f"may be {MOST_ROWS:,}; got {rows.weight.sum():,.0f}. Divide them by a common factor, "
+            f"may be {MAX_ROWS:,}; got {rows.weight.sum():,.0f}. Divide them by a common factor, "
             f"or take weight_kind='precision'."
         )
 
 
-def _share_of_axis(excess: FloatArray, total: float, known: NDArray[np.bool_]) -> float:
-    if not known.any():
+def _share_of_axis(excess: FloatArray, total: float, finite: NDArray[np.bool_]) -> float:
+    if not finite.any():
         return float("nan")
-    return 0.0 if total == 0 else float(max(0.0, np.sum(excess[known]) / total))
+    return 0.0 if total == 0 else float(max(0.0, np.sum(excess[finite]) / total))
 
 
 def _verdict(
@@ -364,7 +366,9 @@ def debias(effect: xr.Dataset, check: xr.Dataset) -> xr.Dataset:
             "check_unbiased(local, effect) again."
         )
     for name in feature_names(check):
-        expected, other = (fingerprint_of(one_feature(one, name)) for one in (effect, check))
+        expected, other = (
+            fingerprint_of(one_feature(dataset, name)) for dataset in (effect, check)
+        )
         if expected and other and expected != other:
             raise ValueError(
                 f"check must come from effect; for feature {name!r} it comes from other rows or "

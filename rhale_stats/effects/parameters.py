@@ -159,7 +159,7 @@ def of_feature(row: xr.Dataset, fit: Fit | None, asked: Asked) -> Estimates:
     if fit is None:
         return {}
     model = on_estimates(by_directions(row, fit, asked.clusters, asked.derivatives), row, fit)
-    model = Estimated(*map(asked.derivatives.model.known, model))
+    model = Estimated(*map(asked.derivatives.model.estimable, model))
     rows = rows_of(row, fit)
     none = {name: np.zeros_like(values) for name, values in rows.items()}
     alone = added(none, model, None, np.eye(len(model.effect)))

@@ -49,68 +49,71 @@ PAIRED = "of the same members, paired"
 APART = "independent"
 
 
-def compare(a: xr.Dataset, b: xr.Dataset, asked: Asked) -> xr.Dataset:
+def compare(a: xr.Dataset, b: xr.Dataset, request: Asked) -> xr.Dataset:
     """`compare` of two results of several models, or of one with the effect of one model."""
     a, b = _side(a, "a"), _side(b, "b")
-    if asked.groups is not None:
+    if request.groups is not None:
         raise ValueError("groups must be None for results of several models.")
     names = features_in_common(a, b)
-    paired = _are_paired(a, b, asked)
-    streams = np.random.default_rng(asked.rng).spawn(len(names))
-    found = [
-        _of_feature((_curve(a, name), _curve(b, name)), name, asked, stream, paired=paired)
+    paired = _are_paired(a, b, request)
+    streams = np.random.default_rng(request.rng).spawn(len(names))
+    differences = [
+        _of_feature((_curve(a, name), _curve(b, name)), name, request, stream, paired=paired)
         for name, stream in zip(names, streams, strict=True)
     ]
-    origins = [origin_of(one) for one in (a, b) if ENSEMBLE.holds(one)]
+    origins = [origin_of(result) for result in (a, b) if ENSEMBLE.holds(result)]
     if not all(origin.is_tested for origin in origins):
-        found = [one._replace(p_value=np.nan, reason=one.reason or NO_P) for one in found]
+        differences = [
+            difference._replace(p_value=np.nan, reason=difference.reason or NO_P)
+            for difference in differences
+        ]
     source = f"{_source(a)} against {_source(b)}, {PAIRED if paired else APART}"
-    out = labelled_differences(found, names_of(a), names_of(b), names, source, asked)
+    out = labelled_differences(differences, names_of(a), names_of(b), names, source, request)
     kinds = [origin.interval for origin in origins if not origin.is_tested]
     for name in ("difference_ci", "difference_band"):
         out[name].attrs["ci_kind"] = kinds[0] if kinds else "confidence"
     return out
 
 
-def _side(one: xr.Dataset, parameter: str) -> xr.Dataset:
+def _side(result: xr.Dataset, parameter: str) -> xr.Dataset:
     """One of the two results, checked."""
-    if ENSEMBLE.holds(one):
-        return with_errors(check_ensemble(one, parameter))
-    if PROFILE.holds(one):
-        return check_profile(one, parameter, needs=("curve_cov",))
-    if EFFECT.holds(one):
-        return with_std_error(check_effect(one, parameter))
+    if ENSEMBLE.holds(result):
+        return with_errors(check_ensemble(result, parameter))
+    if PROFILE.holds(result):
+        return check_profile(result, parameter, needs=("curve_cov",))
+    if EFFECT.holds(result):
+        return with_std_error(check_effect(result, parameter))
     raise ValueError(
         f"{parameter} must be a result of several models, or the effect or profile of one model, "
         f"to be compared with such a result."
     )
 
 
-def _source(one: xr.Dataset) -> str:
+def _source(result: xr.Dataset) -> str:
     """What the error of one of the two results is of."""
-    if ENSEMBLE.holds(one):
-        return origin_of(one).source
-    return str(one["curve_se"].attrs.get("source", "rows"))
+    if ENSEMBLE.holds(result):
+        return origin_of(result).source
+    return str(result["curve_se"].attrs.get("source", "rows"))
 
 
-def _are_paired(a: xr.Dataset, b: xr.Dataset, asked: Asked) -> bool:
+def _are_paired(a: xr.Dataset, b: xr.Dataset, request: Asked) -> bool:
     """Whether the members of both are compared one by one."""
     both = ENSEMBLE.holds(a) and ENSEMBLE.holds(b)
-    sizes = [tuple(one.sizes.get(dim, 0) for dim in ("chain", "draw")) for one in (a, b)]
-    if asked.paired is not None:
+    sizes = [tuple(result.sizes.get(dim, 0) for dim in ("chain", "draw")) for result in (a, b)]
+    if request.paired is not None:
         if not both or sizes[0] != sizes[1]:
             raise ValueError(
                 f"paired must be left out unless a and b have the same members; they have (chain, "
                 f"draw) {sizes[0]} and {sizes[1]}."
             )
         return True
-    known = both and sizes[0] == sizes[1] and _identity(a) is not None
-    return bool(known and _identity(a) == _identity(b))
+    comparable = both and sizes[0] == sizes[1] and _identity(a) is not None
+    return bool(comparable and _identity(a) == _identity(b))
 
 
-def _identity(one: xr.Dataset) -> Any:
+def _identity(result: xr.Dataset) -> Any:
     """What is the same for results of the same members; None where nothing is known."""
-    attrs = one.attrs
+    attrs = result.attrs
     if "members" in attrs:
         return attrs["members"]
     seed = attrs.get("seed", -1)
@@ -119,39 +122,39 @@ def _identity(one: xr.Dataset) -> Any:
     return None if seed == -1 else (seed, *(attrs.get(fact) for fact in facts))
 
 
-class _Curve(NamedTuple):
+class _ComparedCurve(NamedTuple):
     """A curve of one feature: where it is known, its levels, and how to read it off.
 
-    ``of`` is a feature of several models, of an effect with its fit, or of a profile.
+    ``source`` is a feature of several models, of an effect with its fit, or of a profile.
     """
 
     z: FloatArray
     levels: list[str]
-    of: Row | tuple[xr.Dataset, Fit] | xr.Dataset | None
+    source: Row | tuple[xr.Dataset, Fit] | xr.Dataset | None
 
     @property
     def row(self) -> Row | None:
         """The feature of several models, if it is one."""
-        return self.of if isinstance(self.of, Row) else None
+        return self.source if isinstance(self.source, Row) else None
 
 
-def _curve(one: xr.Dataset, name: str) -> _Curve:
+def _curve(result: xr.Dataset, name: str) -> _ComparedCurve:
     """The curve of one feature."""
-    if ENSEMBLE.holds(one):
-        row = one_row(one, name)
-        known = np.isfinite(centre_of(row.dataset, "curve")[0])
-        known &= np.isfinite(errors(row.dataset, "curve")[0])
-        return _Curve(row.z[known], row.levels, row)
-    if PROFILE.holds(one):
-        profile = one_profile(one, name)
+    if ENSEMBLE.holds(result):
+        row = one_row(result, name)
+        finite = np.isfinite(centre_of(row.dataset, "curve")[0])
+        finite &= np.isfinite(errors(row.dataset, "curve")[0])
+        return _ComparedCurve(row.z[finite], row.levels, row)
+    if PROFILE.holds(result):
+        profile = one_profile(result, name)
         levels = [str(level) for level in profile["level"].values] if is_nominal(profile) else []
-        return _Curve(profile["grid_value"].values, levels, profile)
-    found = one_feature(one, name)
-    if not found.sizes["bin"]:
-        return _Curve(np.zeros(0), [], None)
-    fit = fit_of(found)
-    levels = level_names(found) if is_categorical(found) else []
-    return _Curve(fit.pieces.edges, levels, (found, fit))
+        return _ComparedCurve(profile["grid_value"].values, levels, profile)
+    feature_effect = one_feature(result, name)
+    if not feature_effect.sizes["bin"]:
+        return _ComparedCurve(np.zeros(0), [], None)
+    fit = fit_of(feature_effect)
+    levels = level_names(feature_effect) if is_categorical(feature_effect) else []
+    return _ComparedCurve(fit.pieces.edges, levels, (feature_effect, fit))
 
 
 class _Values(NamedTuple):
@@ -162,23 +165,23 @@ class _Values(NamedTuple):
     degrees: FloatArray
 
 
-def _at(curve: _Curve, z: FloatArray) -> _Values:
+def _at(curve: _ComparedCurve, z: FloatArray) -> _Values:
     """A curve at points within its range."""
     if curve.row is not None:
         row = curve.row
-        own = own_errors(row.dataset, "curve")[0], degrees_of(row.dataset, "curve")[0]
-        se, degrees = (np.interp(z, row.z, values) for values in own)
+        at_grid = own_errors(row.dataset, "curve")[0], degrees_of(row.dataset, "curve")[0]
+        se, degrees = (np.interp(z, row.z, values) for values in at_grid)
         return _of_members(_on_points(row, z), se, degrees)
-    if isinstance(curve.of, xr.Dataset):
+    if isinstance(curve.source, xr.Dataset):
         weight = interpolation(curve.z, z)
-        covariance = weight @ curve.of["curve_cov"].values @ weight.T
-        degrees = np.interp(z, curve.z, profile_degrees(curve.of))
-        return _Values(weight @ curve.of["curve"].values, covariance, degrees)
-    assert curve.of is not None, "a curve with points has a source"
-    assert not isinstance(curve.of, Row), "results of several models are above"
-    found, fit = curve.of
-    values = np.interp(z, curve.z, fit.curve) if curve.levels else curve_of(found).at(z)
-    return _Values(values, fit.covariance(z), curve_degrees(found, fit, z))
+        covariance = weight @ curve.source["curve_cov"].values @ weight.T
+        degrees = np.interp(z, curve.z, profile_degrees(curve.source))
+        return _Values(weight @ curve.source["curve"].values, covariance, degrees)
+    assert curve.source is not None, "a curve with points has a source"
+    assert not isinstance(curve.source, Row), "results of several models are above"
+    feature_effect, fit = curve.source
+    values = np.interp(z, curve.z, fit.curve) if curve.levels else curve_of(feature_effect).at(z)
+    return _Values(values, fit.covariance(z), curve_degrees(feature_effect, fit, z))
 
 
 def _on_points(row: Row, z: FloatArray) -> xr.Dataset:
@@ -198,7 +201,7 @@ def _less(a: xr.Dataset, b: xr.Dataset) -> xr.Dataset:
     return a.assign({name: (a[name].dims, a[name].values - b[name].values) for name in names})
 
 
-def _points(sides: tuple[_Curve, _Curve]) -> FloatArray:
+def _points(sides: tuple[_ComparedCurve, _ComparedCurve]) -> FloatArray:
     """Points of the first of the two that has several models, within the range of both."""
     z = next(side.z for side in sides if side.row is not None)
     low, high = max(side.z[0] for side in sides), min(side.z[-1] for side in sides)
@@ -207,14 +210,19 @@ def _points(sides: tuple[_Curve, _Curve]) -> FloatArray:
 
 
 def _of_feature(
-    sides: tuple[_Curve, _Curve], name: str, asked: Asked, rng: np.random.Generator, *, paired: bool
+    sides: tuple[_ComparedCurve, _ComparedCurve],
+    name: str,
+    request: Asked,
+    rng: np.random.Generator,
+    *,
+    paired: bool,
 ) -> Difference:
     """The difference of the curves of one feature, at points of the grid that both reach."""
     if not all(len(side.z) for side in sides):
         return no_difference(CONSTANT)
     levels = [side.levels for side in sides]
     if levels[0] != levels[1]:
-        texts = [", ".join(one) or "numbers" for one in levels]
+        texts = [", ".join(side_levels) or "numbers" for side_levels in levels]
         raise ValueError(
             f"a and b must have the same levels of feature {name!r}; got {' and '.join(texts)}."
         )
@@ -228,8 +236,8 @@ def _of_feature(
         apart = _less(_on_points(rows[0], z), _on_points(rows[1], z))
         error = error_of(apart, "curve")
         both = _of_members(apart, np.sqrt(error.variance[0]), np.asarray(error.degrees)[0])
-        return difference_of(z, values, both.covariance, both.degrees, asked, rng)
-    variances = [np.diagonal(one.covariance) for one in (first, second)]
+        return difference_of(z, values, both.covariance, both.degrees, request, rng)
+    variances = [np.diagonal(side.covariance) for side in (first, second)]
     degrees = intervals.welch(variances[0], variances[1], first.degrees, second.degrees)
     covariance = first.covariance + second.covariance
-    return difference_of(z, values, covariance, degrees, asked, rng)
+    return difference_of(z, values, covariance, degrees, request, rng)

@@ -19,8 +19,8 @@ from rhale_stats.arrays.moments import FloatArray, IntArray
 from rhale_stats.ensembles.labelled import (
     ON_GRID,
     TOTALS,
-    Grid,
     Member,
+    MemberGrid,
     Values,
     check_member,
     common_grid,
@@ -28,7 +28,7 @@ from rhale_stats.ensembles.labelled import (
     on_grid,
 )
 from rhale_stats.ensembles.refits import fitted_members, same_features
-from rhale_stats.ensembles.samples import Table
+from rhale_stats.ensembles.samples import RefitTable
 from rhale_stats.ensembles.variances import CROSS_FITTED, JACKKNIFE
 from rhale_stats.inference.draws import GRID
 from rhale_stats.schema.door import checked
@@ -152,7 +152,7 @@ def cross_effects(
     check_callable("fit", fit)
     check_choice("variance", variance, CROSS_FITTED)
     _check_takes_two(estimate)
-    table = Table.of(data, groups, strata)
+    table = RefitTable.read(data, groups, strata)
     if table.n_units < n_folds:
         raise ValueError(
             f"n_folds must not exceed the number of {'rows' if groups is None else 'groups'} of "
@@ -199,11 +199,11 @@ def cross_effects(
 def _check_takes_two(estimate: Callable[[Any, Any], xr.Dataset]) -> None:
     """Raise ``TypeError`` unless a function can be called with a model and a table."""
     try:
-        of = signature(estimate)
+        call_signature = signature(estimate)
     except ValueError:  # some functions of C have none
         return
     try:
-        of.bind(None, None)
+        call_signature.bind(None, None)
     except TypeError as error:
         raise TypeError(
             f"estimate must take two arguments, the model and the rows held out, as in "
@@ -232,8 +232,8 @@ class _Fold:
 
     fit: Callable[[Any], Any]
     estimate: Callable[[Any, Any], xr.Dataset]
-    table: Table
-    grid: Grid
+    table: RefitTable
+    grid: MemberGrid
     paired: bool
 
     def __call__(self, item: _Item) -> list[Values] | str:
@@ -241,31 +241,31 @@ class _Fold:
         table = self.table
         used = np.ones(len(table.data), dtype=bool)
         used[item.held_out] = False
-        asked = (item.held_out, item.before) if self.paired else (item.held_out,)
+        row_sets = (item.held_out, item.before) if self.paired else (item.held_out,)
         try:
-            model = self.fit(table.taken(np.flatnonzero(used)))
-            effects = [self.estimate(model, table.taken(rows)) for rows in asked]
+            model = self.fit(table.take(np.flatnonzero(used)))
+            effects = [self.estimate(model, table.take(rows)) for rows in row_sets]
         except Exception as error:  # a fit may fail on some rows, in any way
             return f"{type(error).__name__}: {error}"
         return [
             on_grid(
-                same_features(check_member(one, "what estimate returns"), self.grid, "estimate"),
+                same_features(check_member(effect, "what estimate returns"), self.grid, "estimate"),
                 self.grid,
             )
-            for one in effects
+            for effect in effects
         ]
 
 
 def _with_other_models(fitted: Sequence[list[Values] | str], n_folds: int) -> list[Member]:
     """Members, each with what the model of the next fold says of its rows."""
     out: list[Member] = []
-    for number, one in enumerate(fitted):
-        if isinstance(one, str):
-            out.append(one)
+    for number, fold_values in enumerate(fitted):
+        if isinstance(fold_values, str):
+            out.append(fold_values)
             continue
-        member = dict(one[0])
+        member = dict(fold_values[0])
         after = fitted[number + 1 if (number + 1) % n_folds else number + 1 - n_folds]
-        if len(one) > 1:
+        if len(fold_values) > 1:
             for name in (*ON_GRID, *TOTALS):
                 if name in member:
                     absent = np.full_like(member[name], np.nan)
@@ -277,9 +277,9 @@ def _with_other_models(fitted: Sequence[list[Values] | str], n_folds: int) -> li
 
 def _pooled(members: Sequence[Member], n_rows: FloatArray) -> dict[str, FloatArray]:
     """Means over the members, weighted by the rows that were held out."""
-    sound = [one for one in members if not isinstance(one, str)]
+    sound = [member for member in members if not isinstance(member, str)]
     weight = np.array(
-        [n for n, one in zip(n_rows, members, strict=True) if not isinstance(one, str)]
+        [n for n, member in zip(n_rows, members, strict=True) if not isinstance(member, str)]
     )
     names = [name for name in (*ON_GRID, *TOTALS) if name in sound[0]]
-    return {name: mean(np.stack([one[name] for one in sound]), weight) for name in names}
+    return {name: mean(np.stack([member[name] for member in sound]), weight) for name in names}

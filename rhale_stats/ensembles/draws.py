@@ -18,7 +18,7 @@ from rhale_stats.effects.errors import with_std_error
 from rhale_stats.effects.levels import level_ale
 from rhale_stats.effects.rhale import CENTERINGS, quiet_rhale, warn_of_gaps
 from rhale_stats.ensembles.given import MODELS, DrawOptions, Members, members_of
-from rhale_stats.ensembles.labelled import Grid, common_grid, labelled, on_grid
+from rhale_stats.ensembles.labelled import MemberGrid, common_grid, labelled, on_grid
 from rhale_stats.ensembles.variances import SPREAD
 from rhale_stats.local.ale import ale_local_effects
 from rhale_stats.local.cells import ALE_BINS
@@ -151,10 +151,10 @@ def over_models(
     rule = _rule(method, bins)
     X = collected(X)
     members = members_of(models, draws, drawn, n_rows_of(X))
-    asked = _Asked(X, method, features, rule, centering, drawn.n_grid, options)
+    request = _DrawRequest(X, method, features, rule, centering, drawn.n_grid, options)
     with progress_bar(members.n, "models", "model", progress=progress) as bar:
-        found = asked.effects(members, n_jobs, bar.update)
-    return _labelled(found, members, asked)
+        estimates = request.effects(members, n_jobs, bar.update)
+    return _labelled(estimates, members, request)
 
 
 def _rule(method: str, bins: BinRule | None) -> BinRule | None:
@@ -170,15 +170,15 @@ def _rule(method: str, bins: BinRule | None) -> BinRule | None:
     return bins
 
 
-class _Found(NamedTuple):
+class _MemberEstimates(NamedTuple):
     """Estimates of all members on one grid, and the effect of the first."""
 
     members: list[dict[str, FloatArray]]
-    grid: Grid
+    grid: MemberGrid
     first: xr.Dataset
 
 
-class _Asked(NamedTuple):
+class _DrawRequest(NamedTuple):
     """What a user asked of every model."""
 
     X: Any
@@ -196,7 +196,7 @@ class _Asked(NamedTuple):
 
     def effects(
         self, members: Members, n_jobs: int | None, done: Callable[[int], object]
-    ) -> _Found:
+    ) -> _MemberEstimates:
         """The effects of all members, on one grid."""
         first, *others = members.portions
         begun = self._parts(first)
@@ -209,38 +209,42 @@ class _Asked(NamedTuple):
 
         if self.searches:
             rest = in_processes(partial(self._parts, how=how), others, processes, told)
-            locals_ = [one for parts in (begun, *rest) for one in parts]
-            held: dict[str, Partition] = {}
-            self._effect(_mean_of(locals_), held)
-            effect = self._effect(locals_[0], held)
+            locals_ = [local for parts in (begun, *rest) for local in parts]
+            partitions: dict[str, Partition] = {}
+            self._effect(_mean_of(locals_), partitions)
+            effect = self._effect(locals_[0], partitions)
             grid = self._grid(effect)
-            evaluated = partial(self._held, grid=grid, held=held)
-            found = in_processes(evaluated, locals_[1:], processes)
-            return _Found([on_grid(effect, grid), *found], grid, effect)
-        effects = [self._effect(one) for one in begun]
+            evaluated = partial(self._held, grid=grid, partitions=partitions)
+            values = in_processes(evaluated, locals_[1:], processes)
+            return _MemberEstimates([on_grid(effect, grid), *values], grid, effect)
+        effects = [self._effect(local) for local in begun]
         grid = self._grid(effects[0])
-        found = [on_grid(one, grid) for one in effects]
+        values = [on_grid(member_effect, grid) for member_effect in effects]
         rest_on = in_processes(partial(self._on_grid, grid=grid, how=how), others, processes, told)
-        return _Found([*found, *(one for part in rest_on for one in part)], grid, effects[0])
+        return _MemberEstimates(
+            [*values, *(member_values for part in rest_on for member_values in part)],
+            grid,
+            effects[0],
+        )
 
-    def _grid(self, effect: xr.Dataset) -> Grid:
+    def _grid(self, effect: xr.Dataset) -> MemberGrid:
         return common_grid([effect], self.n_grid, "models")
 
     def _held(
-        self, local: xr.Dataset, *, grid: Grid, held: dict[str, Partition]
+        self, local: xr.Dataset, *, grid: MemberGrid, partitions: dict[str, Partition]
     ) -> dict[str, FloatArray]:
-        return on_grid(self._effect(local, held), grid)
+        return on_grid(self._effect(local, partitions), grid)
 
     def _on_grid(
-        self, model: Any, *, grid: Grid, how: Mapping[str, str] | None
+        self, model: Any, *, grid: MemberGrid, how: Mapping[str, str] | None
     ) -> list[dict[str, FloatArray]]:
-        return [on_grid(self._effect(one), grid) for one in self._parts(model, how=how)]
+        return [on_grid(self._effect(local), grid) for local in self._parts(model, how=how)]
 
     def _parts(self, model: Any, *, how: Mapping[str, str] | None = None) -> list[xr.Dataset]:
         """Local effects, or the profile, of every member of a portion."""
         alike: dict[str, Any] = {"options": self.options, "progress": False}
         if self.method == "pdp":
-            found = pdp(
+            result = pdp(
                 model,
                 self.X,
                 features=self.features,
@@ -249,16 +253,18 @@ class _Asked(NamedTuple):
                 **alike,
             )
         elif self.method == "ale":
-            found = ale_local_effects(
+            result = ale_local_effects(
                 model, self.X, bins=self.rule, features=self.features, **alike
             )
         elif how is None:
-            found = local_effects(model, self.X, features=self.features, **alike)
+            result = local_effects(model, self.X, features=self.features, **alike)
         else:
-            found = _by_method(model, self.X, how, alike)
-        return _each_output(found, model)
+            result = _by_method(model, self.X, how, alike)
+        return _each_output(result, model)
 
-    def _effect(self, local: xr.Dataset, held: dict[str, Partition] | None = None) -> xr.Dataset:
+    def _effect(
+        self, local: xr.Dataset, partitions: dict[str, Partition] | None = None
+    ) -> xr.Dataset:
         """The effect of one member with standard errors, in the bins that are held."""
         if self.method == "pdp":
             return local
@@ -266,9 +272,9 @@ class _Asked(NamedTuple):
         numbers = [name for name in feature_names(local) if name not in levels]
         parts = []
         if numbers:
-            own = local.sel(feature=numbers).drop_vars([*DIFFERENCES, *LABELS], errors="ignore")
-            own = quiet_rhale(own, self.rule, centering=self.centering, held=held)
-            parts.append(own)
+            numeric = local.sel(feature=numbers).drop_vars([*DIFFERENCES, *LABELS], errors="ignore")
+            numeric = quiet_rhale(numeric, self.rule, centering=self.centering, held=partitions)
+            parts.append(numeric)
         if levels:
             parts.append(level_ale(local.sel(feature=levels), centering=self.centering))
         effect = joined(parts, feature_names(local)).assign_attrs(method=self.method)
@@ -293,33 +299,36 @@ def _by_method(model: Any, X: Any, how: Mapping[str, str], alike: Mapping[str, A
     return joined(parts, list(how))
 
 
-def _each_output(found: xr.Dataset, model: Any) -> list[xr.Dataset]:
+def _each_output(result: xr.Dataset, model: Any) -> list[xr.Dataset]:
     """The members of a portion: outputs of a function of many draws, or one result."""
     many = isinstance(model, partial) and model.func.__name__ == "_answers_of_all"
     if not many:
-        if OUTPUT in found.dims:
+        if OUTPUT in result.dims:
             raise ValueError(
-                f"output must name one output here; the models have {found.sizes[OUTPUT]}: "
-                f"{', '.join(map(str, found[OUTPUT].values[:5]))}. Pass output=."
+                f"output must name one output here; the models have {result.sizes[OUTPUT]}: "
+                f"{', '.join(map(str, result[OUTPUT].values[:5]))}. Pass output=."
             )
-        return [found]
-    if OUTPUT not in found.dims:
-        return [found]
-    labels = [name for name in found.coords if str(name).startswith(OUTPUT)]
-    return [found.isel({OUTPUT: number}).drop_vars(labels) for number in range(found.sizes[OUTPUT])]
+        return [result]
+    if OUTPUT not in result.dims:
+        return [result]
+    labels = [name for name in result.coords if str(name).startswith(OUTPUT)]
+    return [
+        result.isel({OUTPUT: number}).drop_vars(labels) for number in range(result.sizes[OUTPUT])
+    ]
 
 
 def _mean_of(each: Sequence[xr.Dataset]) -> xr.Dataset:
     """Local effects of the mean model, which are means of those of all models."""
     first = each[0]
-    mean = np.mean([one["local_effect"].values for one in each], axis=0)
+    mean = np.mean([local["local_effect"].values for local in each], axis=0)
     return first.assign(local_effect=first["local_effect"].copy(data=mean))
 
 
-def _labelled(found: _Found, members: Members, asked: _Asked) -> xr.Dataset:
+def _labelled(estimates: _MemberEstimates, members: Members, request: _DrawRequest) -> xr.Dataset:
     """All members with their means, over (chain, draw, ...)."""
     estimate = {
-        name: np.mean([one[name] for one in found.members], axis=0) for name in found.members[0]
+        name: np.mean([member[name] for member in estimates.members], axis=0)
+        for name in estimates.members[0]
     }
     facts = {
         "method": "over_models",
@@ -328,14 +337,16 @@ def _labelled(found: _Found, members: Members, asked: _Asked) -> xr.Dataset:
         "members": members.identity,
         "estimate": "mean over the members",
         "model": "draws of its parameters" if members.source != MODELS else "several models",
-        "bins": HELD if asked.searches else FIXED,
+        "bins": HELD if request.searches else FIXED,
         "n_resamples": members.n,
     }
-    if asked.rule is not None:
-        name, parameters = describe(asked.rule)
+    if request.rule is not None:
+        name, parameters = describe(request.rule)
         facts |= {"bin_rule": name, "bin_parameters": parameters}
-        warn_of_gaps(found.first)
-    out = labelled(found.members, found.grid, found.first, estimate, members.chains, facts)
+        warn_of_gaps(estimates.first)
+    out = labelled(
+        estimates.members, estimates.grid, estimates.first, estimate, members.chains, facts
+    )
     if members.names:
         out = out.assign_coords(
             member=("draw", np.array(members.names), {"long_name": "name of the model"})

@@ -23,7 +23,7 @@ from rhale_stats.schema.door import Options
 
 DRAWS, MODELS = "draws", "models"
 # Draws that are evaluated at once by a function of all of them: numbers that it returns.
-MOST_ANSWERS = 1 << 24
+MAX_ANSWERS = 1 << 24
 # Ensembles of scikit-learn whose prediction is a mean over ``estimators_``.
 AVERAGING = ("BaseForest", "BaseBagging", "_BaseVoting")
 EXPECTED = (
@@ -96,11 +96,11 @@ def members_of(models: Any, draws: Any, options: DrawOptions, n_rows: int) -> Me
                 f"models must be a function predict(draw, X) where draws are given; got "
                 f"{shown(models)}. Fitted models need no draws."
             )
-        return _of_draws(models, Draws.of(draws, options.by_chain), options, n_rows)
-    found = _fitted(models)
-    names = [str(name) for name in found]
-    text = ", ".join(f"{name} {_named(one)}" for name, one in found.items())
-    return Members(list(found.values()), [1] * len(found), 1, MODELS, names, _checksum(text))
+        return _of_draws(models, Draws.read(draws, options.by_chain), options, n_rows)
+    fitted = _fitted(models)
+    names = [str(name) for name in fitted]
+    text = ", ".join(f"{name} {_named(model)}" for name, model in fitted.items())
+    return Members(list(fitted.values()), [1] * len(fitted), 1, MODELS, names, _checksum(text))
 
 
 # --- fitted models --------------------------------------------------------------------------------
@@ -109,11 +109,11 @@ def members_of(models: Any, draws: Any, options: DrawOptions, n_rows: int) -> Me
 def _fitted(models: Any) -> dict[Any, Any]:
     """Fitted models by name."""
     if isinstance(models, Mapping) and not isinstance(models, xr.Dataset):
-        found = dict(models)
+        fitted = dict(models)
     elif hasattr(models, "estimators_"):
-        found = dict(enumerate(_averaged(models)))
+        fitted = dict(enumerate(_averaged(models)))
     elif isinstance(models, list | tuple):
-        found = dict(enumerate(models))
+        fitted = dict(enumerate(models))
     elif callable(models) or hasattr(models, "predict"):
         raise TypeError(
             f"draws must be given with a function predict(draw, X); got None. One model alone has "
@@ -121,12 +121,12 @@ def _fitted(models: Any) -> dict[Any, Any]:
         )
     else:
         raise TypeError(f"{EXPECTED}; got {shown(models)}.")
-    if not found:
+    if not fitted:
         raise ValueError(f"{EXPECTED}; got none.")
-    odd = [one for one in found.values() if not (callable(one) or hasattr(one, "predict"))]
+    odd = [model for model in fitted.values() if not (callable(model) or hasattr(model, "predict"))]
     if odd:
         raise TypeError(f"{EXPECTED}; got {shown(odd[0])} among them.")
-    return found
+    return fitted
 
 
 def _averaged(ensemble: Any) -> list[Any]:
@@ -143,17 +143,17 @@ def _averaged(ensemble: Any) -> list[Any]:
     # Estimators of forests and of bagging are fitted to arrays.
     as_array = "_BaseVoting" not in kinds
     return [
-        _Part(
-            one,
+        _EnsemblePart(
+            estimator,
             None if columns is None else columns[number],
             as_array=as_array,
-            classes=classes if is_classifier(one) else None,
+            classes=classes if is_classifier(estimator) else None,
         )
-        for number, one in enumerate(ensemble.estimators_)
+        for number, estimator in enumerate(ensemble.estimators_)
     ]
 
 
-class _Part:
+class _EnsemblePart:
     """One estimator of an ensemble: its columns, and the classes as they were given."""
 
     def __init__(
@@ -192,22 +192,22 @@ class Draws(NamedTuple):
     shape: tuple[int, int]
 
     @classmethod
-    def of(cls, draws: Any, by_chain: bool) -> Draws:
+    def read(cls, draws: Any, by_chain: bool) -> Draws:
         """Of an array, a mapping, or what ArviZ and xarray hold, checked."""
         draws = _posterior(draws)
         if isinstance(draws, xr.Dataset):
-            arrays = {str(name): _by_chain(one) for name, one in draws.data_vars.items()}
+            arrays = {str(name): _by_chain(array) for name, array in draws.data_vars.items()}
         elif isinstance(draws, xr.DataArray):
             return cls._checked({"": _by_chain(draws)}, alone=True)
         elif isinstance(draws, Mapping):
-            arrays = {str(name): _chained(one, by_chain) for name, one in draws.items()}
+            arrays = {str(name): _chained(values, by_chain) for name, values in draws.items()}
         else:
             return cls._checked({"": _chained(draws, by_chain)}, alone=True)
         return cls._checked(arrays, alone=False)
 
     @classmethod
     def _checked(cls, arrays: dict[str, NDArray[Any]], *, alone: bool) -> Draws:
-        shapes = {one.shape[:2] for one in arrays.values()}
+        shapes = {array.shape[:2] for array in arrays.values()}
         if len(shapes) != 1 or 0 in next(iter(shapes)):
             came = " and ".join(map(str, sorted(shapes))) or "none"
             raise ValueError(
@@ -220,31 +220,31 @@ class Draws(NamedTuple):
         """At most so many draws, at equal distances in every chain."""
         chains, n = self.shape
         each = min(n, max(most // chains, 1))
-        kept = np.unique(np.linspace(0, n - 1, each).round().astype(np.intp))
-        arrays = {name: one[:, kept] for name, one in self.arrays.items()}
-        return Draws(arrays, self.alone, (chains, len(kept)))
+        positions = np.unique(np.linspace(0, n - 1, each).round().astype(np.intp))
+        arrays = {name: array[:, positions] for name, array in self.arrays.items()}
+        return Draws(arrays, self.alone, (chains, len(positions)))
 
     def portions(self, size: int) -> Iterator[tuple[Any, int]]:
         """So many draws at a time, those of the first chain first, with their number."""
         n = self.shape[0] * self.shape[1]
-        flat = {name: one.reshape(n, *one.shape[2:]) for name, one in self.arrays.items()}
+        flat = {name: array.reshape(n, *array.shape[2:]) for name, array in self.arrays.items()}
         for first in range(0, n, size):
-            some = {name: one[first : first + size] for name, one in flat.items()}
+            some = {name: array[first : first + size] for name, array in flat.items()}
             yield (some[""] if self.alone else some), min(size, n - first)
 
     def each(self) -> Iterator[Any]:
         """One draw at a time: an array, or arrays by name."""
         for some, _ in self.portions(1):
-            yield some[0] if self.alone else {name: one[0] for name, one in some.items()}
+            yield some[0] if self.alone else {name: array[0] for name, array in some.items()}
 
     @property
     def identity(self) -> str:
         """A checksum of all draws."""
-        found = 0
+        checksum = 0
         for name in sorted(self.arrays):
             values = np.ascontiguousarray(self.arrays[name])
-            found = zlib.crc32(values.tobytes(), zlib.crc32(name.encode(), found))
-        return f"{found:08x}"
+            checksum = zlib.crc32(values.tobytes(), zlib.crc32(name.encode(), checksum))
+        return f"{checksum:08x}"
 
 
 def _posterior(draws: Any) -> Any:
@@ -256,27 +256,27 @@ def _posterior(draws: Any) -> Any:
     return draws
 
 
-def _by_chain(one: xr.DataArray) -> NDArray[Any]:
+def _by_chain(array: xr.DataArray) -> NDArray[Any]:
     """An array with names of dimensions, over (chain, draw, ...)."""
-    if "draw" not in one.dims:
+    if "draw" not in array.dims:
         raise ValueError(
-            f"draws must have the dimension 'draw'; {str(one.name)!r} has "
-            f"{', '.join(map(str, one.dims)) or 'none'}. Rename it, or pass arrays."
+            f"draws must have the dimension 'draw'; {str(array.name)!r} has "
+            f"{', '.join(map(str, array.dims)) or 'none'}. Rename it, or pass arrays."
         )
-    if "chain" not in one.dims:
-        one = one.expand_dims("chain")
-    return np.asarray(one.transpose("chain", "draw", ...).values)
+    if "chain" not in array.dims:
+        array = array.expand_dims("chain")
+    return np.asarray(array.transpose("chain", "draw", ...).values)
 
 
-def _chained(one: Any, by_chain: bool) -> NDArray[Any]:
+def _chained(draws: Any, by_chain: bool) -> NDArray[Any]:
     """An array without names of dimensions, over (chain, draw, ...)."""
-    if isinstance(one, xr.DataArray):
-        return _by_chain(one)
+    if isinstance(draws, xr.DataArray):
+        return _by_chain(draws)
     least = 2 if by_chain else 1
     wanted = "(chain, draw, ...)" if by_chain else "(draw, ...)"
-    array = np.asarray(one) if is_listed(one) else None
+    array = np.asarray(draws) if is_listed(draws) else None
     if array is None or array.dtype.kind not in "fiub" or array.ndim < least:
-        came = shown(one) if array is None or array.dtype.kind not in "fiub" else f"{array.shape}"
+        came = shown(draws) if array is None or array.dtype.kind not in "fiub" else f"{array.shape}"
         raise TypeError(
             f"draws must be numbers over {wanted}, a mapping of names to such arrays, or draws of "
             f"ArviZ or xarray with the dimension 'draw'; got {came}."
@@ -291,14 +291,14 @@ def _of_draws(
     draws = draws.thinned(options.max_draws)
     chains, n = draws.shape
     if options.vectorized:
-        size = int(np.clip(MOST_ANSWERS // max(2 * n_rows, 1), 1, chains * n))
+        size = int(np.clip(MAX_ANSWERS // max(2 * n_rows, 1), 1, chains * n))
         made = [
             (partial(_answers_of_all, predict, some, count), count)
             for some, count in draws.portions(size)
         ]
-        portions, sizes = [one for one, _ in made], [count for _, count in made]
+        portions, sizes = [portion for portion, _ in made], [count for _, count in made]
     else:
-        portions = [partial(predict, one) for one in draws.each()]
+        portions = [partial(predict, draw) for draw in draws.each()]
         sizes = [1] * len(portions)
     return Members(portions, sizes, chains, DRAWS, [], draws.identity)
 

@@ -34,7 +34,7 @@ NULLS = {
 N_DRAWS, SEED = 20_000, 0
 # Parts of the axis whose mean effects are tested.
 N_PARTS = 5
-FEW = "one point of the grid has no standard error, or there is none to compare"
+NO_ERROR = "one point of the grid has no standard error, or there is none to compare"
 
 
 def wald_test(
@@ -65,8 +65,8 @@ def wald_test(
             "Use confband(effect)."
         )
     names = feature_names(ensemble)
-    found = [_tested(ensemble, name, null, origin) for name in names]
-    statistic, p_value, reason = zip(*found, strict=True)
+    tests = [_tested(ensemble, name, null, origin) for name in names]
+    statistic, p_value, reason = zip(*tests, strict=True)
     return labelled_test(
         names_of(ensemble),
         {
@@ -91,7 +91,7 @@ def _tested(ensemble: xr.Dataset, name: str, null: str, origin: Origin) -> tuple
     sound = np.isfinite(values).any(axis=1)
     common = np.isfinite(values[sound]).all(axis=0)
     if not common.any():
-        return np.nan, np.nan, FEW
+        return np.nan, np.nan, NO_ERROR
     # Effects at single points are too noisy to tell: means over parts of the axis.
     parts = np.array_split(np.flatnonzero(common), min(N_PARTS, int(common.sum())))
     weight = np.array([np.isin(np.arange(len(row.z)), part) / len(part) for part in parts])
@@ -114,7 +114,7 @@ def largest_test(
     least = 1e-9 * float(np.nanmax(np.abs(centre), initial=0.0))
     used = np.isfinite(centre) & (se > least)
     if not used.any():
-        return np.nan, np.nan, FEW
+        return np.nan, np.nan, NO_ERROR
     scaled = np.abs(centre[used]) / se[used]
     statistic = float(scaled.max())
     if origin.kind != FOLDS:

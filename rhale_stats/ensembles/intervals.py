@@ -63,12 +63,12 @@ def confint(ensemble: xr.Dataset, boot: object, level: float, method: str | None
     origin = origin_of(ensemble)
     chosen = origin.methods[0] if method is None else method
     check_choice("method", chosen, origin.methods)
-    found = {}
+    variables = {}
     for name in estimated(ensemble):
         ends, how = _ends(ensemble, name, origin, level, chosen)
         facts = facts_of(ensemble, name, of_rows=chosen == "normal")
-        found[f"{name}_ci"] = _said(interval(facts, ends, level, how), origin)
-    return ensemble.assign(found).assign_coords(BOUNDS)
+        variables[f"{name}_ci"] = _said(interval(facts, ends, level, how), origin)
+    return ensemble.assign(variables).assign_coords(BOUNDS)
 
 
 def _ends(
@@ -114,7 +114,7 @@ def confband(ensemble: xr.Dataset, level: float, n_draws: int, rng: Any) -> xr.D
     origin = origin_of(ensemble)
     names = [name for name in estimated(ensemble) if name in IN_BANDS and name in ON_GRID]
     streams = np.random.default_rng(rng).spawn(ensemble.sizes["feature"] * len(names))
-    found = {}
+    variables = {}
     for name in names:
         centre, se = centre_of(ensemble, name), own_errors(ensemble, name)
         quantiles = np.full(centre.shape, np.nan)
@@ -125,8 +125,8 @@ def confband(ensemble: xr.Dataset, level: float, n_draws: int, rng: Any) -> xr.D
         dims, values, attrs = _said(band(facts_of(ensemble, name), ends, level), origin)
         if origin.kind != FOLDS:
             attrs = {**attrs, "method": BY_MEMBERS}
-        found[f"{name}_band"] = dims, values, attrs
-    return ensemble.assign(found).assign_coords(BOUNDS)
+        variables[f"{name}_band"] = dims, values, attrs
+    return ensemble.assign(variables).assign_coords(BOUNDS)
 
 
 def _quantiles(
@@ -156,5 +156,5 @@ def largest_of(values: FloatArray) -> FloatArray:
         # A point where all members agree, as the start of a curve, has no deviation.
         ratio = np.where(scale > 1e-12 * np.nanmax(scale, initial=0.0), away / scale, np.nan)
     unknown = ~np.isfinite(ratio).any(axis=1)
-    found = np.max(np.nan_to_num(ratio), axis=1)
-    return np.where(unknown, np.nan, found)
+    largest = np.max(np.nan_to_num(ratio), axis=1)
+    return np.where(unknown, np.nan, largest)

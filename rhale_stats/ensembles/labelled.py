@@ -42,7 +42,7 @@ Values: TypeAlias = dict[str, FloatArray]
 Member: TypeAlias = Values | str
 
 
-class Grid(NamedTuple):
+class MemberGrid(NamedTuple):
     """The points that all members have in common: (feature, grid), NaN beyond the last level.
 
     ``level`` has the names of the levels of features that have levels in place of an axis.
@@ -64,7 +64,7 @@ def check_member(effect: object, what: str) -> xr.Dataset:
     return check_effect(effect, what)
 
 
-def common_grid(effects: Sequence[xr.Dataset], n_grid: int, what: str) -> Grid:
+def common_grid(effects: Sequence[xr.Dataset], n_grid: int, what: str) -> MemberGrid:
     """Evenly spaced points over the range of all effects, and the levels of all of them.
 
     Profiles that are on the same points keep them.
@@ -79,13 +79,15 @@ def common_grid(effects: Sequence[xr.Dataset], n_grid: int, what: str) -> Grid:
                 f"{what} must treat feature {name!r} in one way: it has levels in some effects and "
                 f"an axis in others."
             )
-        known = (
-            list(dict.fromkeys(one for row in rows for one in _levels(row)))
+        feature_levels = (
+            list(dict.fromkeys(label for row in rows for label in _levels(row)))
             if True in kinds
             else []
         )
-        levels.append(known)
-        values.append(np.arange(float(len(known))) if known else _axis(rows, n_grid))
+        levels.append(feature_levels)
+        values.append(
+            np.arange(float(len(feature_levels))) if feature_levels else _axis(rows, n_grid)
+        )
     size = max(map(len, values))
     value, level = (
         np.full((len(names), size), np.nan),
@@ -94,7 +96,7 @@ def common_grid(effects: Sequence[xr.Dataset], n_grid: int, what: str) -> Grid:
     for number, points in enumerate(values):
         value[number, : len(points)] = points
         level[number, : len(levels[number])] = levels[number]
-    return Grid(names, value, level.astype(np.str_))
+    return MemberGrid(names, value, level.astype(np.str_))
 
 
 def _one(effect: xr.Dataset, number: int) -> xr.Dataset:
@@ -135,7 +137,7 @@ def _axis(rows: Sequence[xr.Dataset], n_grid: int) -> FloatArray:
 # --- one member -----------------------------------------------------------------------------------
 
 
-def on_grid(effect: xr.Dataset, grid: Grid) -> Values:
+def on_grid(effect: xr.Dataset, grid: MemberGrid) -> Values:
     """Estimates of one member and their standard errors by rows, as far as they are known."""
     if tuple(feature_names(effect)) != grid.names:
         raise ValueError(
@@ -173,7 +175,9 @@ def on_grid(effect: xr.Dataset, grid: Grid) -> Values:
 def _lean(effect: xr.Dataset) -> xr.Dataset:
     """An effect as it is read fast: xarray goes through all variables and coordinates each time."""
     names = [name for name in effect.variables if str(name).startswith(NOT_READ)]
-    effect = effect.drop_vars([*names, *(one for one in effect.coords if one not in COORDINATES)])
+    effect = effect.drop_vars(
+        [*names, *(coordinate for coordinate in effect.coords if coordinate not in COORDINATES)]
+    )
     return effect.reset_coords([name for name in effect.coords if name in AS_VARIABLES])
 
 
@@ -181,12 +185,12 @@ def _of_effect(row: xr.Dataset, z: FloatArray, levels: list[str]) -> dict[str, A
     """Estimates and errors of one feature with bins, or with levels."""
     if not levels:
         return {**values_at(row, z), **_named(errors_at(row, z))}
-    own = level_names(row)
-    at = np.array([own.index(name) if name in own else -1 for name in levels])
+    row_levels = level_names(row)
+    positions = np.array([row_levels.index(name) if name in row_levels else -1 for name in levels])
     # Steps from one level to the next, where the two are neighbours here, too.
-    step = np.append(np.where(at[1:] == at[:-1] + 1, at[:-1], -1), -1)
+    step = np.append(np.where(positions[1:] == positions[:-1] + 1, positions[:-1], -1), -1)
     out: dict[str, Any] = {}
-    for name, place in (("effect", step), ("heterogeneity", step), ("curve", at)):
+    for name, place in (("effect", step), ("heterogeneity", step), ("curve", positions)):
         for variable, key in ((name, name), (f"{name}_se", f"{name}_se_rows")):
             values = _of_levels(row, variable)
             if values is not None:
@@ -220,9 +224,11 @@ def _of_profile(row: xr.Dataset, z: FloatArray, levels: list[str]) -> dict[str, 
         if name not in row:
             continue
         if levels:
-            own = _levels(row)
-            at = np.array([own.index(one) if one in own else -1 for one in levels])
-            out[key] = _taken(row[name].values, at, len(z))
+            row_levels = _levels(row)
+            positions = np.array(
+                [row_levels.index(level) if level in row_levels else -1 for level in levels]
+            )
+            out[key] = _taken(row[name].values, positions, len(z))
         else:
             # The error of a mean of two points is at most the mean of their errors.
             out[key] = np.interp(z, _points(row), row[name].values, np.nan, np.nan)
@@ -238,7 +244,7 @@ def _named(errors: Mapping[str, Any]) -> dict[str, Any]:
 
 def labelled(
     members: Sequence[Member],
-    grid: Grid,
+    grid: MemberGrid,
     whole: xr.Dataset,
     estimate: Mapping[str, FloatArray],
     chains: int,
@@ -249,14 +255,14 @@ def labelled(
     ``whole`` is one of the effects: names, units and what the effects are of come from it.
     ``estimate`` are those of all rows, or means over the members.
     """
-    reasons = [one for one in members if isinstance(one, str)]
-    sound = [one for one in members if not isinstance(one, str)]
+    reasons = [member for member in members if isinstance(member, str)]
+    sound = [member for member in members if not isinstance(member, str)]
     variables: dict[str, Any] = {}
-    for name in dict.fromkeys(name for one in sound for name in one):
-        size = next(one[name].shape for one in sound if name in one)
+    for name in dict.fromkeys(name for member in sound for name in member):
+        size = next(member[name].shape for member in sound if name in member)
         absent = np.full(size, np.nan)
         values = np.stack(
-            [absent if isinstance(one, str) else one.get(name, absent) for one in members]
+            [absent if isinstance(member, str) else member.get(name, absent) for member in members]
         )
         dims = ("draw", "feature", "grid")[: values.ndim]
         variables[name] = (dims, values, _about(name))
@@ -264,7 +270,7 @@ def labelled(
         if name in estimate:
             dims = ("feature", "grid")[: estimate[name].ndim]
             variables[f"{name}_estimate"] = (dims, estimate[name], _about(f"{name}_estimate"))
-    failed = np.array([isinstance(one, str) for one in members], dtype=np.float64)
+    failed = np.array([isinstance(member, str) for member in members], dtype=np.float64)
     variables["failed"] = (("draw",), failed, {"long_name": "the fit raised", "units": "1"})
     attrs = {key: value for key, value in whole.attrs.items() if key not in OF_ONE}
     return in_chains(

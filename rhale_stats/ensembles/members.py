@@ -103,16 +103,16 @@ def members_of(ensemble: xr.Dataset, name: str) -> FloatArray:
 def centre_of(ensemble: xr.Dataset, name: str) -> FloatArray:
     """The estimate: from all rows, or the mean over the members."""
     if f"{name}_estimate" in ensemble.variables:
-        found = ensemble[f"{name}_estimate"].transpose(*dims_of(name)).values
-        return np.asarray(found, dtype=np.float64)
+        estimate = ensemble[f"{name}_estimate"].transpose(*dims_of(name)).values
+        return np.asarray(estimate, dtype=np.float64)
     return mean_of(members_of(ensemble, name))
 
 
 def mean_of(values: FloatArray) -> FloatArray:
     """Mean over the members that have a value."""
-    known = np.isfinite(values)
+    finite = np.isfinite(values)
     with np.errstate(invalid="ignore", divide="ignore"):
-        return np.asarray(np.where(known, values, 0.0).sum(axis=0) / known.sum(axis=0))
+        return np.asarray(np.where(finite, values, 0.0).sum(axis=0) / finite.sum(axis=0))
 
 
 def scaled(ensemble: xr.Dataset, name: str) -> FloatArray:
@@ -155,8 +155,8 @@ def covariance_of(deviations: FloatArray, se: FloatArray) -> FloatArray:
 
 def joint_of(deviations: FloatArray, se: FloatArray, degrees: FloatArray) -> Joint:
     """Errors along a curve, with one estimate of scale."""
-    known = degrees[np.isfinite(degrees)]
-    common = float(known.min()) if len(known) else np.inf
+    finite = degrees[np.isfinite(degrees)]
+    common = float(finite.min()) if len(finite) else np.inf
     return Joint(covariance_of(deviations, se), common)
 
 
@@ -176,15 +176,15 @@ def size_of(ensemble: xr.Dataset) -> FloatArray:
     if "importance" in estimated(ensemble):
         return centre_of(ensemble, "importance")
     curve = centre_of(ensemble, "curve")
-    known = np.isfinite(curve)
-    low, high = np.where(known, curve, np.inf), np.where(known, curve, -np.inf)
-    return np.where(known.any(axis=1), high.max(axis=1) - low.min(axis=1), np.nan)
+    finite = np.isfinite(curve)
+    low, high = np.where(finite, curve, np.inf), np.where(finite, curve, -np.inf)
+    return np.where(finite.any(axis=1), high.max(axis=1) - low.min(axis=1), np.nan)
 
 
-def names_of(one: xr.Dataset) -> xr.Dataset:
+def names_of(result: xr.Dataset) -> xr.Dataset:
     """The features of a result with its attributes, and nothing else."""
-    coords = {name: one[name].variable for name in ("feature", "feature_kind", "feature_units")}
-    return xr.Dataset(coords=coords, attrs=one.attrs)
+    coords = {name: result[name].variable for name in ("feature", "feature_kind", "feature_units")}
+    return xr.Dataset(coords=coords, attrs=result.attrs)
 
 
 # --- one feature ----------------------------------------------------------------------------------
@@ -203,11 +203,11 @@ def one_row(ensemble: xr.Dataset, feature: str | int) -> Row:
     """One feature, by name or number."""
     row = ensemble.isel(feature=[feature_position(ensemble, feature)])
     z = row["grid_value"].values[0]
-    there = np.flatnonzero(np.isfinite(z))
-    row, levels = row.isel(grid=there), []
+    points = np.flatnonzero(np.isfinite(z))
+    row, levels = row.isel(grid=points), []
     if "level" in row.coords:
         levels = [str(name) for name in row["level"].values[0] if str(name)]
-    return Row(str(row["feature"].values[0]), row, z[there], levels)
+    return Row(str(row["feature"].values[0]), row, z[points], levels)
 
 
 def mapped(row: Row, name: str, weight: FloatArray) -> xr.Dataset:
@@ -215,14 +215,14 @@ def mapped(row: Row, name: str, weight: FloatArray) -> xr.Dataset:
 
     What is not known stays unknown. Errors by the rows are left out.
     """
-    kept = [one for one in (name, f"{name}_other_model") if one in row.dataset]
-    found: dict[str, Any] = {}
-    for one in kept:
-        values = row.dataset[one].transpose("chain", "draw", "feature", "grid").values
-        found[one] = (("chain", "draw", "feature", "grid"), through(values, weight))
+    names = [variable for variable in (name, f"{name}_other_model") if variable in row.dataset]
+    variables: dict[str, Any] = {}
+    for variable in names:
+        values = row.dataset[variable].transpose("chain", "draw", "feature", "grid").values
+        variables[variable] = (("chain", "draw", "feature", "grid"), through(values, weight))
     centre = through(centre_of(row.dataset, name), weight)
-    found[f"{name}_estimate"] = (("feature", "grid"), centre)
-    return xr.Dataset(found, attrs=row.dataset.attrs)
+    variables[f"{name}_estimate"] = (("feature", "grid"), centre)
+    return xr.Dataset(variables, attrs=row.dataset.attrs)
 
 
 def through(values: FloatArray, weight: FloatArray) -> FloatArray:

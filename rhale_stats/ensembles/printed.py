@@ -42,7 +42,7 @@ TITLES = {
 }
 METHODS = {"rhale": "RHALE", "ale": "ALE", "pdp": "partial dependence", "dale": "DALE"}
 # Largest number of points of the grid that are printed.
-MOST_POINTS = 21
+MAX_POINTS = 21
 # What an interval of each kind of members contains.
 NOTES = {
     REFITS: (
@@ -163,7 +163,7 @@ def _of_features(
     )
     if "estimate" in table:
         none = table.loc[table["estimate"].isna() & (table["kind"] != "constant"), "term"]
-        meanings += [f"No average effect, as its levels have no order: {one}." for one in none]
+        meanings += [f"No average effect, as its levels have no order: {term}." for term in none]
     return table["term"].tolist(), list(columns.values()), lines, title, meanings
 
 
@@ -173,7 +173,7 @@ def _of_points(
     """A line a point of the grid; of many points some at equal distances."""
     name = feature_names(ensemble)[feature_position(ensemble, feature)]
     table = tables.tidy(ensemble.sel(feature=[name]), level)
-    some = np.unique(np.linspace(0, len(table) - 1, min(len(table), MOST_POINTS)).round())
+    some = np.unique(np.linspace(0, len(table) - 1, min(len(table), MAX_POINTS)).round())
     shown = table.iloc[some.astype(int)] if len(table) else table
     columns = {
         "estimate": "curve",

@@ -16,14 +16,14 @@ from rhale_stats.arguments.seeds import seeded
 from rhale_stats.arguments.words import warn
 from rhale_stats.arrays.members import subsampling_factor
 from rhale_stats.ensembles.labelled import (
-    Grid,
     Member,
+    MemberGrid,
     check_member,
     common_grid,
     labelled,
     on_grid,
 )
-from rhale_stats.ensembles.samples import Table
+from rhale_stats.ensembles.samples import RefitTable
 from rhale_stats.ensembles.variances import BOOTSTRAP, SUBSAMPLING
 from rhale_stats.inference.draws import GRID, chains_of
 from rhale_stats.parallel import in_processes, n_processes
@@ -186,7 +186,7 @@ def bootstrap_refit(
     if jobs is not None:
         warn("jobs is deprecated and will be removed; use n_jobs.", FutureWarning)
         n_jobs = jobs
-    table, sizes = Table.of(data, groups, strata), None
+    table, sizes = RefitTable.read(data, groups, strata), None
     if sampling.scheme == SUBSAMPLING:
         share = SUBSAMPLE if sampling.sample_size is None else sampling.sample_size
         sizes = table.subsample_sizes(share)
@@ -209,7 +209,7 @@ def bootstrap_refit(
     return labelled(members, grid, whole, on_grid(whole, grid), chains, facts)
 
 
-def _sizes(table: Table, sizes: Sequence[int] | None) -> dict[str, float]:
+def _sizes(table: RefitTable, sizes: Sequence[int] | None) -> dict[str, float]:
     """Attributes: how many units there are and are drawn, and factors of variances (math [82])."""
     n_drawn = table.n_units if sizes is None else sum(sizes)
     out: dict[str, float] = {
@@ -254,9 +254,9 @@ class _Refit:
     """Everything that a replicate of a fit needs, except its stream of random numbers."""
 
     fit: Callable[[Any], xr.Dataset]
-    table: Table
+    table: RefitTable
     sizes: Sequence[int] | None
-    grid: Grid
+    grid: MemberGrid
 
     def __call__(self, stream: np.random.Generator) -> Member:
         """Values on the grid, or the error of the fit."""
@@ -266,14 +266,14 @@ class _Refit:
         else:
             rows = table.subsampled(self.sizes, stream)
         try:
-            effect = self.fit(table.taken(rows))
+            effect = self.fit(table.take(rows))
         except Exception as error:  # a fit may fail on some samples, in any way
             return f"{type(error).__name__}: {error}"
         effect = check_member(effect, "what fit returns")
         return on_grid(same_features(effect, self.grid, "fit"), self.grid)
 
 
-def same_features(effect: xr.Dataset, grid: Grid, function: str) -> xr.Dataset:
+def same_features(effect: xr.Dataset, grid: MemberGrid, function: str) -> xr.Dataset:
     """The effect of a sample; raise ``ValueError`` unless it has the features of all rows."""
     names = tuple(feature_names(effect))
     if names != grid.names:

@@ -17,7 +17,7 @@ from rhale_stats.models.forms import read
 from rhale_stats.models.table import COPY_ON_WRITE, as_array
 
 
-class Table(NamedTuple):
+class RefitTable(NamedTuple):
     """A user's table as a data frame or an array, and what its rows are drawn by.
 
     ``unit`` is the unit of every row, None where every row is one; ``strata`` are the units of
@@ -30,7 +30,7 @@ class Table(NamedTuple):
     form: Form = ARRAY
 
     @classmethod
-    def of(cls, data: Any, groups: ArrayLike | None, strata: ArrayLike | None) -> Table:
+    def read(cls, data: Any, groups: ArrayLike | None, strata: ArrayLike | None) -> RefitTable:
         """Read all three; raise ``TypeError`` or ``ValueError`` where they do not fit."""
         read_data, form = read(data, "data")
         table: Any = (
@@ -41,8 +41,8 @@ class Table(NamedTuple):
         labels = table.index.to_numpy() if form.labelled else None
         used = np.ones(len(table), dtype=bool)
         unit, stratum = (
-            None if given is None else row_codes(given, labels, used, name, "rows of data")
-            for given, name in ((groups, "groups"), (strata, "strata"))
+            None if values is None else row_codes(values, labels, used, name, "rows of data")
+            for values, name in ((groups, "groups"), (strata, "strata"))
         )
         n_units = len(table) if unit is None else int(unit.max()) + 1
         return cls(table, unit, in_strata(n_units, unit, stratum), form)
@@ -60,7 +60,7 @@ class Table(NamedTuple):
         members = np.split(order, ends[:-1])
         return np.concatenate([members[number] for number in units])
 
-    def taken(self, rows: NDArray[np.intp]) -> Any:
+    def take(self, rows: NDArray[np.intp]) -> Any:
         """These rows, in the form of the user's table."""
         if not isinstance(self.data, pd.DataFrame):
             return self.data[rows]
@@ -78,7 +78,9 @@ class Table(NamedTuple):
     def resampled(self, rng: np.random.Generator) -> IntArray:
         """Rows of a bootstrap sample: from every stratum as many units as it has, with repeats."""
         return self.rows_of(
-            np.concatenate([own[rng.integers(len(own), size=len(own))] for own in self.strata])
+            np.concatenate(
+                [units[rng.integers(len(units), size=len(units))] for units in self.strata]
+            )
         )
 
     def subsampled(self, sizes: Sequence[int], rng: np.random.Generator) -> IntArray:
@@ -87,8 +89,8 @@ class Table(NamedTuple):
             self.rows_of(
                 np.concatenate(
                     [
-                        rng.choice(own, size=size, replace=False)
-                        for own, size in zip(self.strata, sizes, strict=True)
+                        rng.choice(units, size=size, replace=False)
+                        for units, size in zip(self.strata, sizes, strict=True)
                     ]
                 )
             )
@@ -96,12 +98,12 @@ class Table(NamedTuple):
 
     def folds(self, n_folds: int, rng: np.random.Generator) -> list[IntArray]:
         """Rows of every fold, in the order of the table; strata are dealt out evenly."""
-        order = np.concatenate([rng.permutation(own) for own in self.strata])
+        order = np.concatenate([rng.permutation(units) for units in self.strata])
         return [np.sort(self.rows_of(order[first::n_folds])) for first in range(n_folds)]
 
     def subsample_sizes(self, share: float) -> list[int]:
         """Units to draw from every stratum: the share of its units, one at least."""
-        sizes = [min(max(round(share * len(own)), 1), len(own)) for own in self.strata]
+        sizes = [min(max(round(share * len(units)), 1), len(units)) for units in self.strata]
         if sum(sizes) == self.n_units:
             raise ValueError(
                 f"sample_size must leave out some of the {self.n_units} rows or groups; a share of "

@@ -38,14 +38,15 @@ def ensemble_page(ensemble: xr.Dataset, most: int) -> Page:
     names = table["term"].tolist()
     order = largest_first(size_of(ensemble))[:most]
     lines = [
-        [names[at], *(number_text(float(table[name].iloc[at])) for name in heads)] for at in order
+        [names[position], *(number_text(float(table[name].iloc[position])) for name in heads)]
+        for position in order
     ]
-    for line, at in zip(lines, order, strict=True):
-        if table["kind"].iloc[at] == "constant":
+    for line, position in zip(lines, order, strict=True):
+        if table["kind"].iloc[position] == "constant":
             line[1] = "constant"
-    said = "lowest, highest: of the curve."
+    note = "lowest, highest: of the curve."
     if "importance" in table:
-        said = f"{IMPORTANCE}. H: how much rows differ, mean over the models. {said}"
+        note = f"{IMPORTANCE}. H: how much rows differ, mean over the models. {note}"
     first = repr(lines[0][0])
     return Page(
         f"{title_of(ensemble)}: effects on {output(ensemble)}",
@@ -53,6 +54,6 @@ def ensemble_page(ensemble: xr.Dataset, most: int) -> Page:
             f"{rows_text(ensemble)}; {count_of(ensemble)} members",
             f"Uncertainty: {uncertainty_of(ensemble)}",
         ),
-        (table_of(["", *heads.values()], lines, len(names), "features", said),),
+        (table_of(["", *heads.values()], lines, len(names), "features", note),),
         f"summary(effect, {first}), plot_effect(effect, {first}), tidy(effect)",
     )

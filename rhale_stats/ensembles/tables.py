@@ -40,11 +40,11 @@ def with_intervals(ensemble: xr.Dataset, level: float) -> xr.Dataset:
 def one_number(ensemble: xr.Dataset, what: str, level: float) -> xr.Dataset:
     """One number a feature with its interval, as `plot_forest` draws it."""
     ensemble = with_intervals(ensemble, level)
-    known = [name for name in estimated(ensemble) if name in TOTALS]
-    if what not in known:
+    totals = [name for name in estimated(ensemble) if name in TOTALS]
+    if what not in totals:
         raise ValueError(
             f"what must name one number per feature of these models; got {what!r}. There are "
-            f"{', '.join(known)}."
+            f"{', '.join(totals)}."
         )
     about = ensemble[what].attrs
     return names_of(ensemble).assign(
@@ -76,15 +76,15 @@ def _lines(row: Row, *, levels: bool) -> pd.DataFrame:
     return pd.DataFrame(lines)
 
 
-def _errors(of: xr.Dataset, name: str) -> dict[str, FloatArray]:
+def _errors(result: xr.Dataset, name: str) -> dict[str, FloatArray]:
     """Standard error of an estimate, its parts, and its interval, of the first feature."""
-    found = {"std_error": of[f"{name}_se"].values}
+    columns = {"std_error": result[f"{name}_se"].values}
     for part in ("model", "rows"):
-        if f"{name}_se_{part}" in of:
-            found[f"std_error_{part}"] = of[f"{name}_se_{part}"].values
-    ends = of[f"{name}_ci"].transpose(..., "ci_bound").values
-    found |= {"conf_low": ends[..., 0], "conf_high": ends[..., 1]}
-    return {key: np.asarray(values)[0] for key, values in found.items()}
+        if f"{name}_se_{part}" in result:
+            columns[f"std_error_{part}"] = result[f"{name}_se_{part}"].values
+    ends = result[f"{name}_ci"].transpose(..., "ci_bound").values
+    columns |= {"conf_low": ends[..., 0], "conf_high": ends[..., 1]}
+    return {key: np.asarray(values)[0] for key, values in columns.items()}
 
 
 def glance(ensemble: xr.Dataset, level: float) -> pd.DataFrame:
@@ -93,38 +93,40 @@ def glance(ensemble: xr.Dataset, level: float) -> pd.DataFrame:
     names, n_members = feature_names(ensemble), int(ensemble["failed"].size)
     lines: list[dict[str, object]] = []
     for number, name in enumerate(names):
-        own = ensemble.isel(feature=[number])
+        row = ensemble.isel(feature=[number])
         line: dict[str, object] = {
             "term": name,
-            "kind": str(own["feature_kind"].values[0]),
+            "kind": str(row["feature_kind"].values[0]),
             "n_members": n_members,
-            "n_failed": int(own["failed"].sum()),
+            "n_failed": int(row["failed"].sum()),
         }
-        if "average_effect" in estimated(own):
-            line |= {"estimate": float(centre_of(own, "average_effect")[0])}
-            line |= {key: float(value) for key, value in _errors(own, "average_effect").items()}
-            line |= _tested(own)
-            if is_unordered(own)[0]:
+        if "average_effect" in estimated(row):
+            line |= {"estimate": float(centre_of(row, "average_effect")[0])}
+            line |= {key: float(value) for key, value in _errors(row, "average_effect").items()}
+            line |= _tested(row)
+            if is_unordered(row)[0]:
                 # An average over steps between levels without an order of their own.
                 line |= {key: np.nan for key in line if key not in FACTS}
         for size in ("importance", "heterogeneity_output", "heterogeneity_index"):
-            if size in estimated(own):
-                line[size] = float(centre_of(own, size)[0])
-        curve = centre_of(own, "curve")[0]
-        known = curve[np.isfinite(curve)]
-        line["curve_min"] = float(known.min()) if len(known) else np.nan
-        line["curve_max"] = float(known.max()) if len(known) else np.nan
+            if size in estimated(row):
+                line[size] = float(centre_of(row, size)[0])
+        curve = centre_of(row, "curve")[0]
+        finite = curve[np.isfinite(curve)]
+        line["curve_min"] = float(finite.min()) if len(finite) else np.nan
+        line["curve_max"] = float(finite.max()) if len(finite) else np.nan
         lines.append(line)
     return pd.DataFrame(lines)
 
 
-def _tested(own: xr.Dataset) -> dict[str, float]:
+def _tested(row: xr.Dataset) -> dict[str, float]:
     """Statistic and p-value of the average effect, where the members are refits."""
-    if not origin_of(own).is_tested:
+    if not origin_of(row).is_tested:
         return {}
     from scipy import stats
 
     name = "average_effect"
-    estimate, se, degrees = (float(of(own, name)[0]) for of in (centre_of, errors, degrees_of))
+    estimate, se, degrees = (
+        float(statistic_of(row, name)[0]) for statistic_of in (centre_of, errors, degrees_of)
+    )
     statistic = estimate / se if se > 0 else np.nan
     return {"statistic": statistic, "p_value": float(2 * stats.t.sf(abs(statistic), degrees))}

@@ -22,27 +22,27 @@ def predict(
     if what not in estimated(ensemble):
         raise ValueError(f"what must be 'curve' for profiles of several models; got {what!r}.")
     row = one_row(ensemble, feature)
-    at = x if isinstance(x, xr.DataArray) else xr.DataArray(np.asarray(x))
-    if not isinstance(x, xr.DataArray) and at.ndim == 1:
-        at = xr.DataArray(at.values, dims="grid")
-    own = centre_of(row.dataset, what)[0]
+    points = x if isinstance(x, xr.DataArray) else xr.DataArray(np.asarray(x))
+    if not isinstance(x, xr.DataArray) and points.ndim == 1:
+        points = xr.DataArray(points.values, dims="grid")
+    centre = centre_of(row.dataset, what)[0]
     if row.levels:
-        values, at = _at_levels(own, at, row.levels, row.name), at.astype(str)
+        values, points = _at_levels(centre, points, row.levels, row.name), points.astype(str)
     elif len(row.z):
-        values = np.interp(as_numbers(at.values, "x"), row.z, own, np.nan, np.nan)
+        values = np.interp(as_numbers(points.values, "x"), row.z, centre, np.nan, np.nan)
     else:
-        values = np.full(at.shape, np.nan)
+        values = np.full(points.shape, np.nan)
     facts = facts_of(ensemble, what)
     about = {"long_name": facts.long_name, "units": facts.units, "feature": row.name}
-    out = xr.DataArray(values, dims=at.dims, coords=at.coords, name=what, attrs=about)
-    return out if "x" in out.coords else out.assign_coords(x=(at.dims, at.values))
+    out = xr.DataArray(values, dims=points.dims, coords=points.coords, name=what, attrs=about)
+    return out if "x" in out.coords else out.assign_coords(x=(points.dims, points.values))
 
 
-def _at_levels(own: Any, at: xr.DataArray, levels: list[str], name: str) -> Any:
-    asked = np.vectorize(level_text, otypes=[str])(at.values)
-    unknown = sorted(set(asked.ravel().tolist()) - set(levels))
+def _at_levels(centre: Any, points: xr.DataArray, levels: list[str], name: str) -> Any:
+    texts = np.vectorize(level_text, otypes=[str])(points.values)
+    unknown = sorted(set(texts.ravel().tolist()) - set(levels))
     if unknown:
         raise ValueError(
             f"x must be levels of feature {name!r}, {', '.join(levels)}; got {', '.join(unknown)}."
         )
-    return own[np.vectorize(levels.index, otypes=[np.intp])(asked)]
+    return centre[np.vectorize(levels.index, otypes=[np.intp])(texts)]

@@ -79,10 +79,10 @@ def deviations(ensemble: xr.Dataset, name: str) -> FloatArray:
 
 def _rows(ensemble: xr.Dataset, name: str) -> FloatArray:
     """Mean over the members of the squared standard error by rows; NaN where that is not known."""
-    known = f"{name}_se_rows"
-    if known not in ensemble:
+    error_name = f"{name}_se_rows"
+    if error_name not in ensemble:
         return np.full(draws_of(ensemble, name).shape[1:], np.nan)
-    return members.mean(draws_of(ensemble, known) ** 2)
+    return members.mean(draws_of(ensemble, error_name) ** 2)
 
 
 def _by_repeat(ensemble: xr.Dataset, name: str) -> FloatArray:
@@ -93,9 +93,9 @@ def _by_repeat(ensemble: xr.Dataset, name: str) -> FloatArray:
 
 def _mean_of_folds(values: FloatArray) -> FloatArray:
     """Mean of the known folds of every repeat, (repeat, ...)."""
-    known = np.isfinite(values)
+    finite = np.isfinite(values)
     with np.errstate(invalid="ignore", divide="ignore"):
-        return np.asarray(np.where(known, values, 0.0).sum(axis=1) / known.sum(axis=1))
+        return np.asarray(np.where(finite, values, 0.0).sum(axis=1) / finite.sum(axis=1))
 
 
 def _jackknife(ensemble: xr.Dataset, name: str) -> Error:

@@ -16,28 +16,28 @@ EFFECTS, ROWS, PAIRS = 0.35, 0.2, 0.25
 # Seconds of a feature, a level, and a pair of levels; how far an estimate of seconds may be off.
 OF_FEATURE, OF_LEVEL, OF_LEVELS, SLACK = 0.025, 3e-3, 8e-6, 1.5
 # Rows that effects have at least, and single curves.
-LEAST_ROWS, LEAST_CURVES = 1000, 100
+MIN_ROWS, MIN_CURVES = 1000, 100
 
 
 def seconds_of(budget: object) -> float:
     """A budget such as "60s", "2 min" or 60 in seconds; None is no bound."""
     if budget is None:
         return np.inf
-    found: float | None = None
+    seconds: float | None = None
     if isinstance(budget, str):
         match = re.fullmatch(r"\s*(\d+(?:\.\d*)?|\.\d+)\s*([a-z]*)\s*", budget.lower())
         if match and match[2] in UNITS:
-            found = float(match[1]) * UNITS[match[2]]
+            seconds = float(match[1]) * UNITS[match[2]]
     elif isinstance(budget, int | float | np.integer | np.floating) and not isinstance(
         budget, bool
     ):
-        found = float(budget)
-    if found is None or not found > 0:
+        seconds = float(budget)
+    if seconds is None or not seconds > 0:
         raise ValueError(
             f"budget must be a time above 0, as '30s', '2min' or a number of seconds, or None for "
             f"no bound; got {budget!r}."
         )
-    return found
+    return seconds
 
 
 @dataclass
@@ -64,21 +64,21 @@ class Budget:
         ``asked_per_row`` times every row goes to the model, which takes ``row_seconds`` each.
         """
         allowed = EFFECTS * self.total / max(asked_per_row * row_seconds, 1e-12)
-        if n_rows <= max(allowed, LEAST_ROWS):
+        if n_rows <= max(allowed, MIN_ROWS):
             return n_rows
-        doublings = max(int(np.floor(np.log2(allowed / LEAST_ROWS))), 0) if allowed > 0 else 0
-        kept = min(LEAST_ROWS * 2**doublings, n_rows)
-        self.cut.append(f"effects are of {kept:,} of {n_rows:,} rows, drawn at random")
-        return int(kept)
+        doublings = max(int(np.floor(np.log2(allowed / MIN_ROWS))), 0) if allowed > 0 else 0
+        n_kept = min(MIN_ROWS * 2**doublings, n_rows)
+        self.cut.append(f"effects are of {n_kept:,} of {n_rows:,} rows, drawn at random")
+        return int(n_kept)
 
     def curves(self, n_curves: int, asked_per_row: float, row_seconds: float) -> int:
         """Rows whose own curves are made: ``n_curves``, its half, ..., at least 100."""
-        kept, whole = n_curves, n_curves
-        while kept > LEAST_CURVES and kept * asked_per_row * row_seconds > ROWS * self.total:
-            kept = max(kept // 2, LEAST_CURVES)
-        if kept < whole:
-            self.cut.append(f"single curves are of {kept} rows instead of {whole}")
-        return kept
+        n_kept, whole = n_curves, n_curves
+        while n_kept > MIN_CURVES and n_kept * asked_per_row * row_seconds > ROWS * self.total:
+            n_kept = max(n_kept // 2, MIN_CURVES)
+        if n_kept < whole:
+            self.cut.append(f"single curves are of {n_kept} rows instead of {whole}")
+        return n_kept
 
     def check_features(self, n_features: int, copied_seconds: float) -> None:
         """Raise ``ValueError`` where so many features take too long, and copies for each of them.
@@ -96,18 +96,18 @@ class Budget:
     def columns(self, n_levels: Mapping[str, int]) -> list[str]:
         """Names of columns whose levels fit into the time, those of fewest levels first."""
         seconds = {name: n * (OF_LEVEL + OF_LEVELS * n) for name, n in n_levels.items()}
-        kept, used = [], 0.0
+        names, used = [], 0.0
         for name in sorted(seconds, key=lambda name: seconds[name]):
             used += seconds[name]
             if used > self.total:
                 self.cut.append(f"{name} ({n_levels[name]:,} levels) was left out")
             else:
-                kept.append(name)
-        return kept
+                names.append(name)
+        return names
 
     def pairs(self, n_features: int, feature_seconds: float) -> int:
         """Features whose splits by every column are looked for, at so many seconds each."""
-        kept = int(min(PAIRS * self.total / max(feature_seconds, 1e-9), n_features))
-        if kept < n_features:
-            self.cut.append(f"splits by each column are of {kept} of {n_features} features")
-        return kept
+        n_kept = int(min(PAIRS * self.total / max(feature_seconds, 1e-9), n_features))
+        if n_kept < n_features:
+            self.cut.append(f"splits by each column are of {n_kept} of {n_features} features")
+        return n_kept

@@ -16,7 +16,7 @@ import numpy as np
 from scipy import stats
 
 from rhale_stats.arrays.moments import FloatArray, IntArray
-from rhale_stats.explanation.request import Request
+from rhale_stats.explanation.request import ExplainRequest
 from rhale_stats.outcome.cross_fitting import CrossFits
 from rhale_stats.outcome.dictionary import basis
 
@@ -30,29 +30,29 @@ RIDGE, PAIRS = 1e-3, 1 / 3
 SIZE = 0.01
 
 
-def confirmed(fits: CrossFits, asked: Request, names: list[str]) -> FloatArray:
+def confirmed(fits: CrossFits, request: ExplainRequest, names: list[str]) -> FloatArray:
     """P-values of no interaction, one for each of the features."""
     columns = fits.columns
     score = np.zeros((len(names), len(fits.observed)))
     for fold, models in zip(fits.folds, fits.models, strict=True):
         for number, model in enumerate(models):
             rows = np.flatnonzero(fold == number)
-            weight = asked.share[rows] / asked.share[rows].sum()
+            weight = request.share[rows] / request.share[rows].sum()
             inside = {name: x[rows] for name, x in columns.items()}
             bases = {name: (_basis(x, HATS), _basis(x, COARSE)) for name, x in inside.items()}
             for line, name in zip(score, names, strict=True):
                 if name not in columns:
                     continue
-                fitted, average = _predictions(model, rows, asked, name, columns[name])
+                fitted, average = _predictions(model, rows, request, name, columns[name])
                 parts = [_basis(inside[name], FINE), average[:, None], _basis(average, OF_AVERAGE)]
                 parts += _of_others(bases, name, len(rows))
                 h = _unexplained(fitted - average, parts, weight)
                 size = np.sqrt(weight @ h**2)
                 if size > 0:
                     line[rows] += h * (fits.observed[rows] - fitted + h) / size
-    score *= asked.share
-    if asked.groups is not None:
-        score = np.stack([np.bincount(asked.groups, line) for line in score])
+    score *= request.share
+    if request.groups is not None:
+        score = np.stack([np.bincount(request.groups, line) for line in score])
     spread = np.sqrt((score**2).sum(axis=1))
     ratio = np.divide(score.sum(axis=1), spread, out=np.zeros(len(names)), where=spread > 0)
     return np.asarray(stats.t.sf(ratio, max(score.shape[1] - 1, 1)))
@@ -64,16 +64,16 @@ def _basis(x: FloatArray, n_hats: int) -> FloatArray:
 
 
 def _predictions(
-    model: Any, rows: IntArray, asked: Request, name: str, x: FloatArray
+    model: Any, rows: IntArray, request: ExplainRequest, name: str, x: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
     """What the model says of rows, and its mean over usual values of the feature."""
-    position = asked.table.names.index(name)
-    values = asked.table.series(position).array
-    known = np.flatnonzero(np.isfinite(x))
-    ranked = known[np.argsort(x[known], kind="stable")]
+    position = request.table.names.index(name)
+    values = request.table.series(position).array
+    finite_rows = np.flatnonzero(np.isfinite(x))
+    ranked = finite_rows[np.argsort(x[finite_rows], kind="stable")]
     usual = ranked[((np.arange(N_VALUES) + 0.5) / N_VALUES * len(ranked)).astype(int)]
     versions = [values.take(np.full(len(rows), row)) for row in usual]
-    answers = asked.sample.asked(model, probe=False).at(rows)
+    answers = request.sample.quotients(model, probe=False).take(rows)
     outputs = answers.evaluate(position, [*versions, values.take(rows)])[0]
     *curves, fitted = (np.asarray(output[:, 0], dtype=np.float64) for output in outputs)
     return fitted, np.mean(curves, axis=0)

@@ -67,17 +67,17 @@ VARIABLES: Mapping[str, tuple[str, str]] = {
 TENTH = "tenth_"
 
 
-def described(found: xr.Dataset, **units: str) -> xr.Dataset:
+def described(dataset: xr.Dataset, **units: str) -> xr.Dataset:
     """With long names and units of all variables; ``units`` are those of some."""
-    for key in found.variables:
+    for key in dataset.variables:
         name = str(key)
         base = name.removesuffix("_ci").removeprefix(TENTH)
         if base not in VARIABLES:
             continue
-        long_name, own = VARIABLES.get(name, VARIABLES[base])
+        long_name, default_units = VARIABLES.get(name, VARIABLES[base])
         ends = "interval: " if name.endswith("_ci") and name not in VARIABLES else ""
-        facts = found[name].attrs
+        facts = dataset[name].attrs
         facts["long_name"] = f"{ends}{long_name}"
-        if found[name].dtype.kind in "fi":
-            facts["units"] = units.get(base, own)
-    return found
+        if dataset[name].dtype.kind in "fi":
+            facts["units"] = units.get(base, default_units)
+    return dataset

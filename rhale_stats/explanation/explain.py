@@ -17,10 +17,15 @@ from rhale_stats.arguments.seeds import source_of
 from rhale_stats.explanation.budget import Budget, seconds_of
 from rhale_stats.explanation.changes import row_changes
 from rhale_stats.explanation.curves import curves_of, with_reliable
-from rhale_stats.explanation.facts import Found, answers_of, sizes_of
-from rhale_stats.explanation.in_data import Examined, NotExamined, examine, facts_in_data
+from rhale_stats.explanation.facts import FactInputs, answers_of, sizes_of
+from rhale_stats.explanation.in_data import (
+    NoExamination,
+    OutcomeExamination,
+    examine,
+    facts_in_data,
+)
 from rhale_stats.explanation.outcome import observed_of, outcome_of
-from rhale_stats.explanation.request import Columns, Request, request_of
+from rhale_stats.explanation.request import Columns, ExplainRequest, request_of
 from rhale_stats.explanation.rows import row_spread
 from rhale_stats.explanation.settings import ExplainOptions
 from rhale_stats.explanation.splits import Splits, splits_of
@@ -31,7 +36,7 @@ from rhale_stats.schema.door import checked
 from rhale_stats.schema.variables import software
 
 # Features, of those whose rows differ, in which splits are looked for: those that move most.
-MOST_TESTED = 12
+MAX_TESTED = 12
 STEPS = ("predictions", "average curves", "single rows", "splits", "outcomes", "refits", "facts")
 VERSIONS = ("numpy", "scipy", "pandas", "xarray")
 
@@ -157,44 +162,46 @@ def explain(
             bar.update()
 
         columns = Columns(features, categorical)
-        asked = request_of(model, X, y, columns, groups, options, clock, streams[0])
-        deviation = asked.deviation
+        request = request_of(model, X, y, columns, groups, options, clock, streams[0])
+        deviation = request.deviation
         if y is not None:
             # Refused here, not after the long work.
-            observed, kind = observed_of(asked)
-            mean = asked.share @ observed
-            deviation = float(np.sqrt(asked.share @ (observed - mean) ** 2))
+            observed, kind = observed_of(request)
+            mean = request.share @ observed
+            deviation = float(np.sqrt(request.share @ (observed - mean) ** 2))
         step()
         delta = settings.matters * deviation
-        curves = curves_of(asked, level, int(streams[1].integers(2**53)))
+        curves = curves_of(request, level, int(streams[1].integers(2**53)))
         step()
-        rows = row_spread(asked, level, clock, streams[2])
+        rows = row_spread(request, level, clock, streams[2])
         curves = with_reliable(curves, rows.profile, delta)
         step()
-        sizes = sizes_of(asked, curves, rows, delta, level, settings.percentiles)
+        sizes = sizes_of(request, curves, rows, delta, level, settings.percentiles)
         differ = [
-            asked.features[at]
-            for at in np.argsort(-sizes.movement, kind="stable")
-            if sizes.rows_differ[at] != "hardly"
-        ][:MOST_TESTED]
-        splits = splits_of(asked, curves, differ, level, clock, streams[3])
+            request.features[position]
+            for position in np.argsort(-sizes.movement, kind="stable")
+            if sizes.rows_differ[position] != "hardly"
+        ][:MAX_TESTED]
+        splits = splits_of(request, curves, differ, level, clock, streams[3])
         step()
-        outcome = None if y is None else outcome_of(asked, level, clock, streams[4])
+        outcome = None if y is None else outcome_of(request, level, clock, streams[4])
         step()
-        data = examine(asked, settings.outcome, level, streams[5])
+        data = examine(request, settings.outcome, level, streams[5])
         step()
-        found = Found(asked, curves, rows, splits, outcome, delta, level, settings.percentiles)
-        in_data = facts_in_data(data, asked.features, sizes.rows_differ, asked, delta)
-        answers = answers_of(found, sizes, streams[1], in_data)
+        inputs = FactInputs(
+            request, curves, rows, splits, outcome, delta, level, settings.percentiles
+        )
+        in_data = facts_in_data(data, request.features, sizes.rows_differ, request, delta)
+        answers = answers_of(inputs, sizes, streams[1], in_data)
         changes = row_changes(curves)
         step()
     answers.attrs |= {
-        "n_rows": asked.table.n_rows,
+        "n_rows": request.table.n_rows,
         "matters": float(settings.matters),
         "matters_of": "predictions" if y is None else "outcome",
         "level": float(level),
         **_examined(data),
-        **_units(asked, y is not None and kind == "class"),
+        **_units(request, y is not None and kind == "class"),
     }
     groups_of: dict[str, xr.Dataset] = {
         "answers": answers,
@@ -204,13 +211,13 @@ def explain(
         **({} if curves.check is None else {"check": curves.check}),
         **({} if splits.matrix is None else {"interactions": splits.matrix}),
         **({} if outcome is None else {"outcome": outcome.dataset}),
-        **({} if isinstance(data, NotExamined) else {"outcome_effect": data.effect}),
+        **({} if isinstance(data, NoExamination) else {"outcome_effect": data.effect}),
         **({"local": curves.local} if settings.keep_local else {}),
         **_regions(splits),
     }
     _name_output(groups_of, y)
-    tree = Explanation.from_dict({f"/{name}": one for name, one in groups_of.items()})
-    said = "\n".join(dict.fromkeys(" ".join(str(one.message).split()) for one in caught))
+    tree = Explanation.from_dict({f"/{name}": dataset for name, dataset in groups_of.items()})
+    notes = "\n".join(dict.fromkeys(" ".join(str(warning.message).split()) for warning in caught))
     tree.attrs = {
         "method": "explain",
         "model": _model_name(model),
@@ -222,9 +229,9 @@ def explain(
         "budget": "none" if settings.budget is None else str(settings.budget),
         "seconds": round(clock.used, 2),
         "cut": "\n".join(clock.cut),
-        "notes": said,
-        "call": _call(asked, settings, level, seed, y is not None),
-        **_settings(found),
+        "notes": notes,
+        "call": _call(request, settings, level, seed, y is not None),
+        **_settings(inputs),
         **answers.attrs,
     }
     return tree
@@ -240,36 +247,36 @@ def _name_output(groups_of: dict[str, xr.Dataset], y: ArrayLike | None) -> None:
             group.attrs["output_name"] = name
 
 
-def _examined(data: Examined | NotExamined) -> dict[str, Any]:
+def _examined(data: OutcomeExamination | NoExamination) -> dict[str, Any]:
     """Whether effects on the outcome were estimated, or why not, and the skill of the model."""
-    if isinstance(data, NotExamined):
+    if isinstance(data, NoExamination):
         of_first_fit = {} if data.skill is None else {"n_fits": 1, **data.skill.attributes}
         return {"examined": data.reason, **of_first_fit}
     n_folds, n_repeats = data.fits.n_folds, len(data.fits.models)
     return {"examined": "yes", "n_fits": n_folds * n_repeats, **data.skill.attributes}
 
 
-def _units(asked: Request, is_class: bool) -> dict[str, Any]:
+def _units(request: ExplainRequest, is_class: bool) -> dict[str, Any]:
     """In which units numbers are shown: percentage points of a probability."""
-    classes = bool(asked.output_label) and hasattr(asked.model, "classes_")
-    inside = asked.predicted.min() >= 0 and asked.predicted.max() <= 1
-    if asked.options.scale == "response" and inside and (is_class or classes):
+    classes = bool(request.output_label) and hasattr(request.model, "classes_")
+    inside = request.predicted.min() >= 0 and request.predicted.max() <= 1
+    if request.options.scale == "response" and inside and (is_class or classes):
         return {"shown_times": 100.0, "shown_units": "percentage points"}
     return {}
 
 
-def _settings(found: Found) -> dict[str, Any]:
+def _settings(inputs: FactInputs) -> dict[str, Any]:
     """What was used, as attributes."""
-    asked = found.asked
+    request = inputs.request
     return {
-        "n_rows": asked.table.n_rows,
-        "n_rows_given": asked.n_rows_given,
-        "ice_rows": found.rows.n_rows,
-        "n_permutations": found.splits.n_permutations,
-        "n_tested": len(found.splits.first),
-        "groups": "no" if asked.groups is None else "yes",
-        "parameters": "yes" if "parameters" in found.curves.effect.attrs else "no",
-        "row_name": str(asked.sample.whole.attrs.get("row_name", "row")),
+        "n_rows": request.table.n_rows,
+        "n_rows_given": request.n_rows_given,
+        "ice_rows": inputs.rows.n_rows,
+        "n_permutations": inputs.splits.n_permutations,
+        "n_tested": len(inputs.splits.first),
+        "groups": "no" if request.groups is None else "yes",
+        "parameters": "yes" if "parameters" in inputs.curves.effect.attrs else "no",
+        "row_name": str(request.sample.whole.attrs.get("row_name", "row")),
         "created": datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
         "software": software(),
         "versions": ", ".join(f"{name} {version(name)}" for name in VERSIONS),
@@ -278,13 +285,13 @@ def _settings(found: Found) -> dict[str, Any]:
 
 def _regions(splits: Splits) -> dict[str, xr.Dataset]:
     out = {}
-    for number, one in enumerate(splits.found):
+    for number, split in enumerate(splits.accepted):
         path = f"regions/{number}"
-        out[path] = xr.Dataset(attrs={"feature": one.feature})
-        out[f"{path}/tree"] = one.tree
-        out[f"{path}/effect"] = one.effect
-        if one.difference is not None:
-            out[f"{path}/difference"] = one.difference
+        out[path] = xr.Dataset(attrs={"feature": split.feature})
+        out[f"{path}/tree"] = split.tree
+        out[f"{path}/effect"] = split.effect
+        if split.difference is not None:
+            out[f"{path}/difference"] = split.difference
     return out
 
 
@@ -296,7 +303,7 @@ def _model_name(model: Model) -> str:
 
 
 def _call(
-    asked: Request,
+    request: ExplainRequest,
     settings: ExplainOptions,
     level: float,
     seed: int,
@@ -304,12 +311,12 @@ def _call(
 ) -> str:
     """The call that makes these numbers again, given the same model and rows."""
     parts = ["model", "X", *(["y"] if with_y else [])]
-    parts.append(f"features={asked.features!r}")
-    if asked.options.output is not None:
-        parts.append(f"output={asked.options.output!r}")
-    if asked.groups is not None:
+    parts.append(f"features={request.features!r}")
+    if request.options.output is not None:
+        parts.append(f"output={request.options.output!r}")
+    if request.groups is not None:
         parts.append("groups=groups")
-    if asked.weight is not None:
+    if request.weight is not None:
         parts.append("weights=weights")
     parts += [f"matters={settings.matters!r}", f"level={level!r}"]
     parts += [f"budget={settings.budget!r}", f"rng={seed}"]

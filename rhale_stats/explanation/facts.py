@@ -17,10 +17,10 @@ from rhale_stats.arrays.answers import (
     with_places,
 )
 from rhale_stats.arrays.moments import FloatArray
-from rhale_stats.explanation.curves import FEW, FEW_ROWS, GAP, UNKNOWN, Curves
+from rhale_stats.explanation.curves import GAP, SMALL, SMALL_ROWS, UNKNOWN, FeatureCurves
 from rhale_stats.explanation.described import described
 from rhale_stats.explanation.outcome import SQUARES, Outcome
-from rhale_stats.explanation.request import Request
+from rhale_stats.explanation.request import ExplainRequest
 from rhale_stats.explanation.rows import RowSpread
 from rhale_stats.explanation.shapes import inner_of, shape_of_curve
 from rhale_stats.explanation.splits import Splits
@@ -29,7 +29,7 @@ from rhale_stats.generics.values import predict
 from rhale_stats.schema.features import one_feature, units_of
 from rhale_stats.schema.levels import is_categorical, level_names
 
-MOST_STRETCHES = 3
+MAX_STRETCHES = 3
 # Share of the rows above which an exception is none.
 RARE = 0.25
 # Standard deviations from the 10 % to the 90 % point of a normal distribution.
@@ -37,11 +37,11 @@ NORMAL_CHANGE = 2.56
 Words = dict[str, Any]
 
 
-class Found(NamedTuple):
+class FactInputs(NamedTuple):
     """Everything that facts are made of."""
 
-    asked: Request
-    curves: Curves
+    request: ExplainRequest
+    curves: FeatureCurves
     rows: RowSpread
     splits: Splits
     outcome: Outcome | None
@@ -50,7 +50,7 @@ class Found(NamedTuple):
     percentiles: tuple[float, float]
 
 
-class Sizes(NamedTuple):
+class FeatureSizes(NamedTuple):
     """How much the average curve and the rows move, before splits are looked for."""
 
     importance: FloatArray
@@ -61,28 +61,28 @@ class Sizes(NamedTuple):
 
 
 def sizes_of(
-    asked: Request,
-    curves: Curves,
+    request: ExplainRequest,
+    curves: FeatureCurves,
     rows: RowSpread,
     delta: float,
     level: float,
     percentiles: tuple[float, float],
-) -> Sizes:
+) -> FeatureSizes:
     """Importance without noise, and verdicts."""
-    found = effect_sizes(curves.effect, level=level, percentiles=percentiles)
-    importance = np.nan_to_num(found["importance_corrected"].values)
-    ends = np.array(found["importance_ci"].transpose("feature", "ci_bound").values)
+    sizes = effect_sizes(curves.effect, level=level, percentiles=percentiles)
+    importance = np.nan_to_num(sizes["importance_corrected"].values)
+    ends = np.array(sizes["importance_ci"].transpose("feature", "ci_bound").values)
     unknown = np.isnan(ends).any(axis=1)
     ends[unknown] = np.column_stack([np.zeros(len(ends)), np.where(importance > 0, np.inf, 0)])[
         unknown
     ]
-    for at, name in enumerate(asked.features):
-        value = _curve_at_rows(asked, curves.effect, name)
-        half = half_width_of_places(value, asked.share, asked.groups, level)
-        ends[at] = with_places(float(importance[at]), ends[at], half)
+    for position, name in enumerate(request.features):
+        value = _curve_at_rows(request, curves.effect, name)
+        half = half_width_of_places(value, request.share, request.groups, level)
+        ends[position] = with_places(float(importance[position]), ends[position], half)
     gone = _not_estimable(curves.effect)
     importance[gone] = rows.spread[gone] = ends[gone] = rows.interval[gone] = np.nan
-    return Sizes(
+    return FeatureSizes(
         importance,
         ends,
         [verdict(low, high, delta) for low, high in ends],
@@ -97,23 +97,27 @@ def _not_estimable(effect: xr.Dataset) -> NDArray[np.bool_]:
 
 
 def answers_of(
-    found: Found, sizes: Sizes, rng: np.random.Generator, in_data: list[Words]
+    inputs: FactInputs, sizes: FeatureSizes, rng: np.random.Generator, in_data: list[Words]
 ) -> xr.Dataset:
     """The group ``answers`` of an explanation, features in the order of their movement.
 
     Those with an effect in the data come first, by the size of their change in the data.
     """
-    effect = found.curves.effect
+    effect = inputs.curves.effect
     lines = []
-    for at, name in enumerate(found.asked.features):
-        row = one_feature(effect, at)
-        line = _of_curve(found, row, sizes.matters[at], rng) | _of_splits(found, name) | in_data[at]
-        line["exception"] = _exception(found, row, at, sizes)
-        line["label"] = label_of(found.asked, name)
-        line["feature_kind"] = str(effect["feature_kind"].values[at])
-        line["feature_units"] = str(effect["feature_units"].values[at])
-        if found.outcome is not None:
-            line["fit_differs"] = _fit_differs(found, name)
+    for position, name in enumerate(inputs.request.features):
+        row = one_feature(effect, position)
+        line = (
+            _of_curve(inputs, row, sizes.matters[position], rng)
+            | _of_splits(inputs, name)
+            | in_data[position]
+        )
+        line["exception"] = _exception(inputs, row, position, sizes)
+        line["label"] = label_of(inputs.request, name)
+        line["feature_kind"] = str(effect["feature_kind"].values[position])
+        line["feature_units"] = str(effect["feature_units"].values[position])
+        if inputs.outcome is not None:
+            line["fit_differs"] = _fit_differs(inputs, name)
         lines.append(line)
     is_in_data = np.array([line["in_data"] == "yes" for line in lines])
     change = np.abs([float(line.get("in_data_change", np.nan)) for line in lines])
@@ -124,30 +128,30 @@ def answers_of(
         {
             "importance": ("feature", sizes.importance),
             "importance_ci": (("feature", "ci_bound"), sizes.importance_ci),
-            "row_spread": ("feature", found.rows.spread),
+            "row_spread": ("feature", inputs.rows.spread),
             "row_spread_ci": (
                 ("feature", "ci_bound"),
-                found.rows.interval * (np.nan if _has_parameters(found) else 1.0),
+                inputs.rows.interval * (np.nan if _has_parameters(inputs) else 1.0),
             ),
             "movement": ("feature", sizes.movement),
             "matters": ("feature", sizes.matters),
             "rows_differ": ("feature", sizes.rows_differ),
             **_columns(lines),
         },
-        {"feature": found.asked.features, "ci_bound": ["lower", "upper"]},
+        {"feature": inputs.request.features, "ci_bound": ["lower", "upper"]},
     )
     out = out.set_coords(["label", "feature_kind", "feature_units"])
-    if found.outcome is not None:
+    if inputs.outcome is not None:
         for name in ("permutation_importance", "permutation_importance_ci"):
-            out[name] = found.outcome.dataset[name]
-    out.attrs = _attributes(found)
+            out[name] = inputs.outcome.dataset[name]
+    out.attrs = _attributes(inputs)
     loss = "1" if "auc" in out.attrs else SQUARES
     return described(out, permutation_importance=loss).isel(feature=order)
 
 
-def _has_parameters(found: Found) -> bool:
+def _has_parameters(inputs: FactInputs) -> bool:
     """Whether the intervals hold the parameters of the model; what cannot is left out."""
-    return "parameters" in found.curves.effect.attrs
+    return "parameters" in inputs.curves.effect.attrs
 
 
 def _columns(lines: list[Words]) -> dict[str, Any]:
@@ -158,8 +162,8 @@ def _columns(lines: list[Words]) -> dict[str, Any]:
         values = [line[name] for line in lines]
         if name == "turns":
             turns = np.full((len(lines), n_turns), np.nan)
-            for at, one in enumerate(values):
-                turns[at, : len(one)] = one
+            for position, feature_turns in enumerate(values):
+                turns[position, : len(feature_turns)] = feature_turns
             out[name] = (("feature", "turn"), turns)
         elif name.endswith("_ci"):
             out[name] = (("feature", "ci_bound"), np.array(values, dtype=np.float64))
@@ -168,83 +172,83 @@ def _columns(lines: list[Words]) -> dict[str, Any]:
     return out
 
 
-def _attributes(found: Found) -> dict[str, Any]:
-    asked, share = found.asked, found.asked.share
-    mean, deviation = float(share @ asked.predicted), asked.deviation
+def _attributes(inputs: FactInputs) -> dict[str, Any]:
+    request, share = inputs.request, inputs.request.share
+    mean, deviation = float(share @ request.predicted), request.deviation
     out: dict[str, Any] = {
-        "delta": found.delta,
+        "delta": inputs.delta,
         "prediction_mean": mean,
         "prediction_sd": deviation,
-        "additive_r2": _additive(found, deviation),
+        "additive_r2": _additive(inputs, deviation),
     }
     for name in ("output_name", "output_units", "output_label"):
-        out[name] = str(found.curves.effect.attrs.get(name, ""))
-    out["missing"] = _missing(found)
-    return out if found.outcome is None else out | found.outcome.facts
+        out[name] = str(inputs.curves.effect.attrs.get(name, ""))
+    out["missing"] = _missing(inputs)
+    return out if inputs.outcome is None else out | inputs.outcome.facts
 
 
-def _missing(found: Found) -> str:
+def _missing(inputs: FactInputs) -> str:
     """What became of rows without a value, by feature; empty if all rows have all values."""
-    table = found.asked.table
+    table = inputs.request.table
     counts = {
         name: int(table.series(table.names.index(name)).isna().sum())
-        for name in found.asked.features
+        for name in inputs.request.features
     }
     named = ", ".join(f"{name} ({count})" for name, count in counts.items() if count)
     if not named:
         return ""
-    if found.asked.options.missing == "drop":
+    if inputs.request.options.missing == "drop":
         return f"left out of the curve of their feature: {named}"
     return f"kept, beside the axis or as a level: {named}"
 
 
-def _additive(found: Found, deviation: float) -> float:
+def _additive(inputs: FactInputs, deviation: float) -> float:
     """Share of the variance of the predictions that the curves of single features reproduce."""
-    asked, effect = found.asked, found.curves.effect
-    total = np.zeros(asked.table.n_rows)
-    for name in asked.features:
-        total += _curve_at_rows(asked, effect, name)
+    request, effect = inputs.request, inputs.curves.effect
+    total = np.zeros(request.table.n_rows)
+    for name in request.features:
+        total += _curve_at_rows(request, effect, name)
     # Rows without a value of some feature, or beside its curve, have no sum.
-    there = np.isfinite(total)
-    if deviation == 0 or not there.any():
+    finite = np.isfinite(total)
+    if deviation == 0 or not finite.any():
         return float("nan")
-    share = asked.share[there] / asked.share[there].sum()
-    predicted = asked.predicted[there] - share @ asked.predicted[there]
-    rest = predicted - (total[there] - share @ total[there])
+    share = request.share[finite] / request.share[finite].sum()
+    predicted = request.predicted[finite] - share @ request.predicted[finite]
+    rest = predicted - (total[finite] - share @ total[finite])
     variance = float(share @ predicted**2)
     return 1 - float(share @ rest**2) / variance if variance > 0 else float("nan")
 
 
-def _curve_at_rows(asked: Request, effect: xr.Dataset, name: str) -> FloatArray:
+def _curve_at_rows(request: ExplainRequest, effect: xr.Dataset, name: str) -> FloatArray:
     """The average curve of one feature at the places of the rows."""
-    position = asked.table.names.index(name)
-    if name not in asked.levels:
-        return np.asarray(predict(effect, asked.table.column(position), name).values)
+    position = request.table.names.index(name)
+    if name not in request.levels:
+        return np.asarray(predict(effect, request.table.column(position), name).values)
     row = one_feature(effect, name)
-    code = _codes(asked, position, level_names(row))
+    code = _codes(request, position, level_names(row))
     if not row.sizes["bin"]:  # one level with weight
         return np.zeros(len(code))
     return np.where(code >= 0, row["curve"].values[np.maximum(code, 0)], np.nan)
 
 
-def _codes(asked: Request, position: int, names: list[str]) -> NDArray[np.int64]:
+def _codes(request: ExplainRequest, position: int, names: list[str]) -> NDArray[np.int64]:
     from rhale_stats.models.levels import levels_of
 
-    levels = levels_of(asked.sample, position)
+    levels = levels_of(request.sample, position)
     number = np.array([names.index(text) if text in names else -1 for text in levels.texts] + [-1])
     return number[levels.code]
 
 
-def label_of(asked: Request, name: str) -> str:
+def label_of(request: ExplainRequest, name: str) -> str:
     """The name of a column for people."""
-    labels = asked.sample.whole.attrs.get("labels", {})
+    labels = request.sample.whole.attrs.get("labels", {})
     return str(labels.get(name, name)) if isinstance(labels, dict) else name
 
 
 # --- one curve ------------------------------------------------------------------------------------
 
 
-def _of_curve(found: Found, row: xr.Dataset, matters: str, rng: np.random.Generator) -> Words:
+def _of_curve(inputs: FactInputs, row: xr.Dataset, matters: str, rng: np.random.Generator) -> Words:
     if not row.sizes["bin"]:
         return FLAT
     if _not_estimable(row):
@@ -252,8 +256,8 @@ def _of_curve(found: Found, row: xr.Dataset, matters: str, rng: np.random.Genera
         none |= {name: [np.nan, np.nan] for name in ("range_ci", "usual_change_ci")}
         why = f"not estimable, {row.attrs.get('not_estimable', 'by the fit')}"
         return FLAT | none | {"shape": "cannot tell", "unreliable": why}
-    within = (found.level, found.percentiles)
-    inner = inner_of(found.asked, found.curves.effect, row, within, rng)
+    within = (inputs.level, inputs.percentiles)
+    inner = inner_of(inputs.request, inputs.curves.effect, row, within, rng)
     span = range_of(inner.curve, inner.half)
     usual_from, usual_to, change, change_ci = inner.usual or NO_CHANGE
     shape, turns = shape_of_curve(row, inner, matters)
@@ -269,7 +273,7 @@ def _of_curve(found: Found, row: xr.Dataset, matters: str, rng: np.random.Genera
         "shape": shape,
         "turns": turns,
         "unreliable": _unreliable(row, numbers.places(row)),
-        "bias_share": _bias_share(found, str(row["feature"].values)),
+        "bias_share": _bias_share(inputs, str(row["feature"].values)),
     }
 
 
@@ -290,8 +294,8 @@ FLAT: Words = {
 }
 
 
-def _bias_share(found: Found, name: str) -> float:
-    check = found.curves.check
+def _bias_share(inputs: FactInputs, name: str) -> float:
+    check = inputs.curves.check
     if check is None or name not in check["feature"].values:
         return np.nan
     return float(check["bin_error_share_axis"].sel(feature=name))
@@ -303,28 +307,32 @@ def _unreliable(row: xr.Dataset, texts: list[str]) -> str:
         few = [
             text
             for text, n in zip(texts, row["n_level_effective"].values, strict=False)
-            if n < FEW_ROWS
+            if n < SMALL_ROWS
         ]
         return f"few rows: {numbers.listed(few)}" if few else ""
     kinds = row["reliable"].values[: row.sizes["bin"]]
-    said = []
-    for kind in (UNKNOWN, FEW, GAP):
+    phrases = []
+    for kind in (UNKNOWN, SMALL, GAP):
         runs = [f"{texts[begin]} to {texts[end + 1]}" for begin, end in stretches(kinds == kind)]
         if len(runs) == 1 and (kinds == kind).all():
-            said.append(f"{kind}: everywhere")
+            phrases.append(f"{kind}: everywhere")
         elif runs:
-            said.append(f"{kind}: {numbers.listed(runs, MOST_STRETCHES)}")
-    return "; ".join(said)
+            phrases.append(f"{kind}: {numbers.listed(runs, MAX_STRETCHES)}")
+    return "; ".join(phrases)
 
 
-def _exception(found: Found, row: xr.Dataset, at: int, sizes: Sizes) -> str:
+def _exception(inputs: FactInputs, row: xr.Dataset, position: int, sizes: FeatureSizes) -> str:
     """Where a feature that hardly matters does: beyond delta from the middle of the curve."""
-    if sizes.matters[at] != "hardly" or sizes.rows_differ[at] != "hardly" or not row.sizes["bin"]:
+    if (
+        sizes.matters[position] != "hardly"
+        or sizes.rows_differ[position] != "hardly"
+        or not row.sizes["bin"]
+    ):
         return ""
     reach = row["curve_band"].transpose("edge", "ci_bound").values
     curve = row["curve"].values
     middle = _median(row, curve)
-    far = (reach[:, 0] > middle + found.delta) | (reach[:, 1] < middle - found.delta)
+    far = (reach[:, 0] > middle + inputs.delta) | (reach[:, 1] < middle - inputs.delta)
     if is_categorical(row):
         share = row["level_share"].values[: len(far)]
         total = float(share[far].sum())
@@ -358,42 +366,42 @@ def _median(row: xr.Dataset, curve: FloatArray) -> float:
 # --- splits and outcomes --------------------------------------------------------------------------
 
 
-def _of_splits(found: Found, name: str) -> Words:
-    by, rule, drop, pvalue = found.splits.first.get(name, ("", "", np.nan, np.nan))
+def _of_splits(inputs: FactInputs, name: str) -> Words:
+    by, rule, drop, pvalue = inputs.splits.first.get(name, ("", "", np.nan, np.nan))
     out: Words = {
-        "split_tried": name in found.splits.first,
+        "split_tried": name in inputs.splits.first,
         "split_by": by,
         "split_rule": rule,
         "split_drop": drop,
         # The permutation test takes the model as given: it does not go with the other intervals.
-        "split_pvalue": np.nan if _has_parameters(found) else pvalue,
+        "split_pvalue": np.nan if _has_parameters(inputs) else pvalue,
     }
-    split = next((one for one in found.splits.found if one.feature == name), None)
+    split = next((split for split in inputs.splits.accepted if split.feature == name), None)
     between = None if split is None else split.contrast
     if between is None:
         return out | {"apart": np.nan, "apart_ci": [np.nan, np.nan], "apart_at": ""}
     places, apart, *ends = between
-    first, second = numbers.axis_texts(places, units_of(found.curves.effect, name), 100)
+    first, second = numbers.axis_texts(places, units_of(inputs.curves.effect, name), 100)
     return out | {"apart": apart, "apart_ci": ends, "apart_at": f"{second} instead of {first}"}
 
 
-def _fit_differs(found: Found, name: str) -> str:
+def _fit_differs(inputs: FactInputs, name: str) -> str:
     """The place where the model is off most, of those where it is by more than delta."""
-    assert found.outcome is not None
-    own = found.outcome.dataset.sel(feature=name)
-    residual = own["residual"].values
-    off = (own["residual_pvalue_adjusted"].values <= 1 - found.level) & (
-        np.abs(residual) > found.delta
+    assert inputs.outcome is not None
+    feature_outcome = inputs.outcome.dataset.sel(feature=name)
+    residual = feature_outcome["residual"].values
+    off = (feature_outcome["residual_pvalue_adjusted"].values <= 1 - inputs.level) & (
+        np.abs(residual) > inputs.delta
     )
     if not off.any():
         return ""
-    at = int(np.nanargmax(np.where(off, np.abs(residual), np.nan)))
-    ends = own["residual_ci"].transpose("place", "ci_bound").values[at]
-    size = numbers.estimate(float(residual[at]), ends)
-    level = str(own["place_level"].values[at])
+    place = int(np.nanargmax(np.where(off, np.abs(residual), np.nan)))
+    ends = feature_outcome["residual_ci"].transpose("place", "ci_bound").values[place]
+    size = numbers.estimate(float(residual[place]), ends)
+    level = str(feature_outcome["place_level"].values[place])
     if level:
         return f"at {level} by {size}"
-    edges = np.append(own["place_left"].values, own["place_right"].values)
-    texts = numbers.axis_texts(edges, units_of(found.curves.effect, name))
+    edges = np.append(feature_outcome["place_left"].values, feature_outcome["place_right"].values)
+    texts = numbers.axis_texts(edges, units_of(inputs.curves.effect, name))
     n = len(texts) // 2
-    return f"between {texts[at]} and {texts[n + at]} by {size}"
+    return f"between {texts[place]} and {texts[n + place]} by {size}"

@@ -10,7 +10,7 @@ import xarray as xr
 from rhale_stats.answers.lines import NOT_EXAMINED
 from rhale_stats.answers.sentences import NO, NOT_SHOWN, YES
 from rhale_stats.explanation.confirmed import SIZE, confirmed
-from rhale_stats.explanation.request import Request
+from rhale_stats.explanation.request import ExplainRequest
 from rhale_stats.explanation.skill import Skill, skill_of
 from rhale_stats.generics.hypotheses import wald_test
 from rhale_stats.generics.intervals import confband, confint
@@ -26,7 +26,7 @@ TEST_SIZE = 0.05
 MIN_UNITS = 50
 
 
-class Examined(NamedTuple):
+class OutcomeExamination(NamedTuple):
     """Models without each fold, their skill, and the effects on the outcome."""
 
     fits: CrossFits
@@ -34,7 +34,7 @@ class Examined(NamedTuple):
     effect: xr.Dataset
 
 
-class NotExamined(NamedTuple):
+class NoExamination(NamedTuple):
     """Why effects on the outcome were not estimated, in words, and the skill of one refit."""
 
     reason: str
@@ -42,35 +42,37 @@ class NotExamined(NamedTuple):
 
 
 def examine(
-    asked: Request, outcome: bool | str, level: float, rng: np.random.Generator
-) -> Examined | NotExamined:
+    request: ExplainRequest, outcome: bool | str, level: float, rng: np.random.Generator
+) -> OutcomeExamination | NoExamination:
     """The effects on the outcome, or why they were not examined."""
     if outcome is False:
-        return NotExamined("outcome=False")
-    if asked.y is None:
-        return NotExamined("no outcomes were given; explain(model, X, y) takes them")
-    n_units = asked.n_effective if asked.groups is None else float(asked.groups.max() + 1)
+        return NoExamination("outcome=False")
+    if request.y is None:
+        return NoExamination("no outcomes were given; explain(model, X, y) takes them")
+    n_units = request.n_effective if request.groups is None else float(request.groups.max() + 1)
     if outcome == "auto" and n_units < MIN_UNITS:
-        return NotExamined(
+        return NoExamination(
             f"there are fewer than {MIN_UNITS} rows or groups; outcome=True asks for it"
         )
     seconds = MAX_SECONDS if outcome == "auto" else np.inf
     try:
         fits = cross_fit(
-            asked.model,
-            asked.sample,
-            asked.y,
-            groups=asked.groups,
+            request.model,
+            request.sample,
+            request.y,
+            groups=request.groups,
             rng=rng,
             progress=False,
             most_seconds=seconds,
         )
     except TooLong as error:
-        return NotExamined(f"{error}; outcome=True does them", _skill(error.first, asked, level))
+        return NoExamination(
+            f"{error}; outcome=True does them", _skill(error.first, request, level)
+        )
     except NotRefittable:
         if outcome is True:
             raise
-        return NotExamined(
+        return NoExamination(
             "the model cannot be fitted again; give the estimator, or a function of X and y to "
             "outcome_effects"
         )
@@ -78,43 +80,51 @@ def examine(
         if outcome is True:
             raise
         message = " ".join(str(error).split())[:120]
-        return NotExamined(f"a refit failed ({type(error).__name__}: {message})")
-    skill = _skill(fits, asked, level)
-    positions = {name: asked.table.names.index(name) for name in asked.features}
-    usable = [name for name in asked.features if _is_usable(asked, name)]
+        return NoExamination(f"a refit failed ({type(error).__name__}: {message})")
+    skill = _skill(fits, request, level)
+    positions = {name: request.table.names.index(name) for name in request.features}
+    usable = [name for name in request.features if _is_usable(request, name)]
     effect = effects_of(
-        fits, [positions[name] for name in usable], [positions[name] for name in asked.levels]
+        fits, [positions[name] for name in usable], [positions[name] for name in request.levels]
     )
-    return Examined(fits, skill, confband(confint(effect, level=level), level=level, rng=rng))
+    return OutcomeExamination(
+        fits, skill, confband(confint(effect, level=level), level=level, rng=rng)
+    )
 
 
-def _skill(fits: CrossFits, asked: Request, level: float) -> Skill:
+def _skill(fits: CrossFits, request: ExplainRequest, level: float) -> Skill:
     return skill_of(
-        fits.observed, fits.held_out, fits.folds, fits.kind, fits.sample.share, asked.groups, level
+        fits.observed,
+        fits.held_out,
+        fits.folds,
+        fits.kind,
+        fits.sample.share,
+        request.groups,
+        level,
     )
 
 
-def _is_usable(asked: Request, name: str) -> bool:
+def _is_usable(request: ExplainRequest, name: str) -> bool:
     """Whether a feature has few enough levels for its steps to be estimated."""
-    series = asked.table.series(asked.table.names.index(name))
+    series = request.table.series(request.table.names.index(name))
     n_values = series.nunique()
-    return n_values > 1 and (name not in asked.levels or n_values <= len(series) / 20)
+    return n_values > 1 and (name not in request.levels or n_values <= len(series) / 20)
 
 
 def facts_in_data(
-    found: Examined | NotExamined,
+    examined: OutcomeExamination | NoExamination,
     features: list[str],
     rows_differ: list[str],
-    asked: Request,
+    request: ExplainRequest,
     delta: float,
 ) -> list[dict[str, Any]]:
     """The facts of every feature: in the data or not, by how much, and whether rows differ."""
     words = {"in_data": NOT_EXAMINED, "differs_in_data": NOT_EXAMINED}
-    if isinstance(found, NotExamined):
+    if isinstance(examined, NoExamination):
         return [words for _ in features]
     numbers = {"in_data_change": np.nan, "in_data_ci": [np.nan, np.nan], "in_data_p": np.nan}
     nothing = words | numbers
-    effect = found.effect
+    effect = examined.effect
     names = [str(name) for name in effect["feature"].values]
     tests = wald_test(effect)["p_value"].values
     change = effect["usual_difference"].values
@@ -122,19 +132,21 @@ def facts_in_data(
     # Of any shape or of the usual change: half of the size for each.
     pvalue = np.where(np.isfinite(of_change), np.minimum(2 * np.fmin(tests, of_change), 1.0), tests)
     # Where the model predicts nothing, only what stands against all features together is shown.
-    judged = pvalue if found.skill.attributes["predicts"] == "yes" else adjusted(pvalue, "holm")
+    judged = pvalue if examined.skill.attributes["predicts"] == "yes" else adjusted(pvalue, "holm")
     out = {name: dict(nothing) for name in features}
-    for at, name in enumerate(names):
+    for position, name in enumerate(names):
         word = NOT_SHOWN
-        if judged[at] <= TEST_SIZE:
+        if judged[position] <= TEST_SIZE:
             word = YES
-        elif _largest_importance(effect.isel(feature=at)) < delta:
+        elif _largest_importance(effect.isel(feature=position)) < delta:
             word = NO
         out[name] |= {
             "in_data": word,
-            "in_data_change": change[at],
-            "in_data_ci": effect["usual_difference_ci"].transpose("feature", "ci_bound").values[at],
-            "in_data_p": pvalue[at],
+            "in_data_change": change[position],
+            "in_data_ci": effect["usual_difference_ci"]
+            .transpose("feature", "ci_bound")
+            .values[position],
+            "in_data_p": pvalue[position],
         }
     differ = [
         name
@@ -142,7 +154,7 @@ def facts_in_data(
         if verdict == "yes" and len(features) > 1
     ]
     if differ:
-        for name, value in zip(differ, confirmed(found.fits, asked, differ), strict=True):
+        for name, value in zip(differ, confirmed(examined.fits, request, differ), strict=True):
             out[name]["differs_in_data"] = YES if value <= SIZE else NOT_SHOWN
     return [out[name] for name in features]
 
@@ -152,9 +164,9 @@ def _largest_importance(row: xr.Dataset) -> float:
     band = np.abs(row["curve_band"].transpose("edge", "ci_bound").values).max(axis=1)
     if "level_share" in row and str(row["feature_kind"].values) != "continuous":
         share = row["level_share"].values
-        there = share > 0
-        return float(np.sqrt(np.sum(share[there] * band[there] ** 2)))
+        occupied = share > 0
+        return float(np.sqrt(np.sum(share[occupied] * band[occupied] ** 2)))
     share = np.nan_to_num(row["weight_share"].values)
-    there = share > 0
+    occupied = share > 0
     mean_square = (band[:-1] ** 2 + band[:-1] * band[1:] + band[1:] ** 2) / 3
-    return float(np.sqrt(np.sum(share[there] * mean_square[there])))
+    return float(np.sqrt(np.sum(share[occupied] * mean_square[occupied])))

@@ -13,7 +13,7 @@ from rhale_stats.arrays.binning import bin_index, quantile_edges
 from rhale_stats.arrays.moments import FloatArray, IntArray
 from rhale_stats.explanation.budget import Budget
 from rhale_stats.explanation.described import described
-from rhale_stats.explanation.request import PERMUTED, Request
+from rhale_stats.explanation.request import PERMUTED, ExplainRequest
 from rhale_stats.inference.adjustment import adjusted
 from rhale_stats.models.levels import levels_of
 from rhale_stats.outcome.cross_fitting import class_of, outcome_numbers
@@ -32,71 +32,73 @@ class Outcome(NamedTuple):
     facts: dict[str, float | str]
 
 
-def outcome_of(asked: Request, level: float, budget: Budget, rng: np.random.Generator) -> Outcome:
+def outcome_of(
+    request: ExplainRequest, level: float, budget: Budget, rng: np.random.Generator
+) -> Outcome:
     """Of the outcomes that were given."""
-    observed, kind = observed_of(asked)
-    facts = _fit(asked, observed, kind)
-    places = [_places(asked, name) for name in asked.features]
-    width = max(len(one.left) for one in places)
-    along = [_along(asked, observed, one, level) for one in places]
+    observed, kind = observed_of(request)
+    facts = _fit(request, observed, kind)
+    places = [_places(request, name) for name in request.features]
+    width = max(len(place.left) for place in places)
+    along = [_along(request, observed, place, level) for place in places]
 
     def padded(values: list[Any], fill: Any) -> NDArray[Any]:
         out = np.full((len(values), width, *np.shape(values[0])[1:]), fill)
-        for at, one in enumerate(values):
-            out[at, : len(one)] = one
+        for position, row in enumerate(values):
+            out[position, : len(row)] = row
         return out
 
-    pvalue = adjusted(padded([one["pvalue"] for one in along], np.nan).ravel(), "holm")
+    pvalue = adjusted(padded([summary["pvalue"] for summary in along], np.nan).ravel(), "holm")
     dims = ("feature", "place")
-    found: dict[str, tuple[tuple[str, ...], NDArray[Any]]] = {
-        name: (dims, padded([one[name] for one in along], np.nan))
+    variables: dict[str, tuple[tuple[str, ...], NDArray[Any]]] = {
+        name: (dims, padded([summary[name] for summary in along], np.nan))
         for name in ("n_obs", "observed", "predicted", "residual")
     }
-    found["residual_ci"] = (
+    variables["residual_ci"] = (
         (*dims, "ci_bound"),
-        padded([one["residual_ci"] for one in along], np.nan),
+        padded([summary["residual_ci"] for summary in along], np.nan),
     )
-    found["residual_pvalue_adjusted"] = (dims, pvalue.reshape(len(along), width))
-    importance, ends = _permuted(asked, observed, kind, level, budget, rng)
-    found["permutation_importance"] = (("feature",), importance)
-    found["permutation_importance_ci"] = (("feature", "ci_bound"), ends)
-    found |= _calibration(asked, observed, level)
-    longest = max((len(text) for one in places for text in one.text), default=0)
+    variables["residual_pvalue_adjusted"] = (dims, pvalue.reshape(len(along), width))
+    importance, ends = _permuted(request, observed, kind, level, budget, rng)
+    variables["permutation_importance"] = (("feature",), importance)
+    variables["permutation_importance_ci"] = (("feature", "ci_bound"), ends)
+    variables |= _calibration(request, observed, level)
+    longest = max((len(text) for place in places for text in place.text), default=0)
     coords = {
-        "feature": asked.features,
+        "feature": request.features,
         "ci_bound": ["lower", "upper"],
-        "place_left": (dims, padded([one.left for one in places], np.nan)),
-        "place_right": (dims, padded([one.right for one in places], np.nan)),
+        "place_left": (dims, padded([place.left for place in places], np.nan)),
+        "place_right": (dims, padded([place.right for place in places], np.nan)),
         "place_level": (
             dims,
             _texts(places, width, longest),
         ),
     }
     loss = SQUARES if kind == "numbers" else "1"
-    dataset = described(xr.Dataset(found, coords), permutation_importance=loss)
+    dataset = described(xr.Dataset(variables, coords), permutation_importance=loss)
     return Outcome(dataset.assign_attrs(facts), facts)
 
 
 def _texts(places: list[_Places], width: int, longest: int) -> NDArray[np.str_]:
     """Levels as text; empty for places on an axis and beyond the last."""
     out = np.full((len(places), width), "", dtype=f"<U{max(longest, 1)}")
-    for at, one in enumerate(places):
-        out[at, : len(one.text)] = one.text
+    for position, place in enumerate(places):
+        out[position, : len(place.text)] = place.text
     return out
 
 
-def observed_of(asked: Request) -> tuple[FloatArray, str]:
+def observed_of(request: ExplainRequest) -> tuple[FloatArray, str]:
     """Outcomes as numbers, and whether they are "numbers" or a "class" whose probability is asked.
 
     Without names of classes, outcomes of 0 and 1 with predictions between them are a class.
     """
-    y, scale = np.asarray(asked.y), asked.options.scale
+    y, scale = np.asarray(request.y), request.options.scale
     if scale != "response":
         raise ValueError(
             f"y must be None with scale={scale!r}; got {len(y)} outcomes, which have no values on "
             f"this scale. Leave y out, or take scale='response'."
         )
-    return outcome_numbers(y, class_of(asked.model, asked.output_label), asked.predicted)
+    return outcome_numbers(y, class_of(request.model, request.output_label), request.predicted)
 
 
 def row_losses(observed: FloatArray, predicted: FloatArray, kind: str) -> FloatArray:
@@ -107,9 +109,9 @@ def row_losses(observed: FloatArray, predicted: FloatArray, kind: str) -> FloatA
     return np.asarray((observed - predicted) ** 2)
 
 
-def _fit(asked: Request, observed: FloatArray, kind: str) -> dict[str, float | str]:
+def _fit(request: ExplainRequest, observed: FloatArray, kind: str) -> dict[str, float | str]:
     """How the predictions agree with the outcomes."""
-    share, predicted = asked.share, asked.predicted
+    share, predicted = request.share, request.predicted
     error = observed - predicted
     facts: dict[str, float | str] = {
         "loss": "log loss" if kind == "class" else "squared error",
@@ -144,24 +146,24 @@ def _auc(observed: FloatArray, predicted: FloatArray) -> float:
 
 
 def _calibration(
-    asked: Request, observed: FloatArray, level: float
+    request: ExplainRequest, observed: FloatArray, level: float
 ) -> dict[str, tuple[tuple[str, ...], NDArray[Any]]]:
     """Observed and predicted by tenths of the predictions."""
-    predicted = asked.predicted
+    predicted = request.predicted
     n_groups = int(np.clip(len(predicted) // PLACE_ROWS, 1, N_TENTHS))
     edges = quantile_edges(predicted, n_groups, None)
     if len(edges) == 1:  # a constant model
         edges = np.repeat(edges, 2)
     number = bin_index(edges, predicted)
-    own = _along(asked, observed, _Places(number, edges[:-1], edges[1:], []), level)
+    summary = _along(request, observed, _Places(number, edges[:-1], edges[1:], []), level)
     names = ("n_obs", "observed", "predicted", "residual")
-    found: dict[str, tuple[tuple[str, ...], NDArray[Any]]] = {
-        f"tenth_{name}": (("tenth",), own[name]) for name in names
+    variables: dict[str, tuple[tuple[str, ...], NDArray[Any]]] = {
+        f"tenth_{name}": (("tenth",), summary[name]) for name in names
     }
-    found["tenth_residual_ci"] = (("tenth", "ci_bound"), own["residual_ci"])
-    found["tenth_left"] = (("tenth",), edges[:-1])
-    found["tenth_right"] = (("tenth",), edges[1:])
-    return found
+    variables["tenth_residual_ci"] = (("tenth", "ci_bound"), summary["residual_ci"])
+    variables["tenth_left"] = (("tenth",), edges[:-1])
+    variables["tenth_right"] = (("tenth",), edges[1:])
+    return variables
 
 
 class _Places(NamedTuple):
@@ -171,45 +173,45 @@ class _Places(NamedTuple):
     text: list[str]
 
 
-def _places(asked: Request, name: str) -> _Places:
+def _places(request: ExplainRequest, name: str) -> _Places:
     """Where rows are along a feature: its levels, or places of about equal numbers of rows."""
-    position = asked.table.names.index(name)
-    if name in asked.levels:
-        levels = levels_of(asked.sample, position)
-        at = np.arange(float(len(levels.texts)))
-        return _Places(levels.code.astype(np.int64), at, at, list(levels.texts))
-    x = asked.table.column(position)
-    there = ~np.isnan(x)
-    n_places = int(np.clip(there.sum() // PLACE_ROWS, 1, N_PLACES))
-    edges = quantile_edges(x[there], n_places, None)
+    position = request.table.names.index(name)
+    if name in request.levels:
+        levels = levels_of(request.sample, position)
+        positions = np.arange(float(len(levels.texts)))
+        return _Places(levels.code.astype(np.int64), positions, positions, list(levels.texts))
+    x = request.table.column(position)
+    present = ~np.isnan(x)
+    n_places = int(np.clip(present.sum() // PLACE_ROWS, 1, N_PLACES))
+    edges = quantile_edges(x[present], n_places, None)
     number = np.full(len(x), -1, dtype=np.int64)
-    number[there] = bin_index(edges, x[there])
+    number[present] = bin_index(edges, x[present])
     return _Places(number, edges[:-1], edges[1:], [""] * (len(edges) - 1))
 
 
 def _along(
-    asked: Request, observed: FloatArray, places: _Places, level: float
+    request: ExplainRequest, observed: FloatArray, places: _Places, level: float
 ) -> dict[str, FloatArray]:
     """Weighted means by place, with errors of the residual, by groups where there are some."""
     n = len(places.left)
-    there = places.number >= 0
-    number, share = places.number[there], asked.share[there]
+    inside = places.number >= 0
+    number, share = places.number[inside], request.share[inside]
     total = np.bincount(number, share, n)
     safe = np.where(total > 0, total, 1.0)
 
     def mean(values: FloatArray) -> FloatArray:
-        means: FloatArray = np.bincount(number, share * values[there], n) / safe
+        means: FloatArray = np.bincount(number, share * values[inside], n) / safe
         return np.where(total > 0, means, np.nan)
 
-    residual = observed - asked.predicted
+    residual = observed - request.predicted
     average = mean(residual)
-    influence = share * (residual[there] - average[number]) / safe[number]
-    if asked.groups is None:
+    influence = share * (residual[inside] - average[number]) / safe[number]
+    if request.groups is None:
         square, units = np.bincount(number, influence**2, n), np.bincount(number, minlength=n)
     else:
-        key = number * (asked.groups.max() + 1) + asked.groups[there]
+        key = number * (request.groups.max() + 1) + request.groups[inside]
         pairs, code = np.unique(key, return_inverse=True)
-        place = pairs // (asked.groups.max() + 1)
+        place = pairs // (request.groups.max() + 1)
         square = np.bincount(place, np.bincount(code, influence) ** 2, n)
         units = np.bincount(place, minlength=n)
     with np.errstate(invalid="ignore", divide="ignore"):
@@ -220,7 +222,7 @@ def _along(
     return {
         "n_obs": np.bincount(number, minlength=n).astype(np.float64),
         "observed": mean(observed),
-        "predicted": mean(asked.predicted),
+        "predicted": mean(request.predicted),
         "residual": average,
         "residual_ci": np.stack([average - half, average + half], axis=-1),
         "pvalue": np.asarray(pvalue),
@@ -228,7 +230,7 @@ def _along(
 
 
 def _permuted(
-    asked: Request,
+    request: ExplainRequest,
     observed: FloatArray,
     kind: str,
     level: float,
@@ -236,23 +238,28 @@ def _permuted(
     rng: np.random.Generator,
 ) -> tuple[FloatArray, FloatArray]:
     """Increase of the mean loss as each column is permuted, with intervals [110]."""
-    n = asked.table.n_rows
+    n = request.table.n_rows
     rows = np.arange(n) if n <= PERMUTED_ROWS else np.sort(rng.choice(n, PERMUTED_ROWS, False))
-    model = asked.sample.asked(asked.model, probe=False).at(rows)
-    share = asked.share[rows] / asked.share[rows].sum()
-    before = row_losses(observed[rows], asked.predicted[rows], kind)
-    groups = None if asked.groups is None else np.unique(asked.groups[rows], return_inverse=True)[1]
-    found, ends = [], []
-    for at, name in enumerate(asked.features):
-        if budget.left == 0 and at:
-            budget.cut.append(f"{', '.join(asked.features[at:])} were not permuted")
+    model = request.sample.quotients(request.model, probe=False).take(rows)
+    share = request.share[rows] / request.share[rows].sum()
+    before = row_losses(observed[rows], request.predicted[rows], kind)
+    groups = (
+        None if request.groups is None else np.unique(request.groups[rows], return_inverse=True)[1]
+    )
+    increases, ends = [], []
+    for number, name in enumerate(request.features):
+        if budget.left == 0 and number:
+            budget.cut.append(f"{', '.join(request.features[number:])} were not permuted")
             break
-        position = asked.table.names.index(name)
+        position = request.table.names.index(name)
         values = model.table.series(position).array
         columns = [values[rng.permutation(len(rows))] for _ in range(PERMUTED)]
         outputs, _ = model.evaluate(position, columns)
         losses = np.stack(
-            [row_losses(observed[rows], one[:, 0].astype(np.float64), kind) for one in outputs]
+            [
+                row_losses(observed[rows], output[:, 0].astype(np.float64), kind)
+                for output in outputs
+            ]
         )
         increase = losses.mean(axis=0) - before
         mean = float(share @ increase)
@@ -264,10 +271,10 @@ def _permuted(
         variance = units / max(units - 1, 1) * float(influence @ influence)
         variance += float((losses @ share).var(ddof=1)) / PERMUTED
         half = stats.t.ppf((1 + level) / 2, max(units - 1, 1)) * np.sqrt(variance)
-        found.append(mean)
+        increases.append(mean)
         ends.append([mean - half, mean + half])
-    missing = len(asked.features) - len(found)
+    missing = len(request.features) - len(increases)
     return (
-        np.array(found + [np.nan] * missing),
+        np.array(increases + [np.nan] * missing),
         np.array(ends + [[np.nan, np.nan]] * missing),
     )

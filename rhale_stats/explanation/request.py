@@ -32,7 +32,7 @@ ASKED, PERMUTED = 2, 5
 
 
 @dataclass(frozen=True)
-class Request:
+class ExplainRequest:
     """The model and the rows of an explanation.
 
     ``X`` are the rows used, in the form in which the user has them; ``rows`` their numbers.
@@ -94,12 +94,15 @@ class Request:
     def deviation(self) -> float:
         """Standard deviation of the predictions; what rounding leaves of equal ones is 0."""
         mean = self.share @ self.predicted
-        found = float(np.sqrt(self.share @ (self.predicted - mean) ** 2))
-        return found if found > 1e-12 * float(np.abs(self.predicted).max()) else 0.0
+        deviation = float(np.sqrt(self.share @ (self.predicted - mean) ** 2))
+        return deviation if deviation > 1e-12 * float(np.abs(self.predicted).max()) else 0.0
 
     def frame(self) -> pd.DataFrame:
         """The features as a DataFrame, by which rows may be split."""
-        data, positions = self.table.data, [self.table.names.index(one) for one in self.features]
+        data, positions = (
+            self.table.data,
+            [self.table.names.index(feature) for feature in self.features],
+        )
         if isinstance(data, pd.DataFrame):
             return data.iloc[:, positions].set_axis(self.features, axis=1)
         return pd.DataFrame(data[:, positions], columns=self.features)
@@ -129,9 +132,9 @@ def request_of(
     options: ModelOptions,
     budget: Budget,
     rng: np.random.Generator,
-) -> Request:
+) -> ExplainRequest:
     """Check what was given, and choose rows and features."""
-    whole = Sample.of(X, options)
+    whole = Sample.from_table(X, options)
     n_given = whole.table.n_rows
     names, levels, discrete = _features(whole.table, model, columns, budget)
     labels = (
@@ -144,14 +147,14 @@ def request_of(
     whole = replace(whole, options=options)
     present = np.flatnonzero(whole.present & used_rows)
     seconds = _time_of(whole, present, model)
-    asked = ASKED * len(names) + (PERMUTED * len(names) if y is not None else 0)
-    n_rows = budget.rows(len(present), asked, seconds)
+    answers_per_row = ASKED * len(names) + (PERMUTED * len(names) if y is not None else 0)
+    n_rows = budget.rows(len(present), answers_per_row, seconds)
     budget.check_features(len(names), ASKED * n_rows * COPIED_SECONDS * len(whole.table.names))
     rows = present if n_rows == len(present) else np.sort(rng.choice(present, n_rows, False))
     used = whole if len(rows) == n_given else whole.take(rows)
-    given, own = (X, options) if used is whole else _of_rows(used)
-    used = replace(used, options=own)
-    answers = used.asked(model)
+    used_X, used_options = (X, options) if used is whole else _of_rows(used)
+    used = replace(used, options=used_options)
+    answers = used.quotients(model)
     predicted = answers.at_rows()
     if predicted.shape[1] > 1:
         raise ValueError(
@@ -163,9 +166,9 @@ def request_of(
             f"model must return finite numbers; got others in "
             f"{int((~np.isfinite(predicted)).sum())} of {len(predicted)} rows."
         )
-    return Request(
+    return ExplainRequest(
         model,
-        given,
+        used_X,
         used,
         rows,
         n_given,
@@ -190,11 +193,11 @@ def _time_of(whole: Sample, present: IntArray, model: Model) -> float:
     """Seconds that the model takes for a row, in a call that is long enough to tell."""
     n_rows = TIMED_ROWS
     while True:
-        asked = whole.take(np.resize(present[:n_rows], n_rows)).asked(model, probe=False)
+        answers = whole.take(np.resize(present[:n_rows], n_rows)).quotients(model, probe=False)
         if n_rows == TIMED_ROWS:
-            asked.at_rows()  # the first call compiles and imports
+            answers.at_rows()  # the first call compiles and imports
         begun = time.perf_counter()
-        asked.at_rows()
+        answers.at_rows()
         took = time.perf_counter() - begun
         if took > TIMED_SECONDS or n_rows >= len(present):
             return took / n_rows + COPIED_SECONDS * len(whole.table.names)
@@ -213,20 +216,31 @@ def _features(
     """
     chosen, levels = columns_and_levels(table, *columns, columns_known_of(model), constants=False)
     # Numbers with few values are levels in their own order, of a formula too.
-    levels += [at for at in chosen if at not in levels and table.is_discrete(at)]
-    counts = {table.names[at]: table.series(at).nunique() for at in levels if at in chosen}
-    kept = [*budget.columns(counts), *(table.names[at] for at in chosen if at not in levels)]
-    if not kept:
+    levels += [
+        position for position in chosen if position not in levels and table.is_discrete(position)
+    ]
+    counts = {
+        table.names[position]: table.series(position).nunique()
+        for position in levels
+        if position in chosen
+    }
+    affordable = [
+        *budget.columns(counts),
+        *(table.names[position] for position in chosen if position not in levels),
+    ]
+    if not affordable:
         raise ValueError(
             f"budget must be larger for {max(counts.values()):,} levels; got {budget.total:g}s. "
             f"Give more time, put levels together, or take budget=None for no bound."
         )
-    chosen = [at for at in chosen if table.names[at] in kept]
-    discrete = [at for at in chosen if at in levels and table.is_numeric(at)]
-    levels = [at for at in chosen if at in levels]
+    chosen = [position for position in chosen if table.names[position] in affordable]
+    discrete = [
+        position for position in chosen if position in levels and table.is_numeric(position)
+    ]
+    levels = [position for position in chosen if position in levels]
     names = table.names
     return (
-        [names[at] for at in chosen],
-        [names[at] for at in levels],
-        [names[at] for at in discrete],
+        [names[position] for position in chosen],
+        [names[position] for position in levels],
+        [names[position] for position in discrete],
     )

@@ -13,7 +13,7 @@ from rhale_stats.arrays.answers import half_widths, hidden_in, inner_range, shap
 from rhale_stats.arrays.moments import FloatArray
 from rhale_stats.effects.fit import interpolation
 from rhale_stats.explanation.curves import GAP, UNKNOWN
-from rhale_stats.explanation.request import Request
+from rhale_stats.explanation.request import ExplainRequest
 from rhale_stats.generics.errors import vcov
 from rhale_stats.outcome.outcome_effects import USUAL
 from rhale_stats.schema.features import units_in
@@ -21,9 +21,9 @@ from rhale_stats.schema.levels import NOMINAL, is_categorical
 
 # A leg of a shape is longer than this share of the range; "overall" is said where changes of this
 # size against the direction of a leg are not excluded.
-LEAST_LEG = 0.05
+MIN_LEG = 0.05
 # More levels that may be the highest are not named.
-MOST_HIGHEST = 3
+MAX_HIGHEST = 3
 
 
 class Inner(NamedTuple):
@@ -42,7 +42,7 @@ class Inner(NamedTuple):
 
 
 def inner_of(
-    asked: Request,
+    request: ExplainRequest,
     effect: xr.Dataset,
     row: xr.Dataset,
     within: tuple[float, tuple[float, float]],
@@ -54,9 +54,9 @@ def inner_of(
     curve, edges, units = row["curve"].values, row["edge_value"].values, units_in(row)
     weigh, ends = np.eye(len(curve)), np.zeros((2, len(curve)))
     if not is_categorical(row):
-        x = asked.table.column(asked.table.names.index(name))
-        low, high = inner_range(x, asked.share, percentiles)
-        usual = np.clip(inner_range(x, asked.share, USUAL), edges[0], edges[-1])
+        x = request.table.column(request.table.names.index(name))
+        low, high = inner_range(x, request.share, percentiles)
+        usual = np.clip(inner_range(x, request.share, USUAL), edges[0], edges[-1])
         ends, usual_texts = interpolation(edges, usual), numbers.axis_texts(usual, units, 100)
         places = np.r_[low, edges[(edges > low) & (edges < high)], high]
         weigh, texts = interpolation(edges, places), numbers.axis_texts(places, units)
@@ -68,14 +68,16 @@ def inner_of(
         names, places = numbers.places(row), np.arange(float(len(curve)))
         share, ordered = row["level_share"].values, str(row["feature_kind"].values) != NOMINAL
         two = (0, len(curve) - 1) if len(curve) == 2 else inner_range(places, share, USUAL)
-        usual_texts = [names[int(at)] for at in two] if ordered or len(curve) == 2 else []
+        usual_texts = (
+            [names[int(position)] for position in two] if ordered or len(curve) == 2 else []
+        )
         ends = weigh[np.array(two, dtype=int)]
         if ordered:
             low, high = inner_range(places, share, percentiles)
             places = places[(places >= low) & (places <= high)]
             weigh = weigh[places.astype(int)]
-        texts = [names[int(at)] for at in places]
-    degrees = np.inf if asked.groups is None else float(max(asked.groups.max(), 1))
+        texts = [names[int(place)] for place in places]
+    degrees = np.inf if request.groups is None else float(max(request.groups.max(), 1))
     half = half_widths(weigh @ covariance @ weigh.T, level, rng, degrees)
     usual_change = None
     if usual_texts:
@@ -99,19 +101,19 @@ def shape_of_curve(row: xr.Dataset, inner: Inner, matters: str) -> tuple[str, li
         top = int(curve.argmax())
         near = [
             text
-            for at, text in enumerate(inner.texts)
-            if not curve[top] - curve[at] > half[top, at]
+            for position, text in enumerate(inner.texts)
+            if not curve[top] - curve[position] > half[top, position]
         ]
         if len(numbers.places(row)) == 2:
             return (f"higher at {near[0]}" if len(near) == 1 else "no clear shape"), []
         if str(row["feature_kind"].values) == NOMINAL:
-            found = f"highest at {' or '.join(near)}"
-            return (found if len(near) <= MOST_HIGHEST else "differs between levels"), []
-    least = LEAST_LEG * float(np.ptp(curve))
+            highest = f"highest at {' or '.join(near)}"
+            return (highest if len(near) <= MAX_HIGHEST else "differs between levels"), []
+    least = MIN_LEG * float(np.ptp(curve))
     shape = shape_of(curve, np.maximum(half, least))
     if not shape.legs:
         return "no clear shape", []
-    turns = [float(inner.places[at]) for at in shape.turns]
+    turns = [float(inner.places[turn]) for turn in shape.turns]
     if len(shape.legs) > 2:
         return f"goes up and down ({len(turns)} turns)", turns
     words = ", then ".join("rises" if leg > 0 else "falls" for leg in shape.legs)

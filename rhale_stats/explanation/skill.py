@@ -103,17 +103,19 @@ def _auc(
         if positive.all() or not positive.any() or np.isnan(predicted[rows]).any():
             continue
         weight = share[rows]
-        one, other = weight * positive, weight * ~positive
+        positive_weight, other = weight * positive, weight * ~positive
         # Share of the other class below, ties as half.
         placed = np.where(
             positive,
             _below(predicted[rows], other) / other.sum(),
-            1 - _below(predicted[rows], one) / one.sum(),
+            1 - _below(predicted[rows], positive_weight) / positive_weight.sum(),
         )
-        own = np.where(positive, one / one.sum(), other / other.sum())
-        auc, part = float(own[positive] @ placed[positive]), float(weight.sum())
+        class_share = np.where(
+            positive, positive_weight / positive_weight.sum(), other / other.sum()
+        )
+        auc, part = float(class_share[positive] @ placed[positive]), float(weight.sum())
         value, total = value + part * auc, total + part
-        influence[rows] = part * own * (placed - auc)
+        influence[rows] = part * class_share * (placed - auc)
     if not total:
         return float("nan"), np.full(len(observed), np.nan)
     return value / total, influence / total
@@ -122,5 +124,5 @@ def _auc(
 def _below(values: FloatArray, weight: FloatArray) -> FloatArray:
     """Weight of the rows with a smaller value, equal ones as half."""
     _, code = np.unique(values, return_inverse=True)
-    at = np.bincount(code, weight)
-    return np.asarray((np.cumsum(at) - at / 2)[code])
+    value_weight = np.bincount(code, weight)
+    return np.asarray((np.cumsum(value_weight) - value_weight / 2)[code])

@@ -15,8 +15,8 @@ from rhale_stats.bins.fixed import QuantileBins
 from rhale_stats.effects.comparison import contrast
 from rhale_stats.effects.rhale import rhale
 from rhale_stats.explanation.budget import Budget
-from rhale_stats.explanation.curves import Curves, n_bins_of, with_errors
-from rhale_stats.explanation.request import Request
+from rhale_stats.explanation.curves import FeatureCurves, n_bins_of, with_errors
+from rhale_stats.explanation.request import ExplainRequest
 from rhale_stats.generics.hypotheses import compare
 from rhale_stats.generics.intervals import confband, confint
 from rhale_stats.local.local_effects import local_effects
@@ -29,7 +29,7 @@ from rhale_stats.schema.stacking import joined
 
 # Size of all tests of first splits together, and permutations for each: a p-value can be half the
 # level of one test.
-LEVEL, FINER, MOST_PERMUTATIONS = 0.05, 2, 1999
+LEVEL, FINER, MAX_PERMUTATIONS = 0.05, 2, 1999
 MAX_DEPTH = 2
 # Features by whose splits the time of all is measured, where there are more.
 TIMED = 20
@@ -55,7 +55,7 @@ class Split(NamedTuple):
 class Splits(NamedTuple):
     """What was found of splits: of every feature tested the facts of its first split."""
 
-    found: list[Split]
+    accepted: list[Split]
     # Of every feature that was tested: column, rule, drop, p-value times the number of tests.
     first: dict[str, tuple[str, str, float, float]]
     matrix: xr.Dataset | None
@@ -63,50 +63,52 @@ class Splits(NamedTuple):
 
 
 def splits_of(
-    asked: Request,
-    curves: Curves,
+    request: ExplainRequest,
+    curves: FeatureCurves,
     candidates: list[str],
     level: float,
     budget: Budget,
     rng: np.random.Generator,
 ) -> Splits:
     """Splits of the rows of the features named, of those for which one can be looked for."""
-    local = local_of_axes(asked, curves)
-    frame = asked.frame()
+    local = local_of_axes(request, curves)
+    frame = request.frame()
     missing = frame.columns[frame.isna().any()]
     if local is None or not (set(frame.columns) - {local["feature"].values[0]}):
         return Splits([], {}, None, 0)
     whole = [name for name in local["feature"].values if name not in missing]
     matrix = _matrix(local, frame, whole, candidates, budget)
-    known = [name for name in candidates if name in local["feature"].values]
+    searched = [name for name in candidates if name in local["feature"].values]
     search = SplitSearch(
         max_depth=MAX_DEPTH,
-        level=LEVEL / max(len(known), 1),
-        n_permutations=_permutations(len(known)),
+        level=LEVEL / max(len(searched), 1),
+        n_permutations=_permutations(len(searched)),
     )
-    every, found, first = np.arange(asked.table.n_rows), [], {}
-    for number, name in enumerate(known):
+    every, accepted, first = np.arange(request.table.n_rows), [], {}
+    for number, name in enumerate(searched):
         stream = int(rng.integers(2**53))
         # The time of one tree is known after the first.
         if number and budget.left < budget.used * 0.1:
-            budget.cut.append(f"splits were not looked for in {', '.join(known[number:])}")
+            budget.cut.append(f"splits were not looked for in {', '.join(searched[number:])}")
             break
-        there = np.flatnonzero(local["x"].sel(feature=name).notnull().values)
-        own = local.sel(feature=[name]).assign_coords({ROW_NUMBER: ("obs", every)}).isel(obs=there)
-        group = None if asked.groups is None else asked.groups[there]
+        rows = np.flatnonzero(local["x"].sel(feature=name).notnull().values)
+        feature_local = (
+            local.sel(feature=[name]).assign_coords({ROW_NUMBER: ("obs", every)}).isel(obs=rows)
+        )
+        group = None if request.groups is None else request.groups[rows]
         tree = regions(
-            own,
+            feature_local,
             name,
-            conditioning=frame.iloc[there],
+            conditioning=frame.iloc[rows],
             search=search,
             groups=group,
             rng=stream,
         )
-        first[name] = _first(tree, len(known))
+        first[name] = _first(tree, len(searched))
         if tree.sizes["node"] > 1:
             parameters = "parameters" in curves.effect.attrs
-            found.append(_split(asked, own, tree, level, stream, model=parameters))
-    return Splits(found, first, matrix, search.n_permutations)
+            accepted.append(_split(request, feature_local, tree, level, stream, model=parameters))
+    return Splits(accepted, first, matrix, search.n_permutations)
 
 
 def _matrix(
@@ -114,7 +116,7 @@ def _matrix(
 ) -> xr.Dataset | None:
     """Splits of features by every column; of some, those named ``first`` before others."""
 
-    def of(some: list[str]) -> xr.Dataset:
+    def matrix_of(some: list[str]) -> xr.Dataset:
         return interaction_matrix(
             local.sel(feature=[name for name in names if name in some]),
             conditioning=frame,
@@ -125,36 +127,36 @@ def _matrix(
     if len(names) > TIMED and np.isfinite(budget.total):
         chosen = [*(name for name in first if name in names), *names]
         chosen, begun = list(dict.fromkeys(chosen)), time.perf_counter()
-        few = of(chosen[:TIMED])
-        kept = budget.pairs(len(names), (time.perf_counter() - begun) / TIMED)
-        return of(chosen[:kept]) if kept > TIMED else few
-    return of(names) if names else None
+        few = matrix_of(chosen[:TIMED])
+        n_kept = budget.pairs(len(names), (time.perf_counter() - begun) / TIMED)
+        return matrix_of(chosen[:n_kept]) if n_kept > TIMED else few
+    return matrix_of(names) if names else None
 
 
-def local_of_axes(asked: Request, curves: Curves) -> xr.Dataset | None:
+def local_of_axes(request: ExplainRequest, curves: FeatureCurves) -> xr.Dataset | None:
     """Local effects with an axis: discrete numbers have one as well, their values are its cells."""
-    parts = [curves.local.sel(feature=asked.axes)] if asked.axes else []
-    if asked.discrete:
+    parts = [curves.local.sel(feature=request.axes)] if request.axes else []
+    if request.discrete:
         parts.append(
             local_effects(
-                asked.model,
-                asked.X,
-                features=asked.discrete,
+                request.model,
+                request.X,
+                features=request.discrete,
                 method="finite_difference",
-                bins=QuantileBins(n_bins_of(asked.table.n_rows)),
-                options=asked.options,
+                bins=QuantileBins(n_bins_of(request.table.n_rows)),
+                options=request.options,
                 progress=False,
             )
         )
     if not parts:
         return None
-    order = [name for name in asked.features if name in asked.axes + asked.discrete]
+    order = [name for name in request.features if name in request.axes + request.discrete]
     return joined(parts, order)
 
 
 def _permutations(n_tests: int) -> int:
     """Permutations by which each of so many tests can reject at its level."""
-    return int(min(max(FINER * n_tests / LEVEL, 199), MOST_PERMUTATIONS))
+    return int(min(max(FINER * n_tests / LEVEL, 199), MAX_PERMUTATIONS))
 
 
 def _first(tree: xr.Dataset, n_tests: int) -> tuple[str, str, float, float]:
@@ -167,33 +169,42 @@ def _first(tree: xr.Dataset, n_tests: int) -> tuple[str, str, float, float]:
 
 
 def _split(
-    asked: Request, local: xr.Dataset, tree: xr.Dataset, level: float, seed: int, *, model: bool
+    request: ExplainRequest,
+    local: xr.Dataset,
+    tree: xr.Dataset,
+    level: float,
+    seed: int,
+    *,
+    model: bool,
 ) -> Split:
     """All of a split, with errors of what those of the average curves hold."""
-    sides, difference, between, known = _sides(tree), None, None, True
+    sides, difference, between, has_errors = _sides(tree), None, None, True
     with warnings.catch_warnings():
         # Gaps among the rows of a region are seen in its curve.
         warnings.simplefilter("ignore")
         effect = regional_rhale(local, tree)
         try:
-            effect = with_errors(asked, effect, local, model=model)
+            effect = with_errors(request, effect, local, model=model)
         except ValueError:
             # A region of few groups: no interval is better than one of independent rows.
-            known = False
+            has_errors = False
         try:
             if len(sides) == 2:
-                own = [local.isel(obs=side) for side in sides]
+                side_locals = [local.isel(obs=side) for side in sides]
                 rule = QuantileBins(n_bins_of(min(map(len, sides))))
-                both = [with_errors(asked, rhale(one, bins=rule), one, model=model) for one in own]
+                both = [
+                    with_errors(request, rhale(side_local, bins=rule), side_local, model=model)
+                    for side_local in side_locals
+                ]
                 difference = compare(*both, level=level, rng=seed)
-                x = [one["x"].isel(feature=0).values for one in own]
+                x = [side_local["x"].isel(feature=0).values for side_local in side_locals]
                 between = _contrast(both, x, level)
         except ValueError as error:
             # No value in common, or by groups gaps between the rows of a side, or few groups.
             if not any(reason in str(error) for reason in NOT_COMPARED):
                 raise
     effect = confband(confint(effect, level=level), level=level, rng=seed)
-    if not known:
+    if not has_errors:
         effect = effect.assign({name: effect[name] * np.nan for name in INTERVALS})
     return Split(str(tree["feature"].values), tree, effect, difference, between)
 
@@ -205,8 +216,8 @@ def _contrast(
 
     The places depend on the rows alone, so that the interval is that of one number.
     """
-    ends = [one["edge_value"].values[0, [0, int(one["n_bins"].values[0])]] for one in both]
-    low, high = max(one[0] for one in ends), min(one[1] for one in ends)
+    ends = [effect["edge_value"].values[0, [0, int(effect["n_bins"].values[0])]] for effect in both]
+    low, high = max(side[0] for side in ends), min(side[1] for side in ends)
     every = np.concatenate(x)
     inside = every[(every >= low) & (every <= high)]
     places = np.array([low, high])

@@ -145,7 +145,7 @@ def std_error(
     array([0.23, 0.22, 0.19, 0.18])
     """
     _check_local_given(local)
-    fitted = None if model is None else Fitted.of(model, X, uncertainty)
+    fitted = None if model is None else Fitted.from_model(model, X, uncertainty)
     if fitted is None and X is not None:
         raise ValueError(
             "X must come with model; got X alone. Without a model leave it out: the standard "

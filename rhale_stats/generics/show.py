@@ -10,11 +10,11 @@ import xarray as xr
 from rhale_stats.arguments.words import shown
 from rhale_stats.generics.dispatch import METHODS
 from rhale_stats.printing.pages import (
-    MOST_LINES,
-    MOST_PARTS,
+    MAX_LINES,
+    MAX_PARTS,
     Answer,
     Page,
-    Table,
+    PageTable,
     largest_first,
     output,
     rows_text,
@@ -38,7 +38,7 @@ EFFECT_NEEDS = {"effect", "heterogeneity", "curve", "heterogeneity_output", "edg
 
 
 @checked
-def show(result: xr.Dataset | xr.DataTree, *, max_features: int = MOST_LINES) -> Any:
+def show(result: xr.Dataset | xr.DataTree, *, max_features: int = MAX_LINES) -> Any:
     """Show the main numbers of any result: its features by importance, and its uncertainty.
 
     A terminal shows it as text, a notebook as HTML with the Dataset below it; in a script, print
@@ -163,9 +163,9 @@ def _page(result: Any, most: int) -> Page:
 def _of_parts(result: xr.Dataset, dim: str, most: int) -> Page:
     """The first outputs or regions, each with its tables."""
     n = result.sizes[dim]
-    each = [result.isel({dim: number}) for number in range(min(n, MOST_PARTS))]
+    each = [result.isel({dim: number}) for number in range(min(n, MAX_PARTS))]
     pages = [_page(one, most) for one in each]
-    tables: list[Table] = []
+    tables: list[PageTable] = []
     for one, page in zip(each, pages, strict=True):
         for table in page.tables:
             caption = "; ".join(filter(None, (_part_name(one, dim, page), table.caption)))
@@ -182,9 +182,9 @@ def _of_parts(result: xr.Dataset, dim: str, most: int) -> Page:
         title = f"{first.title}, {n} {dim}s"
         facts = (facts[0].partition("; ")[2], *facts[1:])
     more = f"effect = result.isel({dim}=0), then {first.more}"
-    if n > MOST_PARTS:
-        more = f"{n - MOST_PARTS} more {dim}s: show(result.isel({dim}={MOST_PARTS})); {more}"
-    return Page(title, facts, tuple(tables[: 2 * MOST_PARTS]), more)
+    if n > MAX_PARTS:
+        more = f"{n - MAX_PARTS} more {dim}s: show(result.isel({dim}={MAX_PARTS})); {more}"
+    return Page(title, facts, tuple(tables[: 2 * MAX_PARTS]), more)
 
 
 def _part_name(part: xr.Dataset, dim: str, page: Page) -> str:

@@ -14,7 +14,7 @@ from rhale_stats.arrays import second_order as kernel
 from rhale_stats.arrays.moments import FloatArray
 from rhale_stats.bins.rule import BinRule
 from rhale_stats.h_statistics.from_pdp import HELD_BYTES, codes, predictions
-from rhale_stats.h_statistics.labelled import Found, centred, mean_square
+from rhale_stats.h_statistics.labelled import InteractionSquares, centred, mean_square
 from rhale_stats.models import differences
 from rhale_stats.models.sample import Sample
 from rhale_stats.surfaces.ale2 import second_differences
@@ -30,7 +30,7 @@ def from_ale(
     bar: tqdm[Any],
     *,
     frequency: bool,
-) -> Found:
+) -> InteractionSquares:
     """math [61], and [62] where the second differences of all pairs can be held."""
     prediction, least = predictions(quotients)
     shape, n_outputs = prediction.shape, prediction.shape[1]
@@ -38,7 +38,7 @@ def from_ale(
         _main_effect(quotients, position, axis, w, n_outputs)
         for position, axis in zip(positions, axes, strict=True)
     ]
-    held = _can_be_held(axes, pairs, prediction.size)
+    in_memory = _can_be_held(axes, pairs, prediction.size)
     second: list[FloatArray] = []
     seconds_with_rows: list[list[arrays.Pair]] = []
     for j, k in pairs:
@@ -51,34 +51,34 @@ def from_ale(
             )
             grid = Grid(a, b, w, frequency=frequency)
             curves = (main[j].curves[0].at, main[k].curves[0].at)
-            at_rows, with_rows = _second_order(grid, delta, curves if held else None)
+            at_rows, with_rows = _second_order(grid, delta, curves if in_memory else None)
         second.append(centred(at_rows, w))
         seconds_with_rows.append(with_rows)
         bar.update()
-    at = _at_rows([effect.at_rows for effect in main], second, pairs, w)
+    row_values = _at_rows([effect.at_rows for effect in main], second, pairs, w)
     whole = centred(prediction, w)
     influences = None
-    if held:
+    if in_memory:
         share = w / w.sum()
         influences = [
             _ale_influences(
-                _AtRows(*(values[..., number] for values in at)),
+                _AtRows(*(values[..., number] for values in row_values)),
                 whole[:, number],
                 pairs,
                 [effect.curves[number] if effect.curves else None for effect in main],
-                [one[number] if one else None for one in seconds_with_rows],
+                [pair[number] if pair else None for pair in seconds_with_rows],
                 share,
                 float(w.sum()),
             )
             for number in range(n_outputs)
         ]
-    return Found(
-        mean_square(at.every, w),
-        np.array([mean_square(one, w) for one in at.overall]),
+    return InteractionSquares(
+        mean_square(row_values.every, w),
+        np.array([mean_square(values, w) for values in row_values.overall]),
         mean_square(whole, w),
         pairs,
-        np.array([mean_square(one, w) for one in at.pair]),
-        np.array([mean_square(one, w) for one in at.joint]),
+        np.array([mean_square(values, w) for values in row_values.pair]),
+        np.array([mean_square(values, w) for values in row_values.joint]),
         least,
         influences,
     )
@@ -152,7 +152,7 @@ def _at_rows(
 
 
 def _ale_influences(
-    at: _AtRows,
+    row_values: _AtRows,
     whole: FloatArray,
     pairs: list[tuple[int, int]],
     curves: Sequence[arrays.Curve | None],
@@ -162,12 +162,23 @@ def _ale_influences(
 ) -> arrays.Squares:
     """math [62] of one output: (..., row)."""
     moved = np.zeros(len(whole))
-    moved_overall = np.zeros(at.overall.shape)
+    moved_overall = np.zeros(row_values.overall.shape)
     of_pair, of_joint = [], []
-    for (j, k), second, own, joint in zip(pairs, seconds, at.pair, at.joint, strict=True):
+    for (j, k), second, pair_values, joint in zip(
+        pairs, seconds, row_values.pair, row_values.joint, strict=True
+    ):
         by_pair, by_joint = np.zeros((2, len(whole)))
         if second is not None:
-            e = np.stack([own, joint, at.overall[j], at.overall[k], at.every], axis=1)
+            e = np.stack(
+                [
+                    pair_values,
+                    joint,
+                    row_values.overall[j],
+                    row_values.overall[k],
+                    row_values.every,
+                ],
+                axis=1,
+            )
             by_pair, by_joint, by_j, by_k, by_all = second.moved(share[:, None] * e).T
             moved_overall[j] += by_j
             moved_overall[k] += by_k
@@ -175,14 +186,14 @@ def _ale_influences(
         for curve in (curves[j], curves[k]):
             by_joint = by_joint + (0.0 if curve is None else curve.moved(share * joint))
         # By a unit of weight; a share is that much of the total.
-        of_pair.append(arrays.of_mean_square(own, total_weight * by_pair, share))
+        of_pair.append(arrays.of_mean_square(pair_values, total_weight * by_pair, share))
         of_joint.append(arrays.of_mean_square(joint, total_weight * by_joint, share))
     return arrays.Squares(
-        arrays.of_mean_square(at.every, total_weight * moved, share),
+        arrays.of_mean_square(row_values.every, total_weight * moved, share),
         np.array(
             [
                 arrays.of_mean_square(e, total_weight * by, share)
-                for e, by in zip(at.overall, moved_overall, strict=True)
+                for e, by in zip(row_values.overall, moved_overall, strict=True)
             ]
         ),
         arrays.of_mean_square(whole, np.zeros(len(whole)), share),
@@ -227,9 +238,9 @@ def _main_effect(
     steps = np.divide(sums, mass[:, None], out=np.zeros(sums.shape), where=mass[:, None] > 0)
     curve = kernel.from_zero(steps.T).T
     change = np.stack(changes, axis=1)
-    at = arrays.interpolation(along.n_edges, axis.place, axis.fraction)
+    interpolation = arrays.interpolation(along.n_edges, axis.place, axis.fraction)
     curves = [
-        arrays.Curve(along, axis.place, change[..., number], steps[:, number], mass, at)
+        arrays.Curve(along, axis.place, change[..., number], steps[:, number], mass, interpolation)
         for number in range(n_outputs)
     ]
     return _MainEffect(centred(kernel.at_values(curve, axis.place, axis.fraction), w), curves)

@@ -10,7 +10,7 @@ from tqdm import tqdm
 
 from rhale_stats.arrays import h_statistics as arrays
 from rhale_stats.arrays.moments import FloatArray, IntArray
-from rhale_stats.h_statistics.labelled import ROUNDINGS, Found, centred, mean_square
+from rhale_stats.h_statistics.labelled import ROUNDINGS, InteractionSquares, centred, mean_square
 from rhale_stats.models.differences import DifferenceQuotients
 from rhale_stats.models.table import Table, as_column
 
@@ -30,15 +30,17 @@ def from_partial_dependence(
     bar: tqdm[Any],
     *,
     keep_answers: bool,
-) -> Found:
+) -> InteractionSquares:
     """math [60], and [62] where the answers of all features can be held."""
     prediction, least = predictions(quotients)
     n_rows, n_outputs = prediction.shape
-    held = (len(positions) + 1) * n_rows**2 * n_outputs * 8 <= HELD_BYTES or keep_answers
-    own, others, of_features = [], [], []
+    in_memory = (len(positions) + 1) * n_rows**2 * n_outputs * 8 <= HELD_BYTES or keep_answers
+    main, others, of_features = [], [], []
     for position in positions:
-        at_value, at_rest, answers = _partial_dependence(quotients, (position,), w, held=held)
-        own.append(centred(at_value, w))
+        at_value, at_rest, answers = _partial_dependence(
+            quotients, (position,), w, in_memory=in_memory
+        )
+        main.append(centred(at_value, w))
         others.append(centred(at_rest, w))
         of_features.append(answers)
         bar.update()
@@ -47,9 +49,9 @@ def from_partial_dependence(
     pair, joint, influences, of_pairs = [], [], [], []
     for j, k in pairs:
         both = (positions[j], positions[k])
-        at_values, _, answers = _partial_dependence(quotients, both, w, held=held)
+        at_values, _, answers = _partial_dependence(quotients, both, w, in_memory=in_memory)
         together = centred(at_values, w)
-        pair.append(mean_square(together - own[j] - own[k], w))
+        pair.append(mean_square(together - main[j] - main[k], w))
         joint.append(mean_square(together, w))
         influences.append(
             [
@@ -60,28 +62,36 @@ def from_partial_dependence(
         if keep_answers:
             of_pairs.append(answers)
         bar.update()
-    found = []
-    for number in range(n_outputs if held else 0):
-        answers = [of[number] for of in of_features]
+    squares = []
+    for number in range(n_outputs if in_memory else 0):
+        answers = [feature_answers[number] for feature_answers in of_features]
         of_all = arrays.pdp_influences(prediction[:, number], answers, share)
-        each = np.reshape([one[number] for one in influences], (-1, 2, n_rows))
-        found.append(arrays.Squares(*of_all, each[:, 0], each[:, 1]))
-    kept = None
-    if keep_answers:
-        kept = (
-            [np.stack([one.values[one.version] for one in of], axis=-1) for of in of_features],
-            [np.stack([one.values[one.version] for one in of], axis=-1) for of in of_pairs],
+        each = np.reshape(
+            [pair_influences[number] for pair_influences in influences], (-1, 2, n_rows)
         )
-    return Found(
-        mean_square(whole - np.sum(own, axis=0), w),
-        np.array([mean_square(whole - f - g, w) for f, g in zip(own, others, strict=True)]),
+        squares.append(arrays.Squares(*of_all, each[:, 0], each[:, 1]))
+    kept_answers = None
+    if keep_answers:
+        kept_answers = (
+            [
+                np.stack([answer.values[answer.version] for answer in feature_answers], axis=-1)
+                for feature_answers in of_features
+            ],
+            [
+                np.stack([answer.values[answer.version] for answer in pair_answers], axis=-1)
+                for pair_answers in of_pairs
+            ],
+        )
+    return InteractionSquares(
+        mean_square(whole - np.sum(main, axis=0), w),
+        np.array([mean_square(whole - f - g, w) for f, g in zip(main, others, strict=True)]),
         mean_square(whole, w),
         pairs,
         np.reshape(pair, (-1, n_outputs)),
         np.reshape(joint, (-1, n_outputs)),
         least,
-        found or None,
-        kept,
+        squares or None,
+        kept_answers,
     )
 
 
@@ -90,13 +100,13 @@ def _partial_dependence(
     positions: tuple[int, ...],
     w: FloatArray,
     *,
-    held: bool,
+    in_memory: bool,
 ) -> tuple[FloatArray, FloatArray, list[arrays.Answers]]:
     """Partial dependence of some columns, and of all the others, at the rows: (row, output) each.
 
     The answer for values of row i in row k is averaged over k for the one, and over i for the
     other. Values that repeat are asked for once. The answers of every output come with them where
-    they are ``held``.
+    they are kept ``in_memory``.
     """
     table = quotients.table
     frame = pd.DataFrame({p: codes(table, p) for p in positions})
@@ -106,7 +116,7 @@ def _partial_dependence(
     mass = np.bincount(group, w)
     n, share = table.n_rows, w / w.sum()
     together = max(1, quotients.block_rows // n)
-    own, rest, kept = [], 0.0, []
+    at_values, rest, kept_answers = [], 0.0, []
     for begin in range(0, len(example), together):
         part = example[begin : begin + together]
         rows = _copies(table, positions, part)
@@ -116,15 +126,15 @@ def _partial_dependence(
         )
         _check_answers(answer)
         answer = answer.astype(np.float64, copy=False).reshape(len(part), n, -1)
-        own.append(np.einsum("k,ikc->ic", share, answer))
+        at_values.append(np.einsum("k,ikc->ic", share, answer))
         rest = rest + np.einsum("i,ikc->kc", mass[begin : begin + together], answer)
-        if held:
-            kept.append(answer)
+        if in_memory:
+            kept_answers.append(answer)
     answers = []
-    if held:
-        whole = np.moveaxis(np.concatenate(kept), -1, 0)
-        answers = [arrays.Answers(np.ascontiguousarray(one), group) for one in whole]
-    return np.concatenate(own)[group], np.asarray(rest) / w.sum(), answers
+    if in_memory:
+        whole = np.moveaxis(np.concatenate(kept_answers), -1, 0)
+        answers = [arrays.Answers(np.ascontiguousarray(output), group) for output in whole]
+    return np.concatenate(at_values)[group], np.asarray(rest) / w.sum(), answers
 
 
 def codes(table: Table, position: int) -> IntArray:
@@ -136,16 +146,16 @@ def codes(table: Table, position: int) -> IntArray:
 def _copies(table: Table, positions: tuple[int, ...], rows: IntArray) -> Any:
     """The table once for each of ``rows``, with their values in these columns."""
     n = table.n_rows
-    background, given = np.tile(np.arange(n), len(rows)), np.repeat(rows, n)
+    background, source_rows = np.tile(np.arange(n), len(rows)), np.repeat(rows, n)
     if isinstance(table.data, np.ndarray):
         stack = table.data[background]
         for position in positions:
-            stack[:, position] = table.data[given, position]
+            stack[:, position] = table.data[source_rows, position]
         return stack
     frame = table.data.iloc[background].reset_index(drop=True)
     for position in positions:
-        own = table.data.iloc[:, position].array.take(given)
-        frame[table.data.columns[position]] = as_column(own)
+        column_values = table.data.iloc[:, position].array.take(source_rows)
+        frame[table.data.columns[position]] = as_column(column_values)
     return frame
 
 

@@ -38,35 +38,35 @@ NOT_WHOLE = (
 )
 
 
-def statistics_of(found: xr.Dataset) -> list[str]:
+def statistics_of(result: xr.Dataset) -> list[str]:
     """Statistics that are there."""
-    return [name for name in STATISTICS if name in found]
+    return [name for name in STATISTICS if name in result]
 
 
-def weight_of(found: xr.Dataset) -> FloatArray:
+def weight_of(result: xr.Dataset) -> FloatArray:
     """Weights of the rows used."""
-    if "weight" in found:
-        return np.asarray(found["weight"].values, dtype=np.float64)
-    return np.ones(found.sizes["obs"])
+    if "weight" in result:
+        return np.asarray(result["weight"].values, dtype=np.float64)
+    return np.ones(result.sizes["obs"])
 
 
-def is_frequency(found: xr.Dataset) -> bool:
+def is_frequency(result: xr.Dataset) -> bool:
     """Whether weights count rows."""
-    return str(found.attrs["weight_kind"]) == "frequency"
+    return str(result.attrs["weight_kind"]) == "frequency"
 
 
-def influence_of(found: xr.Dataset, name: str) -> FloatArray:
+def influence_of(result: xr.Dataset, name: str) -> FloatArray:
     """(..., row)."""
-    return np.asarray(found[f"{name}_influence"].transpose(*found[name].dims, "obs").values)
+    return np.asarray(result[f"{name}_influence"].transpose(*result[name].dims, "obs").values)
 
 
-def check_kept(found: xr.Dataset, what: str, parameter: str = "effect") -> None:
+def check_kept(result: xr.Dataset, what: str, parameter: str = "effect") -> None:
     """Raise ``ValueError`` unless the influences of rows are there."""
-    absent = [name for name in statistics_of(found) if f"{name}_influence" not in found]
+    absent = [name for name in statistics_of(result) if f"{name}_influence" not in result]
     if absent:
         raise ValueError(
             f"{parameter} must hold the influences of rows for {what}; this one has no "
-            f"{absent[0]}_influence (influences: {found.attrs['influence']}). Make it again of "
+            f"{absent[0]}_influence (influences: {result.attrs['influence']}). Make it again of "
             f"fewer rows or features: h_statistic(model, X, n_rows=...)."
         )
 
@@ -75,22 +75,24 @@ def by_row(values: Any, parameter: str, *used: xr.Dataset) -> Any:
     """What is said of all rows of the table, in their order: a Series goes by its labels."""
     n_total = int(used[0].attrs["n_rows_total"])
     values = of_rows(values, None, n_total, parameter, "rows of X")
-    labels = [labels for one in used if (labels := row_labels(one)) is not None]
+    labels = [labels for result in used if (labels := row_labels(result)) is not None]
     if not isinstance(values, pd.Series) or len(labels) < len(used):
         return values
-    rows = np.concatenate([one["row"].values for one in used])
+    rows = np.concatenate([result["row"].values for result in used])
     rows, first = np.unique(rows, return_index=True)
     of_used: NDArray[Any] = np.concatenate(labels)[first]
-    found = values.to_numpy(copy=True)
-    own = aligned(values[pd.Index(storable(values.index)).isin(of_used)], of_used, parameter)
-    found[rows] = of_rows(own, None, len(rows), parameter, "rows of X")
-    return found
+    filled = values.to_numpy(copy=True)
+    aligned_values = aligned(
+        values[pd.Index(storable(values.index)).isin(of_used)], of_used, parameter
+    )
+    filled[rows] = of_rows(aligned_values, None, len(rows), parameter, "rows of X")
+    return filled
 
 
 def group_codes(groups: ArrayLike, *used: xr.Dataset) -> IntArray:
     """Numbers from 0 for the groups of the rows used, in the order of their numbers."""
-    there = np.any([used_rows(one) for one in used], axis=0)
-    code = row_codes(by_row(groups, "groups", *used), None, there, "groups", "rows of X")
+    present = np.any([used_rows(result) for result in used], axis=0)
+    code = row_codes(by_row(groups, "groups", *used), None, present, "groups", "rows of X")
     if code.max() < 1:
         raise ValueError(
             "groups must hold at least two different groups among the rows used; got 1."
@@ -99,7 +101,7 @@ def group_codes(groups: ArrayLike, *used: xr.Dataset) -> IntArray:
 
 
 def std_error(
-    found: xr.Dataset,
+    result: xr.Dataset,
     _local: xr.Dataset | None,
     groups: ArrayLike | None,
     fitted: Fitted | None = None,
@@ -107,33 +109,33 @@ def std_error(
     """`std_error` of H-statistics: those of rows come with them, those of groups are made here."""
     if fitted is not None and fitted.uncertainty == "rows":
         fitted = None
-    found, names, code = parameters.without_parts(found), statistics_of(found), None
+    result, names, code = parameters.without_parts(result), statistics_of(result), None
     if groups is None:
         if (
-            all(f"{name}_se" in found for name in names)
-            and "n_groups" not in found.attrs
+            all(f"{name}_se" in result for name in names)
+            and "n_groups" not in result.attrs
             and fitted is None
         ):
-            return found
-        check_kept(found, "standard errors")
-        out, source = found.copy(), SOURCE
+            return result
+        check_kept(result, "standard errors")
+        out, source = result.copy(), SOURCE
         for fact in ("n_groups", "groups_df"):
             out.attrs.pop(fact, None)
     else:
-        check_kept(found, "standard errors by groups")
-        code = group_codes(groups, found)
+        check_kept(result, "standard errors by groups")
+        code = group_codes(groups, result)
         n_groups = int(code.max()) + 1
-        out = found.assign_attrs(n_groups=n_groups, groups_df=degrees_of_groups(found, code))
+        out = result.assign_attrs(n_groups=n_groups, groups_df=degrees_of_groups(result, code))
         source = f"rows in {n_groups} groups"
-    weight, frequency = weight_of(found), is_frequency(found)
+    weight, frequency = weight_of(result), is_frequency(result)
     for name in names:
-        by = moved(influence_of(found, name), weight, code, frequency=frequency)
+        by = moved(influence_of(result, name), weight, code, frequency=frequency)
         out[f"{name}_se"] = se_variable(out[name], np.sqrt(np.sum(by**2, axis=-1)), source)
     if fitted is None:
         return out
 
     def by_units(name: str) -> FloatArray:
-        return moved(influence_of(found, name), weight, code, frequency=frequency)
+        return moved(influence_of(result, name), weight, code, frequency=frequency)
 
     return parameters.with_parameters(out, names, fitted, by_units, code, degrees_of(out))
 
@@ -147,175 +149,175 @@ def moved(
     return kernel.moved_by_groups(influence, weight, code, frequency=frequency)
 
 
-def degrees_of_groups(found: xr.Dataset, code: IntArray) -> float:
+def degrees_of_groups(result: xr.Dataset, code: IntArray) -> float:
     """Degrees of freedom of means over the rows by groups of these (math [26])."""
-    shares = leverage.of_mean(code, weight_of(found), frequency=is_frequency(found))
+    shares = leverage.of_mean(code, weight_of(result), frequency=is_frequency(result))
     return leverage.mean_degrees(shares)
 
 
-def degrees_of(found: xr.Dataset) -> float:
+def degrees_of(result: xr.Dataset) -> float:
     """Rows, effective or counted, less one; with groups those of Bell and McCaffrey."""
-    if "n_groups" in found.attrs:
-        return float(found.attrs.get("groups_df", found.attrs["n_groups"] - 1))
-    w = weight_of(found)
-    return float(w.sum() if is_frequency(found) else w.sum() ** 2 / np.sum(w**2)) - 1
+    if "n_groups" in result.attrs:
+        return float(result.attrs.get("groups_df", result.attrs["n_groups"] - 1))
+    w = weight_of(result)
+    return float(w.sum() if is_frequency(result) else w.sum() ** 2 / np.sum(w**2)) - 1
 
 
-def confint(found: xr.Dataset, boot: object, level: float, method: str | None) -> xr.Dataset:
+def confint(result: xr.Dataset, boot: object, level: float, method: str | None) -> xr.Dataset:
     """`confint` of H-statistics: ``h2_ci``, ``h2_overall_ci`` and so on, pointwise."""
     # Replicates repeat the bias, which "bca" takes off.
     by_default = "normal" if boot is None else "bca"
     chosen = chosen_method(by_default if method is None else method, boot, METHODS)
-    found = std_error(found, None, None) if "h2_se" not in found else found
-    estimates = {name: _estimate(found, name) for name in statistics_of(found)}
+    result = std_error(result, None, None) if "h2_se" not in result else result
+    estimates = {name: _estimate(result, name) for name in statistics_of(result)}
     if chosen != "normal":
-        boot = check_boot(found, boot, list(estimates), "bootstrap(found)", chosen)
+        boot = check_boot(result, boot, list(estimates), "bootstrap(found)", chosen)
         estimates = {
-            name: _accelerated(one, boot, name)
-            for name, one in with_replicates(estimates, boot).items()
+            name: _accelerated(estimate, boot, name)
+            for name, estimate in with_replicates(estimates, boot).items()
         }
-    return with_intervals(found, estimates, level, chosen)
+    return with_intervals(result, estimates, level, chosen)
 
 
-def _accelerated(one: Estimate, boot: xr.Dataset, name: str) -> Estimate:
+def _accelerated(estimate: Estimate, boot: xr.Dataset, name: str) -> Estimate:
     """With the acceleration that came with the replicates, if influences of rows were known."""
     acceleration = boot.get(f"{name}_acceleration")
-    if acceleration is None or one.replicates is None:
-        return one
-    values = np.asarray(acceleration.transpose(*one.facts.dims).values)
-    return one._replace(replicates=one.replicates._replace(acceleration=values))
+    if acceleration is None or estimate.replicates is None:
+        return estimate
+    values = np.asarray(acceleration.transpose(*estimate.facts.dims).values)
+    return estimate._replace(replicates=estimate.replicates._replace(acceleration=values))
 
 
-def _estimate(found: xr.Dataset, name: str) -> Estimate:
+def _estimate(result: xr.Dataset, name: str) -> Estimate:
     """One statistic; of a size the log is half of that of its square; 0 stays 0 (math [62])."""
-    of, se = found[name], found[f"{name}_se"]
-    dims = tuple(map(str, of.dims))
-    text, units = (str(of.attrs[key]) for key in ("long_name", "units"))
+    statistic, se = result[name], result[f"{name}_se"]
+    dims = tuple(map(str, statistic.dims))
+    text, units = (str(statistic.attrs[key]) for key in ("long_name", "units"))
     facts = Facts(dims, text, units, str(se.attrs["target"]), str(se.attrs["source"]))
-    degrees = found[f"{name}_df"].values if f"{name}_df" in found else degrees_of(found)
-    return Estimate(of.values, facts, se.values, degrees, log=True)
+    degrees = result[f"{name}_df"].values if f"{name}_df" in result else degrees_of(result)
+    return Estimate(statistic.values, facts, se.values, degrees, log=True)
 
 
 # --- replicates -----------------------------------------------------------------------------------
 
 
-def used_rows(found: xr.Dataset) -> NDArray[np.bool_]:
+def used_rows(result: xr.Dataset) -> NDArray[np.bool_]:
     """Which rows of X were used."""
-    used = np.zeros(int(found.attrs["n_rows_total"]), dtype=bool)
-    used[found["row"].values] = True
+    used = np.zeros(int(result.attrs["n_rows_total"]), dtype=bool)
+    used[result["row"].values] = True
     return used
 
 
-def check_answers(found: xr.Dataset) -> None:
+def check_answers(result: xr.Dataset) -> None:
     """Raise ``ValueError`` unless the answers of the model were kept."""
-    if str(found.attrs["h_kind"]) == "ale":
+    if str(result.attrs["h_kind"]) == "ale":
         raise ValueError(
             "bootstrap of H-statistics is for kind='pdp'; this result is of kind 'ale', which "
             "keeps no second differences of its pairs. Use std_error and confint, with groups= "
             "where rows depend on each other; or bootstrap(ale2(model, X, pair)) for one pair."
         )
-    if "answers" not in found:
+    if "answers" not in result:
         raise ValueError(
             "found must hold the answers of the model for a bootstrap; this one has none. Make it "
             "with h_statistic(..., keep_answers=True)."
         )
 
 
-def bootstrap(found: xr.Dataset, effect: object, asked: Resampling) -> Drawn:
+def bootstrap(result: xr.Dataset, effect: object, resampling: Resampling) -> Drawn:
     """`bootstrap` of H-statistics, from the answers kept with them."""
-    asked.refuse_choices_of_bins()
+    resampling.refuse_choices_of_bins()
     if effect is not None:
         raise ValueError(
             "bootstrap of H-statistics takes what h_statistic returned alone: bootstrap(found)."
         )
-    check_answers(found)
-    weight = weight_of(found)
+    check_answers(result)
+    weight = weight_of(result)
     groups, strata = (
-        None if given is None else by_row(given, name, found)
-        for given, name in ((asked.groups, "groups"), (asked.strata, "strata"))
+        None if values is None else by_row(values, name, result)
+        for values, name in ((resampling.groups, "groups"), (resampling.strata, "strata"))
     )
-    asked = asked._replace(groups=groups, strata=strata)
-    units = asked.units(
-        len(weight), weight if is_frequency(found) else None, used_rows(found), None
+    resampling = resampling._replace(groups=groups, strata=strata)
+    units = resampling.units(
+        len(weight), weight if is_frequency(result) else None, used_rows(result), None
     )
-    drawn = replicates(found, asked.scheme, units, asked.seeds)
-    drawn = drawn.assign(accelerations(found, units))
-    of_estimate = estimate_fingerprint(found, [name for name in STATISTICS if name in found])
-    return Drawn(drawn, units, found, {OF_ESTIMATE: of_estimate})
+    drawn = replicates(result, resampling.scheme, units, resampling.seeds)
+    drawn = drawn.assign(accelerations(result, units))
+    of_estimate = estimate_fingerprint(result, [name for name in STATISTICS if name in result])
+    return Drawn(drawn, units, result, {OF_ESTIMATE: of_estimate})
 
 
-def accelerations(found: xr.Dataset, units: resample.Units) -> dict[str, Any]:
+def accelerations(result: xr.Dataset, units: resample.Units) -> dict[str, Any]:
     """Accelerations of all statistics by the influences of what is drawn (Efron 1987)."""
-    weight, frequency = weight_of(found), is_frequency(found)
+    weight, frequency = weight_of(result), is_frequency(result)
     out = {}
-    for name in statistics_of(found):
-        if f"{name}_influence" not in found:
+    for name in statistics_of(result):
+        if f"{name}_influence" not in result:
             continue
-        own = influence_of(found, name) * (weight / weight.sum())
+        influence = influence_of(result, name) * (weight / weight.sum())
         # A row with frequency w is drawn as w rows, each with its part of the influence.
         copies = weight if frequency and units.unit is None else np.ones(len(weight))
         if units.unit is not None:
             members = np.zeros((len(weight), int(units.unit.max()) + 1))
             members[np.arange(len(weight)), units.unit] = 1.0
-            own, copies = own @ members, np.ones(members.shape[1])
-        each = np.divide(own, copies, out=np.zeros_like(own), where=copies > 0)
+            influence, copies = influence @ members, np.ones(members.shape[1])
+        each = np.divide(influence, copies, out=np.zeros_like(influence), where=copies > 0)
         second, third = (np.sum(copies * each**power, axis=-1) for power in (2, 3))
         value = np.divide(third, 6 * second**1.5, out=np.zeros(np.shape(second)), where=second > 0)
-        about = {"long_name": f"acceleration of {found[name].attrs['long_name']}", "units": "1"}
-        out[f"{name}_acceleration"] = (found[name].dims, value, about)
+        about = {"long_name": f"acceleration of {result[name].attrs['long_name']}", "units": "1"}
+        out[f"{name}_acceleration"] = (result[name].dims, value, about)
     return out
 
 
 def replicates(
-    found: xr.Dataset,
+    result: xr.Dataset,
     scheme: str,
     units: resample.Units,
     seeds: Sequence[np.random.Generator],
 ) -> xr.Dataset:
     """Replicates along ``draw`` of all H-statistics: math [60] with the rows weighted anew."""
-    n, names = found.sizes["obs"], feature_names(found)
+    n, names = result.sizes["obs"], feature_names(result)
     version = np.arange(n)
-    values = found["answers"].transpose("feature", "obs", "obs_background").values
-    features = [kernel.Answers(one, version) for one in values]
+    values = result["answers"].transpose("feature", "obs", "obs_background").values
+    features = [kernel.Answers(answers, version) for answers in values]
     pairs: list[tuple[int, int]] = []
     of_pairs: list[kernel.Answers] = []
-    if "answers_pair" in found and "h2_pairwise" in found:
-        pair = found["answers_pair"].transpose("pair", "obs", "obs_background").values
-        both = zip(found["pair_feature"].values, found["pair_other"].values, strict=True)
-        if len(names) < int(found.attrs["n_features"]):
+    if "answers_pair" in result and "h2_pairwise" in result:
+        pair = result["answers_pair"].transpose("pair", "obs", "obs_background").values
+        both = zip(result["pair_feature"].values, result["pair_other"].values, strict=True)
+        if len(names) < int(result.attrs["n_features"]):
             raise ValueError(NOT_WHOLE)
         pairs = [(names.index(str(j)), names.index(str(k))) for j, k in both]
-        of_pairs = [kernel.Answers(one, version) for one in pair]
-    w, least = weight_of(found), float(found["h_error"]) ** 2
+        of_pairs = [kernel.Answers(answers, version) for answers in pair]
+    w, least = weight_of(result), float(result["h_error"]) ** 2
     prediction = np.diagonal(values[0])
 
-    def of(drawn: FloatArray) -> dict[str, FloatArray]:
+    def weighted_statistics(drawn: FloatArray) -> dict[str, FloatArray]:
         share = w[:, None] * drawn
         squares = kernel.pdp_squares(
             prediction, features, pairs, of_pairs, share / share.sum(axis=0)
         )
         return _statistics(squares, pairs, len(names), least)
 
-    once = of(np.ones((n, 1)))
+    once = weighted_statistics(np.ones((n, 1)))
     if not all(
-        np.allclose(once[name][0], found[name], rtol=1e-6, atol=1e-12, equal_nan=True)
-        for name in statistics_of(found)
+        np.allclose(once[name][0], result[name], rtol=1e-6, atol=1e-12, equal_nan=True)
+        for name in statistics_of(result)
     ):
         raise ValueError(NOT_WHOLE)
     size = int(np.clip(CHUNK // (n * (len(names) + 2)), 1, 64))
     parts = [
-        of(resample.weights_of(scheme, units, seeds[begin : begin + size], n))
+        weighted_statistics(resample.weights_of(scheme, units, seeds[begin : begin + size], n))
         for begin in range(0, len(seeds), size)
     ]
     data = {
         name: (
-            ("draw", *found[name].dims),
+            ("draw", *result[name].dims),
             np.concatenate([part[name] for part in parts]),
-            dict(found[name].attrs),
+            dict(result[name].attrs),
         )
-        for name in statistics_of(found)
+        for name in statistics_of(result)
     }
-    coords = {name: found[name] for name in ("feature", OTHER) if name in found.dims}
+    coords = {name: result[name] for name in ("feature", OTHER) if name in result.dims}
     return xr.Dataset(data, coords)
 
 

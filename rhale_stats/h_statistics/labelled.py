@@ -23,7 +23,7 @@ STATISTICS = ("h2", "h2_overall", "h2_pairwise", "h", "h_overall", "h_pairwise")
 SOURCE = "rows"
 
 
-class Found(NamedTuple):
+class InteractionSquares(NamedTuple):
     """Numerators and denominators, squares of the output; last axis outputs.
 
     ``total`` () and ``overall`` (feature,) share ``variance`` (). ``influences`` has those of every
@@ -43,32 +43,34 @@ class Found(NamedTuple):
 
 
 def dataset(
-    found: Found,
+    squares: InteractionSquares,
     names: list[str],
     number: int,
     pairwise: bool,
     w: FloatArray,
     *,
     frequency: bool,
-    kept: bool,
+    keep_influences: bool,
 ) -> xr.Dataset:
     """Statistics of one output."""
-    n, least = len(names), found.least[number]
+    n, least = len(names), squares.least[number]
 
-    def of(upper: FloatArray, lower: FloatArray) -> tuple[FloatArray, FloatArray]:
+    def share_and_root(upper: FloatArray, lower: FloatArray) -> tuple[FloatArray, FloatArray]:
         upper = np.where(upper > least, upper, 0.0)
         share = np.divide(upper, lower, out=np.zeros(upper.shape), where=(upper > 0) & (lower > 0))
         return share, np.sqrt(upper)
 
-    variance = found.variance[number]
+    variance = squares.variance[number]
     statistics = {
-        "": of(found.total[number], variance),
-        "_overall": of(found.overall[:, number], np.broadcast_to(variance, n)),
+        "": share_and_root(squares.total[number], variance),
+        "_overall": share_and_root(squares.overall[:, number], np.broadcast_to(variance, n)),
     }
     if pairwise:
         tables = np.full((2, n, n), np.nan)
-        j, k = np.array(found.pairs).T
-        tables[:, j, k] = tables[:, k, j] = of(found.pair[:, number], found.joint[:, number])
+        j, k = np.array(squares.pairs).T
+        tables[:, j, k] = tables[:, k, j] = share_and_root(
+            squares.pair[:, number], squares.joint[:, number]
+        )
         statistics["_pairwise"] = (tables[0], tables[1])
     data: dict[str, Any] = {}
     for suffix, both in statistics.items():
@@ -79,53 +81,67 @@ def dataset(
         coords[OTHER] = (OTHER, np.array(names), {"long_name": "other feature"})
     data["h_error"] = variable("h_error", float(np.sqrt(least)), H_STATISTICS)
     out = xr.Dataset(data, coords)
-    if found.influences is not None:
-        out = _with_influences(out, found, number, w, frequency=frequency, kept=kept)
-    if found.answers is None:
+    if squares.influences is not None:
+        out = _with_influences(
+            out, squares, number, w, frequency=frequency, keep_influences=keep_influences
+        )
+    if squares.answers is None:
         return out
-    features, pairs = (np.array([one[..., number] for one in each]) for each in found.answers)
+    features, pairs = (
+        np.array([answers[..., number] for answers in each]) for each in squares.answers
+    )
     out["answers"] = variable("answers", features, H_STATISTICS)
     if not pairwise:
         return out
     out["answers_pair"] = variable("answers_pair", pairs, H_STATISTICS)
-    first, second = np.array(names)[np.array(found.pairs).T]
+    first, second = np.array(names)[np.array(squares.pairs).T]
     return out.assign_coords(pair_feature=("pair", first), pair_other=("pair", second))
 
 
 def _with_influences(
     out: xr.Dataset,
-    found: Found,
+    squares: InteractionSquares,
     number: int,
     w: FloatArray,
     *,
     frequency: bool,
-    kept: bool,
+    keep_influences: bool,
 ) -> xr.Dataset:
     """math [62]: standard errors of one output, and the influences of its rows where kept."""
-    assert found.influences is not None
-    of, least = found.influences[number], found.least[number]
+    assert squares.influences is not None
+    output_influences, least = squares.influences[number], squares.least[number]
 
-    def both(upper: FloatArray, lower: FloatArray, *given: FloatArray) -> tuple[FloatArray, ...]:
+    def both(
+        upper: FloatArray, lower: FloatArray, *influence_parts: FloatArray
+    ) -> tuple[FloatArray, ...]:
         # What is rounding does not move.
-        return arrays.ratio_and_root(np.where(upper > least, upper, 0.0), lower, *given)
+        return arrays.ratio_and_root(np.where(upper > least, upper, 0.0), lower, *influence_parts)
 
-    variance = found.variance[number]
+    variance = squares.variance[number]
     n = len(out["feature"])
     found_of = {
-        "": both(found.total[number], variance, of.total, of.variance),
+        "": both(
+            squares.total[number], variance, output_influences.total, output_influences.variance
+        ),
         "_overall": both(
-            found.overall[:, number], np.broadcast_to(variance, n), of.overall, of.variance
+            squares.overall[:, number],
+            np.broadcast_to(variance, n),
+            output_influences.overall,
+            output_influences.variance,
         ),
     }
     if "h2_pairwise" in out:
         found_of["_pairwise"] = both(
-            found.pair[:, number], found.joint[:, number], of.pair, of.joint
+            squares.pair[:, number],
+            squares.joint[:, number],
+            output_influences.pair,
+            output_influences.joint,
         )
 
     def placed(values: FloatArray) -> FloatArray:
         """What is known of pairs, as a square of features."""
         square = np.full((n, n, *values.shape[1:]), np.nan)
-        j, k = np.array(found.pairs).T
+        j, k = np.array(squares.pairs).T
         square[j, k] = square[k, j] = values
         return square
 
@@ -135,7 +151,7 @@ def _with_influences(
             moved = arrays.moved_by_rows(influence, w, frequency=frequency)
             errors = place(np.sqrt(np.sum(moved**2, axis=-1)))
             out[f"{name}_se"] = se_variable(out[name], errors, SOURCE)
-            if kept:
+            if keep_influences:
                 out[f"{name}_influence"] = (
                     (*out[name].dims, "obs"),
                     place(influence),
@@ -148,15 +164,15 @@ def _with_influences(
 
 
 def se_variable(
-    of: xr.DataArray, values: FloatArray, source: str
+    statistic: xr.DataArray, values: FloatArray, source: str
 ) -> tuple[tuple[Any, ...], FloatArray, dict[str, str]]:
     """Standard errors as a variable."""
     return (
-        of.dims,
+        statistic.dims,
         values,
         {
-            "long_name": f"standard error of {of.attrs['long_name']}",
-            "units": str(of.attrs["units"]),
+            "long_name": f"standard error of {statistic.attrs['long_name']}",
+            "units": str(statistic.attrs["units"]),
             "source": source,
             "kind": "infinitesimal jackknife, math [62]",
             "target": "the same over the population of rows",
@@ -164,23 +180,23 @@ def se_variable(
     )
 
 
-def pairs_of(found: xr.Dataset) -> tuple[NDArray[np.int64], list[str]]:
+def pairs_of(result: xr.Dataset) -> tuple[NDArray[np.int64], list[str]]:
     """Places of the pairs, each once, whichever features are left: (2, pair); and their names.
 
     Without those that were not estimated.
     """
-    names, others = feature_names(found), found[OTHER].values.astype(str).tolist()
-    name = next(name for name in ("h_pairwise", "h_pairwise_difference") if name in found)
-    values = found[name].transpose("feature", OTHER, ...).values
-    known = ~np.isnan(values.reshape(*values.shape[:2], -1)).all(axis=-1)
+    names, others = feature_names(result), result[OTHER].values.astype(str).tolist()
+    name = next(name for name in ("h_pairwise", "h_pairwise_difference") if name in result)
+    values = result[name].transpose("feature", OTHER, ...).values
+    present = ~np.isnan(values.reshape(*values.shape[:2], -1)).all(axis=-1)
     pairs = {
         frozenset((a, b)): (j, k)
         for j, a in reversed(list(enumerate(names)))
         for k, b in reversed(list(enumerate(others)))
-        if a != b and known[j, k]
+        if a != b and present[j, k]
     }
-    at = np.array(sorted(pairs.values()), dtype=np.int64).reshape(-1, 2).T
-    return at, [f"{names[j]}:{others[k]}" for j, k in at.T]
+    positions = np.array(sorted(pairs.values()), dtype=np.int64).reshape(-1, 2).T
+    return positions, [f"{names[j]}:{others[k]}" for j, k in positions.T]
 
 
 def centred(values: FloatArray, w: FloatArray) -> FloatArray:

@@ -27,25 +27,25 @@ BATCH_ANSWERS = 1 << 23
 ENDS = ("_se_rows", "_se_model", "_df")
 
 
-def without_parts(found: xr.Dataset) -> xr.Dataset:
+def without_parts(result: xr.Dataset) -> xr.Dataset:
     """H-statistics with the errors of their rows again."""
-    if "parameters" not in found.attrs:
-        return found
-    names = [name for name in STATISTICS if f"{name}_se_rows" in found]
+    if "parameters" not in result.attrs:
+        return result
+    names = [name for name in STATISTICS if f"{name}_se_rows" in result]
     rows = {
-        f"{name}_se": se_variable(found[name], of.values, str(of.attrs["source"]))
+        f"{name}_se": se_variable(result[name], se.values, str(se.attrs["source"]))
         for name in names
-        for of in [found[f"{name}_se_rows"]]
+        for se in [result[f"{name}_se_rows"]]
     }
     ends = (*ENDS, "_ci")
-    out = found.drop_vars([name for name in found.data_vars if str(name).endswith(ends)])
+    out = result.drop_vars([name for name in result.data_vars if str(name).endswith(ends)])
     for fact in ("parameters", "fitted_model"):
         out.attrs.pop(fact, None)
     return out.assign(rows)
 
 
 def with_parameters(
-    found: xr.Dataset,
+    result: xr.Dataset,
     names: Sequence[str],
     fitted: Fitted,
     moved: Callable[[str], FloatArray],
@@ -57,39 +57,41 @@ def with_parameters(
     ``moved`` gives what rows, or groups with their numbers in ``code``, do to a statistic, (...,
     unit).
     """
-    if str(found.attrs["h_kind"]) != "pdp":
+    if str(result.attrs["h_kind"]) != "pdp":
         raise ValueError(
             "model must be None for H-statistics of kind 'ale', whose bins are not kept. Make them "
             "with kind='pdp', or take ale2 of one pair."
         )
-    frequency = str(found.attrs["weight_kind"]) == "frequency"
-    directions = Directions.of(fitted, found.attrs | model_facts(found), frequency=frequency)
-    if directions.changes.table.n_rows != int(found.attrs["n_rows_total"]):
+    frequency = str(result.attrs["weight_kind"]) == "frequency"
+    directions = Directions.of(fitted, result.attrs | model_facts(result), frequency=frequency)
+    if directions.changes.table.n_rows != int(result.attrs["n_rows_total"]):
         raise ValueError(
             f"X must be the table that h_statistic was given; got "
-            f"{directions.changes.table.n_rows} rows for {found.attrs['n_rows_total']}."
+            f"{directions.changes.table.n_rows} rows for {result.attrs['n_rows_total']}."
         )
-    changes = _changes(found, names, directions)
-    used, made = found["row"].values, {}
+    changes = _changes(result, names, directions)
+    used, made = result["row"].values, {}
     codes = np.arange(len(used)) if code is None else code
     for name in names:
-        se = found[f"{name}_se"]
+        se = result[f"{name}_se"]
         values = moved(name).reshape(se.size, -1).T
         # A feature makes no pair with itself.
         values = np.where(np.isfinite(se.values.ravel()), values, 0.0)
         units = delta.Units(values, codes, degrees)
-        of = directions.covariances(units.moved.T @ units.moved, changes[name], units, used)
-        parts = errors(of) | {"df": directions.degrees(of, degrees)}
-        said = sources(directions, str(se.attrs["source"]))
+        covariances = directions.covariances(
+            units.moved.T @ units.moved, changes[name], units, used
+        )
+        parts = errors(covariances) | {"df": directions.degrees(covariances, degrees)}
+        source_texts = sources(directions, str(se.attrs["source"]))
         for end, values in parts.items():
-            own = np.where(np.isnan(se.values), np.nan, values.reshape(se.shape))
-            about: dict[str, Any] = {"source": said[end], "kind": KIND}
+            part_values = np.where(np.isnan(se.values), np.nan, values.reshape(se.shape))
+            about: dict[str, Any] = {"source": source_texts[end], "kind": KIND}
             made[f"{name}_{end}"] = (
-                variable(f"{name}_{end}", own, H_STATISTICS, **about)
+                variable(f"{name}_{end}", part_values, H_STATISTICS, **about)
                 if end != "se"
-                else _as_delta(se_variable(found[name], own, said[end]))
+                else _as_delta(se_variable(result[name], part_values, source_texts[end]))
             )
-    return found.assign(made).assign_attrs(directions.facts())
+    return result.assign(made).assign_attrs(directions.facts())
 
 
 def _as_delta(made: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -98,32 +100,32 @@ def _as_delta(made: tuple[Any, ...]) -> tuple[Any, ...]:
 
 
 def _changes(
-    found: xr.Dataset, names: Sequence[str], directions: Directions
+    result: xr.Dataset, names: Sequence[str], directions: Directions
 ) -> dict[str, FloatArray]:
     """Changes of all statistics by direction, (direction, statistic), by central differences.
 
     To first order a model moves along a direction by its change, so that the model plus and minus
     a small part of it are the two outputs of one model.
     """
-    table = directions.changes.table.take(np.asarray(found["row"].values))
-    weighted = found.attrs["weight_kind"] != "none"
+    table = directions.changes.table.take(np.asarray(result["row"].values))
+    weighted = result.attrs["weight_kind"] != "none"
     options = ModelOptions(
-        weights=found["weight"].values if weighted else None,
-        weight_kind=str(found.attrs["weight_kind"]) if weighted else "precision",
-        missing=str(found.attrs["missing"]),
+        weights=result["weight"].values if weighted else None,
+        weight_kind=str(result.attrs["weight_kind"]) if weighted else "precision",
+        missing=str(result.attrs["missing"]),
     )
 
     pairs = None
-    if found.attrs.get("n_pairs_left_out") and "h_pairwise" in found:
-        names_of = feature_names(found)
-        pairs = [(names_of[j], names_of[k]) for j, k in pairs_of(found)[0].T]
+    if result.attrs.get("n_pairs_left_out") and "h_pairwise" in result:
+        names_of = feature_names(result)
+        pairs = [(names_of[j], names_of[k]) for j, k in pairs_of(result)[0].T]
 
-    def at(ask: Callable[[Any], FloatArray]) -> xr.Dataset:
+    def statistics_by(ask: Callable[[Any], FloatArray]) -> xr.Dataset:
         return h_statistic(
             ask,
             table.data,
-            features=feature_names(found),
-            pairwise="h2_pairwise" in found,
+            features=feature_names(result),
+            pairwise="h2_pairwise" in result,
             pairs=pairs,
             n_pairs=None,
             n_rows=None,
@@ -131,11 +133,11 @@ def _changes(
             progress=False,
         )
 
-    middle = at(lambda rows: directions.changes.ask(rows)[:, -1])
+    middle = statistics_by(lambda rows: directions.changes.ask(rows)[:, -1])
     for name in names:
-        check_model(middle[name].values, found[name].values, name)
+        check_model(middle[name].values, result[name].values, name)
     n_directions = directions.changes.n_directions
-    out = {name: np.zeros((n_directions, found[name].size)) for name in names}
+    out = {name: np.zeros((n_directions, result[name].size)) for name in names}
     together = max(BATCH_ANSWERS // table.n_rows**2, 1)
     for begin in range(0, n_directions, together):
         part = slice(begin, min(begin + together, n_directions))
@@ -145,8 +147,8 @@ def _changes(
             step, middle = STEP * answers[:, part], answers[:, -1:]
             return np.concatenate([middle + step, middle - step], axis=1)
 
-        moved = at(both)
+        moved = statistics_by(both)
         for name in names:
-            upper, lower = np.split(moved[name].values.reshape(-1, found[name].size), 2)
+            upper, lower = np.split(moved[name].values.reshape(-1, result[name].size), 2)
             out[name][part] = np.nan_to_num((upper - lower) / (2 * STEP))
     return out

@@ -30,27 +30,27 @@ if TYPE_CHECKING:
 # Sum of fourth powers of influences over the square of their sum of squares, the relative variance
 # of a squared standard error, above which intervals covered 50 to 85 % (math [62]).
 HEAVY = 0.1
-MOST_PAIRS = 15
+MAX_PAIRS = 15
 
 
-def summary(found: xr.Dataset, feature: str | int | None, level: float) -> Summary:
+def summary(result: xr.Dataset, feature: str | int | None, level: float) -> Summary:
     """H-statistics: a line a feature, and a line a pair, the largest first."""
-    found = tables.with_intervals(of_part(found), level)
-    attrs = found.attrs
+    result = tables.with_intervals(of_part(result), level)
+    attrs = result.attrs
     if feature is not None:
-        found = found.isel(feature=[feature_position(found, feature)])
+        result = result.isel(feature=[feature_position(result, feature)])
     shares = bool(attrs["normalize"])
-    table, n_pairs = _largest_first(tables.tidy(found, level), shares=shares)
+    table, n_pairs = _largest_first(tables.tidy(result, level), shares=shares)
     kind = {"pdp": "partial dependence", "ale": "ALE"}[attrs["h_kind"]]
     rows = str(attrs["n_rows"])
     if attrs["n_rows"] < attrs["n_rows_total"]:
         rows = f"{rows} of {attrs['n_rows_total']}"
-    all_h2 = tables.share(found["h2"].item())
+    all_h2 = tables.share(result["h2"].item())
     cells = [
         ["Rows:", rows, "Computed from:", kind],
         ["Weights:", attrs["weight_kind"], "Sorted by:", "share" if shares else "size"],
         ["Model calls:", str(attrs["n_model_calls"]), "All, H²:", share_text(all_h2)],
-        ["Model rows:", str(attrs["n_model_rows"]), "All, size:", f"{found['h'].item():.4g}"],
+        ["Model rows:", str(attrs["n_model_rows"]), "All, size:", f"{result['h'].item():.4g}"],
     ]
     heads, columns = ["H²", "size"], ["h2", "h"]
     errors = "h2_std_error" in table
@@ -68,13 +68,13 @@ def summary(found: xr.Dataset, feature: str | int | None, level: float) -> Summa
     notes = [*because(table["term"].tolist(), above)]
     if errors:
         cells.append(
-            ["Uncertainty:", meaning.uncertainty(str(found["h2_se"].attrs["source"])), "", ""]
+            ["Uncertainty:", meaning.uncertainty(str(result["h2_se"].attrs["source"])), "", ""]
         )
         notes.append(
-            f"Intervals: pointwise, {how_made(found, 'h2', level)}. They say how large an "
-            f"interaction is, not whether there is one.{_of_tails(found)}"
+            f"Intervals: pointwise, {how_made(result, 'h2', level)}. They say how large an "
+            f"interaction is, not whether there is one.{_of_tails(result)}"
         )
-    notes += _notes(found, n_pairs)
+    notes += _notes(result, n_pairs)
     title = f"H-statistics: interactions in {output}"
     return with_notes(with_facts(cells, title, lines, heads, table["term"].tolist()), notes)
 
@@ -87,39 +87,39 @@ def _largest_first(table: pd.DataFrame, *, shares: bool) -> tuple[pd.DataFrame, 
     place = np.round(-size / (largest if largest > 0 else 1.0), 9)
     table = table.assign(place=place, pair=table["kind"] == tables.PAIR)
     table = table.sort_values(["pair", "place"], kind="stable")
-    printed = ~table["pair"] | (table.groupby("pair").cumcount() < MOST_PAIRS)
+    printed = ~table["pair"] | (table.groupby("pair").cumcount() < MAX_PAIRS)
     return table[printed], int(table["pair"].sum())
 
 
-def _of_tails(found: xr.Dataset) -> str:
+def _of_tails(result: xr.Dataset) -> str:
     """Statistics whose standard errors few rows decide on, so that intervals are too short."""
-    said = []
+    terms = []
     for name in ("h2_overall", "h2_pairwise"):
-        if f"{name}_influence" not in found:
+        if f"{name}_influence" not in result:
             continue
-        own = found[f"{name}_influence"].transpose(..., "obs")
-        names = [str(one) for one in found["feature"].values]
+        influence = result[f"{name}_influence"].transpose(..., "obs")
+        names = [str(feature) for feature in result["feature"].values]
         with np.errstate(invalid="ignore", divide="ignore"):
-            n = np.isfinite(own.values).sum(axis=-1)
-            apart = own.values - (np.nansum(own.values, axis=-1) / n)[..., None]
+            n = np.isfinite(influence.values).sum(axis=-1)
+            apart = influence.values - (np.nansum(influence.values, axis=-1) / n)[..., None]
             share = np.nansum(apart**4, axis=-1) / np.nansum(apart**2, axis=-1) ** 2
         heavy = share > HEAVY  # not where it is unknown
         if name == "h2_overall":
-            said += [names[at] for at in np.flatnonzero(heavy)]
+            terms += [names[position] for position in np.flatnonzero(heavy)]
         else:
-            said += [f"{names[a]} and {names[b]}" for a, b in np.argwhere(np.triu(heavy))]
-    if not said:
+            terms += [f"{names[a]} and {names[b]}" for a, b in np.argwhere(np.triu(heavy))]
+    if not terms:
         return ""
-    more = f" and {len(said) - 3} more" if len(said) > 3 else ""
+    more = f" and {len(terms) - 3} more" if len(terms) > 3 else ""
     return (
-        f" Those of {', '.join(said[:3])}{more} may be too short, because few rows decide on the "
+        f" Those of {', '.join(terms[:3])}{more} may be too short, because few rows decide on the "
         f"errors: see docs/validity.md."
     )
 
 
-def _notes(found: xr.Dataset, n_pairs: int) -> list[str]:
+def _notes(result: xr.Dataset, n_pairs: int) -> list[str]:
     """What the columns mean, and what was left out."""
-    attrs = found.attrs
+    attrs = result.attrs
     notes = [
         "H²: share of the variance of the output; of a pair, share of the variance of its joint "
         "effect. Shares of different pairs cannot be compared.",
@@ -127,17 +127,17 @@ def _notes(found: xr.Dataset, n_pairs: int) -> list[str]:
     ]
     if attrs.get("n_pairs_left_out"):
         others = ", and count as 0 in what is summed" if attrs["h_kind"] == "ale" else ""
-        by = ", which interact least by h_screening" if "h_screening" in found else ""
+        by = ", which interact least by h_screening" if "h_screening" in result else ""
         notes.insert(
             0, f"{attrs['n_pairs_left_out']} pairs were left out{by}{others}. See n_pairs."
         )
-    if n_pairs > MOST_PAIRS:
-        notes.append(f"The {MOST_PAIRS} largest of {n_pairs} pairs; tidy has all of them.")
+    if n_pairs > MAX_PAIRS:
+        notes.append(f"The {MAX_PAIRS} largest of {n_pairs} pairs; tidy has all of them.")
     if attrs["n_rows_missing"]:
         notes.append(f"{attrs['n_rows_missing']} rows without a value were left out.")
     if attrs["row_seed"] >= 0:
         notes.append(f"Rows were drawn at random; seed {attrs['row_seed']}.")
-    if "h2_pairwise" not in found:
+    if "h2_pairwise" not in result:
         notes.append("Pairs were not computed; see pairwise.")
     if attrs["h_kind"] == "ale":
         notes.append(bins_note(attrs))

@@ -19,9 +19,9 @@ from rhale_stats.models.sample import Sample
 from rhale_stats.models.table import Table, as_column
 
 # Pairs that are estimated by default: all of 10 features.
-MOST_PAIRS = 45
+MAX_PAIRS = 45
 # Pairs of rows that each pair of features is looked at in, and rows of the model in all, at most.
-SCREEN_ROWS, SCREEN_CALLS, LEAST_ROWS = 200, 4_000_000, 20
+SCREEN_ROWS, SCREEN_CALLS, MIN_ROWS = 200, 4_000_000, 20
 
 
 def screened(
@@ -38,18 +38,18 @@ def screened(
     """
     n_features = len(positions)
     pairs = list(combinations(range(n_features), 2))
-    n_rows = int(np.clip(SCREEN_CALLS // len(pairs), LEAST_ROWS, SCREEN_ROWS))
+    n_rows = int(np.clip(SCREEN_CALLS // len(pairs), MIN_ROWS, SCREEN_ROWS))
     rows, others = rng.choice(len(w), (2, n_rows), p=w / w.sum())
     # A pair of a feature with itself is that feature alone.
     single = [(number, number) for number in range(n_features)]
     bar = progress_bar(len(single) + len(pairs), "screening of pairs", "pair", progress=progress)
     with bar:
-        own = _answers(quotients, [()], rows, others)[0]
+        unchanged = _answers(quotients, [()], rows, others)[0]
         alone = _in_calls(quotients, positions, single, rows, others, bar)
         both = _in_calls(quotients, positions, pairs, rows, others, bar)
-    size = np.full((n_features, n_features, own.shape[1]), np.nan)
+    size = np.full((n_features, n_features, unchanged.shape[1]), np.nan)
     for (j, k), together in zip(pairs, both, strict=True):
-        change = own - alone[j] - alone[k] + together
+        change = unchanged - alone[j] - alone[k] + together
         size[j, k] = size[k, j] = np.sqrt(np.mean(change**2, axis=0)) / 2
     return size, n_rows
 
@@ -59,7 +59,7 @@ def largest_pairs(size: FloatArray, spread: FloatArray, n_pairs: int) -> list[tu
     shares = np.sum((size / np.where(spread > 0, spread, 1.0)) ** 2, axis=-1)
     pairs = list(combinations(range(len(size)), 2))
     order = np.argsort([-shares[pair] for pair in pairs], kind="stable")
-    return [pairs[at] for at in sorted(order[:n_pairs].tolist())]
+    return [pairs[position] for position in sorted(order[:n_pairs].tolist())]
 
 
 def _in_calls(
@@ -71,12 +71,12 @@ def _in_calls(
     bar: tqdm[Any],
 ) -> list[FloatArray]:
     """Answers for all pairs, (row, output) each, as many pairs in a call as it has room for."""
-    together, found = max(1, quotients.block_rows // len(rows)), []
+    together, answers = max(1, quotients.block_rows // len(rows)), []
     for begin in range(0, len(pairs), together):
         some = [tuple({positions[j], positions[k]}) for j, k in pairs[begin : begin + together]]
-        found += list(_answers(quotients, some, rows, others))
+        answers += list(_answers(quotients, some, rows, others))
         bar.update(len(some))
-    return found
+    return answers
 
 
 def _answers(
@@ -105,16 +105,18 @@ def _hybrids(
             source.setdefault(column, whole.copy())[part] = others
     if isinstance(table.data, np.ndarray):
         stack = table.data[whole]
-        for column, at in source.items():
-            stack[:, column] = table.data[at, column]
+        for column, source_rows in source.items():
+            stack[:, column] = table.data[source_rows, column]
         return stack
     frame = table.data.iloc[whole].reset_index(drop=True)
-    for column, at in source.items():
-        frame[table.data.columns[column]] = as_column(table.data.iloc[:, column].array.take(at))
+    for column, source_rows in source.items():
+        frame[table.data.columns[column]] = as_column(
+            table.data.iloc[:, column].array.take(source_rows)
+        )
     return frame
 
 
-class Pairs(NamedTuple):
+class FeaturePairs(NamedTuple):
     """Pairs to estimate, how many are left out, and the sizes that decided, with their seed."""
 
     pairs: list[tuple[int, int]]
@@ -126,14 +128,14 @@ class Pairs(NamedTuple):
 def pairs_to_estimate(
     quotients: DifferenceQuotients,
     sample: Sample,
-    asked: tuple[Any, int | str | None],
+    choice: tuple[Any, int | str | None],
     w: FloatArray,
     rng: np.random.Generator | int | None,
     *,
     progress: bool,
-) -> Pairs:
-    """All pairs, those that were named, or those that interact most; ``asked``: pairs, n_pairs."""
-    named_pairs, n_pairs = asked
+) -> FeaturePairs:
+    """All pairs, those that were named, or those that interact most; ``choice``: pairs, n_pairs."""
+    named_pairs, n_pairs = choice
     positions = list(sample.positions)
     every = list(combinations(range(len(positions)), 2))
     if named_pairs is not None:
@@ -141,10 +143,10 @@ def pairs_to_estimate(
         pairs = sorted(set(named))
         if not pairs:
             raise ValueError("pairs must name at least one pair of features; got none.")
-        return Pairs(pairs, len(every) - len(pairs))
-    most = MOST_PAIRS if isinstance(n_pairs, str) else n_pairs
+        return FeaturePairs(pairs, len(every) - len(pairs))
+    most = MAX_PAIRS if isinstance(n_pairs, str) else n_pairs
     if most is None or len(every) <= most:
-        return Pairs(every)
+        return FeaturePairs(every)
     seed = number_of(rng)
     generator = np.random.default_rng([seed, 1])  # not the draws of the rows
     size, n_rows = screened(quotients, positions, w, generator, progress=progress)
@@ -157,7 +159,7 @@ def pairs_to_estimate(
             f"Left out: {left_out} of {len(every)} pairs, which interact least by a look at "
             f"{n_rows} rows (h_screening). Use n_pairs=None for all, or n_pairs= for more."
         )
-    return Pairs(largest_pairs(size, spread, most), left_out, size, seed)
+    return FeaturePairs(largest_pairs(size, spread, most), left_out, size, seed)
 
 
 def _named_pair(sample: Sample, pair: Any) -> tuple[int, int]:

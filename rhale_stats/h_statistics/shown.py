@@ -14,7 +14,7 @@ from rhale_stats.printing import text
 from rhale_stats.printing.pages import (
     Line,
     Page,
-    Table,
+    PageTable,
     largest_first,
     output,
     table_of,
@@ -24,25 +24,25 @@ from rhale_stats.printing.text import ABOVE_ONE, number_text, pvalue_text
 from rhale_stats.schema.features import feature_names
 
 
-def h_statistics_page(found: xr.Dataset, most: int) -> Page:
+def h_statistics_page(result: xr.Dataset, most: int) -> Page:
     """What is printed of H-statistics: the largest features and pairs."""
-    attrs, known = found.attrs, "h2_overall_se" in found
-    tables = [_h_table(found, "overall", (), feature_names(found), most)]
-    if "h2_pairwise" in found:
-        at, names = pairs_of(found)
-        tables.append(_h_table(found, "pairwise", tuple(at), names, most))
+    attrs, has_errors = result.attrs, "h2_overall_se" in result
+    tables = [_h_table(result, "overall", (), feature_names(result), most)]
+    if "h2_pairwise" in result:
+        positions, names = pairs_of(result)
+        tables.append(_h_table(result, "pairwise", tuple(positions), names, most))
     meant = (
         "H²: share of the variance of the output, or of the joint effect of a pair. size: in units "
         "of the output."
     )
     tables[-1] = replace(tables[-1], notes=(*tables[-1].notes, meant))
-    h2 = number_text(float(h_statistic_tables.share(found["h2"].item()))) or ABOVE_ONE
+    h2 = number_text(float(h_statistic_tables.share(result["h2"].item()))) or ABOVE_ONE
     return Page(
-        f"H-statistics: interactions in {output(found)}",
+        f"H-statistics: interactions in {output(result)}",
         (
             f"{attrs['n_rows']} of {attrs['n_rows_total']} rows; all interactions: H² {h2}, "
-            f"size {number_text(float(found['h']))}",
-            uncertainty_line(found, "h2_overall_se", known=known),
+            f"size {number_text(float(result['h']))}",
+            uncertainty_line(result, "h2_overall_se", estimated=has_errors),
         ),
         tuple(tables),
         "summary(result), plot_h_statistics(result), tidy(result)",
@@ -50,30 +50,33 @@ def h_statistics_page(found: xr.Dataset, most: int) -> Page:
 
 
 def _h_table(
-    found: xr.Dataset,
+    result: xr.Dataset,
     suffix: str,
-    at: tuple[NDArray[np.int64], ...],
+    positions: tuple[NDArray[np.int64], ...],
     names: Line,
     most: int,
-) -> Table:
+) -> PageTable:
     """Features, or pairs at these places, the largest first."""
     columns = {"H²": f"h2_{suffix}", "size": f"h_{suffix}"}
-    order = largest_first(found[columns["size"]].values[at].ravel())[:most]
-    heads, cells = [""], [[names[one] for one in order]]
+    order = largest_first(result[columns["size"]].values[positions].ravel())[:most]
+    heads, cells = [""], [[names[position] for position in order]]
     for head, name in columns.items():
-        values = found[name].values[at].ravel()[order]
+        values = result[name].values[positions].ravel()[order]
         shares = h_statistic_tables.share(values) if head == "H²" else values
         above = np.isnan(shares) & ~np.isnan(values)
         heads.append(head)
         cells.append(
-            [ABOVE_ONE if no else number_text(one) for one, no in zip(shares, above, strict=True)]
+            [
+                ABOVE_ONE if no else number_text(share)
+                for share, no in zip(shares, above, strict=True)
+            ]
         )
-        if f"{name}_se" in found:
-            errors = np.where(above, np.nan, found[f"{name}_se"].values[at].ravel()[order])
+        if f"{name}_se" in result:
+            errors = np.where(above, np.nan, result[f"{name}_se"].values[positions].ravel()[order])
             heads.append("std err")
-            cells.append([number_text(one) for one in errors])
+            cells.append([number_text(error) for error in errors])
     lines = [list(line) for line in zip(*cells, strict=True)]
-    what = "pairs" if at else "features"
+    what = "pairs" if positions else "features"
     return table_of(heads, lines, len(names), what, "", what.capitalize())
 
 

@@ -21,8 +21,8 @@ from rhale_stats.bins.fixed import QuantileBins
 from rhale_stats.bins.rule import BinRule
 from rhale_stats.h_statistics.from_ale import axis_or_none, from_ale
 from rhale_stats.h_statistics.from_pdp import HELD_BYTES, KEPT_BYTES, from_partial_dependence
-from rhale_stats.h_statistics.labelled import KINDS, METHOD, Found, dataset
-from rhale_stats.h_statistics.screening import Pairs, pairs_to_estimate
+from rhale_stats.h_statistics.labelled import KINDS, METHOD, InteractionSquares, dataset
+from rhale_stats.h_statistics.screening import FeaturePairs, pairs_to_estimate
 from rhale_stats.models.chosen import columns_named
 from rhale_stats.models.options import ModelOptions
 from rhale_stats.models.outputs import Model
@@ -37,7 +37,7 @@ from rhale_stats.surfaces.axes import Order, check_rules, order_of
 
 PDP_ROWS = 500
 # More take gigabytes, and millions of rows of the model a pair.
-MOST_PDP_ROWS = 5000
+MAX_PDP_ROWS = 5000
 ALE_BINS = QuantileBins(10)
 
 
@@ -234,15 +234,15 @@ def h_statistic(
     >>> found["h2_overall"].round(2).values
     array([0.28, 0.28, 0.  ])
     """
-    sample, kind = Sample.of(X, options), estimator.kind
+    sample, kind = Sample.from_table(X, options), estimator.kind
     sample = sample.of_columns(_positions(sample.table, features))
     table, positions = sample.table, list(sample.positions)
     gaps = _gaps(sample, kind, estimator.order)
     rows, seed = _rows_used(estimator.n_rows, kind, _complete(sample.present, gaps), rng)
     used = sample.take(rows)
     w = np.ones(len(rows)) if used.weight is None else used.weight
-    quotients = used.asked(model)
-    chosen = Pairs([])
+    quotients = used.quotients(model)
+    chosen = FeaturePairs([])
     if pairwise or kind == "ale":
         chosen = pairs_to_estimate(
             quotients, sample, (estimator.pairs, estimator.n_pairs), w, rng, progress=progress
@@ -258,14 +258,24 @@ def h_statistic(
             )
         else:
             weighted = replace(used, weight=w)
-            axes = [axis_or_none(weighted, one, rule, estimator.order) for one in positions]
+            axes = [
+                axis_or_none(weighted, position, rule, estimator.order) for position in positions
+            ]
             squares = from_ale(
                 quotients, positions, pairs, w, axes, bar, frequency=sample.frequency
             )
     names = sample.names
-    kept = _are_kept(squares, len(names), len(rows), pairwise=pairwise)
+    keep_influences = _are_kept(squares, len(names), len(rows), pairwise=pairwise)
     parts = [
-        dataset(squares, names, number, pairwise, w, frequency=sample.frequency, kept=kept)
+        dataset(
+            squares,
+            names,
+            number,
+            pairwise,
+            w,
+            frequency=sample.frequency,
+            keep_influences=keep_influences,
+        )
         for number in range(squares.total.shape[-1])
     ]
     if pairwise and chosen.size is not None:
@@ -292,7 +302,7 @@ def h_statistic(
         "missing": sample.missing,
         "row_seed": seed,
         "table_hash": _fingerprint(table, positions),
-        "influence": _influence_text(squares, kept=kept),
+        "influence": _influence_text(squares, keep_influences=keep_influences),
         "n_pairs_left_out": chosen.left_out,
         "pair_seed": chosen.seed,
         **sample.facts,
@@ -304,16 +314,16 @@ def h_statistic(
     return with_outputs(out, quotients.outputs.labels, quotients.outputs.names)
 
 
-def _are_kept(squares: Found, n_features: int, n_rows: int, *, pairwise: bool) -> bool:
+def _are_kept(squares: InteractionSquares, n_features: int, n_rows: int, *, pairwise: bool) -> bool:
     """Whether the influences of rows are known, and small enough to be part of the result."""
     n_statistics = 2 * (1 + n_features + n_features**2 * pairwise)
     n_bytes = n_statistics * n_rows * squares.total.shape[-1] * 8
     return squares.influences is not None and n_bytes <= KEPT_BYTES
 
 
-def _influence_text(squares: Found, *, kept: bool) -> str:
+def _influence_text(squares: InteractionSquares, *, keep_influences: bool) -> str:
     """What became of the influences of rows, as the attribute says it."""
-    if kept:
+    if keep_influences:
         return "kept"
     if squares.influences is not None:
         return f"not kept: more than {KEPT_BYTES >> 20} MiB"
@@ -390,9 +400,9 @@ def _rows_used(
     if isinstance(n_rows, str):
         n_rows = PDP_ROWS if kind == "pdp" else None
     used = len(present) if n_rows is None else min(n_rows, len(present))
-    if kind == "pdp" and used > MOST_PDP_ROWS:
+    if kind == "pdp" and used > MAX_PDP_ROWS:
         raise ValueError(
-            f"n_rows must leave at most {MOST_PDP_ROWS} rows with kind='pdp', which asks the model "
+            f"n_rows must leave at most {MAX_PDP_ROWS} rows with kind='pdp', which asks the model "
             f"for n² rows a pair and holds as many answers; got n_rows={n_rows} of {len(present)} "
             f"rows. Use n_rows={PDP_ROWS}, or kind='ale'."
         )

@@ -27,13 +27,13 @@ ABOVE_ONE = {
 }
 
 
-def with_intervals(found: xr.Dataset, level: float) -> xr.Dataset:
+def with_intervals(result: xr.Dataset, level: float) -> xr.Dataset:
     """With intervals at this level, those that are there or by standard errors, if any."""
-    if "h2_se" not in found and "h2_influence" not in found:
-        return found
-    if kept_interval(found, "h2", level) is not None:
-        return found
-    return confint(found, None, level, "normal")
+    if "h2_se" not in result and "h2_influence" not in result:
+        return result
+    if kept_interval(result, "h2", level) is not None:
+        return result
+    return confint(result, None, level, "normal")
 
 
 def share(value: Any) -> Any:
@@ -49,12 +49,12 @@ def _shares(frame: pd.DataFrame, kind: str) -> pd.DataFrame:
     return frame.assign(reason=np.where(above, ABOVE_ONE[kind], ""))
 
 
-def _columns(found: xr.Dataset, suffix: str) -> list[tuple[str, str, int | None]]:
+def _columns(result: xr.Dataset, suffix: str) -> list[tuple[str, str, int | None]]:
     """Columns of the table: their name, the variable that is in them, and which bound."""
     out: list[tuple[str, str, int | None]] = [(stem, f"{stem}{suffix}", None) for stem in STEMS]
     for stem in STEMS:
         name = f"{stem}{suffix}"
-        if f"{name}_se" in found:
+        if f"{name}_se" in result:
             out += [
                 (f"{stem}_std_error", f"{name}_se", None),
                 (f"{stem}_conf_low", f"{name}_ci", 0),
@@ -63,22 +63,23 @@ def _columns(found: xr.Dataset, suffix: str) -> list[tuple[str, str, int | None]
     return out
 
 
-def tidy(found: xr.Dataset, level: float = 0.95) -> pd.DataFrame:
+def tidy(result: xr.Dataset, level: float = 0.95) -> pd.DataFrame:
     """A line a feature, then a line a pair."""
-    found = with_intervals(of_part(found), level)
+    result = with_intervals(of_part(result), level)
 
     def values(variable: str, bound: int | None) -> NDArray[np.float64]:
-        given = found[variable]
-        return np.asarray((given if bound is None else given.isel(ci_bound=bound)).values)
+        data = result[variable]
+        return np.asarray((data if bound is None else data.isel(ci_bound=bound)).values)
 
-    columns = {name: values(of, end) for name, of, end in _columns(found, "_overall")}
-    frame = pd.DataFrame({"term": feature_names(found), "kind": OVERALL, **columns})
+    columns = {name: values(variable, end) for name, variable, end in _columns(result, "_overall")}
+    frame = pd.DataFrame({"term": feature_names(result), "kind": OVERALL, **columns})
     frames = [_shares(frame, OVERALL)]
-    if "h2_pairwise" in found:
-        at, terms = pairs_of(found)
-        found = found.transpose("feature", OTHER, ...)
+    if "h2_pairwise" in result:
+        positions, terms = pairs_of(result)
+        result = result.transpose("feature", OTHER, ...)
         columns = {
-            name: values(of, end)[at[0], at[1]] for name, of, end in _columns(found, "_pairwise")
+            name: values(variable, end)[positions[0], positions[1]]
+            for name, variable, end in _columns(result, "_pairwise")
         }
         frame = pd.DataFrame({"term": terms, "kind": PAIR, **columns})
         frames.append(_shares(frame, PAIR))
@@ -86,17 +87,17 @@ def tidy(found: xr.Dataset, level: float = 0.95) -> pd.DataFrame:
     return out if (out["reason"] != "").any() else out.drop(columns="reason")
 
 
-def glance(found: xr.Dataset, level: float = 0.95) -> pd.DataFrame:
+def glance(result: xr.Dataset, level: float = 0.95) -> pd.DataFrame:
     """One line: all interactions, and what they were computed from."""
-    found, attrs = with_intervals(of_part(found), level), found.attrs
+    result, attrs = with_intervals(of_part(result), level), result.attrs
     columns = {
-        name: (found[of] if bound is None else found[of][bound]).item()
-        for name, of, bound in _columns(found, "")
+        name: (result[variable] if bound is None else result[variable][bound]).item()
+        for name, variable, bound in _columns(result, "")
     }
     line = {
         **columns,
         "kind": attrs["h_kind"],
-        "n_features": found.sizes["feature"],
+        "n_features": result.sizes["feature"],
         **{name: attrs[name] for name in ("n_rows", "n_rows_total", "n_model_calls")},
         "n_model_rows": attrs["n_model_rows"],
     }
@@ -112,14 +113,18 @@ def tidy_difference(compared: xr.Dataset, _level: float) -> pd.DataFrame:
             name = f"{stem}{suffix}"
             if f"{name}_difference" not in compared:
                 continue
-            terms, at = ["all"], None
+            terms, positions = ["all"], None
             if kind == OVERALL:
                 terms = feature_names(compared)
             elif kind == PAIR:
-                at, terms = pairs_of(compared)
+                positions, terms = pairs_of(compared)
 
-            def lines(values: NDArray[np.float64], at: Any = at) -> NDArray[np.float64]:
-                return np.atleast_1d(values if at is None else values[at[0], at[1]])
+            def lines(
+                values: NDArray[np.float64], positions: Any = positions
+            ) -> NDArray[np.float64]:
+                return np.atleast_1d(
+                    values if positions is None else values[positions[0], positions[1]]
+                )
 
             ends = compared[f"{name}_difference_ci"].values
             columns = {

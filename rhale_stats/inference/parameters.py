@@ -11,7 +11,7 @@ import xarray as xr
 from rhale_stats.arrays import delta
 from rhale_stats.arrays.moments import FloatArray, IntArray
 from rhale_stats.models.outputs import Outputs
-from rhale_stats.models.parametric import Changes, Fitted, Parametric
+from rhale_stats.models.parametric import Fitted, ParameterChanges, Parametric
 from rhale_stats.models.table import as_table
 
 # How errors of rows and of parameters were put together, in the attribute ``parameters``.
@@ -32,7 +32,7 @@ class Directions(NamedTuple):
     """
 
     model: Parametric
-    changes: Changes
+    changes: ParameterChanges
     uncertainty: str
     influence: FloatArray | None
     as_fitted: bool
@@ -41,7 +41,7 @@ class Directions(NamedTuple):
     def of(cls, fitted: Fitted, facts: Mapping[Any, Any], *, frequency: bool = False) -> Directions:
         """Of the output and on the scale that the facts of a result say."""
         model, table = fitted.model, as_table(fitted.X)
-        outputs = Outputs(model.asked, table)
+        outputs = Outputs(model.as_model, table)
         outputs(outputs.table.take(np.arange(min(2, table.n_rows))).copied())
         label, known = str(facts.get("output_label", "")), [str(one) for one in outputs.labels]
         if label and label not in known:
@@ -50,7 +50,7 @@ class Directions(NamedTuple):
             )
         scale = str(facts.get("scale") or "response")
         number = known.index(label) if label else 0
-        changes = Changes.of(model, table, outputs.numbers[number], scale)
+        changes = ParameterChanges.from_model(model, table, outputs.numbers[number], scale)
         influence = None
         # What is said of a repeated row once cannot be added to what its copies do.
         known_rows = fitted.uncertainty == "both" and not frequency
@@ -84,7 +84,7 @@ class Directions(NamedTuple):
 
         ``used`` are the numbers of the rows of ``X`` that the ``units`` are made of.
         """
-        change = self.model.known(change)
+        change = self.model.estimable(change)
         model = np.asarray(change.T @ change)
         rows = np.where(np.isnan(model), np.nan, rows)
         if self.uncertainty == "parameters":

@@ -13,7 +13,7 @@ from rhale_stats.printing import text
 from rhale_stats.printing.pages import (
     Line,
     Page,
-    Table,
+    PageTable,
     largest_first,
     output,
     table_of,
@@ -65,7 +65,7 @@ def replicates_page(boot: xr.Dataset, most: int) -> Page:
     attrs = boot.attrs
     order = [dim for dim in ("chain", "draw") if dim in boot.dims]
     name = next((one for one in REPLICATED if one in boot.data_vars), None)
-    tables: tuple[Table, ...] = (variables_table(boot, most),)
+    tables: tuple[PageTable, ...] = (variables_table(boot, most),)
     if name is not None and set(boot[name].dims) <= {*order, "feature", *PARTS}:
         values = boot[name].stack(all_draws=order).transpose(..., "all_draws")
         draws = values.values.reshape(-1, values.sizes["all_draws"])

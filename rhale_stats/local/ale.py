@@ -158,7 +158,7 @@ class AleRequest:
         """
         rule: BinRule = ALE_BINS if self.bins is None else self.bins
         check_rule(rule)
-        sample = Sample.of(X, self.options)
+        sample = Sample.from_table(X, self.options)
         known = columns_known_of(model)
         names, numbers, levels = split_features(
             sample.table, self.features, self.categorical, known
@@ -206,7 +206,7 @@ class AleRequest:
         groups = [list(sample.positions)]
         if most_bytes is not None:
             groups = _groups(sample, max(1, most_bytes // (2 * 8 * sample.table.n_rows)))
-        request = Request(sample, "finite_difference", False, rule, sample.asked(model))
+        request = Request(sample, "finite_difference", False, rule, sample.quotients(model))
         yield from request.parts(groups, progress=self.progress)
 
     def _levels(self, model: Model, sample: Sample) -> Iterator[xr.Dataset]:

@@ -89,8 +89,8 @@ class Plan:
             known: dict[int, Differences] = {}
             if exact and quotients is not None:
                 # The first answer shows how many outputs there are, and a function of JAX.
-                quotients.at(np.arange(1)).at_rows()
-                known = gradient_columns(quotients, exact, asked=True)
+                quotients.take(np.arange(1)).at_rows()
+                known = gradient_columns(quotients, exact, required=True)
             for column, way in enumerate(self.ways):
                 if way.low < way.high:
                     given = known.get(way.position)
@@ -110,12 +110,12 @@ class Plan:
         if not there.any():
             return np.full((len(x), self.n_outputs), np.nan)
         if quotients is not None and not there.all():
-            quotients = quotients.at(there)
+            quotients = quotients.take(there)
         x = x[there]
         if found is not None:
-            found = found.at(there)  # by the gradient of the model
+            found = found.take(there)  # by the gradient of the model
         elif way.method == "jacobian":
-            found = jacobian_columns(self.jacobian, table, [way.position])[way.position].at(there)
+            found = jacobian_columns(self.jacobian, table, [way.position])[way.position].take(there)
         elif way.edges is not None:
             assert quotients is not None
             found = quotients.finite(way.position, way.edges, way.places(x))

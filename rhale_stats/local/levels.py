@@ -24,7 +24,7 @@ from rhale_stats.local.orders import (
     order_of,
     target_of_order,
 )
-from rhale_stats.models.adapters.adapter import Known
+from rhale_stats.models.adapters.adapter import ModelColumns
 from rhale_stats.models.chosen import columns_and_levels
 from rhale_stats.models.differences import DifferenceQuotients, Differences, no_differences
 from rhale_stats.models.levels import Levels, in_order, levels_of
@@ -56,7 +56,7 @@ def split_features(
     table: Table,
     features: str | int | Sequence[str | int] | None,
     categorical: str | int | Sequence[str | int] | None,
-    known: Known | None = None,
+    known: ModelColumns | None = None,
 ) -> tuple[list[str], list[int], list[int]]:
     """Names of the features in their order, columns with an axis, and those with levels.
 
@@ -88,7 +88,7 @@ def level_effects(
     positions = sample.positions
     unordered = [levels_of(sample, position) for position in positions]
     orders = order_of(order, unordered, sample.table.names)
-    quotients = sample.asked(model)
+    quotients = sample.quotients(model)
     levels = _ordered(sample, unordered, orders, target, quotients)
     parts: list[_Sides] = []
     # At most three versions of a row for a feature.

@@ -179,7 +179,7 @@ def local_effects(
         with of_sample(seen):
             found = local_effects(model, seen.sample, **own)
         return in_chunks(found, chunks, seen, model, jacobian, bins, options)
-    sample = Sample.of(X, options)
+    sample = Sample.from_table(X, options)
     known = None if model is None else columns_known_of(model)
     sample = sample.of_columns(positions_of(sample.table, features, known))
     derivatives = {}
@@ -188,7 +188,7 @@ def local_effects(
         derivatives = jacobian_columns(jacobian, sample.table, sample.positions)
     quotients = None
     if model is not None or kind != "jacobian":
-        quotients = sample.asked(model)
+        quotients = sample.quotients(model)
     request = Request(sample, kind, method == "auto", bins, quotients, derivatives)
     if method == "gradient" or (method == "auto" and jacobian is None):
         request = request.with_gradient()

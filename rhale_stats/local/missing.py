@@ -19,7 +19,9 @@ def effect_of_missing(
         x[~gone], 0.5, method="inverted_cdf", weights=w[~gone] if weight is not None else None
     )
     there = np.full(gone.sum(), reference)
-    change, _ = quotients.at(gone).between(position, *quotients.table.held(position, gone, there))
+    change, _ = quotients.take(gone).between(
+        position, *quotients.table.in_column_type(position, gone, there)
+    )
     w = w[gone]
     total, squares = w.sum(), (w if sample.frequency else w**2).sum()
     with np.errstate(invalid="ignore", divide="ignore"):

@@ -16,7 +16,7 @@ from rhale_stats.local.cells import cell_edges
 from rhale_stats.local.levels import DIFFERENCES, differences
 from rhale_stats.models.differences import DifferenceQuotients
 from rhale_stats.models.outputs import Outputs
-from rhale_stats.models.parametric import ROW_NUMBER, Changes, Fitted, Parametric
+from rhale_stats.models.parametric import ROW_NUMBER, Fitted, ParameterChanges, Parametric
 from rhale_stats.models.table import Table, as_table
 from rhale_stats.schema.dimensions import AT_MEAN, OUTPUT
 from rhale_stats.schema.features import feature_names, feature_position, methods_of
@@ -33,7 +33,7 @@ class Derivatives(NamedTuple):
 
     model: Parametric
     quotients: DifferenceQuotients
-    changes: Changes
+    changes: ParameterChanges
     table: Table
     local: xr.Dataset
     progress: bool
@@ -44,7 +44,7 @@ class Derivatives(NamedTuple):
         model, table = fitted.model, as_table(fitted.X)
         _check_rows(table, local)
         scale = str(local.attrs.get("scale") or "response")
-        changes = Changes.of(model, table, _output(model, table, local), scale)
+        changes = ParameterChanges.from_model(model, table, _output(model, table, local), scale)
         asked = DifferenceQuotients(changes.ask, changes.table)
         return cls(model, asked, changes, table, local, fitted.progress)
 
@@ -121,7 +121,7 @@ class Derivatives(NamedTuple):
         with progress_bar(len(rows), what, "row", progress=self.progress, scale=True) as bar:
             for begin in range(0, len(rows), size):
                 part = rows[begin : begin + size]
-                yield part, self.quotients.at(self.local[ROW_NUMBER].values[part])
+                yield part, self.quotients.take(self.local[ROW_NUMBER].values[part])
                 bar.update(len(part))
 
 
@@ -147,7 +147,7 @@ class _Around(NamedTuple):
 def _output(model: Parametric, table: Table, local: xr.Dataset) -> int:
     """Number of the output that the local effects are of."""
     label = str(local[OUTPUT].values) if OUTPUT in local.coords else local.attrs["output_label"]
-    outputs = Outputs(model.asked, table)
+    outputs = Outputs(model.as_model, table)
     outputs(outputs.table.take(np.arange(min(2, table.n_rows))).copied())
     known = [str(one) for one in outputs.labels]
     if label and label not in known:

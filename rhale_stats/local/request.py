@@ -87,7 +87,7 @@ class Request:
         table = self.sample.table
         # Discrete columns get differences between their levels.
         columns = [p for p in self.sample.positions if not (self.auto and table.has_cells(p))]
-        derivatives = gradient_columns(self.quotients, columns, asked=not self.auto)
+        derivatives = gradient_columns(self.quotients, columns, required=not self.auto)
         if derivatives:
             return replace(self, kind="gradient", derivatives=derivatives)
         if self.kind == "gradient":
@@ -160,7 +160,7 @@ class Request:
         position, name = self.sample.positions[column], self.sample.names[column]
         there = ~np.isnan(x)
         if way.kind in GIVEN:
-            found = self.derivatives[position].at(there)
+            found = self.derivatives[position].take(there)
         else:
             assert self.quotients is not None
             own, rows = (x, None) if there.all() else (x[there], there)
@@ -257,7 +257,7 @@ class Request:
         table = self.sample.table
         if not self.auto:
             return self.kind != "jacobian" and table.has_cells(
-                position, asked=table.names[position]
+                position, slope_of=table.names[position]
             )
         there = ~np.isnan(x)
         counts = self.sample.weight_at(there) if self.sample.frequency else None
@@ -276,13 +276,13 @@ class Request:
             return "finite_difference" if self.auto else self.kind
         if self.kind == "jacobian":
             deviation, agrees = models_jacobian.deviation(
-                found, self.derivatives[position].at(found.rows)
+                found, self.derivatives[position].take(found.rows)
             )
             if not agrees:
                 self.differing.append((name, deviation))
         elif self.kind == "gradient":
             shares, agree = models_jacobian.deviations(
-                found, self.derivatives[position].at(found.rows)
+                found, self.derivatives[position].take(found.rows)
             )
             if not agree.all():
                 self.differing.append((name, float(shares.max())))

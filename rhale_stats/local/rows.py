@@ -10,7 +10,7 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
-from rhale_stats.arguments.checks import MOST_SIZE, check_finite
+from rhale_stats.arguments.checks import MAX_SIZE, check_finite
 from rhale_stats.arrays.moments import FloatArray
 from rhale_stats.arrays.stretches import sorting
 from rhale_stats.local.cells import cell_edges
@@ -30,7 +30,7 @@ THREADS_FROM = 200_000
 def is_sized(g: FloatArray) -> bool:
     """Whether local effects are finite, with finite powers."""
     # One sum tells it nearly always, and is faster than a maximum and a minimum.
-    return bool(np.einsum("i,i->", g, g) <= MOST_SIZE**2 or max(g.max(), -g.min()) <= MOST_SIZE)
+    return bool(np.einsum("i,i->", g, g) <= MAX_SIZE**2 or max(g.max(), -g.min()) <= MAX_SIZE)
 
 
 def honest_split(n_obs: int, honest_fraction: float, honest_seed: int) -> NDArray[np.bool_]:

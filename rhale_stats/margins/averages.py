@@ -137,8 +137,8 @@ def averages(
     if options.missing == "bin":
         raise ValueError("missing must be 'drop' or 'raise' for averages; got 'bin'.")
     given = options if options.missing == "raise" else replace(options, missing=None)
-    sample = Sample.of(X, given)
-    fitted = Fitted.of(model, X, uncertainty)
+    sample = Sample.from_table(X, given)
+    fitted = Fitted.from_model(model, X, uncertainty)
     results = getattr(fitted.model, "results", fitted.model)
     try:
         fitted, groups = fitted.with_groups(groups)
@@ -157,7 +157,7 @@ def averages(
         check_feature("by", by)
     levels = None if by is None else levels_of(sample, position_of(by, sample.table.names, "by"))
     first = sample.take(np.arange(1))
-    asked = DifferenceQuotients(fitted.model.asked, first.table, options.output, options.scale)
+    asked = DifferenceQuotients(fitted.model.as_model, first.table, options.output, options.scale)
     asked.at_rows()
     probe = asked.outputs
     by_level = _ByLevel.of(sample, levels, groups)
@@ -219,7 +219,7 @@ def _columns(sample: Sample, fitted: Fitted, features: Any, categorical: Any) ->
 def _terms(directions: Directions, sample: Sample, columns: Sequence[_Column]) -> list[_Term]:
     """The prediction, and what every column does to it, with their changes by direction."""
     table = directions.changes.table
-    asked = DifferenceQuotients(directions.changes.ask, table).at(sample.rows)
+    asked = DifferenceQuotients(directions.changes.ask, table).take(sample.rows)
     width = 4 * (directions.changes.n_directions + 1)
     out = [_Term(PREDICTION, PREDICTION, "", asked.at_rows())]
     for one in columns:
@@ -278,7 +278,7 @@ def _blocks(
     n_rows = asked.table.n_rows
     size = max(BATCH_ANSWERS // n_answers, 1)
     for part in np.array_split(np.arange(n_rows), -(-n_rows // size)):
-        yield part, asked.at(part)
+        yield part, asked.take(part)
 
 
 # --- their means ----------------------------------------------------------------------------------

@@ -131,7 +131,7 @@ def page(found: xr.Dataset, most: int) -> Page:
         f"Averages of {output(found)}",
         (
             f"{found.attrs['n_rows']} rows; {found.attrs['parameters']}",
-            uncertainty_line(found, "average_se", known=bool(np.size(found["average_se"]))),
+            uncertainty_line(found, "average_se", estimated=bool(np.size(found["average_se"]))),
             *_not_estimable(found),
         ),
         (table_of(["", *heads], shown, len(lines), "averages", ""),),

@@ -7,18 +7,18 @@ from collections.abc import Sequence
 import numpy as np
 
 from rhale_stats.arguments.words import listed, warn
-from rhale_stats.models.adapters.adapter import Known
-from rhale_stats.models.table import MOST_LEVELS, Table
+from rhale_stats.models.adapters.adapter import ModelColumns
+from rhale_stats.models.table import MAX_LEVELS, Table
 from rhale_stats.schema.features import position_of
 
 # Reasons for which a column is left out, and which naming it does not change.
 NESTED = "lists, records or complex numbers"
-TOO_MANY = f"more than {MOST_LEVELS:,} levels"
+TOO_MANY = f"more than {MAX_LEVELS:,} levels"
 
 
 def default_columns(
     table: Table,
-    known: Known | None = None,
+    model_columns: ModelColumns | None = None,
     named: Sequence[int] = (),
     *,
     constants: bool = True,
@@ -32,10 +32,10 @@ def default_columns(
     """
     names, levels = table.names, list(named)
     left: dict[str, list[str]] = {}
-    chosen = list(range(len(names))) if known is None else known.positions(names)
+    chosen = list(range(len(names))) if model_columns is None else model_columns.positions(names)
     for p in [p for p in chosen if p not in named]:
-        coded = known is not None and names[p] in known.levels
-        plain = known is not None and known.discrete
+        coded = model_columns is not None and names[p] in model_columns.levels
+        plain = model_columns is not None and model_columns.discrete
         numeric, why = table.is_numeric(p), ""
         if table.is_nested(p):
             why = NESTED
@@ -43,7 +43,7 @@ def default_columns(
             why = "one value"
         elif not (numeric or coded or axes_only) and table.is_key(p):
             why = "more than one level for every two rows"
-        elif not (numeric or axes_only) and table.series(p).nunique() > MOST_LEVELS:
+        elif not (numeric or axes_only) and table.series(p).nunique() > MAX_LEVELS:
             why = TOO_MANY
         elif not numeric or coded or (not plain and table.is_discrete(p)):
             of_numbers = "levels in the formula" if coded else "discrete"
@@ -53,12 +53,12 @@ def default_columns(
             left.setdefault(why, []).append(names[p])
     gone = [name for some in left.values() for name in some]
     chosen = [p for p in dict.fromkeys([*chosen, *named]) if names[p] not in gone]
-    said = "; ".join(f"{listed(some)} ({why})" for why, some in left.items())
+    reasons = "; ".join(f"{listed(some)} ({why})" for why, some in left.items())
     if not chosen:
         what = "at least one continuous numeric column" if axes_only else "a column with an effect"
-        raise TypeError(f"X must have {what}; got {said}. {_advice(left)}")
+        raise TypeError(f"X must have {what}; got {reasons}. {_advice(left)}")
     if left:
-        warn(f"Left out: {said}. {_advice(left)}")
+        warn(f"Left out: {reasons}. {_advice(left)}")
     return chosen, [p for p in chosen if p in levels]
 
 
@@ -73,14 +73,14 @@ def columns_and_levels(
     table: Table,
     features: str | int | Sequence[str | int] | None,
     categorical: str | int | Sequence[str | int] | None,
-    known: Known | None,
+    model_columns: ModelColumns | None,
     *,
     constants: bool = True,
 ) -> tuple[list[int], list[int]]:
     """Columns named, or those of the default, and those of them whose values are levels."""
     named = [] if categorical is None else columns_named(table, categorical, "categorical")
     if features is None:
-        return default_columns(table, known, named, constants=constants)
+        return default_columns(table, model_columns, named, constants=constants)
     chosen = list(dict.fromkeys([*columns_named(table, features), *named]))
     return chosen, [p for p in chosen if p in named or not table.is_numeric(p)]
 
@@ -88,14 +88,14 @@ def columns_and_levels(
 def positions_of(
     table: Table,
     features: str | int | Sequence[str | int] | None,
-    known: Known | None = None,
+    model_columns: ModelColumns | None = None,
 ) -> list[int]:
     """Columns chosen by name or number; by default all numeric ones that are not discrete.
 
-    ``known`` are the columns that the model uses.
+    ``model_columns`` are the columns that the model uses.
     """
     if features is None:
-        return default_columns(table, known, axes_only=True)[0]
+        return default_columns(table, model_columns, axes_only=True)[0]
     positions = columns_named(table, features)
     for position in positions:
         if not table.is_numeric(position):
@@ -107,11 +107,11 @@ def positions_of(
 
 
 def columns_named(
-    table: Table, asked: str | int | Sequence[str | int], parameter: str = "features"
+    table: Table, selection: str | int | Sequence[str | int], parameter: str = "features"
 ) -> list[int]:
     """Columns by name or number, each once."""
-    several = [asked] if isinstance(asked, str | int | np.integer) else list(asked)
-    positions = [position_of(one, table.names, parameter) for one in several]
+    several = [selection] if isinstance(selection, str | int | np.integer) else list(selection)
+    positions = [position_of(name, table.names, parameter) for name in several]
     nested = [table.names[position] for position in positions if table.is_nested(position)]
     if nested:
         raise TypeError(

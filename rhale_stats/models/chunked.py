@@ -24,7 +24,7 @@ from rhale_stats.models.table import as_table
 # Memory that a partition of a Parquet file takes, about: 10^6 rows of 4 columns.
 PARTITION = "32 MiB"
 # Rows of the sample on which methods, steps and cells are decided, so many of a chunk at least.
-SAMPLE_ROWS, LEAST_OF_CHUNK = 5000, 20
+SAMPLE_ROWS, MIN_OF_CHUNK = 5000, 20
 
 
 def chunks_of(X: Any, model: Any = None) -> list[Any] | None:
@@ -42,8 +42,8 @@ def chunks_of(X: Any, model: Any = None) -> list[Any] | None:
         )
     X = X.data if type(X).__module__.startswith("xarray") else X
     if hasattr(X, "columns"):
-        known = {"columns": list(X.columns), "meta": X._meta, "enforce_metadata": False}
-        return list(X.map_partitions(_in_order, **known).to_delayed())
+        arguments = {"columns": list(X.columns), "meta": X._meta, "enforce_metadata": False}
+        return list(X.map_partitions(_in_order, **arguments).to_delayed())
     if getattr(X, "ndim", 0) != 2:
         raise ValueError(
             f"X must be a DataFrame or a two-dimensional array of shape (rows, features); got "
@@ -76,8 +76,8 @@ def _parquet(path: Any, model: Any) -> Any:
             "X is the path of a Parquet file, which is read by dask: pip install "
             "'rhale-stats[dask]'. Or pass pandas.read_parquet(path)."
         ) from error
-    known = getattr(model, "feature_names_in_", None)
-    columns = None if known is None else [str(name) for name in known]
+    fitted_names = getattr(model, "feature_names_in_", None)
+    columns = None if fitted_names is None else [str(name) for name in fitted_names]
     # Columns of the types that pandas reads: the model knows these.
     with config.set({"dataframe.convert-string": False}):
         try:
@@ -116,18 +116,20 @@ def of_sample(seen: Glance) -> Iterator[None]:
     except (ValueError, ModelError) as error:
         if len(seen.sample) == sum(seen.lengths):
             raise
-        said = re.sub(r" \(first rows: [^)]*\)| in row \d+", "", str(error))
-        raise type(error)(f"{said} Found in a sample of {len(seen.sample)} rows of X.") from error
+        message = re.sub(r" \(first rows: [^)]*\)| in row \d+", "", str(error))
+        raise type(error)(
+            f"{message} Found in a sample of {len(seen.sample)} rows of X."
+        ) from error
 
 
 def glance(chunks: Sequence[Any]) -> Glance:
     """One look at all chunks."""
-    most = max(SAMPLE_ROWS // len(chunks), LEAST_OF_CHUNK)
+    most = max(SAMPLE_ROWS // len(chunks), MIN_OF_CHUNK)
     each = [(chunk, most) for chunk in chunks]
-    found: Glance = of_all(each, _glance, _together, "chunks looked at")
-    if not sum(found.lengths):
+    overview: Glance = of_all(each, _glance, _together, "chunks looked at")
+    if not sum(overview.lengths):
         raise ValueError("X must have at least one row; got none.")
-    return found
+    return overview
 
 
 def _glance(chunk: Any, most: int) -> Glance:
@@ -143,18 +145,18 @@ def _glance(chunk: Any, most: int) -> Glance:
         finite = np.isfinite(column)
         n_bad[position], n_missing[position] = len(column) - finite.sum(), np.isnan(column).sum()
         if finite.any():
-            known = column if finite.all() else column[finite]
-            ends[:, position] = known.min(), known.max()
+            finite_values = column if finite.all() else column[finite]
+            ends[:, position] = finite_values.min(), finite_values.max()
     rows = np.unique(np.linspace(0, len(chunk) - 1, min(most, len(chunk))).astype(np.int64))
     return Glance([len(chunk)], ends[0], ends[1], n_bad, n_missing, table.take(rows).data)
 
 
 def _together(chunks: Sequence[Glance]) -> Glance:
     lengths, low, high, n_bad, n_missing, samples = zip(*chunks, strict=True)
-    some = [one for one in samples if len(one)] or [samples[0]]
+    some = [sample for sample in samples if len(sample)] or [samples[0]]
     frames = isinstance(some[0], pd.DataFrame)
     return Glance(
-        [length for one in lengths for length in one],
+        [length for part in lengths for length in part],
         np.fmin.reduce(low),
         np.fmax.reduce(high),
         np.sum(n_bad, axis=0),
@@ -172,13 +174,13 @@ def places_of(
     """
     most = most_of_chunk(len(chunks))
     each = [
-        (chunk, own, positions, most)
-        for chunk, own in zip(chunks, weights_of_chunks(weights, lengths), strict=True)
+        (chunk, weight, positions, most)
+        for chunk, weight in zip(chunks, weights_of_chunks(weights, lengths), strict=True)
     ]
-    found = of_all(each, _places, _places_together, "chunks looked at")
-    if found is None:
+    places = of_all(each, _places, _places_together, "chunks looked at")
+    if places is None:
         raise ValueError("weights must be positive in some row; got none.")
-    return dict(zip(positions, found, strict=True))
+    return dict(zip(positions, places, strict=True))
 
 
 def weights_of_rows(weights: Any, lengths: Sequence[int], kind: str) -> Any:
@@ -214,17 +216,23 @@ def _places(
     chunk: Any, weight: Any, positions: Sequence[int], most: int
 ) -> list[tuple[FloatArray, FloatArray | None]] | None:
     """Places of the values of one chunk by column; None without rows of positive weight."""
-    there = np.ones(len(chunk), dtype=bool) if weight is None else np.asarray(weight) > 0
-    if not there.any():
+    present = np.ones(len(chunk), dtype=bool) if weight is None else np.asarray(weight) > 0
+    if not present.any():
         return None
     table = as_table(chunk)
-    own = None if weight is None else np.asarray(weight, dtype=np.float64)[there]
-    found = []
+    present_weight = None if weight is None else np.asarray(weight, dtype=np.float64)[present]
+    places = []
     for position in positions:
-        x = table.column(position)[there]
-        known = ~np.isnan(x)
-        found.append(thinned(x[known], None if own is None else own[known], most))
-    return found
+        x = table.column(position)[present]
+        not_missing = ~np.isnan(x)
+        places.append(
+            thinned(
+                x[not_missing],
+                None if present_weight is None else present_weight[not_missing],
+                most,
+            )
+        )
+    return places
 
 
 def _places_together(

@@ -19,7 +19,7 @@ PLACEHOLDERS = frozenset(
     ("", "?", "-", ".", "na", "n/a", "#n/a", "nan", "nat", "null", "none", "missing", "unknown")
 )
 # Text with at most so many distinct values is levels, whatever it reads.
-MOST_CODES = 12
+MAX_CODES = 12
 
 
 class Reading(NamedTuple):
@@ -33,28 +33,28 @@ class Reading(NamedTuple):
 
 def readings_of(frame: pd.DataFrame) -> tuple[dict[int, Reading], list[str]]:
     """Columns that hold numbers or dates in another type, by position; a line about each."""
-    found, lines = {}, []
-    for at, dtype in enumerate(frame.dtypes):
-        column, one = frame.iloc[:, at], None
+    readings, lines = {}, []
+    for position, dtype in enumerate(frame.dtypes):
+        column, reading = frame.iloc[:, position], None
         if isinstance(dtype, pd.PeriodDtype):
             dates = column.dt.to_timestamp().astype("datetime64[s]")
-            one = Reading(dates, partial(pd.Series.astype, dtype=dtype), "dates", days=True)
+            reading = Reading(dates, partial(pd.Series.astype, dtype=dtype), "dates", days=True)
         elif pd.api.types.is_object_dtype(dtype) or isinstance(dtype, pd.StringDtype):
-            one = _reading(column)
-        if one is not None:
-            found[at], gone = one, one.values.isna() & column.notna()
+            reading = _reading(column)
+        if reading is not None:
+            readings[position], gone = reading, reading.values.isna() & column.notna()
             more = f"; {listed(list(column[gone].unique()))} in {gone.sum()} rows is missing"
-            name = str(frame.columns[at])
-            lines.append(f"Column {name!r} is read as {one.kind}{more if gone.any() else ''}.")
-    return found, lines
+            name = str(frame.columns[position])
+            lines.append(f"Column {name!r} is read as {reading.kind}{more if gone.any() else ''}.")
+    return readings, lines
 
 
 def is_nested(column: pd.Series[Any]) -> bool:
     """Whether a column holds lists, records, arrays or complex numbers."""
     if not pd.api.types.is_object_dtype(column.dtype):
         return pd.api.types.is_complex_dtype(column.dtype)
-    known = column.dropna()
-    return len(known) > 0 and isinstance(known.iloc[0], list | dict | set | np.ndarray)
+    values = column.dropna()
+    return len(values) > 0 and isinstance(values.iloc[0], list | dict | set | np.ndarray)
 
 
 def _reading(column: pd.Series[Any]) -> Reading | None:
@@ -63,27 +63,29 @@ def _reading(column: pd.Series[Any]) -> Reading | None:
         every = column.dropna().unique().tolist()
     except TypeError:  # values without a hash
         return None
-    fill = [one for one in every if isinstance(one, str) and one.strip().lower() in PLACEHOLDERS]
-    known = [one for one in every if one not in fill]
-    if len(known) <= len(fill):
+    fill = [
+        value for value in every if isinstance(value, str) and value.strip().lower() in PLACEHOLDERS
+    ]
+    values = [value for value in every if value not in fill]
+    if len(values) <= len(fill):
         return None
     plain = column.where(~column.isin(fill)).astype(object)
-    found = (_of_text if isinstance(known[0], str) else _of_objects)(plain, known)
-    if found is None:
+    reading = (_of_text if isinstance(values[0], str) else _of_objects)(plain, values)
+    if reading is None:
         return None
-    back, gap = found.back, fill[0] if fill else None
+    back, gap = reading.back, fill[0] if fill else None
 
     def restored(some: pd.Series[Any]) -> pd.Series[Any]:
         return back(some).astype(object).where(some.notna(), gap).astype(column.dtype)
 
-    return found._replace(back=restored)
+    return reading._replace(back=restored)
 
 
-def _of_objects(plain: pd.Series[Any], known: list[Any]) -> Reading | None:
-    kinds = set(map(type, known))
+def _of_objects(plain: pd.Series[Any], values: list[Any]) -> Reading | None:
+    kinds = set(map(type, values))
 
-    def every(*of: type) -> bool:
-        return all(issubclass(kind, of) for kind in kinds) and bool not in kinds
+    def every(*types: type) -> bool:
+        return all(issubclass(kind, types) for kind in kinds) and bool not in kinds
 
     if every(Real, Decimal):
         back = (lambda some: some.map(str).map(Decimal)) if every(Decimal) else pd.Series.copy
@@ -96,19 +98,19 @@ def _of_objects(plain: pd.Series[Any], known: list[Any]) -> Reading | None:
     return None
 
 
-def _of_text(plain: pd.Series[Any], known: list[Any]) -> Reading | None:
+def _of_text(plain: pd.Series[Any], values: list[Any]) -> Reading | None:
     """Numbers, unless they are codes such as 007, or dates of one format."""
-    if len(known) <= MOST_CODES or not all(isinstance(one, str) for one in known):
+    if len(values) <= MAX_CODES or not all(isinstance(value, str) for value in values):
         return None
-    texts, n_known = pd.Series(known), plain.notna().sum()
+    texts, n_known = pd.Series(values), plain.notna().sum()
     numbers = pd.to_numeric(plain, errors="coerce").astype(np.float64)
     if np.isfinite(numbers).sum() == n_known:
         whole = texts.str.fullmatch(r"\s*[+-]?\d+\s*").all()
-        back = lambda one: f"{one:.0f}" if whole and one == round(one) else repr(float(one))  # noqa: E731
+        back = lambda x: f"{x:.0f}" if whole and x == round(x) else repr(float(x))  # noqa: E731
         codes = texts.str.match(r"\s*[+-]?0\d").any()
         return None if codes else Reading(numbers, lambda some: some.map(back, na_action="ignore"))
     guess = pd.tseries.api.guess_datetime_format
-    for pattern in filter(None, (guess(known[0]), guess(known[0], dayfirst=True))):
+    for pattern in filter(None, (guess(values[0]), guess(values[0], dayfirst=True))):
         dates = pd.to_datetime(plain, format=pattern, errors="coerce")
         if dates.notna().sum() == n_known and getattr(dates.dtype, "kind", "") == "M":
             break

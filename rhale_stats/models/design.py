@@ -15,12 +15,12 @@ import pandas as pd
 from rhale_stats.arguments.words import listed, warn
 from rhale_stats.arrays.moments import FloatArray
 from rhale_stats.models.adapters import statsmodels
-from rhale_stats.models.versions import Along, prediction_function
+from rhale_stats.models.versions import AlongVersions, prediction_function
 
 # A gradient is not estimable where this share of its length is outside the row space.
 OUTSIDE = 1e-6
 # Cells or columns that a message lists; levels of a column that makes cells.
-LISTED, MOST_LEVELS = 5, 50
+LISTED, MAX_LEVELS = 5, 50
 
 
 class Design(NamedTuple):
@@ -34,17 +34,22 @@ class Design(NamedTuple):
     unit: FloatArray
 
     @classmethod
-    def of(cls, results: Any) -> Design | None:
+    def from_results(cls, results: Any) -> Design | None:
         """Of results of statsmodels; None where the rank is full, or the design is not known."""
         inner = getattr(results, "_results", results)
         model: Any = getattr(inner, "model", None)
-        shape, known = np.shape(getattr(inner, "params", ())), getattr(model, "exog", None)
+        shape, design_matrix = np.shape(getattr(inner, "params", ())), getattr(model, "exog", None)
         # Penalties determine what the design does not; inflation has a design of its own.
         other = hasattr(model, "penal") or hasattr(model, "exog_infl")
-        if other or not isinstance(known, np.ndarray) or not shape or known.shape[1:] > shape:
+        if (
+            other
+            or not isinstance(design_matrix, np.ndarray)
+            or not shape
+            or design_matrix.shape[1:] > shape
+        ):
             return None
         if model not in _KNOWN:
-            exog = np.asarray(getattr(model, "wexog", known), dtype=np.float64)
+            exog = np.asarray(getattr(model, "wexog", design_matrix), dtype=np.float64)
             size = np.sqrt(np.mean(exog**2, axis=0))
             size[~(size > 0)] = 1.0
             triangle = np.asarray(np.linalg.qr(exog / size, mode="r"))
@@ -55,10 +60,10 @@ class Design(NamedTuple):
             outputs = np.eye(shape[1] if shape[1:] else 1)
             null, unit = np.kron(outputs, right[free]), np.tile(1 / size, len(outputs))
             more = int(np.prod(shape)) - len(unit)
-            found = cls(
+            design = cls(
                 np.pad(null, ((0, 0), (0, more))), np.pad(unit, (0, more), constant_values=1)
             )
-            _KNOWN[model] = found if free.any() else None
+            _KNOWN[model] = design if free.any() else None
         return _KNOWN[model]
 
     @property
@@ -72,8 +77,11 @@ class Design(NamedTuple):
 
     def inverse(self, information: FloatArray) -> FloatArray:
         """Covariance of what is estimable."""
-        square, own = np.outer(self.unit, self.unit), self._projection
-        return np.linalg.pinv(own @ (information * square) @ own, 1e-10, hermitian=True) * square
+        square, projection = np.outer(self.unit, self.unit), self._projection
+        return (
+            np.linalg.pinv(projection @ (information * square) @ projection, 1e-10, hermitian=True)
+            * square
+        )
 
     def leaves(self, scaled: FloatArray) -> Any:
         """Which gradients, (parameter, estimate) in their units, leave the row space."""
@@ -84,18 +92,20 @@ class Design(NamedTuple):
         """Why predictions of some ``rows`` are not estimable; empty where all of them are."""
         inner = copy(getattr(results, "_results", results))
         names, frame = inner.model.exog_names, inner.model.data.__dict__.get("frame")
-        inner.model, known = _Rows(inner.model, self.null), statsmodels.columns(results)
+        inner.model, columns = _Rows(inner.model, self.null), statsmodels.columns(results)
         exog = np.asarray(prediction_function(inner)(rows), dtype=np.float64)
         away = self.leaves((exog * self.unit[: exog.shape[1]]).T)
         if not away.any():
             return ""
         factors = []
-        if known is not None and isinstance(frame, pd.DataFrame):
-            own = [one for one in known.names if one in frame]
-            factors = [one for one in own if frame[one].nunique() <= MOST_LEVELS]
+        if columns is not None and isinstance(frame, pd.DataFrame):
+            in_frame = [name for name in columns.names if name in frame]
+            factors = [name for name in in_frame if frame[name].nunique() <= MAX_LEVELS]
         words = [set(re.findall(r"\w+", name)) for name in names]
-        for some in (list(one) for n in range(1, 5) for one in combinations(factors, n)):
-            if any(set(re.findall(r"\w+", " ".join(some))) <= one for one in words):
+        for some in (
+            list(combination) for n in range(1, 5) for combination in combinations(factors, n)
+        ):
+            if any(set(re.findall(r"\w+", " ".join(some))) <= name_words for name_words in words):
                 cells = _absent(frame[some], rows.loc[away, some])
                 if cells:
                     return f"no rows with {'; '.join(cells[:LISTED])}"
@@ -106,7 +116,7 @@ class Design(NamedTuple):
 _KNOWN: WeakKeyDictionary[Any, Design | None] = WeakKeyDictionary()
 
 
-class _Rows(Along):
+class _Rows(AlongVersions):
     """A model of statsmodels whose predictions are rows of its design."""
 
     def predict(self, _params: Any, exog: Any = None, *_args: Any, **_kwargs: Any) -> FloatArray:
@@ -116,7 +126,7 @@ class _Rows(Along):
 
 def watched(results: Any, predict: Callable[..., Any], reasons: set[str]) -> Callable[..., Any]:
     """``predict`` that warns once of rows that are not estimable, and notes all ``reasons``."""
-    design = Design.of(results)
+    design = Design.from_results(results)
     if design is None:
         return predict
 
@@ -133,17 +143,19 @@ def watched(results: Any, predict: Callable[..., Any], reasons: set[str]) -> Cal
     return of_rows
 
 
-def _absent(fit: pd.DataFrame, asked: pd.DataFrame) -> list[str]:
+def _absent(fit: pd.DataFrame, rows: pd.DataFrame) -> list[str]:
     """Cells of rows that the fit has not, in words."""
     if fit.shape[1] > 1:  # of levels that the fit has
-        asked = asked[asked.isin({name: fit[name].unique() for name in fit}).all(axis=1)]
+        rows = rows[rows.isin({name: fit[name].unique() for name in fit}).all(axis=1)]
     elif pd.api.types.is_numeric_dtype(fit.dtypes.iloc[0]):
         return []
-    own, other = (dict.fromkeys(one.itertuples(index=False, name=None)) for one in (fit, asked))
+    fit_cells, other = (
+        dict.fromkeys(frame.itertuples(index=False, name=None)) for frame in (fit, rows)
+    )
     return [
         " and ".join(f"{name} = {level!r}" for name, level in zip(fit.columns, cell, strict=True))
         for cell in other
-        if cell not in own
+        if cell not in fit_cells
     ]
 
 

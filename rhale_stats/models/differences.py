@@ -13,7 +13,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from tqdm import tqdm
 
-from rhale_stats.arguments.checks import MOST_SIZE, check_size
+from rhale_stats.arguments.checks import MAX_SIZE, check_size
 from rhale_stats.arguments.progress import progress_bar
 from rhale_stats.arrays import local_effects as kernel
 from rhale_stats.arrays.moments import FloatArray, IntArray
@@ -42,7 +42,7 @@ class Differences:
     left: FloatArray | None = None
     bias: FloatArray | None = None
 
-    def at(self, rows: NDArray[np.bool_] | IntArray) -> Differences:
+    def take(self, rows: NDArray[np.bool_] | IntArray) -> Differences:
         """The same at some rows, by a mask or by their numbers."""
         return replace(self, local_effect=self.local_effect[rows])
 
@@ -113,7 +113,7 @@ class DifferenceQuotients:
             yield
         self._bar = None
 
-    def at(self, rows: NDArray[np.bool_] | NDArray[np.int64]) -> DifferenceQuotients:
+    def take(self, rows: NDArray[np.bool_] | NDArray[np.int64]) -> DifferenceQuotients:
         """The same at some rows, by a mask or by their numbers; unchanged for all rows."""
         n = self.table.n_rows
         if len(rows) == n and (rows.all() if rows.dtype == bool else (rows == np.arange(n)).all()):
@@ -146,12 +146,12 @@ class DifferenceQuotients:
                 f"{', '.join(map(str, self.outputs.labels))}. Choose one, as in "
                 f"lambda X: model(X)[:, 0]."
             )
-        known = np.isfinite(answer)
-        largest, least = (end(answer, initial=0, where=known) for end in (np.max, np.min))
+        finite = np.isfinite(answer)
+        largest, least = (end(answer, initial=0, where=finite) for end in (np.max, np.min))
         size = max(float(largest), -float(least))
-        if size > MOST_SIZE:
+        if size > MAX_SIZE:
             raise ModelError(
-                f"model must answer with numbers up to {MOST_SIZE:g}, so that their fourth powers "
+                f"model must answer with numbers up to {MAX_SIZE:g}, so that their fourth powers "
                 f"stay within floating point; got {size:.3g}. Take other units for the output."
             )
         self.outputs.largest = max(self.outputs.largest, size)
@@ -166,15 +166,15 @@ class DifferenceQuotients:
         n, step = self.table.n_rows, self.batch_rows
         if n <= step:
             return self.ask_named(self.table.copied(), f"on all {n} {rows}")
-        found: NDArray[Any] | None = None
+        answers: NDArray[Any] | None = None
         for number, part in enumerate(_slices(n, step), 1):
-            of = f"batch {number} of {-(-n // step)}: {self._named_rows(part)}"
-            with _naming(f"on {rows}, {of}"):
+            batch = f"batch {number} of {-(-n // step)}: {self._named_rows(part)}"
+            with _naming(f"on {rows}, {batch}"):
                 answer = self.raw(_part_of(self.table, part).copied())
-            found = _with_room(found, answer, (n, answer.shape[1]))
-            found[part] = answer
-        assert found is not None
-        return self.accepted(found)
+            answers = _with_room(answers, answer, (n, answer.shape[1]))
+            answers[part] = answer
+        assert answers is not None
+        return self.accepted(answers)
 
     def takes_fractions(self, position: int) -> bool:
         """Whether the model answers for values between those of a column of integers."""
@@ -196,14 +196,16 @@ class DifferenceQuotients:
         """math [1] by central differences."""
         x = self.table.column(position)
         step = kernel.central_step(x, self.outputs.step_precision)
-        outputs, held = self.evaluate(position, kernel.central_arguments(x, step, x.min(), x.max()))
-        return self.quotient(outputs, held, "central_difference")
+        outputs, stored_columns = self.evaluate(
+            position, kernel.central_arguments(x, step, x.min(), x.max())
+        )
+        return self.quotient(outputs, stored_columns, "central_difference")
 
     def finite(self, position: int, edges: FloatArray, x: FloatArray) -> Differences:
         """math [2]: slopes across the cells of values, which include jumps, unlike derivatives."""
         lower, upper = kernel.cell_ends(edges, x)
-        outputs, held = self.evaluate(position, [upper, lower])
-        return self.quotient(outputs, held, "finite_difference", edges)
+        outputs, stored_columns = self.evaluate(position, [upper, lower])
+        return self.quotient(outputs, stored_columns, "finite_difference", edges)
 
     def between(self, position: int, lower: Values, upper: Values) -> tuple[FloatArray, FloatArray]:
         """Change of the output as one column goes from ``lower`` to ``upper``, row by row.
@@ -221,34 +223,34 @@ class DifferenceQuotients:
 
         Beside it what rounding of the output alone can do to it.
         """
-        n_rows, found = self.table.n_rows, None
+        n_rows, answers = self.table.n_rows, None
 
         def columns(points: slice, rows: slice) -> list[Values]:
             n = len(range(*rows.indices(n_rows)))
-            return [repeated(grid, at, n) for at in range(*points.indices(len(grid)))]
+            return [repeated(grid, point, n) for point in range(*points.indices(len(grid)))]
 
         for points, rows, answer, _ in self._blocks(position, len(grid), columns):
             # One curve of one output lies in one piece.
-            found = _with_room(found, answer, (answer.shape[-1], n_rows, len(grid)))
-            found[:, rows, points] = answer.transpose(2, 1, 0)
-        assert found is not None, "a grid has points"
-        curves = self.accepted(found, axis=0)
+            answers = _with_room(answers, answer, (answer.shape[-1], n_rows, len(grid)))
+            answers[:, rows, points] = answer.transpose(2, 1, 0)
+        assert answers is not None, "a grid has points"
+        curves = self.accepted(answers, axis=0)
         largest = np.maximum(curves.max(axis=(1, 2)), -curves.min(axis=(1, 2)))[None]
         curves = np.moveaxis(curves.astype(np.float64, copy=False), 0, -1)
         return curves, self.rounding(largest.astype(np.float64))
 
     def versions(self, position: int, rows: NDArray[np.int64], column: Values) -> FloatArray:
         """The output at rows, by their numbers and as often as named, with one column replaced."""
-        name, found, n_calls = self.table.names[position], None, -(-len(rows) // self.batch_rows)
+        name, answers, n_calls = self.table.names[position], None, -(-len(rows) // self.batch_rows)
         for number, part in enumerate(_slices(len(rows), self.batch_rows), 1):
-            stack, held = self.table.take(rows[part]).stacked(position, [column[part]])
+            stack, stored_columns = self.table.take(rows[part]).stacked(position, [column[part]])
             batch = "once" if n_calls == 1 else f"in batch {number} of {n_calls}"
             called = f"called {batch} with {len(stack)} rows of X with other levels of {name!r}"
-            answer = self._named(stack, f"feature {name!r}", called, held)
-            found = _with_room(found, answer, (len(rows), answer.shape[1]))
-            found[part] = answer
-        assert found is not None, "there are rows"
-        return self.accepted(found)
+            answer = self._named(stack, f"feature {name!r}", called, stored_columns)
+            answers = _with_room(answers, answer, (len(rows), answer.shape[1]))
+            answers[part] = answer
+        assert answers is not None, "there are rows"
+        return self.accepted(answers)
 
     def rounding(self, largest: FloatArray) -> FloatArray:
         """What rounding alone can do to a difference of outputs up to these sizes."""
@@ -268,8 +270,10 @@ class DifferenceQuotients:
         first, second = versions
         names = " and ".join(repr(self.table.names[position]) for position in positions)
         table = _part_of(self.table, part)
-        rows, _ = table.stacked(positions[0], [one for one in first for _ in second])
-        other = pd.concat([as_column(one) for one in [*second] * len(first)], ignore_index=True)
+        rows, _ = table.stacked(positions[0], [version for version in first for _ in second])
+        other = pd.concat(
+            [as_column(version) for version in [*second] * len(first)], ignore_index=True
+        )
         rows, _ = table.holding(rows).stacked(positions[1], [other.array])
         called = (
             f"called with {len(rows)} rows, {len(first) * len(second)} versions of "
@@ -299,23 +303,27 @@ class DifferenceQuotients:
         self, position: int, columns: Sequence[Values]
     ) -> tuple[list[FloatArray], list[Any]]:
         """The outputs at versions of one column, and the columns as they are held."""
-        n_rows, found = self.table.n_rows, None
-        held: list[list[Any]] = [[] for _ in columns]
+        n_rows, answers = self.table.n_rows, None
+        stored_columns: list[list[Any]] = [[] for _ in columns]
         as_given = True
 
         def some(versions: slice, rows: slice) -> list[Values]:
             return [column[rows] for column in columns[versions]]
 
-        for versions, rows, answer, own in self._blocks(position, len(columns), some):
-            found = _with_room(found, answer, (len(columns), n_rows, answer.shape[-1]))
-            found[versions, rows] = answer
-            for kept, column, one in zip(held[versions], columns[versions], own, strict=True):
+        for versions, rows, answer, block_columns in self._blocks(position, len(columns), some):
+            answers = _with_room(answers, answer, (len(columns), n_rows, answer.shape[-1]))
+            answers[versions, rows] = answer
+            for stored, column, block_column in zip(
+                stored_columns[versions], columns[versions], block_columns, strict=True
+            ):
                 # Part of the column itself, unless the table holds it in another type.
-                as_given &= isinstance(one, np.ndarray) and np.may_share_memory(one, column)
-                kept.append(one)
-        assert found is not None, "there are rows"
-        columns = list(columns) if as_given else [_in_one(parts) for parts in held]
-        return list(self.accepted(found)), columns
+                as_given &= isinstance(block_column, np.ndarray) and np.may_share_memory(
+                    block_column, column
+                )
+                stored.append(block_column)
+        assert answers is not None, "there are rows"
+        columns = list(columns) if as_given else [_in_one(parts) for parts in stored_columns]
+        return list(self.accepted(answers)), columns
 
     def _blocks(
         self, position: int, n_versions: int, columns: Any
@@ -338,18 +346,23 @@ class DifferenceQuotients:
             for versions in _slices(n_versions, together)
         ]
         for number, (versions, rows) in enumerate(parts, 1):
-            given = columns(versions, rows)
-            stack, held = _part_of(self.table, rows).stacked(position, given)
+            values = columns(versions, rows)
+            stack, stored_columns = _part_of(self.table, rows).stacked(position, values)
             batch = "once" if len(parts) == 1 else f"in batch {number} of {len(parts)}"
             called = (
-                f"called {batch} with {len(stack)} rows: {self._named_rows(rows)}, {len(given)} "
+                f"called {batch} with {len(stack)} rows: {self._named_rows(rows)}, {len(values)} "
                 f"times, with {name!r}"
             )
-            answer = self._named(stack, f"feature {name!r}", called, held)
-            yield versions, rows, answer.reshape(len(given), -1, answer.shape[1]), held
+            answer = self._named(stack, f"feature {name!r}", called, stored_columns)
+            yield (
+                versions,
+                rows,
+                answer.reshape(len(values), -1, answer.shape[1]),
+                stored_columns,
+            )
 
     def _named(
-        self, rows: Any, whose: str, called: str, held: Sequence[Values] = ()
+        self, rows: Any, whose: str, called: str, stored_columns: Sequence[Values] = ()
     ) -> NDArray[Any]:
         """The answer of the model; errors say for which feature and how it was called."""
         try:
@@ -359,7 +372,7 @@ class DifferenceQuotients:
         except UnknownOutputError:
             raise
         except Exception as error:
-            values = f" {_values_text(held)}" if held else ""
+            values = f" {_values_text(stored_columns)}" if stored_columns else ""
             raise ModelError(
                 f"model raised {type(error).__name__} for {whose}, {called}{values}: {error}"
             ) from error
@@ -381,8 +394,8 @@ def _naming(where: str) -> Iterator[None]:
     except (ModelError, UnknownOutputError):
         raise
     except Exception as error:
-        said = " ".join(str(error).split())
-        raise ModelError(f"model raised {type(error).__name__} {where}: {said}") from error
+        message = " ".join(str(error).split())
+        raise ModelError(f"model raised {type(error).__name__} {where}: {message}") from error
 
 
 def _bytes_of_row(table: Table) -> float:
@@ -416,13 +429,13 @@ def _parts(rows: Any, most: int) -> Iterator[Any]:
 
 
 def _with_room(
-    found: NDArray[Any] | None, answer: NDArray[Any], shape: tuple[int, ...]
+    answers: NDArray[Any] | None, answer: NDArray[Any], shape: tuple[int, ...]
 ) -> NDArray[Any]:
     """An array for all answers, of a type that holds them and this one."""
-    if found is None:
+    if answers is None:
         return np.empty(shape, answer.dtype)
-    dtype = np.result_type(found, answer)
-    return found if found.dtype == dtype else found.astype(dtype)
+    dtype = np.result_type(answers, answer)
+    return answers if answers.dtype == dtype else answers.astype(dtype)
 
 
 def _in_one(parts: list[Any]) -> Any:
@@ -434,16 +447,16 @@ def _in_one(parts: list[Any]) -> Any:
     return pd.concat([as_column(part) for part in parts], ignore_index=True).array
 
 
-def repeated(values: Values, at: int, n: int) -> Values:
+def repeated(values: Values, position: int, n: int) -> Values:
     """One of the values, n times."""
     if isinstance(values, np.ndarray):
-        return np.full(n, values[at], dtype=values.dtype)
-    return values[np.full(n, at)]
+        return np.full(n, values[position], dtype=values.dtype)
+    return values[np.full(n, position)]
 
 
 def _values_text(columns: Sequence[Values]) -> str:
     """Range of the numbers, or the levels."""
-    found = pd.unique(pd.concat([pd.Series(column) for column in columns]))
-    if pd.api.types.is_float_dtype(found.dtype) and not pd.isna(found).all():
-        return f"from {np.nanmin(found):.6g} to {np.nanmax(found):.6g}"
-    return f"in {', '.join(map(str, found[:10]))}{', ...' if len(found) > 10 else ''}"
+    values = pd.unique(pd.concat([pd.Series(column) for column in columns]))
+    if pd.api.types.is_float_dtype(values.dtype) and not pd.isna(values).all():
+        return f"from {np.nanmin(values):.6g} to {np.nanmax(values):.6g}"
+    return f"in {', '.join(map(str, values[:10]))}{', ...' if len(values) > 10 else ''}"

@@ -50,7 +50,7 @@ class Forest(NamedTuple):
                 ensemble.thresholds,
                 ensemble.values,
             )
-            trees = [Tree(*(one[number] for one in each)) for number in range(n_trees)]
+            trees = [Tree(*(array[number] for array in each)) for number in range(n_trees)]
         except Exception:  # the library refuses what it does not know in many ways
             return None
         return cls(explainer, trees)
@@ -63,25 +63,25 @@ class Forest(NamedTuple):
     def predict(self, rows: FloatArray) -> FloatArray:
         """Sum of the trees, (row, output)."""
         with ignoring(Warning):
-            found = np.asarray(self.explainer.model.predict(rows), dtype=np.float64)
-        return found.reshape(len(rows), -1)
+            total = np.asarray(self.explainer.model.predict(rows), dtype=np.float64)
+        return total.reshape(len(rows), -1)
 
     def values(self, rows: FloatArray, background: FloatArray, bar: tqdm[Any]) -> FloatArray:
         """Shapley values over the background, (row, column, output)."""
         shape = (*rows.shape, self.trees[0].value.shape[1])
         n_leaves = sum(int((tree.left < 0).sum()) for tree in self.trees)
         if LEAF_COST * n_leaves <= len(background) * len(self.trees):
-            found = np.zeros(shape)
+            values = np.zeros(shape)
             rows, background = self._rows(rows), self._rows(background)
             for number, tree in enumerate(self.trees, 1):
-                add_tree(found, tree, rows, background)
+                add_tree(values, tree, rows, background)
                 bar.update(len(rows) * number // len(self.trees) - bar.n)
-            return found
+            return values
         parts = []
         for begin in range(0, len(rows), ROWS_TOGETHER):
             part = rows[begin : begin + ROWS_TOGETHER]
             with ignoring(Warning), numpy_state_kept():
-                one = np.asarray(self.explainer.shap_values(part, check_additivity=False))
-            parts.append(one.reshape(len(part), *shape[1:]))
+                part_values = np.asarray(self.explainer.shap_values(part, check_additivity=False))
+            parts.append(part_values.reshape(len(part), *shape[1:]))
             bar.update(len(part))
         return np.concatenate(parts)

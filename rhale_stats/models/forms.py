@@ -73,26 +73,28 @@ def given_to(model: Any, form: Form, data: Data) -> Callable[[Data], Any]:
     if type(owner).__module__.startswith("rhale_stats"):
         owner = getattr(owner, "estimator", owner)  # one of an ensemble
     libraries = {kind.__module__.partition(".")[0] for kind in type(owner).__mro__}
-    known = _known_columns(owner)
+    columns = _known_columns(owner)
     if not isinstance(data, pd.DataFrame):
-        if "sklearn" not in libraries or known is None or len(known) != data.shape[1]:
+        if "sklearn" not in libraries or columns is None or len(columns) != data.shape[1]:
             return as_is
-        warn(f"X has no names of columns; they are taken in the order of the fit: {listed(known)}.")
-        return lambda rows: pd.DataFrame(rows, columns=known)
-    if known is not None and _selects(owner):
+        warn(
+            f"X has no names of columns; they are taken in the order of the fit: {listed(columns)}."
+        )
+        return lambda rows: pd.DataFrame(rows, columns=columns)
+    if columns is not None and _selects(owner):
         return as_is
-    if known is not None:
-        there = [name for name in known if name in data.columns]
-        if there:
-            unknown = [n for n in data.columns if n not in set(known)]
-            give = _columns_of_fit(there, unknown, data)
+    if columns is not None:
+        present = [name for name in columns if name in data.columns]
+        if present:
+            unknown = [n for n in data.columns if n not in set(columns)]
+            give = _columns_of_fit(present, unknown, data)
             of_numpy = libraries & set(NUMPY_MODELS)
             return (lambda rows: without_arrow(give(rows))) if of_numpy else give
     if not libraries & set(PANDAS_MODELS):
         return form.give
     if libraries & set(NUMPY_MODELS):
         return without_arrow
-    of_fit = hasattr(owner, "n_features_in_") and libraries & {"sklearn"} and known is None
+    of_fit = hasattr(owner, "n_features_in_") and libraries & {"sklearn"} and columns is None
     return _array if of_fit and form.name != PANDAS.name else as_is
 
 
@@ -101,13 +103,15 @@ def without_arrow(rows: Any) -> Any:
     if not isinstance(rows, pd.DataFrame):
         return rows
     plain = {
-        at: _plain_column(rows.iloc[:, at])
-        for at, dtype in enumerate(rows.dtypes)
+        position: _plain_column(rows.iloc[:, position])
+        for position, dtype in enumerate(rows.dtypes)
         if _is_of_arrow(dtype)
     }
     if not plain:
         return rows
-    columns = {at: plain.get(at, rows.iloc[:, at]) for at in range(rows.shape[1])}
+    columns = {
+        position: plain.get(position, rows.iloc[:, position]) for position in range(rows.shape[1])
+    }
     return pd.DataFrame(columns, index=rows.index).set_axis(rows.columns, axis=1)
 
 
@@ -150,9 +154,9 @@ def _selects(model: Any) -> bool:
 
 
 def _columns_of_fit(
-    there: Sequence[Any], unknown: Sequence[Any], data: pd.DataFrame
+    present: Sequence[Any], unknown: Sequence[Any], data: pd.DataFrame
 ) -> Callable[[Data], Any]:
-    if list(data.columns) == list(there):
+    if list(data.columns) == list(present):
         return as_is
     if unknown:
         warn(
@@ -161,7 +165,7 @@ def _columns_of_fit(
         )
 
     def of_fit(rows: Data) -> Any:
-        return rows[list(there)] if isinstance(rows, pd.DataFrame) else rows
+        return rows[list(present)] if isinstance(rows, pd.DataFrame) else rows
 
     return of_fit
 
@@ -174,7 +178,7 @@ def plain_answer(answer: Any) -> Any:
     """An answer of a model as pandas or NumPy, where another library made it; else as it is."""
     if isinstance(answer, xr.DataArray):
         named = answer.ndim == 2 and answer.dims[1] in answer.coords
-        columns = [str(one) for one in answer[answer.dims[1]].values] if named else None
+        columns = [str(name) for name in answer[answer.dims[1]].values] if named else None
         return pd.DataFrame(answer.values, columns=columns) if named else answer.values
     if isinstance(answer, xr.Dataset):
         answer = {str(name): answer[name].values for name in answer.data_vars}

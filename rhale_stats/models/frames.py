@@ -16,7 +16,7 @@ def read_narwhals(table: nw.DataFrame[Any]) -> tuple[pd.DataFrame, Form]:
     """A table column by column; without the detour of ``to_pandas``, which loses integers."""
     schema = dict(table.schema)
     columns = {name: read_series(table[name]) for name in table.columns}
-    days = frozenset(at for at, kind in enumerate(schema.values()) if kind == nw.Date)
+    days = frozenset(position for position, kind in enumerate(schema.values()) if kind == nw.Date)
     frame = framed(columns, table.columns, len(table))
     like = table.head(0)
 
@@ -24,8 +24,8 @@ def read_narwhals(table: nw.DataFrame[Any]) -> tuple[pd.DataFrame, Form]:
         assert isinstance(rows, pd.DataFrame)
         names = list(rows.columns)
         made = [
-            native_series(rows.iloc[:, at], str(name), schema.get(name), like)
-            for at, name in enumerate(names)
+            native_series(rows.iloc[:, position], str(name), schema.get(name), like)
+            for position, name in enumerate(names)
         ]
         first = made[0].to_frame()
         return first.with_columns(*made[1:]).to_native() if len(made) > 1 else first.to_native()
@@ -83,9 +83,9 @@ def native_series(column: pd.Series[Any], name: str, kind: Any, like: nw.DataFra
         return made if made.dtype == target else _cast(made, target)
     made = nw.new_series(name, values, backend=backend)
     if gone is not None and gone.any():
-        there = nw.new_series("there", ~gone, backend=backend)
+        present = nw.new_series("there", ~gone, backend=backend)
         missing = nw.new_series(name, [None] * len(values), made.dtype, backend=backend)
-        made = made.zip_with(there, missing)
+        made = made.zip_with(present, missing)
     dtype = column.dtype
     if isinstance(dtype, pd.DatetimeTZDtype):
         made = made.dt.replace_time_zone("UTC").dt.convert_time_zone(str(dtype.tz))

@@ -52,29 +52,29 @@ def jacobian_columns(
         raise TypeError(
             "jacobian must be a function of X or a derivative for each row and column; got None."
         )
-    given = jacobian
+    derivatives = jacobian
     if callable(jacobian):
         data = table.form.as_given(table.data.copy())
         try:
-            given = forms.plain_answer(jacobian(data))
+            derivatives = forms.plain_answer(jacobian(data))
         except Exception as error:
             raise ModelError(
                 f"jacobian raised {type(error).__name__} on all {table.n_rows} rows of X: {error}"
             ) from error
-    elif not isinstance(given, xr.DataArray):
-        given, _form = forms.read(given, "jacobian")
-    if isinstance(given, pd.DataFrame):
-        absent = [table.names[p] for p in positions if table.names[p] not in given.columns]
-        if absent or len(given) != table.n_rows:
+    elif not isinstance(derivatives, xr.DataArray):
+        derivatives, _form = forms.read(derivatives, "jacobian")
+    if isinstance(derivatives, pd.DataFrame):
+        absent = [table.names[p] for p in positions if table.names[p] not in derivatives.columns]
+        if absent or len(derivatives) != table.n_rows:
             raise ValueError(
                 f"jacobian as a DataFrame must have {table.n_rows} rows and a column for every "
-                f"feature; got {len(given)} rows, and no column for {absent}."
+                f"feature; got {len(derivatives)} rows, and no column for {absent}."
             )
         if table.index is not None:
-            given = aligned(given, np.asarray(table.index), "jacobian")
-        columns = [as_array(given[table.names[p]], "jacobian must hold") for p in positions]
+            derivatives = aligned(derivatives, np.asarray(table.index), "jacobian")
+        columns = [as_array(derivatives[table.names[p]], "jacobian must hold") for p in positions]
     else:
-        array = as_array(given, "jacobian must hold")
+        array = as_array(derivatives, "jacobian must hold")
         expected = (table.n_rows, len(table.names))
         if array.shape != expected:
             raise ValueError(
@@ -82,7 +82,7 @@ def jacobian_columns(
                 f"column; got {array.shape}."
             )
         columns = [array[:, p] for p in positions]
-    return dict(zip(positions, (_derivatives(one) for one in columns), strict=True))
+    return dict(zip(positions, (_derivatives(column) for column in columns), strict=True))
 
 
 def _derivatives(column: NDArray[Any]) -> Differences:
@@ -162,34 +162,34 @@ def check_jacobian(
     >>> check["missed"].values
     array([0., 1.])
     """
-    sample = Sample.of(X, ModelOptions(output, scale))
+    sample = Sample.from_table(X, ModelOptions(output, scale))
     positions = positions_of(sample.table, features)
-    quotients = sample.asked(model)
-    given = jacobian_columns(jacobian, sample.table, positions)
-    return compared(quotients, positions, given)
+    quotients = sample.quotients(model)
+    derivatives = jacobian_columns(jacobian, sample.table, positions)
+    return compared(quotients, positions, derivatives)
 
 
 def compared(
     quotients: DifferenceQuotients,
     positions: Sequence[int],
-    given: dict[int, Differences],
+    derivatives: dict[int, Differences],
 ) -> xr.Dataset:
     """The Dataset of `check_jacobian`, of columns of a Jacobian at all rows."""
     table, rows = quotients.table, {}
     for position in positions:
         x = check_column(table, position, missing="drop")
-        there = ~np.isnan(x)
-        if x[there].min() < x[there].max():
-            rows[position] = looked_at(table, position, there)
+        present = ~np.isnan(x)
+        if x[present].min() < x[present].max():
+            rows[position] = looked_at(table, position, present)
     probes, lines = probed(quotients, rows), []
     for position in positions:
         if position not in probes:
             lines.append((0.0, 0.0, False, True))
             continue
-        found = probes[position]
-        jumps = bool(found.jumps.any())
-        off, same = deviation(found, given[position].at(found.rows))
-        lines.append((off, float(found.missed.max()), jumps, same and not jumps))
+        probe = probes[position]
+        jumps = bool(probe.jumps.any())
+        off, same = deviation(probe, derivatives[position].take(probe.rows))
+        lines.append((off, float(probe.missed.max()), jumps, same and not jumps))
     columns = [np.array(column) for column in zip(*lines, strict=True)]
     return xr.Dataset(
         {
@@ -206,7 +206,7 @@ def compared(
     )
 
 
-def deviation(found: Probe, jacobian: Differences) -> tuple[float, bool]:
+def deviation(probe: Probe, jacobian: Differences) -> tuple[float, bool]:
     """Of a Jacobian from central differences: relative root mean square, and whether it is small.
 
     Raises
@@ -214,63 +214,65 @@ def deviation(found: Probe, jacobian: Differences) -> tuple[float, bool]:
     ValueError
         The model has several outputs, and none was chosen.
     """
-    n_outputs = found.derivative.local_effect.shape[1]
+    n_outputs = probe.derivative.local_effect.shape[1]
     if n_outputs > 1:
         raise ValueError(
             f"output must name the output of jacobian; the model has {n_outputs}. Use "
             f"output=..., or pass a model of one output, as in lambda X: model(X)[:, 0]."
         )
-    share, agrees = deviations(found, jacobian)
+    share, agrees = deviations(probe, jacobian)
     return float(share[0]), bool(agrees[0])
 
 
-def deviations(found: Probe, given: Differences) -> tuple[FloatArray, NDArray[np.bool_]]:
+def deviations(probe: Probe, jacobian: Differences) -> tuple[FloatArray, NDArray[np.bool_]]:
     """The same of every output."""
-    own = found.derivative.local_effect
-    change = sums.rms(np.abs(own - given.local_effect))
-    share = sums.share(change, sums.rms(own))
-    error = found.derivative.error + given.error
-    slope = sums.share((own * given.local_effect).sum(axis=0), (own**2).sum(axis=0))
-    half = sums.rms(own - found.half.local_effect)
+    local_effect = probe.derivative.local_effect
+    change = sums.rms(np.abs(local_effect - jacobian.local_effect))
+    share = sums.share(change, sums.rms(local_effect))
+    error = probe.derivative.error + jacobian.error
+    slope = sums.share(
+        (local_effect * jacobian.local_effect).sum(axis=0), (local_effect**2).sum(axis=0)
+    )
+    half = sums.rms(local_effect - probe.half.local_effect)
     kinks = (np.abs(slope - 1) <= 2 * JACOBIAN_SHARE) & (change <= KINKS * half)
     # Where half the step gives another slope, a kink is within it: those rows are no evidence.
-    bound = error + JACOBIAN_SHARE * sums.rms(own)
-    smooth = np.abs(own - found.half.local_effect) <= bound
-    apart = np.sum(smooth & (np.abs(own - given.local_effect) > bound), axis=0)
-    few = apart <= max(1.0, AT_KINKS * len(own))
+    bound = error + JACOBIAN_SHARE * sums.rms(local_effect)
+    smooth = np.abs(local_effect - probe.half.local_effect) <= bound
+    apart = np.sum(smooth & (np.abs(local_effect - jacobian.local_effect) > bound), axis=0)
+    few = apart <= max(1.0, AT_KINKS * len(local_effect))
     kinks |= few & (np.mean(smooth, axis=0) >= SMOOTH_ROWS)
     return share, (share <= JACOBIAN_SHARE) | kinks | (change <= error)
 
 
 def gradient_columns(
-    quotients: DifferenceQuotients, positions: Sequence[int], *, asked: bool
+    quotients: DifferenceQuotients, positions: Sequence[int], *, required: bool
 ) -> dict[int, Differences]:
     """Derivatives that the model itself gives, of columns; none if it gives none.
 
     Raises
     ------
     ModelError
-        The gradient has another shape, or was ``asked`` for and raised.
+        The gradient has another shape, or was ``required`` and raised.
     """
     if quotients.outputs.line is not None:
-        return {at: _by_line(quotients, at) for at in positions}
+        return {position: _by_line(quotients, position) for position in positions}
     gradient = quotients.outputs.gradient()
     if gradient is None:
         return {}
     table = quotients.table
     try:
-        found = quotients.outputs.derivatives(gradient, table.copied(), positions)
+        derivatives = quotients.outputs.derivatives(gradient, table.copied(), positions)
     except ModelError:
         raise
     except Exception as error:
-        said = f"gradient of the model raised {type(error).__name__} on all rows of X: {error}"
-        if asked:
-            raise ModelError(said) from error
-        warn(f"The {said}. Differences of the output were taken.")
+        message = f"gradient of the model raised {type(error).__name__} on all rows of X: {error}"
+        if required:
+            raise ModelError(message) from error
+        warn(f"The {message}. Differences of the output were taken.")
         return {}
     out = {}
     for number, position in enumerate(positions):
-        values = found[:, :, number]
+        values = derivatives[:, :, number]
         precision = max(kernel.precision_held(values), quotients.precision)
         with np.errstate(invalid="ignore"):
             error_size = kernel.typical_error(8 * precision * np.abs(values).astype(np.float64))
@@ -285,9 +287,13 @@ def _by_line(quotients: DifferenceQuotients, position: int) -> Differences:
     The latter is by differences, which are exact where it is a line; a formula may bend it.
     """
     outputs = quotients.outputs
-    there = ~np.isnan(np.asarray(quotients.table.column(position), dtype=np.float64))
-    asked = DifferenceQuotients(outputs.line, quotients.table).at(there)
-    line, at_rows, model = asked.central(position), asked.at_rows(), outputs.model.model
+    present = ~np.isnan(np.asarray(quotients.table.column(position), dtype=np.float64))
+    line_quotients = DifferenceQuotients(outputs.line, quotients.table).take(present)
+    line, at_rows, model = (
+        line_quotients.central(position),
+        line_quotients.at_rows(),
+        outputs.model.model,
+    )
     # What rounding leaves of the differences goes through the link as they do, at most as a whole.
     rounding: FloatArray = np.full(line.local_effect.shape, float(np.max(line.error)))
     if rounding.shape[1] == 1:
@@ -295,10 +301,10 @@ def _by_line(quotients: DifferenceQuotients, position: int) -> Differences:
     made = through_link(model, at_rows, line.local_effect)
     made, rounding = made[:, outputs.numbers], rounding[:, outputs.numbers]
     if outputs.scale == "logit":
-        share = expit(quotients.at(there).at_rows())
+        share = expit(quotients.take(present).at_rows())
         made, rounding = made / (share * (1 - share)), rounding / (share * (1 - share))
-    values = np.full((len(there), made.shape[1]), np.nan)
-    values[there] = made
+    values = np.full((len(present), made.shape[1]), np.nan)
+    values[present] = made
     error = kernel.typical_error(8 * quotients.precision * np.abs(made) + rounding)
     return Differences(values, error, "gradient")
 
@@ -317,9 +323,9 @@ def warn_of_gradient(differing: Sequence[tuple[str, float]]) -> None:
 
 def refuse_jacobian(differing: Sequence[tuple[str, float]]) -> None:
     """Raise ``ValueError`` with the features whose derivatives do not agree with the model."""
-    said = _said(differing)
+    text = _said(differing)
     raise ValueError(
-        f"jacobian must agree with the model; it differs from central differences for {said}. It "
+        f"jacobian must agree with the model; it differs from central differences for {text}. It "
         f"may belong to another output or scale, or to other columns. See check_jacobian; leave "
         f"jacobian out, or pass model=None to take it unchecked."
     )

@@ -17,17 +17,20 @@ from rhale_stats.models.frames import native_series, read_series
 
 def read_dataset(X: xr.Dataset, parameter: str) -> tuple[pd.DataFrame, Form]:
     """Variables over one dimension, which is that of the rows."""
-    dims = {str(name): tuple(map(str, one.dims)) for name, one in X.data_vars.items()}
+    dims = {str(name): tuple(map(str, variable.dims)) for name, variable in X.data_vars.items()}
     if not dims:
         raise ValueError(f"{parameter} must have variables, one a column; the Dataset has none.")
-    found = set(dims.values())
-    if len(found) > 1 or len(next(iter(found))) != 1:
-        said = ", ".join(f"{name!r} over {' × '.join(one) or 'none'}" for name, one in dims.items())
+    distinct = set(dims.values())
+    if len(distinct) > 1 or len(next(iter(distinct))) != 1:
+        text = ", ".join(
+            f"{name!r} over {' × '.join(variable_dims) or 'none'}"
+            for name, variable_dims in dims.items()
+        )
         raise ValueError(
             f"{parameter} must have variables over one dimension, that of the rows; the Dataset "
-            f"has {said}. Select, stack or drop before the call, as in X[['a', 'b']]."
+            f"has {text}. Select, stack or drop before the call, as in X[['a', 'b']]."
         )
-    ((row,),) = found
+    ((row,),) = distinct
     columns = {name: _column_of(X[name].values) for name in X.data_vars}
     frame = framed(columns, list(X.data_vars), X.sizes[row])
     labelled = row in X.indexes and X.indexes[row].nlevels == 1
@@ -38,8 +41,8 @@ def read_dataset(X: xr.Dataset, parameter: str) -> tuple[pd.DataFrame, Form]:
     def give(rows: Data) -> xr.Dataset:
         assert isinstance(rows, pd.DataFrame)
         data = {
-            name: (row, _own_values(rows.iloc[:, at], X[name].dtype), X[name].attrs)
-            for at, name in enumerate(rows.columns)
+            name: (row, _own_values(rows.iloc[:, position], X[name].dtype), X[name].attrs)
+            for position, name in enumerate(rows.columns)
         }
         return xr.Dataset(data, attrs=X.attrs)
 
@@ -58,7 +61,7 @@ def read_data_array(X: xr.DataArray, parameter: str) -> tuple[Any, Form]:
     row, column = X.dims
     n_columns = X.sizes[column]
     names = list(X[column].values) if column in X.coords else [f"x{k}" for k in range(n_columns)]
-    names = [one.item() if isinstance(one, np.generic) else one for one in names]
+    names = [label.item() if isinstance(label, np.generic) else label for label in names]
     frame = pd.DataFrame(X.values, columns=pd.Index(names))
     labelled = row in X.indexes and X.indexes[row].nlevels == 1
     if labelled:
@@ -74,15 +77,19 @@ def read_data_array(X: xr.DataArray, parameter: str) -> tuple[Any, Form]:
 
 
 def _attributes(
-    own: Mapping[Any, Any], of_columns: Mapping[Any, Mapping[Any, Any]]
+    attributes: Mapping[Any, Any], of_columns: Mapping[Any, Mapping[Any, Any]]
 ) -> dict[Any, Any]:
     """Attributes of a Dataset, and the units of its variables as one mapping from the columns."""
-    units = {str(name): str(one["units"]) for name, one in of_columns.items() if "units" in one}
-    given = own.get("units")
-    if isinstance(given, Mapping):
-        units |= {str(name): str(unit) for name, unit in given.items()}
-    kept = {name: value for name, value in own.items() if name != "units"}
-    return kept | ({"units": units} if units else {})
+    units = {
+        str(name): str(column_attributes["units"])
+        for name, column_attributes in of_columns.items()
+        if "units" in column_attributes
+    }
+    named_units = attributes.get("units")
+    if isinstance(named_units, Mapping):
+        units |= {str(name): str(unit) for name, unit in named_units.items()}
+    without_units = {name: value for name, value in attributes.items() if name != "units"}
+    return without_units | ({"units": units} if units else {})
 
 
 def read_structured(X: NDArray[Any], parameter: str) -> tuple[pd.DataFrame, Form]:
@@ -107,9 +114,10 @@ def read_structured(X: NDArray[Any], parameter: str) -> tuple[pd.DataFrame, Form
     def give(rows: Data) -> NDArray[Any]:
         assert isinstance(rows, pd.DataFrame)
         columns = [
-            _own_values(rows.iloc[:, at], X.dtype[name]) for at, name in enumerate(rows.columns)
+            _own_values(rows.iloc[:, position], X.dtype[name])
+            for position, name in enumerate(rows.columns)
         ]
-        fields = [(str(n), one.dtype) for n, one in zip(rows.columns, columns, strict=True)]
+        fields = [(str(n), column.dtype) for n, column in zip(rows.columns, columns, strict=True)]
         out = np.empty(len(rows), dtype=fields)
         for (name, _), values in zip(fields, columns, strict=True):
             out[name] = values
@@ -124,34 +132,36 @@ def read_columns(X: Mapping[Any, Any], parameter: str) -> tuple[pd.DataFrame, Fo
         raise ValueError(f"{parameter} must have at least one column; got an empty dict.")
     columns, givers, lengths = {}, {}, {}
     days = set()
-    for at, (name, column) in enumerate(X.items()):
+    for position, (name, column) in enumerate(X.items()):
         values, givers[name], is_day = _read_column(column, f"{parameter} column {name!r}")
         columns[name], lengths[name] = values, len(values)
-        days |= {at} if is_day else set()
+        days |= {position} if is_day else set()
     if len(set(lengths.values())) > 1:
-        said = ", ".join(f"{name!r} has {length}" for name, length in lengths.items())
+        text = ", ".join(f"{name!r} has {length}" for name, length in lengths.items())
         raise ValueError(
-            f"{parameter} must have columns of one length; {said}. Shorten or fill them."
+            f"{parameter} must have columns of one length; {text}. Shorten or fill them."
         )
     _check_labels(X, parameter)
     frame = framed(columns, list(X), next(iter(lengths.values())))
-    indices = [one.index for one in X.values() if isinstance(one, pd.Series)]
+    indices = [series.index for series in X.values() if isinstance(series, pd.Series)]
     if indices:
         frame.index = indices[0]
 
     def give(rows: Data) -> dict[Any, Any]:
         assert isinstance(rows, pd.DataFrame)
-        return {name: givers[name](rows.iloc[:, at]) for at, name in enumerate(rows.columns)}
+        return {
+            name: givers[name](rows.iloc[:, position]) for position, name in enumerate(rows.columns)
+        }
 
     return frame, Form("dict", give, labelled=bool(indices), days=frozenset(days))
 
 
 def _check_labels(X: Mapping[Any, Any], parameter: str) -> None:
     """Raise ``ValueError`` where columns of pandas have different labels of the rows."""
-    series = {name: one for name, one in X.items() if isinstance(one, pd.Series)}
+    series = {name: column for name, column in X.items() if isinstance(column, pd.Series)}
     first = next(iter(series.values()), None)
-    for name, one in series.items():
-        if first is not None and not one.index.equals(first.index):
+    for name, column in series.items():
+        if first is not None and not column.index.equals(first.index):
             raise ValueError(
                 f"{parameter} must have columns of pandas with one index; that of {name!r} differs "
                 f"from that of {next(iter(series))!r}. Make a DataFrame of them, which aligns "
@@ -181,8 +191,8 @@ def _read_column(column: Any, what: str) -> tuple[Any, Callable[[pd.Series[Any]]
             f"into columns, or drop it before the call."
         )
     if isinstance(column, list | tuple):
-        kept = pd.Series(list(column)) if len(column) else pd.Series([], dtype=object)
-        return kept.array, pd.Series.tolist, False
+        series = pd.Series(list(column)) if len(column) else pd.Series([], dtype=object)
+        return series.array, pd.Series.tolist, False
     return _column_of(array), lambda rows: _own_values(rows, array.dtype), False
 
 

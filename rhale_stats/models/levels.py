@@ -10,7 +10,7 @@ import pandas as pd
 
 from rhale_stats.arrays.moments import IntArray
 from rhale_stats.models.sample import Sample, refuse_gaps
-from rhale_stats.models.table import MOST_LEVELS
+from rhale_stats.models.table import MAX_LEVELS
 from rhale_stats.schema.levels import MISSING_LEVEL, level_text
 
 
@@ -34,7 +34,7 @@ class Levels(NamedTuple):
         """The same with levels in another order."""
         number = np.empty(len(order) + 1, dtype=np.int64)
         number[order], number[-1] = np.arange(len(order)), -1
-        texts = [self.texts[at] for at in order]
+        texts = [self.texts[position] for position in order]
         return self._replace(code=number[self.code], texts=texts, first=self.first[order])
 
 
@@ -63,17 +63,17 @@ def levels_of(sample: Sample, position: int) -> Levels:
             )
         code, names = np.where(gone, len(names), code), [*names, MISSING_LEVEL]
     absent = weightless if binned else gone | weightless
-    occurs, first, own = np.unique(code[~absent], return_index=True, return_inverse=True)
+    occurs, first, occurring_code = np.unique(code[~absent], return_index=True, return_inverse=True)
     out = np.full(len(code), -1)
-    out[~absent] = own
-    if len(occurs) > MOST_LEVELS:
+    out[~absent] = occurring_code
+    if len(occurs) > MAX_LEVELS:
         raise ValueError(
-            f"features must have at most {MOST_LEVELS:,} levels; column {name!r} has "
+            f"features must have at most {MAX_LEVELS:,} levels; column {name!r} has "
             f"{len(occurs):,}: the covariance of its curve has {len(occurs) ** 2:,} numbers, and "
             f"every level in every row makes {len(occurs) * len(code):,} rows for the model. Put "
             f"levels together, or leave the column out: the model still receives it."
         )
-    texts = [names[at] for at in occurs]
+    texts = [names[position] for position in occurs]
     if len(set(texts)) < len(texts):
         twice = next(text for text in texts if texts.count(text) > 1)
         raise ValueError(
@@ -83,7 +83,7 @@ def levels_of(sample: Sample, position: int) -> Levels:
     unused = []
     if isinstance(series.dtype, pd.CategoricalDtype):
         categories = names[: len(series.cat.categories)]
-        unused = [level for at, level in enumerate(categories) if at not in occurs]
+        unused = [level for position, level in enumerate(categories) if position not in occurs]
     at_first = np.flatnonzero(~absent)[first]
     return Levels(name, kind, out, texts, at_first, unused, MISSING_LEVEL in texts and binned)
 
@@ -106,23 +106,23 @@ def _numbered(series: pd.Series[Any], is_numeric: bool) -> tuple[str, IntArray, 
     return kind, np.asarray(code, dtype=np.int64), [level_text(value) for value in values]
 
 
-def in_order(asked: Sequence[Any], levels: Levels, what: str = "order") -> Levels:
+def in_order(order: Sequence[Any], levels: Levels, what: str = "order") -> Levels:
     """Levels in the order of a list, which must have each once; "missing" may be left out."""
-    texts = [level_text(one) for one in asked]
+    texts = [level_text(level) for level in order]
     if levels.with_missing and MISSING_LEVEL not in texts:
         texts.append(MISSING_LEVEL)
     unknown = [text for text in texts if text not in levels.texts]
     absent = [text for text in levels.texts if text not in texts]
     twice = [text for text in dict.fromkeys(texts) if texts.count(text) > 1]
-    for found, why in (
+    for wrong_texts, why in (
         (unknown, "not among the levels with rows"),
         (absent, "left out"),
         (twice, "named twice"),
     ):
-        if found:
+        if wrong_texts:
             raise ValueError(
                 f"{what} of feature {levels.name!r} must hold each of its levels once, "
-                f"{', '.join(map(repr, levels.texts))}; {', '.join(map(repr, found))} "
-                f"{'is' if len(found) == 1 else 'are'} {why}."
+                f"{', '.join(map(repr, levels.texts))}; {', '.join(map(repr, wrong_texts))} "
+                f"{'is' if len(wrong_texts) == 1 else 'are'} {why}."
             )
     return levels.ordered(np.array([levels.texts.index(text) for text in texts]))

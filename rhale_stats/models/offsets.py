@@ -29,8 +29,8 @@ def parts_of(results: Any) -> list[FloatArray]:
     if model is None or not hasattr(results, "params") or not hasattr(model, "exog"):
         return []
     combined = getattr(model, "_offset_exposure", None)
-    given = [getattr(model, name, None) for name in ("offset", "exposure")]
-    parts = [np.asarray(one, dtype=np.float64) for one in given if one is not None]
+    values = [getattr(model, name, None) for name in ("offset", "exposure")]
+    parts = [np.asarray(value, dtype=np.float64) for value in values if value is not None]
     if combined is not None and np.ndim(combined) == 1 and parts:
         # Generalized estimating equations keep the exposure as it was given.
         total = np.asarray(combined, dtype=np.float64)
@@ -51,15 +51,17 @@ def made_from(
         for name in frame.columns
         if name in X.columns and pd.api.types.is_numeric_dtype(frame[name].dtype)
     ]
-    found = []
+    sources = []
     for part in parts:
         source = _source(part, {name: _numbers(frame[name]) for name in columns})
         if source is None:
             return None
-        found.append(source)
+        sources.append(source)
 
     def offset(rows: pd.DataFrame) -> FloatArray:
-        made = [start + factor * make(_numbers(rows[name])) for name, make, start, factor in found]
+        made = [
+            start + factor * make(_numbers(rows[name])) for name, make, start, factor in sources
+        ]
         return np.asarray(np.sum(made, axis=0))
 
     return offset
@@ -197,7 +199,11 @@ def _is_training(results: Any, data: Any) -> bool:
     model = results.model
     if len(data) != len(model.exog):
         return False
-    given = np.asarray(_of_columns(results, results.predict)(data), dtype=np.float64)
+    predictions = np.asarray(_of_columns(results, results.predict)(data), dtype=np.float64)
     only = {"pred_only": True} if _is_of_hazards(results) else {}
-    own = np.asarray(model.predict(results.params, model.exog, **only), dtype=np.float64)
-    return given.shape == own.shape and bool(np.allclose(given, own, rtol=1e-9, atol=0))
+    fit_predictions = np.asarray(
+        model.predict(results.params, model.exog, **only), dtype=np.float64
+    )
+    return predictions.shape == fit_predictions.shape and bool(
+        np.allclose(predictions, fit_predictions, rtol=1e-9, atol=0)
+    )

@@ -146,36 +146,38 @@ class Outputs:
         self, gradient: Gradient, rows: Any, columns: Sequence[int]
     ) -> NDArray[Any]:
         """Derivatives by columns of the table; those that the model does not get have none."""
-        given = rows if self._method == "call" else self._given(rows)  # plain functions of JAX
-        if not (isinstance(given, pd.DataFrame) and isinstance(rows, pd.DataFrame)):
-            return np.asarray(plain_answer(gradient(given, list(columns))))
-        names = list(given.columns)
-        own = [rows.columns[column] for column in columns]
-        known = [at for at, name in enumerate(own) if name in names]
-        found = plain_answer(gradient(given, [names.index(own[at]) for at in known]))
-        found = np.asarray(found)
-        if len(known) == len(own):
-            return found
-        out = np.zeros((*found.shape[:-1], len(own)))
-        out[..., known] = found
+        model_rows = rows if self._method == "call" else self._given(rows)  # plain functions of JAX
+        if not (isinstance(model_rows, pd.DataFrame) and isinstance(rows, pd.DataFrame)):
+            return np.asarray(plain_answer(gradient(model_rows, list(columns))))
+        names = list(model_rows.columns)
+        column_labels = [rows.columns[column] for column in columns]
+        used = [position for position, name in enumerate(column_labels) if name in names]
+        derivatives = plain_answer(
+            gradient(model_rows, [names.index(column_labels[position]) for position in used])
+        )
+        derivatives = np.asarray(derivatives)
+        if len(used) == len(column_labels):
+            return derivatives
+        out = np.zeros((*derivatives.shape[:-1], len(column_labels)))
+        out[..., used] = derivatives
         return out
 
     def derivatives(self, gradient: Gradient, rows: Any, columns: Sequence[int]) -> FloatArray:
         """Derivatives of the outputs that were chosen, (row, output, column)."""
-        found = self._asked_gradient(gradient, rows, columns)
-        found = found[:, None] if found.ndim == 2 else found
-        if found.shape != (len(rows), self._width, len(columns)):
+        derivatives = self._asked_gradient(gradient, rows, columns)
+        derivatives = derivatives[:, None] if derivatives.ndim == 2 else derivatives
+        if derivatives.shape != (len(rows), self._width, len(columns)):
             raise ModelError(
                 f"gradient of the model must have shape ({len(rows)}, {self._width}, "
-                f"{len(columns)}): rows, outputs, columns; got {found.shape}."
+                f"{len(columns)}): rows, outputs, columns; got {derivatives.shape}."
             )
-        found = found[:, self.numbers]
+        derivatives = derivatives[:, self.numbers]
         if self.scale == "logit":
             answer = plain_answer(self._function(self._given(rows)))
             answer = as_array(answer, "model must return", ModelError)
             p = answer.reshape(len(rows), -1)[:, self.numbers].astype(np.float64)
-            found = found / (p * (1 - p))[..., None]
-        return found
+            derivatives = derivatives / (p * (1 - p))[..., None]
+        return derivatives
 
     def __call__(self, rows: Any) -> FloatArray:
         """The outputs that were chosen, (row, output), on the scale asked for."""
@@ -220,10 +222,10 @@ class Outputs:
         try:
             answer = self._function(self._given(rows))
         except Exception:
-            found = jax_adapter(self.model, rows, None) if first else None
-            if found is None:
+            adapter = jax_adapter(self.model, rows, None) if first else None
+            if adapter is None:
                 raise
-            self._method, self._adapter, self._function = "adapter", found, found.predict
+            self._method, self._adapter, self._function = "adapter", adapter, adapter.predict
             self._given = as_is
             return self._function(rows)
         if first and is_of_jax(answer):
@@ -249,27 +251,27 @@ class Outputs:
 
     def _choose(self, labels: list[Any], what: str) -> None:
         texts = [str(label) for label in labels]
-        asked = labels if self._asked is None else [_as_in(labels, one) for one in self._asked]
-        absent = [label for label in asked if str(label) not in texts]
-        if absent or not asked:
+        chosen = labels if self._asked is None else [_as_in(labels, label) for label in self._asked]
+        absent = [label for label in chosen if str(label) not in texts]
+        if absent or not chosen:
             raise UnknownOutputError(
                 f"output must be among those of the model, {', '.join(texts)}; got "
                 f"{', '.join(map(repr, absent)) or 'none'}."
             )
-        if len({str(label) for label in asked}) < len(asked):
-            raise ValueError(f"output must name each output once; got {asked!r}.")
-        self._chosen = [texts.index(str(label)) for label in asked]
-        self.labels = [labels[at] for at in self._chosen]
-        self.names = [f"{what} {texts[at]}" for at in self._chosen]
+        if len({str(label) for label in chosen}) < len(chosen):
+            raise ValueError(f"output must name each output once; got {chosen!r}.")
+        self._chosen = [texts.index(str(label)) for label in chosen]
+        self.labels = [labels[number] for number in self._chosen]
+        self.names = [f"{what} {texts[number]}" for number in self._chosen]
 
     def _classes(self, classes: Any) -> None:
         """Choose among classes: of two by default the second, whose opposite is the first."""
-        if classes is None or any(np.ndim(one) for one in classes):
+        if classes is None or any(np.ndim(label) for label in classes):
             raise TypeError(
                 f"model must be a fitted classifier with one set of classes_; "
                 f"{type(self.model).__name__} is not. Pass a function of X that returns numbers."
             )
-        labels = [one.item() if isinstance(one, np.generic) else one for one in classes]
+        labels = [label.item() if isinstance(label, np.generic) else label for label in classes]
         what = {"response": "probability of", "logit": "log-odds of"}.get(self.scale)
         what = "decision for" if what is None or self._method == "decision_function" else what
         if self._method == "decision_function" and len(labels) == 2:
@@ -348,8 +350,8 @@ def _in_rows_order(
     """The answer in the order of the rows that the model was given, by their labels."""
     what = "answer of the model"
     try:
-        found: pd.Series[Any] | pd.DataFrame = aligned(answer, np.asarray(index), what)
-        return found
+        ordered: pd.Series[Any] | pd.DataFrame = aligned(answer, np.asarray(index), what)
+        return ordered
     except ValueError as error:
         raise ModelError(str(error)) from error
 
@@ -367,9 +369,13 @@ def log_odds(values: FloatArray) -> FloatArray:
     return np.asarray(np.log(values) - np.log1p(-values))
 
 
-def _as_in(labels: Sequence[Any], asked: Any) -> Any:
+def _as_in(labels: Sequence[Any], label: Any) -> Any:
     """The label that is the number asked for, 1.0 for 1; else what was asked for."""
-    if isinstance(asked, bool | str) or not isinstance(asked, int | float | np.number):
-        return asked
-    same = (one for one in labels if isinstance(one, int | float | np.number) and one == asked)
-    return next((one for one in same if not isinstance(one, bool)), asked)
+    if isinstance(label, bool | str) or not isinstance(label, int | float | np.number):
+        return label
+    same = (
+        candidate
+        for candidate in labels
+        if isinstance(candidate, int | float | np.number) and candidate == label
+    )
+    return next((candidate for candidate in same if not isinstance(candidate, bool)), label)

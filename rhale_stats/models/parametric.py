@@ -24,7 +24,7 @@ from rhale_stats.models.versions import (
     LINEAR,
     Linear,
     ManyVersions,
-    Shares,
+    OutputShares,
     prediction_function,
     stacked,
 )
@@ -34,7 +34,7 @@ from rhale_stats.schema.identity import row_labels
 # leave a relative error of 1e-11, so that 1e-7 is left of it; the third derivative adds 1e-8.
 STEP = 1e-4
 # Directions with a smaller share of the largest eigenvalue of the correlation are rounding.
-LEAST_SHARE = 1e-13
+MIN_SHARE = 1e-13
 # Rows with which it is tried whether predictions depend on the parameters.
 ROWS_TRIED = 100
 
@@ -106,7 +106,7 @@ class Parametric:
         return self._predict(self.params, X)
 
     @property
-    def asked(self) -> Any:
+    def as_model(self) -> Any:
         """The model as `local_effects` takes it."""
         return self
 
@@ -143,8 +143,8 @@ class Parametric:
         """Predictions at all ``params`` (versions, n_params), (rows, outputs, versions)."""
 
         def versions(rows: Any) -> FloatArray:
-            given = table.form.as_given(rows)
-            return stacked([plain_answer(self._predict(one, given)) for one in params])
+            model_rows = table.form.as_given(rows)
+            return stacked([plain_answer(self._predict(version, model_rows)) for version in params])
 
         return versions, table.data
 
@@ -162,28 +162,34 @@ class Parametric:
         Shape (directions, n_params); their outer products sum to the covariance.
         """
         scale = np.sqrt(np.diagonal(self.cov))
-        known = scale > 0
-        correlation = self.cov[np.ix_(known, known)] / np.outer(scale[known], scale[known])
+        positive = scale > 0
+        correlation = self.cov[np.ix_(positive, positive)] / np.outer(
+            scale[positive], scale[positive]
+        )
         values, vectors = np.linalg.eigh(correlation)
-        kept = values > LEAST_SHARE * values.max(initial=0.0)
-        out = np.zeros((int(kept.sum()), len(scale)))
-        out[:, known] = (vectors[:, kept] * np.sqrt(values[kept])).T * scale[known]
+        large = values > MIN_SHARE * values.max(initial=0.0)
+        out = np.zeros((int(large.sum()), len(scale)))
+        out[:, positive] = (vectors[:, large] * np.sqrt(values[large])).T * scale[positive]
         return out
 
     def along(self) -> FloatArray:
-        """The `directions`; without full rank also every parameter by itself, for `known`."""
-        own = self.directions()
-        return own if self.design is None else np.vstack([own, np.diag(self.design.unit)])
+        """The `directions`; without full rank also every parameter by itself, for `estimable`."""
+        directions = self.directions()
+        return (
+            directions
+            if self.design is None
+            else np.vstack([directions, np.diag(self.design.unit)])
+        )
 
-    def known(self, change: FloatArray) -> FloatArray:
+    def estimable(self, change: FloatArray) -> FloatArray:
         """Changes (direction, estimate) along the `directions`, from those `along` all.
 
         NaN of an estimate that is not estimable: its gradient leaves the row space of the design.
         """
         if self.design is None:
             return change
-        own, gradient = np.split(change, [len(change) - len(self.params)])
-        return np.where(self.design.leaves(gradient), np.nan, own)
+        direction_change, gradient = np.split(change, [len(change) - len(self.params)])
+        return np.where(self.design.leaves(gradient), np.nan, direction_change)
 
     def facts(self) -> dict[str, str]:
         """Why some estimates are not estimable, as an attribute of a result; empty if all are."""
@@ -199,7 +205,7 @@ class _FromResults(Parametric):
         # Of several outputs the parameters are a table, and its covariance goes column by column.
         self._shape = np.shape(self._inner.params)
         self.params = np.ravel(np.asarray(self._inner.params, dtype=np.float64), order="F")
-        self.design, self.reasons = Design.of(results), set()
+        self.design, self.reasons = Design.from_results(results), set()
         self.degrees = np.inf
         if getattr(results, "use_t", False):
             # Of clusters, one less than these.
@@ -221,7 +227,7 @@ class _FromResults(Parametric):
         return cov if design is None else np.asarray(design.inside @ cov @ design.inside.T)
 
     @property
-    def asked(self) -> Any:
+    def as_model(self) -> Any:
         return self.results
 
     def changes(self, table: Table) -> tuple[Callable[[Any], FloatArray], Any]:
@@ -233,12 +239,12 @@ class _FromResults(Parametric):
             return lambda rows: ask(rows)[:, None], data
         if kind == "MNLogit":
             shaped = directions.reshape(-1, *self._shape[::-1]).transpose(0, 2, 1)
-            ask, data = self._asked_of(Shares(model, shaped), table)
+            ask, data = self._asked_of(OutputShares(model, shaped), table)
             return lambda rows: _unfolded(ask(rows), len(directions) + 1), data
         return super().changes(table)
 
     def _at_all(self, table: Table, params: FloatArray) -> tuple[Callable[[Any], FloatArray], Any]:
-        shaped = [one.reshape(self._shape, order="F") for one in params]
+        shaped = [version.reshape(self._shape, order="F") for version in params]
         ask, data = self._asked_of(ManyVersions(self._inner.model, shaped), table)
 
         return lambda rows: _unfolded(ask(rows), len(shaped)), data
@@ -255,9 +261,13 @@ class _FromResults(Parametric):
         if len(self._inner.model.endog) != table.n_rows:
             return False
         ask, data = predict_of(self.results, table.data)
-        given = np.asarray(ask(data), dtype=np.float64)
-        own = np.asarray(self._inner.model.predict(self._inner.params), dtype=np.float64)
-        return given.shape == own.shape and bool(np.allclose(given, own, rtol=1e-6))
+        predictions = np.asarray(ask(data), dtype=np.float64)
+        fit_predictions = np.asarray(
+            self._inner.model.predict(self._inner.params), dtype=np.float64
+        )
+        return predictions.shape == fit_predictions.shape and bool(
+            np.allclose(predictions, fit_predictions, rtol=1e-6)
+        )
 
 
 UNCERTAINTY = ("both", "rows", "parameters")
@@ -277,7 +287,7 @@ class Fitted(NamedTuple):
     codes: NDArray[np.int64] | None = None
 
     @classmethod
-    def of(cls, model: Any, X: Any, uncertainty: str) -> Fitted:
+    def from_model(cls, model: Any, X: Any, uncertainty: str) -> Fitted:
         """Raise ``ValueError`` without ``X``, ``TypeError`` for a model without parameters."""
         check_choice("uncertainty", uncertainty, UNCERTAINTY)
         if X is None:
@@ -294,8 +304,8 @@ class Fitted(NamedTuple):
         """
         if groups is not None or not self.model.is_of_rows(as_table(self.X)):
             return self, groups
-        own = self.model.groups if self.uncertainty == "both" else None
-        return self._replace(as_fitted=self.model.robust), own
+        fit_groups = self.model.groups if self.uncertainty == "both" else None
+        return self._replace(as_fitted=self.model.robust), fit_groups
 
     def with_codes(self, groups: ArrayLike, local: xr.Dataset) -> tuple[Fitted, ArrayLike]:
         """With the groups of all rows of ``X``, and the groups of the rows of local effects."""
@@ -311,10 +321,10 @@ class Fitted(NamedTuple):
 
         None where it is not known, or where the rows are others.
         """
-        own = self.model.influence
-        if own is None or not self.model.is_of_rows(as_table(self.X)):
+        influence = self.model.influence
+        if influence is None or not self.model.is_of_rows(as_table(self.X)):
             return None
-        return np.asarray(own @ np.linalg.pinv(self.model.directions()))
+        return np.asarray(influence @ np.linalg.pinv(self.model.directions()))
 
     def numbered(self, local: xr.Dataset, parameter: str = "local") -> xr.Dataset:
         """Local effects, or what else has rows, with the number of every row in ``X``."""
@@ -363,7 +373,7 @@ def parametric(model: Any) -> Parametric:
     )
 
 
-class Changes(NamedTuple):
+class ParameterChanges(NamedTuple):
     """A model whose outputs are what every direction of the parameters adds, and the prediction."""
 
     ask: Callable[[Any], FloatArray]
@@ -371,9 +381,9 @@ class Changes(NamedTuple):
     n_directions: int
 
     @classmethod
-    def of(
+    def from_model(
         cls, model: Parametric, table: Table, output: int = 0, scale: str = "response"
-    ) -> Changes:
+    ) -> ParameterChanges:
         """Of one output, by its number, on a scale."""
         ask, data = model.changes(table)
 
@@ -434,14 +444,14 @@ def _of_results(results: Any, n_params: int) -> FloatArray:
     cov = np.asarray(results.cov_params(), dtype=np.float64)
     if fixed is not None:
         # Of mixed models: those of the variances are on another scale, and predict leaves them out.
-        own, cov = cov[:fixed, :fixed], np.zeros((n_params, n_params))
-        cov[:fixed, :fixed] = own
+        fixed_cov, cov = cov[:fixed, :fixed], np.zeros((n_params, n_params))
+        cov[:fixed, :fixed] = fixed_cov
     return _covariance(cov, n_params)
 
 
 def _clusters(inner: Any) -> NDArray[Any] | None:
     """Clusters of the rows of the fit that its covariance was made by; None without, or of two."""
-    given = (getattr(inner, "cov_kwds", None) or {}).get("groups")
-    if given is None and type(inner.model).__name__.endswith("GEE"):
-        given = inner.model.groups
-    return None if given is None or np.ndim(given) != 1 else np.asarray(given)
+    groups = (getattr(inner, "cov_kwds", None) or {}).get("groups")
+    if groups is None and type(inner.model).__name__.endswith("GEE"):
+        groups = inner.model.groups
+    return None if groups is None or np.ndim(groups) != 1 else np.asarray(groups)

@@ -37,7 +37,7 @@ ZERO_SHARE = 0.95
 OFFSETS = 100.0, 1e6
 # Answers to the same rows may differ by so many units of rounding; with other rows beside them by
 # this share, as sums of matrices are taken in another order.
-ROUNDINGS, TOGETHER = 64, 1e-3
+ROUNDINGS, BATCH_TOLERANCE = 64, 1e-3
 # Noise of so many units of rounding is looked at again. It is noise where a quarter of the step
 # leaves this share of it; a unit of rounding is so many of its standard deviations.
 SUSPECT, NOISE_SHARE, NOISE_UNITS = 64, 0.7, 3.0
@@ -107,7 +107,7 @@ def check_answers(quotients: DifferenceQuotients) -> None:
     rows = np.unique(np.linspace(0, n - 1, min(n, TWICE)).round().astype(np.int64))
     whole = ~pd.DataFrame(quotients.table.take(rows).data).isna().any(axis=1).to_numpy()
     rows = rows[whole] if whole.any() else rows  # not every model takes missing values
-    some = quotients.at(rows)
+    some = quotients.take(rows)
     first, second = (some.at_rows("rows looked at of X") for _ in range(2))
     sizes = np.abs(first).max(axis=0)
     if np.isfinite(sizes).all():
@@ -126,8 +126,8 @@ def check_answers(quotients: DifferenceQuotients) -> None:
             f"source of random numbers."
         )
     if len(rows) > 3:
-        alone = quotients.at(rows[::2]).at_rows("rows looked at of X")
-        differ = sums.differing(first[::2], alone, TOGETHER)
+        alone = quotients.take(rows[::2]).at_rows("rows looked at of X")
+        differ = sums.differing(first[::2], alone, BATCH_TOLERANCE)
         if differ.any():
             raise ModelError(
                 f"model must answer row by row; its answer in {int(differ.sum())} of {len(alone)} "
@@ -148,14 +148,14 @@ def probed(quotients: DifferenceQuotients, rows: Mapping[int, IntArray]) -> dict
     Asks for 6 versions of at most 1,000 rows, and for 45 of at most 40. All are looked at with the
     precision that is known in the end: it is that of the model.
     """
-    found: dict[int, Probe] = {}
+    probes: dict[int, Probe] = {}
     again = list(rows)
     while again:
         for begin in range(0, len(again), PROBED):
             some = again[begin : begin + PROBED]
-            found |= answered(quotients, {p: _probe(quotients, p, rows[p]) for p in some})
-        again = [p for p in rows if found[p].derivative.precision < quotients.precision]
-    return {position: found[position] for position in rows}
+            probes |= answered(quotients, {p: _probe(quotients, p, rows[p]) for p in some})
+        again = [p for p in rows if probes[p].derivative.precision < quotients.precision]
+    return {position: probes[position] for position in rows}
 
 
 def _probe(some: DifferenceQuotients, position: int, numbers: IntArray) -> Steps[Probe]:
@@ -183,7 +183,7 @@ def _probe(some: DifferenceQuotients, position: int, numbers: IntArray) -> Steps
 
 
 @dataclass(frozen=True)
-class _Look:
+class _ProbeAnswers:
     """Central differences over a step and over half of it, and changes across windows.
 
     ``rows`` are the numbers of the rows, ``x`` their values.
@@ -213,7 +213,7 @@ class _Look:
         return sums.unexplained(self.x, g, self.left, self.right, self.change)
 
 
-def _look(some: DifferenceQuotients, position: int, numbers: IntArray) -> Steps[_Look]:
+def _look(some: DifferenceQuotients, position: int, numbers: IntArray) -> Steps[_ProbeAnswers]:
     x = some.table.column(position)[numbers]
     low, high = float(x.min()), float(x.max())
     left, right = sums.windows(x)
@@ -226,27 +226,27 @@ def _look(some: DifferenceQuotients, position: int, numbers: IntArray) -> Steps[
             right,
             left,
         ]
-        outputs, held = yield Versions(position, columns, numbers)
+        outputs, stored_columns = yield Versions(position, columns, numbers)
         if some.precision <= precision:
             break
     values = [output.astype(np.float64) for output in outputs]
     third = sums.third_difference((values[0], values[1]), (values[2], values[3]))
     inside = (x + step <= high) & (x - step >= low)
-    return _Look(
+    return _ProbeAnswers(
         numbers,
         x,
-        some.quotient(outputs[:2], held[:2], "central_difference"),
-        some.quotient(outputs[2:4], held[2:4], "central_difference"),
+        some.quotient(outputs[:2], stored_columns[:2], "central_difference"),
+        some.quotient(outputs[2:4], stored_columns[2:4], "central_difference"),
         third[inside],
         values[0][inside],
-        held[5],
-        held[4],
+        stored_columns[5],
+        stored_columns[4],
         values[5],
         values[4],
     )
 
 
-def _noise(some: DifferenceQuotients, position: int, looked: _Look) -> Steps[bool]:
+def _noise(some: DifferenceQuotients, position: int, looked: _ProbeAnswers) -> Steps[bool]:
     """Whether answers are noisier than their numbers can be: then how precise they are, is noted.
 
     Third differences of a smooth output shrink with the step, to 1/64 at a quarter of it. Noise
@@ -270,7 +270,7 @@ def _noise(some: DifferenceQuotients, position: int, looked: _Look) -> Steps[boo
         *kernel.central_arguments(x, step / 2, low, high),
     ]
     outputs, _held = yield Versions(position, columns, looked.rows[rows])
-    values = [one.astype(np.float64) for one in outputs]
+    values = [output.astype(np.float64) for output in outputs]
     third = sums.third_difference((values[0], values[1]), (values[2], values[3]))
     again = sums.relative_noise(third, values[0])
     if again < NOISE_SHARE * noise:
@@ -279,7 +279,7 @@ def _noise(some: DifferenceQuotients, position: int, looked: _Look) -> Steps[boo
     return True
 
 
-def _step_share(looked: _Look) -> FloatArray:
+def _step_share(looked: _ProbeAnswers) -> FloatArray:
     """By how much half the step changes the derivative, where it is jumps that do.
 
     Not what rounding can do; and not kinks, of which a longer step meets more: where a step meets
@@ -293,7 +293,9 @@ def _step_share(looked: _Look) -> FloatArray:
     return np.where((change > looked.half.error) & grows, sums.share(change, size), 0.0)
 
 
-def _jump_share(some: DifferenceQuotients, position: int, looked: _Look) -> Steps[FloatArray]:
+def _jump_share(
+    some: DifferenceQuotients, position: int, looked: _ProbeAnswers
+) -> Steps[FloatArray]:
     """Share of the change across windows that is jumps: of all windows or of the inner ones.
 
     Windows are drawn in proportion to what the derivative misses in them, and cut again and again
@@ -308,19 +310,21 @@ def _jump_share(some: DifferenceQuotients, position: int, looked: _Look) -> Step
         for output in range(n_outputs)
         for number, rows in enumerate(map(np.flatnonzero, strata))
     ]
-    rows = np.concatenate([one for one, _, _ in drawn])
+    rows = np.concatenate([part_rows for part_rows, _, _ in drawn])
     share = np.zeros(n_outputs)
     if not len(rows):
         return share
-    of_output = np.repeat([output for _, output, _ in drawn], [len(one) for one, _, _ in drawn])
+    of_output = np.repeat(
+        [output for _, output, _ in drawn], [len(part_rows) for part_rows, _, _ in drawn]
+    )
     jump = yield from _jumps(some, position, looked, rows, of_output)
     begin = 0
-    for one, output, number in drawn:
-        own = jump[begin : begin + len(one)]
-        begin += len(one)
-        if len(one):
+    for part_rows, output, number in drawn:
+        row_jump = jump[begin : begin + len(part_rows)]
+        begin += len(part_rows)
+        if len(part_rows):
             windows = strata[number]
-            part = np.mean(own / missed[one, output]) * missed[windows, output].sum()
+            part = np.mean(row_jump / missed[part_rows, output]) * missed[windows, output].sum()
             whole = sums.whole_change(
                 looked.x[windows],
                 looked.left[windows],
@@ -334,23 +338,23 @@ def _jump_share(some: DifferenceQuotients, position: int, looked: _Look) -> Step
 def _jumps(
     some: DifferenceQuotients,
     position: int,
-    looked: _Look,
+    looked: _ProbeAnswers,
     rows: IntArray,
     of_output: IntArray,
 ) -> Steps[FloatArray]:
     """The jump in the window of each row, 0 where the change shrinks with the window."""
-    at = np.arange(len(rows))
+    every = np.arange(len(rows))
     left, right = looked.left[rows], looked.right[rows]
     f_left, f_right = looked.at_left[rows, of_output], looked.at_right[rows, of_output]
     jump = np.zeros(len(rows))
     for _ in range(sums.CUTS):
         points = np.linspace(left, right, sums.PIECES + 1)
         outputs, _held = yield Versions(position, list(points[1:-1]), looked.rows[rows])
-        inner = [output[at, of_output].astype(np.float64) for output in outputs]
+        inner = [output[every, of_output].astype(np.float64) for output in outputs]
         values = np.column_stack([f_left, *inner, f_right])
         piece, jump = sums.jump_of(np.diff(values, axis=1))
-        left, right = points[piece, at], points[piece + 1, at]
-        f_left, f_right = values[at, piece], values[at, piece + 1]
+        left, right = points[piece, every], points[piece + 1, every]
+        f_left, f_right = values[every, piece], values[every, piece + 1]
     rounding = 8 * some.precision * np.maximum(np.abs(f_left), np.abs(f_right))
     return np.asarray(np.maximum(jump - rounding, 0.0))
 
@@ -358,24 +362,24 @@ def _jumps(
 # --- messages ------------------------------------------------------------------------------------
 
 
-def refuse_useless(name: str, found: Probe) -> None:
+def refuse_useless(name: str, probe: Probe) -> None:
     """Raise ``ValueError`` where derivatives are zero although the output moves."""
-    useless = (found.zero >= ZERO_SHARE) & (found.missed > 0.5)
+    useless = (probe.zero >= ZERO_SHARE) & (probe.missed > 0.5)
     if useless.any():
         raise ValueError(
             f"model must have a useful derivative; for feature {name!r} it is zero on "
-            f"{found.zero[useless][0]:.1%} of the rows although the output moves with the feature, "
+            f"{probe.zero[useless][0]:.1%} of the rows although the output moves with the feature, "
             f"as trees and other step functions do. Use local_effects(..., "
             f"method='finite_difference')."
         )
 
 
-def warning_text(found: Sequence[tuple[str, Probe]], then: str) -> str:
+def warning_text(probes: Sequence[tuple[str, Probe]], then: str) -> str:
     """Text of the warning: features that the output jumps with, how much, and the remedy."""
-    missed = [float(one.missed[one.jumps].max()) for _, one in found]
+    missed = [float(probe.missed[probe.jumps].max()) for _, probe in probes]
     least, most = (
-        f"{one:.0%}" if one >= 0.01 else "under 1%" for one in (min(missed), max(missed))
+        f"{value:.0%}" if value >= 0.01 else "under 1%" for value in (min(missed), max(missed))
     )
     share = most if least == most else f"{least} to {most}"
-    names = ", ".join(repr(name) for name, _ in found)
+    names = ", ".join(repr(name) for name, _ in probes)
     return f"The output jumps with {names} (derivatives miss {share} of its change): {then}"

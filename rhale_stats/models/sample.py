@@ -38,7 +38,7 @@ class Sample:
     positions: Sequence[int] = ()
 
     @classmethod
-    def of(cls, X: Any, options: ModelOptions) -> Self:
+    def from_table(cls, X: Any, options: ModelOptions) -> Self:
         """All rows, checked."""
         table = as_table(X)
         weight = table.weights(options.weights, options.weight_kind)
@@ -98,29 +98,44 @@ class Sample:
         used, names = np.ones(self.table.n_rows, dtype=bool), self.table.names
         if self.options.missing is not None:
             return used, self.options
-        gone = {at: self.table.series(at).isna().to_numpy() for at in range(len(names))}
-        gone = {at: rows & self.present for at, rows in gone.items() if (rows & self.present).any()}
-        known = columns_known_of(model)
-        for at in [at for at in gone if known is None or names[at] in known.names]:
-            rows = np.flatnonzero(gone[at])
+        gone = {
+            position: self.table.series(position).isna().to_numpy()
+            for position in range(len(names))
+        }
+        gone = {
+            position: rows & self.present
+            for position, rows in gone.items()
+            if (rows & self.present).any()
+        }
+        model_columns = columns_known_of(model)
+        for position in [
+            position
+            for position in gone
+            if model_columns is None or names[position] in model_columns.names
+        ]:
+            rows = np.flatnonzero(gone[position])
             if not positions:
                 used[rows] = False
                 continue
             try:
-                answers = self.take(rows).asked(model, probe=False).at_rows().sum(axis=1)
+                answers = self.take(rows).quotients(model, probe=False).at_rows().sum(axis=1)
             except ModelError:
                 used[rows] = False
             else:
                 used[rows[~np.isfinite(answers)]] = False
         if not (used & self.present).any():
             return np.ones_like(used), self.options  # the model says why it gives no number
-        counts = {names[at]: int((gone[at] & used).sum()) for at in positions if at in gone}
-        said = [f"effects of {name!r}: {n} rows" for name, n in counts.items() if n]
+        counts = {
+            names[position]: int((gone[position] & used).sum())
+            for position in positions
+            if position in gone
+        }
+        texts = [f"effects of {name!r}: {n} rows" for name, n in counts.items() if n]
         if not used.all():
-            said.insert(0, f"of all effects: {int((~used).sum())} rows, which have no prediction")
-        if said:
+            texts.insert(0, f"of all effects: {int((~used).sum())} rows, which have no prediction")
+        if texts:
             warn(
-                f"Rows with missing values that are left out, of {len(used)}: {'; '.join(said)}. "
+                f"Rows with missing values that are left out, of {len(used)}: {'; '.join(texts)}. "
                 f"missing= chooses what becomes of them."
             )
         return used, replace(self.options, missing="drop")
@@ -164,7 +179,7 @@ class Sample:
     def _attrs(self) -> Mapping[Any, Any]:
         return self.whole.attrs
 
-    def asked(
+    def quotients(
         self, model: Model, *, single: bool = False, probe: bool = True
     ) -> DifferenceQuotients:
         """The model, to be asked at the rows; ``single`` refuses several outputs.

@@ -63,7 +63,7 @@ class ShapleyOptions(Options):
     max_model_rows: int = 10**7
 
 
-class Shapley(NamedTuple):
+class ShapleyValues(NamedTuple):
     """Shapley values (row, column, output), how they were computed, and their error if sampled."""
 
     values: FloatArray
@@ -88,13 +88,13 @@ def given_column(shap_values: Any, table: Table, position: int) -> FloatArray:
 
 def shapley_values(
     model: Model,
-    asked: DifferenceQuotients,
+    quotients: DifferenceQuotients,
     shapley: ShapleyOptions,
     rng: np.random.Generator,
     what: str,
     *,
     progress: bool = False,
-) -> Shapley:
+) -> ShapleyValues:
     """Shapley values of all columns over a background, and how they were computed."""
     try:
         # Its colour maps are made in a way that Matplotlib is about to drop.
@@ -105,7 +105,7 @@ def shapley_values(
             f"{what} needs the library shap to compute Shapley values: pip install "
             '"rhale-stats[shap]", or pass them as shap_values=.'
         ) from error
-    table, background = asked.table, shapley.background
+    table, background = quotients.table, shapley.background
     if isinstance(background, int | np.integer):
         n = min(int(background), table.n_rows)
         others = table.take(np.sort(rng.choice(table.n_rows, n, replace=False)))
@@ -116,25 +116,27 @@ def shapley_values(
                 f"background must have the columns of X, {', '.join(table.names)}; got "
                 f"{', '.join(others.names)}."
             )
-    codes = _Codes.of(table, others)
-    ends = _Ends(codes, _answer(asked, codes, codes.rows), _answer(asked, codes, codes.others))
+    codes = _Codes.from_tables(table, others)
+    ends = _Ends(
+        codes, _answer(quotients, codes, codes.rows), _answer(quotients, codes, codes.others)
+    )
     bar = progress_bar(table.n_rows, "Shapley values", "row", progress=progress)
     with bar:
-        found = None
+        exact = None
         if not codes.levels:
-            found = of_line(model, ends) or of_trees(model, ends, bar)
-        if found is not None:
-            return Shapley(*found)
+            exact = of_line(model, ends) or of_trees(model, ends, bar)
+        if exact is not None:
+            return ShapleyValues(*exact)
         n_columns = len(table.names)
         n_asked = table.n_rows * others.n_rows * 2.0**n_columns
         if n_columns <= EXACT_COLUMNS and n_asked <= shapley.max_model_rows:
-            return _of_subsets(asked, ends, rng, bar)
-        return _of_permutations(asked, ends, rng, bar)
+            return _of_subsets(quotients, ends, rng, bar)
+        return _of_permutations(quotients, ends, rng, bar)
 
 
-def _answer(asked: DifferenceQuotients, codes: _Codes, values: FloatArray) -> FloatArray:
+def _answer(quotients: DifferenceQuotients, codes: _Codes, values: FloatArray) -> FloatArray:
     """The output for rows of numbers, (row, output); finite."""
-    answer = asked.ask_named(
+    answer = quotients.ask_named(
         codes.table(values.copy()), f"on {len(values)} rows of X with columns of the background"
     )
     n_bad = np.count_nonzero(~np.isfinite(answer).all(axis=1))
@@ -147,20 +149,20 @@ def _answer(asked: DifferenceQuotients, codes: _Codes, values: FloatArray) -> Fl
 
 
 def _of_subsets(
-    asked: DifferenceQuotients, ends: _Ends, rng: np.random.Generator, bar: tqdm[Any]
-) -> Shapley:
+    quotients: DifferenceQuotients, ends: _Ends, rng: np.random.Generator, bar: tqdm[Any]
+) -> ShapleyValues:
     """Of all subsets of columns, by the library shap."""
     import shap
 
     codes = ends.codes
 
     def output(values: NDArray[Any]) -> FloatArray:
-        answer = _answer(asked, codes, values)
+        answer = _answer(quotients, codes, values)
         return answer if answer.shape[1] > 1 else answer[:, 0]
 
-    found = np.zeros((*codes.rows.shape, ends.rows.shape[1]))
+    shap_values = np.zeros((*codes.rows.shape, ends.rows.shape[1]))
     # The library fails for a row that equals the whole background; its values are 0.
-    rows = np.array([at for at, row in enumerate(codes.rows) if not codes.same(row).all()])
+    rows = np.array([number for number, row in enumerate(codes.rows) if not codes.same(row).all()])
     # The library seeds NumPy's global generator, and draws from it.
     with numpy_state_kept():
         masker = shap.maskers.Independent(codes.others, max_samples=len(codes.others))
@@ -171,36 +173,36 @@ def _of_subsets(
         for begin in range(0, len(rows), ROWS_TOGETHER):
             some = rows[begin : begin + ROWS_TOGETHER]
             values = np.asarray(explainer(codes.rows[some], silent=True).values)
-            found[some] = values.reshape(len(some), *found.shape[1:])
+            shap_values[some] = values.reshape(len(some), *shap_values.shape[1:])
             bar.update(len(some))
-    return Shapley(found, "exact: all subsets of columns")
+    return ShapleyValues(shap_values, "exact: all subsets of columns")
 
 
 def _of_permutations(
-    asked: DifferenceQuotients, ends: _Ends, rng: np.random.Generator, bar: tqdm[Any]
-) -> Shapley:
+    quotients: DifferenceQuotients, ends: _Ends, rng: np.random.Generator, bar: tqdm[Any]
+) -> ShapleyValues:
     """math [89]: each row of the background in equally many orders, and these backwards."""
     codes = ends.codes
     n_rows, n_columns = codes.rows.shape
     again = -(-PAIRS // len(codes.others))
     others, first = np.tile(codes.others, (again, 1)), np.tile(ends.others, (again, 1))
     n_asked = len(others) * 2 * (n_columns - 1)
-    together = max(1, asked.block_rows // max(n_asked, 1))
+    together = max(1, quotients.block_rows // max(n_asked, 1))
     parts = []
     for begin in range(0, n_rows, together):
         rows = slice(begin, begin + together)
-        here, last = codes.rows[rows], ends.rows[rows]
-        walks = arrays.Walks.drawn(len(here), len(others), n_columns, rng)
-        steps = walks.steps(here, others)
+        part_rows, last = codes.rows[rows], ends.rows[rows]
+        walks = arrays.Walks.drawn(len(part_rows), len(others), n_columns, rng)
+        steps = walks.steps(part_rows, others)
         inner = np.zeros((0, last.shape[1]))
         if n_asked:
-            inner = _answer(asked, codes, steps.reshape(-1, n_columns))
+            inner = _answer(quotients, codes, steps.reshape(-1, n_columns))
         inner = inner.reshape(*steps.shape[:-1], last.shape[1])
         parts.append(arrays.mean_of_pairs(walks.values(inner, first, last)))
-        bar.update(len(here))
+        bar.update(len(part_rows))
     values, error = (np.concatenate(each) for each in zip(*parts, strict=True))
     how = f"sampled: {2 * len(others)} permutations of the columns a row, in pairs"
-    return Shapley(values, how, error)
+    return ShapleyValues(values, how, error)
 
 
 class _Ends(NamedTuple):
@@ -215,18 +217,25 @@ class _Ends(NamedTuple):
 
         Up to a constant: both are compared as differences from the mean over the background.
         """
-        found = []
+        columns = []
         for answer, other in zip(self.rows.T, self.others.T, strict=True):
             change = answer - other.mean()
             for column in range(rows.shape[1]):
-                own = rows[:, column] - others[:, column].mean()
-                sign = next((one for one in (1, -1) if _agree(one * own, change, answer)), 0)
+                computed = rows[:, column] - others[:, column].mean()
+                sign = next(
+                    (
+                        direction
+                        for direction in (1, -1)
+                        if _agree(direction * computed, change, answer)
+                    ),
+                    0,
+                )
                 if sign:
-                    found.append((column, sign))
+                    columns.append((column, sign))
                     break
             else:
                 return None
-        return found
+        return columns
 
 
 # What is computed agrees with the model up to so much of the spread of its output, and up to
@@ -234,22 +243,26 @@ class _Ends(NamedTuple):
 AGREEMENT = 1e-4
 
 
-def _agree(own: FloatArray, change: FloatArray, answer: FloatArray) -> bool:
+def _agree(computed: FloatArray, change: FloatArray, answer: FloatArray) -> bool:
     rounding = 64 * float(np.finfo(np.float32).eps) * float(np.abs(answer).max(initial=0.0))
     most = AGREEMENT * float(np.abs(change).max(initial=0.0)) + rounding
-    return bool(np.abs(own - change).max(initial=0.0) <= most)
+    return bool(np.abs(computed - change).max(initial=0.0) <= most)
 
 
 def _estimators(model: Model) -> list[Any]:
     """The model, and the one whose method it is."""
-    return [one for one in (model, getattr(model, "__self__", None)) if one is not None]
+    return [
+        estimator
+        for estimator in (model, getattr(model, "__self__", None))
+        if estimator is not None
+    ]
 
 
 def of_line(model: Model, ends: _Ends) -> tuple[FloatArray, str] | None:
     """Of a linear model with ``coef_`` whose answers these are; None of others."""
     codes = ends.codes
-    for one in _estimators(model):
-        coef = getattr(one, "coef_", None)
+    for estimator in _estimators(model):
+        coef = getattr(estimator, "coef_", None)
         if not isinstance(coef, np.ndarray) or coef.dtype.kind != "f":
             continue
         coef = np.atleast_2d(coef)
@@ -267,8 +280,8 @@ def of_line(model: Model, ends: _Ends) -> tuple[FloatArray, str] | None:
 
 def of_trees(model: Model, ends: _Ends, bar: tqdm[Any]) -> tuple[FloatArray, str] | None:
     """Of trees that the library shap can read and whose sum the answers are; None of others."""
-    for one in _estimators(model):
-        forest = Forest.read(one, ends.codes.others)
+    for estimator in _estimators(model):
+        forest = Forest.read(estimator, ends.codes.others)
         if forest is None:
             continue
         columns = ends.column_of(*map(forest.predict, (ends.codes.rows, ends.codes.others)))
@@ -297,16 +310,18 @@ class _Codes(NamedTuple):
     others: FloatArray
 
     @classmethod
-    def of(cls, table: Table, background: Table) -> _Codes:
+    def from_tables(cls, table: Table, background: Table) -> _Codes:
         """Rows and background as (row, column)."""
         levels, columns = {}, []
-        for at, name in enumerate(table.names):
-            if table.is_numeric(at):
-                columns.append(np.concatenate([table.column(at), background.column(at)]))
+        for position, name in enumerate(table.names):
+            if table.is_numeric(position):
+                columns.append(
+                    np.concatenate([table.column(position), background.column(position)])
+                )
                 continue
-            own, other = table.series(at), background.series(at)
-            if isinstance(own.dtype, pd.CategoricalDtype):
-                unknown = other.notna() & ~other.isin(own.dtype.categories)
+            series, other = table.series(position), background.series(position)
+            if isinstance(series.dtype, pd.CategoricalDtype):
+                unknown = other.notna() & ~other.isin(series.dtype.categories)
             else:
                 unknown = pd.Series(False, other.index)
             if unknown.any():
@@ -314,9 +329,9 @@ class _Codes(NamedTuple):
                     f"background of {name!r} must hold levels of its column in X; got "
                     f"{other[unknown].iloc[0]!r}. Add it to the categories of X."
                 )
-            both = pd.concat([own, other.astype(own.dtype)])
-            codes, found = pd.factorize(both, use_na_sentinel=False)
-            levels[at] = pd.Index(found)
+            both = pd.concat([series, other.astype(series.dtype)])
+            codes, uniques = pd.factorize(both, use_na_sentinel=False)
+            levels[position] = pd.Index(uniques)
             columns.append(codes.astype(np.float64))
         rows = np.column_stack(columns)
         return cls(table, levels, rows[: table.n_rows], rows[table.n_rows :])
@@ -330,14 +345,14 @@ class _Codes(NamedTuple):
         if not self.levels:
             return self.like.like(values)
         columns: dict[int, Any] = {}
-        for at in range(len(self.like.names)):
-            own = self.like.series(at)
-            if self.like.is_time(at):
-                columns[at] = self.like.of_type(at, values[:, at])
-            elif at in self.levels:
-                level = self.levels[at].take(values[:, at].astype(np.intp))
-                columns[at] = pd.Series(level.array, dtype=own.dtype)
+        for position in range(len(self.like.names)):
+            series = self.like.series(position)
+            if self.like.is_time(position):
+                columns[position] = self.like.of_type(position, values[:, position])
+            elif position in self.levels:
+                level = self.levels[position].take(values[:, position].astype(np.intp))
+                columns[position] = pd.Series(level.array, dtype=series.dtype)
             else:
-                columns[at] = pd.Series(values[:, at]).astype(own.dtype)
+                columns[position] = pd.Series(values[:, position]).astype(series.dtype)
         assert isinstance(self.like.data, pd.DataFrame), "arrays hold numbers"
         return pd.DataFrame(columns).set_axis(self.like.data.columns, axis=1)

@@ -29,7 +29,7 @@ Values: TypeAlias = NDArray[Any] | pd.api.extensions.ExtensionArray
 # discrete: months, not hours.
 DISCRETE_LEVELS = 12
 # Levels that a feature may have: a curve over them has a covariance of the square of their number.
-MOST_LEVELS = 2000
+MAX_LEVELS = 2000
 # A table that shares its columns with another is safe from what a model does to it.
 COPY_ON_WRITE = int(pd.__version__.partition(".")[0]) >= 3
 # Characters of the longest column name.
@@ -61,16 +61,16 @@ class Table:
         """What the data say of themselves: units, the name of the output."""
         return self.data.attrs if isinstance(self.data, pd.DataFrame) else {}
 
-    def held(
+    def in_column_type(
         self, position: int, rows: NDArray[np.bool_], values: FloatArray
     ) -> tuple[Values, Values]:
         """Numbers, and what rows hold of a column, both in the type of the column."""
         if isinstance(self.data, np.ndarray):
             return values, self.data[rows, position]
-        own = self.series(position)[rows].array
+        column_values = self.series(position)[rows].array
         if self.is_time(position):
-            return self.of_type(position, values), own
-        return pd.Series(values).astype(own.dtype).array, own
+            return self.of_type(position, values), column_values
+        return pd.Series(values).astype(column_values.dtype).array, column_values
 
     def weights(self, weights: Any, kind: str) -> FloatArray | None:
         """Weights of the rows; a Series goes by the labels of the rows, where they have some."""
@@ -126,17 +126,17 @@ class Table:
         """Edges or a grid as the column can hold them: whole days of dates without a time."""
         return np.unique(np.rint(values)) if self.in_days(position) else values
 
-    def has_cells(self, position: int, *, asked: str | None = None) -> bool:
+    def has_cells(self, position: int, *, slope_of: str | None = None) -> bool:
         """Whether a column has no derivative: few distinct values, or whole days.
 
-        Where derivatives are ``asked`` for, by the name of the column, whole days are refused.
+        Where derivatives are asked for, of the column ``slope_of``, whole days are refused.
         """
-        if asked is None:
+        if slope_of is None:
             return self.is_discrete(position) or self.in_days(position)
         if self.in_days(position):
             raise ValueError(
                 f"method must be 'auto' or 'finite_difference' for dates: derivatives need steps "
-                f"of less than a day; column {asked!r} holds dates without a time. Use one of "
+                f"of less than a day; column {slope_of!r} holds dates without a time. Use one of "
                 f"these, or convert it to a datetime."
             )
         return False
@@ -146,8 +146,8 @@ class Table:
         if isinstance(self.data, np.ndarray) or not self.is_time(position):
             return values
         dtype, whole = self.data.dtypes.iloc[position], self.in_days(position)
-        found: Values = times.from_days(np.asarray(values, np.float64), dtype, whole=whole)
-        return found
+        dates: Values = times.from_days(np.asarray(values, np.float64), dtype, whole=whole)
+        return dates
 
     @property
     def units(self) -> dict[str, str]:
@@ -199,10 +199,10 @@ class Table:
         if isinstance(self.data, np.ndarray):
             return values.astype(self.data.dtype, copy=False)
         columns = {
-            at: self.of_type(at, values[:, at])
-            if self.is_time(at)
-            else pd.Series(values[:, at]).astype(own)
-            for at, own in enumerate(self.data.dtypes)
+            position: self.of_type(position, values[:, position])
+            if self.is_time(position)
+            else pd.Series(values[:, position]).astype(dtype)
+            for position, dtype in enumerate(self.data.dtypes)
         }
         return pd.DataFrame(columns).set_axis(self.data.columns, axis=1)
 
@@ -220,8 +220,8 @@ class Table:
                 stack[:, position] = np.concatenate([np.asarray(column) for column in columns])
             if stack.dtype == np.float64:
                 return stack, list(columns)
-            held = stack[:, position].astype(np.float64)
-            return stack, np.split(held, len(columns))
+            stored = stack[:, position].astype(np.float64)
+            return stack, np.split(stored, len(columns))
         if len(columns) == 1:
             frame = self.data.copy(deep=not COPY_ON_WRITE)
             frame.index = pd.RangeIndex(len(frame))
@@ -229,7 +229,11 @@ class Table:
             frame = pd.concat([self.data] * len(columns), ignore_index=True)
         if self.is_time(position):
             return self._with_times(frame, position, columns)
-        plain = [one for one in columns if isinstance(one, np.ndarray) and one.dtype.kind == "f"]
+        plain = [
+            column
+            for column in columns
+            if isinstance(column, np.ndarray) and column.dtype.kind == "f"
+        ]
         joined: Any = (
             np.concatenate(plain)
             if len(plain) == len(columns)  # a Series for each version takes longer than most models
@@ -240,26 +244,26 @@ class Table:
 
     def as_held(self, position: int, values: Any) -> Any:
         """Values for a column: whole numbers in the type of a column of integers."""
-        own = self.series(position).dtype
-        if not (pd.api.types.is_integer_dtype(own) and pd.api.types.is_float_dtype(values.dtype)):
+        dtype = self.series(position).dtype
+        if not (pd.api.types.is_integer_dtype(dtype) and pd.api.types.is_float_dtype(values.dtype)):
             return values
         numbers = pd.Series(values).to_numpy(np.float64, na_value=np.nan)
-        whole = _whole_as(numbers, getattr(own, "numpy_dtype", own))
-        return values if whole is numbers else pd.Series(whole, dtype=own).array
+        whole = _whole_as(numbers, getattr(dtype, "numpy_dtype", dtype))
+        return values if whole is numbers else pd.Series(whole, dtype=dtype).array
 
     def _with_times(
         self, frame: pd.DataFrame, position: int, columns: Sequence[Values]
     ) -> tuple[pd.DataFrame, list[Any]]:
         """Copies of the rows with versions of a column of dates, and the days that these are."""
         moments = [
-            self.of_type(position, np.asarray(one, dtype=np.float64))
-            if pd.api.types.is_float_dtype(one.dtype)
-            else one
-            for one in columns
+            self.of_type(position, np.asarray(column, dtype=np.float64))
+            if pd.api.types.is_float_dtype(column.dtype)
+            else column
+            for column in columns
         ]
-        joined = pd.concat([pd.Series(one) for one in moments], ignore_index=True)
+        joined = pd.concat([pd.Series(moment) for moment in moments], ignore_index=True)
         frame[frame.columns[position]] = joined
-        return frame, [times.as_days(one) for one in moments]
+        return frame, [times.as_days(moment) for moment in moments]
 
 
 def as_column(column: Values) -> pd.Series[Any]:
@@ -316,21 +320,21 @@ def _with_readings(data: pd.DataFrame, form: Form) -> tuple[pd.DataFrame, Form]:
 
     The model gets such columns as they were.
     """
-    found, lines = readings_of(data)
-    if not found:
+    readings, lines = readings_of(data)
+    if not readings:
         return data, form
     warn(" ".join(lines) + " The model gets them as they were.")
     read = data.copy(deep=False)
-    for at, one in found.items():
-        read.isetitem(at, one.values.array)
+    for position, reading in readings.items():
+        read.isetitem(position, reading.values.array)
 
     def restore(rows: Any) -> Any:
         rows = rows.copy(deep=False)
-        for at, one in found.items():
-            rows.isetitem(at, one.back(rows.iloc[:, at]))
+        for position, reading in readings.items():
+            rows.isetitem(position, reading.back(rows.iloc[:, position]))
         return rows
 
-    days = form.days | {at for at, one in found.items() if one.days}
+    days = form.days | {position for position, reading in readings.items() if reading.days}
     return read, replace(form, days=days, restore=restore)
 
 
@@ -360,18 +364,18 @@ def column_names(frame: pd.DataFrame, parameter: str) -> list[str]:
     return names
 
 
-def as_array(given: Any, what: str, error: type[Exception] = TypeError) -> NDArray[Any]:
+def as_array(data: Any, what: str, error: type[Exception] = TypeError) -> NDArray[Any]:
     """Numbers of an array, a tensor or a table as an array; complex and masked ones are refused."""
-    if hasattr(given, "detach"):
-        given = given.detach()
-        given = given.cpu() if hasattr(given, "cpu") else given
-    if np.ma.is_masked(given):
+    if hasattr(data, "detach"):
+        data = data.detach()
+        data = data.cpu() if hasattr(data, "cpu") else data
+    if np.ma.is_masked(data):
         raise error(
             f"{what} plain numbers; got a masked array, "
-            f"{int(np.sum(np.ma.getmaskarray(given)))} of {np.size(given)} masked. Fill it or drop "
+            f"{int(np.sum(np.ma.getmaskarray(data)))} of {np.size(data)} masked. Fill it or drop "
             f"these rows: its mask would be ignored."
         )
-    array = np.asarray(given)
+    array = np.asarray(data)
     if np.iscomplexobj(array):
         raise error(
             f"{what} real numbers; got dtype {array.dtype}. Take the real part, or the absolute "
@@ -396,14 +400,14 @@ def check_column(table: Table, position: int, *, missing: str = "raise") -> Floa
         )
         _check_range(column, name)
         return column
-    there = ~np.isnan(column)
-    if not there.any():
+    present = ~np.isnan(column)
+    if not present.any():
         raise ValueError(
             f"X must have values of feature {name!r}; all {len(column)} are missing. Leave the "
             f"feature out: features=[...]."
         )
-    check_finite(column[there], "X", name, "Drop or bound these rows before the call.")
-    _check_range(column[there], name)
+    check_finite(column[present], "X", name, "Drop or bound these rows before the call.")
+    _check_range(column[present], name)
     return column
 
 

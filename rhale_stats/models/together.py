@@ -15,7 +15,7 @@ from rhale_stats.models.table import Table, Values, as_column
 
 # Rows that a call for several columns has at most: longer calls save nothing, and some models need
 # much memory for a row.
-TOGETHER_ROWS = 1 << 14
+MAX_CALL_ROWS = 1 << 14
 # Columns that change their type are asked for together with others where at least so many do, if
 # the answers to at most so many rows do not depend on the type.
 WIDENED, SAME_ROWS = 4, 500
@@ -43,89 +43,94 @@ def answered(quotients: DifferenceQuotients | None, steps: Mapping[Key, Steps[R]
 
     Without a model they ask for nothing.
     """
-    found: dict[Key, R] = {}
+    results: dict[Key, R] = {}
     waiting: dict[Key, Versions] = {}
 
     def go_on(key: Key, answer: Answers | None) -> None:
         try:
             waiting[key] = next(steps[key]) if answer is None else steps[key].send(answer)
         except StopIteration as done:
-            found[key] = done.value
+            results[key] = done.value
 
     for key in steps:
         go_on(key, None)
     while waiting:
         assert quotients is not None, "a model is asked"
-        asked, waiting = waiting, {}
-        for key, answer in zip(asked, evaluated(quotients, list(asked.values())), strict=True):
+        requests, waiting = waiting, {}
+        for key, answer in zip(
+            requests, evaluated(quotients, list(requests.values())), strict=True
+        ):
             go_on(key, answer)
-    return found
+    return results
 
 
-def evaluated(quotients: DifferenceQuotients, asked: Sequence[Versions]) -> Iterator[Answers]:
+def evaluated(quotients: DifferenceQuotients, requests: Sequence[Versions]) -> Iterator[Answers]:
     """Answers to each, in this order, as `DifferenceQuotients.evaluate` gives them.
 
     Small tables are put below each other, so that one call answers for several columns. If such a
     call raises, the columns are asked for one by one, and the error names one of them.
     """
-    groups = _groups(quotients, asked)
-    known: dict[int, tuple[NDArray[Any], list[Any]]] = {}
-    for at, one in enumerate(asked):
-        group = groups.get(at, [])
-        if len(group) > 1 and at == group[0] and not quotients.outputs.apart:
-            found = _in_one_call(quotients, [asked[number] for number in group])
-            known |= dict(zip(group, found, strict=False))
-        if at in known:
-            answer, held = known.pop(at)
-            yield list(quotients.accepted(answer)), held
-        elif len(one.columns) == 1 and one.rows is not None:
+    groups = _groups(quotients, requests)
+    answers: dict[int, tuple[NDArray[Any], list[Any]]] = {}
+    for index, request in enumerate(requests):
+        group = groups.get(index, [])
+        if len(group) > 1 and index == group[0] and not quotients.outputs.apart:
+            group_answers = _in_one_call(quotients, [requests[number] for number in group])
+            answers |= dict(zip(group, group_answers, strict=False))
+        if index in answers:
+            answer, stored_columns = answers.pop(index)
+            yield list(quotients.accepted(answer)), stored_columns
+        elif len(request.columns) == 1 and request.rows is not None:
             # Rows may be named several times: no table of all of them is made.
-            rows = np.arange(quotients.table.n_rows)[one.rows]
-            yield [quotients.versions(one.position, rows, one.columns[0])], [*one.columns]
+            rows = np.arange(quotients.table.n_rows)[request.rows]
+            yield (
+                [quotients.versions(request.position, rows, request.columns[0])],
+                [*request.columns],
+            )
         else:
-            own = quotients if one.rows is None else quotients.at(one.rows)
-            yield own.evaluate(one.position, one.columns)
+            part_quotients = quotients if request.rows is None else quotients.take(request.rows)
+            yield part_quotients.evaluate(request.position, request.columns)
 
 
-def _groups(quotients: DifferenceQuotients, asked: Sequence[Versions]) -> dict[int, list[int]]:
+def _groups(quotients: DifferenceQuotients, requests: Sequence[Versions]) -> dict[int, list[int]]:
     """Numbers of those that are asked for in one call, for each of them that is not alone."""
-    most = min(TOGETHER_ROWS, quotients.batch_rows)
+    most = min(MAX_CALL_ROWS, quotients.batch_rows)
     table = quotients.table
-    sizes = [len(one.columns) * len(one.columns[0]) for one in asked]
-    kept = [_keeps_type(table, one) for one in asked]
+    sizes = [len(request.columns) * len(request.columns[0]) for request in requests]
+    keeps_type = [_keeps_type(table, request) for request in requests]
     widened = [
-        at
-        for at, one in enumerate(asked)
-        if not kept[at] and sizes[at] <= most and _is_widened(table, one)
+        index
+        for index, request in enumerate(requests)
+        if not keeps_type[index] and sizes[index] <= most and _is_widened(table, request)
     ]
-    positions = sorted({asked[at].position for at in widened})
+    positions = sorted({requests[index].position for index in widened})
     if len(positions) < WIDENED or not _same_if_widened(quotients, positions):
         widened = []
     groups: dict[int, list[int]] = {}
     group: list[int] = []
-    for at, size in enumerate(sizes):
-        if size <= most and (kept[at] or at in widened):
+    for index, size in enumerate(sizes):
+        if size <= most and (keeps_type[index] or index in widened):
             if sum(sizes[number] for number in group) + size > most:
                 group = []
-            group.append(at)
-            groups[at] = group
+            group.append(index)
+            groups[index] = group
     return groups
 
 
-def _keeps_type(table: Table, asked: Versions) -> bool:
+def _keeps_type(table: Table, request: Versions) -> bool:
     """Whether the column has the type of its versions, so that other rows do not change."""
     if isinstance(table.data, np.ndarray):
         return True
-    own = table.data.dtypes.iloc[asked.position]
-    return all(as_column(column).dtype == own for column in asked.columns)
+    dtype = table.data.dtypes.iloc[request.position]
+    return all(as_column(column).dtype == dtype for column in request.columns)
 
 
-def _is_widened(table: Table, asked: Versions) -> bool:
+def _is_widened(table: Table, request: Versions) -> bool:
     """Whether the column holds numbers of another type, none missing, and versions are floats."""
-    if table.is_time(asked.position) or not table.is_numeric(asked.position):
+    if table.is_time(request.position) or not table.is_numeric(request.position):
         return False
-    floats = all(column.dtype == np.float64 for column in asked.columns)
-    return floats and not table.series(asked.position).isna().any()
+    floats = all(column.dtype == np.float64 for column in request.columns)
+    return floats and not table.series(request.position).isna().any()
 
 
 def _same_if_widened(quotients: DifferenceQuotients, positions: Sequence[int]) -> bool:
@@ -133,12 +138,12 @@ def _same_if_widened(quotients: DifferenceQuotients, positions: Sequence[int]) -
 
     A model that makes texts of whole numbers does not.
     """
-    known = quotients.outputs.alike
-    for tested, same in known.items():
+    alike = quotients.outputs.alike
+    for tested, same in alike.items():
         if same and tested.issuperset(positions):
             return True
     key = frozenset(positions)
-    if key not in known:
+    if key not in alike:
         n = quotients.table.n_rows
         rows = np.unique(np.linspace(0, n - 1, min(n, SAME_ROWS)).round().astype(np.int64))
         as_given = quotients.table.take(rows).copied()
@@ -149,69 +154,72 @@ def _same_if_widened(quotients: DifferenceQuotients, positions: Sequence[int]) -
         try:
             answers = quotients.raw(as_given), quotients.raw(floats)
         except Exception:  # what the model says of these types, it need not say of its own
-            known[key] = False
+            alike[key] = False
         else:
-            known[key] = np.array_equal(*answers)
-    return known[key]
+            alike[key] = np.array_equal(*answers)
+    return alike[key]
 
 
 def _in_one_call(
-    quotients: DifferenceQuotients, asked: Sequence[Versions]
+    quotients: DifferenceQuotients, requests: Sequence[Versions]
 ) -> list[tuple[NDArray[Any], list[Any]]]:
     """Answers (version, row, output) as the model gave them, and versions as they are held.
 
     Nothing, if the call raises.
     """
-    stack, held = _stacked(quotients.table, asked)
+    stack, stored_columns = _stacked(quotients.table, requests)
     try:
         answer = quotients.raw(stack)
     except Exception:  # each is asked for by itself, which says for which column it is
         quotients.outputs.apart = True
         return []
-    ends = np.cumsum([len(one.columns) * len(one.columns[0]) for one in asked])
+    ends = np.cumsum([len(request.columns) * len(request.columns[0]) for request in requests])
     parts = np.split(answer, ends[:-1])
     return [
-        (part.reshape(len(one.columns), -1, answer.shape[1]), own)
-        for one, part, own in zip(asked, parts, held, strict=True)
+        (part.reshape(len(request.columns), -1, answer.shape[1]), columns)
+        for request, part, columns in zip(requests, parts, stored_columns, strict=True)
     ]
 
 
-def _stacked(table: Table, asked: Sequence[Versions]) -> tuple[Any, list[list[Any]]]:
+def _stacked(table: Table, requests: Sequence[Versions]) -> tuple[Any, list[list[Any]]]:
     """All rows in all versions below each other, and the versions as the table holds them."""
     every = np.arange(table.n_rows)
     numbers = np.concatenate(
-        [np.tile(every if one.rows is None else every[one.rows], len(one.columns)) for one in asked]
+        [
+            np.tile(every if request.rows is None else every[request.rows], len(request.columns))
+            for request in requests
+        ]
     )
-    sizes = [len(one.columns) * len(one.columns[0]) for one in asked]
+    sizes = [len(request.columns) * len(request.columns[0]) for request in requests]
     begins = np.cumsum([0, *sizes])[:-1]
     places = [slice(begin, begin + size) for begin, size in zip(begins, sizes, strict=True)]
     data = table.data
     if isinstance(data, np.ndarray):
         stack = data[numbers]
-        for one, place in zip(asked, places, strict=True):
-            stack[place, one.position] = _joined(one.columns)
+        for request, place in zip(requests, places, strict=True):
+            stack[place, request.position] = _joined(request.columns)
         if stack.dtype == np.float64:
-            return stack, [[*one.columns] for one in asked]
-        held = [
-            np.split(stack[place, one.position].astype(np.float64), len(one.columns))
-            for one, place in zip(asked, places, strict=True)
+            return stack, [[*request.columns] for request in requests]
+        stored_columns = [
+            np.split(stack[place, request.position].astype(np.float64), len(request.columns))
+            for request, place in zip(requests, places, strict=True)
         ]
-        return stack, held
+        return stack, stored_columns
     if (data.dtypes == np.float64).all():
         # As one block, which is faster than column by column.
         values = data.to_numpy().T[:, numbers]
-        for one, place in zip(asked, places, strict=True):
-            values[one.position, place] = _joined(one.columns)
+        for request, place in zip(requests, places, strict=True):
+            values[request.position, place] = _joined(request.columns)
         frame = pd.DataFrame(values.T, columns=data.columns, copy=False)
         frame.attrs = dict(data.attrs)
-        return frame, [[*one.columns] for one in asked]
+        return frame, [[*request.columns] for request in requests]
     frame = data.iloc[numbers].reset_index(drop=True)
     by_column: dict[int, list[tuple[Versions, slice]]] = {}
-    for one, place in zip(asked, places, strict=True):
-        by_column.setdefault(one.position, []).append((one, place))
+    for request, place in zip(requests, places, strict=True):
+        by_column.setdefault(request.position, []).append((request, place))
     for position, some in by_column.items():
         frame[data.columns[position]] = _column(table, position, numbers, some)
-    return frame, [[*one.columns] for one in asked]
+    return frame, [[*request.columns] for request in requests]
 
 
 def _joined(columns: Sequence[Values]) -> NDArray[Any]:
@@ -222,12 +230,12 @@ def _column(
     table: Table, position: int, numbers: IntArray, some: Sequence[tuple[Versions, slice]]
 ) -> Any:
     """A column at these rows, with its versions at their places."""
-    if all(isinstance(column, np.ndarray) for one, _ in some for column in one.columns):
+    if all(isinstance(column, np.ndarray) for request, _ in some for column in request.columns):
         values: Any = table.column(position)[numbers]
     else:
         values = table.series(position).array[numbers].copy()
-    for one, place in some:
-        joined = [as_column(column) for column in one.columns]
+    for request, place in some:
+        joined = [as_column(column) for column in request.columns]
         values[place] = joined[0].array if len(joined) == 1 else pd.concat(joined).array
     values = table.as_held(position, values)
     return values if isinstance(values, np.ndarray) else as_column(values)

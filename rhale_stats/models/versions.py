@@ -28,7 +28,7 @@ def prediction_function(results: Any) -> Callable[..., Any]:
     The rest is the search of patsy for missing values in every factor, and tables of pandas.
     """
     model = getattr(results, "model", None)
-    kind = type(model._model if isinstance(model, Along | ManyVersions) else model).__name__
+    kind = type(model._model if isinstance(model, AlongVersions | ManyVersions) else model).__name__
     data = getattr(model, "data", None)
     design = getattr(data, "model_spec", None) or getattr(data, "design_info", None)
     if kind not in (*LINEAR, "MNLogit") or type(design).__name__ != "DesignInfo":
@@ -49,7 +49,7 @@ def prediction_function(results: Any) -> Callable[..., Any]:
     return predict
 
 
-class Along:
+class AlongVersions:
     """A model of statsmodels, but for its predictions."""
 
     def __init__(self, model: Any, directions: FloatArray) -> None:
@@ -59,7 +59,7 @@ class Along:
         return getattr(self._model, name)
 
 
-class Linear(Along):
+class Linear(AlongVersions):
     """A model with a linear predictor whose predictions are derivatives along directions."""
 
     def predict(self, params: Any, exog: Any = None, *args: Any, **kwargs: Any) -> FloatArray:
@@ -75,7 +75,7 @@ class Linear(Along):
         return out
 
 
-class Shares(Along):
+class OutputShares(AlongVersions):
     """A multinomial logit whose predictions are derivatives along directions."""
 
     def predict(self, params: Any, exog: Any = None, *args: Any, **kwargs: Any) -> FloatArray:
@@ -101,12 +101,12 @@ class ManyVersions:
     def predict(self, _params: Any, exog: Any = None, *args: Any, **kwargs: Any) -> FloatArray:
         """Predictions at all parameters instead of ``params``, (rows, outputs x versions)."""
         exog = exog if exog is None else np.asarray(exog)
-        found = [self._model.predict(one, exog, *args, **kwargs) for one in self._params]
-        together = stacked(found)
+        answers = [self._model.predict(params, exog, *args, **kwargs) for params in self._params]
+        together = stacked(answers)
         return together.reshape(len(together), -1)
 
 
 def stacked(answers: list[Any]) -> FloatArray:
     """Answers of versions of a model as one array (rows, outputs, versions)."""
-    values = [as_array(one, "model must return", ValueError) for one in answers]
-    return np.stack([one[:, None] if one.ndim == 1 else one for one in values], axis=-1)
+    values = [as_array(answer, "model must return", ValueError) for answer in answers]
+    return np.stack([array[:, None] if array.ndim == 1 else array for array in values], axis=-1)

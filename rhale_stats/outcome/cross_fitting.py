@@ -71,8 +71,8 @@ class CrossFits:
     @property
     def columns(self) -> dict[str, FloatArray]:
         """The columns that are held fixed: those that the learner uses, never the outcome."""
-        names, known = self.sample.table.names, columns_known_of(self.models[0][0])
-        positions = range(len(names)) if known is None else known.positions(names)
+        names, model_columns = self.sample.table.names, columns_known_of(self.models[0][0])
+        positions = range(len(names)) if model_columns is None else model_columns.positions(names)
         columns = {names[position]: self._numbers(position) for position in positions}
         outcome = [name for name, x in columns.items() if np.array_equal(x, self.observed)]
         if outcome:
@@ -145,8 +145,8 @@ def cross_fit(
         repeat, fold, number = task
         rows = np.flatnonzero(folds[repeat] != fold)
         part = sample.take(rows)
-        given = part.table.form.as_given(part.table.copied())
-        return learner(given, _taken(y, outcome, rows), part.weight, number)
+        table_rows = part.table.form.as_given(part.table.copied())
+        return learner(table_rows, _taken(y, outcome, rows), part.weight, number)
 
     processes = n_processes(n_jobs or 1, most=len(tasks))
     with progress_bar(len(tasks), "cross-fitting", "fit", progress=progress) as bar:
@@ -166,7 +166,7 @@ def cross_fit(
         models = [first, *in_processes(fitted, tasks[1:], processes, lambda _: bar.update(1))]
     return _with_predictions(
         sample,
-        tuple(models[at : at + n_folds] for at in range(0, len(models), n_folds)),
+        tuple(models[start : start + n_folds] for start in range(0, len(models), n_folds)),
         folds,
         outcome,
         groups,
@@ -188,21 +188,23 @@ def _with_predictions(
     label, of_class = "", None
     for repeat, of_repeat in enumerate(models):
         for number, model in enumerate(of_repeat):
-            asked = sample.asked(model, probe=False)
+            quotients = sample.quotients(model, probe=False)
             for fold, predictions in ((number, held_out), ((number - 1) % n_folds, other)):
                 rows = np.flatnonzero(folds[repeat] == fold)
-                found = asked.at(rows).at_rows()
-                if found.shape[1] > 1:
+                answers = quotients.take(rows).at_rows()
+                if answers.shape[1] > 1:
                     raise ValueError(
                         f"output must name one output of the model; it has "
-                        f"{', '.join(map(str, asked.outputs.labels))}."
+                        f"{', '.join(map(str, quotients.outputs.labels))}."
                     )
-                predictions[repeat, rows] = found[:, 0]
-            label = label or str(asked.outputs.label)
+                predictions[repeat, rows] = answers[:, 0]
+            label = label or str(quotients.outputs.label)
             of_model = class_of(model, label)
             of_class = of_class or of_model
             if of_model != of_class:
-                both = (", ".join(known[0]) if known else "" for known in (of_model, of_class))
+                both = (
+                    ", ".join(classes[0]) if classes else "" for classes in (of_model, of_class)
+                )
                 raise ValueError(
                     "y must have rows of all its classes in every fold; a model of one fold knows "
                     "{} and another {}. Leave rare classes out, or take fewer folds.".format(*both)
@@ -258,7 +260,7 @@ def outcome_numbers(
 def _is_class(y: pd.Series[Any], names: list[str], label: str) -> FloatArray:
     """1 where the outcome is the class, else 0; numbers are compared as numbers."""
     texts = y.astype(str)
-    numbers, values = (pd.to_numeric(one, errors="coerce") for one in (pd.Series(names), y))
+    numbers, values = (pd.to_numeric(column, errors="coerce") for column in (pd.Series(names), y))
     if numbers.notna().all() and values.notna().all():
         written = dict(zip(numbers.astype(float), names, strict=True))
         texts = values.astype(float).map(written).fillna(texts)
@@ -413,9 +415,9 @@ def _of_results(results: Any) -> Learner:
     """The same model of statsmodels, by its formula or the columns of its fit."""
     model = results.model
     # Those of a GLM are made by its fit.
-    own = ("weights",) if type(model).__name__ == "WLS" else ()
-    given = {name: _row_values(model, name) for name in (*ROW_ARGUMENTS, *own)}
-    plain = [name for name, values in given.items() if np.ptp(values) > 0]
+    weight_argument = ("weights",) if type(model).__name__ == "WLS" else ()
+    row_values = {name: _row_values(model, name) for name in (*ROW_ARGUMENTS, *weight_argument)}
+    plain = [name for name, values in row_values.items() if np.ptp(values) > 0]
     if plain:
         raise NotRefittable(
             f"fit must be a model without {' and '.join(plain)} of single rows to be fitted again; "

@@ -22,7 +22,7 @@ MAX_LEVERAGE = 0.9
 
 
 @dataclass(frozen=True)
-class Debiased:
+class DebiasedEffects:
     """Effects per bin, their influences, and what the learner adds.
 
     ``influence`` and ``learner`` are (unit, bin): the error of the effects is the sum of the
@@ -56,7 +56,7 @@ class Debiased:
 
 
 @dataclass(frozen=True)
-class Answers:
+class FoldAnswers:
     """What the models of a repeat say: changes per unit at entries, and residuals of rows.
 
     ``change`` is by the model that did not see the row, ``other_change`` and ``other_residual`` by
@@ -73,10 +73,10 @@ class Answers:
 def debiased(
     entries: Entries,
     dictionary: Dictionary,
-    answers: list[Answers],
+    answers: list[FoldAnswers],
     share: FloatArray,
     groups: IntArray | None,
-) -> Debiased:
+) -> DebiasedEffects:
     """The estimate of math [114]; ``share`` are weights of the rows that sum to 1."""
     n, n_bins, row, bins = len(share), entries.n_bins, entries.row, entries.bin
     weight = entries.weight * share[row]
@@ -102,20 +102,20 @@ def debiased(
     leverage = share * np.einsum("ij,jk,ik->i", functions, inverse, functions)
     keep = 1 - np.minimum(leverage, MAX_LEVERAGE)
     effects, influences, learners, noises = [], [], [], []
-    for one in answers:
-        left = inverse @ (functions.T @ (share * one.residual))
-        value = one.change + change @ left
+    for answer in answers:
+        left = inverse @ (functions.T @ (share * answer.residual))
+        value = answer.change + change @ left
         effect = np.bincount(bins, part * value, n_bins)
-        rest = one.residual - functions @ left
+        rest = answer.residual - functions @ left
         influence = (share * rest / keep)[:, None] * representer
-        own = in_bin * (value - effect[bins])[:, None]
-        np.add.at(influence, row, own)
+        row_part = in_bin * (value - effect[bins])[:, None]
+        np.add.at(influence, row, row_part)
         effects.append(effect)
         influences.append(influence)
-        differ = (share * (one.residual - one.other_residual))[:, None] * representer
-        np.add.at(differ, row, in_bin * (one.change - one.other_change)[:, None])
-        for number in range(int(one.fold.max()) + 1):
-            rows = one.fold == number
+        differ = (share * (answer.residual - answer.other_residual))[:, None] * representer
+        np.add.at(differ, row, in_bin * (answer.change - answer.other_change)[:, None])
+        for number in range(int(answer.fold.max()) + 1):
+            rows = answer.fold == number
             # Means over the rows of the fold, as sums over all rows are those of the sample.
             size = float(share[rows].sum())
             some = differ[rows] / size
@@ -130,7 +130,7 @@ def debiased(
     influence = np.mean(influences, axis=0)
     if groups is not None:
         influence = np.stack([np.bincount(groups, column) for column in influence.T], axis=1)
-    return Debiased(
+    return DebiasedEffects(
         np.mean(effects, axis=0),
         influence,
         np.array(learners),

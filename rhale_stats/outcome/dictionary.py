@@ -64,15 +64,15 @@ def entries_of(x: FloatArray, edges: FloatArray, *, levels: bool) -> Entries:
     """Rows by bins; NaN is a row without a value."""
     n_bins = len(edges) - 1
     rows = np.flatnonzero(np.isfinite(x) & (x >= edges[0]) & (x <= edges[-1]))
-    at = np.clip(np.searchsorted(edges, x[rows], side="right") - 1, 0, n_bins)
-    on_edge = x[rows] == edges[at]
-    right = at < n_bins
-    left = on_edge & (at > 0)
+    bin_of_row = np.clip(np.searchsorted(edges, x[rows], side="right") - 1, 0, n_bins)
+    on_edge = x[rows] == edges[bin_of_row]
+    right = bin_of_row < n_bins
+    left = on_edge & (bin_of_row > 0)
     both = right & left
     weight = np.where(both & (not levels), 0.5, 1.0)
     return Entries(
         np.concatenate([rows[right], rows[left]]),
-        np.concatenate([at[right], at[left] - 1]),
+        np.concatenate([bin_of_row[right], bin_of_row[left] - 1]),
         np.concatenate([weight[right], weight[left]]),
         edges,
         x,
@@ -92,27 +92,27 @@ def hats(x: FloatArray, edges: FloatArray) -> FloatArray:
 
 def basis(x: FloatArray, n_hats: int = HATS, few: int = MAX_INDICATORS) -> FloatArray:
     """Functions of one column: hats at equal counts, or indicators of few values, and of NaN."""
-    known = np.isfinite(x)
-    values = np.unique(x[known])
-    parts = [] if known.all() else [(~known).astype(np.float64)[:, None]]
+    finite = np.isfinite(x)
+    values = np.unique(x[finite])
+    parts = [] if finite.all() else [(~finite).astype(np.float64)[:, None]]
     if 1 < len(values) <= few:
         parts.append(indicators(x, values))
     elif len(values) > 1:
-        edges = np.unique(np.quantile(x[known], np.linspace(0, 1, n_hats + 1)))
+        edges = np.unique(np.quantile(x[finite], np.linspace(0, 1, n_hats + 1)))
         parts.append(np.nan_to_num(hats(x, edges)))
     return np.column_stack(parts) if parts else np.zeros((len(x), 0))
 
 
 def linear(x: FloatArray) -> FloatArray:
     """One standardised column, or indicators of few values, for products."""
-    known = np.isfinite(x)
-    values = np.unique(x[known])
+    finite = np.isfinite(x)
+    values = np.unique(x[finite])
     if len(values) < 2:
         return np.zeros((len(x), 0))
     if len(values) <= COARSE + 1:
         return indicators(x, values)
-    mean, deviation = x[known].mean(), x[known].std()
-    return np.where(known, (x - mean) / deviation, 0.0)[:, None]
+    mean, deviation = x[finite].mean(), x[finite].std()
+    return np.where(finite, (x - mean) / deviation, 0.0)[:, None]
 
 
 @dataclass(frozen=True)
@@ -131,22 +131,22 @@ def dictionary_of(
     # Rows beyond the edges have a constant of their own at each end: else those of the outermost
     # bins would be corrected by what the learner has wrong beyond them.
     filled = np.where(entries.inside, x, edges[0])
-    own = indicators(filled, edges) if entries.levels else hats(filled, edges)
+    main_values = indicators(filled, edges) if entries.levels else hats(filled, edges)
     of_edges = np.vstack([np.zeros(n_bins), np.eye(n_bins)])
     step = np.diff(of_edges, axis=0) / entries.width[:, None]
     outside = [~np.isfinite(x), entries.below, entries.above]
     if entries.levels and n_bins > COARSE:
         coarse = (edges - edges.mean())[:, None] / max(edges.std(), 1e-12)
-        at = coarse[np.searchsorted(edges, filled)]
+        coarse_values = coarse[np.searchsorted(edges, filled)]
     elif entries.levels:
-        coarse, at = of_edges, own
+        coarse, coarse_values = of_edges, main_values
     else:
         few = edges[np.unique(np.round(np.linspace(0, n_bins, COARSE + 1)).astype(int))]
-        coarse, at = hats(edges, few), hats(filled, few)
+        coarse, coarse_values = hats(edges, few), hats(filled, few)
     coarse_step = np.diff(coarse, axis=0) / entries.width[:, None]
-    values, change = [own], [step[entries.bin]]
+    values, change = [main_values], [step[entries.bin]]
     for other in products:
-        pairs = at[:, :, None] * other[:, None, :]
+        pairs = coarse_values[:, :, None] * other[:, None, :]
         moved = coarse_step[entries.bin][:, :, None] * other[entries.row][:, None, :]
         values.append(pairs.reshape(len(x), -1))
         change.append(moved.reshape(len(entries.row), -1))

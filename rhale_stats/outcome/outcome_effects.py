@@ -29,7 +29,7 @@ from rhale_stats.models.options import ModelOptions
 from rhale_stats.models.sample import Sample
 from rhale_stats.models.table import check_column
 from rhale_stats.outcome.cross_fitting import CrossFits, cross_fit, groups_and_outcome
-from rhale_stats.outcome.debiasing import Answers, Debiased, debiased
+from rhale_stats.outcome.debiasing import DebiasedEffects, FoldAnswers, debiased
 from rhale_stats.outcome.dictionary import Entries, basis, dictionary_of, entries_of, linear
 from rhale_stats.schema.dimensions import LEFT
 from rhale_stats.schema.door import checked
@@ -177,7 +177,7 @@ def outcome_effects(
             )
     elif bins is not None:
         check_count("bins", bins, 1)
-    sample = Sample.of(X, ModelOptions(output=output, weights=weights, missing="drop"))
+    sample = Sample.from_table(X, ModelOptions(output=output, weights=weights, missing="drop"))
     sample = sample if sample.present.all() else sample.take(sample.present)
     outcome, codes = groups_and_outcome(sample, y, groups)
     fits = cross_fit(
@@ -191,10 +191,17 @@ def outcome_effects(
         n_jobs=n_jobs,
         progress=progress,
     )
-    table, known = sample.table, columns_known_of(fits.models[0][0])
-    chosen, levels = columns_and_levels(table, features, None, known, constants=False)
+    table, model_columns = sample.table, columns_known_of(fits.models[0][0])
+    chosen, levels = columns_and_levels(table, features, None, model_columns, constants=False)
     if features is None:
-        levels = [*levels, *(at for at in chosen if at not in levels and table.is_discrete(at))]
+        levels = [
+            *levels,
+            *(
+                position
+                for position in chosen
+                if position not in levels and table.is_discrete(position)
+            ),
+        ]
     effect = effects_of(fits, chosen, levels, bins).assign_attrs(seed=seed)
     name = getattr(y, "name", None)
     if fits.kind == "class" and fits.label:
@@ -246,11 +253,13 @@ def _places(
     for position in chosen:
         name = table.names[position]
         if position in levels:
-            found = levels_of(sample, position)
-            code = np.where(found.code >= 0, found.code, np.nan).astype(np.float64)
-            edges = np.arange(float(len(found.texts)))
-            values = table.series(position).array.take(found.first)
-            kind = found.kind
+            feature_levels = levels_of(sample, position)
+            code = np.where(feature_levels.code >= 0, feature_levels.code, np.nan).astype(
+                np.float64
+            )
+            edges = np.arange(float(len(feature_levels.texts)))
+            values = table.series(position).array.take(feature_levels.first)
+            kind = feature_levels.kind
         else:
             code = np.asarray(check_column(table, position, missing="drop"), dtype=np.float64)
             edges = _edges(fits, name, code, bins)
@@ -272,17 +281,17 @@ def _edges(fits: CrossFits, name: str, x: FloatArray, bins: BinRule | int | None
     They begin and end where only a hundredth of the rows is farther out. No learner knows the
     outcome at the most distant row.
     """
-    known, weight = np.isfinite(x), fits.sample.share
+    finite, weight = np.isfinite(x), fits.sample.share
     if bins is not None and not isinstance(bins, int | np.integer):
-        edges = difference_edges(bins, name, x[known], fits.sample.weight_at(known))
+        edges = difference_edges(bins, name, x[finite], fits.sample.weight_at(finite))
         if len(edges) - 1 > MAX_BINS * 5:
             warn(f"bins gives {len(edges) - 1} bins of {name!r}: tests have power with few.")
         return np.asarray(edges)
-    n_effective = 1 / float(np.sum(weight[known] ** 2) / np.sum(weight[known]) ** 2)
+    n_effective = 1 / float(np.sum(weight[finite] ** 2) / np.sum(weight[finite]) ** 2)
     n_bins = (
         int(np.clip(n_effective // BIN_ROWS, MIN_BINS, MAX_BINS)) if bins is None else int(bins)
     )
-    values = np.unique(x[known])
+    values = np.unique(x[finite])
     if len(values) <= n_bins + 1:
         return values
     inner = (
@@ -290,23 +299,23 @@ def _edges(fits: CrossFits, name: str, x: FloatArray, bins: BinRule | int | None
     )
     first, last = np.array(ENDS) / 100
     shares = np.linspace(first, last, n_bins + 1) if inner is None else np.r_[first, inner, last]
-    order = np.argsort(x[known], kind="stable")
-    below = np.cumsum(weight[known][order]) / weight[known].sum()
-    at = np.searchsorted(below, shares * (1 - 1e-12))
-    edges = np.unique(x[known][order][np.minimum(at, len(order) - 1)])
+    order = np.argsort(x[finite], kind="stable")
+    below = np.cumsum(weight[finite][order]) / weight[finite].sum()
+    positions = np.searchsorted(below, shares * (1 - 1e-12))
+    edges = np.unique(x[finite][order][np.minimum(positions, len(order) - 1)])
     return edges if len(edges) > 1 else values[[0, -1]]
 
 
-class Estimate(NamedTuple):
+class FeatureEstimate(NamedTuple):
     """Everything of one feature, by variable, and the notes on its overlap."""
 
     values: dict[str, Any]
-    debiased: Debiased
+    debiased: DebiasedEffects
 
 
 def _estimated(
     fits: CrossFits, place: Place, functions: dict[str, tuple[FloatArray, FloatArray]]
-) -> Estimate:
+) -> FeatureEstimate:
     """Effects, curve, their errors, tests and overlap of one feature.
 
     ``functions`` are of every column those of the dictionary, and those for products.
@@ -316,34 +325,34 @@ def _estimated(
     products = [product for _, product in others[:MAX_PRODUCTS]]
     dictionary = dictionary_of(entries, [alone for alone, _ in others], products)
     answers = [_answers(fits, place, repeat) for repeat in range(len(fits.models))]
-    found = debiased(entries, dictionary, answers, fits.sample.share, fits.groups)
-    return Estimate(_variables(fits, place, found), found)
+    debiased_effects = debiased(entries, dictionary, answers, fits.sample.share, fits.groups)
+    return FeatureEstimate(_variables(fits, place, debiased_effects), debiased_effects)
 
 
-def _answers(fits: CrossFits, place: Place, repeat: int) -> Answers:
+def _answers(fits: CrossFits, place: Place, repeat: int) -> FoldAnswers:
     """Changes per unit at all entries by the model of the row's fold and by that of the next."""
     fold, entries = fits.folds[repeat], place.entries
     width = entries.width[entries.bin]
     change, other = np.empty(len(entries.row)), np.empty(len(entries.row))
     for number, model in enumerate(fits.models[repeat]):
-        for held, out in ((number, change), ((number - 1) % fits.n_folds, other)):
-            at = np.flatnonzero(fold[entries.row] == held)
-            asked = fits.sample.asked(model, probe=False).at(entries.row[at])
-            ends = [place.lower.take(at), place.upper.take(at)]
-            low, high = asked.evaluate(place.position, ends)[0]
-            out[at] = (high[:, 0] - low[:, 0]) / width[at]
+        for held_out_fold, out in ((number, change), ((number - 1) % fits.n_folds, other)):
+            rows = np.flatnonzero(fold[entries.row] == held_out_fold)
+            quotients = fits.sample.quotients(model, probe=False).take(entries.row[rows])
+            ends = [place.lower.take(rows), place.upper.take(rows)]
+            low, high = quotients.evaluate(place.position, ends)[0]
+            out[rows] = (high[:, 0] - low[:, 0]) / width[rows]
     held_out, by_other = fits.held_out[repeat], fits.other[repeat]
-    return Answers(fold, change, other, fits.observed - held_out, fits.observed - by_other)
+    return FoldAnswers(fold, change, other, fits.observed - held_out, fits.observed - by_other)
 
 
-def _variables(fits: CrossFits, place: Place, found: Debiased) -> dict[str, Any]:
+def _variables(fits: CrossFits, place: Place, estimate: DebiasedEffects) -> dict[str, Any]:
     """The variables of one feature."""
     entries, share, n_bins = place.entries, fits.sample.share, place.entries.n_bins
-    n_units = len(found.influence)
+    n_units = len(estimate.influence)
     degrees = float(n_units - 1)
     identity = np.eye(n_bins)
-    rows = found.rows_covariance
-    effect_cov = _with_learner(rows, found.learner_variance(identity))
+    rows = estimate.rows_covariance
+    effect_cov = _with_learner(rows, estimate.learner_variance(identity))
     # The curve at an edge: sums of effect times width, less the mean over the rows.
     start = np.tri(n_bins + 1, n_bins, -1) * entries.width
     inside = entries.inside
@@ -354,24 +363,26 @@ def _variables(fits: CrossFits, place: Place, found: Debiased) -> dict[str, Any]
     )
     centre = weight @ reached
     loadings = start - centre
-    at_rows = reached @ found.effect
+    at_rows = reached @ estimate.effect
     moved = weight * (at_rows - weight @ at_rows)
     moved = moved if fits.groups is None else np.bincount(fits.groups, moved)
-    of_curve = found.influence @ loadings.T - moved[:, None]
+    of_curve = estimate.influence @ loadings.T - moved[:, None]
     factor = n_units / max(n_units - 1, 1)
-    curve_cov = _with_learner(of_curve.T @ of_curve * factor, found.learner_variance(loadings))
-    start_cov = _with_learner(start @ rows @ start.T, found.learner_variance(start))
+    curve_cov = _with_learner(of_curve.T @ of_curve * factor, estimate.learner_variance(loadings))
+    start_cov = _with_learner(start @ rows @ start.T, estimate.learner_variance(start))
     part = np.bincount(entries.bin, entries.weight * share[entries.row], n_bins)
     part = part / part.sum()
-    average_variance = float(part @ rows @ part) + float(found.learner_variance(part[None])[0])
+    average_variance = float(part @ rows @ part) + float(estimate.learner_variance(part[None])[0])
     low, high = _usual(place, share)
     between = (start[:, :].T @ (_at(entries, high) - _at(entries, low)))[None]
-    difference = float(between[0] @ found.effect)
-    variance = float((between @ rows @ between.T)[0, 0]) + float(found.learner_variance(between)[0])
+    difference = float(between[0] @ estimate.effect)
+    variance = float((between @ rows @ between.T)[0, 0]) + float(
+        estimate.learner_variance(between)[0]
+    )
     error = float(np.sqrt(variance))
     ordered = place.kind != NOMINAL or n_bins == 1
     half = stats.t.ppf((1 + LEVEL) / 2, degrees) * error
-    weights_of_rows = np.abs(share[:, None] * found.representer)
+    weights_of_rows = np.abs(share[:, None] * estimate.representer)
     sizes = np.sort(weights_of_rows / np.maximum(weights_of_rows.sum(axis=0), 1e-300), axis=0)[::-1]
     carriers = (np.cumsum(sizes, axis=0) < 0.5).sum(axis=0) + 1
     usual: dict[str, Any] = {
@@ -385,20 +396,20 @@ def _variables(fits: CrossFits, place: Place, found: Debiased) -> dict[str, Any]
         else np.nan,
     }
     return {
-        "effect": found.effect,
+        "effect": estimate.effect,
         "effect_se": np.sqrt(np.diagonal(effect_cov)),
         "effect_df": np.full(n_bins, degrees),
         "effect_overlap": np.full((n_bins, n_bins), 1 / degrees),
         "heterogeneity_se": np.full(n_bins, np.nan),
         "heterogeneity_df": np.full(n_bins, np.nan),
         "effect_cov": effect_cov,
-        "curve": loadings @ found.effect,
+        "curve": loadings @ estimate.effect,
         "curve_se": np.sqrt(np.diagonal(curve_cov)),
         "curve_se_start": np.sqrt(np.diagonal(start_cov)),
         "curve_df": np.full(n_bins + 1, degrees),
         "curve_cov": curve_cov,
-        "curve_offset": float(-(centre @ found.effect)),
-        "average_effect": float(part @ found.effect),
+        "curve_offset": float(-(centre @ estimate.effect)),
+        "average_effect": float(part @ estimate.effect),
         "average_effect_se": float(np.sqrt(average_variance)),
         "average_effect_df": degrees,
         **(usual if ordered else {name: usual[name] * np.nan for name in usual}),
@@ -428,7 +439,7 @@ def _at(entries: Entries, z: float) -> FloatArray:
     return np.array([np.interp(z, entries.edges, unit) for unit in np.eye(len(entries.edges))])
 
 
-def _warn(places: list[Place], estimates: list[Estimate]) -> None:
+def _warn(places: list[Place], estimates: list[FeatureEstimate]) -> None:
     """Say where few rows carry a correction, and which bins and levels are thin."""
     thin = [place.name for place in places if (_rows_of_places(place.entries) < THIN).any()]
     if thin:
@@ -450,8 +461,8 @@ def _warn(places: list[Place], estimates: list[Estimate]) -> None:
 
 def _rows_of_places(entries: Entries) -> IntArray:
     """Numbers of rows in each bin, or at each level."""
-    at = entries.x[np.isfinite(entries.x)].astype(int) if entries.levels else entries.bin
-    return np.bincount(at, minlength=entries.n_bins + entries.levels)
+    bin_numbers = entries.x[np.isfinite(entries.x)].astype(int) if entries.levels else entries.bin
+    return np.bincount(bin_numbers, minlength=entries.n_bins + entries.levels)
 
 
 # --- the result -----------------------------------------------------------------------------------
@@ -460,8 +471,12 @@ def _rows_of_places(entries: Entries) -> IntArray:
 def _template(fits: CrossFits, places: list[Place]) -> xr.Dataset:
     """Effects of nothing on the same bins: all that a result says of rows, bins and levels."""
     entries = {place.name: place.entries for place in places}
-    levels = [name for name, one in entries.items() if one.levels]
-    edges = {name: one.edges for name, one in entries.items() if not one.levels}
+    levels = [name for name, place_entries in entries.items() if place_entries.levels]
+    edges = {
+        name: place_entries.edges
+        for name, place_entries in entries.items()
+        if not place_entries.levels
+    }
     table = fits.sample.table
     options = replace(fits.sample.options, output=None, weights=fits.sample.weight)
     # The default order of levels is by similarity, which needs no order here.
@@ -475,14 +490,20 @@ def _template(fits: CrossFits, places: list[Place]) -> xr.Dataset:
         **ordered,
     )
     each = [entries[str(name)] for name in local["feature"].values]
-    beyond = np.stack([one.below | one.above for one in each], axis=-1)
+    beyond = np.stack(
+        [place_entries.below | place_entries.above for place_entries in each], axis=-1
+    )
     n_beyond, n_missing = beyond.sum(axis=0), local["x"].isnull().sum("obs").values
     # Rows beyond the bins are left out of their feature as those without a value are.
     inside = xr.DataArray(~beyond, dims=("obs", "feature"))
-    own: dict[str, Any] = {name: local[name].where(inside) for name in ("x", "local_effect")}
-    own["n_missing"] = variable("n_missing", n_missing + n_beyond)
+    inside_values: dict[str, Any] = {
+        name: local[name].where(inside) for name in ("x", "local_effect")
+    }
+    inside_values["n_missing"] = variable("n_missing", n_missing + n_beyond)
     of_nothing = [name for name in local.data_vars if str(name).startswith("missing_")]
-    local = local.drop_vars([LEFT, "cell_value", *of_nothing], errors="ignore").assign(own)
+    local = local.drop_vars([LEFT, "cell_value", *of_nothing], errors="ignore").assign(
+        inside_values
+    )
     effect = ale_from_local(local, bins=GivenBins(edges) if edges else None)
     effect = effect.assign(
         n_beyond=variable("n_beyond", n_beyond), n_missing=variable("n_missing", n_missing)
@@ -507,14 +528,18 @@ OWN = {
 }
 
 
-def _labelled(effect: xr.Dataset, places: list[Place], estimates: list[Estimate]) -> xr.Dataset:
+def _labelled(
+    effect: xr.Dataset, places: list[Place], estimates: list[FeatureEstimate]
+) -> xr.Dataset:
     """The template with the estimates."""
     effect = effect.drop_dims(NOT_HERE, errors="ignore")
     for name in UNKNOWN:
         if name in effect:
             effect[name] = effect[name].astype(np.float64) * np.nan
     order = [str(name) for name in effect["feature"].values]
-    by_name = {place.name: one.values for place, one in zip(places, estimates, strict=True)}
+    by_name = {
+        place.name: estimate.values for place, estimate in zip(places, estimates, strict=True)
+    }
     n_bins, n_edges = effect.sizes["bin"], effect.sizes["edge"]
     sizes = {
         "bin": n_bins,

@@ -98,9 +98,9 @@ def plot_bins(
     rows = rows_of(estimation_rows(check_local(local), effect), row)
     n_panels = 2 if "bin_loss" in effect else 1
     which = "for bins and for loss" if n_panels == 2 else "one"
-    given = [ax] if isinstance(ax, Axes) else ax
+    axes = [ax] if isinstance(ax, Axes) else ax
     with several_panels(
-        "ax", given, n_panels, which, lambda: column([3.6, 2.4][:n_panels])
+        "ax", axes, n_panels, which, lambda: column([3.6, 2.4][:n_panels])
     ) as panels:
         label_bins(panels[0], effect, row)
         if n_panels == 2:

@@ -35,18 +35,18 @@ LABEL_LENGTH = 30
 
 def given_axes(
     parameter: str,
-    given: Axes | Sequence[Axes] | NDArray[np.object_],
+    axes: Axes | Sequence[Axes] | NDArray[np.object_],
     n_axes: int,
     which: str,
 ) -> list[Axes]:
     """The Axes that a user passed, as a list; raise unless there are ``n_axes`` of them."""
     advice = f"Make them with plt.subplots({n_axes}, layout='constrained')."
     expected = f"{parameter} must be {n_axes} matplotlib Axes, {which}"
-    if isinstance(given, Axes):
-        given = [given]
-    if not isinstance(given, Sequence | np.ndarray):
-        raise TypeError(f"{expected}; got {type(given).__name__}. {advice}")
-    panels = _flat(given)
+    if isinstance(axes, Axes):
+        axes = [axes]
+    if not isinstance(axes, Sequence | np.ndarray):
+        raise TypeError(f"{expected}; got {type(axes).__name__}. {advice}")
+    panels = _flat(axes)
     for panel in panels:
         if not isinstance(panel, Axes):
             raise TypeError(f"{expected}; got {type(panel).__name__} among them. {advice}")
@@ -57,14 +57,14 @@ def given_axes(
     return panels
 
 
-def _flat(given: Sequence[Any] | NDArray[np.object_]) -> list[Any]:
+def _flat(axes: Sequence[Any] | NDArray[np.object_]) -> list[Any]:
     """The items of nested sequences, in order (NumPy would convert them to arrays)."""
-    found = []
+    flat = []
     # A masked array would hold itself.
-    parts = np.asarray(given).ravel() if isinstance(given, np.ndarray) else given
-    for one in parts:
-        found += _flat(one) if isinstance(one, list | tuple | np.ndarray) else [one]
-    return found
+    parts = np.asarray(axes).ravel() if isinstance(axes, np.ndarray) else axes
+    for part in parts:
+        flat += _flat(part) if isinstance(part, list | tuple | np.ndarray) else [part]
+    return flat
 
 
 def as_array(panels: Sequence[Axes] | NDArray[np.object_]) -> NDArray[np.object_]:
@@ -74,10 +74,10 @@ def as_array(panels: Sequence[Axes] | NDArray[np.object_]) -> NDArray[np.object_
     return array
 
 
-def style(*, own: bool) -> AbstractContextManager[object]:
+def style(*, new_figure: bool) -> AbstractContextManager[object]:
     """Context with the style of our own figures; Axes passed by the user keep their style."""
     stack = ExitStack()
-    if own:
+    if new_figure:
         stack.enter_context(sns.axes_style("ticks"))
         stack.enter_context(sns.plotting_context("paper"))
     return stack
@@ -98,23 +98,23 @@ def new_panels(
 @contextmanager
 def several_panels(
     parameter: str,
-    given: Axes | Sequence[Axes] | NDArray[np.object_] | None,
+    axes: Axes | Sequence[Axes] | NDArray[np.object_] | None,
     n_axes: int,
     which: str,
     made: Callable[[], list[Axes]],
 ) -> Iterator[list[Axes]]:
     """The Axes that a user passed, or those of a new figure, ``made`` in our style."""
-    panels = None if given is None else given_axes(parameter, given, n_axes, which)
-    with style(own=panels is None):
+    panels = None if axes is None else given_axes(parameter, axes, n_axes, which)
+    with style(new_figure=panels is None):
         yield made() if panels is None else panels
 
 
 @contextmanager
 def one_panel(ax: Any, size: tuple[float, float], *, despined: bool = True) -> Iterator[Axes]:
     """The Axes that a user passed, or that of a new figure of this size, in our style."""
-    given = None if ax is None else [ax]
+    axes = None if ax is None else [ax]
     with several_panels(
-        "ax", given, 1, "one", lambda: list(new_panels(1, 1, size, despined=despined)[0])
+        "ax", axes, 1, "one", lambda: list(new_panels(1, 1, size, despined=despined)[0])
     ) as (panel,):
         yield panel
 

@@ -15,12 +15,12 @@ from numpy.typing import ArrayLike, NDArray
 from rhale_stats.plots.marks import OURS
 
 # Levels with a colour of their own; shades of numbers, dark to light, also in grey.
-MOST_LEVELS, SHADES = 4, "viridis"
+MAX_LEVELS, SHADES = 4, "viridis"
 OTHERS = "others"
 MISSING_COLOUR = (0.6, 0.6, 0.6, 1.0)
 
 
-class Coloured(NamedTuple):
+class RowColours(NamedTuple):
     """Colours (row, 4), and what says what they mean: levels, or the ends of a scale."""
 
     colours: NDArray[np.float64]
@@ -39,29 +39,31 @@ class Coloured(NamedTuple):
             panel.figure.colorbar(scale, ax=panel, label=self.name)
 
 
-def coloured(hue: ArrayLike, n_rows: int) -> Coloured:
+def coloured(hue: ArrayLike, n_rows: int) -> RowColours:
     """Colours of rows by a column: a Series with its name, or an array."""
-    given = np.asarray(hue)
-    if given.shape != (n_rows,):
+    array = np.asarray(hue)
+    if array.shape != (n_rows,):
         raise ValueError(
-            f"hue must have one value for each of the {n_rows} rows; got shape {given.shape}."
+            f"hue must have one value for each of the {n_rows} rows; got shape {array.shape}."
         )
-    values = hue if isinstance(hue, pd.Series) else pd.Series(given)
+    values = hue if isinstance(hue, pd.Series) else pd.Series(array)
     name = "" if values.name is None else str(values.name)
     number = pd.api.types.is_numeric_dtype(values) and not pd.api.types.is_bool_dtype(values)
-    if number and values.nunique() > MOST_LEVELS:
+    if number and values.nunique() > MAX_LEVELS:
         x = values.to_numpy(dtype=float, na_value=np.nan)
         ends = (float(np.nanmin(x)), float(np.nanmax(x)))
         shades = sns.color_palette(SHADES, as_cmap=True)(Normalize(*ends)(np.nan_to_num(x)))
         shades[np.isnan(x)] = MISSING_COLOUR
-        return Coloured(np.asarray(shades), name, {}, ends)
+        return RowColours(np.asarray(shades), name, {}, ends)
     # The most frequent levels have a colour of their own.
     text = values.astype(object).where(values.notna(), "missing").map(str)
-    known = list(text.value_counts().index)
-    kept = sorted(known if len(known) <= MOST_LEVELS else known[: MOST_LEVELS - 1])
-    palette = [(*colour, 1.0) for colour in sns.color_palette("colorblind", MOST_LEVELS)]
-    levels: dict[str, Any] = dict(zip(kept, palette, strict=False))
-    if len(known) > MOST_LEVELS:
+    by_frequency = list(text.value_counts().index)
+    with_colour = sorted(
+        by_frequency if len(by_frequency) <= MAX_LEVELS else by_frequency[: MAX_LEVELS - 1]
+    )
+    palette = [(*colour, 1.0) for colour in sns.color_palette("colorblind", MAX_LEVELS)]
+    levels: dict[str, Any] = dict(zip(with_colour, palette, strict=False))
+    if len(by_frequency) > MAX_LEVELS:
         levels[OTHERS] = MISSING_COLOUR
-    found = np.array([levels.get(one, MISSING_COLOUR) for one in text])
-    return Coloured(found, name and f"{name}:", levels, None)
+    colours = np.array([levels.get(level, MISSING_COLOUR) for level in text])
+    return RowColours(colours, name and f"{name}:", levels, None)

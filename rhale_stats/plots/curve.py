@@ -54,15 +54,15 @@ PARABOLA_PIECES = 32
 
 def draw_pieces(panel: Axes, row: xr.Dataset, line: float) -> None:
     """Draw the effect of every bin, with plus and minus its heterogeneity."""
-    own = draw_own_spread(panel, row, opacity=0.22, linewidths=line)
+    has_spread = draw_own_spread(panel, row, opacity=0.22, linewidths=line)
     row = row.isel(bin=row["effect"].notnull().values)
     ends = _draw_averages(panel, row, linewidth=1.8)
-    if own:
+    if has_spread:
         return
-    known = row["heterogeneity"].notnull().values
-    spread = np.zeros((known.sum(), 2, 2))  # (bin, end, coordinate), as the ends
-    spread[:, :, 1] = row["heterogeneity"].values[known, None]
-    below, above = ends[known] - spread, ends[known] + spread
+    finite = row["heterogeneity"].notnull().values
+    spread = np.zeros((finite.sum(), 2, 2))  # (bin, end, coordinate), as the ends
+    spread[:, :, 1] = row["heterogeneity"].values[finite, None]
+    below, above = ends[finite] - spread, ends[finite] + spread
     band = PolyCollection(
         list(np.concatenate([below, above[:, ::-1]], axis=1)),
         facecolors=to_rgba(HETEROGENEITY, 0.22),
@@ -70,7 +70,7 @@ def draw_pieces(panel: Axes, row: xr.Dataset, line: float) -> None:
         linewidths=line,
         zorder=3,
     )
-    if known.any():
+    if finite.any():
         band.set_label(BIN_SPREAD)
         panel.add_collection(band)
     panel.autoscale_view(scalex=False)
@@ -84,11 +84,11 @@ def draw_own_spread(panel: Axes, row: xr.Dataset, *, opacity: float, linewidths:
     pieces = spread_pieces(row)
     if pieces is None:
         return False
-    known = np.isfinite(pieces.effect).all(axis=1) & np.isfinite(pieces.spread)
+    finite = np.isfinite(pieces.effect).all(axis=1) & np.isfinite(pieces.spread)
     x = np.column_stack([pieces.edges[:-1], pieces.edges[1:]])
     spread = pieces.spread[:, None]
     below, above = (
-        np.stack([x, pieces.effect + side * spread], axis=-1)[known] for side in (-1, 1)
+        np.stack([x, pieces.effect + side * spread], axis=-1)[finite] for side in (-1, 1)
     )
     area = PolyCollection(
         list(np.concatenate([below, above[:, ::-1]], axis=1)),
@@ -121,7 +121,7 @@ def _draw_averages(panel: Axes, row: xr.Dataset, linewidth: float) -> FloatArray
     return ends
 
 
-class _Curve(NamedTuple):
+class _DrawnCurve(NamedTuple):
     """A curve along its axis, with the half-width of its heterogeneity, interval and band.
 
     Pointwise interval and simultaneous band are (end, x); ``rows`` is the interval of the rows
@@ -136,14 +136,14 @@ class _Curve(NamedTuple):
     rows: FloatArray | None
 
 
-def curve_drawn(row: xr.Dataset) -> _Curve:
+def curve_drawn(row: xr.Dataset) -> _DrawnCurve:
     """The curve at the edges of its bins and cells, and in linear bins between them."""
     edge, curve = row["edge_value"].values, curve_of(row)
     ends, bent = curve.edges, np.flatnonzero(curve.slope)
     within = [np.linspace(ends[k], ends[k + 1], PARABOLA_PIECES + 1) for k in bent]
     # The spread bends at the edges of its own bins.
-    own = row["spread_edge_value"].values if "spread_edge_value" in row else edge
-    x = np.unique(np.concatenate([edge, ends, own, *within]))
+    spread_edges = row["spread_edge_value"].values if "spread_edge_value" in row else edge
+    x = np.unique(np.concatenate([edge, ends, spread_edges, *within]))
     value = curve.at(x)
 
     def along(at_edges: FloatArray) -> FloatArray:
@@ -154,10 +154,10 @@ def curve_drawn(row: xr.Dataset) -> _Curve:
             return np.stack(
                 [value + along(end - row["curve"].values) for end in ends_of(row[name])]
             )
-        cells, known = row["cell_value"].values, np.isfinite(row["cell_curve"].values)
+        cells, finite = row["cell_value"].values, np.isfinite(row["cell_curve"].values)
         return np.stack(
             [
-                np.interp(x, cells[known], end[known], left=np.nan, right=np.nan)
+                np.interp(x, cells[finite], end[finite], left=np.nan, right=np.nan)
                 for end in ends_of(row[f"cell_{name}"])
             ]
         )
@@ -168,7 +168,7 @@ def curve_drawn(row: xr.Dataset) -> _Curve:
     row = with_rows_alone(row)
     names = ("curve_ci", "curve_band", "curve_ci_rows")
     interval, band, rows = (between(name) if name in row else None for name in names)
-    return _Curve(x, value, spread, interval, band, rows)
+    return _DrawnCurve(x, value, spread, interval, band, rows)
 
 
 def ends_of(interval: xr.DataArray) -> FloatArray:
@@ -222,32 +222,33 @@ def _draw_missing(panel: Axes, row: xr.Dataset) -> None:
     draw_missing(panel, last, float(ends[1]), float(ends[2] - ends[1]), MISSING)
 
 
-def _interval_label(of: xr.DataArray) -> str:
-    target = str(of.attrs.get("target", "curve")).partition(", math")[0]
-    text = f"{_percent(of)} {CURVE_INTERVAL}{given(str(of.attrs.get('source', 'rows')))}: {target}"
+def _interval_label(interval: xr.DataArray) -> str:
+    target = str(interval.attrs.get("target", "curve")).partition(", math")[0]
+    source = source_suffix(str(interval.attrs.get("source", "rows")))
+    text = f"{_percent(interval)} {CURVE_INTERVAL}{source}: {target}"
     return textwrap.fill(text, LEGEND_WIDTH)
 
 
-def given(source: str) -> str:
+def source_suffix(source: str) -> str:
     """Suffix of a label for an interval: what it includes."""
     return f", {source}" if meaning.holds_model(source) else GIVEN
 
 
-def rows_label(of: xr.DataArray, text: str = ROWS_INTERVAL) -> str:
+def rows_label(interval: xr.DataArray, text: str = ROWS_INTERVAL) -> str:
     """Label for the part of an interval that is due to the rows."""
-    return f"{_percent(of)} {text}"
+    return f"{_percent(interval)} {text}"
 
 
-def draw_interval(panel: Axes, x: FloatArray, ends: FloatArray, of: xr.DataArray) -> None:
+def draw_interval(panel: Axes, x: FloatArray, ends: FloatArray, interval: xr.DataArray) -> None:
     """Draw the pointwise interval, dashed; it depends on the centring of the curve."""
     _shade(panel, x, ends)
-    draw_ends(panel, x, ends, _interval_label(of), linewidth=1.0, linestyle=(0, (4, 2)))
+    draw_ends(panel, x, ends, _interval_label(interval), linewidth=1.0, linestyle=(0, (4, 2)))
 
 
-def draw_band(panel: Axes, x: FloatArray, ends: FloatArray, of: xr.DataArray) -> None:
+def draw_band(panel: Axes, x: FloatArray, ends: FloatArray, band: xr.DataArray) -> None:
     """Draw the simultaneous band as thin lines."""
     _shade(panel, x, ends)
-    draw_ends(panel, x, ends, f"{_percent(of)} {CURVE_BAND}", linewidth=0.7)
+    draw_ends(panel, x, ends, f"{_percent(band)} {CURVE_BAND}", linewidth=0.7)
 
 
 def _shade(panel: Axes, x: FloatArray, ends: FloatArray) -> None:
@@ -255,9 +256,9 @@ def _shade(panel: Axes, x: FloatArray, ends: FloatArray) -> None:
     panel.fill_between(x, *ends, color=UNCERTAINTY_LIGHT, alpha=0.35, linewidth=0, zorder=1.5)
 
 
-def _percent(of: xr.DataArray) -> str:
+def _percent(interval: xr.DataArray) -> str:
     """Level of an interval in per cent, as text."""
-    return f"{100 * float(of.attrs['ci_prob']):g} %" if "ci_prob" in of.attrs else "? %"
+    return f"{100 * float(interval.attrs['ci_prob']):g} %" if "ci_prob" in interval.attrs else "? %"
 
 
 def draw_bins(panel: Axes, row: xr.Dataset) -> None:
@@ -265,7 +266,7 @@ def draw_bins(panel: Axes, row: xr.Dataset) -> None:
     edges = row["edge_value"].values
     span = np.ptp(edges)
     panel.set_xlim(edges[0] - 0.02 * span, edges[-1] + 0.02 * span)
-    own = draw_own_spread(panel, row, opacity=0.1, linewidths=0.6)
+    has_spread = draw_own_spread(panel, row, opacity=0.1, linewidths=0.6)
     row = row.isel(bin=row["effect"].notnull().values)
     left, right = row["bin_left"].values, row["bin_right"].values
     mean, middle = row["effect"].values, (left + right) / 2
@@ -274,7 +275,7 @@ def draw_bins(panel: Axes, row: xr.Dataset) -> None:
     gap = np.diff(middle).min() if len(middle) > 1 else span
     room = gap / span * panel.get_window_extent().width * 72 / panel.figure.dpi
     _draw_averages(panel, row, linewidth=1.6)
-    if not own:
+    if not has_spread:
         panel.errorbar(
             middle,
             mean,

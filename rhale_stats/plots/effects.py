@@ -41,7 +41,7 @@ from rhale_stats.schema.features import (
 from rhale_stats.schema.kinds import ENSEMBLE, PROFILE
 
 # Maximum number of features drawn together.
-MOST_FEATURES = 24
+MAX_FEATURES = 24
 
 
 @checked
@@ -50,7 +50,7 @@ def plot_effects(
     features: str | int | Sequence[str | int] | None = None,
     *,
     n_columns: int = 3,
-    max_features: int = MOST_FEATURES,
+    max_features: int = MAX_FEATURES,
     ax: Axes | Sequence[Axes] | NDArray[np.object_] | None = None,
     spread: str = "none",
     reference: Mapping[str, Any] | None = None,
@@ -150,7 +150,7 @@ def plot_effects(
         _relative(shown, number, reference.get(names[position]))
         for number, position in enumerate(positions)
     ]
-    own = ax is None
+    new_figure = ax is None
     with several_panels(
         "ax", ax, len(rows), "one a feature", lambda: grid_of_panels(len(rows), n_columns)
     ) as panels:
@@ -159,9 +159,9 @@ def plot_effects(
             units = units_of(effect, position)
             panel.set_xlabel(with_units("", units).strip(), parse_math=False)
             date_axis(panel, units)
-            if not own:
+            if not new_figure:
                 panel.set_ylabel(output_label(effect), parse_math=False)
-        draw_curves(panels, rows, output_label(effect) if own else "", spread)
+        draw_curves(panels, rows, output_label(effect) if new_figure else "", spread)
         if limited:
             say_limited(panels, effect.sizes["feature"])
         draw_legend(panels)

@@ -51,7 +51,7 @@ WORDS = {"confidence": "confidence interval", "credible": "credible interval"}
 LIGHT, DARK = 0.25, 0.6
 
 
-class _Drawn(NamedTuple):
+class _EnsembleCurve(NamedTuple):
     """One estimate of one feature along its grid: value, errors, interval and band."""
 
     z: FloatArray
@@ -103,7 +103,7 @@ def plot_ensembles(
     ensemble = _prepared(ensemble)
     chosen = _chosen(ensemble, features, most, limited=ax is None)
     rows = [one_row(ensemble, feature) for feature in chosen]
-    own = ax is None
+    new_figure = ax is None
     with several_panels(
         "ax", ax, len(rows), "one a feature", lambda: grid_of_panels(len(rows), n_columns)
     ) as panels:
@@ -112,13 +112,13 @@ def plot_ensembles(
             units = units_of(ensemble, row.name)
             panel.set_xlabel(with_units("", units).strip(), parse_math=False)
             date_axis(panel, units)
-            if not own:
+            if not new_figure:
                 panel.set_ylabel(output_label(ensemble), parse_math=False)
             if len(row.z):
                 _draw(panel, row, "curve")
             else:
                 say_constant(panel)
-        if own:
+        if new_figure:
             size = panels[0].yaxis.label.get_fontsize()
             label = output_label(ensemble)
             panels[0].figure.supylabel(label, fontsize=size, parse_math=False)
@@ -140,28 +140,28 @@ def _chosen(ensemble: xr.Dataset, features: Any, most: int, *, limited: bool) ->
     if features is None:
         order = np.argsort(-np.nan_to_num(size_of(ensemble)), kind="stable")
         some = limited and len(names) > most
-        return [names[at] for at in order[:most]] if some else list(names)
+        return [names[position] for position in order[:most]] if some else list(names)
     chosen = [features] if isinstance(features, str | int | np.integer) else list(features)
     if not chosen:
         raise ValueError("features must name at least one feature; got none.")
     return chosen
 
 
-def _drawn(row: Row, name: str) -> _Drawn:
-    of = row.dataset
+def _drawn(row: Row, name: str) -> _EnsembleCurve:
+    dataset = row.dataset
 
     def values(key: str) -> FloatArray | None:
-        return np.asarray(of[key].values[0]) if key in of else None
+        return np.asarray(dataset[key].values[0]) if key in dataset else None
 
     total = values(f"{name}_se")
     assert total is not None, "intervals come with standard errors"
-    band = of[f"{name}_band"].isel(feature=0) if f"{name}_band" in of else None
-    return _Drawn(
+    band = dataset[f"{name}_band"].isel(feature=0) if f"{name}_band" in dataset else None
+    return _EnsembleCurve(
         row.z,
-        centre_of(of, name)[0],
+        centre_of(dataset, name)[0],
         total,
         values(f"{name}_se_rows"),
-        of[f"{name}_ci"].isel(feature=0),
+        dataset[f"{name}_ci"].isel(feature=0),
         band,
     )
 
@@ -195,11 +195,11 @@ def _draw(panel: Axes, row: Row, name: str) -> None:
         draw_ends(panel, drawn.z, ends_of(drawn.band), text, linewidth=0.7, zorder=3)
 
 
-def _draw_levels(panel: Axes, drawn: _Drawn, levels: list[str]) -> None:
+def _draw_levels(panel: Axes, drawn: _EnsembleCurve, levels: list[str]) -> None:
     """Points at the levels: thick whiskers of the rows, thin ones of models and rows, interval."""
     low, high = ends_of(drawn.interval)
     middle, half = (low + high) / 2, (high - low) / 2
-    for at, value, error, width, label in (
+    for place, value, error, width, label in (
         (drawn.z + 0.12, middle, half, 1.0, _said(drawn.interval)),
         (drawn.z, drawn.value, drawn.total, 2.0, TOTAL),
         (drawn.z, drawn.value, drawn.rows, 5.0, OF_ROWS),
@@ -212,7 +212,7 @@ def _draw_levels(panel: Axes, drawn: _Drawn, levels: list[str]) -> None:
                 "elinewidth": width,
                 "alpha": alpha,
             }
-            panel.errorbar(at, value, error, label=label, zorder=2, **how)
+            panel.errorbar(place, value, error, label=label, zorder=2, **how)
     panel.plot(
         drawn.z, drawn.value, "o", color=AVERAGE, markersize=4, zorder=4, label=ESTIMATE, gid=OURS
     )
@@ -220,8 +220,8 @@ def _draw_levels(panel: Axes, drawn: _Drawn, levels: list[str]) -> None:
     panel.margins(x=0.1)
 
 
-def _percent(of: xr.DataArray) -> str:
-    return f"{100 * float(of.attrs['ci_prob']):g} %"
+def _percent(interval: xr.DataArray) -> str:
+    return f"{100 * float(interval.attrs['ci_prob']):g} %"
 
 
 def _said(interval: xr.DataArray) -> str:

@@ -22,7 +22,7 @@ from rhale_stats.effects.intervals import with_own_intervals
 from rhale_stats.effects.reference import relative_to
 from rhale_stats.effects.rhale import quiet_rhale
 from rhale_stats.plots.canvas import REFERENCE, as_array, date_axis, given_axes, style, upright
-from rhale_stats.plots.coloured import MOST_LEVELS
+from rhale_stats.plots.coloured import MAX_LEVELS
 from rhale_stats.plots.curve import curve_drawn, ends_of
 from rhale_stats.printing.text import number_text
 from rhale_stats.profiles.data import check_profile, is_nominal
@@ -46,7 +46,7 @@ from rhale_stats.schema.levels import is_categorical, level_names, level_text
 FEATURE, EFFECT = "feature", "effect"
 DIMENSIONS = (FEATURE, OUTPUT, REGION, EFFECT)
 # More lines in one panel cannot be told apart; more than four have their names at their ends.
-MOST_LINES, MOST_ENTRIES = 10, 4
+MAX_LINES, MAX_ENTRIES = 10, 4
 # Distance of names at the ends of lines, as a share of the height.
 APART = 0.07
 
@@ -129,7 +129,7 @@ def plot_curves(
     """
     each: dict[str, object] = {"": effects}
     if not isinstance(effects, xr.Dataset) and isinstance(effects, Mapping):
-        each = {str(name): one for name, one in effects.items()}
+        each = {str(name): effect for name, effect in effects.items()}
     if by is not None and not LOCAL.holds(effects):
         raise ValueError(
             "by needs local effects, whose rows it divides: plot_curves(local, by=column). Of "
@@ -145,11 +145,13 @@ def plot_curves(
             f"{shown(reference)}."
         )
     parts = [
-        part for name, one in each.items() for part in _parts(name, one, features, reference or {})
+        part
+        for name, effect in each.items()
+        for part in _parts(name, effect, features, reference or {})
     ]
     dims = _dimensions(parts, {"hue": hue, "col": col, "row": row})
     curves = [_curve(part, intervals=intervals) for part in parts]
-    with style(own=ax is None):
+    with style(new_figure=ax is None):
         return _drawn(curves, parts, dims, n_columns, ax)
 
 
@@ -159,12 +161,12 @@ def _divided(local: xr.Dataset, by: ArrayLike | None) -> list[tuple[str, xr.Data
         return [("", local)]
     if isinstance(by, str | int):
         raise TypeError(f"by must be an array with one entry a row; got {shown(by)}.")
-    given = of_rows(by, row_labels(local), local.sizes["obs"], "by")
-    values = pd.Series(np.asarray(given))
+    by_rows = of_rows(by, row_labels(local), local.sizes["obs"], "by")
+    values = pd.Series(np.asarray(by_rows))
     name = str(getattr(by, "name", None) or "")
     before = f"{name} " if name else ""
     number = pd.api.types.is_numeric_dtype(values) and not pd.api.types.is_bool_dtype(values)
-    if number and values.nunique() > MOST_LEVELS:
+    if number and values.nunique() > MAX_LEVELS:
         middle = float(values.median())
         parts = {
             f"{before}≤ {number_text(middle)}": values <= middle,
@@ -173,33 +175,35 @@ def _divided(local: xr.Dataset, by: ArrayLike | None) -> list[tuple[str, xr.Data
     else:
         levels = sorted(values.dropna().unique(), key=str)
         before = f"{name} = " if name else ""
-        parts = {f"{before}{level_text(one)}": values == one for one in levels}
-    if len(parts) > MOST_LINES:
+        parts = {f"{before}{level_text(level)}": values == level for level in levels}
+    if len(parts) > MAX_LINES:
         raise ValueError(
-            f"by must have at most {MOST_LINES} levels, which can be told apart; got {len(parts)}. "
+            f"by must have at most {MAX_LINES} levels, which can be told apart; got {len(parts)}. "
             f"Join some of them."
         )
     return [(key, local.isel(obs=np.flatnonzero(rows))) for key, rows in parts.items()]
 
 
-class _Part(dict[str, str]):
+class _CurvePart(dict[str, str]):
     """The place of a curve along all dimensions, with the Dataset of its one feature."""
 
     data: xr.Dataset
 
 
-def _parts(name: str, effect: object, features: Any, reference: Mapping[str, Any]) -> list[_Part]:
+def _parts(
+    name: str, effect: object, features: Any, reference: Mapping[str, Any]
+) -> list[_CurvePart]:
     """All curves of a result: one a feature, output and region."""
     if isinstance(effect, xr.Dataset):
         for dim in (OUTPUT, REGION):
             if dim in effect.dims:
                 names = _names(effect, dim)
-                found = []
-                for number, one in enumerate(names):
+                parts = []
+                for number, entry in enumerate(names):
                     for part in _parts(name, effect.isel({dim: number}), features, reference):
-                        part[dim] = one
-                        found.append(part)
-                return found
+                        part[dim] = entry
+                        parts.append(part)
+                return parts
     profile = PROFILE.holds(effect)
     if profile:
         whole = check_profile(effect, "effects")
@@ -211,67 +215,69 @@ def _parts(name: str, effect: object, features: Any, reference: Mapping[str, Any
         features = names
     elif isinstance(features, str | int | np.integer):
         features = [features]
-    for one in reference:
-        feature_position(whole, one)
-    found = []
+    for feature in reference:
+        feature_position(whole, feature)
+    parts = []
     for feature in features:
-        own = names[feature_position(whole, feature)]
-        value = reference.get(own)
+        feature_name = names[feature_position(whole, feature)]
+        value = reference.get(feature_name)
         if profile:
-            data = one_relative(whole, own, value)
+            data = one_relative(whole, feature_name, value)
         else:
-            data = with_own_intervals(whole.isel(feature=[feature_position(whole, own)]))
+            data = with_own_intervals(whole.isel(feature=[feature_position(whole, feature_name)]))
             data = one_feature(data if value is None else relative_to(data, value), 0)
-        part = _Part({FEATURE: label_of(whole, own), EFFECT: name, OUTPUT: "", REGION: ""})
+        part = _CurvePart(
+            {FEATURE: label_of(whole, feature_name), EFFECT: name, OUTPUT: "", REGION: ""}
+        )
         part.data = data
-        found.append(part)
-    return found
+        parts.append(part)
+    return parts
 
 
 def _names(effect: xr.Dataset, dim: str) -> list[str]:
-    known = effect[dim].values if dim in effect.coords else np.arange(effect.sizes[dim])
+    labels = effect[dim].values if dim in effect.coords else np.arange(effect.sizes[dim])
     if dim == REGION and "condition" in effect.coords:
-        known = effect["condition"].values
-    return [str(one) for one in known]
+        labels = effect["condition"].values
+    return [str(label) for label in labels]
 
 
-def _dimensions(parts: list[_Part], asked: dict[str, str | None]) -> dict[str, str]:
+def _dimensions(parts: list[_CurvePart], named: dict[str, str | None]) -> dict[str, str]:
     """Which dimension colours, columns and rows are for."""
     several = [dim for dim in DIMENSIONS if len({part[dim] for part in parts}) > 1]
-    given = {key: dim for key, dim in asked.items() if dim is not None}
-    for key, dim in given.items():
+    roles = {key: dim for key, dim in named.items() if dim is not None}
+    for key, dim in roles.items():
         check_choice(key, dim, DIMENSIONS)
-        if list(given.values()).count(dim) > 1:
+        if list(roles.values()).count(dim) > 1:
             raise ValueError(
                 f"{key} must be a dimension of its own; {dim!r} is named twice. Name each once."
             )
-    rest = [dim for dim in several if dim not in given.values()]
+    rest = [dim for dim in several if dim not in roles.values()]
     for key, choices in (("col", (FEATURE,)), ("hue", (EFFECT, REGION, OUTPUT)), ("col", several)):
-        here = [one for one in choices if one in rest]
-        if here and key not in given:
-            given[key] = here[0]
-            rest.remove(here[0])
+        candidates = [dim for dim in choices if dim in rest]
+        if candidates and key not in roles:
+            roles[key] = candidates[0]
+            rest.remove(candidates[0])
     if rest:
         raise ValueError(
             f"hue, col and row must reach for all dimensions of more than one entry; "
             f"{', '.join(map(repr, rest))} is left. Name it, or select one entry of it."
         )
-    n_lines = len({part[given["hue"]] for part in parts}) if "hue" in given else 1
-    if n_lines > MOST_LINES:
+    n_lines = len({part[roles["hue"]] for part in parts}) if "hue" in roles else 1
+    if n_lines > MAX_LINES:
         raise ValueError(
-            f"hue must have at most {MOST_LINES} entries, which can be told apart; "
-            f"{given['hue']!r} has {n_lines}. Make panels of them: col={given['hue']!r}."
+            f"hue must have at most {MAX_LINES} entries, which can be told apart; "
+            f"{roles['hue']!r} has {n_lines}. Make panels of them: col={roles['hue']!r}."
         )
-    return given
+    return roles
 
 
-def _curve(part: _Part, *, intervals: bool) -> pd.DataFrame:
+def _curve(part: _CurvePart, *, intervals: bool) -> pd.DataFrame:
     """A curve as a table: places, values, both ends of the interval."""
     data = part.data
     ends: FloatArray | None = None
     if "grid_value" in data and "edge_value" not in data:
         x, value, levels = data["grid_value"].values, data["curve"].values, is_nominal(data)
-        names = [str(one) for one in data["level"].values] if levels else []
+        names = [str(level) for level in data["level"].values] if levels else []
         ends = ends_of(data["curve_ci"])
     elif not data.sizes["bin"]:
         x, value, names = np.zeros(0), np.zeros(0), []
@@ -291,7 +297,7 @@ def _curve(part: _Part, *, intervals: bool) -> pd.DataFrame:
 
 def _drawn(
     curves: list[pd.DataFrame],
-    parts: list[_Part],
+    parts: list[_CurvePart],
     by: Mapping[str, str],
     n_columns: int,
     ax: Axes | Sequence[Axes] | NDArray[np.object_] | None,
@@ -327,7 +333,7 @@ def _drawn(
         figure.set_layout_engine("constrained")
     else:
         panels[0].set_ylabel(label, parse_math=False)
-    if 1 < len(hues) <= MOST_ENTRIES:
+    if 1 < len(hues) <= MAX_ENTRIES:
         handles = {
             label: line
             for panel in panels
@@ -335,14 +341,14 @@ def _drawn(
         }
         constrained = isinstance(figure.get_layout_engine(), ConstrainedLayoutEngine)
         figure.legend(
-            [handles[one] for one in hues if one in handles],
-            [one for one in hues if one in handles],
+            [handles[entry] for entry in hues if entry in handles],
+            [entry for entry in hues if entry in handles],
             loc="outside upper center" if constrained else "upper center",
             ncols=len(hues),
             frameon=False,
             fontsize="small",
         )
-    elif len(hues) > MOST_ENTRIES:
+    elif len(hues) > MAX_ENTRIES:
         _name_lines(panels[-1])
     return as_array(panels)
 
@@ -351,12 +357,12 @@ def _grid(
     frame: pd.DataFrame, by: Mapping[str, str], n_entries: int, n_columns: int
 ) -> sns.FacetGrid:
     """Empty panels of a new figure, with one scale for what they have in common."""
-    own: dict[str, Any] = {key: by[key] for key in ("col", "row") if key in by}
+    facets: dict[str, Any] = {key: by[key] for key in ("col", "row") if key in by}
     if "row" not in by and n_entries > n_columns:
-        own["col_wrap"] = n_columns
+        facets["col_wrap"] = n_columns
     one_axis = FEATURE not in (by.get("col"), by.get("row"))
     grid = sns.FacetGrid(
-        frame, sharex=one_axis, sharey=True, height=2.4, aspect=1.25, despine=True, **own
+        frame, sharex=one_axis, sharey=True, height=2.4, aspect=1.25, despine=True, **facets
     )
     grid.set_titles("")
     return grid
@@ -374,24 +380,24 @@ def _draw(
             f"{table[FEATURE].iloc[0]!r} has both. Leave it out, or give one of them bins."
         )
     for number, name in enumerate(hues):
-        own = table if hue is None else table[table[hue] == name]
-        x = own["x"].to_numpy(dtype=np.float64)
-        value, low, high = (own[one].to_numpy() for one in ("value", "low", "high"))
+        hue_table = table if hue is None else table[table[hue] == name]
+        x = hue_table["x"].to_numpy(dtype=np.float64)
+        value, low, high = (hue_table[column].to_numpy() for column in ("value", "low", "high"))
         how = {"color": colours[name], "label": name or None}
         if not levels:
             panel.plot(x, value, linewidth=1.4, zorder=3, **how)
             panel.fill_between(x, low, high, color=colours[name], alpha=0.2, linewidth=0, zorder=2)
             continue
-        place = [levels.index(one) for one in own["level"]]
-        at = np.array(place) + (number - (len(hues) - 1) / 2) * 0.6 / len(hues)
-        panel.plot(at, value, "o", markersize=4, zorder=3, **how)
-        panel.vlines(at, low, high, color=colours[name], linewidth=1.2, zorder=2)
+        place = [levels.index(level) for level in hue_table["level"]]
+        positions = np.array(place) + (number - (len(hues) - 1) / 2) * 0.6 / len(hues)
+        panel.plot(positions, value, "o", markersize=4, zorder=3, **how)
+        panel.vlines(positions, low, high, color=colours[name], linewidth=1.2, zorder=2)
     if levels:
         panel.set_xticks(np.arange(len(levels)), levels, parse_math=False)
         panel.set_xlim(-0.6, len(levels) - 0.4)
 
 
-def _label(panel: Axes, table: pd.DataFrame, parts: list[_Part]) -> None:
+def _label(panel: Axes, table: pd.DataFrame, parts: list[_CurvePart]) -> None:
     """The name of the axis, with its units, or its ticks as dates."""
     if not len(table):
         return
@@ -408,17 +414,17 @@ def _label(panel: Axes, table: pd.DataFrame, parts: list[_Part]) -> None:
 def _name_lines(panel: Axes) -> None:
     """Names at the right ends of lines, moved apart where they would touch."""
     low, high = panel.get_ylim()
-    lines = [one for one in panel.lines if not str(one.get_label()).startswith("_")]
+    lines = [line for line in panel.lines if not str(line.get_label()).startswith("_")]
     ends = [float(np.asarray(line.get_ydata(), dtype=np.float64)[-1]) for line in lines]
     least = APART * (high - low)
     placed = -np.inf
-    for at in np.argsort(ends):
-        placed = max(ends[at], placed + least)
+    for number in np.argsort(ends):
+        placed = max(ends[number], placed + least)
         panel.annotate(
-            str(lines[at].get_label()),
+            str(lines[number].get_label()),
             (1.02, placed),
             xycoords=panel.get_yaxis_transform(),
-            color=lines[at].get_color(),
+            color=lines[number].get_color(),
             va="center",
             fontsize="small",
             annotation_clip=False,

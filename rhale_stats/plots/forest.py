@@ -19,7 +19,7 @@ from rhale_stats.plots.canvas import (
     UNCERTAINTY_LIGHT,
     one_panel,
 )
-from rhale_stats.plots.curve import bar, given
+from rhale_stats.plots.curve import bar, source_suffix
 from rhale_stats.plots.legend import draw_legend
 from rhale_stats.plots.marks import (
     CHAIN,
@@ -120,13 +120,13 @@ def _label(panel: Axes, effect: xr.Dataset, forest: Ranked) -> None:
 def _forest_labels(effect: xr.Dataset, values: xr.DataArray) -> tuple[list[str], str]:
     """Names of features and label of the axis; units beside the names where they differ."""
     what = str(values.name)
-    known = feature_names(effect)
-    names = [label_of(effect, name) for name in known]
+    features = feature_names(effect)
+    names = [label_of(effect, name) for name in features]
     _, long_name, template = EFFECT_VARIABLES.get(what, ((), what, ""))
     long_name = str(values.attrs.get("long_name", long_name))
     template = str(values.attrs.get("units", template))
     output_units = str(effect.attrs.get("output_units", ""))
-    units = [_filled(template, output_units, units_of(effect, name)) for name in known]
+    units = [_filled(template, output_units, units_of(effect, name)) for name in features]
     if len(set(units)) == 1:
         return names, with_units(long_name, units[0])
     return [with_units(name, unit) for name, unit in zip(names, units, strict=True)], long_name
@@ -154,7 +154,7 @@ def _draw_forest(panel: Axes, forest: Ranked, level: float) -> None:
         ecolor=UNCERTAINTY if forest.rows is None else UNCERTAINTY_LIGHT,
         elinewidth=2.2,
         zorder=2,
-        label=f"{100 * level:g} % {EACH}\n{forest.made}{given(forest.source)}",
+        label=f"{100 * level:g} % {EACH}\n{forest.made}{source_suffix(forest.source)}",
     )
     if forest.rows is not None:
         middle, half = bar(forest.rows)

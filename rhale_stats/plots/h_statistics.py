@@ -25,7 +25,7 @@ from rhale_stats.schema.door import checked
 from rhale_stats.schema.features import label_of, with_units
 
 # Maximum number of features drawn.
-MOST_FEATURES = 24
+MAX_FEATURES = 24
 # Text for a share above 100 %, and its colour.
 OVER, DARK = "> 100 %", "#01324f"
 ALL = "rows in all fields"
@@ -36,7 +36,7 @@ def plot_h_statistics(
     found: xr.Dataset,
     ax: Axes | Sequence[Axes] | NDArray[np.object_] | None = None,
     *,
-    max_features: int = MOST_FEATURES,
+    max_features: int = MAX_FEATURES,
 ) -> NDArray[np.object_]:
     """H-statistics: bars of the features, and a heat map of the pairs.
 
@@ -124,15 +124,17 @@ def _panels(n: int, *, pairs: bool) -> list[Axes]:
     return panels
 
 
-def _size_label(found: xr.Dataset) -> str:
-    return with_units("size of the interaction", str(found.attrs["output_units"]))
+def _size_label(result: xr.Dataset) -> str:
+    return with_units("size of the interaction", str(result.attrs["output_units"]))
 
 
-def _draw_bars(panel: Axes, found: xr.Dataset, stem: str, *, shares: bool, n_features: int) -> None:
-    names = [label_of(found, str(one)) for one in found["feature"].values]
+def _draw_bars(
+    panel: Axes, result: xr.Dataset, stem: str, *, shares: bool, n_features: int
+) -> None:
+    names = [label_of(result, str(feature)) for feature in result["feature"].values]
     places = np.arange(len(names))
     name = f"{stem}_overall"
-    values = found[name].values
+    values = result[name].values
     above = shares & (values > WHOLE)
     values = np.where(above, 1.0, values)
     panel.barh(places, values, color=HETEROGENEITY, height=0.7)
@@ -147,12 +149,12 @@ def _draw_bars(panel: Axes, found: xr.Dataset, stem: str, *, shares: bool, n_fea
             annotation_clip=False,
         )
     label = ""
-    if f"{name}_ci" in found:
-        ends = found[f"{name}_ci"]
+    if f"{name}_ci" in result:
+        ends = result[f"{name}_ci"]
         off = np.abs(ends.transpose("ci_bound", "feature").values - values)
         label = f"lines: {ends.attrs['ci_prob']:.0%} intervals{_included(ends)}"
-    elif f"{name}_se" in found:
-        errors = found[f"{name}_se"]
+    elif f"{name}_se" in result:
+        errors = result[f"{name}_se"]
         off, label = errors.values, f"lines: standard errors{_included(errors)}"
     if label:
         off = np.where(above, np.nan, off)
@@ -160,12 +162,12 @@ def _draw_bars(panel: Axes, found: xr.Dataset, stem: str, *, shares: bool, n_fea
     panel.set_yticks(places, names, parse_math=False)
     panel.invert_yaxis()
     panel.tick_params(left=False)
-    panel.set_xlim(0, None if np.any(found[f"{stem}_overall"].values > 0) else 1)
+    panel.set_xlim(0, None if np.any(result[f"{stem}_overall"].values > 0) else 1)
     if shares:
         panel.xaxis.set_major_formatter(PercentFormatter(1.0))
-    what = "share of the variance of the output" if shares else _size_label(found)
+    what = "share of the variance of the output" if shares else _size_label(result)
     panel.set_xlabel(f"{what}\n{label}" if label else what)
-    total = float(found[stem])
+    total = float(result[stem])
     text = _share(total) if shares else f"{total:.3g}"
     title = f"Interactions with all others\nall interactions: {text}"
     if len(names) < n_features:
@@ -178,11 +180,11 @@ def _included(errors: xr.DataArray) -> str:
     return f" ({source})" if holds_model(source) else " (model as given)"
 
 
-def _draw_pairs(panel: Axes, found: xr.Dataset, stem: str, *, shares: bool) -> None:
-    values = found[f"{stem}_pairwise"].values
-    names = [label_of(found, str(one)) for one in found["feature"].values]
+def _draw_pairs(panel: Axes, result: xr.Dataset, stem: str, *, shares: bool) -> None:
+    values = result[f"{stem}_pairwise"].values
+    names = [label_of(result, str(feature)) for feature in result["feature"].values]
     texts = [
-        ["" if np.isnan(one) else _share(one) if shares else f"{one:.2g}" for one in line]
+        ["" if np.isnan(value) else _share(value) if shares else f"{value:.2g}" for value in line]
         for line in values
     ]
     over = bool(shares and np.nanmax(values, initial=0.0) > WHOLE)
@@ -190,7 +192,7 @@ def _draw_pairs(panel: Axes, found: xr.Dataset, stem: str, *, shares: bool) -> N
     colours = colours.with_extremes(over=DARK)
     # Each pair once: below the diagonal.
     hidden = np.isnan(values) | np.triu(np.ones(values.shape, dtype=bool))
-    scale = {"label": "share of the variance of the pair" if shares else _size_label(found)}
+    scale = {"label": "share of the variance of the pair" if shares else _size_label(result)}
     sns.heatmap(
         values,
         vmin=0,
@@ -215,7 +217,7 @@ def _draw_pairs(panel: Axes, found: xr.Dataset, stem: str, *, shares: bool) -> N
         parse_math=False,
     )  # fmt: skip
     panel.tick_params(left=False, bottom=False)
-    attrs = found.attrs
+    attrs = result.attrs
     kind = "partial dependence" if attrs["h_kind"] == "pdp" else "accumulated local effects"
     rows = f"{attrs['n_rows']} of {attrs['n_rows_total']} rows"
     panel.set_title(f"Interactions of pairs\n{kind}, {rows}", parse_math=False, fontsize="medium")

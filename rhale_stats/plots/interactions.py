@@ -85,9 +85,9 @@ def plot_interactions(found: xr.Dataset, ax: Axes | None = None, *, level: float
     return panel
 
 
-def _draw_drops(panel: Axes, found: xr.Dataset, marked: NDArray[np.bool_]) -> None:
-    drop = found["loss_drop"].values
-    names, columns = (list(map(str, found[dim].values)) for dim in ("feature", "conditioning"))
+def _draw_drops(panel: Axes, matrix: xr.Dataset, marked: NDArray[np.bool_]) -> None:
+    drop = matrix["loss_drop"].values
+    names, columns = (list(map(str, matrix[dim].values)) for dim in ("feature", "conditioning"))
     marks = np.where(marked, "*", "")
     texts = np.array(
         [
@@ -107,10 +107,10 @@ def _draw_drops(panel: Axes, found: xr.Dataset, marked: NDArray[np.bool_]) -> No
         cbar_kws={"format": PercentFormatter(1.0), "label": "drop of the loss by the best split"},
         ax=panel,
     )
-    for row, at in zip(*np.nonzero(np.isnan(drop)), strict=True):
-        if names[row] != columns[at]:
-            panel.text(at + 0.5, row + 0.5, NOT_ALLOWED, ha="center", va="center", color="0.4")
-    losses = [loss_text(loss) for loss in found["loss"].values]
+    for row, column in zip(*np.nonzero(np.isnan(drop)), strict=True):
+        if names[row] != columns[column]:
+            panel.text(column + 0.5, row + 0.5, NOT_ALLOWED, ha="center", va="center", color="0.4")
+    losses = [loss_text(loss) for loss in matrix["loss"].values]
     labels = [
         f"{name}\n{f'loss {loss}' if loss else 'constant'}"
         for name, loss in zip(names, losses, strict=True)

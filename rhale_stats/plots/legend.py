@@ -125,20 +125,20 @@ def entries(labels: Sequence[str]) -> dict[str, str]:
 
     Entries of the curve stand for the corresponding ones of the bins.
     """
-    of = {
+    text_of = {
         label: LEGEND[order_note(label)] if order_note(label) < len(LEGEND) else label
         for label in labels
     }
-    there = set(of.values())
+    texts = set(text_of.values())
     out = {}
     for label in sorted(labels, key=order_note):
-        if there.intersection(SAME.get(of[label], ())):
+        if texts.intersection(SAME.get(text_of[label], ())):
             continue
         # Where an entry stands for another one as well, it says so.
-        more = any(of[label] in SAME[other] for other in there & set(SAME))
+        more = any(text_of[label] in SAME[other] for other in texts & set(SAME))
         # What is accumulated of a curve is the effect of the bins.
-        both = label.partition(",\n")[0] if of[label] == CURVE else label
-        out[label] = BOTH.get(of[label], both) if more else label
+        both = label.partition(",\n")[0] if text_of[label] == CURVE else label
+        out[label] = BOTH.get(text_of[label], both) if more else label
     return out
 
 

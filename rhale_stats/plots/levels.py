@@ -74,10 +74,10 @@ def draw_shares(panel: Axes, row: xr.Dataset) -> None:
     """Draw the share of the rows at every level, with their number."""
     number, share = row["edge_value"].values, row["level_share"].values
     panel.bar(number, 100 * share, BAR_WIDTH, color=SHARE_FILL, linewidth=0)
-    for at, height, n in zip(number, share, row["n_level"].values, strict=True):
+    for place, height, n in zip(number, share, row["n_level"].values, strict=True):
         panel.annotate(
             f"{n:,}",
-            (at, 100 * height),
+            (place, 100 * height),
             (0, 1.5),
             textcoords="offset points",
             ha="center",

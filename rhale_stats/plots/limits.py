@@ -65,10 +65,10 @@ def draw_deciles(panel: Axes, row: xr.Dataset) -> None:
     total = np.append(0.0, np.cumsum(np.nan_to_num(row[name].values[:n])))
     if not total[-1] > 0:
         return
-    at = np.interp(np.arange(0.1, 0.95, 0.1) * total[-1], total, row[edges].values[: n + 1])
+    deciles = np.interp(np.arange(0.1, 0.95, 0.1) * total[-1], total, row[edges].values[: n + 1])
     height = np.where(np.arange(9) == 4, 0.045, 0.025)
     ticks = panel.vlines(
-        at, 0, height, colors="0.35", linewidths=0.8, transform=panel.get_xaxis_transform()
+        deciles, 0, height, colors="0.35", linewidths=0.8, transform=panel.get_xaxis_transform()
     )
     ticks.set_gid(OURS)
 

@@ -68,24 +68,24 @@ def plot_methods(comparison: xr.Dataset, ax: Axes | None = None) -> Axes:
         panel.axhline(0, color=REFERENCE, linewidth=0.6, zorder=0.5)
         colours = sns.color_palette("colorblind", comparison.sizes["effect_method"])
         x, nominal = comparison["grid_value"].values, "level" in comparison.coords
-        known = np.flatnonzero(comparison["curve_se"].notnull().any("grid"))
+        with_errors = np.flatnonzero(comparison["curve_se"].notnull().any("grid"))
         for number, colour in enumerate(colours):
-            one = comparison.isel(effect_method=number)
-            curve, se = one["curve"].values, one["curve_se"].values
-            name = str(one["effect_method"].values)
+            row = comparison.isel(effect_method=number)
+            curve, se = row["curve"].values, row["curve_se"].values
+            name = str(row["effect_method"].values)
             if nominal:
                 width = 0.8 / len(colours)
-                at = x + width * (number - (len(colours) - 1) / 2)
-                panel.bar(at, curve, 0.9 * width, color=colour, alpha=0.8, label=name)
+                positions = x + width * (number - (len(colours) - 1) / 2)
+                panel.bar(positions, curve, 0.9 * width, color=colour, alpha=0.8, label=name)
                 panel.errorbar(
-                    at,
+                    positions,
                     curve,
                     se,
                     fmt="none",
                     ecolor=AVERAGE,
                     elinewidth=1.4,
                     capsize=2,
-                    label=STANDARD_ERROR if number == max(known, default=-1) else None,
+                    label=STANDARD_ERROR if number == max(with_errors, default=-1) else None,
                 )
                 continue
             panel.fill_between(x, curve - se, curve + se, color=colour, alpha=0.25, linewidth=0)

@@ -91,10 +91,10 @@ def plot_outputs(
     """
     check_choice("spread", spread, ("none", "band"))
     if OUTPUT not in getattr(effect, "dims", ()):
-        given = check_profile(effect) if PROFILE.holds(effect) else check_effect(effect)
+        result = check_profile(effect) if PROFILE.holds(effect) else check_effect(effect)
         raise ValueError(
             f"effect must have the dimension output, of several classes or targets; this one is "
-            f"of {given.attrs.get('output_name', 'one output')!r} alone. Use plot_effect."
+            f"of {result.attrs.get('output_name', 'one output')!r} alone. Use plot_effect."
         )
     if PROFILE.holds(effect):
         return plot_profile_outputs(effect, feature, n_columns=n_columns, ax=ax)
@@ -103,7 +103,7 @@ def plot_outputs(
         for number in range(effect.sizes[OUTPUT])
     ]
     rows = [one_feature(part, feature) for part in parts]
-    own = ax is None
+    new_figure = ax is None
     with several_panels(
         "ax", ax, len(rows), "one an output", lambda: grid_of_panels(len(rows), n_columns)
     ) as panels:
@@ -112,8 +112,8 @@ def plot_outputs(
             panel.set_title(str(part.attrs["output_name"]), parse_math=False)
             panel.set_xlabel(feature_label(effect, name), parse_math=False)
             date_axis(panel, units_of(effect, name))
-            if not own:
+            if not new_figure:
                 panel.set_ylabel(output_label(part), parse_math=False)
-        draw_curves(panels, rows, "effect" if own else "", spread)
+        draw_curves(panels, rows, "effect" if new_figure else "", spread)
         draw_legend(panels)
     return as_array(panels)

@@ -11,7 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.transforms import Bbox
 from numpy.typing import NDArray
 
-from rhale_stats.answers.lines import Line, lines_of
+from rhale_stats.answers.lines import AnswerLine, lines_of
 from rhale_stats.answers.sentences import answers_in
 from rhale_stats.plots.canvas import (
     AVERAGE,
@@ -30,7 +30,7 @@ from rhale_stats.schema.door import checked
 from rhale_stats.schema.features import feature_position, units_of, with_units
 
 # Names are written beside so many points, those that move the output most; features in a figure.
-MOST_NAMES, MOST_PANELS = 14, 12
+MAX_NAMES, MAX_PANELS = 14, 12
 # Half the width of a point, in pixels.
 DOT = 3.0
 
@@ -83,8 +83,8 @@ def plot_summary(tree: xr.DataTree, ax: Axes | None = None) -> Axes:
     with one_panel(ax, (6.0, 4.6)) as panel:
         for line in (panel.axvline, panel.axhline):
             line(delta, color=REFERENCE, linewidth=0.8, zorder=0.5, gid=OURS)
-        x = np.array([one.importance for one in lines])
-        y = np.array([one.row_spread for one in lines])
+        x = np.array([answer.importance for answer in lines])
+        y = np.array([answer.row_spread for answer in lines])
         panel.errorbar(
             x,
             y,
@@ -106,23 +106,23 @@ def plot_summary(tree: xr.DataTree, ax: Axes | None = None) -> Axes:
     return panel
 
 
-def _reach(lines: list[Line], name: str) -> NDArray[np.float64]:
+def _reach(lines: list[AnswerLine], name: str) -> NDArray[np.float64]:
     """How far intervals reach below and above; nothing where an end is not known."""
-    value = np.array([getattr(one, name) for one in lines])
-    low, high = np.array([getattr(one, f"{name}_ci") for one in lines]).T
+    value = np.array([getattr(line, name) for line in lines])
+    low, high = np.array([getattr(line, f"{name}_ci") for line in lines]).T
     reach = np.stack([value - low, high - value])
     return np.where(np.isfinite(reach), np.maximum(reach, 0.0), 0.0)
 
 
-def _write_names(panel: Axes, lines: list[Line], x: Any, y: Any) -> None:
+def _write_names(panel: Axes, lines: list[AnswerLine], x: Any, y: Any) -> None:
     """Names beside their points, where they cover no other name."""
     figure = panel.figure.figure  # the whole one, where the panel is in a subfigure
     figure.draw_without_rendering()
     # Neither other names nor the points.
     places = panel.transData.transform(np.column_stack([x, y]))
-    taken: list[Any] = [Bbox([place - DOT, place + DOT]) for place in places]
+    boxes: list[Any] = [Bbox([place - DOT, place + DOT]) for place in places]
     sides = ((5, 4, "left", "bottom"), (5, -4, "left", "top"), (-5, 4, "right", "bottom"))
-    for line, at_x, at_y in list(zip(lines, x, y, strict=True))[:MOST_NAMES]:
+    for line, at_x, at_y in list(zip(lines, x, y, strict=True))[:MAX_NAMES]:
         for right, up, across, along in (*sides, (-5, -4, "right", "top")):
             text = panel.annotate(
                 line.label,
@@ -136,8 +136,8 @@ def _write_names(panel: Axes, lines: list[Line], x: Any, y: Any) -> None:
             )
             box = text.get_window_extent()
             inside = panel.bbox.x0 <= box.x0 and box.x1 <= figure.bbox.x1
-            if inside and not any(box.overlaps(other) for other in taken):
-                taken.append(box)
+            if inside and not any(box.overlaps(other) for other in boxes):
+                boxes.append(box)
                 break
             text.remove()
 
@@ -199,10 +199,10 @@ def plot_outcome(
     if "outcome" not in tree.children:
         raise ValueError("tree must hold outcomes: explain(model, X, y). Got one without y.")
     if features is None:
-        features = [str(one) for one in answers["feature"].values[:MOST_PANELS]]
-    given: Any = features
-    asked = [given] if np.ndim(given) == 0 else list(given)
-    numbers = [feature_position(answers, one) for one in asked]
+        features = [str(feature) for feature in answers["feature"].values[:MAX_PANELS]]
+    selection: Any = features
+    chosen = [selection] if np.ndim(selection) == 0 else list(selection)
+    numbers = [feature_position(answers, feature) for feature in chosen]
     names = [str(answers["feature"].values[number]) for number in numbers]
     if not names:
         raise ValueError("features must name at least one feature; got none.")
@@ -222,14 +222,14 @@ def plot_outcome(
     return as_array(panels)
 
 
-def _draw_outcome(panel: Axes, own: xr.Dataset) -> None:
+def _draw_outcome(panel: Axes, places: xr.Dataset) -> None:
     """One feature: places on its axis, or its levels."""
-    there = np.isfinite(own["place_left"].values)
-    own = own.isel(place=there)
-    levels = own["place_level"].values
-    x = (own["place_left"].values + own["place_right"].values) / 2
-    observed, predicted = own["observed"].values, own["predicted"].values
-    low, high = own["residual_ci"].transpose("ci_bound", "place").values
+    present = np.isfinite(places["place_left"].values)
+    places = places.isel(place=present)
+    levels = places["place_level"].values
+    x = (places["place_left"].values + places["place_right"].values) / 2
+    observed, predicted = places["observed"].values, places["predicted"].values
+    low, high = places["residual_ci"].transpose("ci_bound", "place").values
     half = np.nan_to_num((high - low) / 2)
     style = "D" if levels.any() else "-"
     panel.plot(

@@ -31,7 +31,7 @@ from rhale_stats.plots.canvas import (
     several_panels,
     upright,
 )
-from rhale_stats.plots.coloured import Coloured, coloured
+from rhale_stats.plots.coloured import RowColours, coloured
 from rhale_stats.plots.legend import grid_of_panels, say
 from rhale_stats.plots.limits import enlarge
 from rhale_stats.plots.marks import CONSTANT, ERRORS_SHOWN
@@ -130,7 +130,7 @@ def plot_profile(
     return panel
 
 
-def _coloured(hue: ArrayLike, row: xr.Dataset) -> Coloured:
+def _coloured(hue: ArrayLike, row: xr.Dataset) -> RowColours:
     """Colours of the rows of ICE curves or Shapley values."""
     if isinstance(hue, str):
         raise TypeError(f"hue must be an array with one entry a row; got the text {hue!r}.")
@@ -210,13 +210,13 @@ def _panels(
                 panel.set_ylabel("")
             _draw(panel, profile, row)
         if ax is None:
-            found: dict[str, Any] = {}
+            handles: dict[str, Any] = {}
             for panel in panels:
                 for handle, label in zip(*panel.get_legend_handles_labels(), strict=True):
-                    found.setdefault(label, handle)
+                    handles.setdefault(label, handle)
             panels[0].figure.legend(
-                list(found.values()),
-                list(found),
+                list(handles.values()),
+                list(handles),
                 loc="outside upper center",
                 ncols=3,
                 frameon=False,
@@ -243,7 +243,7 @@ def _label(panel: Axes, profile: xr.Dataset, row: xr.Dataset) -> None:
     panel.set_ylabel(label, parse_math=False)
 
 
-def _draw(panel: Axes, profile: xr.Dataset, row: xr.Dataset, by: Coloured | None = None) -> None:
+def _draw(panel: Axes, profile: xr.Dataset, row: xr.Dataset, by: RowColours | None = None) -> None:
     if not row.sizes["grid"]:
         say(panel, CONSTANT)
         panel.set_xticks([])
@@ -282,36 +282,36 @@ def _count(what: str, n_drawn: int, n_rows: int) -> str:
     return what if n_drawn == n_rows else f"{what}, {n_drawn} of {n_rows}"
 
 
-def _draw_rows(panel: Axes, row: xr.Dataset, by: Coloured | None) -> None:
+def _draw_rows(panel: Axes, row: xr.Dataset, by: RowColours | None) -> None:
     """ICE curves, or Shapley values."""
     if "ice" in row:
         curves = row["ice"].transpose("obs", "grid").values
-        known = ~np.isnan(curves).any(axis=1)
-        curves = curves[known]
-        at = _some(len(curves), CURVES_DRAWN)
+        complete = ~np.isnan(curves).any(axis=1)
+        curves = curves[complete]
+        drawn = _some(len(curves), CURVES_DRAWN)
         x = row["grid_value"].values
         lines = LineCollection(
-            [np.column_stack([x, curve]) for curve in curves[at]],
-            colors=ROWS if by is None else by.colours[known][at],
+            [np.column_stack([x, curve]) for curve in curves[drawn]],
+            colors=ROWS if by is None else by.colours[complete][drawn],
             linewidths=0.5 if by is None else 0.8,
             alpha=0.5 if by is None else 0.8,
             zorder=0.8,
-            label=_count("ICE curves", len(at), len(curves)),
+            label=_count("ICE curves", len(drawn), len(curves)),
         )
         panel.add_collection(lines)
         panel.autoscale_view()
     if "shap_value" in row:
         x, phi = row["x"].values, row["shap_value"].values - float(row["curve_offset"])
-        at = _some(len(x), POINTS_DRAWN)
+        drawn = _some(len(x), POINTS_DRAWN)
         panel.scatter(
-            x[at],
-            phi[at],
+            x[drawn],
+            phi[drawn],
             s=5,
-            color=ROWS if by is None else by.colours[at],
+            color=ROWS if by is None else by.colours[drawn],
             alpha=0.5 if by is None else 0.9,
             linewidths=0,
             zorder=1.5,
-            label=_count("Shapley values", len(at), len(x)),
+            label=_count("Shapley values", len(drawn), len(x)),
         )
 
 
@@ -366,8 +366,10 @@ def _rows_alone(row: xr.Dataset) -> tuple[FloatArray, str] | None:
         level = 100 * float(row["curve_ci"].attrs["ci_prob"])
         ends = row["curve_ci_rows"].transpose("ci_bound", "grid").values
         return ends, f"{level:g} % interval, rows alone"
-    known = "curve_se_rows" in row and is_of_both(str(row["curve_se"].attrs.get("source", "")))
-    if not known:
+    has_rows_alone = "curve_se_rows" in row and is_of_both(
+        str(row["curve_se"].attrs.get("source", ""))
+    )
+    if not has_rows_alone:
         return None
     curve, se = row["curve"].values, row["curve_se_rows"].values
     return np.stack([curve - se, curve + se]), f"{STANDARD_ERROR}, rows alone"
@@ -386,7 +388,7 @@ def draw_shares(panel: Axes, x: FloatArray, share: FloatArray) -> None:
         x,
         0,
         0.025,
-        colors=[str(one) for one in shade],
+        colors=[str(grey) for grey in shade],
         linewidths=1.2,
         transform=panel.get_xaxis_transform(),
         zorder=2,
@@ -408,7 +410,10 @@ def _draw_levels(panel: Axes, row: xr.Dataset) -> None:
             zorder=2,
             label=SPREAD,
         )
-    rows, errors = _rows_alone(row), [(number, *one[:2]) for number, one in enumerate(_errors(row))]
+    rows, errors = (
+        _rows_alone(row),
+        [(number, *error[:2]) for number, error in enumerate(_errors(row))],
+    )
     if rows is not None:
         errors.insert(1, (0, *rows))
     for place, (number, ends, label) in enumerate(errors):

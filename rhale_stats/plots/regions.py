@@ -125,8 +125,10 @@ def plot_regions(
         _one_region(tree, leaves.isel(node=number), effect.isel(region=number), local)
         for number in range(leaves.sizes["node"])
     ]
-    held = ["fitted_model" in one.attrs for one in (effect, global_effect) if one is not None]
-    if any(held) and not all(held):
+    has_model = [
+        "fitted_model" in result.attrs for result in (effect, global_effect) if result is not None
+    ]
+    if any(has_model) and not all(has_model):
         raise ValueError(
             "effect and global_effect must have errors of the same sources; got parameters of the "
             "model in one of them alone. Give both to std_error(..., model=model, X=X)."
@@ -139,22 +141,22 @@ def plot_regions(
         which,
         lambda: _panels(leaves.sizes["node"], everywhere=global_effect is not None),
     ) as panels:
-        for panel, one in zip(panels, drawn, strict=True):
-            panel.set_title(one.title, parse_math=False, fontsize="medium")
-            if one.row.sizes["bin"]:
-                draw_curve(panel, one.row, spread)
+        for panel, content in zip(panels, drawn, strict=True):
+            panel.set_title(content.title, parse_math=False, fontsize="medium")
+            if content.row.sizes["bin"]:
+                draw_curve(panel, content.row, spread)
             else:
                 say_constant(panel)
-        _label_panels(panels, effect, own=ax is None)
-        _one_scale(panels, [one.row for one in drawn], spread)
-        for panel, one in zip(panels, drawn, strict=True):
-            if one.rows is not None:
-                draw_rug(panel, one.rows, one.row["edge_value"].values)
+        _label_panels(panels, effect, new_figure=ax is None)
+        _one_scale(panels, [content.row for content in drawn], spread)
+        for panel, content in zip(panels, drawn, strict=True):
+            if content.rows is not None:
+                draw_rug(panel, content.rows, content.row["edge_value"].values)
         draw_legend(panels)
     return as_array(panels)
 
 
-class _Drawn(NamedTuple):
+class _RegionPanel(NamedTuple):
     """Content of one panel: an effect of one feature, its title, and the rows of its rug."""
 
     row: xr.Dataset
@@ -162,7 +164,7 @@ class _Drawn(NamedTuple):
     rows: RowsInBins | None
 
 
-def _everywhere(tree: xr.Dataset, effect: object, local: object) -> _Drawn:
+def _everywhere(tree: xr.Dataset, effect: object, local: object) -> _RegionPanel:
     """The panel of all rows."""
     whole = with_own_intervals(_global(effect, str(tree["feature"].values)))
     row = one_feature(whole, 0)
@@ -171,20 +173,22 @@ def _everywhere(tree: xr.Dataset, effect: object, local: object) -> _Drawn:
         rows = rows_of(estimation_rows(_local_of(local, tree), whole), row)
     n_root, n_obs = int(tree["n_obs"][0]), int(row["n_obs"].sum())
     if n_obs not in (0, n_root):
-        return _Drawn(row, _title(ROOT_RULE, n_obs, np.nan), rows)
-    return _Drawn(row, _title(ROOT_RULE, n_root, float(tree["loss"][0])), rows)
+        return _RegionPanel(row, _title(ROOT_RULE, n_obs, np.nan), rows)
+    return _RegionPanel(row, _title(ROOT_RULE, n_root, float(tree["loss"][0])), rows)
 
 
-def _one_region(tree: xr.Dataset, leaf: xr.Dataset, effect: xr.Dataset, local: object) -> _Drawn:
+def _one_region(
+    tree: xr.Dataset, leaf: xr.Dataset, effect: xr.Dataset, local: object
+) -> _RegionPanel:
     """The panel of a region."""
     effect = check_effect(effect, "effect", "regional_rhale(local, tree)")
     row = one_feature(with_own_intervals(effect), str(tree["feature"].values))
     rows = None
     if local is not None:
-        there = np.flatnonzero(tree[ROWS].values == int(leaf["region"]))
-        rows = rows_of(_local_of(local, tree).isel(obs=there), row)
+        in_region = np.flatnonzero(tree[ROWS].values == int(leaf["region"]))
+        rows = rows_of(_local_of(local, tree).isel(obs=in_region), row)
     title = _title(str(leaf["rule"].values), int(leaf["n_obs"]), float(leaf["loss"]))
-    return _Drawn(row, title, rows)
+    return _RegionPanel(row, title, rows)
 
 
 def _regional(effect: object, name: str, leaves: xr.Dataset) -> xr.Dataset:
@@ -204,7 +208,7 @@ def _regional(effect: object, name: str, leaves: xr.Dataset) -> xr.Dataset:
             f"effect must be of the feature of the tree, {name!r}; got "
             f"{', '.join(map(repr, feature_names(effect)))}."
         )
-    rules, got = (list(map(str, of.values)) for of in (leaves["rule"], effect["region_rule"]))
+    rules, got = (list(map(str, rule.values)) for rule in (leaves["rule"], effect["region_rule"]))
     if rules != got:
         raise ValueError(
             f"effect must have the regions of the tree, {'; '.join(rules)}; got {'; '.join(got)}. "
@@ -231,10 +235,10 @@ def _local_of(local: object, tree: xr.Dataset) -> xr.Dataset:
 
 
 def _title(rule: str, n_obs: int, loss: float) -> str:
-    return f"{wrapped(rule, TITLE_LENGTH)}\n{known(n_obs, loss)}"
+    return f"{wrapped(rule, TITLE_LENGTH)}\n{node_facts(n_obs, loss)}"
 
 
-def known(n_obs: int, loss: float) -> str:
+def node_facts(n_obs: int, loss: float) -> str:
     """Rows and loss, where there is one."""
     return f"n = {n_obs}" + (f", loss {loss_text(loss)}" if np.isfinite(loss) else "")
 
@@ -250,8 +254,8 @@ def wrapped(rule: str, length: int) -> str:
             lines[-1] += " and"
         lines.append(condition)
     # A sign stays with its value.
-    kept = [re.sub(r"([≤≥<>=≠]) ", rf"\1{UNBROKEN}", line) for line in lines]
-    return "\n".join(textwrap.fill(line, length) for line in kept).replace(UNBROKEN, " ")
+    unbroken = [re.sub(r"([≤≥<>=≠]) ", rf"\1{UNBROKEN}", line) for line in lines]
+    return "\n".join(textwrap.fill(line, length) for line in unbroken).replace(UNBROKEN, " ")
 
 
 def _panels(n_regions: int, *, everywhere: bool) -> list[Axes]:
@@ -268,22 +272,22 @@ def _panels(n_regions: int, *, everywhere: bool) -> list[Axes]:
     return panels
 
 
-def _label_panels(panels: list[Axes], effect: xr.Dataset, *, own: bool) -> None:
+def _label_panels(panels: list[Axes], effect: xr.Dataset, *, new_figure: bool) -> None:
     """Labels of the axes; in a grid of ours where no other panel is below or on the left."""
     name = feature_names(effect)[0]
     x_label, y_label = feature_label(effect, name), output_label(effect)
     spots = [panel.get_subplotspec() for panel in panels]
     for panel, spot in zip(panels, spots, strict=True):
         below = left = False
-        if own and spot is not None:
-            others = [one for one in spots if one is not None]
+        if new_figure and spot is not None:
+            others = [other for other in spots if other is not None]
             below = any(
-                one.colspan == spot.colspan and one.rowspan.start > spot.rowspan.start
-                for one in others
+                other.colspan == spot.colspan and other.rowspan.start > spot.rowspan.start
+                for other in others
             )
             left = any(
-                one.rowspan == spot.rowspan and one.colspan.start < spot.colspan.start
-                for one in others
+                other.rowspan == spot.rowspan and other.colspan.start < spot.colspan.start
+                for other in others
             )
         if not below:
             panel.set_xlabel(x_label, parse_math=False)

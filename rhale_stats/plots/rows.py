@@ -125,8 +125,8 @@ def rows_of(local: xr.Dataset, row: xr.Dataset) -> RowsInBins | None:
         )
     if not row.sizes["bin"]:
         return None
-    rows, at = own_columns(local, [name])[name]
-    x, g = rows.x[at], rows.local_effect[at]
+    rows, position = own_columns(local, [name])[name]
+    x, g = rows.x[position], rows.local_effect[position]
     weight = np.ones(len(x)) if rows.weight is None else rows.weight
     edges = row["edge_value"].values
     for values, what in ((x, "x"), (g, "Local effects")):
@@ -138,7 +138,7 @@ def rows_of(local: xr.Dataset, row: xr.Dataset) -> RowsInBins | None:
             f"for feature {name!r}; got {outside} of {len(x)} rows outside. Pass the local effects "
             f"that effect was made from, or select the rows first: local.isel(obs=...)."
         )
-    check_no_other_model(row, rows, at)
+    check_no_other_model(row, rows, position)
     return RowsInBins(x, g, weight, rows.frequency, bin_index(edges, x))
 
 
@@ -155,9 +155,9 @@ def draw_rug(panel: Axes, rows: RowsInBins, edges: FloatArray) -> None:
     weight = np.bincount(tick, rows.weight, RUG_POSITIONS + 1)
     rug: LineCollection | PolyCollection
     if np.count_nonzero(weight) <= RUG_TICKS:
-        at = low + span * np.flatnonzero(weight) / RUG_POSITIONS
+        ticks = low + span * np.flatnonzero(weight) / RUG_POSITIONS
         rug = LineCollection(
-            [[(x, 0), (x, RUG_HEIGHT)] for x in at], colors=_shades(weight), linewidths=0.6
+            [[(x, 0), (x, RUG_HEIGHT)] for x in ticks], colors=_shades(weight), linewidths=0.6
         )
     else:
         cell = np.minimum((place * RUG_CELLS).astype(np.intp), RUG_CELLS - 1)

@@ -111,8 +111,8 @@ def plot_surface(surface: xr.Dataset, ax: Axes | None = None, *, contour: bool =
             label = with_units(label_of(surface, name), surface.attrs[f"units_{side}"])
             axis.set_label_text(label, parse_math=False)
         share = f"{int(empty.sum())} of {empty.size} fields"
-        there = ("not in both", "rows of both in all fields") if compared else ("no rows", ALL)
-        note = f"hatched: {there[0]} ({share})" if empty.any() else there[1]
+        texts = ("not in both", "rows of both in all fields") if compared else ("no rows", ALL)
+        note = f"hatched: {texts[0]} ({share})" if empty.any() else texts[1]
         title = f"Second-order effect on {surface.attrs['output_name']}"
         if compared:
             level = surface["difference_band"].attrs["ci_prob"]
@@ -138,14 +138,14 @@ def _draw_surface(panel: Axes, surface: xr.Dataset, *, contour: bool) -> NDArray
         else np.arange(len(centre), dtype=np.float64)
         for smooth, centre in zip(numeric, centres, strict=True)
     ]
-    at = [
+    interpolation = [
         np.array([np.interp(points, centre, unit) for unit in np.eye(len(centre))])
         for centre, points in zip(centres, along, strict=True)
     ]
     # Cells beside an unknown corner are unknown.
-    known = np.where(np.isnan(values), 0.0, 1.0)
-    fine = at[0].T @ np.nan_to_num(values) @ at[1]
-    fine[at[0].T @ known @ at[1] < 1 - 1e-9] = np.nan
+    finite = np.where(np.isnan(values), 0.0, 1.0)
+    fine = interpolation[0].T @ np.nan_to_num(values) @ interpolation[1]
+    fine[interpolation[0].T @ finite @ interpolation[1] < 1 - 1e-9] = np.nan
     sides = [
         np.concatenate([[points[0]], (points[:-1] + points[1:]) / 2, [points[-1]]])
         if smooth
@@ -202,20 +202,20 @@ def _hatch(panel: Axes, empty: NDArray[np.bool_], bounds: Sequence[NDArray[np.fl
 def _empty(surface: xr.Dataset, bounds: Sequence[NDArray[np.float64]]) -> NDArray[np.bool_]:
     """Cells without rows, by the bins and levels of the rows themselves."""
     used = surface["cell_a"].values >= 0
-    there = np.zeros([len(bound) - 1 for bound in bounds], dtype=bool)
-    there[surface["cell_a"].values[used], surface["cell_b"].values[used]] = True
-    return np.asarray(~there)
+    occupied = np.zeros([len(bound) - 1 for bound in bounds], dtype=bool)
+    occupied[surface["cell_a"].values[used], surface["cell_b"].values[used]] = True
+    return np.asarray(~occupied)
 
 
 def _unshared(comparison: xr.Dataset) -> NDArray[np.bool_]:
     """Where not both surfaces have rows, in a cell or beside a level."""
-    there = comparison["supported"].values == 1
+    shared = comparison["supported"].values == 1
     for axis, side in enumerate("ab"):
         if f"level_{side}" in comparison.coords:
-            first, last = (np.zeros_like(there.take([0], axis)) for _ in range(2))
-            below = np.concatenate([first, there], axis)
-            there = below | np.concatenate([there, last], axis)
-    return np.asarray(~there)
+            first, last = (np.zeros_like(shared.take([0], axis)) for _ in range(2))
+            below = np.concatenate([first, shared], axis)
+            shared = below | np.concatenate([shared, last], axis)
+    return np.asarray(~shared)
 
 
 def _draw_dots(panel: Axes, comparison: xr.Dataset, centres: Sequence[NDArray[np.float64]]) -> None:

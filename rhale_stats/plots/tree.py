@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from rhale_stats.plots.canvas import HETEROGENEITY, HETEROGENEITY_FILL, REFERENCE, one_panel
 from rhale_stats.plots.compare import pvalue_text
-from rhale_stats.plots.regions import BOX_LENGTH, known, wrapped
+from rhale_stats.plots.regions import BOX_LENGTH, node_facts, wrapped
 from rhale_stats.regional.tables import LOSS_NAMES, loss_units, rejected
 from rhale_stats.regional.trees import check_tree
 from rhale_stats.schema.door import checked
@@ -85,8 +85,8 @@ def plot_tree(tree: xr.Dataset, ax: Axes | None = None) -> Axes:
             str(tree.attrs.get("output_name", "output")), str(tree.attrs.get("output_units", ""))
         )
         name, units = str(tree["feature"].values), str(tree["feature_units"].values)
-        of = with_units(label_of(tree, name), units)
-        title = f"Regions of the effect of {of} on {output}"
+        feature_text = with_units(label_of(tree, name), units)
+        title = f"Regions of the effect of {feature_text} on {output}"
         panel.set_title(title, parse_math=False)
         loss = str(tree.attrs["loss_kind"])
         kind = LOSS_NAMES.get(loss, loss)
@@ -118,7 +118,7 @@ def _draw_box(panel: Axes, node: xr.Dataset, place: float, whole: float) -> None
     loss = float(node["loss"])
     texts: list[Artist] = [
         _line(wrapped(str(node["condition"].values), BOX_LENGTH), fontweight="bold"),
-        _line(known(int(node["n_obs"]), loss)),
+        _line(node_facts(int(node["n_obs"]), loss)),
     ]
     if int(node["region"]) < 0:
         drop = _percent(float(node["loss_drop"]))

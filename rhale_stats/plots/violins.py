@@ -150,8 +150,8 @@ def _violins(rows: RowsInBins, n_bins: int, error: float) -> _Violins:
 
 def _silverman(share: FloatArray, n_effective: float) -> float:
     """Silverman's rule of thumb in steps of the grid, on which a step is the least."""
-    at = np.arange(len(share))
-    spread = float(np.sqrt(np.sum(share * (at - np.sum(share * at)) ** 2)))
+    steps = np.arange(len(share))
+    spread = float(np.sqrt(np.sum(share * (steps - np.sum(share * steps)) ** 2)))
     lower, upper = np.searchsorted(np.cumsum(share), [0.25, 0.75])
     robust = float(upper - lower) / 1.34
     if robust > 0:  # otherwise half of the rows share one value

@@ -16,11 +16,11 @@ from rhale_stats.printing.text import number_text, uncertainty
 from rhale_stats.schema.features import with_units
 
 # Largest number of lines of a table, and of outputs or regions.
-MOST_LINES, MOST_PARTS = 10, 4
+MAX_LINES, MAX_PARTS = 10, 4
 # Largest number of characters of a line in a terminal, and of a name.
 WIDTH, LONGEST_NAME = 100, 28
 # Largest number of bytes of HTML in a notebook.
-MOST_HTML = 60_000
+MAX_HTML = 60_000
 GAP = "  "
 CUT = "…"
 NOT_ESTIMATED = "not estimated yet; std_error(effect) adds standard errors"
@@ -40,7 +40,7 @@ Line: TypeAlias = list[str]
 
 
 @dataclass(frozen=True)
-class Table:
+class PageTable:
     """A table: heads of columns, and lines. The first column has the names of the lines."""
 
     heads: Line
@@ -56,7 +56,7 @@ class Page:
 
     title: str
     facts: tuple[str, ...]
-    tables: tuple[Table, ...]
+    tables: tuple[PageTable, ...]
     # What to call next.
     more: str = ""
 
@@ -87,11 +87,11 @@ class Answer:
 
 def _clean(text: str, longest: int = LONGEST_NAME) -> str:
     """A label on one line, without characters that move the cursor, cut if it is too long."""
-    text = "".join(one if one.isprintable() else " " for one in text)
+    text = "".join(character if character.isprintable() else " " for character in text)
     return text if len(text) <= longest else text[: longest - 1] + CUT
 
 
-def _widths(table: Table) -> list[int]:
+def _widths(table: PageTable) -> list[int]:
     """Widths of columns that fit a terminal: the widest columns, which hold words, are cut."""
     columns = list(zip(table.heads, *table.lines, strict=True))
     widths = [max(len(_clean(cell, WIDTH)) for cell in column) for column in columns]
@@ -141,7 +141,7 @@ def _html(page: Page, dataset: xr.Dataset) -> str:
     parts.append(paragraph(f"More: {page.more}" if page.more else ""))
     head = f'<pre class="rhale-text">{escape(_text(page))}</pre><style>{STYLE}</style>'
     body = "".join(parts)
-    room = MOST_HTML - len((head + body).encode()) - 200
+    room = MAX_HTML - len((head + body).encode()) - 200
     whole = str(dataset._repr_html_())
     if len(whole.encode()) > room:
         with xr.set_options(display_max_rows=200):  # type: ignore[no-untyped-call]
@@ -157,10 +157,10 @@ def _html(page: Page, dataset: xr.Dataset) -> str:
 
 def table_of(
     heads: Line, lines: list[Line], n: int, what: str, meant: str, caption: str = ""
-) -> Table:
+) -> PageTable:
     """A table that says how many lines it leaves out, and what its columns mean."""
     notes = [f"{len(lines)} of {n} {what}."] if len(lines) < n else []
-    return Table(heads, lines, caption, (*notes, *([meant] if meant else [])))
+    return PageTable(heads, lines, caption, (*notes, *([meant] if meant else [])))
 
 
 def largest_first(values: NDArray[np.float64]) -> NDArray[np.int64]:
@@ -177,9 +177,9 @@ def rows_text(result: xr.Dataset) -> str:
     return f"{text}; {n} feature{'s' if n > 1 else ''}"
 
 
-def uncertainty_line(result: xr.Dataset, standard_error: str, *, known: bool) -> str:
+def uncertainty_line(result: xr.Dataset, standard_error: str, *, estimated: bool) -> str:
     """What the standard errors of a result are of, where they are known."""
-    if not known:
+    if not estimated:
         return f"Uncertainty: {NOT_ESTIMATED}"
     return f"Uncertainty: {uncertainty(str(result[standard_error].attrs.get('source', 'rows')))}"
 
@@ -196,13 +196,13 @@ def title_of(result: xr.Dataset) -> str:
     return method[:1].upper() + method[1:]
 
 
-def variables_table(found: xr.Dataset, most: int) -> Table:
+def variables_table(result: xr.Dataset, most: int) -> PageTable:
     """A table of the variables of a result: dims, lowest and highest value."""
     lines = []
-    for name, one in found.data_vars.items():
+    for name, variable in result.data_vars.items():
         ends = ["", ""]
-        values = one.values
+        values = variable.values
         if values.dtype.kind in "fiu" and np.isfinite(values).any():
             ends = [number_text(float(end)) for end in (np.nanmin(values), np.nanmax(values))]
-        lines.append([str(name), ", ".join(map(str, one.dims)), *ends])
+        lines.append([str(name), ", ".join(map(str, variable.dims)), *ends])
     return table_of(["", "over", "lowest", "highest"], lines[:most], len(lines), "variables", "")

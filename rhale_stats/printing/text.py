@@ -17,7 +17,7 @@ from rhale_stats.schema.levels import is_categorical, level_names
 if TYPE_CHECKING:
     from statsmodels.iolib.table import SimpleTable
 
-MOST_DIGITS = 17
+MAX_DIGITS = 17
 COLUMN_SEPARATOR = "   "
 # Printed in place of a share above 100 %.
 ABOVE_ONE = "> 1"
@@ -99,7 +99,7 @@ def facts_of(cells: list[list[str]], title: str, body: SimpleTable) -> SimpleTab
     width = len(body.as_text().partition("\n")[0]) - 3 * len(COLUMN_SEPARATOR)
     widths = [width // 4, width // 4, width // 4, width - 3 * (width // 4)]
     needed = [max(len(text) for text in column) for column in zip(*cells, strict=True)]
-    if any(need > given for need, given in zip(needed, widths, strict=True)):
+    if any(need > available for need, available in zip(needed, widths, strict=True)):
         room = max(width - sum(needed), 0)
         widths = [needed[0], needed[1] + room // 2, needed[2], needed[3] + room - room // 2]
     form = fmt_2cols | {
@@ -115,7 +115,7 @@ def bin_labels(row: xr.Dataset) -> list[str]:
     """Names of the lines of bins, as in the table above them."""
     if is_categorical(row):
         names = level_names(row)
-        return [f"{one} → {other}" for one, other in pairwise(names)]
+        return [f"{level} → {other}" for level, other in pairwise(names)]
     return interval_labels(row["edge_value"].values, units_in(row)) or [str(row["feature"].values)]
 
 
@@ -155,7 +155,7 @@ def _edge_text(edge: float, decimals: int) -> str:
     magnitude = int(np.floor(np.log10(abs(edge))))
     decimals = max(decimals, 3 - magnitude)
     if not -5 < magnitude < 15:
-        return f"{edge:.{min(magnitude + decimals + 1, MOST_DIGITS)}g}"
+        return f"{edge:.{min(magnitude + decimals + 1, MAX_DIGITS)}g}"
     return np.format_float_positional(edge, max(decimals, 0), trim="-")
 
 

@@ -25,7 +25,7 @@ from rhale_stats.models.levels import in_order, levels_of
 from rhale_stats.models.options import ModelOptions
 from rhale_stats.models.sample import Sample
 from rhale_stats.models.table import Table, Values, check_column
-from rhale_stats.models.together import TOGETHER_ROWS, Versions, evaluated
+from rhale_stats.models.together import MAX_CALL_ROWS, Versions, evaluated
 from rhale_stats.profiles.data import NOMINAL, VARIABLES, variable
 from rhale_stats.profiles.grid import (
     GRID_KINDS,
@@ -57,7 +57,7 @@ class Given(Sample):
         every: Callable[[Table], list[int]] | None = None,
     ) -> Self:
         """Check the arguments and keep the rows of positive weight; by default ``every`` column."""
-        whole = cls.of(X, options)
+        whole = cls.from_table(X, options)
         every = every or (lambda table: default_columns(table)[0])
         positions = every(whole.table) if features is None else columns_named(whole.table, features)
         used = whole if whole.present.all() else whole.take(whole.present)
@@ -145,7 +145,7 @@ class Given(Sample):
         Those of one are to be used before those of the next.
         """
         sizes = [int(self.with_curve(axis).sum()) * len(axis.grid) for axis in axes]
-        most = min(TOGETHER_ROWS, asked.batch_rows)
+        most = min(MAX_CALL_ROWS, asked.batch_rows)
         begin = 0
         while begin < len(axes):
             end = begin + 1
@@ -181,13 +181,13 @@ class Given(Sample):
 
         So a mean curve of very many rows needs the memory of one block.
         """
-        own = asked.at(self.with_curve(axis))
+        own = asked.take(self.with_curve(axis))
         # Several arrays of the size of the curves are needed at a time.
         most = differences.BATCH_BYTES // (4 * 8 * max(len(axis.grid), 1))
         together = max(1, min(differences.BATCH_ROWS, most))
         for begin in range(0, own.table.n_rows, together):
             rows = slice(begin, min(begin + together, own.table.n_rows))
-            some = own.at(np.arange(rows.start, rows.stop))
+            some = own.take(np.arange(rows.start, rows.stop))
             curves, error = some.curves(axis.position, axis.values)
             yield _block(axis, rows, curves, error, own.table.n_rows)
 

@@ -63,7 +63,7 @@ def pdp_in_chunks(
         raise ValueError("weights must be positive in some row; got none.")
     totals, sums = known
     shares = [one / totals.sums.weight for one in sums]
-    asked = given.asked(model)
+    asked = given.quotients(model)
     looks = [_Look.of(given, asked, axis, share, centering)
              for axis, share in zip(varying, shares, strict=True)]  # fmt: skip
     work = _MomentsOf(model, own, looks, centering, precise=not totals.sums.counts)
@@ -255,7 +255,7 @@ class _MomentsOf:
         if rows is None:
             return None
         given, w = rows
-        asked = given.asked(self.model, probe=False)
+        asked = given.quotients(self.model, probe=False)
         found = [self._of(look, given, asked, w) for look in self.looks]
         by_weight, by_squares, error = map(list, zip(*found, strict=True)) if found else ([],) * 3
         return _Found(by_weight, by_squares, error, asked.n_calls, asked.n_rows)
@@ -309,7 +309,7 @@ def _some(
     """The rows of a chunk that have weight, and their weights; None without any."""
     if not len(chunk):
         return None
-    given = Given.of(chunk, options)
+    given = Given.from_table(chunk, options)
     if weight is None:
         return given, None
     w = np.asarray(weight, dtype=np.float64)

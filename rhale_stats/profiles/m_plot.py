@@ -101,7 +101,7 @@ def m_plot(
             f"effects; got {type(rule).__name__}."
         )
     given = Given.used(X, features, options)
-    asked = given.asked(model)
+    asked = given.quotients(model)
     with asked.counted(given.table.n_rows, "M-plot", progress=progress):
         answers = at_rows(asked)
     axes, found = [], []

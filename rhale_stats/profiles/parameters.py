@@ -117,7 +117,7 @@ class FromModel:
         names = [name for name in every if one_profile(profile, name).sizes["grid"]]
         names = names or every[:1]
         self.given = Given.used(table.take(self.numbers).data, names, self.options)
-        self.asked = self.given.asked(directions.changes.ask, probe=False)
+        self.asked = self.given.quotients(directions.changes.ask, probe=False)
         self.axes: dict[str, Axis] = {}
         if profile.attrs["method"] != "m_plot":
             grid = {name: points for name in names if len(points := self._grid(name))}

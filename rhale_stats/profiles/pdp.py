@@ -142,7 +142,7 @@ def pdp(
         return pdp_in_chunks(model, chunks, features, grid, n_grid, grid_kind, centering, options)
     given = Given.used(X, features, options)
     axes = given.axes(grid, n_grid, grid_kind)
-    asked = given.asked(model)
+    asked = given.quotients(model)
     found = []
     bar = with_bar(axes, "partial dependence", progress=progress)
     for axis, blocks in zip(bar, given.all_curves(asked, axes), strict=True):
@@ -233,7 +233,7 @@ def ice(
                 f"kind must not be 'derivative' for categories and grids of one point, such as "
                 f"{flat[0]!r}. Leave it out of features=, or take kind='centered'."
             )
-    asked = given.asked(model)
+    asked = given.quotients(model)
     found = []
     bar, derivative = with_bar(axes, "ICE", progress=progress), kind == "derivative"
     for axis, blocks in zip(bar, given.all_curves(asked, axes), strict=True):

@@ -126,7 +126,7 @@ def shap_dependence(
     shap_values = shapley.shap_values
     errors: list[dict[str, FloatArray]] = []
     if shap_values is None:
-        asked = given.asked(model)
+        asked = given.quotients(model)
         computed = shapley_values(
             model, asked, shapley, generator, "shap_dependence", progress=progress
         )

@@ -42,7 +42,7 @@ def profile_page(profile: xr.Dataset, most: int) -> Page:
         f"{METHOD_NAMES[str(profile.attrs['method'])]}: effects on {output(profile)}",
         (
             rows_text(profile),
-            uncertainty_line(profile, "curve_se", known=known),
+            uncertainty_line(profile, "curve_se", estimated=known),
         ),
         (
             table_of(

@@ -16,7 +16,12 @@ from rhale_stats.local.cells import difference_edges
 from rhale_stats.models.differences import no_differences
 from rhale_stats.models.options import ModelOptions
 from rhale_stats.models.outputs import Model
-from rhale_stats.regional.comparisons import Given, binned_tree, curves_of_regions, finished
+from rhale_stats.regional.comparisons import (
+    RegionalInputs,
+    binned_tree,
+    curves_of_regions,
+    finished,
+)
 from rhale_stats.regional.losses import LOSSES
 from rhale_stats.regional.search import SplitSearch
 from rhale_stats.regional.work import work_of
@@ -91,16 +96,16 @@ def regional_ale(
     >>> tree.attrs["model_calls"], tree.attrs["model_rows"]
     (4, 2250)
     """
-    given = Given.of(X, feature, conditioning, options)
-    quotients, bins = given.sample.asked(model, single=True), EqualWidthBins(n_bins)
-    found = no_differences("finite_difference")
-    if given.varies:
-        edges = difference_edges(bins, given.name, given.x, given.sample.weight)
-        with quotients.counted(2 * len(given.x), "local effects", progress=progress):
-            given = replace(given, x=kernel.on_both_sides(edges, given.x))
-            found = quotients.finite(given.position, edges, given.x)
-    local = given.local(found, quotients)
+    inputs = RegionalInputs.from_arguments(X, feature, conditioning, options)
+    quotients, bins = inputs.sample.quotients(model, single=True), EqualWidthBins(n_bins)
+    differences = no_differences("finite_difference")
+    if inputs.varies:
+        edges = difference_edges(bins, inputs.name, inputs.x, inputs.sample.weight)
+        with quotients.counted(2 * len(inputs.x), "local effects", progress=progress):
+            inputs = replace(inputs, x=kernel.on_both_sides(edges, inputs.x))
+            differences = quotients.finite(inputs.position, edges, inputs.x)
+    local = inputs.local(differences, quotients)
     work = work_of(local, bins, search, loss, None, rng)
-    tree, edges = binned_tree(work, given, loss, LOSSES[loss])
+    tree, edges = binned_tree(work, inputs, loss, LOSSES[loss])
     curve, spread = curves_of_regions(local, tree, edges)
     return finished(tree, "regional_ale", loss, edges, curve, spread, quotients)

@@ -52,50 +52,58 @@ class Conditioning:
 
 
 def conditioning_columns(
-    local: xr.Dataset, given: pd.DataFrame | ArrayLike | None, feature: str | None
+    local: xr.Dataset, conditioning: pd.DataFrame | ArrayLike | None, feature: str | None
 ) -> list[Conditioning]:
     """Columns for splits of the effect of ``feature``: those given, or the other features."""
     names = feature_names(local)
-    if given is None:
+    if conditioning is None:
         table = local["x"].transpose("obs", "feature").values
         units = units_of_all(local)
-        found = [
-            replace(_numeric(name, table[:, at]), units=units[at])
-            for at, name in enumerate(names)
+        columns = [
+            replace(_numeric(name, table[:, position]), units=units[position])
+            for position, name in enumerate(names)
             if name != feature
         ]
-        if not found:
+        if not columns:
             raise ValueError(
                 f"conditioning must be given: local holds no feature besides {feature!r}. Pass a "
                 f"DataFrame with a row for each row of local."
             )
-        return found
-    rows = checked_table(local, given)
+        return columns
+    rows = checked_table(local, conditioning)
     labels = column_names(rows, "conditioning")
-    found = [_column(name, rows.iloc[:, at]) for at, name in enumerate(labels) if name != feature]
-    if not found:
+    columns = [
+        _column(name, rows.iloc[:, position])
+        for position, name in enumerate(labels)
+        if name != feature
+    ]
+    if not columns:
         raise ValueError(
             f"conditioning must have a column besides {feature!r}; got "
             f"{', '.join(labels) or 'none'}."
         )
-    return found
+    return columns
 
 
-def checked_table(local: xr.Dataset, given: pd.DataFrame | ArrayLike) -> pd.DataFrame:
+def checked_table(local: xr.Dataset, conditioning: pd.DataFrame | ArrayLike) -> pd.DataFrame:
     """The table of conditioning columns; refused unless it has the rows of ``local``."""
-    rows = given if isinstance(given, pd.DataFrame) else frame_of(given, "conditioning")
+    rows = (
+        conditioning
+        if isinstance(conditioning, pd.DataFrame)
+        else frame_of(conditioning, "conditioning")
+    )
     if len(rows) != local.sizes["obs"]:
         raise ValueError(
             f"conditioning must have a row for each of the {local.sizes['obs']} rows of local; got "
             f"{len(rows)}."
         )
     obs = row_labels(local)
-    if isinstance(given, pd.DataFrame) and obs is not None:
-        own, labels = pd.Index(storable(rows.index)), pd.Index(obs)
+    if isinstance(conditioning, pd.DataFrame) and obs is not None:
+        index, labels = pd.Index(storable(rows.index)), pd.Index(obs)
         numbers = pd.RangeIndex(len(obs))
         # Rows that are only numbered have no labels, unless those of local are numbers as well.
-        unlabelled = own.equals(numbers) and not labels.sort_values().equals(numbers)
-        if not (own.equals(labels) or unlabelled):
+        unlabelled = index.equals(numbers) and not labels.sort_values().equals(numbers)
+        if not (index.equals(labels) or unlabelled):
             raise ValueError(
                 "conditioning must have the index of the rows of local, in the same order; its "
                 "index differs. Reindex it: conditioning.loc[local['obs'].values]."
@@ -103,9 +111,9 @@ def checked_table(local: xr.Dataset, given: pd.DataFrame | ArrayLike) -> pd.Data
     return rows
 
 
-def frame_of(given: object, what: str) -> pd.DataFrame:
+def frame_of(input_table: object, what: str) -> pd.DataFrame:
     """A table with names for its columns; arrays get ``x0``, ``x1``, ..."""
-    data, _ = read(given, what)
+    data, _ = read(input_table, what)
     if isinstance(data, pd.DataFrame):
         return data
     table = as_table(data, what)
@@ -118,16 +126,18 @@ def _column(name: str, values: pd.Series) -> Conditioning:
     if gone.all():
         raise ValueError(f"conditioning must have values in column {name!r}; all are missing.")
     if gone.any() and (numeric or is_time(values.dtype)):
-        known = _column(name, values[~gone])  # which is checked
+        without_missing = _column(name, values[~gone])  # which is checked
         dates = is_time(values.dtype)
         numbers = as_days(values.array) if dates else values.to_numpy(np.float64, na_value=np.nan)
         # Beyond all thresholds: the last of them parts these rows from all others.
-        return Conditioning(name, "numeric", np.where(gone, np.inf, numbers), units=known.units)
+        return Conditioning(
+            name, "numeric", np.where(gone, np.inf, numbers), units=without_missing.units
+        )
     if gone.any():
         values = values.astype(object).map(str).where(~gone, MISSING_LEVEL)
     if is_time(values.dtype):
-        found = _numeric(name, as_days(values.array))
-        return replace(found, units=time_units(values.dtype))
+        column = _numeric(name, as_days(values.array))
+        return replace(column, units=time_units(values.dtype))
     if isinstance(values.dtype, pd.CategoricalDtype):
         levels = tuple(_plain(level) for level in values.cat.categories)
         if not all(isinstance(level, str | int | float | bool) for level in levels):

@@ -33,7 +33,7 @@ from rhale_stats.schema.variables import GRID_VALUE, software
 
 
 @dataclass(frozen=True)
-class Given:
+class RegionalInputs:
     """One feature of a table, checked, and what its regions may be made of."""
 
     sample: Sample
@@ -41,16 +41,16 @@ class Given:
     conditioning: pd.DataFrame | ArrayLike
 
     @classmethod
-    def of(
+    def from_arguments(
         cls,
         X: Any,
         feature: str | int,
         conditioning: pd.DataFrame | ArrayLike | None,
         options: ModelOptions,
-    ) -> Given:
+    ) -> RegionalInputs:
         """Check the arguments and read the columns."""
         refuse_fields(options, ("missing",), "regions are made of all rows")
-        sample = Sample.of(X, options)
+        sample = Sample.from_table(X, options)
         table = sample.table
         sample = sample.of_columns(positions_of(table, [feature]))
         (position,) = sample.positions
@@ -79,9 +79,11 @@ class Given:
         """Whether there is an effect to be found."""
         return bool(self.x.min() < self.x.max())
 
-    def local(self, found: Differences, quotients: DifferenceQuotients | None = None) -> xr.Dataset:
+    def local(
+        self, differences: Differences, quotients: DifferenceQuotients | None = None
+    ) -> xr.Dataset:
         """Numbers of all rows as local effects of the feature."""
-        return labelled(self.sample, self.x[:, None], [found], quotients)
+        return labelled(self.sample, self.x[:, None], [differences], quotients)
 
     def mean_and_std(self, values: FloatArray, rows: IntArray) -> tuple[FloatArray, FloatArray]:
         """Of every column of values of some rows, math [5] and [6]."""
@@ -95,13 +97,15 @@ class Given:
         return mean, np.sqrt(squares / degrees if degrees > 0 else np.full_like(squares, np.nan))
 
 
-def binned_tree(work: Work, given: Given, loss: str, units: str) -> tuple[xr.Dataset, FloatArray]:
+def binned_tree(
+    work: Work, inputs: RegionalInputs, loss: str, units: str
+) -> tuple[xr.Dataset, FloatArray]:
     """The tree, and the edges of its bins."""
     problem = work.problem(0, loss)
-    tree = tree_of(work, 0, given.conditioning, problem, units)
+    tree = tree_of(work, 0, inputs.conditioning, problem, units)
     rule_name, parameters = describe(work.rule)
     # Of a constant feature no bin has an effect.
-    edges = given.x[0] + np.array([0.0, 1.0])
+    edges = inputs.x[0] + np.array([0.0, 1.0])
     if problem is not None:
         edges = problem.edges
     return tree.assign_attrs(bin_rule=rule_name, bin_parameters=parameters), edges
@@ -121,18 +125,20 @@ def curves_of_regions(
 ) -> tuple[FloatArray, FloatArray]:
     """The ALE curve and its spread at the edges, (node, edge): of the rows of every node."""
     nodes = rows_of_nodes(tree)
-    found = {name: np.full((len(nodes), len(edges)), np.nan) for name in ("curve", "curve_std_sum")}
-    for number, at in enumerate(nodes):
+    curves = {
+        name: np.full((len(nodes), len(edges)), np.nan) for name in ("curve", "curve_std_sum")
+    }
+    for number, rows in enumerate(nodes):
         effect = quiet_rhale(
-            local.isel(obs=at), bins=GivenBins(edges), weighting="rows", std_error_moments=False
+            local.isel(obs=rows), bins=GivenBins(edges), weighting="rows", std_error_moments=False
         )
         # The rows of a node may reach over a part of the bins.
         row = one_feature(effect, 0)
         begin = row["edge_value"].values[:1]
         first = int(np.argmin(np.abs(edges - begin))) if len(begin) else 0
-        for name, values in found.items():
+        for name, values in curves.items():
             values[number, first : first + row[name].size] = row[name].values
-    return found["curve"], found["curve_std_sum"]
+    return curves["curve"], curves["curve_std_sum"]
 
 
 def finished(
@@ -142,11 +148,11 @@ def finished(
     grid: FloatArray,
     curve: FloatArray,
     spread: FloatArray,
-    asked: DifferenceQuotients | None,
+    quotients: DifferenceQuotients | None,
 ) -> xr.Dataset:
     """The tree with the effect in every node, and with what it cost."""
-    if asked is not None:
-        asked.check_size()
+    if quotients is not None:
+        quotients.check_size()
     dims = ("node", "grid")
     return tree.assign(
         curve=(dims, curve, {"long_name": "effect", "units": "output units"}),
@@ -157,8 +163,8 @@ def finished(
     ).assign_attrs(
         method=method,
         loss_kind=loss_kind,
-        model_calls=0 if asked is None else asked.n_calls,
-        model_rows=0 if asked is None else asked.n_rows,
+        model_calls=0 if quotients is None else quotients.n_calls,
+        model_rows=0 if quotients is None else quotients.n_rows,
         software=software(),
     )  # fmt: skip
 
@@ -167,7 +173,7 @@ def finished(
 
 
 @dataclass(frozen=True)
-class Curves:
+class CurveProblem:
     """One feature's ICE curves, and what the loss of a set of them is."""
 
     x: FloatArray
@@ -187,16 +193,16 @@ class Curves:
         """Effective rows that a region must have."""
         return max(self.min_obs, 2.0) * (1 - 1e-12)
 
-    def node(self, at: IntArray, min_share: float) -> Node[search.Curves]:  # noqa: ARG002
-        """The node with the rows ``at``: all that differs between its curves is left in it."""
-        weight = None if self.weight is None else self.weight[at]
-        rows = search.curves_of(self.curves[at], weight, frequency=self.frequency)
-        sums = rows.table(np.zeros(len(at), dtype=np.int64), 1)
+    def node(self, row_numbers: IntArray, min_share: float) -> Node[search.Curves]:  # noqa: ARG002
+        """The node with these rows: all that differs between its curves is left in it."""
+        weight = None if self.weight is None else self.weight[row_numbers]
+        rows = search.curves_of(self.curves[row_numbers], weight, frequency=self.frequency)
+        sums = rows.table(np.zeros(len(row_numbers), dtype=np.int64), 1)
         loss, total = float(search.curve_loss(sums)[0]), float(rows.total_weight(sums)[0])
-        n_obs = total if self.frequency else float(len(at))
-        return Node(at, rows, n_obs, total, loss, loss > (4 * self.error) ** 2, self.error)
+        n_obs = total if self.frequency else float(len(row_numbers))
+        return Node(row_numbers, rows, n_obs, total, loss, loss > (4 * self.error) ** 2, self.error)
 
-    def held(self, node: Node[search.Curves]) -> Curves:  # noqa: ARG002
+    def with_bins_of(self, node: Node[search.Curves]) -> CurveProblem:  # noqa: ARG002
         """The same: there are no bins."""
         return self
 
@@ -218,7 +224,7 @@ class Curves:
         """Degrees of freedom of the variances in these, (split,)."""
         return search.degrees_of_curves(children.left, children.right)
 
-    def coarse(self, node: Node[search.Curves]) -> tuple[Curves, Node[search.Curves]]:
+    def coarse(self, node: Node[search.Curves]) -> tuple[CurveProblem, Node[search.Curves]]:
         """The same: there are no bins."""
         return self, node
 

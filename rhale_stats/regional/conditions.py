@@ -85,21 +85,25 @@ def rule_text(path: Sequence[Condition]) -> str:
         return ROOT_RULE
     texts = []
     for name in dict.fromkeys(condition.feature for condition in path):
-        own = [condition for condition in path if condition.feature == name]
-        if own[-1].operator not in (UP_TO, ABOVE):
-            texts.append(own[-1].text)  # a later split keeps a part of the levels that remained
+        conditions = [condition for condition in path if condition.feature == name]
+        if conditions[-1].operator not in (UP_TO, ABOVE):
+            texts.append(
+                conditions[-1].text
+            )  # a later split keeps a part of the levels that remained
             continue
-        below = min((c.threshold for c in own if c.operator == UP_TO), default=np.inf)
-        above = max((c.threshold for c in own if c.operator == ABOVE), default=-np.inf)
-        upper, lower = (threshold_text(end, own[-1].units) for end in (below, above))
+        below = min((c.threshold for c in conditions if c.operator == UP_TO), default=np.inf)
+        above = max((c.threshold for c in conditions if c.operator == ABOVE), default=-np.inf)
+        upper, lower = (threshold_text(end, conditions[-1].units) for end in (below, above))
         if np.isfinite(below) and np.isfinite(above):
             texts.append(f"{lower} < {name} ≤ {upper}")
         elif np.isfinite(below):
             texts.append(f"{name} ≤ {upper}")
         elif np.isfinite(above):
-            texts.append(f"{name} > {lower}{OR_MISSING if all(c.levels for c in own) else ''}")
+            texts.append(
+                f"{name} > {lower}{OR_MISSING if all(c.levels for c in conditions) else ''}"
+            )
         else:
-            texts.append(own[-1].text)
+            texts.append(conditions[-1].text)
     return " and ".join(texts)
 
 
@@ -110,9 +114,9 @@ def readable(low: float, high: float) -> float:
     middle = low + (high - low) / 2
     first = -1 - int(np.floor(np.log10(abs(middle))))
     for digits in range(first, first + 18):
-        found = round(middle, digits)
-        if low <= found < high:
-            return found
+        rounded = round(middle, digits)
+        if low <= rounded < high:
+            return rounded
     return low
 
 

@@ -24,12 +24,12 @@ def positions_in(local: xr.Dataset, features: str | int | Sequence[str | int] | 
     if features is None:
         return list(range(len(feature_names(local))))
     # NumPy's whole numbers are no sequences either.
-    asked = [features] if isinstance(features, str | int | np.integer) else [*features]
-    positions = [feature_position(local, name) for name in asked]
+    names = [features] if isinstance(features, str | int | np.integer) else [*features]
+    positions = [feature_position(local, name) for name in names]
     if not positions:
         raise ValueError("features must name at least one feature; got none.")
     if len(set(positions)) < len(positions):
-        raise ValueError(f"features must be distinct; got {asked!r}.")
+        raise ValueError(f"features must be distinct; got {names!r}.")
     return positions
 
 
@@ -93,11 +93,11 @@ def regional_rhale(
     check_rows_of_tree(local, tree)
     if bins is None and "bin_rule" in tree.attrs:
         bins = rule_of(str(tree.attrs["bin_rule"]), str(tree.attrs["bin_parameters"]))
-    own = local.isel(feature=[feature_position(local, name)])
+    feature_local = local.isel(feature=[feature_position(local, name)])
     region_of_row = tree[ROWS].values
     leaves = tree.isel(node=np.flatnonzero(tree["region"].values >= 0))
-    with kept(own) as same:
-        found = [
+    with kept(feature_local) as same:
+        effects = [
             rhale(
                 same.isel(obs=np.flatnonzero(region_of_row == number)),
                 bins=bins,
@@ -107,7 +107,7 @@ def regional_rhale(
             )
             for number in leaves["region"].values
         ]
-    out = stack(found, "region")
+    out = stack(effects, "region")
     about = {"long_name": "region of the rows"}
     return out.assign({ROWS: tree[ROWS]}).assign_coords(
         region=("region", leaves["region"].values, about),

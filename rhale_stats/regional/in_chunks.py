@@ -25,11 +25,12 @@ from rhale_stats.schema.features import feature_names, feature_position
 from rhale_stats.schema.identity import as_attribute, row_labels
 
 
-class Searched(NamedTuple):
+class SearchRows(NamedTuple):
     """The rows that splits are searched on, with their columns and groups.
 
-    ``some`` is None where they are all rows, in memory. Else ``whole`` and ``given`` are the local
-    effects and conditioning of all rows, and ``asked`` is the search that was asked for.
+    ``some`` is None where they are all rows, in memory. Else ``whole`` and ``whole_conditioning``
+    are the local effects and conditioning of all rows, and ``whole_search`` is the search that was
+    asked for.
     """
 
     local: xr.Dataset
@@ -38,32 +39,38 @@ class Searched(NamedTuple):
     search: SplitSearch
     some: Sampled | None
     whole: xr.Dataset
-    given: Any
-    asked: SplitSearch
+    whole_conditioning: Any
+    whole_search: SplitSearch
 
     @classmethod
-    def of(cls, local: xr.Dataset, conditioning: Any, groups: Any, search: SplitSearch) -> Searched:
+    def from_arguments(
+        cls, local: xr.Dataset, conditioning: Any, groups: Any, search: SplitSearch
+    ) -> SearchRows:
         """Rows in memory as they are; of rows in chunks all, or some where they are many."""
         local = check_local(local, in_chunks=True)
         if not is_chunked(local):
             return cls(local, conditioning, groups, search, None, local, conditioning, search)
         some = sampled(local, "rows to be searched")
-        given = conditioning
+        whole_conditioning = conditioning
         if conditioning is not None and not is_in_chunks(conditioning):
-            given = checked_table(local, conditioning)
-        own = search
+            whole_conditioning = checked_table(local, conditioning)
+        used_search = search
         if search.min_obs is not None and not some.every:
             share = len(some.rows) / sum(some.source.lengths)
-            own = replace(search, min_obs=max(int(np.ceil(search.min_obs * share)), 1))
+            used_search = replace(search, min_obs=max(int(np.ceil(search.min_obs * share)), 1))
         labels = row_labels(some.local)
-        table = None if given is None else _rows_of(given, some.rows, sum(some.source.lengths))
+        table = (
+            None
+            if whole_conditioning is None
+            else _rows_of(whole_conditioning, some.rows, sum(some.source.lengths))
+        )
         if table is not None:
             table.index = pd.RangeIndex(len(table)) if labels is None else pd.Index(labels)
         if groups is not None:
             groups = groups.compute() if is_in_chunks(groups) else groups
             every = of_rows(groups, row_labels(local), sum(some.source.lengths), "groups")
             groups = np.asarray(every)[some.rows]
-        return cls(some.local, table, groups, own, some, local, given, search)
+        return cls(some.local, table, groups, used_search, some, local, whole_conditioning, search)
 
     @property
     def facts(self) -> dict[str, int]:
@@ -79,13 +86,13 @@ class Searched(NamedTuple):
         if self.some is None:
             return tree
         n_rows = sum(self.some.source.lengths)
-        own = np.full(n_rows, -1)
-        own[self.some.rows] = tree[ROWS].values
-        region = own
+        searched_region = np.full(n_rows, -1)
+        searched_region[self.some.rows] = tree[ROWS].values
+        region = searched_region
         if not self.some.every:
             region = self._placed(tree)
             # Rows on which honest splits were searched stay without a region.
-            region[self.some.rows] = own[self.some.rows]
+            region[self.some.rows] = searched_region[self.some.rows]
         weight = self.whole["weight"].values if "weight" in self.whole else None
         if weight is not None:
             region[~(weight > 0)] = -1
@@ -108,31 +115,31 @@ class Searched(NamedTuple):
         def of_nodes(w: FloatArray | None) -> FloatArray:
             w = None if w is None else w[region >= 0]
             of_region = np.bincount(region[region >= 0], w, int(leaves.max()) + 1)
-            found = np.where(leaves >= 0, of_region[np.maximum(leaves, 0)], 0.0)
+            totals = np.where(leaves >= 0, of_region[np.maximum(leaves, 0)], 0.0)
             for number in range(len(parent) - 1, 0, -1):
-                found[parent[number]] += found[number]
-            return found
+                totals[parent[number]] += totals[number]
+            return totals
 
         share = of_nodes(weight)
         count = share if counted else of_nodes(None)
-        found = {"n_obs": count.astype(np.int64), "weight_share": share / share[0]}
-        asked = self.asked.min_obs or max(int(count[0]) // 20, 10)
-        tree = tree.assign({name: tree[name].copy(data=data) for name, data in found.items()})
-        return tree.assign_attrs(min_obs=asked)
+        node_counts = {"n_obs": count.astype(np.int64), "weight_share": share / share[0]}
+        min_obs = self.whole_search.min_obs or max(int(count[0]) // 20, 10)
+        tree = tree.assign({name: tree[name].copy(data=data) for name, data in node_counts.items()})
+        return tree.assign_attrs(min_obs=min_obs)
 
     def _placed(self, tree: xr.Dataset) -> IntArray:
         """Region of every row, by the rules."""
-        placing = Placing.of(tree)
-        if self.given is None:
+        placing = Placing.from_tree(tree)
+        if self.whole_conditioning is None:
             names = feature_names(self.whole)
             x = self.whole["x"].transpose("obs", "feature").data.rechunk({1: -1})
             chunks = [(chunk, names) for chunk in x.to_delayed(optimize_graph=False).ravel()]
-        elif is_in_chunks(self.given):
-            chunks = [(chunk, []) for chunk in chunks_of(self.given) or ()]
+        elif is_in_chunks(self.whole_conditioning):
+            chunks = [(chunk, []) for chunk in chunks_of(self.whole_conditioning) or ()]
         else:
-            return placing(self.given)
-        found: IntArray = of_all(chunks, _PlacedBy(placing), np.concatenate, "rows in regions")
-        return found
+            return placing(self.whole_conditioning)
+        regions: IntArray = of_all(chunks, _PlacedBy(placing), np.concatenate, "rows in regions")
+        return regions
 
 
 @dataclass(frozen=True)
@@ -144,11 +151,11 @@ class _PlacedBy:
         return self.placing(table.set_axis(list(names), axis=1) if names else table)
 
 
-def _rows_of(given: Any, rows: IntArray, n_rows: int) -> pd.DataFrame:
+def _rows_of(conditioning: Any, rows: IntArray, n_rows: int) -> pd.DataFrame:
     """Rows of a table by their numbers, in memory or in chunks."""
-    if isinstance(given, pd.DataFrame):
-        return given.iloc[rows]
-    chunks = chunks_of(given) or []
+    if isinstance(conditioning, pd.DataFrame):
+        return conditioning.iloc[rows]
+    chunks = chunks_of(conditioning) or []
     lengths = of_all([(chunk,) for chunk in chunks], _length, listed)
     if sum(lengths) != n_rows:
         raise ValueError(
@@ -158,7 +165,10 @@ def _rows_of(given: Any, rows: IntArray, n_rows: int) -> pd.DataFrame:
     ends = np.cumsum(lengths)
     each = np.split(rows, np.searchsorted(rows, ends[:-1]))
     begins = ends - lengths
-    parts = [(chunk, own - begin) for chunk, own, begin in zip(chunks, each, begins, strict=True)]
+    parts = [
+        (chunk, chunk_rows - begin)
+        for chunk, chunk_rows, begin in zip(chunks, each, begins, strict=True)
+    ]
     table: pd.DataFrame = of_all(parts, _taken, pd.concat)
     return table
 

@@ -21,7 +21,7 @@ from rhale_stats.bins.rule import BinRule
 from rhale_stats.inference.adjustment import ADJUSTMENTS, adjusted
 from rhale_stats.models.outputs import Model
 from rhale_stats.regional.columns import conditioning_columns
-from rhale_stats.regional.in_chunks import Searched
+from rhale_stats.regional.in_chunks import SearchRows
 from rhale_stats.regional.losses import LOSSES, TIE, Node, Problem, node_of
 from rhale_stats.regional.search import (
     SplitSearch,
@@ -31,7 +31,7 @@ from rhale_stats.regional.search import (
     tried_of,
 )
 from rhale_stats.regional.split_losses import split_losses, split_statistics
-from rhale_stats.regional.splits import Candidates, sides_of
+from rhale_stats.regional.splits import SplitCandidates, sides_of
 from rhale_stats.regional.work import Work, work_of
 from rhale_stats.schema.door import checked, refuse_fields
 from rhale_stats.schema.features import feature_names
@@ -118,12 +118,12 @@ def interaction_matrix(
     n_permutations = search.n_permutations
     generator, seed = source_of(rng)
     settings = replace(search, n_permutations=max(n_permutations, 1), test=None)
-    searched = Searched.of(local, conditioning, groups, settings)
+    searched = SearchRows.from_arguments(local, conditioning, groups, settings)
     work = work_of(searched.local, bins, searched.search, loss, None, generator, searched.groups)
     conditioning, names = searched.conditioning, feature_names(work.local)
     columns = names
     if conditioning is not None:
-        columns = [one.name for one in conditioning_columns(work.local, conditioning, None)]
+        columns = [column.name for column in conditioning_columns(work.local, conditioning, None)]
     shape = (len(names), len(columns))
     drop, pvalue = np.full(shape, np.nan), np.full(shape, np.nan)
     best = np.full(shape, "", dtype=object)
@@ -133,9 +133,9 @@ def interaction_matrix(
         splits = _best_splits(work, position, conditioning, n_permutations)
         bar.update()
         if splits is not None:
-            at = [columns.index(column) for column in splits.columns]
-            losses[position], drop[position, at] = splits.loss, splits.drop
-            best[position, at], pvalue[position, at] = splits.text, splits.pvalue
+            positions = [columns.index(column) for column in splits.columns]
+            losses[position], drop[position, positions] = splits.loss, splits.drop
+            best[position, positions], pvalue[position, positions] = splits.text, splits.pvalue
     bar.close()
     out = _labelled(drop, best.astype(str), pvalue, losses, adjust)
     out["loss"].attrs["units"] = LOSSES[loss]
@@ -178,18 +178,18 @@ class _BestSplits(NamedTuple):
 
 
 def _best_splits(
-    work: Work, position: int, given: pd.DataFrame | ArrayLike | None, n_permutations: int
+    work: Work, position: int, table: pd.DataFrame | ArrayLike | None, n_permutations: int
 ) -> _BestSplits | None:
     """math [37] of one feature; None if it is constant."""
     problem = work.problem(position)
     if problem is None:
         return None
     node = node_of(problem, work.search, 0.0)
-    conditioning = work.conditioning(given, feature_names(work.local)[position])
+    conditioning = work.conditioning(table, feature_names(work.local)[position])
     columns = [column.name for column in conditioning]
     tried = tried_of(conditioning, node, work.settings, work.of_root)
     losses = split_losses(problem, node, node.rows, tried)
-    least = np.array([least_of([one]) for one in losses])
+    least = np.array([least_of([column_losses]) for column_losses in losses])
     allowed = np.isfinite(least)
     no_pvalue = np.full(len(columns), np.nan)
     if not node.worth:
@@ -198,8 +198,10 @@ def _best_splits(
         return _BestSplits(columns, node.loss, drop, [""] * len(columns), pvalue)
     drop = np.where(allowed, np.maximum(1 - least / node.loss, 0.0), np.nan)
     text = [
-        sides_of(column, candidates, int(np.argmin(one)), node.at)[0].text if possible else ""
-        for column, candidates, one, possible in zip(
+        sides_of(column, candidates, int(np.argmin(column_losses)), node.row_numbers)[0].text
+        if possible
+        else ""
+        for column, candidates, column_losses, possible in zip(
             conditioning, tried, losses, allowed, strict=True
         )
     ]
@@ -213,21 +215,21 @@ def _best_splits(
 def _pvalues(
     problem: Problem,
     node: Node[Rows],
-    tried: Sequence[Candidates],
+    tried: Sequence[SplitCandidates],
     n_permutations: int,
     rng: np.random.Generator,
     groups: IntArray | None,
 ) -> FloatArray:
     """P-value of every column separately: how often permuted rows have a split at least as good."""
     problem, node = problem.coarse(node)
-    found = split_statistics(problem, node, node.rows, tried)
-    observed = np.array([largest_of([one]) for one in found])
+    statistics = split_statistics(problem, node, node.rows, tried)
+    observed = np.array([largest_of([column_statistics]) for column_statistics in statistics])
     at_least_as_good = np.zeros(len(tried))
     draw, order = null_rows(problem, node, groups, rng)
     in_order = [candidates.take(order) for candidates in tried]
     for _ in range(n_permutations):
         permuted = split_statistics(problem, node, draw(), in_order)
-        largest = np.array([largest_of([one]) for one in permuted])
+        largest = np.array([largest_of([column_statistics]) for column_statistics in permuted])
         at_least_as_good += largest >= observed * (1 - TIE)
     return (at_least_as_good + 1) / (n_permutations + 1)
 
@@ -236,10 +238,10 @@ def _labelled(
     drop: FloatArray, best: NDArray[np.str_], pvalue: FloatArray, losses: FloatArray, adjust: str
 ) -> xr.Dataset:
     """The matrix as a Dataset, with p-values adjusted for the number of pairs."""
-    known = np.isfinite(pvalue)
+    tested = np.isfinite(pvalue)
     adjusted_pvalue = np.full(pvalue.shape, np.nan)
-    if known.any():
-        adjusted_pvalue[known] = adjusted(pvalue[known], adjust)
+    if tested.any():
+        adjusted_pvalue[tested] = adjusted(pvalue[tested], adjust)
     values: dict[str, NDArray[Any]] = {
         "loss_drop": drop,
         "best": best,

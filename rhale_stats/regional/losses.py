@@ -38,7 +38,7 @@ TESTS = ("permutation", "honest")
 BLOCK = 4
 # Rows of a bin in every node, unless a twentieth of the root's are fewer. The root's twentieth
 # itself would leave regions of a few hundred rows without bins that follow a curved effect.
-LEAST_IN_BIN = 10
+MIN_IN_BIN = 10
 # A candidate replaces an earlier one only if it is better by this share of the node's loss.
 TIE = 1e-9
 # The form of rows that a loss takes.
@@ -64,7 +64,7 @@ def root_bins(rule: BinRule, n_rows: float) -> BinRule:
     """The rule for all nodes below a root with so many effective rows."""
     if type(rule) is not OptimalBins or rule.min_obs is not None:
         return rule
-    return RootBins(rule.max_bins, None, rule.discount, rule.ddof, min(LEAST_IN_BIN, n_rows / 20))
+    return RootBins(rule.max_bins, None, rule.discount, rule.ddof, min(MIN_IN_BIN, n_rows / 20))
 
 
 # --- what a split leaves --------------------------------------------------------------------------
@@ -73,7 +73,7 @@ def root_bins(rule: BinRule, n_rows: float) -> BinRule:
 class Node(NamedTuple, Generic[R]):
     """Rows of one node relative to its cell means, its loss, and the cells that begin its bins."""
 
-    at: IntArray
+    row_numbers: IntArray
     rows: R
     n_obs: float
     weight: float
@@ -101,13 +101,13 @@ class Searchable(Protocol[R]):
     def least_rows(self) -> float:
         """Effective rows that a region must have."""
 
-    def node(self, at: IntArray, min_share: float) -> Node[R]:
-        """The node with the rows ``at``."""
+    def node(self, row_numbers: IntArray, min_share: float) -> Node[R]:
+        """The node with the rows ``row_numbers``."""
 
     def losses(self, sums: FloatArray, rows: R, exact: float) -> FloatArray:
         """Losses of many sets of rows, (sum, problem, cell) -> (problem,)."""
 
-    def held(self, node: Node[R]) -> Searchable[R]:
+    def with_bins_of(self, node: Node[R]) -> Searchable[R]:
         """The same with the bins of a node for all sets of rows, where there are bins."""
 
     def statistics(self, children: search.Children, rows: R, node: Node[R]) -> FloatArray:
@@ -173,9 +173,9 @@ class Problem:
         """Minimum number of effective rows of a region, from the caller and the bin rule."""
         return max(self.min_obs, 2.0, float(getattr(self.rule, "min_obs", None) or 0)) * (1 - 1e-12)
 
-    def node(self, at: IntArray, min_share: float) -> Node[search.Rows]:
-        """The node with the rows ``at``."""
-        return node_of(self, at, min_share)
+    def node(self, row_numbers: IntArray, min_share: float) -> Node[search.Rows]:
+        """The node with the rows ``row_numbers``."""
+        return node_of(self, row_numbers, min_share)
 
     def losses(self, sums: FloatArray, rows: search.Rows, exact: float) -> FloatArray:
         """Losses of many sets of rows, from their sums in the cells."""
@@ -190,10 +190,10 @@ class Problem:
         products: Comoments | None,
     ) -> FloatArray:
         """Losses of many sets of rows in these bins, (problem, cell) -> (problem,)."""
-        found = search.loss(
+        loss = search.loss(
             cells, products, self.width, starts, linear, kind=self.loss, ddof=self.ddof
         )
-        return self.scale * found
+        return self.scale * loss
 
     def statistics(
         self, children: search.Children, rows: search.Rows, node: Node[search.Rows]
@@ -242,7 +242,7 @@ class Problem:
         """The same with distances that have these signs."""
         return search.flipped(rows, sign)
 
-    def held(self, node: Node[search.Rows]) -> Problem:
+    def with_bins_of(self, node: Node[search.Rows]) -> Problem:
         """The same with the bins of a node, none of which is chosen again."""
         return replace(self, bins=node.starts)
 
@@ -285,8 +285,8 @@ def problem_of(
     if low == high:
         return None
     check_finite(g, "Local effects", name, "Select the rows first: local.isel(obs=...).")
-    given = rows.cells[position] if rows.cells else None
-    axis = cells_of(rule, Column(name, x, low, high, weight, given))
+    feature_cells = rows.cells[position] if rows.cells else None
+    axis = cells_of(rule, Column(name, x, low, high, weight, feature_cells))
     n_cells = len(axis)
     cell: NDArray[np.integer] = np.empty(len(x), np.int16 if n_cells < 2**15 else np.int32)
     for begin in range(0, len(x), BLOCK_ROWS):
@@ -308,10 +308,10 @@ def _spread(x: FloatArray, weight: FloatArray | None, *, frequency: bool) -> flo
     return float(np.sqrt(np.cov(x, **weights)))
 
 
-def node_of(problem: Problem, at: IntArray, min_share: float) -> Node[search.Rows]:
-    """The node with the rows ``at``."""
-    x, g, cell = (part(values, at) for values in (problem.x, problem.g, problem.cell))
-    w = None if problem.weight is None else part(problem.weight, at)
+def node_of(problem: Problem, row_numbers: IntArray, min_share: float) -> Node[search.Rows]:
+    """The node with the rows ``row_numbers``."""
+    x, g, cell = (part(values, row_numbers) for values in (problem.x, problem.g, problem.cell))
+    w = None if problem.weight is None else part(problem.weight, row_numbers)
     n_cells = len(problem.width)
     centre = search.means(cell, g, w, n_cells)
     place = x_centre = None
@@ -320,7 +320,7 @@ def node_of(problem: Problem, at: IntArray, min_share: float) -> Node[search.Row
         place = search.away(x, x_centre, cell)
     effect = search.away(g, centre, cell)
     rows = search.Rows(cell, effect, w, problem.frequency, centre, place, x_centre)
-    sums = search.table(np.zeros(len(at), dtype=np.uint8), 1, rows)
+    sums = search.table(np.zeros(len(row_numbers), dtype=np.uint8), 1, rows)
     cells, products = search.moments(sums, rows)
     exact = resolution(cells.mean, problem.error)
     starts, linear = problem.starts(cells, products, exact)
@@ -338,4 +338,4 @@ def node_of(problem: Problem, at: IntArray, min_share: float) -> Node[search.Row
         }[problem.loss]
         worth = left > 0 and left >= min_share * spread
     n_obs, weight = float(everything.n_obs[0]), float(everything.weight[0])
-    return Node(at, rows, n_obs, weight, loss, worth, exact, starts[0])
+    return Node(row_numbers, rows, n_obs, weight, loss, worth, exact, starts[0])

@@ -14,7 +14,7 @@ from rhale_stats.arguments.checks import check_finite
 from rhale_stats.models.differences import no_differences
 from rhale_stats.models.options import ModelOptions
 from rhale_stats.models.outputs import Model
-from rhale_stats.regional.comparisons import Curves, Given, finished, rows_of_nodes
+from rhale_stats.regional.comparisons import CurveProblem, RegionalInputs, finished, rows_of_nodes
 from rhale_stats.regional.search import SplitSearch
 from rhale_stats.regional.shap import SQUARED
 from rhale_stats.regional.trees import tree_of
@@ -99,27 +99,27 @@ def regional_pdp(
     (4, 16250)
     """
     refuse_fields(search, ("min_share",), "ICE curves have no bins")
-    given = Given.of(X, feature, conditioning, options)
+    inputs = RegionalInputs.from_arguments(X, feature, conditioning, options)
     # Curves take the place of local effects.
-    local = given.local(no_differences("none"))
+    local = inputs.local(no_differences("none"))
     work = work_of(local, None, replace(search, min_share=0.0), "index", None, rng)
-    quotients = given.sample.asked(model, single=True)
-    grid = np.unique(given.x)
+    quotients = inputs.sample.quotients(model, single=True)
+    grid = np.unique(inputs.x)
     if len(grid) > n_grid:
         grid = np.linspace(grid[0], grid[-1], n_grid)
-    curves, problem = np.full((len(given.x), len(grid)), np.nan), None
-    if given.varies:
-        with quotients.counted(len(given.x) * len(grid), "ICE curves", progress=progress):
-            each, rounding = quotients.curves(given.position, grid)
+    curves, problem = np.full((len(inputs.x), len(grid)), np.nan), None
+    if inputs.varies:
+        with quotients.counted(len(inputs.x) * len(grid), "ICE curves", progress=progress):
+            each, rounding = quotients.curves(inputs.position, grid)
         curves, error = each[..., 0], float(rounding[0])
         curves -= curves.mean(axis=1, keepdims=True)
         check_finite(
             curves.sum(axis=1),
             "ICE curves",
-            given.name,
+            inputs.name,
             "See what the model returns at these rows along the grid.",
         )
-        problem = Curves(
+        problem = CurveProblem(
             work.rows.x[0],
             curves if work.present.all() else curves[work.present],
             work.rows.weight,
@@ -127,12 +127,12 @@ def regional_pdp(
             error,
             work.min_obs,
         )
-    tree = tree_of(work, 0, given.conditioning, problem, SQUARED)
+    tree = tree_of(work, 0, inputs.conditioning, problem, SQUARED)
     nodes = rows_of_nodes(tree)
     curve = np.empty((len(nodes), len(grid)))
     spread = np.empty_like(curve)
-    for number, at in enumerate(nodes):
-        curve[number], spread[number] = given.mean_and_std(curves[at], at)
+    for number, rows in enumerate(nodes):
+        curve[number], spread[number] = inputs.mean_and_std(curves[rows], rows)
     out = finished(tree, "regional_pdp", "centred ICE", grid, curve, spread, quotients)
     del out.attrs["min_share"]
     return out

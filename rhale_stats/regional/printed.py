@@ -55,8 +55,10 @@ def trees_summary(trees: xr.Dataset, feature: str | int | None, _level: float) -
     output = with_units(trees.attrs["output_name"], trees.attrs["output_units"])
     title = f"Regions: effects on {output}"
     if alone:
-        of = with_units(str(every[0]["feature"].values), str(every[0]["feature_units"].values))
-        title = f"Regions: effect of {of} on {output}"
+        feature_text = with_units(
+            str(every[0]["feature"].values), str(every[0]["feature_units"].values)
+        )
+        title = f"Regions: effect of {feature_text} on {output}"
     tables = with_facts(_region_facts(every), title, lines, heads, stubs, "rrrrrl")
     attrs = trees.attrs
     notes = [
@@ -93,10 +95,10 @@ def node_lines(trees: list[xr.Dataset]) -> tuple[list[str], list[list[str]]]:
     stubs: list[str] = []
     lines: list[list[str]] = []
     for tree in trees:
-        for at in range(tree.sizes["node"]):
-            node = tree.isel(node=at)
+        for number in range(tree.sizes["node"]):
+            node = tree.isel(node=number)
             text = INDENT * int(node["depth"]) + text_of(node, "condition")
-            stubs.append(str(tree["feature"].values) if at == 0 and len(trees) > 1 else text)
+            stubs.append(str(tree["feature"].values) if number == 0 and len(trees) > 1 else text)
             drop = "loss_drop" if node["region"] < 0 else "best_drop"
             lines.append(
                 [
@@ -122,10 +124,10 @@ def _pruning_table(tree: xr.Dataset) -> SimpleTable:
     values = ("pruning_price", "pruning_loss", "pruning_loss_se")
     lines = [
         [
-            *(loss_text(float(sequence[name][at])) for name in values),
-            "chosen" if n_regions[at] == chosen else "",
+            *(loss_text(float(sequence[name][position])) for name in values),
+            "chosen" if n_regions[position] == chosen else "",
         ]
-        for at in range(len(n_regions))
+        for position in range(len(n_regions))
     ]
     heads = ["penalty", "held-out loss", "std err", ""]
     stubs = [count_text(int(number), "region") for number in n_regions]
@@ -200,23 +202,23 @@ def _region_test_notes(attrs: dict[Hashable, Any]) -> list[str]:
     return notes
 
 
-def interactions_summary(found: xr.Dataset, feature: str | int | None, _level: float) -> Summary:
+def interactions_summary(matrix: xr.Dataset, feature: str | int | None, _level: float) -> Summary:
     """Drops of all pairs, a line a feature."""
     if feature is not None:
-        found = found.isel(feature=[feature_position(found, feature)])
-    attrs = found.attrs
-    names, columns = (found[dim].values.astype(str) for dim in ("feature", "conditioning"))
-    drop, pvalue = found["loss_drop"].values, found["pvalue_adjusted"].values
+        matrix = matrix.isel(feature=[feature_position(matrix, feature)])
+    attrs = matrix.attrs
+    names, columns = (matrix[dim].values.astype(str) for dim in ("feature", "conditioning"))
+    drop, pvalue = matrix["loss_drop"].values, matrix["pvalue_adjusted"].values
     tested = bool(np.isfinite(pvalue).any())
     room = max(len(mark) for _, mark in STARS) if tested else 0
     lines = [
         [
-            loss_text(float(found["loss"][row])),
+            loss_text(float(matrix["loss"][row])),
             *(
-                percent(drop[row, at]) + f"{stars(pvalue[row, at]):{room}}"
-                if np.isfinite(drop[row, at])
+                percent(drop[row, column]) + f"{stars(pvalue[row, column]):{room}}"
+                if np.isfinite(drop[row, column])
                 else ""
-                for at in range(len(columns))
+                for column in range(len(columns))
             ),
         ]
         for row in range(len(names))
@@ -227,7 +229,7 @@ def interactions_summary(found: xr.Dataset, feature: str | int | None, _level: f
     title = f"Interactions: effects on {output}, split by other columns"
     cells = [
         ["Rows:", str(attrs["n_rows"]), "Loss:", LOSS_NAMES[attrs["loss_kind"]]],
-        ["Bins:", attrs["bin_rule"], "Its units:", loss_units(found, "")],
+        ["Bins:", attrs["bin_rule"], "Its units:", loss_units(matrix, "")],
         [
             *("Permutations:", str(attrs["n_permutations"] or "none")),
             *("Thresholds:", thresholds(attrs)),
@@ -242,7 +244,7 @@ def interactions_summary(found: xr.Dataset, feature: str | int | None, _level: f
     ]
     if tested:
         codes = ", ".join(f"{mark} P ≤ {bound:g}" for bound, mark in STARS)
-        adjust = found["pvalue_adjusted"].attrs["adjust"]
+        adjust = matrix["pvalue_adjusted"].attrs["adjust"]
         notes.insert(
             0,
             f"{codes}: permutation p-value of the hypothesis that the column does not condition "

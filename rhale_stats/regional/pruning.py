@@ -20,10 +20,10 @@ from rhale_stats.arrays.moments import (
 )
 from rhale_stats.regional.columns import Conditioning
 from rhale_stats.regional.losses import Problem, node_of
-from rhale_stats.regional.search import Grown, SplitSearch, Tree, Verdict
+from rhale_stats.regional.search import SplitSearch, SplitTree, TreeNode, Verdict
 
 
-class Pruned(NamedTuple):
+class PruningPath(NamedTuple):
     """Sequence of pruned trees, the largest first: penalty, regions, loss by cross-validation.
 
     ``chosen`` is the number of the tree that is taken.
@@ -36,7 +36,7 @@ class Pruned(NamedTuple):
     chosen: int
 
 
-def weakest_links(nodes: Sequence[Grown]) -> list[tuple[float, frozenset[int]]]:
+def weakest_links(nodes: Sequence[TreeNode]) -> list[tuple[float, frozenset[int]]]:
     """Penalties and, from each on, the nodes that are regions of the tree with the lowest cost."""
     cost = np.array([node.weight * node.loss for node in nodes]) / nodes[0].weight
     children: dict[int, list[int]] = {}
@@ -69,11 +69,11 @@ def pruned(
     problem: Problem,
     conditioning: Sequence[Conditioning],
     settings: SplitSearch,
-    tree: Tree[search.Rows],
+    tree: SplitTree[search.Rows],
     rows: IntArray,
     n_folds: int,
     rng: np.random.Generator,
-) -> Pruned:
+) -> PruningPath:
     """The smallest tree whose loss on held-out rows is within a standard error of the least."""
     sequence = weakest_links(tree.nodes)
     prices = np.array([price for price, _ in sequence])
@@ -81,17 +81,19 @@ def pruned(
     typical = np.append(np.sqrt(prices[:-1] * prices[1:]), np.inf)
     losses = np.empty((n_folds, len(prices)))
     untested = replace(settings, test=None)
-    for fold, held in enumerate(_folds(rows, tree.groups, n_folds, rng)):
-        kept = np.setdiff1d(rows, held)
-        grown = Tree(problem, conditioning, untested, rng)
-        grown.grow(kept, None)
-        own = weakest_links(grown.nodes)
-        of_price = np.searchsorted([price for price, _ in own], typical, side="right") - 1
-        known: dict[int, float] = {}
-        for number, at in enumerate(of_price):
-            if at not in known:
-                known[at] = held_out_loss(problem, grown, own[at][1], kept, held)
-            losses[fold, number] = known[at]
+    for fold, held_out_rows in enumerate(_folds(rows, tree.groups, n_folds, rng)):
+        training_rows = np.setdiff1d(rows, held_out_rows)
+        grown = SplitTree(problem, conditioning, untested, rng)
+        grown.grow(training_rows, None)
+        fold_sequence = weakest_links(grown.nodes)
+        of_price = np.searchsorted([price for price, _ in fold_sequence], typical, side="right") - 1
+        loss_of_tree: dict[int, float] = {}
+        for number, tree_number in enumerate(of_price):
+            if tree_number not in loss_of_tree:
+                loss_of_tree[tree_number] = held_out_loss(
+                    problem, grown, fold_sequence[tree_number][1], training_rows, held_out_rows
+                )
+            losses[fold, number] = loss_of_tree[tree_number]
     # A small fold may have no rows in any bin of the others.
     losses = losses[np.isfinite(losses).all(axis=1)]
     if len(losses) < 2:
@@ -103,7 +105,7 @@ def pruned(
     best = int(mean.argmin())
     chosen = int(np.flatnonzero(mean <= mean[best] + error[best]).max())
     n_regions = np.array([len(regions) for _, regions in sequence])
-    return Pruned(prices, n_regions, mean, error, chosen)
+    return PruningPath(prices, n_regions, mean, error, chosen)
 
 
 def _folds(
@@ -117,45 +119,47 @@ def _folds(
 
 
 def cut_back(
-    tree: Tree[search.Rows], regions: frozenset[int]
-) -> tuple[list[Grown], dict[int, IntArray]]:
+    tree: SplitTree[search.Rows], regions: frozenset[int]
+) -> tuple[list[TreeNode], dict[int, IntArray]]:
     """The nodes of a tree that ends at ``regions``, and the rows of these."""
-    kept = [n for n in range(len(tree.nodes)) if not _above(tree.nodes, n) & regions]
-    new = {old: number for number, old in enumerate(kept)}
+    remaining = [n for n in range(len(tree.nodes)) if not _above(tree.nodes, n) & regions]
+    new = {old: number for number, old in enumerate(remaining)}
     nodes = []
-    for old in kept:
+    for old in remaining:
         node = tree.nodes[old]
         verdict = node.verdict
         if old in regions and verdict.splits:
             verdict = Verdict(verdict.best, verdict.best_drop, pvalue=verdict.pvalue)
         nodes.append(node._replace(parent=new.get(node.parent, -1), verdict=verdict))
     rows: dict[int, IntArray] = {}
-    for leaf, at in tree.leaves.items():
+    for leaf, leaf_rows in tree.leaves.items():
         (region,) = (_above(tree.nodes, leaf) | {leaf}) & regions
-        rows[new[region]] = np.append(rows.get(new[region], at[:0]), at)
+        rows[new[region]] = np.append(rows.get(new[region], leaf_rows[:0]), leaf_rows)
     return nodes, {number: np.sort(rows[number]) for number in sorted(rows)}
 
 
-def _above(nodes: Sequence[Grown], number: int) -> set[int]:
+def _above(nodes: Sequence[TreeNode], number: int) -> set[int]:
     """Nodes on the way to a node."""
-    found: set[int] = set()
+    ancestors: set[int] = set()
     while nodes[number].parent >= 0:
         number = nodes[number].parent
-        found.add(number)
-    return found
+        ancestors.add(number)
+    return ancestors
 
 
 def held_out_loss(
     problem: Problem,
-    tree: Tree[search.Rows],
+    tree: SplitTree[search.Rows],
     regions: frozenset[int],
-    kept: IntArray,
-    held: IntArray,
+    training_rows: IntArray,
+    held_out_rows: IntArray,
 ) -> float:
     """Mean loss of held-out rows about the effects that the kept rows have in their regions."""
     total, weight = 0.0, 0.0
     for region in regions:
-        inside = [tree.within(tree.nodes[region].path, rows) for rows in (kept, held)]
+        inside = [
+            tree.within(tree.nodes[region].path, rows) for rows in (training_rows, held_out_rows)
+        ]
         if len(inside[1]):
             share = float(_weights(problem, inside[1]).sum())
             loss = _distance(problem, *inside)
@@ -165,48 +169,50 @@ def held_out_loss(
     return total / weight if weight else np.nan
 
 
-def _weights(problem: Problem, at: IntArray) -> FloatArray:
-    return np.ones(len(at)) if problem.weight is None else problem.weight[at]
+def _weights(problem: Problem, rows: IntArray) -> FloatArray:
+    return np.ones(len(rows)) if problem.weight is None else problem.weight[rows]
 
 
-def _distance(problem: Problem, kept: IntArray, held: IntArray) -> float:
+def _distance(problem: Problem, training_rows: IntArray, held_out_rows: IntArray) -> float:
     """The loss with squares about other rows' bins; bins without held-out rows count as others."""
-    node = node_of(problem, kept, 0.0)
-    sums = search.table(np.zeros(len(kept), dtype=np.uint8), 1, node.rows)
+    node = node_of(problem, training_rows, 0.0)
+    sums = search.table(np.zeros(len(training_rows), dtype=np.uint8), 1, node.rows)
     cells, products = search.moments(sums, node.rows)
     starts, linear = problem.starts(cells, products, node.resolution)
-    at = np.flatnonzero(starts[0])
+    first_cells = np.flatnonzero(starts[0])
     of_cells = Moments(*(part[0] for part in cells))
-    bins = merge(of_cells, at)
-    k = np.cumsum(starts[0])[problem.cell[held]] - 1
-    residual = problem.g[held] - bins.mean[k]
+    bins = merge(of_cells, first_cells)
+    k = np.cumsum(starts[0])[problem.cell[held_out_rows]] - 1
+    residual = problem.g[held_out_rows] - bins.mean[k]
     if products is not None and linear is not None:
         within = Comoments(*(part[0] for part in products))
-        x_m2, xg = merge_comoments(of_cells, within, at, bins)
-        slope = np.where(linear[0][at] & (x_m2 > 0), xg / np.where(x_m2 > 0, x_m2, 1.0), 0.0)
-        residual = residual - slope[k] * (problem.x[held] - bins.x_mean[k])
-    weight = _weights(problem, held)
-    known = np.isfinite(residual)
-    in_bins = np.bincount(k[known], weight[known], len(at))
-    squares = np.bincount(k[known], (weight * residual**2)[known], len(at))
+        x_m2, xg = merge_comoments(of_cells, within, first_cells, bins)
+        slope = np.where(
+            linear[0][first_cells] & (x_m2 > 0), xg / np.where(x_m2 > 0, x_m2, 1.0), 0.0
+        )
+        residual = residual - slope[k] * (problem.x[held_out_rows] - bins.x_mean[k])
+    weight = _weights(problem, held_out_rows)
+    finite = np.isfinite(residual)
+    in_bins = np.bincount(k[finite], weight[finite], len(first_cells))
+    squares = np.bincount(k[finite], (weight * residual**2)[finite], len(first_cells))
     if problem.loss == "output":
         with np.errstate(invalid="ignore", divide="ignore"):
             return float(problem.scale * np.sqrt(squares.sum() / in_bins.sum()))
-    width = np.add.reduceat(problem.width, at)
-    there = in_bins > 0
-    if not there.any():
+    width = np.add.reduceat(problem.width, first_cells)
+    occupied = in_bins > 0
+    if not occupied.any():
         return np.nan
-    mean = np.sum(width[there] * squares[there] / in_bins[there]) / width[there].sum()
+    mean = np.sum(width[occupied] * squares[occupied] / in_bins[occupied]) / width[occupied].sum()
     return float(mean * problem.width.sum())
 
 
 # For a constant feature, which has no effect.
-ROOT_ALONE = Pruned(
+ROOT_ALONE = PruningPath(
     np.zeros(1), np.ones(1, dtype=np.int64), np.full(1, np.nan), np.full(1, np.nan), 0
 )
 
 
-def as_variables(found: Pruned, units: str) -> dict[str, xr.Variable]:
+def as_variables(pruning: PruningPath, units: str) -> dict[str, xr.Variable]:
     """The sequence of trees as variables over ``pruning``."""
     about = {
         "pruning_price": ("smallest penalty per region at which the tree is optimal", units),
@@ -214,7 +220,7 @@ def as_variables(found: Pruned, units: str) -> dict[str, xr.Variable]:
         "pruning_loss": ("cross-validated loss of the tree", units),
         "pruning_loss_se": ("standard error of the cross-validated loss", units),
     }
-    values = (found.price, found.n_regions, found.loss, found.loss_se)
+    values = (pruning.price, pruning.n_regions, pruning.loss, pruning.loss_se)
     return {
         name: xr.Variable("pruning", array, {"long_name": text, "units": unit})
         for (name, (text, unit)), array in zip(about.items(), values, strict=True)

@@ -14,7 +14,7 @@ from rhale_stats.arguments.progress import progress_bar
 from rhale_stats.bins.rule import BinRule
 from rhale_stats.models.outputs import Model
 from rhale_stats.regional.effects import positions_in
-from rhale_stats.regional.in_chunks import Searched
+from rhale_stats.regional.in_chunks import SearchRows
 from rhale_stats.regional.search import SplitSearch
 from rhale_stats.regional.trees import labelled_tree
 from rhale_stats.regional.work import work_of
@@ -153,7 +153,7 @@ def regions(
         raise TypeError(
             "feature must be given, as in regions(model, X, 'age'), or take all_regions."
         )
-    searched = Searched.of(local, conditioning, groups, search)
+    searched = SearchRows.from_arguments(local, conditioning, groups, search)
     work = work_of(searched.local, bins, searched.search, loss, n_folds, rng, searched.groups)
     position = feature_position(work.local, feature)
     return searched.of_all_rows(labelled_tree(work, position, searched.conditioning))
@@ -209,7 +209,7 @@ def all_regions(
     {'x1': 3, 'x2': 1, 'x3': 1}
     """
     del X  # as in `regions`
-    searched = Searched.of(local, conditioning, groups, search)
+    searched = SearchRows.from_arguments(local, conditioning, groups, search)
     work = work_of(searched.local, bins, searched.search, loss, n_folds, rng, searched.groups)
     positions = positions_in(work.local, features)
     trees = []

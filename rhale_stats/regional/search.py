@@ -19,7 +19,7 @@ from rhale_stats.regional.losses import BLOCK, TESTS, TIE, Node, R, Searchable
 from rhale_stats.regional.split_losses import split_degrees, split_losses, split_statistics
 from rhale_stats.regional.splits import (
     THRESHOLDS,
-    Candidates,
+    SplitCandidates,
     candidates_of,
     quantile_cuts,
     sides_of,
@@ -42,11 +42,11 @@ def best_of(losses: Sequence[FloatArray], tie: float) -> tuple[int, int, float] 
     least = least_of(losses)
     if not np.isfinite(least):
         return None
-    for column, one in enumerate(losses):
-        good = one <= least + tie
+    for column, column_losses in enumerate(losses):
+        good = column_losses <= least + tie
         if good.any():
             split = int(good.argmax())
-            return column, split, float(one[split])
+            return column, split, float(column_losses[split])
     return None
 
 
@@ -133,7 +133,7 @@ class Verdict(NamedTuple):
     splits: bool = False
 
 
-class Grown(NamedTuple):
+class TreeNode(NamedTuple):
     """One node of a tree."""
 
     parent: int
@@ -153,10 +153,10 @@ class _Best(NamedTuple):
     column: int
     loss: float
     sides: tuple[Condition, Condition]
-    tried: list[Candidates]
+    tried: list[SplitCandidates]
 
 
-class Tree(Generic[R]):
+class SplitTree(Generic[R]):
     """A tree as it grows, from the root to the leaves, left sides first.
 
     With honest trees ``judge`` are the rows that are not used in the search. ``of_root`` are the
@@ -170,7 +170,7 @@ class Tree(Generic[R]):
         conditioning: Sequence[Conditioning],
         settings: SplitSearch,
         rng: np.random.Generator,
-        of_root: dict[str, Candidates] | None = None,
+        of_root: dict[str, SplitCandidates] | None = None,
         groups: IntArray | None = None,
     ) -> None:
         self.problem = problem
@@ -179,19 +179,19 @@ class Tree(Generic[R]):
         self.rng = rng
         self.of_root = {} if of_root is None else of_root
         self.groups = groups
-        self.nodes: list[Grown] = []
+        self.nodes: list[TreeNode] = []
         self.leaves: dict[int, IntArray] = {}
 
     def grow(
         self,
-        at: IntArray,
+        row_numbers: IntArray,
         judge: IntArray | None,
         parent: int = -1,
         path: tuple[Condition, ...] = (),
     ) -> None:
-        """Add the node of the rows ``at``, and all below it."""
+        """Add the node of the rows ``row_numbers``, and all below it."""
         number = len(self.nodes)
-        node = self.problem.node(at, self.settings.min_share)
+        node = self.problem.node(row_numbers, self.settings.min_share)
         other = None if judge is None else self.problem.node(judge, self.settings.min_share)
         best, verdict = None, Verdict()
         # What is left of exact groups are differences of rounding.
@@ -201,35 +201,40 @@ class Tree(Generic[R]):
             if best is not None:
                 verdict = self.judge(node, best, other)
         shown = other or node
-        self.nodes.append(Grown(parent, path, shown.n_obs, shown.weight, shown.loss, verdict))
+        self.nodes.append(TreeNode(parent, path, shown.n_obs, shown.weight, shown.loss, verdict))
         if best is None or not verdict.splits:
-            self.leaves[number] = shown.at
+            self.leaves[number] = shown.row_numbers
             return
         sides = best.sides
         del node, other, shown, best  # free the tables of rows, which the nodes below do not need
         for condition in sides:
             of_judge = None if judge is None else judge[self._meets(condition, judge)]
-            self.grow(at[self._meets(condition, at)], of_judge, number, (*path, condition))
+            self.grow(
+                row_numbers[self._meets(condition, row_numbers)],
+                of_judge,
+                number,
+                (*path, condition),
+            )
 
     def best(self, node: Node[R], judge: IntArray | None) -> _Best | None:
         """The split that leaves the least loss."""
         settings = self.settings
-        known = {} if self.nodes else self.of_root
-        tried = tried_of(self.conditioning, node, settings, known)
+        candidates = {} if self.nodes else self.of_root
+        tried = tried_of(self.conditioning, node, settings, candidates)
         losses = split_losses(self.problem, node, node.rows, tried)
-        found = best_of(losses, TIE * node.loss)
-        if found is None:
+        best = best_of(losses, TIE * node.loss)
+        if best is None:
             return None
-        at, number, loss = found
-        split, column = tried[at], self.conditioning[at]
+        position, number, loss = best
+        split, column = tried[position], self.conditioning[position]
         if settings.thresholds == "quantile" and column.kind == "numeric":
             split, number, loss = self._refined(node, column, split, number, loss)
-        sides = sides_of(column, split, number, node.at, judge)
-        return _Best(at, loss, sides, tried)
+        sides = sides_of(column, split, number, node.row_numbers, judge)
+        return _Best(position, loss, sides, tried)
 
     def _refined(
-        self, node: Node[R], column: Conditioning, split: Candidates, number: int, loss: float
-    ) -> tuple[Candidates, int, float]:
+        self, node: Node[R], column: Conditioning, split: SplitCandidates, number: int, loss: float
+    ) -> tuple[SplitCandidates, int, float]:
         """The best of all thresholds between the neighbours of the best quantile, step by step.
 
         Meanwhile the bins of the node are used, because choosing bins for every threshold would
@@ -238,21 +243,23 @@ class Tree(Generic[R]):
         """
         if split.thresholds is None:
             return split, number, loss
-        values, cuts = part(column.values, node.at), split.thresholds
+        values, cuts = part(column.values, node.row_numbers), split.thresholds
         low = cuts[number - 1] if number else -np.inf
         high = cuts[number + 1] if number + 1 < len(cuts) else values.max()
         cut = cuts[number]
         # The other rows stay on their side; their sums are computed once.
         side = (values > low).astype(np.uint8) + (values >= high)
         others = node.rows.table(side, 3)[:, [0, 2]]
-        at = np.flatnonzero(side == 1)
-        inner, rows = values[at], node.rows.take(at)
-        held = self.problem.held(node)
+        inside = np.flatnonzero(side == 1)
+        inner, rows = values[inside], node.rows.take(inside)
+        fixed_problem = self.problem.with_bins_of(node)
         while True:
             between = np.unique(inner[(inner > low) & (inner < high)])
             every = len(between) <= 2 * REFINED
             finer = between if every else np.union1d(quantile_cuts(between, REFINED), cut)
-            (losses,) = split_losses(held, node, rows, [thresholds_at(inner, finer)], others)
+            (losses,) = split_losses(
+                fixed_problem, node, rows, [thresholds_at(inner, finer)], others
+            )
             better = best_of([losses], TIE * node.loss)
             if better is None:
                 break
@@ -276,8 +283,8 @@ class Tree(Generic[R]):
             return Verdict(text, best_drop)
         drop, pvalue = best_drop, np.nan
         if other is not None:
-            right = ~self._meets(best.sides[0], other.at)
-            alone = [Candidates(right.astype(np.uint8), 2)]
+            right = ~self._meets(best.sides[0], other.row_numbers)
+            alone = [SplitCandidates(right.astype(np.uint8), 2)]
             (losses,) = split_losses(self.problem, other, other.rows, alone)
             if not np.isfinite(losses[0]) or not other.loss > 0:
                 return Verdict(text, best_drop)
@@ -296,10 +303,12 @@ class Tree(Generic[R]):
 
     def _meets(self, condition: Condition, rows: IntArray) -> NDArray[np.bool_]:
         """Which of the rows are on this side."""
-        (column,) = (one for one in self.conditioning if one.name == condition.feature)
+        (column,) = (
+            candidate for candidate in self.conditioning if candidate.name == condition.feature
+        )
         return column.meets(condition, rows)
 
-    def _pvalue(self, node: Node[R], tried: Sequence[Candidates]) -> float:
+    def _pvalue(self, node: Node[R], tried: Sequence[SplitCandidates]) -> float:
         """math [39]: how often some split is as good when conditioning values are exchanged.
 
         Neighbours along the feature exchange all their conditioning values at once, which preserves
@@ -322,7 +331,7 @@ class Tree(Generic[R]):
             if bound <= NEARLY:
                 few = min(int(np.ceil(2 / self.settings.level)) - 1, most)
         draw, order = null_rows(problem, node, self.groups, self.rng)
-        tried = [one.take(order) for one in tried]
+        tried = [candidates.take(order) for candidates in tried]
         for number in range(1, most + 1):
             mixed = draw()
             statistics = split_statistics(problem, node, mixed, tried)
@@ -338,20 +347,23 @@ def tried_of(
     conditioning: Sequence[Conditioning],
     node: Node[R],
     settings: SplitSearch,
-    known: dict[str, Candidates],
-) -> list[Candidates]:
-    """The splits of a node that are tried, column by column; what is not ``known`` will be."""
+    candidates: dict[str, SplitCandidates],
+) -> list[SplitCandidates]:
+    """The splits of a node that are tried, column by column; ``candidates`` gets the others."""
     for column in conditioning:
-        if column.name not in known:
-            known[column.name] = candidates_of(
-                column.take(node.at), settings.thresholds, settings.n_thresholds, node.rows.counts
+        if column.name not in candidates:
+            candidates[column.name] = candidates_of(
+                column.take(node.row_numbers),
+                settings.thresholds,
+                settings.n_thresholds,
+                node.rows.counts,
             )
-    return [known[column.name] for column in conditioning]
+    return [candidates[column.name] for column in conditioning]
 
 
 def along(problem: Searchable[R], node: Node[R]) -> IntArray:
     """Rows of a node in order of the feature."""
-    return sorting(problem.x[node.at])
+    return sorting(problem.x[node.row_numbers])
 
 
 def exchanged(node: Node[R], order: IntArray, rng: np.random.Generator, block: int = BLOCK) -> R:
@@ -370,7 +382,7 @@ def null_rows(
     if groups is None:
         order = along(problem, node)
         return lambda: exchanged(node, order, rng, problem.block), order
-    present, of_row = np.unique(groups[node.at], return_inverse=True)
+    present, of_row = np.unique(groups[node.row_numbers], return_inverse=True)
     apart = problem.apart(node, of_row)
     return (
         lambda: problem.flipped(apart, rng.choice([-1.0, 1.0], len(present))[of_row]),
@@ -380,9 +392,19 @@ def null_rows(
 
 def least_of(losses: Sequence[FloatArray]) -> float:
     """The least loss of all splits, infinite if there are none."""
-    return min((float(one.min()) for one in losses if len(one)), default=np.inf)
+    return min(
+        (float(column_losses.min()) for column_losses in losses if len(column_losses)),
+        default=np.inf,
+    )
 
 
 def largest_of(statistics: Sequence[FloatArray]) -> float:
     """The largest statistic of all splits, -inf if there are none."""
-    return max((float(one.max()) for one in statistics if len(one)), default=-np.inf)
+    return max(
+        (
+            float(column_statistics.max())
+            for column_statistics in statistics
+            if len(column_statistics)
+        ),
+        default=-np.inf,
+    )

@@ -17,7 +17,7 @@ from rhale_stats.models.differences import Differences
 from rhale_stats.models.options import ModelOptions
 from rhale_stats.models.outputs import Model
 from rhale_stats.models.shapley import ShapleyOptions, given_column, shapley_values
-from rhale_stats.regional.comparisons import Given, binned_tree, finished, rows_of_nodes
+from rhale_stats.regional.comparisons import RegionalInputs, binned_tree, finished, rows_of_nodes
 from rhale_stats.regional.search import SplitSearch
 from rhale_stats.regional.work import work_of
 from rhale_stats.schema.door import checked
@@ -98,40 +98,42 @@ def regional_shap(
     1       x3 ≤ 0    253  0.00
     2       x3 > 0    247  0.00
     """
-    given = Given.of(X, feature, conditioning, options)
+    inputs = RegionalInputs.from_arguments(X, feature, conditioning, options)
     generator, seed = source_of(rng)
-    asked, how, error = None, "given", None
+    quotients, how, error = None, "given", None
     shap_values = shapley.shap_values
     if shap_values is None:
-        asked = given.sample.asked(model, single=True)
-        found = shapley_values(model, asked, shapley, generator, "regional_shap", progress=progress)
-        how = found.how
-        values = np.ascontiguousarray(found.values[:, given.position, 0])
-        if found.error is not None:
-            error = float(np.sqrt(np.mean(found.error[:, given.position, 0] ** 2)))
+        quotients = inputs.sample.quotients(model, single=True)
+        estimate = shapley_values(
+            model, quotients, shapley, generator, "regional_shap", progress=progress
+        )
+        how = estimate.how
+        values = np.ascontiguousarray(estimate.values[:, inputs.position, 0])
+        if estimate.error is not None:
+            error = float(np.sqrt(np.mean(estimate.error[:, inputs.position, 0] ** 2)))
     else:
-        values = given_column(shap_values, given.sample.table, given.position)
-    local = given.local(Differences(values[:, None], np.zeros(1), "shapley"))
+        values = given_column(shap_values, inputs.sample.table, inputs.position)
+    local = inputs.local(Differences(values[:, None], np.zeros(1), "shapley"))
     rule = EqualWidthBins(n_bins)
     work = work_of(local, rule, search, "index", None, generator)
-    tree, edges = binned_tree(work, given, "variance", SQUARED)
-    curve, spread = _means_in_bins(tree, given, values, edges)
+    tree, edges = binned_tree(work, inputs, "variance", SQUARED)
+    curve, spread = _means_in_bins(tree, inputs, values, edges)
     middles = (edges[:-1] + edges[1:]) / 2
-    out = finished(tree, "regional_shap", "Shapley values", middles, curve, spread, asked)
-    drawn = asked is not None or search.test is not None
+    out = finished(tree, "regional_shap", "Shapley values", middles, curve, spread, quotients)
+    drawn = quotients is not None or search.test is not None
     sampled = {} if error is None else {"shap_value_error": error}
     return out.assign_attrs(shapley=how, **sampled, **({"seed": seed} if drawn else {}))
 
 
 def _means_in_bins(
-    tree: xr.Dataset, given: Given, values: FloatArray, edges: FloatArray
+    tree: xr.Dataset, inputs: RegionalInputs, values: FloatArray, edges: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
     """Mean and standard deviation of values in bins, (node, bin): of the rows of every node."""
-    cell, nodes = bin_index(edges, given.x), rows_of_nodes(tree)
+    cell, nodes = bin_index(edges, inputs.x), rows_of_nodes(tree)
     mean = np.full((len(nodes), len(edges) - 1), np.nan)
     spread = np.full_like(mean, np.nan)
-    for number, at in enumerate(nodes if given.varies else ()):
-        for k in np.unique(cell[at]):
-            rows = at[cell[at] == k]
-            mean[number, k], spread[number, k] = given.mean_and_std(values[rows], rows)
+    for number, node_rows in enumerate(nodes if inputs.varies else ()):
+        for k in np.unique(cell[node_rows]):
+            rows = node_rows[cell[node_rows] == k]
+            mean[number, k], spread[number, k] = inputs.mean_and_std(values[rows], rows)
     return mean, spread

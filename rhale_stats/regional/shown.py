@@ -60,9 +60,9 @@ def trees_page(trees: xr.Dataset, most: int) -> Page:
     )
 
 
-def interactions_page(found: xr.Dataset, most: int) -> Page:
+def interactions_page(matrix: xr.Dataset, most: int) -> Page:
     """The page of an interaction matrix: the largest drops of the loss first."""
-    table = tidy_interactions(found, 0.95)
+    table = tidy_interactions(matrix, 0.95)
     order = largest_first(table["loss_drop"].to_numpy())[:most]
     lines = [
         [
@@ -74,11 +74,11 @@ def interactions_page(found: xr.Dataset, most: int) -> Page:
         ]
         for _, line in table.iloc[order].iterrows()
     ]
-    tested = found.attrs["n_permutations"]
+    tested = matrix.attrs["n_permutations"]
     return Page(
-        f"Interactions: effects on {output(found)}, split by other columns",
+        f"Interactions: effects on {output(matrix)}, split by other columns",
         (
-            f"{found.attrs['n_rows']} rows; bins: {found.attrs['bin_rule']}",
+            f"{matrix.attrs['n_rows']} rows; bins: {matrix.attrs['bin_rule']}",
             f"Test: {tested} permutations" if tested else "Test: none, so drops may be chance",
         ),
         (

@@ -37,7 +37,7 @@ BLOCK_COMPARED = 1 << 13
 # --- candidate splits ----------------------------------------------------------------------------
 
 
-class Candidates(NamedTuple):
+class SplitCandidates(NamedTuple):
     """Splits of one column in one node: the code of every row, and what each split takes left.
 
     Without ``subsets``, split k takes codes up to k. ``thresholds`` are those of numbers,
@@ -61,7 +61,7 @@ class Candidates(NamedTuple):
             return np.asarray(self.codes <= split)
         return np.asarray(self.subsets[split][self.codes])
 
-    def take(self, rows: IntArray) -> Candidates:
+    def take(self, rows: IntArray) -> SplitCandidates:
         """The same splits of other rows."""
         return self._replace(codes=self.codes[rows])
 
@@ -76,29 +76,29 @@ def _small(codes: NDArray[np.integer], n_codes: int) -> NDArray[np.integer]:
 
 def candidates_of(
     column: Conditioning, thresholds: str, n_thresholds: int, counts: FloatArray | None = None
-) -> Candidates:
+) -> SplitCandidates:
     """The splits that are tried; ``counts`` say how often a row occurs."""
     if column.kind != "numeric":
         present, codes = np.unique(column.values, return_inverse=True)
         n_codes = len(present)
         if column.kind == "ordinal":
-            return Candidates(_small(codes, n_codes), n_codes, levels=present)
+            return SplitCandidates(_small(codes, n_codes), n_codes, levels=present)
         every = n_codes <= SUBSET_LEVELS
         subsets = np.zeros((0, n_codes), dtype=bool)
         if n_codes > 1:
             subsets = (all_subsets if every else one_against_rest)(n_codes)
-        return Candidates(_small(codes, n_codes), n_codes, levels=present, subsets=subsets)
+        return SplitCandidates(_small(codes, n_codes), n_codes, levels=present, subsets=subsets)
     values = column.values
-    there = np.isfinite(values)
-    if not there.all():
-        known, own = values[there], None if counts is None else counts[there]
-        cuts = np.unique(known)
+    finite = np.isfinite(values)
+    if not finite.all():
+        finite_values, finite_counts = values[finite], None if counts is None else counts[finite]
+        cuts = np.unique(finite_values)
         if thresholds != "exact" and len(cuts) > 1:
-            cuts = np.append(quantile_cuts(known, n_thresholds, own), cuts[-1])
+            cuts = np.append(quantile_cuts(finite_values, n_thresholds, finite_counts), cuts[-1])
         return thresholds_at(values, cuts)
     low, high = float(values.min()), float(values.max())
     if low == high:
-        return Candidates(np.zeros(len(values), dtype=np.uint8), 1, np.zeros(0))
+        return SplitCandidates(np.zeros(len(values), dtype=np.uint8), 1, np.zeros(0))
     if thresholds == "exact" or not is_resolved(low, high, n_thresholds + 1):
         return thresholds_at(values, np.unique(values)[:-1])
     if thresholds == "equal_width":
@@ -109,22 +109,22 @@ def candidates_of(
             block = slice(begin, begin + BLOCK_ROWS)
             codes[block] = np.minimum(cell_index(axis, values[block]), n_thresholds)
         edges = bin_edges(axis, np.arange(n_thresholds + 1), low, high)[1:-1]
-        return Candidates(codes, n_thresholds + 1, np.nextafter(edges, -np.inf))
+        return SplitCandidates(codes, n_thresholds + 1, np.nextafter(edges, -np.inf))
     return thresholds_at(values, quantile_cuts(values, n_thresholds, counts))
 
 
-def thresholds_at(values: FloatArray, cuts: FloatArray) -> Candidates:
+def thresholds_at(values: FloatArray, cuts: FloatArray) -> SplitCandidates:
     """Splits at given thresholds: a value on a threshold is on its left."""
     n_codes = len(cuts) + 1
     if len(cuts) > COMPARED:
         codes = np.searchsorted(cuts, values, side="left")
-        return Candidates(_small(codes, n_codes), n_codes, cuts)
+        return SplitCandidates(_small(codes, n_codes), n_codes, cuts)
     above = np.zeros(len(values), dtype=np.uint8)
     for begin in range(0, len(values), BLOCK_COMPARED):
         block = slice(begin, begin + BLOCK_COMPARED)
         for cut in cuts:
             above[block] += values[block] > cut
-    return Candidates(above, n_codes, cuts)
+    return SplitCandidates(above, n_codes, cuts)
 
 
 def quantile_cuts(values: FloatArray, n: int, counts: FloatArray | None = None) -> FloatArray:
@@ -143,45 +143,57 @@ def quantile_cuts(values: FloatArray, n: int, counts: FloatArray | None = None) 
 
 
 def sides_of(
-    column: Conditioning, one: Candidates, split: int, rows: IntArray, judge: IntArray | None = None
+    column: Conditioning,
+    candidates: SplitCandidates,
+    split: int,
+    rows: IntArray,
+    judge: IntArray | None = None,
 ) -> tuple[Condition, Condition]:
     """Left and right of a split of the ``rows`` of a column.
 
     Levels that occur only in rows of ``judge`` join their neighbours; without an order they go
     right.
     """
-    left = one.goes_left(split)
+    left = candidates.goes_left(split)
     if column.kind == "numeric":
         values = part(column.values, rows)
         below = float(np.max(values, where=left, initial=-np.inf))
         above = float(np.min(values, where=~left, initial=np.inf))
         cut = above if np.isinf(above) else readable(below, above)
         gone = (MISSING_LEVEL,) if np.isinf(values).any() else ()
-        at, name = threshold_text(cut, column.units), column.name
-        texts = f"{name} ≤ {at}", f"{name} > {at}{OR_MISSING if gone else ''}"
+        cut_text, name = threshold_text(cut, column.units), column.name
+        texts = f"{name} ≤ {cut_text}", f"{name} > {cut_text}{OR_MISSING if gone else ''}"
         if np.isinf(cut):
             texts = f"{name} is not missing", f"{name} is missing"
         return (
             Condition(name, UP_TO, texts[0], cut, units=column.units),
             Condition(name, ABOVE, texts[1], cut, gone, column.units),
         )
-    if one.levels is None:
+    if candidates.levels is None:
         raise AssertionError("a column of levels has them")
-    inside = one.subsets[split] if one.subsets is not None else np.arange(one.n_codes) <= split
-    there = one.levels if judge is None else np.union1d(one.levels, column.values[judge])
-    kept = np.isin(there, one.levels[inside])
+    inside = (
+        candidates.subsets[split]
+        if candidates.subsets is not None
+        else np.arange(candidates.n_codes) <= split
+    )
+    levels = (
+        candidates.levels if judge is None else np.union1d(candidates.levels, column.values[judge])
+    )
+    is_left = np.isin(levels, candidates.levels[inside])
     if column.kind == "ordinal":
-        kept = there <= one.levels[inside].max()
-    return _side(column, there[kept], there[~kept]), _side(column, there[~kept], there[kept])
+        is_left = levels <= candidates.levels[inside].max()
+    return _side(column, levels[is_left], levels[~is_left]), _side(
+        column, levels[~is_left], levels[is_left]
+    )
 
 
-def _side(column: Conditioning, kept: NDArray[Any], rest: NDArray[Any]) -> Condition:
+def _side(column: Conditioning, codes: NDArray[Any], rest: NDArray[Any]) -> Condition:
     """The side that keeps these levels, in its shortest form."""
-    levels = tuple(column.levels[level] for level in kept)
+    levels = tuple(column.levels[level] for level in codes)
     order = column.levels if column.kind == "ordinal" else ()
-    every = len(kept) + len(rest) == len(column.levels) and MISSING_LEVEL not in column.levels
-    if len(kept) > 1 and len(rest) == 1 and every and not order:
+    every = len(codes) + len(rest) == len(column.levels) and MISSING_LEVEL not in column.levels
+    if len(codes) > 1 and len(rest) == 1 and every and not order:
         gone = (column.levels[rest[0]],)
         return Condition(column.name, UNEQUAL, f"{column.name} ≠ {gone[0]}", levels=gone)
-    operator = EQUAL if len(kept) == 1 else IN
+    operator = EQUAL if len(codes) == 1 else IN
     return Condition(column.name, operator, levels_text(column.name, levels, order), levels=levels)

@@ -38,7 +38,9 @@ def trees_of(results: xr.Dataset) -> list[xr.Dataset]:
     """The trees of all features, each without padding."""
     if "feature" not in results.dims:
         return [check_tree(results)]
-    return [check_tree(results.isel(feature=at)) for at in range(results.sizes["feature"])]
+    return [
+        check_tree(results.isel(feature=position)) for position in range(results.sizes["feature"])
+    ]
 
 
 def loss_places(trees: xr.Dataset) -> tuple[str, str]:
@@ -100,18 +102,18 @@ def _glance_tree(tree: xr.Dataset) -> dict[str, object]:
     }
 
 
-def tidy_interactions(found: xr.Dataset, _level: float) -> pd.DataFrame:
+def tidy_interactions(matrix: xr.Dataset, _level: float) -> pd.DataFrame:
     """A line a pair of an effect and a conditioning column."""
-    shape = found["loss_drop"].shape
+    shape = matrix["loss_drop"].shape
     frame = pd.DataFrame(
         {
-            "term": np.repeat(found["feature"].values, shape[1]),
-            "conditioning": np.tile(found["conditioning"].values, shape[0]),
-            "loss": np.repeat(found["loss"].values, shape[1]),
-            "loss_drop": found["loss_drop"].values.ravel(),
-            "best_split": found["best"].values.ravel(),
-            "p_value": found["pvalue"].values.ravel(),
-            "p_value_adjusted": found["pvalue_adjusted"].values.ravel(),
+            "term": np.repeat(matrix["feature"].values, shape[1]),
+            "conditioning": np.tile(matrix["conditioning"].values, shape[0]),
+            "loss": np.repeat(matrix["loss"].values, shape[1]),
+            "loss_drop": matrix["loss_drop"].values.ravel(),
+            "best_split": matrix["best"].values.ravel(),
+            "p_value": matrix["pvalue"].values.ravel(),
+            "p_value_adjusted": matrix["pvalue_adjusted"].values.ravel(),
         }
     )
     return frame[frame["term"] != frame["conditioning"]].reset_index(drop=True)
@@ -169,11 +171,11 @@ def thresholds(attrs: dict[Hashable, Any]) -> str:
 def loss_units(results: xr.Dataset, feature_units: str) -> str:
     """Units of the loss, with those that are known by their names."""
     units = str(results["loss"].attrs["units"])
-    known = (
+    replacements = (
         ("output units", results.attrs.get("output_units", "")),
         ("feature unit", unit_word(feature_units)),
     )
-    for general, unit in known:
+    for general, unit in replacements:
         if unit:
             units = units.replace(general, str(unit))
     return units

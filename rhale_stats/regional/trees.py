@@ -17,7 +17,7 @@ from rhale_stats.regional.columns import Conditioning, frame_of
 from rhale_stats.regional.conditions import Condition, as_json, of_json, rule_text
 from rhale_stats.regional.losses import LOSSES, Problem, Searchable
 from rhale_stats.regional.pruning import ROOT_ALONE, as_variables, cut_back, pruned, weakest_links
-from rhale_stats.regional.search import Grown, Tree, Verdict
+from rhale_stats.regional.search import SplitTree, TreeNode, Verdict
 from rhale_stats.regional.work import Work
 from rhale_stats.schema.checks import is_chunked
 from rhale_stats.schema.dimensions import ROWS
@@ -37,9 +37,9 @@ from rhale_stats.schema.variables import software, variable
 ABOUT_REGION = {"long_name": "region of the row, -1 for none"}
 
 
-def labelled_tree(work: Work, position: int, given: pd.DataFrame | ArrayLike | None) -> xr.Dataset:
+def labelled_tree(work: Work, position: int, table: pd.DataFrame | ArrayLike | None) -> xr.Dataset:
     """The tree of one feature."""
-    tree = tree_of(work, position, given, work.problem(position), LOSSES[work.loss])
+    tree = tree_of(work, position, table, work.problem(position), LOSSES[work.loss])
     rule_name, parameters = describe(work.rule)
     return tree.assign_attrs(
         loss_kind=work.loss, bin_rule=rule_name, bin_parameters=parameters, software=software()
@@ -49,13 +49,13 @@ def labelled_tree(work: Work, position: int, given: pd.DataFrame | ArrayLike | N
 def tree_of(
     work: Work,
     position: int,
-    given: pd.DataFrame | ArrayLike | None,
+    table: pd.DataFrame | ArrayLike | None,
     problem: Searchable[Any] | None,
     loss_units: str,
 ) -> xr.Dataset:
     """The tree of one feature, whatever its loss; a node alone where there is nothing to search."""
     name = feature_names(work.local)[position]
-    conditioning = work.conditioning(given, name)
+    conditioning = work.conditioning(table, name)
     if problem is None:
         structure = _root_alone(work, loss_units)
     else:
@@ -79,7 +79,7 @@ def tree_of(
 class _Structure(NamedTuple):
     """Nodes, the rows of every leaf by the number of its node, and the variables of pruning."""
 
-    nodes: list[Grown]
+    nodes: list[TreeNode]
     leaves: dict[int, IntArray]
     pruning: dict[str, xr.Variable]
 
@@ -90,7 +90,7 @@ def _root_alone(work: Work, loss_units: str) -> _Structure:
     if work.rows.weight is not None and work.rows.frequency:
         n_rows = float(work.rows.weight.sum())
     return _Structure(
-        [Grown(-1, (), n_rows, 1.0, np.nan, Verdict())],
+        [TreeNode(-1, (), n_rows, 1.0, np.nan, Verdict())],
         {0: np.arange(work.rows.n_rows)},
         {} if work.n_folds is None else as_variables(ROOT_ALONE, loss_units),
     )
@@ -100,7 +100,7 @@ def _searched(
     work: Work, problem: Searchable[Any], conditioning: list[Conditioning], loss_units: str
 ) -> _Structure:
     """The tree that the search finds, cut back where folds were asked for."""
-    tree = Tree(problem, conditioning, work.settings, work.rng, work.of_root, work.groups)
+    tree = SplitTree(problem, conditioning, work.settings, work.rng, work.of_root, work.groups)
     tree.grow(work.search, work.judge)
     if work.n_folds is None or not isinstance(problem, Problem):
         return _Structure(tree.nodes, tree.leaves, {})
@@ -117,7 +117,7 @@ def _searched(
     return _Structure(nodes, leaves, as_variables(pruning, loss_units))
 
 
-def _of_nodes(nodes: list[Grown], leaves: dict[int, IntArray]) -> dict[str, xr.Variable]:
+def _of_nodes(nodes: list[TreeNode], leaves: dict[int, IntArray]) -> dict[str, xr.Variable]:
     """Variables of the nodes, over ``node``."""
     region = np.full(len(nodes), -1)
     region[list(leaves)] = np.arange(len(leaves))
@@ -151,8 +151,8 @@ def _region_of_row(work: Work, leaves: dict[int, IntArray]) -> IntArray:
     """Number of the region of every row; -1 of rows without weight."""
     region = np.full(work.local.sizes["obs"], -1, dtype=np.int64)
     rows = np.flatnonzero(work.present)
-    for number, at in enumerate(leaves.values()):
-        region[rows[at]] = number
+    for number, leaf_rows in enumerate(leaves.values()):
+        region[rows[leaf_rows]] = number
     return region
 
 
@@ -226,19 +226,19 @@ def check_rows_of_tree(local: xr.Dataset, tree: xr.Dataset) -> None:
             f"rows and the tree {tree.sizes['obs']}, or they are named otherwise."
         )
     check_same_output(local, tree, ("local", "tree"))
-    known = fingerprint_of(tree)
-    if not known or name not in feature_names(local):
+    tree_fingerprint = fingerprint_of(tree)
+    if not tree_fingerprint or name not in feature_names(local):
         return
-    own = local.isel(feature=[feature_position(local, name)])
+    feature_local = local.isel(feature=[feature_position(local, name)])
     if is_chunked(local):
         return  # regions of all rows are read anyway, and their effects say what of
-    found = columns(own).fingerprint(0)
-    if not same_rows(found, known):
+    local_fingerprint = columns(feature_local).fingerprint(0)
+    if not same_rows(local_fingerprint, tree_fingerprint):
         raise ValueError(
             f"local must have the rows that the tree was made from; they have other values of "
             f"feature {name!r}, other weights or another order. Pass that Dataset."
         )
-    if found != known and tree.attrs["method"] == "regions":
+    if local_fingerprint != tree_fingerprint and tree.attrs["method"] == "regions":
         raise ValueError(
             f"local must be the Dataset that the tree was made from; it has the same rows, but "
             f"its local effects of feature {name!r} come from another model, output or scale. "
@@ -286,7 +286,7 @@ def assign(tree: xr.Dataset, X: pd.DataFrame | ArrayLike) -> xr.DataArray:
     array([1, 1, 0, 1, 0])
     """
     table = X if isinstance(X, pd.DataFrame) else frame_of(X, "X")
-    regions = Placing.of(check_tree(tree))(table)
+    regions = Placing.from_tree(check_tree(tree))(table)
     lost = regions < 0
     if lost.any():
         warn(
@@ -305,7 +305,7 @@ class Placing(NamedTuple):
     regions: IntArray
 
     @classmethod
-    def of(cls, tree: xr.Dataset) -> Placing:
+    def from_tree(cls, tree: xr.Dataset) -> Placing:
         """Those of a tree of one feature."""
         nodes = (tree.isel(node=number) for number in range(1, tree.sizes["node"]))
         return cls(
@@ -316,7 +316,9 @@ class Placing(NamedTuple):
 
     def __call__(self, table: pd.DataFrame) -> IntArray:
         """Region of every row of a table, -1 for none."""
-        columns_given = {str(name): table.iloc[:, at] for at, name in enumerate(table.columns)}
+        columns_given = {
+            str(name): table.iloc[:, position] for position, name in enumerate(table.columns)
+        }
         inside = np.zeros((len(self.regions), len(table)), dtype=bool)
         inside[0] = True
         for number, (condition, parent) in enumerate(
@@ -328,10 +330,10 @@ class Placing(NamedTuple):
                     f"{condition.feature!r} (it has {', '.join(columns_given)})."
                 )
             inside[number] = inside[parent] & condition.holds(columns_given[condition.feature])
-        found = np.full(len(table), -1)
+        region_of_row = np.full(len(table), -1)
         for region, rows in zip(self.regions, inside, strict=True):
-            found[rows] = np.where(region >= 0, region, found[rows])
-        return found
+            region_of_row[rows] = np.where(region >= 0, region, region_of_row[rows])
+        return region_of_row
 
 
 def _condition_of(node: xr.Dataset) -> Condition:

@@ -19,7 +19,7 @@ from rhale_stats.local.rows import Rows, columns, honest_split
 from rhale_stats.regional.columns import Conditioning, conditioning_columns
 from rhale_stats.regional.losses import LOSSES, Problem, problem_of, root_bins
 from rhale_stats.regional.search import SplitSearch
-from rhale_stats.regional.splits import Candidates
+from rhale_stats.regional.splits import SplitCandidates
 from rhale_stats.schema.checks import check_local
 from rhale_stats.schema.features import feature_names
 from rhale_stats.schema.identity import row_labels
@@ -44,7 +44,7 @@ class Work(NamedTuple):
     n_folds: int | None
     rng: np.random.Generator
     facts: dict[str, Any]
-    of_root: dict[str, Candidates]
+    of_root: dict[str, SplitCandidates]
     groups: IntArray | None = None
 
     def problem(self, position: int, loss: str | None = None) -> Problem | None:
@@ -60,11 +60,11 @@ class Work(NamedTuple):
         )
 
     def conditioning(
-        self, given: pd.DataFrame | ArrayLike | None, feature: str
+        self, table: pd.DataFrame | ArrayLike | None, feature: str
     ) -> list[Conditioning]:
         """Columns for splits of the effect of a feature, at the rows that count."""
-        every = conditioning_columns(self.local, given, feature)
-        return every if self.present.all() else [one.take(self.present) for one in every]
+        every = conditioning_columns(self.local, table, feature)
+        return every if self.present.all() else [column.take(self.present) for column in every]
 
 
 def work_of(
@@ -129,11 +129,11 @@ def _check_folds(n_folds: int | None, test: str | None) -> None:
         )
 
 
-def _independent_rows(rows: Rows, at: IntArray | None = None) -> float:
+def _independent_rows(rows: Rows, row_numbers: IntArray | None = None) -> float:
     """Number of rows; repeated ones by their frequency, weighted ones by Kish's formula."""
     if rows.weight is None:
-        return rows.n_rows if at is None else len(at)
-    weight = rows.weight if at is None else rows.weight[at]
+        return rows.n_rows if row_numbers is None else len(row_numbers)
+    weight = rows.weight if row_numbers is None else rows.weight[row_numbers]
     total = float(weight.sum())
     return total if rows.frequency else total**2 / float(np.sum(weight**2))
 

@@ -13,7 +13,7 @@ QUANTILES = (0.1, 0.25, 0.5, 0.75, 0.9)
 
 
 @dataclass(frozen=True)
-class Curve:
+class PictureCurve:
     """A curve over points or levels, with the ends of its band or intervals; NaN is a gap."""
 
     x: FloatArray
@@ -23,7 +23,7 @@ class Curve:
 
 
 @dataclass(frozen=True)
-class Size:
+class ReportSize:
     """One of the two sizes of a feature, with its interval and verdict."""
 
     value: float
@@ -41,11 +41,11 @@ class Group:
 
     condition: str
     n_rows: int
-    curve: Curve
+    curve: PictureCurve
     depth: int = 0
     is_leaf: bool = True
     rule: str = ""
-    difference: Size | None = None
+    difference: ReportSize | None = None
 
 
 @dataclass(frozen=True)
@@ -79,7 +79,7 @@ class Stretch:
 
 
 @dataclass(frozen=True)
-class Feature:
+class ReportFeature:
     """What is known of one feature."""
 
     name: str
@@ -87,9 +87,9 @@ class Feature:
     units: str
     anchor: str
     headline: str
-    average: Size
-    rows: Size
-    curve: Curve
+    average: ReportSize
+    rows: ReportSize
+    curve: PictureCurve
     # Of levels, in the order of the curve; empty for an axis.
     levels: tuple[str, ...] = ()
     ordered: bool = True
@@ -100,8 +100,8 @@ class Feature:
     # Between the usual values, as text: the change of the average prediction and of the outcome,
     # whose verdict says whether it is in the data; and whether rows differ in the data.
     usual: str = ""
-    change: Size | None = None
-    in_data: Size | None = None
+    change: ReportSize | None = None
+    in_data: ReportSize | None = None
     differs_in_data: str = ""
     sentences: tuple[str, ...] = ()
     shape: str = ""
@@ -111,7 +111,7 @@ class Feature:
     # Levels that too few rows have to be shown.
     left_out: int = 0
     # Of two levels: the second less the first, and quantiles of single rows.
-    difference: tuple[Size, FloatArray | None] | None = None
+    difference: tuple[ReportSize, FloatArray | None] | None = None
     # Means of the observed and predicted output by place: place_left, place_right, observed,
     # predicted.
     outcome: dict[str, FloatArray] = field(default_factory=dict)
@@ -128,7 +128,7 @@ class Feature:
 
 
 @dataclass(frozen=True)
-class Pair:
+class SplitPair:
     """Two columns that act together: the effect of one differs by the other."""
 
     feature: str
@@ -149,7 +149,7 @@ class Trust:
 
 
 @dataclass(frozen=True)
-class Explained:
+class ReportContent:
     """All that a report says."""
 
     output: str
@@ -161,9 +161,9 @@ class Explained:
     threshold_share: float
     points: tuple[str, ...]
     # Those that move the predictions most come first.
-    features: tuple[Feature, ...]
+    features: tuple[ReportFeature, ...]
     trust: Trust | None = None
-    pairs: tuple[Pair, ...] = ()
+    pairs: tuple[SplitPair, ...] = ()
     # How many were tried; None if none were.
     n_pairs: int | None = None
     limits: dict[str, tuple[str, ...]] = field(default_factory=dict)

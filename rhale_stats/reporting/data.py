@@ -64,11 +64,11 @@ def json_link(name: str, values: Mapping[str, Any]) -> Link:
 def plain(value: Any) -> Any:
     """Arrays as lists, numbers as Python's, what is not finite as None."""
     if isinstance(value, Mapping):
-        return {str(key): plain(one) for key, one in value.items()}
+        return {str(key): plain(entry) for key, entry in value.items()}
     if isinstance(value, np.ndarray):
         return plain(value.tolist())
     if isinstance(value, list | tuple):
-        return [plain(one) for one in value]
+        return [plain(entry) for entry in value]
     if isinstance(value, np.generic):
         value = value.item()
     if isinstance(value, float) and not np.isfinite(value):

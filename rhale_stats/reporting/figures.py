@@ -10,9 +10,9 @@ from markupsafe import Markup
 
 from rhale_stats.answers.numbers import axis_texts, percent
 from rhale_stats.printing.text import count_text
-from rhale_stats.reporting.content import Explained, Feature, Group
+from rhale_stats.reporting.content import Group, ReportContent, ReportFeature
 from rhale_stats.reporting.pictures import (
-    MOST_GROUPS,
+    MAX_GROUPS,
     NARROW,
     WIDE,
     drawn,
@@ -26,7 +26,7 @@ from rhale_stats.reporting.text import number_text, typeset
 from rhale_stats.reporting.words import Words
 
 PANEL = 300.0
-MOST_PAIRS_OF_VALUES = 7
+MAX_VALUES = 7
 Key = tuple[tuple[Markup, str], ...]
 
 
@@ -68,30 +68,38 @@ def rows_text(n_rows: int) -> str:
     return f"{n_rows:,} row{'' if n_rows == 1 else 's'}"
 
 
-def overview_picture(found: Explained, features: tuple[Feature, ...], t: Words) -> Picture:
+def overview_picture(
+    content: ReportContent, features: tuple[ReportFeature, ...], t: Words
+) -> Picture:
     """How much each feature moves the predictions."""
     first = " ".join(
         t.which_alt_one.format(
-            name=one.label,
-            average=number_text(one.average.value),
-            rows=number_text(one.rows.value),
+            name=feature.label,
+            average=number_text(feature.average.value),
+            rows=number_text(feature.rows.value),
         )
-        for one in features[:MOST_PAIRS_OF_VALUES]
+        for feature in features[:MAX_VALUES]
     )
     alt = t.which_alt.format(n=count_text(len(features), "feature"), first=first)
-    threshold = number_text(found.threshold)
+    threshold = number_text(content.threshold)
     key = (
         (mark_of("average").swatch(), t.average_key),
         (mark_of("rows").swatch(), t.rows_key),
         (mark_of("small").swatch(), t.which_key.format(threshold=threshold)),
     )
-    caption = t.which_caption.format(level=percent(found.level))
+    caption = t.which_caption.format(level=percent(content.level))
     return _picture(
-        "overview", 1, lambda width: overview(features, found.threshold, width), (caption, alt), key
+        "overview",
+        1,
+        lambda width: overview(features, content.threshold, width),
+        (caption, alt),
+        key,
     )
 
 
-def feature_picture(feature: Feature, number: int, found: Explained, t: Words) -> Picture:
+def feature_picture(
+    feature: ReportFeature, number: int, content: ReportContent, t: Words
+) -> Picture:
     """The effect of one feature."""
     caption = t.curve_caption
     if feature.difference is not None:
@@ -102,19 +110,19 @@ def feature_picture(feature: Feature, number: int, found: Explained, t: Words) -
             output="{output}",
         )
     words = (
-        caption.format(feature=feature.shown, output=found.shown),
-        described(feature, found, t),
+        caption.format(feature=feature.shown, output=content.shown),
+        described(feature, content, t),
     )
     return _picture(
         f"{feature.anchor}-picture",
         number,
-        lambda width: of_feature(feature, width, 4 * found.threshold, t),
+        lambda width: of_feature(feature, width, 4 * content.threshold, t),
         words,
         key_of(feature, t),
     )
 
 
-def key_of(feature: Feature, t: Words) -> Key:
+def key_of(feature: ReportFeature, t: Words) -> Key:
     """The marks that a picture has, and what they mean."""
     if feature.difference is not None:
         both = [(mark_of("average").swatch(), t.average_of_level.format(band=feature.band))]
@@ -126,7 +134,7 @@ def key_of(feature: Feature, t: Words) -> Key:
     if feature.levels:
         return ((mark_of("average").swatch(), t.average_of_level.format(band=feature.band)),)
     key = [(mark_of("band").swatch(), t.band_key.format(band=feature.band))]
-    for number, group in enumerate(feature.leaves[:MOST_GROUPS]):
+    for number, group in enumerate(feature.leaves[:MAX_GROUPS]):
         text = t.group_key.format(rule=group.rule, rows=rows_text(group.n_rows))
         key.append((mark_of("group", number).swatch(), text))
     if feature.stretches:
@@ -136,15 +144,15 @@ def key_of(feature: Feature, t: Words) -> Key:
     return tuple(key)
 
 
-def described(feature: Feature, found: Explained, t: Words) -> str:
+def described(feature: ReportFeature, content: ReportContent, t: Words) -> str:
     """The picture in words: some values, the width of the band, the highest place of groups."""
     curve = feature.curve if feature.levels else drawn(feature.curve, feature.stretches)
-    known = np.flatnonzero(np.isfinite(curve.y))
+    finite = np.flatnonzero(np.isfinite(curve.y))
     feature = replace(feature, curve=curve)
     places = [place_of(feature, k) for k in range(len(curve.y))]
-    chosen = known
-    if len(known) > MOST_PAIRS_OF_VALUES:
-        chosen = known[np.linspace(0, len(known) - 1, MOST_PAIRS_OF_VALUES).round().astype(int)]
+    chosen = finite
+    if len(finite) > MAX_VALUES:
+        chosen = finite[np.linspace(0, len(finite) - 1, MAX_VALUES).round().astype(int)]
     values = "; ".join(f"{places[k]}: {number_text(curve.y[k])}" for k in chosen)
     half = (curve.high - curve.low) / 2
     width = ""
@@ -157,50 +165,52 @@ def described(feature: Feature, found: Explained, t: Words) -> str:
         feature=feature.label,
         first=places[0] if places else "",
         last=places[-1] if places else "",
-        output=found.shown,
+        output=content.shown,
         values=values or t.unknown,
         width=width,
-        groups="".join(_group_alt(group, feature, t) for group in feature.leaves[:MOST_GROUPS]),
+        groups="".join(_group_alt(group, feature, t) for group in feature.leaves[:MAX_GROUPS]),
     )
     return text
 
 
-def place_of(feature: Feature, k: int) -> str:
+def place_of(feature: ReportFeature, k: int) -> str:
     """The k-th point of the curve: a level, or a place on the axis."""
     if feature.levels:
         return feature.levels[k]
     return place(float(feature.curve.x[k]), feature)
 
 
-def place(x: float, feature: Feature) -> str:
+def place(x: float, feature: ReportFeature) -> str:
     """A place on the axis of a feature."""
     return typeset(axis_texts(np.append(feature.curve.x, x), feature.units)[-1])
 
 
-def _group_alt(group: Group, feature: Feature, t: Words) -> str:
+def _group_alt(group: Group, feature: ReportFeature, t: Words) -> str:
     y = group.curve.y
     if not np.isfinite(y).any():
         return ""
     highest = int(np.nanargmax(y))
-    at = place(float(group.curve.x[highest]), feature)
-    return str(t.group_alt.format(rule=group.rule, value=number_text(y[highest]), place=at))
+    highest_place = place(float(group.curve.x[highest]), feature)
+    return str(
+        t.group_alt.format(rule=group.rule, value=number_text(y[highest]), place=highest_place)
+    )
 
 
-def small_overview(found: Explained, features: tuple[Feature, ...], t: Words) -> Small:
+def small_overview(content: ReportContent, features: tuple[ReportFeature, ...], t: Words) -> Small:
     """How much each feature moves the predictions, for a notebook."""
-    whole = overview_picture(found, features, t)
-    drawn = overview(features, found.threshold, WIDE).named("wide", whole.alt)
+    whole = overview_picture(content, features, t)
+    drawn = overview(features, content.threshold, WIDE).named("wide", whole.alt)
     return Small(drawn, whole.caption, whole.key)
 
 
-def small_feature(feature: Feature, found: Explained, t: Words) -> Small:
+def small_feature(feature: ReportFeature, content: ReportContent, t: Words) -> Small:
     """The effect of one feature, for a notebook."""
-    drawn = of_feature(feature, NARROW, 4 * found.threshold, t)
-    caption = t.curve_caption.format(feature=feature.shown, output=found.shown)
-    return Small(drawn.named("narrow", described(feature, found, t)), caption)
+    drawn = of_feature(feature, NARROW, 4 * content.threshold, t)
+    caption = t.curve_caption.format(feature=feature.shown, output=content.shown)
+    return Small(drawn.named("narrow", described(feature, content, t)), caption)
 
 
-def group_panels(feature: Feature, t: Words) -> tuple[Picture, ...]:
+def group_panels(feature: ReportFeature, t: Words) -> tuple[Picture, ...]:
     """A small picture for each group of rows."""
     panels = []
     for number, group in enumerate(feature.leaves):

@@ -12,24 +12,24 @@ from rhale_stats.reporting.rendered import rendered_part
 from rhale_stats.reporting.words import Words
 
 # Features in the picture and the table, and those whose curves are drawn.
-MOST_FEATURES, MOST_CURVES = 14, 4
+MAX_FEATURES, MAX_CURVES = 14, 4
 
 
 def notebook_html(tree: xr.DataTree, text: str) -> str:
     """HTML for a notebook; ``text`` is shown where styles are not."""
     t = Words("en")
-    found = explained(tree, t)
-    shown = found.features[:MOST_FEATURES]
+    content = explained(tree, t)
+    shown = content.features[:MAX_FEATURES]
     values = {
         "text": text,
         "head": text.partition("\n")[0],
-        "about": found.about,
-        "points": found.points,
-        "picture": small_overview(found, shown, t),
-        "table": ranking(found, shown, t),
+        "about": content.about,
+        "points": content.points,
+        "picture": small_overview(content, shown, t),
+        "table": ranking(content, shown, t),
         "curves": [
-            {"headline": one.headline, "picture": small_feature(one, found, t)}
-            for one in shown[:MOST_CURVES]
+            {"headline": feature.headline, "picture": small_feature(feature, content, t)}
+            for feature in shown[:MAX_CURVES]
         ],
         "sure": uncertainty_text(tree.attrs),
     }

@@ -13,7 +13,7 @@ from rhale_stats.answers.numbers import percent
 from rhale_stats.answers.sentences import pvalue_text
 from rhale_stats.arguments.times import are_dates
 from rhale_stats.printing.text import count_text
-from rhale_stats.reporting.content import Explained, Feature, Group, Size
+from rhale_stats.reporting.content import Group, ReportContent, ReportFeature, ReportSize
 from rhale_stats.reporting.data import Link, Value, csv_link, json_link
 from rhale_stats.reporting.figures import (
     feature_picture,
@@ -22,12 +22,12 @@ from rhale_stats.reporting.figures import (
     place_of,
     rows_text,
 )
-from rhale_stats.reporting.tables import Cell, Table, table
+from rhale_stats.reporting.tables import Cell, ReportTable, table
 from rhale_stats.reporting.text import number_text, typeset, with_interval
 from rhale_stats.reporting.words import Words
 
 # Features with pictures, lines of picture 1 and lines of the table of pairs.
-MOST_PICTURES, MOST_PAIRS = 30, 8
+MAX_PICTURES, MAX_PAIRS = 30, 8
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ class Section:
 
 
 @dataclass(frozen=True)
-class Page:
+class ReportPage:
     """The whole report."""
 
     title: str
@@ -74,44 +74,50 @@ class Branch:
 
 
 @dataclass(frozen=True)
-class Chosen:
+class Selection:
     """Which features a report shows in full, and how many of these are open at first."""
 
     names: tuple[str, ...] | None
     n_open: int
 
 
-def page_of(found: Explained, chosen: Chosen, title: str | None, t: Words) -> Page:
+def page_of(content: ReportContent, chosen: Selection, title: str | None, t: Words) -> ReportPage:
     """The sections of a report, in their order."""
-    shown = [one for one in found.features if chosen.names is None or one.name in chosen.names]
-    pictured = tuple(shown[:MOST_PICTURES])
-    sections = [
-        _points(found, t),
-        *([_trust(found, t)] if found.trust else []),
-        _which(found, pictured, t),
-        _features(found, pictured, chosen.n_open, t),
-        _together(found, t),
-        Section("sure", t.sure, {"terms": [(term, texts) for term, texts in found.limits.items()]}),
-        _again(found, t),
+    shown = [
+        feature
+        for feature in content.features
+        if chosen.names is None or feature.name in chosen.names
     ]
-    title = title or t.title.format(output=found.output)
-    return Page(title, found.about, found.software, tuple(sections))
+    pictured = tuple(shown[:MAX_PICTURES])
+    sections = [
+        _points(content, t),
+        *([_trust(content, t)] if content.trust else []),
+        _which(content, pictured, t),
+        _features(content, pictured, chosen.n_open, t),
+        _together(content, t),
+        Section(
+            "sure", t.sure, {"terms": [(term, texts) for term, texts in content.limits.items()]}
+        ),
+        _again(content, t),
+    ]
+    title = title or t.title.format(output=content.output)
+    return ReportPage(title, content.about, content.software, tuple(sections))
 
 
-def _points(found: Explained, t: Words) -> Section:
+def _points(content: ReportContent, t: Words) -> Section:
     note = t.note.format(
-        threshold=number_text(found.threshold),
-        share=percent(found.threshold_share),
-        of=found.matters_of,
+        threshold=number_text(content.threshold),
+        share=percent(content.threshold_share),
+        of=content.matters_of,
         model=t.with_refits
-        if found.examined
-        else (t.with_parameters if found.parameters else t.as_given),
+        if content.examined
+        else (t.with_parameters if content.parameters else t.as_given),
     )
-    return Section("points", t.points, {"sentences": found.points, "note": note})
+    return Section("points", t.points, {"sentences": content.points, "note": note})
 
 
-def _trust(found: Explained, t: Words) -> Section:
-    trust = found.trust
+def _trust(content: ReportContent, t: Words) -> Section:
+    trust = content.trust
     assert trust is not None
     tables = []
     if trust.calibration:
@@ -124,144 +130,159 @@ def _trust(found: Explained, t: Words) -> Section:
 # --- which features -------------------------------------------------------------------------------
 
 
-def _which(found: Explained, pictured: tuple[Feature, ...], t: Words) -> Section:
-    features = found.features
-    there = sum(one.in_data is not None and one.in_data.verdict == "yes" for one in features)
-    matter = sum(one.average.verdict == "yes" for one in features)
-    hidden = sum(one.average.verdict == "hardly" and one.rows.verdict == "yes" for one in features)
+def _which(content: ReportContent, pictured: tuple[ReportFeature, ...], t: Words) -> Section:
+    features = content.features
+    n_in_data = sum(
+        feature.in_data is not None and feature.in_data.verdict == "yes" for feature in features
+    )
+    matter = sum(feature.average.verdict == "yes" for feature in features)
+    hidden = sum(
+        feature.average.verdict == "hardly" and feature.rows.verdict == "yes"
+        for feature in features
+    )
     answer = t.which_answer.format(matter=matter, n=count_text(len(features), "feature"))
-    if found.examined:
-        answer = t.which_in_data.format(there=there, n=count_text(len(features), "feature"))
+    if content.examined:
+        answer = t.which_in_data.format(there=n_in_data, n=count_text(len(features), "feature"))
     elif hidden:
         answer += " " + (t.which_hidden_one if hidden == 1 else t.which_hidden.format(n=hidden))
-    picture = overview_picture(found, pictured or features[:MOST_PICTURES], t)
-    values = {"answer": answer, "picture": picture, "table": _ranking(found, pictured, t)}
+    picture = overview_picture(content, pictured or features[:MAX_PICTURES], t)
+    values = {"answer": answer, "picture": picture, "table": _ranking(content, pictured, t)}
     return Section("which", t.which, values)
 
 
-def _ranking(found: Explained, pictured: Sequence[Feature], t: Words) -> Table:
+def _ranking(content: ReportContent, pictured: Sequence[ReportFeature], t: Words) -> ReportTable:
     """The table of all features, with links to their parts and to a file."""
-    targets = {one.name: one.anchor for one in pictured}
-    return ranking(found, found.features, t, targets, ranking_link(found, t))
+    targets = {feature.name: feature.anchor for feature in pictured}
+    return ranking(content, content.features, t, targets, ranking_link(content, t))
 
 
 def ranking(
-    found: Explained,
-    features: Sequence[Feature],
+    content: ReportContent,
+    features: Sequence[ReportFeature],
     t: Words,
     targets: Mapping[str, str] = MappingProxyType({}),
     link: Link | None = None,
-) -> Table:
+) -> ReportTable:
     """Features in their order, with sizes, verdicts, shape, split and warning."""
     lines = [
         [
             Cell(
-                one.label,
-                target=targets.get(one.name, ""),
-                code=one.name if one.label != one.name else "",
+                feature.label,
+                target=targets.get(feature.name, ""),
+                code=feature.name if feature.label != feature.name else "",
             ),
-            one.usual or t.no_value,
-            *_effects(one, t, of_data=found.examined),
-            typeset(one.shape) or t.no_shape,
-            _rows_differ(one, t),
-            one.split or t.no_split,
-            typeset(one.warning) or t.no_warning,
+            feature.usual or t.no_value,
+            *_effects(feature, t, of_data=content.examined),
+            typeset(feature.shape) or t.no_shape,
+            _rows_differ(feature, t),
+            feature.split or t.no_split,
+            typeset(feature.warning) or t.no_warning,
         ]
-        for one in features
+        for feature in features
     ]
-    left = len(found.features) - len(features)
+    left = len(content.features) - len(features)
     caption = t.which_table if not left else t.which_table_first.format(n=len(features))
-    texts = t.which_heads_in_data if found.examined else t.which_heads
+    texts = t.which_heads_in_data if content.examined else t.which_heads
     heads = [(text, text in t.which_numbers) for text in texts.split("|")]
     return table(caption, heads, lines, wide=True, link=link)
 
 
-def _effects(one: Feature, t: Words, *, of_data: bool) -> list[Cell | str]:
+def _effects(feature: ReportFeature, t: Words, *, of_data: bool) -> list[Cell | str]:
     """The change in the data, its verdict and the change in the model; or the latter alone."""
-    model = _size(one.change) if one.change and np.isfinite(one.change.value) else t.no_value
+    model = (
+        _size(feature.change)
+        if feature.change and np.isfinite(feature.change.value)
+        else t.no_value
+    )
     if not of_data:
-        return [model, one.average.verdict]
-    data = _size(one.in_data) if one.in_data and np.isfinite(one.in_data.value) else t.no_value
-    return [data, one.in_data.verdict if one.in_data else "", model]
+        return [model, feature.average.verdict]
+    data = (
+        _size(feature.in_data)
+        if feature.in_data and np.isfinite(feature.in_data.value)
+        else t.no_value
+    )
+    return [data, feature.in_data.verdict if feature.in_data else "", model]
 
 
-def _rows_differ(one: Feature, t: Words) -> str:
+def _rows_differ(feature: ReportFeature, t: Words) -> str:
     """Whether rows differ, and whether new rows confirm it."""
-    if one.rows.verdict == "yes" and one.differs_in_data in t.differs:
-        return str(t.differs[one.differs_in_data])
-    return one.rows.verdict
+    if feature.rows.verdict == "yes" and feature.differs_in_data in t.differs:
+        return str(t.differs[feature.differs_in_data])
+    return feature.rows.verdict
 
 
-def _size(size: Size) -> Cell:
+def _size(size: ReportSize) -> Cell:
     return Cell(*with_interval(size.value, (size.low, size.high)))
 
 
-def ranking_link(found: Explained, t: Words) -> Link:
+def ranking_link(content: ReportContent, t: Words) -> Link:
     """The table of features as CSV."""
     heads = t.which_data_heads.split("|")
-    lines = [[record[head] for head in heads] for record in map(record_of, found.features)]
+    lines = [[record[head] for head in heads] for record in map(record_of, content.features)]
     return csv_link("features", heads, lines)
 
 
-def record_of(one: Feature) -> dict[str, Any]:
+def record_of(feature: ReportFeature) -> dict[str, Any]:
     """The facts of a feature by name."""
     return {
-        "feature": one.name,
-        "label": one.label,
-        "units": one.units,
-        "from_to": one.usual,
-        **(_size_record("in_data", one.in_data) if one.in_data else {}),
-        "in_data_verdict": one.in_data.verdict if one.in_data else "",
-        **(_size_record("change", one.change) if one.change else {}),
-        **_size_record("importance", one.average),
-        "matters": one.average.verdict,
-        **_size_record("row_spread", one.rows),
-        "rows_differ": one.rows.verdict,
-        "differs_in_data": one.differs_in_data,
-        "shape": one.shape,
-        "split": one.split,
-        "warning": one.warning,
+        "feature": feature.name,
+        "label": feature.label,
+        "units": feature.units,
+        "from_to": feature.usual,
+        **(_size_record("in_data", feature.in_data) if feature.in_data else {}),
+        "in_data_verdict": feature.in_data.verdict if feature.in_data else "",
+        **(_size_record("change", feature.change) if feature.change else {}),
+        **_size_record("importance", feature.average),
+        "matters": feature.average.verdict,
+        **_size_record("row_spread", feature.rows),
+        "rows_differ": feature.rows.verdict,
+        "differs_in_data": feature.differs_in_data,
+        "shape": feature.shape,
+        "split": feature.split,
+        "warning": feature.warning,
     }
 
 
-def _size_record(name: str, size: Size) -> dict[str, float]:
+def _size_record(name: str, size: ReportSize) -> dict[str, float]:
     return {name: size.value, f"{name}_lower": size.low, f"{name}_upper": size.high}
 
 
 # --- how each acts --------------------------------------------------------------------------------
 
 
-def _features(found: Explained, pictured: tuple[Feature, ...], n_open: int, t: Words) -> Section:
+def _features(
+    content: ReportContent, pictured: tuple[ReportFeature, ...], n_open: int, t: Words
+) -> Section:
     parts = [
         {
-            "anchor": one.anchor,
+            "anchor": feature.anchor,
             "open": k < n_open,
-            "headline": one.headline,
-            "sentences": one.sentences,
-            "picture": feature_picture(one, k + 2, found, t),
-            "left_out": t.levels_left_out.format(n=one.left_out) if one.left_out else "",
-            "tree": _tree(one, t),
-            "table": values_table(one, t),
+            "headline": feature.headline,
+            "sentences": feature.sentences,
+            "picture": feature_picture(feature, k + 2, content, t),
+            "left_out": t.levels_left_out.format(n=feature.left_out) if feature.left_out else "",
+            "tree": _tree(feature, t),
+            "table": values_table(feature, t),
         }
-        for k, one in enumerate(pictured)
+        for k, feature in enumerate(pictured)
     ]
-    drawn = {one.name for one in pictured}
-    left = [one.label for one in found.features if one.name not in drawn]
+    drawn = {feature.name for feature in pictured}
+    left = [feature.label for feature in content.features if feature.name not in drawn]
     rest = ""
     if left:
-        names = ", ".join(left[:MOST_PICTURES]) + (", …" if len(left) > MOST_PICTURES else "")
+        names = ", ".join(left[:MAX_PICTURES]) + (", …" if len(left) > MAX_PICTURES else "")
         count = count_text(len(left), "feature")
         rest = t.rest.format(n=count, names=names, table=t.which_table)
     values = {"answer": t.features_answer, "features": parts, "rest": rest}
     return Section("features", t.features, values)
 
 
-def values_table(one: Feature, t: Words) -> Table:
+def values_table(feature: ReportFeature, t: Words) -> ReportTable:
     """The values of a picture, also as CSV."""
-    curve = one.curve
-    heads = [one.shown, t.effect, t.lower.format(band=one.band), t.upper]
+    curve = feature.curve
+    heads = [feature.shown, t.effect, t.lower.format(band=feature.band), t.upper]
     columns: list[Any] = [curve.y, curve.low, curve.high]
-    for group in one.leaves:
+    for group in feature.leaves:
         if len(group.curve.y) == len(curve.y) and len(curve.y):
             heads.append(group.rule)
             columns.append(group.curve.y)
@@ -269,22 +290,22 @@ def values_table(one: Feature, t: Words) -> Table:
     for k in range(len(curve.y)):
         values = [float(column[k]) for column in columns]
         texts = [t.no_value if np.isnan(value) else number_text(value) for value in values]
-        lines.append([place_of(one, k), *texts])
-        is_text = one.levels or are_dates(one.units)
-        data.append([place_of(one, k) if is_text else float(curve.x[k]), *values])
-    link = csv_link(one.name, heads, data)
-    caption = t.values_table.format(feature=one.label)
+        lines.append([place_of(feature, k), *texts])
+        is_text = feature.levels or are_dates(feature.units)
+        data.append([place_of(feature, k) if is_text else float(curve.x[k]), *values])
+    link = csv_link(feature.name, heads, data)
+    caption = t.values_table.format(feature=feature.label)
     return table(caption, [(head, k > 0) for k, head in enumerate(heads)], lines, link=link)
 
 
-def _tree(one: Feature, t: Words) -> dict[str, Any] | None:
+def _tree(feature: ReportFeature, t: Words) -> dict[str, Any] | None:
     """The groups of rows as a tree, with a picture of each leaf."""
-    if not one.groups:
+    if not feature.groups:
         return None
     return {
-        "head": t.tree_head.format(feature=one.label),
-        "branches": branches(one.groups),
-        "panels": () if one.levels else group_panels(one, t),
+        "head": t.tree_head.format(feature=feature.label),
+        "branches": branches(feature.groups),
+        "panels": () if feature.levels else group_panels(feature, t),
     }
 
 
@@ -304,51 +325,51 @@ def branches(groups: Sequence[Group]) -> list[Branch]:
 # --- pairs, settings ------------------------------------------------------------------------------
 
 
-def _together(found: Explained, t: Words) -> Section:
-    if found.n_pairs is None:
+def _together(content: ReportContent, t: Words) -> Section:
+    if content.n_pairs is None:
         return Section("together", t.together, {"answer": t.together_unknown, "table": None})
-    if not found.pairs:
-        answer = t.together_none.format(n=count_text(found.n_pairs, "feature"))
+    if not content.pairs:
+        answer = t.together_none.format(n=count_text(content.n_pairs, "feature"))
         return Section("together", t.together, {"answer": answer, "table": None})
-    pairs = found.pairs
+    pairs = content.pairs
     # With parameters in the other intervals there is no P.
-    n_heads = 4 if found.parameters else 5
+    n_heads = 4 if content.parameters else 5
     heads = [(head, k > 2) for k, head in enumerate(t.together_heads.split("|"))][:n_heads]
     lines = [
-        [one.feature, one.by, one.rule, percent(one.drop), pvalue_text(one.pvalue)][:n_heads]
-        for one in pairs[:MOST_PAIRS]
+        [pair.feature, pair.by, pair.rule, percent(pair.drop), pvalue_text(pair.pvalue)][:n_heads]
+        for pair in pairs[:MAX_PAIRS]
     ]
     data: list[list[Value]] = [
-        [one.feature, one.by, one.rule, one.drop, one.pvalue] for one in pairs
+        [pair.feature, pair.by, pair.rule, pair.drop, pair.pvalue] for pair in pairs
     ]
-    data = [one[:n_heads] for one in data]
+    data = [line[:n_heads] for line in data]
     link = csv_link("pairs", [head for head, _ in heads], data)
-    answer = t.together_lead.format(n=count_text(found.n_pairs, "feature"))
+    answer = t.together_lead.format(n=count_text(content.n_pairs, "feature"))
     values = {"answer": answer, "table": table(t.together_table, heads, lines, link=link)}
     return Section("together", t.together, values)
 
 
-def _again(found: Explained, t: Words) -> Section:
-    lines = [[name, value] for name, value in found.settings.items()]
+def _again(content: ReportContent, t: Words) -> Section:
+    lines = [[name, value] for name, value in content.settings.items()]
     heads = [(head, False) for head in t.settings_heads.split("|")]
     values = {
         "answer": t.again_answer,
-        "links": [json_link("report", everything(found)), ranking_link(found, t)],
-        "call": found.call,
+        "links": [json_link("report", everything(content)), ranking_link(content, t)],
+        "call": content.call,
         "table": table(t.settings, heads, lines),
     }
     return Section("again", t.again, values)
 
 
-def everything(found: Explained) -> dict[str, Any]:
+def everything(content: ReportContent) -> dict[str, Any]:
     """All numbers of a report, as `report.json` holds them."""
     features = {}
-    for one in found.features:
-        curve = one.curve
-        features[one.name] = record_of(one) | {
-            "headline": one.headline,
-            "sentences": one.sentences,
-            "x": one.levels or curve.x,
+    for feature in content.features:
+        curve = feature.curve
+        features[feature.name] = record_of(feature) | {
+            "headline": feature.headline,
+            "sentences": feature.sentences,
+            "x": feature.levels or curve.x,
             "effect": curve.y,
             "lower": curve.low,
             "upper": curve.high,
@@ -361,18 +382,18 @@ def everything(found: Explained) -> dict[str, Any]:
                     "lower": group.curve.low,
                     "upper": group.curve.high,
                 }
-                for group in one.leaves
+                for group in feature.leaves
             ],
-            **one.outcome,
+            **feature.outcome,
         }
     return {
-        "output": found.output,
-        "rows": found.n_rows,
-        "threshold": found.threshold,
-        "level": found.level,
-        "points": found.points,
+        "output": content.output,
+        "rows": content.n_rows,
+        "threshold": content.threshold,
+        "level": content.level,
+        "points": content.points,
         "features": features,
-        "pairs": [vars(pair) for pair in found.pairs],
-        "call": found.call,
-        "settings": found.settings,
+        "pairs": [vars(pair) for pair in content.pairs],
+        "call": content.call,
+        "settings": content.settings,
     }

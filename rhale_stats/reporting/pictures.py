@@ -11,11 +11,11 @@ from numpy.typing import NDArray
 
 from rhale_stats.reporting.content import (
     Bars,
-    Curve,
-    Feature,
     FloatArray,
     Group,
-    Size,
+    PictureCurve,
+    ReportFeature,
+    ReportSize,
     Stretch,
     Windows,
 )
@@ -27,7 +27,7 @@ WIDE, NARROW = 680.0, 340.0
 COLUMNS = 40
 ABOVE, STRIP, ROWS, LINE, GAP = 250.0, 120.0, 34.0, 34.0, 30.0
 # The first four groups have marks of their own.
-MOST_GROUPS = 4
+MAX_GROUPS = 4
 
 
 @dataclass(frozen=True)
@@ -35,16 +35,19 @@ class Dot:
     """One line of a dot chart: a name and marks, each with its class, value and interval."""
 
     name: str
-    marks: tuple[tuple[str, Size], ...]
+    marks: tuple[tuple[str, ReportSize], ...]
     quantiles: FloatArray | None = None
 
 
 # --- dot charts -----------------------------------------------------------------------------------
 
 
-def overview(features: Sequence[Feature], threshold: float, width: float) -> Drawing:
+def overview(features: Sequence[ReportFeature], threshold: float, width: float) -> Drawing:
     """How much each feature moves the predictions, on average and by rows."""
-    lines = [Dot(one.label, (("average", one.average), ("rows", one.rows))) for one in features]
+    lines = [
+        Dot(feature.label, (("average", feature.average), ("rows", feature.rows)))
+        for feature in features
+    ]
     return dots(lines, width, (0.0, threshold), field_to=threshold, from_zero=True)
 
 
@@ -58,7 +61,7 @@ def dots(
     linked: bool = False,
 ) -> Drawing:
     """Values with intervals, a line each; ``shown`` are numbers that the scale must hold."""
-    room = min(max(len(one.name) for one in lines) * LETTER + 16, 0.38 * width)
+    room = min(max(len(line.name) for line in lines) * LETTER + 16, 0.38 * width)
     numbers = [*shown, *chain.from_iterable(map(_numbers, lines))]
     scale = spanning(numbers, room, width - 14, room=0.04)
     if from_zero:
@@ -72,16 +75,16 @@ def dots(
         drawing.line("zero", scale(0), 8, scale(0), bottom)
     middles = [8 + LINE * (k + 0.5) for k in range(len(lines))]
     if linked:
-        values = [one.marks[0][1].value for one in lines]
+        values = [line.marks[0][1].value for line in lines]
         drawing.path(
             "link", [(scale(a), b) for a, b in zip(values, middles, strict=True) if np.isfinite(a)]
         )
-    for one, middle in zip(lines, middles, strict=True):
-        _named(drawing, one.name, room, middle)
-        if one.quantiles is not None:
-            _sideways(drawing, one.quantiles, scale, middle)
-        offset = 5.5 if len(one.marks) > 1 else 0
-        for (kind, size), sign in zip(one.marks, (-1, 1), strict=False):
+    for line, middle in zip(lines, middles, strict=True):
+        _named(drawing, line.name, room, middle)
+        if line.quantiles is not None:
+            _sideways(drawing, line.quantiles, scale, middle)
+        offset = 5.5 if len(line.marks) > 1 else 0
+        for (kind, size), sign in zip(line.marks, (-1, 1), strict=False):
             _mark(drawing, kind, size, scale, middle + sign * offset)
     return drawing
 
@@ -99,7 +102,7 @@ def _numbers(line: Dot) -> list[float]:
     return numbers if line.quantiles is None else [*numbers, *line.quantiles]
 
 
-def _mark(drawing: Drawing, kind: str, size: Size, scale: Scale, y: float) -> None:
+def _mark(drawing: Drawing, kind: str, size: ReportSize, scale: Scale, y: float) -> None:
     """A dot, diamond or square with its interval."""
     if np.isfinite(size.low) and np.isfinite(size.high):
         drawing.line(f"interval {kind}", scale(size.low), y, scale(size.high), y)
@@ -145,7 +148,7 @@ def _across(drawing: Drawing, scale: Scale, top: float, bottom: float, most: int
 # --- features -------------------------------------------------------------------------------------
 
 
-def of_feature(feature: Feature, width: float, least: float, t: Words) -> Drawing:
+def of_feature(feature: ReportFeature, width: float, least: float, t: Words) -> Drawing:
     """The picture of a feature; its panel spans at least ``least``, so that noise looks small."""
     if feature.difference is not None:
         return of_difference(feature, width, least, t)
@@ -154,7 +157,7 @@ def of_feature(feature: Feature, width: float, least: float, t: Words) -> Drawin
     return of_curve(feature, width, least, t)
 
 
-def of_difference(feature: Feature, width: float, least: float, t: Words) -> Drawing:
+def of_difference(feature: ReportFeature, width: float, least: float, t: Words) -> Drawing:
     """Two levels: their difference on average, in groups, and in single rows."""
     assert feature.difference is not None
     size, quantiles = feature.difference
@@ -169,11 +172,11 @@ def of_difference(feature: Feature, width: float, least: float, t: Words) -> Dra
     return dots(lines, width, (0.0, -least / 2, least / 2))
 
 
-def of_levels(feature: Feature, width: float, least: float) -> Drawing:
+def of_levels(feature: ReportFeature, width: float, least: float) -> Drawing:
     """Levels with intervals, a line each."""
     curve = feature.curve
     lines = [
-        Dot(name, (("average", Size(float(y), float(low), float(high), "")),))
+        Dot(name, (("average", ReportSize(float(y), float(low), float(high), "")),))
         for name, y, low, high in zip(feature.levels, curve.y, curve.low, curve.high, strict=True)
     ]
     middle = _middle(curve)
@@ -181,12 +184,12 @@ def of_levels(feature: Feature, width: float, least: float) -> Drawing:
     return dots(lines, width, (0.0, *ends), linked=feature.ordered)
 
 
-def _middle(curve: Curve) -> float:
-    known = curve.y[np.isfinite(curve.y)]
-    return float(known.min() + known.max()) / 2 if known.size else 0.0
+def _middle(curve: PictureCurve) -> float:
+    finite = curve.y[np.isfinite(curve.y)]
+    return float(finite.min() + finite.max()) / 2 if finite.size else 0.0
 
 
-def of_curve(feature: Feature, width: float, least: float, t: Words) -> Drawing:
+def of_curve(feature: ReportFeature, width: float, least: float, t: Words) -> Drawing:
     """A curve with its band; below it single rows, outcomes, and how many rows there are."""
     left = 50.0 if width > NARROW else 44.0
     drawing = Drawing(width, 0.0)
@@ -217,11 +220,13 @@ def of_curve(feature: Feature, width: float, least: float, t: Words) -> Drawing:
     return drawing
 
 
-def _upper(drawing: Drawing, feature: Feature, across: Scale, top: float, least: float) -> None:
+def _upper(
+    drawing: Drawing, feature: ReportFeature, across: Scale, top: float, least: float
+) -> None:
     """The average, its band, and the curves of groups."""
     curve, *groups = (
-        drawn(one, feature.stretches)
-        for one in (feature.curve, *(group.curve for group in feature.leaves[:MOST_GROUPS]))
+        drawn(curve, feature.stretches)
+        for curve in (feature.curve, *(group.curve for group in feature.leaves[:MAX_GROUPS]))
     )
     middle = _middle(curve)
     numbers = [curve.y, curve.low, curve.high, *(group.y for group in groups)]
@@ -239,11 +244,11 @@ def _upper(drawing: Drawing, feature: Feature, across: Scale, top: float, least:
     drawing.curve("average dots", *_only(curve, ~sure), across, up)
 
 
-def drawn(curve: Curve, stretches: Sequence[Stretch]) -> Curve:
+def drawn(curve: PictureCurve, stretches: Sequence[Stretch]) -> PictureCurve:
     """The curve without its ends where it is not known: a line there would be extrapolated."""
     sure = np.flatnonzero(reliable(curve.x, stretches)) if len(curve.x) else np.zeros(0, int)
-    here = slice(sure[0], sure[-1] + 2) if len(sure) else slice(None)
-    return Curve(*(values[here] for values in (curve.x, curve.y, curve.low, curve.high)))
+    inside = slice(sure[0], sure[-1] + 2) if len(sure) else slice(None)
+    return PictureCurve(*(values[inside] for values in (curve.x, curve.y, curve.low, curve.high)))
 
 
 def reliable(x: FloatArray, stretches: Sequence[Stretch]) -> NDArray[np.bool_]:
@@ -253,7 +258,7 @@ def reliable(x: FloatArray, stretches: Sequence[Stretch]) -> NDArray[np.bool_]:
     return ~np.any(inside, axis=0) if inside else np.ones(len(middles), bool)
 
 
-def _only(curve: Curve, shown: NDArray[np.bool_]) -> tuple[FloatArray, FloatArray]:
+def _only(curve: PictureCurve, shown: NDArray[np.bool_]) -> tuple[FloatArray, FloatArray]:
     """The points of a curve, with a gap in each part that is not to be shown."""
     gaps = np.flatnonzero(~shown) + 1
     between = (curve.x[:-1] + curve.x[1:]) / 2
@@ -283,14 +288,14 @@ def _strip(drawing: Drawing, windows: Windows, across: Scale, top: float) -> Non
             drawing.circle("mark average", middle, up(mean), min(max(half * 0.6, 2.0), 3.5))
 
 
-def _outcomes(drawing: Drawing, feature: Feature, across: Scale, top: float) -> None:
+def _outcomes(drawing: Drawing, feature: ReportFeature, across: Scale, top: float) -> None:
     """Means of the outcomes as dots, of the predictions as a line."""
-    found = feature.outcome
-    middle = (found["place_left"] + found["place_right"]) / 2
-    up = spanning([*found["observed"], *found["predicted"]], top + STRIP, top + 6, room=0.05)
+    outcome = feature.outcome
+    middle = (outcome["place_left"] + outcome["place_right"]) / 2
+    up = spanning([*outcome["observed"], *outcome["predicted"]], top + STRIP, top + 6, room=0.05)
     _levels_of(drawing, up, across, 4)
-    drawing.curve("average thin", middle, found["predicted"], across, up)
-    for x, y in zip(middle, found["observed"], strict=True):
+    drawing.curve("average thin", middle, outcome["predicted"], across, up)
+    for x, y in zip(middle, outcome["observed"], strict=True):
         if np.isfinite(y):
             drawing.circle("mark average", across(x), up(y), 3.5)
 
@@ -307,19 +312,19 @@ def _counts(drawing: Drawing, counts: Bars, across: Scale, top: float) -> None:
             drawing.rect("count", start, top + ROWS - height, end - start - 0.6, height)
 
 
-def of_group(group: Group, feature: Feature, number: int, width: float) -> Drawing:
+def of_group(group: Group, feature: ReportFeature, number: int, width: float) -> Drawing:
     """The curve of a group beside that of all rows."""
     left, top, height = 44.0, 8.0, 120.0
     drawing = Drawing(width, top + height + 24)
-    curves = [feature.curve, *(one.curve for one in feature.leaves)]
+    curves = [feature.curve, *(leaf.curve for leaf in feature.leaves)]
     across = spanning(feature.curve.x, left, width - 10, room=0.0)
-    numbers = np.concatenate([np.concatenate([one.y, one.low, one.high]) for one in curves])
+    numbers = np.concatenate([np.concatenate([curve.y, curve.low, curve.high]) for curve in curves])
     up = spanning([0.0, *numbers], top + height, top, room=0.02)
     _levels_of(drawing, up, across, 4)
     curve = group.curve
     drawing.area("band", curve.x, (curve.low, curve.high), (across, up))
     drawing.curve("average thin", feature.curve.x, feature.curve.y, across, up)
-    drawing.curve(f"group g{number % MOST_GROUPS}", curve.x, curve.y, across, up)
+    drawing.curve(f"group g{number % MAX_GROUPS}", curve.x, curve.y, across, up)
     for value, text in across.ticks(4, feature.units):
         drawing.text("mid", across(value), top + height + 17, text)
     return drawing
@@ -349,5 +354,5 @@ def mark_of(kind: str, number: int = 0) -> Drawing:
         _sideways(drawing, np.array([-13.0, -6, 0, 6, 13]), Scale(-15, 15, 0, 30), 8)
     else:
         scale = Scale(0, 30, 0, 30)
-        _mark(drawing, kind, Size(15, 3, 27, ""), scale, 8)
+        _mark(drawing, kind, ReportSize(15, 3, 27, ""), scale, 8)
     return drawing

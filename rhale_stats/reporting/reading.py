@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from rhale_stats.answers.lines import Line, lines_of, with_labels
+from rhale_stats.answers.lines import AnswerLine, lines_of, with_labels
 from rhale_stats.answers.numbers import axis_texts, number, percent
 from rhale_stats.answers.sentences import (
     answers_in,
@@ -25,12 +25,12 @@ from rhale_stats.answers.sentences import (
 from rhale_stats.printing.text import count_text
 from rhale_stats.reporting.content import (
     Bars,
-    Curve,
-    Explained,
-    Feature,
     Group,
-    Pair,
-    Size,
+    PictureCurve,
+    ReportContent,
+    ReportFeature,
+    ReportSize,
+    SplitPair,
     Stretch,
     Trust,
     Windows,
@@ -42,11 +42,11 @@ from rhale_stats.schema.levels import is_categorical, level_names
 from rhale_stats.schema.variables import OUTPUT_UNITS
 
 # Levels with fewer rows than these have no name in a report: they may point to persons.
-LEAST_ROWS = 5
+MIN_ROWS = 5
 Attrs = Mapping[Any, Any]
 
 
-def explained(tree: xr.DataTree, t: Words) -> Explained:
+def explained(tree: xr.DataTree, t: Words) -> ReportContent:
     """All that a report says."""
     tree = _in_shown_units(tree)
     answers = answers_in(tree)
@@ -55,10 +55,11 @@ def explained(tree: xr.DataTree, t: Words) -> Explained:
     regions = _regions(tree)
     lines = [_private(line, effect, t) for line in lines_of(answers)]
     features = tuple(
-        _feature(line, at, tree, regions.get(line.feature), t) for at, line in enumerate(lines)
+        _feature(line, position, tree, regions.get(line.feature), t)
+        for position, line in enumerate(lines)
     )
     name, units = str(attrs.get("output_name", "output")), str(attrs.get("output_units", ""))
-    return Explained(
+    return ReportContent(
         output=name,
         units=units,
         about=_about(attrs, len(lines)),
@@ -66,15 +67,17 @@ def explained(tree: xr.DataTree, t: Words) -> Explained:
         level=float(attrs["level"]),
         threshold=float(attrs["delta"]),
         threshold_share=float(attrs["matters"]),
-        points=tuple(typeset(one) for one in main_points(lines, attrs)),
+        points=tuple(typeset(point) for point in main_points(lines, attrs)),
         features=features,
         trust=_trust(tree, attrs, t) if "outcome" in tree.children else None,
         pairs=tuple(
-            Pair(one.label, one.split_by, one.split_rule, one.split_drop, one.split_pvalue)
-            for one in sorted(lines, key=lambda one: -np.nan_to_num(one.split_drop))
-            if one.split_by
+            SplitPair(
+                line.label, line.split_by, line.split_rule, line.split_drop, line.split_pvalue
+            )
+            for line in sorted(lines, key=lambda line: -np.nan_to_num(line.split_drop))
+            if line.split_by
         ),
-        n_pairs=sum(one.split_tried for one in lines) or None,
+        n_pairs=sum(line.split_tried for line in lines) or None,
         limits=_limits(attrs, t),
         call=str(attrs.get("call", "")),
         settings=_settings(attrs, t),
@@ -95,8 +98,8 @@ def _in_shown_units(tree: xr.DataTree) -> xr.DataTree:
     for node in tree.subtree:
         group = node.to_dataset()
         for name in map(str, group.data_vars):
-            own = str(group[name].attrs.get("units", ""))
-            if own.startswith(OUTPUT_UNITS) and group[name].dtype.kind == "f":
+            variable_units = str(group[name].attrs.get("units", ""))
+            if variable_units.startswith(OUTPUT_UNITS) and group[name].dtype.kind == "f":
                 group[name] = group[name] * times
         group.attrs |= {"shown_times": 1.0, "output_units": units}
         for name in {"delta", "y_min", "y_max", "bias"} & group.attrs.keys():
@@ -117,10 +120,10 @@ def _regions(tree: xr.DataTree) -> dict[str, xr.DataTree]:
     """Groups of rows by the feature whose effects they part."""
     if "regions" not in tree.children:
         return {}
-    return {str(one.attrs["feature"]): one for one in tree["regions"].children.values()}
+    return {str(region.attrs["feature"]): region for region in tree["regions"].children.values()}
 
 
-def _private(line: Line, effect: xr.Dataset, t: Words) -> Line:
+def _private(line: AnswerLine, effect: xr.Dataset, t: Words) -> AnswerLine:
     """Without the names of levels that few rows have."""
     row = one_feature(effect, line.feature)
     if not is_categorical(row):
@@ -133,36 +136,36 @@ def _private(line: Line, effect: xr.Dataset, t: Words) -> Line:
     def without(text: str) -> str:
         return hidden if text in rare else text
 
-    word, at, level = line.shape.partition(" at ")
-    listed = any(one in line.unreliable for one in rare)
+    word, separator, level = line.shape.partition(" at ")
+    listed = any(name in line.unreliable for name in rare)
     return replace(
         line,
         lowest_at=without(line.lowest_at),
         highest_at=without(line.highest_at),
-        shape=f"{word}{at}{hidden if any(one in level for one in rare) else level}"
-        if at
+        shape=f"{word}{separator}{hidden if any(name in level for name in rare) else level}"
+        if separator
         else line.shape,
         unreliable=t.rare_levels if listed else line.unreliable,
         exception=t.rare_exception
-        if any(one in line.exception for one in rare)
+        if any(name in line.exception for name in rare)
         else line.exception,
-        fit_differs="" if any(one in line.fit_differs for one in rare) else line.fit_differs,
+        fit_differs="" if any(name in line.fit_differs for name in rare) else line.fit_differs,
         apart_at=without(line.apart_at),
     )
 
 
 def _rare(row: xr.Dataset) -> np.ndarray:
     """Levels that too few rows have."""
-    found: np.ndarray = row["n_level"].values[: len(level_names(row))] < LEAST_ROWS
-    return found
+    rare: np.ndarray = row["n_level"].values[: len(level_names(row))] < MIN_ROWS
+    return rare
 
 
 # --- one feature ----------------------------------------------------------------------------------
 
 
 def _feature(
-    line: Line, at: int, tree: xr.DataTree, region: xr.DataTree | None, t: Words
-) -> Feature:
+    line: AnswerLine, position: int, tree: xr.DataTree, region: xr.DataTree | None, t: Words
+) -> ReportFeature:
     row = one_feature(tree["effect"].to_dataset(), line.feature)
     levels = is_categorical(row)
     attrs: Attrs = {**tree["answers"].attrs, **tree.attrs}
@@ -171,15 +174,15 @@ def _feature(
         "name": line.feature,
         "label": line.label,
         "units": units_of(tree["effect"].to_dataset(), line.feature),
-        "anchor": f"f-{at}",
+        "anchor": f"f-{position}",
         "headline": typeset(headline(line)),
-        "average": Size(line.importance, *line.importance_ci, line.matters),
+        "average": ReportSize(line.importance, *line.importance_ci, line.matters),
         "usual": typeset(usual_text(line)),
-        "change": Size(line.usual_change, *line.usual_change_ci, line.matters),
-        "in_data": Size(line.in_data_change, *line.in_data_ci, line.in_data),
+        "change": ReportSize(line.usual_change, *line.usual_change_ci, line.matters),
+        "in_data": ReportSize(line.in_data_change, *line.in_data_ci, line.in_data),
         "differs_in_data": line.differs_in_data,
-        "rows": Size(line.row_spread, *line.row_spread_ci, line.rows_differ),
-        "sentences": tuple(typeset(one) for one in sentences(line, attrs)),
+        "rows": ReportSize(line.row_spread, *line.row_spread_ci, line.rows_differ),
+        "sentences": tuple(typeset(sentence) for sentence in sentences(line, attrs)),
         "shape": line.shape,
         "split": f"{line.split_by} ({percent(line.split_drop)})".replace(" %", "\u00a0%")
         if line.split_by
@@ -187,7 +190,7 @@ def _feature(
         "warning": line.unreliable,
     }
     if levels:
-        return Feature(
+        return ReportFeature(
             **facts,
             **_of_levels(row, tree, line.feature),
             groups=_groups(region, (), tree["answers"].to_dataset()) if region is not None else (),
@@ -195,7 +198,7 @@ def _feature(
             band=t.interval_name.format(level=level),
         )
     curve = _curve(row, row["edge_value"].values)
-    return Feature(
+    return ReportFeature(
         **facts,
         curve=curve,
         counts=_counts(row),
@@ -207,9 +210,9 @@ def _feature(
     )
 
 
-def _curve(row: xr.Dataset, x: Any) -> Curve:
+def _curve(row: xr.Dataset, x: Any) -> PictureCurve:
     band = row["curve_band"].transpose("edge", "ci_bound").values
-    return Curve(np.asarray(x, float), row["curve"].values, band[:, 0], band[:, 1])
+    return PictureCurve(np.asarray(x, float), row["curve"].values, band[:, 0], band[:, 1])
 
 
 def _of_levels(row: xr.Dataset, tree: xr.DataTree, feature: str) -> dict[str, Any]:
@@ -217,14 +220,16 @@ def _of_levels(row: xr.Dataset, tree: xr.DataTree, feature: str) -> dict[str, An
     names = level_names(row)
     curve = _curve(row, np.arange(float(len(names)))) if row.sizes["bin"] else FLAT
     shown = ~_rare(row)[: len(curve.x)]
-    kept = Curve(*(values[shown] for values in (curve.x, curve.y, curve.low, curve.high)))
+    shown_curve = PictureCurve(
+        *(values[shown] for values in (curve.x, curve.y, curve.low, curve.high))
+    )
     outcome = {
         name: values[shown]
         for name, values in _outcome(tree, feature).items()
         if len(values) == len(shown)
     }
     return {
-        "curve": kept,
+        "curve": shown_curve,
         "levels": tuple(np.array(names[: len(shown)])[shown].tolist()),
         "left_out": int((~shown).sum()),
         "outcome": outcome,
@@ -232,16 +237,16 @@ def _of_levels(row: xr.Dataset, tree: xr.DataTree, feature: str) -> dict[str, An
     }
 
 
-FLAT = Curve(*(np.zeros(0) for _ in range(4)))
+FLAT = PictureCurve(*(np.zeros(0) for _ in range(4)))
 
 
-def _difference(row: xr.Dataset, tree: xr.DataTree, feature: str) -> tuple[Size, Any] | None:
+def _difference(row: xr.Dataset, tree: xr.DataTree, feature: str) -> tuple[ReportSize, Any] | None:
     """Of two levels: the second less the first, and quantiles of single rows."""
     if not row.sizes["bin"]:
         return None
     ends = row["effect_ci"].transpose("bin", "ci_bound").values[0]
     windows = _windows(tree, feature, "")
-    size = Size(float(row["effect"].values[0]), float(ends[0]), float(ends[1]), "")
+    size = ReportSize(float(row["effect"].values[0]), float(ends[0]), float(ends[1]), "")
     return size, None if windows is None else windows.quantiles[0]
 
 
@@ -258,14 +263,14 @@ def _windows(tree: xr.DataTree, feature: str, units: str) -> Windows | None:
     rows = tree["rows"].to_dataset()
     if feature not in rows["feature"].values:
         return None
-    own = rows.sel(feature=feature)
-    there = np.isfinite(own["window_left"].values)
-    step = f"{float(own['step']):g}"
+    changes = rows.sel(feature=feature)
+    present = np.isfinite(changes["window_left"].values)
+    step = f"{float(changes['step']):g}"
     return Windows(
-        own["window_left"].values[there],
-        own["window_right"].values[there],
-        own["change"].transpose("window", "quantile").values[there],
-        own["change_mean"].values[there],
+        changes["window_left"].values[present],
+        changes["window_right"].values[present],
+        changes["change"].transpose("window", "quantile").values[present],
+        changes["change_mean"].values[present],
         f"{step} {units}".rstrip(),
     )
 
@@ -288,8 +293,8 @@ def _groups(region: xr.DataTree, x: Any, answers: xr.Dataset) -> tuple[Group, ..
     tree, effect = region["tree"].to_dataset(), region["effect"].to_dataset()
     out = []
     for node in range(1, tree.sizes["node"]):
-        own = tree.isel(node=node)
-        number_of = int(own["region"])
+        branch = tree.isel(node=node)
+        number_of = int(branch["region"])
         curve, difference = FLAT, None
         if number_of >= 0:
             row = one_feature(effect.isel(region=number_of), 0)
@@ -297,40 +302,42 @@ def _groups(region: xr.DataTree, x: Any, answers: xr.Dataset) -> tuple[Group, ..
             if not len(x) and row.sizes["bin"] == 1:
                 ends = row["effect_ci"].transpose("bin", "ci_bound").values[0]
                 step = float(row["effect"].values[0])
-                difference = Size(step, float(ends[0]), float(ends[1]), "")
+                difference = ReportSize(step, float(ends[0]), float(ends[1]), "")
         out.append(
             Group(
-                with_labels(answers, str(own["condition"].values)),
-                int(own["n_obs"]),
+                with_labels(answers, str(branch["condition"].values)),
+                int(branch["n_obs"]),
                 curve,
-                int(own["depth"]) - 1,
+                int(branch["depth"]) - 1,
                 number_of >= 0,
-                with_labels(answers, str(own["rule"].values)),
+                with_labels(answers, str(branch["rule"].values)),
                 difference,
             )
         )
     return tuple(out)
 
 
-def _at(row: xr.Dataset, x: Any) -> Curve:
+def _at(row: xr.Dataset, x: Any) -> PictureCurve:
     """A group's curve and band at other places than its own edges, which are on straight lines."""
-    own = _curve(row, row["edge_value"].values)
-    there = (x >= own.x[0]) & (x <= own.x[-1]) if len(own.x) else np.zeros(len(x), bool)
+    curve = _curve(row, row["edge_value"].values)
+    inside = (x >= curve.x[0]) & (x <= curve.x[-1]) if len(curve.x) else np.zeros(len(x), bool)
     values = (
-        np.where(there, np.interp(x, own.x, one), np.nan) if len(own.x) else x * np.nan
-        for one in (own.y, own.low, own.high)
+        np.where(inside, np.interp(x, curve.x, curve_values), np.nan)
+        if len(curve.x)
+        else x * np.nan
+        for curve_values in (curve.y, curve.low, curve.high)
     )
-    return Curve(x, *values)
+    return PictureCurve(x, *values)
 
 
 def _outcome(tree: xr.DataTree, feature: str) -> dict[str, Any]:
     """Observed and predicted means, and the places of these; empty without outcomes."""
     if "outcome" not in tree.children:
         return {}
-    own = tree["outcome"].to_dataset().sel(feature=feature)
-    there = np.isfinite(own["place_left"].values)
+    outcome = tree["outcome"].to_dataset().sel(feature=feature)
+    present = np.isfinite(outcome["place_left"].values)
     names = ("place_left", "place_right", "observed", "predicted")
-    return {name: own[name].values[there] for name in names}
+    return {name: outcome[name].values[present] for name in names}
 
 
 # --- the model, the limits ------------------------------------------------------------------------
@@ -355,38 +362,38 @@ def _trust(tree: xr.DataTree, attrs: Attrs, t: Words) -> Trust:
         # First what holds for new rows.
         text = skill_text(attrs).removeprefix(f"{attrs['skill_name']} ")
         scores = ((t.skill.format(name=attrs["skill_name"]), typeset(text), t.skill_note), *scores)
-    own = tree["outcome"].to_dataset()
-    ends = np.append(own["tenth_left"].values, own["tenth_right"].values)
-    texts, n = axis_texts(ends), own.sizes["tenth"]
+    outcome = tree["outcome"].to_dataset()
+    ends = np.append(outcome["tenth_left"].values, outcome["tenth_right"].values)
+    texts, n = axis_texts(ends), outcome.sizes["tenth"]
     table = tuple(
         (
-            t.between.format(first=typeset(texts[at]), last=typeset(texts[n + at])),
-            f"{int(own['tenth_n_obs'].values[at]):,}",
-            number(float(own["tenth_predicted"].values[at])),
-            number(float(own["tenth_observed"].values[at])),
+            t.between.format(first=typeset(texts[tenth]), last=typeset(texts[n + tenth])),
+            f"{int(outcome['tenth_n_obs'].values[tenth]):,}",
+            number(float(outcome["tenth_predicted"].values[tenth])),
+            number(float(outcome["tenth_observed"].values[tenth])),
             " ".join(
                 with_interval(
-                    float(own["tenth_residual"].values[at]),
-                    own["tenth_residual_ci"].transpose("tenth", "ci_bound").values[at],
+                    float(outcome["tenth_residual"].values[tenth]),
+                    outcome["tenth_residual_ci"].transpose("tenth", "ci_bound").values[tenth],
                 )
             ),
         )
-        for at in range(n)
+        for tenth in range(n)
     )
-    return Trust(scores, tuple(typeset(one) for one in fit_sentences(attrs)), table)
+    return Trust(scores, tuple(typeset(sentence) for sentence in fit_sentences(attrs)), table)
 
 
 def _limits(attrs: Attrs, t: Words) -> dict[str, tuple[str, ...]]:
     """What is in the intervals, what is not, and what is not claimed."""
     level = percent(float(attrs["level"]))
-    of = t.of_groups if attrs.get("groups") == "yes" else t.of_rows
+    sampled_units = t.of_groups if attrs.get("groups") == "yes" else t.of_rows
     n_ice = f"{int(attrs.get('ice_rows', 0)):,}"
     with_parameters = attrs.get("parameters") == "yes"
-    cut = [one for one in str(attrs.get("cut", "")).splitlines() if one]
-    notes = [one for one in str(attrs.get("notes", "")).splitlines() if one]
-    found = {
+    cut = [line for line in str(attrs.get("cut", "")).splitlines() if line]
+    notes = [line for line in str(attrs.get("notes", "")).splitlines() if line]
+    limits = {
         t.in_intervals: (
-            t.in_rows.format(of=of, n=f"{int(attrs['n_rows']):,}"),
+            t.in_rows.format(of=sampled_units, n=f"{int(attrs['n_rows']):,}"),
             *([t.in_parameters] if with_parameters else []),
             t.in_band.format(level=level),
         ),
@@ -400,10 +407,10 @@ def _limits(attrs: Attrs, t: Words) -> dict[str, tuple[str, ...]]:
     }
     if cut:
         budget = str(attrs.get("budget", ""))
-        found[t.cut.format(budget=budget)] = tuple(cut)
+        limits[t.cut.format(budget=budget)] = tuple(cut)
     if notes:
-        found[t.notes] = tuple(notes)
-    return found
+        limits[t.notes] = tuple(notes)
+    return limits
 
 
 def _unknown(attrs: Attrs) -> bool:

@@ -13,7 +13,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from rhale_stats.reporting.colours import DARK, LIGHT, PRINT, variables
-from rhale_stats.reporting.page import Page
+from rhale_stats.reporting.page import ReportPage
 from rhale_stats.reporting.words import Words
 
 # Characters that XML and HTML do not have.
@@ -55,8 +55,8 @@ def notebook_style() -> str:
     # The text of the notebook's theme; the ground is its own.
     ink = "var(--jp-ui-font-color1, var(--vscode-editor-foreground, {ink}))"
     light, dark = (
-        variables({**one, "ink": ink.format(ink=one["ink"]), "ground": "transparent"})
-        for one in (LIGHT, DARK)
+        variables({**palette, "ink": ink.format(ink=palette["ink"]), "ground": "transparent"})
+        for palette in (LIGHT, DARK)
     )
     themes = "[data-jp-theme-light=false], .vscode-dark, [data-theme=dark], html[theme=dark]"
     unthemed = ":root:not([data-jp-theme-light], [data-theme]) body:not(.vscode-light)"
@@ -83,7 +83,7 @@ def _rendered(template: str, values: dict[str, Any]) -> str:
     return CONTROLS.sub("\ufffd", html).lstrip()
 
 
-def rendered(page: Page, t: Words, lang: str, *, all_open: bool) -> str:
+def rendered(page: ReportPage, t: Words, lang: str, *, all_open: bool) -> str:
     """A report as HTML."""
     values = {"page": page, "t": t, "lang": lang, "all_open": all_open}
     return _rendered(

@@ -13,7 +13,7 @@ import xarray as xr
 from rhale_stats.answers.sentences import answers_in
 from rhale_stats.arguments.words import shown
 from rhale_stats.files import whole
-from rhale_stats.reporting.page import Chosen, page_of
+from rhale_stats.reporting.page import Selection, page_of
 from rhale_stats.reporting.reading import explained
 from rhale_stats.reporting.rendered import rendered
 from rhale_stats.reporting.words import LANGUAGES, Words
@@ -105,9 +105,11 @@ def report(
     answers_in(tree)
     target = _target(path, overwrite=overwrite)
     words = Words(lang)
-    found = explained(tree, words)
-    chosen = Chosen(_names(features, [one.name for one in found.features]), open_features)
-    page = page_of(found, chosen, title, words)
+    content = explained(tree, words)
+    chosen = Selection(
+        _names(features, [feature.name for feature in content.features]), open_features
+    )
+    page = page_of(content, chosen, title, words)
     html = rendered(page, words, lang, all_open=print)
     with whole(target) as unfinished:
         unfinished.write_text(html, encoding="utf-8", newline="\n")
@@ -135,9 +137,9 @@ def _target(path: str | os.PathLike[str], *, overwrite: bool) -> Path:
     return target
 
 
-def _names(features: Any, known: list[str]) -> tuple[str, ...] | None:
+def _names(features: Any, names: list[str]) -> tuple[str, ...] | None:
     """The features that were asked for; ``KeyError`` if one is unknown."""
     if features is None:
         return None
-    asked = [features] if np.ndim(features) == 0 else list(features)
-    return tuple(known[position_of(one, known)] for one in asked)
+    chosen = [features] if np.ndim(features) == 0 else list(features)
+    return tuple(names[position_of(name, names)] for name in chosen)

@@ -53,8 +53,8 @@ class Scale:
 
 def spanning(values: Iterable[float], start: float, end: float, *, room: float = 0.05) -> Scale:
     """A scale that holds these numbers, with some room at both ends."""
-    known = np.asarray([value for value in values if np.isfinite(value)], float)
-    low, high = (known.min(), known.max()) if known.size else (0.0, 1.0)
+    finite = np.asarray([value for value in values if np.isfinite(value)], float)
+    low, high = (finite.min(), finite.max()) if finite.size else (0.0, 1.0)
     if low == high:
         half = abs(low) / 2 or 0.5
         low, high = low - half, high + half
@@ -87,9 +87,9 @@ def wrapped(text: str, room: float) -> list[str]:
     return textwrap.wrap(text, most, max_lines=2, placeholder=CUT, break_on_hyphens=False) or [""]
 
 
-def runs(known: NDArray[np.bool_]) -> list[slice]:
+def runs(present: NDArray[np.bool_]) -> list[slice]:
     """The stretches of positions without a gap."""
-    ends = np.flatnonzero(np.diff(np.concatenate([[False], known, [False]]).astype(int)))
+    ends = np.flatnonzero(np.diff(np.concatenate([[False], present, [False]]).astype(int)))
     return [slice(int(a), int(b)) for a, b in zip(ends[::2], ends[1::2], strict=True)]
 
 
@@ -159,9 +159,9 @@ class Drawing:
         """The area between two curves."""
         (low, high), (across, up) = ends, scales
         for run in runs(np.isfinite(x) & np.isfinite(low) & np.isfinite(high)):
-            there = [(across(a), up(b)) for a, b in zip(x[run], high[run], strict=True)]
+            upper = [(across(a), up(b)) for a, b in zip(x[run], high[run], strict=True)]
             back = [(across(a), up(b)) for a, b in zip(x[run], low[run], strict=True)]
-            self.path(kind, there + back[::-1], closed=True)
+            self.path(kind, upper + back[::-1], closed=True)
 
     def markup(self, kind: str, caption: str, described: str) -> Markup:
         """The picture for HTML, named by the elements of these two ids."""

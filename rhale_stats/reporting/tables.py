@@ -9,7 +9,7 @@ from rhale_stats.reporting.data import Link
 
 
 @dataclass(frozen=True)
-class Column:
+class TableColumn:
     """The head of a column, and whether it holds numbers, which stand right."""
 
     head: str
@@ -28,11 +28,11 @@ class Cell:
 
 
 @dataclass(frozen=True)
-class Table:
+class ReportTable:
     """A table; the first cell of each line is its head."""
 
     caption: str
-    columns: tuple[Column, ...]
+    columns: tuple[TableColumn, ...]
     lines: tuple[tuple[Cell, ...], ...]
     # Becomes blocks with labels on small screens.
     wide: bool = False
@@ -46,12 +46,14 @@ def table(
     *,
     wide: bool = False,
     link: Link | None = None,
-) -> Table:
+) -> ReportTable:
     """A table of cells or plain texts."""
-    return Table(
+    return ReportTable(
         caption,
-        tuple(Column(head, numbers) for head, numbers in heads),
-        tuple(tuple(one if isinstance(one, Cell) else Cell(one) for one in line) for line in lines),
+        tuple(TableColumn(head, numbers) for head, numbers in heads),
+        tuple(
+            tuple(cell if isinstance(cell, Cell) else Cell(cell) for cell in line) for line in lines
+        ),
         wide,
         link,
     )

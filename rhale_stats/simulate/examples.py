@@ -102,10 +102,10 @@ class OppositeGroups(Simulator):
         return tuple(rng.uniform(-1, 1, size=(3, n)))
 
     def _marginals(self) -> dict[str, Marginal]:
-        known = {"x1": (0.2, 0.0), "x2": (0.0, 25.0), "x3": (0.0, 0.0)}
+        moments = {"x1": (0.2, 0.0), "x2": (0.0, 25.0), "x3": (0.0, 0.0)}
         return {
             name: _uniform(-1, 1, _constant(mean), _constant(variance))
-            for name, (mean, variance) in known.items()
+            for name, (mean, variance) in moments.items()
         }
 
 

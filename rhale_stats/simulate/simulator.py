@@ -154,13 +154,13 @@ class Simulator:
         `check_unbiased` where rows are spread evenly.
         """
         effect = check_effect(effect)
-        known = self._marginals()
+        marginals = self._marginals()
         rows = []
         for name in feature_names(effect):
-            if name not in known:
+            if name not in marginals:
                 raise KeyError(
                     f"effect must hold features whose truth is known, for {type(self).__name__} "
-                    f"{', '.join(map(repr, known))}; got {name!r}. Select them: "
+                    f"{', '.join(map(repr, marginals))}; got {name!r}. Select them: "
                     f"effect.sel(feature=[...])."
                 )
             row = one_feature(effect, name)
@@ -169,7 +169,7 @@ class Simulator:
             curve = curve_of(row)
             where_known = curve.edges[np.isfinite(curve.values)]
             rows.append(
-                truth_of(known[name], row["edge_value"].values, linear, where_known, centering)
+                truth_of(marginals[name], row["edge_value"].values, linear, where_known, centering)
             )
         arrays = stacked(rows, effect.sizes["bin"], cell=CELLS, cell_edge=CELLS + 1)
         cell_value = arrays.pop("cell_value")

@@ -58,15 +58,15 @@ def truth_of(
     marginal: Marginal,
     edges: FloatArray,
     linear: NDArray[np.bool_] | None,
-    known: FloatArray,
+    points: FloatArray,
     centering: str,
 ) -> dict[str, FloatArray | float]:
-    """Truth of one feature; ``known`` are the points at which the estimate has a curve."""
+    """Truth of one feature; ``points`` are those at which the estimate has a curve."""
     if not len(edges):
         return dict.fromkeys((*TRUE_VALUES, *(() if linear is None else ("slope",))), np.nan)
     effect, variance, bin_error, slope = _bin_truths(marginal, edges, linear)
     curve = np.concatenate([[0.0], np.cumsum(effect * np.diff(edges))])
-    start, end = float(known[0]), float(known[-1])
+    start, end = float(points[0]), float(points[-1])
     to_start = (
         _bin_truths(marginal, np.array([edges[0], start]), None)[0] if start > edges[0] else 0.0
     )

@@ -144,7 +144,7 @@ def ale2(
            [-0.96,  0.02,  1.05]])
     """
     check_choice("centering", centering, CENTERINGS)
-    sample = Sample.of(X, options)
+    sample = Sample.from_table(X, options)
     table, used = sample.table, sample.present
     positions = pair_of(features, table.names)
     rules = check_rules(bins)
@@ -160,7 +160,7 @@ def ale2(
             f"{table.names[positions[1]]!r}, of positive weight; got none."
         )
     inside = sample.take(there)
-    quotients = inside.asked(model)
+    quotients = inside.quotients(model)
     axes = [
         axis_of(inside, position, rule, levels)
         for position, rule, levels in zip(positions, rules, orders, strict=True)

@@ -74,7 +74,7 @@ def with_parameters(
     for name, stem in OF.items():
         change = changes[name].values
         check_model(change[-1], surface[name].values, name.replace("_", " "))
-        known = directions.model.known(change[:-1].reshape(len(change) - 1, -1))
+        known = directions.model.estimable(change[:-1].reshape(len(change) - 1, -1))
         change = known.reshape(-1, *change.shape[1:])
         rows, model = surface[f"{stem}_se"], np.sum(change**2, axis=0)
         model = np.where(rows.isnull(), np.nan, model)

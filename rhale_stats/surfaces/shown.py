@@ -33,7 +33,7 @@ def surface_page(surface: xr.Dataset, most: int) -> Page:
         (
             f"{attrs['n_rows']} rows; {surface['n_obs'].size} cells{empty}; "
             f"standard deviation of the surface over the rows: {number_text(size(surface))}",
-            uncertainty_line(surface, "surface_se", known=known),
+            uncertainty_line(surface, "surface_se", estimated=known),
         ),
         (
             table_of(

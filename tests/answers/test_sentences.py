@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from rhale_stats.answers.lines import Line
+from rhale_stats.answers.lines import AnswerLine
 from rhale_stats.answers.sentences import (
     HEADLINES,
-    MOST_POINTS,
+    MAX_POINTS,
     additive_sentence,
     answers_in,
     fit_sentences,
@@ -29,7 +29,7 @@ EVIL = "<script>&\"'{0}%s"
 NAN = (np.nan, np.nan)
 
 
-def line(**changes) -> Line:
+def line(**changes) -> AnswerLine:
     """A feature that matters, about equally for all rows."""
     facts = {
         "feature": "x",
@@ -58,7 +58,7 @@ def line(**changes) -> Line:
         "apart_at": "",
         "exception": "",
     }
-    return Line(**{**facts, **changes})
+    return AnswerLine(**{**facts, **changes})
 
 
 SPLIT = {
@@ -263,7 +263,7 @@ def test_the_points_are_few():
         line(matters="cannot tell"),
     ]
     attrs = {"additive_r2": 0.5, "n_below": 3, "y_min": 0.0, "n_rows": 10}
-    assert len(main_points(many, attrs)) == MOST_POINTS
+    assert len(main_points(many, attrs)) == MAX_POINTS
 
 
 @pytest.mark.parametrize(

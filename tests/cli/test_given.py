@@ -56,7 +56,7 @@ OF = pytest.mark.parametrize("suffix", SAFE)
 
 @OF
 def test_models_that_hold_no_code_need_no_trust(tmp_path, suffix, table):
-    from rhale_stats.cli.given import Given
+    from rhale_stats.cli.given import ModelInputs
     from rhale_stats.cli.parser import parser
     from rhale_stats.models.outputs import Outputs
     from rhale_stats.models.table import as_table
@@ -67,7 +67,7 @@ def test_models_that_hold_no_code_need_no_trust(tmp_path, suffix, table):
     words += ["--columns", *NUMBERS] if suffix == ".onnx" else []
     arguments = parser().parse_args(words)
     arguments.features = [arguments.feature]
-    given = Given.of(arguments)
+    given = ModelInputs.from_arguments(arguments)
     found = Outputs(given.model, as_table(given.X))(given.X)[:, -1]
     np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-5)
 

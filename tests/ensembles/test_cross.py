@@ -11,7 +11,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy import stats
 
 import rhale_stats as rs
-from rhale_stats.ensembles.samples import Table
+from rhale_stats.ensembles.samples import RefitTable
 from rhale_stats.ensembles.variances import error_of
 
 QUIET = {"n_jobs": 1, "progress": False, "rng": 0}
@@ -247,7 +247,7 @@ def _covers(rng, interaction, noise, n_folds=5, n_repeats=3):
     data = np.column_stack([a, b, y])
     own, other, of_rows = np.zeros((3, n_repeats, n_folds))
     for repeat in range(n_repeats):
-        folds = Table.of(data, None, None).folds(n_folds, rng)
+        folds = RefitTable.read(data, None, None).folds(n_folds, rng)
         models = [_least_squares(np.delete(data, rows, axis=0)) for rows in folds]
         for fold, rows in enumerate(folds):
             effects = [models[one] @ [np.ones(40), b[rows]] for one in (fold, (fold + 1) % n_folds)]

@@ -25,7 +25,7 @@ def linear(draw, X):
 
 
 def test_draws_of_every_form_are_over_chain_and_draw():
-    whole = Draws.of(BOTH, True)
+    whole = Draws.read(BOTH, True)
     assert (whole.alone, whole.shape) == (False, (2, 5))
     turned = xr.Dataset(
         {
@@ -39,32 +39,32 @@ def test_draws_of_every_form_are_over_chain_and_draw():
         xr.DataTree.from_dict({"/posterior": turned, "/prior": turned.isel(draw=[0])}),
         {name: turned[name] for name in turned},
     ):
-        found = Draws.of(form, False)
+        found = Draws.read(form, False)
         assert (found.alone, found.shape) == (False, (2, 5))
         for name, values in BOTH.items():
             assert_array_equal(found.arrays[name], values)
         assert found.identity == whole.identity
-    alone = Draws.of(SLOPE, True)
+    alone = Draws.read(SLOPE, True)
     assert (alone.alone, alone.shape) == (True, (2, 5))
-    assert_array_equal(Draws.of(SLOPE[0], False).arrays[""], SLOPE[:1])
+    assert_array_equal(Draws.read(SLOPE[0], False).arrays[""], SLOPE[:1])
     for array in (turned["slope"], turned["slope"].rename("other")):
-        found = Draws.of(array, False)
+        found = Draws.read(array, False)
         assert found.alone
         assert_array_equal(found.arrays[""], SLOPE)
-    assert_array_equal(Draws.of(turned["slope"].isel(chain=1), True).arrays[""], SLOPE[1:])
-    assert Draws.of([True, False], False).shape == (1, 2)
+    assert_array_equal(Draws.read(turned["slope"].isel(chain=1), True).arrays[""], SLOPE[1:])
+    assert Draws.read([True, False], False).shape == (1, 2)
 
 
 def test_the_checksum_is_that_of_names_and_values():
-    whole = Draws.of(BOTH, True).identity
-    assert Draws.of(dict(reversed(BOTH.items())), True).identity == whole
+    whole = Draws.read(BOTH, True).identity
+    assert Draws.read(dict(reversed(BOTH.items())), True).identity == whole
     others = [
         {"slope": SLOPE, "height": LEVEL},
         {"slope": SLOPE, "level": LEVEL + (LEVEL == -3)},
         {"slope": LEVEL, "level": SLOPE},
         {"slope": SLOPE},
     ]
-    assert len({whole, *(Draws.of(one, True).identity for one in others)}) == 5
+    assert len({whole, *(Draws.read(one, True).identity for one in others)}) == 5
 
 
 @pytest.mark.parametrize(
@@ -72,7 +72,7 @@ def test_the_checksum_is_that_of_names_and_values():
     [(10, range(5)), (11, range(5)), (6, [0, 2, 4]), (5, [0, 4]), (4, [0, 4]), (3, [0]), (1, [0])],
 )
 def test_thinned_at_equal_distances(most, kept):
-    found = Draws.of(BOTH, True).thinned(most)
+    found = Draws.read(BOTH, True).thinned(most)
     assert found.shape == (2, len(kept))
     assert not found.alone
     for name, values in BOTH.items():
@@ -80,7 +80,7 @@ def test_thinned_at_equal_distances(most, kept):
 
 
 def test_portions_hold_the_first_chain_first():
-    draws = Draws.of(BOTH, True)
+    draws = Draws.read(BOTH, True)
     portions = list(draws.portions(4))
     assert [size for _, size in portions] == [4, 4, 2]
     for name, values in BOTH.items():
@@ -90,7 +90,7 @@ def test_portions_hold_the_first_chain_first():
     assert len(each) == 10
     assert_array_equal(each[6]["slope"], SLOPE[1, 1])
     assert each[6]["level"] == LEVEL[1, 1]
-    (one,) = Draws.of(SLOPE[:1, :1], True).each()
+    (one,) = Draws.read(SLOPE[:1, :1], True).each()
     assert_array_equal(one, SLOPE[0, 0])
 
 
@@ -120,7 +120,7 @@ def test_models_of_many_draws(monkeypatch):
         (999, [10]),
         (1, [1] * 10),
     ):
-        monkeypatch.setattr(module, "MOST_ANSWERS", answers)
+        monkeypatch.setattr(module, "MAX_ANSWERS", answers)
         found = members_of(all_at_once, BOTH, options, 6)
         assert found.sizes == sizes
         assert found.n == 10
@@ -201,7 +201,7 @@ def test_parts_of_ensembles_get_what_they_were_fitted_to():
 
 
 def test_classes_that_an_estimator_has_not_seen_have_probability_0():
-    part = module._Part(
+    part = module._EnsemblePart(
         Estimator("tree", np.array([0.0, 2.0])), None, as_array=True, classes=["a", "b", "c"]
     )
     assert part.classes_ == ["a", "b", "c"]
@@ -246,17 +246,17 @@ def test_functions_and_draws_belong_together():
 )
 def test_what_is_no_draws(draws, by_chain, said):
     with pytest.raises(TypeError, match=f"draws must be numbers {said}"):
-        Draws.of(draws, by_chain)
+        Draws.read(draws, by_chain)
 
 
 def test_draws_of_several_shapes():
     with pytest.raises(ValueError, match=r"got \(chain, draw\) \(1, 3\) and \(1, 4\)\."):
-        Draws.of({"b": np.ones(4), "a": np.ones(3)}, False)
+        Draws.read({"b": np.ones(4), "a": np.ones(3)}, False)
     with pytest.raises(ValueError, match=r"got \(chain, draw\) \(2, 0\)\."):
-        Draws.of(np.ones((2, 0)), True)
+        Draws.read(np.ones((2, 0)), True)
     with pytest.raises(ValueError, match=r"got \(chain, draw\) none\."):
-        Draws.of({}, True)
+        Draws.read({}, True)
     with pytest.raises(ValueError, match="dimension 'draw'; 'slope' has sample, k. Rename"):
-        Draws.of(xr.DataArray(SLOPE[0], dims=("sample", "k"), name="slope"), True)
+        Draws.read(xr.DataArray(SLOPE[0], dims=("sample", "k"), name="slope"), True)
     with pytest.raises(ValueError, match="'level' has none"):
-        Draws.of(xr.Dataset({"level": 3.0}), True)
+        Draws.read(xr.Dataset({"level": 3.0}), True)

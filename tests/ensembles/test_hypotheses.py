@@ -8,7 +8,7 @@ import pytest
 from scipy import stats
 
 import rhale_stats as rs
-from rhale_stats.ensembles.hypotheses import FEW
+from rhale_stats.ensembles.hypotheses import NO_ERROR
 from rhale_stats.inference.results import CONSTANT
 from tests.ensembles.made import FOLDS, REFITS, constant, ensemble, side_by_side
 
@@ -80,8 +80,8 @@ def test_no_point_that_all_members_reach():
     made["effect_estimate"] = (("feature", "grid"), [[5.0, 5, 5, 6]])
     tested = rs.wald_test(made, "constant")
     assert np.isnan([tested["statistic"].item(), tested["p_value"].item()]).all()
-    assert tested["reason"].item() == FEW
-    assert rs.wald_test(made)["reason"].item() == FEW
+    assert tested["reason"].item() == NO_ERROR
+    assert rs.wald_test(made)["reason"].item() == NO_ERROR
 
 
 def test_folds_with_one_point_have_the_p_of_student():
@@ -176,8 +176,8 @@ def test_what_is_refused():
     same = ensemble(np.ones((9, 5)), **REFITS)
     tested = rs.wald_test(same)
     assert np.isnan(tested["p_value"].item())
-    assert tested["reason"].item() == FEW
-    assert rs.wald_test(ensemble(np.zeros((9, 5)), **REFITS))["reason"].item() == FEW
+    assert tested["reason"].item() == NO_ERROR
+    assert rs.wald_test(ensemble(np.zeros((9, 5)), **REFITS))["reason"].item() == NO_ERROR
 
 
 def test_folds_are_tested_by_means_over_parts_of_the_axis():

@@ -8,7 +8,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 import rhale_stats as rs
-from rhale_stats.ensembles.labelled import Grid, check_member, common_grid, labelled, on_grid
+from rhale_stats.ensembles.labelled import MemberGrid, check_member, common_grid, labelled, on_grid
 
 RNG = np.random.default_rng(0)
 TABLE = pd.DataFrame(
@@ -103,7 +103,7 @@ def test_members_are_effects_or_profiles(other):
 def test_members_that_lack_a_level_have_no_value_and_no_step_there():
     """The level before the first of its own, between two, and at the end."""
     names = ["t", "u", "v", "w"]
-    grid = Grid(("k",), np.arange(4.0)[None], np.array([names]))
+    grid = MemberGrid(("k",), np.arange(4.0)[None], np.array([names]))
     for own, steps in ((["u", "v", "w"], [1, 2]), (["t", "u", "w"], [0]), (["t", "u"], [0])):
         some = TABLE[TABLE["k"].isin(["u", "v", "w"][: len(own)])]
         rename = dict(zip("uvw", own, strict=False))

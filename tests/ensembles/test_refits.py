@@ -16,7 +16,7 @@ from rhale_stats import parallel
 from rhale_stats.arrays.binning import bin_index
 from rhale_stats.effects.fit import fit_of
 from rhale_stats.ensembles import refits
-from rhale_stats.ensembles.samples import Table
+from rhale_stats.ensembles.samples import RefitTable
 from rhale_stats.ensembles.variances import error_of
 from rhale_stats.schema.features import one_feature
 
@@ -172,7 +172,10 @@ STRATA = np.where(GROUPS < 20, "a", np.where(GROUPS < 25, "b", "c"))
 
 
 def test_samples_of_groups_within_strata():
-    table, rng = Table.of(np.arange(60.0)[:, None], GROUPS, STRATA), np.random.default_rng(0)
+    table, rng = (
+        RefitTable.read(np.arange(60.0)[:, None], GROUPS, STRATA),
+        np.random.default_rng(0),
+    )
     sizes = np.bincount(GROUPS)
     for _ in range(20):
         rows = table.resampled(rng)
@@ -187,7 +190,10 @@ def test_samples_of_groups_within_strata():
 
 
 def test_folds_are_of_groups_within_strata():
-    table, rng = Table.of(np.arange(60.0)[:, None], GROUPS, STRATA), np.random.default_rng(0)
+    table, rng = (
+        RefitTable.read(np.arange(60.0)[:, None], GROUPS, STRATA),
+        np.random.default_rng(0),
+    )
     folds = table.folds(5, rng)
     assert_array_equal(np.sort(np.concatenate(folds)), np.arange(60))
     held_out = [np.unique(GROUPS[rows]) for rows in folds]

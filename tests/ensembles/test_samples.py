@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 from numpy.testing import assert_array_equal
 
-from rhale_stats.ensembles.samples import Table
+from rhale_stats.ensembles.samples import RefitTable
 
 FRAME = pd.DataFrame({"a": [1, 2, 3, 4], "k": list("uvuv")}, index=list("wxyz"))
 FRAME.attrs["units"] = {"a": "mg"}
@@ -16,30 +16,30 @@ GROUPS = np.array([1, 0, 2, 2, 0, 2])
 
 
 def test_rows_are_taken_with_types_and_attributes():
-    table = Table.of(FRAME, None, None)
-    found = table.taken(np.array([2, 0, 2]))
+    table = RefitTable.read(FRAME, None, None)
+    found = table.take(np.array([2, 0, 2]))
     pd.testing.assert_frame_equal(found, pd.DataFrame({"a": [3, 1, 3], "k": list("uuu")}))
     assert found.attrs == FRAME.attrs
     pd.testing.assert_frame_equal(table.whole, FRAME)
-    array = Table.of(np.arange(6.0).reshape(3, 2), None, None)
-    assert_array_equal(array.taken(np.array([2, 0])), [[4, 5], [0, 1]])
+    array = RefitTable.read(np.arange(6.0).reshape(3, 2), None, None)
+    assert_array_equal(array.take(np.array([2, 0])), [[4, 5], [0, 1]])
     whole = array.whole
     whole[:] = 0
     assert array.data.any()
 
 
 def test_units_are_rows_or_groups():
-    assert Table.of(FRAME, None, None).n_units == 4
-    by_groups = Table.of(np.zeros((6, 1)), GROUPS, None)
+    assert RefitTable.read(FRAME, None, None).n_units == 4
+    by_groups = RefitTable.read(np.zeros((6, 1)), GROUPS, None)
     assert by_groups.n_units == 3
     assert_array_equal(by_groups.rows_of(np.array([2, 0, 2])), [2, 3, 5, 1, 4, 2, 3, 5])
-    assert_array_equal(Table.of(FRAME, None, None).rows_of(np.array([3, 3, 0])), [3, 3, 0])
-    by_index = Table.of(FRAME, pd.Series([0, 0, 1, 1], index=list("zyxw")), None)
+    assert_array_equal(RefitTable.read(FRAME, None, None).rows_of(np.array([3, 3, 0])), [3, 3, 0])
+    by_index = RefitTable.read(FRAME, pd.Series([0, 0, 1, 1], index=list("zyxw")), None)
     assert_array_equal(by_index.rows_of(np.array([0])), [2, 3])
 
 
 def test_samples_are_of_the_units_of_each_stratum():
-    table = Table.of(np.zeros((10, 1)), None, np.repeat([0, 1], [3, 7]))
+    table = RefitTable.read(np.zeros((10, 1)), None, np.repeat([0, 1], [3, 7]))
     rng = np.random.default_rng(0)
     seen = np.array([np.bincount(table.resampled(rng), minlength=10) for _ in range(400)])
     assert_array_equal(seen[:, :3].sum(axis=1), 3)
@@ -54,7 +54,7 @@ def test_samples_are_of_the_units_of_each_stratum():
 
 
 def test_folds_take_every_unit_in_turn():
-    table = Table.of(np.zeros((6, 1)), GROUPS, None)
+    table = RefitTable.read(np.zeros((6, 1)), GROUPS, None)
     folds = table.folds(2, np.random.default_rng(0))
     order = np.random.default_rng(0).permutation(3)
     expected = [np.sort(np.flatnonzero(np.isin(GROUPS, order[first::2]))) for first in range(2)]
@@ -67,8 +67,8 @@ def test_folds_take_every_unit_in_turn():
 )
 def test_sizes_of_subsamples(share, sizes):
     """At least one of every stratum, and no more than it has."""
-    table = Table.of(np.zeros((13, 1)), None, np.repeat([0, 1, 2], [4, 8, 1]))
+    table = RefitTable.read(np.zeros((13, 1)), None, np.repeat([0, 1, 2], [4, 8, 1]))
     assert table.subsample_sizes(share) == sizes
-    alone = Table.of(np.zeros((3, 1)), None, np.arange(3))
+    alone = RefitTable.read(np.zeros((3, 1)), None, np.arange(3))
     with pytest.raises(ValueError, match="some of the 3 rows or groups; a share of 0.5 of every"):
         alone.subsample_sizes(0.5)

@@ -55,7 +55,7 @@ def check_page(result):
     text, html = str(answer), answer._repr_html_()
     assert max(map(len, text.splitlines())) <= pages.WIDTH
     assert "nan" not in text.lower().split()
-    assert len(html.encode()) <= pages.MOST_HTML
+    assert len(html.encode()) <= pages.MAX_HTML
     seen = Balanced(html).seen
     assert [tag for tag, _ in seen[:3]] == ["div", "pre", "style"]
     assert "details" in [tag for tag, _ in seen]

@@ -288,7 +288,7 @@ def test_as_many_rows_as_there_are_need_no_draw(rng):
 
 def test_limits_of_the_number_of_rows(rng, monkeypatch):
     X = rng.normal(size=(30, 2))
-    monkeypatch.setattr(statistic, "MOST_PDP_ROWS", 20)
+    monkeypatch.setattr(statistic, "MAX_PDP_ROWS", 20)
     monkeypatch.setattr(statistic, "PDP_ROWS", 10)
     assert rs.h_statistic(lambda X: X[:, 0], X).attrs["n_rows"] == 10
     assert rs.h_statistic(lambda X: X[:, 0], X, n_rows=20).attrs["n_rows"] == 20

@@ -54,7 +54,7 @@ class TestDirections:
 
     def directions(self, uncertainty="both", scores=None, facts=None, model=None, **options):
         line = rs.Parametric(lambda b, X: X @ b, [2.0, 0.5], np.diag([0.04, 0.0]), scores)
-        fitted = Fitted.of(line if model is None else model, self.X, uncertainty)
+        fitted = Fitted.from_model(line if model is None else model, self.X, uncertainty)
         return Directions.of(fitted, {} if facts is None else facts, **options)
 
     def scores(self):

@@ -45,7 +45,7 @@ def model(X):
     ],
 )
 def test_groups_have_values_in_the_same_rows(columns, together, groups):
-    sample = Sample.of(table(), ModelOptions(missing="drop"))
+    sample = Sample.from_table(table(), ModelOptions(missing="drop"))
     sample = sample.of_columns(["abcdef".index(name) for name in columns])
     found = _groups(sample, together)
     assert ["".join("abcdef"[at] for at in group) for group in found] == groups

@@ -18,7 +18,9 @@ X = np.array([[1.0, 5.0, 0.0], [2.0, 5.0, NAN], [4.0, 5.0, 2.0]])
 
 
 def sample_of(table, positions=(0, 1, 2), **options):
-    return Sample.of(table, ModelOptions(missing="bin", **options)).of_columns(list(positions))
+    return Sample.from_table(table, ModelOptions(missing="bin", **options)).of_columns(
+        list(positions)
+    )
 
 
 def frame(**more):

@@ -14,7 +14,7 @@ from rhale_stats.arguments.progress import progress_bar
 from rhale_stats.local import levels as levels_module
 from rhale_stats.local.levels import split_features
 from rhale_stats.models import differences
-from rhale_stats.models.adapters.adapter import Known
+from rhale_stats.models.adapters.adapter import ModelColumns
 from rhale_stats.models.table import as_table
 
 LEVELS = ["a", "b", "c", "d"]
@@ -914,7 +914,7 @@ def test_columns_with_levels_by_what_is_asked_for():
 
 
 def test_columns_with_levels_by_what_the_model_knows():
-    known = Known(["x", "month", "key"])
+    known = ModelColumns(["x", "month", "key"])
     with pytest.warns(UserWarning, match="Left out"):
         assert split(known) == (["x", "month"], ["x"], ["month"])
     used = known._replace(levels=["month", "key"])

@@ -31,9 +31,11 @@ def change(reference, b):
 
 
 def found(a=A, b=B, **options):
-    sample = Sample.of(pd.DataFrame({"a": a, "b": b}), ModelOptions(missing="bin", **options))
+    sample = Sample.from_table(
+        pd.DataFrame({"a": a, "b": b}), ModelOptions(missing="bin", **options)
+    )
     sample = sample.of_columns([0])
-    return effect_of_missing(sample, sample.asked(model), 0, a)
+    return effect_of_missing(sample, sample.quotients(model), 0, a)
 
 
 def test_moments_of_the_changes_against_the_median():

@@ -25,7 +25,7 @@ FRAME = pd.DataFrame(
 
 
 def sample_of(frame=FRAME, **options):
-    return Sample.of(frame, ModelOptions(missing="drop", **options))
+    return Sample.from_table(frame, ModelOptions(missing="drop", **options))
 
 
 def levels(column=0, frame=FRAME, **options):
@@ -152,7 +152,7 @@ def test_targets():
     sample = sample_of()
 
     def asked(f):
-        return sample.of_columns([0]).asked(f)
+        return sample.of_columns([0]).quotients(f)
 
     table = sample.table
     y = target_of_order(None, asked(lambda t: t["x"] ** 2), table, 0)

@@ -30,12 +30,12 @@ def model(X):
 
 def by_gradient(factors, *, auto=True, kind="gradient"):
     """Local effects by a gradient that is so many times the true one, (feature, output)."""
-    sample = Sample.of(X, ModelOptions()).of_columns([0, 1])
+    sample = Sample.from_table(X, ModelOptions()).of_columns([0, 1])
     given = {
         at: Differences(np.outer(EXACT[:, at], [1, 2]) * factors[at], np.zeros(2), "gradient")
         for at in range(2)
     }
-    request = Request(sample, kind, auto, None, sample.asked(model), given)
+    request = Request(sample, kind, auto, None, sample.quotients(model), given)
     return request.local(axis_values(sample), progress=False)
 
 
@@ -131,9 +131,9 @@ def test_models_that_answer_differently_are_refused_by_every_method():
 
 
 def test_parts_are_those_of_the_whole():
-    sample = Sample.of(X, ModelOptions()).of_columns([0, 1])
+    sample = Sample.from_table(X, ModelOptions()).of_columns([0, 1])
     for quotients, kind, given in (
-        (sample.asked(model), "finite_difference", {}),
+        (sample.quotients(model), "finite_difference", {}),
         (None, "jacobian", {at: Differences(EXACT[:, [at]], np.zeros(1), kind) for at, kind in
                             enumerate(["jacobian"] * 2)}),
     ):  # fmt: skip
@@ -180,15 +180,17 @@ def test_a_bar_counts_the_features_of_a_model(monkeypatch, progress):
 def test_a_gradient_that_is_asked_for_and_not_there_is_refused():
     with pytest.raises(ValueError, match="method='gradient' needs a model that gives its gradient"):
         rs.local_effects(model, X, method="gradient")
-    sample = Sample.of(X, ModelOptions()).of_columns([0, 1])
-    request = Request(sample, "central_difference", True, None, sample.asked(model))
+    sample = Sample.from_table(X, ModelOptions()).of_columns([0, 1])
+    request = Request(sample, "central_difference", True, None, sample.quotients(model))
     assert request.with_gradient() is request
 
 
 def test_weights_are_needed_where_there_are_values():
     x = X.copy()
     x[:50, 0] = np.nan
-    sample = Sample.of(x, ModelOptions(missing="drop", weights=np.isnan(x[:, 0]).astype(float)))
+    sample = Sample.from_table(
+        x, ModelOptions(missing="drop", weights=np.isnan(x[:, 0]).astype(float))
+    )
     assert_array_equal(axis_values(sample.of_columns([1])), x[:, 1:])
     with pytest.raises(ValueError, match="value of feature 'x0'; all 70 such rows have weight 0"):
         axis_values(sample.of_columns([1, 0]))

@@ -9,7 +9,7 @@ import xarray as xr
 from numpy.testing import assert_array_equal
 
 import rhale_stats as rs
-from rhale_stats.arguments.checks import MOST_SIZE
+from rhale_stats.arguments.checks import MAX_SIZE
 from rhale_stats.local import rows as module
 from rhale_stats.local.rows import (
     columns,
@@ -266,10 +266,10 @@ def test_a_half_in_which_a_feature_is_constant():
 # --- columns in memory ---------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("size", [MOST_SIZE, MOST_SIZE * (1 + 1e-9), np.inf, np.nan])
+@pytest.mark.parametrize("size", [MAX_SIZE, MAX_SIZE * (1 + 1e-9), np.inf, np.nan])
 @pytest.mark.parametrize("sign", [1, -1])
 def test_sizes_up_to_a_limit(size, sign):
-    limit = size == MOST_SIZE
+    limit = size == MAX_SIZE
     for n in (1, 3):
         assert module.is_sized(sign * np.array([1.0, *[size] * n])) == limit
 

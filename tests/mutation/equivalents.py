@@ -97,18 +97,18 @@ EQUIVALENT: dict[tuple[str, str], dict[str, str]] = {
         "table = glance_trees(trees, [0.95 → 1.95])": "a tree has no intervals",
     },
     ("regional/shown.py", "interactions_page"): {
-        "…able = tidy_interactions(found, [0.95 → 1.95])": "a matrix has no intervals",
+        "…ble = tidy_interactions(matrix, [0.95 → 1.95])": "a matrix has no intervals",
     },
     ("regional/conditions.py", "rule_text"): {
         "…f c.operator == ABOVE), default=[- → ]np.inf)": "both say that there is no limit",
-        "…wer = (threshold_text(end, own[-[1 → 0]].units) for end in (below, abov…": (
+        "…threshold_text(end, conditions[-[1 → 0]].units) for end in (below, abov…": (
             "all conditions on a column have its units"
         ),
     },
     ("regional/splits.py", "_smallest"): {
         "return np.uint8 if n_codes [<= → <] 256 else np.int32": "the same numbers in more memory",
     },
-    ("regional/in_chunks.py", "Searched._counted"): {
+    ("regional/in_chunks.py", "SearchRows._counted"): {
         "…unt(region[region >= 0], w, int([leaves.max → leaves.min]()) + 1)": (
             "every region has rows, the last one too"
         ),
@@ -136,10 +136,10 @@ EQUIVALENT: dict[tuple[str, str], dict[str, str]] = {
     ("regional/comparisons.py", "curves_of_regions"): {
         "…hting='rows', std_error_moments=[False → True])": "no standard error is asked for",
     },
-    ("regional/comparisons.py", "Curves.node"): {
+    ("regional/comparisons.py", "CurveProblem.node"): {
         "…ws, n_obs, total, loss, loss > ([4 → 5] * self.error) ** 2, self.error)": ROUNDING,
     },
-    ("regional/search.py", "Tree._refined"): {
+    ("regional/search.py", "SplitTree._refined"): {
         "others = node.rows.table(side, [3 → 4])[:, [0, 2]]": "the fourth side has no rows",
         "side = (values [> → >=] low).astype(np.uint8) + (values…": (
             "a row on an end is on the same side of all thresholds between the ends"
@@ -170,7 +170,7 @@ EQUIVALENT: dict[tuple[str, str], dict[str, str]] = {
         "right = at[beyond] > z[-[1 → 0]]": "what is beyond the knots is above both ends or below",
     },
     ("h_statistics/inference.py", "accelerations"): {
-        "…uence_of(found, name) * (weight [/ → *] weight.sum())": (
+        "…ence_of(result, name) * (weight [/ → *] weight.sum())": (
             "an acceleration does not depend on the unit of influences"
         ),
     },
@@ -304,7 +304,7 @@ EQUIVALENT: dict[tuple[str, str], dict[str, str]] = {
         ),
     },
     ("h_statistics/comparison.py", "_paired_errors"): {
-        "influence = [np.zeros → np.ones]((*one[name].shape, len(every)))": (
+        "influence = [np.zeros → np.ones]((*result[name].shape, len(every…": (
             "other rows have weight 0"
         ),
     },
@@ -355,7 +355,7 @@ EQUIVALENT: dict[tuple[str, str], dict[str, str]] = {
         "…eros(upper.shape), where=(upper [> → >=] 0) & (lower > 0))": ZERO_SHARE,
     },
     ("h_statistics/labelled.py", "_with_influences"): {
-        "…s.ratio_and_root(np.where(upper [> → >=] least, upper, 0.0), lower, *giv…": ROUNDING,
+        "…s.ratio_and_root(np.where(upper [> → >=] least, upper, 0.0), lower, *inf…": ROUNDING,
     },
     ("h_statistics/inference.py", "_statistics"): {
         "upper = np.where(upper [> → >=] least, upper, 0.0)": ROUNDING,
@@ -398,7 +398,7 @@ EQUIVALENT: dict[tuple[str, str], dict[str, str]] = {
         "…g']), options=options, progress=[False → True])": BAR,
     },
     ("h_statistics/parameters.py", "_changes"): {
-        "out = {name: [np.zeros → np.ones]((n_directions, found[name].size…": ASSIGNED,
+        "out = {name: [np.zeros → np.ones]((n_directions, result[name].siz…": ASSIGNED,
         "…None, options=options, progress=[False → True])": BAR,
     },
     ("surfaces/values.py", "predict"): {
@@ -407,12 +407,12 @@ EQUIVALENT: dict[tuple[str, str], dict[str, str]] = {
         "…Array(out, pair[0].coords, pair[[0 → 1]].dims, 'surface', surface['surf…": BROADCAST,
     },
     ("ensembles/comparison.py", "_at"): {
-        "…nterp(z, curve.z, fit.curve) if [ → not]curve.levels else curve_of(found…": (
+        "…nterp(z, curve.z, fit.curve) if [ → not]curve.levels else curve_of(featu…": (
             "a curve is straight between the edges of its cells, as between levels"
         ),
     },
     ("ensembles/comparison.py", "_curve"): {
-        "return _Curve([np.zeros → np.ones](0), [], None)": "it has no elements",
+        "return _ComparedCurve([np.zeros → np.ones](0), [], None)": "it has no elements",
     },
     ("ensembles/comparison.py", "_of_feature"): {
         "if paired and rows[[0 → 1]] is not None and (rows[1] is no…": PAIRED,
@@ -435,7 +435,7 @@ EQUIVALENT: dict[tuple[str, str], dict[str, str]] = {
         ),
     },
     ("ensembles/given.py", "Draws.identity"): {
-        "found = [0 → 1]": "any start of a checksum tells draws apart",
+        "checksum = [0 → 1]": "any start of a checksum tells draws apart",
     },
     ("ensembles/cross.py", "_pooled"): {
         "…GRID, *TOTALS) if name in sound[[0 → 1]]]": "all members have the same estimates",
@@ -443,7 +443,7 @@ EQUIVALENT: dict[tuple[str, str], dict[str, str]] = {
     ("ensembles/given.py", "_chained"): {
         "least = 2 if by_chain else [1 → 0]": "a single number is no list, which is refused before",
     },
-    ("ensembles/samples.py", "Table.whole"): {
+    ("ensembles/samples.py", "RefitTable.whole"): {
         "…f.form.give(self.data.copy(deep=[not → ]COPY_ON_WRITE))": (
             "a table that is copied on write needs no copy before"
         ),
@@ -460,8 +460,8 @@ EQUIVALENT: dict[tuple[str, str], dict[str, str]] = {
         "…(n_obs, dtype=np.int32 if n_obs [< → >=] 2 ** 31 else np.int64)": NUMBERS,
     },
     ("local/rows.py", "is_sized"): {
-        "…sum('i,i->', g, g) <= MOST_SIZE [** → *] 2 or max(g.max(), -g.min()) <= …": SLOWER,
-        "…n bool(np.einsum('i,i->', g, g) [<= → <] MOST_SIZE ** 2 or max(g.max(), …": SLOWER,
+        "…nsum('i,i->', g, g) <= MAX_SIZE [** → *] 2 or max(g.max(), -g.min()) <= …": SLOWER,
+        "…n bool(np.einsum('i,i->', g, g) [<= → <] MAX_SIZE ** 2 or max(g.max(), -…": SLOWER,
     },
     ("local/rows.py", "Rows._columns_to_sort"): {
         "return np.empty(([3 → 4] if self.weight is None else 4, …": "more room than is needed",

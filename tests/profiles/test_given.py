@@ -137,7 +137,7 @@ def test_small_features_are_asked_for_together(monkeypatch):
     """As many features in a call as there is room for: 60, 140 and 40 rows, and none."""
 
     def calls(most, **options):
-        monkeypatch.setattr(module, "TOGETHER_ROWS", most)
+        monkeypatch.setattr(module, "MAX_CALL_ROWS", most)
         model = Counting(f)
         found = rs.pdp(model, X, grid={"a": [0.0, 1.0, 2.0]}, **options)
         assert found.attrs["model_calls"] == len(model.rows)
@@ -161,7 +161,7 @@ def test_blocks_have_the_rows_that_there_is_room_for(monkeypatch):
     """Four arrays of curves of 8 bytes a point; at least one row, and no more than a batch."""
     given = module.Given.used(X, ["a"], ModelOptions())
     (axis,) = given.axes(None, 5, "quantile")
-    asked = given.asked(f)
+    asked = given.quotients(f)
     whole = np.concatenate([curves for _, curves, _ in given.curves(asked, axis)], axis=1)
     at = X.assign(a=axis.grid[3])
     np.testing.assert_allclose(whole[0, :, 3], f(at))
@@ -181,7 +181,7 @@ def test_blocks_have_the_rows_that_there_is_room_for(monkeypatch):
 @pytest.mark.parametrize("output", [0, 1])
 @pytest.mark.parametrize("value", [np.inf, np.nan])
 def test_outputs_that_are_not_finite_are_counted_by_rows(monkeypatch, together, output, value):
-    monkeypatch.setattr(module, "TOGETHER_ROWS", together)
+    monkeypatch.setattr(module, "MAX_CALL_ROWS", together)
 
     def bad(X):
         out = two(X)

@@ -16,7 +16,7 @@ import rhale_stats as rs
 from rhale_stats.arrays import regions as arrays
 from rhale_stats.models import differences
 from rhale_stats.regional.columns import Conditioning
-from rhale_stats.regional.comparisons import Curves
+from rhale_stats.regional.comparisons import CurveProblem
 from rhale_stats.regional.split_losses import split_losses
 from rhale_stats.regional.splits import candidates_of
 from rhale_stats.schema.kinds import TREE, kind_of
@@ -190,7 +190,7 @@ def test_losses_of_all_candidates_equal_direct_recomputation(column, kind, rng):
     given = weights_of(kind, n, rng).get("weights")
     weight = None if given is None else given.astype(float)
     x = rng.uniform(size=n)
-    problem = Curves(x, curves, weight, kind == "frequency", 0.0, 40)
+    problem = CurveProblem(x, curves, weight, kind == "frequency", 0.0, 40)
     at = np.sort(rng.choice(n, 700, replace=False))
     node = problem.node(at, 0.0)
     if column == "nominal":
@@ -220,7 +220,7 @@ def test_losses_of_all_candidates_equal_direct_recomputation(column, kind, rng):
 
 @pytest.mark.parametrize(("min_obs", "least"), [(0, 2), (1, 2), (3, 3), (40, 40)])
 def test_a_region_of_curves_has_two_rows_at_least(min_obs, least):
-    problem = Curves(np.arange(4.0), np.zeros((4, 2)), None, False, 0.0, min_obs)
+    problem = CurveProblem(np.arange(4.0), np.zeros((4, 2)), None, False, 0.0, min_obs)
     assert problem.least_rows == pytest.approx(least, rel=1e-9)
     assert problem.block == 4
 

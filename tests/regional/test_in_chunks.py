@@ -9,7 +9,7 @@ import xarray as xr
 
 import rhale_stats as rs
 from rhale_stats.local import sampled
-from rhale_stats.regional.in_chunks import Searched
+from rhale_stats.regional.in_chunks import SearchRows
 
 dd = pytest.importorskip("dask.dataframe", reason="dask is not installed")
 da = pytest.importorskip("dask.array", reason="dask is not installed")
@@ -149,7 +149,7 @@ def test_all_rows_of_all_nodes_are_counted(kind, given, monkeypatch):
 
 def searched(local, monkeypatch, *, most=600, conditioning=None, groups=None, **settings):
     monkeypatch.setattr(sampled, "MOST_ROWS", most)
-    return Searched.of(local, conditioning, groups, rs.SplitSearch(**settings))
+    return SearchRows.from_arguments(local, conditioning, groups, rs.SplitSearch(**settings))
 
 
 @pytest.mark.parametrize(
@@ -161,11 +161,11 @@ def test_as_many_rows_of_a_region_as_their_share(min_obs, most, expected, monkey
     chunked = local().chunk(obs=701)
     found = searched(chunked, monkeypatch, most=most, min_obs=min_obs)
     assert found.search.min_obs == expected
-    assert found.asked.min_obs == min_obs
+    assert found.whole_search.min_obs == min_obs
     assert found.n_rows(7) == N
     assert found.local.sizes["obs"] == most
     assert found.facts == ({} if most == N else {"n_rows_read": 600})
-    memory = Searched.of(local(), None, None, rs.SplitSearch())
+    memory = SearchRows.from_arguments(local(), None, None, rs.SplitSearch())
     assert (memory.some, memory.facts, memory.n_rows(7)) == (None, {}, 7)
 
 

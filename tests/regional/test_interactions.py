@@ -13,7 +13,7 @@ from scipy import stats
 
 import rhale_stats as rs
 from rhale_stats.regional import interactions
-from rhale_stats.regional.splits import Candidates
+from rhale_stats.regional.splits import SplitCandidates
 
 N = 240
 
@@ -214,7 +214,7 @@ def test_p_values_of_every_column_by_hand(monkeypatch):
 
     monkeypatch.setattr(interactions, "split_statistics", statistics)
     monkeypatch.setattr(interactions, "null_rows", lambda *_: (lambda: "drawn", np.array([1, 0])))
-    tried = [Candidates(np.arange(2), 2)] * 3
+    tried = [SplitCandidates(np.arange(2), 2)] * 3
     found = interactions._pvalues(Coarse(), Coarse(), tried, 4, None, None)
     assert_allclose(found, [4 / 5, 2 / 5, 1])
 

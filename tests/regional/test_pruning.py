@@ -17,7 +17,7 @@ from rhale_stats.regional.columns import conditioning_columns
 from rhale_stats.regional.losses import problem_of
 from rhale_stats.regional.pruning import (
     ROOT_ALONE,
-    Pruned,
+    PruningPath,
     _folds,
     as_variables,
     cut_back,
@@ -25,13 +25,13 @@ from rhale_stats.regional.pruning import (
     pruned,
     weakest_links,
 )
-from rhale_stats.regional.search import Grown, SplitSearch, Tree, Verdict
+from rhale_stats.regional.search import SplitSearch, SplitTree, TreeNode, Verdict
 from rhale_stats.schema.dimensions import ROWS
 from tests.helpers import daily
 
 
 def node(parent, weight, loss):
-    return Grown(parent, (), weight, weight, loss, Verdict())
+    return TreeNode(parent, (), weight, weight, loss, Verdict())
 
 
 def cheapest(nodes, price):
@@ -145,7 +145,7 @@ def test_held_out_loss_is_the_distance_from_the_effects_of_other_rows(rule, loss
     ends = [local["x"].values[:, 0].argmin(), local["x"].values[:, 0].argmax()]
     held = np.setdiff1d(held, ends)
     kept = np.setdiff1d(np.arange(600), held)
-    tree = Tree(problem, conditioning, settings, np.random.default_rng(0))
+    tree = SplitTree(problem, conditioning, settings, np.random.default_rng(0))
     tree.grow(kept, None)
     found = held_out_loss(problem, tree, frozenset([0]), kept, held)
     effect = rs.rhale(local.isel(obs=kept, feature=[0]), bins=rule, weighting="rows")
@@ -188,7 +188,7 @@ def test_held_out_rows_are_compared_with_those_of_their_region(rule, weighted, l
     w = rng.uniform(0.2, 3, n) if weighted else np.ones(n)
     local = rs.local_effects(None, X, jacobian=g, **({"weights": w} if weighted else {}))
     problem, conditioning = problem_and_columns(local, rule, loss)
-    tree = Tree(problem, conditioning, SplitSearch(1, min_share=0.0, test=None), rng)
+    tree = SplitTree(problem, conditioning, SplitSearch(1, min_share=0.0, test=None), rng)
     held = np.arange(4, n, 4)
     kept = np.setdiff1d(np.arange(n), held)
     tree.grow(kept, None)
@@ -234,7 +234,7 @@ def test_a_region_whose_loss_is_unknown_does_not_count():
     )
     problem, _ = problem_and_columns(local, rs.GivenBins([0.1, 0.5, 0.9]), min_obs=2)
     (column,) = conditioning_columns(local, pd.DataFrame({"z": z}), "x0")
-    tree = Tree(problem, [column], SplitSearch(1, min_share=0.0, test=None), None)
+    tree = SplitTree(problem, [column], SplitSearch(1, min_share=0.0, test=None), None)
     kept, held = np.array([0, 1, 3, 4, 5, 6]), np.array([2, 7])
     tree.grow(kept, None)
     assert len(tree.nodes) == 3
@@ -266,7 +266,7 @@ def test_pruning_by_hand(seed, grouped):
     settings = SplitSearch(2, min_drop=0.02, min_share=0.0, test=None, n_thresholds=5)
     groups = np.arange(160) // 4 if grouped else None
     rows = np.arange(160)
-    tree = Tree(problem, conditioning, settings, None, groups=groups)
+    tree = SplitTree(problem, conditioning, settings, None, groups=groups)
     tree.grow(rows, None)
     found = pruned(
         problem, conditioning, replace(settings, test="permutation"), tree, rows, 4,
@@ -279,7 +279,7 @@ def test_pruning_by_hand(seed, grouped):
     losses = []
     for held in _folds(rows, groups, 4, np.random.default_rng(7)):
         kept = np.setdiff1d(rows, held)
-        grown = Tree(problem, conditioning, settings, None)
+        grown = SplitTree(problem, conditioning, settings, None)
         grown.grow(kept, None)
         trees = [*(cheapest(grown.nodes, price)[1] for price in between), [0]]
         losses.append([held_out_loss(problem, grown, frozenset(one), kept, held) for one in trees])
@@ -308,7 +308,7 @@ def scripted(monkeypatch, losses):
             current["losses"] = next(each)
 
     monkeypatch.setattr(pruning, "weakest_links", lambda nodes: sequence)
-    monkeypatch.setattr(pruning, "Tree", Grown)
+    monkeypatch.setattr(pruning, "SplitTree", Grown)
     monkeypatch.setattr(
         pruning, "held_out_loss", lambda p, t, regions, k, h: current["losses"][3 - len(regions)]
     )
@@ -345,10 +345,10 @@ def test_folds_with_unknown_losses_do_not_count(monkeypatch):
 def test_a_tree_is_cut_back_to_its_regions():
     """Nodes 2 and 3 go into 1, whose split is no longer one; the others keep theirs."""
     made = Verdict("z ≤ 0", 0.5, 0.4, 0.01, True)
-    tree = Tree(None, [], SplitSearch(), None)
+    tree = SplitTree(None, [], SplitSearch(), None)
     parents, verdicts = [-1, 0, 1, 1, 0, 4, 4], [made, made, None, None, made, None, None]
     tree.nodes = [
-        Grown(parent, (), 1.0, 1.0, float(at), verdict or Verdict("y ≤ 1", 0.2))
+        TreeNode(parent, (), 1.0, 1.0, float(at), verdict or Verdict("y ≤ 1", 0.2))
         for at, (parent, verdict) in enumerate(zip(parents, verdicts, strict=True))
     ]
     rows = {2: [0, 5], 3: [1], 5: [2, 4], 6: [3]}
@@ -368,7 +368,7 @@ def test_a_tree_is_cut_back_to_its_regions():
 
 def test_the_trees_that_were_compared_have_labels():
     price, n_regions = np.array([0.0, 2.0]), np.array([3, 1])
-    found = as_variables(Pruned(price, n_regions, price + 1, price + 2, 1), "m")
+    found = as_variables(PruningPath(price, n_regions, price + 1, price + 2, 1), "m")
     expected = {
         "pruning_price": (price, "smallest penalty per region at which the tree is optimal", "m"),
         "pruning_n_regions": (n_regions, "regions of the tree", "1"),

@@ -20,7 +20,7 @@ from rhale_stats.regional import regions
 from rhale_stats.regional import split_losses as split_losses_module
 from rhale_stats.regional.columns import conditioning_columns
 from rhale_stats.regional.losses import node_of, problem_of, root_bins
-from rhale_stats.regional.search import SplitSearch, Tree
+from rhale_stats.regional.search import SplitSearch, SplitTree
 from rhale_stats.regional.split_losses import split_losses, split_statistics
 from rhale_stats.regional.splits import candidates_of
 from studies.regions import two_groups
@@ -768,7 +768,7 @@ def test_refined_is_the_best_threshold_between_the_neighbours(rng, kind, values,
     problem, _, node = problem_and_node(local, rs.EqualWidthBins(6), "index")
     (column,) = conditioning_columns(local, pd.DataFrame({"c": z}), "x0")
     settings = SplitSearch(1, min_drop=0.0, min_share=0.0, n_thresholds=n_thresholds)
-    tree = Tree(problem, [column], settings, rng)
+    tree = SplitTree(problem, [column], settings, rng)
     best = tree.best(node, None)
 
     coarse = candidates_of(column, "quantile", n_thresholds, node.rows.counts)
@@ -780,7 +780,9 @@ def test_refined_is_the_best_threshold_between_the_neighbours(rng, kind, values,
     inside = (every.thresholds > cuts[at]) & (every.thresholds < cuts[at + 2])
     exact[~inside] = np.inf
     assert_allclose(best.loss, exact.min(), rtol=1e-9)
-    assert_array_equal(column.meets(best.sides[0], node.at), every.goes_left(int(exact.argmin())))
+    assert_array_equal(
+        column.meets(best.sides[0], node.row_numbers), every.goes_left(int(exact.argmin()))
+    )
 
 
 @pytest.mark.parametrize("n_thresholds", [1, 2, 20])

@@ -14,9 +14,9 @@ from rhale_stats.regional import search
 from rhale_stats.regional.columns import Conditioning
 from rhale_stats.regional.conditions import ABOVE, UP_TO, Condition
 from rhale_stats.regional.losses import Node, Problem, node_of, problem_of
-from rhale_stats.regional.search import SplitSearch, Tree, Verdict, best_of
+from rhale_stats.regional.search import SplitSearch, SplitTree, Verdict, best_of
 from rhale_stats.regional.split_losses import split_losses
-from rhale_stats.regional.splits import Candidates, candidates_of
+from rhale_stats.regional.splits import SplitCandidates, candidates_of
 from studies.regions import N_CONDITIONING, two_groups, without_regions
 
 # A size or a coverage is refused at this level: one test in a thousand fails by chance.
@@ -69,10 +69,10 @@ def judged(monkeypatch, loss, pvalue=np.nan, *, other=None, left=np.nan, test="p
         assert [one.n_codes for one in tried] == [2]
         return [np.array([left])]
 
-    monkeypatch.setattr(Tree, "_pvalue", p)
+    monkeypatch.setattr(SplitTree, "_pvalue", p)
     monkeypatch.setattr(search, "split_losses", losses)
     settings = SplitSearch(min_drop=0.25, level=0.05, test=test)
-    tree = Tree(None, [COLUMN], settings, np.random.default_rng(0))
+    tree = SplitTree(None, [COLUMN], settings, np.random.default_rng(0))
     node, best = node_with(1.0), search._Best(0, loss, SIDES, ["tried"])
     found = tree.judge(node, best, other)
     assert all(one is (node if other is None else other) for one, _ in asked)
@@ -141,8 +141,8 @@ def by_chance(
     monkeypatch.setattr(search, "split_degrees", lambda *_: [np.array(degrees), np.array([])])
     monkeypatch.setattr(search, "null_rows", lambda *_: (lambda: "drawn", order))
     settings = SplitSearch(level=level, n_permutations=most)
-    tree = Tree(Coarse(), [COLUMN], settings, np.random.default_rng(0), groups=groups)
-    return tree._pvalue(node_with(1.0), [Candidates(np.arange(4), 4)]), len(drawings)
+    tree = SplitTree(Coarse(), [COLUMN], settings, np.random.default_rng(0), groups=groups)
+    return tree._pvalue(node_with(1.0), [SplitCandidates(np.arange(4), 4)]), len(drawings)
 
 
 def test_p_of_permutations_by_hand(monkeypatch):
@@ -201,7 +201,7 @@ def stepwise(cut, n=1200, n_thresholds=3, scale=1.0, **options):
     )
     settings = SplitSearch(n_thresholds=n_thresholds, min_share=0.0, **options)
     column = Conditioning("z", "numeric", z)
-    return Tree(problem, [column], settings, rng), node_of(problem, np.arange(n), 0.0), column
+    return SplitTree(problem, [column], settings, rng), node_of(problem, np.arange(n), 0.0), column
 
 
 @pytest.mark.parametrize("n_thresholds", [1, 3, 20])
@@ -213,7 +213,7 @@ def test_a_jump_is_found_among_many_values(cut, n_thresholds):
     assert best.loss == pytest.approx(0, abs=1e-12)
     assert best.column == 0
     for side, expected in zip(best.sides, (column.values <= cut, column.values > cut), strict=True):
-        assert (column.meets(side, node.at) == expected).all()
+        assert (column.meets(side, node.row_numbers) == expected).all()
     assert best.tried[0].thresholds.tolist() == [
         -(-1200 * k // (n_thresholds + 1)) - 1 for k in range(1, n_thresholds + 1)
     ]
@@ -245,7 +245,7 @@ def test_a_worse_threshold_does_not_replace_the_quantile(cut, scale, monkeypatch
         def losses(self, sums, rows, exact):
             return scale**2 - self.problem.losses(sums, rows, exact)
 
-    monkeypatch.setattr(Problem, "held", lambda self, node: Opposite(self))
+    monkeypatch.setattr(Problem, "with_bins_of", lambda self, node: Opposite(self))
     tree, node, column = stepwise(cut, n_thresholds=7, scale=scale)
     tried = candidates_of(column, "quantile", 7)
     (losses,) = split_losses(tree.problem, node, node.rows, [tried])
@@ -253,7 +253,7 @@ def test_a_worse_threshold_does_not_replace_the_quantile(cut, scale, monkeypatch
     best = tree.best(node, None)
     assert best.loss == losses[least]
     left = column.values <= tried.thresholds[least]
-    assert (column.meets(best.sides[0], node.at) == left).all()
+    assert (column.meets(best.sides[0], node.row_numbers) == left).all()
 
 
 def test_rows_under_the_null(rng):

@@ -10,7 +10,7 @@ from numpy.testing import assert_array_equal
 
 import rhale_stats as rs
 from rhale_stats.regional.conditions import ABOVE, EQUAL, UNEQUAL, UP_TO, Condition
-from rhale_stats.regional.search import Grown, Verdict
+from rhale_stats.regional.search import TreeNode, Verdict
 from rhale_stats.regional.trees import Placing, _of_nodes, check_rows_of_tree, check_tree
 from rhale_stats.schema.dimensions import ROWS
 from tests.regional.made import of_features, split, tree_of
@@ -22,11 +22,11 @@ NOT_U = Condition("s", UNEQUAL, "s ≠ u", levels=("u",))
 MADE = Verdict("z ≤ 1", 0.5, 0.4, 0.01, True)
 REFUSED = Verdict("s = u", 0.05, np.nan, 0.3)
 NODES = [
-    Grown(-1, (), 10.0, 5.0, 8.0, MADE),
-    Grown(0, (UP,), 6.0, 3.0, 4.0, MADE._replace(best="s = u")),
-    Grown(1, (UP, IS_U), 2.0, 1.0, 1.0, Verdict()),
-    Grown(1, (UP, NOT_U), 4.0, 2.0, 2.0, REFUSED),
-    Grown(0, (OVER,), 4.0, 2.0, 3.0, Verdict()),
+    TreeNode(-1, (), 10.0, 5.0, 8.0, MADE),
+    TreeNode(0, (UP,), 6.0, 3.0, 4.0, MADE._replace(best="s = u")),
+    TreeNode(1, (UP, IS_U), 2.0, 1.0, 1.0, Verdict()),
+    TreeNode(1, (UP, NOT_U), 4.0, 2.0, 2.0, REFUSED),
+    TreeNode(0, (OVER,), 4.0, 2.0, 3.0, Verdict()),
 ]
 LEAVES = {2: np.array([0]), 3: np.array([1]), 4: np.array([2])}
 
@@ -72,7 +72,7 @@ def test_regions_of_new_rows_by_hand():
         index=list("abcdef"),
     )
     tree = small_tree()
-    assert Placing.of(tree)(new).tolist() == [0, 1, 1, 2, -1, -1]
+    assert Placing.from_tree(tree)(new).tolist() == [0, 1, 1, 2, -1, -1]
     message = (
         r"No region for 2 of 6 rows \(4, 5\): a value is missing, or a level did not occur in the "
         r"rows of the tree\. Their region is -1\.$"

@@ -15,7 +15,7 @@ X = pd.DataFrame({"a": [0.0, 0.5, 1.0, 2.5, 3.0], "k": list("vuvwu"), "n": [2, 1
 
 
 def sample(X=X, **options):
-    return Sample.of(X, ModelOptions(**options))
+    return Sample.from_table(X, ModelOptions(**options))
 
 
 def test_places_in_bins():

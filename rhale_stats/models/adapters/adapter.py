@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 Gradient: TypeAlias = Callable[[Any, Sequence[int]], Any]
 
 
-class Known(NamedTuple):
+class ModelColumns(NamedTuple):
     """Columns that a model is known to use, by name: the others are no features by default.
 
     ``levels`` are those that it takes as levels; ``discrete`` says whether numbers with few
@@ -27,7 +27,7 @@ class Known(NamedTuple):
 
     def positions(self, names: Sequence[str]) -> list[int]:
         """Numbers of the columns of a table that are used; all if none is known."""
-        used = [at for at, name in enumerate(names) if name in self.names]
+        used = [position for position, name in enumerate(names) if name in self.names]
         return used or list(range(len(names)))
 
 
@@ -78,9 +78,11 @@ class Adapter:
 
     def __post_init__(self) -> None:
         for name in ("predict", "gradient"):
-            given = getattr(self, name)
-            if not (callable(given) or (name == "gradient" and given is None)):
-                raise TypeError(f"{name} must be a function of rows; got {type(given).__name__}.")
+            function = getattr(self, name)
+            if not (callable(function) or (name == "gradient" and function is None)):
+                raise TypeError(
+                    f"{name} must be a function of rows; got {type(function).__name__}."
+                )
 
 
 def numbers(rows: Any, library: str) -> NDArray[np.float64]:
@@ -110,13 +112,13 @@ def in_order(rows: Any, names: Sequence[str], library: str) -> Any:
                 f"{', '.join(names)}; got {rows.shape[1]}."
             )
         return rows
-    own = {str(column): column for column in rows.columns}
-    absent = [name for name in names if name not in own]
+    columns = {str(column): column for column in rows.columns}
+    absent = [name for name in names if name not in columns]
     if absent:
         raise ValueError(
             f"X must have the columns of the model of {library}; "
             f"{', '.join(map(repr, absent))} of {len(names)} {'is' if len(absent) == 1 else 'are'} "
-            f"not among {', '.join(map(repr, own))}. Rename the columns."
+            f"not among {', '.join(map(repr, columns))}. Rename the columns."
         )
-    wanted = [own[name] for name in names]
+    wanted = [columns[name] for name in names]
     return rows if wanted == list(rows.columns) else rows[wanted]

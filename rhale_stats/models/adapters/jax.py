@@ -42,13 +42,13 @@ def adapter(function: Any) -> Adapter:
         return _in_batches(compiled, plain.argument(rows))
 
     def gradient(rows: Any, columns: Sequence[int]) -> NDArray[Any]:
-        given = plain.argument(rows)
-        if isinstance(given, dict):
+        argument = plain.argument(rows)
+        if isinstance(argument, dict):
             names = [rows.columns[column] for column in columns]
             # Whole numbers have no derivatives.
-            given |= {name: given[name].astype(np.float64) for name in names}
-            return _in_batches(lambda part: _of_names(backward, compiled, part, names), given)
-        return _in_batches(lambda part: _of_columns(backward, compiled, part, columns), given)
+            argument |= {name: argument[name].astype(np.float64) for name in names}
+            return _in_batches(lambda part: _of_names(backward, compiled, part, names), argument)
+        return _in_batches(lambda part: _of_columns(backward, compiled, part, columns), argument)
 
     return Adapter(predict, gradient)
 
@@ -62,7 +62,7 @@ def adapter_like(function: Any, rows: Any, answer: Any) -> Adapter | None:
 
     made = adapter(function)
     try:
-        found = np.asarray(made.predict(rows))
+        predictions = np.asarray(made.predict(rows))
         # Another function may have raised for a reason of its own, which the user must see.
         if answer is None and not isinstance(
             function(_Plain(function).argument(rows[:1])), jax.Array
@@ -71,9 +71,12 @@ def adapter_like(function: Any, rows: Any, answer: Any) -> Adapter | None:
     except Exception:  # JAX cannot follow it, or it takes neither an array nor columns
         return None
     if answer is not None:
-        known = np.asarray(answer)
-        size = np.abs(known).max(initial=0)
-        if found.shape != known.shape or np.abs(found - known).max(initial=0) > SAME_ANSWER * size:
+        expected = np.asarray(answer)
+        size = np.abs(expected).max(initial=0)
+        if (
+            predictions.shape != expected.shape
+            or np.abs(predictions - expected).max(initial=0) > SAME_ANSWER * size
+        ):
             return None
     return made
 
@@ -90,10 +93,10 @@ class _Plain:
         self.orders = type(function).__name__ != "PjitFunction"
         self.names: list[Any] = []
 
-    def __call__(self, given: Any) -> Any:
-        if isinstance(given, dict):
-            given = {name: given[name] for name in self.names}
-        return self.function(given)
+    def __call__(self, argument: Any) -> Any:
+        if isinstance(argument, dict):
+            argument = {name: argument[name] for name in self.names}
+        return self.function(argument)
 
     def argument(self, rows: Any) -> Any:
         """The rows as the function takes them."""
@@ -121,8 +124,8 @@ class _Plain:
 def _columns(rows: pd.DataFrame) -> dict[Any, NDArray[Any]]:
     """Columns of numbers and of truth values as arrays; JAX has no others."""
     out = {}
-    for at, name in enumerate(rows.columns):
-        column = rows.iloc[:, at]
+    for position, name in enumerate(rows.columns):
+        column = rows.iloc[:, position]
         if not pd.api.types.is_numeric_dtype(column.dtype) or pd.api.types.is_complex_dtype(
             column.dtype
         ):
@@ -139,12 +142,12 @@ def _columns(rows: pd.DataFrame) -> dict[Any, NDArray[Any]]:
 
 
 def _held(reference: ref[Any]) -> Callable[[Any], Any]:
-    def of(rows: Any) -> Any:
+    def call(rows: Any) -> Any:
         function = reference()
         assert function is not None, "used by those who hold the function only"
         return function(rows)
 
-    return of
+    return call
 
 
 def _backward(function: Callable[[Any], Any]) -> Callable[[Any, Any, int], Any]:
@@ -175,8 +178,8 @@ def _of_columns(
     columns: Sequence[int],
 ) -> NDArray[Any]:
     outputs = range(_n_outputs(compiled, part))
-    found = [np.asarray(backward(part, None, output))[:, list(columns)] for output in outputs]
-    return np.stack(found, axis=1)
+    derivatives = [np.asarray(backward(part, None, output))[:, list(columns)] for output in outputs]
+    return np.stack(derivatives, axis=1)
 
 
 def _of_names(
@@ -187,14 +190,14 @@ def _of_names(
 ) -> NDArray[Any]:
     some = {name: part[name] for name in names}
     others = {name: column for name, column in part.items() if name not in some}
-    found = []
+    derivatives = []
     for output in range(_n_outputs(compiled, part)):
         each = backward(some, others, output)
-        found.append(np.stack([np.asarray(each[name]) for name in names], axis=1))
-    return np.stack(found, axis=1)
+        derivatives.append(np.stack([np.asarray(each[name]) for name in names], axis=1))
+    return np.stack(derivatives, axis=1)
 
 
-def _in_batches(of: Callable[[Any], Any], given: Any) -> NDArray[Any]:
+def _in_batches(function: Callable[[Any], Any], argument: Any) -> NDArray[Any]:
     """Answers for batches, filled up to a power of two with copies of the last row.
 
     Every other number of rows would be compiled anew.
@@ -202,12 +205,12 @@ def _in_batches(of: Callable[[Any], Any], given: Any) -> NDArray[Any]:
     import jax
 
     most = BATCH_ROWS if jax.default_backend() == "cpu" else ACCELERATED_ROWS
-    n_rows = len(next(iter(given.values()))) if isinstance(given, dict) else len(given)
+    n_rows = len(next(iter(argument.values()))) if isinstance(argument, dict) else len(argument)
     parts = []
     for begin in range(0, n_rows, most):
         rows = slice(begin, min(begin + most, n_rows))
-        part = jax.tree.map(lambda values, rows=rows: _filled(values[rows]), given)
-        parts.append(np.asarray(of(part))[: rows.stop - rows.start])
+        part = jax.tree.map(lambda values, rows=rows: _filled(values[rows]), argument)
+        parts.append(np.asarray(function(part))[: rows.stop - rows.start])
     return np.concatenate(parts)
 
 

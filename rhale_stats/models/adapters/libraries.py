@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 from rhale_stats.models.adapters import statsmodels
-from rhale_stats.models.adapters.adapter import Adapter, Known
+from rhale_stats.models.adapters.adapter import Adapter, ModelColumns
 from rhale_stats.schema.door import checked
 
 HERE = "rhale_stats.models.adapters"
@@ -75,17 +75,17 @@ def adapter_of(model: Any) -> Adapter | None:
     return None
 
 
-def columns_known_of(model: Any) -> Known | None:
+def columns_known_of(model: Any) -> ModelColumns | None:
     """Columns that a model says it was fitted to, or that its formula names."""
-    if isinstance(model, Adapter) or any(one.knows(model) for one in LIBRARIES):
+    if isinstance(model, Adapter) or any(library.knows(model) for library in LIBRARIES):
         adapter = adapter_of(model)
         names = None if adapter is None else adapter.features
-        return None if names is None else Known(list(names))
-    known = statsmodels.columns(model)
-    if known is not None:
-        return known
+        return None if names is None else ModelColumns(list(names))
+    columns = statsmodels.columns(model)
+    if columns is not None:
+        return columns
     names = getattr(model, "feature_names_in_", None)
-    return None if names is None or np.ndim(names) != 1 else Known(list(map(str, names)))
+    return None if names is None or np.ndim(names) != 1 else ModelColumns(list(map(str, names)))
 
 
 def jax_adapter(function: Any, rows: Any, answer: Any) -> Adapter | None:
@@ -130,7 +130,7 @@ def adapters() -> pd.DataFrame:
     >>> table.loc[table["library"] == "torch", ["models", "gradient"]].values.tolist()
     [['nn.Module', 'automatic']]
     """
-    lines = [(one.name, one.models, one.gradient) for one in LIBRARIES]
+    lines = [(library.name, library.models, library.gradient) for library in LIBRARIES]
     lines += AS_THEY_ARE
     return pd.DataFrame(
         [(*line, find_spec(line[0]) is not None) for line in lines],

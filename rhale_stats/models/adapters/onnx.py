@@ -25,56 +25,56 @@ FLOATING = ("tensor(float)", "tensor(double)")
 def adapter(session: Any) -> Adapter:
     """A session: one input for all columns, or one a column; of classifiers the probabilities."""
     inputs, output = session.get_inputs(), _output(session)
-    unknown = [one.type for one in inputs if one.type not in TYPES]
+    unknown = [tensor.type for tensor in inputs if tensor.type not in TYPES]
     if unknown:
         raise TypeError(
             f"model must take tensors of {', '.join(TYPES)} where it is an ONNX model; got "
             f"{', '.join(unknown)}."
         )
     by_name = len(inputs) > 1 or inputs[0].shape[-1:] == [1]
-    names = [one.name for one in inputs] if by_name else None
+    names = [tensor.name for tensor in inputs] if by_name else None
 
     def predict(rows: Any) -> Any:
         if names is None:
             (only,) = inputs
-            given = {only.name: numbers(rows, "ONNX").astype(TYPES[only.type])}
+            tensors = {only.name: numbers(rows, "ONNX").astype(TYPES[only.type])}
         else:
-            given = _columns(in_order(rows, names, "ONNX"), inputs)
-        return _answer(session.run([output.name], given)[0])
+            tensors = _columns(in_order(rows, names, "ONNX"), inputs)
+        return _answer(session.run([output.name], tensors)[0])
 
     return Adapter(predict, features=names)
 
 
 def _columns(rows: Any, inputs: Any) -> dict[str, Any]:
     """A column for each input, of the type and shape that it takes."""
-    found = {}
-    for at, one in enumerate(inputs):
-        column = rows.iloc[:, at] if isinstance(rows, pd.DataFrame) else rows[:, at]
-        values: NDArray[Any] = np.asarray(column).astype(TYPES[one.type])
-        if one.type == "tensor(string)":
+    columns = {}
+    for position, tensor in enumerate(inputs):
+        column = rows.iloc[:, position] if isinstance(rows, pd.DataFrame) else rows[:, position]
+        values: NDArray[Any] = np.asarray(column).astype(TYPES[tensor.type])
+        if tensor.type == "tensor(string)":
             values = values.astype(object)
-        found[one.name] = values[:, None] if len(one.shape) == 2 else values
-    return found
+        columns[tensor.name] = values[:, None] if len(tensor.shape) == 2 else values
+    return columns
 
 
 def _output(session: Any) -> Any:
     """The output with numbers: the prediction, or the probabilities beside labels."""
     fit = [
-        one
-        for one in session.get_outputs()
-        if one.type in FLOATING or one.type.startswith("seq(map(")
+        output
+        for output in session.get_outputs()
+        if output.type in FLOATING or output.type.startswith("seq(map(")
     ]
     if not fit:
-        types = ", ".join(one.type for one in session.get_outputs())
+        types = ", ".join(output.type for output in session.get_outputs())
         raise TypeError(
             f"model must answer with numbers where it is an ONNX model; its outputs are {types}. "
             f"Export a classifier with its probabilities."
         )
-    return next((one for one in fit if "prob" in one.name.lower()), fit[0])
+    return next((output for output in fit if "prob" in output.name.lower()), fit[0])
 
 
-def _answer(found: Any) -> Any:
+def _answer(answer: Any) -> Any:
     """Numbers (rows) or (rows, outputs); some converters give a dict of probabilities a row."""
-    if isinstance(found, list):
-        return np.array([list(one.values()) for one in found])
-    return found[:, 0] if found.ndim == 2 and found.shape[1] == 1 else found
+    if isinstance(answer, list):
+        return np.array([list(probabilities.values()) for probabilities in answer])
+    return answer[:, 0] if answer.ndim == 2 and answer.shape[1] == 1 else answer

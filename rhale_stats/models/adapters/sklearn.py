@@ -51,9 +51,9 @@ def gradient(model: Any, method: str) -> Gradient | None:
         inputs = [rows]
         for step in steps[:-1]:
             inputs.append(step.transform(inputs[-1]))
-        found = final(steps[-1], _ordered(steps[-1], inputs.pop()), method)
-        outputs = [_pulled(steps[:-1], inputs, one) for one in found]
-        wide = [_in_table(steps[0], rows, one)[:, list(columns)] for one in outputs]
+        slopes = final(steps[-1], _ordered(steps[-1], inputs.pop()), method)
+        outputs = [_pulled(steps[:-1], inputs, slope) for slope in slopes]
+        wide = [_in_table(steps[0], rows, output)[:, list(columns)] for output in outputs]
         return np.stack(wide, axis=1)
 
     return derivatives
@@ -69,8 +69,8 @@ def _steps(model: Any) -> list[Any]:
     """A model as its steps, without those that pass everything on."""
     if _name(model) != "Pipeline":
         return [model]
-    found = [one for _, step in model.steps for one in _steps(step)]
-    return [one for one in found if not _passes(one)]
+    steps = [inner for _, step in model.steps for inner in _steps(step)]
+    return [step for step in steps if not _passes(step)]
 
 
 def _passes(step: Any) -> bool:
@@ -84,14 +84,16 @@ def _is_known(step: Any) -> bool:
     name = _name(step)
     if name == "ColumnTransformer":
         return hasattr(step, "_transformer_to_input_indices") and all(
-            _passes(one) or _name(one) in ENCODERS or all(map(_is_known, _steps(one)))
-            for _, one, _ in step.transformers_
+            _passes(transformer)
+            or _name(transformer) in ENCODERS
+            or all(map(_is_known, _steps(transformer)))
+            for _, transformer, _ in step.transformers_
         )
     if name == "MinMaxScaler" and step.clip:
         return False
     if name == "SplineTransformer":
-        kept = getattr(step, "handle_missing", "error") == "error"
-        return kept and step.extrapolation in ("constant", "linear")
+        refuses_missing = getattr(step, "handle_missing", "error") == "error"
+        return refuses_missing and step.extrapolation in ("constant", "linear")
     if name == "SimpleImputer":
         return not step.add_indicator and bool(np.isfinite(step.statistics_).all())
     return name in PULLS
@@ -147,7 +149,7 @@ def _coefficients(step: Any) -> FloatArray:
 
 
 def _linear(step: Any, x: FloatArray, _method: str) -> list[FloatArray]:
-    return [np.broadcast_to(one, x.shape) for one in _coefficients(step)]
+    return [np.broadcast_to(slope, x.shape) for slope in _coefficients(step)]
 
 
 def _glm(step: Any, x: FloatArray, method: str) -> list[FloatArray]:
@@ -169,7 +171,7 @@ def _probabilities(step: Any, x: FloatArray, _method: str) -> list[FloatArray]:
         return [-second, second]
     p = softmax(level, axis=1)
     mean = p @ slope
-    return [p[:, [at]] * (slope[at] - mean) for at in range(len(slope))]
+    return [p[:, [number]] * (slope[number] - mean) for number in range(len(slope))]
 
 
 ACTIVATIONS: dict[str, tuple[Callable[[Any], Any], Callable[[Any], Any]]] = {
@@ -183,14 +185,14 @@ ACTIVATIONS: dict[str, tuple[Callable[[Any], Any], Callable[[Any], Any]]] = {
 
 
 def _network(step: Any, x: FloatArray, method: str) -> list[FloatArray]:
-    of, slope_of = ACTIVATIONS[step.activation]
+    activation, slope_of = ACTIVATIONS[step.activation]
     layers = [x]
     for weight, shift in zip(step.coefs_[:-1], step.intercepts_[:-1], strict=True):
-        layers.append(of(layers[-1] @ weight + shift))
+        layers.append(activation(layers[-1] @ weight + shift))
     last = layers[-1] @ step.coefs_[-1] + step.intercepts_[-1]
     out = []
-    for at in _through_link(step.out_activation_, last):
-        by = at @ step.coefs_[-1].T
+    for derivative in _through_link(step.out_activation_, last):
+        by = derivative @ step.coefs_[-1].T
         for weight, layer in zip(step.coefs_[-2::-1], layers[:0:-1], strict=True):
             by = (by * slope_of(layer)) @ weight.T
         out.append(by)
@@ -203,9 +205,9 @@ def _through_link(link: str, last: FloatArray) -> list[FloatArray]:
     """Derivatives of every output by the last layer, (row, unit)."""
     if link == "softmax":
         p = softmax(last, axis=1)
-        return [p[:, [at]] * (np.eye(p.shape[1])[at] - p) for at in range(p.shape[1])]
+        return [p[:, [unit]] * (np.eye(p.shape[1])[unit] - p) for unit in range(p.shape[1])]
     by = ACTIVATIONS[link][1](ACTIVATIONS[link][0](last))
-    return [by[:, [at]] * np.eye(last.shape[1])[at] for at in range(last.shape[1])]
+    return [by[:, [unit]] * np.eye(last.shape[1])[unit] for unit in range(last.shape[1])]
 
 
 # --- transformers --------------------------------------------------------------------------------
@@ -233,10 +235,12 @@ def _polynomial(step: Any, x: Any, by: FloatArray) -> FloatArray:
     x = _ordered(step, x)
     out = np.zeros(x.shape)
     for number, power in enumerate(step.powers_):
-        for at in np.flatnonzero(power):
-            lower = power - (np.arange(len(power)) == at)
+        for column in np.flatnonzero(power):
+            lower = power - (np.arange(len(power)) == column)
             used = np.flatnonzero(lower)
-            out[:, at] += by[:, number] * power[at] * np.prod(x[:, used] ** lower[used], axis=1)
+            out[:, column] += (
+                by[:, number] * power[column] * np.prod(x[:, used] ** lower[used], axis=1)
+            )
     return out
 
 
@@ -255,14 +259,14 @@ def _splines(step: Any, x: Any, by: FloatArray) -> FloatArray:
     x = _ordered(step, x)
     out = np.zeros(x.shape)
     n_splines = by.shape[1] // x.shape[1]
-    for at, basis in enumerate(step.bsplines_):
+    for position, basis in enumerate(step.bsplines_):
         degree = basis.k
         low, high = basis.t[degree], basis.t[-degree - 1]
-        slope = basis.derivative()(np.clip(x[:, at], low, high))[:, :n_splines]
+        slope = basis.derivative()(np.clip(x[:, position], low, high))[:, :n_splines]
         if step.extrapolation == "constant":
-            slope[(x[:, at] < low) | (x[:, at] > high)] = 0.0
-        own = slice(at * n_splines, (at + 1) * n_splines)
-        out[:, at] = np.sum(by[:, own] * slope, axis=1)
+            slope[(x[:, position] < low) | (x[:, position] > high)] = 0.0
+        spline_columns = slice(position * n_splines, (position + 1) * n_splines)
+        out[:, position] = np.sum(by[:, spline_columns] * slope, axis=1)
     return out
 
 
@@ -270,19 +274,19 @@ def _by_columns(step: Any, x: Any, by: FloatArray) -> FloatArray:
     """Of a ColumnTransformer, in the order of the columns of ``x``."""
     out = np.zeros(x.shape)
     names = getattr(step, "feature_names_in_", None)
-    at = list(range(x.shape[1]))
+    positions = list(range(x.shape[1]))
     if names is not None and hasattr(x, "columns"):
-        at = [list(x.columns).index(name) for name in names]
+        positions = [list(x.columns).index(name) for name in names]
     for name, transformer, _ in step.transformers_:
-        own = by[:, step.output_indices_[name]]
-        columns = [at[number] for number in step._transformer_to_input_indices[name]]
-        if not own.shape[1] or _name(transformer) in ENCODERS:
+        by_transformed = by[:, step.output_indices_[name]]
+        columns = [positions[number] for number in step._transformer_to_input_indices[name]]
+        if not by_transformed.shape[1] or _name(transformer) in ENCODERS:
             continue
         steps = [] if _passes(transformer) else _steps(transformer)
         inputs = [x.iloc[:, columns] if hasattr(x, "iloc") else np.asarray(x)[:, columns]]
-        for one in steps[:-1]:
-            inputs.append(one.transform(inputs[-1]))
-        out[:, columns] += _pulled(steps, inputs[: len(steps)], own)
+        for inner_step in steps[:-1]:
+            inputs.append(inner_step.transform(inputs[-1]))
+        out[:, columns] += _pulled(steps, inputs[: len(steps)], by_transformed)
     return out
 
 

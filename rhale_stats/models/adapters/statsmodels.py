@@ -12,19 +12,19 @@ import numpy as np
 from scipy.special import softmax
 
 from rhale_stats.arrays.moments import FloatArray
-from rhale_stats.models.adapters.adapter import Known
+from rhale_stats.models.adapters.adapter import ModelColumns
 from rhale_stats.models.offsets import columns_of_fit, predict_of
 from rhale_stats.models.versions import LINEAR, prediction_function, slope_of
 
 
-def columns(results: Any) -> Known | None:
+def columns(results: Any) -> ModelColumns | None:
     """Columns that the right side of the formula names, or those of the table of the fit.
 
     Integers are numbers in a formula, unless they are in ``C(...)``. None if no names are known.
     """
     names = columns_of_fit(results)
     if names is not None:
-        return Known(list(map(str, names)))
+        return ModelColumns(list(map(str, names)))
     formula = getattr(getattr(results, "model", None), "formula", None)
     if not isinstance(formula, str) or "~" not in formula:
         return None
@@ -40,7 +40,7 @@ def columns(results: Any) -> Known | None:
         if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "C" and node.args
         for name in _names(node.args[0])
     ]
-    return Known(_names(tree), levels, discrete=True)
+    return ModelColumns(_names(tree), levels, discrete=True)
 
 
 def line_of(results: Any, data: Any) -> Callable[[Any], Any] | None:
@@ -73,16 +73,18 @@ def classes(results: Any) -> list[str] | None:
     names = getattr(model, "_ynames_map", None) or getattr(model, "labels", None)
     if names is None or type(model).__name__ not in ("MNLogit", "OrderedModel"):
         return None
-    ordered = [names[at] for at in sorted(names)] if isinstance(names, dict) else list(names)
-    return [str(one) for one in ordered]
+    ordered = [names[key] for key in sorted(names)] if isinstance(names, dict) else list(names)
+    return [str(name) for name in ordered]
 
 
 def _names(tree: ast.AST) -> list[str]:
     """Names of variables, and what Q("...") quotes."""
-    found = []
+    names = []
     for node in ast.walk(tree):
         if isinstance(node, ast.Name):
-            found.append(node.id)
+            names.append(node.id)
         elif isinstance(node, ast.Call) and getattr(node.func, "id", "") == "Q":
-            found += [str(one.value) for one in node.args if isinstance(one, ast.Constant)]
-    return list(dict.fromkeys(found))
+            names += [
+                str(argument.value) for argument in node.args if isinstance(argument, ast.Constant)
+            ]
+    return list(dict.fromkeys(names))

@@ -28,8 +28,8 @@ def evaluated(module: Any) -> Iterator[None]:
     """Evaluation mode; modes, buffers and states of random numbers are put back afterwards."""
     import torch
 
-    modes = [(one, one.training) for one in module.modules()]
-    buffers = [(one, one.detach().clone()) for one in module.buffers()]
+    modes = [(submodule, submodule.training) for submodule in module.modules()]
+    buffers = [(buffer, buffer.detach().clone()) for buffer in module.buffers()]
     devices = [torch.cuda.current_device()] if torch.cuda.is_initialized() else []
     try:
         with torch.random.fork_rng(devices=devices), torch.no_grad():
@@ -37,12 +37,12 @@ def evaluated(module: Any) -> Iterator[None]:
             yield
     finally:
         with torch.no_grad():
-            for one, before in buffers:
-                if not torch.equal(one, before):
-                    one.copy_(before)
-        for one, training in modes:
+            for buffer, before in buffers:
+                if not torch.equal(buffer, before):
+                    buffer.copy_(before)
+        for submodule, training in modes:
             # Not train(), which some modules override and which changes those inside as well.
-            one.training = training
+            submodule.training = training
 
 
 def _batches(module: Any, rows: Any) -> Iterator[Any]:
@@ -50,10 +50,18 @@ def _batches(module: Any, rows: Any) -> Iterator[Any]:
     import torch
 
     values = numbers(rows, "torch")
-    own = next((one for one in module.parameters() if one.is_floating_point()), None)
-    if own is None:
-        own = next((one for one in module.buffers() if one.is_floating_point()), None)
-    dtype, device = (torch.get_default_dtype(), None) if own is None else (own.dtype, own.device)
+    reference = next(
+        (parameter for parameter in module.parameters() if parameter.is_floating_point()), None
+    )
+    if reference is None:
+        reference = next(
+            (buffer for buffer in module.buffers() if buffer.is_floating_point()), None
+        )
+    dtype, device = (
+        (torch.get_default_dtype(), None)
+        if reference is None
+        else (reference.dtype, reference.device)
+    )
     for begin in range(0, len(values), BATCH_ROWS):
         part = torch.from_numpy(np.ascontiguousarray(values[begin : begin + BATCH_ROWS]))
         yield part.to(device=device, dtype=dtype)
@@ -98,8 +106,10 @@ def _derivatives(module: Any, rows: Any, columns: Sequence[int]) -> NDArray[Any]
             part.requires_grad_(True)
             answer = _number(plain(part), plain)
             totals = list(answer.reshape(len(part), -1).sum(dim=0))
-            found = [_backward(total, part, again=total is not totals[-1]) for total in totals]
-            parts.append(np.stack([_array(one[:, list(columns)]) for one in found], axis=1))
+            gradients = [_backward(total, part, again=total is not totals[-1]) for total in totals]
+            parts.append(
+                np.stack([_array(gradient[:, list(columns)]) for gradient in gradients], axis=1)
+            )
     return np.concatenate(parts)
 
 
@@ -109,5 +119,5 @@ def _backward(total: Any, part: Any, *, again: bool) -> Any:
 
     if not total.requires_grad:
         return torch.zeros_like(part)
-    (found,) = torch.autograd.grad(total, part, retain_graph=again, allow_unused=True)
-    return torch.zeros_like(part) if found is None else found
+    (gradient,) = torch.autograd.grad(total, part, retain_graph=again, allow_unused=True)
+    return torch.zeros_like(part) if gradient is None else gradient
