@@ -165,7 +165,7 @@ def outcome_effects(
     >>> y = X["a"] + rng.normal(size=600)
     >>> effect = rs.outcome_effects("a + b", X, y, rng=0)
     >>> rs.wald_test(effect)["p_value"].round(3).values
-    array([0.   , 0.398])
+    array([0.   , 0.242])
     """
     generator, seed = source_of(rng)
     if bins is not None and not isinstance(bins, int | np.integer):
