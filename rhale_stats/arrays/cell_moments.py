@@ -96,11 +96,11 @@ class CellMoments(NamedTuple):
                 r = g[block.rows] - block.on_rows(mean)
                 of_g = None if weight is None else weight[block.rows]
                 block.add(sums[-2], d if of_g is None else d * of_g)
-                for q in range(5):
+                for q in range(DEGREE + 1):
                     if q:
                         of_g = r if of_g is None else of_g * r
                     column = of_g
-                    for p in range(5 - q):
+                    for p in range(DEGREE + 1 - q):
                         if p:
                             column = d if column is None else column * d
                         if p + q >= 2 and column is not None:
@@ -108,8 +108,8 @@ class CellMoments(NamedTuple):
                         elif (p, q) == (0, 1) and column is not None:
                             block.add(sums[-1], column)
         # The rounding of the means is taken out.
-        found = cls(sums[:-2])._about_rest(sums[-2] / total, sums[-1] / total)
-        return cls(cells.on_cells(found.table))
+        occupied = cls(sums[:-2])._about_rest(sums[-2] / total, sums[-1] / total)
+        return cls(cells.on_cells(occupied.table))
 
     @classmethod
     def of_products(
@@ -165,8 +165,7 @@ class CellMoments(NamedTuple):
 
     def means(self) -> Moments:
         """Weights and means with the squares about them; means are NaN where there are no rows."""
-        there = self.weight > 0
-        x_mean, mean = (np.where(there, one, np.nan) for one in (self.x_mean, self.mean))
+        x_mean, mean = np.where(self.weight > 0, self.table[3:5], np.nan)
         return Moments(
             self.n_obs,
             self.weight,
@@ -187,10 +186,9 @@ class CellMoments(NamedTuple):
 
         Shape (powers, cells).
         """
-        there = self.weight > 0
-        products = self._products()
-        _add_distance(products, np.where(there, self.x_mean - x, 0.0))
-        _add_distance(products.swapaxes(0, 1), np.where(there, self.mean - g, 0.0))
+        products, occupied = self._products(), self.weight > 0
+        _add_distance(products, np.where(occupied, self.x_mean - x, 0.0))
+        _add_distance(products.swapaxes(0, 1), np.where(occupied, self.mean - g, 0.0))
         p, q = np.transpose(powers)
         return np.asarray(products[p, q])
 

@@ -18,7 +18,6 @@ BLOCK_ROWS = 1 << 18
 # Exponents of d and r in the moments of `ResidualMoments`, and in those that lines need besides.
 RESIDUAL_POWERS = ((0, 3), (0, 4), (2, 0), (1, 1))
 LINE_POWERS = ((3, 0), (4, 0), (2, 1), (3, 1), (1, 2), (2, 2))
-OF_LINES = (*RESIDUAL_POWERS, (0, 2), *LINE_POWERS)
 # Those by which the average along a bin and the slope of its line depend on each other.
 LEVEL_POWERS = ((1, 2), (0, 2), (2, 2))
 # Exponents in the moments by squared weights: those of lines stand where `LINE_POWERS` has them.
@@ -54,7 +53,7 @@ class Comoments(NamedTuple):
 
 
 class ResidualMoments(NamedTuple):
-    """Second pass, about the means or lines of bins: moments for standard errors.
+    """Moments about the means or lines of bins, for standard errors.
 
     Means over the rows of a bin of powers of d, the distance of x from its mean, and of r, the
     residual. ``line`` holds those of `LINE_POWERS`, (bins, powers), where there are lines.

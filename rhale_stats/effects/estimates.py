@@ -68,14 +68,13 @@ def fitted_bins(request: Request, grid: Grid, rows: RowMoments, partition: Parti
     rows, edges = rows.pooled(of_curve), np.append(fine_edges[of_curve], fine_edges[-1])
     starts = np.searchsorted(edges, bin_edges[:-1])
     bins = rows.cells.pooled(starts)
-    slope = None
+    means, slope = bins.means(), None
     if partition.linear is not None:
         # With honest bins a bin may hold too few rows for the line that other rows asked for.
         spread = bins.product(2, 0)
-        enough = sums.n_effective(bins.means()) > 2 * (1 + 1e-12)
+        enough = sums.n_effective(means) > 2 * (1 + 1e-12)
         linear = partition.linear & enough & (spread > 0)
         slope = np.divide(bins.product(1, 1), spread, out=np.zeros(len(spread)), where=linear)
-    means = bins.means()
     fitted = Fitted(
         edges, rows, starts, means, slope, None, grid.column, of_curve, fine_edges, fine
     )
