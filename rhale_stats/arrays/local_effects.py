@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.polynomial.chebyshev import chebvander
 from numpy.typing import NDArray
 from scipy.integrate import cumulative_trapezoid
 from scipy.interpolate import CubicSpline, make_smoothing_spline
@@ -17,12 +18,14 @@ ERROR_QUANTILE = 0.99
 # The precision is that of a coarser type if all numbers fit into it and this share uses its last
 # digit.
 LAST_DIGIT_SHARE = 0.1
-# Values of fewer rows than this have too few for a mean of their own.
-FEW_ROWS = 5
+# A value and the one before it have so many rows, or share a cell.
+ROWS_OF_A_CELL = 5
 # A feature has ties if it has so many rows of each value, on average.
 ROWS_OF_A_VALUE = 3
 # Rows of one value that differ by less than this share of the range of the means do so by rounding.
 NO_NOISE = 1e-9
+# Polynomials that smooth means are of so high a degree at most.
+MAX_DEGREE = 15
 # With fewer values a smoothing spline has nothing to choose by.
 FEWEST_TO_SMOOTH = 5
 # No weight at all.
@@ -274,20 +277,38 @@ def sides(edges: FloatArray, x: FloatArray, g: FloatArray, left: FloatArray) -> 
     return Halves(np.arange(len(x)), places, g, np.ones(len(x)), np.zeros(len(x), dtype=bool))
 
 
+def cells_around(values: FloatArray, n_rows: FloatArray) -> FloatArray:
+    """Edges of cells around distinct values: midway to their neighbours, and at the values.
+
+    A value that has a cell of its own, and half of its rows on either side, has 5 rows together
+    with the one before, and so have it and all behind it; others share that of the one before.
+    """
+    enough = ROWS_OF_A_CELL if len(values) >= FEWEST_TO_SMOOTH else 0
+    firsts = [0]
+    for number in range(1, len(values)):
+        if min(n_rows[firsts[-1] : number + 1].sum(), n_rows[number:].sum()) >= enough:
+            firsts.append(number)
+    starts = np.array(firsts)
+    alone = np.diff(starts, append=len(values)) == 1
+    alone &= (starts > 0) & (starts < len(values) - 1)
+    midway = (values[starts[1:]] + values[starts[1:] - 1]) / 2
+    return np.unique(np.concatenate([values[[0, -1]], midway, values[starts[alone]]]))
+
+
 def between_values(
     edges: FloatArray, x: FloatArray, g: FloatArray, weight: FloatArray | None
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Slopes across cells between values, from derivatives at the values alone, math [2].
+    """Slopes across cells around values, from derivatives at the values alone, math [2].
 
-    The change from one value to the next is the mean of the mean derivatives there, plus what the
-    curvature between them adds: the integral of a cubic spline less that of straight lines. The
-    spline goes through the means smoothed by rows (generalised cross-validation), since one through
-    noisy means of few rows would carry their noise into the integral. Rows keep deviations from
-    local means.
+    Rows of a value stand for the axis halfway to the neighbouring values. To their derivatives is
+    added what the mean over a cell differs from that at its rows, by a cubic spline through the
+    means of the values, smoothed by their rows (generalised cross-validation): a spline through
+    noisy means of few rows would carry their noise into the curve.
 
     Parameters
     ----------
     edges, x, g : ndarray of shape (edge,), (row,), (row, output)
+        Edges as by `cells_around`.
     weight : ndarray of shape (row,), or None
 
     Returns
@@ -298,78 +319,70 @@ def between_values(
         Largest error of the curve, over the range of the feature: by Richardson the fifteenth part
         of what the integral changes by if every second value is left out, the order being 4.
     """
-    values, at = np.unique(x, return_inverse=True)
+    values, value_of = np.unique(x, return_inverse=True)
     w = np.ones(len(x)) if weight is None else weight
-    total = np.bincount(at, w).astype(np.float64)
-    known = total > 0  # rows without weight have values of their own
-    means: FloatArray = np.stack([np.bincount(at, w * one) for one in g.T], axis=1).astype(float)
-    means[known] /= total[known, None]
-    place, of_place = values[known], means[known]
-    smooth = of_place
+    total = np.bincount(value_of, w).astype(np.float64)
+    weighted = total > 0  # rows without weight have values of their own
+    means = np.stack([np.bincount(value_of, w * column) for column in g.T], axis=1).astype(float)
+    means[weighted] /= total[weighted, None]
+    places, smooth = values[weighted], means[weighted]
     # Means without noise are interpolated as they are.
-    if np.abs(w[:, None] * (g - means[at])).max() > NO_NOISE * np.ptp(of_place):
-        smooth = _smoothed(place, of_place, total[known])
-    spline = _integral(place, smooth, place)
-    if len(place) > 4:
-        other, order = _integral(place[::2], smooth[::2], place[::2]), 15
-        away = spline[::2] - other
+    away = g - means[value_of]
+    if np.abs(w[:, None] * away).max() > NO_NOISE * np.ptp(smooth):
+        noise = w @ away**2 / max(np.count_nonzero(w) - len(places), 1)
+        smooth = _smoothed(places, smooth, total[weighted], noise, w.sum() ** 2 / (w @ w))
+    # About the first value, so that an offset costs no digits.
+    spline = CubicSpline(places - places[0], smooth)
+    integral = spline.antiderivative()
+    away, order = integral(places - places[0]), 1
+    if len(places) > 4:
+        coarse = CubicSpline(places[::2] - places[0], smooth[::2]).antiderivative()
+        away, order = away[::2] - coarse(places[::2] - places[0]), 15
     else:
-        away, order = spline - cumulative_trapezoid(smooth, place, axis=0, initial=0), 1
-    away = np.ptp(away, axis=0) / order / np.ptp(values)
-    curve = spline + cumulative_trapezoid(of_place - smooth, place, axis=0, initial=0)
-    curve = np.stack([np.interp(values, place, one) for one in curve.T], axis=1)
-    slope = np.diff(curve[np.searchsorted(values, edges)], axis=0) / np.diff(edges)[:, None]
-    own = _deviations(at, g, values, total, means)
-    # The mean of each cell is its slope; values on edges count half in either cell.
+        away = away - cumulative_trapezoid(smooth, places, axis=0, initial=0)
+    error = np.ptp(away, axis=0) / order / np.ptp(values)
+    slope = np.diff(integral(edges - places[0]), axis=0) / np.diff(edges)[:, None]
+    # Less the mean of the spline over the rows of a cell, those on an edge being halves.
     cell = bin_index(edges, values)
     on_edge = np.isin(values, edges)
     inner = on_edge & (values > edges[0]) & (values < edges[-1])
     cells = np.concatenate([cell, cell[inner] - 1])
     rows = np.concatenate([np.where(on_edge, total / 2, total), total[inner] / 2])
     weights = np.maximum(np.bincount(cells, rows, len(slope)), TINY)
-    for output, values_own in enumerate(own.T):
-        mean = np.bincount(at, w * values_own) / np.maximum(total, TINY)
-        sums = np.bincount(cells, rows * np.concatenate([mean, mean[inner]]), len(slope))
+    at_values = spline(values - places[0])
+    for output, column in enumerate(at_values.T):
+        sums = np.bincount(cells, rows * np.concatenate([column, column[inner]]), len(slope))
         slope[:, output] -= sums / weights
-    left, tied = np.full_like(g, np.nan), inner[at]
-    left[tied] = own[tied] + slope[cell[at[tied]] - 1]
-    return own + slope[cell[at]], left, away
+    left, tied = np.full_like(g, np.nan), inner[value_of]
+    left[tied] = g[tied] + slope[cell[value_of[tied]] - 1]
+    return g + slope[cell[value_of]], left, error
 
 
-def _deviations(
-    at: IntArray, g: FloatArray, values: FloatArray, total: FloatArray, means: FloatArray
+def _smoothed(
+    values: FloatArray, means: FloatArray, total: FloatArray, noise: FloatArray, n_rows: float
 ) -> FloatArray:
-    """Deviations of rows from the mean of their value, scaled to the variance of the rows.
+    """Means (value, output) smoothed by their weights; as they are where they are few.
 
-    Of values of few rows they are those from the line through three neighbouring values.
+    By the polynomial with the least BIC, ``noise`` being the variance of a row of weight 1; where
+    none fits, by a smoothing spline (generalised cross-validation), which carries more noise.
     """
-    n_rows = np.bincount(at)
-    centre, lever = means.copy(), 1 / n_rows
-    for k in np.flatnonzero(n_rows < FEW_ROWS):
-        first = int(np.clip(k - 1, 0, max(len(values) - 3, 0)))
-        near = slice(first, first + 3)
-        w, d = total[near] / max(total[near].max(), TINY), values[near] - values[k]
-        d = d / max(float(np.ptp(values[near])), TINY)  # in any unit of the feature the same
-        inverse = np.linalg.pinv([[w.sum(), w @ d], [w @ d, w @ d**2]], hermitian=True)
-        centre[k] = inverse[0] @ np.stack([w @ means[near], (w * d) @ means[near]])
-        # The share of one of its rows in the fit.
-        lever[k] = inverse[0, 0] * w[k - first] / n_rows[k]
-    size = 1 / np.sqrt(np.maximum(1 - lever, 0.1))
-    return np.asarray((g - centre[at]) * size[at, None])
-
-
-def _smoothed(values: FloatArray, means: FloatArray, total: FloatArray) -> FloatArray:
-    """Means (value, output) smoothed by their rows; as they are where they are few."""
     if len(values) < FEWEST_TO_SMOOTH:
         return means
-    # In units in which the criterion is the same for any scale of the feature.
+    # In units in which the criteria are the same for any scale of the feature.
     place = (values - values[0]) / np.ptp(values)
-    weight = total / total.mean()
-    return np.stack([make_smoothing_spline(place, one, weight)(place) for one in means.T], axis=1)
-
-
-def _integral(values: FloatArray, means: FloatArray, at: FloatArray) -> FloatArray:
-    """Integral of the cubic spline through means (value, output) from the first value."""
-    # About the first value, so that an offset costs no digits.
-    spline = CubicSpline(values - values[0], means).antiderivative()
-    return np.asarray(spline(at - values[0]) - spline(at[0] - values[0]))
+    degrees = range(min(len(values) - 1, MAX_DEGREE + 1))
+    basis, _ = np.linalg.qr(np.sqrt(total)[:, None] * chebvander(2 * place - 1, degrees[-1]))
+    smooth = np.empty_like(means)
+    for output, mean in enumerate(means.T):
+        weighted = np.sqrt(total) * mean
+        coefficients = basis.T @ weighted
+        misfit = weighted @ weighted - np.cumsum(coefficients**2)
+        misfit /= max(noise[output], TINY)
+        best = int(np.argmin(misfit + np.log(n_rows) * np.arange(1, len(degrees) + 1)))
+        free = len(values) - best - 1
+        if misfit[best] <= free + 3 * np.sqrt(2 * free):
+            fit = basis[:, : best + 1] @ coefficients[: best + 1]
+            smooth[:, output] = fit / np.sqrt(total)
+        else:
+            smooth[:, output] = make_smoothing_spline(place, mean, total / total.mean())(place)
+    return smooth

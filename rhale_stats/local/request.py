@@ -198,14 +198,16 @@ class Request:
     ) -> Differences:
         """Derivatives at few values say little of the effect between them: by a rule of order 4."""
         weight = self.sample.weight_at(there)
-        values = repeated_values(x, weight if self.sample.frequency else None)
-        if values is None:
+        counts = weight if self.sample.frequency else None
+        if repeated_values(x, counts) is None:
             return found
-        self.few_values.append((name, len(np.unique(x))))
-        right, left, error = kernel.between_values(values, x, found.local_effect, weight)
+        values, value_of = np.unique(x, return_inverse=True)
+        self.few_values.append((name, len(values)))
+        edges = kernel.cells_around(values, np.bincount(value_of, counts))
+        right, left, error = kernel.between_values(edges, x, found.local_effect, weight)
         bias = error if found.bias is None else error + found.bias
         error = found.error + error
-        return replace(found, local_effect=right, left=left, edges=values, error=error, bias=bias)
+        return replace(found, local_effect=right, left=left, edges=edges, error=error, bias=bias)
 
     def _with_left(
         self,
