@@ -301,8 +301,7 @@ def _refit(job: Job, n: int, out: Path, *, progress: bool) -> None:
 def _report(job: Job, results: Any, path: Path, title: str, *, progress: bool) -> None:
     """Explain the fitted model, and write the report."""
     y = Formula.parsed(job.formula).outcome_of(job.data)
-    # Ten refits of 20,190 rows would double the time of the main job.
-    tree = explain(results, job.data, y, outcome=False, progress=progress)
+    tree = explain(results, job.data, y, progress=progress)
     save([path], {".html": writer_of(tree, title=title)})
     print(
         f"{path}: the report of all features: which matter, how much, for whom, and how surely. "
