@@ -126,7 +126,7 @@ def folds(
             for fold, rows in enumerate(np.array_split(order, n_folds)):
                 part = local.isel(obs=np.sort(rows))
                 effect = quiet_rhale(
-                    part, rule, centering=centering, weighting=weighting, std_error_moments=False
+                    part, rule, centering=centering, weighting=weighting, has_spread=False
                 )
                 n_gaps += _has_empty_bins(effect)
                 for name, values in evaluated(effect, grid).items():

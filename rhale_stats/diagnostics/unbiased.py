@@ -13,7 +13,7 @@ from rhale_stats.arrays.moments import FloatArray
 from rhale_stats.bins.fixed import GivenBins
 from rhale_stats.effects.bias import BIASED, FINE, LARGE, TESTED_ROWS, TOO_FEW
 from rhale_stats.effects.errors import std_error
-from rhale_stats.effects.estimates import STD_ERROR_MOMENTS, spread_along
+from rhale_stats.effects.estimates import spread_along
 from rhale_stats.effects.rhale import quiet_rhale
 from rhale_stats.effects.same import check_same_chunks, check_same_rows
 from rhale_stats.inference.adjustment import ADJUSTMENTS, adjusted
@@ -23,7 +23,6 @@ from rhale_stats.parallel import cpus, in_threads
 from rhale_stats.schema.checks import check_effect, check_local, is_chunked
 from rhale_stats.schema.door import checked
 from rhale_stats.schema.features import (
-    bin_means,
     feature_names,
     feature_position,
     one_feature,
@@ -32,6 +31,7 @@ from rhale_stats.schema.features import (
 )
 from rhale_stats.schema.identity import check_same_output, fingerprint_of
 from rhale_stats.schema.levels import refuse_categorical
+from rhale_stats.schema.moments import bin_means, has_cells, residuals_of
 from rhale_stats.schema.parts import each_part
 from rhale_stats.schema.stacking import Estimates, stacked
 from rhale_stats.schema.variables import variable
@@ -256,12 +256,13 @@ def _check(row: xr.Dataset, rows: Rows, position: int, rng: np.random.Generator)
     finite = np.isfinite(excess)
     total = np.sum((variance * width)[finite])
     with np.errstate(invalid="ignore", divide="ignore"):
-        tilt = row["x_covariance"].values / row["x_variance"].values
+        residuals = residuals_of(row)
+        tilt = residuals.x_covariance / residuals.x_variance
         share = np.where(none, 0.0, np.clip(excess / variance, 0.0, 1.0))
         se = bin_error.bin_error_se(differences, excess, weights)
     # The effect of a linear bin is the effect in its middle, wherever its rows are.
     away = np.where(slope == 0, x_mean - (edges[:-1] + edges[1:]) / 2, 0.0)
-    if "effect_rows" in row:
+    if has_cells(row):
         # Nor does an average along the axis depend on where the rows are.
         away = np.zeros(len(away))
     with np.errstate(invalid="ignore"):
@@ -383,9 +384,9 @@ def debias(effect: xr.Dataset, check: xr.Dataset) -> xr.Dataset:
         out[name].attrs["estimator"] = "differences of neighbouring rows, math [13]"
     target = check["heterogeneity_within"].attrs["long_name"]
     out["heterogeneity_se"].attrs["target"] = f"{target}, math [13]"
-    # Intervals, bands and moments belong to the estimators that were replaced.
+    # Intervals and bands belong to the estimators that were replaced.
     of_replaced = {f"{name}{what}" for name in arrays for what in ("_ci", "_band")}
-    out = out.drop_vars([*of_replaced, *STD_ERROR_MOMENTS, "line_moments"], errors="ignore")
+    out = out.drop_vars(of_replaced, errors="ignore")
     out.attrs["debiased"] = "heterogeneity from differences of neighbouring rows, math [13]"
     return out
 
@@ -399,7 +400,7 @@ def _spread(row: xr.Dataset) -> Estimates:
         return dict.fromkeys(names, np.nan)
     share, width = row["weight_share"].values, np.diff(row["edge_value"].values)
     x_variance = accumulate.total_variance(
-        row["x_mean"].values, row["x_variance"].values, share, row["n_effective"].values
+        row["x_mean"].values, residuals_of(row).x_variance, share, row["n_effective"].values
     )
     std, std_sum = spread_along(row["curve"].values, within, width)
     return {

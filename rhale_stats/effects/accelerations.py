@@ -13,9 +13,10 @@ from rhale_stats.arrays.moments import FloatArray, IntArray
 from rhale_stats.effects.clusters import Clusters, degrees_of_groups, level_sums, on_effects
 from rhale_stats.effects.fit import Fit, at_edges, fit_of
 from rhale_stats.local.rows import Rows
-from rhale_stats.schema.curves import curve_of, has_cells, pieces_of
+from rhale_stats.schema.curves import curve_of, pieces_of
 from rhale_stats.schema.features import feature_names, feature_position, one_feature
 from rhale_stats.schema.levels import is_categorical
+from rhale_stats.schema.moments import has_cells
 from rhale_stats.schema.stacking import stacked
 from rhale_stats.schema.variables import variable
 

@@ -12,7 +12,6 @@ from rhale_stats.arguments.checks import check_choice
 from rhale_stats.arguments.chunked import is_in_chunks, is_path
 from rhale_stats.bins.fixed import EqualWidthBins
 from rhale_stats.bins.rule import BinRule
-from rhale_stats.effects.estimates import STD_ERROR_MOMENTS
 from rhale_stats.effects.levels import level_ale
 from rhale_stats.effects.rhale import CENTERINGS, rhale
 from rhale_stats.local.ale import DALE_BINS, AleRequest
@@ -43,7 +42,6 @@ def ale(
     order: Orders = "similarity",
     target: ArrayLike | None = None,
     centering: str = "mean",
-    std_error_moments: bool = True,
     options: ModelOptions = ModelOptions(),
     progress: bool = True,
     **fields: Any,
@@ -62,8 +60,6 @@ def ale(
         `QuantileBins` (n); names are as in `rhale`, with 20 bins.
     centering : {"mean", "start", "integral"}, default "mean"
         As in `rhale`. Over levels "mean" weighs by their rows, and "integral" all the same.
-    std_error_moments
-        As in `rhale`.
 
     Returns
     -------
@@ -143,9 +139,7 @@ def ale(
     asked = AleRequest(rule, features, categorical, order, target, options, progress=progress)
 
     def estimated(local: xr.Dataset) -> xr.Dataset:
-        return ale_from_local(
-            local, bins=rule, centering=centering, std_error_moments=std_error_moments
-        )
+        return ale_from_local(local, bins=rule, centering=centering)
 
     if is_path(X) or is_in_chunks(X):
         return estimated(asked.in_chunks(model, X))
@@ -174,7 +168,6 @@ def ale_from_local(
     *,
     bins: BinRule | None = None,
     centering: str = "mean",
-    std_error_moments: bool = True,
 ) -> xr.Dataset:
     """ALE from local effects that were computed before.
 
@@ -184,7 +177,7 @@ def ale_from_local(
         As in `rhale`, with the local effects of `ale_local_effects`.
     bins : bin rule, optional
         The rule with which ``local`` was made; 40 quantiles by default.
-    centering, std_error_moments
+    centering
         As in `ale`.
 
     Returns
@@ -219,12 +212,10 @@ def ale_from_local(
     parts = []
     if numbers:
         own = local.sel(feature=numbers).drop_vars([*DIFFERENCES, *LABELS], errors="ignore")
-        parts.append(
-            rhale(own, bins=rule, centering=centering, std_error_moments=std_error_moments)
-        )
+        parts.append(rhale(own, bins=rule, centering=centering))
     if levels:
         own = level_ale(local.sel(feature=levels), centering=centering)
-        parts.append(own if std_error_moments else own.drop_vars(STD_ERROR_MOMENTS))
+        parts.append(own)
     return joined(parts, feature_names(local)).assign_attrs(method="ale")
 
 
@@ -236,7 +227,6 @@ def dale(
     *,
     n_bins: int = DALE_BINS,
     centering: str = "mean",
-    std_error_moments: bool = True,
 ) -> xr.Dataset:
     """DALE: effects from derivatives of the model, in bins of equal width.
 
@@ -246,7 +236,7 @@ def dale(
         As in `rhale`.
     n_bins : int, default 20
         Number of bins of each feature.
-    centering, std_error_moments
+    centering
         As in `rhale`.
 
     Returns
@@ -279,6 +269,5 @@ def dale(
         bins=EqualWidthBins(n_bins),
         centering=centering,
         weighting="rows",
-        std_error_moments=std_error_moments,
     )
     return effect.assign_attrs(method="dale")

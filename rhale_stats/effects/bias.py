@@ -7,7 +7,8 @@ import xarray as xr
 
 from rhale_stats.arrays import bin_error
 from rhale_stats.inference.adjustment import adjusted
-from rhale_stats.schema.features import bin_means, feature_names, one_feature, resolution
+from rhale_stats.schema.features import feature_names, one_feature, resolution
+from rhale_stats.schema.moments import bin_means, in_bins
 
 # With fewer rows there is no p-value: the test would have no power.
 TESTED_ROWS = 10
@@ -35,9 +36,8 @@ def linear_bin_error(effect: xr.Dataset, *, significance: float) -> xr.DataArray
 
     n = effect["n_effective"].values
     variance = effect["heterogeneity"].values ** 2
-    line, statistic = bin_error.linear_part(
-        variance, effect["x_variance"].values, effect["x_covariance"].values, n
-    )
+    x_variance, x_covariance = in_bins(effect, ["x_variance", "x_covariance"])
+    line, statistic = bin_error.linear_part(variance, x_variance, x_covariance, n)
     rows = [one_feature(effect, name) for name in feature_names(effect)]
     least = [
         resolution(bin_means(row), float(row["local_effect_error"])) if row.sizes["bin"] else 0.0

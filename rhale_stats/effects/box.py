@@ -14,9 +14,10 @@ from rhale_stats.arrays.moments import FloatArray
 from rhale_stats.effects.fit import bin_degrees, group_overlap, noise_in_the_middle
 from rhale_stats.inference import meaning
 from rhale_stats.inference.results import SIZE_LEVEL
-from rhale_stats.schema.curves import Fine, fine_of, has_cells, pieces_of
+from rhale_stats.schema.curves import Fine, fine_of, pieces_of
 from rhale_stats.schema.features import resolution, slopes, stores_errors
 from rhale_stats.schema.levels import is_categorical
+from rhale_stats.schema.moments import has_cells
 
 # Largest correlation of an effect and its slope in the weights; Kish's rows may overstate it.
 MOST_CORRELATED = 0.95

@@ -8,7 +8,8 @@ import xarray as xr
 from rhale_stats.arrays.chosen_edges import Along, added_variance
 from rhale_stats.arrays.moments import FloatArray
 from rhale_stats.effects.fit import Fit
-from rhale_stats.schema.curves import has_cells, pieces_of
+from rhale_stats.schema.curves import pieces_of
+from rhale_stats.schema.moments import has_cells
 
 # Rules that place every edge by the local effects.
 PLACED = ("AdaptiveBins", "OptimalBins")

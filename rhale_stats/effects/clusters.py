@@ -22,10 +22,11 @@ from rhale_stats.effects.same import check_same_rows
 from rhale_stats.effects.spread import SpreadSums
 from rhale_stats.effects.targets import GROUP_COVARIANCES, GROUP_DEGREES, TARGETS
 from rhale_stats.local.rows import Rows, columns, is_used_row
-from rhale_stats.schema.curves import Fine, curve_of, has_cells, pieces_of
+from rhale_stats.schema.curves import Fine, curve_of, pieces_of
 from rhale_stats.schema.features import feature_position, slopes
 from rhale_stats.schema.identity import check_same_output, row_labels
 from rhale_stats.schema.levels import is_categorical
+from rhale_stats.schema.moments import has_cells
 from rhale_stats.schema.stacking import Estimates
 
 # Effective groups below which errors and tests by groups are doubtful.

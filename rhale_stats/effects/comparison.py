@@ -34,10 +34,10 @@ from rhale_stats.inference.results import (
     no_difference,
 )
 from rhale_stats.schema.checks import check_effect
-from rhale_stats.schema.curves import has_cells
 from rhale_stats.schema.features import one_feature, slopes
 from rhale_stats.schema.identity import check_same_output, fingerprint_of, same_rows
 from rhale_stats.schema.levels import is_categorical, level_names
+from rhale_stats.schema.moments import has_cells
 
 # Draws for a band that is not asked for.
 FEW_DRAWS = 200

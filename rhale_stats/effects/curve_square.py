@@ -10,8 +10,8 @@ from rhale_stats.arrays import categories, influence, quadratic
 from rhale_stats.arrays.accumulate import Pieces
 from rhale_stats.arrays.moments import FloatArray
 from rhale_stats.effects.fit import Fit, bin_degrees, has_covariance
-from rhale_stats.schema.curves import has_cells
 from rhale_stats.schema.features import stores_errors
+from rhale_stats.schema.moments import has_cells
 
 
 def square_of_levels(row: xr.Dataset) -> quadratic.Square:

@@ -37,9 +37,10 @@ from rhale_stats.effects.targets import (
 )
 from rhale_stats.models.parametric import Fitted
 from rhale_stats.schema.checks import check_effect, check_local, is_chunked
-from rhale_stats.schema.curves import bin_noise, cell_sizes, has_cells, pieces_of, squares_of
+from rhale_stats.schema.curves import bin_noise, cell_sizes, pieces_of, squares_of
 from rhale_stats.schema.features import given_feature, is_of_outcome, one_feature, stores_errors
 from rhale_stats.schema.levels import categorical_features, is_categorical
+from rhale_stats.schema.moments import has_cells, has_moments, residuals_of
 from rhale_stats.schema.quick import with_variables
 from rhale_stats.schema.stacking import Estimates, stacked
 from rhale_stats.schema.variables import variable
@@ -87,10 +88,10 @@ def _check_moments(effect: xr.Dataset) -> xr.Dataset:
             "effect must be what rhale returned; this one is from debias, which has its standard "
             "errors already."
         )
-    if "fourth_moment" not in effect:
+    if not has_moments(effect):
         raise ValueError(
-            "effect must hold the moments that standard errors need; this one was made by "
-            "rhale(..., std_error_moments=False). Make it again without that argument."
+            "effect must hold the moments that standard errors need, as rhale and ale return them; "
+            "this one has none."
         )
     return effect
 
@@ -193,7 +194,7 @@ def spread_and_average_errors(row: xr.Dataset) -> tuple[FloatArray, float]:
     n, share = row["n_effective"].values, row["weight_share"].values
     pieces, by_squares = pieces_of(row), squares_of(row)
     variance = row["heterogeneity"].values ** 2
-    spread_se = accumulate.heterogeneity_se(variance, row["fourth_moment"].values, n)
+    spread_se = accumulate.heterogeneity_se(variance, residuals_of(row).fourth_moment, n)
     if by_squares is None:
         squares = accumulate.mean_square(variance, pieces, n)
         return spread_se, accumulate.average_effect_se(pieces.mean, squares, share, n)
@@ -206,7 +207,7 @@ def _of_levels(row: xr.Dataset) -> Estimates:
     """Standard errors of steps and of the curve over levels, from what was stored with them."""
     effect_cov, curve_cov = row["effect_cov"].values, row["curve_cov"].values
     start = np.tri(len(curve_cov), len(effect_cov), -1)
-    moments = row["fourth_moment"].values, row["n_effective"].values
+    moments = residuals_of(row).fourth_moment, row["n_effective"].values
     return {
         "effect_se": np.sqrt(np.diagonal(effect_cov)),
         **({"slope_se": np.zeros(len(effect_cov))} if "slope" in row else {}),

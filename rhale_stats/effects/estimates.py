@@ -18,12 +18,12 @@ from rhale_stats.schema.stacking import Estimates
 
 
 class Request(NamedTuple):
-    """What a user asks of `rhale`, apart from the rows."""
+    """What a user asks of `rhale`, apart from the rows; and whether the spread is wanted."""
 
     rule: BinRule
     centering: str
     weighting: str
-    std_error_moments: bool
+    has_spread: bool = True
 
 
 class Fitted(NamedTuple):
@@ -91,12 +91,11 @@ def fitted_bins(request: Request, grid: Grid, rows: RowMoments, partition: Parti
 def estimates_of(request: Request, fitted: Fitted) -> dict[str, FloatArray | float]:
     """RHALE of one feature, by the names of `schema.EFFECT_VARIABLES`, but for its spread."""
     rows, starts, bins, slope = fitted.rows, fitted.starts, fitted.bins, fitted.slope
-    residuals, squares = None, None
-    if request.std_error_moments or slope is not None:
-        # Within the finest cells next to nothing of a line cancels.
-        residuals = residual_moments(fitted.fine, fitted.of_curve[starts], slope)
-    if request.std_error_moments and rows.squares is not None:
+    # Within the finest cells next to nothing of a line cancels.
+    residuals, squares = residual_moments(fitted.fine, fitted.of_curve[starts], slope), None
+    if rows.squares is not None:
         squares = sums.squares_of(rows.square_sums(starts, bins, slope), bins, slope)
+    moments = rows.cells if fitted.along is not None else rows.cells.pooled(starts)
     estimates = feature_estimates(
         fitted.bin_edges,
         bins,
@@ -104,11 +103,11 @@ def estimates_of(request: Request, fitted: Fitted) -> dict[str, FloatArray | flo
         slope,
         residuals,
         request.centering,
-        std_error_moments=request.std_error_moments,
         squares=squares,
     )
-    if fitted.along is not None and request.std_error_moments and are_agreed(request.rule):
-        estimates |= own_squares(fitted.along)
+    estimates["moments"] = moments.table.T
+    if fitted.along is not None and are_agreed(request.rule):
+        estimates |= own_products(fitted.along)
     if squares is not None and isinstance(request.rule, GivenBins):
         estimates |= {"weight_products": squares.products}
     if fitted.along is not None and slope is not None:
@@ -119,7 +118,7 @@ def estimates_of(request: Request, fitted: Fitted) -> dict[str, FloatArray | flo
 
 
 def are_agreed(rule: BinRule) -> bool:
-    """Whether other rows may have the same cells, so that `merge` needs their own squares."""
+    """Whether other rows may have the same cells, so that `merge` needs sums of their weights."""
     return isinstance(rule, GivenBins) and rule.cells_of_curve is not None
 
 
@@ -146,10 +145,9 @@ def feature_estimates(
     bins: Moments,
     along: cell_kernel.Cells | None,
     slope: FloatArray | None,
-    residuals: ResidualMoments | None,
+    residuals: ResidualMoments,
     centering: str,
     *,
-    std_error_moments: bool,
     squares: sums.Squares | None = None,
 ) -> dict[str, FloatArray | float]:
     """RHALE of one feature, by the names of `schema.EFFECT_VARIABLES`."""
@@ -177,25 +175,19 @@ def feature_estimates(
         "average_effect": float(np.nansum(share * bins.mean)),
         "heterogeneity_index": accumulate.heterogeneity_index(bins.m2, bins.weight, np.diff(edges)),
     }
-    if residuals is not None and std_error_moments:
-        estimates |= _for_std_error(residuals)
-        if squares is not None:
-            estimates |= {
-                "squares": squares.moments,
-                "robust_variance": squares.variance(),
-                "robust_third_cumulant": squares.third,
-                "error_rows": squares.rows,
-            }
-        x_variance = accumulate.total_variance(
-            bins.x_mean, residuals.x_variance, share, n_effective
-        )
-        estimates["heterogeneity_output"] = accumulate.heterogeneity_output(
-            variance, x_variance, share
-        )
+    if squares is not None:
+        estimates |= {
+            "squares": squares.moments,
+            "robust_variance": squares.variance(),
+            "robust_third_cumulant": squares.third,
+            "error_rows": squares.rows,
+        }
+    x_variance = accumulate.total_variance(bins.x_mean, residuals.x_variance, share, n_effective)
+    estimates["heterogeneity_output"] = accumulate.heterogeneity_output(variance, x_variance, share)
     if along is not None:
         cell_curve, _ = centred_curve(fine_pieces, along.edges, centering)
-        estimates |= {"effect_rows": bins.mean, "cell_value": along.edges, "cell_curve": cell_curve}
-        estimates |= _of_cells(along, std_error_moments=std_error_moments)
+        estimates |= {"cell_value": along.edges, "cell_curve": cell_curve}
+        estimates |= {"cell_effect": along.mean, "cell_share": along.share, **_of_squares(along)}
     return estimates
 
 
@@ -214,14 +206,14 @@ class _Fitted(NamedTuple):
 
 
 def _fitted(
-    edges: FloatArray, bins: Moments, slope: FloatArray | None, residuals: ResidualMoments | None
+    edges: FloatArray, bins: Moments, slope: FloatArray | None, residuals: ResidualMoments
 ) -> _Fitted:
     n_bins, share = len(bins.mean), bins.weight / bins.weight.sum()
     pieces = accumulate.Pieces(
         edges, bins.mean, np.zeros(n_bins), bins.x_mean, np.zeros(n_bins), share
     )
     ddof = np.ones(n_bins, dtype=np.int64)
-    if slope is None or residuals is None:
+    if slope is None:
         return _Fitted(bins, pieces, ddof)
     pieces = pieces._replace(slope=slope, x_variance=residuals.x_variance)
     linear = slope != 0
@@ -236,35 +228,9 @@ def _averages(along: cell_kernel.Cells) -> FloatArray:
     return cell_kernel.effects(along.mean, level, along.bin)
 
 
-def _for_std_error(residuals: ResidualMoments) -> dict[str, FloatArray]:
-    """Moments that `std_error` needs beyond the estimates, by name."""
-    moments = {name: getattr(residuals, name) for name in STD_ERROR_MOMENTS}
-    return moments if residuals.line is None else {**moments, "line_moments": residuals.line}
-
-
-def _of_cells(along: cell_kernel.Cells, *, std_error_moments: bool) -> dict[str, FloatArray]:
-    """Estimates in the cells of a curve, by name."""
-    estimates = {"cell_effect": along.mean, "cell_share": along.share}
-    if not std_error_moments:
-        return estimates
-    return estimates | {
-        "cell_heterogeneity": np.sqrt(along.variance),
-        "cell_n_effective": along.n_effective,
-        "cell_degrees": along.degrees,
-        "cell_x_mean": along.x_mean,
-        "cell_x_variance": along.x_variance,
-        "cell_x_covariance": along.x_covariance,
-        "cell_third_moment": along.third_moment,
-        **_of_squares(along),
-    }
-
-
-def own_squares(along: cell_kernel.Cells) -> Estimates:
-    """What `merge` needs of cells: mean squares about their own means, sums by weights, by name."""
-    found: Estimates = {}
-    if along.second_moment is not None:
-        found = {"cell_second_moment": along.second_moment}
-    return found if along.products is None else {**found, "cell_weight_products": along.products}
+def own_products(along: cell_kernel.Cells) -> Estimates:
+    """Sums of powers of precision weights in cells, which `merge` needs, by name."""
+    return {} if along.products is None else {"cell_weight_products": along.products}
 
 
 def _of_squares(along: cell_kernel.Cells) -> dict[str, FloatArray]:
@@ -275,6 +241,7 @@ def _of_squares(along: cell_kernel.Cells) -> dict[str, FloatArray]:
         "cell_squares": along.squares,
         "cell_robust_variance": along.robust,
         "cell_robust_third_cumulant": along.robust_third,
+        "cell_degrees": along.degrees,
     }
 
 
@@ -313,7 +280,3 @@ def centred_curve(
     elif centering == "integral":
         offset = accumulate.integral_of_curve(curve, width, pieces.slope)
     return accumulate.curve_at(pieces.edges, curve - offset, pieces.slope, edges), offset
-
-
-# What `std_error` needs beyond the estimates.
-STD_ERROR_MOMENTS = ("third_moment", "fourth_moment", "x_variance", "x_covariance")

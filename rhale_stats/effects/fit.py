@@ -10,17 +10,10 @@ import xarray as xr
 from rhale_stats.arrays import accumulate, categories, influence, intervals
 from rhale_stats.arrays.binning import bin_index
 from rhale_stats.arrays.moments import FloatArray
-from rhale_stats.schema.curves import (
-    Fine,
-    bin_noise,
-    curve_of,
-    fine_of,
-    has_cells,
-    pieces_of,
-    squares_of,
-)
+from rhale_stats.schema.curves import Fine, bin_noise, curve_of, fine_of, pieces_of, squares_of
 from rhale_stats.schema.features import one_feature, slopes, stores_errors
 from rhale_stats.schema.levels import is_categorical
+from rhale_stats.schema.moments import has_cells, residuals_of
 
 
 def has_covariance(row: xr.Dataset) -> bool:
@@ -250,7 +243,7 @@ def spread_rows(row: xr.Dataset) -> FloatArray:
     with np.errstate(invalid="ignore", divide="ignore"):
         m2 = row["heterogeneity"].values ** 2 * (1 - (1 + (slopes(row) != 0)) / n)
         ours = squares[:, 11] - 2 * m2 * squares[:, 10] + m2**2
-        usual = row["fourth_moment"].values - m2**2
+        usual = residuals_of(row).fourth_moment - m2**2
         known = (usual > 1e-9 * m2**2) & (ours > 0)
         return np.where(known, n * usual / np.where(known, ours, 1.0), n)
 

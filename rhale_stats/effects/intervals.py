@@ -41,8 +41,9 @@ from rhale_stats.inference.estimate import (
 )
 from rhale_stats.parallel import cpus, in_threads, one_blas_thread
 from rhale_stats.schema.checks import check_effect
-from rhale_stats.schema.curves import cell_sizes, has_cells
+from rhale_stats.schema.curves import cell_sizes
 from rhale_stats.schema.features import is_grouped, own_facts, stores_errors
+from rhale_stats.schema.moments import has_cells, has_moments, in_bins
 from rhale_stats.schema.stacking import Estimates, stacked
 from rhale_stats.schema.variables import EFFECT_VARIABLES
 
@@ -81,7 +82,7 @@ def confint(
 
 def with_own_intervals(effect: xr.Dataset) -> xr.Dataset:
     """The effect with its intervals; missing ones are added by `confint` if possible."""
-    return effect if "curve_ci" in effect or "fourth_moment" not in effect else confint(effect)
+    return effect if "curve_ci" in effect or not has_moments(effect) else confint(effect)
 
 
 def estimates(effect: xr.Dataset, features: Sequence[Feature]) -> dict[str, Estimate]:
@@ -91,9 +92,9 @@ def estimates(effect: xr.Dataset, features: Sequence[Feature]) -> dict[str, Esti
     degrees = stacked(rows, effect.sizes["bin"], **cell_sizes(effect))
     out = {name: one._replace(degrees=degrees[name]) for name, one in found.items()}
     spread = out["heterogeneity"]._replace(log=True)
-    if "third_moment" in effect and not stores_errors(effect):
-        names = ("third_moment", "fourth_moment", "n_effective")
-        moments = Moments(*(effect[name].values for name in names))
+    if has_moments(effect) and not stores_errors(effect):
+        of_bins = in_bins(effect, ["third_moment", "fourth_moment"])
+        moments = Moments(of_bins[0], of_bins[1], effect["n_effective"].values)
         if "squares" in effect:
             each = [{"n_effective": spread_rows(row)} for row, _ in features]
             counted = stacked(each, effect.sizes["bin"])["n_effective"]

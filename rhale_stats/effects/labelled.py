@@ -8,16 +8,15 @@ from typing import Any, NamedTuple
 import numpy as np
 import xarray as xr
 
+from rhale_stats.arrays.cell_moments import FIELDS
 from rhale_stats.arrays.moments import FloatArray, IntArray
 from rhale_stats.bins.description import describe
 from rhale_stats.bins.rule import BinRule
-from rhale_stats.effects.estimates import STD_ERROR_MOMENTS
 from rhale_stats.effects.spread import SPREAD, spread_coordinates
 from rhale_stats.schema.features import labels_kept, methods_of
 from rhale_stats.schema.identity import MODEL_FACTS
 from rhale_stats.schema.stacking import Estimates, stacked
 from rhale_stats.schema.variables import (
-    LINE_MOMENTS,
     SQUARE_MOMENTS,
     WEIGHT_PRODUCTS,
     X_UNITS,
@@ -53,7 +52,7 @@ ESTIMATES = (
     "average_effect",
     "heterogeneity_index",
     "heterogeneity_output",
-    *STD_ERROR_MOMENTS,
+    "moments",
     *SPREAD,
 )
 # Facts about an estimator that travel with its variable, beside its names and units.
@@ -81,8 +80,6 @@ def dataset(
     facts, lines = dict(FACTS), dict[str, Any]()
     if "slope" in names:
         facts |= {"heterogeneity": FACTS["heterogeneity"] | {"ddof": "1; 2 where slope is not 0"}}
-    if "line_moments" in names:
-        lines = {"line_moment": ("line_moment", list(LINE_MOMENTS), {"long_name": "product"})}
     if "squares" in names:
         lines["square_moment"] = ("square_moment", list(SQUARE_MOMENTS), {"long_name": "product"})
     if "weight_products" in names:
@@ -122,9 +119,7 @@ def effects_of(
     """
     n_bins = np.array([np.size(row["effect"]) if row else 0 for row in estimates])
     most = max(int(n_bins.max()), 1)
-    n_cells = max(
-        (np.size(row["cell_effect"]) for row in estimates if "cell_effect" in row), default=0
-    )
+    n_cells = max((len(np.atleast_2d(row.get("moments", [])))) for row in estimates)
     n_spread = np.array([np.size(row["spread"]) if "spread" in row else 0 for row in estimates])
     most_spread = max(int(n_spread.max()), 1)
     arrays = stacked(
@@ -152,7 +147,7 @@ def effects_of(
         {
             **_feature_coordinates(local, n_bins),
             **_bin_coordinates(edges, n_bins),
-            **(_cell_coordinates(n_cells) if cell_edges else {}),
+            **_cell_coordinates(n_cells, edges=bool(cell_edges)),
             **(spread_coordinates(spread_edges, n_spread) if spread_edges is not None else {}),
             **(more or {}),
         },
@@ -218,11 +213,14 @@ def _bin_coordinates(edges: FloatArray, n_bins: IntArray) -> dict[str, Any]:
     }
 
 
-def _cell_coordinates(n_cells: int) -> dict[str, Any]:
-    return {
+def _cell_coordinates(n_cells: int, *, edges: bool) -> dict[str, Any]:
+    coordinates: dict[str, Any] = {
         "cell": counted("cell", n_cells, "cell of the curve"),
-        "cell_edge": counted("cell_edge", n_cells + 1, "its edge"),
+        "moment": ("moment", list(FIELDS), {"long_name": "sum or mean"}),
     }
+    if edges:
+        coordinates["cell_edge"] = counted("cell_edge", n_cells + 1, "its edge")
+    return coordinates
 
 
 def _attributes(local: xr.Dataset, method: Method) -> dict[str, Any]:

@@ -9,7 +9,8 @@ from rhale_stats.arguments.checks import check_choice
 from rhale_stats.arrays import accumulate
 from rhale_stats.arrays import categories as kernel
 from rhale_stats.arrays import moments as sums
-from rhale_stats.arrays.moments import FloatArray
+from rhale_stats.arrays.cell_moments import POWERS, CellMoments
+from rhale_stats.arrays.moments import FloatArray, Moments
 from rhale_stats.effects.labelled import FACTS, Method, effects_of
 from rhale_stats.effects.rhale import CENTERINGS
 from rhale_stats.local.levels import LABELS, LEVEL_FACTS
@@ -61,7 +62,7 @@ ESTIMATES = (
     *("effect", "heterogeneity", "n_obs", "n_effective", "weight_share", "x_mean", "edge_value"),
     *("curve", "curve_std", "curve_std_sum", "curve_offset", "average_effect"),
     *("heterogeneity_index", "heterogeneity_output"),
-    *("third_moment", "fourth_moment", "x_variance", "x_covariance"),
+    "moments",
     *("average_effect_se", "effect_cov", "curve_cov"),
     *("level_share", "n_level", "n_level_effective"),
 )
@@ -125,11 +126,7 @@ def _estimates(local: xr.Dataset, centering: str) -> Estimates:
         "heterogeneity_output": float(
             kernel.heterogeneity_output(heterogeneity**2, bins.weight, share, everything)
         ),
-        "third_moment": third,
-        "fourth_moment": fourth,
-        # Between levels there are no values.
-        "x_variance": np.full(n_steps, np.nan),
-        "x_covariance": np.full(n_steps, np.nan),
+        "moments": _moments(bins, third, fourth),
         "average_effect_se": kernel.average_se(moved, size, everything),
         "effect_cov": covariances.effect,
         "curve_cov": covariances.curve,
@@ -138,3 +135,11 @@ def _estimates(local: xr.Dataset, centering: str) -> Estimates:
         # A level without rows, as after a selection, gets no estimate.
         "n_level_effective": total**2 / np.where(squares > 0, squares, 1.0),
     }
+
+
+def _moments(steps: Moments, third: FloatArray, fourth: FloatArray) -> FloatArray:
+    """Moments of the steps, (step, moment); between levels there are no values to have a spread."""
+    heads = steps.n_obs, steps.weight, steps.weight_sq, steps.x_mean, steps.mean
+    products = {(0, 2): steps.m2, (0, 3): steps.weight * third, (0, 4): steps.weight * fourth}
+    unknown = {power: np.full(len(third), np.nan) for power in POWERS if power[0]}
+    return CellMoments.of_products(heads, products | unknown).table.T

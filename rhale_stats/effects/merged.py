@@ -14,15 +14,15 @@ from rhale_stats.arrays import moments as sums
 from rhale_stats.arrays.cell_moments import CellMoments, merged, residual_moments
 from rhale_stats.arrays.moments import FloatArray, Moments
 from rhale_stats.bins.fixed import GivenBins
-from rhale_stats.effects.estimates import feature_estimates, own_squares
+from rhale_stats.effects.estimates import feature_estimates, own_products
 from rhale_stats.effects.labelled import MISSING_EFFECTS, dataset
 from rhale_stats.effects.spread import without_spread
 from rhale_stats.schema.checks import check_effect
 from rhale_stats.schema.checksums import joined, without_start
-from rhale_stats.schema.curves import has_cells
 from rhale_stats.schema.door import checked
-from rhale_stats.schema.features import bin_means, feature_names, methods_of, one_feature
+from rhale_stats.schema.features import feature_names, methods_of, one_feature
 from rhale_stats.schema.identity import as_attribute, fingerprint_of
+from rhale_stats.schema.moments import bin_starts, has_cells, moments_of
 from rhale_stats.schema.stacking import Estimates
 
 # Attributes in which effects of parts must agree, with what messages call them.
@@ -150,11 +150,6 @@ def _checked(effect: Any, number: int) -> xr.Dataset:
             f"{what} must be what rhale returned; this one is from "
             f"{'debias' if 'debiased' in found.attrs else found.attrs.get('method')}."
         )
-    if "fourth_moment" not in found:
-        raise ValueError(
-            f"{what} must hold the moments of standard errors; this one was made by "
-            f"rhale(..., std_error_moments=False)."
-        )
     if "n_groups" in found.attrs or "feature_n_groups" in found.coords:
         raise ValueError(
             f"{what} must be without standard errors by groups: sums of groups about the mean of "
@@ -215,11 +210,6 @@ def _check_edges(name: str, rows: Sequence[xr.Dataset]) -> None:
                 f"effects[0] and effects[{number}] must have the same cells of the curve of "
                 f"feature {name!r}. {advice}, or weighting='rows', which has none."
             )
-        if own is not None and "cell_second_moment" not in row:
-            raise ValueError(
-                f"effects[{number}] must hold cell_second_moment, which rhale adds where cells are "
-                f"given: GivenBins(edges, cells)."
-            )
 
 
 def _cells(row: xr.Dataset) -> FloatArray | None:
@@ -234,7 +224,7 @@ def _cells(row: xr.Dataset) -> FloatArray | None:
 
 
 class _Part(NamedTuple):
-    """The moments of one feature in the bins or cells of one part.
+    """The moments of one feature in the cells, or bins, of one part.
 
     ``squares`` and ``products`` are those of precision weights, None without.
     """
@@ -249,23 +239,21 @@ def _merged(name: str, rows: Sequence[xr.Dataset], centering: str) -> Estimates:
     if not any(row.sizes["bin"] for row in rows):
         return {}
     _check_edges(name, rows)
-    parts = [_bins_of(row, scale) for row, scale in zip(rows, _scales(rows), strict=True)]
-    together = merged([part.moments for part in parts])
-    bins, residuals = (
-        together.means(),
-        residual_moments(together, np.arange(len(together.mean)), None),
-    )
+    scales, first = _scales(rows), rows[0]
+    cells = [_scaled(moments_of(row), scale) for row, scale in zip(rows, scales, strict=True)]
+    together = merged(cells)
+    starts, edges = bin_starts(first), first["edge_value"].values
+    bins, along = together.pooled(starts).means(), None
     more: Estimates = {}
-    edges, along = rows[0]["edge_value"].values, None
-    own = _cells(rows[0])
-    if own is not None:
-        of_cells = [
-            _cells_of(row, len(own) - 1, scale)
-            for row, scale in zip(rows, _scales(rows), strict=True)
-        ]
-        found = merged([part.moments for part in of_cells])
-        along = fine.cells_of(own, edges, found, _squares(of_cells, found.means()))
-        more = own_squares(along)
+    if has_cells(first):
+        parts = [_part(*each, "cell_") for each in zip(rows, cells, scales, strict=True)]
+        ends = first["cell_value"].values
+        along = fine.cells_of(ends, edges, together, _squares(parts, together.means()))
+        more = own_products(along)
+    parts = [
+        _part(row, moments.pooled(starts), scale, "")
+        for row, moments, scale in zip(rows, cells, scales, strict=True)
+    ]
     by_squares, squares = _squares(parts, bins), None
     if by_squares is not None:
         squares = sums.squares_of(by_squares, bins)
@@ -277,10 +265,9 @@ def _merged(name: str, rows: Sequence[xr.Dataset], centering: str) -> Estimates:
             # That of all rows is not known, unless the parts agree.
             "skewness_sign": signs.pop() if len(signs) == 1 else 0.0,
         }
-    estimates = feature_estimates(
-        edges, bins, along, None, residuals, centering, std_error_moments=True, squares=squares
-    )
-    return {**estimates, **more}
+    residuals = residual_moments(together, starts, None)
+    estimates = feature_estimates(edges, bins, along, None, residuals, centering, squares=squares)
+    return {**estimates, **more, "moments": together.table.T}
 
 
 def _scales(rows: Sequence[xr.Dataset]) -> FloatArray:
@@ -299,37 +286,21 @@ def _products(row: xr.Dataset, name: str, n: int, scale: float) -> FloatArray | 
     return np.asarray(row[name].values[:n] * scale**powers)
 
 
-def _bins_of(row: xr.Dataset, scale: float) -> _Part:
-    products = _products(row, "weight_products", row.sizes["bin"], scale)
-    weight = weight_sq = row["n_effective"].values
-    if products is not None:
-        weight, weight_sq = products[:, 0], products[:, 1]
-    n = row["n_effective"].values
-    with np.errstate(invalid="ignore", divide="ignore"):
-        left = np.where(n > 1, weight - weight_sq / weight, 0.0)
-    heads = row["n_obs"].values, weight, weight_sq, row["x_mean"].values, bin_means(row)
-    powers = {(2, 0): "x_variance", (1, 1): "x_covariance", (0, 3): "third_moment"}
-    powers |= {(0, 4): "fourth_moment"}
-    sums_of = {power: weight * row[name].values for power, name in powers.items()}
-    sums_of[0, 2] = np.where(n > 1, row["heterogeneity"].values ** 2 * left, 0.0)
-    squares = None if products is None else row["squares"].values
-    return _Part(CellMoments.of_products(heads, sums_of), squares, products)
+def _scaled(moments: CellMoments, scale: float) -> CellMoments:
+    """Moments by weights in the units of the largest weight of all parts."""
+    if scale == 1.0:
+        return moments
+    table = moments.table * scale
+    table[[0, 3, 4]] = moments.table[[0, 3, 4]]
+    table[2] *= scale
+    return CellMoments(table)
 
 
-def _cells_of(row: xr.Dataset, n_cells: int, scale: float) -> _Part:
-    def of(name: str) -> FloatArray:
-        return np.asarray(row[f"cell_{name}"].values[:n_cells], dtype=np.float64)
-
-    products = _products(row, "cell_weight_products", n_cells, scale)
-    weight = weight_sq = of("n_effective")
-    if products is not None:
-        weight, weight_sq = products[:, 0], products[:, 1]
-    powers = {(2, 0): "x_variance", (1, 1): "x_covariance", (0, 2): "second_moment"}
-    powers |= {(0, 3): "third_moment"}
-    sums_of = {power: weight * of(name) for power, name in powers.items()}
-    heads = weight, weight, weight_sq, of("x_mean"), of("effect")
-    squares = None if products is None else of("squares")
-    return _Part(CellMoments.of_products(heads, sums_of), squares, products)
+def _part(row: xr.Dataset, moments: CellMoments, scale: float, prefix: str) -> _Part:
+    n = len(moments.weight)
+    products = _products(row, f"{prefix}weight_products", n, scale)
+    squares = None if products is None else row[f"{prefix}squares"].values[:n]
+    return _Part(moments, squares, products)
 
 
 def _squares(parts: Sequence[_Part], everything: Moments) -> sums.SquareSums | None:

@@ -38,9 +38,10 @@ from rhale_stats.inference.parameters import ADDED, KIND, ROWS_FIXED, TOGETHER
 from rhale_stats.local.parameters import Derivatives
 from rhale_stats.local.rows import is_used_row, row_numbers
 from rhale_stats.models.parametric import ROW_NUMBER, Fitted
-from rhale_stats.schema.curves import cell_sizes, has_cells
+from rhale_stats.schema.curves import cell_sizes
 from rhale_stats.schema.features import is_grouped
 from rhale_stats.schema.levels import is_categorical
+from rhale_stats.schema.moments import has_cells
 from rhale_stats.schema.stacking import Estimates, stacked
 from rhale_stats.schema.variables import variable
 

@@ -12,8 +12,9 @@ from rhale_stats.arrays.moments import FloatArray
 from rhale_stats.effects.chosen_edges import effect_variance
 from rhale_stats.effects.errors import spread_and_average_errors
 from rhale_stats.effects.fit import fit_of
-from rhale_stats.schema.curves import bin_noise, curve_of, has_cells, pieces_of
+from rhale_stats.schema.curves import bin_noise, curve_of, pieces_of
 from rhale_stats.schema.features import effect_at
+from rhale_stats.schema.moments import has_cells, has_moments
 
 
 def values_at(row: xr.Dataset, z: FloatArray) -> dict[str, FloatArray]:
@@ -37,7 +38,7 @@ def errors_at(row: xr.Dataset, z: FloatArray) -> dict[str, Any]:
     inside = (z >= edges[0]) & (z <= edges[-1])
     k = bin_index(edges, z)
     by_groups = "n_groups" in row.attrs
-    if "fourth_moment" in row and not by_groups and "debiased" not in row.attrs:
+    if has_moments(row) and not by_groups and "debiased" not in row.attrs:
         fit = fit_of(row)
         noise = bin_noise(row)
         effect_se, slope_se = np.sqrt(effect_variance(row, fit)), np.sqrt(noise.slope)

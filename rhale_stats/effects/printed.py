@@ -53,6 +53,7 @@ from rhale_stats.schema.features import (
     with_units,
 )
 from rhale_stats.schema.levels import is_categorical, level_names
+from rhale_stats.schema.moments import has_moments
 from rhale_stats.schema.notes import with_notes
 
 if TYPE_CHECKING:
@@ -368,7 +369,7 @@ def bias_warnings(effect: xr.Dataset, feature: str | int | None) -> list[str]:
         return ["heterog. is free of bin error: it comes from differences of neighbouring rows."]
     if "verdict" in effect:
         large = (effect["verdict"] == LARGE).values
-    elif "x_covariance" in effect:
+    elif has_moments(effect):
         large = linear_bin_error(effect, significance=SIGNIFICANCE).values
     else:
         return []

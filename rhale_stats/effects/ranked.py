@@ -14,6 +14,7 @@ from rhale_stats.effects.intervals import confint
 from rhale_stats.inference import meaning
 from rhale_stats.inference.draws import draws_of
 from rhale_stats.inference.parts import ROWS, with_rows_alone
+from rhale_stats.schema.moments import has_moments
 from rhale_stats.schema.variables import in_order
 
 # What depends on the order of levels, and says nothing where that is arbitrary.
@@ -48,7 +49,7 @@ def ranked(result: object, what: str, level: float) -> Ranked:
             f"{type(result).__name__}."
         )
     effect = in_order(result)
-    if f"{what}_ci" not in effect and "fourth_moment" in effect:
+    if f"{what}_ci" not in effect and has_moments(effect):
         effect = confint(effect, level=level)
     values, chains, rows = _per_feature(effect, what), None, None
     if "draw" in values.dims:
@@ -134,7 +135,7 @@ def _interval_of(
         )
     kept = effect[f"{what}_ci"]
     other = float(kept.attrs.get("ci_prob", np.nan))
-    if not np.isclose(other, level) and "fourth_moment" in effect:
+    if not np.isclose(other, level) and has_moments(effect):
         again = confint(effect, level=level)
         if np.isclose(again[f"{what}_ci"].attrs["ci_prob"], level):
             return both(again)

@@ -82,7 +82,7 @@ def _on_grid(
     """One replicate with edges of its own, evaluated on the grids of the features."""
     kept = local.isel(obs=local["weight"].values > 0)
     effect = quiet_rhale(
-        kept, bins=rule, centering=centering, weighting=weighting, std_error_moments=False
+        kept, bins=rule, centering=centering, weighting=weighting, has_spread=False
     )
     shape = grid.shape
     out: dict[str, NDArray[Any]] = evaluated(effect, grid)

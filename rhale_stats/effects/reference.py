@@ -24,9 +24,9 @@ from rhale_stats.effects.fit import (
 from rhale_stats.effects.values import predict
 from rhale_stats.inference.estimate import Joint, joint_quantiles, of_one_scale
 from rhale_stats.printing.text import number_text
-from rhale_stats.schema.curves import has_cells
 from rhale_stats.schema.features import label_of, one_feature
 from rhale_stats.schema.levels import is_categorical, level_names, level_text
+from rhale_stats.schema.moments import has_cells, has_moments
 from rhale_stats.schema.stacking import padded
 
 # Of the curve as it was centred; what lies about it is made anew.
@@ -58,7 +58,7 @@ def relative_to(effect: xr.Dataset, value: Any) -> xr.Dataset:
     out = out.assign({one: out[one].copy(data=out[one].values - at) for one in moved})
     out.attrs["reference"] = f"{label_of(effect, name)} = {said}"
     target = "difference from the curve at the reference"
-    if "fourth_moment" not in effect or not row.sizes["bin"]:
+    if not has_moments(effect) or not row.sizes["bin"]:
         return out
     whole, (feature,) = opened(effect)
     made = _intervals(feature, value, effect)

@@ -26,12 +26,13 @@ from rhale_stats.inference.draws import (
 from rhale_stats.local.rows import Rows, columns, is_used_row
 from rhale_stats.parallel import cpus, in_threads, one_blas_thread
 from rhale_stats.schema.checks import check_effect, check_local
-from rhale_stats.schema.curves import Fine, fine_of, has_cells, pieces_of
+from rhale_stats.schema.curves import Fine, fine_of, pieces_of
 from rhale_stats.schema.dimensions import HALF_OF
 from rhale_stats.schema.features import feature_names, feature_position, one_feature
 from rhale_stats.schema.identity import check_same_output, row_labels
 from rhale_stats.schema.kinds import EFFECT
 from rhale_stats.schema.levels import is_categorical, refuse_categorical
+from rhale_stats.schema.moments import has_cells
 from rhale_stats.schema.variables import EFFECT_VARIABLES, variable
 
 PER_BIN = ("effect", "heterogeneity", "slope", "effect_se", "heterogeneity_se")

@@ -19,11 +19,12 @@ from rhale_stats.local.chunks import ChunkedRows
 from rhale_stats.local.rows import Rows, estimation_rows
 from rhale_stats.parallel import one_blas_thread
 from rhale_stats.schema.checks import check_effect, check_local, is_chunked
-from rhale_stats.schema.curves import fine_of, has_cells, pieces_of
+from rhale_stats.schema.curves import fine_of, pieces_of
 from rhale_stats.schema.features import feature_names, feature_position, one_feature
 from rhale_stats.schema.identity import check_same_output
 from rhale_stats.schema.kinds import LOCAL
 from rhale_stats.schema.levels import refuse_categorical
+from rhale_stats.schema.moments import has_cells
 
 # Bytes of the sums of one chunk, of which a few are held at a time.
 MOST_BYTES = 1 << 30

@@ -31,11 +31,12 @@ from rhale_stats.local.rows import THREADS_FROM, choosing_rows, columns
 from rhale_stats.models.outputs import Model
 from rhale_stats.parallel import cpus
 from rhale_stats.schema.checks import check_local, is_chunked
-from rhale_stats.schema.curves import WEIGHTINGS, has_cells
+from rhale_stats.schema.curves import WEIGHTINGS
 from rhale_stats.schema.dimensions import PARTS
 from rhale_stats.schema.door import checked
 from rhale_stats.schema.features import feature_names, one_feature
 from rhale_stats.schema.levels import refuse_categorical
+from rhale_stats.schema.moments import has_cells
 from rhale_stats.schema.parts import each_part, own_rows
 from rhale_stats.schema.variables import variable
 
@@ -56,7 +57,6 @@ def rhale(
     bins: BinRule | None = None,
     centering: str = "mean",
     weighting: str = "axis",
-    std_error_moments: bool = True,
     honest: bool = False,
     honest_fraction: float = 0.5,
     rng: np.random.Generator | int | None = None,
@@ -88,9 +88,6 @@ def rhale(
         bins. "rows": the mean over the rows of the bin, as in the paper (math [5]). The two differ
         if the effect changes within a bin and the rows are denser at one end of it; the curve with
         "rows" is then biased.
-    std_error_moments : bool, default True
-        Compute the moments of higher order that `std_error` needs for the heterogeneity and for a
-        curve centred at its mean, and the ``spread``. This takes a second pass over the rows.
     honest : bool, default False
         Choose the edges on some rows, drawn at random, and estimate on the other rows. If both use
         the same rows, bins are chosen where the spread is small by chance, and the spread and its
@@ -105,23 +102,21 @@ def rhale(
     -------
     Dataset
         Over (feature, bin): ``effect`` (math [5]), ``heterogeneity`` (math [6], the standard
-        deviation, ddof 1), ``n_obs``, ``n_effective``, ``weight_share``, ``x_mean`` and, for
-        `std_error`, ``fourth_moment``, ``x_variance``, ``x_covariance``. Over (feature, edge):
-        ``curve`` (math [7]), ``curve_std`` and ``curve_std_sum`` (math [9]). Over (feature):
-        ``average_effect``, ``heterogeneity_index`` (math [10]), ``heterogeneity_output``,
-        ``curve_offset``, ``local_effect_error``. Over (feature, spread_bin), between the
-        ``spread_edge_value`` of (feature, spread_edge): ``spread``, the standard deviation in bins
-        that follow it and not the effect (math [66]), ``spread_n_obs``, ``spread_share`` and, for
-        `std_error`, ``spread_degrees``, ``spread_third_moment``, ``spread_fourth_moment``; all
-        these are absent without ``std_error_moments``. With ``weighting="axis"`` ``effect_rows``
-        (feature, bin), the mean over the rows; and the cells that the curve is accumulated from,
-        over (feature, cell) between the ``cell_value`` of (feature, cell_edge), where the curve is
-        ``cell_curve``: ``cell_effect``,
-        ``cell_share`` and, for `std_error`, ``cell_heterogeneity``, ``cell_n_effective``,
-        ``cell_x_mean``, ``cell_x_variance``, ``cell_x_covariance``. `BestEqualWidthBins` adds
-        ``bin_loss`` (feature, n_bins_tried). `AdaptiveBins` adds ``slope`` (feature, bin), 0 where
-        a bin is constant, and ``line_moments`` (feature, bin, line_moment) for `std_error`; where
-        it is not 0, ``heterogeneity`` is the spread of the residuals (ddof 2).
+        deviation, ddof 1), ``n_obs``, ``n_effective``, ``weight_share``, ``x_mean``. Over
+        (feature, edge): ``curve`` (math [7]), ``curve_std`` and ``curve_std_sum`` (math [9]). Over
+        (feature): ``average_effect``, ``heterogeneity_index`` (math [10]),
+        ``heterogeneity_output``, ``curve_offset``, ``local_effect_error``. Over
+        (feature, spread_bin), between the ``spread_edge_value`` of (feature, spread_edge):
+        ``spread``, the standard deviation in bins that follow it and not the effect (math [66]),
+        ``spread_n_obs``, ``spread_share``, ``spread_degrees``, ``spread_third_moment``,
+        ``spread_fourth_moment``. With ``weighting="axis"`` the cells that the curve is accumulated
+        from, over (feature, cell) between the ``cell_value`` of (feature, cell_edge), where the
+        curve is ``cell_curve``: ``cell_effect``, ``cell_share``. ``moments`` (feature, cell,
+        moment) are the state of which everything else is made (math [95]): in every cell, or bin
+        without cells, the numbers of rows, sums of weights, means, and sums of
+        w (x - x_mean)^p (g - mean)^q, such as ``"x1g2"``. `BestEqualWidthBins` adds ``bin_loss``
+        (feature, n_bins_tried). `AdaptiveBins` adds ``slope`` (feature, bin), 0 where a bin is
+        constant; where it is not 0, ``heterogeneity`` is the spread of the residuals (ddof 2).
         Coordinates: ``feature``, ``bin``, ``edge``, ``bin_left``, ``bin_right``, ``edge_value``,
         ``n_bins``, ``n_spread_bins``, ``feature_kind``, ``feature_units``. Beyond a feature's
         ``n_bins`` values are NaN and ``n_obs`` is 0. A constant feature has ``n_bins`` 0 and
@@ -169,14 +164,13 @@ def rhale(
     del X, features  # `checked` has made local effects of them
     generator, seed = source_of(rng)
     # Refused before a model is asked about all rows.
-    _request(bins, centering, weighting, std_error_moments=std_error_moments)
+    _request(bins, centering, weighting)
     with kept(local) as same:
         effect = quiet_rhale(
             same,
             bins=bins,
             centering=centering,
             weighting=weighting,
-            std_error_moments=std_error_moments,
             honest=honest and honest_fraction,
             rng=generator,
         )
@@ -193,7 +187,7 @@ def quiet_rhale(
     *,
     centering: str = "mean",
     weighting: str = "axis",
-    std_error_moments: bool = True,
+    has_spread: bool = True,
     honest: float | bool = False,
     rng: np.random.Generator | int | None = None,
     held: dict[str, Partition] | None = None,
@@ -202,11 +196,11 @@ def quiet_rhale(
 
     ``honest`` is the share of rows on which edges are chosen; True is half of them. Bins of the
     features that are in ``held`` are taken from there; those that are chosen are put
-    there.
+    there. Without ``has_spread`` there is no spread in bins of its own.
     """
     local = check_local(local, in_chunks=True)
     refuse_categorical(local, "rhale")
-    request = _request(bins, centering, weighting, std_error_moments=std_error_moments)
+    request = _request(bins, centering, weighting, has_spread=has_spread)
     share = 0.5 if honest is True else float(honest)
     split = _honest_rows(local, share, rng) if share else _all_rows(local)
     effect = _estimated(local, request, split, held)
@@ -214,14 +208,14 @@ def quiet_rhale(
 
 
 def _request(
-    bins: BinRule | None, centering: str, weighting: str, *, std_error_moments: bool
+    bins: BinRule | None, centering: str, weighting: str, *, has_spread: bool = True
 ) -> Request:
     """What is asked of `rhale`, checked."""
     check_choice("centering", centering, CENTERINGS)
     check_choice("weighting", weighting, WEIGHTINGS)
     rule = DEFAULT_BINS if bins is None else bins
     check_rule(rule)
-    return Request(rule, centering, weighting, std_error_moments)
+    return Request(rule, centering, weighting, has_spread)
 
 
 class RowSplit(NamedTuple):
@@ -333,7 +327,7 @@ def _estimated(
             return {}
         fitted = fitted_bins(request, others.get(position, grid), moments, partitions[position])
         found = estimates_of(request, fitted)
-        if request.std_error_moments:
+        if request.has_spread:
             other = fitted
             if of is not None and of is not moments:
                 other = fitted_bins(request, grid, of, partitions[position])

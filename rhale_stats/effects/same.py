@@ -13,9 +13,10 @@ from rhale_stats.arrays import binning
 from rhale_stats.local.chunks import ChunkedRows
 from rhale_stats.local.rows import SELECT_ROWS, Rows, estimation_rows, own_columns
 from rhale_stats.schema.dimensions import ROWS
-from rhale_stats.schema.features import bin_means, feature_names, one_feature
+from rhale_stats.schema.features import feature_names, one_feature
 from rhale_stats.schema.identity import check_same_output, fingerprint_of, same_rows
 from rhale_stats.schema.levels import is_categorical
+from rhale_stats.schema.moments import bin_means
 
 
 def check_same_rows(

@@ -29,9 +29,10 @@ from rhale_stats.inference.estimate import (
 )
 from rhale_stats.inference.results import BY_NONCENTRAL
 from rhale_stats.schema.checks import check_effect
-from rhale_stats.schema.curves import pieces_of
+from rhale_stats.schema.curves import fine_of, pieces_of
 from rhale_stats.schema.features import feature_names, one_feature, slopes
-from rhale_stats.schema.levels import CATEGORICAL, is_categorical
+from rhale_stats.schema.levels import is_categorical
+from rhale_stats.schema.moments import has_cells, has_moments
 from rhale_stats.schema.stacking import stacked
 from rhale_stats.schema.variables import EFFECT_VARIABLES, variable
 
@@ -55,31 +56,20 @@ def _sizes_of(row: xr.Dataset, fit: Fit | None) -> dict[str, float]:
 
 
 def importances(effect: xr.Dataset) -> FloatArray:
-    """``importance`` of `effect_sizes`, (feature); NaN where the moments for it are not there.
-
-    Works on all features at once, because selection of a feature takes a millisecond.
-    """
+    """``importance`` of `effect_sizes`, (feature); NaN where the moments for it are not there."""
     effect = inner(effect)
-    values = {str(name): one.values for name, one in effect.variables.items() if one.ndim > 1}
-    n_bins, kinds = effect["n_bins"].values, effect["feature_kind"].values.astype(str)
     out = np.full(effect.sizes["feature"], np.nan)
-    for at in np.flatnonzero(n_bins > 0):
-        row = {name: one[at] for name, one in values.items()}
-        if np.isnan(row["curve"]).all():
+    for number in np.flatnonzero(effect["n_bins"].values > 0):
+        row = one_feature(effect, int(number))
+        curve = row["curve"].values
+        if np.isnan(curve).all():
             continue
-        if kinds[at] in CATEGORICAL:
-            levels = slice(0, n_bins[at] + 1)
-            out[at] = categories.sizes(row["curve"][levels], row["level_share"][levels])[0]
-        elif "cell_value" in row and np.isfinite(row["cell_value"]).any():
-            if "cell_x_mean" not in row:
-                continue  # made without the moments of standard errors
-            n_cells = int(np.isfinite(row["cell_value"]).sum()) - 1
-            moments = np.zeros((n_cells, 2))
-            out[at] = _importance(_of_cells(row, n_cells), row["cell_curve"], moments)
-        elif "x_variance" in row:
-            n = int(n_bins[at])
-            moments = row["line_moments"][:n, :2] if "line_moments" in row else np.zeros((n, 2))
-            out[at] = _importance(_of_bins(row, n), row["curve"], moments)
+        if is_categorical(row):
+            out[number] = categories.sizes(curve, row["level_share"].values)[0]
+        elif has_moments(row):
+            cells = fine_of(row)
+            at_edges = row["cell_curve"].values if has_cells(row) else curve
+            out[number] = _importance(cells.pieces, at_edges, cells.line)
     return out
 
 
@@ -87,40 +77,12 @@ def largest(result: xr.Dataset, most: int) -> list[str]:
     """Features whose curves vary most over the rows (without moments, over their edges)."""
     if "importance" in result:
         size = result["importance"].values
-    elif "x_variance" in result:
+    elif has_moments(result):
         size = importances(result)
     else:
         size = result["curve"].std("edge").values
     order = np.argsort(-np.nan_to_num(size, nan=-1.0), kind="stable")
     return [feature_names(result)[position] for position in order[:most]]
-
-
-def _of_cells(row: Mapping[str, FloatArray], n: int) -> accumulate.Pieces:
-    """The first ``n`` cells of one feature, as the pieces of its curve."""
-    return accumulate.Pieces(
-        row["cell_value"][: n + 1],
-        row["cell_effect"][:n],
-        np.zeros(n),
-        row["cell_x_mean"][:n],
-        row["cell_x_variance"][:n],
-        row["cell_share"][:n],
-    )
-
-
-def _of_bins(row: Mapping[str, FloatArray], n: int) -> accumulate.Pieces:
-    """The first ``n`` bins of one feature, as the pieces of its curve."""
-    edges, x_mean = row["edge_value"][: n + 1], row["x_mean"][:n]
-    slope = row["slope"][:n] if "slope" in row else np.zeros(n)
-    # The effect of a linear bin is that of its middle; a piece has the mean over its rows.
-    away = np.where(slope == 0, 0.0, x_mean - (edges[:n] + edges[1:]) / 2)
-    return accumulate.Pieces(
-        edges,
-        row["effect"][:n] + slope * away,
-        slope,
-        x_mean,
-        row["x_variance"][:n],
-        row["weight_share"][:n],
-    )
 
 
 def _importance(pieces: accumulate.Pieces, curve: FloatArray, moments: FloatArray) -> float:
@@ -153,10 +115,10 @@ def effect_sizes(
     effect = check_effect(effect)
     # Replicates were drawn of all rows.
     effect = inner(effect if boot is None else asked_for(effect, (0, 100)))
-    if "x_variance" not in effect:
+    if not has_moments(effect):
         raise ValueError(
-            "effect must hold the moments that sizes need; make it with rhale(local), without "
-            "std_error_moments=False, and not by debias."
+            "effect must hold the moments that sizes need; make it with rhale(local), and not by "
+            "debias."
         )
     scale = None if y is None else _Scale(y)
     if boot is not None:

@@ -8,7 +8,7 @@ import xarray as xr
 from rhale_stats.arrays.moments import FloatArray, IntArray
 from rhale_stats.arrays.skewness import Skewness
 from rhale_stats.effects.fit import Fit, at_cells, at_edges
-from rhale_stats.schema.curves import has_cells
+from rhale_stats.schema.moments import has_cells
 from rhale_stats.schema.stacking import Estimates
 
 

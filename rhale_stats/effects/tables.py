@@ -21,7 +21,7 @@ from rhale_stats.inference.estimate import ends_in_table
 from rhale_stats.inference.meaning import is_alike, is_unordered, of_average, of_bins, of_effects
 from rhale_stats.printing.text import holds_model
 from rhale_stats.schema.checks import check_effect, check_local
-from rhale_stats.schema.curves import curve_of, has_cells
+from rhale_stats.schema.curves import curve_of
 from rhale_stats.schema.door import checked
 from rhale_stats.schema.features import (
     effect_at,
@@ -32,6 +32,7 @@ from rhale_stats.schema.features import (
     units_in,
 )
 from rhale_stats.schema.levels import categorical_features, is_categorical, level_names
+from rhale_stats.schema.moments import has_cells
 from rhale_stats.schema.parts import each_part
 
 # Source of a standard error that has no formula, before there are replicates.

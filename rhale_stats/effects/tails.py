@@ -7,6 +7,7 @@ import xarray as xr
 
 from rhale_stats.printing.text import number_text
 from rhale_stats.schema.features import feature_names, feature_position, resolution
+from rhale_stats.schema.moments import has_moments, in_bins
 
 # Kurtosis of heavy tails; 3 for normal effects.
 HEAVY = 4.5
@@ -21,9 +22,8 @@ def kurtosis(effect: xr.Dataset) -> np.ndarray:
 
     NaN where no bin has a spread beyond the numerical error of the local effects.
     """
-    spread, fourth, n = (
-        effect.variables[name].values for name in ("heterogeneity", "fourth_moment", "n_effective")
-    )
+    spread, n = (effect.variables[name].values for name in ("heterogeneity", "n_effective"))
+    (fourth,) = in_bins(effect, ["fourth_moment"])
     with np.errstate(invalid="ignore", divide="ignore"):
         own = fourth / spread**4
     known = np.isfinite(own) & (spread > _numerical(effect)) & (n >= 4)
@@ -41,7 +41,7 @@ def _numerical(effect: xr.Dataset) -> np.ndarray:
 
 def tail_notes(effect: xr.Dataset, feature: str | int | None) -> list[str]:
     """Notes on features whose tails or weights make intervals too short."""
-    if "fourth_moment" not in effect or "heterogeneity_se" not in effect:
+    if not has_moments(effect) or "heterogeneity_se" not in effect:
         return []
     names = feature_names(effect)
     at = list(range(len(names))) if feature is None else [feature_position(effect, feature)]

@@ -22,6 +22,7 @@ from rhale_stats.schema.features import (
 )
 from rhale_stats.schema.kinds import PROFILE
 from rhale_stats.schema.levels import is_categorical, level_names
+from rhale_stats.schema.moments import has_moments
 from rhale_stats.schema.variables import GRID_VALUE, OUTPUT_UNITS, software
 
 SPREADS = {
@@ -177,7 +178,7 @@ class _Result(NamedTuple):
                 "results must be curves of the output; got derivatives. Use kind='plain'."
             )
         _check_levels(self.levels is not None, levels, name)
-        if not self.is_profile and "curve_se" not in dataset and "fourth_moment" in dataset:
+        if not self.is_profile and "curve_se" not in dataset and has_moments(dataset):
             row = one_feature(std_error(dataset), name)
         places = row["grid_value" if self.is_profile else "edge_value"].values
         if not len(places):

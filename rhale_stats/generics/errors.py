@@ -110,7 +110,7 @@ def std_error(
     Raises
     ------
     ValueError
-        ``effect`` was made with ``std_error_moments=False``, or is not an effect; ``groups``
+        ``effect`` is not an effect; ``groups``
         without ``local``, of another length, missing in some row, or fewer than two; a bin with no
         more groups than parameters (a mean, or a mean and a slope); ``local`` of another model, of
         other rows, or of another output or scale.

@@ -203,7 +203,7 @@ class Request:
             return found
         values, value_of = np.unique(x, return_inverse=True)
         self.few_values.append((name, len(values)))
-        edges = kernel.cells_around(values, np.bincount(value_of, counts))
+        edges = kernel.cells_around(values, np.bincount(value_of, counts).astype(float))
         right, left, error = kernel.between_values(edges, x, found.local_effect, weight)
         bias = error if found.bias is None else error + found.bias
         error = found.error + error

@@ -48,7 +48,7 @@ THIN, MAX_PRODUCTS = 10, 12
 NOT_HERE = ("cell", "cell_edge", "spread_bin", "spread_edge")
 UNKNOWN = (
     *("heterogeneity", "curve_std", "curve_std_sum", "heterogeneity_index"),
-    *("heterogeneity_output", "third_moment", "fourth_moment"),
+    "heterogeneity_output",
 )
 SOURCE, TARGET = "rows and refits of the learner", "effect on the expected outcome"
 # Of the interval of the usual difference.

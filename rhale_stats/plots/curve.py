@@ -44,9 +44,10 @@ from rhale_stats.plots.marks import (
     ROWS_INTERVAL,
 )
 from rhale_stats.printing import text as meaning
-from rhale_stats.schema.curves import accumulated_spread, curve_of, has_cells, spread_pieces
+from rhale_stats.schema.curves import accumulated_spread, curve_of, spread_pieces
 from rhale_stats.schema.features import effect_at
 from rhale_stats.schema.levels import is_categorical
+from rhale_stats.schema.moments import has_cells
 
 # Number of straight pieces by which a curve in a linear bin is drawn.
 PARABOLA_PIECES = 32

@@ -100,7 +100,7 @@ def plot_effect(
     -----
     The band of ``spread="band"`` is the spread of the output if every row keeps its
     rank all along the axis (comonotone, math [9]): the ``spread``, accumulated. Results without
-    ``spread`` (``std_error_moments=False``) have ``curve_std_sum`` instead, and whiskers in the
+    ``spread``, as those of `merge`, have ``curve_std_sum`` instead, and whiskers in the
     lower panel. It measures how much the rows differ and does not shrink with their number. The
     intervals and confidence bands of the average do shrink. It is 0 where the axis begins and grows
     from there, and can be wider than the range of the output: it is easily taken for uncertainty,

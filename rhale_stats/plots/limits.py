@@ -11,8 +11,8 @@ from matplotlib.axes import Axes
 from rhale_stats.plots.curve import curve_drawn, draw_curve, missing_mark
 from rhale_stats.plots.legend import error_text, say_constant
 from rhale_stats.plots.marks import ERRORS_SHOWN, OURS
-from rhale_stats.schema.curves import cell_count, has_cells
 from rhale_stats.schema.levels import is_categorical
+from rhale_stats.schema.moments import cell_count, has_cells
 
 # Minimum range of the axis of shares of replicates, so that rare edges look rare.
 EDGE_SHARE = 0.2

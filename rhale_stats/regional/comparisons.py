@@ -130,7 +130,7 @@ def curves_of_regions(
     }
     for number, rows in enumerate(nodes):
         effect = quiet_rhale(
-            local.isel(obs=rows), bins=GivenBins(edges), weighting="rows", std_error_moments=False
+            local.isel(obs=rows), bins=GivenBins(edges), weighting="rows", has_spread=False
         )
         # The rows of a node may reach over a part of the bins.
         row = one_feature(effect, 0)

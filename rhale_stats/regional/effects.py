@@ -41,7 +41,6 @@ def regional_rhale(
     bins: BinRule | None = None,
     centering: str = "mean",
     weighting: str = "axis",
-    std_error_moments: bool = True,
 ) -> xr.Dataset:
     """RHALE effects in every region of a tree, with a dimension ``region``.
 
@@ -53,7 +52,7 @@ def regional_rhale(
         What `regions` returned, of one feature.
     bins : bin rule, optional
         By default that of the tree; `OptimalBins` if it has none, as that of `regional_pdp`.
-    centering, weighting, std_error_moments
+    centering, weighting
         As in `rhale`; "mean" is the mean over the rows of the region.
 
     Returns
@@ -103,7 +102,6 @@ def regional_rhale(
                 bins=bins,
                 centering=centering,
                 weighting=weighting,
-                std_error_moments=std_error_moments,
             )
             for number in leaves["region"].values
         ]

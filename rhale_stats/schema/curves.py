@@ -15,7 +15,15 @@ from rhale_stats.arrays.binning import bin_index
 from rhale_stats.arrays.intervals import Sources
 from rhale_stats.arrays.moments import FloatArray, IntArray
 from rhale_stats.arrays.skewness import Skewness
-from rhale_stats.schema.features import bin_means, effect_at, slopes
+from rhale_stats.schema.features import effect_at, slopes
+from rhale_stats.schema.moments import (
+    MOMENTS,
+    bin_means,
+    cell_count,
+    cells_of,
+    has_cells,
+    residuals_of,
+)
 from rhale_stats.schema.variables import LINE_MOMENTS
 
 # Where moments by squared weights have those of lines.
@@ -43,7 +51,7 @@ class Fine(NamedTuple):
     shared: bool
     # By squared precision weights; ``variance`` and ``third`` are then of these.
     squares: FloatArray | None = None
-    # Third cumulants; None of effects of earlier versions.
+    # Third cumulants; None where they are not known.
     third: FloatArray | None = None
     # Of the skewness under weights; None where the cells decide whether it is clear.
     sign: float | None = None
@@ -112,26 +120,15 @@ class Fine(NamedTuple):
         return np.asarray(np.where(self._of_rows(), found, 0.0))
 
 
-def has_cells(row: xr.Dataset) -> bool:
-    """Whether the curve of one feature is accumulated from cells finer than its bins."""
-    return "cell_effect" in row and bool(np.isfinite(row.variables["cell_value"].values).any())
-
-
 def cell_sizes(effect: xr.Dataset) -> dict[str, int]:
     """Sizes of the dimensions of cells, where an effect has them."""
     sizes = {dim: effect.sizes[dim] for dim in ("cell", "cell_edge") if dim in effect.sizes}
     return sizes | {f"{dim}_other": size for dim, size in sizes.items()}
 
 
-def cell_count(row: xr.Dataset) -> int:
-    """Number of cells of one feature, without padding."""
-    return max(int(np.isfinite(row.variables["cell_value"].values).sum()) - 1, 0)
-
-
 def pieces_of(row: xr.Dataset) -> Pieces:
     """Bins of one feature by their rows, with their lines."""
-    n_bins = row.sizes["bin"]
-    spread = row.variables["x_variance"].values if "x_variance" in row else np.zeros(n_bins)
+    spread = residuals_of(row).x_variance if MOMENTS in row else np.zeros(row.sizes["bin"])
     return Pieces(
         row.variables["edge_value"].values,
         bin_means(row),
@@ -144,9 +141,8 @@ def pieces_of(row: xr.Dataset) -> Pieces:
 
 def line_moments_of(row: xr.Dataset) -> FloatArray:
     """Products of places and residuals in linear bins; 0 from rules without them."""
-    if "line_moments" in row:
-        return np.asarray(row.variables["line_moments"].values, dtype=np.float64)
-    return np.zeros((row.sizes["bin"], len(LINE_MOMENTS)))
+    line = residuals_of(row).line if MOMENTS in row else None
+    return np.zeros((row.sizes["bin"], len(LINE_MOMENTS))) if line is None else line
 
 
 def squares_of(row: xr.Dataset) -> FloatArray | None:
@@ -176,16 +172,14 @@ def fine_of(row: xr.Dataset) -> Fine:
     """The cells that the curve of one feature is accumulated from."""
     if not has_cells(row):
         pieces = pieces_of(row)
-        n_bins = row.sizes["bin"]
-        covariance = (
-            row.variables["x_covariance"].values if "x_covariance" in row else np.zeros(n_bins)
-        )
-        variance = noise_moments_of(row)[0]
+        covariance = np.zeros(row.sizes["bin"])
+        if MOMENTS in row:
+            covariance = residuals_of(row).x_covariance
         n_rows = row.variables["error_rows" if "error_rows" in row else "n_effective"].values
         return Fine(
             pieces,
-            np.arange(n_bins),
-            variance,
+            np.arange(row.sizes["bin"]),
+            noise_moments_of(row)[0],
             row.variables["n_effective"].values,
             np.maximum(n_rows - 1 - (pieces.slope != 0), 0.0),
             covariance,
@@ -193,38 +187,32 @@ def fine_of(row: xr.Dataset) -> Fine:
             accumulate.known_stretch(pieces.share),
             shared=False,
             squares=squares_of(row),
-            third=_third_of(row, ""),
+            third=_third_of(row),
             sign=_sign_of(row),
         )
-    if "cell_x_mean" not in row:
-        raise ValueError(
-            "effect must hold the moments of its cells; this one was made by "
-            "rhale(..., std_error_moments=False). Make it again without that argument."
+    cells = cells_of(row)
+    there = slice(0, len(cells.mean))
+    share = row.variables["cell_share"].values[there]
+    none = np.zeros(there.stop)
+    variance, degrees, squares = cells.variance, cells.degrees, None
+    third = skewness.third_cumulant(cells.third_moment, cells.n_effective)
+    if "cell_squares" in row:
+        variance, degrees, squares, third = (
+            np.asarray(row.variables[f"cell_{name}"].values[there])
+            for name in ("robust_variance", "degrees", "squares", "robust_third_cumulant")
         )
-    cells = slice(0, cell_count(row))
-
-    def of(name: str) -> FloatArray:
-        return np.asarray(row.variables[name].values[cells], dtype=np.float64)
-
-    edges = row.variables["cell_value"].values[: cells.stop + 1]
-    squares = of("cell_squares") if "cell_squares" in row else None
-    none = np.zeros(cells.stop)
-    pieces = Pieces(
-        edges, of("cell_effect"), none, of("cell_x_mean"), of("cell_x_variance"), of("cell_share")
-    )
-    inner = row.variables["edge_value"].values[1:-1]
     return Fine(
-        pieces,
-        np.searchsorted(inner, edges[:-1], side="right"),
-        of("cell_robust_variance") if squares is not None else of("cell_heterogeneity") ** 2,
-        of("cell_n_effective"),
-        of("cell_degrees"),
-        of("cell_x_covariance"),
-        np.zeros((cells.stop, len(LINE_MOMENTS))),
-        accumulate.known_stretch(pieces.share),
+        Pieces(cells.edges, cells.mean, none, cells.x_mean, cells.x_variance, share),
+        cells.bin,
+        variance,
+        cells.n_effective,
+        degrees,
+        cells.x_covariance,
+        np.zeros((there.stop, len(LINE_MOMENTS))),
+        accumulate.known_stretch(share),
         shared=True,
         squares=squares,
-        third=_third_of(row, "cell_", cells),
+        third=third,
         sign=_sign_of(row),
     )
 
@@ -233,17 +221,14 @@ def _sign_of(row: xr.Dataset) -> float | None:
     return float(row.variables["skewness_sign"].values) if "skewness_sign" in row else None
 
 
-def _third_of(row: xr.Dataset, of: str, there: slice = slice(None)) -> FloatArray | None:
-    """Third cumulants of the bins or cells of one feature; None where they are not stored."""
-    if f"{of}squares" in row:
-        name = f"{of}robust_third_cumulant"
-        return np.asarray(row.variables[name].values[there]) if name in row else None
-    if f"{of}third_moment" not in row:
+def _third_of(row: xr.Dataset) -> FloatArray | None:
+    """Third cumulants of the bins of one feature; None where they are not known."""
+    if "squares" in row:
+        name = "robust_third_cumulant"
+        return np.asarray(row.variables[name].values) if name in row else None
+    if MOMENTS not in row:
         return None
-    moment, n = (
-        row.variables[f"{of}{name}"].values[there] for name in ("third_moment", "n_effective")
-    )
-    return skewness.third_cumulant(moment, n)
+    return skewness.third_cumulant(residuals_of(row).third_moment, row["n_effective"].values)
 
 
 class SpreadPieces(NamedTuple):

@@ -86,7 +86,7 @@ CHECKS: dict[str, Callable[[str, Any], None]] = {
         (
             *("by_chain", "contour", "honest", "keep_answers", "keep_local", "normalize"),
             *("intervals", "overwrite", "pairwise", "print"),
-            *("progress", "rebin", "refine", "std_error_moments", "studentize", "vectorized"),
+            *("progress", "rebin", "refine", "studentize", "vectorized"),
         ),
         check_flag,
     ),

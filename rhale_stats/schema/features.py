@@ -187,10 +187,15 @@ def one_feature(dataset: xr.Dataset, feature: str | int) -> xr.Dataset:
     n_bins = int(counts)
     sizes = {"bin": n_bins, "edge": n_bins + 1 if n_bins else 0}
     sizes |= {f"{dim}_other": size for dim, size in sizes.items()}
+    if "moment" in dataset.dims:
+        sizes["cell"] = n_bins
     if "cell_edge" in dataset.dims:
         edges = _of_feature(dataset.variables["cell_value"], position)
         n_edges = int(np.count_nonzero(~np.isnan(edges.values)))
-        sizes |= {"cell": max(n_edges - 1, 0), "cell_edge": n_edges, "cell_edge_other": n_edges}
+        sizes |= {"cell_edge": n_edges, "cell_edge_other": n_edges}
+        # Levels have none.
+        if n_edges or "moment" not in dataset.dims:
+            sizes["cell"] = max(n_edges - 1, 0)
     if "spread_bin" in dataset.dims:
         n_spread = int(_of_feature(dataset.variables["n_spread_bins"], position))
         sizes |= {"spread_bin": n_spread, "spread_edge": n_spread + 1 if n_spread else 0}
@@ -245,15 +250,6 @@ def slopes(row: xr.Dataset) -> NDArray[np.float64]:
     if "slope" not in row:
         return np.zeros(row.sizes["bin"])
     return np.asarray(row.variables["slope"].values, dtype=np.float64)
-
-
-def bin_means(row: xr.Dataset) -> NDArray[np.float64]:
-    """Mean of the local effects of the rows in every bin of one feature: a line's at ``x_mean``."""
-    if "effect_rows" in row and not is_categorical(row):
-        return np.asarray(row.variables["effect_rows"].values)
-    middle = (row.variables["bin_left"].values + row.variables["bin_right"].values) / 2
-    away = np.where(slopes(row) == 0, 0.0, row.variables["x_mean"].values - middle)
-    return np.asarray(row.variables["effect"].values + slopes(row) * away)
 
 
 def effect_at(row: xr.Dataset, x: NDArray[np.float64], k: NDArray[Any]) -> NDArray[np.float64]:

@@ -10,6 +10,7 @@ import pandas as pd
 import xarray as xr
 from numpy.typing import NDArray
 
+from rhale_stats.arrays.cell_moments import FIELDS
 from rhale_stats.schema.dimensions import OUTPUT, PARTS, REGION, ROWS
 from rhale_stats.schema.features import feature_names
 from rhale_stats.schema.identity import with_joint_fingerprints
@@ -17,7 +18,6 @@ from rhale_stats.schema.notes import joint_notes, with_notes
 from rhale_stats.schema.variables import (
     COUNTS,
     EFFECT_VARIABLES,
-    LINE_MOMENTS,
     SQUARE_MOMENTS,
     WEIGHT_PRODUCTS,
 )
@@ -54,7 +54,7 @@ def stacked(rows: Sequence[Estimates], n_bins: int, **more: int) -> dict[str, ND
     does not reach is NaN, and 0 where rows are counted. Sizes
     of other dimensions than ``bin`` and ``edge`` are in ``more``.
     """
-    sizes = {"bin": n_bins, "edge": n_bins + 1, "line_moment": len(LINE_MOMENTS)}
+    sizes = {"bin": n_bins, "edge": n_bins + 1, "moment": len(FIELDS)}
     sizes["square_moment"] = len(SQUARE_MOMENTS)
     sizes["weight_product"] = len(WEIGHT_PRODUCTS)
     sizes |= {"bin_other": n_bins, "edge_other": n_bins + 1, "ci_bound": 2, **more}

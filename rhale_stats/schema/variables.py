@@ -21,7 +21,7 @@ OUTPUT_UNITS, X_UNITS = units.OUTPUT_UNITS, units.X_UNITS
 EFFECT_VARIABLES = table.EFFECT_VARIABLES
 # What is known of points at which curves are compared.
 GRID_VALUE = {"long_name": "value of the feature", "units": X_UNITS}
-# Products that ``line_moments`` holds: of d, the distance from ``x_mean``, and of the residual r.
+# Products in linear bins: of d, the distance from ``x_mean``, and of the residual r.
 LINE_MOMENTS = ("d^3", "d^4", "d^2 r", "d^3 r", "d r^2", "d^2 r^2")
 # Products that ``squares`` holds.
 SQUARE_MOMENTS = ("d", "d^2", "r", "d r", *LINE_MOMENTS, "r^2", "r^4")
@@ -61,7 +61,8 @@ DIMENSIONS = (
         "n_bins_tried",
     ),
     *("part", "component"),
-    *("conditioning", "feature_other", "pruning", "bin_b", "edge_b", "bin_other", "line_moment"),
+    *("conditioning", "feature_other", "pruning", "bin_b", "edge_b", "bin_other"),
+    "moment",
     "square_moment",
     "weight_product",
     *(

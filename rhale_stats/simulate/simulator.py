@@ -177,7 +177,7 @@ class Simulator:
             {name: variable(name, array) for name, array in arrays.items()},
             {
                 **effect.drop_dims(
-                    ["line_moment", "square_moment", "weight_product", "cell", "cell_edge"],
+                    ["moment", "square_moment", "weight_product", "cell", "cell_edge"],
                     errors="ignore",
                 ).coords,
                 "cell_value": variable("cell_value", cell_value),

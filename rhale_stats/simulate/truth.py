@@ -209,7 +209,6 @@ def dense_truth(
         bins=EqualWidthBins(n_bins),
         centering=centering,
         weighting="rows",
-        std_error_moments=False,
     )
     noise = truth["heterogeneity"] / np.sqrt(truth["n_effective"].where(truth["n_obs"] > 0))
     _, values, facts = variable(

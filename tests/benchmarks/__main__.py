@@ -88,7 +88,7 @@ def global_effects() -> None:
             effect.fit("all", binning_method=rule)
 
         def curve(local=local):
-            return rs.rhale(local, std_error_moments=False, **papers)
+            return rs.rhale(local, **papers)
 
         def everything(local=local):
             return rs.rhale(local, **papers)
@@ -110,7 +110,7 @@ def global_effects() -> None:
 def memory(local: object) -> None:
     """Peak of what Python and NumPy allocate above the inputs."""
     papers = {"bins": rs.OptimalBins(), "weighting": "rows"}
-    calls = {"curve": {"std_error_moments": False, **papers}, "all": papers, "default": {}}
+    calls = {"curve": {**papers}, "all": papers, "default": {}}
     for name, arguments in calls.items():
         tracemalloc.start()
         rs.rhale(local, **arguments)

@@ -122,7 +122,7 @@ def rhale_task(rows: int, seed: int) -> Task:
 
     def ours() -> Any:
         local = local_effects(None, x, jacobian=jacobian, progress=False)
-        return rhale(local, bins=OptimalBins(100), weighting="rows", std_error_moments=False)
+        return rhale(local, bins=OptimalBins(100), weighting="rows")
 
     def effector() -> Side:
         from effector.axis_partitioning import DynamicProgramming

@@ -569,7 +569,7 @@ def share_of_false_splits(kind, n, n_runs, **options):
         runs = min(50, n_runs - first)
         x = rng.uniform(size=(n, runs))
         local = local_of(x, 2 + noise_of(kind, rng, n * runs).reshape(n, runs))
-        effect = rs.rhale(local, bins=rs.AdaptiveBins(**options), std_error_moments=False)
+        effect = rs.rhale(local, bins=rs.AdaptiveBins(**options))
         found += int((effect["n_bins"] > 1).sum())
     return found
 
@@ -600,7 +600,7 @@ def test_lines_beat_the_papers_bins(rng):
         for seed in range(20):
             X = example.sample(500, rng=seed)
             local = rs.local_effects(None, X, jacobian=example.jacobian, features="x1")
-            effect = rs.rhale(local, bins=rule, std_error_moments=False)
+            effect = rs.rhale(local, bins=rule)
             found.append(rs.mae(effect, example.truth(effect))[["ISE_mu", "ISE_sigma"]])
         scores[rule] = [float(np.mean([s[name] for s in found])) for name in found[0]]
     ratio = np.divide(*scores.values())

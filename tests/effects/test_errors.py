@@ -642,7 +642,7 @@ def test_groups_are_more_than_parameters_in_all_bins(kind, table):
 
 def test_standard_errors_of_what_has_none(table):
     local = local_of(*table[:2])
-    bare = rs.rhale(local, bins=rs.GivenBins(EDGES), std_error_moments=False)
+    bare = rs.rhale(local, bins=rs.GivenBins(EDGES))
     effect = rs.rhale(local, bins=rs.GivenBins(EDGES))
     better = rs.debias(effect, rs.check_unbiased(local, effect, rng=0))
     for function in (rs.std_error, rs.confint, rs.confband, lambda e: rs.vcov(e, 0)):

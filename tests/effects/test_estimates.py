@@ -58,7 +58,7 @@ def test_heterogeneity_estimates_variance_plus_bin_error(n_bins):
     g = 1 + 2 * (x + rng.normal(0, np.sqrt(0.1), x.shape))
     # Equal bins on the known range: those of the observed range are narrower by 2 / 501.
     bins = rs.GivenBins(np.linspace(0, 1, n_bins + 1))
-    effect = samples(x, g, bins, std_error_moments=False)
+    effect = samples(x, g, bins)
     weighted = (effect["weight_share"] * effect["heterogeneity"] ** 2).sum("bin")
     mean, error = monte_carlo(weighted)
     assert abs(mean - (0.4 + 1 / (3 * n_bins**2))) < 3 * error

@@ -135,7 +135,7 @@ def test_homogeneous_effects_are_no_question_of_chance():
     g[7, 1] += 1e-9
     found = rs.wald_test(effect_of(x, g), "homogeneous")
     assert_array_equal(found["p_value"], [1, np.nan, 1])
-    bare = effect_of(x, g, std_error_moments=False)
+    bare = effect_of(x, g)
     assert_array_equal(rs.wald_test(bare, "homogeneous")["p_value"], [1, np.nan, 1])
 
 
@@ -1118,7 +1118,7 @@ def test_unusable_tests():
         with pytest.raises(ValueError, match="adjust must be one of 'holm', .*; got 'tukey'"):
             test(effect, adjust="tukey")
         with pytest.raises(ValueError, match="std_error_moments=False"):
-            test(effect_of(x, g, std_error_moments=False))
+            test(effect_of(x, g))
         with pytest.raises(ValueError, match="this one is from debias"):
             test(rs.debias(effect, rs.check_unbiased(local, effect)))
         with pytest.raises(TypeError, match="got int"):

@@ -155,7 +155,7 @@ def weighted(fit, data, weight):
     else:
         again = smf.wls(model.formula, data, weights=weight).fit()
     local = rs.local_effects(again, data[["a", "b"]], features=["a", "b"], weights=weight)
-    effect = rs.rhale(local, bins=RULES["bins"], weighting="rows", std_error_moments=False)
+    effect = rs.rhale(local, bins=RULES["bins"], weighting="rows")
     names = ("effect", "curve", "average_effect")
     return np.concatenate([effect[name].values.ravel() for name in names])
 

@@ -79,7 +79,7 @@ def test_without_standard_errors():
     rng = np.random.default_rng(0)
     x = rng.uniform(0, 1, (30, 2))
     g = np.column_stack([0.5 + 0 * x[:, 0], -2 + x[:, 1]])
-    effect = rs.rhale(local_of(x, g), bins=rs.GivenBins([0, 0.5, 1]), std_error_moments=False)
+    effect = rs.rhale(local_of(x, g), bins=rs.GivenBins([0, 0.5, 1]))
     page = effect_page(effect, 10)
     assert page.facts[-1] == (
         "Uncertainty: not estimated yet; std_error(effect) adds standard errors"

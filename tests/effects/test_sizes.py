@@ -357,7 +357,7 @@ def test_unusable_sizes(table):
     local = local_of(x, g)
     effect = rs.rhale(local, bins=rs.GivenBins(EDGES))
     with pytest.raises(ValueError, match="moments that sizes need"):
-        rs.effect_sizes(rs.rhale(local, std_error_moments=False))
+        rs.effect_sizes(rs.rhale(local))
     with pytest.raises(ValueError, match="moments that sizes need"):
         rs.effect_sizes(rs.debias(effect, rs.check_unbiased(local, effect)))
     boot = rs.bootstrap(local, effect, n_resamples=4, rng=0)

@@ -220,7 +220,7 @@ def test_predict_takes_the_bin_of_each_value(effect):
 
 
 def test_predict_without_spread_takes_the_bins(local):
-    effect = rs.rhale(local, std_error_moments=False)
+    effect = rs.rhale(local)
     assert not OWN & set(effect.variables)
     assert "spread_bin" not in effect.dims
     found = rs.predict(effect, [0.5], "x0", what="heterogeneity")

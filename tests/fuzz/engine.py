@@ -657,7 +657,7 @@ OF_PARAMETER: dict[str, Any] = {
     **dict.fromkeys(
         (
             *("by_chain", "contour", "honest", "keep_answers", "normalize", "pairwise", "rebin"),
-            *("intervals", "print", "std_error_moments", "studentize", "vectorized"),
+            *("intervals", "print", "studentize", "vectorized"),
         ),
         options(True, False),
     ),
@@ -832,7 +832,7 @@ REFUSED: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(
         (
             *("by_chain", "contour", "honest", "keep_answers", "normalize", "pairwise"),
-            *("progress", "rebin", "refine", "std_error_moments", "studentize", "vectorized"),
+            *("progress", "rebin", "refine", "studentize", "vectorized"),
         ),
         ("text", "none", "negative", "fraction", "Dataset", "array", "list"),
     ),

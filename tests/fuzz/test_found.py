@@ -228,7 +228,7 @@ def test_a_profile_with_a_dimension_of_another_name():
 
 
 def test_effects_without_moments_are_shown_and_not_resampled():
-    effect = rs.rhale(LOCAL, std_error_moments=False)
+    effect = rs.rhale(LOCAL)
     assert "average_effect" in str(rs.show(effect))
     with pytest.raises(ValueError, match="std_error_moments=False"):
         rs.bootstrap(LOCAL, effect, n_resamples=8, rng=0, progress=False)
@@ -236,9 +236,7 @@ def test_effects_without_moments_are_shown_and_not_resampled():
 
 def test_levels_without_moments_are_shown():
     X = pd.DataFrame({"a": np.arange(12) % 3, "b": np.linspace(0, 1, 12)})
-    effect = rs.ale(
-        lambda X: X["a"] * X["b"], X, categorical="a", std_error_moments=False, progress=False
-    )
+    effect = rs.ale(lambda X: X["a"] * X["b"], X, categorical="a", progress=False)
     assert "ALE: effects on output" in str(rs.show(effect))
 
 

@@ -142,7 +142,7 @@ def test_tables_need_effects(local):
 
 
 def test_standard_errors_need_their_moments(local):
-    effect = rs.rhale(local, std_error_moments=False)
+    effect = rs.rhale(local)
     with pytest.raises(ValueError, match="made by rhale.*std_error_moments=False"):
         rs.tidy(effect)
 
@@ -223,7 +223,7 @@ class TestChecks:
         assert "debias(effect, check_unbiased(local, effect))" in text
         narrow = rs.rhale(local.sel(feature=["x2"]), bins=rs.EqualWidthBins(3))
         assert "Warning" not in str(rs.summary(narrow))
-        bare = rs.rhale(local, bins=rs.EqualWidthBins(3), std_error_moments=False)
+        bare = rs.rhale(local, bins=rs.EqualWidthBins(3))
         with pytest.raises(ValueError, match="std_error_moments=False"):
             rs.summary(bare)
 

@@ -75,7 +75,7 @@ def same(chunked, whole):
         {"weighting": "rows"},
         {"bins": rs.QuantileBins(8)},
         {"bins": rs.OptimalBins(), "centering": "integral"},
-        {"bins": rs.EqualWidthBins(3), "std_error_moments": False},
+        {"bins": rs.EqualWidthBins(3)},
     ],
     ids=str,
 )
@@ -262,7 +262,7 @@ def test_each_chunk_is_read_once_a_pass(table):
         rs.rhale(parts)
         assert calls == [500] * 3  # one reading of three chunks
         calls.clear()
-        rs.rhale(parts, weighting="rows", std_error_moments=False, bins=rs.EqualWidthBins(4))
+        rs.rhale(parts, weighting="rows", bins=rs.EqualWidthBins(4))
         assert calls == [500] * 3
 
 

@@ -234,7 +234,7 @@ def test_broken_values_of_x_are_refused_without_a_second_pass(local, bad):
     broken = local.copy(deep=True)
     broken["x"].values[np.flatnonzero(~honest_split(400, 0.5, seed))[10], 0] = bad
     with pytest.raises(ValueError, match="x of feature 'x' must be finite; got 1"):
-        rs.rhale(broken, bins=rule, honest=True, rng=0, std_error_moments=False)
+        rs.rhale(broken, bins=rule, honest=True, rng=0)
 
 
 def test_local_effects_too_large_to_square_on_either_side(local):

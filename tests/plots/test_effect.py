@@ -177,7 +177,7 @@ def test_missing_standard_errors_are_added(effect):
 
 
 def test_no_interval_without_the_moments_for_it(local):
-    effect = rs.rhale(local, bins=rs.EqualWidthBins(6), std_error_moments=False)
+    effect = rs.rhale(local, bins=rs.EqualWidthBins(6))
     upper, lower = plot_effect(effect, "x0")
     assert dashed(upper) == []
     assert upper.get_legend_handles_labels()[1] == [plots_marks.CURVE]
@@ -1716,7 +1716,7 @@ def test_many_features_are_the_most_important(rng):
     panels = plot_effects(few, max_features=3)
     assert [panel.get_title() for panel in panels] == names[:3].tolist()
     assert panels[0].figure.get_supxlabel() == ""
-    bare = rs.rhale(local, bins=rs.EqualWidthBins(1), std_error_moments=False)
+    bare = rs.rhale(local, bins=rs.EqualWidthBins(1))
     assert len(plot_effects(bare, max_features=3)) == 3
     with pytest.raises(ValueError, match="max_features must be .*got 0"):
         plot_effects(effect, max_features=0)

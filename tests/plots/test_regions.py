@@ -125,7 +125,7 @@ class TestRegions:
         assert any(label.startswith("90 % band") for label in labels)
 
     def test_nothing_without_moments(self, local, tree):
-        effect = rs.regional_rhale(local, tree, std_error_moments=False)
+        effect = rs.regional_rhale(local, tree)
         (first, *_) = plot_regions(tree, effect)
         assert [line for line in first.lines if line.get_linestyle() == "--"] == []
 

@@ -287,7 +287,7 @@ def test_truth_of_correlated_features(together):
 def test_truth_beside_pdp_and_ice(alpha, feature):
     example = pdp_ice.example_of(alpha)
     local = local_of(example, example.sample(200_000, np.random.default_rng(0)), feature)
-    effect = rhale(local, bins=QuantileBins(400), std_error_moments=False)
+    effect = rhale(local, bins=QuantileBins(400))
     grid = pdp_ice.grid_of(alpha, feature)
     curve, spread = pdp_ice.truth(alpha, feature)
     found = predict(effect, grid, feature).values

@@ -70,12 +70,12 @@ def replicate(
     """One sample; the oracle knows the truth and tries every number of bins that is allowed."""
     example = PiecewiseLinear.independent()
     local = local_of(example, example.sample(parameters["n"], rng))
-    effect = quiet_rhale(local, BestEqualWidthBins(MAX_BINS), std_error_moments=False)
+    effect = quiet_rhale(local, BestEqualWidthBins(MAX_BINS), has_spread=False)
     loss = np.where(np.isfinite(only(effect, "bin_loss")), only(effect, "bin_loss"), np.nan)
     errors = np.full(MAX_BINS, np.inf)
     truth = example.truth(effect)  # its cells serve every number of bins
     for k in np.flatnonzero(np.isfinite(loss)):
-        fixed = quiet_rhale(local, EqualWidthBins(int(k) + 1), std_error_moments=False)
+        fixed = quiet_rhale(local, EqualWidthBins(int(k) + 1), has_spread=False)
         errors[k] = float(mae(fixed, truth)["ISE_mu"][0])
     chosen = int(effect["n_bins"][0])
     return {

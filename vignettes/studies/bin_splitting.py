@@ -133,7 +133,7 @@ def replicate(
     local = local_of(simulator, sample(simulator, settings, rng))
     found = []
     for rule in context["rules"].values():
-        effect = quiet_rhale(local, rule, std_error_moments=False)
+        effect = quiet_rhale(local, rule, has_spread=False)
         truth = simulator.truth(effect)
         n = only(effect, "n_obs")
         with np.errstate(invalid="ignore", divide="ignore"):

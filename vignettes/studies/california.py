@@ -255,9 +255,7 @@ def truth_of(local: xr.Dataset) -> xr.Dataset:
 
     Cells with one row or none have no estimate, and are interpolated along the axis.
     """
-    truth = quiet_rhale(
-        local, EqualWidthBins(TRUE_BINS), centering="start", std_error_moments=False
-    )
+    truth = quiet_rhale(local, EqualWidthBins(TRUE_BINS), centering="start", has_spread=False)
     cell = np.arange(TRUE_BINS)
     for name in ("effect", "heterogeneity"):
         rows = [
@@ -277,7 +275,7 @@ def replicate(
     n = min(SAMPLE, local.sizes["obs"] // 2)
     chosen = np.sort(rng.choice(local.sizes["obs"], n, replace=False))
     scores = scored_rules(local.isel(obs=chosen), lambda _effect: truth, context["rules"])
-    full = quiet_rhale(local, OptimalBins(), std_error_moments=False)
+    full = quiet_rhale(local, OptimalBins(), has_spread=False)
     edges = full["edge_value"].values[0]
     at = np.linspace(edges[0], edges[-1], GRID)
     return {

@@ -88,7 +88,7 @@ def replicate(
     example = TwoRegimes(correlated=bool(parameters["correlated"]))
     X = example.sample(ROWS, rng)
     local = local_of(example, X)
-    effect = quiet_rhale(local, OptimalBins(), std_error_moments=False)
+    effect = quiet_rhale(local, OptimalBins(), has_spread=False)
     trees = {
         "PDP": regional_pdp(example.model, X, "x1", test=None),
         "RHALE": regions(local, "x1", conditioning=X, test=None),
@@ -107,7 +107,7 @@ def replicate(
             edges = effect["edge_value"].values[0]
             spread = np.interp(GRID, edges, effect["curve_std_sum"].values[0])
             if exact:
-                own = regional_rhale(local, tree, weighting="rows", std_error_moments=False)
+                own = regional_rhale(local, tree, weighting="rows")
                 for side in range(len(SIDES)):
                     curves[side] = predict(own.isel(region=side), GRID, "x1").values
         else:

@@ -146,8 +146,7 @@ def scored_along(
     """Scores along the axis of rules on the same ``n`` rows; NaN where a bin has no estimate."""
     local = local_of(example, example.sample(n, rng))
     effects = [
-        quiet_rhale(local, rule, std_error_moments=False, centering="integral")
-        for rule in rules.values()
+        quiet_rhale(local, rule, has_spread=False, centering="integral") for rule in rules.values()
     ]
     truth = example.truth(effects[0])  # its cells serve all rules: the axis is the same
     scores = [mae(effect, truth) for effect in effects]

@@ -268,7 +268,7 @@ def replicate(
             model = kind.fit(X, y, int(rng.integers(2**31)))
             warnings.simplefilter("ignore", JumpWarning)
             local = local_effects(model, X, features=list(X.columns), progress=False)
-            effect = rhale(local, std_error_moments=False)
+            effect = rhale(local)
             methods = local["local_effect_method"].values
             found.append(
                 [

@@ -142,7 +142,7 @@ def replicate(
     slopes = ice(example.model, X, kind="derivative", grid=grids, progress=False)
     marginal = m_plot(example.model, X, bins=QuantileBins(N_BINS))
     finite = ale(example.model, X, bins=QuantileBins(N_BINS), progress=False)
-    effect = quiet_rhale(local_of(example, X, None), OptimalBins(), std_error_moments=False)
+    effect = quiet_rhale(local_of(example, X, None), OptimalBins(), has_spread=False)
     found = []
     for feature, grid in grids.items():
         true_curve, true_spread = truth(alpha, feature)

@@ -164,7 +164,7 @@ def _shares(
     shares = []
     for name, rule in rules.items():
         seen = local if name == DEFAULT else local.isel(feature=slice(fewer))
-        cut = quiet_rhale(seen, rule, std_error_moments=False)["n_bins"] > 1
+        cut = quiet_rhale(seen, rule, has_spread=False)["n_bins"] > 1
         shares.append(float(cut.mean()))
     return shares
 

@@ -260,7 +260,7 @@ def _two_regimes(parameters: Mapping[str, Any], rng: np.random.Generator) -> dic
         known = 3 * np.sign(np.arange(effect.sizes["region"]) - 0.5)
         error = float(np.abs(effect["average_effect"].values[:, 0] - known).max())
     elif parameters["data"] == "correlated":
-        effect = quiet_rhale(local.sel(feature=["x1"]), rule, std_error_moments=False)
+        effect = quiet_rhale(local.sel(feature=["x1"]), rule, has_spread=False)
         middle = (effect["bin_left"] + effect["bin_right"]).values[0] / 2
         # In the bin across 0 the effect is mixed by what the bin is wide.
         inside = ~((effect["bin_left"].values[0] < 0) & (effect["bin_right"].values[0] > 0))

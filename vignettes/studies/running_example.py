@@ -103,7 +103,7 @@ def replicate(
     local = local_of(example, X)
     found, wave = [], 0
     for name, rule in RULES.items():
-        effect = quiet_rhale(local, rule, std_error_moments=False, centering="start")
+        effect = quiet_rhale(local, rule, has_spread=False, centering="start")
         truth = example.truth(effect)
         edges, mean = only(effect, "edge_value"), only(effect, "effect")
         known = np.flatnonzero(np.isfinite(mean))

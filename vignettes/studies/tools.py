@@ -68,7 +68,7 @@ def scored_rules(
     local: xr.Dataset, truth_of: Callable[[xr.Dataset], xr.Dataset], rules: Mapping[str, BinRule]
 ) -> dict[str, list[float]]:
     """Scores of several rules on the same rows, lists along ``rule``; NaN where a rule fails."""
-    effects = [quiet_rhale(local, rule, std_error_moments=False) for rule in rules.values()]
+    effects = [quiet_rhale(local, rule, has_spread=False) for rule in rules.values()]
     return by_name([scored(effect, truth_of(effect)) for effect in effects])
 
 

@@ -106,9 +106,9 @@ def replicate(
             }
         )
     seeds = rng.integers(2**32, size=len(CHOSEN))
-    chosen = [quiet_rhale(local, rule, std_error_moments=False) for rule in CHOSEN.values()]
+    chosen = [quiet_rhale(local, rule, has_spread=False) for rule in CHOSEN.values()]
     honest = [
-        quiet_rhale(local, rule, std_error_moments=False, honest=True, rng=int(seed))
+        quiet_rhale(local, rule, has_spread=False, honest=True, rng=int(seed))
         for rule, seed in zip(CHOSEN.values(), seeds, strict=True)
     ]
     return {

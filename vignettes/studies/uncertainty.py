@@ -80,9 +80,7 @@ def replicate(
     curve = quiet_rhale(local, GivenBins(np.linspace(0, 1, CURVE_BINS + 1)), centering="start")
     by_bins = []
     for n_bins in N_BINS:
-        effect = quiet_rhale(
-            local, GivenBins(np.linspace(0, 1, n_bins + 1)), std_error_moments=False
-        )
+        effect = quiet_rhale(local, GivenBins(np.linspace(0, 1, n_bins + 1)), has_spread=False)
         variance, n = only(effect, "heterogeneity") ** 2, only(effect, "n_obs")
         by_bins.append(
             {

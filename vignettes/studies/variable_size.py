@@ -80,7 +80,7 @@ def replicate(
     local = local_of(simulator, simulator.sample(parameters["n"], rng))
     found = []
     for rule in RULES.values():
-        effect = quiet_rhale(local, rule, std_error_moments=False, centering="integral")
+        effect = quiet_rhale(local, rule, has_spread=False, centering="integral")
         curve = predict(effect, np.linspace(0, 100, GRID), "x1").values
         found.append({**scored(effect, simulator.truth(effect)), "curve": curve})
     return by_name(found)

@@ -21,8 +21,9 @@ from rhale_stats.effects.fit import fit_of
 from rhale_stats.generics.errors import std_error
 from rhale_stats.generics.intervals import confband, confint
 from rhale_stats.local.local_effects import local_effects
-from rhale_stats.schema.curves import curve_of, has_cells
+from rhale_stats.schema.curves import curve_of
 from rhale_stats.schema.features import effect_at, one_feature
+from rhale_stats.schema.moments import has_cells
 from studies.report import mean_table
 from studies.runner import Options, Output, Scenario, Study
 from studies.tools import (

@@ -91,22 +91,6 @@ ESTIMATES: Table = {
         "numerical error of means of local effects, part of standard errors",
         EFFECT_UNITS,
     ),
-    "fourth_moment": (
-        ("feature", "bin"),
-        "fourth central moment of local effects",
-        "(output units per feature unit)^4",
-    ),
-    "x_variance": (("feature", "bin"), "variance of the feature in the bin", "(feature units)^2"),
-    "x_covariance": (
-        ("feature", "bin"),
-        "covariance of the feature with its local effects in the bin",
-        OUTPUT_UNITS,
-    ),
-    "line_moments": (
-        ("feature", "bin", "line_moment"),
-        "mean products of the feature and the residuals in a linear bin",
-        "powers of the units of the two",
-    ),
     "squares": (
         ("feature", "bin", "square_moment"),
         "mean products of the feature and the residuals in the bin, by squared weights",
@@ -163,36 +147,18 @@ ESTIMATES: Table = {
         "mean squared distance of the effect from its average over the bin",
         EFFECT_SQUARE_UNITS,
     ),
-    "effect_rows": (("feature", "bin"), "mean of the local effects of the rows", EFFECT_UNITS),
     "cell_effect": (("feature", "cell"), "average effect in the cell", EFFECT_UNITS),
     "cell_curve": (("feature", "cell_edge"), "accumulated effect at the cell's edge", OUTPUT_UNITS),
+    "moments": (
+        ("feature", "cell", "moment"),
+        "sums over the rows of the cell, and means",
+        "products of those of weights, the feature and local effects",
+    ),
     "cell_share": (("feature", "cell"), "share of the total weight in the cell", "1"),
-    "cell_n_effective": (("feature", "cell"), "effective number of rows in the cell", "rows"),
     "cell_degrees": (
         ("feature", "cell"),
         "degrees of freedom of the variance in the cell",
         "1",
-    ),
-    "cell_x_mean": (("feature", "cell"), "mean of the feature in the cell", X_UNITS),
-    "cell_x_variance": (
-        ("feature", "cell"),
-        "variance of the feature in the cell",
-        "(feature units)^2",
-    ),
-    "cell_x_covariance": (
-        ("feature", "cell"),
-        "covariance of the feature with its local effects in the cell",
-        OUTPUT_UNITS,
-    ),
-    "cell_third_moment": (
-        ("feature", "cell"),
-        "third central moment of local effects in the cell",
-        "(output units per feature unit)^3",
-    ),
-    "cell_second_moment": (
-        ("feature", "cell"),
-        "mean square of the local effects about their mean in the cell",
-        EFFECT_SQUARE_UNITS,
     ),
     "cell_value": (("feature", "cell_edge"), "position of the edge of a cell", X_UNITS),
     "cell_heterogeneity": (
@@ -204,11 +170,6 @@ ESTIMATES: Table = {
         ("feature", "n_bins_tried"),
         "accumulated spread of equal-width bins",
         OUTPUT_UNITS,
-    ),
-    "third_moment": (
-        ("feature", "bin"),
-        "third central moment of local effects",
-        "(output units per feature unit)^3",
     ),
     "importance": (("feature",), "standard deviation of the curve over the rows", OUTPUT_UNITS),
     "aled": (("feature",), "mean absolute value of the curve over the rows", OUTPUT_UNITS),

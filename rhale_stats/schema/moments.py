@@ -1,0 +1,77 @@
+"""Moments of the rows of one feature, as results hold them, and what follows from them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import xarray as xr
+
+from rhale_stats.arrays import cells as kernel
+from rhale_stats.arrays.cell_moments import CellMoments, residual_moments
+from rhale_stats.arrays.moments import FloatArray, IntArray, ResidualMoments
+from rhale_stats.schema.features import feature_names, one_feature, slopes
+from rhale_stats.schema.levels import is_categorical
+from rhale_stats.schema.stacking import padded
+
+# The variable that holds them, over (feature, cell, moment).
+MOMENTS = "moments"
+
+
+def has_moments(effect: xr.Dataset) -> bool:
+    """Whether standard errors follow from the moments of the rows, which the result holds."""
+    return MOMENTS in effect and "debiased" not in effect.attrs
+
+
+def has_cells(row: xr.Dataset) -> bool:
+    """Whether the curve of one feature is accumulated from cells finer than its bins."""
+    return "cell_effect" in row and bool(np.isfinite(row.variables["cell_value"].values).any())
+
+
+def cell_count(row: xr.Dataset) -> int:
+    """Number of cells of one feature, without padding."""
+    return max(int(np.isfinite(row.variables["cell_value"].values).sum()) - 1, 0)
+
+
+def moments_of(row: xr.Dataset) -> CellMoments:
+    """Moments in the cells of the curve of one feature; without cells, in its bins."""
+    n = cell_count(row) if has_cells(row) else row.sizes["bin"]
+    return CellMoments(np.ascontiguousarray(row.variables[MOMENTS].values[:n].T))
+
+
+def cells_of(row: xr.Dataset) -> kernel.Cells:
+    """The cells of the curve of one feature."""
+    edges = row.variables["cell_value"].values[: cell_count(row) + 1]
+    return kernel.cells_of(edges, row.variables["edge_value"].values, moments_of(row))
+
+
+def bin_starts(row: xr.Dataset) -> IntArray:
+    """First cell of every bin of one feature."""
+    if not has_cells(row):
+        return np.arange(row.sizes["bin"])
+    return np.searchsorted(
+        row.variables["cell_value"].values[: cell_count(row) + 1],
+        row.variables["edge_value"].values[:-1],
+    )
+
+
+def residuals_of(row: xr.Dataset) -> ResidualMoments:
+    """Moments of the local effects of one feature about the means, or lines, of its bins."""
+    slope = slopes(row) if "slope" in row else None
+    return residual_moments(moments_of(row), bin_starts(row), slope)
+
+
+def in_bins(effect: xr.Dataset, names: Sequence[str]) -> list[FloatArray]:
+    """Fields of `residuals_of` of all features, each of shape (feature, bin)."""
+    found = [residuals_of(one_feature(effect, name)) for name in feature_names(effect)]
+    shape = [effect.sizes["bin"]]
+    return [padded([getattr(residuals, name) for residuals in found], shape) for name in names]
+
+
+def bin_means(row: xr.Dataset) -> FloatArray:
+    """Mean of the local effects of the rows in every bin of one feature: a line's at ``x_mean``."""
+    if has_cells(row) and MOMENTS in row and not is_categorical(row):
+        return moments_of(row).pooled(bin_starts(row)).means().mean
+    middle = (row.variables["bin_left"].values + row.variables["bin_right"].values) / 2
+    away = np.where(slopes(row) == 0, 0.0, row.variables["x_mean"].values - middle)
+    return np.asarray(row.variables["effect"].values + slopes(row) * away)
