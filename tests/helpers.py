@@ -8,6 +8,9 @@ import pytest
 import xarray as xr
 
 import rhale_stats as rs
+from rhale_stats.schema.features import feature_names, one_feature
+from rhale_stats.schema.moments import bin_means, cells_of, in_bins
+from rhale_stats.schema.stacking import padded
 
 # Motor Trend (1974), the 32 cars of R's data set mtcars.
 CARS = pd.DataFrame(
@@ -167,3 +170,23 @@ def rows_of_probe(n_rows):
     """Rows of the three calls by which a model of so many complete rows is seen to be constant."""
     n = min(n_rows, 500)
     return [n, n, -(-n // 2)]
+
+
+def unpacked(effect):
+    """An effect with variables of what its moments say of bins and cells."""
+    rows = [one_feature(effect, name) for name in feature_names(effect)]
+    names = ["third_moment", "fourth_moment", "x_variance", "x_covariance"]
+    found = dict(zip(names, in_bins(effect, names), strict=True))
+    found["effect_rows"] = padded([bin_means(row) for row in rows], [effect.sizes["bin"]])
+    out = effect.assign({name: (("feature", "bin"), one) for name, one in found.items()})
+    if "cell_effect" in effect:
+        cells = [cells_of(row) for row in rows]
+        size = [effect.sizes["cell"]]
+        of_cells = {
+            "cell_heterogeneity": [np.sqrt(one.variance) for one in cells],
+            "cell_n_effective": [one.n_effective for one in cells],
+        }
+        out = out.assign(
+            {name: (("feature", "cell"), padded(each, size)) for name, each in of_cells.items()}
+        )
+    return out

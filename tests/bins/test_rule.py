@@ -23,6 +23,7 @@ from rhale_stats.bins.description import describe
 from rhale_stats.bins.rule import BinRule, Candidates, all_cells, nearest_to
 from tests import helpers
 from tests.arrays.test_binning import bin_cost, brute_force, recount
+from tests.helpers import unpacked
 
 frozen = partial(helpers.frozen, dtype=float)
 
@@ -582,7 +583,9 @@ def test_every_weighting_has_the_same_bins(rule):
             assert_array_equal(axis["slope"], rows["slope"])
         k = np.searchsorted(rows["edge_value"][1:-1], x, "right")
         means = pd.Series(g).groupby(k).mean().reindex(range(int(rows["n_bins"])))
-        assert_allclose(axis["effect_rows"], means, rtol=1e-9, atol=1e-12)
+        assert_allclose(
+            unpacked(axis.expand_dims("feature"))["effect_rows"][0], means, rtol=1e-9, atol=1e-12
+        )
 
 
 @pytest.mark.parametrize("weighting", ["rows", "axis"])

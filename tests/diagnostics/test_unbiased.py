@@ -527,9 +527,6 @@ def test_refused_arguments(rng):
             rs.check_unbiased(local, effect, significance=significance)
     with pytest.raises(KeyError, match="feature must be one of 'y'.*got 'x'"):
         rs.check_unbiased(local.assign_coords(feature=["y"]), effect)
-    bare = rs.rhale(local, bins=rs.GivenBins(EDGES))
-    with pytest.raises(ValueError, match=r"made by rhale\(...\)"):
-        rs.check_unbiased(local, bare)
 
 
 def test_other_local_effects_are_refused(rng):

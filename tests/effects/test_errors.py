@@ -15,8 +15,9 @@ import rhale_stats as rs
 from rhale_stats.arrays.intervals import shared_error
 from rhale_stats.effects.fit import fit_of
 from rhale_stats.effects.targets import SKEWNESS
+from rhale_stats.schema import moments
 from rhale_stats.schema.features import one_feature
-from tests.helpers import bell_mccaffrey, cr2, daily
+from tests.helpers import bell_mccaffrey, cr2, daily, unpacked
 
 CENTERINGS = pytest.mark.parametrize("centering", ["mean", "start", "integral"])
 WEIGHTINGS = pytest.mark.parametrize("weighting", ["axis", "rows"])
@@ -67,10 +68,8 @@ def cells_of(row):
     edges = row["cell_value"].values[: n + 1]
     inner = row["edge_value"].values[1:-1]
     of = np.searchsorted(inner, edges[:-1], side="right")
-    spread, degrees, rows = (
-        row[f"cell_{name}"].values[:n] for name in ("heterogeneity", "degrees", "n_effective")
-    )
-    return edges, of, spread**2, degrees, rows
+    cells = moments.cells_of(row)
+    return edges, of, cells.variance, cells.degrees, cells.n_effective
 
 
 def along(edges, of):
@@ -175,7 +174,7 @@ def test_degrees_along_the_axis_by_brute_force(table):
     X, g, _ = table
     effect = symmetric(rs.rhale(local_of(X, g), bins=rs.GivenBins(EDGES)))
     found = rs.confint(effect, level=0.9)
-    assert (effect["cell_n_effective"].fillna(8) < 8).any()
+    assert (unpacked(effect)["cell_n_effective"].fillna(8) < 8).any()
     for number in (0, 1):
         row = one_feature(effect, number)
         edges, of, variance, own, n = cells_of(row)
@@ -642,12 +641,9 @@ def test_groups_are_more_than_parameters_in_all_bins(kind, table):
 
 def test_standard_errors_of_what_has_none(table):
     local = local_of(*table[:2])
-    bare = rs.rhale(local, bins=rs.GivenBins(EDGES))
     effect = rs.rhale(local, bins=rs.GivenBins(EDGES))
     better = rs.debias(effect, rs.check_unbiased(local, effect, rng=0))
     for function in (rs.std_error, rs.confint, rs.confband, lambda e: rs.vcov(e, 0)):
-        with pytest.raises(ValueError, match="std_error_moments=False"):
-            function(bare)
         with pytest.raises(ValueError, match="what rhale .*returned; this one is from debias"):
             function(better)
         with pytest.raises(TypeError, match="got str"):
@@ -913,7 +909,7 @@ def test_expanded_intervals_along_the_axis_are_t_intervals_of_normal_rows(scheme
     """In cells of five rows, which take their variance together with their neighbours."""
     local = local_of(rng.uniform(-1, 1, (60, 20)), rng.normal(size=(60, 20)))
     effect = rs.std_error(rs.rhale(local, bins=rs.EqualWidthBins(3)))
-    assert float(effect["cell_n_effective"].median()) <= 7
+    assert float(unpacked(effect)["cell_n_effective"].median()) <= 7
     boot = rs.bootstrap(local, effect, n_resamples=400, scheme=scheme, rng=1, progress=False)
     found, expected = rs.confint(effect, boot), rs.confint(effect)
     for name in ("effect_ci", "curve_ci"):

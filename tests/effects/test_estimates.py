@@ -28,7 +28,7 @@ from rhale_stats.effects.grid import Grid, _given_cells, _reached
 from tests.arrays.made import in_cells
 from tests.arrays.test_binning import recount
 from tests.bins.test_adaptive import Lines
-from tests.helpers import daily
+from tests.helpers import daily, unpacked
 
 EPS = np.finfo(float).eps
 
@@ -410,7 +410,7 @@ def test_rows_that_crowd_do_not_bend_the_curve():
     """mu = 9 z from 2000 rows of Beta(3, 1): 4.5 along the axis, 6.75 over the rows."""
     x = np.random.default_rng(3).beta(3, 1, (2000, 1))
     rule = rs.GivenBins([0, 1])
-    axis = samples(x, 9 * x, rule, centering="start").isel(feature=0)
+    axis = unpacked(samples(x, 9 * x, rule, centering="start")).isel(feature=0)
     rows = samples(x, 9 * x, rule, centering="start", weighting="rows").isel(feature=0)
     assert_allclose(axis["effect"], 4.5, rtol=0.01)
     assert_allclose(axis["effect_rows"], rows["effect"], rtol=1e-12)

@@ -19,7 +19,6 @@ CALLS = {
     "the paper": {"bins": rs.OptimalBins(), "weighting": "rows"},
     "quantiles": {"bins": rs.QuantileBins(9)},
     "lines over rows": {"weighting": "rows"},
-    "no moments": {"std_error_moments": False},
     "best number": {"bins": rs.BestEqualWidthBins(12)},
 }
 

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 import rhale_stats as rs
-from rhale_stats.effects.labelled import LINE_MOMENTS, SQUARE_MOMENTS
+from rhale_stats.arrays.cell_moments import FIELDS
+from rhale_stats.effects.labelled import SQUARE_MOMENTS
 
 RNG = np.random.default_rng(0)
 X = RNG.uniform(-1, 1, (200, 1))
@@ -23,14 +24,12 @@ def effect(lines, weighted, weighting="rows"):
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("lines", [False, True])
 def test_moments_have_their_names(lines, weighted):
-    """Of lines products of x and residuals; of squared precision weights those of squares."""
+    """Products of the rows of cells; of squared precision weights those of squares."""
     found = effect(lines, weighted)
     assert ("squares" in found) == weighted == ("square_moment" in found.coords)
     if weighted:
         assert found["square_moment"].values.tolist() == list(SQUARE_MOMENTS)
-    assert ("line_moments" in found) == ("line_moment" in found.coords)
-    if lines:
-        assert found["line_moment"].values.tolist() == list(LINE_MOMENTS)
+    assert found["moment"].values.tolist() == list(FIELDS)
     divisor = found["heterogeneity"].attrs["ddof"]
     assert (divisor == "1; 2 where slope is not 0") == lines
 

@@ -208,8 +208,6 @@ def test_parts_that_do_not_fit_are_refused(table):
     refused["must have the same cells of the curve of feature 'x0'"] = [one, others[1]]
     others, _ = effects_of(table, [450], weighting="rows")
     refused["must have the same weighting; got 'axis' and 'rows'"] = [one, others[1]]
-    others, _ = effects_of(table, [450])
-    refused[r"effects\[0\] must hold the moments of standard errors"] = others
     others, _ = effects_of(table, [450], None)
     refused[r"effects\[0\] must have constant bins; its rule AdaptiveBins"] = others
     constant = table.copy()

@@ -168,7 +168,7 @@ def test_stored_errors_between_edges():
         },
         {"n_groups": 9, "method": "rhale"},
     )
-    row["x_variance"] = row["weight_share"] = row["n_obs"] = ("bin", [0.1, 0.1])
+    row["weight_share"] = row["n_obs"] = ("bin", [0.1, 0.1])
     z = np.array([0.0, 0.25, 0.5, 1.0, 2.9])
     found = errors_at(row, z)
     assert_allclose(found["effect"], [0.1, 0.1, 0.1, 0.2, 0.2])

@@ -419,7 +419,7 @@ class TestBiasWarnings:
         effect = rs.std_error(rs.rhale(local, bins=rs.GivenBins([0, 0.5, 1])))
         assert bias_warnings(effect, None) == [self.said.format("x0 (2 of 2 bins)")]
         assert bias_warnings(effect, "x1") == []
-        assert bias_warnings(effect.drop_vars("x_covariance"), None) == []
+        assert bias_warnings(effect.drop_vars("moments"), None) == []
 
     def test_none_once_it_is_removed(self):
         debiased = self.effect.assign_attrs(debiased=1)

@@ -224,7 +224,7 @@ def test_intervals_without_any_of_the_effect():
     assert_allclose(quantile[:2], stats.t.ppf(0.975, [n[0] - 1, n[1] - 1]), rtol=1e-6)
     assert found["curve_ci"].attrs == {"target": "difference from the curve at the reference"}
     assert found["ci_bound"].values.tolist() == ["lower", "upper"]
-    bare = effect.drop_vars("fourth_moment")
+    bare = effect.drop_vars("moments")
     assert "curve_ci" not in relative_to(bare, 1.0)
 
 

@@ -71,26 +71,6 @@ def test_the_largest_of_many_features():
     assert table.notes == ("2 of 5 features.", MEANT)
 
 
-def test_without_standard_errors():
-    """In order of the ranges of the curves, where there are no moments for their sizes.
-
-    `show` raised a KeyError: without the moments there is no ``heterogeneity_output``.
-    """
-    rng = np.random.default_rng(0)
-    x = rng.uniform(0, 1, (30, 2))
-    g = np.column_stack([0.5 + 0 * x[:, 0], -2 + x[:, 1]])
-    effect = rs.rhale(local_of(x, g), bins=rs.GivenBins([0, 0.5, 1]))
-    page = effect_page(effect, 10)
-    assert page.facts[-1] == (
-        "Uncertainty: not estimated yet; std_error(effect) adds standard errors"
-    )
-    (table,) = page.tables
-    assert table.heads == ["", "avg effect", "lowest", "highest"]
-    assert [line[0] for line in table.lines] == ["x1", "x0"]
-    assert table.notes == (MEANT[MEANT.index("lowest, ") :],)
-    assert page.more == MORE.format("x1")
-
-
 def test_ends_of_curves():
     """Of a parabola inside its bin; 0 where it is 0 up to rounding; none of a constant feature."""
     x = np.linspace(-1, 3, 201)

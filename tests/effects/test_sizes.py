@@ -12,7 +12,7 @@ import rhale_stats as rs
 from rhale_stats.arrays import influence, quadratic
 from rhale_stats.effects.curve_square import square_of_curve
 from rhale_stats.effects.fit import fit_of
-from rhale_stats.effects.sizes import _centre, _draws, _of_bins, _Scale, importances, largest
+from rhale_stats.effects.sizes import _centre, _draws, _Scale, importances, largest
 from rhale_stats.schema.curves import curve_of
 from rhale_stats.schema.features import one_feature
 from tests.helpers import daily, local_of
@@ -357,8 +357,6 @@ def test_unusable_sizes(table):
     local = local_of(x, g)
     effect = rs.rhale(local, bins=rs.GivenBins(EDGES))
     with pytest.raises(ValueError, match="moments that sizes need"):
-        rs.effect_sizes(rs.rhale(local))
-    with pytest.raises(ValueError, match="moments that sizes need"):
         rs.effect_sizes(rs.debias(effect, rs.check_unbiased(local, effect)))
     boot = rs.bootstrap(local, effect, n_resamples=4, rng=0)
     with pytest.raises(ValueError, match="its edges differ"):
@@ -415,7 +413,7 @@ def test_importances_at_once_are_those_of_sizes(weighting, rng):
     assert largest(effect, 2) == ["x1", "x0"]
     assert largest(sizes, 3) == ["x1", "x0", "x2"]
     # Without the moments of the rows, over the edges.
-    bare = effect.drop_vars([name for name in effect.variables if "x_variance" in str(name)])
+    bare = effect.drop_vars("moments")
     over_edges = [np.nanstd(curve) for curve in effect["curve"].values[:2]]
     assert largest(bare, 3) == [*(f"x{at}" for at in np.argsort(over_edges)[::-1]), "x2"]
 
@@ -473,21 +471,6 @@ class TestScale:
         away = np.abs(x**2 - np.mean(x**2))
         found = rs.effect_sizes(effect, y=y)
         assert_allclose(found["naled"].item(), np.mean(50 * away / 12), rtol=2e-3)
-
-
-def test_pieces_of_bins():
-    """A line is given at the middle of its bin, and a piece by the mean of its rows."""
-    row = {
-        "edge_value": np.array([0.0, 2, 4, np.nan]), "x_mean": np.array([0.5, 3.5, np.nan]),
-        "effect": np.array([5.0, 7, np.nan]), "slope": np.array([1.0, 0, np.nan]),
-        "x_variance": np.array([0.1, 0.2, np.nan]), "weight_share": np.array([0.3, 0.7, 0]),
-    }  # fmt: skip
-    found = _of_bins(row, 2)
-    assert_array_equal(found.edges, [0, 2, 4])
-    assert_allclose(found.mean, [5 - 0.5, 7])
-    assert_array_equal(found.slope, [1, 0])
-    del row["slope"]
-    assert_allclose(_of_bins(row, 2).mean, [5, 7])
 
 
 @pytest.mark.parametrize("kind", ["levels", "lines", "bins"])

@@ -219,14 +219,6 @@ def test_predict_takes_the_bin_of_each_value(effect):
     assert_allclose(steep, [2.25, 6.75], atol=0.1)
 
 
-def test_predict_without_spread_takes_the_bins(local):
-    effect = rs.rhale(local)
-    assert not OWN & set(effect.variables)
-    assert "spread_bin" not in effect.dims
-    found = rs.predict(effect, [0.5], "x0", what="heterogeneity")
-    assert_array_equal(found, effect["heterogeneity"].values[0, :1])
-
-
 def test_predict_says_what_it_cannot_give(effect):
     with pytest.raises(ValueError, match="what must be one of .*got 'sigma'"):
         rs.predict(effect, [0.5], "x0", what="sigma")

@@ -9,6 +9,7 @@ from numpy.testing import assert_allclose
 from scipy import stats
 
 import rhale_stats as rs
+from rhale_stats.arrays.cell_moments import FIELDS
 from rhale_stats.effects.tails import kurtosis, tail_notes
 
 
@@ -84,17 +85,20 @@ class TestByHand:
         spread = np.array([[2.0, 1.0, 1.0], [1.0, 1.0, 0.0]])
         fourth = np.array([kurtosis, (3.0, 3.0, 7.0)]) * spread**4
         dims = ("feature", "bin")
+        moments = np.zeros((2, 3, len(FIELDS)))
+        moments[..., FIELDS.index("weight")] = moments[..., FIELDS.index("weight_sq")] = 1
+        moments[..., FIELDS.index("x0g4")] = fourth
         return xr.Dataset(
             {
                 "heterogeneity": (dims, spread),
                 "heterogeneity_se": (dims, spread),
-                "fourth_moment": (dims, fourth),
+                "moments": (("feature", "cell", "moment"), moments),
                 "n_effective": (dims, np.array([rows, (40.0, 40.0, 40.0)])),
                 "effect": (dims, np.zeros((2, 3))),
                 "local_effect_error": ("feature", [1e-6, 1e-6]),
                 **{name: (dims, np.array(one)) for name, one in more.items()},
             },
-            {"feature": ["a", "b"]},
+            {"feature": ["a", "b"], "n_bins": ("feature", [3, 3]), "feature_kind": "continuous"},
         )
 
     def test_the_kurtosis_of_all_bins_by_their_rows(self):

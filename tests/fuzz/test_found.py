@@ -227,19 +227,6 @@ def test_a_profile_with_a_dimension_of_another_name():
         rs.confint(profile.rename(output="other"))
 
 
-def test_effects_without_moments_are_shown_and_not_resampled():
-    effect = rs.rhale(LOCAL)
-    assert "average_effect" in str(rs.show(effect))
-    with pytest.raises(ValueError, match="std_error_moments=False"):
-        rs.bootstrap(LOCAL, effect, n_resamples=8, rng=0, progress=False)
-
-
-def test_levels_without_moments_are_shown():
-    X = pd.DataFrame({"a": np.arange(12) % 3, "b": np.linspace(0, 1, 12)})
-    effect = rs.ale(lambda X: X["a"] * X["b"], X, categorical="a", progress=False)
-    assert "ALE: effects on output" in str(rs.show(effect))
-
-
 def test_a_list_of_results_of_which_one_lost_a_part():
     profile = rs.pdp(product, np.random.default_rng(0).normal(size=(30, 2)), progress=False)
     with pytest.raises(ValueError, match="^results must be whole, .*no variable 'feature_kind'"):

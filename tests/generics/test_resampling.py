@@ -328,7 +328,7 @@ def test_replicates_have_so_much_of_the_variance_of_a_mean(scheme, strata, expec
     effect = rs.std_error(rs.rhale(local, bins=rs.EqualWidthBins(20), weighting=weighting))
     n, neglected = 25, 0.002
     if weighting == "axis":
-        assert set(effect["cell_n_effective"].values.ravel()) == {12, 13}
+        assert set(effect["moments"].sel(moment="n_obs").values.ravel()) == {12, 13}
         n, neglected = 12.5, 0.007
         expected = (n - 1) / (n + 1) if scheme == "bayesian" else expected
     options = {"strata": np.arange(500) // 25} if strata else {}

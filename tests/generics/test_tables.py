@@ -141,12 +141,6 @@ def test_tables_need_effects(local):
         rs.summary(rs.rhale(local), "size")
 
 
-def test_standard_errors_need_their_moments(local):
-    effect = rs.rhale(local)
-    with pytest.raises(ValueError, match="made by rhale.*std_error_moments=False"):
-        rs.tidy(effect)
-
-
 @pytest.mark.parametrize(
     ("edges", "labels"),
     [
@@ -223,9 +217,6 @@ class TestChecks:
         assert "debias(effect, check_unbiased(local, effect))" in text
         narrow = rs.rhale(local.sel(feature=["x2"]), bins=rs.EqualWidthBins(3))
         assert "Warning" not in str(rs.summary(narrow))
-        bare = rs.rhale(local, bins=rs.EqualWidthBins(3))
-        with pytest.raises(ValueError, match="std_error_moments=False"):
-            rs.summary(bare)
 
     def test_no_warning_of_rounding(self):
         """A constant derivative by differences has a spread of 1e-10, and a trend in that."""
@@ -900,7 +891,7 @@ class TestSeveralOutputs:
 
 
 class TestReplicatesAreNoEffect:
-    """users.md: "made by std_error_moments=False" was untrue."""
+    """What is refused says what it is."""
 
     @pytest.fixture(scope="class", name="refit")
     @staticmethod

@@ -13,6 +13,7 @@ from rhale_stats.arrays.cells import CELL_ROWS, FEW_ROWS, LEAST_ROWS, MOST_CELLS
 from rhale_stats.effects.chosen_edges import includes_choice
 from rhale_stats.local.cells import cell_edges, difference_edges
 from rhale_stats.schema.features import one_feature
+from tests.helpers import unpacked
 
 N = 600
 RULES = [
@@ -93,7 +94,7 @@ def test_estimates_by_pandas(rule, weights):
     w = np.random.default_rng(1).uniform(0.5, 2, N) if weights else None
     options = {} if w is None else {"weights": w}
     effect = rs.std_error(rs.rhale(local_of(x, g, **options), bins=rule, centering="start"))
-    row = one_feature(effect, 0)
+    row = one_feature(unpacked(effect), 0)
     cells, _ = cells_of(effect, x, g, w)
     assert_allclose(row["cell_effect"], cells["mean"], rtol=1e-11)
     assert_allclose(row["cell_share"], cells["w"] / cells["w"].sum(), rtol=1e-12)
@@ -272,7 +273,7 @@ def test_a_cell_of_one_row_takes_its_variance_together():
     together = (cells["squares"][1] + apart) / (12 + 2 / 3)
     own = cells["squares"][:2] / (cells["w"][:2] - 1)
     variance = np.append(own, together)
-    assert_allclose(effect["cell_heterogeneity"].values[0] ** 2, variance, rtol=1e-12)
+    assert_allclose(unpacked(effect)["cell_heterogeneity"].values[0] ** 2, variance, rtol=1e-12)
     expected = np.sqrt(np.sum(cells["level"] ** 2 * variance / cells["w"]))
     assert effect["effect_se"].values[0, 0] == pytest.approx(expected)
 

@@ -597,12 +597,6 @@ def test_beside_features_with_any_rule_for_bins(bins):
     assert part["level"].values.tolist() == [["False", "True"]]
 
 
-def test_without_moments_there_are_no_standard_errors():
-    effect = rs.ale(model, table(), bins=rs.EqualWidthBins(3))
-    with pytest.raises(ValueError, match="std_error_moments=False"):
-        rs.std_error(effect)
-
-
 # --- errors --------------------------------------------------------------------------------------
 
 

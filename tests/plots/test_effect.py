@@ -1499,7 +1499,7 @@ class TestForest:
         with pytest.raises(ValueError, match="'heterogeneity_output' without one. Call confint"):
             plot_forest(effect, "heterogeneity_output")
         with pytest.raises(ValueError, match="'average_effect' without one"):
-            plot_forest(effect.drop_vars("fourth_moment"))
+            plot_forest(effect.drop_vars("moments"))
         with pytest.raises(ValueError, match="'aled' without one"):
             plot_forest(rs.effect_sizes(effect), "aled")
 

@@ -283,7 +283,6 @@ def test_dense_truth_is_an_effect_with_its_noise():
     assert dense.sizes["bin"] == 20
     assert dense.attrs["method"] == "dense truth"
     assert dense["effect_se"].attrs["units"] == effect["effect_se"].attrs["units"]
-    assert "fourth_moment" not in dense
     # Without a Jacobian the model is differentiated.
     numeric = rs.dense_truth(example.model, None, X, 20, centering="start")
     np.testing.assert_allclose(numeric["effect"], dense["effect"], rtol=1e-5)
