@@ -277,6 +277,15 @@ def sides(edges: FloatArray, x: FloatArray, g: FloatArray, left: FloatArray) -> 
     return Halves(np.arange(len(x)), places, g, np.ones(len(x)), np.zeros(len(x), dtype=bool))
 
 
+def in_the_middle(edges: FloatArray, places: FloatArray, x: FloatArray) -> FloatArray:
+    """Places of halves of rows whose values ``x`` are edges: the middle of their cell.
+
+    That is where the mean of a cell is the effect, so that a line through cells has its slope.
+    """
+    cell = bin_index(edges, places)
+    return np.where(np.isin(x, edges), (edges[cell] + edges[cell + 1]) / 2, places)
+
+
 def cells_around(values: FloatArray, n_rows: FloatArray) -> FloatArray:
     """Edges of cells around distinct values: midway to their neighbours, and at the values.
 

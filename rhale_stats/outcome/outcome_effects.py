@@ -15,6 +15,7 @@ from rhale_stats.arguments.checks import check_count
 from rhale_stats.arguments.seeds import source_of
 from rhale_stats.arguments.words import warn
 from rhale_stats.arrays.answers import inner_range
+from rhale_stats.arrays.cell_moments import FIELDS
 from rhale_stats.arrays.moments import FloatArray, IntArray
 from rhale_stats.bins.description import SEARCHING
 from rhale_stats.bins.fixed import GivenBins
@@ -33,7 +34,9 @@ from rhale_stats.outcome.debiasing import DebiasedEffects, FoldAnswers, debiased
 from rhale_stats.outcome.dictionary import Entries, basis, dictionary_of, entries_of, linear
 from rhale_stats.schema.dimensions import LEFT
 from rhale_stats.schema.door import checked
+from rhale_stats.schema.features import feature_names, one_feature
 from rhale_stats.schema.levels import NOMINAL
+from rhale_stats.schema.moments import bin_starts, moments_of
 from rhale_stats.schema.stacking import padded
 from rhale_stats.schema.variables import variable
 
@@ -528,11 +531,24 @@ OWN = {
 }
 
 
+def _moments(row: xr.Dataset) -> FloatArray:
+    """Moments of one feature in its bins, (bin, moment): of local effects nothing is known."""
+    table = moments_of(row).pooled(bin_starts(row)).table.T.copy()
+    table[:, [name.endswith(("g1", "g2", "g3", "g4")) for name in FIELDS]] = np.nan
+    return table
+
+
 def _labelled(
     effect: xr.Dataset, places: list[Place], estimates: list[FeatureEstimate]
 ) -> xr.Dataset:
     """The template with the estimates."""
+    moments = [_moments(one_feature(effect, name)) for name in feature_names(effect)]
     effect = effect.drop_dims(NOT_HERE, errors="ignore")
+    about = {"long_name": "sum or mean"}
+    table = padded(moments, (effect.sizes["bin"], len(FIELDS)))
+    effect = effect.assign(moments=variable("moments", table)).assign_coords(
+        cell=np.arange(effect.sizes["bin"]), moment=("moment", list(FIELDS), about)
+    )
     for name in UNKNOWN:
         if name in effect:
             effect[name] = effect[name].astype(np.float64) * np.nan

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from rhale_stats.arguments.rows import of_rows
 from rhale_stats.arrays.binning import bin_index
-from rhale_stats.arrays.local_effects import Halves, halves, sides
+from rhale_stats.arrays.local_effects import Halves, halves, in_the_middle, sides
 from rhale_stats.arrays.moments import IntArray
 from rhale_stats.schema.dimensions import AT_MEAN, HALF_OF, LEFT, PARTS
 from rhale_stats.schema.features import feature_names
@@ -222,9 +222,11 @@ def _halves(column: xr.Dataset) -> Halves:
     weight = column["weight"].values if "weight" in column else None
     known = None if weight is None else weight[weight > 0]
     unequal = known is not None and len(known) and known.min() < known.max()
-    if unequal and column.attrs.get("weight_kind") != "frequency":
-        return sides(edges, x, g, left)
-    return halves(edges, x, g, left, weight)
+    whole = unequal and column.attrs.get("weight_kind") != "frequency"
+    found = sides(edges, x, g, left) if whole else halves(edges, x, g, left, weight)
+    if str(column["local_effect_method"].values) == "finite_difference":
+        return found
+    return found._replace(x=in_the_middle(edges, found.x, x[found.row]))
 
 
 def _counted(result: Any, group: RowsOfFeatures, local: xr.Dataset) -> Any:

@@ -180,9 +180,22 @@ def by_feature(results: Sequence[xr.Dataset], names: Sequence[str]) -> xr.Datase
         for name in feature_names(result)
     }
     out = stack([single[name] for name in names if name in single], "feature", own=own)
+    if {"cell", "cell_edge"} <= set(out.dims):
+        out = _with_cell_edges(out)
     if "n_rows" in first.attrs:
         out.attrs["n_rows"] = max(result.attrs["n_rows"] for result in results)
     return out.transpose("chain", "draw", ...) if "draw" in out.dims else out
+
+
+def _with_cell_edges(out: xr.Dataset) -> xr.Dataset:
+    """With an edge more than there are cells, of which features with levels may have the most."""
+    short = out.sizes["cell"] + 1 - out.sizes["cell_edge"]
+    if short <= 0:
+        return out
+    counts = np.arange(out.sizes["cell"] + 1)
+    about = out["cell_edge"].attrs
+    longer = out.drop_vars("cell_edge").pad(cell_edge=(0, short), keep_attrs=True)
+    return longer.assign_coords(cell_edge=("cell_edge", counts, about))
 
 
 def _filled(dataset: xr.Dataset, other: xr.Dataset) -> xr.Dataset:

@@ -534,17 +534,17 @@ def test_a_jump_between_grid_cells_is_found_where_it_is(rng):
     assert abs(effect["edge_value"][1] - 0.6137) < 0.0015
 
 
-def test_repeated_values_never_get_a_line_through_one_place(rng):
+def test_repeated_values_have_the_lines_between_them(rng):
     x = rng.choice([0.0, 1.0, 2.0, 3.0], 400)
     with pytest.warns(UserWarning, match="Derivatives are known at few values"):
         local = local_of(x, x**2 + 0.1 * rng.normal(size=400))
     effect = rs.rhale(local, bins=rs.AdaptiveBins(), weighting="rows").isel(feature=0)
-    # A line through two places is what two means are; four do not lie on one.
+    # Rows of a value stand for both sides of it, so that from one value to the next is a line.
     assert effect["n_bins"] >= 2
     assert np.isfinite(effect["slope"]).all()
     fitted = rs.augment(local, effect.expand_dims("feature"))["s0.effect"]
-    # From each value to the next, math [2]: the integral of z^2.
-    table = np.array([1, 7, 19, 19]) / 3
+    # The lines nearest to z^2 from each value to the next, math [2].
+    table = np.array([-1, 5, 23, 53]) / 6
     assert_allclose(fitted.groupby(x).first(), table, atol=0.05)
 
 

@@ -134,7 +134,7 @@ EQUIVALENT: dict[tuple[str, str], dict[str, str]] = {
         "… np.where(region >= 0, region, -[2 → 3])[:, None]": "no row has a region below -1",
     },
     ("regional/comparisons.py", "curves_of_regions"): {
-        "…hting='rows', std_error_moments=[False → True])": "no standard error is asked for",
+        "…), weighting='rows', has_spread=[False → True])": "no spread is asked for",
     },
     ("regional/comparisons.py", "CurveProblem.node"): {
         "…ws, n_obs, total, loss, loss > ([4 → 5] * self.error) ** 2, self.error)": ROUNDING,
@@ -551,18 +551,13 @@ EQUIVALENT: dict[tuple[str, str], dict[str, str]] = {
         "…es ** 2 if 'spread' in row else [np.zeros → np.ones](0)}": "it has no elements",
     },
     ("effects/rebinned.py", "_on_grid"): {
-        "…ng=weighting, std_error_moments=[False → True])": "more moments take time only",
+        "…weighting=weighting, has_spread=[False → True])": "a spread takes time only",
     },
     ("effects/shown.py", "_columns"): {
         "…ffect_ci'].attrs.get('ci_prob', [0.95 → 1.95])))": "every interval has its level",
     },
     ("effects/shown.py", "_tests"): {
         "table = glance(effect, [0.95 → 1.95])": "t and P do not depend on the level",
-    },
-    ("effects/sizes.py", "importances"): {
-        "moments = np.zeros((n_cells, [2 → 3]))": "two columns are read",
-        "moments = [np.zeros → np.ones]((n_cells, 2))": "cells have no slope that takes them",
-        "…ments' in row else np.zeros((n, [2 → 3]))": "two columns are read",
     },
     ("effects/rhale.py", "_may_have_gaps"): {
         "return bool((known != n)[.any → .all]() or (at_edges != n + (n > 0)).…": (
@@ -590,9 +585,6 @@ EQUIVALENT: dict[tuple[str, str], dict[str, str]] = {
         "…].values, x, g, None, frequency=[False → True], rng=np.random.default_rng(0))": (
             "there are no weights"
         ),
-    },
-    ("effects/labelled.py", "effects_of"): {
-        "… 'cell_effect' in row), default=[0 → 1])": "without cells no array is over cells",
     },
     ("effects/paired.py", "paired_covariance"): {
         "…p.sqrt(np.where(pairs.repeats > [0 → 1], pairs.repeats, 1.0))": (

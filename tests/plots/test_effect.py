@@ -176,15 +176,6 @@ def test_missing_standard_errors_are_added(effect):
     )
 
 
-def test_no_interval_without_the_moments_for_it(local):
-    effect = rs.rhale(local, bins=rs.EqualWidthBins(6))
-    upper, lower = plot_effect(effect, "x0")
-    assert dashed(upper) == []
-    assert upper.get_legend_handles_labels()[1] == [plots_marks.CURVE]
-    assert lower.get_legend_handles_labels()[1] == [plots_marks.BIN, plots_marks.BIN_SPREAD]
-    assert [dashed(panel) for panel in plot_effects(effect)] == [[]] * 4
-
-
 @pytest.mark.parametrize(
     ("centering", "target"),
     [

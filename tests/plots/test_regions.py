@@ -124,11 +124,6 @@ class TestRegions:
         labels = panels[0].get_legend_handles_labels()[1]
         assert any(label.startswith("90 % band") for label in labels)
 
-    def test_nothing_without_moments(self, local, tree):
-        effect = rs.regional_rhale(local, tree)
-        (first, *_) = plot_regions(tree, effect)
-        assert [line for line in first.lines if line.get_linestyle() == "--"] == []
-
     def test_global_panel_comes_first(self, local, tree, effect):
         panels = plot_regions(tree, effect, rs.rhale(local, weighting="rows"))
         assert len(panels) == 4
