@@ -63,8 +63,7 @@ def merge(effects: Sequence[xr.Dataset]) -> xr.Dataset:
     ValueError
         Parts with other features, edges, cells, outputs, weights or definitions of the effect; a
         feature that is constant in a part; precision weights that are equal within a part; linear
-        bins, and standard errors by groups, of which moments are not enough (see Notes); effects
-        without the moments for standard errors.
+        bins, and standard errors by groups (see Notes).
     TypeError
         An entry is no Dataset of effects.
 
@@ -74,10 +73,9 @@ def merge(effects: Sequence[xr.Dataset]) -> xr.Dataset:
     model must be the same for all parts; of this only the name and the scale of its output are
     checked.
 
-    What does not merge: about the line of all rows, moments of residuals need products of x and the
-    local effect up to x g^3, and in cells up to x^2 g^2, which effects do not have. Errors by
-    groups need the sums of each group in each cell, which say more of single groups than moments
-    do. With precision weights ``skewness_sign`` needs the rows: it is that of the parts if they
+    What does not merge: bins of a rule that fits lines, which differ between parts; and errors by
+    groups, which need the sums of each group in each cell, and these say more of single groups than
+    moments do. With precision weights ``skewness_sign`` needs the rows: it is that of the parts if they
     agree, and 0, without a correction of intervals for skewness, if they do not.
 
     The checksum of the rows is that of the parts in their order (math [96]), so that
