@@ -192,9 +192,9 @@ def _of_feature(row: xr.Dataset, fit: Fit | None) -> Estimates:
 def spread_and_average_errors(row: xr.Dataset) -> tuple[FloatArray, float]:
     """Standard errors of the heterogeneities of one feature's bins, and of its average effect."""
     n, share = row["n_effective"].values, row["weight_share"].values
-    pieces, by_squares = pieces_of(row), squares_of(row)
-    variance = row["heterogeneity"].values ** 2
-    spread_se = accumulate.heterogeneity_se(variance, residuals_of(row).fourth_moment, n)
+    residuals, by_squares = residuals_of(row), squares_of(row)
+    pieces, variance = pieces_of(row, residuals), row["heterogeneity"].values ** 2
+    spread_se = accumulate.heterogeneity_se(variance, residuals.fourth_moment, n)
     if by_squares is None:
         squares = accumulate.mean_square(variance, pieces, n)
         return spread_se, accumulate.average_effect_se(pieces.mean, squares, share, n)

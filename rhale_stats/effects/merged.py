@@ -75,8 +75,8 @@ def merge(effects: Sequence[xr.Dataset]) -> xr.Dataset:
 
     What does not merge: bins of a rule that fits lines, which differ between parts; and errors by
     groups, which need the sums of each group in each cell, and these say more of single groups than
-    moments do. With precision weights ``skewness_sign`` needs the rows: it is that of the parts if they
-    agree, and 0, without a correction of intervals for skewness, if they do not.
+    moments do. With precision weights ``skewness_sign`` needs the rows: it is that of the parts if
+    they agree, and 0, without a correction of intervals for skewness, if they do not.
 
     The checksum of the rows is that of the parts in their order (math [96]), so that
     functions which need rows accept those of all parts, one below the other. Fewer than about five

@@ -13,7 +13,7 @@ from rhale_stats.arrays import cells as kernel
 from rhale_stats.arrays.accumulate import Noise, Pieces
 from rhale_stats.arrays.binning import bin_index
 from rhale_stats.arrays.intervals import Sources
-from rhale_stats.arrays.moments import FloatArray, IntArray
+from rhale_stats.arrays.moments import FloatArray, IntArray, ResidualMoments
 from rhale_stats.arrays.skewness import Skewness
 from rhale_stats.schema.features import effect_at, slopes
 from rhale_stats.schema.moments import (
@@ -126,23 +126,24 @@ def cell_sizes(effect: xr.Dataset) -> dict[str, int]:
     return sizes | {f"{dim}_other": size for dim, size in sizes.items()}
 
 
-def pieces_of(row: xr.Dataset) -> Pieces:
-    """Bins of one feature by their rows, with their lines."""
-    spread = residuals_of(row).x_variance if MOMENTS in row else np.zeros(row.sizes["bin"])
+def pieces_of(row: xr.Dataset, residuals: ResidualMoments | None = None) -> Pieces:
+    """Bins of one feature by their rows, with their lines; ``residuals`` where they are known."""
+    if residuals is None:
+        residuals = residuals_of(row)
     return Pieces(
         row.variables["edge_value"].values,
         bin_means(row),
         slopes(row),
         row.variables["x_mean"].values,
-        spread,
+        residuals.x_variance,
         row.variables["weight_share"].values,
     )
 
 
-def line_moments_of(row: xr.Dataset) -> FloatArray:
+def line_moments_of(residuals: ResidualMoments) -> FloatArray:
     """Products of places and residuals in linear bins; 0 from rules without them."""
-    line = residuals_of(row).line if MOMENTS in row else None
-    return np.zeros((row.sizes["bin"], len(LINE_MOMENTS))) if line is None else line
+    none = np.zeros((len(residuals.x_variance), len(LINE_MOMENTS)))
+    return none if residuals.line is None else residuals.line
 
 
 def squares_of(row: xr.Dataset) -> FloatArray | None:
@@ -154,40 +155,37 @@ def squares_of(row: xr.Dataset) -> FloatArray | None:
 
 def bin_noise(row: xr.Dataset) -> Noise:
     """Noise of the means and slopes of one feature's bins by their rows."""
-    variance, line = noise_moments_of(row)
-    return accumulate.line_noise(
-        variance, pieces_of(row), line, row.variables["n_effective"].values
-    )
+    residuals, squares = residuals_of(row), squares_of(row)
+    line = line_moments_of(residuals) if squares is None else squares[:, OF_LINES]
+    pieces, n = pieces_of(row, residuals), row.variables["n_effective"].values
+    return accumulate.line_noise(_variance_of_means(row), pieces, line, n)
 
 
-def noise_moments_of(row: xr.Dataset) -> tuple[FloatArray, FloatArray]:
-    """Variances of the bins and products in linear ones, as standard errors need them."""
-    squares = squares_of(row)
-    if squares is None:
-        return row.variables["heterogeneity"].values ** 2, line_moments_of(row)
-    return row.variables["robust_variance"].values, squares[:, OF_LINES]
+def _variance_of_means(row: xr.Dataset) -> FloatArray:
+    """Variances of the bins as standard errors of means need them."""
+    if "squares" in row:
+        return np.asarray(row.variables["robust_variance"].values)
+    return np.asarray(row.variables["heterogeneity"].values ** 2)
 
 
 def fine_of(row: xr.Dataset) -> Fine:
     """The cells that the curve of one feature is accumulated from."""
     if not has_cells(row):
-        pieces = pieces_of(row)
-        covariance = np.zeros(row.sizes["bin"])
-        if MOMENTS in row:
-            covariance = residuals_of(row).x_covariance
+        residuals = residuals_of(row)
+        pieces = pieces_of(row, residuals)
         n_rows = row.variables["error_rows" if "error_rows" in row else "n_effective"].values
         return Fine(
             pieces,
             np.arange(row.sizes["bin"]),
-            noise_moments_of(row)[0],
+            _variance_of_means(row),
             row.variables["n_effective"].values,
             np.maximum(n_rows - 1 - (pieces.slope != 0), 0.0),
-            covariance,
-            line_moments_of(row),
+            residuals.x_covariance,
+            line_moments_of(residuals),
             accumulate.known_stretch(pieces.share),
             shared=False,
             squares=squares_of(row),
-            third=_third_of(row),
+            third=_third_of(row, residuals),
             sign=_sign_of(row),
         )
     cells = cells_of(row)
@@ -221,14 +219,14 @@ def _sign_of(row: xr.Dataset) -> float | None:
     return float(row.variables["skewness_sign"].values) if "skewness_sign" in row else None
 
 
-def _third_of(row: xr.Dataset) -> FloatArray | None:
+def _third_of(row: xr.Dataset, residuals: ResidualMoments) -> FloatArray | None:
     """Third cumulants of the bins of one feature; None where they are not known."""
     if "squares" in row:
         name = "robust_third_cumulant"
         return np.asarray(row.variables[name].values) if name in row else None
     if MOMENTS not in row:
         return None
-    return skewness.third_cumulant(residuals_of(row).third_moment, row["n_effective"].values)
+    return skewness.third_cumulant(residuals.third_moment, row["n_effective"].values)
 
 
 class SpreadPieces(NamedTuple):

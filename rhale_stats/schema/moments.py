@@ -56,7 +56,13 @@ def bin_starts(row: xr.Dataset) -> IntArray:
 
 
 def residuals_of(row: xr.Dataset) -> ResidualMoments:
-    """Moments of the local effects of one feature about the means, or lines, of its bins."""
+    """Moments of the local effects of one feature about the means, or lines, of its bins.
+
+    0 where the result, such as a true effect, does not hold them.
+    """
+    if MOMENTS not in row:
+        none = np.zeros(row.sizes["bin"])
+        return ResidualMoments(none, none, none, none, none, None)
     slope = slopes(row) if "slope" in row else None
     return residual_moments(moments_of(row), bin_starts(row), slope)
 
