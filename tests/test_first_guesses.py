@@ -17,6 +17,7 @@ import pandas as pd
 import pytest
 import statsmodels.formula.api as smf
 import xarray as xr
+from sklearn.linear_model import LogisticRegression
 
 import rhale_stats as rs
 from rhale_stats.arguments.peers import DIFFERENT, KEYWORDS, NAMES, other_keyword, other_name
@@ -64,6 +65,18 @@ WORKS = {
     'rs.averages(fitted, X, "a")': "averages",
     "rs.explain(model, X, y, progress=False)": "an explanation",
     "rs.folds(model, X)": None,
+    # Options of the steps before and after, in the one call.
+    "rs.rhale(model, X, weights=weights)": "effects in bins",
+    'rs.rhale(model, X, missing="drop", batch_rows=50)': "effects in bins",
+    "rs.rhale(model, X, jacobian=jacobian)": "effects in bins",
+    'rs.rhale(model, X, "a", method="finite_difference")': "effects in bins",
+    "rs.rhale(classifier, X, output=1)": "effects in bins",
+    "rs.dale(classifier, X, output=[0, 2], n_bins=4)": "effects in bins",
+    "rs.rhale(model, X, groups=groups)": "effects in bins",
+    "rs.ale(model, X, bins=8, groups=groups)": "effects in bins",
+    'rs.pdp(model, X, "a", groups=groups)': "a profile",
+    'rs.regions(model, X, "a", weights=weights)': "trees of regions",
+    "rs.all_regions(model, X, weights=weights)": "trees of regions",
     # Regions, as effector.
     'rs.regions(model, X, "a")': "trees of regions",
     'rs.regions(model, X, feature="a")': "trees of regions",
@@ -181,7 +194,8 @@ ANSWERED = {
     "rs.RHALE(X, model)": (AttributeError, "rhale"),
     "rs.effects(model, X)": (TypeError, "rhale(model, X)"),
     "rs.rhale(model, X, n_bins=20)": (TypeError, "'bins'"),
-    "rs.rhale(model, X, jacobian=None)": (TypeError, "local_effects(model, X, jacobian=...)"),
+    "rs.rhale(local, jacobian=None)": (TypeError, "local_effects(model, X, jacobian=...)"),
+    'rs.ale_from_local(local, categorical="a")': (TypeError, "ale_local_effects(model, X, categor"),
     'rs.RegionalRHALE(X, model).summary("a")': (AttributeError, "regional_rhale"),
     'rs.plot_effect(effect, "a", heterogeneity=True)': (TypeError, "'spread'"),
     # PyALE, R's ale, iml
@@ -211,6 +225,10 @@ ANSWERED = {
 class Fitted:
     """A model with an interaction."""
 
+    def jacobian(self, rows):
+        a, b, c = np.asarray(rows, dtype=float).T
+        return np.column_stack([b, a, np.ones_like(c)])
+
     def predict(self, rows):
         a, b, c = np.asarray(rows, dtype=float).T
         return a * b + c
@@ -228,7 +246,10 @@ def names():
     profile, curves = rs.pdp(model, X), rs.ice(model, X)
     return {
         "rs": rs, "np": np, "plt": plt, "X": X, "y": y, "model": model, "local": local,
-        "effect": effect, "groups": np.arange(len(X)) // 4, "profile": profile, "curves": curves,
+        "effect": effect, "groups": np.arange(len(X)) // 4, "weights": rng.uniform(1, 2, len(X)),
+        "jacobian": model.jacobian,
+        "classifier": LogisticRegression().fit(X, np.digitize(y, [-0.3, 0.3])),
+        "profile": profile, "curves": curves,
         "other": rs.std_error(rs.rhale(model, X.iloc[::2])),
         "fitted": smf.ols("y ~ a * b + c", X.assign(y=y)).fit(),
         "boot": rs.bootstrap(effect, local, n_resamples=40, rng=0),
@@ -297,6 +318,31 @@ def test_the_share_that_works():
         ("rs.jump_check(model, local, effect)", "rs.jump_check(effect, local, model)"),
         ('rs.confint(effect.sel(feature="b"))', 'rs.confint(effect.sel(feature=["b"]))'),
         ("rs.rhale(local, n_jobs=1)", "rs.rhale(local)"),
+        (
+            "rs.rhale(model, X, weights=weights)",
+            "rs.rhale(rs.local_effects(model, X, weights=weights))",
+        ),
+        (
+            "rs.rhale(model, X, groups=groups)",
+            "rs.std_error(rs.rhale(local), local, groups=groups)",
+        ),
+        (
+            "rs.ale(model, X, bins=8, groups=groups)",
+            "rs.std_error(rs.ale(model, X, bins=8), rs.ale_local_effects(model, X, bins=8), "
+            "groups=groups)",
+        ),
+        (
+            "rs.pdp(model, X, n_grid=5, groups=groups)",
+            "rs.std_error(rs.pdp(model, X, n_grid=5), rs.ice(model, X, n_grid=5), groups=groups)",
+        ),
+        (
+            "rs.m_plot(model, X, bins=5, groups=groups)",
+            "rs.std_error(rs.m_plot(model, X, bins=5), groups=groups)",
+        ),
+        (
+            'rs.ale2(model, X, ("a", "b"), groups=groups)',
+            'rs.std_error(rs.ale2(model, X, ("a", "b")), groups=groups)',
+        ),
     ],
 )
 def test_the_numbers_are_those_of_the_long_way(names, call, long):

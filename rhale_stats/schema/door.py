@@ -39,7 +39,7 @@ from rhale_stats.arguments.checks import (
 )
 from rhale_stats.arguments.peers import other_keyword
 from rhale_stats.arguments.words import PACKAGE, shown
-from rhale_stats.schema.calls import Call, limits, public
+from rhale_stats.schema.calls import MAKERS, Call, limits, options_of, public
 from rhale_stats.schema.checks import answer_first
 from rhale_stats.schema.features import has_integer_labels
 from rhale_stats.schema.variables import DIMENSIONS, in_order
@@ -187,12 +187,11 @@ class _Known(NamedTuple):
         """The step before this one that has an option, in words; empty where there is none."""
         if name == "features" or "local" not in known:
             return ""
-        made = _Known.of(public("local_effects"))
-        options = [one.name for of in made.options.values() for one in fields(of)]
-        if name not in [*made.names, *options]:
+        maker = MAKERS.get(self.function, "local_effects")
+        if name not in options_of(public(maker)):
             return ""
         return (
-            f"It is an option of local_effects: local = local_effects(model, X, {name}=...), then "
+            f"It is an option of {maker}: local = {maker}(model, X, {name}=...), then "
             f"{self.function}(local)."
         )
 
@@ -244,18 +243,20 @@ def checked(function: F) -> F:
         beside = call.taken_out(kwargs)
         for name, value in beside.items():
             CHECKS[name](name, value)
-        if other := call.other(args):
+        if other := call.other(args, kwargs):
             return public(other)(*args, **kwargs)
+        groups = beside.pop("groups", None)
         progress = kwargs.get("progress", beside.get("progress"))
         if progress is not False and not beside:
-            return answer(args, kwargs, of_user=of_user)
+            return answer(args, kwargs, groups, of_user=of_user)
         with limits(progress, beside.get("n_jobs")):
-            return answer(args, kwargs, of_user=of_user)
+            return answer(args, kwargs, groups, of_user=of_user)
 
-    def answer(args: tuple[Any, ...], kwargs: dict[str, Any], *, of_user: bool) -> Any:
+    def answer(args: tuple[Any, ...], kwargs: dict[str, Any], groups: Any, *, of_user: bool) -> Any:
         args, kwargs = call.placed(args, kwargs)
         # Python reports surplus arguments itself.
         few = [check(name, value) for name, value in zip(known.names, args, strict=False)]
+        earlier = call.of_earlier_step(args, kwargs)
         kwargs = known.gathered(kwargs if "bins" in parameters else call.with_rule(kwargs))
         named = {name: check(name, value) for name, value in kwargs.items()}
         if "feature" in parameters and "feature" not in {*named, *known.names[: len(few)]}:
@@ -266,7 +267,7 @@ def checked(function: F) -> F:
             few, named = [given[n] for n in known.names[: len(few)]], {n: given[n] for n in named}
         if twice := [name for name in known.names[: len(few)] if name in named]:
             raise TypeError(f"{known.function}() got multiple values for argument {twice[0]!r}.")
-        if not surplus and (read := call.read(given)) is not given:
+        if not surplus and (read := call.read(given, earlier)) is not given:
             few, named, given = [], read, read
         call.check_whole(given)
         changed = refusal(given) if of_user else None
@@ -279,6 +280,8 @@ def checked(function: F) -> F:
             raise said from error
         if changed is not None:
             raise changed
+        if groups is not None:
+            found = call.with_errors(found, given, groups)
         return remember_parts(answer_first(found) if isinstance(found, xr.Dataset) else found)
 
     return cast(F, door)
