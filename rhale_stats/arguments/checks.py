@@ -143,6 +143,15 @@ def check_features(parameter: str, value: object) -> None:
             )
 
 
+def check_features_and_pairs(parameter: str, value: object) -> None:
+    """Raise ``TypeError`` unless ``value`` is a feature or a sequence of features or pairs."""
+    if is_listed(value) and not isinstance(value, np.ndarray):
+        for feature in list(value):  # type: ignore[call-overload]
+            check_features(parameter, feature)
+    else:
+        check_features(parameter, value)
+
+
 def check_labels(parameter: str, value: object) -> None:
     """Raise ``TypeError`` unless ``value`` is one label or a list of labels."""
     if not isinstance(value, str | int | float | np.generic):
@@ -269,11 +278,15 @@ def at_least(minimum: int) -> Callable[[str, object], None]:
 
 
 def check_percentiles(bounds: Any) -> tuple[float, float]:
-    """Two percentiles of the rows; ``ValueError`` for anything else."""
+    """Two percentiles of the rows, from 0 to 100; ``ValueError`` for anything else.
+
+    Both up to 1, they are shares of the rows, as in scikit-learn.
+    """
     values = np.asarray(bounds) if np.shape(bounds) == (2,) else np.zeros(2)
     if values.dtype.kind not in "iuf" or not 0 <= values[0] < values[1] <= 100:
         raise ValueError(
             f"percentiles must be two numbers from 0 to 100, the smaller first; got {bounds!r}. "
-            f"(1, 99) leaves out 1 % of the rows at either end, (0, 100) none."
+            f"(1, 99) or (0.01, 0.99) leaves out 1 % of the rows at either end, (0, 100) none."
         )
-    return float(values[0]), float(values[1])
+    low, high = (100.0 if values[1] <= 1 else 1.0) * values
+    return float(low), float(high)

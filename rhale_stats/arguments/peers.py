@@ -62,7 +62,7 @@ KEYWORDS_FOR = {
     "n_jobs": "n_workers n_processes num_workers cores workers",
     "n_rows": "nof_instances subsample sample_size n_samples",
     "spread": "heterogeneity show_std_err std",
-    "grid_kind": "percentiles quantiles",
+    "grid_kind": "quantiles",
     "adjust": "p_adjust correction adjustment",
     "max_depth": "max_split_levels depth",
     "conditioning": "candidate_conditioning_features z Z",
@@ -79,8 +79,6 @@ DIFFERENT: Mapping[str, str] = {
     "groups=groups).",
     "debias": "Debiased, cross-fitted effects on the outcome are outcome_effects(fit, X, y).",
     "nof_instances": "All rows are used; a sample of them is X.sample(n).",
-    "percentiles": "The curve goes from the smallest to the largest value; grid={feature: points} "
-    "says other points.",
     "heterogeneity": 'The spread is in every effect; plot_effect(..., spread="band") draws it '
     "around the curve.",
 }

@@ -77,7 +77,9 @@ def options_of(function: Callable[..., Any]) -> set[str]:
 
 
 def _are_axes(value: Any) -> bool:
-    several = isinstance(value, list | tuple) or np.dtype("O") == getattr(value, "dtype", None)
+    if isinstance(value, list | tuple):
+        return all(_are_axes(one) for one in value)
+    several = np.dtype("O") == getattr(value, "dtype", None)
     return all(hasattr(one, "get_xlabel") for one in (np.ravel(value) if several else [value]))
 
 

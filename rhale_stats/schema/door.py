@@ -21,6 +21,7 @@ from rhale_stats.arguments.checks import (
     check_derivatives,
     check_feature,
     check_features,
+    check_features_and_pairs,
     check_flag,
     check_labels,
     check_labels_listed,
@@ -42,12 +43,15 @@ from rhale_stats.arguments.words import PACKAGE, shown
 from rhale_stats.schema.calls import MAKERS, Call, limits, options_of, public
 from rhale_stats.schema.checks import answer_first
 from rhale_stats.schema.features import has_integer_labels
+from rhale_stats.schema.parts import within_axes
 from rhale_stats.schema.variables import DIMENSIONS, in_order
 from rhale_stats.schema.whole import in_words, one_feature_of, refusal, remember_parts, with_feature
 
 F = TypeVar("F", bound=Callable[..., Any])
 # Variables of which each result has one over its features, and bins or rows.
 MAIN = ("effect", "curve", "local_effect")
+# Functions that take pairs of features among their features.
+OF_PAIRS = ("ice", "pdp")
 # The module whose methods are calls of the user.
 ACCESSOR = str(Path(PACKAGE) / "accessor.py")
 # What a parameter may be, in whatever public function it stands. The default of a function is
@@ -206,6 +210,8 @@ def checked(function: F) -> F:
     parameters = signature(function).parameters
     known, call = _Known.of(function), Call.of(function)
     checks = {name: CHECKS[name] for name in known.names if name in CHECKS}
+    if known.function in OF_PAIRS:
+        checks["features"] = check_features_and_pairs
 
     # Pictures take the Dataset of an explanation that has the name of their parameter.
     parts_taken = known.function.startswith("plot_")
@@ -259,15 +265,16 @@ def checked(function: F) -> F:
         earlier = call.of_earlier_step(args, kwargs)
         kwargs = known.gathered(kwargs if "bins" in parameters else call.with_rule(kwargs))
         named = {name: check(name, value) for name, value in kwargs.items()}
-        if "feature" in parameters and "feature" not in {*named, *known.names[: len(few)]}:
-            named |= one_feature_of([*args[:1], *kwargs.values()])
+        single = "feature" if "feature" in parameters else "features"
+        if single in parameters and single not in {*named, *known.names[: len(few)]}:
+            named |= one_feature_of([*args[:1], *kwargs.values()], single)
         surplus, given = args[len(few) :], {**dict(zip(known.names, few, strict=False)), **named}
         if any(map(has_integer_labels, given.values())):
             given = {name: _labels_as_names(name, value) for name, value in given.items()}
             few, named = [given[n] for n in known.names[: len(few)]], {n: given[n] for n in named}
         if twice := [name for name in known.names[: len(few)] if name in named]:
             raise TypeError(f"{known.function}() got multiple values for argument {twice[0]!r}.")
-        if not surplus and (read := call.read(given, earlier)) is not given:
+        if not surplus and (read := within_axes(call.read(given, earlier))) is not given:
             few, named, given = [], read, read
         call.check_whole(given)
         changed = refusal(given) if of_user else None

@@ -170,7 +170,7 @@ def by_feature(results: Sequence[xr.Dataset], names: Sequence[str]) -> xr.Datase
     What only some groups have is NaN for the others, and 0 where rows are counted.
     """
     for other in results:
-        results = [_filled(result, other) for result in results]
+        results = [filled(result, other) for result in results]
     results = with_joint_fingerprints(results)
     first = results[0]
     own = {name for name, one in first.variables.items() if "feature" in one.dims}
@@ -185,7 +185,7 @@ def by_feature(results: Sequence[xr.Dataset], names: Sequence[str]) -> xr.Datase
     return out.transpose("chain", "draw", ...) if "draw" in out.dims else out
 
 
-def _filled(dataset: xr.Dataset, other: xr.Dataset) -> xr.Dataset:
+def filled(dataset: xr.Dataset, other: xr.Dataset) -> xr.Dataset:
     """With all variables and coordinates that the other has."""
     sizes = {**other.sizes, **dataset.sizes}
     for dim in ("bin", "edge"):
