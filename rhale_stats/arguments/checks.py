@@ -45,7 +45,11 @@ def check_choice(parameter: str, value: object, allowed: Sequence[str | None]) -
     if not (isinstance(value, str) and value in allowed):
         choices = ", ".join(repr(choice) for choice in allowed)
         came = repr(value) if isinstance(value, str) else shown(value)
-        raise ValueError(f"{parameter} must be one of {choices}; got {came}.")
+        at_value = parameter == "centering" and isinstance(value, int | float | Mapping)
+        more = (
+            " A curve relative to a value: plot(effect, 'age', reference=40)." if at_value else ""
+        )
+        raise ValueError(f"{parameter} must be one of {choices}; got {came}.{more}")
 
 
 def check_count(parameter: str, value: object, minimum: int) -> None:

@@ -43,7 +43,9 @@ from rhale_stats.arguments.words import PACKAGE, shown
 from rhale_stats.schema.calls import MAKERS, Call, limits, options_of, public
 from rhale_stats.schema.checks import answer_first
 from rhale_stats.schema.features import has_integer_labels
+from rhale_stats.schema.kinds import kind_of
 from rhale_stats.schema.parts import within_axes
+from rhale_stats.schema.stacking import as_regions, concatenated
 from rhale_stats.schema.variables import DIMENSIONS, in_order
 from rhale_stats.schema.whole import in_words, one_feature_of, refusal, remember_parts, with_feature
 
@@ -52,6 +54,8 @@ F = TypeVar("F", bound=Callable[..., Any])
 MAIN = ("effect", "curve", "local_effect")
 # Functions that take pairs of features among their features.
 OF_PAIRS = ("ice", "pdp")
+# Functions that show results, also those that a user put together along a dimension.
+READING = ("glance", "plot", "plot_curves", "show", "summary", "tidy")
 # The module whose methods are calls of the user.
 ACCESSOR = str(Path(PACKAGE) / "accessor.py")
 # What a parameter may be, in whatever public function it stands. The default of a function is
@@ -215,6 +219,7 @@ def checked(function: F) -> F:
 
     # Pictures take the Dataset of an explanation that has the name of their parameter.
     parts_taken = known.function.startswith("plot_")
+    reading = known.function in READING
 
     def admitted(name: str, value: Any) -> Any:
         # A group of an explanation, or of another tree, stands for its Dataset.
@@ -226,11 +231,13 @@ def checked(function: F) -> F:
             for dim, what in (("feature", "feature"), ("obs", "row")):
                 if value.sizes.get(dim) == 0:
                     raise ValueError(f"{name} must have at least one {what}; got none.")
-            return _of_known_dimensions(name, in_order(value))
+            return _of_known_dimensions(name, in_order(value), reading=reading)
         if name == "model" and hasattr(value, "an attribute of no model"):
             return lambda rows: value.predict(rows)  # a proxy that has every attribute
         if name == "y" and np.ndim(value) == 2 and np.shape(value)[1] == 1:
             return value.iloc[:, 0] if hasattr(value, "iloc") else np.asarray(value)[:, 0]
+        if reading and name == "effect" and _are_results(value):
+            return as_regions({key: admitted(name, one) for key, one in value.items()})
         if type(value) in (list, tuple) and any(isinstance(one, xr.Dataset) for one in value):
             return type(value)(admitted(name, one) for one in value)
         return value
@@ -294,15 +301,28 @@ def checked(function: F) -> F:
     return cast(F, door)
 
 
-def _of_known_dimensions(parameter: str, value: xr.Dataset) -> xr.Dataset:
-    """The same; refused where results were put together along a dimension of the user's own."""
+def _are_results(value: object) -> bool:
+    """Whether these are results of one kind by their names."""
+    if not isinstance(value, Mapping) or isinstance(value, xr.Dataset | xr.DataTree) or not value:
+        return False
+    kinds = {kind_of(one) for one in value.values()}
+    return len(kinds) == 1 and None not in kinds
+
+
+def _of_known_dimensions(parameter: str, value: xr.Dataset, *, reading: bool) -> xr.Dataset:
+    """Results along a dimension of the user's own as those of regions, where they are only read.
+
+    Other functions refuse them.
+    """
     main = next((value[name].dims for name in MAIN if name in value), ())
     own = [dim for dim in main if dim not in DIMENSIONS]
     if own and {"bin", "edge", "grid", "obs"} & {*main}:
+        if reading and len(own) == 1:
+            return concatenated(value, str(own[0]))
         raise ValueError(
             f"{parameter} must be one result; this one has the dimension {own[0]!r}, along which "
-            f"{value.sizes[own[0]]} were put together. Take one: .isel({own[0]}=0), or pass them "
-            f"as a list where a function takes several."
+            f"{value.sizes[own[0]]} were put together. Take one: .isel({own[0]}=0). summary, tidy "
+            f"and plot take them all."
         )
     return value
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from rhale_stats.schema.dimensions import OUTPUT, PARTS, REGION, ROWS
 from rhale_stats.schema.features import feature_names
-from rhale_stats.schema.identity import with_joint_fingerprints
+from rhale_stats.schema.identity import FINGERPRINT, with_joint_fingerprints
 from rhale_stats.schema.notes import joint_notes, with_notes
 from rhale_stats.schema.variables import (
     COUNTS,
@@ -214,6 +214,41 @@ def filled(dataset: xr.Dataset, other: xr.Dataset) -> xr.Dataset:
     coords = {name: one for name, one in own.items() if name in other.coords}
     dims = {name: other.variables[name] for name in absent if name in other.dims}
     return dataset.assign(data).assign_coords({**coords, **dims})
+
+
+def as_regions(results: Mapping[Any, xr.Dataset], name: str = "") -> xr.Dataset:
+    """Results of one kind by their labels, as those of regions are: along ``region``."""
+    parts = list(results.values())
+    for other in parts:
+        parts = [filled(part.drop_vars("obs", errors="ignore"), other) for part in parts]
+    before = f"{name} = " if name else ""
+    labels = [str(label) for label in results]
+    out = stack(parts, REGION)
+    return out.assign_coords(
+        region=(REGION, labels, {"long_name": name or "result"}),
+        region_rule=(REGION, [f"{before}{label}" for label in labels], {"long_name": "result"}),
+    )
+
+
+def concatenated(dataset: xr.Dataset, dim: str) -> xr.Dataset:
+    """Results that a user put together along a dimension, as those of regions are.
+
+    They have the attributes of the first; the numbers of their rows are counted again.
+    """
+    labels = dataset[dim].values if dim in dataset.coords else np.arange(dataset.sizes[dim])
+    parts = {}
+    for number, label in enumerate(labels):
+        part = dataset.isel({dim: number}).drop_vars(dim, errors="ignore")
+        counts = {one: part[one].fillna(0) for one in COUNTS if one in part.data_vars}
+        whole = {one: count.astype(np.int64) for one, count in counts.items() if one == "n_obs"}
+        part = part.assign(counts | whole)
+        if "n_obs" in part and "n_rows" in part.attrs:
+            n_obs = part["n_obs"]
+            over = [one for one in n_obs.dims if one != "feature"]
+            part = part.assign_attrs(n_rows=int(n_obs.sum(over).max()))
+        part.attrs.pop(FINGERPRINT, None)
+        parts[label] = part
+    return as_regions(parts, dim)
 
 
 # --- with numeric features -----------------------------------------------------------------------
