@@ -73,6 +73,9 @@ WORKS = {
     "rs.rhale(classifier, X, output=1)": "effects in bins",
     "rs.dale(classifier, X, output=[0, 2], n_bins=4)": "effects in bins",
     "rs.rhale(model, X, groups=groups)": "effects in bins",
+    'rs.rhale(model, table, categorical="k")': "effects in bins",
+    'rs.rhale(model, table, ["a", "k"], categorical=["k"], weights=weights)': "effects in bins",
+    'rs.summary(rs.rhale(model, table, categorical="k"))': None,
     "rs.ale(model, X, bins=8, groups=groups)": "effects in bins",
     'rs.pdp(model, X, "a", groups=groups)': "a profile",
     'rs.regions(model, X, "a", weights=weights)': "trees of regions",
@@ -166,6 +169,12 @@ WORKS = {
     'rs.predict(effect.sel(feature="a"), [0.1])': None,
     'rs.rhale(local.sel(feature="a"))': "effects in bins",
     'rs.tidy(profile.sel(feature="a"))': None,
+    "effect.rhale.at(0.3)": None,
+    'effect.rhale.at([0.3, 0.5], "a")': None,
+    'rs.tidy({"x": effect, "y": other})': None,
+    'rs.summary(xr.concat([effect, effect], "model"))': None,
+    'rs.plot(xr.concat([profile, profile], "model"))': None,
+    'rs.sklearn.EffectDisplay.from_estimator(classifier, X, ["a", "b"], target=1).plot()': None,
     # Pictures.
     "rs.plot(effect)": None,
     'rs.plot(effect, "a")': None,
@@ -237,6 +246,17 @@ ANSWERED = {
     "rs.confint(effect, alpha=0.1)": (TypeError, "level is 1 - alpha"),
     "rs.confint(effect, conf_level=0.9)": (TypeError, "'level'"),
     "rs.std_error(effect, cluster=groups)": (TypeError, "std_error(effect, local, groups=groups)"),
+    "rs.margins(model, X)": (TypeError, "averages(model, X)"),
+    "rs.profiles(model, X)": (TypeError, "pdp(model, X)"),
+    "rs.predict(model, X)": (TypeError, "model.predict(X)"),
+    "rs.gam(model)": (AttributeError, "rhale(model, X)"),
+    "rs.vip(model)": (AttributeError, "explain(model, X, y)"),
+    "rs.ggpredict(model)": (AttributeError, "pdp(model, X)"),
+    "rs.coef(effect)": (AttributeError, "tidy(effect)"),
+    'rs.pdp(model, X, "a", centering=0.0)': (ValueError, "reference=40"),
+    "rs.rhale(model, X, dx=0.1)": (TypeError, "EqualWidthBins(width=0.5"),
+    "rs.summary(2 * effect)": (ValueError, "2 * effect['effect']"),
+    "rs.summary(effect - other)": (ValueError, "compare(a, b)"),
     # DALEX, shap
     "rs.Explainer(model, X)": (AttributeError, "explain(model, X, y)"),
     "rs.model_profile(model, X)": (AttributeError, "pdp(model, X)"),
@@ -257,7 +277,7 @@ class Fitted:
         return np.column_stack([b, a, np.ones_like(c)])
 
     def predict(self, rows):
-        a, b, c = np.asarray(rows, dtype=float).T
+        a, b, c = np.asarray(rows, dtype=float).T[:3]
         return a * b + c
 
 
@@ -272,9 +292,10 @@ def names():
     effect = rs.std_error(rs.rhale(local))
     profile, curves = rs.pdp(model, X), rs.ice(model, X)
     return {
-        "rs": rs, "np": np, "plt": plt, "X": X, "y": y, "model": model, "local": local,
+        "rs": rs, "np": np, "plt": plt, "xr": xr, "X": X, "y": y, "model": model, "local": local,
         "effect": effect, "groups": np.arange(len(X)) // 4, "weights": rng.uniform(1, 2, len(X)),
-        "jacobian": model.jacobian, "group": np.where(np.arange(len(X)) % 3, "u", "v"),
+        "table": X.assign(k=np.arange(len(X)) % 4), "jacobian": model.jacobian,
+        "group": np.where(np.arange(len(X)) % 3, "u", "v"),
         "classifier": LogisticRegression().fit(X, np.digitize(y, [-0.3, 0.3])),
         "profile": profile, "curves": curves,
         "other": rs.std_error(rs.rhale(model, X.iloc[::2])),

@@ -71,7 +71,8 @@ def rhale(
     local : Dataset, or model
         What `local_effects` returned; or a model, with ``X``. All options of `local_effects`, such
         as ``weights``, ``output`` and ``jacobian``, are then accepted here; with ``groups`` of
-        dependent rows the result has the errors of `std_error`.
+        dependent rows the result has the errors of `std_error`, and with ``categorical`` the steps
+        between the levels of these columns, as by `ale`.
     X : table, optional
         Rows of the model. Left out after local effects.
     features : name, number, or sequence of them, optional

@@ -107,6 +107,12 @@ def predict(
     >>> rs.predict(surface, ([0.8, -0.8], [0.5, 0.5])).round(1).values
     array([ 0.4, -0.4])
     """
+    result: Any = effect
+    if not isinstance(result, xr.Dataset) and hasattr(result, "predict"):
+        raise TypeError(
+            "effect must be a result, such as rhale(model, X); got a model, whose predictions are "
+            "model.predict(X)."
+        )
     predictor = method("predict", effect)
     check_choice("what", what, ("curve", "effect", "heterogeneity"))
     if what == "curve":

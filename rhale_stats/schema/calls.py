@@ -17,8 +17,9 @@ from rhale_stats.arguments.checks import check_n_jobs
 from rhale_stats.arguments.progress import BARS
 from rhale_stats.arguments.words import shown
 from rhale_stats.parallel import THREADS
-from rhale_stats.schema.features import feature_position
+from rhale_stats.schema.features import feature_names, feature_position
 from rhale_stats.schema.kinds import kind_of
+from rhale_stats.schema.stacking import joined
 
 # Accepted by every function, whether or not it draws, or shows a bar itself.
 EVERYWHERE = ("progress", "n_jobs", "rng")
@@ -132,6 +133,29 @@ class Call(NamedTuple):
         """The function for local effects, where these, or groups, were given to one of models."""
         of_local = (args and _has(args[0], "local_effect")) or named.get("groups") is not None
         return OF_LOCAL.get(self.function, "") if of_local else ""
+
+    def with_levels(self, args: Sequence[Any], named: Mapping[str, Any]) -> xr.Dataset | None:
+        """Effects of features with an axis, and those between the levels of categories by `ale`.
+
+        None where no categories are named.
+        """
+        if self.function != "rhale" or named.get("categorical") is None or _is_result(args[:1]):
+            return None
+        given = {**dict(zip(("model", "X", "features"), args, strict=False)), **named}
+        levels: Any = given.pop("categorical")
+        levels = [levels] if FITS["feature"](levels) else list(levels)
+        features: Any = given.pop("features", given.pop("feature", None))
+        if features is not None:
+            several = [features] if FITS["feature"](features) else list(features)
+            features = [feature for feature in several if feature not in levels]
+        of_levels = public("ale")
+        shared = options_of(of_levels) & given.keys() | given.keys() & {*EVERYWHERE, "groups"}
+        options = {name: given[name] for name in shared if name not in ("bins", "percentiles")}
+        parts = [of_levels(**options, features=levels, categorical=levels)]
+        if features is None or features:
+            parts.insert(0, public("rhale")(**given, features=features))
+        names = [name for part in parts for name in feature_names(part)]
+        return joined(parts, names)
 
     def with_errors(self, result: Any, given: Mapping[str, Any], groups: Any) -> Any:
         """A result with standard errors by groups of rows, as `std_error` makes them."""

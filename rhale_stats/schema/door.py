@@ -258,6 +258,8 @@ def checked(function: F) -> F:
             CHECKS[name](name, value)
         if other := call.other(args, kwargs):
             return public(other)(*args, **kwargs)
+        if (with_levels := call.with_levels(args, kwargs | beside)) is not None:
+            return with_levels
         groups = beside.pop("groups", None)
         progress = kwargs.get("progress", beside.get("progress"))
         if progress is not False and not beside:
