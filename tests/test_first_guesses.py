@@ -64,6 +64,7 @@ WORKS = {
     "rs.averages(fitted, X)": "averages",
     'rs.averages(fitted, X, "a")': "averages",
     "rs.explain(model, X, y, progress=False)": "an explanation",
+    "rs.explain(classifier, X, classes, progress=False)": "an explanation",
     "rs.folds(model, X)": None,
     # Options of the steps before and after, in the one call.
     "rs.rhale(model, X, weights=weights)": "effects in bins",
@@ -296,6 +297,7 @@ def names():
         "effect": effect, "groups": np.arange(len(X)) // 4, "weights": rng.uniform(1, 2, len(X)),
         "table": X.assign(k=np.arange(len(X)) % 4), "jacobian": model.jacobian,
         "group": np.where(np.arange(len(X)) % 3, "u", "v"),
+        "classes": np.digitize(y, [-0.3, 0.3]),
         "classifier": LogisticRegression().fit(X, np.digitize(y, [-0.3, 0.3])),
         "profile": profile, "curves": curves,
         "other": rs.std_error(rs.rhale(model, X.iloc[::2])),

@@ -202,7 +202,9 @@ class GivenBins:
         return None if cells is None else np.array(cells)
 
     def limits(self, name: str) -> tuple[float, float]:
-        """The first and the last edge of one feature."""
+        """The first and the last edge of one feature; none where it has no edges."""
+        if isinstance(self.edges, dict) and name not in self.edges:
+            return -np.inf, np.inf
         edges = self.edges_of(name)
         return float(edges[0]), float(edges[-1])
 

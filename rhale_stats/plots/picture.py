@@ -10,6 +10,7 @@ import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 
+from rhale_stats.answers.sentences import outputs_in
 from rhale_stats.arguments.checks import check_percentiles
 from rhale_stats.arguments.words import shown
 from rhale_stats.plots.canvas import as_array, feature_label, new_panels, several_panels
@@ -137,6 +138,8 @@ def _picture(
     if not whole:
         raise ValueError(f"result must be of a kind with a picture; got {kind.name}: tidy(result).")
     dims = getattr(result, "dims", ())
+    if kind is kinds.EXPLANATION and one and outputs_in(result):
+        return "plot_outputs", {"feature": features}
     if kind in CURVES and REGION in dims:
         return "plot_curves", {"features": features}
     if kind in CURVES and OUTPUT in dims:
