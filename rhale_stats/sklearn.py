@@ -11,6 +11,8 @@ from numpy.typing import ArrayLike
 import rhale_stats as rs
 from rhale_stats.arguments.checks import check_choice
 
+__all__ = ["EffectDisplay"]
+
 # Kinds, those of scikit-learn first, and the functions that estimate them.
 KINDS = {"average": "pdp", "individual": "ice", "both": "ice"}
 KINDS |= {name: name for name in ("ale", "rhale", "pdp", "ice", "m_plot")}

@@ -201,7 +201,7 @@ def _lines(
     n_panels, size = len(results) * len(names), (2.4 * len(names) + 0.6, 2.1 * len(results) + 0.6)
 
     def made() -> list[Axes]:
-        return list(new_panels(len(results), len(names), size, sharey="row").flat)
+        return list(new_panels(len(results), len(names), size).flat)
 
     with several_panels("ax", ax, n_panels, "one a result and feature", made) as flat:
         panels = np.reshape(as_array(flat), (len(results), len(names)))
@@ -228,6 +228,7 @@ def _label_lines(panels: Any, titles: Sequence[str]) -> None:
         low, high = zip(*(panel.get_ylim() for panel in line), strict=True)
         for number, panel in enumerate(line):
             panel.set_ylim(min(low), max(high))
+            panel.tick_params(labelleft=not number)
             panel.set_ylabel("" if number else title, parse_math=False)
             panel.set_title("")
             legend = panel.get_legend()
@@ -243,7 +244,7 @@ def _label_lines(panels: Any, titles: Sequence[str]) -> None:
         list(handles.values()),
         list(handles),
         loc="outside upper center" if constrained else "upper center",
-        ncols=max(panels.shape[1] - 1, 1),
+        ncols=min(panels.shape[1], 3),
         frameon=False,
         fontsize="small",
     )
