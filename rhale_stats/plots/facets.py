@@ -19,8 +19,7 @@ from rhale_stats.arguments.words import shown
 from rhale_stats.arrays.moments import FloatArray
 from rhale_stats.effects.intervals import with_own_intervals
 from rhale_stats.effects.reference import relative_to
-from rhale_stats.effects.rhale import quiet_rhale
-from rhale_stats.models.groups import RowGroups
+from rhale_stats.effects.rhale import rhale
 from rhale_stats.plots.canvas import REFERENCE, as_array, date_axis, given_axes, style, upright
 from rhale_stats.plots.curve import curve_drawn, ends_of
 from rhale_stats.profiles.data import check_profile, is_nominal
@@ -37,7 +36,6 @@ from rhale_stats.schema.features import (
     units_in,
     with_units,
 )
-from rhale_stats.schema.identity import row_labels
 from rhale_stats.schema.kinds import LOCAL, PROFILE
 from rhale_stats.schema.levels import is_categorical, level_names
 
@@ -76,8 +74,8 @@ def plot_curves(
         effects the effects by `rhale`.
     features : name, number, or sequence of them, optional
         Features to draw; by default all.
-    by : array_like of shape (n_rows,), optional
-        With local effects: another column. The rows of every level have effects of their own, of
+    by : name, or array_like of shape (n_rows,), optional
+        With local effects: another column, as in `rhale`. The rows of every level have effects of their own, of
         more than 10 numbers those up to the median and those above it; at most 10 levels. A
         Series gives its name, and is aligned by its labels.
     hue, col, row : {"feature", "output", "region", "effect"}, optional
@@ -134,7 +132,7 @@ def plot_curves(
             "results divide the rows yourself: plot_curves({'a': ..., 'b': ...})."
         )
     if isinstance(effects, xr.Dataset) and LOCAL.holds(effects):
-        each = {name: quiet_rhale(local) for name, local in _divided(effects, by)}
+        each = {"": rhale(effects, by=by)}
     if not each:
         raise ValueError("effects must hold at least one result; got none.")
     if reference is not None and not isinstance(reference, dict):
@@ -151,17 +149,6 @@ def plot_curves(
     curves = [_curve(part, intervals=intervals) for part in parts]
     with style(new_figure=ax is None):
         return _drawn(curves, parts, dims, n_columns, ax)
-
-
-def _divided(local: xr.Dataset, by: ArrayLike | None) -> list[tuple[str, xr.Dataset]]:
-    """The rows of each group, by name."""
-    if by is None:
-        return [("", local)]
-    if isinstance(by, str | int):
-        raise TypeError(f"by must be an array with one entry a row; got {shown(by)}.")
-    groups = RowGroups.of(by, row_labels(local), local.sizes["obs"])
-    each = zip(groups.rules, groups.rows.values(), strict=True)
-    return [(rule, local.isel(obs=rows)) for rule, rows in each]
 
 
 class _CurvePart(dict[str, str]):

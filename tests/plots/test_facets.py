@@ -139,7 +139,7 @@ def test_by_another_column():
         rs.plot_curves(rs.rhale(local), by=X["k"])
     with pytest.raises(ValueError, match="by must have 2 to 10 levels"):
         rs.plot_curves(local, by=np.arange(400).astype(str))
-    with pytest.raises(TypeError, match="by must be an array with one entry a row; got 'k'"):
+    with pytest.raises(KeyError, match="by must be one of 'dose'"):
         rs.plot_curves(local, by="k")
 
 
