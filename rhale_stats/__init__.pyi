@@ -1,6 +1,6 @@
 """The public names and where they live; `__init__` loads each when it is first used."""
 
-from . import simulate
+from . import simulate, sklearn
 from .bins.adaptive import AdaptiveBins
 from .bins.fixed import EqualWidthBins, GivenBins, QuantileBins
 from .bins.searched import BestEqualWidthBins, GreedyBins, OptimalBins
@@ -175,6 +175,7 @@ __all__ = [
     "show",
     "simulate",
     "sizes_by_chance",
+    "sklearn",
     "std_error",
     "summary",
     "tidy",

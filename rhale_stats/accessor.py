@@ -73,6 +73,35 @@ class RhaleAccessor:
 
         return html_of(self._dataset)
 
+    def at(self, x: Any, feature: str | int | None = None) -> xr.Dataset:
+        """Curve, effect and heterogeneity at values of the features, as `rhale_stats.predict` has.
+
+        Parameters
+        ----------
+        x : number, array_like, or mapping from features to these
+            Values in the units of the feature: positions on its axis, not numbers of bins.
+        feature : name or number, optional
+            One feature. By default all that have an axis.
+
+        Returns
+        -------
+        Dataset
+            Over (feature), and (grid) where there are several values: ``curve``, and of effects in
+            bins ``effect`` and ``heterogeneity``; NaN beyond the range of the rows.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import rhale_stats as rs
+        >>> X = np.random.default_rng(0).uniform(-1, 1, (500, 2))
+        >>> effect = rs.rhale(lambda X: 3 * X[:, 0] + X[:, 1], X)
+        >>> effect.rhale.at(0.3)["effect"].round(6).values
+        array([3., 1.])
+        """
+        from rhale_stats.generics.values import values_at
+
+        return values_at(self._dataset, x, feature)
+
     show = _Method()
     std_error = _Method()
     vcov = _Method()

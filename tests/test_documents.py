@@ -283,8 +283,9 @@ def test_all_functions_are_in_the_list_of_the_site():
     text = (ROOT / "docs" / "api.md").read_text(encoding="utf-8")
     listed = re.findall(r"^   (\w+)$", text, re.MULTILINE)
     assert len(listed) == len(set(listed))
-    public = {name for name in rs.__all__ if not name.startswith("__")} - {"simulate"}
-    examples = set(rs.simulate.__all__)
+    modules = {"simulate", "sklearn"}
+    public = {name for name in rs.__all__ if not name.startswith("__")} - modules
+    examples = {name for module in modules for name in getattr(rs, module).__all__}
     assert set(listed) == public | examples
 
 

@@ -17,6 +17,7 @@ import pandas as pd
 import pytest
 import statsmodels.formula.api as smf
 import xarray as xr
+from sklearn.linear_model import LogisticRegression
 
 import rhale_stats as rs
 from rhale_stats.arguments.peers import DIFFERENT, KEYWORDS, NAMES, other_keyword, other_name
@@ -63,7 +64,39 @@ WORKS = {
     "rs.averages(fitted, X)": "averages",
     'rs.averages(fitted, X, "a")': "averages",
     "rs.explain(model, X, y, progress=False)": "an explanation",
+    "rs.explain(classifier, X, classes, progress=False)": "an explanation",
     "rs.folds(model, X)": None,
+    # Options of the steps before and after, in the one call.
+    "rs.rhale(model, X, weights=weights)": "effects in bins",
+    'rs.rhale(model, X, missing="drop", batch_rows=50)': "effects in bins",
+    "rs.rhale(model, X, jacobian=jacobian)": "effects in bins",
+    'rs.rhale(model, X, "a", method="finite_difference")': "effects in bins",
+    "rs.rhale(classifier, X, output=1)": "effects in bins",
+    "rs.dale(classifier, X, output=[0, 2], n_bins=4)": "effects in bins",
+    "rs.rhale(model, X, groups=groups)": "effects in bins",
+    'rs.rhale(model, table, categorical="k")': "effects in bins",
+    'rs.rhale(model, table, ["a", "k"], categorical=["k"], weights=weights)': "effects in bins",
+    'rs.summary(rs.rhale(model, table, categorical="k"))': None,
+    "rs.ale(model, X, bins=8, groups=groups)": "effects in bins",
+    'rs.pdp(model, X, "a", groups=groups)': "a profile",
+    'rs.regions(model, X, "a", weights=weights)': "trees of regions",
+    "rs.all_regions(model, X, weights=weights)": "trees of regions",
+    # Ends of the axes, widths of bins.
+    'rs.pdp(model, X, ["a"], percentiles=(0.05, 0.95))': "a profile",
+    "rs.ale(model, X, percentiles=(0.05, 0.95))": "effects in bins",
+    "rs.rhale(model, X, percentiles=(5, 95))": "effects in bins",
+    "rs.m_plot(model, X, percentiles=(0.05, 0.95))": "a profile",
+    "rs.rhale(model, X, bins=rs.EqualWidthBins(width=0.2, min_obs=10))": "effects in bins",
+    "rs.ale(model, X, bins=rs.GivenBins([-0.5, 0, 0.5]))": "effects in bins",
+    # Groups of rows, and pairs of features.
+    "rs.ale(model, X, by=group)": "effects in bins",
+    'rs.rhale(model, X, ["b", "c"], by="a")': "effects in bins",
+    'rs.pdp(model, X, by="a")': "a profile",
+    "rs.compare(rs.ale(model, X, by=group))": "a test",
+    "rs.plot(rs.pdp(model, X, by=group))": None,
+    'rs.pdp(model, X, [("a", "b")])': "a profile",
+    'rs.pdp(model, X, ["c", ("a", "b")])': "a profile",
+    'rs.plot(rs.pdp(model, X, [("a", "b")]))': None,
     # Regions, as effector.
     'rs.regions(model, X, "a")': "trees of regions",
     'rs.regions(model, X, feature="a")': "trees of regions",
@@ -137,6 +170,12 @@ WORKS = {
     'rs.predict(effect.sel(feature="a"), [0.1])': None,
     'rs.rhale(local.sel(feature="a"))': "effects in bins",
     'rs.tidy(profile.sel(feature="a"))': None,
+    "effect.rhale.at(0.3)": None,
+    'effect.rhale.at([0.3, 0.5], "a")': None,
+    'rs.tidy({"x": effect, "y": other})': None,
+    'rs.summary(xr.concat([effect, effect], "model"))': None,
+    'rs.plot(xr.concat([profile, profile], "model"))': None,
+    'rs.sklearn.EffectDisplay.from_estimator(classifier, X, ["a", "b"], target=1).plot()': None,
     # Pictures.
     "rs.plot(effect)": None,
     'rs.plot(effect, "a")': None,
@@ -155,6 +194,17 @@ WORKS = {
     "explanation.plot()": None,
     "rs.plot(tree)": None,
     "rs.plot(boot)": None,
+    "rs.plot(local)": None,
+    'rs.plot(effect, ["a", "b"])': None,
+    "rs.plot(effect, ax=plt.gca())": None,
+    "rs.plot(effect, percentiles=(0.05, 0.95))": None,
+    "rs.plot([profile, curves, effect])": None,
+    'rs.plot([profile, curves, rs.ale(model, X)], ["a", "b"])': None,
+    'rs.plot({"PDP": profile, "ALE": rs.ale(model, X)})': None,
+    "rs.plot(rs.wald_test(effect))": None,
+    "rs.plot(rs.compare(effect, other))": None,
+    "rs.plot(rs.averages(fitted, X))": None,
+    'rs.plot(curves, "a", hue="b")': None,
     'rs.plot(rs.ale2(model, X, ("a", "b")))': None,
     "rs.plot(rs.h_statistic(model, X))": None,
     # How long it takes, on how many threads, by which seed.
@@ -175,13 +225,14 @@ ANSWERED = {
     "rs.permutation_importance(model, X, y)": (AttributeError, "explain(model, X, y)"),
     'rs.pdp(model, X, ["a"], grid_resolution=20)': (TypeError, "'n_grid'"),
     'rs.pdp(model, X, ["a"], kind="both")': (TypeError, "ice(model, X)"),
-    'rs.pdp(model, X, ["a"], percentiles=(0.05, 0.95))': (TypeError, "grid={feature: points}"),
+    "rs.rhale(local, percentiles=(0.05, 0.95))": (TypeError, "local_effects(model, X, percentiles"),
     "rs.bootstrap(effect, local, random_state=0)": (TypeError, "'rng'"),
     # effector
     "rs.RHALE(X, model)": (AttributeError, "rhale"),
     "rs.effects(model, X)": (TypeError, "rhale(model, X)"),
     "rs.rhale(model, X, n_bins=20)": (TypeError, "'bins'"),
-    "rs.rhale(model, X, jacobian=None)": (TypeError, "local_effects(model, X, jacobian=...)"),
+    "rs.rhale(local, jacobian=None)": (TypeError, "local_effects(model, X, jacobian=...)"),
+    'rs.ale_from_local(local, categorical="a")': (TypeError, "ale_local_effects(model, X, categor"),
     'rs.RegionalRHALE(X, model).summary("a")': (AttributeError, "regional_rhale"),
     'rs.plot_effect(effect, "a", heterogeneity=True)': (TypeError, "'spread'"),
     # PyALE, R's ale, iml
@@ -196,6 +247,17 @@ ANSWERED = {
     "rs.confint(effect, alpha=0.1)": (TypeError, "level is 1 - alpha"),
     "rs.confint(effect, conf_level=0.9)": (TypeError, "'level'"),
     "rs.std_error(effect, cluster=groups)": (TypeError, "std_error(effect, local, groups=groups)"),
+    "rs.margins(model, X)": (TypeError, "averages(model, X)"),
+    "rs.profiles(model, X)": (TypeError, "pdp(model, X)"),
+    "rs.predict(model, X)": (TypeError, "model.predict(X)"),
+    "rs.gam(model)": (AttributeError, "rhale(model, X)"),
+    "rs.vip(model)": (AttributeError, "explain(model, X, y)"),
+    "rs.ggpredict(model)": (AttributeError, "pdp(model, X)"),
+    "rs.coef(effect)": (AttributeError, "tidy(effect)"),
+    'rs.pdp(model, X, "a", centering=0.0)': (ValueError, "reference=40"),
+    "rs.rhale(model, X, dx=0.1)": (TypeError, "EqualWidthBins(width=0.5"),
+    "rs.summary(2 * effect)": (ValueError, "2 * effect['effect']"),
+    "rs.summary(effect - other)": (ValueError, "compare(a, b)"),
     # DALEX, shap
     "rs.Explainer(model, X)": (AttributeError, "explain(model, X, y)"),
     "rs.model_profile(model, X)": (AttributeError, "pdp(model, X)"),
@@ -211,8 +273,12 @@ ANSWERED = {
 class Fitted:
     """A model with an interaction."""
 
-    def predict(self, rows):
+    def jacobian(self, rows):
         a, b, c = np.asarray(rows, dtype=float).T
+        return np.column_stack([b, a, np.ones_like(c)])
+
+    def predict(self, rows):
+        a, b, c = np.asarray(rows, dtype=float).T[:3]
         return a * b + c
 
 
@@ -227,8 +293,13 @@ def names():
     effect = rs.std_error(rs.rhale(local))
     profile, curves = rs.pdp(model, X), rs.ice(model, X)
     return {
-        "rs": rs, "np": np, "plt": plt, "X": X, "y": y, "model": model, "local": local,
-        "effect": effect, "groups": np.arange(len(X)) // 4, "profile": profile, "curves": curves,
+        "rs": rs, "np": np, "plt": plt, "xr": xr, "X": X, "y": y, "model": model, "local": local,
+        "effect": effect, "groups": np.arange(len(X)) // 4, "weights": rng.uniform(1, 2, len(X)),
+        "table": X.assign(k=np.arange(len(X)) % 4), "jacobian": model.jacobian,
+        "group": np.where(np.arange(len(X)) % 3, "u", "v"),
+        "classes": np.digitize(y, [-0.3, 0.3]),
+        "classifier": LogisticRegression().fit(X, np.digitize(y, [-0.3, 0.3])),
+        "profile": profile, "curves": curves,
         "other": rs.std_error(rs.rhale(model, X.iloc[::2])),
         "fitted": smf.ols("y ~ a * b + c", X.assign(y=y)).fit(),
         "boot": rs.bootstrap(effect, local, n_resamples=40, rng=0),
@@ -297,6 +368,31 @@ def test_the_share_that_works():
         ("rs.jump_check(model, local, effect)", "rs.jump_check(effect, local, model)"),
         ('rs.confint(effect.sel(feature="b"))', 'rs.confint(effect.sel(feature=["b"]))'),
         ("rs.rhale(local, n_jobs=1)", "rs.rhale(local)"),
+        (
+            "rs.rhale(model, X, weights=weights)",
+            "rs.rhale(rs.local_effects(model, X, weights=weights))",
+        ),
+        (
+            "rs.rhale(model, X, groups=groups)",
+            "rs.std_error(rs.rhale(local), local, groups=groups)",
+        ),
+        (
+            "rs.ale(model, X, bins=8, groups=groups)",
+            "rs.std_error(rs.ale(model, X, bins=8), rs.ale_local_effects(model, X, bins=8), "
+            "groups=groups)",
+        ),
+        (
+            "rs.pdp(model, X, n_grid=5, groups=groups)",
+            "rs.std_error(rs.pdp(model, X, n_grid=5), rs.ice(model, X, n_grid=5), groups=groups)",
+        ),
+        (
+            "rs.m_plot(model, X, bins=5, groups=groups)",
+            "rs.std_error(rs.m_plot(model, X, bins=5), groups=groups)",
+        ),
+        (
+            'rs.ale2(model, X, ("a", "b"), groups=groups)',
+            'rs.std_error(rs.ale2(model, X, ("a", "b")), groups=groups)',
+        ),
     ],
 )
 def test_the_numbers_are_those_of_the_long_way(names, call, long):

@@ -18,6 +18,7 @@ from rhale_stats.answers.sentences import (
     examined,
     fit_text,
     main_points,
+    outputs_in,
     rows_text,
     signed,
     threshold_of,
@@ -49,8 +50,18 @@ class TextColumn(NamedTuple):
     in_middle: bool = False
 
 
-def printed(tree: xr.DataTree, max_features: int = MAX_FEATURES) -> str:
-    """The answer as text, with so many lines of its table."""
+def printed(tree: xr.DataTree, max_features: int = MAX_FEATURES, *, legend: bool = True) -> str:
+    """The answer as text, with so many lines of its table; of every output one after the other."""
+    if several := outputs_in(tree):
+        most = min(max_features, MIN_FEATURES)
+        heads = [f"{rule_of(label)}\n" for label in several]
+        # What the columns mean is said once.
+        is_last = [label == list(several)[-1] for label in several]
+        texts = [
+            printed(part, most, legend=last)
+            for part, last in zip(several.values(), is_last, strict=True)
+        ]
+        return "\n\n".join(map("".join, zip(heads, texts, strict=True)))
     answers = answers_in(tree)
     attrs, lines = {**answers.attrs, **tree.attrs}, lines_of(answers)
     out = _wrapped(f"What moves {output_text(answers)}: {attrs.get('model', 'model')}")
@@ -71,7 +82,14 @@ def printed(tree: xr.DataTree, max_features: int = MAX_FEATURES) -> str:
     # Heads, rules and a line for what is left out stand around the lines of the table.
     room = max(MAX_LINES - len(out) - len(head) - len(below) - 5, MIN_FEATURES)
     table = _table(lines, min(room, max_features), attrs)
+    if not legend:
+        below = []
     return "\n".join(line.rstrip() for line in [*out, "", *head, *table, *below])
+
+
+def rule_of(label: str) -> str:
+    """The line above the answer for one of several outputs."""
+    return f"── {label} ".ljust(WIDTH, "─")[:WIDTH]
 
 
 def _hints(lines: list[AnswerLine]) -> str:

@@ -492,10 +492,27 @@ def uncertainty_text(attrs: Mapping[Any, Any]) -> str:
     )
 
 
+def outputs_in(tree: Any) -> dict[str, xr.DataTree]:
+    """Explanations of single outputs by their labels; empty where there is one output."""
+    if not isinstance(tree, xr.DataTree) or "outputs" not in tree.attrs:
+        return {}
+    return {
+        str(part.attrs["output_label"]): part.copy(deep=False)
+        for part in tree.children.values()
+        if part.attrs.get("method") == "explain"
+    }
+
+
 def answers_in(tree: Any) -> xr.Dataset:
     """The group of facts of an explanation, else ``TypeError`` or ``ValueError``."""
     if not isinstance(tree, xr.DataTree):
         raise TypeError(f"tree must be the DataTree that explain returned; got {shown(tree)}.")
+    if several := outputs_in(tree):
+        first = next(iter(several.values())).name
+        raise ValueError(
+            f"tree must be of one output here; this one is of {', '.join(several)}. Take one: "
+            f"tree[{first!r}]."
+        )
     if tree.attrs.get("method") != "explain" or "answers" not in tree.children:
         raise ValueError(
             "tree must be what explain(model, X) returned; got a tree without its group 'answers'."

@@ -8,8 +8,8 @@ import pandas as pd
 import xarray as xr
 
 from rhale_stats.answers.lines import AnswerLine, lines_of
-from rhale_stats.answers.printed import WIDTH, printed
-from rhale_stats.answers.sentences import answers_in, headline, sentences
+from rhale_stats.answers.printed import WIDTH, printed, rule_of
+from rhale_stats.answers.sentences import answers_in, headline, outputs_in, sentences
 from rhale_stats.schema.features import feature_position
 
 # Columns of `tidy` in their order; intervals become two columns.
@@ -23,7 +23,15 @@ COLUMNS = (
 
 
 def tidy(tree: xr.DataTree, _level: float) -> pd.DataFrame:
-    """`tidy` of an explanation: a line a feature, the feature that moves the output most first."""
+    """`tidy` of an explanation: a line a feature, the feature that moves the output most first.
+
+    Of several outputs one after the other.
+    """
+    if several := outputs_in(tree):
+        frames = [tidy(part, _level) for part in several.values()]
+        for label, frame in zip(several, frames, strict=True):
+            frame.insert(0, "output", label)
+        return pd.concat(frames, ignore_index=True)
     answers = answers_in(tree)
     table: dict[str, object] = {"term": answers["feature"].values}
     if (answers["label"].values != answers["feature"].values).any():
@@ -52,10 +60,18 @@ class Text:
 
 def summary(tree: xr.DataTree, feature: str | int | None, _level: float) -> Text:
     """`summary` of an explanation: what it prints, or all sentences about one feature."""
-    answers = answers_in(tree)
+    if (several := outputs_in(tree)) and feature is not None:
+        lines: list[str] = []
+        notes = []
+        for label, part in several.items():
+            text = summary(part, feature, _level)
+            lines += ([""] if lines else []) + [rule_of(label), *text.lines]
+            notes += text.notes
+        return Text(lines, list(dict.fromkeys(notes)))
     notes = [line for line in str(tree.attrs.get("notes", "")).splitlines() if line]
     if feature is None:
         return Text(printed(tree).splitlines(), notes)
+    answers = answers_in(tree)
     line = lines_of(answers)[feature_position(answers, feature)]
     return Text(_paragraph(line, answers), notes)
 

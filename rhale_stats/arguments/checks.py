@@ -45,7 +45,11 @@ def check_choice(parameter: str, value: object, allowed: Sequence[str | None]) -
     if not (isinstance(value, str) and value in allowed):
         choices = ", ".join(repr(choice) for choice in allowed)
         came = repr(value) if isinstance(value, str) else shown(value)
-        raise ValueError(f"{parameter} must be one of {choices}; got {came}.")
+        at_value = parameter == "centering" and isinstance(value, int | float | Mapping)
+        more = (
+            " A curve relative to a value: plot(effect, 'age', reference=40)." if at_value else ""
+        )
+        raise ValueError(f"{parameter} must be one of {choices}; got {came}.{more}")
 
 
 def check_count(parameter: str, value: object, minimum: int) -> None:
@@ -141,6 +145,15 @@ def check_features(parameter: str, value: object) -> None:
                 f"{parameter} must be names or numbers of columns; "
                 f"got {shown(feature)}{' among them' if several else ''}."
             )
+
+
+def check_features_and_pairs(parameter: str, value: object) -> None:
+    """Raise ``TypeError`` unless ``value`` is a feature or a sequence of features or pairs."""
+    if is_listed(value) and not isinstance(value, np.ndarray):
+        for feature in list(value):  # type: ignore[call-overload]
+            check_features(parameter, feature)
+    else:
+        check_features(parameter, value)
 
 
 def check_labels(parameter: str, value: object) -> None:
@@ -269,11 +282,15 @@ def at_least(minimum: int) -> Callable[[str, object], None]:
 
 
 def check_percentiles(bounds: Any) -> tuple[float, float]:
-    """Two percentiles of the rows; ``ValueError`` for anything else."""
+    """Two percentiles of the rows, from 0 to 100; ``ValueError`` for anything else.
+
+    Both up to 1, they are shares of the rows, as in scikit-learn.
+    """
     values = np.asarray(bounds) if np.shape(bounds) == (2,) else np.zeros(2)
     if values.dtype.kind not in "iuf" or not 0 <= values[0] < values[1] <= 100:
         raise ValueError(
             f"percentiles must be two numbers from 0 to 100, the smaller first; got {bounds!r}. "
-            f"(1, 99) leaves out 1 % of the rows at either end, (0, 100) none."
+            f"(1, 99) or (0.01, 0.99) leaves out 1 % of the rows at either end, (0, 100) none."
         )
-    return float(values[0]), float(values[1])
+    low, high = (100.0 if values[1] <= 1 else 1.0) * values
+    return float(low), float(high)

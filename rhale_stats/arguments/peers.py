@@ -10,27 +10,44 @@ from typing import NoReturn
 # What is typed here, and the names for it of scikit-learn, effector, PyALE, iml, marginaleffects,
 # DALEX, shap and R's packages, in lower case without "_" and ".".
 NAMES_FOR = {
-    "averages(model, X)": "slopes avgslopes margins marginaleffects avgcomparisons comparisons",
-    "pdp(model, X)": "predictions avgpredictions plotpredictions profiles",
-    "explain(model, X, y)": "featureimportance permutationimportance modelparts explainer",
-    "shap_dependence(model, X)": "shap shapdp shapvalues dependenceplot shapley predictparts",
+    "averages(model, X)": "slopes avgslopes margins margin marginaleffects avgcomparisons "
+    "comparisons emmeans emtrends ame",
+    "pdp(model, X)": "predictions avgpredictions profiles ggpredict pd pdplot partialplot "
+    "partialprofile conditionaleffects",
+    "pdp(model, X), or plot(effect)": "plotpredictions plotcomparisons",
+    "explain(model, X, y)": "featureimportance permutationimportance modelparts explainer "
+    "featureimp vip vi varimp varimpplot importance modelperformance modeldiagnostics predictor",
+    "shap_dependence(model, X)": "shap shapdp shapvalues dependenceplot shapley predictparts "
+    "treeexplainer kernelexplainer permutationexplainer beeswarm summaryplot waterfall scatter "
+    "shapviz kernelshap breakdown lime localmodel",
     "ale2(model, X, (a, b))": "ale2d ale2order aleplot2d ale2way surface surfaces",
-    "plot(effect)": "plotale plotpdp plotice plotpartialdependence visualize plotslopes",
-    "pdp(model, X), and plot(effect)": "partialdependence partialdependencedisplay partial",
+    "plot(effect)": "plotale plotpdp plotice plotpartialdependence visualize plotslopes autoplot "
+    "draw effectplot effectsplot ploteffectsplot visreg figure ggplot",
+    "pdp(model, X), and plot(effect)": "partialdependence partialdependencedisplay partial "
+    "inspection effectdisplay",
     "pdp(model, X), or ale(model, X)": "modelprofile",
     "ice(model, X)": "individualconditionalexpectation icecurves predictprofile ceterisparibus",
-    "ale(model, X)": "aleplot accumulatedlocaleffects aleffect",
-    "rhale(model, X), or explain(model, X)": "effect effects featureeffect featureeffects",
-    "regions(model, X, feature)": "regionaleffect regionaleffects subregions findregions",
-    "h_statistic(model, X)": "interaction interactions hstatistics hstat friedmanh",
-    "m_plot(model, X)": "mplot marginalplot conditionaldependence",
+    "ale(model, X)": "aleplot accumulatedlocaleffects aleffect accumulatedprofile "
+    "accumulateddependence accumulated aledata",
+    "rhale(model, X), or explain(model, X)": "effect effects featureeffect featureeffects "
+    "globaleffect globaleffects alleffects predictoreffects smooths gam globalrhale",
+    "dale(model, X)": "derpdp derivativepdp globaldale",
+    "regions(model, X, feature)": "regionaleffect regionaleffects subregions findregions "
+    "regionalderpdp treesurrogate partition",
+    "h_statistic(model, X)": "interaction interactions hstatistics hstat hstats friedmanh "
+    "h2pairwise h2overall pdimportance",
+    "m_plot(model, X)": "mplot marginalplot conditionaldependence conditionalprofile "
+    "averageobserved",
     "confint(e)": "ci confidenceinterval intervals confidenceintervals",
-    "std_error(effect)": "se stderr standarderror standarderrors",
-    "wald_test(effect)": "hypotheses anova jointtests ttest",
+    "std_error(effect)": "se stderr standarderror standarderrors bse",
+    "wald_test(effect)": "hypotheses hypothesis anova jointtests ttest pvalues",
     "bootstrap(effect, local)": "boot bootstrapeffects resample",
     "report(explanation, path)": "savereport tohtml html modelreport",
-    "summary(effect)": "summarize describe printsummary",
-    "tidy(effect)": "todataframe todf frame table",
+    "summary(effect)": "summarize describe printsummary summarise glimpse",
+    "tidy(effect)": "todataframe todf frame table effectstable broom coef coefficients params "
+    "datagrid getdata",
+    "predict(effect, x, feature)": "eval evaluate interpolate predictions1d",
+    "compare_methods([a, b])": "comparemethods sidebyside",
     "effect.to_netcdf(path)": "save tonetcdf write",
     "xarray.open_dataset(path)": "load opendataset read",
     "EqualWidthBins(n)": "fixed fixedbins uniformbins",
@@ -62,12 +79,17 @@ KEYWORDS_FOR = {
     "n_jobs": "n_workers n_processes num_workers cores workers",
     "n_rows": "nof_instances subsample sample_size n_samples",
     "spread": "heterogeneity show_std_err std",
-    "grid_kind": "percentiles quantiles",
+    "grid_kind": "quantiles",
     "adjust": "p_adjust correction adjustment",
     "max_depth": "max_split_levels depth",
     "conditioning": "candidate_conditioning_features z Z",
     "ax": "axes axs axis",
-    "n_columns": "ncols n_cols",
+    "n_columns": "ncols n_cols ncol",
+    "percentiles": "quantile_range percentile_range trim",
+    "by": "hue_by split_by facet",
+    "min_obs": "min_samples_leaf min_rows",
+    "reference": "ref baseline",
+    "centering": "center_at",
 }
 NAMES = {name: ours for ours, names in NAMES_FOR.items() for name in names.split()}
 KEYWORDS = {word: ours.split() for ours, words in KEYWORDS_FOR.items() for word in words.split()}
@@ -77,10 +99,12 @@ DIFFERENT: Mapping[str, str] = {
     "kind": 'kind="individual" is ice(model, X), kind="average" is pdp(model, X).',
     "cluster": "Standard errors by groups need the local effects: std_error(effect, local, "
     "groups=groups).",
+    **dict.fromkeys(
+        ("dx", "bin_width", "width", "min_points_per_bin"),
+        "Bins of a width, with so many rows at least: bins=EqualWidthBins(width=0.5, min_obs=10).",
+    ),
     "debias": "Debiased, cross-fitted effects on the outcome are outcome_effects(fit, X, y).",
     "nof_instances": "All rows are used; a sample of them is X.sample(n).",
-    "percentiles": "The curve goes from the smallest to the largest value; grid={feature: points} "
-    "says other points.",
     "heterogeneity": 'The spread is in every effect; plot_effect(..., spread="band") draws it '
     "around the curve.",
 }

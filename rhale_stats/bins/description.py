@@ -121,9 +121,9 @@ def describe(rule: BinRule) -> tuple[str, str]:
     """Name and parameters of a rule as text, for the attributes of a result."""
     parameters = []
     for parameter in fields(rule):  # type: ignore[arg-type]
-        if not parameter.metadata.get("described", True):
+        value, when = getattr(rule, parameter.name), parameter.metadata.get("described", True)
+        if not when or (when == "unless default" and value == parameter.default):
             continue
-        value = getattr(rule, parameter.name)
         text = parameter.metadata.get("default", "None") if value is None else _as_text(value)
         parameters.append(f"{parameter.name}={text}")
     return type(rule).__name__, ", ".join(parameters)
@@ -156,7 +156,7 @@ def rule_of(name: str, parameters: str) -> BinRule:
 def for_share_of_rows(rule: BinRule, share: float) -> BinRule:
     """The same rule if each row counts for a ``share`` of a row."""
     min_obs = getattr(rule, "min_obs", None)
-    if min_obs is None:
+    if not min_obs:
         return rule
     fewer = max(round(min_obs * share), 1)
     return replace(rule, min_obs=fewer)  # type: ignore[type-var]

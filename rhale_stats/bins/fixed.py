@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from functools import lru_cache
 from typing import TypeAlias
 
@@ -11,9 +11,10 @@ import numpy as np
 import xarray as xr
 from numpy.typing import ArrayLike
 
+from rhale_stats.arguments.checks import check_count, check_number
 from rhale_stats.arguments.rows import as_edges
 from rhale_stats.arrays import binning
-from rhale_stats.arrays.moments import Axis, FloatArray
+from rhale_stats.arrays.moments import Axis, FloatArray, IntArray, n_effective
 from rhale_stats.bins.rule import (
     MAX_BINS,
     Candidates,
@@ -29,36 +30,80 @@ from rhale_stats.schema.door import check_parameters
 # rule may be the key of a mapping.
 Edges: TypeAlias = tuple[float, ...] | dict[str, tuple[float, ...]]
 
+# Options that are said of a rule only where they are not the default.
+DESCRIBED = {"described": "unless default"}
 
-@dataclass(frozen=True)
+
+@dataclass(frozen=True, repr=False)
 class EqualWidthBins:
     """Bins of equal width (math [17]), as in DALE.
 
     Parameters
     ----------
-    n_bins : int
+    n_bins : int, optional
         Number of bins, from 1 to a million. Estimates of bins without rows are NaN.
+    width : float, optional
+        Width of the bins, in place of their number. The first begins at the smallest value; the
+        last ends at the largest and is as wide as what is left.
+    min_obs : int, default 0
+        Rows that a bin has at least: from left to right, cells are joined until they have so many,
+        and what is left at the right end belongs to the last bin.
+
+    Raises
+    ------
+    TypeError, ValueError
+        Neither or both of ``n_bins`` and ``width``; a number that is not positive.
 
     Examples
     --------
     >>> import rhale_stats as rs
     >>> rs.EqualWidthBins(20)
     EqualWidthBins(n_bins=20)
+    >>> rs.EqualWidthBins(width=0.5, min_obs=10)
+    EqualWidthBins(width=0.5, min_obs=10)
     """
 
-    n_bins: int
+    n_bins: int | None = field(default=None, metadata=DESCRIBED)
+    width: float | None = field(default=None, metadata=DESCRIBED)
+    min_obs: int = field(default=0, metadata=DESCRIBED)
 
     def __post_init__(self) -> None:
-        check_parameters(self)
-        check_most("n_bins", self.n_bins, MAX_BINS)
+        check_count("min_obs", self.min_obs, 0)
+        if (self.n_bins is None) == (self.width is None):
+            raise TypeError(
+                f"n_bins or width must be given, and not both: EqualWidthBins(20) or "
+                f"EqualWidthBins(width=0.5); got n_bins={self.n_bins!r} and width={self.width!r}."
+            )
+        if self.n_bins is not None:
+            check_count("n_bins", self.n_bins, 1)
+            check_most("n_bins", self.n_bins, MAX_BINS)
+        else:
+            check_number("width", self.width)
+            if not 0 < float(self.width or 0) < np.inf:
+                raise ValueError(f"width must be positive and finite; got {self.width!r}.")
+
+    def __repr__(self) -> str:
+        values = {one.name: getattr(self, one.name) for one in fields(self)}
+        defaults = {one.name: one.default for one in fields(self)}
+        texts = [f"{name}={value!r}" for name, value in values.items() if value != defaults[name]]
+        return f"EqualWidthBins({', '.join(texts)})"
 
     def cells(self, column: Column) -> Axis:
-        """``n_bins`` equal cells from the smallest to the largest value."""
-        return equal_cells(column, self.n_bins, "n_bins")
+        """Equal cells from the smallest to the largest value."""
+        if self.width is None:
+            assert self.n_bins is not None, "one of both is given"
+            return equal_cells(column, self.n_bins, "n_bins")
+        # What rounding leaves of a width is no bin of its own.
+        n_bins = max(int(np.ceil((column.high - column.low) / self.width - 1e-9)), 1)
+        check_most("the range of a feature by width", n_bins, MAX_BINS)
+        inner = column.low + self.width * np.arange(1, n_bins)
+        return binning.variable_axis(np.concatenate([[column.low], inner, [column.high]]))
 
     def choose(self, candidates: Sequence[Candidates]) -> list[Partition]:
-        """Every cell is a bin."""
-        return all_cells(candidates)
+        """Every cell is a bin, or so many neighbours that have ``min_obs`` rows."""
+        if not self.min_obs:
+            return all_cells(candidates)
+        return [Partition(_joined(n_effective(one.moments), self.min_obs)) for one in candidates]
 
 
 @dataclass(frozen=True)
@@ -104,9 +149,9 @@ class GivenBins:
     Parameters
     ----------
     edges : array_like, mapping from feature name to array_like, or Dataset
-        Strictly increasing edges. All rows of the feature must lie between the first and the last
-        edge. Estimates of bins without rows are NaN. Of a Dataset of effects the edges, and the
-        cells of the curve, are those of its features.
+        Strictly increasing edges. Rows beyond the first and the last edge are left out of the
+        feature, and counted in ``n_beyond``. Estimates of bins without rows are NaN. Of a Dataset
+        of effects the edges, and the cells of the curve, are those of its features.
     cells : array_like, or mapping from feature name to array_like, optional
         Edges of the cells that the curve is accumulated from, beside the edges of the bins. By
         default they adapt to the rows. Effects of several parts of the rows that `merge` puts
@@ -156,6 +201,13 @@ class GivenBins:
         cells = self.cells_of_curve.get(name)
         return None if cells is None else np.array(cells)
 
+    def limits(self, name: str) -> tuple[float, float]:
+        """The first and the last edge of one feature; none where it has no edges."""
+        if isinstance(self.edges, dict) and name not in self.edges:
+            return -np.inf, np.inf
+        edges = self.edges_of(name)
+        return float(edges[0]), float(edges[-1])
+
     def cells(self, column: Column) -> Axis:
         """The given cells, refused where rows lie outside them."""
         edges = self.edges_of(column.name)
@@ -172,6 +224,19 @@ class GivenBins:
     def choose(self, candidates: Sequence[Candidates]) -> list[Partition]:
         """Every cell is a bin."""
         return all_cells(candidates)
+
+
+def _joined(rows: FloatArray, min_obs: int) -> IntArray:
+    """First cells of bins with so many rows each, from left to right."""
+    starts, n_rows = [0], 0.0
+    for cell, here in enumerate(rows):
+        if n_rows >= min_obs:
+            starts.append(cell)
+            n_rows = 0.0
+        n_rows += here
+    if n_rows < min_obs and len(starts) > 1:
+        starts.pop()
+    return np.array(starts)
 
 
 def _as_tuples(edges: ArrayLike | Mapping[str, ArrayLike], what: str) -> Edges:

@@ -18,6 +18,7 @@ from rhale_stats.local.ale import DALE_BINS, AleRequest
 from rhale_stats.local.cells import ALE_BINS
 from rhale_stats.local.levels import DIFFERENCES, LABELS
 from rhale_stats.local.orders import Orders
+from rhale_stats.models.groups import by_groups
 from rhale_stats.models.options import ModelOptions
 from rhale_stats.models.outputs import Model
 from rhale_stats.schema.dimensions import OUTPUT
@@ -31,6 +32,7 @@ from rhale_stats.schema.stacking import by_feature, joined
 LOCAL_BYTES = 1 << 24
 
 
+@by_groups()
 @checked
 def ale(
     model: Model,
@@ -41,7 +43,9 @@ def ale(
     categorical: str | int | Sequence[str | int] | None = None,
     order: Orders = "similarity",
     target: ArrayLike | None = None,
+    percentiles: tuple[float, float] | None = None,
     centering: str = "mean",
+    by: Any = None,
     options: ModelOptions = ModelOptions(),
     progress: bool = True,
     **fields: Any,
@@ -50,9 +54,10 @@ def ale(
 
     Parameters
     ----------
-    model, X, features, categorical, order, target, options, progress
+    model, X, features, categorical, order, target, percentiles, options, progress
         As in `ale_local_effects`. Local effects that it made may stand in the place of the model,
-        alone or with ``features``: the result is then that of `ale_from_local`.
+        alone or with ``features``: the result is then that of `ale_from_local`. With ``groups`` of
+        dependent rows the result has the errors of `std_error`.
     bins : bin rule, optional
         Of features with an axis: 40 quantiles by default. With a rule that joins cells, as
         `OptimalBins` or `AdaptiveBins`, differences are taken on cells of equal numbers of rows, at
@@ -60,6 +65,8 @@ def ale(
         `QuantileBins` (n); names are as in `rhale`, with 20 bins.
     centering : {"mean", "start", "integral"}, default "mean"
         As in `rhale`. Over levels "mean" weighs by their rows, and "integral" all the same.
+    by
+        As in `rhale`.
 
     Returns
     -------
@@ -134,9 +141,12 @@ def ale(
     >>> effect["n_obs"].sel(feature="size").values[:2].tolist()
     [375, 375]
     """
+    del by  # `by_groups` has divided the rows
     check_choice("centering", centering, CENTERINGS)
     rule: BinRule = ALE_BINS if bins is None else bins
-    asked = AleRequest(rule, features, categorical, order, target, options, progress=progress)
+    asked = AleRequest(
+        rule, features, categorical, order, target, percentiles, options, progress=progress
+    )
 
     def estimated(local: xr.Dataset) -> xr.Dataset:
         return ale_from_local(local, bins=rule, centering=centering)

@@ -117,7 +117,8 @@ def _of_features(
     else:
         if local is None:
             raise ValueError(
-                "local must be given with groups: std_error(effect, local, groups=...)."
+                "local must be given with groups: std_error(effect, local, groups=groups), with "
+                "local = local_effects(model, X); or rhale(model, X, groups=groups)."
             )
         of = GroupsInChunks if is_chunked(local) else Clusters
         clusters = of.of(local, effect, groups)

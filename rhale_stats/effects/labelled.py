@@ -31,6 +31,7 @@ NEGLIGIBLE, TYPICAL = 1e-5, 20.0
 # What local effects know of rows without a value, and effects hand on.
 MISSING_EFFECTS = (
     "n_missing",
+    "n_beyond",
     "missing_effect",
     "missing_effect_se",
     "missing_spread",

@@ -42,7 +42,9 @@ def level_ale(local: xr.Dataset, *, centering: str = "mean") -> xr.Dataset:
         rows,
         names,
         FACTS | LEVEL_FACTS,
-        Method("ale", ("levels", ""), centering, int(np.sum(weighted > 0)), ("n_missing",)),
+        Method(
+            "ale", ("levels", ""), centering, int(np.sum(weighted > 0)), ("n_missing", "n_beyond")
+        ),
     )
     stepped = [name for name, row in zip(feature_names(local), rows, strict=True) if row]
     own = own_columns(local, stepped).items()

@@ -33,9 +33,11 @@ from rhale_stats.inference.parameters import ADDED, ROWS_FIXED, TOGETHER
 from rhale_stats.inference.parts import parts_note
 from rhale_stats.printing.text import (
     Body,
+    beyond_notes,
     bin_labels,
     bounds_text,
     cell,
+    feature_counts,
     head_of,
     holds_model,
     number_text,
@@ -127,7 +129,7 @@ def summary(effect: xr.Dataset, feature: str | int | None, level: float) -> Summ
         *spread_notes(effect, feature),
         *tail_notes(effect, feature),
         *reasons,
-        *_beyond_notes(effect, feature),
+        *beyond_notes(effect, feature, _ends_text(effect)),
         *_missing_notes(effect, feature),
         *checks,
         *_error_notes(effect if feature is None else one, of_error, level, has_bins=has_bins),
@@ -138,25 +140,9 @@ def summary(effect: xr.Dataset, feature: str | int | None, level: float) -> Summ
     return with_notes(tables, notes)
 
 
-def _beyond_notes(effect: xr.Dataset, feature: str | int | None) -> list[str]:
-    """A note on the rows beyond the outermost bins."""
-    counts = ", ".join(_counts(effect, "n_beyond", feature))
-    note = "The bins end at the 1 % and 99 % points of a feature. Rows beyond them, left out of it:"
-    return [f"{note} {counts}."] if counts else []
-
-
-def _counts(effect: xr.Dataset, name: str, feature: str | int | None) -> list[str]:
-    """Numbers of rows of the features that have some."""
-    if name not in effect:
-        return []
-    names, counts = feature_names(effect), effect[name].values
-    places = range(len(names)) if feature is None else [feature_position(effect, feature)]
-    return [f"{names[at]}: {counts[at]:.0f}" for at in places if counts[at] > 0]
-
-
 def _missing_notes(effect: xr.Dataset, feature: str | int | None) -> list[str]:
     """Notes on rows without a value: what it does to the output, or that they are left out."""
-    out = _counts(effect, "n_missing", feature)
+    out = feature_counts(effect, "n_missing", feature)
     if not out or "missing_effect" not in effect:
         return (
             [f"Rows without a value, left out of their feature: {', '.join(out)}."] if out else []
@@ -179,6 +165,12 @@ def _with_error(effect: xr.Dataset, at: int) -> str:
     if "missing_effect_se" not in effect or not np.isfinite(effect["missing_effect_se"].values[at]):
         return text
     return f"{text} (std err {number_text(effect['missing_effect_se'].values[at])})"
+
+
+def _ends_text(effect: xr.Dataset) -> str:
+    """Where bins end."""
+    bins = "the bins"
+    return f"{bins}, which end at 1 % and 99 % of the rows" if is_of_outcome(effect) else bins
 
 
 def method_title(effect: xr.Dataset) -> str:

@@ -28,6 +28,7 @@ from rhale_stats.local.chunks import ChunkedRows
 from rhale_stats.local.kept import kept
 from rhale_stats.local.reductions import Reduction, Source
 from rhale_stats.local.rows import THREADS_FROM, choosing_rows, columns
+from rhale_stats.models.groups import by_groups
 from rhale_stats.models.outputs import Model
 from rhale_stats.parallel import cpus
 from rhale_stats.schema.checks import check_local, is_chunked
@@ -37,7 +38,7 @@ from rhale_stats.schema.door import checked
 from rhale_stats.schema.features import feature_names, one_feature
 from rhale_stats.schema.levels import refuse_categorical
 from rhale_stats.schema.moments import has_cells
-from rhale_stats.schema.parts import each_part, own_rows
+from rhale_stats.schema.parts import each_part, inside, own_rows
 from rhale_stats.schema.variables import variable
 
 CENTERINGS = ("mean", "start", "integral")
@@ -48,6 +49,7 @@ OF_EQUAL_WIDTHS = ("OptimalBins", "GreedyBins", "BestEqualWidthBins", "EqualWidt
 NARROW = 0.1
 
 
+@by_groups()
 @checked
 def rhale(
     local: xr.Dataset | Model,
@@ -60,15 +62,17 @@ def rhale(
     honest: bool = False,
     honest_fraction: float = 0.5,
     rng: np.random.Generator | int | None = None,
+    by: Any = None,
 ) -> xr.Dataset:
     r"""Average effect and heterogeneity of each feature in bins, and the accumulated curve.
 
     Parameters
     ----------
     local : Dataset, or model
-        What `local_effects` returned; or a model, with ``X``. Local effects are then made with
-        their defaults: for options such as weights, the output or a jacobian call `local_effects`
-        first.
+        What `local_effects` returned; or a model, with ``X``. All options of `local_effects`, such
+        as ``weights``, ``output`` and ``jacobian``, are then accepted here; with ``groups`` of
+        dependent rows the result has the errors of `std_error`, and with ``categorical`` the steps
+        between the levels of these columns, as by `ale`.
     X : table, optional
         Rows of the model. Left out after local effects.
     features : name, number, or sequence of them, optional
@@ -97,6 +101,10 @@ def rhale(
     rng : Generator, int or None
         Source of the random halves, or its seed. None draws a new seed; ``seed`` in the attributes
         of the result reproduces them (-1 with a Generator).
+    by : name, number, or array_like of shape (n_rows,), optional
+        A column of groups: the function is called for the rows of each of them, and the results are
+        along a dimension ``region`` with the levels as labels (`compare` has their difference).
+        Numbers of more than 10 values are divided at their median.
 
     Returns
     -------
@@ -161,10 +169,12 @@ def rhale(
     >>> effect["n_obs"].sel(feature="x0").values
     array([110, 108, 142, 140])
     """
-    del X, features  # `checked` has made local effects of them
+    del X, features, by  # `checked` has made local effects of them
     generator, seed = source_of(rng)
     # Refused before a model is asked about all rows.
     _request(bins, centering, weighting)
+    if isinstance(bins, GivenBins) and not is_chunked(local):
+        local = inside(local, {name: bins.limits(name) for name in feature_names(local)})
     with kept(local) as same:
         effect = quiet_rhale(
             same,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from importlib.metadata import version
 from typing import Any
@@ -13,7 +14,7 @@ import xarray as xr
 from numpy.typing import ArrayLike
 
 from rhale_stats.arguments.progress import progress_bar
-from rhale_stats.arguments.seeds import source_of
+from rhale_stats.arguments.seeds import number_of, source_of
 from rhale_stats.explanation.budget import Budget, seconds_of
 from rhale_stats.explanation.changes import row_changes
 from rhale_stats.explanation.curves import curves_of, with_reliable
@@ -25,11 +26,16 @@ from rhale_stats.explanation.in_data import (
     facts_in_data,
 )
 from rhale_stats.explanation.outcome import observed_of, outcome_of
-from rhale_stats.explanation.request import Columns, ExplainRequest, request_of
+from rhale_stats.explanation.request import (
+    Columns,
+    ExplainRequest,
+    SeveralOutputsError,
+    request_of,
+)
 from rhale_stats.explanation.rows import row_spread
 from rhale_stats.explanation.settings import ExplainOptions
 from rhale_stats.explanation.splits import Splits, splits_of
-from rhale_stats.explanation.tree import Explanation
+from rhale_stats.explanation.tree import Explanation, of_outputs
 from rhale_stats.models.options import ModelOptions
 from rhale_stats.models.outputs import Model
 from rhale_stats.schema.door import checked
@@ -66,7 +72,8 @@ def explain(
     Parameters
     ----------
     model, X
-        As in `ale`. One output: with several choose one by ``output=``.
+        As in `ale`. Of several outputs, as the classes of a classifier, each is explained;
+        ``output=`` chooses some or one.
     y : array_like of shape (n_rows,), optional
         Observed outcomes of the rows, numbers or classes; a Series goes by the index of ``X``.
         Adds the performance of the model, observed and predicted averages along every feature, and
@@ -101,13 +108,14 @@ def explain(
         "answers" (the facts), "effect" (`ale` with errors, intervals and bands), "spread" (`ice`),
         "rows" (changes of single rows),
         "check" (`check_unbiased`), "interactions", "regions", with ``y`` "outcome", and where the
-        model could be refitted "outcome_effect" (`outcome_effects`).
+        model could be refitted "outcome_effect" (`outcome_effects`). Of several outputs there is
+        such a tree in a group of the name of each, and "effect" has the effects on all of them.
 
     Raises
     ------
     ValueError
-        ``matters``, ``budget`` or ``y`` cannot be used; several outputs; no column that varies, or
-        a feature without a value.
+        ``matters``, ``budget`` or ``y`` cannot be used; ``y`` with several outputs that are no
+        classes; no column that varies, or a feature without a value.
     KeyError, TypeError, ModelError
         As `ale`.
 
@@ -149,6 +157,45 @@ def explain(
     >>> print(rs.summary(found, "x1"))  # doctest: +ELLIPSIS
     x1 matters, and differently from row to row...
     """
+    try:
+        return _of_one(
+            model, X, y, Columns(features, categorical), groups, level, rng, settings, options,
+            progress=progress,
+        )  # fmt: skip
+    except SeveralOutputsError as several:
+        if y is not None and not hasattr(model, "classes_"):
+            raise
+        labels = several.labels
+    budget = seconds_of(settings.budget)
+    share = budget / len(labels) if np.isfinite(budget) else None
+    # The same random numbers, so that all outputs are explained by the same rows.
+    seed = number_of(rng)
+    parts: dict[str, Explanation] = {}
+    for label in labels:
+        part = _of_one(
+            model, X, y, Columns(features, categorical), groups, level,
+            seed, replace(settings, budget=share), replace(options, output=label),
+            progress=progress,
+        )  # fmt: skip
+        part.attrs["output_label"] = str(label)
+        parts[str(label)] = part
+    return of_outputs(parts)
+
+
+def _of_one(
+    model: Model,
+    X: Any,
+    y: ArrayLike | None,
+    columns: Columns,
+    groups: ArrayLike | None,
+    level: float,
+    rng: np.random.Generator | int | None,
+    settings: ExplainOptions,
+    options: ModelOptions,
+    *,
+    progress: bool,
+) -> Explanation:
+    """`explain` of one output."""
     clock = Budget(seconds_of(settings.budget))
     generator, seed = source_of(rng)
     streams = generator.spawn(6)
@@ -161,7 +208,6 @@ def explain(
         def step() -> None:
             bar.update()
 
-        columns = Columns(features, categorical)
         request = request_of(model, X, y, columns, groups, options, clock, streams[0])
         deviation = request.deviation
         if y is not None:

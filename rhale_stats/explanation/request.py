@@ -116,6 +116,17 @@ class ExplainRequest:
         return *_of_rows(self.sample.take(rows)), rows
 
 
+class SeveralOutputsError(ValueError):
+    """The model has several outputs, ``labels``, of which each is explained by itself."""
+
+    def __init__(self, labels: Sequence[Any]) -> None:
+        self.labels = list(labels)
+        super().__init__(
+            f"explain answers for one output of a model that is no classifier where y is given; "
+            f"it has {', '.join(map(str, labels))}. Choose one: output=..."
+        )
+
+
 class Columns(NamedTuple):
     """What was said of columns: those to explain, and those whose numbers are levels."""
 
@@ -157,10 +168,7 @@ def request_of(
     answers = used.quotients(model)
     predicted = answers.at_rows()
     if predicted.shape[1] > 1:
-        raise ValueError(
-            f"explain answers for one output of the model; it has "
-            f"{', '.join(map(str, answers.outputs.labels))}. Choose one: output=..."
-        )
+        raise SeveralOutputsError(answers.outputs.labels)
     if not np.isfinite(predicted).all():
         raise ModelError(
             f"model must return finite numbers; got others in "

@@ -67,7 +67,7 @@ class ExplainOptions(Options):
         text = isinstance(self.outcome, str) and self.outcome == "auto"
         if not text and not isinstance(self.outcome, bool):
             raise ValueError(f"outcome must be 'auto', True or False; got {shown(self.outcome)}.")
-        check_percentiles(self.percentiles)
+        object.__setattr__(self, "percentiles", check_percentiles(self.percentiles))
         seconds_of(self.budget)
         if self.held_out is not None:
             check_flag("held_out", self.held_out)

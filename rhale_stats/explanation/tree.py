@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
+from html import escape
 from pathlib import Path
 from typing import Any
 
@@ -10,10 +12,12 @@ import pandas as pd
 import xarray as xr
 
 from rhale_stats.answers.printed import printed
-from rhale_stats.answers.sentences import answers_in
+from rhale_stats.answers.sentences import answers_in, outputs_in
 from rhale_stats.answers.tables import Text, summary, tidy
 from rhale_stats.reporting.notebook import notebook_html
 from rhale_stats.reporting.report import report
+from rhale_stats.schema.dimensions import OUTPUT
+from rhale_stats.schema.stacking import filled, stack
 
 
 class Explanation(xr.DataTree):  # type: ignore[no-untyped-call]
@@ -59,11 +63,13 @@ class Explanation(xr.DataTree):  # type: ignore[no-untyped-call]
         """The picture of one feature, as `plot_effect`; of all without one, as `plot_summary`."""
         # Only now: pictures load matplotlib.
         from rhale_stats.plots.effect import plot_effect
+        from rhale_stats.plots.outputs import plot_outputs
         from rhale_stats.plots.overview import plot_summary
 
         if feature is None:
             return plot_summary(self, **options)
-        return plot_effect(self["effect"].to_dataset(), feature, **options)
+        draw = plot_outputs if outputs_in(self) else plot_effect
+        return draw(self["effect"].to_dataset(), feature, **options)
 
     def report(self, path: str | os.PathLike[str], **options: Any) -> Path:
         """Write it as one HTML file, as `rhale_stats.report`."""
@@ -81,4 +87,32 @@ class Explanation(xr.DataTree):  # type: ignore[no-untyped-call]
         """For notebooks: the answer with a picture and a table."""
         if self.attrs.get("method") != "explain":
             return str(super()._repr_html_())  # type: ignore[no-untyped-call]
+        if several := outputs_in(self):
+            return "".join(
+                f"<h3>{escape(label)}</h3>{notebook_html(part, printed(part))}"
+                for label, part in several.items()
+            )
         return notebook_html(self, printed(self))
+
+
+def of_outputs(parts: Mapping[str, Explanation]) -> Explanation:
+    """Explanations of several outputs as one, each in the group of its label."""
+    groups: dict[str, xr.Dataset | xr.DataTree] = {}
+    effects, first = [], next(iter(parts.values()))
+    for label, part in parts.items():
+        name = label.replace("/", " ").strip() or "output"
+        while name in groups or name == "effect":
+            name = f"output {name}"
+        groups[name] = part
+        effects.append(part["effect"].to_dataset())
+    for other in effects:
+        effects = [filled(effect, other) for effect in effects]
+    effect = stack(effects, OUTPUT).assign_coords({OUTPUT: (OUTPUT, list(parts))})
+    tree = Explanation.from_dict({"/effect": effect})
+    for name, group in groups.items():
+        tree[name] = group
+    kept = ("matters", "level", "percentiles", "seed", "model", "n_rows", "software", "created")
+    tree.attrs = {"method": "explain", "outputs": "\n".join(parts)}
+    tree.attrs |= {name: first.attrs[name] for name in kept if name in first.attrs}
+    tree.attrs["seconds"] = round(sum(float(part.attrs["seconds"]) for part in parts.values()), 2)
+    return tree

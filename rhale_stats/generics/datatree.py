@@ -23,6 +23,7 @@ def to_datatree(
         They become the groups "local" and "effect" of the tree.
     **results : Dataset
         Any other results, each under its own name: replicates, tests, sizes, comparisons, truths.
+        ArviZ looks for draws in the group "posterior": ``posterior=boot``.
 
     Returns
     -------
@@ -36,6 +37,12 @@ def to_datatree(
         An argument is not a Dataset.
     ValueError
         Nothing to collect.
+
+    Notes
+    -----
+    ArviZ 1 takes the tree as it is, as in ``arviz.extract(tree)``. Earlier versions take
+    ``arviz.InferenceData.from_datatree(tree)``, and all of them replicates alone, as in
+    ``arviz.summary(boot)``.
 
     Examples
     --------

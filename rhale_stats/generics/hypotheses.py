@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import xarray as xr
 from numpy.typing import ArrayLike
@@ -11,6 +13,7 @@ from rhale_stats.arguments.seeds import seeded
 from rhale_stats.generics.dispatch import method as of_kind
 from rhale_stats.inference.adjustment import ADJUSTMENTS
 from rhale_stats.inference.results import Asked
+from rhale_stats.schema.dimensions import REGION, of_part
 from rhale_stats.schema.door import checked
 from rhale_stats.schema.kinds import ENSEMBLE, H_STATISTICS, kind_of
 from rhale_stats.schema.parts import each_part
@@ -147,10 +150,9 @@ def wald_test(
 
 @checked
 @seeded
-@each_part
 def compare(
     a: xr.Dataset,
-    b: xr.Dataset,
+    b: xr.Dataset | None = None,
     *,
     paired: tuple[xr.Dataset, xr.Dataset] | None = None,
     groups: ArrayLike | None = None,
@@ -172,7 +174,8 @@ def compare(
         Or two surfaces of `ale2` in the same cells, as made with ``bins=GivenBins(...)``; they are
         compared as pairs if their rows have the same labels, values, places and weights. Or two
         results of `h_statistic` of one kind for the same features. Or effects of several models,
-        and such effects with the effect or the profile of one model.
+        and such effects with the effect or the profile of one model. Without ``b``, ``a`` holds the
+        effects of two groups of rows, as ``by=`` makes them: the first less the second.
     paired : tuple of two Datasets, optional
         The rows behind ``a`` and ``b``, if both were made from the same rows in the same order (two
         models on one table), so that their errors are correlated: two results of `local_effects`;
@@ -265,6 +268,21 @@ def compare(
     array([0.8, 0.6])
     """
     check_choice("adjust", adjust, ADJUSTMENTS)
+    if b is None:
+        if a.sizes.get(REGION) != 2:
+            number = f"one of {a.sizes[REGION]}" if REGION in a.dims else "no"
+            raise ValueError(
+                f"b must be the result that a is compared with, or a must be of two groups of "
+                f"rows; got {number} groups. Select two: compare(a.isel(region=0), "
+                f"a.isel(region=1))."
+            )
+        a, b = (of_part(a.isel({REGION: number})) for number in range(2))
+    return _compared(a, b, paired, groups, level, n_draws, rng, adjust)
+
+
+@each_part
+def _compared(a: xr.Dataset, b: xr.Dataset, *options: Any) -> xr.Dataset:
+    """`compare` of one output and region."""
     # With H-statistics on either side their own function is called: it reports what is needed.
     kinds = [kind_of(one) for one in (a, b)]
     leading = next((one for one in (a, b) if kind_of(one) in (H_STATISTICS, ENSEMBLE)), a)
@@ -274,8 +292,7 @@ def compare(
             f"a and b must be of one kind; got {' and '.join(names)}. "
             f"compare_methods puts effects and profiles side by side."
         )
-    asked = Asked(paired, groups, level, n_draws, rng, adjust)
-    out: xr.Dataset = of_kind("compare", leading, "a")(a, b, asked)
+    out: xr.Dataset = of_kind("compare", leading, "a")(a, b, Asked(*options))
     # The head of a table names both results where they differ.
     other = {f"{name}_b": b.attrs.get(name) for name in ("n_rows", "bin_rule", "bin_parameters")}
     return out.assign_attrs(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import xarray as xr
@@ -9,8 +10,36 @@ import xarray as xr
 from rhale_stats.arguments.checks import check_choice
 from rhale_stats.generics.dispatch import method
 from rhale_stats.schema.door import checked
+from rhale_stats.schema.features import feature_names, feature_position
 from rhale_stats.schema.kinds import EFFECT, ENSEMBLE, kind_of
+from rhale_stats.schema.levels import categorical_features
 from rhale_stats.schema.parts import each_part
+
+
+def values_at(effect: xr.Dataset, x: Any, feature: str | int | None = None) -> xr.Dataset:
+    """Curve, and of effects in bins effect and heterogeneity, of all features at a value of each.
+
+    A number, or several of them, along ``grid``; with ``feature`` those of one feature. Features
+    with levels are left out unless ``feature`` names one.
+    """
+    names = feature_names(effect)
+    if feature is None:
+        named = [] if not isinstance(x, Mapping) else list(x)
+        levels = set(categorical_features(effect))
+        names = named or [name for name in names if name not in levels]
+    else:
+        names = [names[feature_position(effect, feature)]]
+    found = []
+    for name in names:
+        of_feature = x[name] if isinstance(x, Mapping) else x
+        each = {"curve": predict(effect, of_feature, name)}
+        if EFFECT.holds(effect) and name not in categorical_features(effect):
+            each |= {
+                what: predict(effect, of_feature, name, what)
+                for what in ("effect", "heterogeneity")
+            }
+        found.append(xr.Dataset(each).expand_dims(feature=[name]))
+    return xr.concat(found, "feature", combine_attrs="drop_conflicts")
 
 
 @checked
@@ -78,6 +107,12 @@ def predict(
     >>> rs.predict(surface, ([0.8, -0.8], [0.5, 0.5])).round(1).values
     array([ 0.4, -0.4])
     """
+    result: Any = effect
+    if not isinstance(result, xr.Dataset) and hasattr(result, "predict"):
+        raise TypeError(
+            "effect must be a result, such as rhale(model, X); got a model, whose predictions are "
+            "model.predict(X)."
+        )
     predictor = method("predict", effect)
     check_choice("what", what, ("curve", "effect", "heterogeneity"))
     if what == "curve":

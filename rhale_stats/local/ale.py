@@ -40,6 +40,7 @@ def ale_local_effects(
     categorical: str | int | Sequence[str | int] | None = None,
     order: Orders = "similarity",
     target: ArrayLike | None = None,
+    percentiles: tuple[float, float] | None = None,
     options: ModelOptions = ModelOptions(),
     progress: bool = True,
     **fields: Any,
@@ -71,6 +72,8 @@ def ale_local_effects(
         a sequence is given.
     target : array_like of shape (n_rows,), optional
         Outcomes by which levels are encoded; by default the output of the model.
+    percentiles : pair of float, optional
+        As in `local_effects`, of features with an axis.
     options : ModelOptions, optional
         As in `local_effects`. Of features with levels ``missing="bin"`` makes the rows without a
         value a level named "missing", for which the model receives the missing value of the column
@@ -130,7 +133,9 @@ def ale_local_effects(
     ['continuous', 'boolean']
     >>> boot = rs.bootstrap(local, effect, n_resamples=200, rng=0)
     """
-    asked = AleRequest(bins, features, categorical, order, target, options, progress=progress)
+    asked = AleRequest(
+        bins, features, categorical, order, target, percentiles, options, progress=progress
+    )
     if is_path(X) or is_in_chunks(X):
         return asked.in_chunks(model, X)
     names, axes, levels = asked.parts(model, X, most_bytes=None)
@@ -146,6 +151,7 @@ class AleRequest:
     categorical: str | int | Sequence[str | int] | None
     order: Orders
     target: ArrayLike | None
+    percentiles: tuple[float, float] | None
     options: ModelOptions
     progress: bool
 
@@ -158,7 +164,7 @@ class AleRequest:
         """
         rule: BinRule = ALE_BINS if self.bins is None else self.bins
         check_rule(rule)
-        sample = Sample.from_table(X, self.options)
+        sample = Sample.from_table(X, self.options, self.percentiles)
         known = columns_known_of(model)
         names, numbers, levels = split_features(
             sample.table, self.features, self.categorical, known
@@ -193,6 +199,7 @@ class AleRequest:
         rule: BinRule = ALE_BINS if self.bins is None else self.bins
         chosen: dict[str, Any] = {
             "features": self.features,
+            "percentiles": self.percentiles,
             "options": self.options,
             "progress": self.progress,
         }
@@ -205,7 +212,7 @@ class AleRequest:
             return
         groups = [list(sample.positions)]
         if most_bytes is not None:
-            groups = _groups(sample, max(1, most_bytes // (2 * 8 * sample.table.n_rows)))
+            groups = _groups(sample, rule, max(1, most_bytes // (2 * 8 * sample.table.n_rows)))
         request = Request(sample, "finite_difference", False, rule, sample.quotients(model))
         yield from request.parts(groups, progress=self.progress)
 
@@ -216,7 +223,7 @@ class AleRequest:
             )
 
 
-def _groups(sample: Sample, together: int) -> list[list[int]]:
+def _groups(sample: Sample, rule: BinRule, together: int) -> list[list[int]]:
     """Columns in groups of so many that vary, with values in the same rows; all are checked.
 
     Constants go with others: by themselves they would not say how many outputs there are.
@@ -226,7 +233,7 @@ def _groups(sample: Sample, together: int) -> list[list[int]]:
     by_rows: dict[bytes, list[list[int]]] = {}
     n_varying: dict[bytes, int] = {}
     for position in sample.positions:
-        x = axis_values(sample.of_columns([position]))
+        x = axis_values(sample.of_columns([position]), rule)
         gone = np.isnan(x)
         rows = sha256(np.packbits(gone).tobytes()).digest() if gone.any() else b""
         groups = by_rows.setdefault(rows, [[]])

@@ -134,8 +134,15 @@ class Plan:
         return out
 
 
-def check_in_chunks(jacobian: Any, options: ModelOptions) -> None:
+def check_in_chunks(
+    jacobian: Any, options: ModelOptions, percentiles: tuple[float, float] | None = None
+) -> None:
     """Raise ``ValueError`` for what is not known of a table in chunks."""
+    if percentiles is not None:
+        raise ValueError(
+            f"percentiles must be left out where X is in chunks; got {percentiles!r}. Take "
+            f"GivenBins(edges) of the inner rows of a sample, and rows within them."
+        )
     if jacobian is not None and not callable(jacobian):
         raise ValueError(
             "jacobian must be a function of X where X is in chunks; got derivatives of all rows."

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import xarray as xr
+from numpy.typing import NDArray
 
 from rhale_stats.arguments.checks import check_size
 from rhale_stats.arrays.moments import FloatArray
@@ -29,17 +30,19 @@ def labelled(
     differences: list[Differences],
     quotients: DifferenceQuotients | None = None,
     absent: Mapping[int, Mapping[str, FloatArray]] | None = None,
+    beyond: NDArray[np.int64] | None = None,
 ) -> xr.Dataset:
     """Local effects of some columns, at the rows that have a value, as `local_effects` returns.
 
-    ``absent`` are the effects of missing values, by name, for columns that have any. The local
-    effects in ``differences`` are given up one by one, so that they are held once.
+    ``absent`` are the effects of missing values, by name, for columns that have any, and ``beyond``
+    how many of the values that are NaN lie beyond the axis. The local effects in ``differences``
+    are given up one by one, so that they are held once.
     """
     outputs = None if quotients is None else quotients.outputs
     labels = [] if outputs is None else outputs.labels
     n_outputs = max(len(labels), 1)
     data = _values(sample, x, differences, n_outputs)
-    data |= _of_missing(x, absent or {}, n_outputs)
+    data |= _of_missing(x, absent or {}, n_outputs, beyond)
     weight = sample.weight
     if weight is not None:
         long_name = f"{sample.options.weight_kind} weight"
@@ -109,13 +112,19 @@ def _values(
 
 
 def _of_missing(
-    x: FloatArray, absent: Mapping[int, Mapping[str, FloatArray]], n_outputs: int
+    x: FloatArray,
+    absent: Mapping[int, Mapping[str, FloatArray]],
+    n_outputs: int,
+    beyond: NDArray[np.int64] | None,
 ) -> dict[str, Any]:
     """Number of the missing values of every feature, and their effects."""
     data: dict[str, Any] = {}
-    missing = np.isnan(x)
-    if missing.any():
-        data["n_missing"] = variable("n_missing", missing.sum(axis=0))
+    missing = np.isnan(x).sum(axis=0)
+    if beyond is not None and beyond.any():
+        data["n_beyond"] = variable("n_beyond", beyond)
+        missing = missing - beyond
+    if missing.any() or "n_beyond" in data:
+        data["n_missing"] = variable("n_missing", missing)
     for name in next(iter(absent.values()), {}):
         values = np.full((n_outputs, x.shape[1]), np.nan)
         for column, effects in absent.items():

@@ -35,6 +35,7 @@ def local_effects(
     jacobian: Any = None,
     method: str = "auto",
     bins: BinRule | None = None,
+    percentiles: tuple[float, float] | None = None,
     options: ModelOptions = ModelOptions(),
     progress: bool = True,
     **fields: Any,
@@ -81,6 +82,11 @@ def local_effects(
         Binning rule that defines the cells for slopes. By default they go from each distinct value
         to the next where there are at most 41, of 5 rows or more each, and hold equal numbers of
         rows otherwise, 40 cells at most and 10 rows or more in each.
+    percentiles : pair of float, optional
+        Between which percentiles of its rows a feature has its axis, from 0 to 100, or shares of
+        the rows as (0.05, 0.95). Rows beyond are left out of this feature, as rows without a value
+        are, and counted in ``n_beyond``. By default the axis goes from the smallest to the largest
+        value. `GivenBins` within the range leave out rows in the same way.
     options : ModelOptions, optional
         Output and scale of the model, weights of the rows, and what to do with missing values. Its
         fields can be given directly, as in ``weights=w``. Of missing values "drop" is counted in
@@ -172,18 +178,18 @@ def local_effects(
     _check_request(model, method, kind, jacobian, bins, options)
     chunks = chunks_of(X, model)
     if chunks is not None:
-        check_in_chunks(jacobian, options)
+        check_in_chunks(jacobian, options, percentiles)
         seen = glance(chunks)
         own = {"jacobian": jacobian, "features": features, "method": method, "bins": bins}
         own |= {"options": replace(options, weights=None), "progress": progress}
         with of_sample(seen):
             found = local_effects(model, seen.sample, **own)
         return in_chunks(found, chunks, seen, model, jacobian, bins, options)
-    sample = Sample.from_table(X, options)
+    sample = Sample.from_table(X, options, percentiles)
     known = None if model is None else columns_known_of(model)
     sample = sample.of_columns(positions_of(sample.table, features, known))
     derivatives = {}
-    x = axis_values(sample)
+    x = axis_values(sample, bins)
     if kind == "jacobian":
         derivatives = jacobian_columns(jacobian, sample.table, sample.positions)
     quotients = None

@@ -16,6 +16,7 @@ from rhale_stats.arguments.progress import progress_bar
 from rhale_stats.arguments.words import warn
 from rhale_stats.arrays import local_effects as kernel
 from rhale_stats.arrays.moments import FloatArray
+from rhale_stats.bins.fixed import GivenBins
 from rhale_stats.bins.rule import BinRule
 from rhale_stats.local.cells import difference_edges, repeated_values
 from rhale_stats.local.labelled import labelled
@@ -31,7 +32,7 @@ from rhale_stats.models.probes import (
     refuse_useless,
     warning_text,
 )
-from rhale_stats.models.sample import Sample
+from rhale_stats.models.sample import ALL_ROWS, Sample
 from rhale_stats.models.table import check_column
 from rhale_stats.models.together import Steps, Versions, answered
 
@@ -48,13 +49,37 @@ class Way(NamedTuple):
     probe: Probe | None = None
 
 
-def axis_values(sample: Sample) -> FloatArray:
-    """Values of the columns, which are numbers, (row, column); checked."""
+def axis_values(sample: Sample, bins: BinRule | None = None) -> FloatArray:
+    """Values of the columns, which are numbers, (row, column); checked.
+
+    Beyond the percentiles of the sample, or the edges of given ``bins``, they are NaN.
+    """
     x = np.empty((sample.table.n_rows, len(sample.positions)), order="F")
     for column, position in enumerate(sample.positions):
-        x[:, column] = check_column(sample.table, position, missing=sample.missing)
+        values = check_column(sample.table, position, missing=sample.missing)
+        x[:, column] = on_axis(sample, position, values, bins)
     _check_weight(sample, x)
     return x
+
+
+def on_axis(sample: Sample, position: int, x: FloatArray, bins: BinRule | None) -> FloatArray:
+    """Values of a column, NaN beyond the percentiles of the sample, or the edges of given bins."""
+    beyond = ~sample.inner(x)
+    name = sample.table.names[position]
+    if isinstance(bins, GivenBins):
+        low, high = bins.limits(name)
+        beyond |= (x < low) | (x > high)
+    if beyond.any() and sample.missing == "bin" and (beyond & ~np.isnan(x)).any():
+        raise ValueError(
+            f"missing must be 'drop' where rows of feature {name!r} lie beyond its percentiles or "
+            f"edges: they are left out of it; got 'bin'."
+        )
+    if beyond.all():
+        raise ValueError(
+            f"X must have rows with feature {name!r} between its percentiles or edges; got none. "
+            f"Widen them."
+        )
+    return np.where(beyond, np.nan, x)
 
 
 @dataclass(frozen=True)
@@ -112,7 +137,7 @@ class Request:
         self.conclude()
 
     def _part(self, bar: tqdm[Any]) -> xr.Dataset:
-        x = axis_values(self.sample)
+        x = axis_values(self.sample, self.bins)
         return self._labelled(x, self._features(x, bar))
 
     def _bar(self, *, progress: bool) -> tqdm[Any]:
@@ -149,7 +174,12 @@ class Request:
                 for column, position in enumerate(sample.positions)
                 if np.isnan(x[:, column]).any()
             }
-        return labelled(sample, x, found, quotients, absent)
+        beyond = np.zeros(len(sample.positions), dtype=np.int64)
+        if sample.percentiles != ALL_ROWS or isinstance(self.bins, GivenBins):
+            gone = np.isnan(x).T
+            for column, position in enumerate(sample.positions):
+                beyond[column] = (gone[column] & ~np.isnan(sample.table.column(position))).sum()
+        return labelled(sample, x, found, quotients, absent, beyond)
 
     def _feature(
         self, column: int, x: FloatArray, way: Way, precision: float

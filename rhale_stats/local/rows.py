@@ -76,7 +76,7 @@ def is_estimation_row(local: xr.Dataset, effect: xr.Dataset) -> NDArray[np.bool_
                 f"local must have the rows that the regions were made from; got {n_obs} rows and "
                 f"regions of {len(region_of_row)}."
             )
-        return np.asarray(region_of_row == int(effect["region"]))
+        return np.asarray(region_of_row == effect["region"].item())
     if "honest_seed" not in effect.attrs:
         return np.ones(n_obs, dtype=bool)
     fraction, seed = (effect.attrs[name] for name in ("honest_fraction", "honest_seed"))

@@ -9,7 +9,9 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from rhale_stats.arguments.checks import check_percentiles
 from rhale_stats.arguments.words import first_rows, warn
+from rhale_stats.arrays.answers import inner_range
 from rhale_stats.arrays.moments import FloatArray, IntArray
 from rhale_stats.models.adapters.libraries import columns_known_of
 from rhale_stats.models.differences import DifferenceQuotients
@@ -21,13 +23,17 @@ from rhale_stats.schema.features import label_facts
 from rhale_stats.schema.identity import row_coordinate
 from rhale_stats.schema.variables import software
 
+# Percentiles that leave no row out.
+ALL_ROWS = (0.0, 100.0)
+
 
 @dataclass(frozen=True)
 class Sample:
     """The rows and columns of which effects are estimated, with weights and options.
 
     ``whole`` is the table as given, ``rows`` are the numbers in it of the rows of ``table``,
-    ``positions`` the numbers of the columns in question.
+    ``positions`` the numbers of the columns in question, ``percentiles`` those of each column that
+    its axis lies between.
     """
 
     whole: Table
@@ -36,13 +42,24 @@ class Sample:
     weight: FloatArray | None
     options: ModelOptions
     positions: Sequence[int] = ()
+    percentiles: tuple[float, float] = ALL_ROWS
 
     @classmethod
-    def from_table(cls, X: Any, options: ModelOptions) -> Self:
+    def from_table(
+        cls, X: Any, options: ModelOptions, percentiles: tuple[float, float] | None = None
+    ) -> Self:
         """All rows, checked."""
         table = as_table(X)
         weight = table.weights(options.weights, options.weight_kind)
-        return cls(table, table, np.arange(table.n_rows), weight, options)
+        bounds = ALL_ROWS if percentiles is None else check_percentiles(percentiles)
+        return cls(table, table, np.arange(table.n_rows), weight, options, (), bounds)
+
+    def inner(self, x: FloatArray) -> NDArray[np.bool_]:
+        """Which values of a feature are on its axis, between the percentiles; not where missing."""
+        if self.percentiles == ALL_ROWS or np.isnan(x).all():
+            return ~np.isnan(x)
+        low, high = inner_range(x, self.share, self.percentiles)
+        return (x >= low) & (x <= high)
 
     def of_columns(self, positions: Sequence[int]) -> Self:
         """The same rows, of these columns."""

@@ -122,9 +122,13 @@ class Table:
             return False
         return position in self.form.days or times.is_date(self.data.dtypes.iloc[position])
 
-    def whole(self, position: int, values: FloatArray) -> FloatArray:
-        """Edges or a grid as the column can hold them: whole days of dates without a time."""
-        return np.unique(np.rint(values)) if self.in_days(position) else values
+    def whole(self, position: int, values: FloatArray, *, integers: bool = False) -> FloatArray:
+        """Edges or a grid as the column can hold them: whole days of dates without a time.
+
+        With ``integers`` whole numbers of integers as well.
+        """
+        is_whole = self.in_days(position) or (integers and self.holds_integers(position))
+        return np.unique(np.rint(values)) if is_whole else values
 
     def has_cells(self, position: int, *, slope_of: str | None = None) -> bool:
         """Whether a column has no derivative: few distinct values, or whole days.

@@ -492,26 +492,14 @@ def _template(fits: CrossFits, places: list[Place]) -> xr.Dataset:
         progress=False,
         **ordered,
     )
-    each = [entries[str(name)] for name in local["feature"].values]
-    beyond = np.stack(
-        [place_entries.below | place_entries.above for place_entries in each], axis=-1
-    )
-    n_beyond, n_missing = beyond.sum(axis=0), local["x"].isnull().sum("obs").values
-    # Rows beyond the bins are left out of their feature as those without a value are.
-    inside = xr.DataArray(~beyond, dims=("obs", "feature"))
-    inside_values: dict[str, Any] = {
-        name: local[name].where(inside) for name in ("x", "local_effect")
-    }
-    inside_values["n_missing"] = variable("n_missing", n_missing + n_beyond)
     of_nothing = [name for name in local.data_vars if str(name).startswith("missing_")]
-    local = local.drop_vars([LEFT, "cell_value", *of_nothing], errors="ignore").assign(
-        inside_values
-    )
+    local = local.drop_vars([LEFT, "cell_value", *of_nothing], errors="ignore")
+    # Rows beyond the bins are left out of their feature, as those without a value are.
     effect = ale_from_local(local, bins=GivenBins(edges) if edges else None)
-    effect = effect.assign(
-        n_beyond=variable("n_beyond", n_beyond), n_missing=variable("n_missing", n_missing)
-    ).assign_attrs(n_rows=table.n_rows)
-    return effect if n_missing.any() else effect.drop_vars("n_missing")
+    none = variable("n_beyond", np.zeros(effect.sizes["feature"], dtype=np.int64))
+    effect = effect.assign(n_beyond=effect.get("n_beyond", none)).assign_attrs(n_rows=table.n_rows)
+    no_gaps = "n_missing" in effect and not effect["n_missing"].any()
+    return effect.drop_vars("n_missing") if no_gaps else effect
 
 
 def _nothing(rows: Any) -> FloatArray:

@@ -13,6 +13,7 @@ import seaborn as sns
 import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
+from matplotlib.gridspec import GridSpecBase, GridSpecFromSubplotSpec
 from numpy.typing import NDArray
 
 from rhale_stats.arguments.times import are_dates, zone_of
@@ -33,6 +34,10 @@ OTHER = "#d55e00"
 LABEL_LENGTH = 30
 
 
+# Narrowest of several panels in the place of one, in inches.
+NARROWEST = 1.8
+
+
 def given_axes(
     parameter: str,
     axes: Axes | Sequence[Axes] | NDArray[np.object_],
@@ -43,7 +48,7 @@ def given_axes(
     advice = f"Make them with plt.subplots({n_axes}, layout='constrained')."
     expected = f"{parameter} must be {n_axes} matplotlib Axes, {which}"
     if isinstance(axes, Axes):
-        axes = [axes]
+        axes = [axes] if n_axes == 1 else panels_within(axes, n_axes)
     if not isinstance(axes, Sequence | np.ndarray):
         raise TypeError(f"{expected}; got {type(axes).__name__}. {advice}")
     panels = _flat(axes)
@@ -55,6 +60,24 @@ def given_axes(
     if len({id(panel) for panel in panels}) < n_axes:
         raise ValueError(f"{expected}; got the same one twice. {advice}")
     return panels
+
+
+def panels_within(panel: Axes, n_panels: int) -> list[Axes]:
+    """So many panels in the place of one, which is hidden: as many in a line as are wide enough."""
+    figure = panel.figure.figure
+    width = panel.get_position().width * figure.get_size_inches()[0]
+    n_columns = int(np.clip(width // NARROWEST, 1, min(n_panels, 3)))
+    shape = (-(-n_panels // n_columns), n_columns)
+    space: dict[str, Any] = {"wspace": 0.5, "hspace": 0.9}
+    spec = panel.get_subplotspec()
+    if spec is None:
+        left, bottom, right, top = panel.get_position().extents
+        space |= {"left": left, "bottom": bottom, "right": right, "top": top}
+        grid: GridSpecBase = figure.add_gridspec(shape[0], shape[1], **space)
+    else:
+        grid = GridSpecFromSubplotSpec(*shape, subplot_spec=spec, **space)
+    panel.set_axis_off()
+    return [panel.figure.add_subplot(grid[number]) for number in range(n_panels)]
 
 
 def _flat(axes: Sequence[Any] | NDArray[np.object_]) -> list[Any]:

@@ -159,7 +159,7 @@ def plot_effects(
             units = units_of(effect, position)
             panel.set_xlabel(with_units("", units).strip(), parse_math=False)
             date_axis(panel, units)
-            if not new_figure:
+            if not new_figure and (panel is panels[0] or not isinstance(ax, Axes)):
                 panel.set_ylabel(output_label(effect), parse_math=False)
         draw_curves(panels, rows, output_label(effect) if new_figure else "", spread)
         if limited:

@@ -15,16 +15,13 @@ from matplotlib.layout_engine import ConstrainedLayoutEngine
 from numpy.typing import ArrayLike, NDArray
 
 from rhale_stats.arguments.checks import check_choice
-from rhale_stats.arguments.rows import of_rows
 from rhale_stats.arguments.words import shown
 from rhale_stats.arrays.moments import FloatArray
 from rhale_stats.effects.intervals import with_own_intervals
 from rhale_stats.effects.reference import relative_to
-from rhale_stats.effects.rhale import quiet_rhale
+from rhale_stats.effects.rhale import rhale
 from rhale_stats.plots.canvas import REFERENCE, as_array, date_axis, given_axes, style, upright
-from rhale_stats.plots.coloured import MAX_LEVELS
 from rhale_stats.plots.curve import curve_drawn, ends_of
-from rhale_stats.printing.text import number_text
 from rhale_stats.profiles.data import check_profile, is_nominal
 from rhale_stats.profiles.inference import confint
 from rhale_stats.profiles.reference import one_relative
@@ -39,9 +36,8 @@ from rhale_stats.schema.features import (
     units_in,
     with_units,
 )
-from rhale_stats.schema.identity import row_labels
 from rhale_stats.schema.kinds import LOCAL, PROFILE
-from rhale_stats.schema.levels import is_categorical, level_names, level_text
+from rhale_stats.schema.levels import is_categorical, level_names
 
 FEATURE, EFFECT = "feature", "effect"
 DIMENSIONS = (FEATURE, OUTPUT, REGION, EFFECT)
@@ -78,10 +74,10 @@ def plot_curves(
         effects the effects by `rhale`.
     features : name, number, or sequence of them, optional
         Features to draw; by default all.
-    by : array_like of shape (n_rows,), optional
-        With local effects: another column. The rows of every level have effects of their own, of
-        numbers those up to the median and those above it; at most 10 levels. A Series gives its
-        name, and is aligned by its labels.
+    by : name, or array_like of shape (n_rows,), optional
+        With local effects: another column, as in `rhale`. The rows of every level have effects of
+        their own, of more than 10 numbers those up to the median and those above it; at most 10
+        levels. A Series gives its name, and is aligned by its labels.
     hue, col, row : {"feature", "output", "region", "effect"}, optional
         Dimensions that colours, columns and rows of panels are for. By default colours are for
         results, regions or outputs, whichever there are, and columns for features. A dimension of
@@ -136,7 +132,7 @@ def plot_curves(
             "results divide the rows yourself: plot_curves({'a': ..., 'b': ...})."
         )
     if isinstance(effects, xr.Dataset) and LOCAL.holds(effects):
-        each = {name: quiet_rhale(local) for name, local in _divided(effects, by)}
+        each = {"": rhale(effects, by=by)}
     if not each:
         raise ValueError("effects must hold at least one result; got none.")
     if reference is not None and not isinstance(reference, dict):
@@ -153,35 +149,6 @@ def plot_curves(
     curves = [_curve(part, intervals=intervals) for part in parts]
     with style(new_figure=ax is None):
         return _drawn(curves, parts, dims, n_columns, ax)
-
-
-def _divided(local: xr.Dataset, by: ArrayLike | None) -> list[tuple[str, xr.Dataset]]:
-    """The rows of each level of a column, or of both halves of one of numbers, by name."""
-    if by is None:
-        return [("", local)]
-    if isinstance(by, str | int):
-        raise TypeError(f"by must be an array with one entry a row; got {shown(by)}.")
-    by_rows = of_rows(by, row_labels(local), local.sizes["obs"], "by")
-    values = pd.Series(np.asarray(by_rows))
-    name = str(getattr(by, "name", None) or "")
-    before = f"{name} " if name else ""
-    number = pd.api.types.is_numeric_dtype(values) and not pd.api.types.is_bool_dtype(values)
-    if number and values.nunique() > MAX_LEVELS:
-        middle = float(values.median())
-        parts = {
-            f"{before}≤ {number_text(middle)}": values <= middle,
-            f"{before}> {number_text(middle)}": values > middle,
-        }
-    else:
-        levels = sorted(values.dropna().unique(), key=str)
-        before = f"{name} = " if name else ""
-        parts = {f"{before}{level_text(level)}": values == level for level in levels}
-    if len(parts) > MAX_LINES:
-        raise ValueError(
-            f"by must have at most {MAX_LINES} levels, which can be told apart; got {len(parts)}. "
-            f"Join some of them."
-        )
-    return [(key, local.isel(obs=np.flatnonzero(rows))) for key, rows in parts.items()]
 
 
 class _CurvePart(dict[str, str]):
@@ -236,8 +203,8 @@ def _parts(
 
 def _names(effect: xr.Dataset, dim: str) -> list[str]:
     labels = effect[dim].values if dim in effect.coords else np.arange(effect.sizes[dim])
-    if dim == REGION and "condition" in effect.coords:
-        labels = effect["condition"].values
+    if dim == REGION and "region_rule" in effect.coords:
+        labels = effect["region_rule"].values
     return [str(label) for label in labels]
 
 

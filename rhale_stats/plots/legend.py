@@ -23,6 +23,7 @@ def grid_of_panels(
     *,
     panel: tuple[float, float] = (2.4, 2.1),
     room: float | None = None,
+    sharey: bool = True,
 ) -> list[Axes]:
     """Panels of a new figure, row by row, with ``room`` above them for the legend, in inches."""
     n_columns = min(n_columns, n_panels)
@@ -30,7 +31,7 @@ def grid_of_panels(
     if room is None:
         room = 0.6 if n_columns > 2 else 1.1
     size = (panel[0] * n_columns + 0.6, panel[1] * n_lines + room)
-    panels = list(new_panels(n_lines, n_columns, size, sharey=True).flat)
+    panels = list(new_panels(n_lines, n_columns, size, sharey=sharey).flat)
     for unused in panels[n_panels:]:
         unused.remove()
     return panels[:n_panels]

@@ -8,6 +8,7 @@ import numpy as np
 import xarray as xr
 from matplotlib.axes import Axes
 
+from rhale_stats.arrays.moments import FloatArray
 from rhale_stats.plots.curve import curve_drawn, draw_curve, missing_mark
 from rhale_stats.plots.legend import error_text, say_constant
 from rhale_stats.plots.marks import ERRORS_SHOWN, OURS
@@ -56,21 +57,28 @@ def draw_deciles(panel: Axes, row: xr.Dataset) -> None:
 
     Within cells, and where there are none within bins, rows count as evenly spread.
     """
-    if is_categorical(row):
+    deciles = quantiles_of(row, np.arange(0.1, 0.95, 0.1))
+    if deciles is None:
         return
-    name, edges = ("cell_share", "cell_value") if has_cells(row) else ("weight_share", "edge_value")
-    if name not in row:
-        return
-    n = cell_count(row) if has_cells(row) else row.sizes["bin"]
-    total = np.append(0.0, np.cumsum(np.nan_to_num(row[name].values[:n])))
-    if not total[-1] > 0:
-        return
-    deciles = np.interp(np.arange(0.1, 0.95, 0.1) * total[-1], total, row[edges].values[: n + 1])
     height = np.where(np.arange(9) == 4, 0.045, 0.025)
     ticks = panel.vlines(
         deciles, 0, height, colors="0.35", linewidths=0.8, transform=panel.get_xaxis_transform()
     )
     ticks.set_gid(OURS)
+
+
+def quantiles_of(row: xr.Dataset, shares: FloatArray) -> FloatArray | None:
+    """Quantiles of the rows along the axis of one feature; None of levels, and where not known."""
+    if is_categorical(row):
+        return None
+    name, edges = ("cell_share", "cell_value") if has_cells(row) else ("weight_share", "edge_value")
+    if name not in row:
+        return None
+    n = cell_count(row) if has_cells(row) else row.sizes["bin"]
+    total = np.append(0.0, np.cumsum(np.nan_to_num(row[name].values[:n])))
+    if not total[-1] > 0:
+        return None
+    return np.asarray(np.interp(shares * total[-1], total, row[edges].values[: n + 1]))
 
 
 def common_limits(rows: list[xr.Dataset], spread_as: str) -> tuple[float, float] | None:

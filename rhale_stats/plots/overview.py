@@ -12,7 +12,7 @@ from matplotlib.transforms import Bbox
 from numpy.typing import NDArray
 
 from rhale_stats.answers.lines import AnswerLine, lines_of
-from rhale_stats.answers.sentences import answers_in
+from rhale_stats.answers.sentences import answers_in, outputs_in
 from rhale_stats.plots.canvas import (
     AVERAGE,
     HETEROGENEITY,
@@ -36,7 +36,9 @@ DOT = 3.0
 
 
 @checked
-def plot_summary(tree: xr.DataTree, ax: Axes | None = None) -> Axes:
+def plot_summary(
+    tree: xr.DataTree, ax: Axes | Sequence[Axes] | NDArray[np.object_] | None = None
+) -> Axes | NDArray[np.object_]:
     """Importance against the spread between rows, one point a feature: where to look first.
 
     Far to the right are features whose average curve moves the output, far up those that act
@@ -47,12 +49,12 @@ def plot_summary(tree: xr.DataTree, ax: Axes | None = None) -> Axes:
     ----------
     tree : DataTree
         What `explain` returned.
-    ax : Axes, optional
-        By default that of a new figure.
+    ax : Axes, or sequence of them, optional
+        By default those of a new figure; of several outputs one each.
 
     Returns
     -------
-    Axes
+    Axes, or ndarray of them
 
     Raises
     ------
@@ -78,6 +80,16 @@ def plot_summary(tree: xr.DataTree, ax: Axes | None = None) -> Axes:
     >>> [text.get_text() for text in panel.texts][1:2]
     ['x0']
     """
+    if several := outputs_in(tree):
+        size = (3.8, 3.4)
+        with several_panels(
+            *("ax", ax, len(several), "one an output"),
+            lambda: grid_of_panels(len(several), 3, panel=size, sharey=False),
+        ) as panels:
+            for panel, (label, part) in zip(panels, several.items(), strict=True):
+                plot_summary(part, ax=panel)
+                panel.set_title(label, loc="left", parse_math=False)
+        return as_array(panels)
     answers = answers_in(tree)
     lines, delta = lines_of(answers), float(answers.attrs["delta"])
     with one_panel(ax, (6.0, 4.6)) as panel:

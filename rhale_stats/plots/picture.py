@@ -1,17 +1,27 @@
-"""The picture of a result of any kind."""
+"""The picture of a result of any kind, or of several results."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
 import xarray as xr
+from matplotlib.axes import Axes
+from matplotlib.layout_engine import ConstrainedLayoutEngine
 
+from rhale_stats.answers.sentences import outputs_in
+from rhale_stats.arguments.checks import check_percentiles
 from rhale_stats.arguments.words import shown
+from rhale_stats.plots.canvas import as_array, feature_label, new_panels, several_panels
+from rhale_stats.plots.legend import grid_of_panels
+from rhale_stats.plots.limits import quantiles_of
+from rhale_stats.profiles.data import is_nominal, one_profile
 from rhale_stats.schema import kinds
 from rhale_stats.schema.calls import public
-from rhale_stats.schema.dimensions import OUTPUT
+from rhale_stats.schema.dimensions import OUTPUT, REGION
 from rhale_stats.schema.door import checked
+from rhale_stats.schema.features import feature_names, feature_position, one_feature
 
 # Kind of result -> the functions that draw all of it, and one feature of it; empty where there is
 # none.
@@ -23,42 +33,56 @@ PICTURES: Mapping[kinds.Kind, tuple[str, str]] = {
     kinds.H_STATISTICS: ("plot_h_statistics", ""),
     kinds.INTERACTIONS: ("plot_interactions", ""),
     kinds.TREE: ("plot_tree", ""),
-    kinds.TEST: ("", "plot_compare"),
+    kinds.TEST: ("plot_forest", "plot_compare"),
     kinds.REPLICATES: ("plot_forest", "plot_edges"),
-    kinds.SIZES: ("plot_forest", ""),
+    **dict.fromkeys((kinds.SIZES, kinds.AVERAGES), ("plot_forest", "")),
 }
+# What the forest plot of a kind is of; of others the average effects.
+FOREST = {kinds.TEST: "size", kinds.SIZES: "importance", kinds.AVERAGES: "average"}
+CURVES = (kinds.EFFECT, kinds.PROFILE, kinds.ENSEMBLE)
 
 
 @checked
 def plot(
-    result: xr.Dataset | xr.DataTree,
-    feature: str | int | None = None,
+    result: Any,
+    features: str | int | Sequence[str | int] | None = None,
     local: xr.Dataset | None = None,
     ax: Any = None,
+    *,
+    percentiles: tuple[float, float] | None = None,
     **options: Any,
 ) -> Any:
-    """Picture of a result: of all of its features, or of one.
+    """Picture of a result: of all of its features, of some, or of one.
 
     Parameters
     ----------
-    result : Dataset or Explanation
+    result : Dataset, Explanation, or several Datasets
         What any function of the package returned. Effects are drawn by `plot_effects`, one feature
-        by `plot_effect` (of profiles `plot_profile`, of several outputs `plot_outputs`), others by
-        the function of their name; replicates and sizes by `plot_forest`.
-    feature : str or int, optional
-        Name or number of one feature.
-    local, ax, **options
+        by `plot_effect` (of profiles `plot_profile`), those of groups of rows (``by=``) by
+        `plot_curves`, several outputs by `plot_outputs`, others by the function of their name;
+        replicates, sizes, averages and tests by `plot_forest`. Local effects are drawn as their
+        effects by `rhale`. A list of effects and profiles has a line of panels for each, with the
+        features side by side; a mapping of names to them has their curves in the same panels
+        (`plot_curves`).
+    features : name, number, or sequence of them, optional
+        One feature, or some of them. By default all.
+    local, **options
         As in the function that draws.
+    ax : Axes, or sequence of them, optional
+        As in the function that draws. In a single Axes several panels are drawn within its bounds.
+    percentiles : pair of float, optional
+        Between which percentiles of the rows the axes of features reach, from 0 to 100, or shares
+        of the rows as (0.05, 0.95). By default all is shown.
 
     Returns
     -------
     Axes, or ndarray of them
-        As the function that draws returns them.
+        As the function that draws returns them; of a list (n_results, n_features).
 
     Raises
     ------
     ValueError
-        Results of which there is no picture, or none of one feature, or none without one.
+        Results of which there is no picture, or none of one feature.
     TypeError
         ``result`` is no result of this package; options that the function does not have.
 
@@ -67,37 +91,200 @@ def plot(
     >>> import numpy as np
     >>> import rhale_stats as rs
     >>> X = np.random.default_rng(0).uniform(-1, 1, (500, 2))
-    >>> effect = rs.rhale(lambda X: 2 * X[:, 0] + 4 * X[:, 0] * X[:, 1], X)
+    >>> model = lambda X: 2 * X[:, 0] + 4 * X[:, 0] * X[:, 1]
+    >>> effect = rs.rhale(model, X)
     >>> [panel.get_title() for panel in rs.plot(effect)]
     ['x0', 'x1']
     >>> len(rs.plot(effect, "x0"))
     2
+    >>> rs.plot([rs.pdp(model, X), rs.ice(model, X), effect], ["x0", "x1"]).shape
+    (3, 2)
     """
+    named = {key: value for key, value in (("local", local), ("ax", ax)) if value is not None}
+    if isinstance(result, Mapping) and not isinstance(result, xr.Dataset | xr.DataTree):
+        panels = public("plot_curves")(result, features, **named, **options)
+        return _within(panels, list(result.values()), percentiles)
+    if isinstance(result, list | tuple) and len(result):
+        return _lines(result, features, ax, percentiles, options)
     kind = kinds.kind_of(result)
     if kind is None:
         raise TypeError(
-            f"result must be what a function of rhale_stats returned; got {shown(result)}."
+            f"result must be what a function of rhale_stats returned, or a list of such results; "
+            f"got {shown(result)}."
         )
     if kind is kinds.LOCAL:
-        raise ValueError(
-            "result must be an effect; got local effects, one number a row. Take "
-            "plot(rhale(local)), or plot_bins(effect, local, feature) to see them in bins."
-        )
+        local, kind = result, kinds.EFFECT
+        result = public("rhale")(local)
+        named["local"] = local
+    one = isinstance(features, str | int | np.integer)
+    name, chosen = _picture(result, kind, features, one=one)
+    if name != "plot_effect" and "local" in named:
+        del named["local"]  # rows are drawn of one feature only
+    if name == "plot_forest":
+        options = {"what": FOREST.get(kind, "average_effect"), **options}
+    if kind is kinds.AVERAGES:
+        result = public("confint")(result).rename(term="feature")
+    if kind is kinds.TEST and name == "plot_forest" and "difference" in result:
+        return _differences(result, ax, options)
+    panels = public(name)(result, **chosen, **named, **options)
+    return _within(panels, [result], percentiles)
+
+
+def _picture(
+    result: Any, kind: kinds.Kind, features: Any, *, one: bool
+) -> tuple[str, dict[str, Any]]:
+    """The function that draws the features of a result, and what it is told of them."""
     whole, single = PICTURES.get(kind, ("", ""))
-    name = whole if feature is None else single
-    if feature is not None and OUTPUT in getattr(result, "dims", ()):
-        name = "plot_outputs"
-    if not (whole or single):
+    if not whole:
         raise ValueError(f"result must be of a kind with a picture; got {kind.name}: tidy(result).")
-    if not name:
-        what = "the name of a feature" if feature is None else "left out"
-        raise ValueError(
-            f"feature must be {what}: the picture of {kind.name} is by {whole or single}."
+    dims = getattr(result, "dims", ())
+    if kind is kinds.EXPLANATION and one and outputs_in(result):
+        return "plot_outputs", {"feature": features}
+    if kind in CURVES and REGION in dims:
+        return "plot_curves", {"features": features}
+    if kind in CURVES and OUTPUT in dims:
+        return (
+            ("plot_outputs", {"feature": features})
+            if one
+            else ("plot_curves", {"features": features})
         )
-    if name == "plot_effects":
-        local = None  # rows are drawn of one feature only
-    beside = {"feature": feature, "local": local, "ax": ax}
-    named = {key: value for key, value in beside.items() if value is not None}
-    if kind is kinds.SIZES:
-        options = {"what": "importance", **options}
-    return public(name)(result, **named, **options)
+    if features is None:
+        return whole, {}
+    if not single:
+        raise ValueError(f"features must be left out: the picture of {kind.name} is by {whole}.")
+    if one:
+        return single, {"feature": features}
+    if kind not in (*CURVES, kinds.EXPLANATION):
+        raise ValueError(f"features must be one feature for {kind.name}, as in plot(result, 'a').")
+    return "plot_effects", {"features": features}
+
+
+def _differences(comparison: xr.Dataset, ax: Any, options: Mapping[str, Any]) -> Any:
+    """A comparison of curves: one panel a feature."""
+    options = {name: value for name, value in options.items() if name != "what"}
+    names, n_columns = feature_names(comparison), int(options.pop("n_columns", 2))
+    size = (3.4, 2.6)
+    with several_panels(
+        *("ax", ax, len(names), "one a feature"),
+        lambda: grid_of_panels(len(names), n_columns, panel=size),
+    ) as panels:
+        for number, (panel, name) in enumerate(zip(panels, names, strict=True)):
+            public("plot_compare")(comparison, name, ax=panel, **options)
+            for text in panel.texts:  # the hypothesis is the same in all panels
+                text.set_text(text.get_text().rpartition("between the curves: ")[2])
+            if number % n_columns:
+                panel.set_ylabel("")
+    return as_array(panels)
+
+
+def _lines(
+    results: Sequence[Any],
+    features: Any,
+    ax: Any,
+    percentiles: tuple[float, float] | None,
+    options: Mapping[str, Any],
+) -> Any:
+    """Several results of the same features: a line of panels each."""
+    for result in results:
+        kind = kinds.kind_of(result)
+        if kind not in CURVES or {OUTPUT, REGION} & {*result.dims}:
+            raise TypeError(
+                f"result must be a list of effects and profiles of one output; got "
+                f"{kind.name if kind else shown(result)} among them. Draw it alone, or select an "
+                f"output or a region."
+            )
+    names = features if features is not None else feature_names(results[0])
+    names = [names] if isinstance(names, str | int | np.integer) else list(names)
+    for result in results:
+        for name in names:
+            feature_position(result, name)
+    n_panels, size = len(results) * len(names), (2.4 * len(names) + 0.6, 2.1 * len(results) + 0.6)
+
+    def made() -> list[Axes]:
+        return list(new_panels(len(results), len(names), size).flat)
+
+    with several_panels("ax", ax, n_panels, "one a result and feature", made) as flat:
+        panels = np.reshape(as_array(flat), (len(results), len(names)))
+        for line, result in zip(panels, results, strict=True):
+            single = "plot_profile" if kinds.PROFILE.holds(result) else "plot_effect"
+            for panel, name in zip(line, names, strict=True):
+                public(single)(result, name, ax=panel, **options)
+                panel.set_xlabel(feature_label(result, name), parse_math=False)
+            _within(line, [result], percentiles, names)
+        _label_lines(panels, [_title(result) for result in results])
+    return panels
+
+
+def _title(result: xr.Dataset) -> str:
+    """The method of a result, in the letters that papers have."""
+    method = str(result.attrs.get("method", ""))
+    return "M-plot" if method == "m_plot" else method.replace("_", " ").upper()
+
+
+def _label_lines(panels: Any, titles: Sequence[str]) -> None:
+    """Names of the methods at the left, one scale a line, and one legend."""
+    handles: dict[str, Any] = {}
+    for line, title in zip(panels, titles, strict=True):
+        low, high = zip(*(panel.get_ylim() for panel in line), strict=True)
+        for number, panel in enumerate(line):
+            panel.set_ylim(min(low), max(high))
+            panel.tick_params(labelleft=not number)
+            panel.set_ylabel("" if number else title, parse_math=False)
+            panel.set_title("")
+            legend = panel.get_legend()
+            if legend is not None:
+                legend.remove()
+            for handle, label in zip(*panel.get_legend_handles_labels(), strict=True):
+                handles.setdefault(label, handle)
+    figure = panels[0, 0].figure
+    for legend in figure.legends:
+        legend.remove()
+    constrained = isinstance(figure.get_layout_engine(), ConstrainedLayoutEngine)
+    figure.legend(
+        list(handles.values()),
+        list(handles),
+        loc="outside upper center" if constrained else "upper center",
+        ncols=min(panels.shape[1], 3),
+        frameon=False,
+        fontsize="small",
+    )
+
+
+def _within(
+    panels: Any,
+    results: Sequence[Any],
+    percentiles: tuple[float, float] | None,
+    names: Sequence[Any] | None = None,
+) -> Any:
+    """Panels whose axes reach between percentiles of the rows of their feature."""
+    if percentiles is None:
+        return panels
+    shares = np.array(check_percentiles(percentiles)) / 100
+    given = [one for one in results if kinds.kind_of(one) in CURVES[:2]]
+    each = [panels] if isinstance(panels, Axes) else list(np.ravel(panels))
+    for number, panel in enumerate(each):
+        label = panel.get_title() or panel.get_xlabel()
+        for result in given:
+            known = feature_names(result)
+            name = (
+                names[number]
+                if names is not None
+                else next(
+                    (one for one in known if label == one or label.startswith(f"{one} [")), None
+                )
+            )
+            ends = None if name is None else _ends(result, name, shares)
+            if ends is not None and ends[0] < ends[1]:
+                panel.set_xlim(*ends)
+    return panels
+
+
+def _ends(result: xr.Dataset, feature: str | int, shares: Any) -> Any:
+    """Percentiles of the rows of one feature; None where they are not known."""
+    if not kinds.PROFILE.holds(result):
+        return quantiles_of(one_feature(result, feature), shares)
+    row = one_profile(result, feature)
+    if is_nominal(row) or not row.sizes["grid"]:
+        return None
+    share = row["weight_share"].values
+    return np.interp(shares, np.cumsum(share) - share / 2, row["grid_value"].values)

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.collections import LineCollection
@@ -35,12 +36,13 @@ from rhale_stats.plots.coloured import RowColours, coloured
 from rhale_stats.plots.legend import grid_of_panels, say
 from rhale_stats.plots.limits import enlarge
 from rhale_stats.plots.marks import CONSTANT, ERRORS_SHOWN
+from rhale_stats.plots.surface import draw_pair
 from rhale_stats.printing.text import holds_model
-from rhale_stats.profiles.data import check_profile, is_nominal, one_profile
+from rhale_stats.profiles.data import check_profile, is_nominal, one_profile, pair_of
 from rhale_stats.profiles.reference import one_relative
 from rhale_stats.schema.dimensions import OUTPUT
 from rhale_stats.schema.door import checked
-from rhale_stats.schema.features import feature_names, units_of
+from rhale_stats.schema.features import feature_names, feature_position, units_of
 
 # Maximum numbers of ICE curves and of points drawn; more would merge.
 CURVES_DRAWN, POINTS_DRAWN = 200, 3000
@@ -62,14 +64,14 @@ def plot_profile(
     feature: str | int,
     ax: Axes | None = None,
     *,
-    hue: ArrayLike | None = None,
+    hue: str | ArrayLike | None = None,
     reference: Any = None,
 ) -> Axes:
     """Curve of one feature of a profile, with spread, standard errors and the rows.
 
     For a result of `ice` the ICE curves are drawn behind the mean curve; for SHAP dependence the
     Shapley values. Ticks along the axis show where the rows are, darker where there are more.
-    Categories are drawn as bars with the share of their rows.
+    Categories are drawn as bars with the share of their rows, and pairs of features as a map.
 
     Parameters
     ----------
@@ -80,9 +82,10 @@ def plot_profile(
         Name or number.
     ax : Axes, optional
         By default those of a new figure.
-    hue : array_like of shape (n_rows,), optional
+    hue : str, or array_like of shape (n_rows,), optional
         Another column, by which the ICE curves or Shapley values are coloured: numbers by shades,
-        up to four levels (the most frequent) by a colour each. A Series gives its name.
+        up to four levels (the most frequent) by a colour each. A Series gives its name; a text is
+        the name of another feature of the profile.
     reference : number or level, optional
         A value of the feature. The curve, and with `ice` every single curve, is drawn as the
         difference from its value there, with errors of that difference.
@@ -124,16 +127,30 @@ def plot_profile(
     row = _checked_reference(profile, feature, reference)
     with one_panel(ax, (6.4, 4.0)) as panel:
         _label(panel, profile, row)
-        _draw(panel, profile, row, None if hue is None else _coloured(hue, row))
-        if row.sizes["grid"]:
+        _draw(panel, profile, row, None if hue is None else _coloured(_values(hue, profile), row))
+        if row.sizes["grid"] and not pair_of(row):
             legend(panel)
     return panel
 
 
+def _values(hue: str | ArrayLike, profile: xr.Dataset) -> ArrayLike:
+    """A column of the rows, given or named as one of the features of the profile."""
+    if not isinstance(hue, str):
+        return hue
+    if "x" not in profile or hue not in feature_names(profile):
+        raise TypeError(
+            f"hue must be an array with one entry a row, or another feature of a result of ice or "
+            f"shap_dependence; got the text {hue!r}. Pass the column: hue=X[{hue!r}]."
+        )
+    row = profile.isel(feature=feature_position(profile, hue))
+    values = pd.Series(row["x"].values, name=hue)
+    if not is_nominal(row):
+        return values
+    return values.map(dict(enumerate(row["level"].values))).rename(hue)
+
+
 def _coloured(hue: ArrayLike, row: xr.Dataset) -> RowColours:
     """Colours of the rows of ICE curves or Shapley values."""
-    if isinstance(hue, str):
-        raise TypeError(f"hue must be an array with one entry a row; got the text {hue!r}.")
     if is_nominal(row) or not {"ice", "shap_value"} & set(map(str, row.data_vars)):
         raise ValueError(
             "hue colours ICE curves and Shapley values along an axis; the profile has none. Make "
@@ -195,21 +212,21 @@ def _panels(
     what: str,
 ) -> NDArray[np.object_]:
     """Draw profiles, each in a panel; a new figure gets one y scale and one legend."""
-    n = len(shown)
+    n, one_scale = len(shown), not any(pair_of(row) for _, row in shown)
     with several_panels(
         "ax",
         ax,
         n,
         what,
-        lambda: grid_of_panels(n, n_columns, panel=(2.6, 2.3), room=0.8),
+        lambda: grid_of_panels(n, n_columns, panel=(2.6, 2.3), room=0.8, sharey=one_scale),
     ) as panels:
         width = min(n_columns, n)
         for number, (panel, (profile, row)) in enumerate(zip(panels, shown, strict=True)):
             _label(panel, profile, row)
-            if ax is None and number % width:
+            if ax is None and number % width and one_scale:
                 panel.set_ylabel("")
             _draw(panel, profile, row)
-        if ax is None:
+        if ax is None and not all(pair_of(row) for _, row in shown):
             handles: dict[str, Any] = {}
             for panel in panels:
                 for handle, label in zip(*panel.get_legend_handles_labels(), strict=True):
@@ -247,6 +264,9 @@ def _draw(panel: Axes, profile: xr.Dataset, row: xr.Dataset, by: RowColours | No
     if not row.sizes["grid"]:
         say(panel, CONSTANT)
         panel.set_xticks([])
+        return
+    if pair_of(row):
+        draw_pair(panel, row)
         return
     if profile.attrs["centering"] != "none" or "reference" in row.attrs:
         panel.axhline(0, color=REFERENCE, linewidth=0.6, zorder=0.5)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import seaborn as sns
@@ -17,10 +18,13 @@ from rhale_stats.plots.canvas import (
     HETEROGENEITY_FILL,
     OTHER,
     one_panel,
+    output_label,
 )
+from rhale_stats.plots.coloured import SHADES
 from rhale_stats.plots.compare import pvalue_text
 from rhale_stats.plots.h_statistics import ALL
 from rhale_stats.plots.marks import ERRORS_SHOWN
+from rhale_stats.profiles.data import pair_of
 from rhale_stats.schema.dimensions import of_part
 from rhale_stats.schema.door import checked
 from rhale_stats.schema.features import label_of, with_units
@@ -122,12 +126,32 @@ def plot_surface(surface: xr.Dataset, ax: Axes | None = None, *, contour: bool =
     return panel
 
 
+def draw_pair(panel: Axes, row: xr.Dataset) -> None:
+    """Two-way partial dependence as a map: one pair of features of a profile."""
+    pair = pair_of(row)
+    shape = [len(points) for _, points in pair]
+    data: dict[str, Any] = {"surface": (("edge_a", "edge_b"), row["curve"].values.reshape(shape))}
+    for side, (_, points) in zip("ab", pair, strict=True):
+        name = f"level_{side}" if points.dtype.kind == "U" else f"edge_value_{side}"
+        data[name] = (f"edge_{side}", points)
+    data["second_difference_error"] = ((), float(np.nan_to_num(row["output_error"].values)))
+    surface = xr.Dataset(data, attrs=row.attrs)
+    surface = surface.set_coords([name for name in data if name.startswith(("level", "edge"))])
+    surface["surface"].attrs["long_name"] = output_label(row)
+    _draw_surface(panel, surface, contour=False)
+    for (name, _), axis in zip(pair, (panel.xaxis, panel.yaxis), strict=True):
+        axis.set_label_text(name, parse_math=False)
+
+
 def _draw_surface(panel: Axes, surface: xr.Dataset, *, contour: bool) -> NDArray[np.bool_]:
     """Draw the map; return where it is hatched."""
     name = "surface" if "surface" in surface else "difference"
     values = surface[name].values
     least = ERRORS_SHOWN * float(surface["second_difference_error"])
     limit = max(float(np.nanmax(np.abs(values))), least) or 1.0
+    colours: dict[str, Any] = {"cmap": DIVERGING, "vmin": -limit, "vmax": limit}
+    if surface.attrs.get("centering") == "none":
+        colours = {"cmap": SHADES}
     bounds, centres = zip(*(_bounds(surface, side) for side in "ab"), strict=True)
     panel.set_facecolor(UNKNOWN)
     numeric = [f"level_{side}" not in surface.coords for side in "ab"]
@@ -152,18 +176,17 @@ def _draw_surface(panel: Axes, surface: xr.Dataset, *, contour: bool) -> NDArray
         else bound
         for smooth, points, bound in zip(numeric, along, bounds, strict=True)
     ]
-    mesh = panel.pcolormesh(
-        sides[0], sides[1], fine.T, cmap=DIVERGING, vmin=-limit, vmax=limit, rasterized=True
-    )
+    mesh = panel.pcolormesh(sides[0], sides[1], fine.T, rasterized=True, **colours)
     if contour:
         lines = panel.contour(
             along[0], along[1], fine.T, levels=CONTOURS, colors="0.25", linewidths=0.7
         )
         panel.clabel(lines, fontsize="x-small")
-    if name == "surface":
+    empty = np.zeros((len(bounds[0]) - 1, len(bounds[1]) - 1), dtype=bool)
+    if "cell_a" in surface:
         empty = _empty(surface, bounds)
         _draw_rug(panel, surface)
-    else:
+    elif name == "difference":
         empty = _unshared(surface)
         _draw_dots(panel, surface, centres)
     _hatch(panel, empty, bounds)
@@ -174,9 +197,9 @@ def _draw_surface(panel: Axes, surface: xr.Dataset, *, contour: bool) -> NDArray
     panel.set_xlim(bounds[0][0], bounds[0][-1])
     panel.set_ylim(bounds[1][0], bounds[1][-1])
     units = str(surface.attrs["output_units"])
-    colours = panel.figure.colorbar(mesh, ax=panel)
-    colours.set_label(with_units(str(surface[name].attrs["long_name"]), units))
-    colours.outline.set_visible(False)
+    bar = panel.figure.colorbar(mesh, ax=panel)
+    bar.set_label(with_units(str(surface[name].attrs["long_name"]), units))
+    bar.outline.set_visible(False)
     return empty
 
 

@@ -11,7 +11,14 @@ import pandas as pd
 import xarray as xr
 
 from rhale_stats.arguments.times import are_dates, date_texts
-from rhale_stats.schema.features import method_text, rows_used, units_in, with_units
+from rhale_stats.schema.features import (
+    feature_names,
+    feature_position,
+    method_text,
+    rows_used,
+    units_in,
+    with_units,
+)
 from rhale_stats.schema.levels import is_categorical, level_names
 
 if TYPE_CHECKING:
@@ -36,6 +43,23 @@ def text_of(node: xr.Dataset, name: str) -> str:
     return str(node[name].values)
 
 
+def feature_counts(result: xr.Dataset, name: str, feature: str | int | None) -> list[str]:
+    """Numbers of rows of the features that have some."""
+    if name not in result:
+        return []
+    names, counts = feature_names(result), result[name].values
+    places = range(len(names)) if feature is None else [feature_position(result, feature)]
+    return [f"{names[at]}: {counts[at]:.0f}" for at in places if counts[at] > 0]
+
+
+def beyond_notes(
+    result: xr.Dataset, feature: str | int | None, where: str = "the bins"
+) -> list[str]:
+    """A note on the rows beyond the outermost bins."""
+    counts = ", ".join(feature_counts(result, "n_beyond", feature))
+    return [f"Rows beyond {where}, left out of their feature: {counts}."] if counts else []
+
+
 def count_text(number: int, noun: str) -> str:
     """A number with its noun, singular or plural."""
     return f"{number} {noun}{'' if number == 1 else 's'}"
@@ -54,11 +78,14 @@ def stars(pvalue: float) -> str:
 # --- effects --------------------------------------------------------------------------------------
 
 
+def region_text(result: xr.Dataset) -> str:
+    """What the rows of one region have, for a title; empty where there are no regions."""
+    return f", where {result['region_rule'].values}" if "region_rule" in result.coords else ""
+
+
 def head_of(effect: xr.Dataset, title: str, source: str) -> tuple[list[list[str]], str]:
     """The facts above a table, and its title."""
-    attrs = effect.attrs
-    if "region_rule" in effect.coords:
-        title = f"{title}, where {effect['region_rule'].values}"
+    attrs, title = effect.attrs, f"{title}{region_text(effect)}"
     cells = [
         ["Rows:", f"{rows_used(effect)}", "Local effects:", method_text(effect)],
         ["Weights:", attrs["weight_kind"], "Curve centred at:", attrs["centering"]],

@@ -101,6 +101,20 @@ def one_profile(profile: xr.Dataset, feature: str | int) -> xr.Dataset:
     return own_facts(row.isel(of_grid))
 
 
+def pair_of(row: xr.Dataset) -> list[tuple[str, NDArray[np.generic]]]:
+    """Both features of a pair with their points, or levels; empty of a single feature."""
+    if "feature_b" not in row.coords or not str(row["feature_b"].values):
+        return []
+    out: list[tuple[str, NDArray[np.generic]]] = []
+    for side in "ab":
+        levels = list(dict.fromkeys(str(level) for level in row[f"level_{side}"].values))
+        values = np.unique(row[f"grid_value_{side}"].values)
+        out.append(
+            (str(row[f"feature_{side}"].values), np.array(levels) if any(levels) else values)
+        )
+    return out
+
+
 def is_nominal(row: xr.Dataset) -> bool:
     """Whether the grid of one feature is levels of a category."""
     return str(row["feature_kind"].values) == NOMINAL

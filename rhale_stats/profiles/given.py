@@ -29,6 +29,7 @@ from rhale_stats.models.together import MAX_CALL_ROWS, Versions, evaluated
 from rhale_stats.profiles.data import NOMINAL, VARIABLES, variable
 from rhale_stats.profiles.grid import (
     GRID_KINDS,
+    N_GRID_OF_PAIR,
     Axis,
     Grid,
     grids,
@@ -46,7 +47,9 @@ SPREAD_BINS = 20
 
 @dataclass(frozen=True)
 class Given(Sample):
-    """Rows of positive weight, and the columns that have a profile."""
+    """Rows of positive weight, and the columns, and pairs of columns, that have a profile."""
+
+    pairs: Sequence[tuple[int, int]] = ()
 
     @classmethod
     def used(
@@ -55,16 +58,23 @@ class Given(Sample):
         features: str | int | Sequence[str | int] | None,
         options: ModelOptions,
         every: Callable[[Table], list[int]] | None = None,
+        percentiles: tuple[float, float] | None = None,
+        pairs: Sequence[Any] = (),
     ) -> Self:
         """Check the arguments and keep the rows of positive weight; by default ``every`` column."""
-        whole = cls.from_table(X, options)
+        whole = cls.from_table(X, options, percentiles)
         every = every or (lambda table: default_columns(table)[0])
-        positions = every(whole.table) if features is None else columns_named(whole.table, features)
+        if features is None:
+            positions = every(whole.table)
+        else:
+            empty = pairs and not isinstance(features, str | int | np.integer) and not len(features)
+            positions = [] if empty else columns_named(whole.table, features)
+        of_pairs = [_pair_of(pair, whole.table) for pair in pairs]
         used = whole if whole.present.all() else whole.take(whole.present)
         if used.weight is not None and not used.frequency:
             # Their squares stay within range.
             used = replace(used, weight=used.weight / used.weight.max())
-        return used.of_columns(positions)
+        return replace(used, positions=positions, pairs=of_pairs)
 
     def with_curve(self, axis: Axis) -> NDArray[np.bool_]:
         """Rows that have a curve: all, or those that have a value."""
@@ -76,8 +86,10 @@ class Given(Sample):
 
     def gone(self, axis: Axis) -> NDArray[np.bool_]:
         """Rows without a value of the feature."""
+        if axis.pair is not None:
+            return self.gone(axis.pair[0]) | self.gone(axis.pair[1])
         if axis.levels is None:
-            return ~axis.there
+            return np.isnan(self.table.column(axis.position))
         frame = self.table.data
         assert isinstance(frame, pd.DataFrame), "arrays hold numbers"
         return frame.iloc[:, axis.position].isna().to_numpy()
@@ -92,21 +104,37 @@ class Given(Sample):
     def axes(self, grid: Grid, n_grid: int, grid_kind: str) -> list[Axis]:
         """All features with their grids."""
         check_choice("grid_kind", grid_kind, GRID_KINDS)
-        own = grids(grid, self.names, self.table.names)
-        out = []
-        for name, position in zip(self.names, self.positions, strict=True):
+        names = self.table.names
+        both = [f"{names[a]}:{names[b]}" for a, b in self.pairs]
+        parts = [names[position] for pair in self.pairs for position in pair]
+        own = grids(grid, [*self.names, *both, *parts], names)
+
+        def axis(position: int, points: Any, n: int) -> Axis:
+            name = names[position]
             if self.table.is_numeric(position):
-                out.append(self._numbers(name, position, own.get(name), n_grid, grid_kind))
-            else:
-                out.append(self._levels(name, position, own.get(name)))
+                return self._numbers(name, position, points, n, grid_kind)
+            return self._levels(name, position, points)
+
+        out = [axis(position, own.get(names[position]), n_grid) for position in self.positions]
+        for name, pair in zip(both, self.pairs, strict=True):
+            of_pair = own.get(name, [own.get(names[position]) for position in pair])
+            a, b = (
+                axis(position, points, min(n_grid, N_GRID_OF_PAIR))
+                for position, points in zip(pair, of_pair, strict=True)
+            )
+            out.append(Axis.of_pair(a, b))
+            if self.missing == "bin" and not out[-1].there.all():
+                raise ValueError(
+                    f"missing must be 'drop' for the pair {name!r}, in which numbers are missing; "
+                    f"got 'bin'."
+                )
         return out
 
     def _numbers(
         self, name: str, position: int, own: ArrayLike | None, n_grid: int, grid_kind: str
     ) -> Axis:
         x = check_column(self.table, position, missing=self.missing)
-        there = ~np.isnan(x)
-        values = x[there]
+        values = x[self.inner(x)]
         kind = "discrete" if self.table.is_discrete(position) else "continuous"
         if own is not None:
             grid = as_edges(own, f"grid of feature {name!r}")
@@ -117,9 +145,9 @@ class Given(Sample):
             if len(grid) > n_grid and grid_kind == "equal_width":
                 grid = np.linspace(grid[0], grid[-1], n_grid)
             elif len(grid) > n_grid:
-                weight = self.weight_at(there)
+                weight = self.weight_at(self.inner(x))
                 grid = quantile_edges(values, n_grid - 1, weight)
-        grid = self.table.whole(position, grid)
+        grid = self.table.whole(position, grid, integers=own is None)
         return Axis(name, position, kind, x, grid, self.held(position, grid), None)
 
     def held(self, position: int, grid: FloatArray) -> Values:
@@ -149,7 +177,11 @@ class Given(Sample):
         begin = 0
         while begin < len(axes):
             end = begin + 1
-            while end < len(axes) and sum(sizes[begin : end + 1]) <= most:
+            while (
+                end < len(axes)
+                and sum(sizes[begin : end + 1]) <= most
+                and not any(axis.pair for axis in axes[begin : end + 1])
+            ):
                 end += 1
             if end - begin == 1:
                 yield self.curves(asked, axes[begin])
@@ -188,7 +220,10 @@ class Given(Sample):
         for begin in range(0, own.table.n_rows, together):
             rows = slice(begin, min(begin + together, own.table.n_rows))
             some = own.take(np.arange(rows.start, rows.stop))
-            curves, error = some.curves(axis.position, axis.values)
+            if axis.pair is None:
+                curves, error = some.curves(axis.position, axis.values)
+            else:
+                curves, error = _pair_curves(some, axis.pair)
             yield _block(axis, rows, curves, error, own.table.n_rows)
 
     def without(self, asked: DifferenceQuotients, axis: Axis) -> FloatArray:
@@ -241,7 +276,10 @@ class Given(Sample):
             },
         )
         n_missing = self._n_missing(axes)
-        if n_missing.any():
+        n_beyond = self._counted([~axis.there for axis in axes]) - n_missing
+        if n_beyond.any():
+            out["n_beyond"] = variable("n_beyond", n_beyond)
+        if n_missing.any() or n_beyond.any():
             out["n_missing"] = variable("n_missing", n_missing)
         if "missing_curve" in out and out["missing_curve"].isnull().all():
             out = out.drop_vars(["missing_curve", "missing_curve_se"])
@@ -249,9 +287,12 @@ class Given(Sample):
 
     def _n_missing(self, axes: Sequence[Axis]) -> NDArray[np.int64]:
         """Rows without a value of each feature; math [6]: a frequency weight is so many rows."""
-        gone = [self.gone(axis) for axis in axes]
+        return self._counted([self.gone(axis) for axis in axes])
+
+    def _counted(self, each: Sequence[NDArray[np.bool_]]) -> NDArray[np.int64]:
+        """How many rows these are, of every feature."""
         w = self.weight if self.frequency else None
-        return np.array([int(rows.sum() if w is None else w[rows].sum()) for rows in gone])
+        return np.array([int(rows.sum() if w is None else w[rows].sum()) for rows in each])
 
     def with_rows(self, out: xr.Dataset, axes: Sequence[Axis]) -> xr.Dataset:
         """The result with the values and weights of the rows, and their labels."""
@@ -263,6 +304,38 @@ class Given(Sample):
         kind = self.options.weight_kind
         about = {"long_name": f"{kind} weight{largest}", "units": "1"}
         return out.assign(weight=("obs", self.weight, about))
+
+
+def _pair_of(pair: Any, table: Table) -> tuple[int, int]:
+    """The columns of a pair of features."""
+    if len(pair) != 2:
+        raise TypeError(
+            f"features must be names, numbers, or pairs of them, as ('a', 'b'); got {pair!r}."
+        )
+    a, b = columns_named(table, pair)
+    return a, b
+
+
+def _pair_curves(
+    asked: DifferenceQuotients, pair: tuple[Axis, Axis]
+) -> tuple[FloatArray, FloatArray]:
+    """The output of every row at all pairs of points, (row, pair, output), and its rounding."""
+    a, b = pair
+    n_rows, n_pairs, found = asked.table.n_rows, len(a.grid) * len(b.grid), []
+    together, error = max(1, asked.batch_rows // n_pairs), np.zeros(1)
+    for begin in range(0, n_rows, together):
+        rows = slice(begin, min(begin + together, n_rows))
+        n = rows.stop - rows.start
+        versions = [
+            [differences.repeated(axis.values, point, n) for point in range(len(axis.grid))]
+            for axis in pair
+        ]
+        outputs, rounding = asked.combined(
+            (a.position, b.position), (versions[0], versions[1]), rows
+        )
+        found.append(outputs.reshape(n, n_pairs, -1))
+        error = np.maximum(error, rounding)
+    return np.concatenate(found), error
 
 
 def _block(
@@ -325,7 +398,35 @@ def _coordinates(axes: Sequence[Axis], n_grid: int, units: Mapping[str, str]) ->
         levels = [(axis.levels or []) + [""] * (n_grid - len(axis.levels or [])) for axis in axes]
         about = {"long_name": "level of the category"}
         coords["level"] = (("feature", "grid"), np.array(levels), about)
+    if any(axis.pair is not None for axis in axes):
+        coords |= _pair_coordinates(axes, n_grid)
     return coords
+
+
+def _pair_coordinates(axes: Sequence[Axis], n_grid: int) -> dict[str, Any]:
+    """Both features of pairs, and the points of the pairs: values, or levels of categories."""
+    out: dict[str, Any] = {}
+    for side, letter in enumerate("ab"):
+        names, values, levels = [], np.full((len(axes), n_grid), np.nan), []
+        for number, axis in enumerate(axes):
+            texts = [""] * n_grid
+            names.append("" if axis.pair is None else axis.pair[side].name)
+            if axis.pair is not None:
+                of_side, sizes = axis.pair[side], [len(one.grid) for one in axis.pair]
+                at = np.indices(sizes)[side].ravel()
+                values[number, : len(at)] = of_side.grid[at]
+                if of_side.levels is not None:
+                    texts[: len(at)] = [of_side.levels[point] for point in at]
+            levels.append(texts)
+        about = {"long_name": f"feature {letter} of the pair"}
+        out[f"feature_{letter}"] = ("feature", np.array(names), about)
+        out[f"grid_value_{letter}"] = (("feature", "grid"), values, GRID_VALUE)
+        out[f"level_{letter}"] = (
+            ("feature", "grid"),
+            np.array(levels),
+            {"long_name": f"level of feature {letter}"},
+        )
+    return out
 
 
 # Facts of rows, the same for all outputs.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -16,8 +16,11 @@ from rhale_stats.schema.features import by_name
 
 GRID_KINDS = ("quantile", "equal_width")
 N_GRID = 40
+# Points of each of two features together at most, unless others are given, and pairs of points.
+N_GRID_OF_PAIR, MAX_PAIRS = 20, 2500
+NOMINAL = "nominal"
 # What a user may give as a grid: of the only feature, or by its name.
-Grid = ArrayLike | Mapping[str, ArrayLike] | None
+Grid = ArrayLike | Mapping[Any, Any] | None
 
 
 def size(background: int | pd.DataFrame | ArrayLike, n_rows: int) -> int:
@@ -25,6 +28,20 @@ def size(background: int | pd.DataFrame | ArrayLike, n_rows: int) -> int:
     if isinstance(background, int | np.integer):
         return min(int(background), n_rows)
     return int(np.shape(background)[0])
+
+
+def axis_names(a: Axis, b: Axis) -> str:
+    """The name of a pair of features."""
+    return f"{a.name}:{b.name}"
+
+
+def split_pairs(features: Any) -> tuple[Any, list[Any]]:
+    """Single features, and pairs of them; None or an empty list where there are no single ones."""
+    if features is None or isinstance(features, str | int | np.integer):
+        return features, []
+    each = list(features)
+    pairs = [one for one in each if isinstance(one, tuple | list)]
+    return [one for one in each if not isinstance(one, tuple | list)], pairs
 
 
 # --- what is given --------------------------------------------------------------------------------
@@ -40,6 +57,45 @@ class Axis(NamedTuple):
     grid: FloatArray
     values: models.Values
     levels: list[str] | None
+    pair: tuple[Axis, Axis] | None = None
+
+    @classmethod
+    def of_pair(cls, a: Axis, b: Axis) -> Axis:
+        """Two features together: their grid is of all pairs of points, which stand for levels.
+
+        A row is at the pair of points nearest to its values.
+        """
+        for axis in (a, b):
+            if not len(axis.grid):
+                raise ValueError(
+                    f"features of a pair must vary; {axis.name!r} has one value. Leave the pair "
+                    f"{axis_names(a, b)!r} out."
+                )
+        n_pairs = len(a.grid) * len(b.grid)
+        if n_pairs > MAX_PAIRS:
+            raise ValueError(
+                f"n_grid must leave at most {MAX_PAIRS:,} pairs of points; {axis_names(a, b)!r} "
+                f"has {n_pairs:,}. Take a smaller n_grid, or join levels."
+            )
+        near_a, near_b = a.nearest(), b.nearest()
+        texts = [f"{one}, {other}" for one in a.point_texts() for other in b.point_texts()]
+        grid = np.arange(float(n_pairs))
+        x, name = near_a * len(b.grid) + near_b, axis_names(a, b)
+        return cls(name, a.position, NOMINAL, x, grid, grid, texts, (a, b))
+
+    def nearest(self) -> FloatArray:
+        """The number of the point of the grid that every row is nearest to; NaN without a value."""
+        if self.levels is not None:
+            return self.x
+        number = np.searchsorted((self.grid[:-1] + self.grid[1:]) / 2, self.x)
+        return np.where(np.isnan(self.x), np.nan, number)
+
+    def point_texts(self) -> list[str]:
+        """The points with the name of the feature."""
+        points = self.levels or [f"{point:.5g}" for point in self.grid]
+        if len(set(points)) < len(points):
+            points = [f"{point:.15g}" for point in self.grid]
+        return [f"{self.name} = {point}" for point in points]
 
     @property
     def there(self) -> NDArray[np.bool_]:
@@ -47,12 +103,13 @@ class Axis(NamedTuple):
         return ~np.isnan(self.x)
 
 
-def grids(grid: Grid, names: Sequence[str], known: Sequence[str]) -> dict[str, ArrayLike]:
+def grids(grid: Grid, names: Sequence[str], known: Sequence[str]) -> dict[str, Any]:
     """Grids of a user's own, by name; ``known`` are the names of all columns."""
     if grid is None:
         return {}
     if isinstance(grid, Mapping):
-        own = by_name(grid, known, "grid")
+        pairs = {one: points for one, points in grid.items() if one in names and one not in known}
+        own = by_name({one: grid[one] for one in grid if one not in pairs}, known, "grid") | pairs
         unknown = [name for name in own if name not in names]
         if unknown:
             raise KeyError(

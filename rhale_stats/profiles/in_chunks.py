@@ -153,7 +153,7 @@ def _axes(
             grid = _grid(*places[position], n_grid, grid_kind)
         if len(grid):
             kind = "discrete" if given.table.is_discrete(position) else "continuous"
-            grid = given.table.whole(position, grid)
+            grid = given.table.whole(position, grid, integers=name not in own)
         x = given.table.column(position)
         out.append(Axis(name, position, kind, x, grid, given.held(position, grid), None))
     return out

@@ -16,6 +16,7 @@ from rhale_stats.arrays.moments import FloatArray, IntArray
 from rhale_stats.bins.description import describe
 from rhale_stats.bins.fixed import EqualWidthBins, GivenBins, QuantileBins
 from rhale_stats.bins.rule import BinRule, Column
+from rhale_stats.local.request import on_axis
 from rhale_stats.models.options import ModelOptions
 from rhale_stats.models.outputs import Model
 from rhale_stats.profiles.data import CENTERINGS, variable
@@ -33,6 +34,7 @@ def m_plot(
     features: str | int | Sequence[str | int] | None = None,
     *,
     bins: BinRule | None = None,
+    percentiles: tuple[float, float] | None = None,
     centering: str = "mean",
     options: ModelOptions = ModelOptions(),
     progress: bool = True,
@@ -54,6 +56,10 @@ def m_plot(
     bins : bin rule, optional
         Bins of the rows; `QuantileBins` (40) by default. Rules that choose bins by local effects
         are refused. The levels of a category are always bins.
+    percentiles : pair of float, optional
+        Between which percentiles of its rows a feature has its axis, as in `local_effects`. Rows
+        beyond them, and beyond `GivenBins`, are left out of the feature and counted in
+        ``n_beyond``.
     features, centering, progress
         As in `pdp`.
 
@@ -100,12 +106,14 @@ def m_plot(
             f"bins must be QuantileBins, EqualWidthBins or GivenBins, which do not look at local "
             f"effects; got {type(rule).__name__}."
         )
-    given = Given.used(X, features, options)
+    given = Given.used(X, features, options, percentiles=percentiles)
     asked = given.quotients(model)
     with asked.counted(given.table.n_rows, "M-plot", progress=progress):
         answers = at_rows(asked)
     axes, found = [], []
     for axis in given.axes(None, N_GRID, "quantile"):
+        if axis.levels is None and len(axis.grid):
+            axis = axis._replace(x=on_axis(given, axis.position, axis.x, rule))
         weight = given.weight_at(axis.there)
         if axis.levels is not None:
             cell, edges = axis.x[axis.there].astype(np.intp), np.arange(len(axis.grid) + 1) - 0.5

@@ -16,7 +16,7 @@ from rhale_stats.arrays.moments import FloatArray, IntArray
 from rhale_stats.inference.parameters import KIND, Directions, check_model, errors, sources
 from rhale_stats.models.options import ModelOptions
 from rhale_stats.models.parametric import ROW_NUMBER, Fitted
-from rhale_stats.profiles.data import is_nominal, one_profile, variable
+from rhale_stats.profiles.data import is_nominal, one_profile, pair_of, variable
 from rhale_stats.profiles.given import Given
 from rhale_stats.profiles.grid import N_GRID, Axis
 from rhale_stats.profiles.pdp import at_rows
@@ -116,11 +116,21 @@ class FromModel:
         # A constant feature has no grid.
         names = [name for name in every if one_profile(profile, name).sizes["grid"]]
         names = names or every[:1]
-        self.given = Given.used(table.take(self.numbers).data, names, self.options)
+        pairs = {name: pair for name in names if (pair := pair_of(one_profile(profile, name)))}
+        self.given = Given.used(
+            table.take(self.numbers).data,
+            [name for name in names if name not in pairs],
+            self.options,
+            pairs=[[name for name, _ in pair] for pair in pairs.values()],
+        )
         self.asked = self.given.quotients(directions.changes.ask, probe=False)
         self.axes: dict[str, Axis] = {}
         if profile.attrs["method"] != "m_plot":
-            grid = {name: points for name in names if len(points := self._grid(name))}
+            grid: dict[str, Any] = {
+                name: [points for _, points in pairs[name]] if name in pairs else points
+                for name in names
+                if len(points := self._grid(name))
+            }
             self.axes = {axis.name: axis for axis in self.given.axes(grid, N_GRID, "quantile")}
 
     def _grid(self, name: str) -> NDArray[Any]:

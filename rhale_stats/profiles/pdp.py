@@ -17,6 +17,7 @@ from rhale_stats.arrays import profiles as kernel
 from rhale_stats.arrays.moments import FloatArray
 from rhale_stats.models.chunked import chunks_of
 from rhale_stats.models.differences import DifferenceQuotients
+from rhale_stats.models.groups import by_groups
 from rhale_stats.models.options import ModelOptions
 from rhale_stats.models.outputs import Model
 from rhale_stats.profiles.data import CENTERINGS
@@ -30,7 +31,7 @@ from rhale_stats.profiles.given import (
     with_bar,
     with_slopes,
 )
-from rhale_stats.profiles.grid import GRID_KINDS, N_GRID, Axis, Grid
+from rhale_stats.profiles.grid import GRID_KINDS, N_GRID, Axis, Grid, split_pairs
 from rhale_stats.profiles.in_chunks import pdp_in_chunks
 from rhale_stats.schema.door import checked
 from rhale_stats.schema.variables import EFFECT_UNITS
@@ -38,6 +39,34 @@ from rhale_stats.schema.variables import EFFECT_UNITS
 ICE_KINDS = ("plain", "centered", "derivative")
 
 
+def _common_grid(
+    model: Model,
+    X: Any,
+    features: str | int | Sequence[str | int] | None = None,
+    *,
+    grid: Grid = None,
+    n_grid: int = N_GRID,
+    grid_kind: str = "quantile",
+    percentiles: tuple[float, float] | None = None,
+    options: ModelOptions = ModelOptions(),
+    **fields: Any,
+) -> dict[str, Any]:
+    """The points of all numeric features, by the rows of all groups."""
+    del model
+    missing = fields.get("missing", options.missing)
+    options = ModelOptions(weights=fields.get("weights", options.weights), missing=missing)
+    singles, pairs = split_pairs(fields.get("feature", features))
+    given = Given.used(X, singles, options, percentiles=percentiles, pairs=pairs)
+    points: dict[str, Any] = {}
+    for axis in given.axes(grid, n_grid, grid_kind):
+        if axis.pair is not None:
+            points[axis.name] = [None if one.levels else one.grid for one in axis.pair]
+        elif axis.levels is None and len(axis.grid) > 1:
+            points[axis.name] = axis.grid
+    return {"grid": points}
+
+
+@by_groups(_common_grid)
 @checked
 def pdp(
     model: Model,
@@ -47,7 +76,9 @@ def pdp(
     grid: Grid = None,
     n_grid: int = N_GRID,
     grid_kind: str = "quantile",
+    percentiles: tuple[float, float] | None = None,
     centering: str = "mean",
+    by: Any = None,
     options: ModelOptions = ModelOptions(),
     progress: bool = True,
     **fields: Any,
@@ -62,21 +93,29 @@ def pdp(
     model, X, progress
         As in `local_effects`, also tables in chunks and paths of Parquet files, of which only
         numbers have curves. Rows of weight 0 are left out.
-    features : name, number, or sequence of them, optional
+    features : name, number, pair of them, or sequence of these, optional
         Columns to take; by default all but identifiers and dates, which a warning names. The grid
-        of categories, texts and booleans is their levels.
+        of categories, texts and booleans is their levels. A pair in a list, as in ``[("a", "b")]``,
+        is two-way partial dependence: the feature "a:b", whose levels are all pairs of points, at
+        most 20 of a number.
     grid : array_like, or mapping from names to array_like, optional
         Points of the only feature, or of some features by name, taken as they are: increasing
-        numbers, or all levels in another order.
+        numbers, or all levels in another order. Those of "a:b" are a pair of such points.
     n_grid : int, default 40
         Points of other features; all distinct values where these are no more.
     grid_kind : {"quantile", "equal_width"}, default "quantile"
         Points where the rows are, by their weights, or at equal distances; both from the smallest
-        to the largest value.
+        to the largest value. Of integers, points at equal distances are whole numbers.
+    percentiles : pair of float, optional
+        Between which percentiles of the rows a grid reaches, from 0 to 100, or shares of the rows
+        as (0.05, 0.95). The mean is over all rows nevertheless.
     centering : {"mean", "start", "integral", "none"}, default "mean"
         Where the curve is zero: on average over the rows, at the first point, on average over the
         axis (math [8]); or the mean output itself. ``curve_offset`` keeps the constant, so that
         ``curve + curve_offset`` is the mean output whatever the centring.
+    by : name, number, or array_like of shape (n_rows,), optional
+        A column of groups, as in `rhale`: the average is over the rows of each. All groups have the
+        same grid of numbers, so that `compare` takes them.
     options : ModelOptions, optional
         Output and scale of the model, weights of the rows, and what to do where a feature has no
         value. Its fields can be given directly, as in ``missing="bin"``: then these rows are rows
@@ -100,7 +139,9 @@ def pdp(
         of the curve, and ``missing_curve_se``. Both are NaN for categories and for features that
         have no missing values or are otherwise constant. Coordinates ``feature``, ``feature_kind``
         ("nominal" for categories), ``feature_units``, ``n_grid`` (feature), ``grid_value`` and,
-        where there are categories, ``level`` (feature, grid): their grid values are 0, 1, ...
+        where there are categories, ``level`` (feature, grid): their grid values are 0, 1, ... With
+        pairs ``feature_a`` and ``feature_b`` (feature), and ``grid_value_a``, ``level_a`` and the
+        same of b (feature, grid); a row is at the pair of points nearest to its values.
         Beyond a feature's ``n_grid`` values are NaN; a constant feature has ``n_grid`` 0. With
         several outputs, variables that depend on the output have ``output`` as first dimension.
 
@@ -135,12 +176,20 @@ def pdp(
     >>> float(found["heterogeneity_output"].sel(feature="x0").round(6))  # no interaction
     0.0
     """
+    del by  # `by_groups` has divided the rows
     check_choice("centering", centering, CENTERINGS)
+    _check_pairs(features, centering)
     chunks = chunks_of(X, model)
     if chunks is not None:
         check_choice("grid_kind", grid_kind, GRID_KINDS)
+        if percentiles is not None:
+            raise ValueError(
+                f"percentiles must be left out where X is in chunks; got {percentiles!r}. Give the "
+                f"points: grid={{feature: points}}."
+            )
         return pdp_in_chunks(model, chunks, features, grid, n_grid, grid_kind, centering, options)
-    given = Given.used(X, features, options)
+    singles, pairs = split_pairs(features)
+    given = Given.used(X, singles, options, percentiles=percentiles, pairs=pairs)
     axes = given.axes(grid, n_grid, grid_kind)
     asked = given.quotients(model)
     found = []
@@ -162,6 +211,7 @@ def ice(
     grid: Grid = None,
     n_grid: int = N_GRID,
     grid_kind: str = "quantile",
+    percentiles: tuple[float, float] | None = None,
     centering: str | None = None,
     options: ModelOptions = ModelOptions(),
     progress: bool = True,
@@ -171,7 +221,7 @@ def ice(
 
     Parameters
     ----------
-    model, X, features, grid, n_grid, grid_kind, options, progress
+    model, X, features, grid, n_grid, grid_kind, percentiles, options, progress
         As in `pdp`.
     kind : {"plain", "centered", "derivative"}, default "plain"
         Curves as they are; each zero at its first point (c-ICE), or as ``centering`` says; or their
@@ -217,6 +267,7 @@ def ice(
     check_choice("kind", kind, ICE_KINDS)
     chosen = {"centered": "start"}.get(kind, "none") if centering is None else centering
     check_choice("centering", chosen, CENTERINGS)
+    _check_pairs(features, chosen)
     allowed = CENTERINGS[:-1] if kind == "centered" else ("none",)
     if chosen not in allowed:
         raise ValueError(
@@ -224,7 +275,8 @@ def ice(
             f"{chosen!r}. For centred curves use kind='centered'."
         )
     every = with_slopes if kind == "derivative" else None
-    given = Given.used(X, features, options, every)
+    singles, pairs = split_pairs(features)
+    given = Given.used(X, singles, options, every, percentiles, pairs)
     axes = given.axes(grid, n_grid, grid_kind)
     if kind == "derivative":
         flat = [axis.name for axis in axes if axis.levels is not None or len(axis.grid) == 1]
@@ -260,6 +312,15 @@ def ice(
 
 
 # --- statistics -----------------------------------------------------------------------------------
+
+
+def _check_pairs(features: Any, centering: str) -> None:
+    """Raise ``ValueError`` where pairs of features would be centred along an axis."""
+    if centering == "integral" and split_pairs(features)[1]:
+        raise ValueError(
+            "centering must be 'mean', 'start' or 'none' for pairs of features, which have no "
+            "axis; got 'integral'."
+        )
 
 
 class _Mean(NamedTuple):

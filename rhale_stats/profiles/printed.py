@@ -11,6 +11,7 @@ from rhale_stats.inference.notes import how_made, interval_notes
 from rhale_stats.inference.parts import parts_note
 from rhale_stats.printing import text
 from rhale_stats.printing.text import (
+    beyond_notes,
     bounds_text,
     cell,
     holds_model,
@@ -91,6 +92,7 @@ def summary(profile: xr.Dataset, feature: str | int | None, level: float) -> Sum
             ]
             if "p_value" in table and attrs["centering"] != "none":
                 errors += ["P: of a curve that is 0 at the point, as it is centred."]
+    title = f"{title}{text.region_text(profile)}"
     of = profile if feature is None else profile.sel(feature=name)
     cells = [
         ["Rows:", f"{rows_used(of)}", "Model asked for rows:", f"{attrs['model_rows']}"],
@@ -110,7 +112,7 @@ def summary(profile: xr.Dataset, feature: str | int | None, level: float) -> Sum
         ]
     if "smoothing" in profile:
         errors += ["Standard errors treat the smoothing and the Shapley values as fixed."]
-    notes = [*errors, *meanings, *interval_notes(profile)]
+    notes = [*beyond_notes(profile, feature), *errors, *meanings, *interval_notes(profile)]
     return with_notes(with_facts(cells, title, lines, heads, stubs), notes)
 
 

@@ -24,6 +24,10 @@ def tidy(profile: xr.Dataset, level: float) -> pd.DataFrame:
             lines["level"] = (
                 row["level"].values if is_nominal(row) else np.full(row.sizes["grid"], "")
             )
+        for side in "ab" if "feature_b" in profile.coords else "":
+            levels = row[f"level_{side}"].values
+            values = row[f"grid_value_{side}"].values
+            lines[f"x_{side}"] = levels if (levels != "").any() else values
         if "grid" in row["n_obs"].dims:
             lines["n_obs"] = row["n_obs"].values
         lines |= {"weight_share": row["weight_share"].values, "estimate": row["curve"].values}

@@ -8,7 +8,7 @@ import numpy as np
 import xarray as xr
 
 from rhale_stats.arguments.rows import as_numbers
-from rhale_stats.profiles.data import check_profile, is_nominal, one_profile
+from rhale_stats.profiles.data import check_profile, is_nominal, one_profile, pair_of
 from rhale_stats.schema.features import feature_names, feature_position, given_feature
 from rhale_stats.schema.levels import level_text
 
@@ -23,6 +23,11 @@ def predict(profile: xr.Dataset, x: Any, feature: str | int | None) -> xr.DataAr
     if not isinstance(x, xr.DataArray) and at.ndim == 1:
         at = xr.DataArray(at.values, dims="grid")
     grid, curve = row["grid_value"].values, row["curve"].values
+    if pair_of(row):
+        raise ValueError(
+            f"feature must be a single feature; {name!r} is a pair. tidy(profile) has the "
+            f"values at its points."
+        )
     if is_nominal(row):
         levels = row["level"].values.tolist()
         asked = np.vectorize(level_text, otypes=[str])(at.values)

@@ -58,10 +58,13 @@ class ReportPage:
     about: str
     software: str
     sections: tuple[Section, ...]
+    parts: Mapping[str, ReportPage] = field(default_factory=dict)
 
     @property
     def contents(self) -> list[tuple[str, str]]:
-        """Ids and questions of the sections."""
+        """Ids and questions of the sections, or ids and names of the outputs."""
+        if self.parts:
+            return [(f"output-{number}", label) for number, label in enumerate(self.parts, 1)]
         return [(section.anchor, section.question) for section in self.sections]
 
 
@@ -102,6 +105,13 @@ def page_of(content: ReportContent, chosen: Selection, title: str | None, t: Wor
     ]
     title = title or t.title.format(output=content.output)
     return ReportPage(title, content.about, content.software, tuple(sections))
+
+
+def page_of_outputs(pages: Mapping[str, ReportPage], title: str | None, t: Words) -> ReportPage:
+    """The pages of several outputs as one, the output of each in a part of its own."""
+    first = next(iter(pages.values()))
+    title = title or t.title.format(output=", ".join(pages))
+    return ReportPage(title, first.about, first.software, (), dict(pages))
 
 
 def _points(content: ReportContent, t: Words) -> Section:

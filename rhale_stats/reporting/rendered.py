@@ -17,18 +17,29 @@ from rhale_stats.reporting.page import ReportPage
 from rhale_stats.reporting.words import Words
 
 # Characters that XML and HTML do not have.
+NAMES = re.compile(r'(\s(?:id|aria-labelledby|aria-describedby)="|href="#)([^"]+)')
 CONTROLS = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ud800-\udfff]")
 
 
 @cache
 def _environment() -> Environment:
-    return Environment(
+    environment = Environment(
         loader=PackageLoader("rhale_stats.reporting"),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
+    environment.filters["prefixed"] = _prefixed
+    return environment
+
+
+def _prefixed(html: str, prefix: str) -> Markup:
+    """Markup whose names of elements, and references to them, begin with ``prefix``.
+
+    Texts are escaped: a quotation mark stands in markup alone.
+    """
+    return Markup(NAMES.sub(lambda match: f"{match[1]}{prefix}{match[2]}", html))
 
 
 def _css(name: str) -> str:

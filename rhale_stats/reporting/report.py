@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from rhale_stats.answers.sentences import answers_in
+from rhale_stats.answers.sentences import answers_in, outputs_in
 from rhale_stats.arguments.words import shown
 from rhale_stats.files import whole
-from rhale_stats.reporting.page import Selection, page_of
+from rhale_stats.reporting.page import ReportPage, Selection, page_of, page_of_outputs
 from rhale_stats.reporting.reading import explained
 from rhale_stats.reporting.rendered import rendered
 from rhale_stats.reporting.words import LANGUAGES, Words
@@ -102,14 +102,19 @@ def report(
         raise ValueError(
             f"lang must be one of {', '.join(map(repr, LANGUAGES))}; got {shown(lang)}."
         )
-    answers_in(tree)
+    several = outputs_in(tree)
+    if not several:
+        answers_in(tree)
     target = _target(path, overwrite=overwrite)
     words = Words(lang)
-    content = explained(tree, words)
-    chosen = Selection(
-        _names(features, [feature.name for feature in content.features]), open_features
-    )
-    page = page_of(content, chosen, title, words)
+
+    def page_for(part: xr.DataTree) -> ReportPage:
+        content = explained(part, words)
+        names = _names(features, [feature.name for feature in content.features])
+        return page_of(content, Selection(names, open_features), title, words)
+
+    pages = {label: page_for(part) for label, part in several.items()}
+    page = page_of_outputs(pages, title, words) if pages else page_for(tree)
     html = rendered(page, words, lang, all_open=print)
     with whole(target) as unfinished:
         unfinished.write_text(html, encoding="utf-8", newline="\n")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import fields, is_dataclass
 from inspect import Parameter, signature
 from itertools import permutations
 from typing import Any, NamedTuple
@@ -16,8 +17,9 @@ from rhale_stats.arguments.checks import check_n_jobs
 from rhale_stats.arguments.progress import BARS
 from rhale_stats.arguments.words import shown
 from rhale_stats.parallel import THREADS
-from rhale_stats.schema.features import feature_position
+from rhale_stats.schema.features import feature_names, feature_position
 from rhale_stats.schema.kinds import kind_of
+from rhale_stats.schema.stacking import joined
 
 # Accepted by every function, whether or not it draws, or shows a bar itself.
 EVERYWHERE = ("progress", "n_jobs", "rng")
@@ -53,6 +55,13 @@ WITH_NUMBER, NUMBER = ("QuantileBins", "EqualWidthBins"), 20
 # local effects, where these are not `local_effects`.
 OF_LOCAL = {"ale": "ale_from_local"}
 MAKERS = {"ale_from_local": "ale_local_effects"}
+# Estimators that take groups of dependent rows, for their standard errors, and what keeps the rows
+# that `std_error` needs: local effects, another result, or the result itself.
+OF_GROUPS = {
+    **dict.fromkeys(("rhale", "dale", "ale_from_local"), "local"),
+    "pdp": "ice",
+    **dict.fromkeys(("ale2", "h_statistic", "ice", "m_plot", "shap_dependence"), ""),
+}
 
 
 def public(name: str) -> Any:
@@ -60,8 +69,18 @@ def public(name: str) -> Any:
     return getattr(sys.modules[__name__.partition(".")[0]], name)
 
 
+def options_of(function: Callable[..., Any]) -> set[str]:
+    """Names of the keywords that a public function takes, fields of its options among them."""
+    parameters = signature(function).parameters.values()
+    names = {one.name for one in parameters if one.kind is not one.VAR_KEYWORD}
+    options = [one.default for one in parameters if is_dataclass(one.default)]
+    return names | {field.name for option in options for field in fields(option)}
+
+
 def _are_axes(value: Any) -> bool:
-    several = isinstance(value, list | tuple) or np.dtype("O") == getattr(value, "dtype", None)
+    if isinstance(value, list | tuple):
+        return all(_are_axes(one) for one in value)
+    several = np.dtype("O") == getattr(value, "dtype", None)
     return all(hasattr(one, "get_xlabel") for one in (np.ravel(value) if several else [value]))
 
 
@@ -99,11 +118,54 @@ class Call(NamedTuple):
         """What is accepted everywhere and is no parameter of the function, out of its keywords."""
         if "results" in self.names:
             return {}  # these are its own names
-        return {one: named.pop(one) for one in EVERYWHERE if one in named and one not in self.names}
+        accepted = (*EVERYWHERE, "groups") if self.function in OF_GROUPS else EVERYWHERE
+        return {one: named.pop(one) for one in accepted if one in named and one not in self.names}
 
-    def other(self, args: Sequence[Any]) -> str:
-        """The function for local effects, where these were given to one of models."""
-        return OF_LOCAL.get(self.function, "") if args and _has(args[0], "local_effect") else ""
+    def of_earlier_step(self, args: Any, named: dict[str, Any]) -> dict[str, Any]:
+        """Options of the step before, taken out of the keywords: of a model and a table only."""
+        has_table = len(args) > 1 or named.get("X") is not None
+        if not (self.takes_a_model and has_table) or (args and _is_result(args[0])):
+            return {}
+        options = options_of(public(MAKERS.get(self.function, "local_effects")))
+        return {name: named.pop(name) for name in [*named] if name in options - self.names}
+
+    def other(self, args: Sequence[Any], named: Mapping[str, Any]) -> str:
+        """The function for local effects, where these, or groups, were given to one of models."""
+        of_local = (args and _has(args[0], "local_effect")) or named.get("groups") is not None
+        return OF_LOCAL.get(self.function, "") if of_local else ""
+
+    def with_levels(self, args: Sequence[Any], named: Mapping[str, Any]) -> xr.Dataset | None:
+        """Effects of features with an axis, and those between the levels of categories by `ale`.
+
+        None where no categories are named.
+        """
+        if self.function != "rhale" or named.get("categorical") is None or _is_result(args[:1]):
+            return None
+        given = {**dict(zip(("model", "X", "features"), args, strict=False)), **named}
+        levels: Any = given.pop("categorical")
+        levels = [levels] if FITS["feature"](levels) else list(levels)
+        features: Any = given.pop("features", given.pop("feature", None))
+        if features is not None:
+            several = [features] if FITS["feature"](features) else list(features)
+            features = [feature for feature in several if feature not in levels]
+        of_levels = public("ale")
+        shared = options_of(of_levels) & given.keys() | given.keys() & {*EVERYWHERE, "groups"}
+        options = {name: given[name] for name in shared if name not in ("bins", "percentiles")}
+        parts = [of_levels(**options, features=levels, categorical=levels)]
+        if features is None or features:
+            parts.insert(0, public("rhale")(**given, features=features))
+        names = [name for part in parts for name in feature_names(part)]
+        return joined(parts, names)
+
+    def with_errors(self, result: Any, given: Mapping[str, Any], groups: Any) -> Any:
+        """A result with standard errors by groups of rows, as `std_error` makes them."""
+        rows = OF_GROUPS[self.function]
+        local = given.get("local") if rows == "local" else None
+        if rows and local is None:
+            function = public(rows)
+            options = options_of(function) & given.keys() - {"centering"}
+            local = function(**{name: given[name] for name in options})
+        return public("std_error")(result, local, groups=groups)
 
     def placed(self, args: Any, named: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
         """Arguments by position and by name, with results where their kinds belong.
@@ -162,16 +224,17 @@ class Call(NamedTuple):
                 f"{self.function}({whole})."
             )
 
-    def read(self, given: dict[str, Any]) -> dict[str, Any]:
+    def read(self, given: dict[str, Any], earlier: Mapping[str, Any]) -> dict[str, Any]:
         """The arguments with local effects and a rule in the place of what makes them.
 
-        The same object where there is nothing to make.
+        ``earlier`` are options of what makes the local effects. The same object where there is
+        nothing to make.
         """
         if self.takes_a_model and not {"X", "features"}.isdisjoint(given):
-            given = self._with_local(given)
+            given = self._with_local(given, earlier)
         return self.with_rule(given)
 
-    def _with_local(self, given: dict[str, Any]) -> dict[str, Any]:
+    def _with_local(self, given: dict[str, Any], earlier: Mapping[str, Any]) -> dict[str, Any]:
         local, X, features = (given.get(name) for name in ("local", "X", "features"))
         # Where rows are split by the other columns, local effects of all are needed.
         selects = "conditioning" not in self.names
@@ -192,7 +255,7 @@ class Call(NamedTuple):
         passed += ["bins"] if self.function in MAKERS else []
         chosen = {name: given[name] for name in passed if name in given}
         maker = public(MAKERS.get(self.function, "local_effects"))
-        return {**out, "local": maker(local, X, **chosen)}
+        return {**out, "local": maker(local, X, **chosen, **earlier)}
 
     def with_rule(self, given: dict[str, Any]) -> dict[str, Any]:
         """The arguments with a rule in the place of a number of bins, or of the name of a rule."""

@@ -166,7 +166,8 @@ def _check_parts(
 def _lacks(parameter: str, maker: str, what: str) -> NoReturn:
     raise ValueError(
         f"{parameter} must be the Dataset that {maker} returns, as a whole; this one has no "
-        f"{what}. Pass that Dataset, without arithmetic on it: its parts belong together."
+        f"{what}. Pass that Dataset, without arithmetic on it: its parts belong together; "
+        f"compare(a, b) is the difference of two results."
     )
 
 

@@ -21,6 +21,7 @@ from rhale_stats.arguments.checks import (
     check_derivatives,
     check_feature,
     check_features,
+    check_features_and_pairs,
     check_flag,
     check_labels,
     check_labels_listed,
@@ -39,15 +40,22 @@ from rhale_stats.arguments.checks import (
 )
 from rhale_stats.arguments.peers import other_keyword
 from rhale_stats.arguments.words import PACKAGE, shown
-from rhale_stats.schema.calls import Call, limits, public
+from rhale_stats.schema.calls import MAKERS, Call, limits, options_of, public
 from rhale_stats.schema.checks import answer_first
 from rhale_stats.schema.features import has_integer_labels
+from rhale_stats.schema.kinds import kind_of
+from rhale_stats.schema.parts import within_axes
+from rhale_stats.schema.stacking import as_regions, concatenated
 from rhale_stats.schema.variables import DIMENSIONS, in_order
 from rhale_stats.schema.whole import in_words, one_feature_of, refusal, remember_parts, with_feature
 
 F = TypeVar("F", bound=Callable[..., Any])
 # Variables of which each result has one over its features, and bins or rows.
 MAIN = ("effect", "curve", "local_effect")
+# Functions that take pairs of features among their features.
+OF_PAIRS = ("ice", "pdp")
+# Functions that show results, also those that a user put together along a dimension.
+READING = ("glance", "plot", "plot_curves", "show", "summary", "tidy")
 # The module whose methods are calls of the user.
 ACCESSOR = str(Path(PACKAGE) / "accessor.py")
 # What a parameter may be, in whatever public function it stands. The default of a function is
@@ -187,12 +195,11 @@ class _Known(NamedTuple):
         """The step before this one that has an option, in words; empty where there is none."""
         if name == "features" or "local" not in known:
             return ""
-        made = _Known.of(public("local_effects"))
-        options = [one.name for of in made.options.values() for one in fields(of)]
-        if name not in [*made.names, *options]:
+        maker = MAKERS.get(self.function, "local_effects")
+        if name not in options_of(public(maker)):
             return ""
         return (
-            f"It is an option of local_effects: local = local_effects(model, X, {name}=...), then "
+            f"It is an option of {maker}: local = {maker}(model, X, {name}=...), then "
             f"{self.function}(local)."
         )
 
@@ -207,9 +214,12 @@ def checked(function: F) -> F:
     parameters = signature(function).parameters
     known, call = _Known.of(function), Call.of(function)
     checks = {name: CHECKS[name] for name in known.names if name in CHECKS}
+    if known.function in OF_PAIRS:
+        checks["features"] = check_features_and_pairs
 
     # Pictures take the Dataset of an explanation that has the name of their parameter.
     parts_taken = known.function.startswith("plot_")
+    reading = known.function in READING
 
     def admitted(name: str, value: Any) -> Any:
         # A group of an explanation, or of another tree, stands for its Dataset.
@@ -221,11 +231,13 @@ def checked(function: F) -> F:
             for dim, what in (("feature", "feature"), ("obs", "row")):
                 if value.sizes.get(dim) == 0:
                     raise ValueError(f"{name} must have at least one {what}; got none.")
-            return _of_known_dimensions(name, in_order(value))
+            return _of_known_dimensions(name, in_order(value), reading=reading)
         if name == "model" and hasattr(value, "an attribute of no model"):
             return lambda rows: value.predict(rows)  # a proxy that has every attribute
         if name == "y" and np.ndim(value) == 2 and np.shape(value)[1] == 1:
             return value.iloc[:, 0] if hasattr(value, "iloc") else np.asarray(value)[:, 0]
+        if reading and name == "effect" and _are_results(value):
+            return as_regions({key: admitted(name, one) for key, one in value.items()})
         if type(value) in (list, tuple) and any(isinstance(one, xr.Dataset) for one in value):
             return type(value)(admitted(name, one) for one in value)
         return value
@@ -244,29 +256,34 @@ def checked(function: F) -> F:
         beside = call.taken_out(kwargs)
         for name, value in beside.items():
             CHECKS[name](name, value)
-        if other := call.other(args):
+        if other := call.other(args, kwargs):
             return public(other)(*args, **kwargs)
+        if (with_levels := call.with_levels(args, kwargs | beside)) is not None:
+            return with_levels
+        groups = beside.pop("groups", None)
         progress = kwargs.get("progress", beside.get("progress"))
         if progress is not False and not beside:
-            return answer(args, kwargs, of_user=of_user)
+            return answer(args, kwargs, groups, of_user=of_user)
         with limits(progress, beside.get("n_jobs")):
-            return answer(args, kwargs, of_user=of_user)
+            return answer(args, kwargs, groups, of_user=of_user)
 
-    def answer(args: tuple[Any, ...], kwargs: dict[str, Any], *, of_user: bool) -> Any:
+    def answer(args: tuple[Any, ...], kwargs: dict[str, Any], groups: Any, *, of_user: bool) -> Any:
         args, kwargs = call.placed(args, kwargs)
         # Python reports surplus arguments itself.
         few = [check(name, value) for name, value in zip(known.names, args, strict=False)]
+        earlier = call.of_earlier_step(args, kwargs)
         kwargs = known.gathered(kwargs if "bins" in parameters else call.with_rule(kwargs))
         named = {name: check(name, value) for name, value in kwargs.items()}
-        if "feature" in parameters and "feature" not in {*named, *known.names[: len(few)]}:
-            named |= one_feature_of([*args[:1], *kwargs.values()])
+        single = "feature" if "feature" in parameters else "features"
+        if single in parameters and single not in {*named, *known.names[: len(few)]}:
+            named |= one_feature_of([*args[:1], *kwargs.values()], single)
         surplus, given = args[len(few) :], {**dict(zip(known.names, few, strict=False)), **named}
         if any(map(has_integer_labels, given.values())):
             given = {name: _labels_as_names(name, value) for name, value in given.items()}
             few, named = [given[n] for n in known.names[: len(few)]], {n: given[n] for n in named}
         if twice := [name for name in known.names[: len(few)] if name in named]:
             raise TypeError(f"{known.function}() got multiple values for argument {twice[0]!r}.")
-        if not surplus and (read := call.read(given)) is not given:
+        if not surplus and (read := within_axes(call.read(given, earlier))) is not given:
             few, named, given = [], read, read
         call.check_whole(given)
         changed = refusal(given) if of_user else None
@@ -279,20 +296,35 @@ def checked(function: F) -> F:
             raise said from error
         if changed is not None:
             raise changed
+        if groups is not None:
+            found = call.with_errors(found, given, groups)
         return remember_parts(answer_first(found) if isinstance(found, xr.Dataset) else found)
 
     return cast(F, door)
 
 
-def _of_known_dimensions(parameter: str, value: xr.Dataset) -> xr.Dataset:
-    """The same; refused where results were put together along a dimension of the user's own."""
+def _are_results(value: object) -> bool:
+    """Whether these are results of one kind by their names."""
+    if not isinstance(value, Mapping) or isinstance(value, xr.Dataset | xr.DataTree) or not value:
+        return False
+    kinds = {kind_of(one) for one in value.values()}
+    return len(kinds) == 1 and None not in kinds
+
+
+def _of_known_dimensions(parameter: str, value: xr.Dataset, *, reading: bool) -> xr.Dataset:
+    """Results along a dimension of the user's own as those of regions, where they are only read.
+
+    Other functions refuse them.
+    """
     main = next((value[name].dims for name in MAIN if name in value), ())
     own = [dim for dim in main if dim not in DIMENSIONS]
     if own and {"bin", "edge", "grid", "obs"} & {*main}:
+        if reading and len(own) == 1:
+            return concatenated(value, str(own[0]))
         raise ValueError(
             f"{parameter} must be one result; this one has the dimension {own[0]!r}, along which "
-            f"{value.sizes[own[0]]} were put together. Take one: .isel({own[0]}=0), or pass them "
-            f"as a list where a function takes several."
+            f"{value.sizes[own[0]]} were put together. Take one: .isel({own[0]}=0). summary, tidy "
+            f"and plot take them all."
         )
     return value
 

@@ -20,6 +20,7 @@ from rhale_stats.schema.dimensions import AT_MEAN, HALF_OF, LEFT, PARTS
 from rhale_stats.schema.features import feature_names
 from rhale_stats.schema.identity import row_labels
 from rhale_stats.schema.stacking import by_feature, together
+from rhale_stats.schema.variables import variable
 
 # Arguments that say something of every row.
 ROW_ARGUMENTS = ("groups", "strata")
@@ -140,6 +141,52 @@ def _check_row_counts(named: Mapping[str, Any], n_rows: int) -> None:
                 f"{given} must be of the same rows; {name} has {own}, the other {n_rows}. Pass the "
                 f"Datasets that were made from each other."
             )
+
+
+def within_axes(given: dict[str, Any]) -> dict[str, Any]:
+    """Arguments of a function with local effects as the effect beside them has them.
+
+    Rows beyond its axes are left out of their features. The same object where there are none.
+    """
+    local: Any = given.get("local")
+    effect: Any = given.get("effect")
+    both = isinstance(local, xr.Dataset) and isinstance(effect, xr.Dataset)
+    if not both or "n_beyond" not in effect or "edge_value" not in effect.coords:
+        return given
+    each = zip(feature_names(effect), effect["n_beyond"].values, effect["edge_value"], strict=True)
+    limits = {
+        name: (float(edges.min()), float(edges.max())) for name, beyond, edges in each if beyond > 0
+    }
+    return given if local.chunks else {**given, "local": inside(local, limits)}
+
+
+def inside(local: xr.Dataset, limits: Mapping[str, tuple[float, float]]) -> xr.Dataset:
+    """Local effects without those beyond the axes of their features, which are counted.
+
+    The same where there are none.
+    """
+    names, x = feature_names(local), local["x"].transpose("obs", "feature").values
+    kept, n_rows = x.copy(), (~np.isnan(x)).sum(axis=0)
+    for column, name in enumerate(names):
+        low, high = limits.get(name, (-np.inf, np.inf))
+        beyond_ends = (x[:, column] < low) | (x[:, column] > high)
+        # Infinite values are refused later, and so are missing ones that are not known of.
+        kept[beyond_ends & np.isfinite(x[:, column]), column] = np.nan
+        if np.isnan(kept[:, column]).all():
+            raise ValueError(
+                f"edges of feature {name!r} must have rows between them; none lie in "
+                f"[{low:.6g}, {high:.6g}]. Widen the edges."
+            )
+    beyond = n_rows - (~np.isnan(kept)).sum(axis=0)
+    if not beyond.any() or ("n_missing" not in local and np.isnan(x).any()):
+        return local
+    rows = xr.DataArray(~np.isnan(kept), dims=("obs", "feature"))
+    masked = [name for name in ("x", "local_effect", LEFT) if name in local]
+    counts = {"n_beyond": beyond, "n_missing": 0 * beyond}
+    old = {name: local[name].values for name in counts if name in local}
+    return local.assign(
+        {name: local[name].where(rows).transpose(*local[name].dims) for name in masked}
+    ).assign({name: variable(name, count + old.get(name, 0)) for name, count in counts.items()})
 
 
 def has_own_rows(value: Any) -> bool:

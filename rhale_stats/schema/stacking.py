@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from rhale_stats.arrays.cell_moments import FIELDS
 from rhale_stats.schema.dimensions import OUTPUT, PARTS, REGION, ROWS
 from rhale_stats.schema.features import feature_names
-from rhale_stats.schema.identity import with_joint_fingerprints
+from rhale_stats.schema.identity import FINGERPRINT, with_joint_fingerprints
 from rhale_stats.schema.notes import joint_notes, with_notes
 from rhale_stats.schema.variables import (
     COUNTS,
@@ -170,7 +170,7 @@ def by_feature(results: Sequence[xr.Dataset], names: Sequence[str]) -> xr.Datase
     What only some groups have is NaN for the others, and 0 where rows are counted.
     """
     for other in results:
-        results = [_filled(result, other) for result in results]
+        results = [filled(result, other) for result in results]
     results = with_joint_fingerprints(results)
     first = results[0]
     own = {name for name, one in first.variables.items() if "feature" in one.dims}
@@ -198,7 +198,7 @@ def _with_cell_edges(out: xr.Dataset) -> xr.Dataset:
     return longer.assign_coords(cell_edge=("cell_edge", counts, about))
 
 
-def _filled(dataset: xr.Dataset, other: xr.Dataset) -> xr.Dataset:
+def filled(dataset: xr.Dataset, other: xr.Dataset) -> xr.Dataset:
     """With all variables and coordinates that the other has."""
     sizes = {**other.sizes, **dataset.sizes}
     for dim in ("bin", "edge"):
@@ -227,6 +227,41 @@ def _filled(dataset: xr.Dataset, other: xr.Dataset) -> xr.Dataset:
     coords = {name: one for name, one in own.items() if name in other.coords}
     dims = {name: other.variables[name] for name in absent if name in other.dims}
     return dataset.assign(data).assign_coords({**coords, **dims})
+
+
+def as_regions(results: Mapping[Any, xr.Dataset], name: str = "") -> xr.Dataset:
+    """Results of one kind by their labels, as those of regions are: along ``region``."""
+    parts = list(results.values())
+    for other in parts:
+        parts = [filled(part.drop_vars("obs", errors="ignore"), other) for part in parts]
+    before = f"{name} = " if name else ""
+    labels = [str(label) for label in results]
+    out = stack(parts, REGION)
+    return out.assign_coords(
+        region=(REGION, labels, {"long_name": name or "result"}),
+        region_rule=(REGION, [f"{before}{label}" for label in labels], {"long_name": "result"}),
+    )
+
+
+def concatenated(dataset: xr.Dataset, dim: str) -> xr.Dataset:
+    """Results that a user put together along a dimension, as those of regions are.
+
+    They have the attributes of the first; the numbers of their rows are counted again.
+    """
+    labels = dataset[dim].values if dim in dataset.coords else np.arange(dataset.sizes[dim])
+    parts = {}
+    for number, label in enumerate(labels):
+        part = dataset.isel({dim: number}).drop_vars(dim, errors="ignore")
+        counts = {one: part[one].fillna(0) for one in COUNTS if one in part.data_vars}
+        whole = {one: count.astype(np.int64) for one, count in counts.items() if one == "n_obs"}
+        part = part.assign(counts | whole)
+        if "n_obs" in part and "n_rows" in part.attrs:
+            n_obs = part["n_obs"]
+            over = [one for one in n_obs.dims if one != "feature"]
+            part = part.assign_attrs(n_rows=int(n_obs.sum(over).max()))
+        part.attrs.pop(FINGERPRINT, None)
+        parts[label] = part
+    return as_regions(parts, dim)
 
 
 # --- with numeric features -----------------------------------------------------------------------

@@ -103,11 +103,11 @@ def with_feature(value: Any) -> Any:
     return out
 
 
-def one_feature_of(values: Sequence[Any]) -> dict[str, Any]:
-    """The keyword ``feature`` where a result has one feature selected by its name."""
+def one_feature_of(values: Sequence[Any], keyword: str) -> dict[str, Any]:
+    """The keyword with the name of a feature, where a result has one that was selected by it."""
     for one in values:
         if isinstance(one, xr.Dataset) and with_feature(one) is not one:
-            return {"feature": str(one["feature"].values)}
+            return {keyword: str(one["feature"].values)}
     return {}
 
 

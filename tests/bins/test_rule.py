@@ -20,7 +20,7 @@ import rhale_stats as rs
 from rhale_stats.arrays.binning import TIE
 from rhale_stats.arrays.moments import Moments
 from rhale_stats.bins.description import describe
-from rhale_stats.bins.rule import BinRule, Candidates, all_cells, nearest_to
+from rhale_stats.bins.rule import BinRule, Candidates, Column, all_cells, nearest_to
 from tests import helpers
 from tests.arrays.test_binning import bin_cost, brute_force, recount
 from tests.helpers import unpacked
@@ -114,11 +114,17 @@ def test_parameters_that_rules_share_are_refused(rule, name, value, error, messa
         rule(**{name: value})
 
 
-def test_rows_outside_given_edges_are_refused(rng):
+def test_rows_outside_given_edges_are_left_out_and_counted(rng):
     x = np.concatenate([rng.uniform(size=48), [-2, 3]])
+    rule = rs.GivenBins([0, 0.5, 1])
+    effect, inside = estimate(x, x, rule), estimate(x[:-2], x[:-2], rule)
+    assert effect["n_beyond"].item() == 2
+    np.testing.assert_array_equal(effect["effect"], inside["effect"])
+    # Where a table is in chunks, and in M-plots of them, they are refused.
+    column = Column("x", x, -2.0, 3.0, None)
     message = r"'x' they cover \[0, 1\] and 2 of 50 rows lie outside, from -2 to 3"
     with pytest.raises(ValueError, match=message):
-        estimate(x, x, rs.GivenBins([0, 0.5, 1]))
+        rule.cells(column)
 
 
 def test_a_feature_without_given_edges_is_refused(rng):

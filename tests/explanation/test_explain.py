@@ -412,10 +412,10 @@ def test_bad_arguments(options, error, message):
         rs.explain(mixed, X, progress=False, **options)
 
 
-def test_several_outputs_need_a_choice():
+def test_several_outputs_with_outcomes_need_a_choice():
     X = np.random.default_rng(0).normal(size=(50, 2))
     with pytest.raises(ValueError, match=r"one output.*Choose one: output="):
-        quick(lambda X: X, X)
+        quick(lambda X: X, X, X[:, 0])
     assert quick(lambda X: X, X, output=1).answers["feature"].values[0] == "x1"
 
 

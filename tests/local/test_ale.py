@@ -47,7 +47,7 @@ def model(X):
 def test_groups_have_values_in_the_same_rows(columns, together, groups):
     sample = Sample.from_table(table(), ModelOptions(missing="drop"))
     sample = sample.of_columns(["abcdef".index(name) for name in columns])
-    found = _groups(sample, together)
+    found = _groups(sample, rs.QuantileBins(4), together)
     assert ["".join("abcdef"[at] for at in group) for group in found] == groups
 
 
@@ -56,7 +56,7 @@ def test_parts_are_those_of_the_whole(columns_at_once, n_parts):
     X = table().assign(k=np.tile(list("uvwu"), N // 4))
     bins = rs.QuantileBins(4)
     options = ModelOptions(missing="drop")
-    asked = AleRequest(bins, None, None, "as_is", None, options, progress=False)
+    asked = AleRequest(bins, None, None, "as_is", None, None, options, progress=False)
     # Two numbers of 8 bytes, the values and the local effects, a row and column.
     names, axes, levels = asked.parts(model, X, most_bytes=int(columns_at_once * 2 * 8 * N))
     axes, levels = list(axes), list(levels)

@@ -190,7 +190,7 @@ def test_the_bins_end_where_a_hundredth_of_the_rows_is_farther_out():
     assert effect.attrs["n_rows"] == 1000
     numbered = rs.outcome_effects(of_nothing, X, y, bins=3, rng=0, progress=False)
     np.testing.assert_array_equal(numbered["edge_value"].values[:, [0, -1]], points)
-    said = "points of a feature. Rows beyond them, left out of it: x0: 19"
+    said = "which end at 1 % and 99 % of the rows, left out of their feature: x0: 19"
     for text in (str(rs.summary(effect)), str(rs.summary(effect, "x0"))):
         assert said in text
         assert "Rows beyond the bins:" in text

@@ -137,9 +137,9 @@ def test_by_another_column():
     assert [text[:5] for text in texts] == ["age ≤", "age >"]
     with pytest.raises(ValueError, match="by needs local effects"):
         rs.plot_curves(rs.rhale(local), by=X["k"])
-    with pytest.raises(ValueError, match="by must have at most 10 levels"):
+    with pytest.raises(ValueError, match="by must have 2 to 10 levels"):
         rs.plot_curves(local, by=np.arange(400).astype(str))
-    with pytest.raises(TypeError, match="by must be an array with one entry a row; got 'k'"):
+    with pytest.raises(KeyError, match="by must be one of 'dose'"):
         rs.plot_curves(local, by="k")
 
 
@@ -152,5 +152,6 @@ def test_axes_of_ones_own():
     alone = plt.figure().add_subplot()
     assert rs.plot_curves(effect, "dose", ax=alone)[0] is alone
     assert rs.plot_effects(effect, "dose", ax=alone)[0] is alone
+    assert len(rs.plot_curves(effect, ax=alone)) == 3
     with pytest.raises(ValueError, match="ax must be 3 matplotlib Axes, one a panel; got 1"):
-        rs.plot_curves(effect, ax=alone)
+        rs.plot_curves(effect, ax=[alone])

@@ -257,7 +257,7 @@ class TestRegions:
         with pytest.raises(ValueError, match="4 matplotlib Axes, of all rows, then .*; got 2"):
             plot_regions(tree, effect, rs.rhale(local), ax=axes)
         with pytest.raises(ValueError, match="ax must be 3 matplotlib Axes.*; got 1"):
-            plot_regions(tree, effect, ax=axes[0])
+            plot_regions(tree, effect, ax=axes[:1])
 
     @pytest.mark.parametrize(
         ("n_regions", "everywhere", "grid"),

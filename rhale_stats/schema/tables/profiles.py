@@ -23,6 +23,7 @@ PROFILE_VARIABLES: Table = {
     "n_obs": (("feature",), "rows", "rows"),
     "n_effective": (("feature",), "effective number of rows", "rows"),
     "n_missing": (("feature",), "rows without a value of the feature", "rows"),
+    "n_beyond": (("feature",), "rows beyond the bins, left out of the feature", "rows"),
     "missing_curve": (
         ("feature",),
         "average output without a value, on the scale of the curve",

@@ -1,0 +1,186 @@
+"""Estimates of groups of rows side by side: ``by=``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from functools import wraps
+from inspect import signature
+from typing import Any, NamedTuple, TypeVar, cast
+
+import numpy as np
+import pandas as pd
+import xarray as xr
+
+from rhale_stats.arguments.checks import check_name_or_column
+from rhale_stats.arguments.rows import of_rows
+from rhale_stats.arguments.words import warn
+from rhale_stats.arrays.moments import IntArray
+from rhale_stats.models.options import ModelOptions
+from rhale_stats.models.table import as_table
+from rhale_stats.schema.dimensions import OUTPUT, REGION, ROWS
+from rhale_stats.schema.features import feature_names, position_of
+from rhale_stats.schema.identity import row_labels
+from rhale_stats.schema.levels import level_text
+from rhale_stats.schema.stacking import filled, stack
+from rhale_stats.schema.whole import remember_parts
+
+F = TypeVar("F", bound=Callable[..., Any])
+# Groups that can be told apart in a picture; numbers with more values are divided at their median.
+MAX_GROUPS = 10
+# Arguments with one entry a row, beside the table or the local effects.
+OF_ROWS = ("groups", "target", "weights")
+
+
+class RowGroups(NamedTuple):
+    """Groups of rows: the numbers of their rows by the label of the group, and what these have."""
+
+    name: str
+    rows: dict[str, IntArray]
+    rules: list[str]
+
+    @classmethod
+    def of(cls, by: Any, labels: Any, n_rows: int, of: str = "local") -> RowGroups:
+        """By the levels of a column, or by both halves of one of many numbers."""
+        values = pd.Series(np.asarray(of_rows(by, labels, n_rows, "by", of)))
+        name = str(getattr(by, "name", None) or "")
+        before = f"{name} " if name else ""
+        is_number = pd.api.types.is_numeric_dtype(values)
+        if is_number and values.nunique() > MAX_GROUPS:
+            middle = float(values.median())
+            masks = {f"≤ {middle:.4g}": values <= middle, f"> {middle:.4g}": values > middle}
+            rules = [f"{before}{label}" for label in masks]
+        else:
+            levels = sorted(values.dropna().unique(), key=None if is_number else str)
+            masks = {level_text(level): values == level for level in levels}
+            rules = [f"{before}= {label}" if before else label for label in masks]
+        if not 1 < len(masks) <= MAX_GROUPS:
+            raise ValueError(
+                f"by must have 2 to {MAX_GROUPS} levels, which can be told apart; got "
+                f"{len(masks)}. Join some of them, or leave by out."
+            )
+        if values.isna().any():
+            warn(f"Rows without a value of by are in no group: {int(values.isna().sum())}.")
+        return cls(name, {key: np.flatnonzero(mask) for key, mask in masks.items()}, rules)
+
+
+def by_groups(
+    common: Callable[..., Mapping[str, Any]] | None = None,
+) -> Callable[[F], F]:
+    """Decorate an estimator so that ``by`` gives the estimates of groups of rows side by side.
+
+    The function is called once a group, with its rows alone. ``common`` makes arguments that all
+    groups share of the arguments of the call.
+    """
+
+    def decorator(function: F) -> F:
+        first_names = [*list(signature(function).parameters)[:1], "model"]
+
+        @wraps(function)
+        def over_groups(*args: Any, by: Any = None, **named: Any) -> Any:
+            if by is None:
+                return function(*args, **named)
+            check_name_or_column("by", by)
+            given = list(args[:2])
+            if not given:
+                given = [named.pop(name) for name in first_names if name in named][:1]
+            if len(given) == 1 and named.get("X") is not None:
+                given.append(named.pop("X"))
+            if not given:
+                return function(*args, **named)  # which says what is missing
+            rest = args[2:]
+            shared = {} if common is None else common(*given, *rest, **named)
+            groups, parts = _divided(given, by)
+            results = [
+                function(*part, *rest, **shared, **_of_rows(named, rows, given))
+                for part, rows in zip(parts, groups.rows.values(), strict=True)
+            ]
+            return _side_by_side(results, groups, given)
+
+        return cast(F, over_groups)
+
+    return decorator
+
+
+def _divided(given: list[Any], by: Any) -> tuple[RowGroups, list[list[Any]]]:
+    """Groups of the rows, and the first arguments of the calls: local effects, or model and X."""
+    is_name = isinstance(by, str | int | np.integer)
+    if isinstance(given[0], xr.Dataset):
+        local = given[0]
+        if is_name:
+            position = position_of(by, feature_names(local), "by")
+            by = pd.Series(local["x"].isel(feature=position).values, name=str(by))
+        groups = RowGroups.of(by, row_labels(local), local.sizes["obs"])
+        return groups, [[local.isel(obs=rows), *given[1:]] for rows in groups.rows.values()]
+    if len(given) < 2:
+        raise TypeError("by needs the rows: X is missing, as in ale(model, X, by='group').")
+    table = as_table(given[1])
+    if is_name:
+        position = position_of(by, table.names, "by")
+        by = table.series(position).rename(table.names[position])
+    labels = None if table.index is None else table.index.to_numpy()
+    groups = RowGroups.of(by, labels, table.n_rows, "rows of X")
+    return groups, [
+        [given[0], table.form.as_given(table.take(rows).data)] for rows in groups.rows.values()
+    ]
+
+
+def _of_rows(named: Mapping[str, Any], rows: IntArray, given: list[Any]) -> dict[str, Any]:
+    """Keyword arguments, with those entries of arguments that belong to these rows."""
+    out = dict(named)
+    if isinstance(given[0], xr.Dataset):
+        labels: Any = row_labels(given[0])
+        n_rows, of = given[0].sizes["obs"], "local"
+    else:
+        table = as_table(given[1])
+        labels, n_rows, of = table.index, table.n_rows, "rows of X"
+
+    def taken(name: str, values: Any) -> Any:
+        return np.asarray(of_rows(values, labels, n_rows, name, of))[rows]
+
+    for name in OF_ROWS:
+        if out.get(name) is not None:
+            out[name] = taken(name, out[name])
+    options = out.get("options")
+    if isinstance(options, ModelOptions) and options.weights is not None:
+        out["options"] = replace(options, weights=taken("weights", options.weights))
+    jacobian = out.get("jacobian")
+    if jacobian is not None and not callable(jacobian):
+        is_frame = isinstance(jacobian, pd.DataFrame)
+        out["jacobian"] = jacobian.iloc[rows] if is_frame else np.asarray(jacobian)[rows]
+    return out
+
+
+def _side_by_side(results: list[xr.Dataset], groups: RowGroups, given: list[Any]) -> xr.Dataset:
+    """Results of all groups along the dimension ``region``, of the features that all have."""
+    kept = [
+        name
+        for name in feature_names(results[0])
+        if all(name in feature_names(other) for other in results)
+        and not (name == groups.name and not groups.rules[0].startswith(f"{name} ≤"))
+    ]
+    if not kept:
+        raise ValueError(
+            f"by must leave features that all groups have; {groups.name!r} leaves none."
+        )
+    lost = {name for one in results for name in feature_names(one)} - {*kept, groups.name}
+    if lost:
+        warn(f"Left out, because not all groups have an effect of them: {', '.join(sorted(lost))}.")
+    results = [one.sel(feature=kept).drop_vars("obs", errors="ignore") for one in results]
+    for other in results:
+        results = [filled(one, other) for one in results]
+    out = stack(results, REGION)
+    out = out.assign_coords(
+        region=(REGION, list(groups.rows), {"long_name": groups.name or "group of the rows"}),
+        region_rule=(REGION, groups.rules, {"long_name": "what the rows have"}),
+    )
+    if isinstance(given[0], xr.Dataset) and "obs" in given[0].coords:
+        labels = np.full(given[0].sizes["obs"], "", dtype=object)
+        for label, rows in groups.rows.items():
+            labels[rows] = label
+        about = {"long_name": "group of the row"}
+        out = out.assign({ROWS: ("obs", labels.astype(str), about)})
+        out = out.assign_coords(obs=given[0]["obs"])
+    front = [dim for dim in (OUTPUT, REGION) if dim in out.dims]
+    made: xr.Dataset = remember_parts(out.transpose(*front, ...))
+    return made

@@ -1,0 +1,143 @@
+"""`plot`: a picture of every kind of result, and of several results."""
+
+import warnings
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+import pytest
+import statsmodels.formula.api as smf
+from matplotlib.axes import Axes
+
+import rhale_stats as rs
+
+N = 200
+
+
+@pytest.fixture(scope="module")
+def results():
+    rng = np.random.default_rng(1)
+    X = pd.DataFrame(rng.normal(size=(N, 3)), columns=list("abc"))
+
+    def model(rows):
+        return (rows["a"] * rows["b"] + rows["c"] ** 2).to_numpy()
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        local = rs.local_effects(model, X)
+        effect = rs.std_error(rs.rhale(local))
+        fitted = smf.ols("y ~ a * b + c", X.assign(y=model(X) + rng.normal(size=N))).fit()
+
+        def two(rows):
+            return np.column_stack([model(rows), rows["a"]])
+
+        return {
+            "X": X,
+            "local": local,
+            "effect": effect,
+            "profile": rs.pdp(model, X, n_grid=20),
+            "curves": rs.ice(model, X, n_grid=20),
+            "ale": rs.ale(model, X, bins=20),
+            "outputs": rs.ale(two, X, bins=5),
+            "test": rs.wald_test(effect),
+            "comparison": rs.compare(effect, rs.rhale(model, X.iloc[::2]), rng=0),
+            "averages": rs.averages(fitted, X),
+            "boot": rs.bootstrap(local, effect, n_resamples=20, rng=0),
+        }
+
+
+@pytest.fixture(autouse=True)
+def _closed():
+    yield
+    plt.close("all")
+
+
+KINDS = ("local", "effect", "profile", "curves", "ale", "outputs", "test", "comparison")
+
+
+@pytest.mark.parametrize("name", [*KINDS, "averages", "boot"])
+def test_every_kind_has_a_picture(results, name):
+    panels = np.ravel(rs.plot(results[name]))
+    assert all(isinstance(panel, Axes) for panel in panels)
+    assert any(panel.lines or panel.collections for panel in panels)
+
+
+@pytest.mark.parametrize("name", ["effect", "profile", "curves", "ale", "local"])
+def test_some_features_and_one(results, name):
+    panels = rs.plot(results[name], ["c", "a"])
+    assert len(panels) == 2
+    assert rs.plot(results[name], "c") is not None
+    assert len(rs.plot(results[name], features=["c", "a", "b"])) == 3
+    assert rs.plot(results[name], feature="a") is not None
+
+
+def test_several_results_are_lines_of_panels(results):
+    some = [results[name] for name in ("profile", "curves", "ale")]
+    panels = rs.plot(some, ["a", "c"])
+    assert panels.shape == (3, 2)
+    assert [panel.get_ylabel() for panel in panels[:, 0]] == ["PDP", "ICE", "ALE"]
+    assert [panel.get_xlabel() for panel in panels[0]] == ["a", "c"]
+    # A line has one scale, and the picture one legend.
+    for line in panels:
+        assert line[0].get_ylim() == line[1].get_ylim()
+    assert len(panels[0, 0].figure.legends) == 1
+    drawn = max((line for line in panels[0, 1].lines), key=lambda line: len(line.get_xdata()))
+    np.testing.assert_allclose(drawn.get_ydata(), results["profile"]["curve"].sel(feature="c"))
+    assert rs.plot(tuple(some)).shape == (3, 3)
+    with pytest.raises(KeyError, match="nothing"):
+        rs.plot(some, "nothing")
+    with pytest.raises(TypeError, match="effects and profiles of one output"):
+        rs.plot([results["effect"], results["test"]])
+
+
+def test_names_of_results_are_curves_in_the_same_panels(results):
+    panels = rs.plot({"PDP": results["profile"], "ALE": results["ale"]})
+    assert [panel.get_title() for panel in panels] == ["a", "b", "c"]
+    texts = [text.get_text() for text in panels[0].figure.legends[0].get_texts()]
+    assert texts == ["PDP", "ALE"]
+
+
+def test_one_axes_holds_all_panels(results):
+    figure, (left, right) = plt.subplots(1, 2, figsize=(12, 4))
+    panels = rs.plot(results["effect"], ax=right)
+    assert len(panels) == 3
+    outer = right.get_position()
+    for panel in panels:
+        inner = panel.get_position()
+        assert inner.x0 >= outer.x0 - 1e-9
+        assert inner.x1 <= outer.x1 + 1e-9
+    assert not right.axison
+    assert left.axison
+    free = figure.add_axes((0.1, 0.1, 0.3, 0.3))
+    assert len(rs.plot(results["profile"], ax=free)) == 3
+    assert len(rs.plot(results["comparison"], ax=plt.figure().add_subplot())) == 3
+
+
+@pytest.mark.parametrize("percentiles", [(0.1, 0.9), (10, 90)])
+@pytest.mark.parametrize("name", ["effect", "profile", "ale"])
+def test_axes_reach_between_percentiles(results, name, percentiles):
+    x = results["X"]["c"]
+    panels = rs.plot(results[name], percentiles=percentiles)
+    low, high = panels[2].get_xlim()
+    np.testing.assert_allclose([low, high], np.quantile(x, [0.1, 0.9]), atol=0.2)
+    assert panels[2].get_xlim() != rs.plot(results[name])[2].get_xlim()
+    for panel in np.ravel(rs.plot(results[name], "c", percentiles=percentiles)):
+        np.testing.assert_allclose(panel.get_xlim(), [low, high])
+    lines = rs.plot([results[name]], "c", percentiles=percentiles)
+    np.testing.assert_allclose(lines[0, 0].get_xlim(), [low, high])
+
+
+def test_curves_are_coloured_by_another_feature(results):
+    panel = rs.plot(results["curves"], "a", hue="b")
+    assert any(axes.get_ylabel() == "b" for axes in panel.figure.axes)
+    with pytest.raises(TypeError, match=r"Pass the column: hue=X\['z'\]"):
+        rs.plot(results["curves"], "a", hue="z")
+
+
+def test_what_has_no_picture(results):
+    with pytest.raises(ValueError, match="features must be one feature"):
+        rs.plot(results["comparison"], ["a", "b"])
+    with pytest.raises(ValueError, match="features must be left out"):
+        rs.plot(results["averages"], "a")
+    with pytest.raises(TypeError, match="or a list of such results"):
+        rs.plot(3)
