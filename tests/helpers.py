@@ -176,7 +176,7 @@ def unpacked(effect):
     """An effect with variables of what its moments say of bins and cells."""
     rows = [one_feature(effect, name) for name in feature_names(effect)]
     names = ["third_moment", "fourth_moment", "x_variance", "x_covariance"]
-    found = dict(zip(names, in_bins(effect, names), strict=True))
+    found = dict(zip(names, in_bins(rows, names, effect.sizes["bin"]), strict=True))
     found["effect_rows"] = padded([bin_means(row) for row in rows], [effect.sizes["bin"]])
     out = effect.assign({name: (("feature", "bin"), one) for name, one in found.items()})
     if "cell_effect" in effect:

@@ -36,9 +36,9 @@ def linear_bin_error(effect: xr.Dataset, *, significance: float) -> xr.DataArray
 
     n = effect["n_effective"].values
     variance = effect["heterogeneity"].values ** 2
-    x_variance, x_covariance = in_bins(effect, ["x_variance", "x_covariance"])
-    line, statistic = bin_error.linear_part(variance, x_variance, x_covariance, n)
     rows = [one_feature(effect, name) for name in feature_names(effect)]
+    x_variance, x_covariance = in_bins(rows, ["x_variance", "x_covariance"], n.shape[-1])
+    line, statistic = bin_error.linear_part(variance, x_variance, x_covariance, n)
     least = [
         resolution(bin_means(row), float(row["local_effect_error"])) if row.sizes["bin"] else 0.0
         for row in rows

@@ -93,7 +93,8 @@ def estimates(effect: xr.Dataset, features: Sequence[Feature]) -> dict[str, Esti
     out = {name: one._replace(degrees=degrees[name]) for name, one in found.items()}
     spread = out["heterogeneity"]._replace(log=True)
     if has_moments(effect) and not stores_errors(effect):
-        of_bins = in_bins(effect, ["third_moment", "fourth_moment"])
+        rows_of = [row for row, _ in features]
+        of_bins = in_bins(rows_of, ["third_moment", "fourth_moment"], effect.sizes["bin"])
         moments = Moments(of_bins[0], of_bins[1], effect["n_effective"].values)
         if "squares" in effect:
             each = [{"n_effective": spread_rows(row)} for row, _ in features]

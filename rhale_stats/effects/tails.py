@@ -6,7 +6,12 @@ import numpy as np
 import xarray as xr
 
 from rhale_stats.printing.text import number_text
-from rhale_stats.schema.features import feature_names, feature_position, resolution
+from rhale_stats.schema.features import (
+    feature_names,
+    feature_position,
+    one_feature,
+    resolution,
+)
 from rhale_stats.schema.moments import has_moments, in_bins
 
 # Kurtosis of heavy tails; 3 for normal effects.
@@ -23,7 +28,8 @@ def kurtosis(effect: xr.Dataset) -> np.ndarray:
     NaN where no bin has a spread beyond the numerical error of the local effects.
     """
     spread, n = (effect.variables[name].values for name in ("heterogeneity", "n_effective"))
-    (fourth,) = in_bins(effect, ["fourth_moment"])
+    features = [one_feature(effect, name) for name in feature_names(effect)]
+    (fourth,) = in_bins(features, ["fourth_moment"], effect.sizes["bin"])
     with np.errstate(invalid="ignore", divide="ignore"):
         own = fourth / spread**4
     known = np.isfinite(own) & (spread > _numerical(effect)) & (n >= 4)

@@ -10,7 +10,7 @@ import xarray as xr
 from rhale_stats.arrays import cells as kernel
 from rhale_stats.arrays.cell_moments import CellMoments, residual_moments
 from rhale_stats.arrays.moments import FloatArray, IntArray, ResidualMoments
-from rhale_stats.schema.features import feature_names, one_feature, slopes
+from rhale_stats.schema.features import slopes
 from rhale_stats.schema.levels import is_categorical
 from rhale_stats.schema.stacking import padded
 
@@ -67,11 +67,10 @@ def residuals_of(row: xr.Dataset) -> ResidualMoments:
     return residual_moments(moments_of(row), bin_starts(row), slope)
 
 
-def in_bins(effect: xr.Dataset, names: Sequence[str]) -> list[FloatArray]:
-    """Fields of `residuals_of` of all features, each of shape (feature, bin)."""
-    found = [residuals_of(one_feature(effect, name)) for name in feature_names(effect)]
-    shape = [effect.sizes["bin"]]
-    return [padded([getattr(residuals, name) for residuals in found], shape) for name in names]
+def in_bins(rows: Sequence[xr.Dataset], names: Sequence[str], n_bins: int) -> list[FloatArray]:
+    """Fields of `residuals_of` of features, padded to ``n_bins``, each of shape (feature, bin)."""
+    found = [residuals_of(row) for row in rows]
+    return [padded([getattr(residuals, name) for residuals in found], [n_bins]) for name in names]
 
 
 def bin_means(row: xr.Dataset) -> FloatArray:
