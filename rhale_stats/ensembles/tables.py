@@ -1,11 +1,14 @@
-"""Results of several models as pandas frames: a line a point of the grid, or a line a feature."""
+"""Results of several models as data frames, the values of their curves, and their sizes."""
 
 from __future__ import annotations
+
+from typing import Any
 
 import numpy as np
 import pandas as pd
 import xarray as xr
 
+from rhale_stats.arguments.rows import as_numbers
 from rhale_stats.arrays.moments import FloatArray
 from rhale_stats.ensembles.errors import with_errors
 from rhale_stats.ensembles.intervals import confint
@@ -17,13 +20,15 @@ from rhale_stats.ensembles.members import (
     degrees_of,
     errors,
     estimated,
+    facts_of,
     names_of,
     one_row,
     origin_of,
 )
-from rhale_stats.inference.estimate import kept_interval
+from rhale_stats.inference.estimate import BOUNDS, kept_interval
 from rhale_stats.inference.meaning import is_unordered
-from rhale_stats.schema.features import feature_names
+from rhale_stats.schema.features import feature_names, given_feature
+from rhale_stats.schema.levels import level_text
 
 # What a line of `glance` says of a feature whatever its kind.
 FACTS = ("term", "kind", "n_members", "n_failed")
@@ -130,3 +135,69 @@ def _tested(row: xr.Dataset) -> dict[str, float]:
     )
     statistic = estimate / se if se > 0 else np.nan
     return {"statistic": statistic, "p_value": float(2 * stats.t.sf(abs(statistic), degrees))}
+
+
+def effect_sizes(ensemble: xr.Dataset, boot: object, y: object, level: float) -> xr.Dataset:
+    """`effect_sizes`: the estimates that are one number a feature, with their intervals."""
+    ensemble = check_ensemble(ensemble)
+    for name, argument in (("boot", boot), ("y", y)):
+        if argument is not None:
+            raise ValueError(
+                f"{name} must be left out for results of several models, whose members have sizes "
+                f"of their own."
+            )
+    ensemble = with_intervals(ensemble, level)
+    names = [name for name in estimated(ensemble) if name in TOTALS and name != "average_effect"]
+    variables: dict[str, Any] = {}
+    for name in names:
+        facts = facts_of(ensemble, name)
+        about = {"long_name": facts.long_name, "units": facts.units}
+        variables[name] = ("feature", centre_of(ensemble, name), about)
+        variables[f"{name}_ci"] = ensemble[f"{name}_ci"].variable
+    attributes = ("output_name", "output_units", "bin_rule", "bin_parameters", "n_rows", "software")
+    return xr.Dataset(
+        variables,
+        {
+            "feature": ensemble["feature"].variable,
+            "feature_kind": ensemble["feature_kind"].variable,
+        },
+        {
+            "method": "effect sizes",
+            **{name: ensemble.attrs[name] for name in attributes if name in ensemble.attrs},
+        },
+    ).assign_coords(BOUNDS)
+
+
+def predict(
+    ensemble: xr.Dataset, x: Any, feature: str | int | None, what: str = "curve"
+) -> xr.DataArray:
+    """An estimate at values of its feature, straight between grid points; or at levels."""
+    feature = given_feature(feature, "predict(effect, x, 'dose')")
+    ensemble = check_ensemble(ensemble)
+    if what not in estimated(ensemble):
+        raise ValueError(f"what must be 'curve' for profiles of several models; got {what!r}.")
+    row = one_row(ensemble, feature)
+    points = x if isinstance(x, xr.DataArray) else xr.DataArray(np.asarray(x))
+    if not isinstance(x, xr.DataArray) and points.ndim == 1:
+        points = xr.DataArray(points.values, dims="grid")
+    centre = centre_of(row.dataset, what)[0]
+    if row.levels:
+        values, points = _at_levels(centre, points, row.levels, row.name), points.astype(str)
+    elif len(row.z):
+        values = np.interp(as_numbers(points.values, "x"), row.z, centre, np.nan, np.nan)
+    else:
+        values = np.full(points.shape, np.nan)
+    facts = facts_of(ensemble, what)
+    about = {"long_name": facts.long_name, "units": facts.units, "feature": row.name}
+    out = xr.DataArray(values, dims=points.dims, coords=points.coords, name=what, attrs=about)
+    return out if "x" in out.coords else out.assign_coords(x=(points.dims, points.values))
+
+
+def _at_levels(centre: Any, points: xr.DataArray, levels: list[str], name: str) -> Any:
+    texts = np.vectorize(level_text, otypes=[str])(points.values)
+    unknown = sorted(set(texts.ravel().tolist()) - set(levels))
+    if unknown:
+        raise ValueError(
+            f"x must be levels of feature {name!r}, {', '.join(levels)}; got {', '.join(unknown)}."
+        )
+    return centre[np.vectorize(levels.index, otypes=[np.intp])(texts)]

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+from itertools import combinations
 from typing import Any, NamedTuple
 
 import numpy as np
 import xarray as xr
+from scipy import stats
 
 from rhale_stats.answers.lines import NOT_EXAMINED
 from rhale_stats.answers.sentences import NO, NOT_SHOWN, YES
-from rhale_stats.explanation.confirmed import SIZE, confirmed
+from rhale_stats.arrays.moments import FloatArray, IntArray
+from rhale_stats.explanation.outcome import row_losses
 from rhale_stats.explanation.request import ExplainRequest
-from rhale_stats.explanation.skill import Skill, skill_of
 from rhale_stats.generics.hypotheses import wald_test
 from rhale_stats.generics.intervals import confband, confint
 from rhale_stats.inference.adjustment import adjusted
 from rhale_stats.outcome.cross_fitting import CrossFits, NotRefittable, TooLong, cross_fit
+from rhale_stats.outcome.dictionary import basis
 from rhale_stats.outcome.outcome_effects import effects_of
 
 # Seconds that the fits may take where nobody asked for them.
@@ -170,3 +173,206 @@ def _largest_importance(row: xr.Dataset) -> float:
     occupied = share > 0
     mean_square = (band[:-1] ** 2 + band[:-1] * band[1:] + band[1:] ** 2) / 3
     return float(np.sqrt(np.sum(share[occupied] * mean_square[occupied])))
+
+
+# Values at which the feature is held for v; hats of the feature itself, of v, of other columns, and
+# of each of two columns in pairs. A column with no more values than hats, or 12, has indicators.
+N_VALUES, FINE, OF_AVERAGE, HATS, COARSE, MAX_INDICATORS = 10, 20, 5, 8, 3, 12
+# Ridge of the dictionary, a share of its mean square; columns of pairs, a share of the rows.
+RIDGE, PAIRS = 1e-3, 1 / 3
+# One-sided size of the test: the dictionary leaves a small bias to the side of an interaction
+# (.2 to .6 standard errors, math [115]).
+SIZE = 0.01
+
+
+def confirmed(fits: CrossFits, request: ExplainRequest, names: list[str]) -> FloatArray:
+    """P-values of no interaction, one for each of the features."""
+    columns = fits.columns
+    score = np.zeros((len(names), len(fits.observed)))
+    for fold, models in zip(fits.folds, fits.models, strict=True):
+        for number, model in enumerate(models):
+            rows = np.flatnonzero(fold == number)
+            weight = request.share[rows] / request.share[rows].sum()
+            inside = {name: x[rows] for name, x in columns.items()}
+            bases = {name: (_basis(x, HATS), _basis(x, COARSE)) for name, x in inside.items()}
+            for line, name in zip(score, names, strict=True):
+                if name not in columns:
+                    continue
+                fitted, average = _predictions(model, rows, request, name, columns[name])
+                parts = [_basis(inside[name], FINE), average[:, None], _basis(average, OF_AVERAGE)]
+                parts += _of_others(bases, name, len(rows))
+                h = _unexplained(fitted - average, parts, weight)
+                size = np.sqrt(weight @ h**2)
+                if size > 0:
+                    line[rows] += h * (fits.observed[rows] - fitted + h) / size
+    score *= request.share
+    if request.groups is not None:
+        score = np.stack([np.bincount(request.groups, line) for line in score])
+    spread = np.sqrt((score**2).sum(axis=1))
+    ratio = np.divide(score.sum(axis=1), spread, out=np.zeros(len(names)), where=spread > 0)
+    return np.asarray(stats.t.sf(ratio, max(score.shape[1] - 1, 1)))
+
+
+def _basis(x: FloatArray, n_hats: int) -> FloatArray:
+    """Hats, or indicators where there are no more values than hats."""
+    return basis(x, n_hats, max(min(n_hats, MAX_INDICATORS), 2))
+
+
+def _predictions(
+    model: Any, rows: IntArray, request: ExplainRequest, name: str, x: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """What the model says of rows, and its mean over usual values of the feature."""
+    position = request.table.names.index(name)
+    values = request.table.series(position).array
+    finite_rows = np.flatnonzero(np.isfinite(x))
+    ranked = finite_rows[np.argsort(x[finite_rows], kind="stable")]
+    usual = ranked[((np.arange(N_VALUES) + 0.5) / N_VALUES * len(ranked)).astype(int)]
+    versions = [values.take(np.full(len(rows), row)) for row in usual]
+    answers = request.sample.quotients(model, probe=False).take(rows)
+    outputs = answers.evaluate(position, [*versions, values.take(rows)])[0]
+    *curves, fitted = (np.asarray(output[:, 0], dtype=np.float64) for output in outputs)
+    return fitted, np.mean(curves, axis=0)
+
+
+def _of_others(
+    bases: dict[str, tuple[FloatArray, FloatArray]], name: str, n_rows: int
+) -> list[FloatArray]:
+    """Functions of the other columns, and products of two of them while there are rows enough."""
+    others = [pair for other, pair in bases.items() if other != name]
+    parts, left = [alone for alone, _ in others], PAIRS * n_rows
+    for (_, first), (_, second) in combinations(others, 2):
+        left -= first.shape[1] * second.shape[1]
+        if left < 0:
+            break
+        parts.append((first[:, :, None] * second[:, None, :]).reshape(n_rows, -1))
+    return parts
+
+
+def _unexplained(values: FloatArray, parts: list[FloatArray], weight: FloatArray) -> FloatArray:
+    """Residual of the ridge regression on all parts; 0 where it is rounding."""
+    functions = np.column_stack(parts)
+    functions = functions - weight @ functions
+    deviation = np.sqrt(weight @ functions**2)
+    varies = deviation > 0
+    functions = np.column_stack([np.ones(len(values)), functions[:, varies] / deviation[varies]])
+    gram = functions.T @ (weight[:, None] * functions)
+    gram[np.diag_indices(len(gram))] += RIDGE * np.trace(gram) / len(gram)
+    rest = values - functions @ np.linalg.solve(gram, functions.T @ (weight * values))
+    return rest if weight @ rest**2 > 1e-18 * (weight @ values**2) else np.zeros(len(values))
+
+
+class Skill(NamedTuple):
+    """R² or AUC on rows kept from the fit, with its interval, and a mean loss.
+
+    ``none`` is the value of a model without skill.
+    """
+
+    name: str
+    value: float
+    low: float
+    high: float
+    none: float
+    loss_name: str
+    loss: float
+
+    @property
+    def attributes(self) -> dict[str, float | str]:
+        """As attributes of an explanation; the model predicts if the interval is above no skill."""
+        return {
+            "skill_name": self.name,
+            "skill": self.value,
+            "skill_low": self.low,
+            "skill_high": self.high,
+            "skill_loss": self.loss_name,
+            "skill_loss_value": self.loss,
+            "predicts": "yes" if self.low > self.none else "no",
+        }
+
+
+def skill_of(
+    observed: FloatArray,
+    held_out: FloatArray,
+    fold: IntArray,
+    kind: str,
+    share: FloatArray,
+    groups: IntArray | None,
+    level: float,
+) -> Skill:
+    """Skill of predictions (repeat, row) by models without the row's fold (repeat, row).
+
+    The variance is that of the influences of rows, or of groups, times 1 + K / (K − 1) for K folds:
+    models of two folds have most of their rows in common (Nadeau and Bengio 2003). Rows without a
+    prediction, where there is one fold, are those of its fit: then it is 1 + tested / fitted.
+    """
+    seen = np.isfinite(held_out[0])
+    repeats = list(zip(held_out, fold, strict=True))
+    if kind == "class":
+        parts = [_auc(observed, *repeat, share) for repeat in repeats]
+        loss = row_losses(observed, held_out, kind)
+        name, none, loss_name = "AUC", 0.5, "log loss"
+    else:
+        parts = [_r_squared(observed, *repeat, share) for repeat in repeats]
+        loss = np.abs(observed - held_out)
+        name, none, loss_name = "R²", 0.0, "mean absolute error"
+    value = float(np.mean([part[0] for part in parts]))
+    influence = np.mean([part[1] for part in parts], axis=0)
+    if groups is not None:
+        influence = np.bincount(groups, influence)
+    n_folds, n_units = int(fold.max()) + 1, len(influence)
+    more = n_folds / (n_folds - 1) if seen.all() else seen.mean() / (1 - seen.mean())
+    variance = float(influence @ influence) * (1 + more)
+    half = float(stats.t.ppf((1 + level) / 2, max(n_units - 1, 1))) * np.sqrt(variance)
+    mean_loss = float((loss[:, seen] @ share[seen]).mean() / share[seen].sum())
+    return Skill(name, value, value - half, min(value + half, 1.0), none, loss_name, mean_loss)
+
+
+def _r_squared(
+    observed: FloatArray, predicted: FloatArray, fold: IntArray, share: FloatArray
+) -> tuple[float, FloatArray]:
+    """R² against the mean of the other folds, and each row's part of its error."""
+    weight = np.bincount(fold, share)
+    total = np.bincount(fold, share * observed)
+    baseline = (total.sum() - total) / (weight.sum() - weight)
+    share = np.where(np.isnan(predicted), 0.0, share)
+    error, base = np.nan_to_num(observed - predicted) ** 2, (observed - baseline[fold]) ** 2
+    scale = float(share @ base)
+    if not scale > 0:
+        return float("nan"), np.full(len(observed), np.nan)
+    ratio = float(share @ error) / scale
+    return 1 - ratio, -share * (error - ratio * base) / scale
+
+
+def _auc(
+    observed: FloatArray, predicted: FloatArray, fold: IntArray, share: FloatArray
+) -> tuple[float, FloatArray]:
+    """Mean of the folds' AUC, and each row's part of its error (DeLong et al. 1988)."""
+    value, influence, total = 0.0, np.zeros(len(observed)), 0.0
+    for number in range(int(fold.max()) + 1):
+        rows = np.flatnonzero(fold == number)
+        positive = observed[rows] == 1
+        if positive.all() or not positive.any() or np.isnan(predicted[rows]).any():
+            continue
+        weight = share[rows]
+        positive_weight, other = weight * positive, weight * ~positive
+        # Share of the other class below, ties as half.
+        placed = np.where(
+            positive,
+            _below(predicted[rows], other) / other.sum(),
+            1 - _below(predicted[rows], positive_weight) / positive_weight.sum(),
+        )
+        class_share = np.where(
+            positive, positive_weight / positive_weight.sum(), other / other.sum()
+        )
+        auc, part = float(class_share[positive] @ placed[positive]), float(weight.sum())
+        value, total = value + part * auc, total + part
+        influence[rows] = part * class_share * (placed - auc)
+    if not total:
+        return float("nan"), np.full(len(observed), np.nan)
+    return value / total, influence / total
+
+
+def _below(values: FloatArray, weight: FloatArray) -> FloatArray:
+    """Weight of the rows with a smaller value, equal ones as half."""
+    _, code = np.unique(values, return_inverse=True)
+    value_weight = np.bincount(code, weight)
+    return np.asarray((np.cumsum(value_weight) - value_weight / 2)[code])

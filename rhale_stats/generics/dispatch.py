@@ -2,35 +2,152 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from functools import cache
+from importlib import import_module
 from typing import Any
 
 import xarray as xr
 
-from rhale_stats.answers import methods as answers_methods
-from rhale_stats.effects import methods as effects_methods
-from rhale_stats.ensembles import methods as ensembles_methods
-from rhale_stats.h_statistics import methods as h_statistics_methods
-from rhale_stats.inference import methods as inference_methods
-from rhale_stats.local import methods as local_methods
-from rhale_stats.margins import methods as averages_methods
-from rhale_stats.profiles import methods as profiles_methods
-from rhale_stats.regional import methods as regional_methods
-from rhale_stats.schema.kinds import EFFECT, EXPLANATION, LOCAL, REPLICATES, Methods, kind_of
-from rhale_stats.surfaces import methods as surfaces_methods
+from rhale_stats.schema.kinds import (
+    AVERAGES,
+    EFFECT,
+    ENSEMBLE,
+    EXPLANATION,
+    H_DIFFERENCE,
+    H_STATISTICS,
+    INTERACTIONS,
+    LOCAL,
+    PROFILE,
+    REPLICATES,
+    SIZES,
+    SURFACE,
+    SURFACE_DIFFERENCE,
+    TEST,
+    TREE,
+    Kind,
+    kind_of,
+)
 
-# Kind of result -> name of a generic function -> the function of the package for that kind.
-METHODS: Methods = {
-    **effects_methods.METHODS,
-    **averages_methods.METHODS,
-    **profiles_methods.METHODS,
-    **surfaces_methods.METHODS,
-    **h_statistics_methods.METHODS,
-    **regional_methods.METHODS,
-    **ensembles_methods.METHODS,
-    **inference_methods.METHODS,
-    **local_methods.METHODS,
-    **answers_methods.METHODS,
+# Kind of result -> name of a generic function -> module and function that do it for that kind, and
+# are imported when they are first asked.
+METHODS: Mapping[Kind, Mapping[str, str]] = {
+    EFFECT: {
+        "std_error": "effects.errors:std_error",
+        "vcov": "effects.errors:vcov",
+        "confint": "effects.intervals:confint",
+        "confband": "effects.intervals:confband",
+        "bootstrap": "effects.replicates_in_chunks:bootstrap",
+        "wald_test": "effects.hypotheses:wald_test",
+        "compare": "effects.comparison:compare",
+        "predict": "effects.values:predict",
+        "effect_sizes": "effects.sizes:effect_sizes",
+        "tidy": "effects.tables:tidy",
+        "glance": "effects.tables:glance",
+        "summary": "effects.printed:summary",
+        "show": "effects.shown:effect_page",
+    },
+    SIZES: {
+        "tidy": "effects.tables:tidy_sizes",
+        "summary": "effects.tables:sizes_summary",
+    },
+    AVERAGES: {
+        "confint": "margins.tables:confint",
+        "vcov": "margins.tables:vcov",
+        "tidy": "margins.tables:tidy",
+        "summary": "margins.tables:summary",
+        "show": "margins.tables:page",
+    },
+    PROFILE: {
+        "std_error": "profiles.inference:std_error",
+        "vcov": "profiles.inference:vcov",
+        "confint": "profiles.inference:confint",
+        "confband": "profiles.inference:confband",
+        "bootstrap": "profiles.replicates:bootstrap",
+        "compare": "profiles.comparison:compare",
+        "predict": "profiles.values:predict",
+        "tidy": "profiles.tables:tidy",
+        "glance": "profiles.tables:glance",
+        "summary": "profiles.printed:summary",
+        "show": "profiles.shown:profile_page",
+    },
+    SURFACE: {
+        "std_error": "surfaces.inference:std_error",
+        "vcov": "surfaces.inference:vcov",
+        "confint": "surfaces.inference:confint",
+        "confband": "surfaces.inference:confband",
+        "bootstrap": "surfaces.inference:bootstrap",
+        "wald_test": "surfaces.hypotheses:wald_test",
+        "compare": "surfaces.comparison:compare",
+        "predict": "surfaces.values:predict",
+        "tidy": "surfaces.tables:tidy",
+        "glance": "surfaces.tables:glance",
+        "summary": "surfaces.tables:summary",
+        "show": "surfaces.tables:surface_page",
+    },
+    SURFACE_DIFFERENCE: {
+        "tidy": "surfaces.comparison:tidy",
+        "glance": "inference.tests:glance",
+        "summary": "inference.tests:summary",
+        "show": "inference.shown:test_page",
+    },
+    H_STATISTICS: {
+        "std_error": "h_statistics.inference:std_error",
+        "confint": "h_statistics.inference:confint",
+        "bootstrap": "h_statistics.inference:bootstrap",
+        "compare": "h_statistics.comparison:compare",
+        "tidy": "h_statistics.tables:tidy",
+        "glance": "h_statistics.tables:glance",
+        "summary": "h_statistics.printed:summary",
+        "show": "h_statistics.printed:h_statistics_page",
+    },
+    H_DIFFERENCE: {
+        "tidy": "h_statistics.tables:tidy_difference",
+        "summary": "h_statistics.printed:difference_summary",
+        "show": "h_statistics.printed:difference_page",
+    },
+    TREE: {
+        "tidy": "regional.tables:tidy_trees",
+        "glance": "regional.tables:glance_trees",
+        "summary": "regional.printed:trees_summary",
+        "show": "regional.printed:trees_page",
+    },
+    INTERACTIONS: {
+        "tidy": "regional.tables:tidy_interactions",
+        "summary": "regional.printed:interactions_summary",
+        "show": "regional.printed:interactions_page",
+    },
+    ENSEMBLE: {
+        "std_error": "ensembles.errors:std_error",
+        "vcov": "ensembles.errors:vcov",
+        "confint": "ensembles.intervals:confint",
+        "confband": "ensembles.intervals:confband",
+        "wald_test": "ensembles.hypotheses:wald_test",
+        "compare": "ensembles.comparison:compare",
+        "predict": "ensembles.tables:predict",
+        "effect_sizes": "ensembles.tables:effect_sizes",
+        "tidy": "ensembles.tables:tidy",
+        "glance": "ensembles.tables:glance",
+        "summary": "ensembles.printed:summary",
+        "show": "ensembles.printed:ensemble_page",
+    },
+    TEST: {
+        "tidy": "inference.tests:tidy",
+        "glance": "inference.tests:glance",
+        "summary": "inference.tests:summary",
+        "show": "inference.shown:test_page",
+    },
+    REPLICATES: {
+        "show": "inference.shown:replicates_page",
+    },
+    LOCAL: {
+        "show": "local.shown:local_page",
+    },
+    EXPLANATION: {
+        "tidy": "answers.tables:tidy",
+        "summary": "answers.tables:summary",
+        "show": "answers.tables:show",
+    },
 }
 
 
@@ -47,12 +164,20 @@ def method(verb: str, result: object, parameter: str = "effect") -> Callable[...
     kind = kind_of(result) or EFFECT
     methods = METHODS.get(kind, {})
     if verb in methods:
-        return methods[verb]
+        return function_of(kind, verb)
     if kind in (LOCAL, REPLICATES) or not (isinstance(result, xr.Dataset) or kind is EXPLANATION):
-        return METHODS[EFFECT][verb]
+        return function_of(EFFECT, verb)
     *makers, last = (other.maker for other, by in METHODS.items() if verb in by)
     taken = f"{', '.join(makers)} or {last}" if makers else last
     raise ValueError(
         f"{parameter} must be the Dataset that {taken} returns; got {kind.name}, "
         f"which {kind.maker} returned. Functions that take it: {', '.join(kind.verbs)}."
     )
+
+
+@cache
+def function_of(kind: Kind, verb: str) -> Callable[..., Any]:
+    """The function that does the work for a kind which the table has."""
+    module, name = METHODS[kind][verb].split(":")
+    function: Callable[..., Any] = getattr(import_module(f"rhale_stats.{module}"), name)
+    return function

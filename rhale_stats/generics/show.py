@@ -8,7 +8,7 @@ from typing import Any, cast
 import xarray as xr
 
 from rhale_stats.arguments.words import shown
-from rhale_stats.generics.dispatch import METHODS
+from rhale_stats.generics.dispatch import METHODS, function_of
 from rhale_stats.printing.pages import (
     MAX_LINES,
     MAX_PARTS,
@@ -85,7 +85,7 @@ def show(result: xr.Dataset | xr.DataTree, *, max_features: int = MAX_LINES) -> 
     More: summary(effect, 'x0'), plot_effect(effect, 'x0'), tidy(effect)
     """
     if isinstance(result, xr.DataTree) and kind_of(result) is EXPLANATION:
-        return METHODS[EXPLANATION]["show"](result, max_features)
+        return function_of(EXPLANATION, "show")(result, max_features)
     return Answer(_page(result, max_features), cast("xr.Dataset", result))
 
 
@@ -150,7 +150,7 @@ def _page(result: Any, most: int) -> Page:
     if kind is EFFECT and ("fold" in found.dims or not set(found.variables) >= EFFECT_NEEDS):
         kind = None
     if kind is not None and "show" in METHODS.get(kind, {}):
-        page: Page = METHODS[kind]["show"](found, most)
+        page: Page = function_of(kind, "show")(found, most)
         return page
     if _is_ours(found):
         return (_of_features if "feature" in found.dims else _other)(found, most)

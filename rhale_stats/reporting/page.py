@@ -22,7 +22,6 @@ from rhale_stats.reporting.figures import (
     place_of,
     rows_text,
 )
-from rhale_stats.reporting.tables import Cell, ReportTable, table
 from rhale_stats.reporting.text import number_text, typeset, with_interval
 from rhale_stats.reporting.words import Words
 
@@ -407,3 +406,54 @@ def everything(content: ReportContent) -> dict[str, Any]:
         "call": content.call,
         "settings": content.settings,
     }
+
+
+@dataclass(frozen=True)
+class TableColumn:
+    """The head of a column, and whether it holds numbers, which stand right."""
+
+    head: str
+    numbers: bool = False
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A text, with a second line for its interval, or the id that it leads to."""
+
+    text: str
+    interval: str = ""
+    target: str = ""
+    # The name of the column in the data, where people have another one for it.
+    code: str = ""
+
+
+@dataclass(frozen=True)
+class ReportTable:
+    """A table; the first cell of each line is its head."""
+
+    caption: str
+    columns: tuple[TableColumn, ...]
+    lines: tuple[tuple[Cell, ...], ...]
+    # Becomes blocks with labels on small screens.
+    wide: bool = False
+    link: Link | None = None
+
+
+def table(
+    caption: str,
+    heads: Sequence[tuple[str, bool]],
+    lines: Sequence[Sequence[Cell | str]],
+    *,
+    wide: bool = False,
+    link: Link | None = None,
+) -> ReportTable:
+    """A table of cells or plain texts."""
+    return ReportTable(
+        caption,
+        tuple(TableColumn(head, numbers) for head, numbers in heads),
+        tuple(
+            tuple(cell if isinstance(cell, Cell) else Cell(cell) for cell in line) for line in lines
+        ),
+        wide,
+        link,
+    )

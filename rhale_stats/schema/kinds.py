@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple, TypeAlias
+from typing import NamedTuple
 
 import xarray as xr
 
@@ -36,8 +35,7 @@ class Kind(NamedTuple):
         )
 
 
-# What generic functions do with kinds of results: functions of a wing by the name of the generic.
-Methods: TypeAlias = Mapping[Kind, Mapping[str, Callable[..., Any]]]
+# Generic functions that print and tabulate.
 TABLES = ("tidy", "glance", "summary", "show")
 PROFILE_METHODS = ("pdp", "ice", "m_plot", "shap_dependence")
 LOCAL = Kind(

@@ -1,7 +1,8 @@
-"""Standard errors, intervals and bands of surfaces (math [59])."""
+"""Standard errors, intervals, bands and replicates of surfaces (math [59])."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -9,11 +10,11 @@ import xarray as xr
 from numpy.typing import ArrayLike
 
 from rhale_stats.arguments.rows import row_codes
+from rhale_stats.arrays import resample, second_order_groups
 from rhale_stats.arrays import second_order as kernel
-from rhale_stats.arrays import second_order_groups
 from rhale_stats.arrays.moments import FloatArray, need_squares
 from rhale_stats.arrays.skewness import Skewness
-from rhale_stats.inference.draws import check_boot
+from rhale_stats.inference.draws import Drawn, Resampling, check_boot
 from rhale_stats.inference.estimate import (
     Estimate,
     Facts,
@@ -27,7 +28,7 @@ from rhale_stats.inference.estimate import (
 )
 from rhale_stats.models.parametric import Fitted
 from rhale_stats.schema.dimensions import OUTPUT, of_part
-from rhale_stats.schema.identity import row_labels
+from rhale_stats.schema.identity import OF_ESTIMATE, estimate_fingerprint, row_labels
 from rhale_stats.schema.kinds import SURFACE
 from rhale_stats.schema.variables import OUTPUT_UNITS, variable
 from rhale_stats.surfaces import parameters
@@ -329,3 +330,62 @@ def size(surface: xr.Dataset) -> float:
 def rounding(surface: xr.Dataset) -> float:
     """What rounding of second differences may add up to in the sum of all cells."""
     return float(surface["second_difference_error"]) * float(np.sqrt(surface["n_obs"].size))
+
+
+# Draws at once: so many numbers of weights.
+CHUNK = 1 << 23
+
+
+def bootstrap(surface: xr.Dataset, effect: object, asked: Resampling) -> Drawn:
+    """`bootstrap` of a surface, which has its rows with it."""
+    asked.refuse_choices_of_bins()
+    if effect is not None:
+        raise ValueError(
+            "bootstrap of a surface of ale2 takes the surface alone: bootstrap(surface)."
+        )
+    rows = Rows.of(surface)
+    counts = rows.weight if rows.frequency else None
+    units = asked.units(len(rows.weight), counts, rows.used, row_labels(surface))
+    drawn = replicates(surface, rows, asked.scheme, units, asked.seeds)
+    of_estimate = estimate_fingerprint(surface, ["second_effect"])
+    return Drawn(drawn, units, surface, {"bins": "fixed", OF_ESTIMATE: of_estimate})
+
+
+def replicates(
+    surface: xr.Dataset,
+    rows: Rows,
+    scheme: str,
+    units: resample.Units,
+    seeds: Sequence[np.random.Generator],
+) -> xr.Dataset:
+    """Replicates along ``draw`` of everything that `ale2` estimates, math [29]."""
+    influence = rows.influence(surface)
+    size = int(np.clip(CHUNK // len(rows.weight), 1, 64))
+    parts = []
+    for begin in range(0, len(seeds), size):
+        drawn = resample.weights_of(scheme, units, seeds[begin : begin + size], len(rows.weight))
+        parts.append(kernel.replicates(influence, *rows.arrays(), drawn))
+    mean, at_edges, n_filled = (np.concatenate(one) for one in zip(*parts, strict=True))
+    at_edges = np.where(surface["surface"].notnull().values, at_edges, np.nan)
+    kept = ("second_effect", "surface")
+    coords = {
+        name: one
+        for name, one in surface.coords.items()
+        if {"obs", "side_a", "side_b"}.isdisjoint(one.dims)
+    }
+    return xr.Dataset(
+        {
+            **{
+                name: (("draw", *dims), values, dict(surface[name].attrs))
+                for name, dims, values in zip(
+                    kept, (IN_CELLS, AT_EDGES), (mean, at_edges), strict=True
+                )
+            },
+            "n_filled": (
+                "draw",
+                n_filled,
+                {"long_name": "empty cells of the replicate", "units": "cells"},
+            ),
+        },
+        coords,
+    )

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from sklearn.linear_model import LinearRegression, LogisticRegression
 
-from rhale_stats.cli import model_files
+from rhale_stats.cli import given
 from rhale_stats.cli.main import main
 from tests.cli.conftest import FRAME, NUMBERS, Y
 
@@ -107,18 +107,18 @@ def test_a_whole_module_of_torch(tmp_path):
     torch.manual_seed(0)
     module = torch.nn.Linear(2, 1)
     torch.save(module, tmp_path / "model.pt")
-    found, _ = model_files.load_model(tmp_path / "model.pt", trust=True)
+    found, _ = given.load_model(tmp_path / "model.pt", trust=True)
     assert torch.equal(found.weight, module.weight)
     torch.save(module.state_dict(), tmp_path / "state.pt")
-    with pytest.raises(model_files.UsageError, match=r"it holds a .*Dict; save the whole module"):
-        model_files.load_model(tmp_path / "state.pt", trust=True)
+    with pytest.raises(given.UsageError, match=r"it holds a .*Dict; save the whole module"):
+        given.load_model(tmp_path / "state.pt", trust=True)
 
 
 def test_a_missing_library_is_named(tmp_path, monkeypatch):
     (tmp_path / "model.onnx").write_bytes(b"")
-    monkeypatch.setattr(model_files, "find_spec", lambda name: None)
-    with pytest.raises(model_files.UsageError, match=r"needs onnxruntime.*pip install onnxruntime"):
-        model_files.load_model(tmp_path / "model.onnx", trust=False)
+    monkeypatch.setattr(given, "find_spec", lambda name: None)
+    with pytest.raises(given.UsageError, match=r"needs onnxruntime.*pip install onnxruntime"):
+        given.load_model(tmp_path / "model.onnx", trust=False)
 
 
 @pytest.mark.parametrize(

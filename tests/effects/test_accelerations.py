@@ -7,7 +7,7 @@ from scipy import sparse, stats
 
 import rhale_stats as rs
 from rhale_stats.arrays.resample import Units
-from rhale_stats.effects.accelerations import _acceleration, _powers, accelerations
+from rhale_stats.effects.replicates import _acceleration, _powers, accelerations
 from rhale_stats.local.rows import columns
 
 RNG = np.random.default_rng(7)

@@ -7,13 +7,13 @@ from numpy.testing import assert_allclose
 import rhale_stats as rs
 from rhale_stats.arrays import influence
 from rhale_stats.arrays.accumulate import Pieces
-from rhale_stats.effects.curve_square import (
+from rhale_stats.effects.fit import curve_covariance, fit_of
+from rhale_stats.effects.sizes import (
     _satterthwaite,
     moments_of_rows,
     square_of_curve,
     square_of_levels,
 )
-from rhale_stats.effects.fit import curve_covariance, fit_of
 from rhale_stats.schema.features import one_feature
 from tests.bins.test_adaptive import Lines
 from tests.helpers import local_of

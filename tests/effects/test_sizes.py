@@ -10,9 +10,8 @@ from scipy import stats
 
 import rhale_stats as rs
 from rhale_stats.arrays import influence, quadratic
-from rhale_stats.effects.curve_square import square_of_curve
 from rhale_stats.effects.fit import fit_of
-from rhale_stats.effects.sizes import _centre, _draws, _Scale, importances, largest
+from rhale_stats.effects.sizes import _centre, _draws, _Scale, importances, largest, square_of_curve
 from rhale_stats.schema.curves import curve_of
 from rhale_stats.schema.features import one_feature
 from tests.helpers import daily, local_of

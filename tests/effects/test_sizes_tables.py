@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from rhale_stats.effects.sizes_tables import sizes_summary, tidy_sizes
+from rhale_stats.effects.tables import sizes_summary, tidy_sizes
 
 FACTS = {"ci_prob": 0.9, "method": "percentile", "source": "rows"}
 

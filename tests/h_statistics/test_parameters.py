@@ -11,7 +11,7 @@ import statsmodels.formula.api as smf
 from numpy.testing import assert_allclose
 
 import rhale_stats as rs
-from rhale_stats.h_statistics import parameters
+from rhale_stats.h_statistics import inference
 from tests.helpers import as_of_a_file
 
 N = 100
@@ -102,16 +102,16 @@ def test_directions_in_blocks_and_statistics_that_are_left(monkeypatch):
     whole = rs.std_error(start, model=FIT, X=X)
     named = statistics(FIT, pairs=[rs.tidy(start)["term"].iloc[-1].split(":")])
     assert_allclose(rs.std_error(named, model=FIT, X=X)["h_pairwise_se"], whole["h_pairwise_se"])
-    made, ask = [], parameters.h_statistic
+    made, ask = [], inference.h_statistic
 
     def counting(model, *args, **options):
         found = ask(model, *args, **options)
         made.append(found.sizes.get("output", 1))
         return found
 
-    monkeypatch.setattr(parameters, "h_statistic", counting)
+    monkeypatch.setattr(inference, "h_statistic", counting)
     for room, blocks in ((3 * 40**2 - 1, [4, 4, 2]), (1, [2] * 5)):
-        monkeypatch.setattr(parameters, "BATCH_ANSWERS", room)
+        monkeypatch.setattr(inference, "BATCH_ANSWERS", room)
         made.clear()
         found = rs.std_error(start, model=FIT, X=X)
         assert made == [1, *blocks]

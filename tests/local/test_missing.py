@@ -8,7 +8,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 import rhale_stats as rs
-from rhale_stats.local.missing import effect_of_missing
+from rhale_stats.local.request import effect_of_missing
 from rhale_stats.models.options import ModelOptions
 from rhale_stats.models.sample import Sample
 

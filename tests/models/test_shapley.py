@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 import rhale_stats as rs
-from rhale_stats.models import forest, shapley
+from rhale_stats.models import shapley
 from tests.helpers import rows_of_probe
 
 TREES, LINE, SUBSETS = "exact: trees", "exact: linear model", "exact: all subsets of columns"
@@ -107,7 +107,7 @@ def test_large_trees_go_through_the_library(table, monkeypatch):
     X, y = table
     model = ensemble.ExtraTreesRegressor(5, random_state=0).fit(X, y)
     ours = estimate(model, X[:20])["shap_value"]
-    monkeypatch.setattr(forest, "LEAF_COST", np.inf)
+    monkeypatch.setattr(shapley, "LEAF_COST", np.inf)
     np.testing.assert_allclose(estimate(model, X[:20])["shap_value"], ours, atol=1e-6)
 
 

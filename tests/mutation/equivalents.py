@@ -93,10 +93,10 @@ EQUIVALENT: dict[tuple[str, str], dict[str, str]] = {
     ("regional/printed.py", "_region_test_notes"): {
         "notes[[- → ]1] += ' Each permutation repeats…": "there are two notes",
     },
-    ("regional/shown.py", "trees_page"): {
+    ("regional/printed.py", "trees_page"): {
         "table = glance_trees(trees, [0.95 → 1.95])": "a tree has no intervals",
     },
-    ("regional/shown.py", "interactions_page"): {
+    ("regional/printed.py", "interactions_page"): {
         "…ble = tidy_interactions(matrix, [0.95 → 1.95])": "a matrix has no intervals",
     },
     ("regional/conditions.py", "rule_text"): {
@@ -332,7 +332,7 @@ EQUIVALENT: dict[tuple[str, str], dict[str, str]] = {
             "the frame has one line"
         ),
     },
-    ("h_statistics/shown.py", "difference_page"): {
+    ("h_statistics/printed.py", "difference_page"): {
         "…ables.tidy_difference(compared, [0.95 → 1.95])": (
             "the table has the intervals of the result, at whatever level they are"
         ),
@@ -397,7 +397,7 @@ EQUIVALENT: dict[tuple[str, str], dict[str, str]] = {
     ("surfaces/parameters.py", "_changes"): {
         "…g']), options=options, progress=[False → True])": BAR,
     },
-    ("h_statistics/parameters.py", "_changes"): {
+    ("h_statistics/inference.py", "_changes"): {
         "out = {name: [np.zeros → np.ones]((n_directions, result[name].siz…": ASSIGNED,
         "…None, options=options, progress=[False → True])": BAR,
     },

@@ -10,7 +10,7 @@ from scipy import stats
 
 import rhale_stats as rs
 from rhale_stats.surfaces.inference import rounding
-from rhale_stats.surfaces.shown import surface_page
+from rhale_stats.surfaces.tables import surface_page
 
 
 @pytest.fixture(scope="module", name="surfaces")

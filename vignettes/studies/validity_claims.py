@@ -17,8 +17,8 @@ import xarray as xr
 from rhale_stats.bins.adaptive import AdaptiveBins
 from rhale_stats.bins.fixed import GivenBins
 from rhale_stats.effects.equivalence import equivalence_test
+from rhale_stats.effects.printed import tail_notes
 from rhale_stats.effects.rhale import quiet_rhale
-from rhale_stats.effects.tails import tail_notes
 from rhale_stats.generics.errors import std_error
 from rhale_stats.generics.hypotheses import compare, wald_test
 from rhale_stats.generics.intervals import confband, confint
