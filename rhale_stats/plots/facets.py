@@ -75,9 +75,9 @@ def plot_curves(
     features : name, number, or sequence of them, optional
         Features to draw; by default all.
     by : name, or array_like of shape (n_rows,), optional
-        With local effects: another column, as in `rhale`. The rows of every level have effects of their own, of
-        more than 10 numbers those up to the median and those above it; at most 10 levels. A
-        Series gives its name, and is aligned by its labels.
+        With local effects: another column, as in `rhale`. The rows of every level have effects of
+        their own, of more than 10 numbers those up to the median and those above it; at most 10
+        levels. A Series gives its name, and is aligned by its labels.
     hue, col, row : {"feature", "output", "region", "effect"}, optional
         Dimensions that colours, columns and rows of panels are for. By default colours are for
         results, regions or outputs, whichever there are, and columns for features. A dimension of
