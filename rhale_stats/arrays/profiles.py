@@ -83,7 +83,10 @@ def level_places(level: IntArray, n_levels: int) -> Places:
 
 
 def centre_of(centering: str, grid: FloatArray, share: FloatArray) -> FloatArray:
-    """Weights of the points of the grid in the constant that centring subtracts, math [8]."""
+    """Weights of the points of the grid in the constant that centring subtracts, math [8].
+
+    A number as text is a value of the feature, at which the curve is 0.
+    """
     if centering == "mean":
         return share
     weight = np.zeros(len(grid))
@@ -96,6 +99,9 @@ def centre_of(centering: str, grid: FloatArray, share: FloatArray) -> FloatArray
         weight /= weight.sum()
     elif centering == "integral":
         weight[0] = 1.0
+    elif centering != "none" and len(grid):
+        value = float(centering)
+        weight = np.array([np.interp(value, grid, unit) for unit in np.eye(len(grid))])
     return weight
 
 

@@ -270,8 +270,8 @@ def _honest_rows(
     """Rows drawn at random for the edges, and the other rows for the estimates (math [16])."""
     if "n_missing" in local:
         raise ValueError(
-            "honest must be False where features have different rows (missing='drop'). Select "
-            "complete rows before local_effects."
+            "honest must be False where features have different rows (missing='drop', "
+            "percentiles=, edges within the range). Select complete rows before local_effects."
         )
     seed = seed_of(rng)
     for_edges = choosing_rows(local, honest_fraction, seed)

@@ -81,58 +81,58 @@ def by_groups(
             if by is None:
                 return function(*args, **named)
             check_name_or_column("by", by)
-            given = list(args[:2])
-            if not given:
-                given = [named.pop(name) for name in first_names if name in named][:1]
-            if len(given) == 1 and named.get("X") is not None:
-                given.append(named.pop("X"))
-            if not given:
+            arguments = list(args[:2])
+            if not arguments:
+                arguments = [named.pop(name) for name in first_names if name in named][:1]
+            if len(arguments) == 1 and named.get("X") is not None:
+                arguments.append(named.pop("X"))
+            if not arguments:
                 return function(*args, **named)  # which says what is missing
             rest = args[2:]
-            shared = {} if common is None else common(*given, *rest, **named)
-            groups, parts = _divided(given, by)
+            shared = {} if common is None else common(*arguments, *rest, **named)
+            groups, parts = _divided(arguments, by)
             results = [
-                function(*part, *rest, **shared, **_of_rows(named, rows, given))
+                function(*part, *rest, **shared, **_of_rows(named, rows, arguments))
                 for part, rows in zip(parts, groups.rows.values(), strict=True)
             ]
-            return _side_by_side(results, groups, given)
+            return _side_by_side(results, groups, arguments)
 
         return cast(F, over_groups)
 
     return decorator
 
 
-def _divided(given: list[Any], by: Any) -> tuple[RowGroups, list[list[Any]]]:
+def _divided(arguments: list[Any], by: Any) -> tuple[RowGroups, list[list[Any]]]:
     """Groups of the rows, and the first arguments of the calls: local effects, or model and X."""
     is_name = isinstance(by, str | int | np.integer)
-    if isinstance(given[0], xr.Dataset):
-        local = given[0]
+    if isinstance(arguments[0], xr.Dataset):
+        local = arguments[0]
         if is_name:
             position = position_of(by, feature_names(local), "by")
             by = pd.Series(local["x"].isel(feature=position).values, name=str(by))
         groups = RowGroups.of(by, row_labels(local), local.sizes["obs"])
-        return groups, [[local.isel(obs=rows), *given[1:]] for rows in groups.rows.values()]
-    if len(given) < 2:
+        return groups, [[local.isel(obs=rows), *arguments[1:]] for rows in groups.rows.values()]
+    if len(arguments) < 2:
         raise TypeError("by needs the rows: X is missing, as in ale(model, X, by='group').")
-    table = as_table(given[1])
+    table = as_table(arguments[1])
     if is_name:
         position = position_of(by, table.names, "by")
         by = table.series(position).rename(table.names[position])
     labels = None if table.index is None else table.index.to_numpy()
     groups = RowGroups.of(by, labels, table.n_rows, "rows of X")
     return groups, [
-        [given[0], table.form.as_given(table.take(rows).data)] for rows in groups.rows.values()
+        [arguments[0], table.form.as_given(table.take(rows).data)] for rows in groups.rows.values()
     ]
 
 
-def _of_rows(named: Mapping[str, Any], rows: IntArray, given: list[Any]) -> dict[str, Any]:
+def _of_rows(named: Mapping[str, Any], rows: IntArray, arguments: list[Any]) -> dict[str, Any]:
     """Keyword arguments, with those entries of arguments that belong to these rows."""
     out = dict(named)
-    if isinstance(given[0], xr.Dataset):
-        labels: Any = row_labels(given[0])
-        n_rows, of = given[0].sizes["obs"], "local"
+    if isinstance(arguments[0], xr.Dataset):
+        labels: Any = row_labels(arguments[0])
+        n_rows, of = arguments[0].sizes["obs"], "local"
     else:
-        table = as_table(given[1])
+        table = as_table(arguments[1])
         labels, n_rows, of = table.index, table.n_rows, "rows of X"
 
     def taken(name: str, values: Any) -> Any:
@@ -151,7 +151,7 @@ def _of_rows(named: Mapping[str, Any], rows: IntArray, given: list[Any]) -> dict
     return out
 
 
-def _side_by_side(results: list[xr.Dataset], groups: RowGroups, given: list[Any]) -> xr.Dataset:
+def _side_by_side(results: list[xr.Dataset], groups: RowGroups, arguments: list[Any]) -> xr.Dataset:
     """Results of all groups along the dimension ``region``, of the features that all have."""
     kept = [
         name
@@ -163,24 +163,24 @@ def _side_by_side(results: list[xr.Dataset], groups: RowGroups, given: list[Any]
         raise ValueError(
             f"by must leave features that all groups have; {groups.name!r} leaves none."
         )
-    lost = {name for one in results for name in feature_names(one)} - {*kept, groups.name}
+    lost = {name for result in results for name in feature_names(result)} - {*kept, groups.name}
     if lost:
         warn(f"Left out, because not all groups have an effect of them: {', '.join(sorted(lost))}.")
-    results = [one.sel(feature=kept).drop_vars("obs", errors="ignore") for one in results]
+    results = [result.sel(feature=kept).drop_vars("obs", errors="ignore") for result in results]
     for other in results:
-        results = [filled(one, other) for one in results]
+        results = [filled(result, other) for result in results]
     out = stack(results, REGION)
     out = out.assign_coords(
         region=(REGION, list(groups.rows), {"long_name": groups.name or "group of the rows"}),
         region_rule=(REGION, groups.rules, {"long_name": "what the rows have"}),
     )
-    if isinstance(given[0], xr.Dataset) and "obs" in given[0].coords:
-        labels = np.full(given[0].sizes["obs"], "", dtype=object)
+    if isinstance(arguments[0], xr.Dataset) and "obs" in arguments[0].coords:
+        labels = np.full(arguments[0].sizes["obs"], "", dtype=object)
         for label, rows in groups.rows.items():
             labels[rows] = label
         about = {"long_name": "group of the row"}
         out = out.assign({ROWS: ("obs", labels.astype(str), about)})
-        out = out.assign_coords(obs=given[0]["obs"])
+        out = out.assign_coords(obs=arguments[0]["obs"])
     front = [dim for dim in (OUTPUT, REGION) if dim in out.dims]
     made: xr.Dataset = remember_parts(out.transpose(*front, ...))
     return made

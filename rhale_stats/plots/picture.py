@@ -116,8 +116,8 @@ def plot(
         local, kind = result, kinds.EFFECT
         result = public("rhale")(local)
         named["local"] = local
-    one = isinstance(features, str | int | np.integer)
-    name, chosen = _picture(result, kind, features, one=one)
+    single = isinstance(features, str | int | np.integer)
+    name, chosen = _picture(result, kind, features, single=single)
     if name != "plot_effect" and "local" in named:
         del named["local"]  # rows are drawn of one feature only
     if name == "plot_forest":
@@ -131,29 +131,29 @@ def plot(
 
 
 def _picture(
-    result: Any, kind: kinds.Kind, features: Any, *, one: bool
+    result: Any, kind: kinds.Kind, features: Any, *, single: bool
 ) -> tuple[str, dict[str, Any]]:
     """The function that draws the features of a result, and what it is told of them."""
-    whole, single = PICTURES.get(kind, ("", ""))
+    whole, of_one = PICTURES.get(kind, ("", ""))
     if not whole:
         raise ValueError(f"result must be of a kind with a picture; got {kind.name}: tidy(result).")
     dims = getattr(result, "dims", ())
-    if kind is kinds.EXPLANATION and one and outputs_in(result):
+    if kind is kinds.EXPLANATION and single and outputs_in(result):
         return "plot_outputs", {"feature": features}
     if kind in CURVES and REGION in dims:
         return "plot_curves", {"features": features}
     if kind in CURVES and OUTPUT in dims:
         return (
             ("plot_outputs", {"feature": features})
-            if one
+            if single
             else ("plot_curves", {"features": features})
         )
     if features is None:
         return whole, {}
-    if not single:
+    if not of_one:
         raise ValueError(f"features must be left out: the picture of {kind.name} is by {whole}.")
-    if one:
-        return single, {"feature": features}
+    if single:
+        return of_one, {"feature": features}
     if kind not in (*CURVES, kinds.EXPLANATION):
         raise ValueError(f"features must be one feature for {kind.name}, as in plot(result, 'a').")
     return "plot_effects", {"features": features}
@@ -260,17 +260,31 @@ def _within(
     if percentiles is None:
         return panels
     shares = np.array(check_percentiles(percentiles)) / 100
-    given = [one for one in results if kinds.kind_of(one) in CURVES[:2]]
+    results = [
+        result["effect"].to_dataset() if kinds.EXPLANATION.holds(result) else result
+        for result in results
+    ]
+    curves = [result for result in results if kinds.kind_of(result) in CURVES[:2]]
+    if not curves:
+        raise ValueError(
+            "percentiles must be left out but for effects and profiles, which have the axes of "
+            "features."
+        )
     each = [panels] if isinstance(panels, Axes) else list(np.ravel(panels))
     for number, panel in enumerate(each):
         label = panel.get_title() or panel.get_xlabel()
-        for result in given:
-            known = feature_names(result)
+        for result in curves:
+            features = feature_names(result)
             name = (
                 names[number]
                 if names is not None
                 else next(
-                    (one for one in known if label == one or label.startswith(f"{one} [")), None
+                    (
+                        feature
+                        for feature in features
+                        if label == feature or label.startswith(f"{feature} [")
+                    ),
+                    None,
                 )
             )
             ends = None if name is None else _ends(result, name, shares)

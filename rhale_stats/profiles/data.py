@@ -8,6 +8,8 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
+from rhale_stats.profiles.grid import CENTERINGS as CENTERINGS
+from rhale_stats.profiles.grid import NOMINAL as NOMINAL
 from rhale_stats.schema.dimensions import check_one_part, of_part
 from rhale_stats.schema.features import feature_position, own_facts
 from rhale_stats.schema.kinds import PROFILE
@@ -21,8 +23,6 @@ METHOD_NAMES = {
     "m_plot": "M-plot",
     "shap_dependence": "SHAP dependence",
 }
-CENTERINGS = ("mean", "start", "integral", "none")
-NOMINAL = "nominal"
 VARIABLES = PROFILE_VARIABLES
 
 

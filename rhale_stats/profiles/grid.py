@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
+from rhale_stats.arguments.checks import check_choice
 from rhale_stats.arguments.words import listed
 from rhale_stats.arrays.moments import FloatArray
 from rhale_stats.models import table as models
@@ -19,6 +20,7 @@ N_GRID = 40
 # Points of each of two features together at most, unless others are given, and pairs of points.
 N_GRID_OF_PAIR, MAX_PAIRS = 20, 2500
 NOMINAL = "nominal"
+CENTERINGS = ("mean", "start", "integral", "none")
 # What a user may give as a grid: of the only feature, or by its name.
 Grid = ArrayLike | Mapping[Any, Any] | None
 
@@ -28,6 +30,34 @@ def size(background: int | pd.DataFrame | ArrayLike, n_rows: int) -> int:
     if isinstance(background, int | np.integer):
         return min(int(background), n_rows)
     return int(np.shape(background)[0])
+
+
+def centering_text(centering: object) -> str:
+    """How a curve is centred, as text: a choice, or a value of the feature."""
+    if isinstance(centering, int | float | np.number) and not isinstance(centering, bool):
+        if not np.isfinite(centering):
+            raise ValueError(f"centering must be a finite value; got {centering!r}.")
+        return repr(float(centering))
+    check_choice("centering", centering, CENTERINGS)
+    return str(centering)
+
+
+def check_centre(axes: Sequence[Axis], centering: str) -> None:
+    """Raise ``ValueError`` unless the value at which curves are to be 0 is on all axes."""
+    if centering in CENTERINGS:
+        return
+    for axis in axes:
+        if axis.levels is not None:
+            raise ValueError(
+                f"centering must be {' or '.join(map(repr, CENTERINGS))} for features with levels, "
+                f"such as {axis.name!r}; got {centering}. Name the others in features=."
+            )
+        if len(axis.grid) and not axis.grid[0] <= float(centering) <= axis.grid[-1]:
+            raise ValueError(
+                f"centering must be a value of every feature; {axis.name!r} goes from "
+                f"{axis.grid[0]:.6g} to {axis.grid[-1]:.6g}, and {centering} is beyond. Take one "
+                f"feature: features={axis.name!r}."
+            )
 
 
 def axis_names(a: Axis, b: Axis) -> str:

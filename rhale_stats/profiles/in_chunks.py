@@ -28,7 +28,7 @@ from rhale_stats.models.differences import DifferenceQuotients
 from rhale_stats.models.options import ModelOptions
 from rhale_stats.models.outputs import Model
 from rhale_stats.profiles.given import Given, estimates_of, no_rows
-from rhale_stats.profiles.grid import Axis, Grid, grids
+from rhale_stats.profiles.grid import Axis, Grid, check_centre, grids
 
 
 def pdp_in_chunks(
@@ -64,6 +64,7 @@ def pdp_in_chunks(
     totals, sums = known
     shares = [one / totals.sums.weight for one in sums]
     asked = given.quotients(model)
+    check_centre(axes, centering)
     looks = [_Look.of(given, asked, axis, share, centering)
              for axis, share in zip(varying, shares, strict=True)]  # fmt: skip
     work = _MomentsOf(model, own, looks, centering, precise=not totals.sums.counts)

@@ -31,7 +31,15 @@ from rhale_stats.profiles.given import (
     with_bar,
     with_slopes,
 )
-from rhale_stats.profiles.grid import GRID_KINDS, N_GRID, Axis, Grid, split_pairs
+from rhale_stats.profiles.grid import (
+    GRID_KINDS,
+    N_GRID,
+    Axis,
+    Grid,
+    centering_text,
+    check_centre,
+    split_pairs,
+)
 from rhale_stats.profiles.in_chunks import pdp_in_chunks
 from rhale_stats.schema.door import checked
 from rhale_stats.schema.variables import EFFECT_UNITS
@@ -77,7 +85,7 @@ def pdp(
     n_grid: int = N_GRID,
     grid_kind: str = "quantile",
     percentiles: tuple[float, float] | None = None,
-    centering: str = "mean",
+    centering: str | float = "mean",
     by: Any = None,
     options: ModelOptions = ModelOptions(),
     progress: bool = True,
@@ -109,10 +117,11 @@ def pdp(
     percentiles : pair of float, optional
         Between which percentiles of the rows a grid reaches, from 0 to 100, or shares of the rows
         as (0.05, 0.95). The mean is over all rows nevertheless.
-    centering : {"mean", "start", "integral", "none"}, default "mean"
+    centering : {"mean", "start", "integral", "none"} or number, default "mean"
         Where the curve is zero: on average over the rows, at the first point, on average over the
-        axis (math [8]); or the mean output itself. ``curve_offset`` keeps the constant, so that
-        ``curve + curve_offset`` is the mean output whatever the centring.
+        axis (math [8]), at this value of the feature; or the mean output itself. ``curve_offset``
+        keeps the constant, so that ``curve + curve_offset`` is the mean output whatever the
+        centring.
     by : name, number, or array_like of shape (n_rows,), optional
         A column of groups, as in `rhale`: the average is over the rows of each. All groups have the
         same grid of numbers, so that `compare` takes them.
@@ -177,7 +186,7 @@ def pdp(
     0.0
     """
     del by  # `by_groups` has divided the rows
-    check_choice("centering", centering, CENTERINGS)
+    centering = centering_text(centering)
     _check_pairs(features, centering)
     chunks = chunks_of(X, model)
     if chunks is not None:
@@ -191,6 +200,7 @@ def pdp(
     singles, pairs = split_pairs(features)
     given = Given.used(X, singles, options, percentiles=percentiles, pairs=pairs)
     axes = given.axes(grid, n_grid, grid_kind)
+    check_centre(axes, centering)
     asked = given.quotients(model)
     found = []
     bar = with_bar(axes, "partial dependence", progress=progress)
@@ -212,7 +222,7 @@ def ice(
     n_grid: int = N_GRID,
     grid_kind: str = "quantile",
     percentiles: tuple[float, float] | None = None,
-    centering: str | None = None,
+    centering: str | float | None = None,
     options: ModelOptions = ModelOptions(),
     progress: bool = True,
     **fields: Any,
@@ -226,7 +236,7 @@ def ice(
     kind : {"plain", "centered", "derivative"}, default "plain"
         Curves as they are; each zero at its first point (c-ICE), or as ``centering`` says; or their
         derivatives (d-ICE): central differences along the grid, one-sided at its ends.
-    centering : {"start", "mean", "integral"}, optional
+    centering : {"start", "mean", "integral"} or number, optional
         Of "centered" curves: "start" by default, as in the paper. The others have none.
 
     Returns
@@ -266,10 +276,10 @@ def ice(
     """
     check_choice("kind", kind, ICE_KINDS)
     chosen = {"centered": "start"}.get(kind, "none") if centering is None else centering
-    check_choice("centering", chosen, CENTERINGS)
+    chosen = centering_text(chosen)
     _check_pairs(features, chosen)
     allowed = CENTERINGS[:-1] if kind == "centered" else ("none",)
-    if chosen not in allowed:
+    if chosen not in allowed and (kind != "centered" or chosen in CENTERINGS):
         raise ValueError(
             f"centering must be {' or '.join(map(repr, allowed))} with kind={kind!r}; got "
             f"{chosen!r}. For centred curves use kind='centered'."
@@ -278,6 +288,7 @@ def ice(
     singles, pairs = split_pairs(features)
     given = Given.used(X, singles, options, every, percentiles, pairs)
     axes = given.axes(grid, n_grid, grid_kind)
+    check_centre(axes, chosen)
     if kind == "derivative":
         flat = [axis.name for axis in axes if axis.levels is not None or len(axis.grid) == 1]
         if flat:

@@ -58,6 +58,8 @@ OF_PAIRS = ("ice", "pdp")
 READING = ("glance", "plot", "plot_curves", "show", "summary", "tidy")
 # The module whose methods are calls of the user.
 ACCESSOR = str(Path(PACKAGE) / "accessor.py")
+# The module that calls a function once a group of rows, or as it is.
+BY_GROUPS = str(Path(PACKAGE) / "models" / "groups.py")
 # What a parameter may be, in whatever public function it stands. The default of a function is
 # accepted besides, such as None. What differs between functions (choices, Datasets, bins, tables)
 # they check themselves.
@@ -251,7 +253,10 @@ def checked(function: F) -> F:
 
     @wraps(function)
     def door(*args: Any, **kwargs: Any) -> Any:
-        caller = sys._getframe(1).f_code.co_filename
+        frame = sys._getframe(1)
+        while frame.f_code.co_filename == BY_GROUPS and frame.f_back is not None:
+            frame = frame.f_back
+        caller = frame.f_code.co_filename
         of_user = caller == ACCESSOR or not caller.startswith(PACKAGE)
         beside = call.taken_out(kwargs)
         for name, value in beside.items():

@@ -136,6 +136,13 @@ def test_two_groups_are_needed_for_a_difference(X):
         rs.compare(rs.ale(model, X, "a"))
 
 
+def test_local_effects_that_are_not_whole_are_refused(X):
+    local = rs.local_effects(model, X, ["a", "b"])
+    del local.attrs["answer_offset"]
+    with pytest.raises(ValueError, match="local must be whole.*has no attribute 'answer_offset'"):
+        rs.rhale(local)
+
+
 def test_rows_without_a_group_are_left_out(X):
     by = X["k"].where(X["a"] < 0.9)
     with pytest.warns(UserWarning, match="in no group"):

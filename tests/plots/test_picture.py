@@ -139,5 +139,7 @@ def test_what_has_no_picture(results):
         rs.plot(results["comparison"], ["a", "b"])
     with pytest.raises(ValueError, match="features must be left out"):
         rs.plot(results["averages"], "a")
+    with pytest.raises(ValueError, match="percentiles must be left out"):
+        rs.plot(results["boot"], percentiles=(0.05, 0.95))
     with pytest.raises(TypeError, match="or a list of such results"):
         rs.plot(3)

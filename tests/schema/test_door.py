@@ -164,11 +164,17 @@ def test_an_outcome_may_be_a_table_of_one_column():
 
 
 @pytest.mark.parametrize(
-    "verb", ["summary", "show", "tidy", "glance", "confint", "confband", "std_error", "wald_test",
-             "effect_sizes", "plot_effects"]
-)  # fmt: skip
+    "verb", ["confint", "confband", "std_error", "wald_test", "effect_sizes", "plot_effects"]
+)
 def test_results_put_together_by_xarray_are_refused_in_words(verb):
     effect = rs.rhale(LOCAL)
     both = xr.concat([effect, effect], "sample", coords="different", compat="equals", join="outer")
     with pytest.raises(ValueError, match="must be one result; this one has the dimension 'sample'"):
         getattr(rs, verb)(both)
+
+
+@pytest.mark.parametrize("verb", ["summary", "show", "tidy", "glance"])
+def test_those_that_only_show_take_them(verb):
+    effect = rs.rhale(LOCAL)
+    both = xr.concat([effect, effect], "sample", coords="different", compat="equals", join="outer")
+    assert len(str(getattr(rs, verb)(both))) > len(str(getattr(rs, verb)(effect)))

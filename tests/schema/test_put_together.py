@@ -103,4 +103,4 @@ def test_arithmetic_is_refused_in_words(results):
     with pytest.raises(ValueError, match=r"compare\(a, b\) is the difference of two results"):
         rs.summary(a - b)
     with pytest.raises(ValueError, match=r"plot\(effect, 'age', reference=40\)"):
-        rs.pdp(model, pd.DataFrame({"a": [1.0, 2.0], "b": [1.0, 3.0]}), centering=0.5)
+        rs.ale(model, pd.DataFrame({"a": [1.0, 2.0], "b": [1.0, 3.0]}), centering=0.5)
