@@ -65,11 +65,11 @@ METHODS: Mapping[Kind, Mapping[str, str]] = {
         "confband": "profiles.inference:confband",
         "bootstrap": "profiles.replicates:bootstrap",
         "compare": "profiles.comparison:compare",
-        "predict": "profiles.values:predict",
+        "predict": "profiles.tables:predict",
         "tidy": "profiles.tables:tidy",
         "glance": "profiles.tables:glance",
         "summary": "profiles.printed:summary",
-        "show": "profiles.shown:profile_page",
+        "show": "profiles.printed:profile_page",
     },
     SURFACE: {
         "std_error": "surfaces.inference:std_error",

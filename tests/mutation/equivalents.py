@@ -272,7 +272,7 @@ EQUIVALENT: dict[tuple[str, str], dict[str, str]] = {
     ("profiles/pdp.py", "at_rows"): {
         "…_rows().astype(np.float64, copy=[False → True])": COPY,
     },
-    ("profiles/shown.py", "profile_page"): {
+    ("profiles/printed.py", "profile_page"): {
         "table = tables.glance(profile, [0.95 → 1.95])": "it has no intervals",
     },
     ("profiles/given.py", "no_rows"): {

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from rhale_stats.profiles.values import predict
+from rhale_stats.profiles.tables import predict
 
 
 def test_straight_between_points_and_unknown_beyond(known):
