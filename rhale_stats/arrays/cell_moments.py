@@ -359,7 +359,9 @@ def residual_moments(
         line = None
         if slope is not None:
             line = np.stack([bins.product(*power) / bins.weight for power in LINE_POWERS], axis=-1)
-    return ResidualMoments(second, third, fourth, x_variance, x_covariance, line)
+    mean = bins.mean if slope is None else bins.mean + slope * bins.x_mean
+    mean = np.where(bins.weight > 0, mean, np.nan)
+    return ResidualMoments(second, third, fourth, x_variance, x_covariance, line, mean)
 
 
 def merged_rows(parts: Sequence[RowMoments]) -> RowMoments:

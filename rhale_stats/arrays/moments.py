@@ -56,7 +56,8 @@ class ResidualMoments(NamedTuple):
     """Moments about the means or lines of bins, for standard errors.
 
     Means over the rows of a bin of powers of d, the distance of x from its mean, and of r, the
-    residual. ``line`` holds those of `LINE_POWERS`, (bins, powers), where there are lines.
+    residual. ``line`` holds those of `LINE_POWERS`, (bins, powers), where there are lines; ``mean``
+    is that of the local effects.
     """
 
     second_moment: FloatArray
@@ -65,6 +66,7 @@ class ResidualMoments(NamedTuple):
     x_variance: FloatArray
     x_covariance: FloatArray
     line: FloatArray | None
+    mean: FloatArray
 
 
 def cell_index(axis: Axis, x: FloatArray) -> IntArray:

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 
 from rhale_stats.arguments.words import warn
 from rhale_stats.arrays import accumulate, influence
-from rhale_stats.arrays.moments import FloatArray
+from rhale_stats.arrays.moments import FloatArray, ResidualMoments
 from rhale_stats.effects import skewness
 from rhale_stats.effects.chosen_edges import effect_variance
 from rhale_stats.effects.clusters import FEW_GROUPS, Clusters, Groups, of_groups
@@ -176,11 +176,12 @@ def _of_feature(row: xr.Dataset, fit: Fit | None) -> Estimates:
     # The edges of the bins are among those of the cells.
     everywhere = fit.variance(fit.pieces.edges)
     centred = np.sqrt(everywhere[np.searchsorted(fit.pieces.edges, fit.edges)])
-    spread_se, of_average = spread_and_average_errors(row)
+    residuals = residuals_of(row)
+    spread_se, of_average = spread_and_average_errors(row, residuals)
     skewed = fit.cells.skewness()
     return {
         "effect_se": np.sqrt(effect_variance(row, fit)),
-        **({"slope_se": np.sqrt(bin_noise(row).slope)} if "slope" in row else {}),
+        **({"slope_se": np.sqrt(bin_noise(row, residuals).slope)} if "slope" in row else {}),
         "heterogeneity_se": spread_se,
         "curve_se": at_edges(centred, fit),
         **({"cell_curve_se": at_cells(np.sqrt(everywhere), fit)} if has_cells(row) else {}),
@@ -190,10 +191,12 @@ def _of_feature(row: xr.Dataset, fit: Fit | None) -> Estimates:
     }
 
 
-def spread_and_average_errors(row: xr.Dataset) -> tuple[FloatArray, float]:
+def spread_and_average_errors(
+    row: xr.Dataset, residuals: ResidualMoments
+) -> tuple[FloatArray, float]:
     """Standard errors of the heterogeneities of one feature's bins, and of its average effect."""
     n, share = row["n_effective"].values, row["weight_share"].values
-    residuals, by_squares = residuals_of(row), squares_of(row)
+    by_squares = squares_of(row)
     pieces, variance = pieces_of(row, residuals), row["heterogeneity"].values ** 2
     spread_se = accumulate.heterogeneity_se(variance, residuals.fourth_moment, n)
     if by_squares is None:

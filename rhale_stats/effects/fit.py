@@ -264,7 +264,8 @@ def noise_in_the_middle(row: xr.Dataset) -> accumulate.Noise:
     if "slope_cov" in row:
         shared = np.diagonal(row["effect_slope_cov"].values)
         return accumulate.Noise(row["effect_se"].values ** 2, shared, row["slope_se"].values ** 2)
-    noise, away = bin_noise(row), pieces_of(row).away()
+    residuals = residuals_of(row)
+    noise, away = bin_noise(row, residuals), pieces_of(row, residuals).away()
     shared = noise.covariance + away * noise.slope
     effect_se = row["effect_se"].values
     if "effect_slope_correlation" in row:

@@ -14,7 +14,7 @@ from rhale_stats.effects.errors import spread_and_average_errors
 from rhale_stats.effects.fit import fit_of
 from rhale_stats.schema.curves import bin_noise, curve_of, pieces_of
 from rhale_stats.schema.features import effect_at
-from rhale_stats.schema.moments import has_cells, has_moments
+from rhale_stats.schema.moments import has_cells, has_moments, residuals_of
 
 
 def values_at(row: xr.Dataset, z: FloatArray) -> dict[str, FloatArray]:
@@ -40,12 +40,13 @@ def errors_at(row: xr.Dataset, z: FloatArray) -> dict[str, Any]:
     by_groups = "n_groups" in row.attrs
     if has_moments(row) and not by_groups and "debiased" not in row.attrs:
         fit = fit_of(row)
-        noise = bin_noise(row)
+        residuals = residuals_of(row)
+        noise = bin_noise(row, residuals)
         effect_se, slope_se = np.sqrt(effect_variance(row, fit)), np.sqrt(noise.slope)
         shared = _of_correlation(row, effect_se, slope_se)
         if shared is None:
-            shared = noise.covariance + pieces_of(row).away() * noise.slope
-        spread_se, average_se = spread_and_average_errors(row)
+            shared = noise.covariance + pieces_of(row, residuals).away() * noise.slope
+        spread_se, average_se = spread_and_average_errors(row, residuals)
         ends = fit.pieces.edges
         known = (z >= ends[0]) & (z <= ends[-1])
         curve_se = np.full(len(z), np.nan)

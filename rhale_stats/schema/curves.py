@@ -18,7 +18,6 @@ from rhale_stats.arrays.skewness import Skewness
 from rhale_stats.schema.features import effect_at, slopes
 from rhale_stats.schema.moments import (
     MOMENTS,
-    bin_means,
     cell_count,
     cells_of,
     has_cells,
@@ -132,7 +131,7 @@ def pieces_of(row: xr.Dataset, residuals: ResidualMoments | None = None) -> Piec
         residuals = residuals_of(row)
     return Pieces(
         row.variables["edge_value"].values,
-        bin_means(row),
+        residuals.mean,
         slopes(row),
         row.variables["x_mean"].values,
         residuals.x_variance,
@@ -153,9 +152,9 @@ def squares_of(row: xr.Dataset) -> FloatArray | None:
     )
 
 
-def bin_noise(row: xr.Dataset) -> Noise:
+def bin_noise(row: xr.Dataset, residuals: ResidualMoments) -> Noise:
     """Noise of the means and slopes of one feature's bins by their rows."""
-    residuals, squares = residuals_of(row), squares_of(row)
+    squares = squares_of(row)
     line = line_moments_of(residuals) if squares is None else squares[:, OF_LINES]
     pieces, n = pieces_of(row, residuals), row.variables["n_effective"].values
     return accumulate.line_noise(_variance_of_means(row), pieces, line, n)

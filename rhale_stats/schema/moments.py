@@ -62,7 +62,7 @@ def residuals_of(row: xr.Dataset) -> ResidualMoments:
     """
     if MOMENTS not in row:
         none = np.zeros(row.sizes["bin"])
-        return ResidualMoments(none, none, none, none, none, None)
+        return ResidualMoments(none, none, none, none, none, None, bin_means(row))
     slope = slopes(row) if "slope" in row else None
     return residual_moments(moments_of(row), bin_starts(row), slope)
 
