@@ -167,9 +167,16 @@ def inside(local: xr.Dataset, limits: Mapping[str, tuple[float, float]]) -> xr.D
     """
     names, x = feature_names(local), local["x"].transpose("obs", "feature").values
     kept, n_rows = x.copy(), (~np.isnan(x)).sum(axis=0)
+    last = np.full(len(names), -np.inf)
+    if "cell_value" in local:
+        cells = local["cell_value"].transpose("feature", "cell_edge").values
+        last = np.nan_to_num(np.fmax.reduce(cells, axis=1), nan=-np.inf)
     for column, name in enumerate(names):
         low, high = limits.get(name, (-np.inf, np.inf))
         beyond_ends = (x[:, column] < low) | (x[:, column] > high)
+        if high < last[column]:
+            # The slope of a row on an inner edge is that across the cell to the right.
+            beyond_ends |= x[:, column] == high
         # Infinite values are refused later, and so are missing ones that are not known of.
         kept[beyond_ends & np.isfinite(x[:, column]), column] = np.nan
         if np.isnan(kept[:, column]).all():

@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.ensemble import RandomForestRegressor
 from sklearn.inspection import partial_dependence
 from sklearn.linear_model import LinearRegression
 
@@ -91,6 +92,26 @@ def test_given_bins_within_the_range(X):
     same(m_plot, rs.m_plot(model, X[rows], "a", bins=rule), "curve", "curve_se", "n_obs")
     assert m_plot["n_beyond"].item() == (~rows).sum()
     assert f"a: {(~rows).sum()}" in str(rs.summary(m_plot))
+
+
+def test_given_bins_within_the_cells_of_slopes(X):
+    forest = RandomForestRegressor(10, min_samples_leaf=5, random_state=0).fit(X, model(X))
+    with pytest.warns(rs.JumpWarning):
+        local = rs.local_effects(forest, X, "a")
+    cells = local["cell_value"].values[0]
+    effect = rs.rhale(local, bins=rs.GivenBins(cells[[3, 9, 20]]))
+    # A row on the last edge has the slope across the cell behind it.
+    rows = (X["a"] >= cells[3]) & (X["a"] < cells[20])
+    assert effect["n_beyond"].item() == (~rows).sum()
+    # The curve from cell to cell is that of all cells.
+    whole = rs.rhale(local, bins=rs.GivenBins(cells))
+    places = cells[[3, 5, 9, 15]]
+    changes = [np.diff(rs.predict(result, places, "a")) for result in (effect, whole)]
+    np.testing.assert_allclose(*changes, rtol=1e-9, atol=1e-12)
+    boot = rs.bootstrap(local, effect, n_resamples=9, rng=0)
+    assert boot["effect"].notnull().all()
+    with pytest.raises(ValueError, match="edges must be among those of the cells"):
+        rs.rhale(local, bins=rs.GivenBins([cells[3] + 1e-3, cells[9]]))
 
 
 def test_functions_of_effect_and_local_take_the_whole_local_effects(X):
