@@ -443,8 +443,11 @@ def test_a_constant_feature_beside_one_with_gaps_and_lines(gaps):
 # --- in chunks ------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("bins", [None, rs.EqualWidthBins(5), rs.AdaptiveBins()], ids=repr)
-@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize(
+    ("bins", "weighted"),
+    [(None, False), (rs.EqualWidthBins(5), True), (rs.AdaptiveBins(), True)],
+    ids=repr,
+)
 def test_ale_in_chunks_is_that_of_memory(X, bins, weighted):
     da = pytest.importorskip("dask.array", reason="dask is not installed")
     options = {"bins": bins}

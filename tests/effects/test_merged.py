@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import rhale_stats as rs
-from tests.helpers import as_of_a_file
+from tests.helpers import as_of_a_file, in_turn
 
 # Parts may have gaps where all rows have none.
 pytestmark = pytest.mark.filterwarnings("ignore:Gaps without rows", "ignore:Bins without rows")
@@ -53,8 +53,9 @@ def whole_without_spread(whole):
     return whole.drop_dims(["spread_bin", "spread_edge"]).drop_vars("n_spread_bins")
 
 
-@pytest.mark.parametrize("weighting", ["axis", "rows"])
-@pytest.mark.parametrize("centering", ["mean", "integral"])
+@pytest.mark.parametrize(
+    ("weighting", "centering"), in_turn(["axis", "rows"], ["mean", "integral"])
+)
 def test_parts_have_the_effect_of_all_rows(table, weighting, centering):
     parts, whole = effects_of(table, [13, 500], weighting=weighting, centering=centering)
     pooled, whole = rs.std_error(rs.merge(parts)), rs.std_error(whole_without_spread(whole))
