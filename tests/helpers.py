@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -41,6 +43,19 @@ def daily(cases, n=1):
     return [
         pytest.param(*case, marks=pytest.mark.slow if number >= n else ())
         for number, case in enumerate(cases)
+    ]
+
+
+def in_turn(rows, columns, times=1):
+    """Pairs in which every row and every column occur at least so many times, none of them twice.
+
+    They stand for the product where what a row does hardly depends on the column.
+    """
+    rows, columns = list(rows), list(columns)
+    period = math.lcm(len(rows), len(columns))
+    return [
+        (rows[k % len(rows)], columns[(k + k // period) % len(columns)])
+        for k in range(times * max(len(rows), len(columns)))
     ]
 
 

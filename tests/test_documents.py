@@ -43,7 +43,7 @@ DOCUMENTS = [
     ),
 ]
 # The code of the others takes seconds each, and runs with the slow tests.
-EVERY_DAY = ("README.md", "architecture.md", "rand.md")
+EVERY_DAY = ("architecture.md", "rand.md")
 PAGES = [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("vignettes/*.md")]
 # Blocks that readers see, and comments in HTML with assertions that hold what the text says.
 FENCE = re.compile(

@@ -27,7 +27,7 @@ def explained(n_features, scale=1.0, names=None):
     return rs.explain(model, X, rng=0, budget=None, progress=False)
 
 
-SIZES, SCALES, NAMES = (1, 4, 60), (1.0, 1e-7, 1e9), (None, LONG + "{}", "{}\n\t<&\"'")
+SIZES, SCALES, NAMES = (1, 4, 60), (1e-7, 1e9, 1.0), (LONG + "{}", None, "{}\n\t<&\"'")
 
 
 # Every day each of the sizes, scales and kinds of names; with the slow tests any two of these.
@@ -61,10 +61,11 @@ def test_words_of_shapes_are_whole_in_wide_tables():
 
 
 def test_what_the_table_leaves_out_is_counted():
-    text = repr(explained(60))
+    found = explained(60, 1.0, None)
+    text = repr(found)
     shown = sum(line.startswith("x") for line in text.splitlines())
     assert f"… {60 - shown} more, the largest moves" in text
-    few = str(rs.show(explained(60), max_features=3))
+    few = str(rs.show(found, max_features=3))
     assert "… 57 more" in few
 
 

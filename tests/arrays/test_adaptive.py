@@ -22,6 +22,7 @@ from rhale_stats.arrays.adaptive import (
 from rhale_stats.arrays.binning import regular_axis
 from rhale_stats.arrays.moments import cell_index
 from tests.arrays.made import cell_moments, comoments
+from tests.helpers import in_turn
 
 KINDS = ("none", "frequency", "precision")
 
@@ -371,8 +372,14 @@ def test_two_rows_of_equal_weight_have_no_line():
 
 
 @WEIGHTS
-@pytest.mark.parametrize("chosen", [risk(), risk(lines=False), risk(1.0, 0.5)])
-@pytest.mark.parametrize("edges", [(0, 30, 80), (0, 20, 60, 80), (0, 30, 40, 80), (0, 10, 70, 80)])
+@pytest.mark.parametrize(
+    ("chosen", "edges"),
+    in_turn(
+        [risk(), risk(lines=False), risk(1.0, 0.5)],
+        [(0, 30, 80), (0, 20, 60, 80), (0, 30, 40, 80), (0, 10, 70, 80)],
+        2,
+    ),
+)
 def test_refined_is_the_best_of_all_moves(kind, chosen, edges):
     """Bins of one coarse cell, whose two edges may not cross, and bins at the ends."""
     case = problem(4, kind, risk=chosen, min_obs=2)

@@ -14,6 +14,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from rhale_stats.arrays import cells as kernel
 from tests.arrays.made import in_cells, rows_in_cells
+from tests.helpers import in_turn
 
 
 def moments_in(edges, bins, x, g, w, **_):
@@ -235,8 +236,7 @@ class Drawn(NamedTuple):
     mean: np.ndarray
 
 
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("n_cells", [12, 60, 200])
+@pytest.mark.parametrize(("kind", "n_cells"), in_turn(KINDS, [12, 60, 200]))
 def test_cells_of_few_rows_take_their_variance_with_neighbours(kind, n_cells):
     x, bins, _ = drawn(kind, 7)
     g = np.random.default_rng(8).normal(size=len(x))

@@ -9,7 +9,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from rhale_stats.arrays import h_statistics as kernel
 from rhale_stats.arrays import second_order
 from tests.arrays.test_second_order import KINDS, drawn, estimate
-from tests.helpers import frozen
+from tests.helpers import frozen, in_turn
 
 N = 7
 
@@ -121,8 +121,7 @@ def test_interpolation_between_edges(fraction):
     assert_allclose(found, [1, 7, 3] if fraction is None else [1, 7 - 7 / 4, 7])
 
 
-@pytest.mark.parametrize("kinds", KINDS)
-@pytest.mark.parametrize("n", [25, 200])  # with empty cells, and with rows in all
+@pytest.mark.parametrize(("kinds", "n"), in_turn(KINDS, [25, 200]))
 def test_derivatives_of_sums_of_surfaces(kinds, n, rng):
     """Of sum_i by_i surface_i, by the weight of every row: by central differences."""
     a, b, place_a, place_b, delta = drawn(rng, kinds, n=n)

@@ -7,6 +7,7 @@ import pytest
 
 from rhale_stats.arrays import second_order as kernel
 from rhale_stats.arrays.skewness import Skewness
+from tests.helpers import in_turn
 
 NUMBERS, LEVELS = {"levels": False}, {"levels": True}
 KINDS = [(NUMBERS, NUMBERS), (NUMBERS, LEVELS), (LEVELS, NUMBERS), (LEVELS, LEVELS)]
@@ -114,8 +115,7 @@ def test_influence_is_the_derivative_by_the_weight_of_a_row(kinds, n, rng):
         np.testing.assert_allclose(moved, numerical, atol=1e-8)
 
 
-@pytest.mark.parametrize("kinds", KINDS)
-@pytest.mark.parametrize("frequency", [False, True])
+@pytest.mark.parametrize(("kinds", "frequency"), in_turn(KINDS, [False, True]))
 def test_variance_is_the_sum_of_squared_influences(kinds, frequency, rng):
     a, b, place_a, place_b, delta = drawn(rng, kinds, n=150)
     w = rng.integers(1, 4, 150).astype(float)
@@ -240,8 +240,7 @@ def of_row(i, of, cell, delta, scale):
     )
 
 
-@pytest.mark.parametrize("centred", [True, False])
-@pytest.mark.parametrize("kinds", KINDS)
+@pytest.mark.parametrize(("centred", "kinds"), in_turn([True, False], KINDS))
 def test_covariance_is_that_of_influences(kinds, centred, rng):
     a, b, place_a, place_b, delta = drawn(rng, kinds, n=150)
     w = rng.uniform(0.5, 2, 150)

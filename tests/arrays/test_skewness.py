@@ -10,6 +10,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy import stats
 
 from rhale_stats.arrays import intervals, skewness
+from tests.helpers import in_turn
 
 N_CELLS, ROWS = 20, 15
 
@@ -160,8 +161,7 @@ def test_sign_of_all_rows(rng):
     assert clear_sign(many, unit=group) == clear_sign(few) == 0
 
 
-@pytest.mark.parametrize("name", ["normal", "t3"])
-@pytest.mark.parametrize("grouped", [False, True])
+@pytest.mark.parametrize(("name", "grouped"), in_turn(["normal", "t3"], [False, True]))
 def test_size_of_the_test_of_the_sign(name, grouped):
     """Symmetric errors are called skewed in 5 % at most, heavy tails of groups or not."""
     rng, n_samples = np.random.default_rng(5), 500

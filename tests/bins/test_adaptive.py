@@ -17,7 +17,7 @@ import rhale_stats as rs
 from rhale_stats.arrays.binning import variable_axis
 from rhale_stats.bins.rule import BinRule, Column, Partition, make_lines
 from rhale_stats.local.rows import honest_split, is_estimation_row
-from tests.helpers import unpacked
+from tests.helpers import in_turn, unpacked
 
 EPS = np.finfo(float).eps
 
@@ -450,8 +450,11 @@ def steps(rng, n, noise=0.5):
     return x, 6 * x * (x < 0.4) - 3 * (x > 0.8) + noise * rng.normal(size=n)
 
 
-@pytest.mark.parametrize("rule", [rs.AdaptiveBins(), rs.AdaptiveBins(degree=0)], ids=repr)
-@pytest.mark.parametrize("weights", [None, "frequency", "precision"])
+@pytest.mark.parametrize(
+    ("rule", "weights"),
+    in_turn([rs.AdaptiveBins(), rs.AdaptiveBins(degree=0)], [None, "frequency", "precision"]),
+    ids=repr,
+)
 def test_bins_hold_enough_rows_and_say_where(rng, rule, weights):
     for _ in range(10):
         x, g = steps(rng, 300)
@@ -608,8 +611,7 @@ def test_lines_beat_the_papers_bins(rng):
     assert (ratio < 1 / 3).all(), ratio
 
 
-@pytest.mark.parametrize("n_rows", [100_000, 300_000])
-@pytest.mark.parametrize("seed", [0, 1])
+@pytest.mark.parametrize(("n_rows", "seed"), in_turn([100_000, 300_000], [0, 1]))
 def test_rounding_makes_no_edges_of_exact_lines(n_rows, seed):
     rng = np.random.default_rng(seed)
     x = np.stack([rng.uniform(size=n_rows), rng.normal(size=n_rows)], axis=1)

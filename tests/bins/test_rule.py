@@ -23,7 +23,7 @@ from rhale_stats.bins.description import describe
 from rhale_stats.bins.rule import BinRule, Candidates, Column, all_cells, nearest_to
 from tests import helpers
 from tests.arrays.test_binning import bin_cost, brute_force, recount
-from tests.helpers import unpacked
+from tests.helpers import in_turn, unpacked
 
 frozen = partial(helpers.frozen, dtype=float)
 
@@ -322,8 +322,7 @@ SEARCHES = [
 ]
 
 
-@pytest.mark.parametrize("rule", SEARCHES)
-@pytest.mark.parametrize("slope", [0.0, 0.1, -1 / 3, 1e-6, 1e9])
+@pytest.mark.parametrize(("rule", "slope"), in_turn(SEARCHES, [0.0, 0.1, -1 / 3, 1e-6, 1e9], 2))
 def test_a_constant_derivative_is_one_bin(rng, slope, rule):
     """Also where it is known to rounding only, as central differences know it."""
     X = rng.uniform(-1, 1, (1000, 2))
@@ -594,8 +593,7 @@ def test_every_weighting_has_the_same_bins(rule):
         )
 
 
-@pytest.mark.parametrize("weighting", ["rows", "axis"])
-@pytest.mark.parametrize("rule", EVERY, ids=repr)
+@pytest.mark.parametrize(("weighting", "rule"), in_turn(["rows", "axis"], EVERY), ids=repr)
 def test_frequencies_are_repeated_rows_and_precisions_matter_by_their_ratios(rule, weighting):
     for seed in range(2):
         x, g = between_cells(seed)
@@ -627,8 +625,7 @@ def test_the_axis_turned_round_gives_the_mirrored_bins(rule):
         assert difference.max() <= (1 if isinstance(rule, rs.QuantileBins) else 0)
 
 
-@pytest.mark.parametrize("weighting", ["rows", "axis"])
-@pytest.mark.parametrize("rule", EVERY, ids=repr)
+@pytest.mark.parametrize(("weighting", "rule"), in_turn(["rows", "axis"], EVERY), ids=repr)
 def test_chosen_edges_given_again_are_the_same_bins(rule, weighting):
     for seed in range(2):
         x, g = between_cells(seed)

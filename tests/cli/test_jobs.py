@@ -22,6 +22,7 @@ from rhale_stats.cli import jobs
 from rhale_stats.cli.jobs import Figure, sm
 from rhale_stats.cli.main import main
 from tests import commands
+from tests.helpers import in_turn
 
 
 @pytest.fixture
@@ -337,8 +338,9 @@ def by_hand(data, formula, column=None, uncertainty="both"):
     return rs.std_error(rs.rhale(local), local, groups=groups, **held), model
 
 
-@pytest.mark.parametrize("uncertainty", ["both", "rows", "parameters"])
-@pytest.mark.parametrize("column", [None, "day"])
+@pytest.mark.parametrize(
+    ("uncertainty", "column"), in_turn(["both", "rows", "parameters"], [None, "day"])
+)
 def test_standard_errors_are_those_of_the_functions(data, capsys, fit, column, uncertainty):
     formula = "y ~ age + np.power(age, 2) + sex"
     words = [] if column is None else ["--groups", column]

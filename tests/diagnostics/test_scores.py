@@ -11,6 +11,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 import rhale_stats as rs
 from rhale_stats import simulate
 from rhale_stats.diagnostics.scores import SCORES, _cells
+from tests.helpers import in_turn
 
 CENTERINGS = ["mean", "start", "integral"]
 
@@ -207,9 +208,10 @@ def test_scores_on_bins_are_differences_from_the_truth(centering):
     assert found["curve_max_error"] >= at_edges - 1e-9
 
 
-@pytest.mark.parametrize("centering", CENTERINGS)
 @pytest.mark.parametrize(
-    "example", [simulate.Quadratic(sd=0.5), simulate.PiecewiseLinear()], ids=repr
+    ("centering", "example"),
+    in_turn(CENTERINGS, [simulate.Quadratic(sd=0.5), simulate.PiecewiseLinear()]),
+    ids=repr,
 )
 def test_dense_and_exact_truth_agree(example, centering):
     """400,000 rows in 200 cells: their means have standard errors of 0.011, or 0.016."""

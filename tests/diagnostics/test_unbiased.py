@@ -22,7 +22,7 @@ from rhale_stats.local import sampled
 from rhale_stats.local.rows import honest_split
 from rhale_stats.schema.variables import EFFECT_VARIABLES
 from tests.bins.test_rule import frozen
-from tests.helpers import Counting
+from tests.helpers import Counting, in_turn
 from tests.helpers import weighted_mean_with_error as along
 
 EDGES = np.array([0, 0.2, 0.5, 0.6, 1])
@@ -386,8 +386,10 @@ def test_effective_rows_decide(rng):
     assert check["verdict"].values.tolist() == [["too few rows"]]
 
 
-@pytest.mark.parametrize("slope", [0.0, 0.1, -1 / 3, 1e9])
-@pytest.mark.parametrize("how", ["jacobian", "central differences", "weights", "one value"])
+@pytest.mark.parametrize(
+    ("slope", "how"),
+    in_turn([0.0, 0.1, -1 / 3, 1e9], ["jacobian", "central differences", "weights", "one value"]),
+)
 def test_no_spread_is_fine(rng, slope, how):
     x = rng.uniform(size=200)
     X = pd.DataFrame({"x": x, "y": rng.normal(size=200)})
@@ -815,8 +817,7 @@ def test_rows_of_the_table(rng):
     assert_array_equal(found["jump"], with_X["jump"].sel(feature=["a", "b"]))
 
 
-@pytest.mark.parametrize("given", ["X", "no X"])
-@pytest.mark.parametrize("form", ["array", "names", "numbers"])
+@pytest.mark.parametrize(("given", "form"), in_turn(["X", "no X"], ["array", "names", "numbers"]))
 def test_the_model_gets_the_table_in_the_form_that_it_knows(rng, form, given):
     """Columns by number too, as it was fitted."""
     X = uniform(rng)

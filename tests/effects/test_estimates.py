@@ -28,7 +28,7 @@ from rhale_stats.effects.grid import Grid, _given_cells, _reached
 from tests.arrays.made import in_cells
 from tests.arrays.test_binning import recount
 from tests.bins.test_adaptive import Lines
-from tests.helpers import daily, unpacked
+from tests.helpers import daily, in_turn, unpacked
 
 EPS = np.finfo(float).eps
 
@@ -185,8 +185,7 @@ RULES = [
 
 
 @pytest.mark.filterwarnings("ignore:Bins without rows", "ignore:Gaps without rows")
-@pytest.mark.parametrize("rule", RULES, ids=repr)
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(("kind", "rule"), in_turn(KINDS, RULES), ids=repr)
 def test_n_obs_is_a_recount_by_the_reported_edges(kind, rule):
     rng = np.random.default_rng(3)
     x = np.stack([KINDS[kind](rng, 200) for _ in range(8)], axis=1)
@@ -332,10 +331,12 @@ signed_powers = st.builds(
 
 
 @pytest.mark.filterwarnings("ignore:Bins without rows")
-@pytest.mark.parametrize("kind", ["even", "point mass", "integers"])
 @pytest.mark.parametrize(
-    "rule",
-    [rs.OptimalBins(CELLS, min_obs=10), rs.EqualWidthBins(CELLS // 2), rs.QuantileBins(7)],
+    ("kind", "rule"),
+    in_turn(
+        ["even", "point mass", "integers"],
+        [rs.OptimalBins(CELLS, min_obs=10), rs.EqualWidthBins(CELLS // 2), rs.QuantileBins(7)],
+    ),
     ids=repr,
 )
 @given(
@@ -351,7 +352,7 @@ signed_powers = st.builds(
 @example(seed=0, a=1e9, c=1e-6, d=0.0, weighting="axis")  # slopes of 1e15
 @example(seed=19, a=-1.0, c=1e9, d=0.0, weighting="axis")  # a value of few rows
 @example(seed=0, a=-1e-6, c=1e9, d=1e9, weighting="axis")  # slopes of 1e-15
-@settings(max_examples=5, deadline=None)
+@settings(max_examples=2, deadline=None)
 def test_equivariance(kind, rule, seed, a, c, d, weighting):
     """f -> a f + b and x -> c x + d: the same rows in every bin, everything else by its units.
 
@@ -382,8 +383,9 @@ def test_equivariance(kind, rule, seed, a, c, d, weighting):
     size = np.abs(slopes).max()
     of_sums = N * EPS * size
     if kind == "integers":
-        # Halves of rows on edges stand a unit beside these; splines are solved for.
-        of_sums += size * max(1e-11, 4 * N * ulp / abs(c))
+        # Halves of rows on edges stand a unit beside these. How smooth a spline is comes of a search
+        # for a minimum, which rounding places no nearer than the root of a unit.
+        of_sums += size * max(EPS**0.5 / 10, 4 * N * ulp / abs(c))
     # Along the axis cells count by their widths, and each of their edges stands a unit or two off.
     of_widths = 0.0
     if weighting == "axis":

@@ -26,6 +26,7 @@ from rhale_stats.effects.fit import (
 )
 from rhale_stats.schema.curves import bin_noise, pieces_of
 from rhale_stats.schema.features import one_feature
+from rhale_stats.schema.moments import residuals_of
 from tests.helpers import local_of
 
 NAN = np.nan
@@ -172,7 +173,8 @@ def test_noise_in_the_middle_of_lines():
     local = rs.local_effects(None, x, jacobian=4 * x + rng.normal(size=x.shape) / 4)
     effect = rs.std_error(rs.rhale(local, bins=rs.AdaptiveBins(20), weighting="rows"))
     row = one_feature(effect, 0)
-    noise, away = bin_noise(row), pieces_of(row).away()
+    residuals = residuals_of(row)
+    noise, away = bin_noise(row, residuals), pieces_of(row, residuals).away()
     assert row["slope"].values.all()
     found = noise_in_the_middle(row)
     assert_allclose(found.covariance, noise.covariance + away * noise.slope)

@@ -46,8 +46,9 @@ def assert_same(one: xr.Dataset, other: xr.Dataset):
         assert_allclose(a, b, rtol=1e-9, atol=scale, err_msg=name)
 
 
-@pytest.mark.parametrize("call", CALLS)
-@pytest.mark.parametrize("weights", ["none", "frequency", "precision"])
+@pytest.mark.parametrize(
+    ("call", "weights"), list(zip(CALLS, ["none", "frequency", "precision"] * 2, strict=True))
+)
 def test_chunks_and_threads_change_nothing(monkeypatch, call, weights):
     local = {
         "none": lambda: local_effects(),

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import rhale_stats as rs
-from tests.helpers import as_of_a_file
+from tests.helpers import as_of_a_file, in_turn
 
 # Parts may have gaps where all rows have none.
 pytestmark = pytest.mark.filterwarnings("ignore:Gaps without rows", "ignore:Bins without rows")
@@ -53,16 +53,17 @@ def whole_without_spread(whole):
     return whole.drop_dims(["spread_bin", "spread_edge"]).drop_vars("n_spread_bins")
 
 
-@pytest.mark.parametrize("weighting", ["axis", "rows"])
-@pytest.mark.parametrize("centering", ["mean", "integral"])
+@pytest.mark.parametrize(
+    ("weighting", "centering"), in_turn(["axis", "rows"], ["mean", "integral"])
+)
 def test_parts_have_the_effect_of_all_rows(table, weighting, centering):
     parts, whole = effects_of(table, [13, 500], weighting=weighting, centering=centering)
     pooled, whole = rs.std_error(rs.merge(parts)), rs.std_error(whole_without_spread(whole))
-    xr.testing.assert_allclose(pooled.drop_attrs(), whole.drop_attrs(), **ALIKE)
+    xr.testing.assert_allclose(pooled, whole, **ALIKE)
     assert {**whole.attrs, "n_parts": 3} == pooled.attrs
     # Order of the parts, and effects of which some were merged before.
     again = rs.std_error(rs.merge([rs.merge(parts[:2]), parts[2]]))
-    xr.testing.assert_allclose(again.drop_attrs(), whole.drop_attrs(), **ALIKE)
+    xr.testing.assert_allclose(again, whole, **ALIKE)
 
 
 @pytest.mark.parametrize(
@@ -92,9 +93,7 @@ def test_precision_weights_of_parts_on_one_scale(weighting, bins):
         # The sign needs rows; see the next test.
         known = found.assign(skewness_sign=whole["skewness_sign"].variable)
         for function in functions:
-            xr.testing.assert_allclose(
-                function(known).drop_attrs(), function(whole).drop_attrs(), **ALIKE
-            )
+            xr.testing.assert_allclose(function(known), function(whole), **ALIKE)
     assert "robust_variance" in whole
 
 
@@ -117,7 +116,7 @@ def test_intervals_bands_tests_and_checks_follow(table):
     pooled, whole = rs.merge(parts), whole_without_spread(whole)
     for function in (rs.confint, lambda one: rs.confband(one, rng=0), rs.wald_test):
         found, expected = function(pooled), function(whole)
-        xr.testing.assert_allclose(found.drop_attrs(), expected.drop_attrs(), **ALIKE)
+        xr.testing.assert_allclose(found, expected, **ALIKE)
     # All rows, one part below the other, are those of the pooled effect.
     local = rs.local_effects(None, table, jacobian=jacobian)
     assert "bin_error" in rs.check_unbiased(local, pooled, rng=0)
@@ -138,7 +137,7 @@ def test_parts_of_a_few_rows(cuts, seed):
         return  # a part of one row
     found = rs.std_error(rs.merge(parts))
     expected = rs.std_error(whole_without_spread(whole))
-    xr.testing.assert_allclose(found.drop_attrs(), expected.drop_attrs(), rtol=1e-8, atol=1e-9)
+    xr.testing.assert_allclose(found, expected, rtol=1e-8, atol=1e-9)
 
 
 def test_frequency_weights_are_repeated_rows(table):
@@ -151,7 +150,7 @@ def test_frequency_weights_are_repeated_rows(table):
 
     pooled = rs.merge([one(slice(0, 400)), one(slice(400, None))])
     whole = whole_without_spread(one(slice(None)))
-    xr.testing.assert_allclose(pooled.drop_attrs(), whole.drop_attrs(), **ALIKE)
+    xr.testing.assert_allclose(pooled, whole, **ALIKE)
     assert pooled.attrs["weight_kind"] == "frequency"
 
 
@@ -241,7 +240,7 @@ def test_one_part_is_itself(table, weights):
     whole = rs.rhale(local, bins=BINS)
     alone = rs.merge([whole])
     expected = whole_without_spread(whole)
-    xr.testing.assert_allclose(alone.drop_attrs(), expected.drop_attrs(), **ALIKE)
+    xr.testing.assert_allclose(alone, expected, **ALIKE)
     assert alone.attrs["n_parts"] == 1
     assert alone.attrs["n_rows"] == len(table)
     whole = as_of_a_file(whole)

@@ -95,9 +95,9 @@ class Formula:
         return np.exp(eta) if "y" in self.fit.model.formula else eta
 
 
-@pytest.mark.parametrize("fitted", [poisson, lines])
 @pytest.mark.parametrize(
-    ("centering", "weighting"), [("mean", "axis"), ("start", "rows"), ("integral", "axis")]
+    ("fitted", "centering", "weighting"),
+    [(poisson, "mean", "axis"), (lines, "start", "rows"), (poisson, "integral", "axis")],
 )
 def test_errors_of_parameters_are_derivatives_by_brute_force(fitted, centering, weighting):
     fit = fitted()

@@ -14,7 +14,7 @@ from rhale_stats.effects.fit import fit_of
 from rhale_stats.effects.sizes import _centre, _draws, _Scale, importances, largest, square_of_curve
 from rhale_stats.schema.curves import curve_of
 from rhale_stats.schema.features import one_feature
-from tests.helpers import daily, local_of
+from tests.helpers import daily, in_turn, local_of
 
 N = 300
 EDGES = np.array([-1, -0.5, 0.1, 0.4, 1])
@@ -77,8 +77,9 @@ def test_aled_of_a_feature_of_two_values(share):
     assert found["importance"].item() == pytest.approx(82 * np.sqrt(p * (1 - p)), rel=1e-9)
 
 
-@pytest.mark.parametrize("n_bins", [1, 2, 7])
-@pytest.mark.parametrize("draw", ["uniform", "exponential", "normal", "beta"])
+@pytest.mark.parametrize(
+    ("n_bins", "draw"), in_turn([1, 2, 7], ["uniform", "exponential", "normal", "beta"])
+)
 def test_aled_is_the_mean_over_the_rows(draw, n_bins):
     """Of one bin as of many: it was 0 of a straight line in one bin."""
     rng = np.random.default_rng(1)
@@ -289,8 +290,7 @@ def test_without_an_effect_nothing_is_left(noise, rng):
     assert stats.binomtest(small, 300, 0.075, alternative="greater").pvalue > 0.001
 
 
-@pytest.mark.parametrize("direction", [0, 1, None])
-@pytest.mark.parametrize("size", [0, 1, 3])
+@pytest.mark.parametrize(("direction", "size"), in_turn([0, 1, None], [0, 1, 3]))
 def test_intervals_of_sizes_hold_them(direction, size, rng):
     """Noise with one large direction, and an effect along it, beside it, and along all."""
     variance = np.array([1, 0.25, 0.11, 0.06, 0.04])

@@ -21,7 +21,7 @@ from rhale_stats.effects.spread_tables import _within, spread_notes, spread_tabl
 from rhale_stats.local.rows import columns
 from rhale_stats.printing.text import number_text
 from rhale_stats.schema.features import one_feature
-from tests.helpers import labelled, local_of, through_a_file
+from tests.helpers import in_turn, labelled, local_of, through_a_file
 
 OWN = {"spread", "spread_n_obs", "spread_share", "spread_degrees"}
 
@@ -312,8 +312,9 @@ def test_pictures_draw_the_spread_by_its_own_edges(local):
 
 
 @pytest.mark.filterwarnings("ignore:Bins without rows", "ignore:Gaps without rows")
-@pytest.mark.parametrize("n", [1, 2, 3, 7, 40])
-@pytest.mark.parametrize("rule", [rs.EqualWidthBins(3), rs.QuantileBins(5)])
+@pytest.mark.parametrize(
+    ("n", "rule"), in_turn([1, 2, 3, 7, 40], [rs.EqualWidthBins(3), rs.QuantileBins(5)])
+)
 def test_few_rows(rng, n, rule):
     x = np.arange(n, dtype=float)[:, None]
     effect = rs.confint(rs.rhale(local_of(x, rng.normal(size=(n, 1))), bins=rule))

@@ -89,8 +89,8 @@ def test_the_exact_values_of_a_linear_model():
 
 
 def test_scale_and_shift_of_the_output():
-    X = table(300)
-    one, two = quick(mixed, X), quick(lambda X: 100 * mixed(X) - 7, X)
+    X, some = table(300), {"features": ["line", "turned", "city"]}
+    one, two = quick(mixed, X, **some), quick(lambda X: 100 * mixed(X) - 7, X, **some)
     for name in ("importance", "row_spread", "range", "range_ci", "importance_ci", "movement"):
         np.testing.assert_allclose(100 * one.answers[name], two.answers[name], atol=1e-8)
     for name in ("matters", "rows_differ", "shape", "split_rule"):
@@ -98,10 +98,10 @@ def test_scale_and_shift_of_the_output():
 
 
 def test_weights_are_repeated_rows():
-    X = table(200)
+    X, some = table(200), {"features": ["line", "turned", "city"]}
     times = np.random.default_rng(3).integers(1, 4, 200)
-    weighted = quick(mixed, X, weights=times, weight_kind="frequency")
-    repeated = quick(mixed, X.loc[X.index.repeat(times)].reset_index(drop=True))
+    weighted = quick(mixed, X, weights=times, weight_kind="frequency", **some)
+    repeated = quick(mixed, X.loc[X.index.repeat(times)].reset_index(drop=True), **some)
     order = weighted.answers["feature"].values
     again = repeated.answers.sel(feature=order)
     np.testing.assert_allclose(weighted.answers["range"], again["range"])
@@ -110,7 +110,7 @@ def test_weights_are_repeated_rows():
 
 def test_the_same_seed_gives_the_same_numbers():
     X = table(200)
-    one, two = (quick(mixed, X, rng=5) for _ in range(2))
+    one, two = (quick(mixed, X, rng=5, features=["line", "turned"]) for _ in range(2))
     xr.testing.assert_identical(one.answers, two.answers)
 
 
@@ -118,8 +118,9 @@ def test_groups_of_rows_widen_intervals():
     """Every row four times: with groups as of the single rows, without half as wide."""
     X = table(150)
     four = X.loc[X.index.repeat(4)].reset_index(drop=True)
-    single = quick(mixed, X).answers
-    grouped = quick(mixed, four, groups=np.repeat(np.arange(150), 4)).answers
+    single = quick(mixed, X, features="turned").answers
+    groups = np.repeat(np.arange(150), 4)
+    grouped = quick(mixed, four, features="turned", groups=groups).answers
     row = {"feature": "turned"}
     width, width_grouped = (
         float(np.ptp(one["row_spread_ci"].sel(row).values)) for one in (single, grouped)
@@ -153,12 +154,12 @@ def binary_data(n=600):
 def test_outcomes_of_0_and_1_are_a_class_where_predictions_are_probabilities():
     data = binary_data()
     fit = smf.logit("y ~ a + b * c", data).fit(disp=0)
-    found = quick(fit, data, data["y"])
+    found = quick(fit, data, data["y"], features="a", outcome=False)
     brier = float(np.mean((data["y"] - fit.predict(data)) ** 2))
     assert found.attrs["brier"] == pytest.approx(brier, rel=1e-12)
     assert "r2" not in found.attrs
     line = smf.ols("y ~ a + b * c", data).fit()  # not between 0 and 1
-    assert "r2" in quick(line, data, data["y"]).attrs
+    assert "r2" in quick(line, data, data["y"], features="a", outcome=False).attrs
 
 
 @pytest.mark.parametrize("name", [int, str, float])
@@ -167,17 +168,18 @@ def test_outcomes_of_several_categories_are_compared_with_their_own_probability(
     data["k"] = data["y"] + 2 * (data["a"] > 1)
     fit = sm.MNLogit(data["k"], sm.add_constant(data[["b", "c"]])).fit(disp=0, maxiter=200)
     X = sm.add_constant(data[["b", "c"]])
-    found = quick(fit, X, data["k"].map(name), output=2, features=["b", "c"])
+    options = {"output": 2, "features": "b", "outcome": False}
+    found = quick(fit, X, data["k"].map(name), **options)
     brier = float(np.mean(((data["k"] == 2) - fit.predict(X)[2]) ** 2))
     assert found.attrs["brier"] == pytest.approx(brier, rel=1e-12)
     with pytest.raises(ValueError, match="y must hold classes of the model, 0, 1, 2, 3; got '7'"):
-        quick(fit, X, data["k"].replace(2, 7), output=2, features=["b", "c"])
+        quick(fit, X, data["k"].replace(2, 7), **options)
 
 
 def test_intervals_of_curves_hold_the_parameters_of_a_model_that_has_any():
     data = binary_data()
     fit = smf.logit("y ~ a + b * c", data).fit(disp=0)
-    found, given = quick(fit, data), quick(fit.predict, data, features=["a", "b", "c"])
+    found, given = quick(fit, data, features="a"), quick(fit.predict, data, features="a")
     # The edges of `explain`, and nothing else of it.
     edges = found["effect"].to_dataset().sel(feature="a")["edge_value"].dropna("edge")
     local = rs.ale_local_effects(fit, data, features="a", bins=rs.GivenBins(edges.values))
@@ -248,12 +250,12 @@ def test_a_first_leg_that_surely_rises_is_said():
     def model(X):
         return np.interp(X[:, 0], [0, 0.3, 1], [0, 0.5, -1]) + X[:, 0] * X[:, 1]
 
-    row = quick(model, X).answers.sel(feature="x0")
+    row = quick(model, X, features="x0").answers.sel(feature="x0")
     assert row["shape"].item().startswith("rises, then falls")
     assert row["turns"].values[0] == pytest.approx(0.3, abs=0.05)
     # With more noise a turn may hide: nothing is said of the way between the ends.
-    noisy = quick(lambda X: model(X) / 4 + 3 * X[:, 0] * X[:, 1], X[:300]).answers.sel(feature="x0")
-    assert noisy["shape"].item() not in ("falls", "rises")
+    noisy = quick(lambda X: model(X) / 4 + 3 * X[:, 0] * X[:, 1], X[:300], features="x0")
+    assert noisy.answers.sel(feature="x0")["shape"].item() not in ("falls", "rises")
 
 
 def distant(n=1000):
@@ -335,9 +337,10 @@ def test_missing_values(explained):
     X.loc[:20, "line"] = np.nan
     with pytest.raises(ValueError, match="missing='drop'"):
         quick(lambda X: mixed(X.fillna(0.0)), X, missing="raise")
-    found = quick(lambda X: mixed(X.fillna(0.0)), X, missing="drop")
+    some = {"features": ["line", "turned"]}
+    found = quick(lambda X: mixed(X.fillna(0.0)), X, missing="drop", **some)
     assert int(found["effect"]["n_obs"].sel(feature="line").sum()) == 279
-    binned = quick(lambda X: mixed(X.fillna(0.0)), X, missing="bin")
+    binned = quick(lambda X: mixed(X.fillna(0.0)), X, missing="bin", **some)
     assert binned.attrs["n_rows"] == 300
     assert end(found).startswith("left out of the curve of their feature: line (21). Uncert")
     assert end(binned).startswith("kept, beside the axis or as a level: line (21). Uncert")
@@ -422,7 +425,7 @@ def test_several_outputs_with_outcomes_need_a_choice():
 def test_the_input_is_as_it_was():
     X, y = table(100), np.arange(100.0)
     before = X.copy(), y.copy()
-    quick(mixed, X, y)
+    quick(mixed, X, y, features=["line", "city"])
     pd.testing.assert_frame_equal(X, before[0])
     assert (y == before[1]).all()
 

@@ -16,6 +16,7 @@ from rhale_stats.effects.shown import _extents
 from rhale_stats.effects.sizes import importances
 from rhale_stats.printing import pages
 from tests.generics.test_dispatch import EACH, MAKERS, OF
+from tests.helpers import in_turn
 
 RNG = np.random.default_rng(5)
 BAD_NAME = "<script>alert('x')</script>"
@@ -140,9 +141,10 @@ def test_features_lead_by_importance_with_the_numbers_of_the_other_functions():
 
 @pytest.mark.filterwarnings("ignore:Bins without rows", "ignore:Gaps without rows")
 @pytest.mark.parametrize(
-    "bins", [rs.AdaptiveBins(), rs.EqualWidthBins(12), rs.QuantileBins(4)], ids=repr
+    ("bins", "weighting"),
+    in_turn([rs.AdaptiveBins(), rs.EqualWidthBins(12), rs.QuantileBins(4)], ["axis", "rows"]),
+    ids=repr,
 )
-@pytest.mark.parametrize("weighting", ["axis", "rows"])
 def test_importances_and_extents_are_those_of_the_tables(bins, weighting):
     x = np.column_stack([RNG.normal(size=400), RNG.choice([-3.0, 0.0, 3.0], 400), np.ones(400)])
     x[:, 1] += RNG.uniform(0, 0.3, 400)

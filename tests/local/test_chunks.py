@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
+
 import numpy as np
 import pytest
 import xarray as xr
@@ -34,54 +36,52 @@ def table():
     return X
 
 
-@pytest.fixture(
-    scope="module", params=["none", "frequency", "precision", "equal", "finite_difference"]
-)
-def local(request, table):
+LOCAL_KINDS = ["none", "frequency", "precision", "equal", "finite_difference"]
+
+
+@pytest.fixture(scope="module", params=LOCAL_KINDS)
+def kind(request):
+    return request.param
+
+
+@pytest.fixture(scope="module")
+def local(kind, table):
     """Local effects in memory."""
-    with pytest.warns(rs.JumpWarning) if request.param != "finite_difference" else no_warning():
-        if request.param == "finite_difference":
+    with pytest.warns(rs.JumpWarning) if kind != "finite_difference" else nullcontext():
+        if kind == "finite_difference":
             return rs.local_effects(model, table, method="finite_difference")
-        if request.param == "none":
+        if kind == "none":
             return rs.local_effects(model, table)
-        if request.param == "precision":
+        if kind == "precision":
             weights = np.random.default_rng(5).gamma(2, 3, len(table))
             weights[::50] = 0
             return rs.local_effects(model, table, weights=weights)
-        if request.param == "equal":
+        if kind == "equal":
             return rs.local_effects(model, table, weights=np.full(len(table), 0.3))
         weights = np.random.default_rng(4).integers(0, 4, len(table)).astype(float)
         return rs.local_effects(model, table, weights=weights, weight_kind="frequency")
 
 
-def no_warning():
-    """A context that does nothing."""
-    from contextlib import nullcontext
-
-    return nullcontext()
-
-
 def same(chunked, whole):
     """The same variables, attributes and checksums."""
-    xr.testing.assert_allclose(chunked.drop_attrs(), whole.drop_attrs(), **ALIKE)
+    xr.testing.assert_allclose(chunked, whole, **ALIKE)
     assert chunked.attrs == whole.attrs
     assert list(chunked.variables) == list(whole.variables)
 
 
-@pytest.mark.parametrize(
-    "options",
-    [
-        {},
-        {"weighting": "rows"},
-        {"bins": rs.QuantileBins(8)},
-        {"bins": rs.OptimalBins(), "centering": "integral"},
-        {"bins": rs.EqualWidthBins(3)},
-    ],
-    ids=str,
-)
-def test_chunks_give_the_numbers_of_all_rows(local, options):
-    parts = local.chunk(obs=211)
-    same(rs.rhale(parts, **options), rs.rhale(local, **options))
+OPTIONS = [
+    {"weighting": "rows"},
+    {"bins": rs.QuantileBins(8)},
+    {"bins": rs.OptimalBins(), "centering": "integral"},
+    {"bins": rs.EqualWidthBins(3)},
+]
+
+
+def test_chunks_give_the_numbers_of_all_rows(kind, local):
+    """With defaults, and with one of the options in turn."""
+    parts, turn = local.chunk(obs=211), LOCAL_KINDS.index(kind)
+    for options in ({}, OPTIONS[turn % len(OPTIONS)]):
+        same(rs.rhale(parts, **options), rs.rhale(local, **options))
 
 
 def test_errors_intervals_and_bands_follow(local):
@@ -90,7 +90,7 @@ def test_errors_intervals_and_bands_follow(local):
     for function in (rs.std_error, rs.confint, lambda one: rs.confband(one, rng=0)):
         same(function(effect), function(whole))
     tests = rs.wald_test(effect), rs.wald_test(whole)
-    xr.testing.assert_allclose(*(one.drop_attrs() for one in tests), **ALIKE)
+    xr.testing.assert_allclose(*tests, **ALIKE)
     # Checksums know the rows: what needs them takes those in memory.
     assert "bin_error" in rs.check_unbiased(local, effect, rng=0)
 
@@ -118,27 +118,25 @@ def test_any_chunks_in_any_order_give_the_same(cuts, seed):
             ),
         )
     found, expected = rs.std_error(rs.rhale(parts)), rs.std_error(rs.rhale(whole))
-    xr.testing.assert_allclose(found.drop_attrs(), expected.drop_attrs(), **ALIKE)
+    xr.testing.assert_allclose(found, expected, **ALIKE)
     assert found.attrs["row_fingerprint"] == rs.rhale(shuffled).attrs["row_fingerprint"]
 
 
-@pytest.mark.parametrize(
-    "options",
-    [
-        {},
-        {"weighting": "rows", "bins": rs.OptimalBins()},
-        {"bins": rs.QuantileBins(8), "honest_fraction": 0.3},
-    ],
-    ids=str,
-)
-def test_honest_bins_of_chunks_are_those_of_all_rows(local, options):
-    found, whole = (
-        rs.std_error(rs.rhale(one, honest=True, rng=5, **options))
-        for one in (local.chunk(obs=211), local)
-    )
-    same(found, whole)
-    if options:
-        return  # the rest is the same for all of them
+HONEST_OPTIONS = [
+    {"weighting": "rows", "bins": rs.OptimalBins()},
+    {"bins": rs.QuantileBins(8), "honest_fraction": 0.3},
+]
+
+
+def test_honest_bins_of_chunks_are_those_of_all_rows(kind, local):
+    """With one of the options in turn, and with defaults."""
+    turn = LOCAL_KINDS.index(kind)
+    for options in (HONEST_OPTIONS[turn % 2], {}):
+        found, whole = (
+            rs.std_error(rs.rhale(rows, honest=True, rng=5, **options))
+            for rows in (local.chunk(obs=211), local)
+        )
+        same(found, whole)
     groups = np.arange(local.sizes["obs"]) % 60
     by_groups = [rs.std_error(whole, one, groups=groups) for one in (local.chunk(obs=400), local)]
     same(*by_groups)
@@ -146,7 +144,7 @@ def test_honest_bins_of_chunks_are_those_of_all_rows(local, options):
     same(*(rs.check_unbiased(one, found, rng=0) for one in (local.chunk(obs=400), local)))
     if local.attrs["weight_kind"] == "precision":
         return  # a bootstrap is refused
-    boot = rs.bootstrap(local.chunk(obs=400), found, scheme="poisson", n_resamples=200, rng=0)
+    boot = rs.bootstrap(local.chunk(obs=400), found, scheme="poisson", n_resamples=100, rng=0)
     drawn = boot["average_effect"]
     away = drawn.mean(["chain", "draw"]) - found["average_effect"]
     assert (abs(away) < 0.5 * drawn.std(["chain", "draw"])).all()
@@ -165,7 +163,7 @@ def test_honest_rows_do_not_depend_on_the_chunks(cuts, seed):
         block = da.from_array(local[name].values, chunks=(sizes, 2))
         parts[name] = (("obs", "feature"), block, local[name].attrs)
     found, whole = (rs.rhale(one, honest=True, rng=seed) for one in (parts, local))
-    xr.testing.assert_allclose(found.drop_attrs(), whole.drop_attrs(), **ALIKE)
+    xr.testing.assert_allclose(found, whole, **ALIKE)
     assert found.attrs == whole.attrs
 
 
@@ -195,7 +193,7 @@ def test_precision_weights_of_any_chunks(cuts, seed, weighting, unequal):
     found, whole = (
         rs.confint(rs.std_error(rs.rhale(one, weighting=weighting))) for one in (parts, local)
     )
-    xr.testing.assert_allclose(found.drop_attrs(), whole.drop_attrs(), **ALIKE)
+    xr.testing.assert_allclose(found, whole, **ALIKE)
     assert found.attrs == whole.attrs
     assert ("skewness_sign" in whole) == (unequal > 0)
 
@@ -212,7 +210,7 @@ def test_of_many_weighted_rows_some_decide_on_the_skewness(monkeypatch):
     found, whole = rs.rhale(local.chunk(obs=2000), **bins), rs.rhale(local, **bins)
     # The sign of the second is that of a sample, which need not be clear.
     assert found["skewness_sign"][0] == whole["skewness_sign"][0] == 1
-    found, whole = (one.drop_vars("skewness_sign").drop_attrs() for one in (found, whole))
+    found, whole = (one.drop_vars("skewness_sign") for one in (found, whole))
     # Bins of the spread are between places, of which some are known.
     found, whole = (one.drop_dims(["spread_bin", "spread_edge"]) for one in (found, whole))
     xr.testing.assert_allclose(*(one.drop_vars("n_spread_bins") for one in (found, whole)), **ALIKE)

@@ -113,7 +113,7 @@ def test_slopes_have_cells_that_reach_the_ends(frame):
     np.testing.assert_array_equal(np.nanmin(cells, axis=1), X.min(axis=0))
     np.testing.assert_array_equal(np.nanmax(cells, axis=1), X.max(axis=0))
     effect, same = rs.rhale(found), rs.rhale(found.compute())
-    xr.testing.assert_allclose(effect.drop_attrs(), same.drop_attrs(), rtol=1e-9, atol=1e-10)
+    xr.testing.assert_allclose(effect, same, rtol=1e-9, atol=1e-10)
 
 
 def test_jacobian_and_weights(frame):
@@ -130,9 +130,7 @@ def test_jacobian_and_weights(frame):
     blocks = da.from_array(X, chunks=(300, 2))
     for weights in (counts, da.from_array(counts, chunks=300), pd.Series(counts)):
         found = rs.local_effects(None, blocks, **counted(weights))
-        xr.testing.assert_allclose(
-            rs.rhale(found).drop_attrs(), rs.rhale(whole).drop_attrs(), rtol=1e-9, atol=1e-10
-        )
+        xr.testing.assert_allclose(rs.rhale(found), rs.rhale(whole), rtol=1e-9, atol=1e-10)
     with pytest.raises(ValueError, match="weights must hold one number a row"):
         rs.local_effects(None, blocks, **counted(da.ones(7)))
     with pytest.raises(ValueError, match="jacobian must be a function of X where X is in chunks"):
@@ -195,12 +193,12 @@ def test_missing_values_are_left_out_of_their_features(cuts, seed, method, kind)
         one.assign({f"local_effect_{what}": 0.0 * one["n_missing"] for what in ("error", "bias")})
         for one in (parts, whole)
     )
-    expected = whole.drop_vars("obs").drop_attrs()
-    xr.testing.assert_allclose(parts.compute().drop_attrs(), expected, rtol=1e-9)
+    expected = whole.drop_vars("obs")
+    xr.testing.assert_allclose(parts.compute(), expected, rtol=1e-9)
     found, expected = (
         rs.confint(rs.std_error(rs.rhale(one, bins=rs.QuantileBins(5)))) for one in (parts, whole)
     )
-    xr.testing.assert_allclose(found.drop_attrs(), expected.drop_attrs(), rtol=1e-9, atol=1e-10)
+    xr.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-10)
     assert found.attrs["row_fingerprint"] == expected.attrs["row_fingerprint"]
 
 

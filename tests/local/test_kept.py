@@ -70,7 +70,7 @@ def test_in_memory_the_model_is_called_once(waiting, table):
     found = rs.rhale(local)
     once(model)
     whole = rs.rhale(rs.local_effects(model, table))
-    xr.testing.assert_allclose(found.drop_attrs(), whole.drop_attrs(), rtol=1e-7, atol=1e-8)
+    xr.testing.assert_allclose(found, whole, rtol=1e-7, atol=1e-8)
 
 
 def test_on_the_disk_the_model_is_called_once_and_nothing_stays(waiting, on_disk):
@@ -91,7 +91,7 @@ def test_regions_call_the_model_once(waiting, on_disk, table):
     # All features of the rows of a chunk come together.
     once(model)
     expected = rs.regional_rhale(one.compute(), tree)
-    xr.testing.assert_allclose(effect.drop_attrs(), expected.drop_attrs(), rtol=1e-9, atol=1e-10)
+    xr.testing.assert_allclose(effect, expected, rtol=1e-9, atol=1e-10)
 
 
 def test_numbers_are_those_of_the_model_and_files_are_read_for_each_pass(waiting, on_disk):

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import rhale_stats as rs
-from tests.helpers import as_of_a_file
+from tests.helpers import as_of_a_file, in_turn
 
 
 def cubic(X):
@@ -404,8 +404,7 @@ class TestWeights:
             rs.OptimalBins(),
         ]
 
-    @pytest.mark.parametrize("number", range(4))
-    @pytest.mark.parametrize("kind", ["precision", "frequency"])
+    @pytest.mark.parametrize(("number", "kind"), in_turn(range(4), ["precision", "frequency"]))
     def test_equal_weights_change_nothing(self, X, number, kind):
         rule = self.rules()[number]
         value = 1.0 if kind == "frequency" else 0.3

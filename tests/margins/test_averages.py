@@ -12,7 +12,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy import stats
 
 import rhale_stats as rs
-from tests.helpers import CARS
+from tests.helpers import CARS, in_turn
 
 LOGIT = "vs ~ hp + wt + C(am)"
 # Printed by Stata 17, margins after logit and glm: by, column, estimate, standard error.
@@ -300,8 +300,9 @@ def by_hand(weights, by, groups, uncertainty):
     }
 
 
-@pytest.mark.parametrize("uncertainty", ["both", "rows", "parameters"])
-@pytest.mark.parametrize("weights", [None, "w"])
+@pytest.mark.parametrize(
+    ("uncertainty", "weights"), in_turn(["both", "rows", "parameters"], [None, "w"])
+)
 @pytest.mark.parametrize(
     ("by", "groups"), [(None, None), ("g", None), (None, GROUPS), ("g", GROUPS)]
 )

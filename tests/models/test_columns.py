@@ -12,6 +12,7 @@ import statsmodels.formula.api as smf
 
 import rhale_stats as rs
 from rhale_stats.cli import main
+from tests.helpers import in_turn
 
 N = 300
 RNG = np.random.default_rng(0)
@@ -101,8 +102,7 @@ def test_codes_and_words_stay_levels(levels):
 TABLE = np.sin(np.arange(60))
 
 
-@pytest.mark.parametrize("n_values", [6, 60])
-@pytest.mark.parametrize("dtype", [np.int64, np.uint8, "Int64"])
+@pytest.mark.parametrize(("n_values", "dtype"), in_turn([6, 60], [np.int64, np.uint8, "Int64"]))
 def test_columns_of_integers_reach_the_model_as_integers(n_values, dtype):
     X = pd.DataFrame({"k": np.arange(N) % n_values, "a": A}).astype({"k": dtype})
 

@@ -42,13 +42,12 @@ def indicators(data, names, cells):
     sets = [[name] for name in names] + [list(pair) for pair in combinations(names, 2)]
     columns = [np.ones(len(data))]
     for some in sets:
-        own = data[some].agg("".join, axis=1)
+        own = sum((data[name] for name in some[1:]), start=data[some[0]])
         columns += [(own == cell).astype(float) for cell in cells["".join(some)]]
     return np.column_stack([*columns, data["x"]])
 
 
-@pytest.mark.parametrize("seed", range(6))
-@pytest.mark.parametrize("n_factors", [2, 3, 4])
+@pytest.mark.parametrize(("n_factors", "seed"), [(2, 0), (2, 1), (3, 2), (3, 3), (4, 0)])
 def test_what_is_estimable_is_in_the_row_space_and_the_same_by_any_coding(n_factors, seed):
     rng = np.random.default_rng([n_factors, seed])
     data, names = factorial(rng, n_factors)

@@ -61,7 +61,7 @@ CALLS = {
 @pytest.mark.parametrize("name", CALLS)
 def test_results_are_those_of_any_batch(table, name):
     whole = CALLS[name](Asked(), table)
-    for batch_rows in (7, 50, 10**6):
+    for batch_rows in (7, 50):
         model = Asked()
         found = CALLS[name](model, table, batch_rows=batch_rows)
         assert max(model.rows) <= batch_rows

@@ -14,6 +14,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 import rhale_stats as rs
 from rhale_stats.arrays import local_effects as kernel
 from rhale_stats.arrays import probes as sums
+from tests.helpers import in_turn
 
 CENTRAL, FINITE = "central_difference", "finite_difference"
 FLOAT32, FLOAT16 = (float(np.finfo(one).eps) for one in (np.float32, np.float16))
@@ -741,8 +742,7 @@ def test_every_function_refuses_models_whose_answers_differ(verb):
         PROBED_BY[verb](lambda rows: pd.to_timedelta(rows[:, 0], unit="s"), X)
 
 
-@pytest.mark.parametrize("verb", PROBED_BY)
-@pytest.mark.parametrize("form", ["array", "DataFrame", "polars"])
+@pytest.mark.parametrize(("verb", "form"), in_turn(PROBED_BY, ["array", "DataFrame", "polars"]))
 def test_answers_with_labels_go_by_the_rows_that_were_given(verb, form):
     pl = pytest.importorskip("polars", reason="polars is not installed")
     values = np.random.default_rng(0).normal(size=(40, 2))

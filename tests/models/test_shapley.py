@@ -6,7 +6,7 @@ import pytest
 
 import rhale_stats as rs
 from rhale_stats.models import shapley
-from tests.helpers import rows_of_probe
+from tests.helpers import in_turn, rows_of_probe
 
 TREES, LINE, SUBSETS = "exact: trees", "exact: linear model", "exact: all subsets of columns"
 
@@ -81,8 +81,9 @@ def test_models_of_scikit_learn(table, monkeypatch, name):
         assert estimate(model.predict, X[:20]).attrs["shapley"] == how
 
 
-@pytest.mark.parametrize("library", ["lightgbm", "xgboost", "catboost"])
-@pytest.mark.parametrize("gaps", [False, True])
+@pytest.mark.parametrize(
+    ("library", "gaps"), in_turn(["lightgbm", "xgboost", "catboost"], [False, True])
+)
 def test_boosted_trees(table, monkeypatch, library, gaps):
     module = pytest.importorskip(library)
     X, y = table

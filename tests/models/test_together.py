@@ -10,6 +10,7 @@ from rhale_stats.models.differences import DifferenceQuotients
 from rhale_stats.models.table import as_table
 from rhale_stats.models.together import Versions, answered, evaluated
 from rhale_stats.profiles import given
+from tests.helpers import in_turn
 
 N = 150
 COST = ("n_model_calls", "n_model_rows", "model_calls", "model_rows")
@@ -87,8 +88,7 @@ CALLS = {
 }
 
 
-@pytest.mark.parametrize("table", TABLES)
-@pytest.mark.parametrize("name", CALLS)
+@pytest.mark.parametrize(("name", "table"), in_turn(CALLS, TABLES, 2))
 @pytest.mark.filterwarnings("ignore")
 def test_results_are_those_of_calls_for_one_column(name, table, monkeypatch):
     X, more = TABLES[table], {"missing": "drop"}

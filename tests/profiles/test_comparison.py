@@ -10,6 +10,7 @@ import rhale_stats as rs
 from rhale_stats.profiles import inference
 from rhale_stats.profiles.comparison import compared
 from rhale_stats.profiles.data import one_profile
+from tests.helpers import in_turn
 
 N, STEP = 60, 1e-6
 GRID = {"a": [0, 1, 2, 3]}
@@ -117,8 +118,7 @@ def test_equal_precision_weights_are_none(make):
 GROUPS = np.repeat(np.arange(12), 5)
 
 
-@pytest.mark.parametrize("kind", ["pdp", "m_plot", "shap"])
-@pytest.mark.parametrize("weight", [None, WEIGHT])
+@pytest.mark.parametrize(("kind", "weight"), in_turn(["pdp", "m_plot", "shap"], [None, WEIGHT]))
 def test_pairs_in_groups_have_the_errors_of_the_difference(kind, weight):
     """A profile is linear in its model, so that of f - g has the error of the difference."""
     made = {"pdp": partial, "m_plot": means, "shap": smooth}[kind]

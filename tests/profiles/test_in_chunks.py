@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import rhale_stats as rs
-from tests.helpers import rows_of_probe
+from tests.helpers import in_turn, rows_of_probe
 
 dask = pytest.importorskip("dask", reason="dask is not installed")
 da = pytest.importorskip("dask.array", reason="dask is not installed")
@@ -56,7 +56,7 @@ def alike(chunked, whole):
         for one in (chunked, whole)
     ]
     assert facts[0] == facts[1]
-    bare = [one.drop_vars("output_error").drop_attrs() for one in (chunked, whole)]
+    bare = [one.drop_vars("output_error") for one in (chunked, whole)]
     xr.testing.assert_allclose(*bare, rtol=1e-9, atol=1e-9)
 
 
@@ -73,8 +73,7 @@ GRIDS = {
 }
 
 
-@pytest.mark.parametrize("centering", CENTERINGS)
-@pytest.mark.parametrize("weights", WEIGHTS)
+@pytest.mark.parametrize(("centering", "weights"), in_turn(CENTERINGS, WEIGHTS))
 def test_the_numbers_of_memory(centering, weights):
     """Every centring with all weights, and each of them with all grids."""
     turn = CENTERINGS.index(centering) + list(WEIGHTS).index(weights)
@@ -158,8 +157,7 @@ def test_every_chunk_is_asked_for_once():
     np.testing.assert_allclose(small["output_error"], whole["output_error"], rtol=1e-6, atol=1e-30)
 
 
-@pytest.mark.parametrize("n_grid", [4, 5, 6])
-@pytest.mark.parametrize("kind", ["quantile", "equal_width"])
+@pytest.mark.parametrize(("n_grid", "kind"), in_turn([4, 5, 6], ["quantile", "equal_width"]))
 def test_as_many_points_as_values(n_grid, kind):
     options = {"features": ["k", "b"], "n_grid": n_grid, "grid_kind": kind}
     found = rs.pdp(model, in_parts(X, [200]), **options)

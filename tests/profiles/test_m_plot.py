@@ -8,7 +8,7 @@ import pytest
 
 import rhale_stats as rs
 from rhale_stats.profiles.m_plot import in_bins
-from tests.helpers import rows_of_probe
+from tests.helpers import in_turn, rows_of_probe
 
 N = 30
 RNG = np.random.default_rng(6)
@@ -118,8 +118,7 @@ def test_bins_of_a_column():
     assert cell.shape == (4,)
 
 
-@pytest.mark.parametrize("frequency", [False, True])
-@pytest.mark.parametrize("centering", CENTERINGS)
+@pytest.mark.parametrize(("frequency", "centering"), in_turn([False, True], CENTERINGS))
 def test_shapley_values_of_rows_without_a_value(centering, frequency):
     """The levels of a category have means: their errors, and those beside them, are closed."""
     given = {"weights": COUNTS, "weight_kind": "frequency"} if frequency else {}

@@ -13,6 +13,7 @@ from scipy import stats
 
 import rhale_stats as rs
 from rhale_stats.models.parametric import parametric
+from tests.helpers import in_turn
 
 N = 120
 RNG = np.random.default_rng(3)
@@ -39,8 +40,7 @@ def moved(fit, direction, size):
     return lambda rows: out.predict(rows)
 
 
-@pytest.mark.parametrize("name", PROFILES)
-@pytest.mark.parametrize("centering", CENTERINGS)
+@pytest.mark.parametrize(("name", "centering"), in_turn(PROFILES, CENTERINGS))
 def test_errors_of_parameters_are_derivatives_by_brute_force(name, centering):
     profile = PROFILES[name](FIT, centering=centering)
     found = rs.std_error(profile, model=FIT, X=X, uncertainty="parameters")
@@ -284,8 +284,9 @@ def test_parameters_that_play_no_part_have_a_curve_without_error():
     assert_allclose(found["curve_se"], found["curve_se_rows"])
 
 
-@pytest.mark.parametrize("far", [0.0, 1e6])
-@pytest.mark.parametrize("method", ["pdp", "ice", "m_plot", "rhale", "ale"])
+@pytest.mark.parametrize(
+    ("far", "method"), in_turn([0.0, 1e6], ["pdp", "ice", "m_plot", "rhale", "ale"])
+)
 def test_features_that_play_no_part_have_curves_of_rounding(method, far):
     """Their curves are 0 but for rounding, which is not the same in another computation."""
     rows = np.random.default_rng(0).normal(size=(40, 3))

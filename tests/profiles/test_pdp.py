@@ -18,7 +18,7 @@ import rhale_stats as rs
 from rhale_stats.arrays import profiles as kernel
 from rhale_stats.models import differences
 from rhale_stats.profiles.rows import rows_behind
-from tests.helpers import through_a_file
+from tests.helpers import in_turn, through_a_file
 
 
 @pytest.fixture(scope="module")
@@ -116,8 +116,10 @@ def test_a_product():
     np.testing.assert_allclose(row["curve_offset"], -X[:, 1].mean(), rtol=1e-12)
 
 
-@pytest.mark.parametrize("centering", ["mean", "none", "start", "integral"])
-@pytest.mark.parametrize("kind", ["precision", "frequency", None])
+@pytest.mark.parametrize(
+    ("centering", "kind"),
+    in_turn(["mean", "none", "start", "integral"], ["precision", "frequency", None]),
+)
 def test_blocks_of_rows_are_one_table(monkeypatch, kind, centering):
     """In blocks, the last of one row, all estimates are those of one pass, and so are errors."""
     rng = np.random.default_rng(7)

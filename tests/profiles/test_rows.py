@@ -14,7 +14,7 @@ from scipy.interpolate import make_smoothing_spline
 import rhale_stats as rs
 from rhale_stats.arrays import splines
 from rhale_stats.profiles.rows import rows_behind
-from tests.helpers import through_a_file
+from tests.helpers import in_turn, through_a_file
 
 BINS = rs.GivenBins({"a": np.linspace(-4, 4, 7).tolist()})
 STATISTICS = ("curve", "curve_std", "heterogeneity_output", "importance")
@@ -90,8 +90,9 @@ def test_the_curve_is_linear_in_the_values_and_influences_are_its_derivatives():
         np.testing.assert_allclose(slope, psi[row], atol=2e-3 * np.abs(psi).max())
 
 
-@pytest.mark.parametrize("kind", ["m_plot", "shap"])
-@pytest.mark.parametrize("centering", ["mean", "start", "integral", "none"])
+@pytest.mark.parametrize(
+    ("kind", "centering"), in_turn(["m_plot", "shap"], ["mean", "start", "integral", "none"])
+)
 def test_replicates_with_weights_of_one_are_the_profile(X, kind, centering):
     weight = np.random.default_rng(1).uniform(0.5, 2, len(X))
     for how in ({}, {"weights": weight}):

@@ -228,7 +228,11 @@ CALLS: Mapping[str, tuple[Callable[[Given], Any], set[str]]] = {
     "tidy": (lambda g: rs.tidy(g.errors), {"order", "weights"}),
     "glance": (lambda g: rs.glance(g.errors), {"order", "weights"}),
     "explain": (
-        lambda g: rs.explain(g.model, g.X, rng=0, progress=False, budget=None).answers,
+        lambda g: (
+            rs.explain(
+                g.model, g.X, features=["a", "b"], rng=0, progress=False, budget=None
+            ).answers
+        ),
         set(),
     ),
     "mae": (lambda g: rs.mae(g.effect, rs.rhale(g.local, bins=rs.EqualWidthBins(12))), {"order"}),

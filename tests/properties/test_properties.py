@@ -42,9 +42,15 @@ def called(name, given):
     )
 
 
+@cache
+def plain_inputs():
+    """The plain table and its model, with the results that calls start from: made once."""
+    return Given(model, table())
+
+
 @pytest.fixture(scope="module")
 def plain():
-    return Given(model, table())
+    return plain_inputs()
 
 
 @pytest.fixture(scope="module")
@@ -64,29 +70,33 @@ def test_every_function_is_called_or_apart():
     assert set(CALLS) | set(APART) == set(rs.__all__)
 
 
+@cache
+def inputs_again():
+    """The same inputs as the plain ones, made anew."""
+    return Given(model, table())
+
+
 @pytest.mark.parametrize("name", NAMES)
-def test_inputs_are_not_changed(name, plain):
-    before = plain.X.copy(deep=True)
-    kept = {
+def test_inputs_are_not_changed_and_numbers_do_not_depend_on_the_run(name, of_plain):
+    inputs = inputs_again()
+    table_before = inputs.X.copy(deep=True)
+    datasets_before = {
         key: value.copy(deep=True)
-        for key, value in vars(plain).items()
+        for key, value in vars(inputs).items()
         if isinstance(value, xr.Dataset)
     }
-    called(name, plain)
-    pd.testing.assert_frame_equal(plain.X, before)
-    for key, value in kept.items():
-        xr.testing.assert_identical(getattr(plain, key), value)
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_numbers_do_not_depend_on_the_run(name, of_plain):
-    again = numbers(called(name, Given(model, table())))
+    again = numbers(called(name, inputs))
+    pd.testing.assert_frame_equal(inputs.X, table_before)
+    for key, value in datasets_before.items():
+        xr.testing.assert_identical(getattr(inputs, key), value)
     for key, value in numbers(of_plain(name)).items():
         assert_allclose(again[key], value, rtol=1e-12, err_msg=key)
 
 
-def in_other_units(plain, output=1.0, feature=1.0, shift=0.0):
+@cache
+def in_other_units(output=1.0, feature=1.0, shift=0.0):
     """The same model, its features and its output in other units."""
+    plain = plain_inputs()
 
     def other(X):
         return plain.model(X / feature) * output + shift
@@ -139,10 +149,10 @@ LABELLED = [name for name in NAMES if name not in ("augment", "glance", "tidy")]
 
 
 @pytest.mark.parametrize("name", LABELLED)
-def test_numbers_have_the_units_that_they_say(name, plain, of_plain):
+def test_numbers_have_the_units_that_they_say(name, of_plain):
     """Both units change at once: an error in the power of one is not made up by the other."""
     units = {"output": 8.0, "feature": 128.0}
-    result = called(name, in_other_units(plain, **units))
+    result = called(name, in_other_units(**units))
     assert not changed_otherwise(of_plain(name), result, **units)
 
 
@@ -157,28 +167,37 @@ LEVELS = {
 
 
 @pytest.mark.parametrize("name", LABELLED)
-def test_a_constant_added_to_the_output_changes_no_effect(name, plain, of_plain):
-    was, now = of_plain(name), called(name, in_other_units(plain, shift=4.0))
+def test_a_constant_added_to_the_output_changes_no_effect(name, of_plain):
+    was, now = of_plain(name), called(name, in_other_units(shift=4.0))
     assert not changed_otherwise(was, now, but=LEVELS.get(name, frozenset()))
 
 
+@cache
+def in_another_order():
+    plain = plain_inputs()
+    return Given(model, plain.X.sample(frac=1, random_state=0))
+
+
 @pytest.mark.parametrize("name", [name for name in NAMES if "order" in CALLS[name][1]])
-def test_order_of_the_rows_does_not_matter(name, plain, of_plain):
-    mixed = Given(model, plain.X.sample(frac=1, random_state=0))
-    was, now = of_plain(name), called(name, mixed)
+def test_order_of_the_rows_does_not_matter(name, of_plain):
+    was, now = of_plain(name), called(name, in_another_order())
     if "obs" in was.dims:
         now = now.sel(obs=was["obs"])
     assert not changed_otherwise(was, now)
 
 
+@cache
+def weighted_and_repeated():
+    X = plain_inputs().X
+    times = np.random.default_rng(1).integers(1, 4, len(X))
+    rows = X.loc[X.index.repeat(times)].reset_index(drop=True)
+    return Given(model, X, times), Given(model, rows)
+
+
 @pytest.mark.parametrize("name", [name for name in NAMES if "weights" in CALLS[name][1]])
-def test_weights_are_repeated_rows(name, plain):
+def test_weights_are_repeated_rows(name):
     """But for what there is of every row, and where of equal differences the largest is."""
-    times = np.random.default_rng(1).integers(1, 4, len(plain.X))
-    weighted = called(name, Given(model, plain.X, times))
-    repeated = called(
-        name, Given(model, plain.X.loc[plain.X.index.repeat(times)].reset_index(drop=True))
-    )
+    weighted, repeated = (called(name, inputs) for inputs in weighted_and_repeated())
     by_row = {str(key) for key, one in repeated.variables.items() if "obs" in one.dims}
     assert not changed_otherwise(repeated, weighted, but=by_row | {"largest_at"})
 
@@ -191,39 +210,28 @@ def test_a_file_holds_all_of_a_result(name, of_plain, tmp_path):
         xr.testing.assert_identical(read.load(), result)
 
 
-def by_the_names_of(was, now):
-    """The second result with its named positions in the order of the first."""
-    for dim in was.dims:
-        if dim in was.indexes and was[dim].dtype.kind in "OUT":
-            assert set(was[dim].values) == set(now[dim].values)
-            now = now.sel({dim: was[dim]})
-    return now
-
-
 BY_NAME = [name for name in LABELLED if name not in NOT_BY_NAME]
 
 
+@cache
+def with_other_columns():
+    """Columns in another order; the new name of one comes first in the alphabet, the old last."""
+    X = plain_inputs().X[["c", "b", "a"]].rename(columns={"c": "0 new"})
+    return Given(lambda X: model(X.rename(columns={"0 new": "c"})), X)
+
+
 @pytest.mark.parametrize("name", BY_NAME)
-def test_results_follow_the_names_of_columns_in_another_order(name, plain, of_plain):
-    was = of_plain(name)
-    now = by_the_names_of(was, called(name, Given(model, plain.X[["c", "b", "a"]])))
+def test_results_follow_columns_by_their_names(name, of_plain):
+    """In another order, and another name of a column changes names only."""
+    was, now = of_plain(name), called(name, with_other_columns())
+    for dim in was.dims:
+        if dim in was.indexes and was[dim].dtype.kind in "OUT":
+            names = ["0 new" if label == "c" else label for label in was[dim].values]
+            assert set(names) == set(now[dim].values)
+            now = now.sel({dim: names})
     assert not changed_otherwise(was, now, but={"feature_column"})
     if "feature_column" in was.coords:
         assert_allclose(now["feature_column"], 2 - was["feature_column"])
-
-
-@pytest.mark.parametrize("name", BY_NAME)
-def test_another_name_of_a_column_changes_names_only(name, plain, of_plain):
-    """The new name comes first in the alphabet, and the old one last."""
-    renamed = Given(
-        lambda X: model(X.rename(columns={"0 new": "c"})), plain.X.rename(columns={"c": "0 new"})
-    )
-    was, now = of_plain(name), called(name, renamed)
-    for dim in was.dims:
-        if dim in was.indexes and "c" in was[dim].values:
-            names = ["0 new" if one == "c" else one for one in was[dim].values]
-            assert list(now[dim].values) == names
-    assert not changed_otherwise(was, now)
 
 
 def alongside(values, mirror):
@@ -278,20 +286,13 @@ def test_numbers_are_those_of_other_versions_and_platforms():
     assert_allclose(found["effect_se"], EFFECT_SE, rtol=1e-7)
 
 
-def test_replicates_do_not_depend_on_processes_and_threads(plain):
-    def refitted(n_jobs, n_threads):
-        with threadpool_limits(n_threads):
-            return rs.bootstrap_refit(plain.fitted, plain.X, n_resamples=4, n_jobs=n_jobs, rng=0)
+def test_replicates_do_not_depend_on_threads(plain):
+    """Slow tests of every function that starts processes compare it with `n_jobs=1`."""
 
-    first, second = numbers(refitted(1, 1)), numbers(refitted(1, 2))
-    third = numbers(rs.bootstrap_refit(Fitted(), plain.X, n_resamples=4, n_jobs=2, rng=0))
+    def refitted(n_threads):
+        with threadpool_limits(n_threads):
+            return rs.bootstrap_refit(plain.fitted, plain.X, n_resamples=4, n_jobs=1, rng=0)
+
+    first, second = numbers(refitted(1)), numbers(refitted(2))
     for key, value in first.items():
         assert_allclose(second[key], value, rtol=1e-12, err_msg=key)
-        assert_allclose(third[key], value, rtol=1e-12, err_msg=key)
-
-
-class Fitted:
-    """What `Given.fitted` is, for other processes."""
-
-    def __call__(self, rows):
-        return Given(model, rows).fitted(rows)

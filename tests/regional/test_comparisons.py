@@ -20,7 +20,7 @@ from rhale_stats.regional.comparisons import CurveProblem
 from rhale_stats.regional.split_losses import split_losses
 from rhale_stats.regional.splits import candidates_of
 from rhale_stats.schema.kinds import TREE, kind_of
-from tests.helpers import Counting, rows_of_probe, through_a_file
+from tests.helpers import Counting, in_turn, rows_of_probe, through_a_file
 
 EXAMPLE = rs.simulate.TwoRegimes()
 CORRELATED = rs.simulate.TwoRegimes(correlated=True)
@@ -182,8 +182,10 @@ def test_pdp_loss_is_that_of_a_plain_loop(table, kind, rng):
         assert int(tree["n_obs"][number]) == n
 
 
-@pytest.mark.parametrize("kind", ["none", "precision", "frequency"])
-@pytest.mark.parametrize("column", ["quantile", "exact", "equal_width", "nominal"])
+@pytest.mark.parametrize(
+    ("kind", "column"),
+    in_turn(["none", "precision", "frequency"], ["quantile", "exact", "equal_width", "nominal"]),
+)
 def test_losses_of_all_candidates_equal_direct_recomputation(column, kind, rng):
     n, offset = 900, 1e4
     curves = offset + rng.normal(size=(n, 7)) * rng.uniform(0.5, 2, size=7)

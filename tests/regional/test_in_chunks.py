@@ -10,6 +10,7 @@ import xarray as xr
 import rhale_stats as rs
 from rhale_stats.local import sampled
 from rhale_stats.regional.in_chunks import SearchRows
+from tests.helpers import in_turn
 
 dd = pytest.importorskip("dask.dataframe", reason="dask is not installed")
 da = pytest.importorskip("dask.array", reason="dask is not installed")
@@ -42,7 +43,7 @@ def test_trees_are_those_of_memory(options, weighted):
     whole, found = (rs.regions(one, "x1", rng=0, **options) for one in (memory, chunked))
     xr.testing.assert_identical(found, whole)
     effects = rs.regional_rhale(memory, whole), rs.regional_rhale(chunked, found)
-    xr.testing.assert_allclose(effects[1].drop_attrs(), effects[0].drop_attrs(), rtol=1e-9)
+    xr.testing.assert_allclose(effects[1], effects[0], rtol=1e-9)
 
 
 def test_all_features_and_interactions_too():
@@ -120,8 +121,9 @@ def three_regions(**options):
 REGION = np.where(X["x3"] <= 0, 0, np.where(X["x2"] <= 0, 1, 2))
 
 
-@pytest.mark.parametrize("kind", ["none", "precision", "frequency"])
-@pytest.mark.parametrize("given", ["features", "table", "chunks"])
+@pytest.mark.parametrize(
+    ("kind", "given"), in_turn(["none", "precision", "frequency"], ["features", "table", "chunks"])
+)
 def test_all_rows_of_all_nodes_are_counted(kind, given, monkeypatch):
     """By hand: those of a node are those of its regions. Rows, and a share of the weight."""
     monkeypatch.setattr(sampled, "MOST_ROWS", 600)

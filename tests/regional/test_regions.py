@@ -25,6 +25,7 @@ from rhale_stats.regional.split_losses import split_losses, split_statistics
 from rhale_stats.regional.splits import candidates_of
 from studies.regions import two_groups
 from tests.arrays.made import cell_moments, comoments
+from tests.helpers import in_turn
 
 N = 300
 RULES = [
@@ -37,8 +38,8 @@ RULES = [
     rs.GreedyBins(30),
     rs.BestEqualWidthBins(8),
 ]
-every_rule = pytest.mark.parametrize("rule", RULES, ids=str)
-every_weight = pytest.mark.parametrize("kind", ["none", "precision", "frequency"])
+WEIGHT_KINDS = ["none", "precision", "frequency"]
+every_weight = pytest.mark.parametrize("kind", WEIGHT_KINDS)
 
 
 def sample(rng, n=N):
@@ -146,8 +147,7 @@ def problem_and_node(local, rule, loss, min_obs=15):
     return problem, axis, node_of(problem, np.arange(rows.n_rows), 0.0)
 
 
-@every_rule
-@every_weight
+@pytest.mark.parametrize(("rule", "kind"), in_turn(RULES, WEIGHT_KINDS), ids=repr)
 def test_losses_of_all_candidates(rng, rule, kind):
     """To 1e-9: what is left is rounding of sums in another order. Losses take turns."""
     loss = ("index", "output")[(RULES.index(rule) + (kind == "precision")) % 2]
@@ -377,8 +377,11 @@ def test_the_split_of_effector_is_chosen(seed):
 # --- losses of the root --------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("rule", [rule for rule in RULES if getattr(rule, "ddof", 1)], ids=str)
-@every_weight
+@pytest.mark.parametrize(
+    ("rule", "kind"),
+    in_turn([rule for rule in RULES if getattr(rule, "ddof", 1)], WEIGHT_KINDS),
+    ids=str,
+)
 def test_loss_of_the_root_is_that_of_the_effect(rng, rule, kind):
     X, jacobian, other = sample(rng)
     local = local_of(X, jacobian, weights_of(kind, rng), kind)
@@ -430,8 +433,9 @@ def test_columns_that_coincide_leave_nothing_to_split():
     assert_array_equal(tree["pvalue"], [np.nan])
 
 
-@pytest.mark.parametrize("thresholds", ["quantile", "equal_width", "exact"])
-@every_weight
+@pytest.mark.parametrize(
+    ("thresholds", "kind"), in_turn(["quantile", "equal_width", "exact"], WEIGHT_KINDS)
+)
 def test_what_a_tree_says_is_what_its_rows_are(rng, thresholds, kind):
     X, jacobian, other = sample(rng)
     weights = weights_of(kind, rng)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from html.parser import HTMLParser
 
 import pytest
-import xarray as xr
 
 import rhale_stats as rs
 from tests.every_kind import results, table
@@ -41,15 +40,13 @@ def made():
 def shown_forms(result):
     """Everything about a result that a notebook may show as HTML."""
     yield "itself", result
-    for name in ("show", "summary", "tidy", "glance", "confint", "to_datatree"):
+    for name in ("show", "summary", "tidy", "glance"):
         try:
             found = getattr(rs, name)(result)
         except (ValueError, TypeError):
             continue
         yield name, found
         yield from ((f"table of {name}", one) for one in getattr(found, "tables", []))
-    if isinstance(result, xr.DataTree):
-        yield from ((node.path, node.to_dataset()) for node in result.subtree)
 
 
 def test_no_payload_lives_in_what_a_notebook_shows(made):

@@ -12,7 +12,7 @@ import rhale_stats as rs
 from rhale_stats.local.rows import columns
 from rhale_stats.schema.identity import FINGERPRINT, MOST_TEXT, fingerprint
 from rhale_stats.schema.parts import own_rows
-from tests.helpers import as_of_a_file
+from tests.helpers import as_of_a_file, in_turn
 
 N = 400
 BINS = rs.EqualWidthBins(3)
@@ -77,8 +77,7 @@ VERBS = {
 }
 
 
-@pytest.mark.parametrize("what", OTHERS)
-@pytest.mark.parametrize("verb", VERBS)
+@pytest.mark.parametrize(("what", "verb"), in_turn(OTHERS, VERBS))
 def test_another_models_local_effects_are_refused(local, effect, of_second, verb, what):
     """code.md B4: counts and weights of the bins were all that was compared."""
     VERBS[verb](local, effect)

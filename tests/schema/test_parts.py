@@ -11,6 +11,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 import rhale_stats as rs
 from rhale_stats.schema.dimensions import ROWS
 from rhale_stats.schema.stacking import stack
+from tests.helpers import in_turn
 
 
 @pytest.fixture(scope="module")
@@ -235,8 +236,7 @@ def with_gaps():
     return local, effect, groups, boot
 
 
-@pytest.mark.parametrize("name", OF_OWN_ROWS)
-@pytest.mark.parametrize("feature", ["all", "some"])
+@pytest.mark.parametrize(("name", "feature"), in_turn(OF_OWN_ROWS, ["all", "some"]))
 def test_features_of_own_rows_keep_what_is_said_of_these(with_gaps, feature, name):
     """Groups are counted among the rows that a feature has: its degrees of freedom."""
     local, effect, groups, boot = with_gaps

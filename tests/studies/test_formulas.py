@@ -12,7 +12,7 @@ FEW = {"greedy": 40, "box": 60, "chernoff": 200}
 
 @pytest.mark.parametrize("name", [name for name in formulas.BLOCKS if name != "box"])
 def test_blocks_print_a_table(name):
-    lines = formulas.table(name, FEW.get(name, 10)).splitlines()
+    lines = formulas.table(name, FEW.get(name, 4)).splitlines()
     assert len(lines) > 2
     assert len({line.count("|") for line in lines}) == 1
     assert "nan" not in "".join(lines)

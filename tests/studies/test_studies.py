@@ -20,6 +20,7 @@ from studies import Options, california, correlated, pdp_ice, regional_timing, r
 from studies.bin_splitting import example, sample
 from studies.density import expected_bias
 from studies.tools import local_of
+from tests.helpers import in_turn
 
 DOCS = Path(__file__).parents[2] / "docs" / "studies"
 ALL = (
@@ -282,8 +283,7 @@ def test_truth_of_correlated_features(together):
     assert_allclose(curve - curve.mean(), correlated.truth(together), atol=0.06)
 
 
-@pytest.mark.parametrize("alpha", [0.0, 1.0, -1.0])
-@pytest.mark.parametrize("feature", pdp_ice.FEATURES)
+@pytest.mark.parametrize(("alpha", "feature"), in_turn([0.0, 1.0, -1.0], pdp_ice.FEATURES))
 def test_truth_beside_pdp_and_ice(alpha, feature):
     example = pdp_ice.example_of(alpha)
     local = local_of(example, example.sample(200_000, np.random.default_rng(0)), feature)

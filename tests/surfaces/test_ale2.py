@@ -9,7 +9,7 @@ import pytest
 import rhale_stats as rs
 from rhale_stats.models import differences
 from rhale_stats.surfaces.inference import size
-from tests.helpers import rows_of_probe
+from tests.helpers import in_turn, rows_of_probe
 
 
 def product(X):
@@ -374,8 +374,10 @@ def gapped(frame):
     return out
 
 
-@pytest.mark.parametrize("pair", [("u", "text"), ("text", "u"), ("text", "town")])
-@pytest.mark.parametrize("dtype", [object, "category"])
+@pytest.mark.parametrize(
+    ("pair", "dtype"),
+    in_turn([("u", "text"), ("text", "u"), ("text", "town")], [object, "category"]),
+)
 def test_missing_is_a_level_the_last(frame, pair, dtype):
     """The same as a table in which somebody wrote the level himself."""
 

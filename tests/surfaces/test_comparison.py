@@ -12,6 +12,7 @@ from rhale_stats.arrays import quadratic
 from rhale_stats.surfaces import comparison
 from rhale_stats.surfaces.inference import noise_of, rounding
 from rhale_stats.surfaces.rows import Rows
+from tests.helpers import in_turn
 
 N = 60
 EDGES = rs.GivenBins([-1.0, 0.1, 1.0])
@@ -51,8 +52,7 @@ def test_scores_are_normal_quantiles_of_students_t():
     )
 
 
-@pytest.mark.parametrize("pair", [("a", "b"), ("k", "a")])
-@pytest.mark.parametrize("paired", [False, True])
+@pytest.mark.parametrize(("pair", "paired"), in_turn([("a", "b"), ("k", "a")], [False, True]))
 def test_every_number_of_a_comparison(pair, paired):
     table = X if paired else X[:45].set_axis(range(100, 145))
     a, b = made(f, pair=pair), made(g, table, pair)

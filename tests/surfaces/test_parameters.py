@@ -33,8 +33,7 @@ def moved(fit, direction):
     return lambda rows: out.predict(rows)
 
 
-@pytest.mark.parametrize("pair", [("a", "b"), ("c", "a")])
-@pytest.mark.parametrize("centering", ["ale", "start"])
+@pytest.mark.parametrize(("pair", "centering"), [(("a", "b"), "start"), (("c", "a"), "ale")])
 def test_errors_of_parameters_are_derivatives_by_brute_force(pair, centering):
     start = surface(FIT, pair, centering=centering)
     found = rs.std_error(start, model=FIT, X=X, uncertainty="parameters")

@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 
 import rhale_stats as rs
+from tests.helpers import in_turn
 
 compose = pytest.importorskip("sklearn.compose")
 from sklearn import (  # noqa: E402
@@ -144,8 +145,7 @@ def test_regressions(name):
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-@pytest.mark.parametrize("scale", ["response", "logit"])
-@pytest.mark.parametrize("name", CLASSIFIERS)
+@pytest.mark.parametrize(("scale", "name"), in_turn(["response", "logit"], CLASSIFIERS))
 def test_classifiers(name, scale):
     model, y = CLASSIFIERS[name]
     check(*both(model.fit(X, y), X, scale=scale), rtol=1e-4)

@@ -12,6 +12,7 @@ from statsmodels.gam.api import BSplines, GLMGam
 from statsmodels.miscmodels.ordinal_model import OrderedModel
 
 import rhale_stats as rs
+from tests.helpers import in_turn
 
 
 @pytest.fixture
@@ -75,8 +76,7 @@ def test_an_offset_stays_with_its_row_in_whatever_order_columns_are(X, rng):
     assert_allclose(slopes(local, "a"), expected, rtol=1e-5)
 
 
-@pytest.mark.parametrize("offset", [False, True])
-@pytest.mark.parametrize("formula", [False, True])
+@pytest.mark.parametrize(("offset", "formula"), in_turn([False, True], [False, True]))
 def test_hazards_answer_with_their_logarithm(X, y, offset, formula):
     # What predict takes first is the time, and it returns standard errors besides.
     time, level = np.exp(-y / 5), {"offset": np.linspace(0, 1, 200)} if offset else {}
