@@ -116,7 +116,7 @@ def page_of(command):
     name = command.split()[2]
     here = DOCS / "studies" / f"{name}.md"
     if command.startswith("python -m"):
-        here = ROOT / "README.md"
+        here = DOCS / "cost.md"
     elif not here.exists():
         here = DOCS / f"{name}.md"
     return plain(here.read_text(encoding="utf-8"))

@@ -29,6 +29,7 @@ from rhale_stats.plots.marks import (
     WEIGHED,
 )
 from rhale_stats.plots.violins import RowsInBins, say_off_scale, shorten_tails
+from rhale_stats.schema.dimensions import LEFT
 from rhale_stats.schema.features import feature_names
 
 # The rug's grid is finer than print resolution. More ticks than this would merge.
@@ -125,7 +126,12 @@ def rows_of(local: xr.Dataset, row: xr.Dataset) -> RowsInBins | None:
         )
     if not row.sizes["bin"]:
         return None
-    rows, position = own_columns(local, [name])[name]
+    made_from = own_columns(local, [name])[name]
+    rows, position = made_from
+    method = str(local["local_effect_method"].sel(feature=name).values)
+    if LEFT in local and method != "finite_difference":
+        # Their halves stand for the axis around them; a picture has the rows where they are.
+        rows, position = own_columns(local.drop_vars(LEFT), [name])[name]
     x, g = rows.x[position], rows.local_effect[position]
     weight = np.ones(len(x)) if rows.weight is None else rows.weight
     edges = row["edge_value"].values
@@ -138,7 +144,7 @@ def rows_of(local: xr.Dataset, row: xr.Dataset) -> RowsInBins | None:
             f"for feature {name!r}; got {outside} of {len(x)} rows outside. Pass the local effects "
             f"that effect was made from, or select the rows first: local.isel(obs=...)."
         )
-    check_no_other_model(row, rows, position)
+    check_no_other_model(row, *made_from)
     return RowsInBins(x, g, weight, rows.frequency, bin_index(edges, x))
 
 

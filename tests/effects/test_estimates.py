@@ -383,8 +383,8 @@ def test_equivariance(kind, rule, seed, a, c, d, weighting):
     size = np.abs(slopes).max()
     of_sums = N * EPS * size
     if kind == "integers":
-        # Halves of rows on edges stand a unit beside these. How smooth a spline is comes of a search
-        # for a minimum, which rounding places no nearer than the root of a unit.
+        # Halves of rows on edges stand a unit beside these. How smooth a spline is comes of a
+        # search for a minimum, which rounding places no nearer than the root of a unit.
         of_sums += size * max(EPS**0.5 / 10, 4 * N * ulp / abs(c))
     # Along the axis cells count by their widths, and each of their edges stands a unit or two off.
     of_widths = 0.0

@@ -896,6 +896,7 @@ def plain_world() -> World:
         "rebinned": [rs.bootstrap(local, effect, rebin=True, **some)],
         "profile": [rs.ice(product, world.X, **quiet)],
         "check": [rs.check_unbiased(local, effect, rng=0)],
+        "comparison": [rs.compare(effect, effect, rng=0)],
         "outputs": [rs.rhale(rs.local_effects(two, world.X, **quiet))],
         "scored": [rs.rhale(local, bins=rs.BestEqualWidthBins(5))],
         "explained": [rs.explain(product, world.X, product(world.X), rng=0, **quiet)],
@@ -932,6 +933,8 @@ LEGAL: dict[str, dict[str, Any]] = {
     "check_unbiased": {"local": "local", "effect": "effect"},
     "dense_truth": {"model": product, "jacobian": None, "X": "X", "n_bins": 3},
     "folds": {"local": "local", "n_folds": 2, "progress": False},
+    "compare": {"a": "effect", "b": "effect"},
+    "plot_compare": {"comparison": "comparison", "feature": "x0"},
     "mcse": {"samples": "boot", "dim": "draw"},
     "merge": {"effects": "agreed"},
     "outcome_effects": {

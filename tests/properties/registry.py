@@ -30,6 +30,7 @@ APART = {
     "adapters": "a list of libraries",
     "outcome_effects": "it fits learners; in tests/outcome",
     "simulate": "a module; its models are in tests/simulate",
+    "sklearn": "a module; in tests/sklearn",
     "dense_truth": "takes a simulator, in tests/simulate",
     "check_jacobian": "takes derivatives, in tests/models",
     "mcse": "takes replicates of a score, in tests/diagnostics",

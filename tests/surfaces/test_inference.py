@@ -12,7 +12,6 @@ from rhale_stats.arrays import resample
 from rhale_stats.arrays.second_order import edges_of
 from rhale_stats.arrays.skewness import Skewness
 from rhale_stats.surfaces import inference as module
-from rhale_stats.surfaces import replicates
 from rhale_stats.surfaces.inference import noise_of, size
 from rhale_stats.surfaces.rows import Rows
 from tests.helpers import sizes_of_blocks
@@ -377,7 +376,7 @@ def test_blocks_of_draws_are_one(monkeypatch):
     whole = rs.bootstrap(found, n_resamples=8, chains=2, rng=1)
     for room, blocks in ((3 * 40, [3, 3, 2]), (3 * 40 + 39, [3, 3, 2]), (1, [1] * 8)):
         with monkeypatch.context() as patch:
-            asked = sizes_of_blocks(patch, replicates, room)
+            asked = sizes_of_blocks(patch, module, room)
             parts = rs.bootstrap(found, n_resamples=8, chains=2, rng=1)
         assert asked == blocks
         for name in ("second_effect", "surface", "n_filled"):
