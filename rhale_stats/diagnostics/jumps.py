@@ -26,13 +26,13 @@ from rhale_stats.models.outputs import Model, is_classifier
 from rhale_stats.models.table import as_table
 from rhale_stats.schema.checks import check_effect, check_local
 from rhale_stats.schema.dimensions import LEFT
-from rhale_stats.schema.door import checked
 from rhale_stats.schema.features import feature_names, feature_position, one_feature, slopes
 from rhale_stats.schema.identity import check_same_output, model_facts
 from rhale_stats.schema.levels import refuse_categorical
 from rhale_stats.schema.moments import cell_count, has_cells
 from rhale_stats.schema.parts import each_part
 from rhale_stats.schema.stacking import Estimates, stacked
+from rhale_stats.schema.validation import validated
 from rhale_stats.schema.variables import variable
 
 # Rows at either end of the axis that are left out, as a share.
@@ -41,7 +41,7 @@ OUTER = 0.005
 TABLES = (ARRAY, FRAME, NUMBERED_FRAME)
 
 
-@checked
+@validated
 @each_part
 def jump_check(
     effect: xr.Dataset,

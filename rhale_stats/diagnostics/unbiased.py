@@ -21,7 +21,6 @@ from rhale_stats.local.rows import THREADS_FROM, Rows, estimation_rows, own_colu
 from rhale_stats.local.sampled import sampled
 from rhale_stats.parallel import cpus, in_threads
 from rhale_stats.schema.checks import check_effect, check_local, is_chunked
-from rhale_stats.schema.door import checked
 from rhale_stats.schema.features import (
     feature_names,
     feature_position,
@@ -34,6 +33,7 @@ from rhale_stats.schema.levels import refuse_categorical
 from rhale_stats.schema.moments import bin_means, has_cells, residuals_of
 from rhale_stats.schema.parts import each_part
 from rhale_stats.schema.stacking import Estimates, stacked
+from rhale_stats.schema.validation import validated
 from rhale_stats.schema.variables import variable
 
 # Largest number of repeated rows: some gigabytes.
@@ -56,7 +56,7 @@ FACTS: dict[str, dict[str, str]] = {
 }
 
 
-@checked
+@validated
 @seeded
 @each_part
 def check_unbiased(
@@ -311,7 +311,7 @@ def _verdict(
     return np.select([beyond, few, large, biased], ["", TOO_FEW, LARGE, BIASED], FINE)
 
 
-@checked
+@validated
 @each_part
 def debias(effect: xr.Dataset, check: xr.Dataset) -> xr.Dataset:
     r"""Heterogeneity without the bin error: from differences of neighbouring rows.

@@ -22,10 +22,10 @@ from rhale_stats.models.groups import by_groups
 from rhale_stats.models.options import ModelOptions
 from rhale_stats.models.outputs import Model
 from rhale_stats.schema.dimensions import OUTPUT
-from rhale_stats.schema.door import checked
 from rhale_stats.schema.features import feature_names
 from rhale_stats.schema.levels import categorical_features
 from rhale_stats.schema.stacking import by_feature, joined
+from rhale_stats.schema.validation import validated
 
 # Values and local effects of a feature are held until its bins are estimated, of more than one
 # feature up to so many bytes.
@@ -33,7 +33,7 @@ LOCAL_BYTES = 1 << 24
 
 
 @by_groups()
-@checked
+@validated
 def ale(
     model: Model,
     X: Any,
@@ -170,7 +170,7 @@ def _of_all(parts: list[xr.Dataset]) -> xr.Dataset:
     return out.transpose(OUTPUT, ...) if OUTPUT in out.dims else out
 
 
-@checked
+@validated
 def ale_from_local(
     local: xr.Dataset | Model,
     X: Any = None,
@@ -209,7 +209,7 @@ def ale_from_local(
     >>> rs.ale_from_local(local, bins=rs.EqualWidthBins(4))["n_bins"].values
     array([4, 4])
     """
-    del X, features  # `checked` has made local effects of them
+    del X, features  # `validated` has made local effects of them
     if "local_effect" not in getattr(local, "data_vars", ()):
         raise TypeError(
             f"local must be the Dataset that ale_local_effects(model, X) returns; got "
@@ -229,7 +229,7 @@ def ale_from_local(
     return joined(parts, feature_names(local)).assign_attrs(method="ale")
 
 
-@checked
+@validated
 def dale(
     local: xr.Dataset | Model,
     X: Any = None,
@@ -273,7 +273,7 @@ def dale(
     >>> rs.dale(local, n_bins=4)["effect"].sel(feature="x0").round(1).values
     array([-1.5, -0.5,  0.5,  1.5])
     """
-    del X, features  # `checked` has made local effects of them
+    del X, features  # `validated` has made local effects of them
     effect = rhale(
         local,
         bins=EqualWidthBins(n_bins),

@@ -16,12 +16,12 @@ from rhale_stats.inference import meaning
 from rhale_stats.inference.adjustment import ADJUSTMENTS
 from rhale_stats.inference.results import CONSTANT, labelled_test
 from rhale_stats.schema.checks import check_effect
-from rhale_stats.schema.door import checked
 from rhale_stats.schema.features import one_feature, resolution, slopes
 from rhale_stats.schema.parts import each_part
+from rhale_stats.schema.validation import validated
 
 
-@checked
+@validated
 @each_part
 def equivalence_test(effect: xr.Dataset, delta: float, *, adjust: str = "holm") -> xr.Dataset:
     r"""Equivalence test: whether the effect is smaller than ``delta`` in absolute value everywhere.

@@ -19,11 +19,11 @@ from rhale_stats.effects.labelled import MISSING_EFFECTS, dataset
 from rhale_stats.effects.spread import without_spread
 from rhale_stats.schema.checks import check_effect
 from rhale_stats.schema.checksums import joined, without_start
-from rhale_stats.schema.door import checked
 from rhale_stats.schema.features import feature_names, methods_of, one_feature
 from rhale_stats.schema.identity import as_attribute, fingerprint_of
 from rhale_stats.schema.moments import bin_starts, has_cells, moments_of
 from rhale_stats.schema.stacking import Estimates
+from rhale_stats.schema.validation import validated
 
 # Attributes in which effects of parts must agree, with what messages call them.
 AGREED = {
@@ -36,7 +36,7 @@ AGREED = {
 }
 
 
-@checked
+@validated
 def merge(effects: Sequence[xr.Dataset]) -> xr.Dataset:
     r"""Effect of all rows together, from effects of parts of the rows in the same bins.
 

@@ -34,11 +34,11 @@ from rhale_stats.parallel import cpus
 from rhale_stats.schema.checks import check_local, is_chunked
 from rhale_stats.schema.curves import WEIGHTINGS
 from rhale_stats.schema.dimensions import PARTS
-from rhale_stats.schema.door import checked
 from rhale_stats.schema.features import feature_names, one_feature
 from rhale_stats.schema.levels import refuse_categorical
 from rhale_stats.schema.moments import has_cells
 from rhale_stats.schema.parts import each_part, inside, own_rows
+from rhale_stats.schema.validation import validated
 from rhale_stats.schema.variables import variable
 
 CENTERINGS = ("mean", "start", "integral")
@@ -50,7 +50,7 @@ NARROW = 0.1
 
 
 @by_groups()
-@checked
+@validated
 def rhale(
     local: xr.Dataset | Model,
     X: Any = None,
@@ -169,7 +169,7 @@ def rhale(
     >>> effect["n_obs"].sel(feature="x0").values
     array([110, 108, 142, 140])
     """
-    del X, features, by  # `checked` has made local effects of them
+    del X, features, by  # `validated` has made local effects of them
     generator, seed = source_of(rng)
     # Refused before a model is asked about all rows.
     _request(bins, centering, weighting)

@@ -23,7 +23,6 @@ from rhale_stats.inference.notes import bins_note
 from rhale_stats.printing.text import holds_model, number_text, pvalue_text
 from rhale_stats.schema.checks import check_effect, check_local
 from rhale_stats.schema.curves import curve_of
-from rhale_stats.schema.door import checked
 from rhale_stats.schema.features import (
     effect_at,
     feature_names,
@@ -36,6 +35,7 @@ from rhale_stats.schema.levels import categorical_features, is_categorical, leve
 from rhale_stats.schema.moments import has_cells
 from rhale_stats.schema.notes import with_notes
 from rhale_stats.schema.parts import each_part
+from rhale_stats.schema.validation import validated
 
 if TYPE_CHECKING:
     from statsmodels.iolib.summary import Summary
@@ -95,8 +95,8 @@ def tidy(effect: xr.Dataset, level: float) -> pd.DataFrame:
         }
         if "spread" in row:
             spread |= dict(zip(("spread_min", "spread_max"), within_bins(row), strict=True))
-        checked = {check: row[check].values for check in CHECKED if check in row}
-        frames.append(frame.assign(**intervals, **spread, **lines, **checked, reason=reasons))
+        checks = {check: row[check].values for check in CHECKED if check in row}
+        frames.append(frame.assign(**intervals, **spread, **lines, **checks, reason=reasons))
     return _spoken(pd.concat(frames, ignore_index=True))
 
 
@@ -166,7 +166,7 @@ def curve_extent(row: xr.Dataset) -> tuple[float, float]:
     return float(np.nanmin(values)), float(np.nanmax(values))
 
 
-@checked
+@validated
 @each_part
 def augment(effect: xr.Dataset, local: xr.Dataset) -> pd.DataFrame:
     """The rows with their estimates, one line per observation.

@@ -29,17 +29,17 @@ from rhale_stats.models.options import ModelOptions
 from rhale_stats.parallel import in_processes, n_processes
 from rhale_stats.profiles.pdp import pdp
 from rhale_stats.schema.dimensions import OUTPUT
-from rhale_stats.schema.door import checked
 from rhale_stats.schema.features import feature_names
 from rhale_stats.schema.levels import categorical_features
 from rhale_stats.schema.stacking import joined
+from rhale_stats.schema.validation import validated
 
 EFFECTS = ("rhale", "ale", "pdp")
 HELD = "chosen on the mean of the local effects of all models, the same for all"
 FIXED = "the same for all models"
 
 
-@checked
+@validated
 def over_models(
     models: Any,
     X: Any,

@@ -14,12 +14,12 @@ from rhale_stats.generics.dispatch import method as of_kind
 from rhale_stats.inference.adjustment import ADJUSTMENTS
 from rhale_stats.inference.results import Asked
 from rhale_stats.schema.dimensions import REGION, of_part
-from rhale_stats.schema.door import checked
 from rhale_stats.schema.kinds import ENSEMBLE, H_STATISTICS, kind_of
 from rhale_stats.schema.parts import each_part
+from rhale_stats.schema.validation import validated
 
 
-@checked
+@validated
 @each_part
 def wald_test(
     effect: xr.Dataset,
@@ -148,7 +148,7 @@ def wald_test(
     return out
 
 
-@checked
+@validated
 @seeded
 def compare(
     a: xr.Dataset,

@@ -7,11 +7,11 @@ import xarray as xr
 
 from rhale_stats.arguments.seeds import seeded
 from rhale_stats.generics import dispatch
-from rhale_stats.schema.door import checked
 from rhale_stats.schema.parts import each_part
+from rhale_stats.schema.validation import validated
 
 
-@checked
+@validated
 @each_part
 def confint(
     effect: xr.Dataset,
@@ -111,7 +111,7 @@ def confint(
     return out
 
 
-@checked
+@validated
 @seeded
 @each_part
 def confband(

@@ -16,8 +16,8 @@ from rhale_stats.arguments.words import shown
 from rhale_stats.arrays import leverage, resample
 from rhale_stats.generics.dispatch import method
 from rhale_stats.inference.draws import GRID, Resampling, chains_of, in_chains
-from rhale_stats.schema.door import Options, checked
 from rhale_stats.schema.parts import each_part, own_rows
+from rhale_stats.schema.validation import Options, validated
 from rhale_stats.schema.variables import software
 
 
@@ -69,7 +69,7 @@ class ResamplingOptions(Options):
         check_choice("scheme", self.scheme, resample.SCHEMES)
 
 
-@checked
+@validated
 @seeded
 @each_part
 @own_rows

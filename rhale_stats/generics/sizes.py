@@ -7,11 +7,11 @@ from numpy.typing import ArrayLike
 
 from rhale_stats.effects.inner import asked_for
 from rhale_stats.generics.dispatch import method
-from rhale_stats.schema.door import checked
 from rhale_stats.schema.parts import each_part
+from rhale_stats.schema.validation import validated
 
 
-@checked
+@validated
 @each_part
 def effect_sizes(
     effect: xr.Dataset,

@@ -27,7 +27,6 @@ from rhale_stats.profiles.inference import confint
 from rhale_stats.profiles.reference import one_relative
 from rhale_stats.schema.checks import check_effect
 from rhale_stats.schema.dimensions import OUTPUT, REGION
-from rhale_stats.schema.door import checked
 from rhale_stats.schema.features import (
     feature_names,
     feature_position,
@@ -38,6 +37,7 @@ from rhale_stats.schema.features import (
 )
 from rhale_stats.schema.kinds import LOCAL, PROFILE
 from rhale_stats.schema.levels import is_categorical, level_names
+from rhale_stats.schema.validation import validated
 
 FEATURE, EFFECT = "feature", "effect"
 DIMENSIONS = (FEATURE, OUTPUT, REGION, EFFECT)
@@ -47,7 +47,7 @@ MAX_LINES, MAX_ENTRIES = 10, 4
 APART = 0.07
 
 
-@checked
+@validated
 def plot_curves(
     effects: xr.Dataset | Mapping[str, xr.Dataset],
     features: str | int | Sequence[str | int] | None = None,

@@ -33,13 +33,13 @@ from rhale_stats.plots.marks import (
     ROWS_EACH,
     UNORDERED,
 )
-from rhale_stats.schema.door import checked
 from rhale_stats.schema.features import feature_names, label_of, units_of, with_units
 from rhale_stats.schema.kinds import ENSEMBLE
+from rhale_stats.schema.validation import validated
 from rhale_stats.schema.variables import EFFECT_VARIABLES
 
 
-@checked
+@validated
 def plot_forest(
     effect: xr.Dataset,
     what: str = "average_effect",

@@ -206,7 +206,7 @@ class _Known(NamedTuple):
         )
 
 
-def checked(function: F) -> F:
+def validated(function: F) -> F:
     """Decorate a function so that its arguments are checked by `CHECKS`.
 
     Keyword arguments that are fields of its `Options` are gathered into these. Datasets may have
@@ -252,7 +252,7 @@ def checked(function: F) -> F:
         return admitted(name, value)
 
     @wraps(function)
-    def door(*args: Any, **kwargs: Any) -> Any:
+    def validating(*args: Any, **kwargs: Any) -> Any:
         frame = sys._getframe(1)
         while frame.f_code.co_filename == BY_GROUPS and frame.f_back is not None:
             frame = frame.f_back
@@ -305,7 +305,7 @@ def checked(function: F) -> F:
             found = call.with_errors(found, given, groups)
         return remember_parts(answer_first(found) if isinstance(found, xr.Dataset) else found)
 
-    return cast(F, door)
+    return cast(F, validating)
 
 
 def _are_results(value: object) -> bool:
