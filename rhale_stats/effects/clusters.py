@@ -18,7 +18,7 @@ from rhale_stats.effects import skewness
 from rhale_stats.effects.fit import Fit, at_edges
 from rhale_stats.effects.group_sums import GroupSums
 from rhale_stats.effects.grouped import Grouped, Held
-from rhale_stats.effects.same import check_same_rows
+from rhale_stats.effects.provenance import check_same_rows
 from rhale_stats.effects.spread import SpreadSums
 from rhale_stats.effects.targets import GROUP_COVARIANCES, GROUP_DEGREES, TARGETS
 from rhale_stats.local.rows import Rows, columns, is_used_row

@@ -18,7 +18,7 @@ from rhale_stats.effects.clusters import Levels, check_n_groups, on_bins, on_cel
 from rhale_stats.effects.fit import Fit
 from rhale_stats.effects.group_sums import GroupSums
 from rhale_stats.effects.grouped import Grouped
-from rhale_stats.effects.same import check_same_chunks
+from rhale_stats.effects.provenance import check_same_chunks
 from rhale_stats.effects.spread import SpreadSums
 from rhale_stats.local.chunks import ChunkedRows
 from rhale_stats.local.rows import Rows, estimation_rows, is_estimation_row, is_used_row

@@ -16,7 +16,7 @@ from rhale_stats.arrays.moments import FloatArray
 from rhale_stats.effects.box import MOST_DEGREES, RIGID, Wald, box, least_of_cells, with_spread
 from rhale_stats.effects.errors import with_std_error
 from rhale_stats.effects.fit import bin_degrees, group_overlap, noise_in_the_middle
-from rhale_stats.effects.same import check_same_rows
+from rhale_stats.effects.provenance import check_same_rows
 from rhale_stats.inference import meaning
 from rhale_stats.inference.estimate import BY_ERRORS
 from rhale_stats.inference.results import CONSTANT, SIZE_LEVEL, Size, labelled_test

@@ -15,7 +15,7 @@ from rhale_stats.arrays.moments import FloatArray, IntArray
 from rhale_stats.effects.clusters import Clusters, blocks, centres, grouped_levels
 from rhale_stats.effects.fit import Fit
 from rhale_stats.effects.grouped import Grouped, Held, lines_of
-from rhale_stats.effects.same import check_same_rows
+from rhale_stats.effects.provenance import check_same_rows
 from rhale_stats.local.rows import columns, is_used_row
 from rhale_stats.schema.checks import check_local
 from rhale_stats.schema.features import feature_names, feature_position, is_grouped, one_feature

@@ -14,8 +14,8 @@ from rhale_stats.arrays.binning import bin_index
 from rhale_stats.arrays.moments import FloatArray, IntArray
 from rhale_stats.effects.clusters import Clusters, degrees_of_groups, level_sums, on_effects
 from rhale_stats.effects.fit import Fit, at_edges, fit_of
+from rhale_stats.effects.provenance import check_same_rows
 from rhale_stats.effects.rebinned import with_chosen_bins
-from rhale_stats.effects.same import check_same_rows
 from rhale_stats.effects.sizes import SIZES
 from rhale_stats.inference.draws import (
     CHUNK_BYTES,

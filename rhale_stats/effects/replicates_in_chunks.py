@@ -12,8 +12,8 @@ from rhale_stats.arrays import accumulate, resample
 from rhale_stats.arrays.binning import bin_index
 from rhale_stats.arrays.moments import FloatArray
 from rhale_stats.effects import replicates
+from rhale_stats.effects.provenance import check_same_chunks
 from rhale_stats.effects.replicates import Feature, labelled_replicates, nothing
-from rhale_stats.effects.same import check_same_chunks
 from rhale_stats.inference.draws import Drawn, Resampling
 from rhale_stats.local.chunks import ChunkedRows
 from rhale_stats.local.rows import Rows, estimation_rows

@@ -14,7 +14,7 @@ from rhale_stats.arrays.binning import bin_index
 from rhale_stats.effects.errors import std_error
 from rhale_stats.effects.fit import bin_degrees, row_degrees
 from rhale_stats.effects.inner import inner
-from rhale_stats.effects.same import check_same_model
+from rhale_stats.effects.provenance import check_same_model
 from rhale_stats.effects.spread_tables import within_bins
 from rhale_stats.inference import meaning as inference_meaning
 from rhale_stats.inference.estimate import ends_in_table
