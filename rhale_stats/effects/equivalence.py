@@ -8,7 +8,7 @@ import xarray as xr
 from rhale_stats.arguments.checks import check_choice
 from rhale_stats.arrays.intervals import unskewed
 from rhale_stats.arrays.moments import FloatArray
-from rhale_stats.effects.box import Wald
+from rhale_stats.effects.anova_test import Wald
 from rhale_stats.effects.errors import with_std_error
 from rhale_stats.effects.fit import bin_degrees, noise_in_the_middle
 from rhale_stats.effects.hypotheses import by_name

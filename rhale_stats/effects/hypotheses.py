@@ -13,7 +13,14 @@ from scipy import linalg
 from rhale_stats.arguments.checks import check_choice
 from rhale_stats.arrays import bin_error, intervals
 from rhale_stats.arrays.moments import FloatArray
-from rhale_stats.effects.box import MOST_DEGREES, RIGID, Wald, box, least_of_cells, with_spread
+from rhale_stats.effects.anova_test import (
+    MOST_DEGREES,
+    RIGID,
+    Wald,
+    anova_test,
+    least_of_cells,
+    with_spread,
+)
 from rhale_stats.effects.errors import with_std_error
 from rhale_stats.effects.fit import bin_degrees, group_overlap, noise_in_the_middle
 from rhale_stats.effects.provenance import check_same_rows
@@ -145,7 +152,7 @@ def _equal(row: xr.Dataset, null: str, method: str) -> Wald:
             return Wald(df=0.0, reason=meaning.ONE_BIN)
     if reason := meaning.of_effects(row):
         return Wald(reason=reason)
-    found = box(row, null)
+    found = anova_test(row, null)
     # Bins of effects on the outcome are few, and their errors very unequal: each counts alike.
     if method == "box" and not is_of_outcome(row):
         return found

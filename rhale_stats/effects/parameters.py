@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 
 from rhale_stats.arrays import delta
 from rhale_stats.arrays.moments import FloatArray, IntArray
-from rhale_stats.effects.box import RIGID
+from rhale_stats.effects.anova_test import RIGID
 from rhale_stats.effects.clusters import Clusters
 from rhale_stats.effects.directions import (
     Estimated,

@@ -566,7 +566,7 @@ EQUIVALENT: dict[tuple[str, str], dict[str, str]] = {
         "return bool((known [!= → ==] n).any() or (at_edges != n + (n…": MORE_OFTEN,
         "…n).any() or (at_edges != n + (n [> → >=] 0)).any())": MORE_OFTEN,
     },
-    ("effects/box.py", "_degrees_together"): {
+    ("effects/anova_test.py", "_degrees_together"): {
         "if shared * MOST_DEGREES [<= → <] parts.sum() ** 2:": "both sides give that number",
     },
     ("effects/estimates.py", "_of_squares"): {

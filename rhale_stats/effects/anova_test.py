@@ -40,7 +40,7 @@ class Wald(NamedTuple):
     size_high: float = float("nan")
 
 
-def box(row: xr.Dataset, null: str) -> Wald:
+def anova_test(row: xr.Dataset, null: str) -> Wald:
     """Test that all effects of one feature are 0, or equal."""
     if is_categorical(row):
         return _of_steps(row, null)

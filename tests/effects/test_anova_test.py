@@ -10,14 +10,14 @@ from scipy import stats
 
 import rhale_stats as rs
 from rhale_stats.arrays import quadratic
-from rhale_stats.effects.box import (
+from rhale_stats.effects.anova_test import (
     MOST_DEGREES,
     Places,
     _against_f,
     _degrees_together,
     _rows_in,
     _weights,
-    box,
+    anova_test,
     with_spread,
 )
 from rhale_stats.effects.fit import bin_degrees, group_overlap
@@ -62,7 +62,7 @@ def test_box_of_steps(levels, null):
     statistic, degrees, w, whole = expected_box(row, null)
     own = np.diagonal(w) * np.diagonal(row["effect_cov"].values)
     denominator = whole**2 / np.sum(own**2 / bin_degrees(row))
-    found = box(row, null)
+    found = anova_test(row, null)
     assert_allclose(
         [found.statistic, found.df, found.df_denominator], [statistic, degrees, denominator]
     )
@@ -77,7 +77,7 @@ def test_box_of_steps_by_groups(levels, null):
     row = levels[1]
     statistic, degrees, w, whole = expected_box(row, null)
     parts = np.diagonal(w @ row["effect_cov"].values)
-    found = box(row, null)
+    found = anova_test(row, null)
     assert_allclose([found.statistic, found.df], [statistic, degrees])
     denominator = whole**2 / (parts @ group_overlap(row) @ parts)
     assert found.df_denominator == pytest.approx(denominator)
@@ -237,7 +237,7 @@ def test_box_of_lines_by_groups(null, error):
     whole, parts = np.trace(w @ v), np.diagonal(w @ v)
     by_bin = parts[:3].copy()
     by_bin[at] += parts[3:]
-    found = box(row, null)
+    found = anova_test(row, null)
     assert found.statistic == pytest.approx(d @ w @ d / whole, rel=1e-6)
     assert found.df == pytest.approx(whole**2 / np.trace(w @ v @ w @ v), rel=1e-6)
     denominator = whole**2 / (by_bin @ group_overlap(row) @ by_bin)
@@ -253,12 +253,12 @@ def test_differences_of_one_effect_are_rigid():
     effect = rs.rhale(local, bins=rs.GivenBins([0, 1, 2]), weighting="rows")
     row = one_feature(rs.std_error(effect, local, groups=np.arange(60) // 3), 0)
     one = row.assign(effect_cov=(row["effect_cov"].dims, np.full((2, 2), 0.3)))
-    assert box(one, "constant").reason == RIGID
-    assert box(one, "constant").df == 0
-    assert box(one, "zero").df == pytest.approx(1)
+    assert anova_test(one, "constant").reason == RIGID
+    assert anova_test(one, "constant").df == 0
+    assert anova_test(one, "zero").df == pytest.approx(1)
     # A thousandth of the variance is no numerical error.
     other = row.assign(effect_cov=(row["effect_cov"].dims, np.full((2, 2), 0.3) + 3e-4 * np.eye(2)))
-    assert box(other, "constant").reason == ""
+    assert anova_test(other, "constant").reason == ""
 
 
 def test_weights_of_averages_along_the_axis():
