@@ -21,7 +21,7 @@ from rhale_stats.schema.variables import in_order
 OF_THE_ORDER = ("average_effect", "heterogeneity_index", "heterogeneity_output")
 
 
-class Ranked(NamedTuple):
+class ForestData(NamedTuple):
     """Numbers (feature,) with intervals (end, feature), and from replicates (chain, feature).
 
     ``variable`` is what they are of, and ``order`` the places of features in it. ``unordered`` are
@@ -41,7 +41,7 @@ class Ranked(NamedTuple):
     rows: FloatArray | None
 
 
-def ranked(result: object, what: str, level: float) -> Ranked:
+def forest_data(result: object, what: str, level: float) -> ForestData:
     """Numbers of an effect, of its sizes, or of replicates, whoever made them."""
     if not isinstance(result, xr.Dataset):
         raise TypeError(
@@ -73,7 +73,7 @@ def ranked(result: object, what: str, level: float) -> Ranked:
     if chains is not None:
         chains = np.where(unordered, np.nan, chains)[:, order]
     rows = None if rows is None else rows[:, order]
-    return Ranked(
+    return ForestData(
         *(values, order, point[order], interval[:, order], chains, unordered[order]),
         *(made, source, rows),
     )
