@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from rhale_stats.arguments.checks import check_choice
 from rhale_stats.arguments.words import shown as shortly
+from rhale_stats.effects.contrasts import relative_to
 from rhale_stats.effects.intervals import with_own_intervals
-from rhale_stats.effects.reference import relative_to
 from rhale_stats.effects.sizes import largest
 from rhale_stats.plots.canvas import (
     as_array,

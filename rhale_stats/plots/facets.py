@@ -17,8 +17,8 @@ from numpy.typing import ArrayLike, NDArray
 from rhale_stats.arguments.checks import check_choice
 from rhale_stats.arguments.words import shown
 from rhale_stats.arrays.moments import FloatArray
+from rhale_stats.effects.contrasts import relative_to
 from rhale_stats.effects.intervals import with_own_intervals
-from rhale_stats.effects.reference import relative_to
 from rhale_stats.effects.rhale import rhale
 from rhale_stats.plots.canvas import REFERENCE, as_array, date_axis, given_axes, style, upright
 from rhale_stats.plots.curve import curve_drawn, ends_of
