@@ -10,7 +10,7 @@ import xarray as xr
 from numpy.typing import NDArray
 
 from rhale_stats.effects.bias import LARGE, linear_bin_error
-from rhale_stats.effects.checked import SIGNIFICANCE, along_axis, bias_table, jump_table
+from rhale_stats.effects.bias_tables import SIGNIFICANCE, along_axis, bias_table, jump_table
 from rhale_stats.effects.chosen_edges import includes_choice
 from rhale_stats.effects.fit import curve_degrees, fit_of
 from rhale_stats.effects.hypotheses import wald_test
