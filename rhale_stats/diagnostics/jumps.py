@@ -30,8 +30,8 @@ from rhale_stats.schema.features import feature_names, feature_position, one_fea
 from rhale_stats.schema.identity import check_same_output, model_facts
 from rhale_stats.schema.levels import refuse_categorical
 from rhale_stats.schema.moments import cell_count, has_cells
+from rhale_stats.schema.padding import Estimates, pad_features
 from rhale_stats.schema.parts import each_part
-from rhale_stats.schema.stacking import Estimates, stacked
 from rhale_stats.schema.validation import validated
 from rhale_stats.schema.variables import variable
 
@@ -163,7 +163,7 @@ def jump_check(
     checked_effect = effect.assign(
         {
             name: variable(name, array, **JUMPS[name])
-            for name, array in stacked(estimates, effect.sizes["bin"]).items()
+            for name, array in pad_features(estimates, effect.sizes["bin"]).items()
         }
     )
     values = adjusted(checked_effect["jump_pvalue"].values, adjust)

@@ -31,8 +31,8 @@ from rhale_stats.schema.features import (
 from rhale_stats.schema.identity import check_same_output, fingerprint_of
 from rhale_stats.schema.levels import refuse_categorical
 from rhale_stats.schema.moments import bin_means, has_cells, residuals_of
+from rhale_stats.schema.padding import Estimates, pad_features
 from rhale_stats.schema.parts import each_part
-from rhale_stats.schema.stacking import Estimates, stacked
 from rhale_stats.schema.validation import validated
 from rhale_stats.schema.variables import variable
 
@@ -172,7 +172,7 @@ def check_unbiased(
         return _check(row, *columns[names[number]], streams[number])
 
     threads = 1 if rows["x"].size < THREADS_FROM else cpus()
-    arrays = stacked(in_threads(of_feature, range(len(names)), threads), effect.sizes["bin"])
+    arrays = pad_features(in_threads(of_feature, range(len(names)), threads), effect.sizes["bin"])
     decided: dict[str, str | float] = {"adjust": adjust, "significance": significance}
     pvalues = {
         f"{name}_adjusted": adjusted(np.asarray(arrays[name], dtype=np.float64), adjust)
@@ -376,7 +376,7 @@ def debias(effect: xr.Dataset, check: xr.Dataset) -> xr.Dataset:
                 f"another model. Run check_unbiased(local, effect) again."
             )
     rows = [_spread(one_feature(check, name)) for name in feature_names(check)]
-    arrays = stacked(rows, check.sizes["bin"])
+    arrays = pad_features(rows, check.sizes["bin"])
     arrays["heterogeneity"] = check["heterogeneity_within"].values
     arrays["heterogeneity_se"] = check["heterogeneity_within_se"].values
     out = check.assign({name: check[name].copy(data=array) for name, array in arrays.items()})

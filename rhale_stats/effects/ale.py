@@ -24,7 +24,7 @@ from rhale_stats.models.outputs import Model
 from rhale_stats.schema.dimensions import OUTPUT
 from rhale_stats.schema.features import feature_names
 from rhale_stats.schema.levels import categorical_features
-from rhale_stats.schema.stacking import by_feature, joined
+from rhale_stats.schema.padding import by_feature, concat_features
 from rhale_stats.schema.validation import validated
 
 # Values and local effects of a feature are held until its bins are estimated, of more than one
@@ -156,7 +156,7 @@ def ale(
     names, *both = asked.parts(model, X, most_bytes=LOCAL_BYTES)
     # Without a name that would keep a part while the next one is made.
     found = [list(map(estimated, parts)) for parts in both]
-    return joined([_of_all(parts) for parts in found if parts], names)
+    return concat_features([_of_all(parts) for parts in found if parts], names)
 
 
 def _of_all(parts: list[xr.Dataset]) -> xr.Dataset:
@@ -226,7 +226,7 @@ def ale_from_local(
     if levels:
         own = level_ale(local.sel(feature=levels), centering=centering)
         parts.append(own)
-    return joined(parts, feature_names(local)).assign_attrs(method="ale")
+    return concat_features(parts, feature_names(local)).assign_attrs(method="ale")
 
 
 @validated

@@ -27,7 +27,7 @@ from rhale_stats.schema.features import feature_position, slopes
 from rhale_stats.schema.identity import check_same_output, row_labels
 from rhale_stats.schema.levels import is_categorical
 from rhale_stats.schema.moments import has_cells
-from rhale_stats.schema.stacking import Estimates
+from rhale_stats.schema.padding import Estimates
 
 # Effective groups below which errors and tests by groups are doubtful.
 FEW_GROUPS = 15

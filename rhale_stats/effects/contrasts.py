@@ -27,7 +27,7 @@ from rhale_stats.printing.text import number_text
 from rhale_stats.schema.features import label_of, one_feature
 from rhale_stats.schema.levels import is_categorical, level_names, level_text
 from rhale_stats.schema.moments import has_cells, has_moments
-from rhale_stats.schema.stacking import padded
+from rhale_stats.schema.padding import padded
 
 # Of the curve as it was centred; what lies about it is made anew.
 ABOUT = ("curve_ci", "curve_band", "cell_curve_ci", "cell_curve_band", "curve_ci_rows")

@@ -41,8 +41,8 @@ from rhale_stats.schema.curves import bin_noise, cell_sizes, pieces_of, squares_
 from rhale_stats.schema.features import given_feature, is_of_outcome, one_feature, stores_errors
 from rhale_stats.schema.levels import categorical_features, is_categorical
 from rhale_stats.schema.moments import has_cells, has_moments, residuals_of
+from rhale_stats.schema.padding import Estimates, pad_features
 from rhale_stats.schema.quick import with_variables
-from rhale_stats.schema.stacking import Estimates, stacked
 from rhale_stats.schema.variables import variable
 
 
@@ -129,7 +129,7 @@ def _of_features(
         if effective < FEW_GROUPS:
             _warn_of_few(clusters.n_groups, effective)
             source += f" (worth {effective:.1f} of one size)"
-    arrays = stacked(rows, effect.sizes["bin"], **cell_sizes(effect))
+    arrays = pad_features(rows, effect.sizes["bin"], **cell_sizes(effect))
     _add_numerical_error(effect, arrays)
     facts = {"source": source, "kind": "central limit theorem"}
     of_curve = CURVE_TARGETS[str(effect.attrs["centering"])]

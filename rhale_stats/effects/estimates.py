@@ -14,7 +14,7 @@ from rhale_stats.arrays.moments import FloatArray, IntArray, Moments, ResidualMo
 from rhale_stats.bins.fixed import GivenBins
 from rhale_stats.bins.rule import BinRule, Column, Partition
 from rhale_stats.effects.grid import Grid
-from rhale_stats.schema.stacking import Estimates
+from rhale_stats.schema.padding import Estimates
 
 
 class Request(NamedTuple):

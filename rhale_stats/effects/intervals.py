@@ -44,7 +44,7 @@ from rhale_stats.schema.checks import check_effect
 from rhale_stats.schema.curves import cell_sizes
 from rhale_stats.schema.features import is_grouped, own_facts, stores_errors
 from rhale_stats.schema.moments import has_cells, has_moments, in_bins
-from rhale_stats.schema.stacking import Estimates, stacked
+from rhale_stats.schema.padding import Estimates, pad_features
 from rhale_stats.schema.variables import EFFECT_VARIABLES
 
 MAKER = "bootstrap(local, effect)"
@@ -89,7 +89,7 @@ def estimates(effect: xr.Dataset, features: Sequence[Feature]) -> dict[str, Esti
     """All that has a standard error, with its degrees of freedom."""
     found = _with_errors(effect, [name for name in WITH_ERRORS if f"{name}_se" in effect])
     rows = [{name: one[name] for name in found} for one in (_degrees(*one) for one in features)]
-    degrees = stacked(rows, effect.sizes["bin"], **cell_sizes(effect))
+    degrees = pad_features(rows, effect.sizes["bin"], **cell_sizes(effect))
     out = {name: one._replace(degrees=degrees[name]) for name, one in found.items()}
     spread = out["heterogeneity"]._replace(log=True)
     if has_moments(effect) and not stores_errors(effect):
@@ -98,7 +98,7 @@ def estimates(effect: xr.Dataset, features: Sequence[Feature]) -> dict[str, Esti
         moments = Moments(of_bins[0], of_bins[1], effect["n_effective"].values)
         if "squares" in effect:
             each = [{"n_effective": spread_rows(row)} for row, _ in features]
-            counted = stacked(each, effect.sizes["bin"])["n_effective"]
+            counted = pad_features(each, effect.sizes["bin"])["n_effective"]
             moments = moments._replace(n=counted, n_effective=moments.n)
         spread = spread._replace(moments=moments)
     elif is_grouped(effect) and "parameters" not in effect.attrs and spread.se is not None:
@@ -167,7 +167,9 @@ def replicated(
     rows = [
         _varying(*one, own_facts(boot.isel(feature=number))) for number, one in enumerate(features)
     ]
-    degrees, shortfall = (stacked(each, effect.sizes["bin"]) for each in zip(*rows, strict=True))
+    degrees, shortfall = (
+        pad_features(each, effect.sizes["bin"]) for each in zip(*rows, strict=True)
+    )
     out = {}
     for name, one in _with_errors(effect, names).items():
         # Totals are cut as the average effect.
@@ -279,7 +281,7 @@ def confband(effect: xr.Dataset, level: float, n_draws: int, rng: object) -> xr.
     with one_blas_thread:
         rows = in_threads(of_feature, range(len(features)), cpus())
     rows = [{name: one[name] for name in found} for one in rows]
-    quantiles = stacked(rows, effect.sizes["bin"], **cell_sizes(effect))
+    quantiles = pad_features(rows, effect.sizes["bin"], **cell_sizes(effect))
     return with_bands(effect, found, quantiles, level)
 
 

@@ -15,7 +15,7 @@ from rhale_stats.bins.rule import BinRule
 from rhale_stats.effects.spread import SPREAD, spread_coordinates
 from rhale_stats.schema.features import labels_kept, methods_of
 from rhale_stats.schema.identity import MODEL_FACTS
-from rhale_stats.schema.stacking import Estimates, stacked
+from rhale_stats.schema.padding import Estimates, pad_features
 from rhale_stats.schema.variables import (
     SQUARE_MOMENTS,
     WEIGHT_PRODUCTS,
@@ -123,7 +123,7 @@ def effects_of(
     n_cells = max((len(np.atleast_2d(row.get("moments", [])))) for row in estimates)
     n_spread = np.array([np.size(row["spread"]) if "spread" in row else 0 for row in estimates])
     most_spread = max(int(n_spread.max()), 1)
-    arrays = stacked(
+    arrays = pad_features(
         [row or dict.fromkeys(names, np.nan) for row in estimates],
         most,
         cell=n_cells,

@@ -18,8 +18,8 @@ from rhale_stats.local.rows import columns, own_columns
 from rhale_stats.schema.checks import check_local
 from rhale_stats.schema.features import feature_names
 from rhale_stats.schema.identity import as_attribute
+from rhale_stats.schema.padding import Estimates
 from rhale_stats.schema.parts import each_part
-from rhale_stats.schema.stacking import Estimates
 
 # --- effects -------------------------------------------------------------------------------------
 

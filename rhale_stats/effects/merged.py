@@ -18,11 +18,11 @@ from rhale_stats.effects.estimates import feature_estimates, own_products
 from rhale_stats.effects.labelled import MISSING_EFFECTS, dataset
 from rhale_stats.effects.spread import without_spread
 from rhale_stats.schema.checks import check_effect
-from rhale_stats.schema.checksums import joined, without_start
+from rhale_stats.schema.checksums import joined_checksum, without_start
 from rhale_stats.schema.features import feature_names, methods_of, one_feature
 from rhale_stats.schema.identity import as_attribute, fingerprint_of
 from rhale_stats.schema.moments import bin_starts, has_cells, moments_of
-from rhale_stats.schema.stacking import Estimates
+from rhale_stats.schema.padding import Estimates
 from rhale_stats.schema.validation import validated
 
 # Attributes in which effects of parts must agree, with what messages call them.
@@ -324,9 +324,9 @@ def _fingerprints(names: Sequence[str], rows: Sequence[Sequence[xr.Dataset]]) ->
             return {}
         lengths = [int(row.attrs["n_rows"]) for row in each]
         parts = [[int(code, 16) for code in text.split("-")] for text in texts]
-        of_rows = joined([(x, 8 * n) for (x, _), n in zip(parts, lengths, strict=True)])
+        of_rows = joined_checksum([(x, 8 * n) for (x, _), n in zip(parts, lengths, strict=True)])
         effects = [
             (without_start(g, 8 * n, n), 8 * n) for (_, g), n in zip(parts, lengths, strict=True)
         ]
-        found[name] = f"{of_rows:08x}-{joined(effects, sum(lengths)):08x}"
+        found[name] = f"{of_rows:08x}-{joined_checksum(effects, sum(lengths)):08x}"
     return as_attribute(found)

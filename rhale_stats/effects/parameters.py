@@ -42,7 +42,7 @@ from rhale_stats.schema.curves import cell_sizes
 from rhale_stats.schema.features import is_grouped
 from rhale_stats.schema.levels import is_categorical
 from rhale_stats.schema.moments import has_cells
-from rhale_stats.schema.stacking import Estimates, stacked
+from rhale_stats.schema.padding import Estimates, pad_features
 from rhale_stats.schema.variables import variable
 
 # What a standard error by parameters is stored with, by the name of the estimate.
@@ -101,7 +101,7 @@ def with_parameters(
     rows = [of_feature(*one, asked) for one in features_of(effect)]
     sizes = {dim: effect.sizes[dim] for dim in ("spread_bin",) if dim in effect.sizes}
     sizes |= {"part": 2, "component": len(fitted.model.directions())}
-    found = stacked(rows, effect.sizes["bin"], **cell_sizes(effect), **sizes)
+    found = pad_features(rows, effect.sizes["bin"], **cell_sizes(effect), **sizes)
     skewed = [name for name in SKEWNESS if name in effect]
     out = effect.drop_vars(skewed)
     if fitted.uncertainty == "both":

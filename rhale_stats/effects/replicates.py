@@ -34,7 +34,7 @@ from rhale_stats.schema.identity import check_same_output, row_labels
 from rhale_stats.schema.kinds import EFFECT
 from rhale_stats.schema.levels import is_categorical, refuse_categorical
 from rhale_stats.schema.moments import has_cells
-from rhale_stats.schema.stacking import stacked
+from rhale_stats.schema.padding import pad_features
 from rhale_stats.schema.variables import EFFECT_VARIABLES, variable
 
 PER_BIN = ("effect", "heterogeneity", "slope", "effect_se", "heterogeneity_se")
@@ -372,7 +372,7 @@ def accelerations(
         if units.unit is not None:
             clusters = Clusters(rows, local, unit, len(size))
             estimates[-1] |= degrees_of_groups(row, fit_of(row), clusters)
-    arrays = stacked(estimates, effect.sizes["bin"])
+    arrays = pad_features(estimates, effect.sizes["bin"])
     return {name: variable(name, values) for name, values in arrays.items()}
 
 

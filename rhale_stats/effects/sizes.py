@@ -32,7 +32,7 @@ from rhale_stats.schema.curves import fine_of, pieces_of
 from rhale_stats.schema.features import feature_names, one_feature, slopes, stores_errors
 from rhale_stats.schema.levels import is_categorical
 from rhale_stats.schema.moments import has_cells, has_moments
-from rhale_stats.schema.stacking import stacked
+from rhale_stats.schema.padding import pad_features
 from rhale_stats.schema.variables import EFFECT_VARIABLES, variable
 
 SIZES = Sizes._fields
@@ -128,7 +128,7 @@ def effect_sizes(
         )
         for number in range(effect.sizes["feature"])
     ]
-    found = stacked([one.sizes for one in rows], effect.sizes["bin"])
+    found = pad_features([one.sizes for one in rows], effect.sizes["bin"])
     out = xr.Dataset(
         {name: variable(name, values) for name, values in found.items()},
         {"feature": effect["feature"], "feature_kind": effect["feature_kind"]},

@@ -9,7 +9,7 @@ from rhale_stats.arrays.moments import FloatArray, IntArray
 from rhale_stats.arrays.skewness import Skewness
 from rhale_stats.effects.fit import Fit, at_cells, at_edges
 from rhale_stats.schema.moments import has_cells
-from rhale_stats.schema.stacking import Estimates
+from rhale_stats.schema.padding import Estimates
 
 
 def of_rows(row: xr.Dataset, fit: Fit, own: Skewness | None, variance: FloatArray) -> Estimates:

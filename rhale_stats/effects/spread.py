@@ -26,7 +26,7 @@ from rhale_stats.local.rows import Rows
 from rhale_stats.schema.curves import fine_of
 from rhale_stats.schema.features import is_grouped, one_feature, resolution, slopes
 from rhale_stats.schema.moments import bin_means, has_cells
-from rhale_stats.schema.stacking import Estimates, padded
+from rhale_stats.schema.padding import Estimates, padded
 from rhale_stats.schema.variables import EFFECT_VARIABLES, counted, variable
 
 if TYPE_CHECKING:

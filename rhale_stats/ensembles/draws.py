@@ -31,7 +31,7 @@ from rhale_stats.profiles.pdp import pdp
 from rhale_stats.schema.dimensions import OUTPUT
 from rhale_stats.schema.features import feature_names
 from rhale_stats.schema.levels import categorical_features
-from rhale_stats.schema.stacking import joined
+from rhale_stats.schema.padding import concat_features
 from rhale_stats.schema.validation import validated
 
 EFFECTS = ("rhale", "ale", "pdp")
@@ -277,7 +277,7 @@ class _DrawRequest(NamedTuple):
             parts.append(numeric)
         if levels:
             parts.append(level_ale(local.sel(feature=levels), centering=self.centering))
-        effect = joined(parts, feature_names(local)).assign_attrs(method=self.method)
+        effect = concat_features(parts, feature_names(local)).assign_attrs(method=self.method)
         return with_std_error(effect)
 
 
@@ -296,7 +296,7 @@ def _by_method(model: Any, X: Any, how: Mapping[str, str], alike: Mapping[str, A
         local_effects(model, X, features=names, method=kind, **alike)
         for kind, names in groups.items()
     ]
-    return joined(parts, list(how))
+    return concat_features(parts, list(how))
 
 
 def _each_output(result: xr.Dataset, model: Any) -> list[xr.Dataset]:

@@ -30,7 +30,7 @@ from rhale_stats.models.sample import Sample
 from rhale_stats.models.table import Table
 from rhale_stats.schema.dimensions import OUTPUT, with_outputs
 from rhale_stats.schema.kinds import H_STATISTICS
-from rhale_stats.schema.stacking import stack
+from rhale_stats.schema.padding import stack
 from rhale_stats.schema.validation import Options, validated
 from rhale_stats.schema.variables import variable
 from rhale_stats.surfaces.axes import Order, check_rules, order_of

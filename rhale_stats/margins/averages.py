@@ -30,7 +30,7 @@ from rhale_stats.models.table import check_column
 from rhale_stats.schema.dimensions import OUTPUT, with_outputs
 from rhale_stats.schema.features import position_of
 from rhale_stats.schema.kinds import AVERAGES
-from rhale_stats.schema.stacking import stack
+from rhale_stats.schema.padding import stack
 from rhale_stats.schema.validation import validated
 from rhale_stats.schema.variables import variable
 

@@ -36,7 +36,7 @@ from rhale_stats.schema.dimensions import LEFT
 from rhale_stats.schema.features import feature_names, one_feature
 from rhale_stats.schema.levels import NOMINAL
 from rhale_stats.schema.moments import bin_starts, moments_of
-from rhale_stats.schema.stacking import padded
+from rhale_stats.schema.padding import padded
 from rhale_stats.schema.validation import validated
 from rhale_stats.schema.variables import variable
 

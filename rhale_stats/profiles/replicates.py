@@ -15,7 +15,7 @@ from rhale_stats.profiles.inference import check_curves
 from rhale_stats.profiles.rows import KEPT, Curves, Outputs, Shapley, rows_behind
 from rhale_stats.schema.features import feature_names
 from rhale_stats.schema.identity import OF_ESTIMATE, estimate_fingerprint, row_labels
-from rhale_stats.schema.stacking import padded
+from rhale_stats.schema.padding import padded
 
 # Weights of this many bytes are held at once.
 CHUNK_BYTES = 1 << 27

@@ -15,7 +15,7 @@ from rhale_stats.regional.trees import check_rows_of_tree, check_tree
 from rhale_stats.schema.checks import check_local
 from rhale_stats.schema.dimensions import ROWS
 from rhale_stats.schema.features import feature_names, feature_position
-from rhale_stats.schema.stacking import stack
+from rhale_stats.schema.padding import stack
 from rhale_stats.schema.validation import validated
 
 

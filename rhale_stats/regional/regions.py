@@ -20,7 +20,7 @@ from rhale_stats.regional.trees import labelled_tree
 from rhale_stats.regional.work import work_of
 from rhale_stats.schema.features import feature_position
 from rhale_stats.schema.identity import with_joint_fingerprints
-from rhale_stats.schema.stacking import stack
+from rhale_stats.schema.padding import stack
 from rhale_stats.schema.validation import validated
 
 

@@ -19,7 +19,7 @@ from rhale_stats.arguments.words import shown
 from rhale_stats.parallel import THREADS
 from rhale_stats.schema.features import feature_names, feature_position
 from rhale_stats.schema.kinds import kind_of
-from rhale_stats.schema.stacking import joined
+from rhale_stats.schema.padding import concat_features
 
 # Accepted by every function, whether or not it draws, or shows a bar itself.
 EVERYWHERE = ("progress", "n_jobs", "rng")
@@ -155,7 +155,7 @@ class Call(NamedTuple):
         if features is None or features:
             parts.insert(0, public("rhale")(**given, features=features))
         names = [name for part in parts for name in feature_names(part)]
-        return joined(parts, names)
+        return concat_features(parts, names)
 
     def with_errors(self, result: Any, given: Mapping[str, Any], groups: Any) -> Any:
         """A result with standard errors by groups of rows, as `std_error` makes them."""

@@ -12,7 +12,7 @@ from rhale_stats.arrays.cell_moments import CellMoments, residual_moments
 from rhale_stats.arrays.moments import FloatArray, IntArray, ResidualMoments
 from rhale_stats.schema.features import slopes
 from rhale_stats.schema.levels import is_categorical
-from rhale_stats.schema.stacking import padded
+from rhale_stats.schema.padding import padded
 
 # The variable that holds them, over (feature, cell, moment).
 MOMENTS = "moments"

@@ -19,7 +19,7 @@ from rhale_stats.arrays.moments import IntArray
 from rhale_stats.schema.dimensions import AT_MEAN, HALF_OF, LEFT, PARTS
 from rhale_stats.schema.features import feature_names
 from rhale_stats.schema.identity import row_labels
-from rhale_stats.schema.stacking import by_feature, together
+from rhale_stats.schema.padding import by_feature, together
 from rhale_stats.schema.variables import variable
 
 # Arguments that say something of every row.
@@ -125,8 +125,8 @@ def own_rows(function: Callable[P, T]) -> Callable[P, T]:
                 groups, _with_same_draws((), named, len(groups)), strict=True
             )
         ]
-        joined: Any = by_feature(results, feature_names(local))
-        return cast(T, joined)
+        out: Any = by_feature(results, feature_names(local))
+        return cast(T, out)
 
     return over_rows
 

@@ -44,8 +44,8 @@ from rhale_stats.schema.calls import MAKERS, Call, limits, options_of, public
 from rhale_stats.schema.checks import answer_first
 from rhale_stats.schema.features import has_integer_labels
 from rhale_stats.schema.kinds import kind_of
+from rhale_stats.schema.padding import as_regions, concatenated
 from rhale_stats.schema.parts import within_axes
-from rhale_stats.schema.stacking import as_regions, concatenated
 from rhale_stats.schema.variables import DIMENSIONS, in_order
 from rhale_stats.schema.whole import in_words, one_feature_of, refusal, remember_parts, with_feature
 

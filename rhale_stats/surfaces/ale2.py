@@ -18,7 +18,7 @@ from rhale_stats.models.options import ModelOptions
 from rhale_stats.models.outputs import Model
 from rhale_stats.models.sample import Sample
 from rhale_stats.schema.dimensions import OUTPUT, with_outputs
-from rhale_stats.schema.stacking import stack
+from rhale_stats.schema.padding import stack
 from rhale_stats.schema.validation import validated
 from rhale_stats.surfaces.axes import (
     SHARED,

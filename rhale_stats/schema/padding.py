@@ -46,7 +46,7 @@ def padded(
     return out
 
 
-def stacked(rows: Sequence[Estimates], n_bins: int, **more: int) -> dict[str, NDArray[Any]]:
+def pad_features(rows: Sequence[Estimates], n_bins: int, **more: int) -> dict[str, NDArray[Any]]:
     """Estimates of several features as arrays over ``feature`` and what else their name says.
 
     A row has a feature's estimates by name, at the length that its bins have; a constant feature
@@ -267,7 +267,7 @@ def concatenated(dataset: xr.Dataset, dim: str) -> xr.Dataset:
 # --- with numeric features -----------------------------------------------------------------------
 
 
-def joined(parts: Sequence[xr.Dataset], names: Sequence[str]) -> xr.Dataset:
+def concat_features(parts: Sequence[xr.Dataset], names: Sequence[str]) -> xr.Dataset:
     """Local effects, or effects, of features with an axis and of others with levels as one."""
     if len(parts) == 1:
         return parts[0]
