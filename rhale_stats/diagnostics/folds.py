@@ -20,7 +20,7 @@ from rhale_stats.inference.draws import GRID
 from rhale_stats.models.outputs import Model
 from rhale_stats.schema.checks import check_local
 from rhale_stats.schema.features import feature_names
-from rhale_stats.schema.parts import each_part, own_rows
+from rhale_stats.schema.parts import over_outputs, over_row_sets
 from rhale_stats.schema.validation import validated
 from rhale_stats.schema.variables import EFFECT_VARIABLES, GRID_VALUE, software
 
@@ -29,8 +29,8 @@ ESTIMATES = ("effect", "heterogeneity", "curve")
 
 @validated
 @seeded
-@each_part
-@own_rows
+@over_outputs
+@over_row_sets
 def folds(
     local: xr.Dataset | Model,
     X: Any = None,

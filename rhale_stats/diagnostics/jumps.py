@@ -31,7 +31,7 @@ from rhale_stats.schema.identity import check_same_output, model_facts
 from rhale_stats.schema.levels import refuse_categorical
 from rhale_stats.schema.moments import cell_count, has_cells
 from rhale_stats.schema.padding import Estimates, pad_features
-from rhale_stats.schema.parts import each_part
+from rhale_stats.schema.parts import over_outputs
 from rhale_stats.schema.validation import validated
 from rhale_stats.schema.variables import variable
 
@@ -42,7 +42,7 @@ TABLES = (ARRAY, FRAME, NUMBERED_FRAME)
 
 
 @validated
-@each_part
+@over_outputs
 def jump_check(
     effect: xr.Dataset,
     local: xr.Dataset,

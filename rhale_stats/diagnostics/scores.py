@@ -13,7 +13,7 @@ from rhale_stats.arrays.moments import FloatArray
 from rhale_stats.schema.checks import check_curves, check_effect
 from rhale_stats.schema.curves import curve_of
 from rhale_stats.schema.features import feature_names, one_feature, position_of, slopes
-from rhale_stats.schema.parts import each_part
+from rhale_stats.schema.parts import over_outputs
 from rhale_stats.schema.validation import validated
 from rhale_stats.schema.variables import EFFECT_UNITS, OUTPUT_UNITS, software
 
@@ -32,7 +32,7 @@ SCORES = {
 
 
 @validated
-@each_part
+@over_outputs
 def mae(effect: xr.Dataset, truth: xr.Dataset) -> xr.Dataset:
     r"""Errors of an effect against a known truth: the paper's scores, and scores along the axis.
 

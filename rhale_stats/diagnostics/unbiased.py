@@ -32,7 +32,7 @@ from rhale_stats.schema.identity import check_same_output, fingerprint_of
 from rhale_stats.schema.levels import refuse_categorical
 from rhale_stats.schema.moments import bin_means, has_cells, residuals_of
 from rhale_stats.schema.padding import Estimates, pad_features
-from rhale_stats.schema.parts import each_part
+from rhale_stats.schema.parts import over_outputs
 from rhale_stats.schema.validation import validated
 from rhale_stats.schema.variables import variable
 
@@ -58,7 +58,7 @@ FACTS: dict[str, dict[str, str]] = {
 
 @validated
 @seeded
-@each_part
+@over_outputs
 def check_unbiased(
     effect: xr.Dataset,
     local: xr.Dataset,
@@ -312,7 +312,7 @@ def _verdict(
 
 
 @validated
-@each_part
+@over_outputs
 def debias(effect: xr.Dataset, check: xr.Dataset) -> xr.Dataset:
     r"""Heterogeneity without the bin error: from differences of neighbouring rows.
 

@@ -17,12 +17,12 @@ from rhale_stats.inference.adjustment import ADJUSTMENTS
 from rhale_stats.inference.results import CONSTANT, labelled_test
 from rhale_stats.schema.checks import check_effect
 from rhale_stats.schema.features import one_feature, resolution, slopes
-from rhale_stats.schema.parts import each_part
+from rhale_stats.schema.parts import over_outputs
 from rhale_stats.schema.validation import validated
 
 
 @validated
-@each_part
+@over_outputs
 def equivalence_test(effect: xr.Dataset, delta: float, *, adjust: str = "holm") -> xr.Dataset:
     r"""Equivalence test: whether the effect is smaller than ``delta`` in absolute value everywhere.
 

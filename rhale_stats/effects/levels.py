@@ -19,12 +19,12 @@ from rhale_stats.schema.checks import check_local
 from rhale_stats.schema.features import feature_names
 from rhale_stats.schema.identity import as_attribute
 from rhale_stats.schema.padding import Estimates
-from rhale_stats.schema.parts import each_part
+from rhale_stats.schema.parts import over_outputs
 
 # --- effects -------------------------------------------------------------------------------------
 
 
-@each_part
+@over_outputs
 def level_ale(local: xr.Dataset, *, centering: str = "mean") -> xr.Dataset:
     """Effects of the steps between levels, their curve, and the covariance of both.
 

@@ -37,7 +37,7 @@ from rhale_stats.schema.dimensions import PARTS
 from rhale_stats.schema.features import feature_names, one_feature
 from rhale_stats.schema.levels import refuse_categorical
 from rhale_stats.schema.moments import has_cells
-from rhale_stats.schema.parts import each_part, inside, own_rows
+from rhale_stats.schema.parts import inside, over_outputs, over_row_sets
 from rhale_stats.schema.validation import validated
 from rhale_stats.schema.variables import variable
 
@@ -189,8 +189,8 @@ def rhale(
     return effect.assign_attrs(seed=seed) if honest else effect
 
 
-@each_part
-@own_rows
+@over_outputs
+@over_row_sets
 def quiet_rhale(
     local: xr.Dataset,
     bins: BinRule | None = None,

@@ -34,7 +34,7 @@ from rhale_stats.schema.features import (
 from rhale_stats.schema.levels import categorical_features, is_categorical, level_names
 from rhale_stats.schema.moments import has_cells
 from rhale_stats.schema.notes import with_notes
-from rhale_stats.schema.parts import each_part
+from rhale_stats.schema.parts import over_outputs
 from rhale_stats.schema.validation import validated
 
 if TYPE_CHECKING:
@@ -167,7 +167,7 @@ def curve_extent(row: xr.Dataset) -> tuple[float, float]:
 
 
 @validated
-@each_part
+@over_outputs
 def augment(effect: xr.Dataset, local: xr.Dataset) -> pd.DataFrame:
     """The rows with their estimates, one line per observation.
 

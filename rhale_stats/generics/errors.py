@@ -11,7 +11,7 @@ from rhale_stats.arguments.checks import check_choice
 from rhale_stats.generics.dispatch import method
 from rhale_stats.models.parametric import ROW_NUMBER, Fitted
 from rhale_stats.schema.kinds import PROFILE
-from rhale_stats.schema.parts import each_part, own_rows
+from rhale_stats.schema.parts import over_outputs, over_row_sets
 from rhale_stats.schema.validation import validated
 
 
@@ -164,8 +164,8 @@ def std_error(
     return _std_error(effect, local, groups=groups, fitted=fitted)
 
 
-@each_part
-@own_rows
+@over_outputs
+@over_row_sets
 def _std_error(
     effect: xr.Dataset,
     local: xr.Dataset | None,

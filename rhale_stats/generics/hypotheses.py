@@ -15,12 +15,12 @@ from rhale_stats.inference.adjustment import ADJUSTMENTS
 from rhale_stats.inference.results import Asked
 from rhale_stats.schema.dimensions import REGION, of_part
 from rhale_stats.schema.kinds import ENSEMBLE, H_STATISTICS, kind_of
-from rhale_stats.schema.parts import each_part
+from rhale_stats.schema.parts import over_outputs
 from rhale_stats.schema.validation import validated
 
 
 @validated
-@each_part
+@over_outputs
 def wald_test(
     effect: xr.Dataset,
     null: str = "zero",
@@ -280,7 +280,7 @@ def compare(
     return _compared(a, b, paired, groups, level, n_draws, rng, adjust)
 
 
-@each_part
+@over_outputs
 def _compared(a: xr.Dataset, b: xr.Dataset, *options: Any) -> xr.Dataset:
     """`compare` of one output and region."""
     # With H-statistics on either side their own function is called: it reports what is needed.

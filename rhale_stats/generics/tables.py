@@ -10,7 +10,7 @@ import xarray as xr
 from rhale_stats.effects.inner import asked_for
 from rhale_stats.generics.dispatch import method
 from rhale_stats.schema.dimensions import of_part
-from rhale_stats.schema.parts import each_part
+from rhale_stats.schema.parts import over_outputs
 from rhale_stats.schema.validation import validated
 from rhale_stats.schema.variables import in_order
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 @validated
-@each_part
+@over_outputs
 def tidy(effect: xr.Dataset, *, level: float = 0.95) -> pd.DataFrame:
     """Any result as a data frame; effects with one row per feature and bin.
 
@@ -94,7 +94,7 @@ def tidy(effect: xr.Dataset, *, level: float = 0.95) -> pd.DataFrame:
 
 
 @validated
-@each_part
+@over_outputs
 def glance(
     effect: xr.Dataset, *, level: float = 0.95, percentiles: tuple[float, float] | None = None
 ) -> pd.DataFrame:
@@ -169,7 +169,7 @@ def glance(
 
 
 @validated
-@each_part
+@over_outputs
 def summary(
     effect: xr.Dataset,
     feature: str | int | None = None,

@@ -12,7 +12,7 @@ from rhale_stats.generics.dispatch import method
 from rhale_stats.schema.features import feature_names, feature_position
 from rhale_stats.schema.kinds import EFFECT, ENSEMBLE, kind_of
 from rhale_stats.schema.levels import categorical_features
-from rhale_stats.schema.parts import each_part
+from rhale_stats.schema.parts import over_outputs
 from rhale_stats.schema.validation import validated
 
 
@@ -43,7 +43,7 @@ def values_at(effect: xr.Dataset, x: Any, feature: str | int | None = None) -> x
 
 
 @validated
-@each_part
+@over_outputs
 def predict(
     effect: xr.Dataset, x: Any, feature: str | int | None = None, what: str = "curve"
 ) -> xr.DataArray:

@@ -28,7 +28,7 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 
-def each_part(function: Callable[P, T]) -> Callable[P, T]:
+def over_outputs(function: Callable[P, T]) -> Callable[P, T]:
     """Let a function of local effects or effects take several outputs or regions.
 
     Datasets with a dimension ``output`` or ``region`` are given to it one at a time, everything
@@ -97,7 +97,7 @@ def _at(value: Any, dim: str, number: int) -> Any:
 # --- features that have rows of their own ---------------------------------------------------------
 
 
-def own_rows(function: Callable[P, T]) -> Callable[P, T]:
+def over_row_sets(function: Callable[P, T]) -> Callable[P, T]:
     """Let a function of local effects give every feature the rows that have a value of it.
 
     It is called once for all features of the same rows, and must not look across features. Of its

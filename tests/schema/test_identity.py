@@ -11,7 +11,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 import rhale_stats as rs
 from rhale_stats.local.rows import columns
 from rhale_stats.schema.identity import FINGERPRINT, MOST_TEXT, fingerprint
-from rhale_stats.schema.parts import own_rows
+from rhale_stats.schema.parts import over_row_sets
 from tests.helpers import as_of_a_file, in_turn
 
 N = 400
@@ -540,7 +540,7 @@ def test_only_what_is_said_of_rows_goes_by_rows(rng):
     local = rs.local_effects(None, frame, jacobian=np.ones((6, 2)), missing="drop")
     asked = []
 
-    @own_rows
+    @over_row_sets
     def verb(local, given, *, groups=None):
         asked.append((len(given), None if groups is None else len(groups)))
         return rs.rhale(local, bins=rs.EqualWidthBins(1))
