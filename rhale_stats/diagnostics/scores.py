@@ -196,7 +196,7 @@ def _scores(row: xr.Dataset, truth: xr.Dataset) -> dict[str, float]:
     largest, average = overlap.curve_distance(
         grid,
         _true_curve(row, truth, cells, grid),
-        curve_of(row).at(grid),
+        curve_of(row).evaluate(grid),
     )
     return {
         "L_mu": float(np.mean(np.abs(mean - effect))),

@@ -14,7 +14,7 @@ from rhale_stats.arrays.moments import FloatArray
 from rhale_stats.effects.fit import bin_degrees, group_overlap, noise_in_the_middle
 from rhale_stats.inference import meaning
 from rhale_stats.inference.results import SIZE_LEVEL
-from rhale_stats.schema.curves import Fine, fine_of, pieces_of
+from rhale_stats.schema.curves import CurveCells, curve_cells, pieces_of
 from rhale_stats.schema.features import resolution, slopes, stores_errors
 from rhale_stats.schema.levels import is_categorical
 from rhale_stats.schema.moments import has_cells
@@ -47,7 +47,7 @@ def anova_test(row: xr.Dataset, null: str) -> Wald:
     return _of_groups(row, null) if stores_errors(row) else _of_bins(row, null)
 
 
-def with_spread(cells: Fine, least: float) -> Fine | None:
+def with_spread(cells: CurveCells, least: float) -> CurveCells | None:
     """Cells of one feature; those without spread take that of the others. None if none is known.
 
     A few rows may be equal by chance.
@@ -60,7 +60,7 @@ def with_spread(cells: Fine, least: float) -> Fine | None:
     return cells._replace(variance=np.where(variance <= least**2, pooled, variance))
 
 
-def least_of_cells(row: xr.Dataset, cells: Fine) -> float:
+def least_of_cells(row: xr.Dataset, cells: CurveCells) -> float:
     """Numerical limit of one feature, from the means of its cells."""
     return resolution(cells.pieces.mean, float(row["local_effect_error"]))
 
@@ -101,7 +101,7 @@ class Places(NamedTuple):
         return np.asarray(values[self.known][self.at])
 
 
-def _weights(row: xr.Dataset, cells: Fine, places: Places) -> sparse.csr_array:
+def _weights(row: xr.Dataset, cells: CurveCells, places: Places) -> sparse.csr_array:
     """Inverse covariance of effects and slopes if all rows had variance 1."""
     bins, n = pieces_of(row), row["n_effective"].values
     known, at, width = places
@@ -126,7 +126,7 @@ def _weights(row: xr.Dataset, cells: Fine, places: Places) -> sparse.csr_array:
 
 def _of_bins(row: xr.Dataset, null: str) -> Wald:
     """Test with independent bins."""
-    fine = fine_of(row)
+    fine = curve_cells(row)
     least = least_of_cells(row, fine)
     cells = with_spread(fine, least)
     if cells is None:
@@ -168,7 +168,7 @@ def _of_groups(row: xr.Dataset, null: str) -> Wald:
         own = row["slope_cov"].values[np.ix_(at, at)] * np.outer(width, width)
         covariance = np.block([[covariance, mixed], [mixed.T, own]])
     covariance = covariance + least**2 * np.eye(len(covariance))
-    weight = _weights(row, fine_of(row), places)
+    weight = _weights(row, curve_cells(row), places)
     found = quadratic.form(
         places.values(row), weight, sparse.csr_array(covariance), places.level(null)
     )

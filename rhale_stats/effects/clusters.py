@@ -22,7 +22,7 @@ from rhale_stats.effects.provenance import check_same_rows
 from rhale_stats.effects.spread import SpreadSums
 from rhale_stats.effects.targets import GROUP_COVARIANCES, GROUP_DEGREES, TARGETS
 from rhale_stats.local.rows import Rows, columns, is_used_row
-from rhale_stats.schema.curves import Fine, curve_of, pieces_of
+from rhale_stats.schema.curves import CurveCells, curve_of, pieces_of
 from rhale_stats.schema.features import feature_position, slopes
 from rhale_stats.schema.identity import check_same_output, row_labels
 from rhale_stats.schema.levels import is_categorical
@@ -68,7 +68,7 @@ class Clusters(NamedTuple):
         """Sums over the rows of one feature by group and bin."""
         return self.sums(row, pieces_of(row))
 
-    def influences(self, row: xr.Dataset, cells: Fine) -> Grouped:
+    def influences(self, row: xr.Dataset, cells: CurveCells) -> Grouped:
         """Influences of the groups on all cells of one feature."""
         return on_cells(row, cells, self.sums(row, cells.pieces))
 
@@ -109,7 +109,7 @@ class Groups(Protocol):
     def bin_sums(self, row: xr.Dataset, /) -> GroupSums:
         """Sums over the rows of one feature by group and bin."""
 
-    def influences(self, row: xr.Dataset, cells: Fine, /) -> Grouped:
+    def influences(self, row: xr.Dataset, cells: CurveCells, /) -> Grouped:
         """Influences of the groups on all cells of one feature."""
 
     def of_bins(self, row: xr.Dataset, /) -> Grouped:
@@ -151,7 +151,7 @@ def on_bins(row: xr.Dataset, sums: GroupSums) -> Grouped:
     return _corrected(row, pieces, sums, np.arange(len(pieces.mean)))
 
 
-def on_cells(row: xr.Dataset, cells: Fine, sums: GroupSums) -> Grouped:
+def on_cells(row: xr.Dataset, cells: CurveCells, sums: GroupSums) -> Grouped:
     """Influences of the groups on the cells of one feature, with residuals from their blocks."""
     pieces = cells.pieces
     block = blocks(cells, sums.unit, sums.group)
@@ -162,7 +162,7 @@ def on_cells(row: xr.Dataset, cells: Fine, sums: GroupSums) -> Grouped:
 def _corrected(
     row: xr.Dataset, pieces: accumulate.Pieces, sums: GroupSums, block: IntArray
 ) -> Grouped:
-    found = sums.row_sums(pieces, curve_of(row).at(pieces.edges))
+    found = sums.row_sums(pieces, curve_of(row).evaluate(pieces.edges))
     return sums.held().corrected(found, block, sums.lines(pieces))
 
 
@@ -175,7 +175,7 @@ def centres(pieces: accumulate.Pieces, block: IntArray, weight: FloatArray) -> F
     return np.where(alone, pieces.mean, means[block])
 
 
-def blocks(cells: Fine, cell: IntArray, group: IntArray) -> IntArray:
+def blocks(cells: CurveCells, cell: IntArray, group: IntArray) -> IntArray:
     """Number of the block of every cell: neighbours within a bin, with enough groups together.
 
     If a cell has one group only, its residuals sum to 0, and its mean would appear to have no
@@ -388,7 +388,7 @@ def _of_slopes(
     }
 
 
-def on_effects(sums: influence.RowSums, cells: Fine) -> sparse.csr_array:
+def on_effects(sums: influence.RowSums, cells: CurveCells) -> sparse.csr_array:
     """Influences on the effects of the bins, sparse (group, bin), from those on their cells."""
     level, tilt = cells.loading
     at = (np.arange(len(level)), cells.bin)

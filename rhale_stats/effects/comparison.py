@@ -256,7 +256,7 @@ def _places(fit: Fit) -> tuple[FloatArray, FloatArray]:
 def directions_at(row: xr.Dataset, fit: Fit, z: FloatArray) -> FloatArray:
     """What the parameters of the model do to a curve at points, (part, point, direction)."""
     if has_cells(row):
-        here = slice(fit.cells.here.start, fit.cells.here.stop + 1)
+        here = slice(fit.cells.stretch.start, fit.cells.stretch.stop + 1)
         known = row["cell_curve_directions"].values[here]
         return np.asarray(np.einsum("ze,epd->pzd", interpolation(fit.pieces.edges, z), known))
     edges = row["edge_value"].values

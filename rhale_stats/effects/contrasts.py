@@ -146,7 +146,7 @@ def _joint(feature: Feature, points: FloatArray, covariance: FloatArray) -> Join
     at = fit.loadings(points)
     apart = influence.Loadings(at.level[:-1] - at.level[-1], at.tilt[:-1] - at.tilt[-1])
     parts = np.zeros((len(points) - 1, len(fit.cells.bin)))
-    parts[:, fit.cells.here] = influence.parts(apart, fit.noise)
+    parts[:, fit.cells.stretch] = influence.parts(apart, fit.noise)
     sources = fit.cells.sources(parts)
     return Joint(covariance, sources.satterthwaite(np.diagonal(covariance)), sources)
 

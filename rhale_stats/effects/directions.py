@@ -160,7 +160,7 @@ def _by_rows(row: xr.Dataset, fit: Fit, clusters: Clusters) -> tuple[RowSums, Ro
     (x, g), weight, curve = clusters.columns(row), clusters.rows.weight, curve_of(row)
 
     def of(pieces: accumulate.Pieces) -> RowSums:
-        k, at_edges = bin_index(pieces.edges, x), curve.at(pieces.edges)
+        k, at_edges = bin_index(pieces.edges, x), curve.evaluate(pieces.edges)
         return influence.row_sums(pieces, at_edges, k, x, g, weight, group, n_groups)
 
     return of(fit.cells.pieces), of(pieces_of(row))
@@ -224,7 +224,9 @@ def on_estimates(moved: Moved, row: xr.Dataset, fit: Fit) -> Estimated:
     """From changes of cells and bins to those of effects and curves."""
     sums, own = moved.cells, moved.bins
     everywhere = fit.pieces.edges
-    here = sums._replace(mean=sums.mean[:, fit.cells.here], slope=sums.slope[:, fit.cells.here])
+    here = sums._replace(
+        mean=sums.mean[:, fit.cells.stretch], slope=sums.slope[:, fit.cells.stretch]
+    )
     population = fit.centering == "mean"
     cell_curve = here.of_curve(fit.loadings(everywhere), population=population)
     start = here.of_curve(influence.loadings(fit.pieces, fit.edges, "start"), population=False)

@@ -25,7 +25,7 @@ def values_at(row: xr.Dataset, z: FloatArray) -> dict[str, FloatArray]:
     return {
         "effect": np.where(inside, effect_at(row, z, k), np.nan),
         "heterogeneity": np.where(inside, row["heterogeneity"].values[k], np.nan),
-        "curve": curve_of(row).at(z),
+        "curve": curve_of(row).evaluate(z),
     }
 
 

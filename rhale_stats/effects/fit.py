@@ -10,7 +10,14 @@ import xarray as xr
 from rhale_stats.arrays import accumulate, categories, influence, intervals
 from rhale_stats.arrays.binning import bin_index
 from rhale_stats.arrays.moments import FloatArray
-from rhale_stats.schema.curves import Fine, bin_noise, curve_of, fine_of, pieces_of, squares_of
+from rhale_stats.schema.curves import (
+    CurveCells,
+    bin_noise,
+    curve_cells,
+    curve_of,
+    pieces_of,
+    squares_of,
+)
 from rhale_stats.schema.features import one_feature, slopes, stores_errors
 from rhale_stats.schema.levels import is_categorical
 from rhale_stats.schema.moments import has_cells, residuals_of
@@ -28,7 +35,7 @@ class Fit(NamedTuple):
     edges of the bins there, ``there`` their numbers.
     """
 
-    cells: Fine
+    cells: CurveCells
     pieces: accumulate.Pieces
     noise: accumulate.Noise
     places: influence.OwnPlaces | None
@@ -81,7 +88,7 @@ class Fit(NamedTuple):
     def _parts(self, z: FloatArray) -> FloatArray:
         """What every cell adds to the variance of the curve at points, (point, cell)."""
         parts = np.zeros((len(z), len(self.cells.bin)))
-        parts[:, self.cells.here] = influence.parts(self.loadings(z), self.noise)
+        parts[:, self.cells.stretch] = influence.parts(self.loadings(z), self.noise)
         return parts
 
     def curve_degrees(self, z: FloatArray) -> FloatArray:
@@ -97,8 +104,8 @@ def interpolation(edges: FloatArray, z: FloatArray) -> FloatArray:
 def fit_of(row: xr.Dataset) -> Fit:
     """The inputs of standard errors for one feature that has bins."""
     centering, levels = str(row.attrs["centering"]), is_categorical(row)
-    cells = fine_of(row)
-    here, noise, n = cells.here, cells.noise, cells.n_effective
+    cells = curve_cells(row)
+    here, noise, n = cells.stretch, cells.noise, cells.n_effective
     pieces = cells.pieces.stretch(here)
     edges = row["edge_value"].values
     known = np.flatnonzero((edges >= pieces.edges[0]) & (edges <= pieces.edges[-1]))
@@ -150,7 +157,7 @@ def at_edges(values: FloatArray, fit: Fit) -> FloatArray:
 
 def at_cells(values: FloatArray, fit: Fit) -> FloatArray:
     """Values at the cell edges with a curve, extended to all cell edges by NaN."""
-    return accumulate.at_edges(values, fit.cells.here, len(fit.cells.bin))
+    return accumulate.at_edges(values, fit.cells.stretch, len(fit.cells.bin))
 
 
 def group_degrees(row: xr.Dataset, name: str) -> FloatArray:
@@ -172,7 +179,7 @@ def curve_degrees(row: xr.Dataset, fit: Fit, z: FloatArray) -> FloatArray:
     if not stores_errors(row):
         return fit.curve_degrees(z)
     if has_cells(row):
-        here = slice(fit.cells.here.start, fit.cells.here.stop + 1)
+        here = slice(fit.cells.stretch.start, fit.cells.stretch.stop + 1)
         return np.interp(z, fit.pieces.edges, group_degrees(row, "cell_curve")[here])
     known = group_degrees(row, "curve")[fit.there]
     return np.interp(z, fit.edges, known)
@@ -195,7 +202,7 @@ def curve_covariance(row: xr.Dataset, fit: Fit, z: FloatArray) -> FloatArray:
         return fit.covariance(z)
     if has_cells(row):
         # Without the edges beyond a gap between the rows, where the curve is not known.
-        here = slice(fit.cells.here.start, fit.cells.here.stop + 1)
+        here = slice(fit.cells.stretch.start, fit.cells.stretch.stop + 1)
         weight = interpolation(fit.pieces.edges, z)
         return np.asarray(weight @ row["cell_curve_cov"].values[here, here] @ weight.T)
     edges = row["edge_value"].values
@@ -208,13 +215,13 @@ def curve_covariance(row: xr.Dataset, fit: Fit, z: FloatArray) -> FloatArray:
     return np.asarray(total - mixed - mixed.T + bend @ row["slope_cov"].values @ bend.T)
 
 
-def bin_degrees(row: xr.Dataset, cells: Fine | None = None) -> FloatArray:
+def bin_degrees(row: xr.Dataset, cells: CurveCells | None = None) -> FloatArray:
     """Degrees of freedom of the effects of one feature's bins, for Student's t."""
     if not row.sizes["bin"]:
         return np.zeros(0)
     if stores_errors(row):
         return group_degrees(row, "effect")
-    cells = fine_of(row) if cells is None else cells
+    cells = curve_cells(row) if cells is None else cells
     return cells.effect_degrees() if cells.shared else cells.degrees
 
 

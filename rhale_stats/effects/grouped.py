@@ -116,7 +116,7 @@ def _known(fit: Fit) -> accumulate.Noise:
     mean = np.nan_to_num(fit.noise.mean)
     if (mean > 0).any():
         return fit.noise._replace(mean=mean)
-    n = fit.cells.n_effective[fit.cells.here]
+    n = fit.cells.n_effective[fit.cells.stretch]
     none = np.zeros(len(n))
     return accumulate.Noise(np.divide(1.0, n, out=none.copy(), where=n > 0), none, none)
 

@@ -22,7 +22,7 @@ from rhale_stats.effects.provenance import check_same_chunks
 from rhale_stats.effects.spread import SpreadSums
 from rhale_stats.local.chunks import ChunkedRows
 from rhale_stats.local.rows import Rows, estimation_rows, is_estimation_row, is_used_row
-from rhale_stats.schema.curves import Fine, fine_of, pieces_of
+from rhale_stats.schema.curves import CurveCells, curve_cells, pieces_of
 from rhale_stats.schema.features import feature_names, feature_position, one_feature
 from rhale_stats.schema.identity import check_same_output, row_labels
 from rhale_stats.schema.levels import refuse_categorical
@@ -77,7 +77,7 @@ class GroupsInChunks:
         """Sums over the rows of one feature by group and bin."""
         return self._known(row).bins
 
-    def influences(self, row: xr.Dataset, cells: Fine) -> Grouped:
+    def influences(self, row: xr.Dataset, cells: CurveCells) -> Grouped:
         """Influences of the groups on all cells of one feature."""
         return on_cells(row, cells, self._known(row).cells)
 
@@ -116,7 +116,7 @@ class _Feature(NamedTuple):
     def of(cls, row: xr.Dataset, local: xr.Dataset) -> _Feature:
         name = str(row["feature"].values)
         position = feature_position(local, name)
-        return cls(name, position, row, fine_of(row).pieces, pieces_of(row))
+        return cls(name, position, row, curve_cells(row).pieces, pieces_of(row))
 
 
 @dataclass(frozen=True)

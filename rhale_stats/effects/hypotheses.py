@@ -29,7 +29,7 @@ from rhale_stats.inference.estimate import BY_ERRORS
 from rhale_stats.inference.results import CONSTANT, SIZE_LEVEL, Size, labelled_test
 from rhale_stats.local.rows import Rows, estimation_rows, own_columns
 from rhale_stats.schema.checks import check_effect, check_local
-from rhale_stats.schema.curves import fine_of
+from rhale_stats.schema.curves import curve_cells
 from rhale_stats.schema.features import (
     feature_names,
     is_of_outcome,
@@ -167,7 +167,7 @@ def _sum_of_squares(row: xr.Dataset, null: str) -> Wald:
     """Test with independent bins: sum of squared normal scores."""
     from scipy import stats
 
-    linear, fine = slopes(row) != 0, fine_of(row)
+    linear, fine = slopes(row) != 0, curve_cells(row)
     least = least_of_cells(row, fine)
     cells = with_spread(fine, least)
     if cells is None:

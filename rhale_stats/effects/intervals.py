@@ -221,7 +221,7 @@ def _varying(row: xr.Dataset, fit: Fit | None, boot: xr.Dataset) -> tuple[Estima
         of_cells = np.full(len(of_cells), float(of_rows))
     short_cells = short(cells.n_effective, of_cells)
     parts, variance = influence.parts(fit.loadings(edges), fit.noise), fit.variance(edges)
-    missing = np.sum(np.where(parts == 0, 0.0, parts * (1 - short_cells[cells.here])), axis=1)
+    missing = np.sum(np.where(parts == 0, 0.0, parts * (1 - short_cells[cells.stretch])), axis=1)
     own = cells.of_effects
     with np.errstate(invalid="ignore", divide="ignore"):
         short_curve = np.where(variance > 0, 1 - missing / variance, 1.0)
@@ -324,7 +324,7 @@ def _of_curve(row: xr.Dataset, fit: Fit) -> Joint:
         covariance = fit.covariance(z)
     else:
         name = "cell_curve_cov" if has_cells(row) else "curve_cov"
-        at = slice(fit.cells.here.start, fit.cells.here.stop + 1)
+        at = slice(fit.cells.stretch.start, fit.cells.stretch.stop + 1)
         covariance = np.asarray(row[name].values[at, at])
     if stores_errors(row):
         return of_one_scale(covariance, curve_degrees(row, fit, z))

@@ -184,7 +184,7 @@ def _groups_of_bins(sums: influence.RowSums, fit: Fit) -> IntArray:
     """Number of groups with rows in the bin of every cell."""
     if fit.of_levels is not None:
         return sums.n_groups()
-    bin_of = fit.cells.bin[fit.cells.here]
+    bin_of = fit.cells.bin[fit.cells.stretch]
     held = sums.mean.tocoo()
     pairs = np.unique(np.stack([bin_of[held.coords[1]], held.coords[0]]), axis=1)
     return np.asarray(np.bincount(pairs[0], minlength=int(bin_of.max()) + 1)[bin_of])
@@ -206,9 +206,9 @@ def _influences(side: Clusters, row: xr.Dataset, fit: Fit, repeats: FloatArray |
     if repeats is None:
         block = blocks(fit.cells, every, side.group)
         own = np.bincount(every, side.rows.weight, len(block)).astype(np.float64)
-        pieces = pieces._replace(mean=centres(fit.cells.pieces, block, own)[fit.cells.here])
+        pieces = pieces._replace(mean=centres(fit.cells.pieces, block, own)[fit.cells.stretch])
         # Numbers of the blocks of the stretch, from 0 on.
-        block = np.unique(block[fit.cells.here], return_inverse=True)[1]
+        block = np.unique(block[fit.cells.stretch], return_inverse=True)[1]
     k, x, g = bin_index(fit.pieces.edges, x[there]), x[there], g[there]
     weight = None if side.rows.weight is None else side.rows.weight[there]
     held = Held.of(k, side.group[there], side.n_groups, weight, side.rows.frequency, repeats)
@@ -219,4 +219,4 @@ def _influences(side: Clusters, row: xr.Dataset, fit: Fit, repeats: FloatArray |
 def _on_curve(x: FloatArray, fit: Fit) -> NDArray[np.bool_]:
     """Rows that contribute to the curve; rows beyond a gap do not."""
     k = bin_index(fit.cells.pieces.edges, x)
-    return np.asarray((k >= fit.cells.here.start) & (k < fit.cells.here.stop))
+    return np.asarray((k >= fit.cells.stretch.start) & (k < fit.cells.stretch.stop))

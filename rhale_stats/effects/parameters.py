@@ -231,7 +231,7 @@ def rows_of(row: xr.Dataset, fit: Fit) -> dict[str, FloatArray]:
     if "slope" in row and not is_categorical(row):
         noise = noise_in_the_middle(row)
         slope, shared = np.diag(noise.slope), np.diag(noise.covariance)
-    everywhere = slice(fit.cells.here.start, fit.cells.here.stop + 1)
+    everywhere = slice(fit.cells.stretch.start, fit.cells.stretch.stop + 1)
     cells = of("cell_curve", np.zeros(0)) if has_cells(row) else np.zeros(0)
     curve = of("curve", np.zeros(0))
     return {
@@ -326,7 +326,7 @@ def _placed(values: FloatArray, key: str, fit: Fit) -> FloatArray:
     if key not in ("curve", "cell_curve"):
         return values
     size = fit.n_bins + 1 if key == "curve" else len(fit.cells.bin) + 1
-    first = fit.there.start if key == "curve" else fit.cells.here.start
+    first = fit.there.start if key == "curve" else fit.cells.stretch.start
     out = np.full((size, *values.shape[1:]), np.nan)
     out[first : first + len(values)] = values
     return out

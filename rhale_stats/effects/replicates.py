@@ -27,7 +27,7 @@ from rhale_stats.inference.draws import (
 from rhale_stats.local.rows import Rows, columns, is_used_row
 from rhale_stats.parallel import cpus, in_threads, one_blas_thread
 from rhale_stats.schema.checks import check_effect, check_local
-from rhale_stats.schema.curves import Fine, curve_of, fine_of, pieces_of
+from rhale_stats.schema.curves import CurveCells, curve_cells, curve_of, pieces_of
 from rhale_stats.schema.dimensions import HALF_OF
 from rhale_stats.schema.features import feature_names, feature_position, one_feature
 from rhale_stats.schema.identity import check_same_output, row_labels
@@ -83,7 +83,7 @@ class Feature(NamedTuple):
 
     row: xr.Dataset
     pieces: accumulate.Pieces
-    cells: Fine
+    cells: CurveCells
     terms: resample.Terms | None = None
     of_cells: resample.Terms | None = None
     # Of a feature with levels: rows by their level.
@@ -184,7 +184,7 @@ def _features(
 def _feature_of_axis(row: xr.Dataset, rows: Rows, position: int, *, studentize: bool) -> Feature:
     """A feature with an axis: its rows in order of bins, and in order of cells."""
     x, g = rows.x[position], rows.local_effect[position]
-    pieces, cells = pieces_of(row), fine_of(row)
+    pieces, cells = pieces_of(row), curve_cells(row)
     linear = bool(pieces.slope.any())
 
     def ordered(pieces: accumulate.Pieces) -> resample.Terms:
@@ -217,7 +217,7 @@ def _feature_of_levels(
     levels = accumulate.Pieces(none, none, none, none, none, none)
     at_levels = ordered(code, np.arange(rows.n_rows), np.zeros(rows.n_rows), levels)
     made = ordered(of.step, of.row, of.difference, pieces)
-    return Feature(row, pieces, fine_of(row), made, at_levels=at_levels)
+    return Feature(row, pieces, curve_cells(row), made, at_levels=at_levels)
 
 
 def _level_replicates(
@@ -276,10 +276,10 @@ def of_sums(
     if in_cells:
         on_cells = resample.replicates(cells.pieces, sums, centering, keep=cells.variance)
     on_curve, pieces = on_cells, cells.pieces
-    if (cells.here.start, cells.here.stop) != (0, len(cells.bin)):
-        pieces = pieces.stretch(cells.here)
-        keep = None if not in_cells else cells.variance[cells.here]
-        on_curve = resample.replicates(pieces, sums[:, cells.here], centering, keep=keep)
+    if (cells.stretch.start, cells.stretch.stop) != (0, len(cells.bin)):
+        pieces = pieces.stretch(cells.stretch)
+        keep = None if not in_cells else cells.variance[cells.stretch]
+        on_curve = resample.replicates(pieces, sums[:, cells.stretch], centering, keep=keep)
     # Edges of bins on the stretch that has a curve, and which of its cells' edges they are.
     there = (bin_edges >= pieces.edges[0]) & (bin_edges <= pieces.edges[-1])
     unknown = np.isnan(found.effect)
@@ -398,7 +398,7 @@ def _of_axis(
     """Accelerations of the effect, the heterogeneity and the curve of a feature with an axis."""
     x, g, n_units = rows.x[position], rows.local_effect[position], int(unit.max()) + 1
     fit, weight = fit_of(row), rows.weight
-    every, curve = fit.cells.pieces, curve_of(row).at(fit.cells.pieces.edges)
+    every, curve = fit.cells.pieces, curve_of(row).evaluate(fit.cells.pieces.edges)
     k = bin_index(every.edges, x)
     sums = influence.row_sums(every, curve, k, x, g, weight, unit, n_units)
     of_effect, of_variance = on_effects(sums, fit.cells), sums.variance
@@ -408,7 +408,7 @@ def _of_axis(
         of_variance = influence.row_sums(
             bins, np.zeros(len(bins.edges)), at_bins, x, g, weight, unit, n_units
         ).variance
-    here = fit.cells.here
+    here = fit.cells.stretch
     if len(every.share) != here.stop - here.start:
         # The curve is known only on a stretch of the axis: use the rows there.
         inside = (k >= here.start) & (k < here.stop)

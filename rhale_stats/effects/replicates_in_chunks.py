@@ -19,7 +19,7 @@ from rhale_stats.local.chunks import ChunkedRows
 from rhale_stats.local.rows import Rows, estimation_rows
 from rhale_stats.parallel import one_blas_thread
 from rhale_stats.schema.checks import check_effect, check_local, is_chunked
-from rhale_stats.schema.curves import fine_of, pieces_of
+from rhale_stats.schema.curves import curve_cells, pieces_of
 from rhale_stats.schema.features import feature_names, feature_position, one_feature
 from rhale_stats.schema.identity import check_same_output
 from rhale_stats.schema.kinds import LOCAL
@@ -105,7 +105,7 @@ def _check_asked(effect: xr.Dataset, asked: Resampling) -> None:
 def _feature(effect: xr.Dataset, name: str) -> Feature | None:
     """The bins and cells of one feature; None for a constant one."""
     row = one_feature(effect, name)
-    return Feature(row, pieces_of(row), fine_of(row)) if row.sizes["bin"] else None
+    return Feature(row, pieces_of(row), curve_cells(row)) if row.sizes["bin"] else None
 
 
 def _added(chunks: Sequence[list[FloatArray]]) -> list[FloatArray]:

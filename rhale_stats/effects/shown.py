@@ -149,4 +149,4 @@ def _curve(row: dict[str, NDArray[np.float64]], n: int) -> NDArray[np.float64]:
     if not slope.any():
         return curve
     turns = turning_points(edges, effect, slope)
-    return np.concatenate([curve, Curve(edges, curve, slope).at(turns)])
+    return np.concatenate([curve, Curve(edges, curve, slope).evaluate(turns)])

@@ -28,7 +28,7 @@ from rhale_stats.inference.estimate import (
 )
 from rhale_stats.inference.results import BY_NONCENTRAL
 from rhale_stats.schema.checks import check_effect
-from rhale_stats.schema.curves import fine_of, pieces_of
+from rhale_stats.schema.curves import curve_cells, pieces_of
 from rhale_stats.schema.features import feature_names, one_feature, slopes, stores_errors
 from rhale_stats.schema.levels import is_categorical
 from rhale_stats.schema.moments import has_cells, has_moments
@@ -49,7 +49,7 @@ def _sizes_of(row: xr.Dataset, fit: Fit | None) -> dict[str, float]:
     if fit is None:
         values = categories.sizes(curve, row["level_share"].values)
         return {name: float(value) for name, value in zip(SIZES, values, strict=True)}
-    pieces, line = fit.pieces, fit.cells.line[fit.cells.here]
+    pieces, line = fit.pieces, fit.cells.line[fit.cells.stretch]
     found = accumulate.sizes(fit.curve, pieces, line[:, 0], line[:, 1])
     return {name: float(value) for name, value in found._asdict().items()}
 
@@ -66,7 +66,7 @@ def importances(effect: xr.Dataset) -> FloatArray:
         if is_categorical(row):
             out[number] = categories.sizes(curve, row["level_share"].values)[0]
         elif has_moments(row):
-            cells = fine_of(row)
+            cells = curve_cells(row)
             at_edges = row["cell_curve"].values if has_cells(row) else curve
             out[number] = _importance(cells.pieces, at_edges, cells.line)
     return out
@@ -329,7 +329,7 @@ def square_of_curve(row: xr.Dataset, fit: Fit) -> quadratic.Square:
     """Of a feature with an axis: of the values of the curve at edges, and of its slopes."""
     pieces = fit.pieces
     linear = np.flatnonzero(pieces.slope != 0)
-    third, fourth = (fit.cells.line[fit.cells.here][:, at] for at in (0, 1))
+    third, fourth = (fit.cells.line[fit.cells.stretch][:, at] for at in (0, 1))
     weight = moments_of_rows(pieces, third, fourth, linear)
     value = np.concatenate([fit.curve, pieces.slope[linear]])
     at = influence.loadings(pieces, pieces.edges, "start")
@@ -343,7 +343,7 @@ def square_of_curve(row: xr.Dataset, fit: Fit) -> quadratic.Square:
         hats = weight[: len(pieces.edges), : len(pieces.edges)]
         parts = np.einsum("ek,ef,fk->k", at.level, hats, at.level) * fit.noise.mean
         every = np.zeros((1, len(fit.cells.bin)))
-        every[:, fit.cells.here] = np.nan_to_num(parts)
+        every[:, fit.cells.stretch] = np.nan_to_num(parts)
         expected = np.array([every.sum()])
         denominator = float(fit.cells.sources(every).satterthwaite(expected)[0])
     else:
@@ -355,12 +355,12 @@ def square_of_curve(row: xr.Dataset, fit: Fit) -> quadratic.Square:
 def _stored(row: xr.Dataset, fit: Fit, linear: NDArray[np.intp]) -> FloatArray:
     """The covariance that standard errors by groups left behind."""
     if has_cells(row):
-        here = slice(fit.cells.here.start, fit.cells.here.stop + 1)
+        here = slice(fit.cells.stretch.start, fit.cells.stretch.stop + 1)
         return np.asarray(row["cell_curve_cov"].values[here, here])
-    here = slice(fit.cells.here.start, fit.cells.here.stop + 1)
+    here = slice(fit.cells.stretch.start, fit.cells.stretch.stop + 1)
     covariance = row["curve_cov"].values[here, here]
     if len(linear):
-        bins = linear + fit.cells.here.start
+        bins = linear + fit.cells.stretch.start
         shared = row["curve_slope_cov"].values[here][:, bins]
         covariance = _blocks(covariance, shared, row["slope_cov"].values[np.ix_(bins, bins)])
     return np.asarray(covariance)

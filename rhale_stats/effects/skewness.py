@@ -25,7 +25,7 @@ def of_rows(row: xr.Dataset, fit: Fit, own: Skewness | None, variance: FloatArra
     away = (cells.pieces.mean - float(row["average_effect"])) ** 2
     between = float(np.nansum(share**2 * away / cells.n_effective))
     of_bins = _by_bin(cells.loading[0], cells.bin)
-    here = own.at(cells.here)
+    here = own.at(cells.stretch)
     at = fit.loadings(fit.pieces.edges)
     return _named(
         row,
@@ -51,7 +51,7 @@ def of_groups(
     if own is None:
         return _named(row, fit, None)
     cells = fit.cells
-    here = cells.here
+    here = cells.stretch
     level = (
         fit.loadings(fit.pieces.edges).level @ _by_bin(np.ones(len(cells.bin)), cells.bin).T[here]
     )

@@ -23,7 +23,7 @@ from rhale_stats.inference.estimate import Estimate, Facts
 from rhale_stats.inference.estimate import Moments as CentralMoments
 from rhale_stats.local.reductions import Reduction
 from rhale_stats.local.rows import Rows
-from rhale_stats.schema.curves import fine_of
+from rhale_stats.schema.curves import curve_cells
 from rhale_stats.schema.features import is_grouped, one_feature, resolution, slopes
 from rhale_stats.schema.moments import bin_means, has_cells
 from rhale_stats.schema.padding import Estimates, padded
@@ -268,7 +268,7 @@ def _stored_effect(row: xr.Dataset) -> tuple[FloatArray, Line, FloatArray]:
         left = _left(row["n_effective"].values, 1 + (slope != 0))
         lines = Line(np.nan_to_num(x_mean), np.nan_to_num(bin_means(row)), slope)
         return row["edge_value"].values, lines, left
-    cells = fine_of(row)
+    cells = curve_cells(row)
     pieces, n = cells.pieces, cells.n_effective
     slope = np.zeros(len(n))
     if str(row["local_effect_method"].values) != "finite_difference":

@@ -162,7 +162,7 @@ def curve_extent(row: xr.Dataset) -> tuple[float, float]:
     turns = np.zeros(0)
     if not has_cells(row):
         turns = turning_points(curve.edges, row["effect"].values, curve.slope)
-    values = np.concatenate([curve.values, curve.at(turns)])
+    values = np.concatenate([curve.values, curve.evaluate(turns)])
     return float(np.nanmin(values)), float(np.nanmax(values))
 
 
@@ -233,7 +233,7 @@ def augment(effect: xr.Dataset, local: xr.Dataset) -> pd.DataFrame:
             k = bin_index(edges, x)
             number[:] = k
             mean = np.where(inside, effect_at(row, x, k), np.nan)
-            curve = curve_of(row).at(x)
+            curve = curve_of(row).evaluate(x)
         number[~inside] = pd.NA
         columns |= {
             name: x,

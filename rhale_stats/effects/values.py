@@ -48,7 +48,7 @@ def predict(
     at = x.copy(data=values) if isinstance(x, xr.DataArray) else xr.DataArray(values)
     if not isinstance(x, xr.DataArray) and at.ndim == 1:
         at = xr.DataArray(at.values, dims="grid")
-    values, source = curve_of(row).at(at.values), "curve"
+    values, source = curve_of(row).evaluate(at.values), "curve"
     if what != "curve":
         values, source = _in_bins(row, at.values, what)
     out = xr.DataArray(values, dims=at.dims, coords=at.coords, name=what)

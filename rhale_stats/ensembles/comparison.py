@@ -180,7 +180,9 @@ def _at(curve: _ComparedCurve, z: FloatArray) -> _Values:
     assert curve.source is not None, "a curve with points has a source"
     assert not isinstance(curve.source, Row), "results of several models are above"
     feature_effect, fit = curve.source
-    values = np.interp(z, curve.z, fit.curve) if curve.levels else curve_of(feature_effect).at(z)
+    values = (
+        np.interp(z, curve.z, fit.curve) if curve.levels else curve_of(feature_effect).evaluate(z)
+    )
     return _Values(values, fit.covariance(z), curve_degrees(feature_effect, fit, z))
 
 

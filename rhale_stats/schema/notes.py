@@ -36,13 +36,13 @@ def with_notes(tables: list[Any], notes: Sequence[str], words: tuple[str, ...] =
 
 def joint_notes(each: Sequence[Sequence[str]], names: Sequence[str]) -> list[str]:
     """Notes of all parts, in their order; those that not all have with the names that have them."""
-    of: dict[str, list[str]] = {}
+    names_of: dict[str, list[str]] = {}
     for at_place in zip_longest(*each):
         for name, note in zip(names, at_place, strict=True):
             if note is not None:
-                of.setdefault(note, []).append(name)
+                names_of.setdefault(note, []).append(name)
     everyone = len(names)
-    return [n if len(who) == everyone else f"{', '.join(who)}: {n}" for n, who in of.items()]
+    return [n if len(who) == everyone else f"{', '.join(who)}: {n}" for n, who in names_of.items()]
 
 
 class EscapedTable(SimpleTable):  # type: ignore[misc]

@@ -23,7 +23,7 @@ from rhale_stats.effects.anova_test import (
 from rhale_stats.effects.fit import bin_degrees, group_overlap
 from rhale_stats.effects.hypotheses import _correlated, _degrees_of_matrix, _moved
 from rhale_stats.inference.meaning import NO_ROWS, RIGID
-from rhale_stats.schema.curves import fine_of
+from rhale_stats.schema.curves import curve_cells
 from rhale_stats.schema.features import one_feature
 from tests.bins.test_adaptive import Lines
 from tests.helpers import local_of
@@ -204,9 +204,9 @@ def test_weights_are_the_inverse_covariance_of_rows_of_variance_one():
         columns.append((k == b) * (x[:, 0] - middle) / widths[b])
     table = np.column_stack(columns).astype(float)
     places = Places.of(row, np.ones(3, dtype=bool))
-    found = _weights(row, fine_of(row), places).toarray()
+    found = _weights(row, curve_cells(row), places).toarray()
     assert_allclose(found, table.T @ table, rtol=1e-9, atol=1e-9)
-    assert _rows_in(_weights(row, fine_of(row), places), places) == pytest.approx(90)
+    assert _rows_in(_weights(row, curve_cells(row), places), places) == pytest.approx(90)
 
 
 @pytest.mark.parametrize(("null", "error"), [("zero", 0.0), ("constant", 0.0), ("zero", 0.2)])
@@ -230,7 +230,7 @@ def test_box_of_lines_by_groups(null, error):
     if error:
         row, v = row.assign(local_effect_error=error), v + error**2 * np.eye(5)
     places = Places.of(row, np.ones(3, dtype=bool))
-    w = _weights(row, fine_of(row), places).toarray()
+    w = _weights(row, curve_cells(row), places).toarray()
     if null == "constant":
         level = np.array([1.0, 1, 1, 0, 0])
         w = w - np.outer(w @ level, level @ w) / (level @ w @ level)
@@ -269,7 +269,7 @@ def test_weights_of_averages_along_the_axis():
     x[[0, -1]] = 0, 2
     local = local_of(x[:, None], rng.normal(size=(60, 1)))
     row = one_feature(rs.rhale(local, bins=rule), 0)
-    cells = fine_of(row)
+    cells = curve_cells(row)
     # Of the second bin, as if its last cell had no rows.
     pieces = cells.pieces._replace(share=np.append(cells.pieces.share[:-1], 0))
     cells = cells._replace(pieces=pieces, n_effective=np.append(cells.n_effective[:-1], 0))

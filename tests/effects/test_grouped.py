@@ -30,7 +30,7 @@ def test_the_mean_of_a_curve_at_levels_varies_with_their_shares():
 
 def test_noise_is_that_of_the_cells_or_of_equal_variances():
     n = np.array([4.0, 0.0, 5.0, 9.0])
-    cells = SimpleNamespace(n_effective=n, here=slice(0, 3))
+    cells = SimpleNamespace(n_effective=n, stretch=slice(0, 3))
     some = accumulate.Noise(np.array([0.5, np.nan, 0.0]), np.ones(3), np.ones(3))
     fit = SimpleNamespace(noise=some, cells=cells)
     assert _known(fit).mean.tolist() == [0.5, 0, 0]
