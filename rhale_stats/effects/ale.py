@@ -144,7 +144,7 @@ def ale(
     del by  # `by_groups` has divided the rows
     check_choice("centering", centering, CENTERINGS)
     rule: BinRule = ALE_BINS if bins is None else bins
-    asked = AleRequest(
+    request = AleRequest(
         rule, features, categorical, order, target, percentiles, options, progress=progress
     )
 
@@ -152,20 +152,20 @@ def ale(
         return ale_from_local(local, bins=rule, centering=centering)
 
     if is_path(X) or is_in_chunks(X):
-        return estimated(asked.in_chunks(model, X))
-    names, *both = asked.parts(model, X, most_bytes=LOCAL_BYTES)
+        return estimated(request.in_chunks(model, X))
+    names, *both = request.parts(model, X, most_bytes=LOCAL_BYTES)
     # Without a name that would keep a part while the next one is made.
-    found = [list(map(estimated, parts)) for parts in both]
-    return concat_features([_of_all(parts) for parts in found if parts], names)
+    results = [list(map(estimated, parts)) for parts in both]
+    return concat_features([_of_all(parts) for parts in results if parts], names)
 
 
 def _of_all(parts: list[xr.Dataset]) -> xr.Dataset:
     """Estimates of groups of features, of one kind and of the same rows, as one."""
     if len(parts) == 1:
         return parts[0]
-    precision = max(one.attrs["answer_precision"] for one in parts)
-    parts = [one.assign_attrs(answer_precision=precision) for one in parts]
-    names = [name for one in parts for name in feature_names(one)]
+    precision = max(part.attrs["answer_precision"] for part in parts)
+    parts = [part.assign_attrs(answer_precision=precision) for part in parts]
+    names = [name for part in parts for name in feature_names(part)]
     out = by_feature(parts, names)
     return out.transpose(OUTPUT, ...) if OUTPUT in out.dims else out
 
@@ -221,11 +221,10 @@ def ale_from_local(
     numbers = [name for name in feature_names(local) if name not in levels]
     parts = []
     if numbers:
-        own = local.sel(feature=numbers).drop_vars([*DIFFERENCES, *LABELS], errors="ignore")
-        parts.append(rhale(own, bins=rule, centering=centering))
+        numeric = local.sel(feature=numbers).drop_vars([*DIFFERENCES, *LABELS], errors="ignore")
+        parts.append(rhale(numeric, bins=rule, centering=centering))
     if levels:
-        own = level_ale(local.sel(feature=levels), centering=centering)
-        parts.append(own)
+        parts.append(level_ale(local.sel(feature=levels), centering=centering))
     return concat_features(parts, feature_names(local)).assign_attrs(method="ale")
 
 

@@ -37,7 +37,7 @@ class Weights(NamedTuple):
     average: FloatArray
 
     @classmethod
-    def of(
+    def of_rows(
         cls,
         pieces: accumulate.Pieces,
         x: FloatArray,
@@ -59,16 +59,16 @@ class Weights(NamedTuple):
     @classmethod
     def of_steps(
         cls,
-        of: categories.Steps,
+        steps: categories.Steps,
         mean: FloatArray,
         weight: FloatArray | None,
         n_effective: FloatArray,
     ) -> Weights:
         """Of steps between levels: their pairs of a row and a step take the place of rows."""
-        k, n_bins = of.step, len(mean)
-        w = np.ones(len(k)) if weight is None else weight[of.row]
+        k, n_bins = steps.step, len(mean)
+        w = np.ones(len(k)) if weight is None else weight[steps.row]
         share = w / np.bincount(k, w, n_bins)[k]
-        square = _of_squares(share * (of.difference - mean[k]), k, n_effective, 1)
+        square = _of_squares(share * (steps.difference - mean[k]), k, n_effective, 1)
         return cls.placed((share, np.zeros(len(k)), square), k, n_bins, w)
 
     @classmethod
@@ -76,9 +76,9 @@ class Weights(NamedTuple):
         cls, of_rows: tuple[FloatArray, ...], k: IntArray, n_bins: int, w: FloatArray
     ) -> Weights:
         """Values of rows in the places of their bins."""
-        at = (k, np.arange(len(k)))
+        index, shape = (k, np.arange(len(k))), (n_bins, len(k))
         mean, slope, variance = (
-            sparse.csr_array(sparse.coo_array((values, at), (n_bins, len(k)))) for values in of_rows
+            sparse.csr_array(sparse.coo_array((values, index), shape)) for values in of_rows
         )
         return cls(mean, slope, variance, w / w.sum())
 
@@ -93,8 +93,8 @@ def _of_squares(
 ) -> FloatArray:
     """Weights of changes in variances over the degrees of freedom; 0 in a bin that has none."""
     with np.errstate(invalid="ignore", divide="ignore"):
-        kept = (1 - n_parameters / n_effective)[k]
-        return np.where(kept > 0, 2 * residual / kept, 0.0)
+        remainder = (1 - n_parameters / n_effective)[k]
+        return np.where(remainder > 0, 2 * residual / remainder, 0.0)
 
 
 class Moved(NamedTuple):
@@ -119,22 +119,22 @@ def by_directions(row: xr.Dataset, fit: Fit, clusters: Clusters, derivatives: De
     name = str(row["feature"].values)
     numbers = np.flatnonzero(is_used_row(clusters.local, row))
     if is_categorical(row):
-        own = _of_levels(row, clusters, derivatives.steps(name, numbers))
-        return Moved(own, own, np.zeros((len(own.average), 0)))
+        sums = _of_levels(row, clusters, derivatives.steps(name, numbers))
+        return Moved(sums, sums, np.zeros((len(sums.average), 0)))
     columns = (*clusters.columns(row), clusters.rows.weight)
     weights = (
-        Weights.of(fit.cells.pieces, *columns, fit.cells.n_effective),
-        Weights.of(pieces_of(row), *columns, row["n_effective"].values),
+        Weights.of_rows(fit.cells.pieces, *columns, fit.cells.n_effective),
+        Weights.of_rows(pieces_of(row), *columns, row["n_effective"].values),
     )
     of_spread = _spread_weights(row, clusters)
     totals: list[list[FloatArray]] = []
     begin = 0
     for part, change in derivatives.slopes(name, numbers):
-        here = slice(begin, begin + len(part))
-        both = [values for one in weights for values in one.applied(here, change)]
-        totals.append([*both, _at_rows(of_spread, here, change)])
+        block = slice(begin, begin + len(part))
+        both = [values for kind in weights for values in kind.applied(block, change)]
+        totals.append([*both, _at_rows(of_spread, block, change)])
         begin += len(part)
-    summed = [np.sum(one, axis=0) for one in zip(*totals, strict=True)]
+    summed = [np.sum(parts, axis=0) for parts in zip(*totals, strict=True)]
     return Moved(_row_sums(summed[:4]), _row_sums(summed[4:8]), summed[8])
 
 
@@ -143,8 +143,8 @@ def by_groups(row: xr.Dataset, fit: Fit, clusters: Clusters) -> Moved:
     spread = np.zeros((clusters.n_groups, 0))
     if row.sizes.get("spread_bin"):
         spread = clusters.spread_sums(row).influences(row["spread"].values)
-    own = row_numbers(clusters.local)[is_used_row(clusters.local, row)]
-    if clusters.n_groups == len(np.unique(own)):
+    numbers = row_numbers(clusters.local)[is_used_row(clusters.local, row)]
+    if clusters.n_groups == len(np.unique(numbers)):
         return Moved(*_by_rows(row, fit, clusters), spread)
     of_bins = clusters.of_bins(row)
     cells = of_bins if is_categorical(row) else clusters.influences(row, fit.cells)
@@ -155,15 +155,15 @@ def _by_rows(row: xr.Dataset, fit: Fit, clusters: Clusters) -> tuple[RowSums, Ro
     """Influences of single rows, which need no correction for their shares."""
     group, n_groups = clusters.group, clusters.n_groups
     if is_categorical(row):
-        own = level_sums(row, clusters.rows, clusters.position(row), group, n_groups)
-        return own, own
+        steps = level_sums(row, clusters.rows, clusters.position(row), group, n_groups)
+        return steps, steps
     (x, g), weight, curve = clusters.columns(row), clusters.rows.weight, curve_of(row)
 
-    def of(pieces: accumulate.Pieces) -> RowSums:
+    def sums(pieces: accumulate.Pieces) -> RowSums:
         k, at_edges = bin_index(pieces.edges, x), curve.evaluate(pieces.edges)
         return influence.row_sums(pieces, at_edges, k, x, g, weight, group, n_groups)
 
-    return of(fit.cells.pieces), of(pieces_of(row))
+    return sums(fit.cells.pieces), sums(pieces_of(row))
 
 
 def _spread_weights(row: xr.Dataset, clusters: Clusters) -> sparse.csr_array:
@@ -186,9 +186,9 @@ def _of_levels(
     position, rows = clusters.position(row), clusters.rows
     assert rows.sides is not None
     n_levels, code = row.sizes["edge"], rows.x[position].astype(np.int64)
-    of = categories.steps(code, *rows.sides[position], n_levels)
-    weights = Weights.of_steps(of, row["effect"].values, rows.weight, row["n_effective"].values)
-    up, down = (np.concatenate(one) for one in zip(*(both for _, *both in changes), strict=True))
+    steps = categories.steps(code, *rows.sides[position], n_levels)
+    weights = Weights.of_steps(steps, row["effect"].values, rows.weight, row["n_effective"].values)
+    up, down = map(np.concatenate, zip(*(both for _, *both in changes), strict=True))
     change = categories.steps(code, up, down, n_levels).difference
     return _row_sums(weights.applied(slice(0, len(change)), change))
 
@@ -222,18 +222,18 @@ class Estimated(NamedTuple):
 
 def on_estimates(moved: Moved, row: xr.Dataset, fit: Fit) -> Estimated:
     """From changes of cells and bins to those of effects and curves."""
-    sums, own = moved.cells, moved.bins
+    sums, of_bins = moved.cells, moved.bins
     everywhere = fit.pieces.edges
-    here = sums._replace(
+    on_curve = sums._replace(
         mean=sums.mean[:, fit.cells.stretch], slope=sums.slope[:, fit.cells.stretch]
     )
     population = fit.centering == "mean"
-    cell_curve = here.of_curve(fit.loadings(everywhere), population=population)
-    start = here.of_curve(influence.loadings(fit.pieces, fit.edges, "start"), population=False)
+    cell_curve = on_curve.of_curve(fit.loadings(everywhere), population=population)
+    start = on_curve.of_curve(influence.loadings(fit.pieces, fit.edges, "start"), population=False)
     spread = row["heterogeneity"].values
     with np.errstate(invalid="ignore", divide="ignore"):
-        of_spread = np.where(spread > 0, own.variance.toarray() / (2 * spread), 0.0)
-    slope = np.where(slopes(row) != 0, own.slope.toarray(), 0.0)
+        of_spread = np.where(spread > 0, of_bins.variance.toarray() / (2 * spread), 0.0)
+    slope = np.where(slopes(row) != 0, of_bins.slope.toarray(), 0.0)
     return Estimated(
         on_effects(sums, fit.cells).toarray(),
         slope,
@@ -263,9 +263,7 @@ ALONE = ("heterogeneity", "start", "average", "spread")
 
 def products(left: Estimated, right: Estimated) -> dict[str, FloatArray]:
     """Sums over directions of products, by pair; of those alone, of each with itself."""
-    out = {
-        name: getattr(left, one).T @ getattr(right, other) for name, (one, other) in PAIRS.items()
-    }
+    out = {name: getattr(left, a).T @ getattr(right, b) for name, (a, b) in PAIRS.items()}
     return out | {
         name: np.sum(getattr(left, name) * getattr(right, name), axis=0) for name in ALONE
     }
@@ -279,8 +277,8 @@ def added(
     ``shared`` are the products of the influences of rows with the directions, and ``squares`` the
     sums of squares of the influences on the directions, (direction, direction).
     """
-    total = products(model, Estimated(*(squares @ one for one in model)))
+    total = products(model, Estimated(*(squares @ influences for influences in model)))
     if shared is not None:
-        one, other = products(model, shared), products(shared, model)
-        total = {name: total[name] + one[name] + other[name] for name in total}
+        left, right = products(model, shared), products(shared, model)
+        total = {name: total[name] + left[name] + right[name] for name in total}
     return {name: np.asarray(rows[name] + total[name]) for name in rows}

@@ -118,6 +118,6 @@ def _small(row: xr.Dataset, delta: float) -> Wald:
 
 def _skewness(row: xr.Dataset, se: FloatArray) -> FloatArray:
     """Skewness of the errors of the effects, and at the ends of lines; slopes add none."""
-    own = row["effect_skewness"].values if "effect_skewness" in row else np.zeros(se.shape[1])
+    skewness = row["effect_skewness"].values if "effect_skewness" in row else np.zeros(se.shape[1])
     with np.errstate(invalid="ignore", divide="ignore"):
-        return np.asarray(np.nan_to_num(own * np.minimum(se[:1] / se, 1.0) ** 3))
+        return np.asarray(np.nan_to_num(skewness * np.minimum(se[:1] / se, 1.0) ** 3))

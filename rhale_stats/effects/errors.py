@@ -113,19 +113,19 @@ def _of_features(
                 f"parameters. Make it again."
             )
         source = SOURCE
-        rows = [_of_feature(*one) for one in features or features_of(effect)]
+        rows = [_of_feature(*feature) for feature in features or features_of(effect)]
     else:
         if local is None:
             raise ValueError(
                 "local must be given with groups: std_error(effect, local, groups=groups), with "
                 "local = local_effects(model, X); or rhale(model, X, groups=groups)."
             )
-        of = GroupsInChunks if is_chunked(local) else Clusters
-        clusters = of.of(local, effect, groups)
+        kind = GroupsInChunks if is_chunked(local) else Clusters
+        clusters = kind.of_effect(local, effect, groups)
         source = f"rows in {clusters.n_groups} groups"
-        rows = [of_groups(*one, clusters) for one in features or features_of(effect)]
-        found = [float(np.max(one.get("effective_groups", np.inf))) for one in rows]
-        effective = min(found, default=np.inf)
+        rows = [of_groups(*feature, clusters) for feature in features or features_of(effect)]
+        n_each = [float(np.max(row.get("effective_groups", np.inf))) for row in rows]
+        effective = min(n_each, default=np.inf)
         if effective < FEW_GROUPS:
             _warn_of_few(clusters.n_groups, effective)
             source += f" (worth {effective:.1f} of one size)"
@@ -222,29 +222,29 @@ def _of_levels(row: xr.Dataset) -> Estimates:
     }
 
 
-def vcov(effect: xr.Dataset, feature: str | int | None = None, of: str = "curve") -> xr.DataArray:
+def vcov(effect: xr.Dataset, feature: str | int | None = None, what: str = "curve") -> xr.DataArray:
     """`vcov` of the effects or of the curve of one feature."""
     feature = given_feature(feature, "vcov(effect, 'dose')")
     effect = with_std_error(check_effect(effect))
     row = one_feature(effect, feature)
-    dim, name = ("edge", "curve_cov") if of == "curve" else ("bin", "effect_cov")
+    dim, name = ("edge", "curve_cov") if what == "curve" else ("bin", "effect_cov")
     if has_covariance(row) and name in row:
         values = row[name].values
-    elif of == "effect":
+    elif what == "effect":
         values = np.diag(row["effect_se"].values ** 2)
     else:
         values = np.full((row.sizes["edge"],) * 2, np.nan)
         if row.sizes["bin"]:
             fit = fit_of(row)
-            values[fit.there, fit.there] = fit.covariance(fit.edges)
-    se = row["curve_se" if of == "curve" else "effect_se"]
+            values[fit.edge_slice, fit.edge_slice] = fit.covariance(fit.edges)
+    se = row["curve_se" if what == "curve" else "effect_se"]
     return xr.DataArray(
         values,
         {dim: row[dim].values, f"{dim}_other": row[dim].values},
         (dim, f"{dim}_other"),
         "covariance",
         {
-            "long_name": f"covariance of the {of}",
+            "long_name": f"covariance of the {what}",
             "target": se.attrs["target"],
             "source": se.attrs["source"],
             "feature": str(row["feature"].values),
@@ -288,7 +288,7 @@ def _add_numerical_error(effect: xr.Dataset, arrays: dict[str, FloatArray]) -> N
     place = {"curve_se": effect["edge_value"].values, "effect_se": centre + 1}
     if "cell_value" in effect:
         place["cell_curve_se"] = effect["cell_value"].values
-    for name, at in place.items():
+    for name, x in place.items():
         if name in arrays:
-            arrays[name] = np.hypot(arrays[name], error[:, None] * np.abs(at - centre))
+            arrays[name] = np.hypot(arrays[name], error[:, None] * np.abs(x - centre))
     arrays["average_effect_se"] = np.hypot(arrays["average_effect_se"], error)

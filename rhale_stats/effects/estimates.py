@@ -122,22 +122,24 @@ def are_agreed(rule: BinRule) -> bool:
     return isinstance(rule, GivenBins) and rule.cells_of_curve is not None
 
 
-def in_bins(found: FloatArray, bin_of: IntArray) -> FloatArray:
+def in_bins(sums: FloatArray, bin_of: IntArray) -> FloatArray:
     """Sums in bins from those in their cells, (..., cell) -> (..., bin)."""
-    return np.add.reduceat(found, np.flatnonzero(np.diff(bin_of, prepend=-1)), axis=-1)
+    return np.add.reduceat(sums, np.flatnonzero(np.diff(bin_of, prepend=-1)), axis=-1)
 
 
-def slope_correlation(found: FloatArray, cells: cell_kernel.Cells, slope: FloatArray) -> FloatArray:
+def slope_correlation(
+    products: FloatArray, cells: cell_kernel.Cells, slope: FloatArray
+) -> FloatArray:
     """Correlation of the average along a bin with the slope of its line, by influences of rows.
 
     ``found`` are sums of the products `LEVEL_POWERS` in the cells of the curve.
     """
     level_of = cell_kernel.along_axis(cells.width, cells.weight, cells.bin)
     factor = np.divide(level_of, cells.weight, out=np.zeros(len(level_of)), where=cells.weight > 0)
-    both, level, tilt = in_bins(found * np.stack([factor, factor**2, factor**0]), cells.bin)
+    both, level, tilt = in_bins(products * np.stack([factor, factor**2, factor**0]), cells.bin)
     with np.errstate(invalid="ignore", divide="ignore"):
-        known = (slope != 0) & (level > 0) & (tilt > 0)
-        return np.where(known, np.clip(both / np.sqrt(level * tilt), -1.0, 1.0), 0.0)
+        is_sloped = (slope != 0) & (level > 0) & (tilt > 0)
+        return np.where(is_sloped, np.clip(both / np.sqrt(level * tilt), -1.0, 1.0), 0.0)
 
 
 def feature_estimates(
@@ -249,12 +251,12 @@ def spread_along(
     curve: FloatArray, heterogeneity: FloatArray, width: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
     """``curve_std`` and ``curve_std_sum``, at the edges where the curve is known."""
-    known = np.isfinite(curve)
-    there = known[:-1] & known[1:]
+    has_curve = np.isfinite(curve)
+    inside = has_curve[:-1] & has_curve[1:]
     std, std_sum = np.full((2, len(curve)), np.nan)
-    if known.any():
-        std[known] = accumulate.curve_std(heterogeneity[there], width[there])
-        std_sum[known] = accumulate.curve_std_sum(heterogeneity[there], width[there])
+    if has_curve.any():
+        std[has_curve] = accumulate.curve_std(heterogeneity[inside], width[inside])
+        std_sum[has_curve] = accumulate.curve_std_sum(heterogeneity[inside], width[inside])
     return std, std_sum
 
 
@@ -270,8 +272,8 @@ def centred_curve(
     pieces: accumulate.Pieces, edges: FloatArray, centering: str
 ) -> tuple[FloatArray, float]:
     """The centred curve at the edges of the bins, NaN where it is not known, and its offset."""
-    here = accumulate.known_stretch(pieces.share)
-    pieces = pieces.stretch(here)
+    stretch = accumulate.known_stretch(pieces.share)
+    pieces = pieces.stretch(stretch)
     width = np.diff(pieces.edges)
     curve = accumulate.accumulate(pieces.mean + pieces.slope * pieces.away(), width)
     offset = 0.0

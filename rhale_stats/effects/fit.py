@@ -32,7 +32,7 @@ class Fit(NamedTuple):
     """Inputs of standard errors for one feature: the cells with a curve, and their noise.
 
     ``cells`` are all cells, ``pieces`` the cells on the stretch with a curve; ``edges`` are the
-    edges of the bins there, ``there`` their numbers.
+    edges of the bins there, ``edge_slice`` their numbers.
     """
 
     cells: CurveCells
@@ -41,7 +41,7 @@ class Fit(NamedTuple):
     places: influence.OwnPlaces | None
     curve: FloatArray
     edges: FloatArray
-    there: slice
+    edge_slice: slice
     n_bins: int
     centering: str
     # For features with levels: their shares, and the covariance of the curve at the levels.
@@ -82,8 +82,8 @@ class Fit(NamedTuple):
         have it in common.
         """
         parts = self._parts(z)
-        own = intervals.Sources(parts, np.maximum(self.cells.n_effective - 1, 0.0))
-        return own.satterthwaite(parts.sum(axis=1))
+        by_cells = intervals.Sources(parts, np.maximum(self.cells.n_effective - 1, 0.0))
+        return by_cells.satterthwaite(parts.sum(axis=1))
 
     def _parts(self, z: FloatArray) -> FloatArray:
         """What every cell adds to the variance of the curve at points, (point, cell)."""
@@ -105,29 +105,29 @@ def fit_of(row: xr.Dataset) -> Fit:
     """The inputs of standard errors for one feature that has bins."""
     centering, levels = str(row.attrs["centering"]), is_categorical(row)
     cells = curve_cells(row)
-    here, noise, n = cells.stretch, cells.noise, cells.n_effective
-    pieces = cells.pieces.stretch(here)
+    stretch, noise, n = cells.stretch, cells.noise, cells.n_effective
+    pieces = cells.pieces.stretch(stretch)
     edges = row["edge_value"].values
-    known = np.flatnonzero((edges >= pieces.edges[0]) & (edges <= pieces.edges[-1]))
-    there = slice(int(known[0]), int(known[-1]) + 1) if len(known) else slice(0, 0)
+    on_curve = np.flatnonzero((edges >= pieces.edges[0]) & (edges <= pieces.edges[-1]))
+    edge_slice = slice(int(on_curve[0]), int(on_curve[-1]) + 1) if len(on_curve) else slice(0, 0)
     curve = row["curve"].values if levels else curve_of(row).values
     if not levels and not has_cells(row):
-        curve = curve[here.start : here.stop + 1]
+        curve = curve[cells.edge_stretch]
     places = None
     if centering == "mean" and not levels:
-        covariance = cells.x_covariance[here]
-        squares = None if cells.squares is None else cells.squares[here]
+        covariance = cells.x_covariance[stretch]
+        squares = None if cells.squares is None else cells.squares[stretch]
         places = influence.own_places(
-            curve, pieces, covariance, cells.noise_line[here], n[here], squares
+            curve, pieces, covariance, cells.noise_line[stretch], n[stretch], squares
         )
     return Fit(
         cells,
         pieces,
-        accumulate.Noise(*(part[here] for part in noise)),
+        accumulate.Noise(*(part[stretch] for part in noise)),
         places,
         curve,
-        edges[there],
-        there,
+        edges[edge_slice],
+        edge_slice,
         len(edges) - 1,
         centering,
         row["level_share"].values if levels else None,
@@ -151,7 +151,7 @@ def features_of(effect: xr.Dataset) -> list[Feature]:
 def at_edges(values: FloatArray, fit: Fit) -> FloatArray:
     """Values at the edges with a curve, extended to all edges of the bins by NaN."""
     out = np.full(fit.n_bins + 1, np.nan)
-    out[fit.there] = values
+    out[fit.edge_slice] = values
     return out
 
 
@@ -179,10 +179,9 @@ def curve_degrees(row: xr.Dataset, fit: Fit, z: FloatArray) -> FloatArray:
     if not stores_errors(row):
         return fit.curve_degrees(z)
     if has_cells(row):
-        here = slice(fit.cells.stretch.start, fit.cells.stretch.stop + 1)
-        return np.interp(z, fit.pieces.edges, group_degrees(row, "cell_curve")[here])
-    known = group_degrees(row, "curve")[fit.there]
-    return np.interp(z, fit.edges, known)
+        degrees = group_degrees(row, "cell_curve")[fit.cells.edge_stretch]
+        return np.interp(z, fit.pieces.edges, degrees)
+    return np.interp(z, fit.edges, group_degrees(row, "curve")[fit.edge_slice])
 
 
 def bends(edges: FloatArray, z: FloatArray) -> FloatArray:
@@ -202,16 +201,16 @@ def curve_covariance(row: xr.Dataset, fit: Fit, z: FloatArray) -> FloatArray:
         return fit.covariance(z)
     if has_cells(row):
         # Without the edges beyond a gap between the rows, where the curve is not known.
-        here = slice(fit.cells.stretch.start, fit.cells.stretch.stop + 1)
+        stretch = fit.cells.edge_stretch
         weight = interpolation(fit.pieces.edges, z)
-        return np.asarray(weight @ row["cell_curve_cov"].values[here, here] @ weight.T)
+        return np.asarray(weight @ row["cell_curve_cov"].values[stretch, stretch] @ weight.T)
     edges = row["edge_value"].values
     weight = interpolation(fit.edges, z)
-    total = weight @ row["curve_cov"].values[fit.there, fit.there] @ weight.T
+    total = weight @ row["curve_cov"].values[fit.edge_slice, fit.edge_slice] @ weight.T
     if not slopes(row).any():
         return np.asarray(total)
     bend = bends(edges, z)
-    mixed = weight @ row["curve_slope_cov"].values[fit.there] @ bend.T
+    mixed = weight @ row["curve_slope_cov"].values[fit.edge_slice] @ bend.T
     return np.asarray(total - mixed - mixed.T + bend @ row["slope_cov"].values @ bend.T)
 
 
@@ -251,8 +250,8 @@ def spread_rows(row: xr.Dataset) -> FloatArray:
         m2 = row["heterogeneity"].values ** 2 * (1 - (1 + (slopes(row) != 0)) / n)
         ours = squares[:, 11] - 2 * m2 * squares[:, 10] + m2**2
         usual = residuals_of(row).fourth_moment - m2**2
-        known = (usual > 1e-9 * m2**2) & (ours > 0)
-        return np.where(known, n * usual / np.where(known, ours, 1.0), n)
+        is_known = (usual > 1e-9 * m2**2) & (ours > 0)
+        return np.where(is_known, n * usual / np.where(is_known, ours, 1.0), n)
 
 
 def row_degrees(row: xr.Dataset) -> float:

@@ -79,24 +79,24 @@ class Grid(NamedTuple):
         every = np.arange(len(edges) - 1)
         if self.fixed:
             return every
-        there = np.flatnonzero(moments.weight > 0)
-        place = moments.x_mean[there]
+        occupied = np.flatnonzero(moments.weight > 0)
+        place = moments.x_mean[occupied]
         # As if the rows of every cell were at one place.
-        found = cell_kernel.nested_edges(
+        nested = cell_kernel.nested_edges(
             place,
-            moments.weight[there],
+            moments.weight[occupied],
             bins,
             self.n_cells,
             least=self.least_rows,
             ordered=True,
             gaps=self.gaps,
-            rows=moments.n_obs[there],
+            rows=moments.n_obs[occupied],
         )
-        at = np.searchsorted(edges, found)
-        is_edge = edges[at] == found
+        position = np.searchsorted(edges, nested)
+        is_edge = edges[position] == nested
         # Between two places the edge is that of the cell on the right.
-        right = np.minimum(np.searchsorted(place, found[~is_edge]), len(there) - 1)
-        return np.union1d(there[right], at[is_edge][:-1])
+        right = np.minimum(np.searchsorted(place, nested[~is_edge]), len(occupied) - 1)
+        return np.union1d(occupied[right], position[is_edge][:-1])
 
 
 def grid_of(

@@ -187,9 +187,9 @@ def _numerical_errors(local: xr.Dataset, edges: FloatArray, n_rows: int) -> dict
 
 def _feature_coordinates(local: xr.Dataset, n_bins: IntArray) -> dict[str, Any]:
     kinds = np.where(n_bins > 0, local["feature_kind"].values, "constant")
-    of_all = {name: one for name, one in local.coords.items() if set(one.dims) <= {"feature"}}
+    of_all = {name: coord for name, coord in local.coords.items() if set(coord.dims) <= {"feature"}}
     return {
-        **{str(name): one.variable for name, one in of_all.items()},
+        **{str(name): coord.variable for name, coord in of_all.items()},
         "feature_kind": ("feature", kinds),
         "local_effect_method": ("feature", np.array(methods_of(local))),
         "n_bins": ("feature", n_bins, {"long_name": "number of bins"}),

@@ -200,7 +200,7 @@ def quiet_rhale(
     has_spread: bool = True,
     honest: float | bool = False,
     rng: np.random.Generator | int | None = None,
-    held: dict[str, Partition] | None = None,
+    cache: dict[str, Partition] | None = None,
 ) -> xr.Dataset:
     """`rhale` where bins without rows are expected: without its warning.
 
@@ -213,7 +213,7 @@ def quiet_rhale(
     request = _request(bins, centering, weighting, has_spread=has_spread)
     share = 0.5 if honest is True else float(honest)
     split = _honest_rows(local, share, rng) if share else _all_rows(local)
-    effect = _estimated(local, request, split, held)
+    effect = _estimated(local, request, split, cache)
     return with_missing(effect) if "missing_effect" in effect else effect
 
 
@@ -289,7 +289,7 @@ def _estimated(
     local: xr.Dataset,
     request: Request,
     split: RowSplit,
-    held: dict[str, Partition] | None = None,
+    cache: dict[str, Partition] | None = None,
 ) -> xr.Dataset:
     """Effects of all features on these rows: edges by the rule, then estimates between them."""
     rule, rows, names = request.rule, split.for_estimates, feature_names(local)
@@ -297,7 +297,7 @@ def _estimated(
     errors = local["local_effect_error"].values
     threads = 1 if rows.size < THREADS_FROM else cpus()
     grids, others = dict[int, Grid | Column](), dict[int, Grid]()
-    partitions = {at: held[name] for at, name in enumerate(names) if held and name in held}
+    partitions = {k: cache[name] for k, name in enumerate(names) if cache and name in cache}
     fits = dict[int, Fitted]()
 
     def plan(source: Source, position: int) -> Reduction | None:
@@ -329,46 +329,45 @@ def _estimated(
         partitions.update(zip(candidates, chosen, strict=True))
 
     def estimate(
-        position: int, moments: RowMoments | None, of: RowMoments | None
+        position: int, moments: RowMoments | None, moments_of_edges: RowMoments | None
     ) -> dict[str, FloatArray | float]:
-        """Estimates of one feature; ``of`` are the moments of the rows that chose its bins."""
+        """Estimates of one feature, its bins chosen on the rows of ``moments_of_edges``."""
         grid = grids[position]
         if moments is None or isinstance(grid, Column):
             return {}
         fitted = fitted_bins(request, others.get(position, grid), moments, partitions[position])
-        found = estimates_of(request, fitted)
+        values = estimates_of(request, fitted)
         if request.has_spread:
             other = fitted
-            if of is not None and of is not moments:
-                other = fitted_bins(request, grid, of, partitions[position])
-            found |= own_spread(rule, fitted, float(errors[position]), other)
-        if "squares" in found:
+            if moments_of_edges is not None and moments_of_edges is not moments:
+                other = fitted_bins(request, grid, moments_of_edges, partitions[position])
+            values |= own_spread(rule, fitted, float(errors[position]), other)
+        if "squares" in values:
             fits[position] = fitted
             if isinstance(rule, GivenBins):
-                found |= {"weight_largest": rows.largest}
-        return found
+                values |= {"weight_largest": rows.largest}
+        return values
 
     if split.is_honest or not is_ours(rule):
         # A rule of a user's own gets all features at once.
-        chosen_by = dict(enumerate(split.for_edges.reduced(plan, lambda _, found: found, threads)))
-        choose(
-            {at: one for at, one in chosen_by.items() if at not in partitions and one is not None}
-        )
+        chosen_by = split.for_edges.reduced(plan, lambda _, moments: moments, threads)
+        unchosen = {k: chosen_by[k] for k in every if k not in partitions}
+        choose({k: moments for k, moments in unchosen.items() if moments is not None})
         moments = chosen_by
         if split.is_honest:
-            moments = dict(enumerate(rows.reduced(plan_of_others, lambda _, found: found, threads)))
-        estimates = [estimate(at, moments[at], chosen_by[at]) for at in every]
+            moments = rows.reduced(plan_of_others, lambda _, moments: moments, threads)
+        estimates = [estimate(k, moments[k], chosen_by[k]) for k in every]
     else:
 
-        def of_feature(position: int, found: RowMoments | None) -> dict[str, FloatArray | float]:
-            if found is not None and position not in partitions:
-                choose({position: found})
-            return estimate(position, found, None)
+        def of_feature(position: int, moments: RowMoments | None) -> dict[str, FloatArray | float]:
+            if moments is not None and position not in partitions:
+                choose({position: moments})
+            return estimate(position, moments, None)
 
         estimates = rows.reduced(plan, of_feature, threads)
     _add_signs(rows, fits, estimates, threads)
-    if held is not None:
-        held.update({names[at]: partition for at, partition in partitions.items()})
+    if cache is not None:
+        cache.update({names[position]: partition for position, partition in partitions.items()})
     effect = dataset(local, rule, request.centering, estimates, rows.n_rows)
     facts = {"weighting": request.weighting} | split.attrs
     effect.attrs |= facts | rows.fingerprints(names, threads)
@@ -388,9 +387,9 @@ def _add_signs(
         fitted = fits.get(position)
         return fitted and skewness_rows(fitted, position, source.most_rows)
 
-    def add(position: int, found: FloatArray | None) -> None:
-        if found is not None:
-            estimates[position]["skewness_sign"] = skewness_sign(found, fits[position])
+    def add(position: int, rows_of_skewness: FloatArray | None) -> None:
+        if rows_of_skewness is not None:
+            estimates[position]["skewness_sign"] = skewness_sign(rows_of_skewness, fits[position])
 
     if fits:
         rows.reduced(plan, add, threads)
@@ -398,13 +397,13 @@ def _add_signs(
 
 def with_missing(effect: xr.Dataset) -> xr.Dataset:
     """Add the output of rows without a value, on the scale of the curve."""
-    at = [
+    curve = [
         np.nan if np.isnan(reference) else predict(effect, [reference], name).item()
         for name, reference in zip(
             feature_names(effect), effect["missing_reference"].values, strict=True
         )
     ]
-    values = np.array(at) + effect["missing_effect"].values
+    values = np.array(curve) + effect["missing_effect"].values
     fact = "curve at missing_reference, plus missing_effect"
     return effect.assign(missing_curve=variable("missing_curve", values, estimator=fact))
 
@@ -427,9 +426,9 @@ def _may_have_gaps(effect: xr.Variable, curve: xr.Variable, n_bins: xr.Variable)
     """Whether estimates are missing in bins or at edges; a count, as this is asked every time."""
     if effect.dims != (*n_bins.dims, "bin") or curve.dims != (*n_bins.dims, "edge"):
         return True
-    known, at_edges = (np.sum(~np.isnan(one.values), axis=-1) for one in (effect, curve))
+    n_known, at_edges = (np.sum(~np.isnan(part.values), axis=-1) for part in (effect, curve))
     n = n_bins.values
-    return bool((known != n).any() or (at_edges != n + (n > 0)).any())
+    return bool((n_known != n).any() or (at_edges != n + (n > 0)).any())
 
 
 def warn_of_gaps(effect: xr.Dataset) -> None:
@@ -441,8 +440,8 @@ def warn_of_gaps(effect: xr.Dataset) -> None:
         return
     within = xr.Variable("bin", variables["bin"].values) < n_bins
     n_empty = (variables["effect"].isnull() & within).sum("bin")
-    there = xr.Variable("edge", variables["edge"].values) <= n_bins
-    unknown = (variables["curve"].isnull() & there).any("edge") & (n_bins > 0)
+    within_edges = xr.Variable("edge", variables["edge"].values) <= n_bins
+    unknown = (variables["curve"].isnull() & within_edges).any("edge") & (n_bins > 0)
     if not n_empty.values.any() and not unknown.values.any():
         return
 
@@ -455,10 +454,10 @@ def warn_of_gaps(effect: xr.Dataset) -> None:
         feature_names(effect), *map(by_feature, (n_empty, n_bins, unknown)), strict=True
     ):
         # Of all outputs, the one with the most.
-        most, of = max(zip(own_empty, own_bins, strict=True))
+        most, total = max(zip(own_empty, own_bins, strict=True))
         # Edges of adaptive bins leave no bin empty but a gap.
         if most and (effect.attrs["bin_rule"] != "AdaptiveBins" or "honest_seed" in effect.attrs):
-            bins.append(f"{name!r} ({most} of {of})")
+            bins.append(f"{name!r} ({most} of {total})")
         elif most or own_unknown.any():
             gaps.append(f"{name!r} ({_widest_gap(effect.sel(feature=name))})")
     if bins:
@@ -483,7 +482,7 @@ def _warn_of_distant_rows(effect: xr.Dataset) -> None:
     """Warn of features whose bins of equal widths a few distant rows decide on."""
     if effect.attrs["bin_rule"] not in OF_EQUAL_WIDTHS or "cell_share" not in effect:
         return
-    found = []
+    texts = []
     for dim in PARTS:
         effect = effect.isel({dim: 0}) if dim in effect.dims else effect
     for name in feature_names(effect):
@@ -495,10 +494,10 @@ def _warn_of_distant_rows(effect: xr.Dataset) -> None:
         edges = row["cell_value"].values[: len(share) + 1]
         low, high = inner_ends(edges, share)
         if high - low < NARROW * (edges[-1] - edges[0]):
-            found.append(f"{name!r} ({low:.4g} to {high:.4g} of {edges[0]:.4g} to {edges[-1]:.4g})")
-    if found:
+            texts.append(f"{name!r} ({low:.4g} to {high:.4g} of {edges[0]:.4g} to {edges[-1]:.4g})")
+    if texts:
         warn(
-            f"98 % of the rows lie in less than {NARROW:.0%} of the axis: {', '.join(found)}. "
+            f"98 % of the rows lie in less than {NARROW:.0%} of the axis: {', '.join(texts)}. "
             f"{effect.attrs['bin_rule']} has edges at equal widths over the whole axis, as in the "
             f"paper, so that a few distant rows decide on the bins. Use AdaptiveBins() or "
             f"QuantileBins, or leave these rows out: local.isel(obs=...)."

@@ -273,7 +273,7 @@ class _DrawRequest(NamedTuple):
         parts = []
         if numbers:
             numeric = local.sel(feature=numbers).drop_vars([*DIFFERENCES, *LABELS], errors="ignore")
-            numeric = quiet_rhale(numeric, self.rule, centering=self.centering, held=partitions)
+            numeric = quiet_rhale(numeric, self.rule, centering=self.centering, cache=partitions)
             parts.append(numeric)
         if levels:
             parts.append(level_ale(local.sel(feature=levels), centering=self.centering))

@@ -56,6 +56,11 @@ class CurveCells(NamedTuple):
     sign: float | None = None
 
     @property
+    def edge_stretch(self) -> slice:
+        """Edges of the cells that have a curve."""
+        return slice(self.stretch.start, self.stretch.stop + 1)
+
+    @property
     def noise(self) -> Noise:
         """Variances of the cells' means and slopes."""
         return accumulate.line_noise(self.variance, self.pieces, self.noise_line, self.n_effective)

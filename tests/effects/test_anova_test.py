@@ -12,7 +12,7 @@ import rhale_stats as rs
 from rhale_stats.arrays import quadratic
 from rhale_stats.effects.anova_test import (
     MOST_DEGREES,
-    Places,
+    BinSelection,
     _against_f,
     _degrees_together,
     _rows_in,
@@ -177,12 +177,12 @@ def test_places_of_bins_and_lines():
         {"effect": ("bin", [1.0, 2, 3, 4]), "slope": ("bin", [0.5, 0.0, -2.0, 7.0])},
         {"edge_value": ("edge", [0.0, 1, 3, 6, 10])},
     )
-    places = Places.of(row, np.array([True, True, True, False]))
-    assert places.values(row).tolist() == [1, 2, 3, 0.5, -6]
-    assert places.level("constant").tolist() == [1, 1, 1, 0, 0]
-    assert places.level("zero") is None
-    assert (places.dimension("zero"), places.dimension("constant")) == (5, 4)
-    assert places.of_slopes(np.arange(4.0)).tolist() == [0, 2]
+    selection = BinSelection.of_feature(row, np.array([True, True, True, False]))
+    assert selection.values(row).tolist() == [1, 2, 3, 0.5, -6]
+    assert selection.level("constant").tolist() == [1, 1, 1, 0, 0]
+    assert selection.level("zero") is None
+    assert (selection.dimension("zero"), selection.dimension("constant")) == (5, 4)
+    assert selection.of_slopes(np.arange(4.0)).tolist() == [0, 2]
 
 
 def test_weights_are_the_inverse_covariance_of_rows_of_variance_one():
@@ -203,10 +203,10 @@ def test_weights_are_the_inverse_covariance_of_rows_of_variance_one():
         middle = (edges[b] + edges[b + 1]) / 2
         columns.append((k == b) * (x[:, 0] - middle) / widths[b])
     table = np.column_stack(columns).astype(float)
-    places = Places.of(row, np.ones(3, dtype=bool))
-    found = _weights(row, curve_cells(row), places).toarray()
+    selection = BinSelection.of_feature(row, np.ones(3, dtype=bool))
+    found = _weights(row, curve_cells(row), selection).toarray()
     assert_allclose(found, table.T @ table, rtol=1e-9, atol=1e-9)
-    assert _rows_in(_weights(row, curve_cells(row), places), places) == pytest.approx(90)
+    assert _rows_in(_weights(row, curve_cells(row), selection), selection) == pytest.approx(90)
 
 
 @pytest.mark.parametrize(("null", "error"), [("zero", 0.0), ("constant", 0.0), ("zero", 0.2)])
@@ -229,8 +229,8 @@ def test_box_of_lines_by_groups(null, error):
     v = np.block([[row["effect_cov"].values, mixed], [mixed.T, own]])
     if error:
         row, v = row.assign(local_effect_error=error), v + error**2 * np.eye(5)
-    places = Places.of(row, np.ones(3, dtype=bool))
-    w = _weights(row, curve_cells(row), places).toarray()
+    selection = BinSelection.of_feature(row, np.ones(3, dtype=bool))
+    w = _weights(row, curve_cells(row), selection).toarray()
     if null == "constant":
         level = np.array([1.0, 1, 1, 0, 0])
         w = w - np.outer(w @ level, level @ w) / (level @ w @ level)
@@ -273,7 +273,7 @@ def test_weights_of_averages_along_the_axis():
     # Of the second bin, as if its last cell had no rows.
     pieces = cells.pieces._replace(share=np.append(cells.pieces.share[:-1], 0))
     cells = cells._replace(pieces=pieces, n_effective=np.append(cells.n_effective[:-1], 0))
-    places = Places.of(row, np.ones(2, dtype=bool))
+    selection = BinSelection.of_feature(row, np.ones(2, dtype=bool))
     n = cells.n_effective
     expected = [1 / (0.25 / n[0] + 0.25 / n[1]), n[2]]
-    assert_allclose(_weights(row, cells, places).toarray(), np.diag(expected), rtol=1e-9)
+    assert_allclose(_weights(row, cells, selection).toarray(), np.diag(expected), rtol=1e-9)

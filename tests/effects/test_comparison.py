@@ -176,7 +176,7 @@ def test_directions_between_edges():
         },
         {"edge_value": ("edge", [0.0, 1.0, 3.0])},
     )
-    fit = SimpleNamespace(edges=np.array([0.0, 1, 3]), there=slice(0, 3))
+    fit = SimpleNamespace(edges=np.array([0.0, 1, 3]), edge_slice=slice(0, 3))
     found = directions_at(row, fit, np.array([0.5, 1.0, 2.0]))
     assert found.shape == (2, 3, 4)
     # At .5 of a bin of width 1 a slope bends by 1 / 8, in the middle of one of width 2 by 1 / 2.

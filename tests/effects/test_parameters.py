@@ -673,7 +673,7 @@ class TestParts:
 
     def test_values_are_placed_at_all_edges(self):
         fit = SimpleNamespace(
-            n_bins=3, there=slice(1, 3),
+            n_bins=3, edge_slice=slice(1, 3),
             cells=SimpleNamespace(bin=np.zeros(5), stretch=slice(2, 4)),
         )  # fmt: skip
         nan = np.nan
