@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import stats
 
+from rhale_stats.arrays.intervals import student
 from rhale_stats.arrays.moments import FloatArray, IntArray
 
 # Draws of a curve for the quantile of its largest standardised difference.
@@ -167,7 +167,7 @@ def spread_of_rows(
         return Spread(float(np.sqrt(value)), 0.0, np.inf)
     variance = units / (units - 1) * float(influence @ influence)
     freedom = min(n_effective, units) - 1
-    half = stats.t.ppf((1 + level) / 2, freedom) * np.sqrt(variance) / mean
+    half = float(student(level, np.asarray(freedom))) * np.sqrt(variance) / mean
     ends = np.sqrt(value * np.exp([-half, half]))
     return Spread(float(np.sqrt(value)), float(ends[0]), float(ends[1]))
 
@@ -194,7 +194,7 @@ def half_width_of_places(
     if units < 2:
         return np.inf
     square = units / (units - 1) * float(influence @ influence)
-    half = stats.t.ppf((1 + level) / 2, units - 1) * np.sqrt(square)
+    half = float(student(level, np.asarray(units - 1.0))) * np.sqrt(square)
     return float(half / (2 * np.sqrt(variance)))
 
 

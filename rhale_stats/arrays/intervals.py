@@ -45,10 +45,8 @@ MANY_DEGREES = 200.0
 
 def student(level: float, degrees: FloatArray) -> FloatArray:
     """Two-sided quantile of Student's t; the normal one for infinite degrees, NaN without any."""
-    from scipy import stats
-
     return np.asarray(
-        np.where(degrees > 0, stats.t.ppf(0.5 + level / 2, np.maximum(degrees, 1e-3)), np.nan)
+        np.where(degrees > 0, special.stdtrit(np.maximum(degrees, 1e-3), 0.5 + level / 2), np.nan)
     )
 
 
@@ -59,10 +57,9 @@ def normal_score(t: FloatArray, degrees: FloatArray) -> FloatArray:
     small with 20 degrees of freedom, 0.1 % with 200, and less with more. With fewer than 20 no tail
     underflows below t = 1e15.
     """
-    from scipy import stats
-
     t, degrees = np.broadcast_arrays(np.abs(t), degrees)
-    tail = np.asarray(stats.t.logsf(t, degrees))
+    with np.errstate(divide="ignore"):
+        tail = np.asarray(np.log(special.stdtr(degrees, -t)))
     exact = np.abs(special.ndtri_exp(np.maximum(tail, LEAST_TAIL)))
     with np.errstate(invalid="ignore", over="ignore"):
         # log(1 + t^2 / v) without the square, which may overflow.
@@ -296,10 +293,8 @@ class Sources(NamedTuple):
 
 def score_quantile(score: float, degrees: FloatArray) -> FloatArray:
     """Student's quantile at the tail of a normal score, by degrees of freedom; NaN without any."""
-    from scipy import stats
-
     with np.errstate(invalid="ignore"):
-        found = stats.t.isf(stats.norm.sf(score), degrees)
+        found = -special.stdtrit(degrees, special.ndtr(-score))
         return np.asarray(np.where(np.isnan(score) | ~(degrees > 0), np.nan, found))
 
 
@@ -317,8 +312,6 @@ def largest_deviation(
     ``sources``. Without sources there is one estimate for all points if ``degrees`` is a number,
     and a separate one for every point if it is an array.
     """
-    from scipy import stats
-
     drawn, own = _drawn(covariance, degrees, n_draws, rng, sources)
     if not len(own):
         return 0.0 if np.isfinite(np.diagonal(covariance)).any() else float("nan")
@@ -331,8 +324,8 @@ def largest_deviation(
         return float(np.quantile(drawn.max(axis=1), level))
     # The quantile lies between that of one point and Bonferroni's, apart from errors of the draws
     # and of Satterthwaite's approximation.
-    low = stats.norm.isf((1 - level) / 2) / 2
-    high = 2 * stats.norm.isf((1 - level) / (2 * len(own))) + 1
+    low = -special.ndtri((1 - level) / 2) / 2
+    high = -2 * special.ndtri((1 - level) / (2 * len(own))) + 1
     if excess(low) <= 0 or excess(high) >= 0:
         return float(low if excess(low) <= 0 else high)
     return float(optimize.brentq(excess, low, high, xtol=1e-6))
@@ -424,8 +417,6 @@ def of_replicates(
     The first three cut at the levels Phi(-score) and Phi(score): expanded intervals (Hesterberg
     2015, 5.3) where the score is larger than the normal quantile, which is the default.
     """
-    from scipy import stats
-
     tails = np.array([(1 - level) / 2, (1 + level) / 2])
     if method == "studentized":
         with np.errstate(invalid="ignore", divide="ignore"):
@@ -435,15 +426,15 @@ def of_replicates(
         ends = [estimate - high * estimate_se, estimate - low * estimate_se]
         # An estimate without error has no pivot.
         return np.stack([np.where(estimate_se == 0, estimate, end) for end in ends], axis=-1)
-    upper = np.broadcast_to(stats.norm.ppf(tails[1]) if score is None else score, draws.shape[1:])
+    upper = np.broadcast_to(special.ndtri(tails[1]) if score is None else score, draws.shape[1:])
     scores = [-upper, upper]
     if method == "bca":
         with np.errstate(invalid="ignore", divide="ignore"):
             known = np.isfinite(draws).sum(axis=0)
             below = (draws < estimate).sum(axis=0) + (draws == estimate).sum(axis=0) / 2
-            z0 = stats.norm.ppf(np.clip(below / known, 0.5 / known, 1 - 0.5 / known))
+            z0 = special.ndtri(np.clip(below / known, 0.5 / known, 1 - 0.5 / known))
             scores = [_shifted(z0 + end, acceleration) + z0 for end in scores]
-    low, high = (quantiles(draws, stats.norm.cdf(end)) for end in scores)
+    low, high = (quantiles(draws, special.ndtr(end)) for end in scores)
     if method == "basic":
         low, high = 2 * estimate - high, 2 * estimate - low
     return np.stack([low, high], axis=-1)

@@ -8,11 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from statsmodels.iolib.summary import Summary
-from copy import deepcopy
-from html import escape
-
-from statsmodels.iolib.summary import Summary
-from statsmodels.iolib.table import SimpleTable
 
 # Number of notes that are printed below a table.
 MOST_NOTES = 5
@@ -24,6 +19,8 @@ def with_notes(tables: list[Any], notes: Sequence[str], words: tuple[str, ...] =
     Notes come with the most important first; all of them are in the attribute ``notes`` of what is
     returned. ``words`` stand above them.
     """
+    from rhale_stats.schema.escaped import EscapedSummary
+
     out = EscapedSummary(tables)
     out.notes, out.words = list(notes), words
     lines = [f"[{number}] {note}" for number, note in enumerate(notes[:MOST_NOTES], start=1)]
@@ -43,33 +40,3 @@ def joint_notes(each: Sequence[Sequence[str]], names: Sequence[str]) -> list[str
                 names_of.setdefault(note, []).append(name)
     everyone = len(names)
     return [n if len(who) == everyone else f"{', '.join(who)}: {n}" for n, who in names_of.items()]
-
-
-class EscapedTable(SimpleTable):  # type: ignore[misc]
-    """A table whose cells and title are escaped in HTML."""
-
-    def as_html(self, **fmt_dict: Any) -> str:
-        """The table as HTML."""
-        safe = deepcopy(self)
-        safe.title = escape(safe.title or "")
-        for row in safe:
-            for cell in row:
-                cell.data = escape(str(cell.data))
-        return str(SimpleTable.as_html(safe, **fmt_dict))
-
-
-class EscapedSummary(Summary):  # type: ignore[misc]
-    """Tables and notes, escaped in HTML."""
-
-    def __init__(self, tables: list[SimpleTable]) -> None:
-        super().__init__()
-        for table in tables:
-            table.__class__ = EscapedTable
-        self.tables = tables
-
-    def as_html(self) -> str:
-        """The tables and the notes below them as HTML."""
-        lines = escape(self.extra_txt).splitlines()
-        return (
-            "\n".join(table.as_html() for table in self.tables) + "<br/><br/>" + "<br/>".join(lines)
-        )
