@@ -20,9 +20,9 @@ from rhale_stats.schema.levels import is_categorical
 from rhale_stats.schema.moments import has_cells
 
 # Largest correlation of an effect and its slope in the weights; Kish's rows may overstate it.
-MOST_CORRELATED = 0.95
+MAX_CORRELATION = 0.95
 # The F distribution with more degrees is that of chi-squared to all digits.
-MOST_DEGREES = 1e9
+MAX_DEGREES = 1e9
 # A smaller share of a variance is the numerical error of derivatives by parameters.
 RIGID = 1e-10
 
@@ -118,7 +118,7 @@ def _weights(row: xr.Dataset, cells: CurveCells, selection: BinSelection) -> spa
         shared = away * of_slope
     level = np.asarray(effect[mask], dtype=np.float64)
     slope = selection.of_slopes(of_slope) * width**2
-    most = MOST_CORRELATED * np.sqrt(level[sloped] * slope)
+    most = MAX_CORRELATION * np.sqrt(level[sloped] * slope)
     shared = np.clip(selection.of_slopes(shared) * width, -most, most)
     return quadratic.inverse(level, shared, slope, sloped)
 
@@ -184,8 +184,8 @@ def _degrees_together(row: xr.Dataset, parts: FloatArray) -> float:
     A group counts as one degree in all bins, because its effects may depend on each other.
     """
     shared = float(parts @ group_overlap(row) @ parts)
-    if shared * MOST_DEGREES <= parts.sum() ** 2:
-        return MOST_DEGREES
+    if shared * MAX_DEGREES <= parts.sum() ** 2:
+        return MAX_DEGREES
     return float(parts.sum() ** 2 / shared)
 
 

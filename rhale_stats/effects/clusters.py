@@ -30,7 +30,7 @@ from rhale_stats.schema.moments import has_cells
 from rhale_stats.schema.padding import Estimates
 
 # Effective groups below which errors and tests by groups are doubtful.
-FEW_GROUPS = 15
+MIN_GROUPS = 15
 # Minimum number of groups over which residuals are centred.
 GROUPS_OF_BLOCK = 10
 
@@ -297,7 +297,7 @@ def of_groups(row: xr.Dataset, fit: Fit | None, clusters: Groups) -> Estimates:
 def _of_few(row: xr.Dataset, sums: GroupSums) -> dict[str, float]:
     """The effective number of groups; if these are few, p-values by a wild cluster bootstrap."""
     effective = sums.effective()
-    pvalues = sums.wild_pvalues(pieces_of(row)) if effective < FEW_GROUPS else {}
+    pvalues = sums.wild_pvalues(pieces_of(row)) if effective < MIN_GROUPS else {}
     return {
         "effective_groups": effective,
         **{f"{null}_pvalue": pvalues.get(null, np.nan) for null in ("zero", "constant")},

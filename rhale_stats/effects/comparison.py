@@ -40,7 +40,7 @@ from rhale_stats.schema.levels import is_categorical, level_names
 from rhale_stats.schema.moments import has_cells
 
 # Draws for a band that is not asked for.
-FEW_DRAWS = 200
+MIN_DRAWS = 200
 
 
 def compare(a: xr.Dataset, b: xr.Dataset, request: Asked) -> xr.Dataset:
@@ -93,7 +93,7 @@ def contrast(
     """
     rows = one_feature(with_std_error(a), 0), one_feature(with_std_error(b), 0)
     fits = fit_of(rows[0]), fit_of(rows[1])
-    request = Asked(None, None, level, FEW_DRAWS, 0, "none")
+    request = Asked(None, None, level, MIN_DRAWS, 0, "none")
     about = Reference(places[:1], np.ones(1))
     difference = _difference(rows, fits, places, None, request, np.random.default_rng(0), about)
     lower, upper = difference.difference_ci[1]

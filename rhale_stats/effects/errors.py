@@ -13,7 +13,7 @@ from rhale_stats.arrays import accumulate, influence
 from rhale_stats.arrays.moments import FloatArray, ResidualMoments
 from rhale_stats.effects import skewness
 from rhale_stats.effects.chosen_edges import effect_variance
-from rhale_stats.effects.clusters import FEW_GROUPS, Clusters, Groups, of_groups
+from rhale_stats.effects.clusters import MIN_GROUPS, Clusters, Groups, of_groups
 from rhale_stats.effects.fit import (
     Feature,
     Fit,
@@ -126,7 +126,7 @@ def _of_features(
         rows = [of_groups(*feature, clusters) for feature in features or features_of(effect)]
         n_each = [float(np.max(row.get("effective_groups", np.inf))) for row in rows]
         effective = min(n_each, default=np.inf)
-        if effective < FEW_GROUPS:
+        if effective < MIN_GROUPS:
             _warn_of_few(clusters.n_groups, effective)
             source += f" (worth {effective:.1f} of one size)"
     arrays = pad_features(rows, effect.sizes["bin"], **cell_sizes(effect))
@@ -272,7 +272,7 @@ def _warn_of_few(n_groups: int, effective: float) -> None:
         f"groups are few: {n_groups} groups of these sizes are worth {effective:.1f} of one size "
         f"(1 over the sum of squared shares of the rows). Intervals may be too short, above all "
         f"where effects of groups are skewed; P of wald_test is not below that of a wild cluster "
-        f"bootstrap. Normal theory needs {FEW_GROUPS} or more."
+        f"bootstrap. Normal theory needs {MIN_GROUPS} or more."
     )
 
 

@@ -22,7 +22,7 @@ from rhale_stats.local.rows import SELECT_ROWS, Rows, is_sized
 from rhale_stats.schema.features import resolution
 
 # Cells of equal numbers of rows, from which those of the curve and the bins of the spread are made.
-MOST_FINE = 2000
+MAX_FINE_CELLS = 2000
 
 
 class Grid(NamedTuple):
@@ -158,7 +158,7 @@ def _grid(
         fine = cell_kernel.nested_edges(
             x,
             weight,
-            cell_kernel.count_edges(x, weight, low, high, MOST_FINE, gaps=gaps),
+            cell_kernel.count_edges(x, weight, low, high, MAX_FINE_CELLS, gaps=gaps),
             1,
             frequency=places.frequency,
             least=least,

@@ -17,7 +17,7 @@ from rhale_stats.local.rows import Rows
 WEBB = np.array([-np.sqrt(1.5), -1, -np.sqrt(0.5), np.sqrt(0.5), 1, np.sqrt(1.5)])
 N_DRAWS = 999
 # A table of all pairs is made where it has not many more cells than there are rows.
-DENSE, LEAST_DENSE = 4, 1 << 20
+DENSE, MIN_DENSE = 4, 1 << 20
 
 
 class GroupSums(NamedTuple):
@@ -81,7 +81,7 @@ class GroupSums(NamedTuple):
     ) -> GroupSums:
         key = group * n_units + unit
         n_pairs = n_groups * n_units
-        if n_pairs <= max(DENSE * len(key), LEAST_DENSE):
+        if n_pairs <= max(DENSE * len(key), MIN_DENSE):
             pairs = np.flatnonzero(np.bincount(key, minlength=n_pairs))
             sums = [np.bincount(key, value, n_pairs)[pairs] for value in values]
         else:

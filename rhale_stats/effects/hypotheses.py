@@ -14,7 +14,7 @@ from rhale_stats.arguments.checks import check_choice
 from rhale_stats.arrays import bin_error, intervals
 from rhale_stats.arrays.moments import FloatArray
 from rhale_stats.effects.anova_test import (
-    MOST_DEGREES,
+    MAX_DEGREES,
     RIGID,
     Wald,
     anova_test,
@@ -66,7 +66,7 @@ METHODS = ("box", "wald")
 FIXED_RULES = ("EqualWidthBins", "QuantileBins", "GivenBins")
 # Why there is no p-value.
 APART = "no value of the feature is in the range of both"
-FEW_GROUPS = "too few groups for that many effects: no degree of freedom is left"
+TOO_FEW_GROUPS = "too few groups for that many effects: no degree of freedom is left"
 BIN_ERROR = (
     "local effects also differ because the effect changes within a bin; pass the rows: "
     "wald_test(effect, 'homogeneous', local=local)"
@@ -254,7 +254,7 @@ def _grouped(row: xr.Dataset, null: str) -> Wald:
     # Hotelling's correction: the covariance has fewer degrees of freedom than its size asks for.
     left = of_groups - df + 1
     if left <= 0:
-        return Wald(statistic, df, reason=FEW_GROUPS)
+        return Wald(statistic, df, reason=TOO_FEW_GROUPS)
     p_value = float(stats.f.sf(statistic * left / (of_groups * df), df, left))
     return Wald(statistic, df, p_value, df_denominator=left)
 
@@ -281,7 +281,7 @@ def _degrees_of_matrix(row: xr.Dataset, contrast: FloatArray, linear: NDArray[np
     parts = np.abs(contrast) / np.abs(contrast).sum(axis=1, keepdims=True)
     overlap = parts @ overlap @ parts.T
     q = len(overlap)
-    return float(q * (q + 1) / max(overlap.sum() + np.trace(overlap), 1 / MOST_DEGREES))
+    return float(q * (q + 1) / max(overlap.sum() + np.trace(overlap), 1 / MAX_DEGREES))
 
 
 def _homogeneous(row: xr.Dataset, column: tuple[Rows, int] | None) -> Wald:

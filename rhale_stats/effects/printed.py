@@ -76,7 +76,7 @@ HELD = {
     "for other rows than those of the fit, or if the model's conditional mean is right.",
 }
 # Fewer degrees of freedom of a variance by groups allow no claim of a bin.
-FEW_DEGREES = 4
+MIN_DEGREES = 4
 # How levels were put in order, where the name alone would not say it.
 ORDERS = {"given": "as given", "as_is": "of the categories or the alphabet"}
 
@@ -342,11 +342,11 @@ def _group_notes(effect: xr.Dataset, feature: str | int | None) -> list[str]:
     """Note on bins whose standard errors by groups have hardly any degrees of freedom."""
     if "effect_df" not in effect:
         return []
-    named = _bins_named(effect, (effect["effect_df"] < FEW_DEGREES).values, feature)
+    named = _bins_named(effect, (effect["effect_df"] < MIN_DEGREES).values, feature)
     if not named:
         return []
     return [
-        f"Warning: standard errors by groups have fewer than {FEW_DEGREES} degrees of freedom in "
+        f"Warning: standard errors by groups have fewer than {MIN_DEGREES} degrees of freedom in "
         f"bins of {named}. A few groups have most of the rows there. Intervals and p-values of "
         f"these bins are unreliable. Use fewer bins."
     ]
@@ -390,9 +390,9 @@ def _wald_heads(table: pd.DataFrame, name: str, bounds: list[str]) -> dict[str, 
 # Kurtosis of heavy tails; 3 for normal effects.
 HEAVY = 4.5
 # Rows a bin from which on intervals hold under skewness, and under weights without it.
-ENOUGH, FEW = 30, 10
+MIN_ROWS, MIN_ROWS_WEIGHTED = 30, 10
 # Rows a bin from which on bands of effects hold where a value is rare: a bin may hold none of it.
-ENOUGH_OF_BANDS = 100
+MIN_ROWS_OF_BANDS = 100
 
 
 def kurtosis(effect: xr.Dataset) -> np.ndarray:
@@ -438,16 +438,16 @@ def _of_tails(effect: xr.Dataset, names: list[str], positions: list[int]) -> lis
     short = (
         "are too short there"
         if "parameters" in effect.attrs
-        else f"allow for it, but are too short with fewer than {ENOUGH} rows a bin or 3 bins"
+        else f"allow for it, but are too short with fewer than {MIN_ROWS} rows a bin or 3 bins"
     )
     # Errors by parameters alone have no skewness.
     others = ""
     if "effect_skewness" in effect:
         rows = effect["n_effective"].values[heavy]
         rows = rows[(rows > 0).sum(axis=-1) > 1]
-        short_bands = bool(((rows > 0) & (rows < ENOUGH_OF_BANDS)).any())
+        short_bands = bool(((rows > 0) & (rows < MIN_ROWS_OF_BANDS)).any())
         others = "; those of effects and curves allow for skewness" + (
-            f", but bands of effects are too narrow with fewer than {ENOUGH_OF_BANDS} rows a bin"
+            f", but bands of effects are too narrow with fewer than {MIN_ROWS_OF_BANDS} rows a bin"
             if short_bands
             else ""
         )
@@ -465,7 +465,7 @@ def _of_weights(effect: xr.Dataset, names: list[str], positions: list[int]) -> l
     texts = []
     for k in positions:
         of_bins = rows[k][np.isfinite(rows[k]) & (rows[k] > 0)]
-        enough = FEW if sign[k] == 0 else ENOUGH
+        enough = MIN_ROWS_WEIGHTED if sign[k] == 0 else MIN_ROWS
         if len(of_bins) and np.median(of_bins) < enough:
             texts.append(f"{names[k]} ({np.median(of_bins):.0f})")
     if not texts:

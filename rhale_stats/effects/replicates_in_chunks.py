@@ -27,7 +27,7 @@ from rhale_stats.schema.levels import refuse_categorical
 from rhale_stats.schema.moments import has_cells
 
 # Bytes of the sums of one chunk, of which a few are held at a time.
-MOST_BYTES = 1 << 30
+MAX_BYTES = 1 << 30
 # Draws of which weights are made at a time.
 DRAWS = 32
 
@@ -48,11 +48,11 @@ def bootstrap(local: xr.Dataset, effect: xr.Dataset | None, request: Resampling)
     used = [feature for feature in features if feature is not None]
     n_draws = len(request.seeds)
     n_bytes = 8 * n_draws * (resample.SUMS + 2) * sum(len(_pieces(part).mean) for part in used)
-    if n_bytes > MOST_BYTES:
+    if n_bytes > MAX_BYTES:
         raise ValueError(
             f"n_resamples must be fewer where local effects are in chunks: sums of {n_draws} "
             f"replicates of {len(used)} features need {n_bytes / 2**30:.1f} GiB a chunk. Take "
-            f"{max(int(n_draws * MOST_BYTES / n_bytes), 2)}, or some of the features."
+            f"{max(int(n_draws * MAX_BYTES / n_bytes), 2)}, or some of the features."
         )
     seed = int(request.seeds[0].integers(2**63))
     of_chunk = _Sums(features, positions, seed, n_draws)

@@ -21,7 +21,7 @@ NOTABLE = 1.5
 # Least share of a bin, or of a bin of the spread, that both have in common, for that note.
 OVERLAP = 0.05
 # Most lines of the table of the spread.
-MOST_LINES = 20
+MAX_LINES = 20
 
 
 def within_bins(row: xr.Dataset) -> FloatArray:
@@ -77,7 +77,7 @@ def spread_table(row: xr.Dataset, level: float) -> SimpleTable | None:
     from statsmodels.iolib.table import SimpleTable
     from statsmodels.iolib.tableformatting import fmt_params
 
-    if "spread_se" not in row or not 1 < row.sizes["spread_bin"] <= MOST_LINES:
+    if "spread_se" not in row or not 1 < row.sizes["spread_bin"] <= MAX_LINES:
         return None
     (estimate,) = spread_estimate(row.expand_dims("feature")).values()
     ends = kept_interval(row, "spread", level)

@@ -18,7 +18,7 @@ from rhale_stats.schema.dimensions import OUTPUT, PARTS
 # The attribute of an effect: what every feature was made from, as JSON.
 FINGERPRINT = "row_fingerprint"
 # Attributes of HDF5 hold 64 KiB: of so many features none is known.
-MOST_TEXT = 60_000
+MAX_TEXT_BYTES = 60_000
 # The attribute of replicates, where an effect's fingerprint is not there.
 OF_ESTIMATE = "estimate_fingerprint"
 # Of ``obs`` where the index of the table could not name its rows (repeated labels, several levels).
@@ -61,7 +61,7 @@ def fingerprint_of(row: xr.Dataset) -> str:
 def as_attribute(of_features: Mapping[str, str]) -> dict[str, str]:
     """Fingerprints by feature, as an attribute of the result."""
     text = json.dumps(of_features, ensure_ascii=False)
-    return {FINGERPRINT: text} if len(text.encode()) <= MOST_TEXT else {}
+    return {FINGERPRINT: text} if len(text.encode()) <= MAX_TEXT_BYTES else {}
 
 
 def with_joint_fingerprints(parts: Sequence[xr.Dataset]) -> list[xr.Dataset]:

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from statsmodels.iolib.summary import Summary
 
 # Number of notes that are printed below a table.
-MOST_NOTES = 5
+MAX_NOTES = 5
 
 
 def with_notes(tables: list[Any], notes: Sequence[str], words: tuple[str, ...] = ()) -> Summary:
@@ -23,8 +23,8 @@ def with_notes(tables: list[Any], notes: Sequence[str], words: tuple[str, ...] =
 
     out = EscapedSummary(tables)
     out.notes, out.words = list(notes), words
-    lines = [f"[{number}] {note}" for number, note in enumerate(notes[:MOST_NOTES], start=1)]
-    rest = len(notes) - MOST_NOTES
+    lines = [f"[{number}] {note}" for number, note in enumerate(notes[:MAX_NOTES], start=1)]
+    rest = len(notes) - MAX_NOTES
     if rest > 0:
         lines.append(f"{rest} more note{'s' if rest > 1 else ''}: see summary(...).notes")
     out.add_extra_txt([*words, "Notes:", *lines])

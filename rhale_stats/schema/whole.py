@@ -30,7 +30,7 @@ SELECTED = frozenset(
 # belongs to a standard error that is there.
 ADDED, OF_ERROR = ("_se", "_cov", "_ci", "_band"), ("_skewness", "_df", "_se_rows", "_se_model")
 # Dimensions that are left out together: bins with their edges.
-TOGETHER = (("bin", "edge"), ("cell", "cell_edge"), ("spread_bin", "spread_edge"))
+PAIRED_DIMS = (("bin", "edge"), ("cell", "cell_edge"), ("spread_bin", "spread_edge"))
 # Numbers of what is along a dimension, which may be left out with it.
 COUNTED = {"n_spread_bins": ("spread_bin",)}
 # Kinds of numbers that one kind may become: integers with missing values, texts of a file.
@@ -155,7 +155,7 @@ def _changes(dataset: xr.Dataset) -> Iterator[str]:
         if now[name].dtype.kind not in BECOMES.get(form, form) and name != "obs":
             yield f"has {name!r} as {now[name].dtype}"
     for dim, values in axes.items():
-        other = next((b if dim == a else a for a, b in TOGETHER if dim in (a, b)), dim)
+        other = next((b if dim == a else a for a, b in PAIRED_DIMS if dim in (a, b)), dim)
         if (dim in dims_now) != (other in dims_now or other not in axes):
             yield f"has {other} without {dim}, which belong together"
         if dim in dims_now:

@@ -65,7 +65,7 @@ def test_sums_by_hand(kind):
 @pytest.mark.parametrize("frequency", [False, True])
 def test_a_table_of_pairs_is_as_a_sorted_list(frequency, monkeypatch):
     dense = _sums(frequency=frequency)
-    monkeypatch.setattr(module, "LEAST_DENSE", 0)
+    monkeypatch.setattr(module, "MIN_DENSE", 0)
     monkeypatch.setattr(module, "DENSE", 0)
     _same(dense, _sums(frequency=frequency))
 

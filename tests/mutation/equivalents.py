@@ -569,7 +569,7 @@ EQUIVALENT: dict[tuple[str, str], dict[str, str]] = {
         "…n).any() or (at_edges != n + (n [> → >=] 0)).any())": MORE_OFTEN,
     },
     ("effects/anova_test.py", "_degrees_together"): {
-        "if shared * MOST_DEGREES [<= → <] parts.sum() ** 2:": "both sides give that number",
+        "if shared * MAX_DEGREES [<= → <] parts.sum() ** 2:": "both sides give that number",
     },
     ("effects/estimates.py", "_of_squares"): {
         "if along.squares is None [or along.robust is None or along.robust_third is None → and "
