@@ -15,7 +15,7 @@ from rhale_stats.arrays.binning import bin_index
 from rhale_stats.arrays.moments import FloatArray, IntArray
 from rhale_stats.arrays.skewness import Skewness, clear_sign
 from rhale_stats.effects import skewness
-from rhale_stats.effects.fit import Fit, at_edges
+from rhale_stats.effects.fit import CurveErrors, at_edges
 from rhale_stats.effects.group_sums import GroupSums
 from rhale_stats.effects.grouped import Grouped, GroupWeights
 from rhale_stats.effects.provenance import check_same_rows
@@ -78,7 +78,7 @@ class Clusters(NamedTuple):
             return grouped_levels(row, self.rows, self.position(row), self.group, self.n_groups)
         return on_bins(row, self.bin_sums(row))
 
-    def sign(self, row: xr.Dataset, fit: Fit) -> float:
+    def sign(self, row: xr.Dataset, fit: CurveErrors) -> float:
         """Sign of the skewness of the rows of one feature about their cells, 0 if unclear."""
         position, pieces = self.position(row), fit.cells.pieces
         return RowLevels.of_feature(pieces, self.rows, position, self.group).sign(row)
@@ -116,7 +116,7 @@ class Groups(Protocol):
     def of_bins(self, row: xr.Dataset, /) -> Grouped:
         """Influences of the groups on means, slopes and variances of the bins by their rows."""
 
-    def sign(self, row: xr.Dataset, fit: Fit, /) -> float:
+    def sign(self, row: xr.Dataset, fit: CurveErrors, /) -> float:
         """Sign of the skewness of the rows of one feature about their cells, 0 if unclear."""
 
     def spread_sums(self, row: xr.Dataset, /) -> SpreadSums:
@@ -239,7 +239,7 @@ def level_sums(
     return categories.row_sums(steps, code, row["curve"].values, rows.weight, group, n_groups)
 
 
-def of_groups(row: xr.Dataset, fit: Fit | None, clusters: Groups) -> Estimates:
+def of_groups(row: xr.Dataset, fit: CurveErrors | None, clusters: Groups) -> Estimates:
     """Standard errors of one feature from the influences of groups of rows."""
     name = str(row["feature"].values)
     if fit is None:
@@ -305,7 +305,7 @@ def _of_few(row: xr.Dataset, sums: GroupSums) -> dict[str, float]:
 
 
 def _skewness(
-    row: xr.Dataset, fit: Fit, clusters: Groups, of_bins: Grouped, of_cells: Grouped
+    row: xr.Dataset, fit: CurveErrors, clusters: Groups, of_bins: Grouped, of_cells: Grouped
 ) -> Estimates:
     """Skewness of the errors of effects, curve and average of one feature by groups."""
     sums = of_cells.sums
@@ -321,7 +321,7 @@ def _skewness(
     return skewness.of_groups(row, fit, of_effects, of_curve, of_average)
 
 
-def degrees_of_groups(row: xr.Dataset, fit: Fit | None, clusters: Groups) -> Estimates:
+def degrees_of_groups(row: xr.Dataset, fit: CurveErrors | None, clusters: Groups) -> Estimates:
     """Degrees of freedom of one feature's estimates by groups of rows."""
     if fit is None:
         return {}
@@ -330,7 +330,9 @@ def degrees_of_groups(row: xr.Dataset, fit: Fit | None, clusters: Groups) -> Est
     return _degrees(row, fit, of_bins, of_cells)
 
 
-def _degrees(row: xr.Dataset, fit: Fit, of_bins: Grouped, of_cells: Grouped) -> dict[str, Any]:
+def _degrees(
+    row: xr.Dataset, fit: CurveErrors, of_bins: Grouped, of_cells: Grouped
+) -> dict[str, Any]:
     overlap = _of_effects(of_cells, fit)
     with np.errstate(divide="ignore"):
         return {
@@ -343,7 +345,7 @@ def _degrees(row: xr.Dataset, fit: Fit, of_bins: Grouped, of_cells: Grouped) -> 
         }
 
 
-def _of_effects(of_cells: Grouped, fit: Fit) -> FloatArray:
+def _of_effects(of_cells: Grouped, fit: CurveErrors) -> FloatArray:
     """(bin, bin): overlap of the variances of the effects of the bins, from that of cells."""
     cells = fit.cells
     parts = np.nan_to_num(cells.of_effects)

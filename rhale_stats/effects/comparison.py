@@ -14,7 +14,7 @@ from rhale_stats.arrays.binning import bin_index
 from rhale_stats.arrays.moments import FloatArray
 from rhale_stats.effects.errors import with_std_error
 from rhale_stats.effects.fit import (
-    Fit,
+    CurveErrors,
     bends,
     curve_covariance,
     curve_degrees,
@@ -40,7 +40,7 @@ from rhale_stats.schema.levels import is_categorical, level_names
 from rhale_stats.schema.moments import has_cells
 
 # Draws for a band that is not asked for.
-MIN_DRAWS = 200
+N_DRAWS = 200
 
 
 def compare(a: xr.Dataset, b: xr.Dataset, request: Asked) -> xr.Dataset:
@@ -93,8 +93,8 @@ def contrast(
     """
     rows = one_feature(with_std_error(a), 0), one_feature(with_std_error(b), 0)
     fits = fit_of(rows[0]), fit_of(rows[1])
-    request = Asked(None, None, level, MIN_DRAWS, 0, "none")
-    about = Reference(places[:1], np.ones(1))
+    request = Asked(None, None, level, N_DRAWS, 0, "none")
+    about = CurveReference(places[:1], np.ones(1))
     difference = _difference(rows, fits, places, None, request, np.random.default_rng(0), about)
     lower, upper = difference.difference_ci[1]
     return float(difference.difference[1]), float(lower), float(upper)
@@ -129,7 +129,7 @@ def _source(a: xr.Dataset, b: xr.Dataset, pairs: Pairs | None) -> str:
     return f"{' against '.join(sources)}, independent"
 
 
-def points_of(fits: tuple[Fit, Fit]) -> FloatArray:
+def points_of(fits: tuple[CurveErrors, CurveErrors]) -> FloatArray:
     """Edges of both curves in their common range, and quarters where one is bent; or nothing."""
     edges = [fit.edges for fit in fits]
     if not all(map(len, edges)):
@@ -149,12 +149,12 @@ def points_of(fits: tuple[Fit, Fit]) -> FloatArray:
 
 def _difference(
     rows: tuple[xr.Dataset, xr.Dataset],
-    fits: tuple[Fit, Fit],
+    fits: tuple[CurveErrors, CurveErrors],
     z: FloatArray,
     pairs: Pairs | None,
     request: Asked,
     rng: np.random.Generator,
-    about: Reference | None = None,
+    about: CurveReference | None = None,
 ) -> Difference:
     """One feature: the difference at points within the range of both, about a common zero."""
     reference = common_reference(rows, fits, z) if about is None else about
@@ -189,7 +189,7 @@ def _difference(
     return difference_of(z, (curves[0], curves[1]), covariance, degrees, request, rng, least)
 
 
-class Reference(NamedTuple):
+class CurveReference(NamedTuple):
     """A zero for two curves: their mean over places on the axis, by weights; none without places.
 
     What is given of a curve stands at the points of interest first, and then at these places.
@@ -217,21 +217,21 @@ class Reference(NamedTuple):
 
 
 def common_reference(
-    rows: tuple[xr.Dataset, xr.Dataset], fits: tuple[Fit, Fit], z: FloatArray
-) -> Reference:
+    rows: tuple[xr.Dataset, xr.Dataset], fits: tuple[CurveErrors, CurveErrors], z: FloatArray
+) -> CurveReference:
     """math [113]: what the centring of both means on their common range; none if it is the same.
 
     Curves of rows at other places have other zeros. Equal effects would have a difference, and one
     whose standard error does not include it.
     """
     marks = [fingerprint_of(row) for row in rows]
-    same, start = Reference(np.zeros(0), np.zeros(0)), Reference(z[:1], np.ones(1))
+    same, start = CurveReference(np.zeros(0), np.zeros(0)), CurveReference(z[:1], np.ones(1))
     ends = [fit.pieces.edges[[0, -1]] for fit in fits]
     if fits[0].centering == "start":
         return same if ends[0][0] == ends[1][0] else start
     if fits[0].centering == "integral":
         width = np.diff(z, prepend=z[0], append=z[-1])
-        along = Reference(z, (width[:-1] + width[1:]) / 2)
+        along = CurveReference(z, (width[:-1] + width[1:]) / 2)
         return same if np.array_equal(ends[0], ends[1]) else along
     places, shares = zip(*(_places(fit) for fit in fits), strict=True)
     alike = np.array_equal(places[0], places[1])
@@ -242,18 +242,18 @@ def common_reference(
     every = np.concatenate(places)
     weight = np.concatenate([n * share for n, share in zip(n_rows, shares, strict=True)])
     within = (every >= z[0]) & (every <= z[-1])
-    return Reference(every[within], weight[within]) if within.any() else start
+    return CurveReference(every[within], weight[within]) if within.any() else start
 
 
-def _places(fit: Fit) -> tuple[FloatArray, FloatArray]:
-    """Where the rows of a curve are, with their shares: at its levels, or in its cells."""
+def _places(fit: CurveErrors) -> tuple[FloatArray, FloatArray]:
+    """Places of the rows of a curve, its levels or the means of its cells, with their shares."""
     if fit.level_share is not None:
         return fit.pieces.edges, fit.level_share
     occupied = fit.pieces.share > 0
     return fit.pieces.x_mean[occupied], fit.pieces.share[occupied]
 
 
-def directions_at(row: xr.Dataset, fit: Fit, z: FloatArray) -> FloatArray:
+def directions_at(row: xr.Dataset, fit: CurveErrors, z: FloatArray) -> FloatArray:
     """What the parameters of the model do to a curve at points, (part, point, direction)."""
     if has_cells(row):
         directions = row["cell_curve_directions"].values[fit.cells.edge_stretch]

@@ -19,7 +19,7 @@ from rhale_stats.arrays.binning import bin_index
 from rhale_stats.arrays.influence import RowSums
 from rhale_stats.arrays.moments import FloatArray, IntArray
 from rhale_stats.effects.clusters import Clusters, level_sums, on_effects
-from rhale_stats.effects.fit import Fit
+from rhale_stats.effects.fit import CurveErrors
 from rhale_stats.effects.spread import weights_of_rows
 from rhale_stats.local.parameters import Derivatives
 from rhale_stats.local.rows import is_used_row, row_numbers
@@ -45,7 +45,7 @@ class Weights(NamedTuple):
         weight: FloatArray | None,
         n_effective: FloatArray,
     ) -> Weights:
-        """Of bins along an axis: estimates are linear in local effects, variances nearly so."""
+        """Weights of rows in bins along an axis: estimates are linear in local effects."""
         k, n_bins = bin_index(pieces.edges, x), len(pieces.mean)
         w = np.ones(len(x)) if weight is None else weight
         d = x - pieces.x_mean[k]
@@ -64,7 +64,7 @@ class Weights(NamedTuple):
         weight: FloatArray | None,
         n_effective: FloatArray,
     ) -> Weights:
-        """Of steps between levels: their pairs of a row and a step take the place of rows."""
+        """Weights of the pairs of a row and a step between levels, which take the place of rows."""
         k, n_bins = steps.step, len(mean)
         w = np.ones(len(k)) if weight is None else weight[steps.row]
         share = w / np.bincount(k, w, n_bins)[k]
@@ -97,7 +97,7 @@ def _of_squares(
         return np.where(remainder > 0, 2 * residual / remainder, 0.0)
 
 
-class Moved(NamedTuple):
+class FeatureInfluences(NamedTuple):
     """What directions, or groups of rows, do to one feature: to its cells, bins, and spread.
 
     ``spread`` is (direction, spread_bin), empty where the spread has no bins of its own.
@@ -107,20 +107,22 @@ class Moved(NamedTuple):
     bins: RowSums
     spread: FloatArray
 
-    def contracted(self, factor: FloatArray) -> Moved:
+    def contracted(self, factor: FloatArray) -> FeatureInfluences:
         """Sums over rows of their influences times ``factor`` (row, direction)."""
-        return Moved(
+        return FeatureInfluences(
             _contracted(self.cells, factor), _contracted(self.bins, factor), factor.T @ self.spread
         )
 
 
-def by_directions(row: xr.Dataset, fit: Fit, clusters: Clusters, derivatives: Derivatives) -> Moved:
+def by_directions(
+    row: xr.Dataset, fit: CurveErrors, clusters: Clusters, derivatives: Derivatives
+) -> FeatureInfluences:
     """What every direction of the parameters does."""
     name = str(row["feature"].values)
     numbers = np.flatnonzero(is_used_row(clusters.local, row))
     if is_categorical(row):
         sums = _of_levels(row, clusters, derivatives.steps(name, numbers))
-        return Moved(sums, sums, np.zeros((len(sums.average), 0)))
+        return FeatureInfluences(sums, sums, np.zeros((len(sums.average), 0)))
     columns = (*clusters.columns(row), clusters.rows.weight)
     weights = (
         Weights.of_rows(fit.cells.pieces, *columns, fit.cells.n_effective),
@@ -135,23 +137,23 @@ def by_directions(row: xr.Dataset, fit: Fit, clusters: Clusters, derivatives: De
         totals.append([*both, _at_rows(of_spread, block, change)])
         begin += len(part)
     summed = [np.sum(parts, axis=0) for parts in zip(*totals, strict=True)]
-    return Moved(_row_sums(summed[:4]), _row_sums(summed[4:8]), summed[8])
+    return FeatureInfluences(_row_sums(summed[:4]), _row_sums(summed[4:8]), summed[8])
 
 
-def by_groups(row: xr.Dataset, fit: Fit, clusters: Clusters) -> Moved:
+def by_groups(row: xr.Dataset, fit: CurveErrors, clusters: Clusters) -> FeatureInfluences:
     """Influences of the groups of rows."""
     spread = np.zeros((clusters.n_groups, 0))
     if row.sizes.get("spread_bin"):
         spread = clusters.spread_sums(row).influences(row["spread"].values)
     numbers = row_numbers(clusters.local)[is_used_row(clusters.local, row)]
     if clusters.n_groups == len(np.unique(numbers)):
-        return Moved(*_by_rows(row, fit, clusters), spread)
+        return FeatureInfluences(*_by_rows(row, fit, clusters), spread)
     of_bins = clusters.of_bins(row)
     cells = of_bins if is_categorical(row) else clusters.influences(row, fit.cells)
-    return Moved(cells.sums, of_bins.sums, spread)
+    return FeatureInfluences(cells.sums, of_bins.sums, spread)
 
 
-def _by_rows(row: xr.Dataset, fit: Fit, clusters: Clusters) -> tuple[RowSums, RowSums]:
+def _by_rows(row: xr.Dataset, fit: CurveErrors, clusters: Clusters) -> tuple[RowSums, RowSums]:
     """Influences of single rows, which need no correction for their shares."""
     group, n_groups = clusters.group, clusters.n_groups
     if is_categorical(row):
@@ -207,7 +209,7 @@ def _contracted(sums: RowSums, factor: FloatArray) -> RowSums:
     return RowSums(mean, slope, variance, sums.places @ factor, sums.average @ factor)
 
 
-class Estimated(NamedTuple):
+class EstimateChanges(NamedTuple):
     """Changes of all estimates of one feature, (direction, estimate)."""
 
     effect: FloatArray
@@ -220,8 +222,8 @@ class Estimated(NamedTuple):
     spread: FloatArray
 
 
-def on_estimates(moved: Moved, row: xr.Dataset, fit: Fit) -> Estimated:
-    """From changes of cells and bins to those of effects and curves."""
+def on_estimates(moved: FeatureInfluences, row: xr.Dataset, fit: CurveErrors) -> EstimateChanges:
+    """Changes of effects and curves, from those of cells and bins."""
     sums, of_bins = moved.cells, moved.bins
     everywhere = fit.pieces.edges
     on_curve = sums._replace(
@@ -234,7 +236,7 @@ def on_estimates(moved: Moved, row: xr.Dataset, fit: Fit) -> Estimated:
     with np.errstate(invalid="ignore", divide="ignore"):
         of_spread = np.where(spread > 0, of_bins.variance.toarray() / (2 * spread), 0.0)
     slope = np.where(slopes(row) != 0, of_bins.slope.toarray(), 0.0)
-    return Estimated(
+    return EstimateChanges(
         on_effects(sums, fit.cells).toarray(),
         slope,
         of_spread,
@@ -261,7 +263,7 @@ PAIRS = {
 ALONE = ("heterogeneity", "start", "average", "spread")
 
 
-def products(left: Estimated, right: Estimated) -> dict[str, FloatArray]:
+def products(left: EstimateChanges, right: EstimateChanges) -> dict[str, FloatArray]:
     """Sums over directions of products, by pair; of those alone, of each with itself."""
     out = {name: getattr(left, a).T @ getattr(right, b) for name, (a, b) in PAIRS.items()}
     return out | {
@@ -270,14 +272,17 @@ def products(left: Estimated, right: Estimated) -> dict[str, FloatArray]:
 
 
 def added(
-    rows: dict[str, FloatArray], model: Estimated, shared: Estimated | None, squares: FloatArray
+    rows: dict[str, FloatArray],
+    model: EstimateChanges,
+    shared: EstimateChanges | None,
+    squares: FloatArray,
 ) -> dict[str, FloatArray]:
     """Covariances of rows and parameters together.
 
     ``shared`` are the products of the influences of rows with the directions, and ``squares`` the
     sums of squares of the influences on the directions, (direction, direction).
     """
-    total = products(model, Estimated(*(squares @ influences for influences in model)))
+    total = products(model, EstimateChanges(*(squares @ influences for influences in model)))
     if shared is not None:
         left, right = products(model, shared), products(shared, model)
         total = {name: total[name] + left[name] + right[name] for name in total}

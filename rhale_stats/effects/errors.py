@@ -15,8 +15,8 @@ from rhale_stats.effects import skewness
 from rhale_stats.effects.chosen_edges import effect_variance
 from rhale_stats.effects.clusters import MIN_GROUPS, Clusters, Groups, of_groups
 from rhale_stats.effects.fit import (
+    CurveErrors,
     Feature,
-    Fit,
     at_cells,
     at_edges,
     features_of,
@@ -102,7 +102,7 @@ def _of_features(
     local: xr.Dataset | None,
     groups: ArrayLike | None,
 ) -> xr.Dataset:
-    """With standard errors of all features, which may have been unpacked before."""
+    """The effect with standard errors of all features, which may have been unpacked before."""
     levels = categorical_features(effect)
     clusters: Groups | None = None
     if groups is None:
@@ -161,7 +161,7 @@ def _of_features(
     return out if levels else out.drop_vars(GROUP_COVARIANCES, errors="ignore")
 
 
-def _of_feature(row: xr.Dataset, fit: Fit | None) -> Estimates:
+def _of_feature(row: xr.Dataset, fit: CurveErrors | None) -> Estimates:
     """Standard errors of one feature, by name; all NaN where there is no bin."""
     if fit is None:
         absent = {"slope": "slope" not in row, "cell": "cell_effect" not in row}

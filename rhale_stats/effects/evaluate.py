@@ -81,7 +81,7 @@ def _of_correlation(
 
 
 def _stored_covariance(row: xr.Dataset, effect_se: FloatArray, slope_se: FloatArray) -> FloatArray:
-    """The same of errors that the result holds."""
+    """Covariances of effects and slopes, from errors that the result holds."""
     if "effect_slope_cov" in row and "effect_se_rows" not in row:
         return np.diagonal(row["effect_slope_cov"].values)
     covariance = _of_correlation(row, effect_se, slope_se)

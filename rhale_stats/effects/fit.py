@@ -28,7 +28,7 @@ def has_covariance(row: xr.Dataset) -> bool:
     return stores_errors(row) or is_categorical(row)
 
 
-class Fit(NamedTuple):
+class CurveErrors(NamedTuple):
     """Inputs of standard errors for one feature: the cells with a curve, and their noise.
 
     ``cells`` are all cells, ``pieces`` the cells on the stretch with a curve; ``edges`` are the
@@ -101,7 +101,7 @@ def interpolation(edges: FloatArray, z: FloatArray) -> FloatArray:
     return np.array([np.interp(z, edges, unit) for unit in np.eye(len(edges))]).T
 
 
-def fit_of(row: xr.Dataset) -> Fit:
+def fit_of(row: xr.Dataset) -> CurveErrors:
     """The inputs of standard errors for one feature that has bins."""
     centering, levels = str(row.attrs["centering"]), is_categorical(row)
     cells = curve_cells(row)
@@ -120,7 +120,7 @@ def fit_of(row: xr.Dataset) -> Fit:
         places = influence.own_places(
             curve, pieces, covariance, cells.noise_line[stretch], n[stretch], squares
         )
-    return Fit(
+    return CurveErrors(
         cells,
         pieces,
         accumulate.Noise(*(part[stretch] for part in noise)),
@@ -139,7 +139,7 @@ class Feature(NamedTuple):
     """One feature of an effect, unpacked; ``fit`` is None where it has no bin."""
 
     row: xr.Dataset
-    fit: Fit | None
+    fit: CurveErrors | None
 
 
 def features_of(effect: xr.Dataset) -> list[Feature]:
@@ -148,14 +148,14 @@ def features_of(effect: xr.Dataset) -> list[Feature]:
     return [Feature(row, fit_of(row) if row.sizes["bin"] else None) for row in rows]
 
 
-def at_edges(values: FloatArray, fit: Fit) -> FloatArray:
+def at_edges(values: FloatArray, fit: CurveErrors) -> FloatArray:
     """Values at the edges with a curve, extended to all edges of the bins by NaN."""
     out = np.full(fit.n_bins + 1, np.nan)
     out[fit.edge_slice] = values
     return out
 
 
-def at_cells(values: FloatArray, fit: Fit) -> FloatArray:
+def at_cells(values: FloatArray, fit: CurveErrors) -> FloatArray:
     """Values at the cell edges with a curve, extended to all cell edges by NaN."""
     return accumulate.at_edges(values, fit.cells.stretch, len(fit.cells.bin))
 
@@ -174,7 +174,7 @@ def group_overlap(row: xr.Dataset) -> FloatArray:
     return np.full((row.sizes["bin"],) * 2, 1 / (float(row.attrs["n_groups"]) - 1))
 
 
-def curve_degrees(row: xr.Dataset, fit: Fit, z: FloatArray) -> FloatArray:
+def curve_degrees(row: xr.Dataset, fit: CurveErrors, z: FloatArray) -> FloatArray:
     """Degrees of freedom of the curve of one feature at points within its stretch."""
     if not stores_errors(row):
         return fit.curve_degrees(z)
@@ -195,7 +195,7 @@ def bends(edges: FloatArray, z: FloatArray) -> FloatArray:
     return bend
 
 
-def curve_covariance(row: xr.Dataset, fit: Fit, z: FloatArray) -> FloatArray:
+def curve_covariance(row: xr.Dataset, fit: CurveErrors, z: FloatArray) -> FloatArray:
     """Covariance of a curve at points: of groups from that at edges, and of slopes."""
     if not has_covariance(row):
         return fit.covariance(z)

@@ -25,7 +25,7 @@ from rhale_stats.schema.features import resolution
 MAX_FINE_CELLS = 2000
 
 
-class Grid(NamedTuple):
+class CellGrid(NamedTuple):
     """The cells of one feature: those that a rule joins to bins, and finer ones for the curve.
 
     ``edges`` are those of all cells: the ``rule_edges`` that bins may have, of ``equal`` widths or
@@ -106,7 +106,7 @@ def grid_of(
     name: str,
     ends: tuple[float, float],
     slopes_across: FloatArray | None,
-) -> Grid | Column:
+) -> CellGrid | Column:
     """The grid of one feature between these ends; its column alone if it is constant.
 
     ``slopes_across`` are the edges of the cells that local effects are slopes across, if any.
@@ -131,8 +131,8 @@ def grid_of(
     return _grid(_without_rows(column), rule_edges, fixed, places, equal=equal)
 
 
-def grid_of_others(grid: Grid, rows: Source, position: int) -> Grid:
-    """The same edges for the rule, and cells of the curve for other rows."""
+def grid_of_others(grid: CellGrid, rows: Source, position: int) -> CellGrid:
+    """The grid with the same edges for the rule, and cells of the curve for other rows."""
     fixed, places = grid.edges if grid.fixed else None, rows.places(position)
     return _grid(grid.column, grid.rule_edges, fixed, places, equal=grid.equal)
 
@@ -144,7 +144,7 @@ def _grid(
     places: Places,
     *,
     equal: bool,
-) -> Grid:
+) -> CellGrid:
     """A grid of ``fixed`` cells, or of cells of a few rows each."""
     n_cells, least = _asked(places)
     x, weight = places.x, places.weight
@@ -169,7 +169,7 @@ def _grid(
     edges = edges[(edges >= rule_edges[0]) & (edges <= rule_edges[-1])]
     if len(edges) == len(fine):
         edges = fine
-    return Grid(column, edges, rule_edges, fine, equal, fixed is not None, gaps, n_cells, least)
+    return CellGrid(column, edges, rule_edges, fine, equal, fixed is not None, gaps, n_cells, least)
 
 
 def _without_rows(column: Column) -> Column:
@@ -212,7 +212,7 @@ def _given_cells(rule: BinRule, column: Column, edges: FloatArray) -> FloatArray
     return cell_kernel.union(edges, cells[apart])
 
 
-def moments_on(grid: Grid, position: int, *, unequal: bool) -> Reduction:
+def moments_on(grid: CellGrid, position: int, *, unequal: bool) -> Reduction:
     """Moments of the rows of one feature in the cells of its grid."""
     name, edges = grid.column.name, grid.edges
 

@@ -21,7 +21,7 @@ DENSE, MIN_DENSE = 4, 1 << 20
 
 
 class GroupSums(NamedTuple):
-    """Of every group in every unit that it has rows in: one entry, by group and then by unit.
+    """Sums of every group in every unit that it has rows in, by group and then by unit.
 
     ``weight`` and ``square`` are sums of w and of w^2 (of frequencies, of w), the others of w times
     d, d^2, r, d r and r^2: d is the distance of x from its mean in the unit, r the residual about
@@ -93,7 +93,7 @@ class GroupSums(NamedTuple):
         return cls(pairs // n_units, pairs % n_units, n_groups, n_units, *totals)
 
     def about(self, pieces: accumulate.Pieces, centre: FloatArray) -> GroupSums:
-        """With residuals about other means than those of ``pieces``."""
+        """The sums with residuals about other means than those of ``pieces``."""
         moved = (pieces.mean - centre)[self.unit]
         return self._replace(
             r=self.r + moved * self.weight,

@@ -10,7 +10,7 @@ from scipy import sparse
 from rhale_stats.arrays import accumulate, influence, leverage
 from rhale_stats.arrays.leverage import like
 from rhale_stats.arrays.moments import FloatArray, IntArray
-from rhale_stats.effects.fit import Fit
+from rhale_stats.effects.fit import CurveErrors
 
 
 class GroupWeights(NamedTuple):
@@ -100,7 +100,7 @@ class Grouped(NamedTuple):
         """Degrees of freedom of the variances of single units."""
         return np.asarray(1 / np.diagonal(self.of_units()))
 
-    def of_curve(self, fit: Fit, z: FloatArray) -> FloatArray:
+    def of_curve(self, fit: CurveErrors, z: FloatArray) -> FloatArray:
         """Degrees of freedom of the variance of the curve at points within its stretch."""
         noise = _noise_or_equal(fit)
         parts = np.maximum(influence.parts(fit.loadings(z), noise), 0.0)
@@ -111,7 +111,7 @@ class Grouped(NamedTuple):
         return np.where(np.isfinite(degrees), degrees, 1 / self.overlap[-1, -1])
 
 
-def _noise_or_equal(fit: Fit) -> accumulate.Noise:
+def _noise_or_equal(fit: CurveErrors) -> accumulate.Noise:
     """Noise of the cells; as if all had one variance where there is no spread at all."""
     mean = np.nan_to_num(fit.noise.mean)
     if (mean > 0).any():
@@ -121,7 +121,7 @@ def _noise_or_equal(fit: Fit) -> accumulate.Noise:
     return accumulate.Noise(np.divide(1.0, n, out=none.copy(), where=n > 0), none, none)
 
 
-def _of_places(fit: Fit) -> float:
+def _of_places(fit: CurveErrors) -> float:
     """Variance of the mean of the curve over the rows, if these were independent."""
     if fit.places is not None:
         return fit.places.alone

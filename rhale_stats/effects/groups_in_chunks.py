@@ -15,7 +15,7 @@ from rhale_stats.arrays import accumulate
 from rhale_stats.arrays.moments import FloatArray, IntArray
 from rhale_stats.arrays.thinned import most_of_chunk
 from rhale_stats.effects.clusters import RowLevels, check_n_groups, on_bins, on_cells
-from rhale_stats.effects.fit import Fit
+from rhale_stats.effects.fit import CurveErrors
 from rhale_stats.effects.group_sums import GroupSums
 from rhale_stats.effects.grouped import Grouped
 from rhale_stats.effects.provenance import check_same_chunks
@@ -84,7 +84,7 @@ class GroupsInChunks:
         """Influences of the groups on means, slopes and variances of the bins by their rows."""
         return on_bins(row, self._of_feature(row).bins)
 
-    def sign(self, row: xr.Dataset, _fit: Fit) -> float:
+    def sign(self, row: xr.Dataset, _fit: CurveErrors) -> float:
         """Sign of the skewness of the rows of one feature about their cells, 0 if unclear.
 
         Of very many rows it is that of some, evenly from all chunks.
@@ -140,7 +140,7 @@ class _ChunkSums:
 
 
 def _some(levels: RowLevels, most: int) -> RowLevels:
-    """At most so many rows, evenly among them."""
+    """Levels of at most so many rows, evenly among them."""
     n = len(levels.level)
     if n <= most:
         return levels

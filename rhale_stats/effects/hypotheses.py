@@ -135,7 +135,7 @@ def by_name(rows: Sequence[Wald], *, of_f: bool = False) -> dict[str, Any]:
 
 
 def _equal_at_least(row: xr.Dataset, null: str, method: str) -> Wald:
-    """The same, with p-values of few groups not below those of a wild cluster bootstrap."""
+    """Test of equality; of few groups, P is not below that of a wild cluster bootstrap."""
     test, least = _equal(row, null, method), float(row.get(f"{null}_pvalue", np.nan))
     few = np.isfinite([test.p_value, least]).all() and "effect_se_model" not in row
     return test._replace(p_value=max(test.p_value, least)) if few else test

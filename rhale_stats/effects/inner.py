@@ -71,7 +71,7 @@ def _share_of_axis(effect: xr.Dataset, inner_edges: FloatArray) -> FloatArray:
 
 
 def percentiles_of(effect: xr.Dataset) -> tuple[float, float]:
-    """Those that were asked for, or the default."""
+    """Percentiles that were asked for, or the default."""
     low, high = effect.attrs.get("percentiles", PERCENTILES)
     return float(low), float(high)
 

@@ -11,8 +11,8 @@ from rhale_stats.arrays import influence, intervals, resample
 from rhale_stats.arrays.moments import FloatArray
 from rhale_stats.effects.errors import opened
 from rhale_stats.effects.fit import (
+    CurveErrors,
     Feature,
-    Fit,
     at_cells,
     at_edges,
     bin_degrees,
@@ -137,7 +137,7 @@ def _of_missing(effect: xr.Dataset) -> dict[str, Estimate]:
     }
 
 
-def _degrees(row: xr.Dataset, fit: Fit | None) -> Estimates:
+def _degrees(row: xr.Dataset, fit: CurveErrors | None) -> Estimates:
     """Degrees of freedom of all standard errors of one feature, by name."""
     if fit is None:
         return dict.fromkeys(WITH_ERRORS, np.nan)
@@ -186,7 +186,9 @@ def replicated(
     return out
 
 
-def _varying(row: xr.Dataset, fit: Fit | None, boot: xr.Dataset) -> tuple[Estimates, Estimates]:
+def _varying(
+    row: xr.Dataset, fit: CurveErrors | None, boot: xr.Dataset
+) -> tuple[Estimates, Estimates]:
     """Degrees of freedom of the replicates of one feature, and their shortfall of variance.
 
     Student's quantile, since the spread is estimated, over the root of the shortfall makes an
@@ -244,7 +246,7 @@ def _varying(row: xr.Dataset, fit: Fit | None, boot: xr.Dataset) -> tuple[Estima
 
 
 def _of_drawn_groups(row: xr.Dataset, boot: xr.Dataset) -> tuple[Estimates, Estimates]:
-    """The same of replicates by groups, whose shares decide (math [29]).
+    """Degrees of freedom and shortfall of replicates by groups, by their shares (math [29]).
 
     For means of groups with equal shares the degrees are groups less one, and the shortfall is that
     of as many rows.
@@ -292,13 +294,13 @@ def _cells(effect: xr.Dataset) -> tuple[str, ...]:
 
 def _quantiles(
     row: xr.Dataset,
-    fit: Fit | None,
+    fit: CurveErrors | None,
     effect_se: FloatArray,
     level: float,
     n_draws: int,
     rng: np.random.Generator,
 ) -> Estimates:
-    """Of one feature, the quantiles that hold its curve and its effects at once."""
+    """Quantiles that hold the curve and the effects of one feature at once."""
     if fit is None:
         return dict.fromkeys(("curve", "cell_curve", "effect"), np.nan)
     # At all edges of cells, whatever the bins: between two of them the curve is straight.
@@ -318,7 +320,7 @@ def _quantiles(
     return {**out, "effect": joint_quantiles(of_bins, degrees, level, n_draws, rng)}
 
 
-def _of_curve(row: xr.Dataset, fit: Fit) -> Joint:
+def _of_curve(row: xr.Dataset, fit: CurveErrors) -> Joint:
     """Errors of the curve at the edges of its cells; one estimate of scale for groups."""
     z = fit.pieces.edges
     if not has_covariance(row):

@@ -13,7 +13,7 @@ from rhale_stats.arrays import influence
 from rhale_stats.arrays.binning import bin_index
 from rhale_stats.arrays.moments import FloatArray, IntArray
 from rhale_stats.effects.clusters import Clusters, blocks, centres, grouped_levels
-from rhale_stats.effects.fit import Fit
+from rhale_stats.effects.fit import CurveErrors
 from rhale_stats.effects.grouped import Grouped, GroupWeights, lines_of
 from rhale_stats.effects.provenance import check_same_rows
 from rhale_stats.local.rows import columns, is_used_row
@@ -144,7 +144,10 @@ def _multiplicity(paired: tuple[xr.Dataset, xr.Dataset]) -> FloatArray:
 
 
 def paired_covariance(
-    pairs: Pairs, rows: tuple[xr.Dataset, xr.Dataset], fits: tuple[Fit, Fit], z: FloatArray
+    pairs: Pairs,
+    rows: tuple[xr.Dataset, xr.Dataset],
+    fits: tuple[CurveErrors, CurveErrors],
+    z: FloatArray,
 ) -> tuple[FloatArray, list[FloatArray]]:
     """Covariance of the difference from the influences of units, or of their groups.
 
@@ -180,7 +183,7 @@ def paired_covariance(
     return covariance, degrees
 
 
-def _groups_of_bins(sums: influence.RowSums, fit: Fit) -> IntArray:
+def _groups_of_bins(sums: influence.RowSums, fit: CurveErrors) -> IntArray:
     """Number of groups with rows in the bin of every cell."""
     if fit.of_levels is not None:
         return sums.n_groups()
@@ -190,7 +193,9 @@ def _groups_of_bins(sums: influence.RowSums, fit: Fit) -> IntArray:
     return np.asarray(np.bincount(pairs[0], minlength=int(bin_of.max()) + 1)[bin_of])
 
 
-def _influences(side: Clusters, row: xr.Dataset, fit: Fit, repeats: FloatArray | None) -> Grouped:
+def _influences(
+    side: Clusters, row: xr.Dataset, fit: CurveErrors, repeats: FloatArray | None
+) -> Grouped:
     """Influences of units on the stretch of the curve, corrected for their leverage.
 
     ``repeats``: the pairs that every unit represents; None for groups, whose residuals are from the
@@ -218,7 +223,7 @@ def _influences(side: Clusters, row: xr.Dataset, fit: Fit, repeats: FloatArray |
     return weights.corrected(sums, block, lines_of(pieces, weights, x))
 
 
-def _on_curve(x: FloatArray, fit: Fit) -> NDArray[np.bool_]:
+def _on_curve(x: FloatArray, fit: CurveErrors) -> NDArray[np.bool_]:
     """Rows that contribute to the curve; rows beyond a gap do not."""
     k = bin_index(fit.cells.pieces.edges, x)
     return np.asarray((k >= fit.cells.stretch.start) & (k < fit.cells.stretch.stop))

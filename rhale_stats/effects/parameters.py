@@ -14,14 +14,14 @@ from rhale_stats.arrays.moments import FloatArray, IntArray
 from rhale_stats.effects.anova_test import RIGID
 from rhale_stats.effects.clusters import Clusters
 from rhale_stats.effects.directions import (
-    Estimated,
+    EstimateChanges,
     added,
     by_directions,
     by_groups,
     on_estimates,
 )
 from rhale_stats.effects.fit import (
-    Fit,
+    CurveErrors,
     at_edges,
     bin_degrees,
     curve_degrees,
@@ -155,12 +155,12 @@ def without_parts(effect: xr.Dataset) -> xr.Dataset:
     return out
 
 
-def of_feature(row: xr.Dataset, fit: Fit | None, request: ModelUncertainty) -> Estimates:
+def of_feature(row: xr.Dataset, fit: CurveErrors | None, request: ModelUncertainty) -> Estimates:
     """Standard errors, covariances and degrees of freedom of one feature, by name."""
     if fit is None:
         return {}
     model = on_estimates(by_directions(row, fit, request.clusters, request.derivatives), row, fit)
-    model = Estimated(*map(request.derivatives.model.estimable, model))
+    model = EstimateChanges(*map(request.derivatives.model.estimable, model))
     rows = rows_of(row, fit)
     none = {name: np.zeros_like(values) for name, values in rows.items()}
     alone = added(none, model, None, np.eye(len(model.effect)))
@@ -175,8 +175,8 @@ def of_feature(row: xr.Dataset, fit: Fit | None, request: ModelUncertainty) -> E
 
 
 def _unconditional(
-    row: xr.Dataset, fit: Fit, request: ModelUncertainty
-) -> tuple[Estimated, FloatArray]:
+    row: xr.Dataset, fit: CurveErrors, request: ModelUncertainty
+) -> tuple[EstimateChanges, FloatArray]:
     """Products of the influences of groups of rows: on estimates and directions, and on these.
 
     Rows of the fit that the effect is not of move the parameters alone, as their groups do.
@@ -198,7 +198,11 @@ def _unconditional(
 
 
 def _directions(
-    row: xr.Dataset, fit: Fit, model: Estimated, shared: Estimated | None, squares: FloatArray
+    row: xr.Dataset,
+    fit: CurveErrors,
+    model: EstimateChanges,
+    shared: EstimateChanges | None,
+    squares: FloatArray,
 ) -> dict[str, FloatArray]:
     """What errors have in common with those of other effects of the model (`shared_with`).
 
@@ -219,7 +223,7 @@ def _directions(
     return out
 
 
-def rows_of(row: xr.Dataset, fit: Fit) -> dict[str, FloatArray]:
+def rows_of(row: xr.Dataset, fit: CurveErrors) -> dict[str, FloatArray]:
     """Covariances from the rows alone, of the result as it is."""
     n_bins, stored = row.sizes["bin"], has_covariance(row)
     edges, cell_edges = fit.edge_slice, fit.cells.edge_stretch
@@ -252,7 +256,7 @@ def rows_of(row: xr.Dataset, fit: Fit) -> dict[str, FloatArray]:
 
 def _stored(
     row: xr.Dataset,
-    fit: Fit,
+    fit: CurveErrors,
     parts: tuple[dict[str, FloatArray], dict[str, FloatArray], dict[str, FloatArray]],
     request: ModelUncertainty,
 ) -> Estimates:
@@ -303,7 +307,7 @@ def _overlap(
     return np.asarray(np.outer(a, a) * of_rows + np.outer(b, b) / of_model)
 
 
-def _covariances(row: xr.Dataset, fit: Fit, total: dict[str, FloatArray]) -> Estimates:
+def _covariances(row: xr.Dataset, fit: CurveErrors, total: dict[str, FloatArray]) -> Estimates:
     out: dict[str, FloatArray | float] = {"effect_cov": total["effect"]}
     out["curve_cov"] = _placed(_placed(total["curve"], "curve", fit).T, "curve", fit)
     if has_cells(row):
@@ -319,7 +323,7 @@ def _diagonal(values: FloatArray) -> FloatArray:
     return np.diagonal(values) if values.ndim == 2 else values
 
 
-def _placed(values: FloatArray, key: str, fit: Fit) -> FloatArray:
+def _placed(values: FloatArray, key: str, fit: CurveErrors) -> FloatArray:
     """Along all edges, where values are on the stretch with a curve."""
     if key == "average":
         return np.asarray(values[0])
@@ -332,7 +336,7 @@ def _placed(values: FloatArray, key: str, fit: Fit) -> FloatArray:
     return out
 
 
-def _degrees_of_rows(row: xr.Dataset, fit: Fit) -> dict[str, FloatArray]:
+def _degrees_of_rows(row: xr.Dataset, fit: CurveErrors) -> dict[str, FloatArray]:
     in_bins = spread_degrees(row)
     return {
         "effect": bin_degrees(row, fit.cells),

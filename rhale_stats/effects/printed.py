@@ -173,7 +173,7 @@ def _with_error(effect: xr.Dataset, position: int) -> str:
 
 
 def _ends_text(effect: xr.Dataset) -> str:
-    """Where bins end."""
+    """Text that says where bins end."""
     bins = "the bins"
     return f"{bins}, which end at 1 % and 99 % of the rows" if is_of_outcome(effect) else bins
 

@@ -13,7 +13,7 @@ from rhale_stats.arrays import cells as kernel
 from rhale_stats.arrays.binning import bin_index
 from rhale_stats.arrays.moments import FloatArray, IntArray
 from rhale_stats.effects.clusters import Clusters, degrees_of_groups, level_sums, on_effects
-from rhale_stats.effects.fit import Fit, at_edges, fit_of
+from rhale_stats.effects.fit import CurveErrors, at_edges, fit_of
 from rhale_stats.effects.provenance import check_same_rows
 from rhale_stats.effects.rebinned import with_chosen_bins
 from rhale_stats.effects.sizes import SIZES
@@ -74,7 +74,7 @@ def bootstrap(local: xr.Dataset, effect: xr.Dataset | None, request: Resampling)
     return Drawn(replicates, units, effect, {"bins": "fixed"})
 
 
-class Feature(NamedTuple):
+class FeatureTerms(NamedTuple):
     """One feature with its rows in order, ready to be weighted.
 
     ``terms`` are those of its bins, ``of_cells`` those of the cells of its curve where there are
@@ -168,9 +168,9 @@ def labelled_replicates(replicates: dict[str, FloatArray], effect: xr.Dataset) -
 
 def _features(
     rows: Rows, local: xr.Dataset, effect: xr.Dataset, *, studentize: bool
-) -> list[Feature | None]:
+) -> list[FeatureTerms | None]:
     """Rows of all features, ready to be weighted; None for a constant one."""
-    features: list[Feature | None] = []
+    features: list[FeatureTerms | None] = []
     for number, name in enumerate(feature_names(effect)):
         row, position = one_feature(effect, number), feature_position(local, name)
         if not row.sizes["bin"]:
@@ -182,7 +182,9 @@ def _features(
     return features
 
 
-def _feature_of_axis(row: xr.Dataset, rows: Rows, position: int, *, studentize: bool) -> Feature:
+def _feature_of_axis(
+    row: xr.Dataset, rows: Rows, position: int, *, studentize: bool
+) -> FeatureTerms:
     """A feature with an axis: its rows in order of bins, and in order of cells."""
     x, g = rows.x[position], rows.local_effect[position]
     pieces, cells = pieces_of(row), curve_cells(row)
@@ -197,12 +199,12 @@ def _feature_of_axis(row: xr.Dataset, rows: Rows, position: int, *, studentize: 
 
     of_cells = ordered(cells.pieces) if has_cells(row) else None
     of_bins = ordered(pieces) if of_cells is None or studentize else None
-    return Feature(row, pieces, cells, of_bins, of_cells)
+    return FeatureTerms(row, pieces, cells, of_bins, of_cells)
 
 
 def _feature_of_levels(
     row: xr.Dataset, pieces: accumulate.Pieces, rows: Rows, position: int
-) -> Feature:
+) -> FeatureTerms:
     """A feature with levels: its rows in order of steps, twice where they are in two."""
     assert rows.sides is not None
     code, weight = rows.x[position].astype(np.int64), rows.weight
@@ -218,11 +220,11 @@ def _feature_of_levels(
     levels = accumulate.Pieces(none, none, none, none, none, none)
     at_levels = ordered(code, np.arange(rows.n_rows), np.zeros(rows.n_rows), levels)
     made = ordered(steps.step, steps.row, steps.difference, pieces)
-    return Feature(row, pieces, curve_cells(row), made, at_levels=at_levels)
+    return FeatureTerms(row, pieces, curve_cells(row), made, at_levels=at_levels)
 
 
 def _level_replicates(
-    feature: Feature, at_levels: resample.Terms, weight: resample.Weights, centering: str
+    feature: FeatureTerms, at_levels: resample.Terms, weight: resample.Weights, centering: str
 ) -> dict[str, FloatArray]:
     """Estimates of one feature with levels, (draw, ...)."""
     assert feature.terms is not None, "features with levels have no cells"
@@ -251,7 +253,7 @@ def _level_replicates(
 
 
 def _replicates(
-    feature: Feature, weight: resample.Weights, centering: str, studentize: bool
+    feature: FeatureTerms, weight: resample.Weights, centering: str, studentize: bool
 ) -> dict[str, FloatArray]:
     """Estimates of one feature under every column of weights, (draw, ...)."""
     if feature.at_levels is not None:
@@ -261,7 +263,7 @@ def _replicates(
 
 
 def of_sums(
-    feature: Feature,
+    feature: FeatureTerms,
     sums: FloatArray,
     of_bins: FloatArray,
     centering: str,
@@ -320,7 +322,7 @@ def of_sums(
     return out
 
 
-def _sums(feature: Feature, weight: resample.Weights) -> tuple[FloatArray, FloatArray]:
+def _sums(feature: FeatureTerms, weight: resample.Weights) -> tuple[FloatArray, FloatArray]:
     """Sums over the cells of the curve, and over the bins, which may be these cells."""
     if feature.of_cells is None:
         assert feature.terms is not None, "a feature has terms of its cells or of its bins"
@@ -332,7 +334,7 @@ def _sums(feature: Feature, weight: resample.Weights) -> tuple[FloatArray, Float
     return from_cells(feature, sums)
 
 
-def from_cells(feature: Feature, sums: FloatArray) -> tuple[FloatArray, FloatArray]:
+def from_cells(feature: FeatureTerms, sums: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Sums over the cells of the curve, and over the bins that they make up."""
     cells = feature.cells
     of_bins = resample.of_unions(sums, cells.pieces, feature.pieces, cells.bin)
@@ -423,7 +425,7 @@ def _of_axis(
     )
 
 
-def _of_curve(fit: Fit, sums: influence.RowSums, size: FloatArray) -> FloatArray:
+def _of_curve(fit: CurveErrors, sums: influence.RowSums, size: FloatArray) -> FloatArray:
     """Accelerations of the curve at the edges of the bins, a block of units at a time."""
     loadings = fit.loadings(fit.edges)
     second, third = np.zeros((2, len(fit.edges)))

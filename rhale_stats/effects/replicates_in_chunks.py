@@ -13,7 +13,7 @@ from rhale_stats.arrays.binning import bin_index
 from rhale_stats.arrays.moments import FloatArray
 from rhale_stats.effects import replicates
 from rhale_stats.effects.provenance import check_same_chunks
-from rhale_stats.effects.replicates import Feature, labelled_replicates, nothing
+from rhale_stats.effects.replicates import FeatureTerms, labelled_replicates, nothing
 from rhale_stats.inference.draws import Drawn, Resampling
 from rhale_stats.local.chunks import ChunkedRows
 from rhale_stats.local.rows import Rows, estimation_rows
@@ -102,17 +102,17 @@ def _check_asked(effect: xr.Dataset, request: Resampling) -> None:
         )
 
 
-def _feature(effect: xr.Dataset, name: str) -> Feature | None:
+def _feature(effect: xr.Dataset, name: str) -> FeatureTerms | None:
     """The bins and cells of one feature; None for a constant one."""
     row = one_feature(effect, name)
-    return Feature(row, pieces_of(row), curve_cells(row)) if row.sizes["bin"] else None
+    return FeatureTerms(row, pieces_of(row), curve_cells(row)) if row.sizes["bin"] else None
 
 
 def _added(chunks: Sequence[list[FloatArray]]) -> list[FloatArray]:
     return [np.sum(each, axis=0) for each in zip(*chunks, strict=True)]
 
 
-def _pieces(feature: Feature) -> accumulate.Pieces:
+def _pieces(feature: FeatureTerms) -> accumulate.Pieces:
     """Cells of the curve, or bins where there are none: what is summed over."""
     return feature.cells.pieces if has_cells(feature.row) else feature.pieces
 
@@ -124,7 +124,7 @@ class _Sums:
     Every row is drawn a Poisson number of times, by a random stream of the chunk.
     """
 
-    features: Sequence[Feature | None]
+    features: Sequence[FeatureTerms | None]
     positions: Sequence[int]
     seed: int
     n_draws: int
@@ -147,7 +147,7 @@ class _Sums:
         return [np.concatenate(part) for part in parts]
 
     @staticmethod
-    def _terms(feature: Feature, rows: Rows, position: int) -> resample.Terms:
+    def _terms(feature: FeatureTerms, rows: Rows, position: int) -> resample.Terms:
         pieces = _pieces(feature)
         x, g = rows.x[position], rows.local_effect[position]
         return resample.terms(

@@ -18,8 +18,8 @@ from rhale_stats.arrays.moments import FloatArray
 from rhale_stats.bins.description import DEFAULT_BINS, is_ours
 from rhale_stats.bins.fixed import GivenBins
 from rhale_stats.bins.rule import BinRule, Column, Partition, check_rule
-from rhale_stats.effects.estimates import Fitted, Request, estimates_of, fitted_bins
-from rhale_stats.effects.grid import Grid, grid_of, grid_of_others, moments_on
+from rhale_stats.effects.estimates import FittedBins, RhaleSettings, estimates_of, fitted_bins
+from rhale_stats.effects.grid import CellGrid, grid_of, grid_of_others, moments_on
 from rhale_stats.effects.labelled import dataset
 from rhale_stats.effects.spread import own_spread, skewness_rows, skewness_sign
 from rhale_stats.effects.values import predict
@@ -172,7 +172,7 @@ def rhale(
     del X, features, by  # `validated` has made local effects of them
     generator, seed = source_of(rng)
     # Refused before a model is asked about all rows.
-    _request(bins, centering, weighting)
+    _settings(bins, centering, weighting)
     if isinstance(bins, GivenBins) and not is_chunked(local):
         local = inside(local, {name: bins.limits(name) for name in feature_names(local)})
     with kept(local) as same:
@@ -210,22 +210,22 @@ def quiet_rhale(
     """
     local = check_local(local, in_chunks=True)
     refuse_categorical(local, "rhale")
-    request = _request(bins, centering, weighting, has_spread=has_spread)
+    settings = _settings(bins, centering, weighting, has_spread=has_spread)
     share = 0.5 if honest is True else float(honest)
     split = _honest_rows(local, share, rng) if share else _all_rows(local)
-    effect = _estimated(local, request, split, cache)
+    effect = _estimated(local, settings, split, cache)
     return with_missing(effect) if "missing_effect" in effect else effect
 
 
-def _request(
+def _settings(
     bins: BinRule | None, centering: str, weighting: str, *, has_spread: bool = True
-) -> Request:
+) -> RhaleSettings:
     """What is asked of `rhale`, checked."""
     check_choice("centering", centering, CENTERINGS)
     check_choice("weighting", weighting, WEIGHTINGS)
     rule = DEFAULT_BINS if bins is None else bins
     check_rule(rule)
-    return Request(rule, centering, weighting, has_spread)
+    return RhaleSettings(rule, centering, weighting, has_spread)
 
 
 class RowSplit(NamedTuple):
@@ -287,18 +287,18 @@ def _honest_rows(
 
 def _estimated(
     local: xr.Dataset,
-    request: Request,
+    settings: RhaleSettings,
     split: RowSplit,
     cache: dict[str, Partition] | None = None,
 ) -> xr.Dataset:
     """Effects of all features on these rows: edges by the rule, then estimates between them."""
-    rule, rows, names = request.rule, split.for_estimates, feature_names(local)
+    rule, rows, names = settings.rule, split.for_estimates, feature_names(local)
     every, slopes_across = range(len(names)), cell_edges(local)
     errors = local["local_effect_error"].values
     threads = 1 if rows.size < THREADS_FROM else cpus()
-    grids, others = dict[int, Grid | Column](), dict[int, Grid]()
+    grids, others = dict[int, CellGrid | Column](), dict[int, CellGrid]()
     partitions = {k: cache[name] for k, name in enumerate(names) if cache and name in cache}
-    fits = dict[int, Fitted]()
+    fits = dict[int, FittedBins]()
 
     def plan(source: Source, position: int) -> Reduction | None:
         """Moments of the rows of one feature in the cells of its grid; none if it is constant."""
@@ -307,13 +307,15 @@ def _estimated(
             grids[position] = grid_of(rule, source, position, name, ends, slopes_across[position])
         grid = grids[position]
         return (
-            moments_on(grid, position, unequal=source.unequal) if isinstance(grid, Grid) else None
+            moments_on(grid, position, unequal=source.unequal)
+            if isinstance(grid, CellGrid)
+            else None
         )
 
     def plan_of_others(source: Source, position: int) -> Reduction | None:
         """Moments of the rows for estimates, where bins are honest."""
         grid = grids[position]
-        if not isinstance(grid, Grid):
+        if not isinstance(grid, CellGrid):
             return None
         others[position] = grid_of_others(grid, source, position)
         return moments_on(others[position], position, unequal=source.unequal)
@@ -323,7 +325,7 @@ def _estimated(
         candidates = {
             position: grid.candidates(rows.cells, float(errors[position]))
             for position, rows in moments.items()
-            if isinstance(grid := grids[position], Grid)
+            if isinstance(grid := grids[position], CellGrid)
         }
         chosen = rule.choose(list(candidates.values())) if candidates else []
         partitions.update(zip(candidates, chosen, strict=True))
@@ -335,12 +337,12 @@ def _estimated(
         grid = grids[position]
         if moments is None or isinstance(grid, Column):
             return {}
-        fitted = fitted_bins(request, others.get(position, grid), moments, partitions[position])
-        values = estimates_of(request, fitted)
-        if request.has_spread:
+        fitted = fitted_bins(settings, others.get(position, grid), moments, partitions[position])
+        values = estimates_of(settings, fitted)
+        if settings.has_spread:
             other = fitted
             if moments_of_edges is not None and moments_of_edges is not moments:
-                other = fitted_bins(request, grid, moments_of_edges, partitions[position])
+                other = fitted_bins(settings, grid, moments_of_edges, partitions[position])
             values |= own_spread(rule, fitted, float(errors[position]), other)
         if "squares" in values:
             fits[position] = fitted
@@ -368,8 +370,8 @@ def _estimated(
     _add_signs(rows, fits, estimates, threads)
     if cache is not None:
         cache.update({names[position]: partition for position, partition in partitions.items()})
-    effect = dataset(local, rule, request.centering, estimates, rows.n_rows)
-    facts = {"weighting": request.weighting} | split.attrs
+    effect = dataset(local, rule, settings.centering, estimates, rows.n_rows)
+    facts = {"weighting": settings.weighting} | split.attrs
     effect.attrs |= facts | rows.fingerprints(names, threads)
     losses = {position: partition.losses for position, partition in partitions.items()}
     return _with_losses(effect, losses)
@@ -377,7 +379,7 @@ def _estimated(
 
 def _add_signs(
     rows: Source,
-    fits: Mapping[int, Fitted],
+    fits: Mapping[int, FittedBins],
     estimates: Sequence[dict[str, FloatArray | float]],
     threads: int,
 ) -> None:

@@ -14,7 +14,7 @@ from rhale_stats.arrays import accumulate, categories, influence, quadratic
 from rhale_stats.arrays.accumulate import Pieces, Sizes
 from rhale_stats.arrays.moments import FloatArray
 from rhale_stats.arrays.quadratic import Square
-from rhale_stats.effects.fit import Fit, bin_degrees, fit_of, has_covariance
+from rhale_stats.effects.fit import CurveErrors, bin_degrees, fit_of, has_covariance
 from rhale_stats.effects.inner import AXIS_SHARE, asked_for, inner, percentiles_of
 from rhale_stats.effects.intervals import MAKER
 from rhale_stats.inference.draws import check_boot, draws_of
@@ -41,7 +41,7 @@ NORMALISED = ("naled", "naler_min", "naler_max")
 PLACES = 32
 
 
-def _sizes_of(row: xr.Dataset, fit: Fit | None) -> dict[str, float]:
+def _sizes_of(row: xr.Dataset, fit: CurveErrors | None) -> dict[str, float]:
     """Sizes of the curve of one feature, by name; NaN where there is none."""
     curve = row["curve"].values
     if not len(curve) or np.isnan(curve).all():
@@ -97,7 +97,7 @@ def _importance(pieces: accumulate.Pieces, curve: FloatArray, moments: FloatArra
     return float(spread)
 
 
-def _centre(row: xr.Dataset, fit: Fit | None) -> float:
+def _centre(row: xr.Dataset, fit: CurveErrors | None) -> float:
     """Mean of the curve of one feature over the rows."""
     if fit is None:
         return float(np.sum(row["level_share"].values * row["curve"].values))
@@ -167,7 +167,7 @@ class _Scale:
         self.below = np.sort(centre - values[values < centre])
 
     def __call__(self, distance: FloatArray) -> FloatArray:
-        """From -50 to 50."""
+        """Values on the scale from -50 to 50."""
         up = 50 * np.searchsorted(self.above, distance, "right") / max(len(self.above), 1)
         down = 50 * np.searchsorted(self.below, -distance, "right") / max(len(self.below), 1)
         return np.where(np.isnan(distance), np.nan, np.where(distance >= 0, up, -down))
@@ -201,7 +201,7 @@ def _normalised(
     }
 
 
-class _Found(NamedTuple):
+class _FeatureSizes(NamedTuple):
     """Sizes of one feature by name, the square of its curve, and replicates of the sizes."""
 
     sizes: dict[str, float]
@@ -214,7 +214,7 @@ def _source(effect: xr.Dataset) -> str:
     return str(effect["effect_se"].attrs["source"]) if "effect_se" in effect else "rows"
 
 
-def _square(row: xr.Dataset, fit: Fit | None) -> Square:
+def _square(row: xr.Dataset, fit: CurveErrors | None) -> Square:
     """The mean square of the curve over the rows."""
     curve = row["curve"].values
     if not len(curve) or np.isnan(curve).all():
@@ -242,7 +242,7 @@ def _without_noise(row: xr.Dataset, sizes: dict[str, float], square: Square) -> 
     }
 
 
-def _of_feature(row: xr.Dataset, boot: xr.Dataset | None, scale: _Scale | None) -> _Found:
+def _of_feature(row: xr.Dataset, boot: xr.Dataset | None, scale: _Scale | None) -> _FeatureSizes:
     """Sizes of one feature, and replicates of them where there are any."""
     # Levels have their shares in place of pieces.
     fit = fit_of(row) if row.sizes["bin"] and not is_categorical(row) else None
@@ -266,7 +266,7 @@ def _of_feature(row: xr.Dataset, boot: xr.Dataset | None, scale: _Scale | None) 
             normalised = _normalised(scale, shrunk_curve, centre, row, shrunk * slopes(row))
             corrected |= {f"{name}_corrected": float(value) for name, value in normalised.items()}
     draws = {} if boot is None else _draws(row, boot, scale, list(sizes), has_curve=has_curve)
-    return _Found(sizes | corrected, square, draws)
+    return _FeatureSizes(sizes | corrected, square, draws)
 
 
 def _draws(
@@ -293,7 +293,7 @@ def _draws(
 def _with_intervals(
     sizes: xr.Dataset, each: Sequence[Mapping[str, FloatArray]], source: str, level: float
 ) -> xr.Dataset:
-    """With intervals by replicates."""
+    """The sizes with intervals by replicates."""
     intervals = {}
     for name in each[0]:
         estimate, (dims, long_name, units) = sizes[name].values, EFFECT_VARIABLES[name]
@@ -308,7 +308,7 @@ def _with_intervals(
 
 
 def square_of_levels(row: xr.Dataset) -> quadratic.Square:
-    """Of a feature with levels, whose curve is given at these."""
+    """Mean square of the curve of a feature with levels, which is given at these."""
     share, curve = row["level_share"].values, row["curve"].values
     weight = np.diag(share) - np.outer(share, share)
     if "curve_cov" not in row:
@@ -333,8 +333,8 @@ def _satterthwaite(parts: FloatArray, degrees: FloatArray) -> float:
         return float(parts.sum() ** 2 / np.sum(np.where(parts > 0, parts**2 / degrees, 0.0)))
 
 
-def square_of_curve(row: xr.Dataset, fit: Fit) -> quadratic.Square:
-    """Of a feature with an axis: of the values of the curve at edges, and of its slopes."""
+def square_of_curve(row: xr.Dataset, fit: CurveErrors) -> quadratic.Square:
+    """Mean square of the curve of a feature with an axis, from values at edges and slopes."""
     pieces = fit.pieces
     linear = np.flatnonzero(pieces.slope != 0)
     third, fourth = (fit.cells.line[fit.cells.stretch][:, column] for column in (0, 1))
@@ -360,7 +360,7 @@ def square_of_curve(row: xr.Dataset, fit: Fit) -> quadratic.Square:
     return quadratic.square(value, weight, covariance, denominator)
 
 
-def _stored(row: xr.Dataset, fit: Fit, linear: NDArray[np.intp]) -> FloatArray:
+def _stored(row: xr.Dataset, fit: CurveErrors, linear: NDArray[np.intp]) -> FloatArray:
     """The covariance that standard errors by groups left behind."""
     stretch = fit.cells.edge_stretch
     if has_cells(row):

@@ -7,13 +7,13 @@ import xarray as xr
 
 from rhale_stats.arrays.moments import FloatArray, IntArray
 from rhale_stats.arrays.skewness import Skewness
-from rhale_stats.effects.fit import Fit, at_cells, at_edges
+from rhale_stats.effects.fit import CurveErrors, at_cells, at_edges
 from rhale_stats.schema.moments import has_cells
 from rhale_stats.schema.padding import Estimates
 
 
 def of_rows(
-    row: xr.Dataset, fit: Fit, cells_skewness: Skewness | None, variance: FloatArray
+    row: xr.Dataset, fit: CurveErrors, cells_skewness: Skewness | None, variance: FloatArray
 ) -> Estimates:
     """Skewness of errors by rows, by name, from that of cells.
 
@@ -40,12 +40,12 @@ def of_rows(
 
 def of_groups(
     row: xr.Dataset,
-    fit: Fit,
+    fit: CurveErrors,
     effects_skewness: Skewness | None,
     of_curve: tuple[FloatArray, FloatArray],
     of_average: tuple[float, float],
 ) -> Estimates:
-    """The same by groups, from the skewness of the effects of bins.
+    """Skewness of errors by groups, by name, from that of the effects of bins.
 
     ``of_curve``, at the edges of cells, and ``of_average`` are variances: that of the errors of the
     effects, and that of all.
@@ -83,7 +83,7 @@ def _part(within: FloatArray, total: FloatArray) -> FloatArray:
 
 def _named(
     row: xr.Dataset,
-    fit: Fit,
+    fit: CurveErrors,
     of_effect: FloatArray | None,
     of_curve: FloatArray | float = 0.0,
     of_average: float = 0.0,

@@ -18,7 +18,7 @@ from rhale_stats.arrays.moments import FloatArray, IntArray, Moments
 from rhale_stats.arrays.skewness import clear_sign
 from rhale_stats.bins.adaptive import AdaptiveBins
 from rhale_stats.bins.rule import BinRule
-from rhale_stats.effects.estimates import Fitted
+from rhale_stats.effects.estimates import FittedBins
 from rhale_stats.inference.estimate import Estimate, Facts
 from rhale_stats.inference.estimate import Moments as CentralMoments
 from rhale_stats.local.reductions import Reduction
@@ -47,7 +47,7 @@ SPREAD = (
 TARGET = "standard deviation of the local effects in the bin of the spread, math [66]"
 
 
-def skewness_rows(fitted: Fitted, position: int, most: int) -> Reduction:
+def skewness_rows(fitted: FittedBins, position: int, most: int) -> Reduction:
     """Rows that tell the sign of the skewness of one feature: at most so many of each chunk."""
     edges = fitted.bin_edges if fitted.along is None else fitted.edges
     slope, bins = fitted.slope, fitted.bins
@@ -66,7 +66,7 @@ def skewness_rows(fitted: Fitted, position: int, most: int) -> Reduction:
     return Reduction(of_chunk, partial(np.concatenate, axis=1))
 
 
-def skewness_sign(rows: FloatArray, fitted: Fitted) -> float:
+def skewness_sign(rows: FloatArray, fitted: FittedBins) -> float:
     """Sign of the skewness of the local effects of weighted rows, 0 unless it is clear.
 
     Of very many rows in chunks it is that of some, evenly from all chunks.
@@ -75,7 +75,7 @@ def skewness_sign(rows: FloatArray, fitted: Fitted) -> float:
     return clear_sign(values, cell.astype(np.int64), weight, None, fine=fitted.along is not None)
 
 
-def own_spread(rule: BinRule, fitted: Fitted, error: float, chosen: Fitted) -> Estimates:
+def own_spread(rule: BinRule, fitted: FittedBins, error: float, chosen: FittedBins) -> Estimates:
     """The spread of one feature in bins of its own, by name.
 
     ``error`` is the numerical error of a local effect. ``chosen`` is the effect of the rows on
@@ -110,13 +110,13 @@ def _deviation(bins: Moments) -> float:
     return float(np.sqrt(everything.m2[0] / everything.weight[0]))
 
 
-def _on_grid(fitted: Fitted, effect: Line, left: FloatArray) -> kernel.Residuals:
+def _on_grid(fitted: FittedBins, effect: Line, left: FloatArray) -> kernel.Residuals:
     """Sums of powers of the residuals in the cells of the grid, from `_fitted_effect`."""
     length = np.diff(fitted.of_curve, append=len(fitted.fine.weight))
     return kernel.residuals(fitted.fine, effect.repeated(length), np.repeat(left, length))
 
 
-def _fitted_effect(fitted: Fitted) -> tuple[Line, FloatArray]:
+def _fitted_effect(fitted: FittedBins) -> tuple[Line, FloatArray]:
     """The effect in the cells of the curve, and the share of the variance that it leaves there.
 
     It is the mean of each cell, whatever the bins are: a bin that does not follow the effect would

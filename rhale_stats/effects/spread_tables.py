@@ -31,7 +31,7 @@ def within_bins(row: xr.Dataset) -> FloatArray:
 
 
 def _within(edges: FloatArray, spread_edges: FloatArray, spread: FloatArray) -> FloatArray:
-    """Of the spread between its ``own`` edges, the ends in the bins between ``edges``.
+    """Lowest and highest spread, by ``spread_edges``, in the bins between ``edges``.
 
     A bin of the spread that only a twentieth of the bin, or less, belongs to does not count there.
     """

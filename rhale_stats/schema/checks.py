@@ -131,7 +131,7 @@ def _check_shares(effect: xr.Dataset, parameter: str) -> None:
 
 
 def check_curves(effect: object, parameter: str, maker: str) -> xr.Dataset:
-    """As `check_effect`, for effects that are not estimates from rows, such as a true effect."""
+    """Check as `check_effect` effects that are no estimates from rows, such as a true effect."""
     result = _check_kind(effect, parameter, ("effect", "heterogeneity", "curve"), maker)
     _check_parts(result, parameter, maker, (), EFFECT_COORDINATES, ("centering",))
     for name, dims in (("effect", ("feature", "bin")), ("curve", ("feature", "edge"))):
@@ -230,7 +230,7 @@ def _refuse_kind(kind: Kind, name: str, maker: str) -> NoReturn:
 
 
 def answer_first(dataset: xr.Dataset) -> xr.Dataset:
-    """The same with the variables of `LEADING` first, as printing a Dataset shows few of many."""
+    """The Dataset with the variables of `LEADING` first, as printing shows few of many."""
     names: list[Hashable] = list(dataset.data_vars)
     order: list[Hashable] = [name for name in LEADING if name in dataset.data_vars]
     order += [name for name in names if name not in LEADING]

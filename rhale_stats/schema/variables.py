@@ -114,7 +114,7 @@ def software() -> str:
 
 
 def in_order(dataset: xr.Dataset) -> xr.Dataset:
-    """The same with dimensions in their order, after `transpose` for instance."""
+    """The Dataset with dimensions in their order, after `transpose` for instance."""
     local = any(name in dataset for name in ("local_effect", "difference_up"))
     order = ("obs", *DIMENSIONS) if local else DIMENSIONS
     dims = [dim for dim in dict.fromkeys(order) if dim in dataset.dims]

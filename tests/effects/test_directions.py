@@ -13,7 +13,7 @@ from rhale_stats.effects.clusters import Clusters
 from rhale_stats.effects.directions import (
     ALONE,
     PAIRS,
-    Estimated,
+    EstimateChanges,
     Weights,
     added,
     by_groups,
@@ -105,7 +105,7 @@ def test_a_bin_of_one_row_has_no_variance_to_change():
 
 def _estimated(seed):
     rng = np.random.default_rng(seed)
-    return Estimated(*(rng.normal(size=(4, n)) for n in (3, 3, 3, 9, 4, 4, 1, 2)))
+    return EstimateChanges(*(rng.normal(size=(4, n)) for n in (3, 3, 3, 9, 4, 4, 1, 2)))
 
 
 def test_products_of_estimates_over_directions():

@@ -18,8 +18,8 @@ from rhale_stats.effects.anova_test import MAX_DEGREES
 from rhale_stats.effects.comparison import _of_one_model, _source
 from rhale_stats.effects.fit import fit_of, noise_in_the_middle
 from rhale_stats.effects.hypotheses import (
-    TOO_FEW_GROUPS,
     METHODS,
+    TOO_FEW_GROUPS,
     _degrees_of_matrix,
     _grouped,
     _homogeneous,

@@ -495,9 +495,11 @@ EQUIVALENT: dict[tuple[str, str], dict[str, str]] = {
         ),
     },
     ("effects/directions.py", "by_directions"): {
-        "return Moved(_row_sums(summed[:[4 → 5]]), _row_sums(summed[4:8]), summ…": FOUR_SUMS,
+        "…ureInfluences(_row_sums(summed[:[4 → 5]]), _row_sums(summed[4:8]), summ…": FOUR_SUMS,
         "…summed[:4]), _row_sums(summed[4:[8 → 9]]), summed[8])": FOUR_SUMS,
-        "return Moved(sums, sums, [np.zeros → np.ones]((len(sums.average), 0)))": NO_ELEMENTS,
+        "…n FeatureInfluences(sums, sums, [np.zeros → np.ones]((len(sums.average), 0)))": (
+            NO_ELEMENTS
+        ),
     },
     ("effects/directions.py", "_spread_weights"): {
         "return sparse.csr_array([np.zeros → np.ones]((0, clusters.rows.n_rows)))": (

@@ -333,7 +333,9 @@ def test_more_features_than_an_attribute_holds_are_not_known(tmp_path, monkeypat
     monkeypatch.setattr("rhale_stats.schema.identity.MAX_TEXT_BYTES", len(text) - 1)
     effect = rs.rhale(local, bins=rs.EqualWidthBins(1))
     assert FINGERPRINT not in effect.attrs
-    text = rs.rhale(local, bins=rs.EqualWidthBins(1)).assign_attrs({FINGERPRINT: "x" * MAX_TEXT_BYTES})
+    text = rs.rhale(local, bins=rs.EqualWidthBins(1)).assign_attrs(
+        {FINGERPRINT: "x" * MAX_TEXT_BYTES}
+    )
     text.to_netcdf(tmp_path / "effect.nc", engine="h5netcdf")
 
 
