@@ -12,7 +12,7 @@ import xarray as xr
 import rhale_stats as rs
 from rhale_stats.schema.features import feature_names, one_feature
 from rhale_stats.schema.moments import bin_means, cells_of, in_bins
-from rhale_stats.schema.stacking import padded
+from rhale_stats.schema.padding import padded
 
 # Motor Trend (1974), the 32 cars of R's data set mtcars.
 CARS = pd.DataFrame(

@@ -446,7 +446,7 @@ def test_every_name_is_answered_with_a_call_that_is_there(name):
 def test_every_keyword_is_answered_with_one_that_some_function_has(word):
     import inspect
 
-    from rhale_stats.schema.door import Options, fields
+    from rhale_stats.schema.validation import Options, fields
 
     functions = [one for name in rs.__all__ if inspect.isfunction(one := getattr(rs, name))]
     known = set()

@@ -21,7 +21,7 @@ from rhale_stats.bins.rule import (
     check_enough_rows,
     check_most,
 )
-from rhale_stats.schema.door import check_parameters
+from rhale_stats.schema.validation import check_parameters
 
 # Cells of the fine grid in a coarse cell, where there are rows enough.
 MAX_FINE = 20

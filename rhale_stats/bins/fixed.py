@@ -24,7 +24,7 @@ from rhale_stats.bins.rule import (
     check_most,
     equal_cells,
 )
-from rhale_stats.schema.door import check_parameters
+from rhale_stats.schema.validation import check_parameters
 
 # Edges of all features, or by feature: tuples, so that rules with the same edges are equal, and a
 # rule may be the key of a mapping.

@@ -32,7 +32,7 @@ from rhale_stats.bins.rule import (
     equal_cells,
     nearest_to,
 )
-from rhale_stats.schema.door import check_parameters
+from rhale_stats.schema.validation import check_parameters
 
 
 @dataclass(frozen=True)

@@ -20,9 +20,9 @@ from rhale_stats.models.forms import read
 from rhale_stats.models.table import as_array
 from rhale_stats.parallel import in_processes, n_processes
 from rhale_stats.schema.checks import check_effect
-from rhale_stats.schema.door import checked
 from rhale_stats.schema.features import feature_names
 from rhale_stats.schema.kinds import EFFECT
+from rhale_stats.schema.validation import validated
 from rhale_stats.schema.variables import variable
 
 # The added column, where none of the data is permuted.
@@ -38,7 +38,7 @@ TIE = 1e-9
 _Replicate: TypeAlias = xr.Dataset | str
 
 
-@checked
+@validated
 @seeded
 def sizes_by_chance(
     fit: Callable[[Any], xr.Dataset],

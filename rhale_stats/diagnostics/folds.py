@@ -19,18 +19,18 @@ from rhale_stats.effects.rhale import quiet_rhale
 from rhale_stats.inference.draws import GRID
 from rhale_stats.models.outputs import Model
 from rhale_stats.schema.checks import check_local
-from rhale_stats.schema.door import checked
 from rhale_stats.schema.features import feature_names
-from rhale_stats.schema.parts import each_part, own_rows
+from rhale_stats.schema.parts import over_outputs, over_row_sets
+from rhale_stats.schema.validation import validated
 from rhale_stats.schema.variables import EFFECT_VARIABLES, GRID_VALUE, software
 
 ESTIMATES = ("effect", "heterogeneity", "curve")
 
 
-@checked
+@validated
 @seeded
-@each_part
-@own_rows
+@over_outputs
+@over_row_sets
 def folds(
     local: xr.Dataset | Model,
     X: Any = None,
@@ -104,7 +104,7 @@ def folds(
     >>> found["effect_se"].isel(grid=50).round(1).values
     array([0.1, 0.1])
     """
-    del X, features  # `checked` has made local effects of them
+    del X, features  # `validated` has made local effects of them
     local = check_local(local)
     if "weight" in local:
         local = local.isel(obs=local["weight"].values > 0)

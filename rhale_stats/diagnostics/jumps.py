@@ -17,7 +17,7 @@ from rhale_stats.arrays.moments import FloatArray, IntArray
 from rhale_stats.arrays.stretches import sorting
 from rhale_stats.diagnostics.unbiased import NO_PVALUE
 from rhale_stats.effects.bias import TESTED_ROWS
-from rhale_stats.effects.same import check_same_rows
+from rhale_stats.effects.provenance import check_same_rows
 from rhale_stats.inference.adjustment import ADJUSTMENTS, adjusted
 from rhale_stats.local.labelled import ARRAY, FRAME, NUMBERED_FRAME
 from rhale_stats.local.rows import estimation_rows, is_used_row, own_columns
@@ -26,13 +26,13 @@ from rhale_stats.models.outputs import Model, is_classifier
 from rhale_stats.models.table import as_table
 from rhale_stats.schema.checks import check_effect, check_local
 from rhale_stats.schema.dimensions import LEFT
-from rhale_stats.schema.door import checked
 from rhale_stats.schema.features import feature_names, feature_position, one_feature, slopes
 from rhale_stats.schema.identity import check_same_output, model_facts
 from rhale_stats.schema.levels import refuse_categorical
 from rhale_stats.schema.moments import cell_count, has_cells
-from rhale_stats.schema.parts import each_part
-from rhale_stats.schema.stacking import Estimates, stacked
+from rhale_stats.schema.padding import Estimates, pad_features
+from rhale_stats.schema.parts import over_outputs
+from rhale_stats.schema.validation import validated
 from rhale_stats.schema.variables import variable
 
 # Rows at either end of the axis that are left out, as a share.
@@ -41,8 +41,8 @@ OUTER = 0.005
 TABLES = (ARRAY, FRAME, NUMBERED_FRAME)
 
 
-@checked
-@each_part
+@validated
+@over_outputs
 def jump_check(
     effect: xr.Dataset,
     local: xr.Dataset,
@@ -163,7 +163,7 @@ def jump_check(
     checked_effect = effect.assign(
         {
             name: variable(name, array, **JUMPS[name])
-            for name, array in stacked(estimates, effect.sizes["bin"]).items()
+            for name, array in pad_features(estimates, effect.sizes["bin"]).items()
         }
     )
     values = adjusted(checked_effect["jump_pvalue"].values, adjust)

@@ -12,9 +12,9 @@ from rhale_stats.arrays import overlap
 from rhale_stats.arrays.moments import FloatArray
 from rhale_stats.schema.checks import check_curves, check_effect
 from rhale_stats.schema.curves import curve_of
-from rhale_stats.schema.door import checked
 from rhale_stats.schema.features import feature_names, one_feature, position_of, slopes
-from rhale_stats.schema.parts import each_part
+from rhale_stats.schema.parts import over_outputs
+from rhale_stats.schema.validation import validated
 from rhale_stats.schema.variables import EFFECT_UNITS, OUTPUT_UNITS, software
 
 T = TypeVar("T", xr.Dataset, xr.DataArray)
@@ -31,8 +31,8 @@ SCORES = {
 }
 
 
-@checked
-@each_part
+@validated
+@over_outputs
 def mae(effect: xr.Dataset, truth: xr.Dataset) -> xr.Dataset:
     r"""Errors of an effect against a known truth: the paper's scores, and scores along the axis.
 
@@ -126,7 +126,7 @@ def mae(effect: xr.Dataset, truth: xr.Dataset) -> xr.Dataset:
     )
 
 
-@checked
+@validated
 def mcse(samples: T, dim: str = "replicate") -> T:
     """Monte-Carlo standard error of the mean over ``dim``: standard deviation / sqrt(number).
 
@@ -196,7 +196,7 @@ def _scores(row: xr.Dataset, truth: xr.Dataset) -> dict[str, float]:
     largest, average = overlap.curve_distance(
         grid,
         _true_curve(row, truth, cells, grid),
-        curve_of(row).at(grid),
+        curve_of(row).evaluate(grid),
     )
     return {
         "L_mu": float(np.mean(np.abs(mean - effect))),

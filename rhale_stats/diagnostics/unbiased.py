@@ -14,14 +14,13 @@ from rhale_stats.bins.fixed import GivenBins
 from rhale_stats.effects.bias import BIASED, FINE, LARGE, TESTED_ROWS, TOO_FEW
 from rhale_stats.effects.errors import std_error
 from rhale_stats.effects.estimates import spread_along
+from rhale_stats.effects.provenance import check_same_chunks, check_same_rows
 from rhale_stats.effects.rhale import quiet_rhale
-from rhale_stats.effects.same import check_same_chunks, check_same_rows
 from rhale_stats.inference.adjustment import ADJUSTMENTS, adjusted
 from rhale_stats.local.rows import THREADS_FROM, Rows, estimation_rows, own_columns
 from rhale_stats.local.sampled import sampled
 from rhale_stats.parallel import cpus, in_threads
 from rhale_stats.schema.checks import check_effect, check_local, is_chunked
-from rhale_stats.schema.door import checked
 from rhale_stats.schema.features import (
     feature_names,
     feature_position,
@@ -32,8 +31,9 @@ from rhale_stats.schema.features import (
 from rhale_stats.schema.identity import check_same_output, fingerprint_of
 from rhale_stats.schema.levels import refuse_categorical
 from rhale_stats.schema.moments import bin_means, has_cells, residuals_of
-from rhale_stats.schema.parts import each_part
-from rhale_stats.schema.stacking import Estimates, stacked
+from rhale_stats.schema.padding import Estimates, pad_features
+from rhale_stats.schema.parts import over_outputs
+from rhale_stats.schema.validation import validated
 from rhale_stats.schema.variables import variable
 
 # Largest number of repeated rows: some gigabytes.
@@ -56,9 +56,9 @@ FACTS: dict[str, dict[str, str]] = {
 }
 
 
-@checked
+@validated
 @seeded
-@each_part
+@over_outputs
 def check_unbiased(
     effect: xr.Dataset,
     local: xr.Dataset,
@@ -172,7 +172,7 @@ def check_unbiased(
         return _check(row, *columns[names[number]], streams[number])
 
     threads = 1 if rows["x"].size < THREADS_FROM else cpus()
-    arrays = stacked(in_threads(of_feature, range(len(names)), threads), effect.sizes["bin"])
+    arrays = pad_features(in_threads(of_feature, range(len(names)), threads), effect.sizes["bin"])
     decided: dict[str, str | float] = {"adjust": adjust, "significance": significance}
     pvalues = {
         f"{name}_adjusted": adjusted(np.asarray(arrays[name], dtype=np.float64), adjust)
@@ -311,8 +311,8 @@ def _verdict(
     return np.select([beyond, few, large, biased], ["", TOO_FEW, LARGE, BIASED], FINE)
 
 
-@checked
-@each_part
+@validated
+@over_outputs
 def debias(effect: xr.Dataset, check: xr.Dataset) -> xr.Dataset:
     r"""Heterogeneity without the bin error: from differences of neighbouring rows.
 
@@ -376,7 +376,7 @@ def debias(effect: xr.Dataset, check: xr.Dataset) -> xr.Dataset:
                 f"another model. Run check_unbiased(local, effect) again."
             )
     rows = [_spread(one_feature(check, name)) for name in feature_names(check)]
-    arrays = stacked(rows, check.sizes["bin"])
+    arrays = pad_features(rows, check.sizes["bin"])
     arrays["heterogeneity"] = check["heterogeneity_within"].values
     arrays["heterogeneity_se"] = check["heterogeneity_within_se"].values
     out = check.assign({name: check[name].copy(data=array) for name, array in arrays.items()})

@@ -22,10 +22,10 @@ from rhale_stats.models.groups import by_groups
 from rhale_stats.models.options import ModelOptions
 from rhale_stats.models.outputs import Model
 from rhale_stats.schema.dimensions import OUTPUT
-from rhale_stats.schema.door import checked
 from rhale_stats.schema.features import feature_names
 from rhale_stats.schema.levels import categorical_features
-from rhale_stats.schema.stacking import by_feature, joined
+from rhale_stats.schema.padding import by_feature, concat_features
+from rhale_stats.schema.validation import validated
 
 # Values and local effects of a feature are held until its bins are estimated, of more than one
 # feature up to so many bytes.
@@ -33,7 +33,7 @@ LOCAL_BYTES = 1 << 24
 
 
 @by_groups()
-@checked
+@validated
 def ale(
     model: Model,
     X: Any,
@@ -144,7 +144,7 @@ def ale(
     del by  # `by_groups` has divided the rows
     check_choice("centering", centering, CENTERINGS)
     rule: BinRule = ALE_BINS if bins is None else bins
-    asked = AleRequest(
+    request = AleRequest(
         rule, features, categorical, order, target, percentiles, options, progress=progress
     )
 
@@ -152,25 +152,25 @@ def ale(
         return ale_from_local(local, bins=rule, centering=centering)
 
     if is_path(X) or is_in_chunks(X):
-        return estimated(asked.in_chunks(model, X))
-    names, *both = asked.parts(model, X, most_bytes=LOCAL_BYTES)
+        return estimated(request.in_chunks(model, X))
+    names, *both = request.parts(model, X, most_bytes=LOCAL_BYTES)
     # Without a name that would keep a part while the next one is made.
-    found = [list(map(estimated, parts)) for parts in both]
-    return joined([_of_all(parts) for parts in found if parts], names)
+    results = [list(map(estimated, parts)) for parts in both]
+    return concat_features([_of_all(parts) for parts in results if parts], names)
 
 
 def _of_all(parts: list[xr.Dataset]) -> xr.Dataset:
     """Estimates of groups of features, of one kind and of the same rows, as one."""
     if len(parts) == 1:
         return parts[0]
-    precision = max(one.attrs["answer_precision"] for one in parts)
-    parts = [one.assign_attrs(answer_precision=precision) for one in parts]
-    names = [name for one in parts for name in feature_names(one)]
+    precision = max(part.attrs["answer_precision"] for part in parts)
+    parts = [part.assign_attrs(answer_precision=precision) for part in parts]
+    names = [name for part in parts for name in feature_names(part)]
     out = by_feature(parts, names)
     return out.transpose(OUTPUT, ...) if OUTPUT in out.dims else out
 
 
-@checked
+@validated
 def ale_from_local(
     local: xr.Dataset | Model,
     X: Any = None,
@@ -209,7 +209,7 @@ def ale_from_local(
     >>> rs.ale_from_local(local, bins=rs.EqualWidthBins(4))["n_bins"].values
     array([4, 4])
     """
-    del X, features  # `checked` has made local effects of them
+    del X, features  # `validated` has made local effects of them
     if "local_effect" not in getattr(local, "data_vars", ()):
         raise TypeError(
             f"local must be the Dataset that ale_local_effects(model, X) returns; got "
@@ -221,15 +221,14 @@ def ale_from_local(
     numbers = [name for name in feature_names(local) if name not in levels]
     parts = []
     if numbers:
-        own = local.sel(feature=numbers).drop_vars([*DIFFERENCES, *LABELS], errors="ignore")
-        parts.append(rhale(own, bins=rule, centering=centering))
+        numeric = local.sel(feature=numbers).drop_vars([*DIFFERENCES, *LABELS], errors="ignore")
+        parts.append(rhale(numeric, bins=rule, centering=centering))
     if levels:
-        own = level_ale(local.sel(feature=levels), centering=centering)
-        parts.append(own)
-    return joined(parts, feature_names(local)).assign_attrs(method="ale")
+        parts.append(level_ale(local.sel(feature=levels), centering=centering))
+    return concat_features(parts, feature_names(local)).assign_attrs(method="ale")
 
 
-@checked
+@validated
 def dale(
     local: xr.Dataset | Model,
     X: Any = None,
@@ -273,7 +272,7 @@ def dale(
     >>> rs.dale(local, n_bins=4)["effect"].sel(feature="x0").round(1).values
     array([-1.5, -0.5,  0.5,  1.5])
     """
-    del X, features  # `checked` has made local effects of them
+    del X, features  # `validated` has made local effects of them
     effect = rhale(
         local,
         bins=EqualWidthBins(n_bins),

@@ -7,7 +7,7 @@ import xarray as xr
 
 from rhale_stats.arrays.chosen_edges import Along, added_variance
 from rhale_stats.arrays.moments import FloatArray
-from rhale_stats.effects.fit import Fit
+from rhale_stats.effects.fit import CurveErrors
 from rhale_stats.schema.curves import pieces_of
 from rhale_stats.schema.moments import has_cells
 
@@ -21,7 +21,7 @@ def includes_choice(effect: xr.Dataset) -> bool:
     return searched and "cell_effect" in effect
 
 
-def effect_variance(row: xr.Dataset, fit: Fit) -> FloatArray:
+def effect_variance(row: xr.Dataset, fit: CurveErrors) -> FloatArray:
     """Variances of the effects of one feature's bins, about the targets of these bins."""
     cells = fit.cells
     variance = cells.effect_variance()

@@ -15,22 +15,22 @@ from rhale_stats.arrays.binning import bin_index
 from rhale_stats.arrays.moments import FloatArray, IntArray
 from rhale_stats.arrays.skewness import Skewness, clear_sign
 from rhale_stats.effects import skewness
-from rhale_stats.effects.fit import Fit, at_edges
+from rhale_stats.effects.fit import CurveErrors, at_edges
 from rhale_stats.effects.group_sums import GroupSums
-from rhale_stats.effects.grouped import Grouped, Held
-from rhale_stats.effects.same import check_same_rows
+from rhale_stats.effects.grouped import Grouped, GroupWeights
+from rhale_stats.effects.provenance import check_same_rows
 from rhale_stats.effects.spread import SpreadSums
 from rhale_stats.effects.targets import GROUP_COVARIANCES, GROUP_DEGREES, TARGETS
 from rhale_stats.local.rows import Rows, columns, is_used_row
-from rhale_stats.schema.curves import Fine, curve_of, pieces_of
+from rhale_stats.schema.curves import CurveCells, curve_of, pieces_of
 from rhale_stats.schema.features import feature_position, slopes
 from rhale_stats.schema.identity import check_same_output, row_labels
 from rhale_stats.schema.levels import is_categorical
 from rhale_stats.schema.moments import has_cells
-from rhale_stats.schema.stacking import Estimates
+from rhale_stats.schema.padding import Estimates
 
 # Effective groups below which errors and tests by groups are doubtful.
-FEW_GROUPS = 15
+MIN_GROUPS = 15
 # Minimum number of groups over which residuals are centred.
 GROUPS_OF_BLOCK = 10
 
@@ -44,7 +44,7 @@ class Clusters(NamedTuple):
     n_groups: int
 
     @classmethod
-    def of(cls, local: xr.Dataset, effect: xr.Dataset, groups: ArrayLike) -> Clusters:
+    def of_effect(cls, local: xr.Dataset, effect: xr.Dataset, groups: ArrayLike) -> Clusters:
         """Raise ``ValueError`` unless every row has a group and there are at least two groups."""
         check_same_output(local, effect, ("local", "effect"))
         used = is_used_row(local, effect)
@@ -62,13 +62,13 @@ class Clusters(NamedTuple):
 
     def sums(self, row: xr.Dataset, pieces: accumulate.Pieces) -> GroupSums:
         """Sums over the rows of one feature by group, in cells or bins."""
-        return GroupSums.of(pieces, self.rows, self.position(row), self.group, self.n_groups)
+        return GroupSums.of_rows(pieces, self.rows, self.position(row), self.group, self.n_groups)
 
     def bin_sums(self, row: xr.Dataset) -> GroupSums:
         """Sums over the rows of one feature by group and bin."""
         return self.sums(row, pieces_of(row))
 
-    def influences(self, row: xr.Dataset, cells: Fine) -> Grouped:
+    def influences(self, row: xr.Dataset, cells: CurveCells) -> Grouped:
         """Influences of the groups on all cells of one feature."""
         return on_cells(row, cells, self.sums(row, cells.pieces))
 
@@ -78,13 +78,14 @@ class Clusters(NamedTuple):
             return grouped_levels(row, self.rows, self.position(row), self.group, self.n_groups)
         return on_bins(row, self.bin_sums(row))
 
-    def sign(self, row: xr.Dataset, fit: Fit) -> float:
+    def sign(self, row: xr.Dataset, fit: CurveErrors) -> float:
         """Sign of the skewness of the rows of one feature about their cells, 0 if unclear."""
-        return Levels.of(fit.cells.pieces, self.rows, self.position(row), self.group).sign(row)
+        position, pieces = self.position(row), fit.cells.pieces
+        return RowLevels.of_feature(pieces, self.rows, position, self.group).sign(row)
 
     def spread_sums(self, row: xr.Dataset) -> SpreadSums:
         """Sums of squared residuals of one feature by group and bin of the spread."""
-        return SpreadSums.of(row, self.rows, self.position(row), self.group, self.n_groups)
+        return SpreadSums.of_rows(row, self.rows, self.position(row), self.group, self.n_groups)
 
     def check(self, row: xr.Dataset) -> None:
         """Raise ``ValueError`` unless the effect of one feature was made from these rows."""
@@ -109,13 +110,13 @@ class Groups(Protocol):
     def bin_sums(self, row: xr.Dataset, /) -> GroupSums:
         """Sums over the rows of one feature by group and bin."""
 
-    def influences(self, row: xr.Dataset, cells: Fine, /) -> Grouped:
+    def influences(self, row: xr.Dataset, cells: CurveCells, /) -> Grouped:
         """Influences of the groups on all cells of one feature."""
 
     def of_bins(self, row: xr.Dataset, /) -> Grouped:
         """Influences of the groups on means, slopes and variances of the bins by their rows."""
 
-    def sign(self, row: xr.Dataset, fit: Fit, /) -> float:
+    def sign(self, row: xr.Dataset, fit: CurveErrors, /) -> float:
         """Sign of the skewness of the rows of one feature about their cells, 0 if unclear."""
 
     def spread_sums(self, row: xr.Dataset, /) -> SpreadSums:
@@ -125,7 +126,7 @@ class Groups(Protocol):
         """Raise ``ValueError`` unless the effect of one feature was made from these rows."""
 
 
-class Levels(NamedTuple):
+class RowLevels(NamedTuple):
     """Local effects of rows without the slope of their cell, with cell, weight and group."""
 
     level: FloatArray
@@ -134,8 +135,10 @@ class Levels(NamedTuple):
     group: IntArray
 
     @classmethod
-    def of(cls, pieces: accumulate.Pieces, rows: Rows, position: int, group: IntArray) -> Levels:
-        """Of the rows of one feature."""
+    def of_feature(
+        cls, pieces: accumulate.Pieces, rows: Rows, position: int, group: IntArray
+    ) -> RowLevels:
+        """The levels of the rows of one feature."""
         x, g = rows.x[position], rows.local_effect[position]
         k = bin_index(pieces.edges, x)
         return cls(g - pieces.slope[k] * (x - pieces.x_mean[k]), k, rows.weight, group)
@@ -151,7 +154,7 @@ def on_bins(row: xr.Dataset, sums: GroupSums) -> Grouped:
     return _corrected(row, pieces, sums, np.arange(len(pieces.mean)))
 
 
-def on_cells(row: xr.Dataset, cells: Fine, sums: GroupSums) -> Grouped:
+def on_cells(row: xr.Dataset, cells: CurveCells, sums: GroupSums) -> Grouped:
     """Influences of the groups on the cells of one feature, with residuals from their blocks."""
     pieces = cells.pieces
     block = blocks(cells, sums.unit, sums.group)
@@ -162,8 +165,8 @@ def on_cells(row: xr.Dataset, cells: Fine, sums: GroupSums) -> Grouped:
 def _corrected(
     row: xr.Dataset, pieces: accumulate.Pieces, sums: GroupSums, block: IntArray
 ) -> Grouped:
-    found = sums.row_sums(pieces, curve_of(row).at(pieces.edges))
-    return sums.held().corrected(found, block, sums.lines(pieces))
+    row_sums = sums.row_sums(pieces, curve_of(row).evaluate(pieces.edges))
+    return sums.group_weights().corrected(row_sums, block, sums.lines(pieces))
 
 
 def centres(pieces: accumulate.Pieces, block: IntArray, weight: FloatArray) -> FloatArray:
@@ -175,7 +178,7 @@ def centres(pieces: accumulate.Pieces, block: IntArray, weight: FloatArray) -> F
     return np.where(alone, pieces.mean, means[block])
 
 
-def blocks(cells: Fine, cell: IntArray, group: IntArray) -> IntArray:
+def blocks(cells: CurveCells, cell: IntArray, group: IntArray) -> IntArray:
     """Number of the block of every cell: neighbours within a bin, with enough groups together.
 
     If a cell has one group only, its residuals sum to 0, and its mean would appear to have no
@@ -187,10 +190,10 @@ def blocks(cells: Fine, cell: IntArray, group: IntArray) -> IntArray:
     of_cell = np.split(pairs[1], np.searchsorted(pairs[0], np.arange(1, len(cells.bin))))
     block = np.zeros(len(cells.bin), dtype=np.int64)
     begin, seen = 0, set(of_cell[0].tolist())
-    for at in range(1, len(cells.bin)):
-        new_bin = cells.bin[at] != cells.bin[at - 1]
-        block[at] = block[at - 1] + (new_bin or len(seen) >= GROUPS_OF_BLOCK)
-        if block[at] != block[at - 1]:
+    for k in range(1, len(cells.bin)):
+        new_bin = cells.bin[k] != cells.bin[k - 1]
+        block[k] = block[k - 1] + (new_bin or len(seen) >= GROUPS_OF_BLOCK)
+        if block[k] != block[k - 1]:
             # If the last block of a bin has too few groups, it is joined to the one before.
             if (
                 new_bin
@@ -198,9 +201,9 @@ def blocks(cells: Fine, cell: IntArray, group: IntArray) -> IntArray:
                 and begin
                 and (cells.bin[begin - 1] == cells.bin[begin])
             ):
-                block[begin:at] = block[begin - 1]
-            begin, seen = at, set()
-        seen |= set(of_cell[at].tolist())
+                block[begin:k] = block[begin - 1]
+            begin, seen = k, set()
+        seen |= set(of_cell[k].tolist())
     if len(seen) < GROUPS_OF_BLOCK and begin and cells.bin[begin - 1] == cells.bin[begin]:
         block[begin:] = block[begin - 1]
     return block
@@ -217,11 +220,13 @@ def grouped_levels(
     """Corrected influences of groups on the steps between the levels of one feature."""
     assert rows.sides is not None
     code = rows.x[position].astype(np.int64)
-    of = categories.steps(code, *rows.sides[position], row.sizes["edge"])
-    weight = None if rows.weight is None else rows.weight[of.row]
-    held = Held.of(of.step, group[of.row], n_groups, weight, rows.frequency, repeats)
+    steps = categories.steps(code, *rows.sides[position], row.sizes["edge"])
+    weight = None if rows.weight is None else rows.weight[steps.row]
+    weights = GroupWeights.from_rows(
+        steps.step, group[steps.row], n_groups, weight, rows.frequency, repeats
+    )
     sums = level_sums(row, rows, position, group, n_groups)
-    return held.corrected(sums, np.arange(row.sizes["bin"]))
+    return weights.corrected(sums, np.arange(row.sizes["bin"]))
 
 
 def level_sums(
@@ -230,11 +235,11 @@ def level_sums(
     """Influences of rows, by group, on the steps between the levels of one feature."""
     assert rows.sides is not None
     code = rows.x[position].astype(np.int64)
-    of = categories.steps(code, *rows.sides[position], row.sizes["edge"])
-    return categories.row_sums(of, code, row["curve"].values, rows.weight, group, n_groups)
+    steps = categories.steps(code, *rows.sides[position], row.sizes["edge"])
+    return categories.row_sums(steps, code, row["curve"].values, rows.weight, group, n_groups)
 
 
-def of_groups(row: xr.Dataset, fit: Fit | None, clusters: Groups) -> Estimates:
+def of_groups(row: xr.Dataset, fit: CurveErrors | None, clusters: Groups) -> Estimates:
     """Standard errors of one feature from the influences of groups of rows."""
     name = str(row["feature"].values)
     if fit is None:
@@ -245,33 +250,33 @@ def of_groups(row: xr.Dataset, fit: Fit | None, clusters: Groups) -> Estimates:
             f"Use fewer bins."
         )
     clusters.check(row)
-    # Levels have no cells but their steps.
+    # RowLevels have no cells but their steps.
     sums = None if is_categorical(row) else clusters.bin_sums(row)
-    own = clusters.of_bins(row) if sums is None else on_bins(row, sums)
+    of_bins = clusters.of_bins(row) if sums is None else on_bins(row, sums)
     linear = slopes(row) != 0
-    _check_enough_groups(own.sums, linear, name)
+    _check_enough_groups(of_bins.sums, linear, name)
     # For the curve residuals are from the means of blocks of cells, for lines and spreads from
     # those of bins.
-    found = own if is_categorical(row) else clusters.influences(row, fit.cells)
-    of_effect = on_effects(found.sums, fit.cells)
+    of_cells = of_bins if is_categorical(row) else clusters.influences(row, fit.cells)
+    of_effect = on_effects(of_cells.sums, fit.cells)
     effect_cov = (of_effect.T @ of_effect).toarray()
     # At all edges of cells, because the curve is not straight within a bin.
     everywhere = fit.pieces.edges
-    of_curve = found.sums.of_curve(fit.loadings(everywhere), population=fit.centering == "mean")
+    of_curve = of_cells.sums.of_curve(fit.loadings(everywhere), population=fit.centering == "mean")
     fine_cov = of_curve.T @ of_curve
-    skew = {} if is_categorical(row) else _skewness(row, fit, clusters, own, found)
-    at = np.searchsorted(everywhere, fit.edges)
-    of_curve, curve_cov = of_curve[:, at], fine_cov[np.ix_(at, at)]
+    skew = {} if is_categorical(row) else _skewness(row, fit, clusters, of_bins, of_cells)
+    positions = np.searchsorted(everywhere, fit.edges)
+    of_curve, curve_cov = of_curve[:, positions], fine_cov[np.ix_(positions, positions)]
     zero_start = influence.loadings(fit.pieces, fit.edges, "start")
-    of_start = found.sums.of_curve(zero_start, population=False)
+    of_start = of_cells.sums.of_curve(zero_start, population=False)
     more: dict[str, FloatArray] = {}
     if has_cells(row):
         more["cell_curve_cov"] = fine_cov
         more["cell_curve_se"] = np.sqrt(np.maximum(np.diagonal(fine_cov), 0.0))
-        more["cell_curve_df"] = found.of_curve(fit, everywhere)
+        more["cell_curve_df"] = of_cells.of_curve(fit, everywhere)
     if "slope" in row:
-        more |= _of_slopes(own.sums, of_effect, of_curve)
-    variance_se = np.sqrt(own.sums.variance.power(2).sum(axis=0))
+        more |= _of_slopes(of_bins.sums, of_effect, of_curve)
+    variance_se = np.sqrt(of_bins.sums.variance.power(2).sum(axis=0))
     spread = row["heterogeneity"].values
     with np.errstate(invalid="ignore", divide="ignore"):
         return {
@@ -280,10 +285,10 @@ def of_groups(row: xr.Dataset, fit: Fit | None, clusters: Groups) -> Estimates:
             "heterogeneity_se": np.where(spread == 0, 0.0, variance_se / (2 * spread)),
             "curve_se": np.sqrt(np.maximum(np.diagonal(curve_cov), 0.0)),
             "curve_se_start": np.sqrt(np.sum(of_start**2, axis=0)),
-            "average_effect_se": float(np.sqrt(np.sum(found.sums.average**2))),
+            "average_effect_se": float(np.sqrt(np.sum(of_cells.sums.average**2))),
             "effect_cov": effect_cov,
             "curve_cov": curve_cov,
-            **_degrees(row, fit, own, found),
+            **_degrees(row, fit, of_bins, of_cells),
             **skew,
             **({} if sums is None else _of_few(row, sums)),
         }
@@ -292,7 +297,7 @@ def of_groups(row: xr.Dataset, fit: Fit | None, clusters: Groups) -> Estimates:
 def _of_few(row: xr.Dataset, sums: GroupSums) -> dict[str, float]:
     """The effective number of groups; if these are few, p-values by a wild cluster bootstrap."""
     effective = sums.effective()
-    pvalues = sums.wild_pvalues(pieces_of(row)) if effective < FEW_GROUPS else {}
+    pvalues = sums.wild_pvalues(pieces_of(row)) if effective < MIN_GROUPS else {}
     return {
         "effective_groups": effective,
         **{f"{null}_pvalue": pvalues.get(null, np.nan) for null in ("zero", "constant")},
@@ -300,44 +305,47 @@ def _of_few(row: xr.Dataset, sums: GroupSums) -> dict[str, float]:
 
 
 def _skewness(
-    row: xr.Dataset, fit: Fit, clusters: Groups, own: Grouped, found: Grouped
+    row: xr.Dataset, fit: CurveErrors, clusters: Groups, of_bins: Grouped, of_cells: Grouped
 ) -> Estimates:
     """Skewness of the errors of effects, curve and average of one feature by groups."""
-    sums = found.sums
+    sums = of_cells.sums
     of_effect, sign = on_effects(sums, fit.cells), clusters.sign(row, fit)
-    of_bins = Skewness.of_groups(of_effect.toarray(), own.degrees(), sign)
-    at, population = fit.loadings(fit.pieces.edges), fit.centering == "mean"
+    of_effects = Skewness.of_groups(of_effect.toarray(), of_bins.degrees(), sign)
+    loadings, population = fit.loadings(fit.pieces.edges), fit.centering == "mean"
     of_curve = tuple(
-        np.sum(sums.of_curve(at, population=places) ** 2, axis=0) for places in (False, population)
+        np.sum(sums.of_curve(loadings, population=both) ** 2, axis=0)
+        for both in (False, population)
     )
     of_rows = sums.mean @ np.nan_to_num(fit.cells.pieces.share)
     of_average = float(np.sum(of_rows**2)), float(np.sum(sums.average**2))
-    return skewness.of_groups(row, fit, of_bins, of_curve, of_average)
+    return skewness.of_groups(row, fit, of_effects, of_curve, of_average)
 
 
-def degrees_of_groups(row: xr.Dataset, fit: Fit | None, clusters: Groups) -> Estimates:
+def degrees_of_groups(row: xr.Dataset, fit: CurveErrors | None, clusters: Groups) -> Estimates:
     """Degrees of freedom of one feature's estimates by groups of rows."""
     if fit is None:
         return {}
-    own = clusters.of_bins(row)
-    found = own if is_categorical(row) else clusters.influences(row, fit.cells)
-    return _degrees(row, fit, own, found)
+    of_bins = clusters.of_bins(row)
+    of_cells = of_bins if is_categorical(row) else clusters.influences(row, fit.cells)
+    return _degrees(row, fit, of_bins, of_cells)
 
 
-def _degrees(row: xr.Dataset, fit: Fit, own: Grouped, found: Grouped) -> dict[str, Any]:
-    overlap = _of_effects(found, fit)
+def _degrees(
+    row: xr.Dataset, fit: CurveErrors, of_bins: Grouped, of_cells: Grouped
+) -> dict[str, Any]:
+    overlap = _of_effects(of_cells, fit)
     with np.errstate(divide="ignore"):
         return {
             "effect_df": 1 / np.diagonal(overlap),
             "effect_overlap": overlap,
-            **({"slope_df": own.degrees()} if "slope" in row else {}),
-            "heterogeneity_df": own.degrees(),
-            "curve_df": at_edges(found.of_curve(fit, fit.edges), fit),
-            "average_effect_df": float(1 / found.overlap[-1, -1]),
+            **({"slope_df": of_bins.degrees()} if "slope" in row else {}),
+            "heterogeneity_df": of_bins.degrees(),
+            "curve_df": at_edges(of_cells.of_curve(fit, fit.edges), fit),
+            "average_effect_df": float(1 / of_cells.overlap[-1, -1]),
         }
 
 
-def _of_effects(found: Grouped, fit: Fit) -> FloatArray:
+def _of_effects(of_cells: Grouped, fit: CurveErrors) -> FloatArray:
     """(bin, bin): overlap of the variances of the effects of the bins, from that of cells."""
     cells = fit.cells
     parts = np.nan_to_num(cells.of_effects)
@@ -348,7 +356,7 @@ def _of_effects(found: Grouped, fit: Fit) -> FloatArray:
     parts = np.where(total > 0, parts, alike)
     shares = np.zeros((cells.n_bins(), len(parts)))
     shares[cells.bin, np.arange(len(parts))] = parts / np.bincount(cells.bin, parts)[cells.bin]
-    return np.asarray(shares @ found.of_units() @ shares.T)
+    return np.asarray(shares @ of_cells.of_units() @ shares.T)
 
 
 def _of_constant(row: xr.Dataset) -> Estimates:
@@ -361,36 +369,37 @@ def _of_constant(row: xr.Dataset) -> Estimates:
     return dict.fromkeys(wanted, np.nan)
 
 
-def _check_enough_groups(own: influence.RowSums, linear: NDArray[np.bool_], name: str) -> None:
+def _check_enough_groups(sums: influence.RowSums, linear: NDArray[np.bool_], name: str) -> None:
     """Raise ``ValueError`` unless every bin has more groups than fitted parameters.
 
     If a bin has one group only, its influences sum to 0.
     """
-    few = own.n_groups() <= 1 + linear
+    n_groups = sums.n_groups()
+    few = n_groups <= 1 + linear
     if few.any():
         k = int(np.argmax(few))
         raise ValueError(
             f"groups must outnumber the means and slopes in every bin; bin {k} of feature "
-            f"{name!r} has {own.n_groups()[k]} groups for {1 + linear[k]} of these. Use fewer bins."
+            f"{name!r} has {n_groups[k]} groups for {1 + linear[k]} of these. Use fewer bins."
         )
 
 
 def _of_slopes(
-    own: influence.RowSums, of_effect: sparse.csr_array, of_curve: FloatArray
+    sums: influence.RowSums, of_effect: sparse.csr_array, of_curve: FloatArray
 ) -> dict[str, FloatArray]:
     """Covariances of the slopes of the bins, with each other, the effects and the curve."""
-    slope_cov = (own.slope.T @ own.slope).toarray()
+    slope_cov = (sums.slope.T @ sums.slope).toarray()
     return {
         "slope_se": np.sqrt(np.diagonal(slope_cov)),
         "slope_cov": slope_cov,
-        "effect_slope_cov": (of_effect.T @ own.slope).toarray(),
-        "curve_slope_cov": of_curve.T @ own.slope,
+        "effect_slope_cov": (of_effect.T @ sums.slope).toarray(),
+        "curve_slope_cov": of_curve.T @ sums.slope,
     }
 
 
-def on_effects(sums: influence.RowSums, cells: Fine) -> sparse.csr_array:
+def on_effects(sums: influence.RowSums, cells: CurveCells) -> sparse.csr_array:
     """Influences on the effects of the bins, sparse (group, bin), from those on their cells."""
     level, tilt = cells.loading
-    at = (np.arange(len(level)), cells.bin)
-    of_mean, of_slope = (sparse.coo_array((part, at)).tocsr() for part in (level, tilt))
+    positions = (np.arange(len(level)), cells.bin)
+    of_mean, of_slope = (sparse.coo_array((part, positions)).tocsr() for part in (level, tilt))
     return sparse.csr_array(sums.mean @ of_mean + sums.slope @ of_slope)

@@ -14,7 +14,7 @@ from rhale_stats.arrays.binning import bin_index
 from rhale_stats.arrays.moments import FloatArray
 from rhale_stats.effects.errors import with_std_error
 from rhale_stats.effects.fit import (
-    Fit,
+    CurveErrors,
     bends,
     curve_covariance,
     curve_degrees,
@@ -40,48 +40,48 @@ from rhale_stats.schema.levels import is_categorical, level_names
 from rhale_stats.schema.moments import has_cells
 
 # Draws for a band that is not asked for.
-FEW_DRAWS = 200
+N_DRAWS = 200
 
 
-def compare(a: xr.Dataset, b: xr.Dataset, asked: Asked) -> xr.Dataset:
+def compare(a: xr.Dataset, b: xr.Dataset, request: Asked) -> xr.Dataset:
     """`compare` of the curves of effects in bins, feature by feature."""
     a, b = check_effect(a, "a"), check_effect(b, "b")
     names = features_in_common(a, b)
     check_same_output(a, b, ("a", "b"), facts=("scale",))
     a, b = with_std_error(a), with_std_error(b)
     pairs = None
-    if asked.paired is not None:
-        pairs = pairs_of((a, b), asked.paired, asked.groups, names)
-    elif asked.groups is not None:
+    if request.paired is not None:
+        pairs = pairs_of((a, b), request.paired, request.groups, names)
+    elif request.groups is not None:
         raise ValueError(
             "groups must come with paired; got groups alone. Without pairs give them to the "
             "effects: std_error(effect, local, groups=...)."
         )
-    streams = np.random.default_rng(asked.rng).spawn(len(names))
-    found, apart = [], []
+    streams = np.random.default_rng(request.rng).spawn(len(names))
+    differences, apart = [], []
     for name, stream in zip(names, streams, strict=True):
         rows = one_feature(a, name), one_feature(b, name)
         if not (rows[0].sizes["bin"] and rows[1].sizes["bin"]):
-            found.append(no_difference(CONSTANT))
+            differences.append(no_difference(CONSTANT))
             continue
         _check_same_levels(rows)
         fits = fit_of(rows[0]), fit_of(rows[1])
         z = points_of(fits)
         if len(z):
-            found.append(_difference(rows, fits, z, pairs, asked, stream))
+            differences.append(_difference(rows, fits, z, pairs, request, stream))
         else:
-            found.append(no_difference(APART))
+            differences.append(no_difference(APART))
             apart.append(name)
     if apart:
         without = ", ".join(repr(name) for name in apart)
-        if not any(len(one.grid_value) for one in found):
+        if not any(len(difference.grid_value) for difference in differences):
             raise ValueError(
                 f"a and b must overlap; got no common value of {without}. Compare effects of rows "
                 f"that share a range."
             )
         warn(f"a and b have no common value of {without}. The difference is NaN there.")
     source = _source(a, b, pairs)
-    return labelled_differences(found, a, b, names, source, asked)
+    return labelled_differences(differences, a, b, names, source, request)
 
 
 def contrast(
@@ -93,19 +93,19 @@ def contrast(
     """
     rows = one_feature(with_std_error(a), 0), one_feature(with_std_error(b), 0)
     fits = fit_of(rows[0]), fit_of(rows[1])
-    asked = Asked(None, None, level, FEW_DRAWS, 0, "none")
-    about = Reference(places[:1], np.ones(1))
-    found = _difference(rows, fits, places, None, asked, np.random.default_rng(0), about)
-    lower, upper = found.difference_ci[1]
-    return float(found.difference[1]), float(lower), float(upper)
+    request = Asked(None, None, level, N_DRAWS, 0, "none")
+    about = CurveReference(places[:1], np.ones(1))
+    difference = _difference(rows, fits, places, None, request, np.random.default_rng(0), about)
+    lower, upper = difference.difference_ci[1]
+    return float(difference.difference[1]), float(lower), float(upper)
 
 
 def _check_same_levels(rows: tuple[xr.Dataset, xr.Dataset]) -> None:
     """Raise ``ValueError`` unless both have an axis, or the same levels in the same order."""
-    found = [level_names(row) if is_categorical(row) else None for row in rows]
-    if found[0] != found[1]:
+    levels = [level_names(row) if is_categorical(row) else None for row in rows]
+    if levels[0] != levels[1]:
         name = str(rows[0]["feature"].values)
-        texts = ["an axis" if one is None else ", ".join(map(repr, one)) for one in found]
+        texts = ["an axis" if names is None else ", ".join(map(repr, names)) for names in levels]
         raise ValueError(
             f"a and b must have the same levels of feature {name!r} in the same order; got "
             f"{texts[0]} and {texts[1]}. Give both one order, as in order={{{name!r}: [...]}}."
@@ -114,8 +114,8 @@ def _check_same_levels(rows: tuple[xr.Dataset, xr.Dataset]) -> None:
 
 def _of_one_model(*rows: xr.Dataset) -> bool:
     """Whether the errors of both hold the same parameters."""
-    known = [str(row.attrs.get("fitted_model", "")) for row in rows]
-    return bool(known[0]) and known[0] == known[1]
+    models = [str(row.attrs.get("fitted_model", "")) for row in rows]
+    return bool(models[0]) and models[0] == models[1]
 
 
 def _source(a: xr.Dataset, b: xr.Dataset, pairs: Pairs | None) -> str:
@@ -123,18 +123,18 @@ def _source(a: xr.Dataset, b: xr.Dataset, pairs: Pairs | None) -> str:
     if pairs is not None:
         return f"{pairs.source} and parameters" if _of_one_model(a, b) else pairs.source
     if _of_one_model(a, b):
-        sources = dict.fromkeys(str(one["effect_se"].attrs["source"]) for one in (a, b))
+        sources = dict.fromkeys(str(effect["effect_se"].attrs["source"]) for effect in (a, b))
         return f"{' against '.join(sources)}, of one model"
-    sources = dict.fromkeys(str(one["effect_se"].attrs["source"]) for one in (a, b))
+    sources = dict.fromkeys(str(effect["effect_se"].attrs["source"]) for effect in (a, b))
     return f"{' against '.join(sources)}, independent"
 
 
-def points_of(fits: tuple[Fit, Fit]) -> FloatArray:
+def points_of(fits: tuple[CurveErrors, CurveErrors]) -> FloatArray:
     """Edges of both curves in their common range, and quarters where one is bent; or nothing."""
     edges = [fit.edges for fit in fits]
     if not all(map(len, edges)):
         return np.full(0, np.nan)
-    low, high = max(one[0] for one in edges), min(one[-1] for one in edges)
+    low, high = max(e[0] for e in edges), min(e[-1] for e in edges)
     if not low < high:
         return np.full(0, np.nan)
     z = np.unique(np.concatenate(edges))
@@ -149,34 +149,34 @@ def points_of(fits: tuple[Fit, Fit]) -> FloatArray:
 
 def _difference(
     rows: tuple[xr.Dataset, xr.Dataset],
-    fits: tuple[Fit, Fit],
+    fits: tuple[CurveErrors, CurveErrors],
     z: FloatArray,
     pairs: Pairs | None,
-    asked: Asked,
+    request: Asked,
     rng: np.random.Generator,
-    about: Reference | None = None,
+    about: CurveReference | None = None,
 ) -> Difference:
     """One feature: the difference at points within the range of both, about a common zero."""
     reference = common_reference(rows, fits, z) if about is None else about
-    at = np.append(z, reference.places)
+    points = np.append(z, reference.places)
     curves = [
-        accumulate.curve_at(fit.pieces.edges, fit.curve, fit.pieces.slope, at) for fit in fits
+        accumulate.curve_at(fit.pieces.edges, fit.curve, fit.pieces.slope, points) for fit in fits
     ]
     if pairs is None:
-        parts = [curve_covariance(row, fit, at) for row, fit in zip(rows, fits, strict=True)]
-        own = [curve_degrees(row, fit, z) for row, fit in zip(rows, fits, strict=True)]
+        parts = [curve_covariance(row, fit, points) for row, fit in zip(rows, fits, strict=True)]
+        by_curve = [curve_degrees(row, fit, z) for row, fit in zip(rows, fits, strict=True)]
     else:
-        covariance, every = paired_covariance(pairs, rows, fits, at)
-        parts, own = [covariance], [one[: len(z)] for one in every]
+        covariance, every = paired_covariance(pairs, rows, fits, points)
+        parts, by_curve = [covariance], [values[: len(z)] for values in every]
     if _of_one_model(*rows):
-        moved = [directions_at(row, fit, at) for row, fit in zip(rows, fits, strict=True)]
+        moved = [directions_at(row, fit, points) for row, fit in zip(rows, fits, strict=True)]
         parts.append(_of_parameters(moved, paired=pairs is not None))
-    known = np.isfinite(np.sum(parts, axis=0).diagonal()[len(z) :])
-    curves = [reference.less(one, known) for one in curves]
-    parts = [reference.covariance(one, known) for one in parts]
-    degrees: FloatArray | float = np.minimum(*own)
+    has_curve = np.isfinite(np.sum(parts, axis=0).diagonal()[len(z) :])
+    curves = [reference.less(curve, has_curve) for curve in curves]
+    parts = [reference.covariance(part, has_curve) for part in parts]
+    degrees: FloatArray | float = np.minimum(*by_curve)
     if pairs is None:
-        degrees = intervals.welch(np.diagonal(parts[0]), np.diagonal(parts[1]), *own)
+        degrees = intervals.welch(np.diagonal(parts[0]), np.diagonal(parts[1]), *by_curve)
     elif pairs.grouped:
         # The same groups are in all points, so that there is one estimate of scale.
         degrees = float(1 / np.mean(1 / np.asarray(degrees)))
@@ -186,10 +186,10 @@ def _difference(
         degrees = np.minimum(degrees, min(groups, default=np.inf))
     least = sum(meaning.least_effect(row) for row in rows) * float(np.ptp(z))
     covariance = np.sum(parts, axis=0)
-    return difference_of(z, (curves[0], curves[1]), covariance, degrees, asked, rng, least)
+    return difference_of(z, (curves[0], curves[1]), covariance, degrees, request, rng, least)
 
 
-class Reference(NamedTuple):
+class CurveReference(NamedTuple):
     """A zero for two curves: their mean over places on the axis, by weights; none without places.
 
     What is given of a curve stands at the points of interest first, and then at these places.
@@ -199,39 +199,39 @@ class Reference(NamedTuple):
     places: FloatArray
     weight: FloatArray
 
-    def less(self, curve: FloatArray, known: NDArray[np.bool_]) -> FloatArray:
+    def less(self, curve: FloatArray, has_curve: NDArray[np.bool_]) -> FloatArray:
         """The curve at the points of interest, about the reference."""
-        points, places = np.split(curve, [len(curve) - len(known)])
-        return np.asarray(points - places[known] @ self._shares(known))
+        points, places = np.split(curve, [len(curve) - len(has_curve)])
+        return np.asarray(points - places[has_curve] @ self._shares(has_curve))
 
-    def covariance(self, of: FloatArray, known: NDArray[np.bool_]) -> FloatArray:
+    def covariance(self, points_cov: FloatArray, has_curve: NDArray[np.bool_]) -> FloatArray:
         """Covariance of `less`, where values at all places have the covariance ``of``."""
-        n, shares = len(of) - len(known), self._shares(known)
-        moved = of[:n, n:][:, known] @ shares
-        both = shares @ of[n:, n:][np.ix_(known, known)] @ shares
-        return np.asarray(of[:n, :n] - moved - moved[:, None] + both)
+        n, shares = len(points_cov) - len(has_curve), self._shares(has_curve)
+        moved = points_cov[:n, n:][:, has_curve] @ shares
+        both = shares @ points_cov[n:, n:][np.ix_(has_curve, has_curve)] @ shares
+        return np.asarray(points_cov[:n, :n] - moved - moved[:, None] + both)
 
-    def _shares(self, known: NDArray[np.bool_]) -> FloatArray:
-        weight = self.weight[known]
+    def _shares(self, has_curve: NDArray[np.bool_]) -> FloatArray:
+        weight = self.weight[has_curve]
         return np.asarray(weight / weight.sum())
 
 
 def common_reference(
-    rows: tuple[xr.Dataset, xr.Dataset], fits: tuple[Fit, Fit], z: FloatArray
-) -> Reference:
+    rows: tuple[xr.Dataset, xr.Dataset], fits: tuple[CurveErrors, CurveErrors], z: FloatArray
+) -> CurveReference:
     """math [113]: what the centring of both means on their common range; none if it is the same.
 
     Curves of rows at other places have other zeros. Equal effects would have a difference, and one
     whose standard error does not include it.
     """
     marks = [fingerprint_of(row) for row in rows]
-    same, start = Reference(np.zeros(0), np.zeros(0)), Reference(z[:1], np.ones(1))
+    same, start = CurveReference(np.zeros(0), np.zeros(0)), CurveReference(z[:1], np.ones(1))
     ends = [fit.pieces.edges[[0, -1]] for fit in fits]
     if fits[0].centering == "start":
         return same if ends[0][0] == ends[1][0] else start
     if fits[0].centering == "integral":
         width = np.diff(z, prepend=z[0], append=z[-1])
-        along = Reference(z, (width[:-1] + width[1:]) / 2)
+        along = CurveReference(z, (width[:-1] + width[1:]) / 2)
         return same if np.array_equal(ends[0], ends[1]) else along
     places, shares = zip(*(_places(fit) for fit in fits), strict=True)
     alike = np.array_equal(places[0], places[1])
@@ -242,26 +242,25 @@ def common_reference(
     every = np.concatenate(places)
     weight = np.concatenate([n * share for n, share in zip(n_rows, shares, strict=True)])
     within = (every >= z[0]) & (every <= z[-1])
-    return Reference(every[within], weight[within]) if within.any() else start
+    return CurveReference(every[within], weight[within]) if within.any() else start
 
 
-def _places(fit: Fit) -> tuple[FloatArray, FloatArray]:
-    """Where the rows of a curve are, with their shares: at its levels, or in its cells."""
+def _places(fit: CurveErrors) -> tuple[FloatArray, FloatArray]:
+    """Places of the rows of a curve, its levels or the means of its cells, with their shares."""
     if fit.level_share is not None:
         return fit.pieces.edges, fit.level_share
-    known = fit.pieces.share > 0
-    return fit.pieces.x_mean[known], fit.pieces.share[known]
+    occupied = fit.pieces.share > 0
+    return fit.pieces.x_mean[occupied], fit.pieces.share[occupied]
 
 
-def directions_at(row: xr.Dataset, fit: Fit, z: FloatArray) -> FloatArray:
+def directions_at(row: xr.Dataset, fit: CurveErrors, z: FloatArray) -> FloatArray:
     """What the parameters of the model do to a curve at points, (part, point, direction)."""
     if has_cells(row):
-        here = slice(fit.cells.here.start, fit.cells.here.stop + 1)
-        known = row["cell_curve_directions"].values[here]
-        return np.asarray(np.einsum("ze,epd->pzd", interpolation(fit.pieces.edges, z), known))
+        directions = row["cell_curve_directions"].values[fit.cells.edge_stretch]
+        return np.asarray(np.einsum("ze,epd->pzd", interpolation(fit.pieces.edges, z), directions))
     edges = row["edge_value"].values
-    known = row["curve_directions"].values[fit.there]
-    out = np.einsum("ze,epd->pzd", interpolation(fit.edges, z), known)
+    directions = row["curve_directions"].values[fit.edge_slice]
+    out = np.einsum("ze,epd->pzd", interpolation(fit.edges, z), directions)
     if slopes(row).any():
         bend = bends(edges, z)
         out = out - np.einsum("zb,bpd->pzd", bend, row["slope_directions"].values)

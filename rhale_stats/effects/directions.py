@@ -19,7 +19,7 @@ from rhale_stats.arrays.binning import bin_index
 from rhale_stats.arrays.influence import RowSums
 from rhale_stats.arrays.moments import FloatArray, IntArray
 from rhale_stats.effects.clusters import Clusters, level_sums, on_effects
-from rhale_stats.effects.fit import Fit
+from rhale_stats.effects.fit import CurveErrors
 from rhale_stats.effects.spread import weights_of_rows
 from rhale_stats.local.parameters import Derivatives
 from rhale_stats.local.rows import is_used_row, row_numbers
@@ -37,7 +37,7 @@ class Weights(NamedTuple):
     average: FloatArray
 
     @classmethod
-    def of(
+    def of_rows(
         cls,
         pieces: accumulate.Pieces,
         x: FloatArray,
@@ -45,7 +45,7 @@ class Weights(NamedTuple):
         weight: FloatArray | None,
         n_effective: FloatArray,
     ) -> Weights:
-        """Of bins along an axis: estimates are linear in local effects, variances nearly so."""
+        """Weights of rows in bins along an axis: estimates are linear in local effects."""
         k, n_bins = bin_index(pieces.edges, x), len(pieces.mean)
         w = np.ones(len(x)) if weight is None else weight
         d = x - pieces.x_mean[k]
@@ -59,16 +59,16 @@ class Weights(NamedTuple):
     @classmethod
     def of_steps(
         cls,
-        of: categories.Steps,
+        steps: categories.Steps,
         mean: FloatArray,
         weight: FloatArray | None,
         n_effective: FloatArray,
     ) -> Weights:
-        """Of steps between levels: their pairs of a row and a step take the place of rows."""
-        k, n_bins = of.step, len(mean)
-        w = np.ones(len(k)) if weight is None else weight[of.row]
+        """Weights of the pairs of a row and a step between levels, which take the place of rows."""
+        k, n_bins = steps.step, len(mean)
+        w = np.ones(len(k)) if weight is None else weight[steps.row]
         share = w / np.bincount(k, w, n_bins)[k]
-        square = _of_squares(share * (of.difference - mean[k]), k, n_effective, 1)
+        square = _of_squares(share * (steps.difference - mean[k]), k, n_effective, 1)
         return cls.placed((share, np.zeros(len(k)), square), k, n_bins, w)
 
     @classmethod
@@ -76,9 +76,9 @@ class Weights(NamedTuple):
         cls, of_rows: tuple[FloatArray, ...], k: IntArray, n_bins: int, w: FloatArray
     ) -> Weights:
         """Values of rows in the places of their bins."""
-        at = (k, np.arange(len(k)))
+        index, shape = (k, np.arange(len(k))), (n_bins, len(k))
         mean, slope, variance = (
-            sparse.csr_array(sparse.coo_array((values, at), (n_bins, len(k)))) for values in of_rows
+            sparse.csr_array(sparse.coo_array((values, index), shape)) for values in of_rows
         )
         return cls(mean, slope, variance, w / w.sum())
 
@@ -93,11 +93,11 @@ def _of_squares(
 ) -> FloatArray:
     """Weights of changes in variances over the degrees of freedom; 0 in a bin that has none."""
     with np.errstate(invalid="ignore", divide="ignore"):
-        kept = (1 - n_parameters / n_effective)[k]
-        return np.where(kept > 0, 2 * residual / kept, 0.0)
+        remainder = (1 - n_parameters / n_effective)[k]
+        return np.where(remainder > 0, 2 * residual / remainder, 0.0)
 
 
-class Moved(NamedTuple):
+class FeatureInfluences(NamedTuple):
     """What directions, or groups of rows, do to one feature: to its cells, bins, and spread.
 
     ``spread`` is (direction, spread_bin), empty where the spread has no bins of its own.
@@ -107,63 +107,65 @@ class Moved(NamedTuple):
     bins: RowSums
     spread: FloatArray
 
-    def contracted(self, factor: FloatArray) -> Moved:
+    def contracted(self, factor: FloatArray) -> FeatureInfluences:
         """Sums over rows of their influences times ``factor`` (row, direction)."""
-        return Moved(
+        return FeatureInfluences(
             _contracted(self.cells, factor), _contracted(self.bins, factor), factor.T @ self.spread
         )
 
 
-def by_directions(row: xr.Dataset, fit: Fit, clusters: Clusters, derivatives: Derivatives) -> Moved:
+def by_directions(
+    row: xr.Dataset, fit: CurveErrors, clusters: Clusters, derivatives: Derivatives
+) -> FeatureInfluences:
     """What every direction of the parameters does."""
     name = str(row["feature"].values)
     numbers = np.flatnonzero(is_used_row(clusters.local, row))
     if is_categorical(row):
-        own = _of_levels(row, clusters, derivatives.steps(name, numbers))
-        return Moved(own, own, np.zeros((len(own.average), 0)))
+        sums = _of_levels(row, clusters, derivatives.steps(name, numbers))
+        return FeatureInfluences(sums, sums, np.zeros((len(sums.average), 0)))
     columns = (*clusters.columns(row), clusters.rows.weight)
     weights = (
-        Weights.of(fit.cells.pieces, *columns, fit.cells.n_effective),
-        Weights.of(pieces_of(row), *columns, row["n_effective"].values),
+        Weights.of_rows(fit.cells.pieces, *columns, fit.cells.n_effective),
+        Weights.of_rows(pieces_of(row), *columns, row["n_effective"].values),
     )
     of_spread = _spread_weights(row, clusters)
     totals: list[list[FloatArray]] = []
     begin = 0
     for part, change in derivatives.slopes(name, numbers):
-        here = slice(begin, begin + len(part))
-        both = [values for one in weights for values in one.applied(here, change)]
-        totals.append([*both, _at_rows(of_spread, here, change)])
+        block = slice(begin, begin + len(part))
+        both = [values for kind in weights for values in kind.applied(block, change)]
+        totals.append([*both, _at_rows(of_spread, block, change)])
         begin += len(part)
-    summed = [np.sum(one, axis=0) for one in zip(*totals, strict=True)]
-    return Moved(_row_sums(summed[:4]), _row_sums(summed[4:8]), summed[8])
+    summed = [np.sum(parts, axis=0) for parts in zip(*totals, strict=True)]
+    return FeatureInfluences(_row_sums(summed[:4]), _row_sums(summed[4:8]), summed[8])
 
 
-def by_groups(row: xr.Dataset, fit: Fit, clusters: Clusters) -> Moved:
+def by_groups(row: xr.Dataset, fit: CurveErrors, clusters: Clusters) -> FeatureInfluences:
     """Influences of the groups of rows."""
     spread = np.zeros((clusters.n_groups, 0))
     if row.sizes.get("spread_bin"):
         spread = clusters.spread_sums(row).influences(row["spread"].values)
-    own = row_numbers(clusters.local)[is_used_row(clusters.local, row)]
-    if clusters.n_groups == len(np.unique(own)):
-        return Moved(*_by_rows(row, fit, clusters), spread)
+    numbers = row_numbers(clusters.local)[is_used_row(clusters.local, row)]
+    if clusters.n_groups == len(np.unique(numbers)):
+        return FeatureInfluences(*_by_rows(row, fit, clusters), spread)
     of_bins = clusters.of_bins(row)
     cells = of_bins if is_categorical(row) else clusters.influences(row, fit.cells)
-    return Moved(cells.sums, of_bins.sums, spread)
+    return FeatureInfluences(cells.sums, of_bins.sums, spread)
 
 
-def _by_rows(row: xr.Dataset, fit: Fit, clusters: Clusters) -> tuple[RowSums, RowSums]:
+def _by_rows(row: xr.Dataset, fit: CurveErrors, clusters: Clusters) -> tuple[RowSums, RowSums]:
     """Influences of single rows, which need no correction for their shares."""
     group, n_groups = clusters.group, clusters.n_groups
     if is_categorical(row):
-        own = level_sums(row, clusters.rows, clusters.position(row), group, n_groups)
-        return own, own
+        steps = level_sums(row, clusters.rows, clusters.position(row), group, n_groups)
+        return steps, steps
     (x, g), weight, curve = clusters.columns(row), clusters.rows.weight, curve_of(row)
 
-    def of(pieces: accumulate.Pieces) -> RowSums:
-        k, at_edges = bin_index(pieces.edges, x), curve.at(pieces.edges)
+    def sums(pieces: accumulate.Pieces) -> RowSums:
+        k, at_edges = bin_index(pieces.edges, x), curve.evaluate(pieces.edges)
         return influence.row_sums(pieces, at_edges, k, x, g, weight, group, n_groups)
 
-    return of(fit.cells.pieces), of(pieces_of(row))
+    return sums(fit.cells.pieces), sums(pieces_of(row))
 
 
 def _spread_weights(row: xr.Dataset, clusters: Clusters) -> sparse.csr_array:
@@ -186,9 +188,9 @@ def _of_levels(
     position, rows = clusters.position(row), clusters.rows
     assert rows.sides is not None
     n_levels, code = row.sizes["edge"], rows.x[position].astype(np.int64)
-    of = categories.steps(code, *rows.sides[position], n_levels)
-    weights = Weights.of_steps(of, row["effect"].values, rows.weight, row["n_effective"].values)
-    up, down = (np.concatenate(one) for one in zip(*(both for _, *both in changes), strict=True))
+    steps = categories.steps(code, *rows.sides[position], n_levels)
+    weights = Weights.of_steps(steps, row["effect"].values, rows.weight, row["n_effective"].values)
+    up, down = map(np.concatenate, zip(*(both for _, *both in changes), strict=True))
     change = categories.steps(code, up, down, n_levels).difference
     return _row_sums(weights.applied(slice(0, len(change)), change))
 
@@ -207,7 +209,7 @@ def _contracted(sums: RowSums, factor: FloatArray) -> RowSums:
     return RowSums(mean, slope, variance, sums.places @ factor, sums.average @ factor)
 
 
-class Estimated(NamedTuple):
+class EstimateChanges(NamedTuple):
     """Changes of all estimates of one feature, (direction, estimate)."""
 
     effect: FloatArray
@@ -220,19 +222,21 @@ class Estimated(NamedTuple):
     spread: FloatArray
 
 
-def on_estimates(moved: Moved, row: xr.Dataset, fit: Fit) -> Estimated:
-    """From changes of cells and bins to those of effects and curves."""
-    sums, own = moved.cells, moved.bins
+def on_estimates(moved: FeatureInfluences, row: xr.Dataset, fit: CurveErrors) -> EstimateChanges:
+    """Changes of effects and curves, from those of cells and bins."""
+    sums, of_bins = moved.cells, moved.bins
     everywhere = fit.pieces.edges
-    here = sums._replace(mean=sums.mean[:, fit.cells.here], slope=sums.slope[:, fit.cells.here])
+    on_curve = sums._replace(
+        mean=sums.mean[:, fit.cells.stretch], slope=sums.slope[:, fit.cells.stretch]
+    )
     population = fit.centering == "mean"
-    cell_curve = here.of_curve(fit.loadings(everywhere), population=population)
-    start = here.of_curve(influence.loadings(fit.pieces, fit.edges, "start"), population=False)
+    cell_curve = on_curve.of_curve(fit.loadings(everywhere), population=population)
+    start = on_curve.of_curve(influence.loadings(fit.pieces, fit.edges, "start"), population=False)
     spread = row["heterogeneity"].values
     with np.errstate(invalid="ignore", divide="ignore"):
-        of_spread = np.where(spread > 0, own.variance.toarray() / (2 * spread), 0.0)
-    slope = np.where(slopes(row) != 0, own.slope.toarray(), 0.0)
-    return Estimated(
+        of_spread = np.where(spread > 0, of_bins.variance.toarray() / (2 * spread), 0.0)
+    slope = np.where(slopes(row) != 0, of_bins.slope.toarray(), 0.0)
+    return EstimateChanges(
         on_effects(sums, fit.cells).toarray(),
         slope,
         of_spread,
@@ -259,26 +263,27 @@ PAIRS = {
 ALONE = ("heterogeneity", "start", "average", "spread")
 
 
-def products(left: Estimated, right: Estimated) -> dict[str, FloatArray]:
+def products(left: EstimateChanges, right: EstimateChanges) -> dict[str, FloatArray]:
     """Sums over directions of products, by pair; of those alone, of each with itself."""
-    out = {
-        name: getattr(left, one).T @ getattr(right, other) for name, (one, other) in PAIRS.items()
-    }
+    out = {name: getattr(left, a).T @ getattr(right, b) for name, (a, b) in PAIRS.items()}
     return out | {
         name: np.sum(getattr(left, name) * getattr(right, name), axis=0) for name in ALONE
     }
 
 
 def added(
-    rows: dict[str, FloatArray], model: Estimated, shared: Estimated | None, squares: FloatArray
+    rows: dict[str, FloatArray],
+    model: EstimateChanges,
+    shared: EstimateChanges | None,
+    squares: FloatArray,
 ) -> dict[str, FloatArray]:
     """Covariances of rows and parameters together.
 
     ``shared`` are the products of the influences of rows with the directions, and ``squares`` the
     sums of squares of the influences on the directions, (direction, direction).
     """
-    total = products(model, Estimated(*(squares @ one for one in model)))
+    total = products(model, EstimateChanges(*(squares @ influences for influences in model)))
     if shared is not None:
-        one, other = products(model, shared), products(shared, model)
-        total = {name: total[name] + one[name] + other[name] for name in total}
+        left, right = products(model, shared), products(shared, model)
+        total = {name: total[name] + left[name] + right[name] for name in total}
     return {name: np.asarray(rows[name] + total[name]) for name in rows}

@@ -8,7 +8,7 @@ import xarray as xr
 from rhale_stats.arguments.checks import check_choice
 from rhale_stats.arrays.intervals import unskewed
 from rhale_stats.arrays.moments import FloatArray
-from rhale_stats.effects.box import Wald
+from rhale_stats.effects.anova_test import Wald
 from rhale_stats.effects.errors import with_std_error
 from rhale_stats.effects.fit import bin_degrees, noise_in_the_middle
 from rhale_stats.effects.hypotheses import by_name
@@ -16,13 +16,13 @@ from rhale_stats.inference import meaning
 from rhale_stats.inference.adjustment import ADJUSTMENTS
 from rhale_stats.inference.results import CONSTANT, labelled_test
 from rhale_stats.schema.checks import check_effect
-from rhale_stats.schema.door import checked
 from rhale_stats.schema.features import one_feature, resolution, slopes
-from rhale_stats.schema.parts import each_part
+from rhale_stats.schema.parts import over_outputs
+from rhale_stats.schema.validation import validated
 
 
-@checked
-@each_part
+@validated
+@over_outputs
 def equivalence_test(effect: xr.Dataset, delta: float, *, adjust: str = "holm") -> xr.Dataset:
     r"""Equivalence test: whether the effect is smaller than ``delta`` in absolute value everywhere.
 
@@ -118,6 +118,6 @@ def _small(row: xr.Dataset, delta: float) -> Wald:
 
 def _skewness(row: xr.Dataset, se: FloatArray) -> FloatArray:
     """Skewness of the errors of the effects, and at the ends of lines; slopes add none."""
-    own = row["effect_skewness"].values if "effect_skewness" in row else np.zeros(se.shape[1])
+    skewness = row["effect_skewness"].values if "effect_skewness" in row else np.zeros(se.shape[1])
     with np.errstate(invalid="ignore", divide="ignore"):
-        return np.asarray(np.nan_to_num(own * np.minimum(se[:1] / se, 1.0) ** 3))
+        return np.asarray(np.nan_to_num(skewness * np.minimum(se[:1] / se, 1.0) ** 3))

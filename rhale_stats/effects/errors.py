@@ -13,10 +13,10 @@ from rhale_stats.arrays import accumulate, influence
 from rhale_stats.arrays.moments import FloatArray, ResidualMoments
 from rhale_stats.effects import skewness
 from rhale_stats.effects.chosen_edges import effect_variance
-from rhale_stats.effects.clusters import FEW_GROUPS, Clusters, Groups, of_groups
+from rhale_stats.effects.clusters import MIN_GROUPS, Clusters, Groups, of_groups
 from rhale_stats.effects.fit import (
+    CurveErrors,
     Feature,
-    Fit,
     at_cells,
     at_edges,
     features_of,
@@ -41,8 +41,8 @@ from rhale_stats.schema.curves import bin_noise, cell_sizes, pieces_of, squares_
 from rhale_stats.schema.features import given_feature, is_of_outcome, one_feature, stores_errors
 from rhale_stats.schema.levels import categorical_features, is_categorical
 from rhale_stats.schema.moments import has_cells, has_moments, residuals_of
+from rhale_stats.schema.padding import Estimates, pad_features
 from rhale_stats.schema.quick import with_variables
-from rhale_stats.schema.stacking import Estimates, stacked
 from rhale_stats.schema.variables import variable
 
 
@@ -102,7 +102,7 @@ def _of_features(
     local: xr.Dataset | None,
     groups: ArrayLike | None,
 ) -> xr.Dataset:
-    """With standard errors of all features, which may have been unpacked before."""
+    """The effect with standard errors of all features, which may have been unpacked before."""
     levels = categorical_features(effect)
     clusters: Groups | None = None
     if groups is None:
@@ -113,23 +113,23 @@ def _of_features(
                 f"parameters. Make it again."
             )
         source = SOURCE
-        rows = [_of_feature(*one) for one in features or features_of(effect)]
+        rows = [_of_feature(*feature) for feature in features or features_of(effect)]
     else:
         if local is None:
             raise ValueError(
                 "local must be given with groups: std_error(effect, local, groups=groups), with "
                 "local = local_effects(model, X); or rhale(model, X, groups=groups)."
             )
-        of = GroupsInChunks if is_chunked(local) else Clusters
-        clusters = of.of(local, effect, groups)
+        kind = GroupsInChunks if is_chunked(local) else Clusters
+        clusters = kind.of_effect(local, effect, groups)
         source = f"rows in {clusters.n_groups} groups"
-        rows = [of_groups(*one, clusters) for one in features or features_of(effect)]
-        found = [float(np.max(one.get("effective_groups", np.inf))) for one in rows]
-        effective = min(found, default=np.inf)
-        if effective < FEW_GROUPS:
+        rows = [of_groups(*feature, clusters) for feature in features or features_of(effect)]
+        n_each = [float(np.max(row.get("effective_groups", np.inf))) for row in rows]
+        effective = min(n_each, default=np.inf)
+        if effective < MIN_GROUPS:
             _warn_of_few(clusters.n_groups, effective)
             source += f" (worth {effective:.1f} of one size)"
-    arrays = stacked(rows, effect.sizes["bin"], **cell_sizes(effect))
+    arrays = pad_features(rows, effect.sizes["bin"], **cell_sizes(effect))
     _add_numerical_error(effect, arrays)
     facts = {"source": source, "kind": "central limit theorem"}
     of_curve = CURVE_TARGETS[str(effect.attrs["centering"])]
@@ -161,7 +161,7 @@ def _of_features(
     return out if levels else out.drop_vars(GROUP_COVARIANCES, errors="ignore")
 
 
-def _of_feature(row: xr.Dataset, fit: Fit | None) -> Estimates:
+def _of_feature(row: xr.Dataset, fit: CurveErrors | None) -> Estimates:
     """Standard errors of one feature, by name; all NaN where there is no bin."""
     if fit is None:
         absent = {"slope": "slope" not in row, "cell": "cell_effect" not in row}
@@ -222,29 +222,29 @@ def _of_levels(row: xr.Dataset) -> Estimates:
     }
 
 
-def vcov(effect: xr.Dataset, feature: str | int | None = None, of: str = "curve") -> xr.DataArray:
+def vcov(effect: xr.Dataset, feature: str | int | None = None, what: str = "curve") -> xr.DataArray:
     """`vcov` of the effects or of the curve of one feature."""
     feature = given_feature(feature, "vcov(effect, 'dose')")
     effect = with_std_error(check_effect(effect))
     row = one_feature(effect, feature)
-    dim, name = ("edge", "curve_cov") if of == "curve" else ("bin", "effect_cov")
+    dim, name = ("edge", "curve_cov") if what == "curve" else ("bin", "effect_cov")
     if has_covariance(row) and name in row:
         values = row[name].values
-    elif of == "effect":
+    elif what == "effect":
         values = np.diag(row["effect_se"].values ** 2)
     else:
         values = np.full((row.sizes["edge"],) * 2, np.nan)
         if row.sizes["bin"]:
             fit = fit_of(row)
-            values[fit.there, fit.there] = fit.covariance(fit.edges)
-    se = row["curve_se" if of == "curve" else "effect_se"]
+            values[fit.edge_slice, fit.edge_slice] = fit.covariance(fit.edges)
+    se = row["curve_se" if what == "curve" else "effect_se"]
     return xr.DataArray(
         values,
         {dim: row[dim].values, f"{dim}_other": row[dim].values},
         (dim, f"{dim}_other"),
         "covariance",
         {
-            "long_name": f"covariance of the {of}",
+            "long_name": f"covariance of the {what}",
             "target": se.attrs["target"],
             "source": se.attrs["source"],
             "feature": str(row["feature"].values),
@@ -272,7 +272,7 @@ def _warn_of_few(n_groups: int, effective: float) -> None:
         f"groups are few: {n_groups} groups of these sizes are worth {effective:.1f} of one size "
         f"(1 over the sum of squared shares of the rows). Intervals may be too short, above all "
         f"where effects of groups are skewed; P of wald_test is not below that of a wild cluster "
-        f"bootstrap. Normal theory needs {FEW_GROUPS} or more."
+        f"bootstrap. Normal theory needs {MIN_GROUPS} or more."
     )
 
 
@@ -288,7 +288,7 @@ def _add_numerical_error(effect: xr.Dataset, arrays: dict[str, FloatArray]) -> N
     place = {"curve_se": effect["edge_value"].values, "effect_se": centre + 1}
     if "cell_value" in effect:
         place["cell_curve_se"] = effect["cell_value"].values
-    for name, at in place.items():
+    for name, x in place.items():
         if name in arrays:
-            arrays[name] = np.hypot(arrays[name], error[:, None] * np.abs(at - centre))
+            arrays[name] = np.hypot(arrays[name], error[:, None] * np.abs(x - centre))
     arrays["average_effect_se"] = np.hypot(arrays["average_effect_se"], error)

@@ -13,11 +13,11 @@ from rhale_stats.arrays.cell_moments import CellMoments, Line, RowMoments, resid
 from rhale_stats.arrays.moments import FloatArray, IntArray, Moments, ResidualMoments
 from rhale_stats.bins.fixed import GivenBins
 from rhale_stats.bins.rule import BinRule, Column, Partition
-from rhale_stats.effects.grid import Grid
-from rhale_stats.schema.stacking import Estimates
+from rhale_stats.effects.grid import CellGrid
+from rhale_stats.schema.padding import Estimates
 
 
-class Request(NamedTuple):
+class RhaleSettings(NamedTuple):
     """What a user asks of `rhale`, apart from the rows; and whether the spread is wanted."""
 
     rule: BinRule
@@ -26,7 +26,7 @@ class Request(NamedTuple):
     has_spread: bool = True
 
 
-class Fitted(NamedTuple):
+class FittedBins(NamedTuple):
     """The effect of one feature on some rows: its bins, and the cells of its curve.
 
     ``starts`` are the first cells of the bins among those of the curve, whose moments are ``rows``
@@ -57,7 +57,9 @@ class Fitted(NamedTuple):
         return np.diff(self.starts, append=len(self.edges) - 1)
 
 
-def fitted_bins(request: Request, grid: Grid, rows: RowMoments, partition: Partition) -> Fitted:
+def fitted_bins(
+    settings: RhaleSettings, grid: CellGrid, rows: RowMoments, partition: Partition
+) -> FittedBins:
     """The bins of one feature with their lines, and the cells of its curve."""
     bin_edges = np.append(grid.rule_edges[partition.starts], grid.rule_edges[-1])
     fine_starts = grid.fine_starts(bin_edges)
@@ -75,10 +77,10 @@ def fitted_bins(request: Request, grid: Grid, rows: RowMoments, partition: Parti
         enough = sums.n_effective(means) > 2 * (1 + 1e-12)
         linear = partition.linear & enough & (spread > 0)
         slope = np.divide(bins.product(1, 1), spread, out=np.zeros(len(spread)), where=linear)
-    fitted = Fitted(
+    fitted = FittedBins(
         edges, rows, starts, means, slope, None, grid.column, of_curve, fine_edges, fine
     )
-    if request.weighting != "axis":
+    if settings.weighting != "axis":
         return fitted
     by_squares = None
     if rows.squares is not None:
@@ -88,7 +90,7 @@ def fitted_bins(request: Request, grid: Grid, rows: RowMoments, partition: Parti
     return fitted._replace(along=along)
 
 
-def estimates_of(request: Request, fitted: Fitted) -> dict[str, FloatArray | float]:
+def estimates_of(settings: RhaleSettings, fitted: FittedBins) -> dict[str, FloatArray | float]:
     """RHALE of one feature, by the names of `schema.EFFECT_VARIABLES`, but for its spread."""
     rows, starts, bins, slope = fitted.rows, fitted.starts, fitted.bins, fitted.slope
     # Within the finest cells next to nothing of a line cancels.
@@ -102,13 +104,13 @@ def estimates_of(request: Request, fitted: Fitted) -> dict[str, FloatArray | flo
         fitted.along,
         slope,
         residuals,
-        request.centering,
+        settings.centering,
         squares=squares,
     )
     estimates["moments"] = moments.table.T
-    if fitted.along is not None and are_agreed(request.rule):
+    if fitted.along is not None and are_agreed(settings.rule):
         estimates |= own_products(fitted.along)
-    if squares is not None and isinstance(request.rule, GivenBins):
+    if squares is not None and isinstance(settings.rule, GivenBins):
         estimates |= {"weight_products": squares.products}
     if fitted.along is not None and slope is not None:
         lines = Line.of(bins, slope).repeated(fitted.length)
@@ -122,22 +124,24 @@ def are_agreed(rule: BinRule) -> bool:
     return isinstance(rule, GivenBins) and rule.cells_of_curve is not None
 
 
-def in_bins(found: FloatArray, bin_of: IntArray) -> FloatArray:
+def in_bins(sums: FloatArray, bin_of: IntArray) -> FloatArray:
     """Sums in bins from those in their cells, (..., cell) -> (..., bin)."""
-    return np.add.reduceat(found, np.flatnonzero(np.diff(bin_of, prepend=-1)), axis=-1)
+    return np.add.reduceat(sums, np.flatnonzero(np.diff(bin_of, prepend=-1)), axis=-1)
 
 
-def slope_correlation(found: FloatArray, cells: cell_kernel.Cells, slope: FloatArray) -> FloatArray:
+def slope_correlation(
+    products: FloatArray, cells: cell_kernel.Cells, slope: FloatArray
+) -> FloatArray:
     """Correlation of the average along a bin with the slope of its line, by influences of rows.
 
     ``found`` are sums of the products `LEVEL_POWERS` in the cells of the curve.
     """
     level_of = cell_kernel.along_axis(cells.width, cells.weight, cells.bin)
     factor = np.divide(level_of, cells.weight, out=np.zeros(len(level_of)), where=cells.weight > 0)
-    both, level, tilt = in_bins(found * np.stack([factor, factor**2, factor**0]), cells.bin)
+    both, level, tilt = in_bins(products * np.stack([factor, factor**2, factor**0]), cells.bin)
     with np.errstate(invalid="ignore", divide="ignore"):
-        known = (slope != 0) & (level > 0) & (tilt > 0)
-        return np.where(known, np.clip(both / np.sqrt(level * tilt), -1.0, 1.0), 0.0)
+        is_sloped = (slope != 0) & (level > 0) & (tilt > 0)
+        return np.where(is_sloped, np.clip(both / np.sqrt(level * tilt), -1.0, 1.0), 0.0)
 
 
 def feature_estimates(
@@ -191,7 +195,7 @@ def feature_estimates(
     return estimates
 
 
-class _Fitted(NamedTuple):
+class _BinFits(NamedTuple):
     """Means and lines fitted to the bins of one feature; ``m2`` of ``bins`` is of the residuals."""
 
     bins: Moments
@@ -207,19 +211,19 @@ class _Fitted(NamedTuple):
 
 def _fitted(
     edges: FloatArray, bins: Moments, slope: FloatArray | None, residuals: ResidualMoments
-) -> _Fitted:
+) -> _BinFits:
     n_bins, share = len(bins.mean), bins.weight / bins.weight.sum()
     pieces = accumulate.Pieces(
         edges, bins.mean, np.zeros(n_bins), bins.x_mean, np.zeros(n_bins), share
     )
     ddof = np.ones(n_bins, dtype=np.int64)
     if slope is None:
-        return _Fitted(bins, pieces, ddof)
+        return _BinFits(bins, pieces, ddof)
     pieces = pieces._replace(slope=slope, x_variance=residuals.x_variance)
     linear = slope != 0
     # Of residuals about lines; about means the first pass has it already.
     squares = np.where(linear, residuals.second_moment * bins.weight, bins.m2)
-    return _Fitted(bins._replace(m2=squares), pieces, ddof + linear)
+    return _BinFits(bins._replace(m2=squares), pieces, ddof + linear)
 
 
 def _averages(along: cell_kernel.Cells) -> FloatArray:
@@ -249,12 +253,12 @@ def spread_along(
     curve: FloatArray, heterogeneity: FloatArray, width: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
     """``curve_std`` and ``curve_std_sum``, at the edges where the curve is known."""
-    known = np.isfinite(curve)
-    there = known[:-1] & known[1:]
+    has_curve = np.isfinite(curve)
+    inside = has_curve[:-1] & has_curve[1:]
     std, std_sum = np.full((2, len(curve)), np.nan)
-    if known.any():
-        std[known] = accumulate.curve_std(heterogeneity[there], width[there])
-        std_sum[known] = accumulate.curve_std_sum(heterogeneity[there], width[there])
+    if has_curve.any():
+        std[has_curve] = accumulate.curve_std(heterogeneity[inside], width[inside])
+        std_sum[has_curve] = accumulate.curve_std_sum(heterogeneity[inside], width[inside])
     return std, std_sum
 
 
@@ -270,8 +274,8 @@ def centred_curve(
     pieces: accumulate.Pieces, edges: FloatArray, centering: str
 ) -> tuple[FloatArray, float]:
     """The centred curve at the edges of the bins, NaN where it is not known, and its offset."""
-    here = accumulate.known_stretch(pieces.share)
-    pieces = pieces.stretch(here)
+    stretch = accumulate.known_stretch(pieces.share)
+    pieces = pieces.stretch(stretch)
     width = np.diff(pieces.edges)
     curve = accumulate.accumulate(pieces.mean + pieces.slope * pieces.away(), width)
     offset = 0.0

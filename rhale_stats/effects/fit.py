@@ -10,7 +10,14 @@ import xarray as xr
 from rhale_stats.arrays import accumulate, categories, influence, intervals
 from rhale_stats.arrays.binning import bin_index
 from rhale_stats.arrays.moments import FloatArray
-from rhale_stats.schema.curves import Fine, bin_noise, curve_of, fine_of, pieces_of, squares_of
+from rhale_stats.schema.curves import (
+    CurveCells,
+    bin_noise,
+    curve_cells,
+    curve_of,
+    pieces_of,
+    squares_of,
+)
 from rhale_stats.schema.features import one_feature, slopes, stores_errors
 from rhale_stats.schema.levels import is_categorical
 from rhale_stats.schema.moments import has_cells, residuals_of
@@ -21,20 +28,20 @@ def has_covariance(row: xr.Dataset) -> bool:
     return stores_errors(row) or is_categorical(row)
 
 
-class Fit(NamedTuple):
+class CurveErrors(NamedTuple):
     """Inputs of standard errors for one feature: the cells with a curve, and their noise.
 
     ``cells`` are all cells, ``pieces`` the cells on the stretch with a curve; ``edges`` are the
-    edges of the bins there, ``there`` their numbers.
+    edges of the bins there, ``edge_slice`` their numbers.
     """
 
-    cells: Fine
+    cells: CurveCells
     pieces: accumulate.Pieces
     noise: accumulate.Noise
     places: influence.OwnPlaces | None
     curve: FloatArray
     edges: FloatArray
-    there: slice
+    edge_slice: slice
     n_bins: int
     centering: str
     # For features with levels: their shares, and the covariance of the curve at the levels.
@@ -75,13 +82,13 @@ class Fit(NamedTuple):
         have it in common.
         """
         parts = self._parts(z)
-        own = intervals.Sources(parts, np.maximum(self.cells.n_effective - 1, 0.0))
-        return own.satterthwaite(parts.sum(axis=1))
+        by_cells = intervals.Sources(parts, np.maximum(self.cells.n_effective - 1, 0.0))
+        return by_cells.satterthwaite(parts.sum(axis=1))
 
     def _parts(self, z: FloatArray) -> FloatArray:
         """What every cell adds to the variance of the curve at points, (point, cell)."""
         parts = np.zeros((len(z), len(self.cells.bin)))
-        parts[:, self.cells.here] = influence.parts(self.loadings(z), self.noise)
+        parts[:, self.cells.stretch] = influence.parts(self.loadings(z), self.noise)
         return parts
 
     def curve_degrees(self, z: FloatArray) -> FloatArray:
@@ -94,33 +101,33 @@ def interpolation(edges: FloatArray, z: FloatArray) -> FloatArray:
     return np.array([np.interp(z, edges, unit) for unit in np.eye(len(edges))]).T
 
 
-def fit_of(row: xr.Dataset) -> Fit:
+def fit_of(row: xr.Dataset) -> CurveErrors:
     """The inputs of standard errors for one feature that has bins."""
     centering, levels = str(row.attrs["centering"]), is_categorical(row)
-    cells = fine_of(row)
-    here, noise, n = cells.here, cells.noise, cells.n_effective
-    pieces = cells.pieces.stretch(here)
+    cells = curve_cells(row)
+    stretch, noise, n = cells.stretch, cells.noise, cells.n_effective
+    pieces = cells.pieces.stretch(stretch)
     edges = row["edge_value"].values
-    known = np.flatnonzero((edges >= pieces.edges[0]) & (edges <= pieces.edges[-1]))
-    there = slice(int(known[0]), int(known[-1]) + 1) if len(known) else slice(0, 0)
+    on_curve = np.flatnonzero((edges >= pieces.edges[0]) & (edges <= pieces.edges[-1]))
+    edge_slice = slice(int(on_curve[0]), int(on_curve[-1]) + 1) if len(on_curve) else slice(0, 0)
     curve = row["curve"].values if levels else curve_of(row).values
     if not levels and not has_cells(row):
-        curve = curve[here.start : here.stop + 1]
+        curve = curve[cells.edge_stretch]
     places = None
     if centering == "mean" and not levels:
-        covariance = cells.x_covariance[here]
-        squares = None if cells.squares is None else cells.squares[here]
+        covariance = cells.x_covariance[stretch]
+        squares = None if cells.squares is None else cells.squares[stretch]
         places = influence.own_places(
-            curve, pieces, covariance, cells.noise_line[here], n[here], squares
+            curve, pieces, covariance, cells.noise_line[stretch], n[stretch], squares
         )
-    return Fit(
+    return CurveErrors(
         cells,
         pieces,
-        accumulate.Noise(*(part[here] for part in noise)),
+        accumulate.Noise(*(part[stretch] for part in noise)),
         places,
         curve,
-        edges[there],
-        there,
+        edges[edge_slice],
+        edge_slice,
         len(edges) - 1,
         centering,
         row["level_share"].values if levels else None,
@@ -132,7 +139,7 @@ class Feature(NamedTuple):
     """One feature of an effect, unpacked; ``fit`` is None where it has no bin."""
 
     row: xr.Dataset
-    fit: Fit | None
+    fit: CurveErrors | None
 
 
 def features_of(effect: xr.Dataset) -> list[Feature]:
@@ -141,16 +148,16 @@ def features_of(effect: xr.Dataset) -> list[Feature]:
     return [Feature(row, fit_of(row) if row.sizes["bin"] else None) for row in rows]
 
 
-def at_edges(values: FloatArray, fit: Fit) -> FloatArray:
+def at_edges(values: FloatArray, fit: CurveErrors) -> FloatArray:
     """Values at the edges with a curve, extended to all edges of the bins by NaN."""
     out = np.full(fit.n_bins + 1, np.nan)
-    out[fit.there] = values
+    out[fit.edge_slice] = values
     return out
 
 
-def at_cells(values: FloatArray, fit: Fit) -> FloatArray:
+def at_cells(values: FloatArray, fit: CurveErrors) -> FloatArray:
     """Values at the cell edges with a curve, extended to all cell edges by NaN."""
-    return accumulate.at_edges(values, fit.cells.here, len(fit.cells.bin))
+    return accumulate.at_edges(values, fit.cells.stretch, len(fit.cells.bin))
 
 
 def group_degrees(row: xr.Dataset, name: str) -> FloatArray:
@@ -167,15 +174,14 @@ def group_overlap(row: xr.Dataset) -> FloatArray:
     return np.full((row.sizes["bin"],) * 2, 1 / (float(row.attrs["n_groups"]) - 1))
 
 
-def curve_degrees(row: xr.Dataset, fit: Fit, z: FloatArray) -> FloatArray:
+def curve_degrees(row: xr.Dataset, fit: CurveErrors, z: FloatArray) -> FloatArray:
     """Degrees of freedom of the curve of one feature at points within its stretch."""
     if not stores_errors(row):
         return fit.curve_degrees(z)
     if has_cells(row):
-        here = slice(fit.cells.here.start, fit.cells.here.stop + 1)
-        return np.interp(z, fit.pieces.edges, group_degrees(row, "cell_curve")[here])
-    known = group_degrees(row, "curve")[fit.there]
-    return np.interp(z, fit.edges, known)
+        degrees = group_degrees(row, "cell_curve")[fit.cells.edge_stretch]
+        return np.interp(z, fit.pieces.edges, degrees)
+    return np.interp(z, fit.edges, group_degrees(row, "curve")[fit.edge_slice])
 
 
 def bends(edges: FloatArray, z: FloatArray) -> FloatArray:
@@ -189,32 +195,32 @@ def bends(edges: FloatArray, z: FloatArray) -> FloatArray:
     return bend
 
 
-def curve_covariance(row: xr.Dataset, fit: Fit, z: FloatArray) -> FloatArray:
+def curve_covariance(row: xr.Dataset, fit: CurveErrors, z: FloatArray) -> FloatArray:
     """Covariance of a curve at points: of groups from that at edges, and of slopes."""
     if not has_covariance(row):
         return fit.covariance(z)
     if has_cells(row):
         # Without the edges beyond a gap between the rows, where the curve is not known.
-        here = slice(fit.cells.here.start, fit.cells.here.stop + 1)
+        stretch = fit.cells.edge_stretch
         weight = interpolation(fit.pieces.edges, z)
-        return np.asarray(weight @ row["cell_curve_cov"].values[here, here] @ weight.T)
+        return np.asarray(weight @ row["cell_curve_cov"].values[stretch, stretch] @ weight.T)
     edges = row["edge_value"].values
     weight = interpolation(fit.edges, z)
-    total = weight @ row["curve_cov"].values[fit.there, fit.there] @ weight.T
+    total = weight @ row["curve_cov"].values[fit.edge_slice, fit.edge_slice] @ weight.T
     if not slopes(row).any():
         return np.asarray(total)
     bend = bends(edges, z)
-    mixed = weight @ row["curve_slope_cov"].values[fit.there] @ bend.T
+    mixed = weight @ row["curve_slope_cov"].values[fit.edge_slice] @ bend.T
     return np.asarray(total - mixed - mixed.T + bend @ row["slope_cov"].values @ bend.T)
 
 
-def bin_degrees(row: xr.Dataset, cells: Fine | None = None) -> FloatArray:
+def bin_degrees(row: xr.Dataset, cells: CurveCells | None = None) -> FloatArray:
     """Degrees of freedom of the effects of one feature's bins, for Student's t."""
     if not row.sizes["bin"]:
         return np.zeros(0)
     if stores_errors(row):
         return group_degrees(row, "effect")
-    cells = fine_of(row) if cells is None else cells
+    cells = curve_cells(row) if cells is None else cells
     return cells.effect_degrees() if cells.shared else cells.degrees
 
 
@@ -244,8 +250,8 @@ def spread_rows(row: xr.Dataset) -> FloatArray:
         m2 = row["heterogeneity"].values ** 2 * (1 - (1 + (slopes(row) != 0)) / n)
         ours = squares[:, 11] - 2 * m2 * squares[:, 10] + m2**2
         usual = residuals_of(row).fourth_moment - m2**2
-        known = (usual > 1e-9 * m2**2) & (ours > 0)
-        return np.where(known, n * usual / np.where(known, ours, 1.0), n)
+        is_known = (usual > 1e-9 * m2**2) & (ours > 0)
+        return np.where(is_known, n * usual / np.where(is_known, ours, 1.0), n)
 
 
 def row_degrees(row: xr.Dataset) -> float:

@@ -22,10 +22,10 @@ from rhale_stats.local.rows import SELECT_ROWS, Rows, is_sized
 from rhale_stats.schema.features import resolution
 
 # Cells of equal numbers of rows, from which those of the curve and the bins of the spread are made.
-MOST_FINE = 2000
+MAX_FINE_CELLS = 2000
 
 
-class Grid(NamedTuple):
+class CellGrid(NamedTuple):
     """The cells of one feature: those that a rule joins to bins, and finer ones for the curve.
 
     ``edges`` are those of all cells: the ``rule_edges`` that bins may have, of ``equal`` widths or
@@ -79,24 +79,24 @@ class Grid(NamedTuple):
         every = np.arange(len(edges) - 1)
         if self.fixed:
             return every
-        there = np.flatnonzero(moments.weight > 0)
-        place = moments.x_mean[there]
+        occupied = np.flatnonzero(moments.weight > 0)
+        place = moments.x_mean[occupied]
         # As if the rows of every cell were at one place.
-        found = cell_kernel.nested_edges(
+        nested = cell_kernel.nested_edges(
             place,
-            moments.weight[there],
+            moments.weight[occupied],
             bins,
             self.n_cells,
             least=self.least_rows,
             ordered=True,
             gaps=self.gaps,
-            rows=moments.n_obs[there],
+            rows=moments.n_obs[occupied],
         )
-        at = np.searchsorted(edges, found)
-        is_edge = edges[at] == found
+        position = np.searchsorted(edges, nested)
+        is_edge = edges[position] == nested
         # Between two places the edge is that of the cell on the right.
-        right = np.minimum(np.searchsorted(place, found[~is_edge]), len(there) - 1)
-        return np.union1d(there[right], at[is_edge][:-1])
+        right = np.minimum(np.searchsorted(place, nested[~is_edge]), len(occupied) - 1)
+        return np.union1d(occupied[right], position[is_edge][:-1])
 
 
 def grid_of(
@@ -106,7 +106,7 @@ def grid_of(
     name: str,
     ends: tuple[float, float],
     slopes_across: FloatArray | None,
-) -> Grid | Column:
+) -> CellGrid | Column:
     """The grid of one feature between these ends; its column alone if it is constant.
 
     ``slopes_across`` are the edges of the cells that local effects are slopes across, if any.
@@ -131,8 +131,8 @@ def grid_of(
     return _grid(_without_rows(column), rule_edges, fixed, places, equal=equal)
 
 
-def grid_of_others(grid: Grid, rows: Source, position: int) -> Grid:
-    """The same edges for the rule, and cells of the curve for other rows."""
+def grid_of_others(grid: CellGrid, rows: Source, position: int) -> CellGrid:
+    """The grid with the same edges for the rule, and cells of the curve for other rows."""
     fixed, places = grid.edges if grid.fixed else None, rows.places(position)
     return _grid(grid.column, grid.rule_edges, fixed, places, equal=grid.equal)
 
@@ -144,7 +144,7 @@ def _grid(
     places: Places,
     *,
     equal: bool,
-) -> Grid:
+) -> CellGrid:
     """A grid of ``fixed`` cells, or of cells of a few rows each."""
     n_cells, least = _asked(places)
     x, weight = places.x, places.weight
@@ -158,7 +158,7 @@ def _grid(
         fine = cell_kernel.nested_edges(
             x,
             weight,
-            cell_kernel.count_edges(x, weight, low, high, MOST_FINE, gaps=gaps),
+            cell_kernel.count_edges(x, weight, low, high, MAX_FINE_CELLS, gaps=gaps),
             1,
             frequency=places.frequency,
             least=least,
@@ -169,7 +169,7 @@ def _grid(
     edges = edges[(edges >= rule_edges[0]) & (edges <= rule_edges[-1])]
     if len(edges) == len(fine):
         edges = fine
-    return Grid(column, edges, rule_edges, fine, equal, fixed is not None, gaps, n_cells, least)
+    return CellGrid(column, edges, rule_edges, fine, equal, fixed is not None, gaps, n_cells, least)
 
 
 def _without_rows(column: Column) -> Column:
@@ -212,7 +212,7 @@ def _given_cells(rule: BinRule, column: Column, edges: FloatArray) -> FloatArray
     return cell_kernel.union(edges, cells[apart])
 
 
-def moments_on(grid: Grid, position: int, *, unequal: bool) -> Reduction:
+def moments_on(grid: CellGrid, position: int, *, unequal: bool) -> Reduction:
     """Moments of the rows of one feature in the cells of its grid."""
     name, edges = grid.column.name, grid.edges
 

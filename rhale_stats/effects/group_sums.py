@@ -10,18 +10,18 @@ import numpy as np
 from rhale_stats.arrays import accumulate, influence, leverage
 from rhale_stats.arrays.binning import bin_index
 from rhale_stats.arrays.moments import FloatArray, IntArray
-from rhale_stats.effects.grouped import Held
+from rhale_stats.effects.grouped import GroupWeights
 from rhale_stats.local.rows import Rows
 
 # Webb's weights (2023) of a wild cluster bootstrap, and its number of draws.
 WEBB = np.array([-np.sqrt(1.5), -1, -np.sqrt(0.5), np.sqrt(0.5), 1, np.sqrt(1.5)])
 N_DRAWS = 999
 # A table of all pairs is made where it has not many more cells than there are rows.
-DENSE, LEAST_DENSE = 4, 1 << 20
+DENSE, MIN_DENSE = 4, 1 << 20
 
 
 class GroupSums(NamedTuple):
-    """Of every group in every unit that it has rows in: one entry, by group and then by unit.
+    """Sums of every group in every unit that it has rows in, by group and then by unit.
 
     ``weight`` and ``square`` are sums of w and of w^2 (of frequencies, of w), the others of w times
     d, d^2, r, d r and r^2: d is the distance of x from its mean in the unit, r the residual about
@@ -41,10 +41,10 @@ class GroupSums(NamedTuple):
     rr: FloatArray
 
     @classmethod
-    def of(
+    def of_rows(
         cls, pieces: accumulate.Pieces, rows: Rows, position: int, group: IntArray, n_groups: int
     ) -> GroupSums:
-        """Of the rows of one feature, about the means or lines of ``pieces``."""
+        """Sums over the rows of one feature, about the means or lines of ``pieces``."""
         x, g, w = rows.x[position], rows.local_effect[position], rows.weight
         k, n_units = bin_index(pieces.edges, x), len(pieces.mean)
         d = x - pieces.x_mean[k]
@@ -54,18 +54,18 @@ class GroupSums(NamedTuple):
         if w is not None and not rows.frequency:
             values.append(w**2)
         n_weights = len(values)
-        values += [one if w is None else w * one for one in (d, d * d, r, d * r, r * r)]
+        values += [product if w is None else w * product for product in (d, d * d, r, d * r, r * r)]
         return cls._summed(group, k, n_groups, n_units, values, n_weights)
 
     @classmethod
     def merged(cls, parts: Sequence[GroupSums]) -> GroupSums:
-        """Of all rows, from those of several parts of them."""
+        """Sums over all rows, from those over several parts of them."""
         first = parts[0]
         if len(parts) == 1:
             return first
         group, unit, *values = (
             np.concatenate(each)
-            for each in zip(*((one[0], one[1], *one[4:]) for one in parts), strict=True)
+            for each in zip(*((part[0], part[1], *part[4:]) for part in parts), strict=True)
         )
         return cls._summed(group, unit, first.n_groups, first.n_units, values, 2)
 
@@ -81,19 +81,19 @@ class GroupSums(NamedTuple):
     ) -> GroupSums:
         key = group * n_units + unit
         n_pairs = n_groups * n_units
-        if n_pairs <= max(DENSE * len(key), LEAST_DENSE):
-            held = np.flatnonzero(np.bincount(key, minlength=n_pairs))
-            sums = [np.bincount(key, one, n_pairs)[held] for one in values]
+        if n_pairs <= max(DENSE * len(key), MIN_DENSE):
+            pairs = np.flatnonzero(np.bincount(key, minlength=n_pairs))
+            sums = [np.bincount(key, value, n_pairs)[pairs] for value in values]
         else:
-            held, at = np.unique(key, return_inverse=True)
-            sums = [np.bincount(at, one, len(held)) for one in values]
-        found: list[FloatArray] = [one.astype(np.float64, copy=False) for one in sums]
+            pairs, pair_of = np.unique(key, return_inverse=True)
+            sums = [np.bincount(pair_of, value, len(pairs)) for value in values]
+        totals: list[FloatArray] = [total.astype(np.float64, copy=False) for total in sums]
         if n_weights == 1:
-            found.insert(1, found[0])
-        return cls(held // n_units, held % n_units, n_groups, n_units, *found)
+            totals.insert(1, totals[0])
+        return cls(pairs // n_units, pairs % n_units, n_groups, n_units, *totals)
 
     def about(self, pieces: accumulate.Pieces, centre: FloatArray) -> GroupSums:
-        """With residuals about other means than those of ``pieces``."""
+        """The sums with residuals about other means than those of ``pieces``."""
         moved = (pieces.mean - centre)[self.unit]
         return self._replace(
             r=self.r + moved * self.weight,
@@ -105,9 +105,9 @@ class GroupSums(NamedTuple):
         """Sums over the groups, (unit,)."""
         return np.bincount(self.unit, values, self.n_units).astype(np.float64)
 
-    def held(self) -> Held:
-        """What the groups hold of the units."""
-        return Held(self.unit, self.group, self.n_groups, self.weight, self.square, None)
+    def group_weights(self) -> GroupWeights:
+        """Weights of the groups in the units."""
+        return GroupWeights(self.unit, self.group, self.n_groups, self.weight, self.square, None)
 
     def row_sums(self, pieces: accumulate.Pieces, curve: FloatArray) -> influence.RowSums:
         """Influences of the groups, as `influence.row_sums` has them of rows.
@@ -119,13 +119,13 @@ class GroupSums(NamedTuple):
         linear = (pieces.slope != 0)[k]
         var = np.where(linear, pieces.x_variance[k], 1.0)
         spread = self.total(self.rr)[k] * share
-        held = self.held()
+        weights = self.group_weights()
         level = self._of_curve(pieces, curve)
         effect = self.r + pieces.mean[k] * self.weight + pieces.slope[k] * self.d
         return influence.RowSums(
-            held.table(share * self.r, k, self.n_units),
-            held.table(np.where(linear, share * self.dr / var, 0.0), k, self.n_units),
-            held.table(share * (self.rr - spread * self.weight), k, self.n_units),
+            weights.table(share * self.r, k, self.n_units),
+            weights.table(np.where(linear, share * self.dr / var, 0.0), k, self.n_units),
+            weights.table(share * (self.rr - spread * self.weight), k, self.n_units),
             self._centred(level),
             self._centred(effect),
         )
@@ -156,12 +156,12 @@ class GroupSums(NamedTuple):
         if not pieces.slope.any():
             return None
         sd = np.where(pieces.slope != 0, np.sqrt(pieces.x_variance), 0.0)
-        own = sd[self.unit]
+        unit_sd = sd[self.unit]
         share = 1 / self.total(self.weight)[self.unit]
-        held = self.held()
+        weights = self.group_weights()
         shared, slope = (
-            held.table(
-                share * np.divide(sums, own**power, out=np.zeros(len(sums)), where=own > 0),
+            weights.table(
+                share * np.divide(sums, unit_sd**power, out=np.zeros(len(sums)), where=unit_sd > 0),
                 self.unit,
                 self.n_units,
             )
@@ -181,25 +181,25 @@ class GroupSums(NamedTuple):
         one number a group (Webb's six-point distribution), and the statistic is computed again.
         """
         shape = self.n_groups, self.n_units
-        at = self.group, self.unit
+        pairs = self.group, self.unit
         weight, d, dd, first, second = (np.zeros(shape) for _ in range(5))
         slope = pieces.slope[self.unit]
         mean = pieces.mean[self.unit]
-        weight[at], d[at], dd[at] = self.weight, self.d, self.dd
-        first[at] = self.r + mean * self.weight + slope * self.d
-        second[at] = self.dr + mean * self.d + slope * self.dd
+        weight[pairs], d[pairs], dd[pairs] = self.weight, self.d, self.dd
+        first[pairs] = self.r + mean * self.weight + slope * self.d
+        second[pairs] = self.dr + mean * self.d + slope * self.dd
         sloped = pieces.slope != 0
         totals = weight.sum(axis=0), np.where(sloped, dd.sum(axis=0), np.inf)
         every = totals[0].sum()
         draws = np.random.default_rng(0).choice(WEBB, (N_DRAWS, self.n_groups))
-        found = {}
+        pvalues = {}
         for null in ("zero", "constant"):
             level = first.sum() / every if null == "constant" else 0.0
-            of = _Wild(weight, d, dd, first - level * weight, second - level * d, *totals, null)
-            observed = of.statistic(np.ones((1, self.n_groups)))[0]
-            beyond = np.sum(of.statistic(draws) >= observed * (1 - 1e-12))
-            found[null] = float((1 + beyond) / (1 + N_DRAWS))
-        return found
+            wild = _Wild(weight, d, dd, first - level * weight, second - level * d, *totals, null)
+            observed = wild.statistic(np.ones((1, self.n_groups)))[0]
+            beyond = np.sum(wild.statistic(draws) >= observed * (1 - 1e-12))
+            pvalues[null] = float((1 + beyond) / (1 + N_DRAWS))
+        return pvalues
 
 
 class _Wild(NamedTuple):
@@ -225,9 +225,9 @@ class _Wild(NamedTuple):
         slopes, expected = products / self.total_dd, np.zeros(len(times))
         common = (means @ self.total / every)[:, None] if constant else 0.0
         value = ((means - common) ** 2) @ self.total + np.sum(products * slopes, axis=1)
-        for at, own in enumerate(times.T[:, :, None]):
-            mean = own * self.first[at] - self.weight[at] * means - self.d[at] * slopes
-            slope = own * self.second[at] - self.d[at] * means - self.dd[at] * slopes
+        for group, factor in enumerate(times.T[:, :, None]):
+            mean = factor * self.first[group] - self.weight[group] * means - self.d[group] * slopes
+            slope = factor * self.second[group] - self.d[group] * means - self.dd[group] * slopes
             if constant:
                 mean -= self.total * (mean.sum(axis=1) / every)[:, None]
             expected += (mean**2 / self.total + slope**2 / self.total_dd).sum(axis=1)

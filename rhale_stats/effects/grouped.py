@@ -10,10 +10,10 @@ from scipy import sparse
 from rhale_stats.arrays import accumulate, influence, leverage
 from rhale_stats.arrays.leverage import like
 from rhale_stats.arrays.moments import FloatArray, IntArray
-from rhale_stats.effects.fit import Fit
+from rhale_stats.effects.fit import CurveErrors
 
 
-class Held(NamedTuple):
+class GroupWeights(NamedTuple):
     """Rows with the unit and the group of each, their weights, and what squares of these count."""
 
     unit: IntArray
@@ -24,7 +24,7 @@ class Held(NamedTuple):
     repeats: FloatArray | None
 
     @classmethod
-    def of(
+    def from_rows(
         cls,
         unit: IntArray,
         group: IntArray,
@@ -32,7 +32,7 @@ class Held(NamedTuple):
         weight: FloatArray | None,
         frequency: bool,
         repeats: FloatArray | None = None,
-    ) -> Held:
+    ) -> GroupWeights:
         """Frequencies count rows, so that their squares are the frequencies themselves.
 
         A group may stand for ``repeats`` independent ones, which have equal parts of its weight.
@@ -59,9 +59,9 @@ class Held(NamedTuple):
         n_units = sums.mean.shape[1]
         of_units, every = self.shares(self.unit, n_units), self.of_all()
         factor = every.factor.toarray()[:, 0]
-        own = like(sums.variance, sums.variance.data * of_units.factor.data)
+        variance = like(sums.variance, sums.variance.data * of_units.factor.data)
         sums = sums._replace(
-            variance=own, places=sums.places * factor, average=sums.average * factor
+            variance=variance, places=sums.places * factor, average=sums.average * factor
         )
         n_blocks = int(block.max()) + 1
         if n_blocks < n_units:
@@ -100,28 +100,28 @@ class Grouped(NamedTuple):
         """Degrees of freedom of the variances of single units."""
         return np.asarray(1 / np.diagonal(self.of_units()))
 
-    def of_curve(self, fit: Fit, z: FloatArray) -> FloatArray:
+    def of_curve(self, fit: CurveErrors, z: FloatArray) -> FloatArray:
         """Degrees of freedom of the variance of the curve at points within its stretch."""
-        noise = _known(fit)
+        noise = _noise_or_equal(fit)
         parts = np.maximum(influence.parts(fit.loadings(z), noise), 0.0)
         alone = np.full((len(z), 1), 0.0)
         if fit.centering == "mean":
             alone += _of_places(fit)
-        found = leverage.degrees(np.hstack([parts, alone]), self.overlap)
-        return np.where(np.isfinite(found), found, 1 / self.overlap[-1, -1])
+        degrees = leverage.degrees(np.hstack([parts, alone]), self.overlap)
+        return np.where(np.isfinite(degrees), degrees, 1 / self.overlap[-1, -1])
 
 
-def _known(fit: Fit) -> accumulate.Noise:
+def _noise_or_equal(fit: CurveErrors) -> accumulate.Noise:
     """Noise of the cells; as if all had one variance where there is no spread at all."""
     mean = np.nan_to_num(fit.noise.mean)
     if (mean > 0).any():
         return fit.noise._replace(mean=mean)
-    n = fit.cells.n_effective[fit.cells.here]
+    n = fit.cells.n_effective[fit.cells.stretch]
     none = np.zeros(len(n))
     return accumulate.Noise(np.divide(1.0, n, out=none.copy(), where=n > 0), none, none)
 
 
-def _of_places(fit: Fit) -> float:
+def _of_places(fit: CurveErrors) -> float:
     """Variance of the mean of the curve over the rows, if these were independent."""
     if fit.places is not None:
         return fit.places.alone
@@ -138,22 +138,25 @@ def _overlap(
     """Overlap of units whose residuals are from the means of blocks, and of all rows."""
     n_blocks = blocks.weight.shape[1]
     square = sparse.csr_array(sparse.hstack([units.square, every.square]))
-    lost = [like(one.square, one.square.data * one.factor.data) for one in (blocks, every)]
-    at = np.append(block, n_blocks)
+    lost = [like(part.square, part.square.data * part.factor.data) for part in (blocks, every)]
+    positions = np.append(block, n_blocks)
     between = leverage.between(sparse.csr_array(sparse.hstack(lost)))
-    return np.asarray(leverage.products(square) + between[np.ix_(at, at)])
+    return np.asarray(leverage.products(square) + between[np.ix_(positions, positions)])
 
 
-def lines_of(pieces: accumulate.Pieces, held: Held, x: FloatArray) -> leverage.Lines | None:
+def lines_of(
+    pieces: accumulate.Pieces, weights: GroupWeights, x: FloatArray
+) -> leverage.Lines | None:
     """What groups have of the lines of units; None where there are no lines."""
     if not pieces.slope.any():
         return None
-    n_units, w = len(pieces.mean), held.weight
+    n_units, w = len(pieces.mean), weights.weight
     sd = np.where(pieces.slope != 0, np.sqrt(pieces.x_variance), 0.0)
-    own = sd[held.unit]
-    away = np.divide(x - pieces.x_mean[held.unit], own, out=np.zeros(len(x)), where=own > 0)
-    share = w / np.bincount(held.unit, w, n_units)[held.unit]
-    if held.repeats is not None:
-        share = share / held.repeats[held.group]
-    shared, slope = (held.table(share * part, held.unit, n_units) for part in (away, away**2))
+    unit = weights.unit
+    scale = sd[unit]
+    away = np.divide(x - pieces.x_mean[unit], scale, out=np.zeros(len(x)), where=scale > 0)
+    share = w / np.bincount(unit, w, n_units)[unit]
+    if weights.repeats is not None:
+        share = share / weights.repeats[weights.group]
+    shared, slope = (weights.table(share * part, unit, n_units) for part in (away, away**2))
     return leverage.Lines(shared, slope, sd)

@@ -14,38 +14,38 @@ from rhale_stats.arguments.rows import row_codes
 from rhale_stats.arrays import accumulate
 from rhale_stats.arrays.moments import FloatArray, IntArray
 from rhale_stats.arrays.thinned import most_of_chunk
-from rhale_stats.effects.clusters import Levels, check_n_groups, on_bins, on_cells
-from rhale_stats.effects.fit import Fit
+from rhale_stats.effects.clusters import RowLevels, check_n_groups, on_bins, on_cells
+from rhale_stats.effects.fit import CurveErrors
 from rhale_stats.effects.group_sums import GroupSums
 from rhale_stats.effects.grouped import Grouped
-from rhale_stats.effects.same import check_same_chunks
+from rhale_stats.effects.provenance import check_same_chunks
 from rhale_stats.effects.spread import SpreadSums
 from rhale_stats.local.chunks import ChunkedRows
 from rhale_stats.local.rows import Rows, estimation_rows, is_estimation_row, is_used_row
-from rhale_stats.schema.curves import Fine, fine_of, pieces_of
+from rhale_stats.schema.curves import CurveCells, curve_cells, pieces_of
 from rhale_stats.schema.features import feature_names, feature_position, one_feature
 from rhale_stats.schema.identity import check_same_output, row_labels
 from rhale_stats.schema.levels import refuse_categorical
 
 
-class Of(NamedTuple):
-    """What is known of the groups in one feature; ``spread`` is None without bins of it."""
+class FeatureSums(NamedTuple):
+    """Sums of one feature by groups of rows; ``spread`` is None without bins of the spread."""
 
     cells: GroupSums
     bins: GroupSums
-    levels: Levels
+    levels: RowLevels
     spread: SpreadSums | None
 
 
 class GroupsInChunks:
     """Groups of the rows of an effect that are in chunks: `Groups` by merged sums."""
 
-    def __init__(self, found: dict[str, Of], n_groups: int) -> None:
-        self._of = found
+    def __init__(self, sums: dict[str, FeatureSums], n_groups: int) -> None:
+        self._sums = sums
         self._n_groups = n_groups
 
     @classmethod
-    def of(cls, local: xr.Dataset, effect: xr.Dataset, groups: Any) -> GroupsInChunks:
+    def of_effect(cls, local: xr.Dataset, effect: xr.Dataset, groups: Any) -> GroupsInChunks:
         """Raise ``ValueError`` as `Clusters` does, and for effects of other rows."""
         check_same_output(local, effect, ("local", "effect"))
         refuse_categorical(effect, "errors by groups of rows in chunks")
@@ -58,15 +58,14 @@ class GroupsInChunks:
         group = group[is_estimation_row(local, effect)]
         local = estimation_rows(local, effect)
         rows = ChunkedRows(local, precise=True)
-        one_by_one = (one_feature(effect, name) for name in feature_names(effect))
-        features = [_Feature.of(row, local) for row in one_by_one if row.sizes["bin"]]
+        rows_of_features = (one_feature(effect, name) for name in feature_names(effect))
+        features = [_Feature.from_row(row, local) for row in rows_of_features if row.sizes["bin"]]
         most = most_of_chunk(len(rows.lengths))
         codes = np.split(group, np.cumsum(rows.lengths)[:-1])
-        found = rows.merged(
-            _SumsOf(features, n_groups, most), _merged, "groups", beside=codes, of_rows=True
-        )
+        chunk_sums = _ChunkSums(features, n_groups, most)
+        sums = rows.merged(chunk_sums, _merged, "groups", beside=codes, of_rows=True)
         check_same_chunks(rows, local, effect)
-        return cls({one.name: own for one, own in zip(features, found, strict=True)}, n_groups)
+        return cls(dict(zip([feature.name for feature in features], sums, strict=True)), n_groups)
 
     @property
     def n_groups(self) -> int:
@@ -75,34 +74,34 @@ class GroupsInChunks:
 
     def bin_sums(self, row: xr.Dataset) -> GroupSums:
         """Sums over the rows of one feature by group and bin."""
-        return self._known(row).bins
+        return self._of_feature(row).bins
 
-    def influences(self, row: xr.Dataset, cells: Fine) -> Grouped:
+    def influences(self, row: xr.Dataset, cells: CurveCells) -> Grouped:
         """Influences of the groups on all cells of one feature."""
-        return on_cells(row, cells, self._known(row).cells)
+        return on_cells(row, cells, self._of_feature(row).cells)
 
     def of_bins(self, row: xr.Dataset) -> Grouped:
         """Influences of the groups on means, slopes and variances of the bins by their rows."""
-        return on_bins(row, self._known(row).bins)
+        return on_bins(row, self._of_feature(row).bins)
 
-    def sign(self, row: xr.Dataset, _fit: Fit) -> float:
+    def sign(self, row: xr.Dataset, _fit: CurveErrors) -> float:
         """Sign of the skewness of the rows of one feature about their cells, 0 if unclear.
 
         Of very many rows it is that of some, evenly from all chunks.
         """
-        return self._known(row).levels.sign(row)
+        return self._of_feature(row).levels.sign(row)
 
     def spread_sums(self, row: xr.Dataset) -> SpreadSums:
         """Sums of squared residuals of one feature by group and bin of the spread."""
-        found = self._known(row).spread
-        assert found is not None, "asked of features with a spread only"
-        return found
+        spread = self._of_feature(row).spread
+        assert spread is not None, "asked of features with a spread only"
+        return spread
 
     def check(self, row: xr.Dataset) -> None:
         """All features were compared with their rows when the sums were made."""
 
-    def _known(self, row: xr.Dataset) -> Of:
-        return self._of[str(row["feature"].values)]
+    def _of_feature(self, row: xr.Dataset) -> FeatureSums:
+        return self._sums[str(row["feature"].values)]
 
 
 class _Feature(NamedTuple):
@@ -113,57 +112,57 @@ class _Feature(NamedTuple):
     bins: accumulate.Pieces
 
     @classmethod
-    def of(cls, row: xr.Dataset, local: xr.Dataset) -> _Feature:
+    def from_row(cls, row: xr.Dataset, local: xr.Dataset) -> _Feature:
         name = str(row["feature"].values)
         position = feature_position(local, name)
-        return cls(name, position, row, fine_of(row).pieces, pieces_of(row))
+        return cls(name, position, row, curve_cells(row).pieces, pieces_of(row))
 
 
 @dataclass(frozen=True)
-class _SumsOf:
+class _ChunkSums:
     """Sums of one chunk by group, of every feature; ``most`` rows decide on a skewness."""
 
     features: Sequence[_Feature]
     n_groups: int
     most: int
 
-    def __call__(self, rows: Rows, group: IntArray) -> list[Of]:
-        return [self._of(one, rows, group) for one in self.features]
+    def __call__(self, rows: Rows, group: IntArray) -> list[FeatureSums]:
+        return [self._of_feature(feature, rows, group) for feature in self.features]
 
-    def _of(self, feature: _Feature, rows: Rows, group: IntArray) -> Of:
+    def _of_feature(self, feature: _Feature, rows: Rows, group: IntArray) -> FeatureSums:
         _, position, row, cells, bins = feature
-        asked = rows, position, group, self.n_groups
-        of_cells = GroupSums.of(cells, *asked)
-        own = of_cells if cells is bins else GroupSums.of(bins, *asked)
-        levels = _some(Levels.of(cells, rows, position, group), self.most)
-        spread = SpreadSums.of(row, *asked) if row.sizes.get("spread_bin") else None
-        return Of(of_cells, own, levels, spread)
+        arguments = rows, position, group, self.n_groups
+        of_cells = GroupSums.of_rows(cells, *arguments)
+        of_bins = of_cells if cells is bins else GroupSums.of_rows(bins, *arguments)
+        levels = _some(RowLevels.of_feature(cells, rows, position, group), self.most)
+        spread = SpreadSums.of_rows(row, *arguments) if row.sizes.get("spread_bin") else None
+        return FeatureSums(of_cells, of_bins, levels, spread)
 
 
-def _some(levels: Levels, most: int) -> Levels:
-    """At most so many rows, evenly among them."""
+def _some(levels: RowLevels, most: int) -> RowLevels:
+    """Levels of at most so many rows, evenly among them."""
     n = len(levels.level)
     if n <= most:
         return levels
-    at = np.linspace(0, n - 1, most).astype(np.int64)
-    weight = None if levels.weight is None else levels.weight[at]
-    return Levels(levels.level[at], levels.cell[at], weight, levels.group[at])
+    rows = np.linspace(0, n - 1, most).astype(np.int64)
+    weight = None if levels.weight is None else levels.weight[rows]
+    return RowLevels(levels.level[rows], levels.cell[rows], weight, levels.group[rows])
 
 
-def _merged(chunks: Sequence[list[Of]]) -> list[Of]:
+def _merged(chunks: Sequence[list[FeatureSums]]) -> list[FeatureSums]:
     return [_together(each) for each in zip(*chunks, strict=True)]
 
 
-def _together(parts: Sequence[Of]) -> Of:
+def _together(parts: Sequence[FeatureSums]) -> FeatureSums:
     if len(parts) == 1:
         return parts[0]
     cells, bins, levels, spread = zip(*parts, strict=True)
     level, cell, weight, group = zip(*levels, strict=True)
     weights: FloatArray | None = None if weight[0] is None else np.concatenate(weight)
-    known = [one for one in spread if one is not None]
-    return Of(
+    spreads = [sums for sums in spread if sums is not None]
+    return FeatureSums(
         GroupSums.merged(cells),
         GroupSums.merged(bins),
-        Levels(np.concatenate(level), np.concatenate(cell), weights, np.concatenate(group)),
-        SpreadSums(*map(sum, zip(*known, strict=True))) if known else None,  # type: ignore[arg-type]
+        RowLevels(np.concatenate(level), np.concatenate(cell), weights, np.concatenate(group)),
+        SpreadSums(*map(sum, zip(*spreads, strict=True))) if spreads else None,  # type: ignore[arg-type]
     )

@@ -13,16 +13,23 @@ from scipy import linalg
 from rhale_stats.arguments.checks import check_choice
 from rhale_stats.arrays import bin_error, intervals
 from rhale_stats.arrays.moments import FloatArray
-from rhale_stats.effects.box import MOST_DEGREES, RIGID, Wald, box, least_of_cells, with_spread
+from rhale_stats.effects.anova_test import (
+    MAX_DEGREES,
+    RIGID,
+    Wald,
+    anova_test,
+    least_of_cells,
+    with_spread,
+)
 from rhale_stats.effects.errors import with_std_error
 from rhale_stats.effects.fit import bin_degrees, group_overlap, noise_in_the_middle
-from rhale_stats.effects.same import check_same_rows
+from rhale_stats.effects.provenance import check_same_rows
 from rhale_stats.inference import meaning
 from rhale_stats.inference.estimate import BY_ERRORS
 from rhale_stats.inference.results import CONSTANT, SIZE_LEVEL, Size, labelled_test
 from rhale_stats.local.rows import Rows, estimation_rows, own_columns
 from rhale_stats.schema.checks import check_effect, check_local
-from rhale_stats.schema.curves import fine_of
+from rhale_stats.schema.curves import curve_cells
 from rhale_stats.schema.features import (
     feature_names,
     is_of_outcome,
@@ -59,7 +66,7 @@ METHODS = ("box", "wald")
 FIXED_RULES = ("EqualWidthBins", "QuantileBins", "GivenBins")
 # Why there is no p-value.
 APART = "no value of the feature is in the range of both"
-FEW_GROUPS = "too few groups for that many effects: no degree of freedom is left"
+TOO_FEW_GROUPS = "too few groups for that many effects: no degree of freedom is left"
 BIN_ERROR = (
     "local effects also differ because the effect changes within a bin; pass the rows: "
     "wald_test(effect, 'homogeneous', local=local)"
@@ -87,10 +94,10 @@ def wald_test(
     effect = check_effect(effect)
     names = feature_names(effect)
     if null == "homogeneous":
-        own = (
+        columns = (
             {} if local is None else own_columns(estimation_rows(check_local(local), effect), names)
         )
-        rows = [_homogeneous(one_feature(effect, name), own.get(name)) for name in names]
+        rows = [_homogeneous(one_feature(effect, name), columns.get(name)) for name in names]
     else:
         effect = with_std_error(effect)
         rows = [_equal_at_least(one_feature(effect, name), null, method) for name in names]
@@ -110,28 +117,28 @@ def wald_test(
 
 def _by_bootstrap(effect: xr.Dataset, null: str) -> str:
     """Whether p-values are those of a wild cluster bootstrap, because groups are few."""
-    known = effect.get(f"{null}_pvalue")
-    few = known is not None and bool(np.isfinite(known).any())
+    pvalues = effect.get(f"{null}_pvalue")
+    few = pvalues is not None and bool(np.isfinite(pvalues).any())
     return ", p-values not below those of a wild cluster bootstrap" if few else ""
 
 
 def by_name(rows: Sequence[Wald], *, of_f: bool = False) -> dict[str, Any]:
     """Tests of all features, as arrays by name; ``of_f`` with the degrees of the denominator."""
-    found = {name: np.array(values) for name, *values in zip(Wald._fields, *rows, strict=True)}
-    denominator = found.pop("df_denominator")
+    tests = {name: np.array(values) for name, *values in zip(Wald._fields, *rows, strict=True)}
+    denominator = tests.pop("df_denominator")
     names = ("statistic", "df", "df_denominator", "p_value", "reason", "size", "size_ci")
-    found["size_ci"] = np.stack([found.pop("size_low"), found.pop("size_high")], axis=-1)
-    if np.isnan(found["size"]).all():
-        del found["size"], found["size_ci"]
-    found |= {"df_denominator": denominator} if of_f else {}
-    return {name: found[name] for name in names if name in found}
+    tests["size_ci"] = np.stack([tests.pop("size_low"), tests.pop("size_high")], axis=-1)
+    if np.isnan(tests["size"]).all():
+        del tests["size"], tests["size_ci"]
+    tests |= {"df_denominator": denominator} if of_f else {}
+    return {name: tests[name] for name in names if name in tests}
 
 
 def _equal_at_least(row: xr.Dataset, null: str, method: str) -> Wald:
-    """The same, with p-values of few groups not below those of a wild cluster bootstrap."""
-    found, least = _equal(row, null, method), float(row.get(f"{null}_pvalue", np.nan))
-    few = np.isfinite([found.p_value, least]).all() and "effect_se_model" not in row
-    return found._replace(p_value=max(found.p_value, least)) if few else found
+    """Test of equality; of few groups, P is not below that of a wild cluster bootstrap."""
+    test, least = _equal(row, null, method), float(row.get(f"{null}_pvalue", np.nan))
+    few = np.isfinite([test.p_value, least]).all() and "effect_se_model" not in row
+    return test._replace(p_value=max(test.p_value, least)) if few else test
 
 
 def _equal(row: xr.Dataset, null: str, method: str) -> Wald:
@@ -145,38 +152,38 @@ def _equal(row: xr.Dataset, null: str, method: str) -> Wald:
             return Wald(df=0.0, reason=meaning.ONE_BIN)
     if reason := meaning.of_effects(row):
         return Wald(reason=reason)
-    found = box(row, null)
+    test = anova_test(row, null)
     # Bins of effects on the outcome are few, and their errors very unequal: each counts alike.
     if method == "box" and not is_of_outcome(row):
-        return found
+        return test
     if stores_errors(row):
         other = _grouped(row, null)
     else:
         other = (_correlated if is_categorical(row) else _sum_of_squares)(row, null)
-    return other._replace(size=found.size, size_low=found.size_low, size_high=found.size_high)
+    return other._replace(size=test.size, size_low=test.size_low, size_high=test.size_high)
 
 
 def _sum_of_squares(row: xr.Dataset, null: str) -> Wald:
     """Test with independent bins: sum of squared normal scores."""
     from scipy import stats
 
-    linear, fine = slopes(row) != 0, fine_of(row)
+    linear, fine = slopes(row) != 0, curve_cells(row)
     least = least_of_cells(row, fine)
     cells = with_spread(fine, least)
     if cells is None:
         return Wald(reason=meaning.NO_ROWS)
     degrees = bin_degrees(row)
     variance, effect = cells.effect_variance(), row["effect"].values
-    known = (degrees > 0) & (variance >= 0)
-    if not known.any():  # a variance of cells may be that of no bin: each of its bins has one row
+    usable = (degrees > 0) & (variance >= 0)
+    if not usable.any():  # a variance of cells may be that of no bin: each of its bins has one row
         return Wald(reason=meaning.NO_ROWS)
     # A mean without sampling error is compared with rounding only.
-    mean, se = effect[known], np.maximum(np.sqrt(variance[known]), least)
-    centre, df = 0.0, float(known.sum())
+    mean, se = effect[usable], np.maximum(np.sqrt(variance[usable]), least)
+    centre, df = 0.0, float(usable.sum())
     if null == "constant":
         centre, df = float(np.average(mean, weights=(se.min() / se) ** 2)), df - 1
-    total = float(np.sum(intervals.normal_score((mean - centre) / se, degrees[known]) ** 2))
-    sloped = known & linear
+    total = float(np.sum(intervals.normal_score((mean - centre) / se, degrees[usable]) ** 2))
+    sloped = usable & linear
     if sloped.any():
         # The part of the slope that is uncorrelated with the mean.
         noise = noise_in_the_middle(row)
@@ -207,11 +214,11 @@ def _correlated(row: xr.Dataset, null: str) -> Wald:
     from scipy import stats
 
     value, covariance, contrast, least = _contrasted(row, null)
-    own = np.diagonal(covariance) + least**2
+    variance = np.diagonal(covariance) + least**2
     # Satterthwaite's degrees of freedom, as if steps were independent.
-    degrees = (contrast**2 @ own) ** 2 / (contrast**4 @ (own**2 / bin_degrees(row)))
+    degrees = (contrast**2 @ variance) ** 2 / (contrast**4 @ (variance**2 / bin_degrees(row)))
     value = contrast @ value
-    covariance = contrast @ (covariance + least**2 * np.eye(len(own))) @ contrast.T
+    covariance = contrast @ (covariance + least**2 * np.eye(len(variance))) @ contrast.T
     se = np.sqrt(np.diagonal(covariance))
     score = np.sign(value) * intervals.normal_score(value / se, degrees)
     statistic = float(score @ np.linalg.pinv(covariance / np.outer(se, se), hermitian=True) @ score)
@@ -229,8 +236,8 @@ def _grouped(row: xr.Dataset, null: str) -> Wald:
         width = np.diff(row["edge_value"].values)[linear]
         value = np.concatenate([value, slopes(row)[linear] * width])
         mixed = row["effect_slope_cov"].values[:, linear] * width
-        own = row["slope_cov"].values[np.ix_(linear, linear)] * np.outer(width, width)
-        covariance = np.block([[covariance, mixed], [mixed.T, own]])
+        slope_cov = row["slope_cov"].values[np.ix_(linear, linear)] * np.outer(width, width)
+        covariance = np.block([[covariance, mixed], [mixed.T, slope_cov]])
         contrast = linalg.block_diag(contrast, np.eye(len(width)))
     # An estimate without sampling error is compared with rounding only.
     covariance, whole = covariance + least**2 * np.eye(len(value)), float(np.trace(covariance))
@@ -247,7 +254,7 @@ def _grouped(row: xr.Dataset, null: str) -> Wald:
     # Hotelling's correction: the covariance has fewer degrees of freedom than its size asks for.
     left = of_groups - df + 1
     if left <= 0:
-        return Wald(statistic, df, reason=FEW_GROUPS)
+        return Wald(statistic, df, reason=TOO_FEW_GROUPS)
     p_value = float(stats.f.sf(statistic * left / (of_groups * df), df, left))
     return Wald(statistic, df, p_value, df_denominator=left)
 
@@ -256,9 +263,9 @@ def _moved(
     value: FloatArray, covariance: FloatArray, whole: float
 ) -> tuple[FloatArray, FloatArray]:
     """Values and covariance along the components that have a share of the ``whole`` variance."""
-    own, vectors = np.linalg.eigh(covariance)
-    kept = vectors[:, own > RIGID * whole]
-    return kept.T @ value, kept.T @ covariance @ kept
+    values, vectors = np.linalg.eigh(covariance)
+    components = vectors[:, values > RIGID * whole]
+    return components.T @ value, components.T @ covariance @ components
 
 
 def _degrees_of_matrix(row: xr.Dataset, contrast: FloatArray, linear: NDArray[np.bool_]) -> float:
@@ -268,16 +275,16 @@ def _degrees_of_matrix(row: xr.Dataset, contrast: FloatArray, linear: NDArray[np
     scaled by its own standard error.
     """
     sloped = np.flatnonzero(linear)
-    at = np.concatenate([np.arange(row.sizes["bin"]), sloped])
-    overlap = group_overlap(row)[np.ix_(at, at)]
+    positions = np.concatenate([np.arange(row.sizes["bin"]), sloped])
+    overlap = group_overlap(row)[np.ix_(positions, positions)]
     # Differences of neighbours have in common what the variances of both have.
     parts = np.abs(contrast) / np.abs(contrast).sum(axis=1, keepdims=True)
     overlap = parts @ overlap @ parts.T
     q = len(overlap)
-    return float(q * (q + 1) / max(overlap.sum() + np.trace(overlap), 1 / MOST_DEGREES))
+    return float(q * (q + 1) / max(overlap.sum() + np.trace(overlap), 1 / MAX_DEGREES))
 
 
-def _homogeneous(row: xr.Dataset, own: tuple[Rows, int] | None) -> Wald:
+def _homogeneous(row: xr.Dataset, column: tuple[Rows, int] | None) -> Wald:
     """Test of equal effects of rows at a value of the feature; ``own``: the rows and position."""
     from scipy import stats
 
@@ -291,9 +298,9 @@ def _homogeneous(row: xr.Dataset, own: tuple[Rows, int] | None) -> Wald:
         n = np.where(np.isfinite(spread), row["n_effective"].values, 0.0)
         size = float(np.sqrt(np.average(np.nan_to_num(spread) ** 2, weights=n))) if n.any() else 0.0
         return Wald(largest, float(row.sizes["bin"]), p_value, size=size)
-    if own is None:
+    if column is None:
         return Wald(reason=BIN_ERROR)
-    rows, position = own
+    rows, position = column
     x, g = rows.x[position], rows.local_effect[position]
     check_same_rows(row, rows, position)
     ordered = bin_error.ordered_rows(

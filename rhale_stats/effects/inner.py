@@ -31,22 +31,23 @@ def inner(effect: xr.Dataset) -> xr.Dataset:
     fine, of_axis = np.zeros(len(levels), dtype=bool), np.ones((2, len(levels)))
     if "cell_share" in effect:
         fine = np.isfinite(effect["cell_value"].values).any(axis=-1)
-    for share, curve, place, own in (
+    for share, curve, place, applies in (
         ("cell_share", "cell_curve", "cell_value", fine),
         ("weight_share", "curve", "edge_value", ~fine & ~levels),
     ):
-        if share not in effect or curve not in effect or not own.any():
+        if share not in effect or curve not in effect or not applies.any():
             continue
         below = np.nan_to_num(effect[share].values).cumsum(axis=-1)
         total, before = below[:, -1:], np.pad(below, ((0, 0), (1, 0)))[:, :-1]
-        kept = (below > total * low / 100 * (1 + 1e-9)) & (before < total * high / 100 * (1 - 1e-9))
-        kept |= ~own[:, None]
-        edges = np.pad(kept, ((0, 0), (1, 0))) | np.pad(kept, ((0, 0), (0, 1)))
+        inside = below > total * low / 100 * (1 + 1e-9)
+        inside &= before < total * high / 100 * (1 - 1e-9)
+        inside |= ~applies[:, None]
+        edges = np.pad(inside, ((0, 0), (1, 0))) | np.pad(inside, ((0, 0), (0, 1)))
         part = _share_of_axis(effect, np.where(edges, effect[place].values, np.nan))
-        of_axis = np.where(own, part, of_axis)
+        of_axis = np.where(applies, part, of_axis)
         effect = effect.assign(
             {
-                share: effect[share].copy(data=np.where(kept, effect[share].values, 0.0)),
+                share: effect[share].copy(data=np.where(inside, effect[share].values, 0.0)),
                 curve: effect[curve].copy(data=np.where(edges, effect[curve].values, np.nan)),
             }
         )
@@ -65,12 +66,12 @@ def _share_of_axis(effect: xr.Dataset, inner_edges: FloatArray) -> FloatArray:
     clipped = np.clip(edges, low[:, None], high[:, None])
     n = np.maximum(effect.get("n_effective", effect["n_obs"]).values, 1)
     both = np.stack([square, square * (1 - 1 / n)])
-    part, whole = (np.nansum(np.diff(one, axis=-1) * both, axis=-1) for one in (clipped, edges))
+    part, whole = (np.nansum(np.diff(ends, axis=-1) * both, axis=-1) for ends in (clipped, edges))
     return np.asarray(np.divide(part, whole, out=np.ones_like(whole), where=whole > 0))
 
 
 def percentiles_of(effect: xr.Dataset) -> tuple[float, float]:
-    """Those that were asked for, or the default."""
+    """Percentiles that were asked for, or the default."""
     low, high = effect.attrs.get("percentiles", PERCENTILES)
     return float(low), float(high)
 

@@ -11,8 +11,8 @@ from rhale_stats.arrays import influence, intervals, resample
 from rhale_stats.arrays.moments import FloatArray
 from rhale_stats.effects.errors import opened
 from rhale_stats.effects.fit import (
+    CurveErrors,
     Feature,
-    Fit,
     at_cells,
     at_edges,
     bin_degrees,
@@ -44,7 +44,7 @@ from rhale_stats.schema.checks import check_effect
 from rhale_stats.schema.curves import cell_sizes
 from rhale_stats.schema.features import is_grouped, own_facts, stores_errors
 from rhale_stats.schema.moments import has_cells, has_moments, in_bins
-from rhale_stats.schema.stacking import Estimates, stacked
+from rhale_stats.schema.padding import Estimates, pad_features
 from rhale_stats.schema.variables import EFFECT_VARIABLES
 
 MAKER = "bootstrap(local, effect)"
@@ -65,18 +65,18 @@ def confint(
     effect, features = opened(effect)
     chosen = chosen_method(method, boot, ("normal", *intervals.METHODS))
     if chosen == "normal":
-        found = estimates(effect, features)
+        results = estimates(effect, features)
     else:
         # Some of its variables may have been selected.
         some = isinstance(boot, xr.Dataset) and any(name in boot for name in VARYING)
         boot = check_boot(effect, boot, () if some else ("effect",), MAKER, chosen)
-        found = replicated(effect, features, boot, chosen)
+        results = replicated(effect, features, boot, chosen)
     # Replicates have no curve between the edges of bins, and no spread in bins of its own.
-    own = spread_estimate(effect) if chosen == "normal" else {}
+    in_own_bins = spread_estimate(effect) if chosen == "normal" else {}
     effect = effect.drop_vars(["cell_curve_ci", "spread_ci"], errors="ignore")
     of_spread = SPREADS if chosen != "normal" and method is None else ()
-    spreads = {name: found.pop(name) for name in of_spread if name in found}
-    out = with_intervals(effect, found | _of_missing(effect) | own, level, chosen)
+    spreads = {name: results.pop(name) for name in of_spread if name in results}
+    out = with_intervals(effect, results | _of_missing(effect) | in_own_bins, level, chosen)
     return with_intervals(out, spreads, level, "bca")
 
 
@@ -87,10 +87,11 @@ def with_own_intervals(effect: xr.Dataset) -> xr.Dataset:
 
 def estimates(effect: xr.Dataset, features: Sequence[Feature]) -> dict[str, Estimate]:
     """All that has a standard error, with its degrees of freedom."""
-    found = _with_errors(effect, [name for name in WITH_ERRORS if f"{name}_se" in effect])
-    rows = [{name: one[name] for name in found} for one in (_degrees(*one) for one in features)]
-    degrees = stacked(rows, effect.sizes["bin"], **cell_sizes(effect))
-    out = {name: one._replace(degrees=degrees[name]) for name, one in found.items()}
+    results = _with_errors(effect, [name for name in WITH_ERRORS if f"{name}_se" in effect])
+    each = [_degrees(*feature) for feature in features]
+    rows = [{name: degrees[name] for name in results} for degrees in each]
+    degrees = pad_features(rows, effect.sizes["bin"], **cell_sizes(effect))
+    out = {name: estimate._replace(degrees=degrees[name]) for name, estimate in results.items()}
     spread = out["heterogeneity"]._replace(log=True)
     if has_moments(effect) and not stores_errors(effect):
         rows_of = [row for row, _ in features]
@@ -98,7 +99,7 @@ def estimates(effect: xr.Dataset, features: Sequence[Feature]) -> dict[str, Esti
         moments = Moments(of_bins[0], of_bins[1], effect["n_effective"].values)
         if "squares" in effect:
             each = [{"n_effective": spread_rows(row)} for row, _ in features]
-            counted = stacked(each, effect.sizes["bin"])["n_effective"]
+            counted = pad_features(each, effect.sizes["bin"])["n_effective"]
             moments = moments._replace(n=counted, n_effective=moments.n)
         spread = spread._replace(moments=moments)
     elif is_grouped(effect) and "parameters" not in effect.attrs and spread.se is not None:
@@ -112,17 +113,17 @@ def _with_errors(effect: xr.Dataset, names: Sequence[str]) -> dict[str, Estimate
     out = {}
     for name in names:
         dims, long_name, units = EFFECT_VARIABLES[name]
-        of = {
+        values = {
             key: effect.variables[key].transpose(*dims).values
             for key in (name, f"{name}_se", f"{name}_skewness")
             if key in effect
         }
-        source = source_of_errors(effect, name) if f"{name}_se" in of else SOURCE
+        source = source_of_errors(effect, name) if f"{name}_se" in values else SOURCE
         out[name] = Estimate(
-            np.asarray(of[name], dtype=np.float64),
+            np.asarray(values[name], dtype=np.float64),
             Facts(dims, long_name, units, target_of(effect, name), source),
-            of.get(f"{name}_se"),
-            skewness=of.get(f"{name}_skewness", 0.0),
+            values.get(f"{name}_se"),
+            skewness=values.get(f"{name}_skewness", 0.0),
         )
     return out
 
@@ -131,12 +132,12 @@ def _of_missing(effect: xr.Dataset) -> dict[str, Estimate]:
     """The effect of a missing value, from the rows without a value."""
     names = [name for name in ("missing_effect",) if f"{name}_se" in effect]
     return {
-        name: one._replace(degrees=effect["n_missing"].values - 1.0)
-        for name, one in _with_errors(effect, names).items()
+        name: estimate._replace(degrees=effect["n_missing"].values - 1.0)
+        for name, estimate in _with_errors(effect, names).items()
     }
 
 
-def _degrees(row: xr.Dataset, fit: Fit | None) -> Estimates:
+def _degrees(row: xr.Dataset, fit: CurveErrors | None) -> Estimates:
     """Degrees of freedom of all standard errors of one feature, by name."""
     if fit is None:
         return dict.fromkeys(WITH_ERRORS, np.nan)
@@ -165,25 +166,29 @@ def replicated(
     if studentized:
         names = [name for name in names if f"{name}_se" in boot]
     rows = [
-        _varying(*one, own_facts(boot.isel(feature=number))) for number, one in enumerate(features)
+        _varying(*feature, own_facts(boot.isel(feature=k))) for k, feature in enumerate(features)
     ]
-    degrees, shortfall = (stacked(each, effect.sizes["bin"]) for each in zip(*rows, strict=True))
+    degrees, shortfall = (
+        pad_features(each, effect.sizes["bin"]) for each in zip(*rows, strict=True)
+    )
     out = {}
-    for name, one in _with_errors(effect, names).items():
+    for name, estimate in _with_errors(effect, names).items():
         # Totals are cut as the average effect.
         like = name if name in degrees else "average_effect"
-        draws = Replicates(draws_of(boot, name, one.facts.dims), str(boot.attrs["source"]))
+        draws = Replicates(draws_of(boot, name, estimate.facts.dims), str(boot.attrs["source"]))
         if studentized:
-            draws = draws._replace(se=draws_of(boot, f"{name}_se", one.facts.dims))
+            draws = draws._replace(se=draws_of(boot, f"{name}_se", estimate.facts.dims))
         else:
             draws = draws._replace(degrees=degrees[like], shortfall=shortfall[like])
         if f"{name}_acceleration" in boot:
             draws = draws._replace(acceleration=boot[f"{name}_acceleration"].values)
-        out[name] = one._replace(replicates=draws._replace(log=name == "heterogeneity"))
+        out[name] = estimate._replace(replicates=draws._replace(log=name == "heterogeneity"))
     return out
 
 
-def _varying(row: xr.Dataset, fit: Fit | None, boot: xr.Dataset) -> tuple[Estimates, Estimates]:
+def _varying(
+    row: xr.Dataset, fit: CurveErrors | None, boot: xr.Dataset
+) -> tuple[Estimates, Estimates]:
     """Degrees of freedom of the replicates of one feature, and their shortfall of variance.
 
     Student's quantile, since the spread is estimated, over the root of the shortfall makes an
@@ -219,13 +224,13 @@ def _varying(row: xr.Dataset, fit: Fit | None, boot: xr.Dataset) -> tuple[Estima
         of_cells = np.full(len(of_cells), float(of_rows))
     short_cells = short(cells.n_effective, of_cells)
     parts, variance = influence.parts(fit.loadings(edges), fit.noise), fit.variance(edges)
-    missing = np.sum(np.where(parts == 0, 0.0, parts * (1 - short_cells[cells.here])), axis=1)
-    own = cells.of_effects
+    missing = np.sum(np.where(parts == 0, 0.0, parts * (1 - short_cells[cells.stretch])), axis=1)
+    cell_parts = cells.of_effects
     with np.errstate(invalid="ignore", divide="ignore"):
         short_curve = np.where(variance > 0, 1 - missing / variance, 1.0)
-        total = np.bincount(cells.bin, own)
-        kept = np.bincount(cells.bin, np.where(own == 0, 0.0, own * short_cells))
-        short_effect = np.where(total > 0, kept / total, 1.0)
+        total = np.bincount(cells.bin, cell_parts)
+        remaining = np.bincount(cells.bin, np.where(cell_parts == 0, 0.0, cell_parts * short_cells))
+        short_effect = np.where(total > 0, remaining / total, 1.0)
     on_curve = np.full(len(edges), float(of_rows)) if grouped else fit.curve_degrees(edges)
     return {
         **dict.fromkeys(("slope", "heterogeneity"), of_bins),
@@ -241,7 +246,7 @@ def _varying(row: xr.Dataset, fit: Fit | None, boot: xr.Dataset) -> tuple[Estima
 
 
 def _of_drawn_groups(row: xr.Dataset, boot: xr.Dataset) -> tuple[Estimates, Estimates]:
-    """The same of replicates by groups, whose shares decide (math [29]).
+    """Degrees of freedom and shortfall of replicates by groups, by their shares (math [29]).
 
     For means of groups with equal shares the degrees are groups less one, and the shortfall is that
     of as many rows.
@@ -252,10 +257,10 @@ def _of_drawn_groups(row: xr.Dataset, boot: xr.Dataset) -> tuple[Estimates, Esti
     for name in VARYING:
         if f"{name}_df" not in boot:
             continue
-        own = np.asarray(boot[f"{name}_df"].values, dtype=np.float64)
-        own = own[: sizes.get(name, row.sizes["bin"])] if own.ndim else own
-        degrees[name] = np.maximum(own - (n_strata - 1), 0.0)
-        shortfall[name] = _shortfall_of_groups(scheme, own, n_strata)
+        df = np.asarray(boot[f"{name}_df"].values, dtype=np.float64)
+        df = df[: sizes.get(name, row.sizes["bin"])] if df.ndim else df
+        degrees[name] = np.maximum(df - (n_strata - 1), 0.0)
+        shortfall[name] = _shortfall_of_groups(scheme, df, n_strata)
     return degrees, shortfall
 
 
@@ -270,7 +275,7 @@ def confband(effect: xr.Dataset, level: float, n_draws: int, rng: object) -> xr.
     """`confband` of effects in bins and of their curve."""
     effect, features = opened(effect)
     streams = np.random.default_rng(rng).spawn(effect.sizes["feature"])  # type: ignore[arg-type]
-    found = _with_errors(effect, ("curve", "effect", *_cells(effect)))
+    results = _with_errors(effect, ("curve", "effect", *_cells(effect)))
     effect_se = effect["effect_se"].values
 
     def of_feature(number: int) -> Estimates:
@@ -278,9 +283,9 @@ def confband(effect: xr.Dataset, level: float, n_draws: int, rng: object) -> xr.
 
     with one_blas_thread:
         rows = in_threads(of_feature, range(len(features)), cpus())
-    rows = [{name: one[name] for name in found} for one in rows]
-    quantiles = stacked(rows, effect.sizes["bin"], **cell_sizes(effect))
-    return with_bands(effect, found, quantiles, level)
+    rows = [{name: quantiles[name] for name in results} for quantiles in rows]
+    quantiles = pad_features(rows, effect.sizes["bin"], **cell_sizes(effect))
+    return with_bands(effect, results, quantiles, level)
 
 
 def _cells(effect: xr.Dataset) -> tuple[str, ...]:
@@ -289,13 +294,13 @@ def _cells(effect: xr.Dataset) -> tuple[str, ...]:
 
 def _quantiles(
     row: xr.Dataset,
-    fit: Fit | None,
+    fit: CurveErrors | None,
     effect_se: FloatArray,
     level: float,
     n_draws: int,
     rng: np.random.Generator,
 ) -> Estimates:
-    """Of one feature, the quantiles that hold its curve and its effects at once."""
+    """Quantiles that hold the curve and the effects of one feature at once."""
     if fit is None:
         return dict.fromkeys(("curve", "cell_curve", "effect"), np.nan)
     # At all edges of cells, whatever the bins: between two of them the curve is straight.
@@ -309,21 +314,21 @@ def _quantiles(
     degrees, effect_se = bin_degrees(row, fit.cells), effect_se[: row.sizes["bin"]]
     if not has_covariance(row):
         return {**out, "effect": independent_quantiles(effect_se, degrees, level)}
-    known = np.isfinite(effect_se)
-    own = row["effect_cov"].values[np.ix_(known, known)]
-    of_bins = Joint(own, degrees[known])
+    has_se = np.isfinite(effect_se)
+    covariance = row["effect_cov"].values[np.ix_(has_se, has_se)]
+    of_bins = Joint(covariance, degrees[has_se])
     return {**out, "effect": joint_quantiles(of_bins, degrees, level, n_draws, rng)}
 
 
-def _of_curve(row: xr.Dataset, fit: Fit) -> Joint:
+def _of_curve(row: xr.Dataset, fit: CurveErrors) -> Joint:
     """Errors of the curve at the edges of its cells; one estimate of scale for groups."""
     z = fit.pieces.edges
     if not has_covariance(row):
         covariance = fit.covariance(z)
     else:
         name = "cell_curve_cov" if has_cells(row) else "curve_cov"
-        at = slice(fit.cells.here.start, fit.cells.here.stop + 1)
-        covariance = np.asarray(row[name].values[at, at])
+        edges = fit.cells.edge_stretch
+        covariance = np.asarray(row[name].values[edges, edges])
     if stores_errors(row):
         return of_one_scale(covariance, curve_degrees(row, fit, z))
     sources = fit.sources(z)

@@ -15,7 +15,7 @@ from rhale_stats.bins.rule import BinRule
 from rhale_stats.effects.spread import SPREAD, spread_coordinates
 from rhale_stats.schema.features import labels_kept, methods_of
 from rhale_stats.schema.identity import MODEL_FACTS
-from rhale_stats.schema.stacking import Estimates, stacked
+from rhale_stats.schema.padding import Estimates, pad_features
 from rhale_stats.schema.variables import (
     SQUARE_MOMENTS,
     WEIGHT_PRODUCTS,
@@ -123,7 +123,7 @@ def effects_of(
     n_cells = max((len(np.atleast_2d(row.get("moments", [])))) for row in estimates)
     n_spread = np.array([np.size(row["spread"]) if "spread" in row else 0 for row in estimates])
     most_spread = max(int(n_spread.max()), 1)
-    arrays = stacked(
+    arrays = pad_features(
         [row or dict.fromkeys(names, np.nan) for row in estimates],
         most,
         cell=n_cells,
@@ -187,9 +187,9 @@ def _numerical_errors(local: xr.Dataset, edges: FloatArray, n_rows: int) -> dict
 
 def _feature_coordinates(local: xr.Dataset, n_bins: IntArray) -> dict[str, Any]:
     kinds = np.where(n_bins > 0, local["feature_kind"].values, "constant")
-    of_all = {name: one for name, one in local.coords.items() if set(one.dims) <= {"feature"}}
+    of_all = {name: coord for name, coord in local.coords.items() if set(coord.dims) <= {"feature"}}
     return {
-        **{str(name): one.variable for name, one in of_all.items()},
+        **{str(name): coord.variable for name, coord in of_all.items()},
         "feature_kind": ("feature", kinds),
         "local_effect_method": ("feature", np.array(methods_of(local))),
         "n_bins": ("feature", n_bins, {"long_name": "number of bins"}),

@@ -18,13 +18,13 @@ from rhale_stats.local.rows import columns, own_columns
 from rhale_stats.schema.checks import check_local
 from rhale_stats.schema.features import feature_names
 from rhale_stats.schema.identity import as_attribute
-from rhale_stats.schema.parts import each_part
-from rhale_stats.schema.stacking import Estimates
+from rhale_stats.schema.padding import Estimates
+from rhale_stats.schema.parts import over_outputs
 
 # --- effects -------------------------------------------------------------------------------------
 
 
-@each_part
+@over_outputs
 def level_ale(local: xr.Dataset, *, centering: str = "mean") -> xr.Dataset:
     """Effects of the steps between levels, their curve, and the covariance of both.
 
@@ -34,7 +34,7 @@ def level_ale(local: xr.Dataset, *, centering: str = "mean") -> xr.Dataset:
     """
     local = check_local(local)
     check_choice("centering", centering, CENTERINGS)
-    rows = [_estimates(local.isel(feature=[at]), centering) for at in range(local.sizes["feature"])]
+    rows = [_estimates(local.isel(feature=[k]), centering) for k in range(local.sizes["feature"])]
     names = next((tuple(row) for row in rows if row), ESTIMATES)
     weighted = local["weight"].values > 0 if "weight" in local else np.ones(local.sizes["obs"])
     effect = effects_of(
@@ -47,8 +47,8 @@ def level_ale(local: xr.Dataset, *, centering: str = "mean") -> xr.Dataset:
         ),
     )
     stepped = [name for name, row in zip(feature_names(local), rows, strict=True) if row]
-    own = own_columns(local, stepped).items()
-    effect.attrs |= as_attribute({name: its.fingerprint(at) for name, (its, at) in own})
+    columns_of = own_columns(local, stepped).items()
+    effect.attrs |= as_attribute({name: its.fingerprint(k) for name, (its, k) in columns_of})
     most, level = effect.sizes["edge"], local["level"].values
     # Some features of many may have fewer levels than the others.
     level = np.pad(level[:, :most], ((0, 0), (0, max(most - level.shape[1], 0))))
@@ -87,30 +87,30 @@ def _estimates(local: xr.Dataset, centering: str) -> Estimates:
     n_levels = int(local["n_levels"].item())
     if n_levels < 2:
         return {}
-    found = columns(local.isel(obs=local["x"].values[:, 0] >= 0))
-    assert found.sides is not None
-    code, (up, down), weight = found.x[0].astype(np.int64), found.sides[0], found.weight
+    rows = columns(local.isel(obs=local["x"].values[:, 0] >= 0))
+    assert rows.sides is not None
+    code, (up, down), weight = rows.x[0].astype(np.int64), rows.sides[0], rows.weight
     n_steps = n_levels - 1
     _check_occupied(local, np.bincount(code, weight, n_levels).astype(np.float64))
     steps = kernel.steps(code, up, down, n_levels)
     bins, third, fourth = kernel.step_moments(
-        steps, code, weight, n_steps, frequency=found.frequency
+        steps, code, weight, n_steps, frequency=rows.frequency
     )
-    w = np.ones(found.n_rows) if weight is None else weight
+    w = np.ones(rows.n_rows) if weight is None else weight
     total = np.bincount(code, w, n_levels)
-    squares = total if found.frequency else np.bincount(code, w**2, n_levels)
+    squares = total if rows.frequency else np.bincount(code, w**2, n_levels)
     share = total / w.sum()
-    n_level = total if found.frequency else np.bincount(code, minlength=n_levels)
+    n_level = total if rows.frequency else np.bincount(code, minlength=n_levels)
     heterogeneity, ones = kernel.spread_of(bins), np.ones(n_steps)
     curve, offset = kernel.curve(bins.mean, share, centering)
-    moved = kernel.row_sums(steps, code, curve, weight, np.arange(found.n_rows), found.n_rows)
-    size = w if found.frequency else np.ones(found.n_rows)
-    at = kernel.loadings(share, np.arange(n_levels, dtype=np.float64), centering)
+    moved = kernel.row_sums(steps, code, curve, weight, np.arange(rows.n_rows), rows.n_rows)
+    size = w if rows.frequency else np.ones(rows.n_rows)
+    loadings = kernel.loadings(share, np.arange(n_levels, dtype=np.float64), centering)
     n, everything = (
         sums.n_effective(bins),
-        kernel.n_effective_of(weight, found.n_rows, frequency=found.frequency),
+        kernel.n_effective_of(weight, rows.n_rows, frequency=rows.frequency),
     )
-    covariances = kernel.covariances(moved, at, size, n, population=centering == "mean")
+    covariances = kernel.covariances(moved, loadings, size, n, population=centering == "mean")
     return {
         "effect": bins.mean,
         "heterogeneity": heterogeneity,

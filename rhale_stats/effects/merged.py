@@ -18,12 +18,12 @@ from rhale_stats.effects.estimates import feature_estimates, own_products
 from rhale_stats.effects.labelled import MISSING_EFFECTS, dataset
 from rhale_stats.effects.spread import without_spread
 from rhale_stats.schema.checks import check_effect
-from rhale_stats.schema.checksums import joined, without_start
-from rhale_stats.schema.door import checked
+from rhale_stats.schema.checksums import joined_checksum, without_start
 from rhale_stats.schema.features import feature_names, methods_of, one_feature
 from rhale_stats.schema.identity import as_attribute, fingerprint_of
 from rhale_stats.schema.moments import bin_starts, has_cells, moments_of
-from rhale_stats.schema.stacking import Estimates
+from rhale_stats.schema.padding import Estimates
+from rhale_stats.schema.validation import validated
 
 # Attributes in which effects of parts must agree, with what messages call them.
 AGREED = {
@@ -36,7 +36,7 @@ AGREED = {
 }
 
 
-@checked
+@validated
 def merge(effects: Sequence[xr.Dataset]) -> xr.Dataset:
     r"""Effect of all rows together, from effects of parts of the rows in the same bins.
 
@@ -104,7 +104,7 @@ def merge(effects: Sequence[xr.Dataset]) -> xr.Dataset:
         raise TypeError(
             f"effects must be a list of the Datasets that rhale returned; got {shown(effects)}."
         )
-    parts = [_checked(one, number) for number, one in enumerate(effects)]
+    parts = [_checked(effect, number) for number, effect in enumerate(effects)]
     if not parts:
         raise ValueError("effects must hold at least one effect; got none.")
     first = parts[0]
@@ -126,10 +126,10 @@ def merge(effects: Sequence[xr.Dataset]) -> xr.Dataset:
         if each[0].sizes["bin"]
     }
     out = dataset(about, GivenBins(edges), centering, estimates, n_rows)
-    kept = ("weighting", "bin_rule", "bin_parameters")
+    names_kept = ("weighting", "bin_rule", "bin_parameters")
     precision = max(float(part.attrs.get("answer_precision", 0.0)) for part in parts)
     return out.assign_attrs(
-        {name: first.attrs[name] for name in kept if name in first.attrs}
+        {name: first.attrs[name] for name in names_kept if name in first.attrs}
         | ({"answer_precision": precision} if precision else {})
         | {"n_parts": len(parts)}
         | _fingerprints(names, rows)
@@ -142,30 +142,30 @@ def merge(effects: Sequence[xr.Dataset]) -> xr.Dataset:
 def _checked(effect: Any, number: int) -> xr.Dataset:
     """One effect; refused where its moments are not those that merge."""
     what = f"effects[{number}]"
-    found = check_effect(effect, what)
-    if found.attrs.get("method") != "rhale" or "debiased" in found.attrs:
+    checked = check_effect(effect, what)
+    if checked.attrs.get("method") != "rhale" or "debiased" in checked.attrs:
         raise ValueError(
             f"{what} must be what rhale returned; this one is from "
-            f"{'debias' if 'debiased' in found.attrs else found.attrs.get('method')}."
+            f"{'debias' if 'debiased' in checked.attrs else checked.attrs.get('method')}."
         )
-    if "n_groups" in found.attrs or "feature_n_groups" in found.coords:
+    if "n_groups" in checked.attrs or "feature_n_groups" in checked.coords:
         raise ValueError(
             f"{what} must be without standard errors by groups: sums of groups about the mean of "
             f"all parts are not known. Merge what rhale returned; standard errors are then by rows."
         )
-    if "slope" in found:
+    if "slope" in checked:
         raise ValueError(
-            f"{what} must have constant bins; its rule {found.attrs['bin_rule']} may fit lines. "
+            f"{what} must have constant bins; its rule {checked.attrs['bin_rule']} may fit lines. "
             f"Use bins=GivenBins(...)."
         )
-    if found.attrs.get("weight_kind") == "precision" and "weight_products" not in found:
+    if checked.attrs.get("weight_kind") == "precision" and "weight_products" not in checked:
         raise ValueError(
             f"{what} must have precision weights that differ within the part, and bins by "
             f"GivenBins(...), which keeps the sums of weights that other parts need; got "
-            f"{found.attrs['bin_rule']}. Equal weights are as none: leave them out if all parts "
+            f"{checked.attrs['bin_rule']}. Equal weights are as none: leave them out if all parts "
             f"have the same."
         )
-    return found
+    return checked
 
 
 def _check_alike(first: xr.Dataset, part: xr.Dataset, number: int) -> None:
@@ -177,9 +177,9 @@ def _check_alike(first: xr.Dataset, part: xr.Dataset, number: int) -> None:
             f"{', '.join(feature_names(part))}."
         )
     for name, text in AGREED.items():
-        one, other = (str(effect.attrs.get(name, "")) for effect in (first, part))
-        if one != other:
-            raise ValueError(f"{what} must have the same {text}; got {one!r} and {other!r}.")
+        a, b = (str(effect.attrs.get(name, "")) for effect in (first, part))
+        if a != b:
+            raise ValueError(f"{what} must have the same {text}; got {a!r} and {b!r}.")
     if methods_of(first) != methods_of(part):
         raise ValueError(
             f"{what} must have local effects by the same methods; got "
@@ -202,8 +202,8 @@ def _check_edges(name: str, rows: Sequence[xr.Dataset]) -> None:
                 f"got {row.sizes['bin']} bins from {float(row['edge_value'][0]):.6g} to "
                 f"{float(row['edge_value'][-1]):.6g} in effects[{number}]. {advice}."
             )
-        own, cells = _cells(row), _cells(rows[0])
-        if not np.array_equal([] if own is None else own, [] if cells is None else cells):
+        cells, first = _cells(row), _cells(rows[0])
+        if not np.array_equal([] if cells is None else cells, [] if first is None else first):
             raise ValueError(
                 f"effects[0] and effects[{number}] must have the same cells of the curve of "
                 f"feature {name!r}. {advice}, or weighting='rows', which has none."
@@ -317,16 +317,16 @@ def _squares(parts: Sequence[_Part], everything: Moments) -> sums.SquareSums | N
 
 def _fingerprints(names: Sequence[str], rows: Sequence[Sequence[xr.Dataset]]) -> dict[str, str]:
     """Checksums of the rows of all parts one below the other, where they have no weights."""
-    found = {}
+    checksums = {}
     for name, each in zip(names, rows, strict=True):
         texts = [fingerprint_of(row) for row in each]
         if not all(texts) or str(each[0].attrs.get("weight_kind")) != "none":
             return {}
         lengths = [int(row.attrs["n_rows"]) for row in each]
         parts = [[int(code, 16) for code in text.split("-")] for text in texts]
-        of_rows = joined([(x, 8 * n) for (x, _), n in zip(parts, lengths, strict=True)])
+        of_rows = joined_checksum([(x, 8 * n) for (x, _), n in zip(parts, lengths, strict=True)])
         effects = [
             (without_start(g, 8 * n, n), 8 * n) for (_, g), n in zip(parts, lengths, strict=True)
         ]
-        found[name] = f"{of_rows:08x}-{joined(effects, sum(lengths)):08x}"
-    return as_attribute(found)
+        checksums[name] = f"{of_rows:08x}-{joined_checksum(effects, sum(lengths)):08x}"
+    return as_attribute(checksums)

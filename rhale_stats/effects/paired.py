@@ -13,9 +13,9 @@ from rhale_stats.arrays import influence
 from rhale_stats.arrays.binning import bin_index
 from rhale_stats.arrays.moments import FloatArray, IntArray
 from rhale_stats.effects.clusters import Clusters, blocks, centres, grouped_levels
-from rhale_stats.effects.fit import Fit
-from rhale_stats.effects.grouped import Grouped, Held, lines_of
-from rhale_stats.effects.same import check_same_rows
+from rhale_stats.effects.fit import CurveErrors
+from rhale_stats.effects.grouped import Grouped, GroupWeights, lines_of
+from rhale_stats.effects.provenance import check_same_rows
 from rhale_stats.local.rows import columns, is_used_row
 from rhale_stats.schema.checks import check_local
 from rhale_stats.schema.features import feature_names, feature_position, is_grouped, one_feature
@@ -51,8 +51,8 @@ def pairs_of(
         raise ValueError(
             f"paired must be local effects of the same rows; got {sizes[0]} and {sizes[1]} rows."
         )
-    for local, effect, of in zip(paired, effects, PAIRED, strict=True):
-        check_same_output(local, effect, of)
+    for local, effect, names_of_pair in zip(paired, effects, PAIRED, strict=True):
+        check_same_output(local, effect, names_of_pair)
     marks = {str(effect.attrs.get("fitted_model", "")) for effect in effects}
     if len(marks) > 1:
         raise ValueError(
@@ -84,11 +84,11 @@ def pairs_of(
         Clusters(columns(local.isel(obs=rows)), local, unit[rows], len(repeats))
         for local, rows in zip(paired, used, strict=True)
     )
-    for side, effect, of in zip((first, second), effects, PAIRED, strict=True):
+    for side, effect, names_of_pair in zip((first, second), effects, PAIRED, strict=True):
         for name in names:
             row = one_feature(effect, name)
             if row.sizes["bin"]:
-                check_same_rows(row, side.rows, feature_position(side.local, name), *of)
+                check_same_rows(row, side.rows, feature_position(side.local, name), *names_of_pair)
     _check_rows_of_pairs(paired)
     return Pairs((first, second), repeats, groups is not None, source)
 
@@ -100,8 +100,8 @@ def _local_pair(paired: object) -> tuple[xr.Dataset, xr.Dataset]:
             f"paired must be two Datasets, the local effects of a and those of b; got "
             f"{type(paired).__name__}."
         )
-    first, second = (check_local(one, name) for one, (name, _) in zip(paired, PAIRED, strict=True))
-    return first, second
+    (first, _), (second, _) = PAIRED
+    return check_local(paired[0], first), check_local(paired[1], second)
 
 
 def _check_rows_of_pairs(paired: tuple[xr.Dataset, xr.Dataset]) -> None:
@@ -117,7 +117,7 @@ def _check_rows_of_pairs(paired: tuple[xr.Dataset, xr.Dataset]) -> None:
             f"different names (coordinate obs). {advice}"
         )
     common = set(feature_names(first)) & set(feature_names(second))
-    x = [{name: one["x"].sel(feature=name).values for name in common} for one in paired]
+    x = [{name: local["x"].sel(feature=name).values for name in common} for local in paired]
     if not any(np.array_equal(x[0][name], x[1][name], equal_nan=True) for name in common):
         raise ValueError(
             f"paired must be local effects of the same rows in the same order; all of their "
@@ -144,7 +144,10 @@ def _multiplicity(paired: tuple[xr.Dataset, xr.Dataset]) -> FloatArray:
 
 
 def paired_covariance(
-    pairs: Pairs, rows: tuple[xr.Dataset, xr.Dataset], fits: tuple[Fit, Fit], z: FloatArray
+    pairs: Pairs,
+    rows: tuple[xr.Dataset, xr.Dataset],
+    fits: tuple[CurveErrors, CurveErrors],
+    z: FloatArray,
 ) -> tuple[FloatArray, list[FloatArray]]:
     """Covariance of the difference from the influences of units, or of their groups.
 
@@ -154,43 +157,45 @@ def paired_covariance(
     degrees: list[FloatArray] = []
     unknown = np.zeros(len(z), dtype=bool)
     for side, row, fit in zip(pairs.sides, rows, fits, strict=True):
-        found = _influences(side, row, fit, None if pairs.grouped else pairs.repeats)
-        sums = found.sums
-        degrees.append(found.of_curve(fit, z) if pairs.grouped else fit.degrees_by_cell(z))
-        at = fit.loadings(z)
-        influences.append((sums, at, fit.centering == "mean"))
+        grouped = _influences(side, row, fit, None if pairs.grouped else pairs.repeats)
+        sums = grouped.sums
+        degrees.append(grouped.of_curve(fit, z) if pairs.grouped else fit.degrees_by_cell(z))
+        loadings = fit.loadings(z)
+        influences.append((sums, loadings, fit.centering == "mean"))
         # Without a residual degree of freedom, or with one group, the noise is not estimable.
         blind = np.isnan(fit.noise.mean)
         if pairs.grouped:
             few = _groups_of_bins(sums, fit) <= 1 + (fit.pieces.slope != 0)
             blind |= few
-        unknown |= (at.level[:, blind] != 0).any(axis=1)
+        unknown |= (loadings.level[:, blind] != 0).any(axis=1)
     covariance = np.zeros((len(z), len(z)))
     # A unit with frequency k represents k pairs, each with 1/k of its influence.
     share = 1 / np.sqrt(np.where(pairs.repeats > 0, pairs.repeats, 1.0))
     for begin in range(0, len(share), influence.BLOCK_ROWS):
-        here = slice(begin, begin + influence.BLOCK_ROWS)
+        block = slice(begin, begin + influence.BLOCK_ROWS)
         first, second = (
-            sums.of_curve(at, population=population, rows=here)
-            for sums, at, population in influences
+            sums.of_curve(loadings, population=population, rows=block)
+            for sums, loadings, population in influences
         )
-        moved = share[here, None] * (first - second)
+        moved = share[block, None] * (first - second)
         covariance += moved.T @ moved
     covariance[unknown] = covariance[:, unknown] = np.nan
     return covariance, degrees
 
 
-def _groups_of_bins(sums: influence.RowSums, fit: Fit) -> IntArray:
+def _groups_of_bins(sums: influence.RowSums, fit: CurveErrors) -> IntArray:
     """Number of groups with rows in the bin of every cell."""
     if fit.of_levels is not None:
         return sums.n_groups()
-    bin_of = fit.cells.bin[fit.cells.here]
-    held = sums.mean.tocoo()
-    pairs = np.unique(np.stack([bin_of[held.coords[1]], held.coords[0]]), axis=1)
+    bin_of = fit.cells.bin[fit.cells.stretch]
+    means = sums.mean.tocoo()
+    pairs = np.unique(np.stack([bin_of[means.coords[1]], means.coords[0]]), axis=1)
     return np.asarray(np.bincount(pairs[0], minlength=int(bin_of.max()) + 1)[bin_of])
 
 
-def _influences(side: Clusters, row: xr.Dataset, fit: Fit, repeats: FloatArray | None) -> Grouped:
+def _influences(
+    side: Clusters, row: xr.Dataset, fit: CurveErrors, repeats: FloatArray | None
+) -> Grouped:
     """Influences of units on the stretch of the curve, corrected for their leverage.
 
     ``repeats``: the pairs that every unit represents; None for groups, whose residuals are from the
@@ -201,22 +206,24 @@ def _influences(side: Clusters, row: xr.Dataset, fit: Fit, repeats: FloatArray |
             row, side.rows, side.position(row), side.group, side.n_groups, repeats
         )
     x, g = side.columns(row)
-    there, every = _on_curve(x, fit), bin_index(fit.cells.pieces.edges, x)
+    on_curve, every = _on_curve(x, fit), bin_index(fit.cells.pieces.edges, x)
     pieces, block = fit.pieces, np.arange(len(fit.pieces.mean))
     if repeats is None:
         block = blocks(fit.cells, every, side.group)
-        own = np.bincount(every, side.rows.weight, len(block)).astype(np.float64)
-        pieces = pieces._replace(mean=centres(fit.cells.pieces, block, own)[fit.cells.here])
+        total = np.bincount(every, side.rows.weight, len(block)).astype(np.float64)
+        pieces = pieces._replace(mean=centres(fit.cells.pieces, block, total)[fit.cells.stretch])
         # Numbers of the blocks of the stretch, from 0 on.
-        block = np.unique(block[fit.cells.here], return_inverse=True)[1]
-    k, x, g = bin_index(fit.pieces.edges, x[there]), x[there], g[there]
-    weight = None if side.rows.weight is None else side.rows.weight[there]
-    held = Held.of(k, side.group[there], side.n_groups, weight, side.rows.frequency, repeats)
-    sums = influence.row_sums(pieces, fit.curve, k, x, g, weight, held.group, side.n_groups)
-    return held.corrected(sums, block, lines_of(pieces, held, x))
+        block = np.unique(block[fit.cells.stretch], return_inverse=True)[1]
+    k, x, g = bin_index(fit.pieces.edges, x[on_curve]), x[on_curve], g[on_curve]
+    weight = None if side.rows.weight is None else side.rows.weight[on_curve]
+    weights = GroupWeights.from_rows(
+        k, side.group[on_curve], side.n_groups, weight, side.rows.frequency, repeats
+    )
+    sums = influence.row_sums(pieces, fit.curve, k, x, g, weight, weights.group, side.n_groups)
+    return weights.corrected(sums, block, lines_of(pieces, weights, x))
 
 
-def _on_curve(x: FloatArray, fit: Fit) -> NDArray[np.bool_]:
+def _on_curve(x: FloatArray, fit: CurveErrors) -> NDArray[np.bool_]:
     """Rows that contribute to the curve; rows beyond a gap do not."""
     k = bin_index(fit.cells.pieces.edges, x)
-    return np.asarray((k >= fit.cells.here.start) & (k < fit.cells.here.stop))
+    return np.asarray((k >= fit.cells.stretch.start) & (k < fit.cells.stretch.stop))

@@ -11,17 +11,17 @@ from numpy.typing import ArrayLike
 
 from rhale_stats.arrays import delta
 from rhale_stats.arrays.moments import FloatArray, IntArray
-from rhale_stats.effects.box import RIGID
+from rhale_stats.effects.anova_test import RIGID
 from rhale_stats.effects.clusters import Clusters
 from rhale_stats.effects.directions import (
-    Estimated,
+    EstimateChanges,
     added,
     by_directions,
     by_groups,
     on_estimates,
 )
 from rhale_stats.effects.fit import (
-    Fit,
+    CurveErrors,
     at_edges,
     bin_degrees,
     curve_degrees,
@@ -42,7 +42,7 @@ from rhale_stats.schema.curves import cell_sizes
 from rhale_stats.schema.features import is_grouped
 from rhale_stats.schema.levels import is_categorical
 from rhale_stats.schema.moments import has_cells
-from rhale_stats.schema.stacking import Estimates, stacked
+from rhale_stats.schema.padding import Estimates, pad_features
 from rhale_stats.schema.variables import variable
 
 # What a standard error by parameters is stored with, by the name of the estimate.
@@ -57,7 +57,7 @@ NAMES = {
 }
 
 
-class Asked(NamedTuple):
+class ModelUncertainty(NamedTuple):
     """A fitted model with the rows of its effects, and which uncertainty is wanted.
 
     ``influence`` is that of the rows of the fit on the directions of the parameters, where it is
@@ -73,15 +73,15 @@ class Asked(NamedTuple):
     codes: IntArray | None
 
     @classmethod
-    def of(
+    def from_fit(
         cls, effect: xr.Dataset, local: xr.Dataset, groups: ArrayLike | None, fitted: Fitted
-    ) -> Asked:
-        """Without groups every row is a group of its own."""
+    ) -> ModelUncertainty:
+        """The model and the groups of the rows: without groups every row is one of its own."""
         codes = row_numbers(local) if groups is None else groups
         derivatives, both = Derivatives.of(fitted, local), fitted.uncertainty == "both"
         return cls(
             derivatives,
-            Clusters.of(local, effect, codes),
+            Clusters.of_effect(local, effect, codes),
             fitted.uncertainty,
             fitted.influence_of_rows() if both else None,
             fitted.as_fitted,
@@ -97,27 +97,27 @@ def with_parameters(
     effect: xr.Dataset, local: xr.Dataset, groups: ArrayLike | None, fitted: Fitted
 ) -> xr.Dataset:
     """An effect with standard errors of its rows gets those that hold the parameters."""
-    asked = Asked.of(effect, local, groups, fitted)
-    rows = [of_feature(*one, asked) for one in features_of(effect)]
+    request = ModelUncertainty.from_fit(effect, local, groups, fitted)
+    rows = [of_feature(*feature, request) for feature in features_of(effect)]
     sizes = {dim: effect.sizes[dim] for dim in ("spread_bin",) if dim in effect.sizes}
     sizes |= {"part": 2, "component": len(fitted.model.directions())}
-    found = stacked(rows, effect.sizes["bin"], **cell_sizes(effect), **sizes)
+    results = pad_features(rows, effect.sizes["bin"], **cell_sizes(effect), **sizes)
     skewed = [name for name in SKEWNESS if name in effect]
     out = effect.drop_vars(skewed)
     if fitted.uncertainty == "both":
-        out = out.assign({name: _diluted(effect[name], found) for name in skewed})
+        out = out.assign({name: _diluted(effect[name], results) for name in skewed})
     made = {}
-    for name, values in found.items():
+    for name, values in results.items():
         stem = name.partition("_se")[0]
         for end in ("_cov", "_df", "_directions"):
             stem = stem.removesuffix(end)
         se = f"{stem}_se"
-        own = effect[se].attrs if se in effect else {}
-        about = {"target": own.get("target", ""), "kind": KIND}
-        source = str(own.get("source", SOURCE))
+        attrs = effect[se].attrs if se in effect else {}
+        about = {"target": attrs.get("target", ""), "kind": KIND}
+        source = str(attrs.get("source", SOURCE))
         part = {"_se_rows": source, "_se_model": "parameters"}
         ends = [text for end, text in part.items() if name.endswith(end)]
-        about["source"] = ends[0] if ends else asked.source(source)
+        about["source"] = ends[0] if ends else request.source(source)
         made[name] = variable(name, values, **about)
     mark = fitted.model.fingerprint()
     if fitted.model.design is not None:  # what is not estimable has no value either
@@ -125,22 +125,22 @@ def with_parameters(
         of_model = {stem: made[f"{stem}_se_model"][1] for stem in stems}
         out = out.assign({stem: out[stem].where(~np.isnan(of_model[stem])) for stem in stems})
         out.attrs |= fitted.model.facts()
-    return out.assign(made).assign_attrs(parameters=_how(asked), fitted_model=mark)
+    return out.assign(made).assign_attrs(parameters=_how(request), fitted_model=mark)
 
 
-def _diluted(skewness: xr.DataArray, found: Mapping[str, FloatArray]) -> xr.DataArray:
+def _diluted(skewness: xr.DataArray, results: Mapping[str, FloatArray]) -> xr.DataArray:
     """Skewness of errors of rows, to which those of parameters are added, which have none."""
     name = str(skewness.name).removesuffix("_skewness")
-    rows, total = found[f"{name}_se_rows"], found[f"{name}_se"]
+    rows, total = results[f"{name}_se_rows"], results[f"{name}_se"]
     with np.errstate(invalid="ignore", divide="ignore"):
         share = np.where(total > 0, np.minimum(rows / total, 1.0), 0.0)
     return skewness.copy(data=skewness.values * share**3)
 
 
-def _how(asked: Asked) -> str:
-    if asked.uncertainty == "parameters":
+def _how(request: ModelUncertainty) -> str:
+    if request.uncertainty == "parameters":
         return ROWS_FIXED
-    return ADDED if asked.influence is None else TOGETHER
+    return ADDED if request.influence is None else TOGETHER
 
 
 def without_parts(effect: xr.Dataset) -> xr.Dataset:
@@ -155,48 +155,54 @@ def without_parts(effect: xr.Dataset) -> xr.Dataset:
     return out
 
 
-def of_feature(row: xr.Dataset, fit: Fit | None, asked: Asked) -> Estimates:
+def of_feature(row: xr.Dataset, fit: CurveErrors | None, request: ModelUncertainty) -> Estimates:
     """Standard errors, covariances and degrees of freedom of one feature, by name."""
     if fit is None:
         return {}
-    model = on_estimates(by_directions(row, fit, asked.clusters, asked.derivatives), row, fit)
-    model = Estimated(*map(asked.derivatives.model.estimable, model))
+    model = on_estimates(by_directions(row, fit, request.clusters, request.derivatives), row, fit)
+    model = EstimateChanges(*map(request.derivatives.model.estimable, model))
     rows = rows_of(row, fit)
     none = {name: np.zeros_like(values) for name, values in rows.items()}
     alone = added(none, model, None, np.eye(len(model.effect)))
     total, shared, squares = alone, None, np.eye(len(model.effect))
-    if asked.influence is not None:
-        shared, squares = _unconditional(row, fit, asked)
+    if request.influence is not None:
+        shared, squares = _unconditional(row, fit, request)
         total = added(rows, model, shared, squares)
-    elif asked.uncertainty == "both":
+    elif request.uncertainty == "both":
         total = {name: rows[name] + alone[name] for name in rows}
     directions = _directions(row, fit, model, shared, squares)
-    return {**_stored(row, fit, (rows, alone, total), asked), **directions}
+    return {**_stored(row, fit, (rows, alone, total), request), **directions}
 
 
-def _unconditional(row: xr.Dataset, fit: Fit, asked: Asked) -> tuple[Estimated, FloatArray]:
+def _unconditional(
+    row: xr.Dataset, fit: CurveErrors, request: ModelUncertainty
+) -> tuple[EstimateChanges, FloatArray]:
     """Products of the influences of groups of rows: on estimates and directions, and on these.
 
     Rows of the fit that the effect is not of move the parameters alone, as their groups do.
     """
-    clusters, own = asked.clusters, asked.influence
-    assert own is not None
-    numbers = asked.derivatives.local[ROW_NUMBER].values
+    clusters, influence = request.clusters, request.influence
+    assert influence is not None
+    numbers = request.derivatives.local[ROW_NUMBER].values
     # A row counts once, also where it has two halves.
     used, first = np.unique(numbers[is_used_row(clusters.local, row)], return_index=True)
-    n_parameters = len(asked.derivatives.model.params)
-    own = delta.corrected(own, clusters.n_groups, len(used), n_parameters)
-    by_group = np.zeros((clusters.n_groups, own.shape[1]))
-    np.add.at(by_group, clusters.group[first], own[used])
+    n_parameters = len(request.derivatives.model.params)
+    influence = delta.corrected(influence, clusters.n_groups, len(used), n_parameters)
+    by_group = np.zeros((clusters.n_groups, influence.shape[1]))
+    np.add.at(by_group, clusters.group[first], influence[used])
     shared = on_estimates(by_groups(row, fit, clusters).contracted(by_group), row, fit)
-    if asked.as_fitted:
-        return shared, np.eye(own.shape[1])
-    every = own if asked.codes is None else delta.summed(own, asked.codes)
+    if request.as_fitted:
+        return shared, np.eye(influence.shape[1])
+    every = influence if request.codes is None else delta.summed(influence, request.codes)
     return shared, every.T @ every
 
 
 def _directions(
-    row: xr.Dataset, fit: Fit, model: Estimated, shared: Estimated | None, squares: FloatArray
+    row: xr.Dataset,
+    fit: CurveErrors,
+    model: EstimateChanges,
+    shared: EstimateChanges | None,
+    squares: FloatArray,
 ) -> dict[str, FloatArray]:
     """What errors have in common with those of other effects of the model (`shared_with`).
 
@@ -217,34 +223,32 @@ def _directions(
     return out
 
 
-def rows_of(row: xr.Dataset, fit: Fit) -> dict[str, FloatArray]:
+def rows_of(row: xr.Dataset, fit: CurveErrors) -> dict[str, FloatArray]:
     """Covariances from the rows alone, of the result as it is."""
-    stored = has_covariance(row)
-    n_bins = row.sizes["bin"]
+    n_bins, stored = row.sizes["bin"], has_covariance(row)
+    edges, cell_edges = fit.edge_slice, fit.cells.edge_stretch
 
-    def of(name: str, otherwise: FloatArray) -> FloatArray:
-        known = f"{name}_cov" in row and stored
-        return np.asarray(row[f"{name}_cov"].values) if known else otherwise
+    def covariance(name: str, otherwise: FloatArray) -> FloatArray:
+        return np.asarray(row[name].values) if stored and name in row else otherwise
 
     none = np.zeros((n_bins, n_bins))
     slope, shared = none, none
     if "slope" in row and not is_categorical(row):
         noise = noise_in_the_middle(row)
         slope, shared = np.diag(noise.slope), np.diag(noise.covariance)
-    everywhere = slice(fit.cells.here.start, fit.cells.here.stop + 1)
-    cells = of("cell_curve", np.zeros(0)) if has_cells(row) else np.zeros(0)
-    curve = of("curve", np.zeros(0))
+    cells = covariance("cell_curve_cov", np.zeros(0)) if has_cells(row) else np.zeros(0)
+    curve, of_all = covariance("curve_cov", np.zeros(0)), np.zeros((fit.n_bins + 1, n_bins))
     return {
-        "effect": of("effect", np.diag(row["effect_se"].values ** 2)),
-        "slope": of("slope", slope),
-        "effect_slope": of("effect_slope", shared),
-        "curve_slope": of("curve_slope", np.zeros((fit.n_bins + 1, n_bins)))[fit.there],
-        "curve": curve[fit.there, fit.there] if curve.size else fit.covariance(fit.edges),
-        "cell_curve": cells[everywhere, everywhere]
+        "effect": covariance("effect_cov", np.diag(row["effect_se"].values ** 2)),
+        "slope": covariance("slope_cov", slope),
+        "effect_slope": covariance("effect_slope_cov", shared),
+        "curve_slope": covariance("curve_slope_cov", of_all)[edges],
+        "curve": curve[edges, edges] if curve.size else fit.covariance(fit.edges),
+        "cell_curve": cells[cell_edges, cell_edges]
         if cells.size
         else fit.covariance(fit.pieces.edges),
         "heterogeneity": row["heterogeneity_se"].values ** 2,
-        "start": (row["curve_se_start"].values ** 2)[fit.there],
+        "start": (row["curve_se_start"].values ** 2)[edges],
         "average": np.atleast_1d(float(row["average_effect_se"]) ** 2),
         "spread": row["spread_se"].values ** 2 if "spread" in row else np.zeros(0),
     }
@@ -252,21 +256,21 @@ def rows_of(row: xr.Dataset, fit: Fit) -> dict[str, FloatArray]:
 
 def _stored(
     row: xr.Dataset,
-    fit: Fit,
+    fit: CurveErrors,
     parts: tuple[dict[str, FloatArray], dict[str, FloatArray], dict[str, FloatArray]],
-    asked: Asked,
+    request: ModelUncertainty,
 ) -> Estimates:
     """Standard errors, their parts, degrees of freedom and covariances, at all bins and edges.
 
     ``parts`` are covariances of rows, of parameters, and of what was asked for.
     """
-    degrees, of_model = _degrees_of_rows(row, fit), asked.derivatives.model.degrees
-    total, both = parts[2], asked.uncertainty == "both"
+    degrees, of_model = _degrees_of_rows(row, fit), request.derivatives.model.degrees
+    total, both = parts[2], request.uncertainty == "both"
     out: dict[str, FloatArray | float] = {}
     for key, name in NAMES.items():
         if not _has(row, key):
             continue
-        three = [np.maximum(_diagonal(one[key]), 0.0) for one in parts]
+        three = [np.maximum(_diagonal(part[key]), 0.0) for part in parts]
         of_rows = three[0] if both else np.zeros_like(three[0])
         together = delta.satterthwaite((of_rows, degrees[key]), (three[1], of_model))
         for end, values in zip(("se_rows", "se_model", "se"), np.sqrt(three), strict=True):
@@ -291,7 +295,7 @@ def _overlap(
     both: bool,
 ) -> FloatArray:
     """What the variances of two effects have in common: all of the model's, and the rows'."""
-    rows, model = (np.maximum(_diagonal(one["effect"]), 0.0) for one in parts[:2])
+    rows, model = (np.maximum(_diagonal(part["effect"]), 0.0) for part in parts[:2])
     rows = rows if both else np.zeros_like(rows)
     # A bin of one row has no degree of freedom, and no standard error.
     degrees = bin_degrees(row)
@@ -299,11 +303,11 @@ def _overlap(
     if has_covariance(row) and "n_groups" in row.attrs:
         of_rows = group_overlap(row)
     whole = np.where(rows + model > 0, rows + model, 1.0)
-    share, own = rows / whole, model / whole
-    return np.asarray(np.outer(share, share) * of_rows + np.outer(own, own) / of_model)
+    a, b = rows / whole, model / whole
+    return np.asarray(np.outer(a, a) * of_rows + np.outer(b, b) / of_model)
 
 
-def _covariances(row: xr.Dataset, fit: Fit, total: dict[str, FloatArray]) -> Estimates:
+def _covariances(row: xr.Dataset, fit: CurveErrors, total: dict[str, FloatArray]) -> Estimates:
     out: dict[str, FloatArray | float] = {"effect_cov": total["effect"]}
     out["curve_cov"] = _placed(_placed(total["curve"], "curve", fit).T, "curve", fit)
     if has_cells(row):
@@ -319,20 +323,20 @@ def _diagonal(values: FloatArray) -> FloatArray:
     return np.diagonal(values) if values.ndim == 2 else values
 
 
-def _placed(values: FloatArray, key: str, fit: Fit) -> FloatArray:
+def _placed(values: FloatArray, key: str, fit: CurveErrors) -> FloatArray:
     """Along all edges, where values are on the stretch with a curve."""
     if key == "average":
         return np.asarray(values[0])
     if key not in ("curve", "cell_curve"):
         return values
     size = fit.n_bins + 1 if key == "curve" else len(fit.cells.bin) + 1
-    first = fit.there.start if key == "curve" else fit.cells.here.start
+    first = fit.edge_slice.start if key == "curve" else fit.cells.stretch.start
     out = np.full((size, *values.shape[1:]), np.nan)
     out[first : first + len(values)] = values
     return out
 
 
-def _degrees_of_rows(row: xr.Dataset, fit: Fit) -> dict[str, FloatArray]:
+def _degrees_of_rows(row: xr.Dataset, fit: CurveErrors) -> dict[str, FloatArray]:
     in_bins = spread_degrees(row)
     return {
         "effect": bin_degrees(row, fit.cells),

@@ -10,7 +10,7 @@ import xarray as xr
 from numpy.typing import NDArray
 
 from rhale_stats.effects.bias import LARGE, linear_bin_error
-from rhale_stats.effects.checked import SIGNIFICANCE, along_axis, bias_table, jump_table
+from rhale_stats.effects.bias_tables import SIGNIFICANCE, along_axis, bias_table, jump_table
 from rhale_stats.effects.chosen_edges import includes_choice
 from rhale_stats.effects.fit import curve_degrees, fit_of
 from rhale_stats.effects.hypotheses import wald_test
@@ -76,7 +76,7 @@ HELD = {
     "for other rows than those of the fit, or if the model's conditional mean is right.",
 }
 # Fewer degrees of freedom of a variance by groups allow no claim of a bin.
-FEW_DEGREES = 4
+MIN_DEGREES = 4
 # How levels were put in order, where the name alone would not say it.
 ORDERS = {"given": "as given", "as_is": "of the categories or the alphabet"}
 
@@ -90,17 +90,17 @@ def summary(effect: xr.Dataset, feature: str | int | None, level: float) -> Summ
         body, meanings, reasons = _feature_table(effect, bounds, level)
     else:
         name = feature_names(effect)[feature_position(effect, feature)]
-        of = with_units(name, units_of(effect, name))
-        title = f"{method_title(effect)}: effect of {of} on {output_text(effect)}"
+        label = with_units(name, units_of(effect, name))
+        title = f"{method_title(effect)}: effect of {label} on {output_text(effect)}"
         body, meanings, reasons = _bin_table(effect, name, bounds, level)
     of_error = "average_effect" if feature is None else "effect"
     source = source_text(effect, of_error)
-    one = effect if feature is None else one_feature(effect, feature)
-    cells, title = head_of(one, title, source)
+    result = effect if feature is None else one_feature(effect, feature)
+    cells, title = head_of(result, title, source)
     if source == NOT_ESTIMATED:
         cells[-1][1] = source
-    if "n_beyond" in one:
-        most = f"{one['n_beyond'].values.max():.0f}"
+    if "n_beyond" in result:
+        most = f"{result['n_beyond'].values.max():.0f}"
         number = f"at most {most}" if feature is None else most
         cells[-1][2:] = ["Rows beyond the bins:", number]
     elif feature is None:
@@ -116,10 +116,10 @@ def summary(effect: xr.Dataset, feature: str | int | None, level: float) -> Summ
             f"Level order: {order_text(row)}. Standard errors do not include the choice of order.",
         ]
     if feature is not None:
-        own = spread_table(one_feature(effect, feature), level)
-        tables += [] if own is None else [own]
+        spreads = spread_table(one_feature(effect, feature), level)
+        tables += [] if spreads is None else [spreads]
     # Levels are not bins chosen by a rule, and a constant feature has no bins.
-    has_bins = feature is None or (one.sizes["bin"] > 0 and not is_categorical(one))
+    has_bins = feature is None or (result.sizes["bin"] > 0 and not is_categorical(result))
     checks = []
     for check, table in (("verdict", bias_table), ("jump", jump_table)):
         if check in effect:
@@ -136,7 +136,7 @@ def summary(effect: xr.Dataset, feature: str | int | None, level: float) -> Summ
         *beyond_notes(effect, feature, _ends_text(effect)),
         *_missing_notes(effect, feature),
         *checks,
-        *_error_notes(effect if feature is None else one, of_error, level, has_bins=has_bins),
+        *_error_notes(effect if feature is None else result, of_error, level, has_bins=has_bins),
         *meanings,
         *([bins_note(effect.attrs)] if has_bins else []),
         *interval_notes(effect),
@@ -154,25 +154,26 @@ def _missing_notes(effect: xr.Dataset, feature: str | int | None) -> list[str]:
     names, counts = feature_names(effect), effect["n_missing"].values
     places = range(len(names)) if feature is None else [feature_position(effect, feature)]
     # Of levels, "missing" is a level of its own.
-    known = [at for at in places if np.isfinite(effect["missing_effect"].values[at])]
+    missing = effect["missing_effect"].values
+
     return [
-        f"{names[at]} is missing in {counts[at]:.0f} row{'' if counts[at] == 1 else 's'}: the "
-        f"output there differs by {_with_error(effect, at)} from that at {names[at]} = "
-        f"{number_text(effect['missing_reference'].values[at])}."
-        for at in known
+        f"{names[k]} is missing in {counts[k]:.0f} row{'' if counts[k] == 1 else 's'}: the output "
+        f"there differs by {_with_error(effect, k)} from that at {names[k]} = "
+        f"{number_text(effect['missing_reference'].values[k])}."
+        for k in places
+        if np.isfinite(missing[k])
     ]
 
 
-def _with_error(effect: xr.Dataset, at: int) -> str:
+def _with_error(effect: xr.Dataset, position: int) -> str:
     """The effect of missing values of a feature, with its standard error where there is one."""
-    text = number_text(effect["missing_effect"].values[at])
-    if "missing_effect_se" not in effect or not np.isfinite(effect["missing_effect_se"].values[at]):
-        return text
-    return f"{text} (std err {number_text(effect['missing_effect_se'].values[at])})"
+    text = number_text(effect["missing_effect"].values[position])
+    se = effect["missing_effect_se"].values[position] if "missing_effect_se" in effect else np.nan
+    return f"{text} (std err {number_text(se)})" if np.isfinite(se) else text
 
 
 def _ends_text(effect: xr.Dataset) -> str:
-    """Where bins end."""
+    """Text that says where bins end."""
     bins = "the bins"
     return f"{bins}, which end at 1 % and 99 % of the rows" if is_of_outcome(effect) else bins
 
@@ -189,15 +190,15 @@ def _outcome_table(effect: xr.Dataset, bounds: list[str]) -> tuple[Body, list[st
     test = wald_test(effect, "zero", "box", "none", None)
     heads = ["bins", "from", "to", "change", "std err", *bounds, "P>|t|", "P any"]
     names, rows = feature_names(effect), []
-    for at in range(len(names)):
-        row = one_feature(effect, at)
+    for position in range(len(names)):
+        row = one_feature(effect, position)
         ends = row["usual_difference_ci"].transpose("ci_bound").values
         places = [float(row[f"usual_{end}"]) for end in ("low", "high")]
         texts = [number_text(place) for place in places]
         if is_categorical(row) and np.isfinite(places).all():
             texts = [level_names(row)[int(place)] for place in places]
         numbers = (float(row["usual_difference"]), float(row["usual_difference_se"]), *ends)
-        pvalues = (float(row["usual_difference_pvalue"]), float(test["p_value"].values[at]))
+        pvalues = (float(row["usual_difference_pvalue"]), float(test["p_value"].values[position]))
         rows.append(
             [f"{row.sizes['bin']}", *texts, *map(number_text, numbers), *map(pvalue_text, pvalues)]
         )
@@ -333,19 +334,19 @@ def _error_notes(effect: xr.Dataset, name: str, level: float, *, has_bins: bool)
     of_model = OF_OUTCOME if is_of_outcome(effect) else FIXED
     fixed = HELD.get(str(effect.attrs.get("parameters", "")), of_model) + edges
     parts = parts_note(effect, name, "average effects" if name == "average_effect" else "effects")
-    said = f"{fixed} Intervals: pointwise, {how_made(effect, name, level)}."
-    return [f"{said} {parts}".rstrip()]
+    text = f"{fixed} Intervals: pointwise, {how_made(effect, name, level)}."
+    return [f"{text} {parts}".rstrip()]
 
 
 def _group_notes(effect: xr.Dataset, feature: str | int | None) -> list[str]:
     """Note on bins whose standard errors by groups have hardly any degrees of freedom."""
     if "effect_df" not in effect:
         return []
-    named = _bins_named(effect, (effect["effect_df"] < FEW_DEGREES).values, feature)
+    named = _bins_named(effect, (effect["effect_df"] < MIN_DEGREES).values, feature)
     if not named:
         return []
     return [
-        f"Warning: standard errors by groups have fewer than {FEW_DEGREES} degrees of freedom in "
+        f"Warning: standard errors by groups have fewer than {MIN_DEGREES} degrees of freedom in "
         f"bins of {named}. A few groups have most of the rows there. Intervals and p-values of "
         f"these bins are unreliable. Use fewer bins."
     ]
@@ -389,9 +390,9 @@ def _wald_heads(table: pd.DataFrame, name: str, bounds: list[str]) -> dict[str, 
 # Kurtosis of heavy tails; 3 for normal effects.
 HEAVY = 4.5
 # Rows a bin from which on intervals hold under skewness, and under weights without it.
-ENOUGH, FEW = 30, 10
+MIN_ROWS, MIN_ROWS_WEIGHTED = 30, 10
 # Rows a bin from which on bands of effects hold where a value is rare: a bin may hold none of it.
-ENOUGH_OF_BANDS = 100
+MIN_ROWS_OF_BANDS = 100
 
 
 def kurtosis(effect: xr.Dataset) -> np.ndarray:
@@ -403,11 +404,12 @@ def kurtosis(effect: xr.Dataset) -> np.ndarray:
     features = [one_feature(effect, name) for name in feature_names(effect)]
     (fourth,) = in_bins(features, ["fourth_moment"], effect.sizes["bin"])
     with np.errstate(invalid="ignore", divide="ignore"):
-        own = fourth / spread**4
-    known = np.isfinite(own) & (spread > _numerical(effect)) & (n >= 4)
-    rows = np.where(known, n, 0.0)
+        by_bin = fourth / spread**4
+    usable = np.isfinite(by_bin) & (spread > _numerical(effect)) & (n >= 4)
+    rows = np.where(usable, n, 0.0)
     with np.errstate(invalid="ignore"):
-        return np.asarray(np.sum(np.where(known, own, 0.0) * rows, axis=-1) / rows.sum(axis=-1))
+        total = np.sum(np.where(usable, by_bin, 0.0) * rows, axis=-1)
+        return np.asarray(total / rows.sum(axis=-1))
 
 
 def _numerical(effect: xr.Dataset) -> np.ndarray:
@@ -422,54 +424,54 @@ def tail_notes(effect: xr.Dataset, feature: str | int | None) -> list[str]:
     if not has_moments(effect) or "heterogeneity_se" not in effect:
         return []
     names = feature_names(effect)
-    at = list(range(len(names))) if feature is None else [feature_position(effect, feature)]
-    return _of_tails(effect, names, at) + _of_weights(effect, names, at)
+    positions = list(range(len(names))) if feature is None else [feature_position(effect, feature)]
+    return _of_tails(effect, names, positions) + _of_weights(effect, names, positions)
 
 
-def _of_tails(effect: xr.Dataset, names: list[str], at: list[int]) -> list[str]:
-    found = kurtosis(effect)
-    heavy = [one for one in at if found[one] > HEAVY]
-    said = [f"{names[one]} ({number_text(found[one])})" for one in heavy]
-    if not said:
+def _of_tails(effect: xr.Dataset, names: list[str], positions: list[int]) -> list[str]:
+    values = kurtosis(effect)
+    heavy = [k for k in positions if values[k] > HEAVY]
+    texts = [f"{names[k]} ({number_text(values[k])})" for k in heavy]
+    if not texts:
         return []
     # Those by parameters are as wide as the error of the model says.
     short = (
         "are too short there"
         if "parameters" in effect.attrs
-        else f"allow for it, but are too short with fewer than {ENOUGH} rows a bin or 3 bins"
+        else f"allow for it, but are too short with fewer than {MIN_ROWS} rows a bin or 3 bins"
     )
     # Errors by parameters alone have no skewness.
     others = ""
     if "effect_skewness" in effect:
         rows = effect["n_effective"].values[heavy]
         rows = rows[(rows > 0).sum(axis=-1) > 1]
-        short_bands = bool(((rows > 0) & (rows < ENOUGH_OF_BANDS)).any())
+        short_bands = bool(((rows > 0) & (rows < MIN_ROWS_OF_BANDS)).any())
         others = "; those of effects and curves allow for skewness" + (
-            f", but bands of effects are too narrow with fewer than {ENOUGH_OF_BANDS} rows a bin"
+            f", but bands of effects are too narrow with fewer than {MIN_ROWS_OF_BANDS} rows a bin"
             if short_bands
             else ""
         )
     return [
-        f"Local effects have heavy tails (kurtosis, 3 for normal ones): {', '.join(said)}. "
+        f"Local effects have heavy tails (kurtosis, 3 for normal ones): {', '.join(texts)}. "
         f"Intervals of heterog. {short}, see docs/validity.md{others}."
     ]
 
 
-def _of_weights(effect: xr.Dataset, names: list[str], at: list[int]) -> list[str]:
+def _of_weights(effect: xr.Dataset, names: list[str], positions: list[int]) -> list[str]:
     """Features in whose bins a few rows of large precision weight decide on the errors."""
     if "error_rows" not in effect or "skewness_sign" not in effect:
         return []
     rows, sign = (effect.variables[name].values for name in ("error_rows", "skewness_sign"))
-    said = []
-    for one in at:
-        of_bins = rows[one][np.isfinite(rows[one]) & (rows[one] > 0)]
-        enough = FEW if sign[one] == 0 else ENOUGH
+    texts = []
+    for k in positions:
+        of_bins = rows[k][np.isfinite(rows[k]) & (rows[k] > 0)]
+        enough = MIN_ROWS_WEIGHTED if sign[k] == 0 else MIN_ROWS
         if len(of_bins) and np.median(of_bins) < enough:
-            said.append(f"{names[one]} ({np.median(of_bins):.0f})")
-    if not said:
+            texts.append(f"{names[k]} ({np.median(of_bins):.0f})")
+    if not texts:
         return []
     return [
         f"Few rows of large weight decide on the standard errors (effective rows in half of the "
-        f"bins at most): {', '.join(said)}. Intervals are too short and tests reject too often if "
+        f"bins at most): {', '.join(texts)}. Intervals are too short and tests reject too often if "
         f"weights depend on local effects, see docs/validity.md."
     ]

@@ -14,7 +14,7 @@ from rhale_stats.arrays.binning import bin_index
 from rhale_stats.arrays.moments import FloatArray
 from rhale_stats.bins.description import for_share_of_rows, rule_of
 from rhale_stats.bins.rule import BinRule
-from rhale_stats.effects.points import values_at
+from rhale_stats.effects.evaluate import values_at
 from rhale_stats.effects.rhale import quiet_rhale
 from rhale_stats.inference.draws import Resampling
 from rhale_stats.parallel import cpus, in_threads
@@ -27,10 +27,10 @@ def with_chosen_bins(
     local: xr.Dataset,
     effect: xr.Dataset,
     units: resample.Units,
-    asked: Resampling,
+    request: Resampling,
 ) -> xr.Dataset:
     """Replicates with edges of their own, on a grid of each feature, over (draw, feature, ...)."""
-    scheme, seeds, n_grid = asked.scheme, asked.seeds, asked.n_grid
+    scheme, seeds, n_grid = request.scheme, request.seeds, request.n_grid
     rule = rule_of(str(effect.attrs["bin_rule"]), str(effect.attrs["bin_parameters"]))
     centering = str(effect.attrs["centering"])
     weighting = str(effect.attrs.get("weighting", "rows"))
@@ -53,7 +53,7 @@ def with_chosen_bins(
         for name, values in made.items():
             out[name][draw] = values
 
-    with progress_bar(len(seeds), "bootstrap", "replicate", progress=asked.progress) as bar:
+    with progress_bar(len(seeds), "bootstrap", "replicate", progress=request.progress) as bar:
         in_threads(replicate, range(len(seeds)), cpus(), lambda _: bar.update(1))
     on_grid = ("draw", "feature", "grid")
     return xr.Dataset(
@@ -80,9 +80,9 @@ def _on_grid(
     local: xr.Dataset, rule: BinRule, centering: str, weighting: str, grid: FloatArray
 ) -> dict[str, NDArray[Any]]:
     """One replicate with edges of its own, evaluated on the grids of the features."""
-    kept = local.isel(obs=local["weight"].values > 0)
+    drawn = local.isel(obs=local["weight"].values > 0)
     effect = quiet_rhale(
-        kept, bins=rule, centering=centering, weighting=weighting, has_spread=False
+        drawn, bins=rule, centering=centering, weighting=weighting, has_spread=False
     )
     shape = grid.shape
     out: dict[str, NDArray[Any]] = evaluated(effect, grid)

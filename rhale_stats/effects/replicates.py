@@ -13,9 +13,9 @@ from rhale_stats.arrays import cells as kernel
 from rhale_stats.arrays.binning import bin_index
 from rhale_stats.arrays.moments import FloatArray, IntArray
 from rhale_stats.effects.clusters import Clusters, degrees_of_groups, level_sums, on_effects
-from rhale_stats.effects.fit import Fit, at_edges, fit_of
+from rhale_stats.effects.fit import CurveErrors, at_edges, fit_of
+from rhale_stats.effects.provenance import check_same_rows
 from rhale_stats.effects.rebinned import with_chosen_bins
-from rhale_stats.effects.same import check_same_rows
 from rhale_stats.effects.sizes import SIZES
 from rhale_stats.inference.draws import (
     CHUNK_BYTES,
@@ -27,14 +27,14 @@ from rhale_stats.inference.draws import (
 from rhale_stats.local.rows import Rows, columns, is_used_row
 from rhale_stats.parallel import cpus, in_threads, one_blas_thread
 from rhale_stats.schema.checks import check_effect, check_local
-from rhale_stats.schema.curves import Fine, curve_of, fine_of, pieces_of
+from rhale_stats.schema.curves import CurveCells, curve_cells, curve_of, pieces_of
 from rhale_stats.schema.dimensions import HALF_OF
 from rhale_stats.schema.features import feature_names, feature_position, one_feature
 from rhale_stats.schema.identity import check_same_output, row_labels
 from rhale_stats.schema.kinds import EFFECT
 from rhale_stats.schema.levels import is_categorical, refuse_categorical
 from rhale_stats.schema.moments import has_cells
-from rhale_stats.schema.stacking import stacked
+from rhale_stats.schema.padding import pad_features
 from rhale_stats.schema.variables import EFFECT_VARIABLES, variable
 
 PER_BIN = ("effect", "heterogeneity", "slope", "effect_se", "heterogeneity_se")
@@ -42,18 +42,18 @@ PER_EDGE = ("curve", "curve_se")
 TOTALS = ("average_effect", "heterogeneity_index", "heterogeneity_output", *SIZES)
 
 
-def bootstrap(local: xr.Dataset, effect: xr.Dataset | None, asked: Resampling) -> Drawn:
+def bootstrap(local: xr.Dataset, effect: xr.Dataset | None, request: Resampling) -> Drawn:
     """`bootstrap` of effects in bins, which are held, or chosen again on every sample."""
     local, effect = check_local(local), check_effect(effect)
     check_same_output(local, effect, ("local", "effect"))
     if "debiased" in effect.attrs:
         raise ValueError("effect must be what rhale or std_error returned; this one is debiased.")
-    if asked.rebin or asked.studentize:
+    if request.rebin or request.studentize:
         refuse_categorical(effect, "bootstrap with rebin or studentize")
     used = is_used_row(local, effect)
     rows = columns(local.isel(obs=used))
     halves = HALF_OF in local and rows.weight is not None and rows.weight.max() <= 1
-    if asked.rebin and rows.frequency and rows.weight is not None and not halves:
+    if request.rebin and rows.frequency and rows.weight is not None and not halves:
         raise ValueError(
             "rebin must be False with frequency weights: a row that is drawn twice would count "
             "once. Repeat the rows instead, or take weight_kind='precision'."
@@ -63,17 +63,18 @@ def bootstrap(local: xr.Dataset, effect: xr.Dataset | None, asked: Resampling) -
         if row.sizes["bin"]:
             check_same_rows(row, rows, feature_position(local, name))
     counts = rows.weight if rows.frequency else None
-    if halves and asked.groups is None:
+    if halves and request.groups is None:
         # Both halves of a row are drawn together.
-        asked = asked._replace(groups=local[HALF_OF].values)
-    units = asked.units(rows.n_rows, counts, used, row_labels(local))
-    if asked.rebin:
-        replicates = with_chosen_bins(local.isel(obs=used), effect, units, asked)
+        request = request._replace(groups=local[HALF_OF].values)
+    units = request.units(rows.n_rows, counts, used, row_labels(local))
+    if request.rebin:
+        replicates = with_chosen_bins(local.isel(obs=used), effect, units, request)
         return Drawn(replicates, units, effect, {"bins": "chosen again in every replicate"})
-    return Drawn(in_fixed_bins(rows, local, effect, units, asked), units, effect, {"bins": "fixed"})
+    replicates = in_fixed_bins(rows, local, effect, units, request)
+    return Drawn(replicates, units, effect, {"bins": "fixed"})
 
 
-class Feature(NamedTuple):
+class FeatureTerms(NamedTuple):
     """One feature with its rows in order, ready to be weighted.
 
     ``terms`` are those of its bins, ``of_cells`` those of the cells of its curve where there are
@@ -83,7 +84,7 @@ class Feature(NamedTuple):
 
     row: xr.Dataset
     pieces: accumulate.Pieces
-    cells: Fine
+    cells: CurveCells
     terms: resample.Terms | None = None
     of_cells: resample.Terms | None = None
     # Of a feature with levels: rows by their level.
@@ -95,37 +96,37 @@ def in_fixed_bins(
     local: xr.Dataset,
     effect: xr.Dataset,
     units: resample.Units,
-    asked: Resampling,
+    request: Resampling,
 ) -> xr.Dataset:
     """Replicates in the bins of ``effect``, over (draw, feature, ...)."""
     linear = "slope" in effect and bool((effect["slope"] != 0).any())
-    if asked.studentize and linear and "cell_effect" not in effect:
+    if request.studentize and linear and "cell_effect" not in effect:
         raise ValueError(
             "studentize must be False with linear bins and weighting='rows', whose replicates have "
             "no standard errors. "
             "Use confint(effect, boot, method='bca')."
         )
     centering = str(effect.attrs["centering"])
-    features = _features(rows, local, effect, studentize=asked.studentize)
-    out = nothing(effect, len(asked.seeds), studentize=asked.studentize)
+    features = _features(rows, local, effect, studentize=request.studentize)
+    out = nothing(effect, len(request.seeds), studentize=request.studentize)
     threads, chunk_draws = _shared_out(rows.n_rows)
 
     def fill(first: int) -> int:
-        streams = asked.seeds[first : first + chunk_draws]
-        weight = resample.counts_of(asked.scheme, units, streams, rows.n_rows)
+        streams = request.seeds[first : first + chunk_draws]
+        weight = resample.counts_of(request.scheme, units, streams, rows.n_rows)
         draws = slice(first, first + len(streams))
         for position, feature in enumerate(features):
             if feature is None:
                 continue
-            for name, values in _replicates(feature, weight, centering, asked.studentize).items():
+            for name, values in _replicates(feature, weight, centering, request.studentize).items():
                 if name in out:
                     place: tuple[int | slice, ...] = (position, *map(slice, values.shape[1:]))
                     out[name][(draws, *place)] = values
         return len(streams)
 
     # Small products on threads of ours: more threads in each of them would stand in their way.
-    firsts = range(0, len(asked.seeds), chunk_draws)
-    shown = progress_bar(len(asked.seeds), "bootstrap", "replicate", progress=asked.progress)
+    firsts = range(0, len(request.seeds), chunk_draws)
+    shown = progress_bar(len(request.seeds), "bootstrap", "replicate", progress=request.progress)
     with one_blas_thread, shown as bar:
         in_threads(fill, firsts, threads, bar.update)
     labelled = labelled_replicates(out, effect)
@@ -167,9 +168,9 @@ def labelled_replicates(replicates: dict[str, FloatArray], effect: xr.Dataset) -
 
 def _features(
     rows: Rows, local: xr.Dataset, effect: xr.Dataset, *, studentize: bool
-) -> list[Feature | None]:
+) -> list[FeatureTerms | None]:
     """Rows of all features, ready to be weighted; None for a constant one."""
-    features: list[Feature | None] = []
+    features: list[FeatureTerms | None] = []
     for number, name in enumerate(feature_names(effect)):
         row, position = one_feature(effect, number), feature_position(local, name)
         if not row.sizes["bin"]:
@@ -181,10 +182,12 @@ def _features(
     return features
 
 
-def _feature_of_axis(row: xr.Dataset, rows: Rows, position: int, *, studentize: bool) -> Feature:
+def _feature_of_axis(
+    row: xr.Dataset, rows: Rows, position: int, *, studentize: bool
+) -> FeatureTerms:
     """A feature with an axis: its rows in order of bins, and in order of cells."""
     x, g = rows.x[position], rows.local_effect[position]
-    pieces, cells = pieces_of(row), fine_of(row)
+    pieces, cells = pieces_of(row), curve_cells(row)
     linear = bool(pieces.slope.any())
 
     def ordered(pieces: accumulate.Pieces) -> resample.Terms:
@@ -196,16 +199,16 @@ def _feature_of_axis(row: xr.Dataset, rows: Rows, position: int, *, studentize: 
 
     of_cells = ordered(cells.pieces) if has_cells(row) else None
     of_bins = ordered(pieces) if of_cells is None or studentize else None
-    return Feature(row, pieces, cells, of_bins, of_cells)
+    return FeatureTerms(row, pieces, cells, of_bins, of_cells)
 
 
 def _feature_of_levels(
     row: xr.Dataset, pieces: accumulate.Pieces, rows: Rows, position: int
-) -> Feature:
+) -> FeatureTerms:
     """A feature with levels: its rows in order of steps, twice where they are in two."""
     assert rows.sides is not None
     code, weight = rows.x[position].astype(np.int64), rows.weight
-    of = categories.steps(code, *rows.sides[position], row.sizes["edge"])
+    steps = categories.steps(code, *rows.sides[position], row.sizes["edge"])
 
     def ordered(k: IntArray, row_of: IntArray, g: FloatArray, bins: accumulate.Pieces) -> Any:
         w = None if weight is None else weight[row_of]
@@ -216,42 +219,41 @@ def _feature_of_levels(
     none = np.zeros(row.sizes["edge"])
     levels = accumulate.Pieces(none, none, none, none, none, none)
     at_levels = ordered(code, np.arange(rows.n_rows), np.zeros(rows.n_rows), levels)
-    made = ordered(of.step, of.row, of.difference, pieces)
-    return Feature(row, pieces, fine_of(row), made, at_levels=at_levels)
+    made = ordered(steps.step, steps.row, steps.difference, pieces)
+    return FeatureTerms(row, pieces, curve_cells(row), made, at_levels=at_levels)
 
 
 def _level_replicates(
-    feature: Feature, at_levels: resample.Terms, weight: resample.Weights, centering: str
+    feature: FeatureTerms, at_levels: resample.Terms, weight: resample.Weights, centering: str
 ) -> dict[str, FloatArray]:
     """Estimates of one feature with levels, (draw, ...)."""
     assert feature.terms is not None, "features with levels have no cells"
-    found = resample.replicates(
+    steps = resample.replicates(
         feature.pieces, resample.replicate_sums(feature.terms, weight), "start"
     )
     sums = resample.replicate_sums(at_levels, weight)
-    own, squares = sums[..., 0], sums[..., 1]
-    share = own / own.sum(axis=1, keepdims=True)
-    curve, _ = categories.curve(found.effect, share, centering)
+    weights, squares = sums[..., 0], sums[..., 1]
+    share = weights / weights.sum(axis=1, keepdims=True)
+    curve, _ = categories.curve(steps.effect, share, centering)
     curve[np.isnan(curve).any(axis=1)] = np.nan
-    spread = np.sqrt(found.variance)
-    n = own.sum(axis=1) ** 2 / squares.sum(axis=1)
-    in_steps = own[:, :-1] + own[:, 1:]
+    n = weights.sum(axis=1) ** 2 / squares.sum(axis=1)
+    in_steps = weights[:, :-1] + weights[:, 1:]
     return {
-        "effect": found.effect,
-        "slope": 0.0 * found.effect,
-        "heterogeneity": spread,
+        "effect": steps.effect,
+        "slope": 0.0 * steps.effect,
+        "heterogeneity": np.sqrt(steps.variance),
         "curve": curve,
-        "average_effect": np.nansum(in_steps * found.mean, axis=1) / in_steps.sum(axis=1),
-        "heterogeneity_index": np.nansum(found.residual, axis=1),
-        "heterogeneity_output": categories.heterogeneity_output(found.variance, in_steps, share, n),
-        "n_empty": np.isnan(found.effect).sum(axis=1).astype(np.float64),
+        "average_effect": np.nansum(in_steps * steps.mean, axis=1) / in_steps.sum(axis=1),
+        "heterogeneity_index": np.nansum(steps.residual, axis=1),
+        "heterogeneity_output": categories.heterogeneity_output(steps.variance, in_steps, share, n),
+        "n_empty": np.isnan(steps.effect).sum(axis=1).astype(np.float64),
         "curve_mean": np.sum(share * curve, axis=1),
         **dict(zip(SIZES, categories.sizes(curve, share), strict=True)),
     }
 
 
 def _replicates(
-    feature: Feature, weight: resample.Weights, centering: str, studentize: bool
+    feature: FeatureTerms, weight: resample.Weights, centering: str, studentize: bool
 ) -> dict[str, FloatArray]:
     """Estimates of one feature under every column of weights, (draw, ...)."""
     if feature.at_levels is not None:
@@ -261,7 +263,7 @@ def _replicates(
 
 
 def of_sums(
-    feature: Feature,
+    feature: FeatureTerms,
     sums: FloatArray,
     of_bins: FloatArray,
     centering: str,
@@ -271,56 +273,56 @@ def of_sums(
     """Estimates of one feature from sums over its cells and its bins, (draw, ...)."""
     n_bins, cells, in_cells = len(feature.pieces.mean), feature.cells, has_cells(feature.row)
     bin_edges = feature.pieces.edges
-    found = resample.replicates(feature.pieces, of_bins, centering, places=not studentize)
-    on_cells = found
+    bins = resample.replicates(feature.pieces, of_bins, centering, places=not studentize)
+    on_cells = bins
     if in_cells:
         on_cells = resample.replicates(cells.pieces, sums, centering, keep=cells.variance)
     on_curve, pieces = on_cells, cells.pieces
-    if (cells.here.start, cells.here.stop) != (0, len(cells.bin)):
-        pieces = pieces.stretch(cells.here)
-        keep = None if not in_cells else cells.variance[cells.here]
-        on_curve = resample.replicates(pieces, sums[:, cells.here], centering, keep=keep)
+    if (cells.stretch.start, cells.stretch.stop) != (0, len(cells.bin)):
+        pieces = pieces.stretch(cells.stretch)
+        keep = None if not in_cells else cells.variance[cells.stretch]
+        on_curve = resample.replicates(pieces, sums[:, cells.stretch], centering, keep=keep)
     # Edges of bins on the stretch that has a curve, and which of its cells' edges they are.
-    there = (bin_edges >= pieces.edges[0]) & (bin_edges <= pieces.edges[-1])
-    unknown = np.isnan(found.effect)
-    at = np.searchsorted(pieces.edges, bin_edges[there])
+    on_stretch = (bin_edges >= pieces.edges[0]) & (bin_edges <= pieces.edges[-1])
+    unknown = np.isnan(bins.effect)
+    positions = np.searchsorted(pieces.edges, bin_edges[on_stretch])
     curve = np.full((len(sums), n_bins + 1), np.nan)
-    curve[:, there] = on_curve.curve[:, at]
+    curve[:, on_stretch] = on_curve.curve[:, positions]
     width = np.diff(bin_edges)
     level, _ = cells.loading
     with np.errstate(invalid="ignore", divide="ignore"):
-        spread = np.sqrt(found.variance)
-        effect = found.effect
+        spread = np.sqrt(bins.variance)
+        effect = bins.effect
         if in_cells:
             effect = kernel.effects(on_cells.mean, level, cells.bin)
             effect = np.where(unknown, np.nan, effect)
         out = {
             "effect": effect,
-            "slope": np.where(feature.pieces.slope != 0, found.slope, 0.0 * found.effect),
+            "slope": np.where(feature.pieces.slope != 0, bins.slope, 0.0 * bins.effect),
             "heterogeneity": spread,
             "curve": curve,
-            "average_effect": np.nansum(found.share * found.mean, axis=1),
-            "heterogeneity_index": np.nansum(width * found.residual, axis=1),
-            "heterogeneity_output": _output(found),
+            "average_effect": np.nansum(bins.share * bins.mean, axis=1),
+            "heterogeneity_index": np.nansum(width * bins.residual, axis=1),
+            "heterogeneity_output": _output(bins),
             "n_empty": unknown.sum(axis=1).astype(np.float64),
             "curve_mean": on_curve.mean_of_curve(pieces.edges),
             **on_curve.sizes(pieces.edges)._asdict(),
         }
-        if studentize and found.fourth_moment is not None:
+        if studentize and bins.fourth_moment is not None:
             noise = np.where(
                 level > 0, level**2 * on_cells.error_variance / on_cells.n_effective, 0.0
             )
             starts = np.flatnonzero(np.diff(cells.bin, prepend=-1))
             out["effect_se"] = np.sqrt(np.add.reduceat(noise, starts, axis=1))
-            out["heterogeneity_se"] = found.heterogeneity_se()
+            out["heterogeneity_se"] = bins.heterogeneity_se()
             curve_se = np.full_like(curve, np.nan)
-            curve_se[:, there] = on_curve.curve_se(pieces.edges, centering)[:, at]
+            curve_se[:, on_stretch] = on_curve.curve_se(pieces.edges, centering)[:, positions]
             out["curve_se"] = curve_se
-            out["average_effect_se"] = found.average_effect_se()
+            out["average_effect_se"] = bins.average_effect_se()
     return out
 
 
-def _sums(feature: Feature, weight: resample.Weights) -> tuple[FloatArray, FloatArray]:
+def _sums(feature: FeatureTerms, weight: resample.Weights) -> tuple[FloatArray, FloatArray]:
     """Sums over the cells of the curve, and over the bins, which may be these cells."""
     if feature.of_cells is None:
         assert feature.terms is not None, "a feature has terms of its cells or of its bins"
@@ -332,21 +334,22 @@ def _sums(feature: Feature, weight: resample.Weights) -> tuple[FloatArray, Float
     return from_cells(feature, sums)
 
 
-def from_cells(feature: Feature, sums: FloatArray) -> tuple[FloatArray, FloatArray]:
+def from_cells(feature: FeatureTerms, sums: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Sums over the cells of the curve, and over the bins that they make up."""
     cells = feature.cells
     of_bins = resample.of_unions(sums, cells.pieces, feature.pieces, cells.bin)
     return sums[..., : resample.SUMS], of_bins
 
 
-def _output(found: resample.Replicates) -> FloatArray:
+def _output(bins: resample.Replicates) -> FloatArray:
     """heterogeneity_output of every replicate, math [10]."""
-    n_together = 1 / np.nansum(found.share**2 / found.n_effective, axis=1)
-    mean = np.nansum(found.share * found.x_mean, axis=1, keepdims=True)
-    spread = np.nansum(found.share * (found.x_moments[0] + (found.x_mean - mean) ** 2), axis=1)
-    known = np.isfinite(found.variance)
-    share = np.where(known, found.share, 0.0)
-    squares = np.sum(share * np.where(known, found.variance, 0.0), axis=1) / share.sum(axis=1)
+    share, variance = bins.share, bins.variance
+    n_together = 1 / np.nansum(share**2 / bins.n_effective, axis=1)
+    mean = np.nansum(share * bins.x_mean, axis=1, keepdims=True)
+    spread = np.nansum(share * (bins.x_moments[0] + (bins.x_mean - mean) ** 2), axis=1)
+    usable = np.isfinite(variance)
+    share = np.where(usable, share, 0.0)
+    squares = np.sum(share * np.where(usable, variance, 0.0), axis=1) / share.sum(axis=1)
     return np.asarray(np.sqrt(spread * n_together / (n_together - 1) * squares))
 
 
@@ -372,7 +375,7 @@ def accelerations(
         if units.unit is not None:
             clusters = Clusters(rows, local, unit, len(size))
             estimates[-1] |= degrees_of_groups(row, fit_of(row), clusters)
-    arrays = stacked(estimates, effect.sizes["bin"])
+    arrays = pad_features(estimates, effect.sizes["bin"])
     return {name: variable(name, values) for name, values in arrays.items()}
 
 
@@ -382,8 +385,8 @@ def _of_levels(
     """Accelerations of the effect, the heterogeneity and the curve of a feature with levels."""
     n_units = int(unit.max()) + 1
     sums = level_sums(row, rows, position, unit, n_units)
-    at = fit_of(row).loadings(row["edge_value"].values)
-    moved = sums.of_curve(at, population=str(row.attrs["centering"]) == "mean")
+    loadings = fit_of(row).loadings(row["edge_value"].values)
+    moved = sums.of_curve(loadings, population=str(row.attrs["centering"]) == "mean")
     powers = [np.sum(moved**power / size[:, None] ** (power - 1), axis=0) for power in (2, 3)]
     return (
         _acceleration(*_powers(sums.mean, size)),
@@ -398,7 +401,7 @@ def _of_axis(
     """Accelerations of the effect, the heterogeneity and the curve of a feature with an axis."""
     x, g, n_units = rows.x[position], rows.local_effect[position], int(unit.max()) + 1
     fit, weight = fit_of(row), rows.weight
-    every, curve = fit.cells.pieces, curve_of(row).at(fit.cells.pieces.edges)
+    every, curve = fit.cells.pieces, curve_of(row).evaluate(fit.cells.pieces.edges)
     k = bin_index(every.edges, x)
     sums = influence.row_sums(every, curve, k, x, g, weight, unit, n_units)
     of_effect, of_variance = on_effects(sums, fit.cells), sums.variance
@@ -408,11 +411,11 @@ def _of_axis(
         of_variance = influence.row_sums(
             bins, np.zeros(len(bins.edges)), at_bins, x, g, weight, unit, n_units
         ).variance
-    here = fit.cells.here
-    if len(every.share) != here.stop - here.start:
+    stretch = fit.cells.stretch
+    if len(every.share) != stretch.stop - stretch.start:
         # The curve is known only on a stretch of the axis: use the rows there.
-        inside = (k >= here.start) & (k < here.stop)
-        k, x, g = k[inside] - here.start, x[inside], g[inside]
+        inside = (k >= stretch.start) & (k < stretch.stop)
+        k, x, g = k[inside] - stretch.start, x[inside], g[inside]
         weight = None if weight is None else weight[inside]
         sums = influence.row_sums(fit.pieces, fit.curve, k, x, g, weight, unit[inside], n_units)
     return (
@@ -422,13 +425,13 @@ def _of_axis(
     )
 
 
-def _of_curve(fit: Fit, sums: influence.RowSums, size: FloatArray) -> FloatArray:
+def _of_curve(fit: CurveErrors, sums: influence.RowSums, size: FloatArray) -> FloatArray:
     """Accelerations of the curve at the edges of the bins, a block of units at a time."""
-    at = fit.loadings(fit.edges)
+    loadings = fit.loadings(fit.edges)
     second, third = np.zeros((2, len(fit.edges)))
     for begin in range(0, len(size), influence.BLOCK_ROWS):
         block = slice(begin, begin + influence.BLOCK_ROWS)
-        moved = sums.of_curve(at, population=fit.centering == "mean", rows=block)
+        moved = sums.of_curve(loadings, population=fit.centering == "mean", rows=block)
         share, square = 1 / size[block], moved * moved
         second += share @ square
         square *= moved

@@ -18,8 +18,8 @@ from rhale_stats.arrays.moments import FloatArray
 from rhale_stats.bins.description import DEFAULT_BINS, is_ours
 from rhale_stats.bins.fixed import GivenBins
 from rhale_stats.bins.rule import BinRule, Column, Partition, check_rule
-from rhale_stats.effects.estimates import Fitted, Request, estimates_of, fitted_bins
-from rhale_stats.effects.grid import Grid, grid_of, grid_of_others, moments_on
+from rhale_stats.effects.estimates import FittedBins, RhaleSettings, estimates_of, fitted_bins
+from rhale_stats.effects.grid import CellGrid, grid_of, grid_of_others, moments_on
 from rhale_stats.effects.labelled import dataset
 from rhale_stats.effects.spread import own_spread, skewness_rows, skewness_sign
 from rhale_stats.effects.values import predict
@@ -34,11 +34,11 @@ from rhale_stats.parallel import cpus
 from rhale_stats.schema.checks import check_local, is_chunked
 from rhale_stats.schema.curves import WEIGHTINGS
 from rhale_stats.schema.dimensions import PARTS
-from rhale_stats.schema.door import checked
 from rhale_stats.schema.features import feature_names, one_feature
 from rhale_stats.schema.levels import refuse_categorical
 from rhale_stats.schema.moments import has_cells
-from rhale_stats.schema.parts import each_part, inside, own_rows
+from rhale_stats.schema.parts import inside, over_outputs, over_row_sets
+from rhale_stats.schema.validation import validated
 from rhale_stats.schema.variables import variable
 
 CENTERINGS = ("mean", "start", "integral")
@@ -50,7 +50,7 @@ NARROW = 0.1
 
 
 @by_groups()
-@checked
+@validated
 def rhale(
     local: xr.Dataset | Model,
     X: Any = None,
@@ -169,10 +169,10 @@ def rhale(
     >>> effect["n_obs"].sel(feature="x0").values
     array([110, 108, 142, 140])
     """
-    del X, features, by  # `checked` has made local effects of them
+    del X, features, by  # `validated` has made local effects of them
     generator, seed = source_of(rng)
     # Refused before a model is asked about all rows.
-    _request(bins, centering, weighting)
+    _settings(bins, centering, weighting)
     if isinstance(bins, GivenBins) and not is_chunked(local):
         local = inside(local, {name: bins.limits(name) for name in feature_names(local)})
     with kept(local) as same:
@@ -189,8 +189,8 @@ def rhale(
     return effect.assign_attrs(seed=seed) if honest else effect
 
 
-@each_part
-@own_rows
+@over_outputs
+@over_row_sets
 def quiet_rhale(
     local: xr.Dataset,
     bins: BinRule | None = None,
@@ -200,7 +200,7 @@ def quiet_rhale(
     has_spread: bool = True,
     honest: float | bool = False,
     rng: np.random.Generator | int | None = None,
-    held: dict[str, Partition] | None = None,
+    cache: dict[str, Partition] | None = None,
 ) -> xr.Dataset:
     """`rhale` where bins without rows are expected: without its warning.
 
@@ -210,22 +210,22 @@ def quiet_rhale(
     """
     local = check_local(local, in_chunks=True)
     refuse_categorical(local, "rhale")
-    request = _request(bins, centering, weighting, has_spread=has_spread)
+    settings = _settings(bins, centering, weighting, has_spread=has_spread)
     share = 0.5 if honest is True else float(honest)
     split = _honest_rows(local, share, rng) if share else _all_rows(local)
-    effect = _estimated(local, request, split, held)
+    effect = _estimated(local, settings, split, cache)
     return with_missing(effect) if "missing_effect" in effect else effect
 
 
-def _request(
+def _settings(
     bins: BinRule | None, centering: str, weighting: str, *, has_spread: bool = True
-) -> Request:
+) -> RhaleSettings:
     """What is asked of `rhale`, checked."""
     check_choice("centering", centering, CENTERINGS)
     check_choice("weighting", weighting, WEIGHTINGS)
     rule = DEFAULT_BINS if bins is None else bins
     check_rule(rule)
-    return Request(rule, centering, weighting, has_spread)
+    return RhaleSettings(rule, centering, weighting, has_spread)
 
 
 class RowSplit(NamedTuple):
@@ -287,18 +287,18 @@ def _honest_rows(
 
 def _estimated(
     local: xr.Dataset,
-    request: Request,
+    settings: RhaleSettings,
     split: RowSplit,
-    held: dict[str, Partition] | None = None,
+    cache: dict[str, Partition] | None = None,
 ) -> xr.Dataset:
     """Effects of all features on these rows: edges by the rule, then estimates between them."""
-    rule, rows, names = request.rule, split.for_estimates, feature_names(local)
+    rule, rows, names = settings.rule, split.for_estimates, feature_names(local)
     every, slopes_across = range(len(names)), cell_edges(local)
     errors = local["local_effect_error"].values
     threads = 1 if rows.size < THREADS_FROM else cpus()
-    grids, others = dict[int, Grid | Column](), dict[int, Grid]()
-    partitions = {at: held[name] for at, name in enumerate(names) if held and name in held}
-    fits = dict[int, Fitted]()
+    grids, others = dict[int, CellGrid | Column](), dict[int, CellGrid]()
+    partitions = {k: cache[name] for k, name in enumerate(names) if cache and name in cache}
+    fits = dict[int, FittedBins]()
 
     def plan(source: Source, position: int) -> Reduction | None:
         """Moments of the rows of one feature in the cells of its grid; none if it is constant."""
@@ -307,13 +307,15 @@ def _estimated(
             grids[position] = grid_of(rule, source, position, name, ends, slopes_across[position])
         grid = grids[position]
         return (
-            moments_on(grid, position, unequal=source.unequal) if isinstance(grid, Grid) else None
+            moments_on(grid, position, unequal=source.unequal)
+            if isinstance(grid, CellGrid)
+            else None
         )
 
     def plan_of_others(source: Source, position: int) -> Reduction | None:
         """Moments of the rows for estimates, where bins are honest."""
         grid = grids[position]
-        if not isinstance(grid, Grid):
+        if not isinstance(grid, CellGrid):
             return None
         others[position] = grid_of_others(grid, source, position)
         return moments_on(others[position], position, unequal=source.unequal)
@@ -323,54 +325,53 @@ def _estimated(
         candidates = {
             position: grid.candidates(rows.cells, float(errors[position]))
             for position, rows in moments.items()
-            if isinstance(grid := grids[position], Grid)
+            if isinstance(grid := grids[position], CellGrid)
         }
         chosen = rule.choose(list(candidates.values())) if candidates else []
         partitions.update(zip(candidates, chosen, strict=True))
 
     def estimate(
-        position: int, moments: RowMoments | None, of: RowMoments | None
+        position: int, moments: RowMoments | None, moments_of_edges: RowMoments | None
     ) -> dict[str, FloatArray | float]:
-        """Estimates of one feature; ``of`` are the moments of the rows that chose its bins."""
+        """Estimates of one feature, its bins chosen on the rows of ``moments_of_edges``."""
         grid = grids[position]
         if moments is None or isinstance(grid, Column):
             return {}
-        fitted = fitted_bins(request, others.get(position, grid), moments, partitions[position])
-        found = estimates_of(request, fitted)
-        if request.has_spread:
+        fitted = fitted_bins(settings, others.get(position, grid), moments, partitions[position])
+        values = estimates_of(settings, fitted)
+        if settings.has_spread:
             other = fitted
-            if of is not None and of is not moments:
-                other = fitted_bins(request, grid, of, partitions[position])
-            found |= own_spread(rule, fitted, float(errors[position]), other)
-        if "squares" in found:
+            if moments_of_edges is not None and moments_of_edges is not moments:
+                other = fitted_bins(settings, grid, moments_of_edges, partitions[position])
+            values |= own_spread(rule, fitted, float(errors[position]), other)
+        if "squares" in values:
             fits[position] = fitted
             if isinstance(rule, GivenBins):
-                found |= {"weight_largest": rows.largest}
-        return found
+                values |= {"weight_largest": rows.largest}
+        return values
 
     if split.is_honest or not is_ours(rule):
         # A rule of a user's own gets all features at once.
-        chosen_by = dict(enumerate(split.for_edges.reduced(plan, lambda _, found: found, threads)))
-        choose(
-            {at: one for at, one in chosen_by.items() if at not in partitions and one is not None}
-        )
+        chosen_by = split.for_edges.reduced(plan, lambda _, moments: moments, threads)
+        unchosen = {k: chosen_by[k] for k in every if k not in partitions}
+        choose({k: moments for k, moments in unchosen.items() if moments is not None})
         moments = chosen_by
         if split.is_honest:
-            moments = dict(enumerate(rows.reduced(plan_of_others, lambda _, found: found, threads)))
-        estimates = [estimate(at, moments[at], chosen_by[at]) for at in every]
+            moments = rows.reduced(plan_of_others, lambda _, moments: moments, threads)
+        estimates = [estimate(k, moments[k], chosen_by[k]) for k in every]
     else:
 
-        def of_feature(position: int, found: RowMoments | None) -> dict[str, FloatArray | float]:
-            if found is not None and position not in partitions:
-                choose({position: found})
-            return estimate(position, found, None)
+        def of_feature(position: int, moments: RowMoments | None) -> dict[str, FloatArray | float]:
+            if moments is not None and position not in partitions:
+                choose({position: moments})
+            return estimate(position, moments, None)
 
         estimates = rows.reduced(plan, of_feature, threads)
     _add_signs(rows, fits, estimates, threads)
-    if held is not None:
-        held.update({names[at]: partition for at, partition in partitions.items()})
-    effect = dataset(local, rule, request.centering, estimates, rows.n_rows)
-    facts = {"weighting": request.weighting} | split.attrs
+    if cache is not None:
+        cache.update({names[position]: partition for position, partition in partitions.items()})
+    effect = dataset(local, rule, settings.centering, estimates, rows.n_rows)
+    facts = {"weighting": settings.weighting} | split.attrs
     effect.attrs |= facts | rows.fingerprints(names, threads)
     losses = {position: partition.losses for position, partition in partitions.items()}
     return _with_losses(effect, losses)
@@ -378,7 +379,7 @@ def _estimated(
 
 def _add_signs(
     rows: Source,
-    fits: Mapping[int, Fitted],
+    fits: Mapping[int, FittedBins],
     estimates: Sequence[dict[str, FloatArray | float]],
     threads: int,
 ) -> None:
@@ -388,9 +389,9 @@ def _add_signs(
         fitted = fits.get(position)
         return fitted and skewness_rows(fitted, position, source.most_rows)
 
-    def add(position: int, found: FloatArray | None) -> None:
-        if found is not None:
-            estimates[position]["skewness_sign"] = skewness_sign(found, fits[position])
+    def add(position: int, rows_of_skewness: FloatArray | None) -> None:
+        if rows_of_skewness is not None:
+            estimates[position]["skewness_sign"] = skewness_sign(rows_of_skewness, fits[position])
 
     if fits:
         rows.reduced(plan, add, threads)
@@ -398,13 +399,13 @@ def _add_signs(
 
 def with_missing(effect: xr.Dataset) -> xr.Dataset:
     """Add the output of rows without a value, on the scale of the curve."""
-    at = [
+    curve = [
         np.nan if np.isnan(reference) else predict(effect, [reference], name).item()
         for name, reference in zip(
             feature_names(effect), effect["missing_reference"].values, strict=True
         )
     ]
-    values = np.array(at) + effect["missing_effect"].values
+    values = np.array(curve) + effect["missing_effect"].values
     fact = "curve at missing_reference, plus missing_effect"
     return effect.assign(missing_curve=variable("missing_curve", values, estimator=fact))
 
@@ -427,9 +428,9 @@ def _may_have_gaps(effect: xr.Variable, curve: xr.Variable, n_bins: xr.Variable)
     """Whether estimates are missing in bins or at edges; a count, as this is asked every time."""
     if effect.dims != (*n_bins.dims, "bin") or curve.dims != (*n_bins.dims, "edge"):
         return True
-    known, at_edges = (np.sum(~np.isnan(one.values), axis=-1) for one in (effect, curve))
+    n_known, at_edges = (np.sum(~np.isnan(part.values), axis=-1) for part in (effect, curve))
     n = n_bins.values
-    return bool((known != n).any() or (at_edges != n + (n > 0)).any())
+    return bool((n_known != n).any() or (at_edges != n + (n > 0)).any())
 
 
 def warn_of_gaps(effect: xr.Dataset) -> None:
@@ -441,8 +442,8 @@ def warn_of_gaps(effect: xr.Dataset) -> None:
         return
     within = xr.Variable("bin", variables["bin"].values) < n_bins
     n_empty = (variables["effect"].isnull() & within).sum("bin")
-    there = xr.Variable("edge", variables["edge"].values) <= n_bins
-    unknown = (variables["curve"].isnull() & there).any("edge") & (n_bins > 0)
+    within_edges = xr.Variable("edge", variables["edge"].values) <= n_bins
+    unknown = (variables["curve"].isnull() & within_edges).any("edge") & (n_bins > 0)
     if not n_empty.values.any() and not unknown.values.any():
         return
 
@@ -455,10 +456,10 @@ def warn_of_gaps(effect: xr.Dataset) -> None:
         feature_names(effect), *map(by_feature, (n_empty, n_bins, unknown)), strict=True
     ):
         # Of all outputs, the one with the most.
-        most, of = max(zip(own_empty, own_bins, strict=True))
+        most, total = max(zip(own_empty, own_bins, strict=True))
         # Edges of adaptive bins leave no bin empty but a gap.
         if most and (effect.attrs["bin_rule"] != "AdaptiveBins" or "honest_seed" in effect.attrs):
-            bins.append(f"{name!r} ({most} of {of})")
+            bins.append(f"{name!r} ({most} of {total})")
         elif most or own_unknown.any():
             gaps.append(f"{name!r} ({_widest_gap(effect.sel(feature=name))})")
     if bins:
@@ -483,7 +484,7 @@ def _warn_of_distant_rows(effect: xr.Dataset) -> None:
     """Warn of features whose bins of equal widths a few distant rows decide on."""
     if effect.attrs["bin_rule"] not in OF_EQUAL_WIDTHS or "cell_share" not in effect:
         return
-    found = []
+    texts = []
     for dim in PARTS:
         effect = effect.isel({dim: 0}) if dim in effect.dims else effect
     for name in feature_names(effect):
@@ -495,10 +496,10 @@ def _warn_of_distant_rows(effect: xr.Dataset) -> None:
         edges = row["cell_value"].values[: len(share) + 1]
         low, high = inner_ends(edges, share)
         if high - low < NARROW * (edges[-1] - edges[0]):
-            found.append(f"{name!r} ({low:.4g} to {high:.4g} of {edges[0]:.4g} to {edges[-1]:.4g})")
-    if found:
+            texts.append(f"{name!r} ({low:.4g} to {high:.4g} of {edges[0]:.4g} to {edges[-1]:.4g})")
+    if texts:
         warn(
-            f"98 % of the rows lie in less than {NARROW:.0%} of the axis: {', '.join(found)}. "
+            f"98 % of the rows lie in less than {NARROW:.0%} of the axis: {', '.join(texts)}. "
             f"{effect.attrs['bin_rule']} has edges at equal widths over the whole axis, as in the "
             f"paper, so that a few distant rows decide on the bins. Use AdaptiveBins() or "
             f"QuantileBins, or leave these rows out: local.isel(obs=...)."

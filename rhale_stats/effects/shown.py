@@ -47,13 +47,13 @@ def effect_page(effect: xr.Dataset, most: int) -> Page:
     # A curve that is 0 up to rounding is last.
     order = largest_first(np.where(reach == 0, 0.0, ranked))[:most]
     columns, source = _columns(effect, np.where(reach == 0, 0.0, size))
-    columns |= {end: np.array([one[k] for one in extents]) for k, end in enumerate(ENDS)}
+    columns |= {end: np.array([extent[k] for extent in extents]) for k, end in enumerate(ENDS)}
     lines = [
-        [names[at], *(_cell(head, float(values[at])) for head, values in columns.items())]
-        for at in order
+        [names[k], *(_cell(head, float(values[k])) for head, values in columns.items())]
+        for k in order
     ]
-    for line, at in zip(lines, order, strict=True):
-        if not effect["n_bins"].values[at]:
+    for line, k in zip(lines, order, strict=True):
+        if not effect["n_bins"].values[k]:
             line[1] = "constant"
     facts = (
         f"{rows_text(effect)}; local effects: {method_text(effect)}; "
@@ -86,26 +86,26 @@ def _columns(
     """Sizes and average effects of all features by head, and the source of standard errors."""
     ordered = ~is_unordered(effect)
 
-    def of(name: str, bound: int | None = None) -> NDArray[np.float64]:
+    def values_of(name: str, bound: int | None = None) -> NDArray[np.float64]:
         values = effect[name].values if bound is None else effect[name].values[:, bound]
         return np.where(ordered, values, np.nan)
 
     columns = {"importance": size} if np.isfinite(size).any() else {}
     if "heterogeneity_output" in effect:
-        columns |= {"H": of("heterogeneity_output")}
+        columns |= {"H": values_of("heterogeneity_output")}
     if "average_effect" in effect:
-        columns |= {"avg effect": of("average_effect")}
-    if "average_effect_se" in effect and np.isfinite(of("average_effect_se")).any():
-        columns |= {"std err": of("average_effect_se")}
+        columns |= {"avg effect": values_of("average_effect")}
+    if "average_effect_se" in effect and np.isfinite(values_of("average_effect_se")).any():
+        columns |= {"std err": values_of("average_effect_se")}
         columns |= _tests(effect)
     if "average_effect_ci" in effect:
         heads = bounds_text(float(effect["average_effect_ci"].attrs.get("ci_prob", 0.95)))
-        columns |= {head: of("average_effect_ci", end) for end, head in enumerate(heads)}
+        columns |= {head: values_of("average_effect_ci", end) for end, head in enumerate(heads)}
     errors = [effect[name] for name in ("average_effect_se", "curve_se") if name in effect]
-    known = next((one for one in errors if bool(one.notnull().any())), None)
-    if known is None:
+    errors_known = next((error for error in errors if bool(error.notnull().any())), None)
+    if errors_known is None:
         return columns, NOT_ESTIMATED
-    return columns, uncertainty(str(known.attrs.get("source", "rows")))
+    return columns, uncertainty(str(errors_known.attrs.get("source", "rows")))
 
 
 def _tests(effect: xr.Dataset) -> dict[str, NDArray[np.float64]]:
@@ -122,18 +122,18 @@ def _extents(effect: xr.Dataset) -> list[tuple[float, float]]:
 
     As `summaries.curve_extent`, without the millisecond that it takes to select a feature.
     """
-    values = {str(name): one.values for name, one in effect.variables.items()}
+    values = {str(name): variable.values for name, variable in effect.variables.items()}
     out = []
-    for at, n in enumerate(values["n_bins"]):
-        curve = _curve({name: values[name][at] for name in _OF_CURVE if name in values}, int(n))
+    for k, n in enumerate(values["n_bins"]):
+        curve = _curve({name: values[name][k] for name in _OF_CURVE if name in values}, int(n))
         if np.isnan(curve).all():
             out.append((np.nan, np.nan))
             continue
         low, high = float(np.nanmin(curve)), float(np.nanmax(curve))
-        error = values["local_effect_error"][at] if "local_effect_error" in values else 0.0
+        error = values["local_effect_error"][k] if "local_effect_error" in values else 0.0
         least = np.nan_to_num(error) + np.finfo(float).eps * max(high, -low)
         suspect = high - low <= SUSPECT * least * n
-        out.append(curve_extent(one_feature(effect, at)) if suspect else (low, high))
+        out.append(curve_extent(one_feature(effect, k)) if suspect else (low, high))
     return out
 
 
@@ -149,4 +149,4 @@ def _curve(row: dict[str, NDArray[np.float64]], n: int) -> NDArray[np.float64]:
     if not slope.any():
         return curve
     turns = turning_points(edges, effect, slope)
-    return np.concatenate([curve, Curve(edges, curve, slope).at(turns)])
+    return np.concatenate([curve, Curve(edges, curve, slope).evaluate(turns)])

@@ -14,7 +14,7 @@ from rhale_stats.arrays import accumulate, categories, influence, quadratic
 from rhale_stats.arrays.accumulate import Pieces, Sizes
 from rhale_stats.arrays.moments import FloatArray
 from rhale_stats.arrays.quadratic import Square
-from rhale_stats.effects.fit import Fit, bin_degrees, fit_of, has_covariance
+from rhale_stats.effects.fit import CurveErrors, bin_degrees, fit_of, has_covariance
 from rhale_stats.effects.inner import AXIS_SHARE, asked_for, inner, percentiles_of
 from rhale_stats.effects.intervals import MAKER
 from rhale_stats.inference.draws import check_boot, draws_of
@@ -28,11 +28,11 @@ from rhale_stats.inference.estimate import (
 )
 from rhale_stats.inference.results import BY_NONCENTRAL
 from rhale_stats.schema.checks import check_effect
-from rhale_stats.schema.curves import fine_of, pieces_of
+from rhale_stats.schema.curves import curve_cells, pieces_of
 from rhale_stats.schema.features import feature_names, one_feature, slopes, stores_errors
 from rhale_stats.schema.levels import is_categorical
 from rhale_stats.schema.moments import has_cells, has_moments
-from rhale_stats.schema.stacking import stacked
+from rhale_stats.schema.padding import pad_features
 from rhale_stats.schema.variables import EFFECT_VARIABLES, variable
 
 SIZES = Sizes._fields
@@ -41,7 +41,7 @@ NORMALISED = ("naled", "naler_min", "naler_max")
 PLACES = 32
 
 
-def _sizes_of(row: xr.Dataset, fit: Fit | None) -> dict[str, float]:
+def _sizes_of(row: xr.Dataset, fit: CurveErrors | None) -> dict[str, float]:
     """Sizes of the curve of one feature, by name; NaN where there is none."""
     curve = row["curve"].values
     if not len(curve) or np.isnan(curve).all():
@@ -49,9 +49,9 @@ def _sizes_of(row: xr.Dataset, fit: Fit | None) -> dict[str, float]:
     if fit is None:
         values = categories.sizes(curve, row["level_share"].values)
         return {name: float(value) for name, value in zip(SIZES, values, strict=True)}
-    pieces, line = fit.pieces, fit.cells.line[fit.cells.here]
-    found = accumulate.sizes(fit.curve, pieces, line[:, 0], line[:, 1])
-    return {name: float(value) for name, value in found._asdict().items()}
+    pieces, line = fit.pieces, fit.cells.line[fit.cells.stretch]
+    values = accumulate.sizes(fit.curve, pieces, line[:, 0], line[:, 1])
+    return {name: float(value) for name, value in values._asdict().items()}
 
 
 def importances(effect: xr.Dataset) -> FloatArray:
@@ -66,7 +66,7 @@ def importances(effect: xr.Dataset) -> FloatArray:
         if is_categorical(row):
             out[number] = categories.sizes(curve, row["level_share"].values)[0]
         elif has_moments(row):
-            cells = fine_of(row)
+            cells = curve_cells(row)
             at_edges = row["cell_curve"].values if has_cells(row) else curve
             out[number] = _importance(cells.pieces, at_edges, cells.line)
     return out
@@ -90,14 +90,14 @@ def _importance(pieces: accumulate.Pieces, curve: FloatArray, moments: FloatArra
     ``moments`` are those of linear bins that the spread of a parabola needs, (piece, 2).
     """
     full = bool((pieces.share > 0).all())
-    here = slice(0, len(pieces.share)) if full else accumulate.known_stretch(pieces.share)
-    of = pieces.stretch(here)
-    at_edges = curve[here.start : here.stop + 1]
-    found, _ = accumulate.spread(at_edges, of, moments[here, 0], moments[here, 1])
-    return float(found)
+    stretch = slice(0, len(pieces.share)) if full else accumulate.known_stretch(pieces.share)
+    occupied = pieces.stretch(stretch)
+    at_edges = curve[stretch.start : stretch.stop + 1]
+    spread, _ = accumulate.spread(at_edges, occupied, moments[stretch, 0], moments[stretch, 1])
+    return float(spread)
 
 
-def _centre(row: xr.Dataset, fit: Fit | None) -> float:
+def _centre(row: xr.Dataset, fit: CurveErrors | None) -> float:
     """Mean of the curve of one feature over the rows."""
     if fit is None:
         return float(np.sum(row["level_share"].values * row["curve"].values))
@@ -128,26 +128,26 @@ def effect_sizes(
         )
         for number in range(effect.sizes["feature"])
     ]
-    found = stacked([one.sizes for one in rows], effect.sizes["bin"])
+    arrays = pad_features([row.sizes for row in rows], effect.sizes["bin"])
     out = xr.Dataset(
-        {name: variable(name, values) for name, values in found.items()},
+        {name: variable(name, values) for name, values in arrays.items()},
         {"feature": effect["feature"], "feature_kind": effect["feature_kind"]},
     )
     if boot is not None:
-        out = _with_intervals(out, [one.draws for one in rows], str(boot.attrs["source"]), level)
+        out = _with_intervals(out, [row.draws for row in rows], str(boot.attrs["source"]), level)
     else:
-        ends = np.stack([one.square.interval(level) for one in rows])
+        ends = np.stack([row.square.interval(level) for row in rows])
         dims, long_name, units = EFFECT_VARIABLES["importance"]
         facts = Facts(dims, long_name, units, long_name, _source(effect))
         out = out.assign(importance_ci=interval(facts, ends, level, BY_NONCENTRAL))
         out = out.assign_coords(BOUNDS)
     out["importance_p_value"].attrs["source"] = _source(effect)
-    kept = ("output_name", "output_units", "bin_rule", "bin_parameters", "n_rows", "software")
+    names_kept = ("output_name", "output_units", "bin_rule", "bin_parameters", "n_rows", "software")
     return out.assign_attrs(
         {
             "method": "effect sizes",
             "percentiles": percentiles_of(effect),
-            **{name: effect.attrs[name] for name in kept if name in effect.attrs},
+            **{name: effect.attrs[name] for name in names_kept if name in effect.attrs},
         }
     )
 
@@ -167,7 +167,7 @@ class _Scale:
         self.below = np.sort(centre - values[values < centre])
 
     def __call__(self, distance: FloatArray) -> FloatArray:
-        """From -50 to 50."""
+        """Values on the scale from -50 to 50."""
         up = 50 * np.searchsorted(self.above, distance, "right") / max(len(self.above), 1)
         down = 50 * np.searchsorted(self.below, -distance, "right") / max(len(self.below), 1)
         return np.where(np.isnan(distance), np.nan, np.where(distance >= 0, up, -down))
@@ -184,10 +184,10 @@ def _normalised(
             "naler_min": np.min(at_levels, axis=-1),
             "naler_max": np.max(at_levels, axis=-1),
         }
-    here = accumulate.known_stretch(row["weight_share"].values)
-    pieces = pieces_of(row).stretch(here)
-    width, slope = np.diff(pieces.edges), slope[..., here]
-    centred = curve[..., here.start : here.stop + 1] - centre[..., None]
+    stretch = accumulate.known_stretch(row["weight_share"].values)
+    pieces = pieces_of(row).stretch(stretch)
+    width, slope = np.diff(pieces.edges), slope[..., stretch]
+    centred = curve[..., stretch.start : stretch.stop + 1] - centre[..., None]
     # Of the rows in a bin, places at even shares of them.
     place = accumulate.places(pieces, PLACES)
     rise = (centred[..., 1:] - centred[..., :-1])[..., None] * place
@@ -201,7 +201,7 @@ def _normalised(
     }
 
 
-class _Found(NamedTuple):
+class _FeatureSizes(NamedTuple):
     """Sizes of one feature by name, the square of its curve, and replicates of the sizes."""
 
     sizes: dict[str, float]
@@ -214,7 +214,7 @@ def _source(effect: xr.Dataset) -> str:
     return str(effect["effect_se"].attrs["source"]) if "effect_se" in effect else "rows"
 
 
-def _square(row: xr.Dataset, fit: Fit | None) -> Square:
+def _square(row: xr.Dataset, fit: CurveErrors | None) -> Square:
     """The mean square of the curve over the rows."""
     curve = row["curve"].values
     if not len(curve) or np.isnan(curve).all():
@@ -222,55 +222,60 @@ def _square(row: xr.Dataset, fit: Fit | None) -> Square:
     return square_of_levels(row) if fit is None else square_of_curve(row, fit)
 
 
-def _without_noise(row: xr.Dataset, found: dict[str, float], square: Square) -> dict[str, float]:
+def _without_noise(row: xr.Dataset, sizes: dict[str, float], square: Square) -> dict[str, float]:
     """Sizes without the part of the noise: those of the curve shrunk to its corrected square."""
-    raw = found["importance"]
+    raw = sizes["importance"]
     size = square.size if np.isfinite(square.corrected) else np.nan
     shrunk = size / raw if raw > 0 else 1.0
     # Without the sign that a product with 0 may have.
-    out = {f"{name}_corrected": shrunk * found[name] + 0.0 for name in SIZES}
+    out = {f"{name}_corrected": shrunk * sizes[name] + 0.0 for name in SIZES}
     width = np.diff(row["edge_value"].values)
     spread = row["heterogeneity"].values ** 2
     index = (
-        float(np.nansum(width * spread)) if np.isfinite(found["heterogeneity_index"]) else np.nan
+        float(np.nansum(width * spread)) if np.isfinite(sizes["heterogeneity_index"]) else np.nan
     )
     index *= float(row.get(AXIS_SHARE, 1.0))
     return out | {
         "heterogeneity_index_corrected": index,
-        "heterogeneity_output_corrected": found["heterogeneity_output"],
+        "heterogeneity_output_corrected": sizes["heterogeneity_output"],
         "importance_p_value": square.p_value(),
     }
 
 
-def _of_feature(row: xr.Dataset, boot: xr.Dataset | None, scale: _Scale | None) -> _Found:
+def _of_feature(row: xr.Dataset, boot: xr.Dataset | None, scale: _Scale | None) -> _FeatureSizes:
     """Sizes of one feature, and replicates of them where there are any."""
     # Levels have their shares in place of pieces.
     fit = fit_of(row) if row.sizes["bin"] and not is_categorical(row) else None
-    found = _sizes_of(row, fit)
+    sizes = _sizes_of(row, fit)
     for name in ("heterogeneity_index", "heterogeneity_output"):
-        found[name] = float(row[name])
+        sizes[name] = float(row[name])
     square = _square(row, fit)
-    corrected = _without_noise(row, found, square)
+    corrected = _without_noise(row, sizes, square)
     curve = row["curve"].values
-    known = len(curve) > 0 and not np.isnan(curve).all()
+    has_curve = len(curve) > 0 and not np.isnan(curve).all()
     if scale is not None:
-        found |= dict.fromkeys(NORMALISED, np.nan)
+        sizes |= dict.fromkeys(NORMALISED, np.nan)
         corrected |= dict.fromkeys((f"{name}_corrected" for name in NORMALISED), np.nan)
-        if known:
+        if has_curve:
             centre = np.array(_centre(row, fit))
-            own = _normalised(scale, curve, centre, row, slopes(row))
-            found |= {name: float(value) for name, value in own.items()}
-            raw = found["importance"]
+            normalised = _normalised(scale, curve, centre, row, slopes(row))
+            sizes |= {name: float(value) for name, value in normalised.items()}
+            raw = sizes["importance"]
             shrunk = corrected["importance_corrected"] / raw if raw > 0 else 1.0
-            at = centre + shrunk * (curve - centre)
-            own = _normalised(scale, at, centre, row, shrunk * slopes(row))
-            corrected |= {f"{name}_corrected": float(value) for name, value in own.items()}
-    draws = {} if boot is None else _draws(row, boot, scale, list(found), known=known)
-    return _Found(found | corrected, square, draws)
+            shrunk_curve = centre + shrunk * (curve - centre)
+            normalised = _normalised(scale, shrunk_curve, centre, row, shrunk * slopes(row))
+            corrected |= {f"{name}_corrected": float(value) for name, value in normalised.items()}
+    draws = {} if boot is None else _draws(row, boot, scale, list(sizes), has_curve=has_curve)
+    return _FeatureSizes(sizes | corrected, square, draws)
 
 
 def _draws(
-    row: xr.Dataset, boot: xr.Dataset, scale: _Scale | None, names: Sequence[str], *, known: bool
+    row: xr.Dataset,
+    boot: xr.Dataset,
+    scale: _Scale | None,
+    names: Sequence[str],
+    *,
+    has_curve: bool,
 ) -> dict[str, FloatArray]:
     """Replicates of the sizes of one feature."""
     draws = {name: draws_of(boot, name) for name in names if name in boot}
@@ -279,30 +284,31 @@ def _draws(
         curves = draws_of(boot, "curve")[:, : n_bins + 1]
         slope = draws_of(boot, "slope")[:, :n_bins] if "slope" in boot else np.zeros(n_bins)
         draws |= dict.fromkeys(NORMALISED, np.full(len(curves), np.nan))
-        if known:
+        if has_curve:
             draws |= _normalised(scale, curves, draws_of(boot, "curve_mean"), row, slope)
     # A feature without a curve has no sizes, even where it has a spread.
-    return {name: np.where(known, one, np.nan) for name, one in draws.items()}
+    return {name: np.where(has_curve, values, np.nan) for name, values in draws.items()}
 
 
 def _with_intervals(
     sizes: xr.Dataset, each: Sequence[Mapping[str, FloatArray]], source: str, level: float
 ) -> xr.Dataset:
-    """With intervals by replicates."""
-    found = {}
+    """The sizes with intervals by replicates."""
+    intervals = {}
     for name in each[0]:
         estimate, (dims, long_name, units) = sizes[name].values, EFFECT_VARIABLES[name]
-        draws = np.stack([one[name] for one in each], axis=1)
+        draws = np.stack([draws_of_feature[name] for draws_of_feature in each], axis=1)
         facts = Facts(dims, long_name, units, long_name, source)
         ends, _ = by_replicates(
             Estimate(estimate, facts, replicates=Replicates(draws, source)), level, "bca"
         )
-        found[f"{name}_ci"] = interval(facts, ends, level, "bootstrap, bias-corrected percentile")
-    return sizes.assign(found).assign_coords(BOUNDS)
+        made = "bootstrap, bias-corrected percentile"
+        intervals[f"{name}_ci"] = interval(facts, ends, level, made)
+    return sizes.assign(intervals).assign_coords(BOUNDS)
 
 
 def square_of_levels(row: xr.Dataset) -> quadratic.Square:
-    """Of a feature with levels, whose curve is given at these."""
+    """Mean square of the curve of a feature with levels, which is given at these."""
     share, curve = row["level_share"].values, row["curve"].values
     weight = np.diag(share) - np.outer(share, share)
     if "curve_cov" not in row:
@@ -312,8 +318,10 @@ def square_of_levels(row: xr.Dataset) -> quadratic.Square:
         denominator = float(degrees.min())
     else:
         # As if steps were independent.
-        at = categories.loadings(share, np.arange(len(share), dtype=np.float64), "mean").level
-        parts = np.einsum("ek,ef,fk->k", at, weight, at) * np.diagonal(row["effect_cov"].values)
+        at_levels = np.arange(len(share), dtype=np.float64)
+        level = categories.loadings(share, at_levels, "mean").level
+        variance = np.diagonal(row["effect_cov"].values)
+        parts = np.einsum("ek,ef,fk->k", level, weight, level) * variance
         denominator = _satterthwaite(parts, degrees)
     return quadratic.square(curve, weight, row["curve_cov"].values, denominator)
 
@@ -325,25 +333,25 @@ def _satterthwaite(parts: FloatArray, degrees: FloatArray) -> float:
         return float(parts.sum() ** 2 / np.sum(np.where(parts > 0, parts**2 / degrees, 0.0)))
 
 
-def square_of_curve(row: xr.Dataset, fit: Fit) -> quadratic.Square:
-    """Of a feature with an axis: of the values of the curve at edges, and of its slopes."""
+def square_of_curve(row: xr.Dataset, fit: CurveErrors) -> quadratic.Square:
+    """Mean square of the curve of a feature with an axis, from values at edges and slopes."""
     pieces = fit.pieces
     linear = np.flatnonzero(pieces.slope != 0)
-    third, fourth = (fit.cells.line[fit.cells.here][:, at] for at in (0, 1))
+    third, fourth = (fit.cells.line[fit.cells.stretch][:, column] for column in (0, 1))
     weight = moments_of_rows(pieces, third, fourth, linear)
     value = np.concatenate([fit.curve, pieces.slope[linear]])
-    at = influence.loadings(pieces, pieces.edges, "start")
+    loadings = influence.loadings(pieces, pieces.edges, "start")
     if not has_covariance(row):
-        covariance = influence.covariance(at, fit.noise, None)
+        covariance = influence.covariance(loadings, fit.noise, None)
         if len(linear):
             # The same sums for the slopes: each is estimated in its own bin.
-            shared = at.level * fit.noise.covariance + at.tilt * fit.noise.slope
+            shared = loadings.level * fit.noise.covariance + loadings.tilt * fit.noise.slope
             covariance = _blocks(covariance, shared[:, linear], np.diag(fit.noise.slope[linear]))
         # What every cell adds to the expectation.
         hats = weight[: len(pieces.edges), : len(pieces.edges)]
-        parts = np.einsum("ek,ef,fk->k", at.level, hats, at.level) * fit.noise.mean
+        parts = np.einsum("ek,ef,fk->k", loadings.level, hats, loadings.level) * fit.noise.mean
         every = np.zeros((1, len(fit.cells.bin)))
-        every[:, fit.cells.here] = np.nan_to_num(parts)
+        every[:, fit.cells.stretch] = np.nan_to_num(parts)
         expected = np.array([every.sum()])
         denominator = float(fit.cells.sources(every).satterthwaite(expected)[0])
     else:
@@ -352,16 +360,15 @@ def square_of_curve(row: xr.Dataset, fit: Fit) -> quadratic.Square:
     return quadratic.square(value, weight, covariance, denominator)
 
 
-def _stored(row: xr.Dataset, fit: Fit, linear: NDArray[np.intp]) -> FloatArray:
+def _stored(row: xr.Dataset, fit: CurveErrors, linear: NDArray[np.intp]) -> FloatArray:
     """The covariance that standard errors by groups left behind."""
+    stretch = fit.cells.edge_stretch
     if has_cells(row):
-        here = slice(fit.cells.here.start, fit.cells.here.stop + 1)
-        return np.asarray(row["cell_curve_cov"].values[here, here])
-    here = slice(fit.cells.here.start, fit.cells.here.stop + 1)
-    covariance = row["curve_cov"].values[here, here]
+        return np.asarray(row["cell_curve_cov"].values[stretch, stretch])
+    covariance = row["curve_cov"].values[stretch, stretch]
     if len(linear):
-        bins = linear + fit.cells.here.start
-        shared = row["curve_slope_cov"].values[here][:, bins]
+        bins = linear + fit.cells.stretch.start
+        shared = row["curve_slope_cov"].values[stretch][:, bins]
         covariance = _blocks(covariance, shared, row["slope_cov"].values[np.ix_(bins, bins)])
     return np.asarray(covariance)
 
@@ -391,12 +398,12 @@ def moments_of_rows(
     mean[:n] += share * right / width
     mean[1 : n + 1] += share * left / width
     total = np.zeros((len(mean), len(mean)))
-    at = np.arange(n)
-    total[at, at] += share * (right**2 + x2) / width**2
-    total[at + 1, at + 1] += share * (left**2 + x2) / width**2
-    total[at, at + 1] = total[at + 1, at] = both
+    left_edge = np.arange(n)
+    total[left_edge, left_edge] += share * (right**2 + x2) / width**2
+    total[left_edge + 1, left_edge + 1] += share * (left**2 + x2) / width**2
+    total[left_edge, left_edge + 1] = total[left_edge + 1, left_edge] = both
     if len(linear):
-        p, a, b, v, h = (one[linear] for one in (share, left, right, x2, width))
+        p, a, b, v, h = (values[linear] for values in (share, left, right, x2, width))
         m3, m4 = third[linear], fourth[linear]
         bump = n + 1 + np.arange(len(linear))
         inside = a * b - v

@@ -18,15 +18,15 @@ from rhale_stats.arrays.moments import FloatArray, IntArray, Moments
 from rhale_stats.arrays.skewness import clear_sign
 from rhale_stats.bins.adaptive import AdaptiveBins
 from rhale_stats.bins.rule import BinRule
-from rhale_stats.effects.estimates import Fitted
+from rhale_stats.effects.estimates import FittedBins
 from rhale_stats.inference.estimate import Estimate, Facts
 from rhale_stats.inference.estimate import Moments as CentralMoments
 from rhale_stats.local.reductions import Reduction
 from rhale_stats.local.rows import Rows
-from rhale_stats.schema.curves import fine_of
+from rhale_stats.schema.curves import curve_cells
 from rhale_stats.schema.features import is_grouped, one_feature, resolution, slopes
 from rhale_stats.schema.moments import bin_means, has_cells
-from rhale_stats.schema.stacking import Estimates, padded
+from rhale_stats.schema.padding import Estimates, padded
 from rhale_stats.schema.variables import EFFECT_VARIABLES, counted, variable
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ SPREAD = (
 TARGET = "standard deviation of the local effects in the bin of the spread, math [66]"
 
 
-def skewness_rows(fitted: Fitted, position: int, most: int) -> Reduction:
+def skewness_rows(fitted: FittedBins, position: int, most: int) -> Reduction:
     """Rows that tell the sign of the skewness of one feature: at most so many of each chunk."""
     edges = fitted.bin_edges if fitted.along is None else fitted.edges
     slope, bins = fitted.slope, fitted.bins
@@ -66,7 +66,7 @@ def skewness_rows(fitted: Fitted, position: int, most: int) -> Reduction:
     return Reduction(of_chunk, partial(np.concatenate, axis=1))
 
 
-def skewness_sign(rows: FloatArray, fitted: Fitted) -> float:
+def skewness_sign(rows: FloatArray, fitted: FittedBins) -> float:
     """Sign of the skewness of the local effects of weighted rows, 0 unless it is clear.
 
     Of very many rows in chunks it is that of some, evenly from all chunks.
@@ -75,7 +75,7 @@ def skewness_sign(rows: FloatArray, fitted: Fitted) -> float:
     return clear_sign(values, cell.astype(np.int64), weight, None, fine=fitted.along is not None)
 
 
-def own_spread(rule: BinRule, fitted: Fitted, error: float, chosen: Fitted) -> Estimates:
+def own_spread(rule: BinRule, fitted: FittedBins, error: float, chosen: FittedBins) -> Estimates:
     """The spread of one feature in bins of its own, by name.
 
     ``error`` is the numerical error of a local effect. ``chosen`` is the effect of the rows on
@@ -110,13 +110,13 @@ def _deviation(bins: Moments) -> float:
     return float(np.sqrt(everything.m2[0] / everything.weight[0]))
 
 
-def _on_grid(fitted: Fitted, effect: Line, left: FloatArray) -> kernel.Residuals:
+def _on_grid(fitted: FittedBins, effect: Line, left: FloatArray) -> kernel.Residuals:
     """Sums of powers of the residuals in the cells of the grid, from `_fitted_effect`."""
     length = np.diff(fitted.of_curve, append=len(fitted.fine.weight))
     return kernel.residuals(fitted.fine, effect.repeated(length), np.repeat(left, length))
 
 
-def _fitted_effect(fitted: Fitted) -> tuple[Line, FloatArray]:
+def _fitted_effect(fitted: FittedBins) -> tuple[Line, FloatArray]:
     """The effect in the cells of the curve, and the share of the variance that it leaves there.
 
     It is the mean of each cell, whatever the bins are: a bin that does not follow the effect would
@@ -147,9 +147,9 @@ def _slopes_along(mean: FloatArray, x_mean: FloatArray) -> FloatArray:
     Where n rows are even in cells of width h, its variance is sigma^2 / (2 n h^2). Times that of x
     in the cell, h^2 / 12, this is a twenty-fourth of the variance of the mean of the cell.
     """
-    out, there = np.zeros(len(mean)), np.flatnonzero(np.isfinite(mean))
-    if len(there) > 2 and (np.diff(x_mean[there]) > 0).all():
-        out[there] = np.gradient(mean[there], x_mean[there])
+    out, occupied = np.zeros(len(mean)), np.flatnonzero(np.isfinite(mean))
+    if len(occupied) > 2 and (np.diff(x_mean[occupied]) > 0).all():
+        out[occupied] = np.gradient(mean[occupied], x_mean[occupied])
     return out
 
 
@@ -185,7 +185,7 @@ def spread_errors(effect: xr.Dataset, clusters: Groups | None) -> dict[str, Any]
         se = heterogeneity_se(variance, fourth, effect["spread_degrees"].values + 1)
     else:
         facts["source"] = f"rows in {clusters.n_groups} groups"
-        rows = [one_feature(effect, at) for at in range(effect.sizes["feature"])]
+        rows = [one_feature(effect, position) for position in range(effect.sizes["feature"])]
         se = padded([_group_errors(row, clusters) for row in rows], [effect.sizes["spread_bin"]])
     return {"spread_se": variable("spread_se", se, **facts)}
 
@@ -209,13 +209,13 @@ class _Residuals(NamedTuple):
     n_bins: int
 
     @classmethod
-    def of(cls, row: xr.Dataset, rows: Rows, position: int) -> _Residuals:
+    def of_rows(cls, row: xr.Dataset, rows: Rows, position: int) -> _Residuals:
         x, g = rows.x[position], rows.local_effect[position]
         weight = np.ones(len(x)) if rows.weight is None else rows.weight
         edges, line, left = _stored_effect(row)
-        k, at = bin_index(row["spread_edge_value"].values, x), bin_index(edges, x)
-        fit = line.mean[at] + line.slope[at] * (x - line.x[at])
-        left = left[at]
+        k, piece = bin_index(row["spread_edge_value"].values, x), bin_index(edges, x)
+        fit = line.mean[piece] + line.slope[piece] * (x - line.x[piece])
+        left = left[piece]
         return cls(k, weight, left, np.where(left > 0, g - fit, 0.0), row.sizes["spread_bin"])
 
 
@@ -229,20 +229,14 @@ class SpreadSums(NamedTuple):
     square: FloatArray
 
     @classmethod
-    def of(
+    def of_rows(
         cls, row: xr.Dataset, rows: Rows, position: int, group: IntArray, n_groups: int
     ) -> SpreadSums:
-        """Of the rows of one feature."""
-        of = _Residuals.of(row, rows, position)
-        at = group * of.n_bins + of.k
-        return cls(
-            *(
-                np.bincount(at, of.weight * each, n_groups * of.n_bins)
-                .astype(np.float64)
-                .reshape(n_groups, of.n_bins)
-                for each in (of.left, of.value**2)
-            )
-        )
+        """Sums over the rows of one feature."""
+        k, weight, left, value, n_bins = _Residuals.of_rows(row, rows, position)
+        cell, size = group * n_bins + k, n_groups * n_bins
+        sums = [np.bincount(cell, weight * part, size) for part in (left, value**2)]
+        return cls(*(part.astype(np.float64).reshape(n_groups, n_bins) for part in sums))
 
     def influences(self, spread: FloatArray) -> FloatArray:
         """Influences of the groups on the spread, (group, spread_bin); 0 without a spread."""
@@ -253,12 +247,11 @@ class SpreadSums(NamedTuple):
 
 def weights_of_rows(row: xr.Dataset, rows: Rows, position: int) -> sparse.csr_array:
     """How the spread changes with the local effect of every row, (spread_bin, row)."""
-    of, spread = _Residuals.of(row, rows, position), row["spread"].values
-    free = np.bincount(of.k, of.weight * of.left, of.n_bins)
-    by = (2 * spread * free)[of.k]
-    values = np.divide(of.weight * 2 * of.value, by, out=np.zeros(len(by)), where=by > 0)
-    at = (of.k, np.arange(len(of.k)))
-    return sparse.csr_array(sparse.coo_array((values, at), (of.n_bins, len(of.k))))
+    k, weight, left, value, n_bins = _Residuals.of_rows(row, rows, position)
+    free = np.bincount(k, weight * left, n_bins)
+    by = (2 * row["spread"].values * free)[k]
+    values = np.divide(weight * 2 * value, by, out=np.zeros(len(by)), where=by > 0)
+    return sparse.csr_array(sparse.coo_array((values, (k, np.arange(len(k)))), (n_bins, len(k))))
 
 
 def _stored_effect(row: xr.Dataset) -> tuple[FloatArray, Line, FloatArray]:
@@ -268,7 +261,7 @@ def _stored_effect(row: xr.Dataset) -> tuple[FloatArray, Line, FloatArray]:
         left = _left(row["n_effective"].values, 1 + (slope != 0))
         lines = Line(np.nan_to_num(x_mean), np.nan_to_num(bin_means(row)), slope)
         return row["edge_value"].values, lines, left
-    cells = fine_of(row)
+    cells = curve_cells(row)
     pieces, n = cells.pieces, cells.n_effective
     slope = np.zeros(len(n))
     if str(row["local_effect_method"].values) != "finite_difference":
@@ -283,18 +276,20 @@ def spread_estimate(effect: xr.Dataset) -> dict[str, Estimate]:
         return {}
     dims, long_name, units = EFFECT_VARIABLES["spread"]
 
-    def of(name: str) -> FloatArray:
+    def array(name: str) -> FloatArray:
         return np.asarray(effect.variables[name].transpose(*dims).values, dtype=np.float64)
 
-    degrees = of("spread_degrees")
+    degrees = array("spread_degrees")
     source = str(effect["spread_se"].attrs.get("source", "rows"))
     facts = Facts(dims, long_name, units, TARGET, source)
-    estimate = Estimate(of("spread"), facts, of("spread_se"), degrees, log=True)
+    estimate = Estimate(array("spread"), facts, array("spread_se"), degrees, log=True)
     if "spread_df" in effect:
-        return {"spread": estimate._replace(degrees=of("spread_df"))}
+        return {"spread": estimate._replace(degrees=array("spread_df"))}
     if is_grouped(effect):
         n_groups = effect.coords.get("feature_n_groups", effect.attrs.get("n_groups"))
         of_groups = np.broadcast_to(np.reshape(np.asarray(n_groups), (-1, 1)) - 1.0, degrees.shape)
         return {"spread": estimate._replace(degrees=of_groups)}
-    moments = CentralMoments(of("spread_third_moment"), of("spread_fourth_moment"), degrees + 1)
+    moments = CentralMoments(
+        array("spread_third_moment"), array("spread_fourth_moment"), degrees + 1
+    )
     return {"spread": estimate._replace(moments=moments)}

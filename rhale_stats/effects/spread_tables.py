@@ -21,7 +21,7 @@ NOTABLE = 1.5
 # Least share of a bin, or of a bin of the spread, that both have in common, for that note.
 OVERLAP = 0.05
 # Most lines of the table of the spread.
-MOST_LINES = 20
+MAX_LINES = 20
 
 
 def within_bins(row: xr.Dataset) -> FloatArray:
@@ -30,16 +30,16 @@ def within_bins(row: xr.Dataset) -> FloatArray:
     return _within(*(np.asarray(row[name].values) for name in names))
 
 
-def _within(edges: FloatArray, own: FloatArray, spread: FloatArray) -> FloatArray:
-    """Of the spread between its ``own`` edges, the ends in the bins between ``edges``.
+def _within(edges: FloatArray, spread_edges: FloatArray, spread: FloatArray) -> FloatArray:
+    """Lowest and highest spread, by ``spread_edges``, in the bins between ``edges``.
 
     A bin of the spread that only a twentieth of the bin, or less, belongs to does not count there.
     """
     left, right = edges[:-1, None], edges[1:, None]
-    if len(own) < 2:
+    if len(spread_edges) < 2:
         return np.full((2, len(left)), np.nan)
-    shared = np.minimum(right, own[1:]) - np.maximum(left, own[:-1])
-    counts = shared > OVERLAP * np.minimum(right - left, np.diff(own))
+    shared = np.minimum(right, spread_edges[1:]) - np.maximum(left, spread_edges[:-1])
+    counts = shared > OVERLAP * np.minimum(right - left, np.diff(spread_edges))
     low, high = (np.where(counts, spread, end) for end in (np.inf, -np.inf))
     return np.stack([low.min(axis=1), high.max(axis=1)])
 
@@ -48,25 +48,25 @@ def spread_notes(effect: xr.Dataset, feature: str | int | None) -> list[str]:
     """Note on features whose spread changes within bins of the effect."""
     if "spread" not in effect:
         return []
-    names, said = feature_names(effect), []
+    names, texts = feature_names(effect), []
     # Arrays, because the selection of a feature takes a millisecond.
     values = {name: effect.variables[name].values for name in _OF_NOTES}
-    for at in range(len(names)) if feature is None else [feature_position(effect, feature)]:
-        n_bins, n_own = int(values["n_bins"][at]), int(values["n_spread_bins"][at])
+    for position in range(len(names)) if feature is None else [feature_position(effect, feature)]:
+        n_bins, n_own = int(values["n_bins"][position]), int(values["n_spread_bins"][position])
         if n_own < 2:
             continue
-        spread = values["spread"][at, :n_own]
-        edges, own = values["edge_value"][at, : n_bins + 1], values["spread_edge_value"][at]
-        low, high = _within(edges, own[: n_own + 1], spread)
+        spread = values["spread"][position, :n_own]
+        edges = values["edge_value"][position, : n_bins + 1]
+        low, high = _within(edges, values["spread_edge_value"][position, : n_own + 1], spread)
         if (high > NOTABLE * low).any():
             ends = f"{number_text(np.nanmin(spread))} to {number_text(np.nanmax(spread))}"
-            said.append(f"{names[at]} ({ends} in {n_own} bins of the spread)")
-    if not said:
+            texts.append(f"{names[position]} ({ends} in {n_own} bins of the spread)")
+    if not texts:
         return []
-    note = f"The spread of the local effects changes within bins of {', '.join(said)}"
+    note = f"The spread of the local effects changes within bins of {', '.join(texts)}"
     if feature is not None:
         return [f"{note}. heterog. is its average over a bin."]
-    return [f"{note}. See summary(effect, {said[0].partition(' (')[0]!r})."]
+    return [f"{note}. See summary(effect, {texts[0].partition(' (')[0]!r})."]
 
 
 _OF_NOTES = ("n_bins", "n_spread_bins", "edge_value", "spread", "spread_edge_value")
@@ -77,7 +77,7 @@ def spread_table(row: xr.Dataset, level: float) -> SimpleTable | None:
     from statsmodels.iolib.table import SimpleTable
     from statsmodels.iolib.tableformatting import fmt_params
 
-    if "spread_se" not in row or not 1 < row.sizes["spread_bin"] <= MOST_LINES:
+    if "spread_se" not in row or not 1 < row.sizes["spread_bin"] <= MAX_LINES:
         return None
     (estimate,) = spread_estimate(row.expand_dims("feature")).values()
     ends = kept_interval(row, "spread", level)

@@ -14,7 +14,7 @@ from rhale_stats.arrays.binning import bin_index
 from rhale_stats.effects.errors import std_error
 from rhale_stats.effects.fit import bin_degrees, row_degrees
 from rhale_stats.effects.inner import inner
-from rhale_stats.effects.same import check_same_model
+from rhale_stats.effects.provenance import check_same_model
 from rhale_stats.effects.spread_tables import within_bins
 from rhale_stats.inference import meaning as inference_meaning
 from rhale_stats.inference.estimate import ends_in_table
@@ -23,7 +23,6 @@ from rhale_stats.inference.notes import bins_note
 from rhale_stats.printing.text import holds_model, number_text, pvalue_text
 from rhale_stats.schema.checks import check_effect, check_local
 from rhale_stats.schema.curves import curve_of
-from rhale_stats.schema.door import checked
 from rhale_stats.schema.features import (
     effect_at,
     feature_names,
@@ -35,7 +34,8 @@ from rhale_stats.schema.features import (
 from rhale_stats.schema.levels import categorical_features, is_categorical, level_names
 from rhale_stats.schema.moments import has_cells
 from rhale_stats.schema.notes import with_notes
-from rhale_stats.schema.parts import each_part
+from rhale_stats.schema.parts import over_outputs
+from rhale_stats.schema.validation import validated
 
 if TYPE_CHECKING:
     from statsmodels.iolib.summary import Summary
@@ -95,8 +95,8 @@ def tidy(effect: xr.Dataset, level: float) -> pd.DataFrame:
         }
         if "spread" in row:
             spread |= dict(zip(("spread_min", "spread_max"), within_bins(row), strict=True))
-        checked = {check: row[check].values for check in CHECKED if check in row}
-        frames.append(frame.assign(**intervals, **spread, **lines, **checked, reason=reasons))
+        checks = {check: row[check].values for check in CHECKED if check in row}
+        frames.append(frame.assign(**intervals, **spread, **lines, **checks, reason=reasons))
     return _spoken(pd.concat(frames, ignore_index=True))
 
 
@@ -162,12 +162,12 @@ def curve_extent(row: xr.Dataset) -> tuple[float, float]:
     turns = np.zeros(0)
     if not has_cells(row):
         turns = turning_points(curve.edges, row["effect"].values, curve.slope)
-    values = np.concatenate([curve.values, curve.at(turns)])
+    values = np.concatenate([curve.values, curve.evaluate(turns)])
     return float(np.nanmin(values)), float(np.nanmax(values))
 
 
-@checked
-@each_part
+@validated
+@over_outputs
 def augment(effect: xr.Dataset, local: xr.Dataset) -> pd.DataFrame:
     """The rows with their estimates, one line per observation.
 
@@ -223,17 +223,17 @@ def augment(effect: xr.Dataset, local: xr.Dataset) -> pd.DataFrame:
                 f"them and an axis in the other."
             )
         if is_categorical(row):
-            there = ~np.isnan(x)
-            at = x[there].astype(np.int64)
-            curve[there] = row["curve"].values[at]
+            present = ~np.isnan(x)
+            level = x[present].astype(np.int64)
+            curve[present] = row["curve"].values[level]
             x = np.full(len(x), "", dtype=object)
-            x[there] = np.array(level_names(row), dtype=object)[at]
+            x[present] = np.array(level_names(row), dtype=object)[level]
         elif len(edges):
             inside = (x >= edges[0]) & (x <= edges[-1])
             k = bin_index(edges, x)
             number[:] = k
             mean = np.where(inside, effect_at(row, x, k), np.nan)
-            curve = curve_of(row).at(x)
+            curve = curve_of(row).evaluate(x)
         number[~inside] = pd.NA
         columns |= {
             name: x,
@@ -251,18 +251,18 @@ WALD = ("estimate", "std_error", "statistic", "p_value", "conf_low", "conf_high"
 
 
 def _wald_columns(
-    of: xr.Dataset, name: str, level: float, degrees: np.ndarray, reasons: list[str]
+    effect: xr.Dataset, name: str, level: float, degrees: np.ndarray, reasons: list[str]
 ) -> dict[str, Any]:
     """Columns of an estimate with its standard error; t and P only if it includes the model."""
     from scipy import stats
 
-    estimate, se = of[name].values, of[f"{name}_se"].values
-    ends = ends_in_table(of, name, se, degrees, level)
-    zero, alike = (np.array([one == why for one in reasons], dtype=bool) for why in _EXACT)
+    estimate, se = effect[name].values, effect[f"{name}_se"].values
+    ends = ends_in_table(effect, name, se, degrees, level)
+    zero, alike = (np.array([reason == why for reason in reasons], dtype=bool) for why in _EXACT)
     estimate = np.where(zero, 0.0, estimate)
     se = np.where(zero | alike, 0.0, se)
     ends = np.where((zero | alike)[:, None], estimate[:, None], ends)
-    tested = ~(zero | alike) & holds_model(source_text(of, name))
+    tested = ~(zero | alike) & holds_model(source_text(effect, name))
     with np.errstate(invalid="ignore", divide="ignore"):
         statistic = np.where(tested, estimate / se, np.nan)
     return {
@@ -279,9 +279,9 @@ def _wald_columns(
 _EXACT = (inference_meaning.ZERO, inference_meaning.ALIKE)
 
 
-def source_text(of: xr.Dataset, name: str) -> str:
+def source_text(effect: xr.Dataset, name: str) -> str:
     """The source of the standard errors, in words."""
-    return str(of[f"{name}_se"].attrs.get("source", "rows"))
+    return str(effect[f"{name}_se"].attrs.get("source", "rows"))
 
 
 def complete(effect: xr.Dataset) -> xr.Dataset:
@@ -311,9 +311,9 @@ def tidy_sizes(sizes: xr.Dataset, _level: float) -> pd.DataFrame:
                 line["corrected"] = float(row[f"{name}_corrected"])
             low, high = row[f"{name}_ci"].values if f"{name}_ci" in sizes else (np.nan, np.nan)
             line |= {"conf_low": float(low), "conf_high": float(high)}
-            known = f"{name}_p_value" in sizes
+            has_p_value = f"{name}_p_value" in sizes
             if tested:
-                line["p_value"] = float(row[f"{name}_p_value"]) if known else np.nan
+                line["p_value"] = float(row[f"{name}_p_value"]) if has_p_value else np.nan
             if "chance" in sizes.attrs:
                 line |= {column: float(row.get(f"{name}_{column}", np.nan)) for column in BY_CHANCE}
             lines.append(line)
@@ -327,12 +327,13 @@ def _chance_notes(sizes: xr.Dataset) -> list[str]:
         return []
     level = float(sizes["importance_threshold"].attrs["level"])
     failed = int(sizes["failed"].sum())
-    of = "an added random column" if attrs["chance"] == "added column" else "the column permuted"
+    added = attrs["chance"] == "added column"
+    column = "an added random column" if added else "the column permuted"
     lost = f" ({failed} fits failed)" if failed else ""
     return [
-        f"threshold, P chance: sizes in {attrs['n_resamples']} fits{lost} of the model with {of}; "
-        f"larger sizes than the threshold have P of at most {1 - level:.3g}. They include "
-        f"overfitting; P does not."
+        f"threshold, P chance: sizes in {attrs['n_resamples']} fits{lost} of the model with "
+        f"{column}; larger sizes than the threshold have P of at most {1 - level:.3g}. They "
+        f"include overfitting; P does not."
     ]
 
 
@@ -367,14 +368,14 @@ def sizes_summary(sizes: xr.Dataset, _feature: object, level: float) -> Summary:
     intervals = [str(name) for name in sizes.data_vars if str(name).endswith("_ci")]
     if intervals:
         facts = sizes[intervals[0]].attrs
-        given = "" if holds_model(str(facts["source"])) else " They treat the model as given."
-        said = [f"Intervals: {facts['ci_prob']:.3g}, {facts['method']}.{given}"]
+        treated = "" if holds_model(str(facts["source"])) else " They treat the model as given."
+        texts = [f"Intervals: {facts['ci_prob']:.3g}, {facts['method']}.{treated}"]
         if "corrected" in table:
-            said.append(
+            texts.append(
                 "corrected: without the part of sampling noise. P: of the hypothesis that the "
                 "curve is flat."
             )
-        notes = [*said, *notes]
+        notes = [*texts, *notes]
     notes = [*_chance_notes(sizes), *notes]
     title = f"Sizes of the effects on {attrs['output_name']}"
     return with_notes([SimpleTable(lines, heads, stubs, title, txt_fmt=fmt_params)], notes)

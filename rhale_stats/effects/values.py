@@ -45,18 +45,18 @@ def predict(
         numbers = _level_numbers(row, labels)
         x = x.copy(data=numbers) if isinstance(x, xr.DataArray) else numbers
     values = as_numbers(x.values if isinstance(x, xr.DataArray) else x, "x")
-    at = x.copy(data=values) if isinstance(x, xr.DataArray) else xr.DataArray(values)
-    if not isinstance(x, xr.DataArray) and at.ndim == 1:
-        at = xr.DataArray(at.values, dims="grid")
-    values, source = curve_of(row).at(at.values), "curve"
+    points = x.copy(data=values) if isinstance(x, xr.DataArray) else xr.DataArray(values)
+    if not isinstance(x, xr.DataArray) and points.ndim == 1:
+        points = xr.DataArray(points.values, dims="grid")
+    values, source = curve_of(row).evaluate(points.values), "curve"
     if what != "curve":
-        values, source = _in_bins(row, at.values, what)
-    out = xr.DataArray(values, dims=at.dims, coords=at.coords, name=what)
+        values, source = _in_bins(row, points.values, what)
+    out = xr.DataArray(values, dims=points.dims, coords=points.coords, name=what)
     out.attrs = {**effect[source].attrs, "feature": name}
     if "x" not in out.coords:
         labels = labels.astype(str) if labels.dtype == object else labels
-        known = (at.dims, labels) if is_categorical(row) else (at.dims, at.values, GRID_VALUE)
-        out = out.assign_coords(x=known)
+        texts = (labels,) if is_categorical(row) else (points.values, GRID_VALUE)
+        out = out.assign_coords(x=(points.dims, *texts))
     return out
 
 

@@ -10,7 +10,7 @@ import xarray as xr
 from rhale_stats.arrays import intervals
 from rhale_stats.arrays.moments import FloatArray
 from rhale_stats.effects.errors import with_std_error
-from rhale_stats.effects.fit import Fit, curve_degrees, fit_of, interpolation
+from rhale_stats.effects.fit import CurveErrors, curve_degrees, fit_of, interpolation
 from rhale_stats.ensembles.errors import with_errors
 from rhale_stats.ensembles.members import (
     Row,
@@ -130,7 +130,7 @@ class _ComparedCurve(NamedTuple):
 
     z: FloatArray
     levels: list[str]
-    source: Row | tuple[xr.Dataset, Fit] | xr.Dataset | None
+    source: Row | tuple[xr.Dataset, CurveErrors] | xr.Dataset | None
 
     @property
     def row(self) -> Row | None:
@@ -180,7 +180,9 @@ def _at(curve: _ComparedCurve, z: FloatArray) -> _Values:
     assert curve.source is not None, "a curve with points has a source"
     assert not isinstance(curve.source, Row), "results of several models are above"
     feature_effect, fit = curve.source
-    values = np.interp(z, curve.z, fit.curve) if curve.levels else curve_of(feature_effect).at(z)
+    values = (
+        np.interp(z, curve.z, fit.curve) if curve.levels else curve_of(feature_effect).evaluate(z)
+    )
     return _Values(values, fit.covariance(z), curve_degrees(feature_effect, fit, z))
 
 

@@ -31,12 +31,12 @@ from rhale_stats.ensembles.refits import fitted_members, same_features
 from rhale_stats.ensembles.samples import RefitTable
 from rhale_stats.ensembles.variances import CROSS_FITTED, JACKKNIFE
 from rhale_stats.inference.draws import GRID
-from rhale_stats.schema.door import checked
+from rhale_stats.schema.validation import validated
 
 OTHER = "_other_model"
 
 
-@checked
+@validated
 @seeded
 def cross_effects(
     fit: Callable[[Any], Any],

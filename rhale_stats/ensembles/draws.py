@@ -29,17 +29,17 @@ from rhale_stats.models.options import ModelOptions
 from rhale_stats.parallel import in_processes, n_processes
 from rhale_stats.profiles.pdp import pdp
 from rhale_stats.schema.dimensions import OUTPUT
-from rhale_stats.schema.door import checked
 from rhale_stats.schema.features import feature_names
 from rhale_stats.schema.levels import categorical_features
-from rhale_stats.schema.stacking import joined
+from rhale_stats.schema.padding import concat_features
+from rhale_stats.schema.validation import validated
 
 EFFECTS = ("rhale", "ale", "pdp")
 HELD = "chosen on the mean of the local effects of all models, the same for all"
 FIXED = "the same for all models"
 
 
-@checked
+@validated
 def over_models(
     models: Any,
     X: Any,
@@ -273,11 +273,11 @@ class _DrawRequest(NamedTuple):
         parts = []
         if numbers:
             numeric = local.sel(feature=numbers).drop_vars([*DIFFERENCES, *LABELS], errors="ignore")
-            numeric = quiet_rhale(numeric, self.rule, centering=self.centering, held=partitions)
+            numeric = quiet_rhale(numeric, self.rule, centering=self.centering, cache=partitions)
             parts.append(numeric)
         if levels:
             parts.append(level_ale(local.sel(feature=levels), centering=self.centering))
-        effect = joined(parts, feature_names(local)).assign_attrs(method=self.method)
+        effect = concat_features(parts, feature_names(local)).assign_attrs(method=self.method)
         return with_std_error(effect)
 
 
@@ -296,7 +296,7 @@ def _by_method(model: Any, X: Any, how: Mapping[str, str], alike: Mapping[str, A
         local_effects(model, X, features=names, method=kind, **alike)
         for kind, names in groups.items()
     ]
-    return joined(parts, list(how))
+    return concat_features(parts, list(how))
 
 
 def _each_output(result: xr.Dataset, model: Any) -> list[xr.Dataset]:

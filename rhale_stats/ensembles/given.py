@@ -19,7 +19,7 @@ from rhale_stats.arrays.moments import FloatArray
 from rhale_stats.inference.draws import GRID
 from rhale_stats.models.forms import n_rows_of
 from rhale_stats.models.outputs import ModelError, is_classifier
-from rhale_stats.schema.door import Options
+from rhale_stats.schema.validation import Options
 
 DRAWS, MODELS = "draws", "models"
 # Draws that are evaluated at once by a function of all of them: numbers that it returns.

@@ -14,7 +14,7 @@ import xarray as xr
 from numpy.typing import NDArray
 
 from rhale_stats.arrays.moments import FloatArray
-from rhale_stats.effects.points import errors_at, own_error, values_at
+from rhale_stats.effects.evaluate import errors_at, own_error, values_at
 from rhale_stats.effects.sizes import importances
 from rhale_stats.inference.draws import in_chains
 from rhale_stats.profiles.data import check_profile, one_profile

@@ -27,8 +27,8 @@ from rhale_stats.ensembles.samples import RefitTable
 from rhale_stats.ensembles.variances import BOOTSTRAP, SUBSAMPLING
 from rhale_stats.inference.draws import GRID, chains_of
 from rhale_stats.parallel import in_processes, n_processes
-from rhale_stats.schema.door import Options, checked
 from rhale_stats.schema.features import feature_names
+from rhale_stats.schema.validation import Options, validated
 
 SCHEMES = (BOOTSTRAP, SUBSAMPLING)
 # Share of the rows in a subsample: the distinct rows of a bootstrap sample, 1 - 1/e of all.
@@ -77,7 +77,7 @@ class RefitOptions(Options):
             )
 
 
-@checked
+@validated
 @seeded
 def bootstrap_refit(
     fit: Callable[[Any], xr.Dataset],

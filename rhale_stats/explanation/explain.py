@@ -40,9 +40,9 @@ from rhale_stats.explanation.splits import Splits, splits_of
 from rhale_stats.explanation.tree import Explanation, of_outputs
 from rhale_stats.models.options import ModelOptions
 from rhale_stats.models.outputs import Model
-from rhale_stats.schema.door import checked
 from rhale_stats.schema.features import feature_names, feature_position, one_feature
 from rhale_stats.schema.levels import is_categorical
+from rhale_stats.schema.validation import validated
 from rhale_stats.schema.variables import software
 
 # Features, of those whose rows differ, in which splits are looked for: those that move most.
@@ -51,7 +51,7 @@ STEPS = ("predictions", "average curves", "single rows", "splits", "outcomes", "
 VERSIONS = ("numpy", "scipy", "pandas", "xarray")
 
 
-@checked
+@validated
 def explain(
     model: Model,
     X: Any,

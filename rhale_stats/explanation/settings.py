@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from rhale_stats.arguments.checks import check_flag, check_number, check_percentiles
 from rhale_stats.arguments.words import shown
 from rhale_stats.explanation.budget import seconds_of
-from rhale_stats.schema.door import Options
+from rhale_stats.schema.validation import Options
 
 
 @dataclass(frozen=True)

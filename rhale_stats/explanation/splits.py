@@ -25,7 +25,7 @@ from rhale_stats.regional.effects import regional_rhale
 from rhale_stats.regional.interactions import interaction_matrix
 from rhale_stats.regional.regions import regions
 from rhale_stats.regional.search import SplitSearch
-from rhale_stats.schema.stacking import joined
+from rhale_stats.schema.padding import concat_features
 
 # Size of all tests of first splits together, and permutations for each: a p-value can be half the
 # level of one test.
@@ -151,7 +151,7 @@ def local_of_axes(request: ExplainRequest, curves: FeatureCurves) -> xr.Dataset 
     if not parts:
         return None
     order = [name for name in request.features if name in request.axes + request.discrete]
-    return joined(parts, order)
+    return concat_features(parts, order)
 
 
 def _permutations(n_tests: int) -> int:

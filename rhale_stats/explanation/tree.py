@@ -17,7 +17,7 @@ from rhale_stats.answers.tables import Text, summary, tidy
 from rhale_stats.reporting.notebook import notebook_html
 from rhale_stats.reporting.report import report
 from rhale_stats.schema.dimensions import OUTPUT
-from rhale_stats.schema.stacking import filled, stack
+from rhale_stats.schema.padding import filled, stack
 
 
 class Explanation(xr.DataTree):  # type: ignore[no-untyped-call]

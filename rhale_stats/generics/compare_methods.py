@@ -13,7 +13,6 @@ from rhale_stats.generics.errors import std_error
 from rhale_stats.generics.values import predict
 from rhale_stats.profiles.data import METHOD_NAMES, check_profile, is_nominal, one_profile
 from rhale_stats.schema.checks import check_effect
-from rhale_stats.schema.door import checked
 from rhale_stats.schema.features import (
     feature_position,
     methods_of,
@@ -23,6 +22,7 @@ from rhale_stats.schema.features import (
 from rhale_stats.schema.kinds import PROFILE
 from rhale_stats.schema.levels import is_categorical, level_names
 from rhale_stats.schema.moments import has_moments
+from rhale_stats.schema.validation import validated
 from rhale_stats.schema.variables import GRID_VALUE, OUTPUT_UNITS, software
 
 SPREADS = {
@@ -37,7 +37,7 @@ N_POINTS = 101
 LOCAL_EFFECTS = {"finite_difference": "ALE", "ale": "ALE"}
 
 
-@checked
+@validated
 def compare_methods(
     results: Sequence[xr.Dataset],
     feature: str | int,

@@ -6,11 +6,11 @@ from collections.abc import Mapping
 
 import xarray as xr
 
-from rhale_stats.schema.door import checked
+from rhale_stats.schema.validation import validated
 from rhale_stats.schema.variables import software
 
 
-@checked
+@validated
 def to_datatree(
     local: xr.Dataset | None = None, effect: xr.Dataset | None = None, **results: xr.Dataset
 ) -> xr.DataTree:

@@ -10,12 +10,12 @@ from numpy.typing import ArrayLike
 from rhale_stats.arguments.checks import check_choice
 from rhale_stats.generics.dispatch import method
 from rhale_stats.models.parametric import ROW_NUMBER, Fitted
-from rhale_stats.schema.door import checked
 from rhale_stats.schema.kinds import PROFILE
-from rhale_stats.schema.parts import each_part, own_rows
+from rhale_stats.schema.parts import over_outputs, over_row_sets
+from rhale_stats.schema.validation import validated
 
 
-@checked
+@validated
 def std_error(
     effect: xr.Dataset,
     local: xr.Dataset | None = None,
@@ -164,8 +164,8 @@ def std_error(
     return _std_error(effect, local, groups=groups, fitted=fitted)
 
 
-@each_part
-@own_rows
+@over_outputs
+@over_row_sets
 def _std_error(
     effect: xr.Dataset,
     local: xr.Dataset | None,
@@ -178,7 +178,7 @@ def _std_error(
     return out
 
 
-@checked
+@validated
 def vcov(
     effect: xr.Dataset, feature: str | int | None = None, *, of: str = "curve"
 ) -> xr.DataArray:

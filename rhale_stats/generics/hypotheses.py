@@ -16,13 +16,13 @@ from rhale_stats.inference.combinations import Estimates
 from rhale_stats.inference.results import Asked
 from rhale_stats.margins.hypotheses import labelled_combinations
 from rhale_stats.schema.dimensions import REGION, of_part
-from rhale_stats.schema.door import checked
 from rhale_stats.schema.kinds import ENSEMBLE, H_STATISTICS, kind_of
-from rhale_stats.schema.parts import each_part
+from rhale_stats.schema.parts import over_outputs
+from rhale_stats.schema.validation import validated
 
 
-@checked
-@each_part
+@validated
+@over_outputs
 def wald_test(
     effect: xr.Dataset,
     null: str = "zero",
@@ -150,7 +150,7 @@ def wald_test(
     return out
 
 
-@checked
+@validated
 def hypotheses(
     effect: xr.Dataset,
     hypothesis: Any = None,
@@ -247,7 +247,7 @@ def hypotheses(
     return labelled_combinations(effect, known, hypothesis, margin, adjust)
 
 
-@checked
+@validated
 @seeded
 def compare(
     a: xr.Dataset,
@@ -379,7 +379,7 @@ def compare(
     return _compared(a, b, paired, groups, level, n_draws, rng, adjust)
 
 
-@each_part
+@over_outputs
 def _compared(a: xr.Dataset, b: xr.Dataset, *options: Any) -> xr.Dataset:
     """`compare` of one output and region."""
     # With H-statistics on either side their own function is called: it reports what is needed.

@@ -7,12 +7,12 @@ import xarray as xr
 
 from rhale_stats.arguments.seeds import seeded
 from rhale_stats.generics import dispatch
-from rhale_stats.schema.door import checked
-from rhale_stats.schema.parts import each_part
+from rhale_stats.schema.parts import over_outputs
+from rhale_stats.schema.validation import validated
 
 
-@checked
-@each_part
+@validated
+@over_outputs
 def confint(
     effect: xr.Dataset,
     boot: xr.Dataset | None = None,
@@ -111,9 +111,9 @@ def confint(
     return out
 
 
-@checked
+@validated
 @seeded
-@each_part
+@over_outputs
 def confband(
     effect: xr.Dataset,
     *,

@@ -16,8 +16,8 @@ from rhale_stats.arguments.words import shown
 from rhale_stats.arrays import leverage, resample
 from rhale_stats.generics.dispatch import method
 from rhale_stats.inference.draws import GRID, Resampling, chains_of, in_chains
-from rhale_stats.schema.door import Options, checked
-from rhale_stats.schema.parts import each_part, own_rows
+from rhale_stats.schema.parts import over_outputs, over_row_sets
+from rhale_stats.schema.validation import Options, validated
 from rhale_stats.schema.variables import software
 
 
@@ -69,10 +69,10 @@ class ResamplingOptions(Options):
         check_choice("scheme", self.scheme, resample.SCHEMES)
 
 
-@checked
+@validated
 @seeded
-@each_part
-@own_rows
+@over_outputs
+@over_row_sets
 def bootstrap(
     effect: xr.Dataset,
     local: xr.Dataset | None = None,

@@ -24,9 +24,9 @@ from rhale_stats.printing.pages import (
 )
 from rhale_stats.printing.text import number_text
 from rhale_stats.schema.dimensions import OUTPUT, PARTS, of_part
-from rhale_stats.schema.door import checked
 from rhale_stats.schema.features import feature_names
 from rhale_stats.schema.kinds import EFFECT, EXPLANATION, kind_of
+from rhale_stats.schema.validation import validated
 from rhale_stats.schema.variables import in_order
 
 # Columns of a table of sizes or errors.
@@ -37,7 +37,7 @@ BY_CHANCE = {"importance_threshold": "threshold", "importance_chance_p_value": "
 EFFECT_NEEDS = {"effect", "heterogeneity", "curve", "heterogeneity_output", "edge_value", "n_bins"}
 
 
-@checked
+@validated
 def show(result: xr.Dataset | xr.DataTree, *, max_features: int = MAX_LINES) -> Any:
     """Show the main numbers of any result: its features by importance, and its uncertainty.
 

@@ -7,12 +7,12 @@ from numpy.typing import ArrayLike
 
 from rhale_stats.effects.inner import asked_for
 from rhale_stats.generics.dispatch import method
-from rhale_stats.schema.door import checked
-from rhale_stats.schema.parts import each_part
+from rhale_stats.schema.parts import over_outputs
+from rhale_stats.schema.validation import validated
 
 
-@checked
-@each_part
+@validated
+@over_outputs
 def effect_sizes(
     effect: xr.Dataset,
     boot: xr.Dataset | None = None,

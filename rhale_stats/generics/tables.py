@@ -10,16 +10,16 @@ import xarray as xr
 from rhale_stats.effects.inner import asked_for
 from rhale_stats.generics.dispatch import method
 from rhale_stats.schema.dimensions import of_part
-from rhale_stats.schema.door import checked
-from rhale_stats.schema.parts import each_part
+from rhale_stats.schema.parts import over_outputs
+from rhale_stats.schema.validation import validated
 from rhale_stats.schema.variables import in_order
 
 if TYPE_CHECKING:
     from statsmodels.iolib.summary import Summary
 
 
-@checked
-@each_part
+@validated
+@over_outputs
 def tidy(effect: xr.Dataset, *, level: float = 0.95) -> pd.DataFrame:
     """Any result as a data frame; effects with one row per feature and bin.
 
@@ -93,8 +93,8 @@ def tidy(effect: xr.Dataset, *, level: float = 0.95) -> pd.DataFrame:
     return out
 
 
-@checked
-@each_part
+@validated
+@over_outputs
 def glance(
     effect: xr.Dataset, *, level: float = 0.95, percentiles: tuple[float, float] | None = None
 ) -> pd.DataFrame:
@@ -168,8 +168,8 @@ def glance(
     return out
 
 
-@checked
-@each_part
+@validated
+@over_outputs
 def summary(
     effect: xr.Dataset,
     feature: str | int | None = None,

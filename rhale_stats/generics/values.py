@@ -9,11 +9,11 @@ import xarray as xr
 
 from rhale_stats.arguments.checks import check_choice
 from rhale_stats.generics.dispatch import method
-from rhale_stats.schema.door import checked
 from rhale_stats.schema.features import feature_names, feature_position
 from rhale_stats.schema.kinds import EFFECT, ENSEMBLE, kind_of
 from rhale_stats.schema.levels import categorical_features
-from rhale_stats.schema.parts import each_part
+from rhale_stats.schema.parts import over_outputs
+from rhale_stats.schema.validation import validated
 
 
 def values_at(effect: xr.Dataset, x: Any, feature: str | int | None = None) -> xr.Dataset:
@@ -42,8 +42,8 @@ def values_at(effect: xr.Dataset, x: Any, feature: str | int | None = None) -> x
     return xr.concat(found, "feature", combine_attrs="drop_conflicts")
 
 
-@checked
-@each_part
+@validated
+@over_outputs
 def predict(
     effect: xr.Dataset, x: Any, feature: str | int | None = None, what: str = "curve"
 ) -> xr.DataArray:

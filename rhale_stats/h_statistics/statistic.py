@@ -29,9 +29,9 @@ from rhale_stats.models.outputs import Model
 from rhale_stats.models.sample import Sample
 from rhale_stats.models.table import Table
 from rhale_stats.schema.dimensions import OUTPUT, with_outputs
-from rhale_stats.schema.door import Options, checked
 from rhale_stats.schema.kinds import H_STATISTICS
-from rhale_stats.schema.stacking import stack
+from rhale_stats.schema.padding import stack
+from rhale_stats.schema.validation import Options, validated
 from rhale_stats.schema.variables import variable
 from rhale_stats.surfaces.axes import Order, check_rules, order_of
 
@@ -110,7 +110,7 @@ class HEstimator(Options):
             check_count("n_rows", self.n_rows, 2)
 
 
-@checked
+@validated
 def h_statistic(
     model: Model,
     X: Any,

@@ -23,7 +23,7 @@ from rhale_stats.inference.estimate import (
     interval,
 )
 from rhale_stats.schema.features import feature_names, labels_kept
-from rhale_stats.schema.stacking import padded
+from rhale_stats.schema.padding import padded
 from rhale_stats.schema.variables import GRID_VALUE, OUTPUT_UNITS, X_UNITS, software
 
 EXACT = "the local effects of both vary by numerical error only, so there is no sampling error"

@@ -23,14 +23,14 @@ from rhale_stats.models.adapters.libraries import columns_known_of
 from rhale_stats.models.options import ModelOptions
 from rhale_stats.models.outputs import Model
 from rhale_stats.models.sample import Sample
-from rhale_stats.schema.door import checked
-from rhale_stats.schema.stacking import joined
+from rhale_stats.schema.padding import concat_features
+from rhale_stats.schema.validation import validated
 
 # Number of bins of DALE by default.
 DALE_BINS = 20
 
 
-@checked
+@validated
 def ale_local_effects(
     model: Model,
     X: Any,
@@ -139,7 +139,7 @@ def ale_local_effects(
     if is_path(X) or is_in_chunks(X):
         return asked.in_chunks(model, X)
     names, axes, levels = asked.parts(model, X, most_bytes=None)
-    return joined([*axes, *levels], names)
+    return concat_features([*axes, *levels], names)
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from rhale_stats.arrays.thinned import most_of_chunk, thinned, together
 from rhale_stats.chunks import listed, of_all
 from rhale_stats.local.reductions import Places, Reduction, Source
 from rhale_stats.local.rows import SELECT_ROWS, Rows
-from rhale_stats.schema.checksums import joined
+from rhale_stats.schema.checksums import joined_checksum
 from rhale_stats.schema.features import feature_names
 from rhale_stats.schema.identity import as_attribute
 from rhale_stats.schema.parts import has_own_rows
@@ -170,9 +170,9 @@ class ChunkedRows:
     def fingerprint(self, position: int) -> str:
         """Checksum of all rows and local effects of one feature, once they have been read."""
         weights = [one.weight for one in self._checksums if one.weight is not None]
-        of_rows = joined([one.x[position] for one in self._checksums])
-        of_effects = joined([one.g[position] for one in self._checksums], self.n_rows)
-        return f"{joined(weights, of_rows):08x}-{of_effects:08x}"
+        of_rows = joined_checksum([one.x[position] for one in self._checksums])
+        of_effects = joined_checksum([one.g[position] for one in self._checksums], self.n_rows)
+        return f"{joined_checksum(weights, of_rows):08x}-{of_effects:08x}"
 
 
 class Chosen(NamedTuple):

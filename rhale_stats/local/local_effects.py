@@ -21,12 +21,12 @@ from rhale_stats.models.jacobian import (
 from rhale_stats.models.options import ModelOptions
 from rhale_stats.models.outputs import Model
 from rhale_stats.models.sample import Sample
-from rhale_stats.schema.door import checked
+from rhale_stats.schema.validation import validated
 
 METHODS = ("auto", "gradient", "jacobian", "central_difference", "finite_difference")
 
 
-@checked
+@validated
 def local_effects(
     model: Model,
     X: Any,

@@ -240,7 +240,7 @@ def own_columns(local: xr.Dataset, names: Sequence[str]) -> dict[str, tuple[Rows
     """Rows that have a value of a feature, with its number among their columns, by its name."""
     parts = [local]
     if has_own_rows(local):
-        parts = [group.of(local) for group in features_by_rows(local)]
+        parts = [group.select(local) for group in features_by_rows(local)]
     found: dict[str, tuple[Rows, int]] = {}
     for part in parts:
         rows = columns(part)

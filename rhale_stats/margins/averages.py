@@ -39,10 +39,10 @@ from rhale_stats.models.parametric import Fitted
 from rhale_stats.models.sample import Sample
 from rhale_stats.models.table import check_column
 from rhale_stats.schema.dimensions import OUTPUT, with_outputs
-from rhale_stats.schema.door import checked
 from rhale_stats.schema.features import position_of
 from rhale_stats.schema.kinds import AVERAGES
-from rhale_stats.schema.stacking import stack
+from rhale_stats.schema.padding import stack
+from rhale_stats.schema.validation import validated
 from rhale_stats.schema.variables import variable
 
 METHOD = "averages"
@@ -54,7 +54,7 @@ CHANGE_PRECISION = 1e-12
 CENTRAL_LIMIT = "central limit theorem"
 
 
-@checked
+@validated
 def averages(
     model: Any,
     X: Any,

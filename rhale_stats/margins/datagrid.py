@@ -11,13 +11,13 @@ import pandas as pd
 from rhale_stats.arguments.checks import check_choice
 from rhale_stats.arguments.words import listed
 from rhale_stats.models.table import as_table
-from rhale_stats.schema.door import checked
 from rhale_stats.schema.features import position_of
+from rhale_stats.schema.validation import validated
 
 MAX_ROWS = 1_000_000
 
 
-@checked
+@validated
 def datagrid(X: Any, *, grid: str = "mean", **values: Any) -> pd.DataFrame:
     """All combinations of chosen values of some columns, with the others at typical values.
 

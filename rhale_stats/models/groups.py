@@ -22,7 +22,7 @@ from rhale_stats.schema.dimensions import OUTPUT, REGION, ROWS
 from rhale_stats.schema.features import feature_names, position_of
 from rhale_stats.schema.identity import row_labels
 from rhale_stats.schema.levels import level_text
-from rhale_stats.schema.stacking import filled, stack
+from rhale_stats.schema.padding import filled, stack
 from rhale_stats.schema.whole import remember_parts
 
 F = TypeVar("F", bound=Callable[..., Any])

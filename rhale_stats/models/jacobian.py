@@ -25,7 +25,7 @@ from rhale_stats.models.outputs import Model, ModelError
 from rhale_stats.models.probes import KINKS, Probe, looked_at, probed
 from rhale_stats.models.sample import Sample
 from rhale_stats.models.table import Table, as_array, check_column
-from rhale_stats.schema.door import checked
+from rhale_stats.schema.validation import validated
 
 # A Jacobian may deviate from differences by this share (root mean squares), beyond rounding.
 JACOBIAN_SHARE = 0.01
@@ -100,7 +100,7 @@ def _derivatives(column: NDArray[Any]) -> Differences:
 # --- a Jacobian beside the model -----------------------------------------------------------------
 
 
-@checked
+@validated
 def check_jacobian(
     model: Model,
     jacobian: Any,

@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike
 
 from rhale_stats.arguments.checks import check_choice
 from rhale_stats.models.outputs import SCALES, OutputLabels
-from rhale_stats.schema.door import Options
+from rhale_stats.schema.validation import Options
 
 WEIGHT_KINDS = ("precision", "frequency")
 MISSING = ("raise", "drop", "bin")

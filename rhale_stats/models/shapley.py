@@ -20,7 +20,7 @@ from rhale_stats.models.differences import DifferenceQuotients
 from rhale_stats.models.outputs import Model, ModelError
 from rhale_stats.models.table import Table, as_table
 from rhale_stats.parallel import ignoring, numpy_state_kept
-from rhale_stats.schema.door import Options
+from rhale_stats.schema.validation import Options
 
 # Rows that stand for all others where Shapley values leave a feature out.
 BACKGROUND = 100

@@ -33,11 +33,11 @@ from rhale_stats.outcome.cross_fitting import CrossFits, cross_fit, groups_and_o
 from rhale_stats.outcome.debiasing import DebiasedEffects, FoldAnswers, debiased
 from rhale_stats.outcome.dictionary import Entries, basis, dictionary_of, entries_of, linear
 from rhale_stats.schema.dimensions import LEFT
-from rhale_stats.schema.door import checked
 from rhale_stats.schema.features import feature_names, one_feature
 from rhale_stats.schema.levels import NOMINAL
 from rhale_stats.schema.moments import bin_starts, moments_of
-from rhale_stats.schema.stacking import padded
+from rhale_stats.schema.padding import padded
+from rhale_stats.schema.validation import validated
 from rhale_stats.schema.variables import variable
 
 # Rows of a bin, bins of a feature, and the shares of rows below the two usual values.
@@ -58,7 +58,7 @@ SOURCE, TARGET = "rows and refits of the learner", "effect on the expected outco
 LEVEL = 0.95
 
 
-@checked
+@validated
 def outcome_effects(
     fit: Any,
     X: Any,

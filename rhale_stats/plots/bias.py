@@ -19,11 +19,11 @@ from rhale_stats.plots.canvas import (
 from rhale_stats.plots.legend import draw_legend, say_empty
 from rhale_stats.plots.marks import BIN_ERROR, BIN_ERROR_SE, MARKS, OURS, TOTAL, WITHIN
 from rhale_stats.schema.checks import check_effect
-from rhale_stats.schema.door import checked
 from rhale_stats.schema.features import one_feature, units_of
+from rhale_stats.schema.validation import validated
 
 
-@checked
+@validated
 def plot_bias(check: xr.Dataset, feature: str | int, ax: Axes | None = None) -> Axes:
     """Variance of the local effects in every bin, split into heterogeneity and bin error.
 

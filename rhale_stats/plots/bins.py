@@ -19,12 +19,12 @@ from rhale_stats.plots.legend import draw_legend, label_bins, say_empty
 from rhale_stats.plots.rows import draw_rows, rows_of
 from rhale_stats.plots.scores import draw_loss, label_loss
 from rhale_stats.schema.checks import check_effect, check_local
-from rhale_stats.schema.door import checked
 from rhale_stats.schema.features import one_feature
 from rhale_stats.schema.levels import refuse_categorical
+from rhale_stats.schema.validation import validated
 
 
-@checked
+@validated
 def plot_bins(
     effect: xr.Dataset,
     local: xr.Dataset,

@@ -18,11 +18,11 @@ from rhale_stats.plots.curve import draw_band, draw_interval, ends_of
 from rhale_stats.plots.legend import draw_legend, note, say_empty
 from rhale_stats.plots.marks import DIFFERENCE, NO_RANGE, OURS
 from rhale_stats.schema.dimensions import check_one_part
-from rhale_stats.schema.door import checked
 from rhale_stats.schema.features import feature_position, units_of
+from rhale_stats.schema.validation import validated
 
 
-@checked
+@validated
 def plot_compare(comparison: xr.Dataset, feature: str | int, ax: Axes | None = None) -> Axes:
     """Difference of two curves with its pointwise interval, its band and its p-value.
 

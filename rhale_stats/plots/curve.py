@@ -145,7 +145,7 @@ def curve_drawn(row: xr.Dataset) -> _DrawnCurve:
     # The spread bends at the edges of its own bins.
     spread_edges = row["spread_edge_value"].values if "spread_edge_value" in row else edge
     x = np.unique(np.concatenate([edge, ends, spread_edges, *within]))
-    value = curve.at(x)
+    value = curve.evaluate(x)
 
     def along(at_edges: FloatArray) -> FloatArray:
         return np.asarray(np.interp(x, edge, at_edges))

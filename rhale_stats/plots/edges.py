@@ -16,11 +16,11 @@ from rhale_stats.plots.compare import check_result
 from rhale_stats.plots.legend import note, say, say_empty
 from rhale_stats.plots.limits import EDGE_SHARE
 from rhale_stats.plots.marks import ONE_BIN
-from rhale_stats.schema.door import checked
 from rhale_stats.schema.features import feature_position
+from rhale_stats.schema.validation import validated
 
 
-@checked
+@validated
 def plot_edges(
     boot: xr.Dataset,
     feature: str | int,

@@ -11,8 +11,8 @@ from matplotlib.axes import Axes
 from numpy.typing import NDArray
 
 from rhale_stats.arguments.checks import check_choice
+from rhale_stats.effects.contrasts import relative_to
 from rhale_stats.effects.intervals import with_own_intervals
-from rhale_stats.effects.reference import relative_to
 from rhale_stats.local.rows import estimation_rows
 from rhale_stats.plots.bins import column
 from rhale_stats.plots.canvas import (
@@ -32,13 +32,13 @@ from rhale_stats.plots.profile import plot_profile
 from rhale_stats.plots.rows import draw_rug, pair, rows_of
 from rhale_stats.plots.violins import draw_violins
 from rhale_stats.schema.checks import check_effect, check_local
-from rhale_stats.schema.door import checked
 from rhale_stats.schema.features import feature_names, feature_position, label_of, one_feature
 from rhale_stats.schema.kinds import ENSEMBLE, PROFILE
 from rhale_stats.schema.levels import is_categorical
+from rhale_stats.schema.validation import validated
 
 
-@checked
+@validated
 def plot_effect(
     effect: xr.Dataset,
     feature: str | int | None = None,

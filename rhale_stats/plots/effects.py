@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from rhale_stats.arguments.checks import check_choice
 from rhale_stats.arguments.words import shown as shortly
+from rhale_stats.effects.contrasts import relative_to
 from rhale_stats.effects.intervals import with_own_intervals
-from rhale_stats.effects.reference import relative_to
 from rhale_stats.effects.sizes import largest
 from rhale_stats.plots.canvas import (
     as_array,
@@ -28,7 +28,6 @@ from rhale_stats.plots.limits import draw_curves
 from rhale_stats.plots.profile import plot_profiles
 from rhale_stats.profiles.data import check_profile
 from rhale_stats.schema.checks import check_effect
-from rhale_stats.schema.door import checked
 from rhale_stats.schema.features import (
     feature_names,
     feature_position,
@@ -39,12 +38,13 @@ from rhale_stats.schema.features import (
     with_units,
 )
 from rhale_stats.schema.kinds import ENSEMBLE, PROFILE
+from rhale_stats.schema.validation import validated
 
 # Maximum number of features drawn together.
 MAX_FEATURES = 24
 
 
-@checked
+@validated
 def plot_effects(
     effect: xr.Dataset,
     features: str | int | Sequence[str | int] | None = None,

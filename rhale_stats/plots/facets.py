@@ -17,8 +17,8 @@ from numpy.typing import ArrayLike, NDArray
 from rhale_stats.arguments.checks import check_choice
 from rhale_stats.arguments.words import shown
 from rhale_stats.arrays.moments import FloatArray
+from rhale_stats.effects.contrasts import relative_to
 from rhale_stats.effects.intervals import with_own_intervals
-from rhale_stats.effects.reference import relative_to
 from rhale_stats.effects.rhale import rhale
 from rhale_stats.plots.canvas import REFERENCE, as_array, date_axis, given_axes, style, upright
 from rhale_stats.plots.curve import curve_drawn, ends_of
@@ -27,7 +27,6 @@ from rhale_stats.profiles.inference import confint
 from rhale_stats.profiles.reference import one_relative
 from rhale_stats.schema.checks import check_effect
 from rhale_stats.schema.dimensions import OUTPUT, REGION
-from rhale_stats.schema.door import checked
 from rhale_stats.schema.features import (
     feature_names,
     feature_position,
@@ -38,6 +37,7 @@ from rhale_stats.schema.features import (
 )
 from rhale_stats.schema.kinds import LOCAL, PROFILE
 from rhale_stats.schema.levels import is_categorical, level_names
+from rhale_stats.schema.validation import validated
 
 FEATURE, EFFECT = "feature", "effect"
 DIMENSIONS = (FEATURE, OUTPUT, REGION, EFFECT)
@@ -47,7 +47,7 @@ MAX_LINES, MAX_ENTRIES = 10, 4
 APART = 0.07
 
 
-@checked
+@validated
 def plot_curves(
     effects: xr.Dataset | Mapping[str, xr.Dataset],
     features: str | int | Sequence[str | int] | None = None,

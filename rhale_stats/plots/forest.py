@@ -9,7 +9,7 @@ import xarray as xr
 from matplotlib.axes import Axes
 
 from rhale_stats.arguments.times import unit_word
-from rhale_stats.effects.ranked import Ranked, ranked
+from rhale_stats.effects.forest_data import ForestData, forest_data
 from rhale_stats.ensembles.tables import one_number
 from rhale_stats.plots.canvas import (
     AVERAGE,
@@ -33,13 +33,13 @@ from rhale_stats.plots.marks import (
     ROWS_EACH,
     UNORDERED,
 )
-from rhale_stats.schema.door import checked
 from rhale_stats.schema.features import feature_names, label_of, units_of, with_units
 from rhale_stats.schema.kinds import ENSEMBLE
+from rhale_stats.schema.validation import validated
 from rhale_stats.schema.variables import EFFECT_VARIABLES
 
 
-@checked
+@validated
 def plot_forest(
     effect: xr.Dataset,
     what: str = "average_effect",
@@ -100,7 +100,7 @@ def plot_forest(
     """
     if ENSEMBLE.holds(effect):
         effect = one_number(effect, what, level)
-    forest = ranked(effect, what, level)
+    forest = forest_data(effect, what, level)
     with one_panel(ax, (6.0, 1.3 + 0.32 * len(forest.order))) as panel:
         _draw_forest(panel, forest, level)
         _label(panel, effect, forest)
@@ -108,7 +108,7 @@ def plot_forest(
     return panel
 
 
-def _label(panel: Axes, effect: xr.Dataset, forest: Ranked) -> None:
+def _label(panel: Axes, effect: xr.Dataset, forest: ForestData) -> None:
     """Names of the features, and below them what the numbers are."""
     names, axis_label = _forest_labels(effect, forest.variable)
     labels = [textwrap.fill(names[number], LABEL_LENGTH) for number in forest.order]
@@ -142,7 +142,7 @@ def _filled(template: str, output_units: str, feature_units: str) -> str:
     return "" if template == "1" else template
 
 
-def _draw_forest(panel: Axes, forest: Ranked, level: float) -> None:
+def _draw_forest(panel: Axes, forest: ForestData, level: float) -> None:
     place = np.arange(len(forest.order), dtype=np.float64)
     middle, half = bar(forest.interval)
     panel.axvline(0, color=REFERENCE, linewidth=0.6, zorder=0.5, gid=OURS)

@@ -21,8 +21,8 @@ from rhale_stats.plots.canvas import (
 )
 from rhale_stats.printing.text import holds_model
 from rhale_stats.schema.dimensions import of_part
-from rhale_stats.schema.door import checked
 from rhale_stats.schema.features import label_of, with_units
+from rhale_stats.schema.validation import validated
 
 # Maximum number of features drawn.
 MAX_FEATURES = 24
@@ -31,7 +31,7 @@ OVER, DARK = "> 100 %", "#01324f"
 ALL = "rows in all fields"
 
 
-@checked
+@validated
 def plot_h_statistics(
     found: xr.Dataset,
     ax: Axes | Sequence[Axes] | NDArray[np.object_] | None = None,

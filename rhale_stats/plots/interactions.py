@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from rhale_stats.plots.canvas import HETEROGENEITY, one_panel
 from rhale_stats.regional.tables import loss_text
-from rhale_stats.schema.door import checked
+from rhale_stats.schema.validation import validated
 
 # Mark of pairs without an allowed split; the pair of a feature with itself stays empty.
 NOT_ALLOWED = "–"
@@ -20,7 +20,7 @@ NOT_ALLOWED = "–"
 # --- interactions ---------------------------------------------------------------------------------
 
 
-@checked
+@validated
 def plot_interactions(found: xr.Dataset, ax: Axes | None = None, *, level: float = 0.05) -> Axes:
     """Heat map of interactions: how much of each feature's loss the best split by a column removes.
 

@@ -9,13 +9,13 @@ from matplotlib.axes import Axes
 
 from rhale_stats.plots.canvas import AVERAGE, REFERENCE, one_panel, output_label
 from rhale_stats.plots.profile import STANDARD_ERROR, draw_shares, legend, levels
-from rhale_stats.schema.door import checked
 from rhale_stats.schema.features import with_units
+from rhale_stats.schema.validation import validated
 
 LINES = ("-", (0, (6, 2)), (0, (1.5, 1.5)), (0, (6, 2, 1.5, 2)), (0, (3, 1, 1, 1, 1, 1)))
 
 
-@checked
+@validated
 def plot_methods(comparison: xr.Dataset, ax: Axes | None = None) -> Axes:
     """Curves of one feature by several methods, in one panel.
 

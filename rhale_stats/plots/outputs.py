@@ -24,7 +24,6 @@ from rhale_stats.plots.profile import plot_profile_outputs
 from rhale_stats.profiles.data import check_profile
 from rhale_stats.schema.checks import check_effect
 from rhale_stats.schema.dimensions import OUTPUT
-from rhale_stats.schema.door import checked
 from rhale_stats.schema.features import (
     feature_names,
     feature_position,
@@ -32,9 +31,10 @@ from rhale_stats.schema.features import (
     units_of,
 )
 from rhale_stats.schema.kinds import PROFILE
+from rhale_stats.schema.validation import validated
 
 
-@checked
+@validated
 def plot_outputs(
     effect: xr.Dataset,
     feature: str | int,

@@ -26,8 +26,8 @@ from rhale_stats.plots.canvas import (
 )
 from rhale_stats.plots.legend import draw_legend, grid_of_panels, note
 from rhale_stats.plots.marks import OBSERVED, OURS, PREDICTED
-from rhale_stats.schema.door import checked
 from rhale_stats.schema.features import feature_position, units_of, with_units
+from rhale_stats.schema.validation import validated
 
 # Names are written beside so many points, those that move the output most; features in a figure.
 MAX_NAMES, MAX_PANELS = 14, 12
@@ -35,7 +35,7 @@ MAX_NAMES, MAX_PANELS = 14, 12
 DOT = 3.0
 
 
-@checked
+@validated
 def plot_summary(
     tree: xr.DataTree, ax: Axes | Sequence[Axes] | NDArray[np.object_] | None = None
 ) -> Axes | NDArray[np.object_]:
@@ -154,7 +154,7 @@ def _write_names(panel: Axes, lines: list[AnswerLine], x: Any, y: Any) -> None:
             text.remove()
 
 
-@checked
+@validated
 def plot_outcome(
     tree: xr.DataTree,
     features: str | int | Sequence[str | int] | None = None,

@@ -21,8 +21,8 @@ from rhale_stats.schema import kinds
 from rhale_stats.schema.calls import public
 from rhale_stats.schema.checks import check_local
 from rhale_stats.schema.dimensions import OUTPUT, REGION
-from rhale_stats.schema.door import checked
 from rhale_stats.schema.features import feature_names, feature_position, one_feature
+from rhale_stats.schema.validation import validated
 
 # Kind of result -> the functions that draw all of it, and one feature of it; empty where there is
 # none.
@@ -43,7 +43,7 @@ FOREST = {kinds.TEST: "size", kinds.SIZES: "importance", kinds.AVERAGES: "averag
 CURVES = (kinds.EFFECT, kinds.PROFILE, kinds.ENSEMBLE)
 
 
-@checked
+@validated
 def plot(
     result: Any,
     features: str | int | Sequence[str | int] | None = None,

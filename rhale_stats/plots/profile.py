@@ -41,8 +41,8 @@ from rhale_stats.printing.text import holds_model
 from rhale_stats.profiles.data import check_profile, is_nominal, one_profile, pair_of
 from rhale_stats.profiles.reference import one_relative
 from rhale_stats.schema.dimensions import OUTPUT
-from rhale_stats.schema.door import checked
 from rhale_stats.schema.features import feature_names, feature_position, units_of
+from rhale_stats.schema.validation import validated
 
 # Maximum numbers of ICE curves and of points drawn; more would merge.
 CURVES_DRAWN, POINTS_DRAWN = 200, 3000
@@ -58,7 +58,7 @@ NO_VALUE = "without a value"
 STANDARD_ERROR = "± standard error"
 
 
-@checked
+@validated
 def plot_profile(
     profile: xr.Dataset,
     feature: str | int,

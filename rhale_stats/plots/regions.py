@@ -33,15 +33,15 @@ from rhale_stats.regional.tables import loss_text
 from rhale_stats.regional.trees import check_rows_of_tree, check_tree
 from rhale_stats.schema.checks import check_effect, check_local
 from rhale_stats.schema.dimensions import ROWS
-from rhale_stats.schema.door import checked
 from rhale_stats.schema.features import feature_names, one_feature, units_of
+from rhale_stats.schema.validation import validated
 
 # Maximum length of a line of a rule, in titles of panels and in boxes of a tree.
 TITLE_LENGTH, BOX_LENGTH = 28, 24
 UNBROKEN = "\N{NO-BREAK SPACE}"
 
 
-@checked
+@validated
 def plot_regions(
     tree: xr.Dataset,
     effect: xr.Dataset,

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from rhale_stats.arguments.checks import check_finite
 from rhale_stats.arrays.binning import bin_index
 from rhale_stats.arrays.moments import FloatArray
-from rhale_stats.effects.same import check_no_other_model
+from rhale_stats.effects.provenance import check_no_other_model
 from rhale_stats.local.rows import own_columns
 from rhale_stats.plots.canvas import REFERENCE, new_panels
 from rhale_stats.plots.curve import draw_pieces

@@ -11,12 +11,12 @@ from rhale_stats.plots.canvas import AVERAGE, HETEROGENEITY, one_panel, upright
 from rhale_stats.plots.legend import draw_legend, note, say_empty
 from rhale_stats.plots.marks import CHOSEN, LOSS, OURS
 from rhale_stats.schema.checks import check_effect
-from rhale_stats.schema.door import checked
 from rhale_stats.schema.features import one_feature
 from rhale_stats.schema.levels import refuse_categorical
+from rhale_stats.schema.validation import validated
 
 
-@checked
+@validated
 def plot_scores(effect: xr.Dataset, feature: str | int, ax: Axes | None = None) -> Axes:
     """Loss L against the number of bins K, and the number that the rule chose.
 

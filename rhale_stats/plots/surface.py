@@ -26,9 +26,9 @@ from rhale_stats.plots.h_statistics import ALL
 from rhale_stats.plots.marks import ERRORS_SHOWN
 from rhale_stats.profiles.data import pair_of
 from rhale_stats.schema.dimensions import of_part
-from rhale_stats.schema.door import checked
 from rhale_stats.schema.features import label_of, with_units
 from rhale_stats.schema.kinds import SURFACE
+from rhale_stats.schema.validation import validated
 
 # Colours of the output below, at and above the sum of both main effects.
 DIVERGING = LinearSegmentedColormap.from_list(
@@ -43,7 +43,7 @@ CONTOURS = 6
 FINE = 301
 
 
-@checked
+@validated
 def plot_surface(surface: xr.Dataset, ax: Axes | None = None, *, contour: bool = False) -> Axes:
     """Heat map of the interaction of two features, hatched where there are no rows.
 

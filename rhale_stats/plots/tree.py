@@ -17,8 +17,8 @@ from rhale_stats.plots.compare import pvalue_text
 from rhale_stats.plots.regions import BOX_LENGTH, node_facts, wrapped
 from rhale_stats.regional.tables import LOSS_NAMES, loss_units, rejected
 from rhale_stats.regional.trees import check_tree
-from rhale_stats.schema.door import checked
 from rhale_stats.schema.features import label_of, with_units
+from rhale_stats.schema.validation import validated
 
 # Inches of a box of a tree, with the room around it.
 BOX_SIZE = (1.8, 1.2)
@@ -27,7 +27,7 @@ BOX_SIZE = (1.8, 1.2)
 # --- the tree -------------------------------------------------------------------------------------
 
 
-@checked
+@validated
 def plot_tree(tree: xr.Dataset, ax: Axes | None = None) -> Axes:
     """Tree of splits as boxes, with all rows at the top and the regions at the bottom.
 

@@ -36,7 +36,7 @@ from rhale_stats.profiles.grid import (
 )
 from rhale_stats.schema.dimensions import OUTPUT, with_outputs
 from rhale_stats.schema.features import feature_coordinate
-from rhale_stats.schema.stacking import padded
+from rhale_stats.schema.padding import padded
 from rhale_stats.schema.variables import COUNTS, GRID_VALUE
 
 # Blocks of rows: which, their curves (output, row, grid), and what rounding can do to these.

@@ -29,7 +29,7 @@ from rhale_stats.profiles.data import VARIABLES, check_profile, one_profile
 from rhale_stats.profiles.rows import KEPT, check_rows, rows_behind
 from rhale_stats.schema.features import feature_names, given_feature, own_facts
 from rhale_stats.schema.levels import is_categorical, level_names
-from rhale_stats.schema.stacking import padded
+from rhale_stats.schema.padding import padded
 
 ERRORS = ("curve_se", "curve_cov")
 NO_ERRORS = "Make it again: it is of an older version."

@@ -24,10 +24,10 @@ from rhale_stats.profiles.given import Given, no_rows
 from rhale_stats.profiles.grid import N_GRID
 from rhale_stats.profiles.pdp import at_rows, bin_beside
 from rhale_stats.schema.dimensions import OUTPUT
-from rhale_stats.schema.door import checked
+from rhale_stats.schema.validation import validated
 
 
-@checked
+@validated
 def m_plot(
     model: Model,
     X: Any,

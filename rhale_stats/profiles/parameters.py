@@ -23,7 +23,7 @@ from rhale_stats.profiles.pdp import at_rows
 from rhale_stats.profiles.rows import Curves, Outputs, Shapley, rows_behind
 from rhale_stats.schema.features import feature_names
 from rhale_stats.schema.identity import model_facts, row_labels
-from rhale_stats.schema.stacking import padded
+from rhale_stats.schema.padding import padded
 
 # Units in the last place that a mean over rows may differ by, summed in another order.
 MEAN_ROUNDING = 64

@@ -41,7 +41,7 @@ from rhale_stats.profiles.grid import (
     split_pairs,
 )
 from rhale_stats.profiles.in_chunks import pdp_in_chunks
-from rhale_stats.schema.door import checked
+from rhale_stats.schema.validation import validated
 from rhale_stats.schema.variables import EFFECT_UNITS
 
 ICE_KINDS = ("plain", "centered", "derivative")
@@ -75,7 +75,7 @@ def _common_grid(
 
 
 @by_groups(_common_grid)
-@checked
+@validated
 def pdp(
     model: Model,
     X: Any,
@@ -211,7 +211,7 @@ def pdp(
     return out.assign_attrs(grid_kind=grid_kind)
 
 
-@checked
+@validated
 def ice(
     model: Model,
     X: Any,

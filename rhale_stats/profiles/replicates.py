@@ -15,7 +15,7 @@ from rhale_stats.profiles.inference import check_curves
 from rhale_stats.profiles.rows import KEPT, Curves, Outputs, Shapley, rows_behind
 from rhale_stats.schema.features import feature_names
 from rhale_stats.schema.identity import OF_ESTIMATE, estimate_fingerprint, row_labels
-from rhale_stats.schema.stacking import padded
+from rhale_stats.schema.padding import padded
 
 # Weights of this many bytes are held at once.
 CHUNK_BYTES = 1 << 27
@@ -45,7 +45,7 @@ def replicates(
     """math [29]: the profile with the rows weighted anew, over (draw, feature, ...)."""
     names, centering = feature_names(profile), str(profile.attrs["centering"])
     n_rows, n_grid = ice.sizes["obs"], profile.sizes["grid"]
-    own_rows = profile.attrs["method"] in KEPT
+    over_row_sets = profile.attrs["method"] in KEPT
     features = [rows_behind(ice, name) for name in names]
     n_empty = np.zeros((len(seeds), len(names)), dtype=np.int64)
     shape = {"curve": (n_grid,), "curve_std": (n_grid,)}
@@ -78,7 +78,7 @@ def replicates(
     coords = {
         name: one for name, one in profile.coords.items() if not set(one.dims) & {"obs", "ci_bound"}
     }
-    if own_rows:
+    if over_row_sets:
         dims = ("draw", *variable("n_empty", n_empty)[0])
         data["n_empty"] = variable("n_empty", n_empty, dims)
     return xr.Dataset(data, coords).assign(

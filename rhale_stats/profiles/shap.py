@@ -24,10 +24,10 @@ from rhale_stats.profiles.data import CENTERINGS
 from rhale_stats.profiles.given import BESIDE, SPREAD_BINS, Given, counts_of, no_rows
 from rhale_stats.profiles.grid import N_GRID, Axis, Grid, size
 from rhale_stats.profiles.m_plot import in_bins
-from rhale_stats.schema.door import checked
+from rhale_stats.schema.validation import validated
 
 
-@checked
+@validated
 def shap_dependence(
     model: Model,
     X: Any,

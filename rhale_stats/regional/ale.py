@@ -25,10 +25,10 @@ from rhale_stats.regional.comparisons import (
 from rhale_stats.regional.losses import LOSSES
 from rhale_stats.regional.search import SplitSearch
 from rhale_stats.regional.work import work_of
-from rhale_stats.schema.door import checked
+from rhale_stats.schema.validation import validated
 
 
-@checked
+@validated
 def regional_ale(
     model: Model,
     X: Any,

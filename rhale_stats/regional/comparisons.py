@@ -25,8 +25,8 @@ from rhale_stats.regional.losses import Node
 from rhale_stats.regional.trees import tree_of
 from rhale_stats.regional.work import Work
 from rhale_stats.schema.dimensions import ROWS
-from rhale_stats.schema.door import refuse_fields
 from rhale_stats.schema.features import one_feature
+from rhale_stats.schema.validation import refuse_fields
 from rhale_stats.schema.variables import GRID_VALUE, software
 
 # --- what the three have in common ----------------------------------------------------------------

@@ -14,9 +14,9 @@ from rhale_stats.local.kept import kept
 from rhale_stats.regional.trees import check_rows_of_tree, check_tree
 from rhale_stats.schema.checks import check_local
 from rhale_stats.schema.dimensions import ROWS
-from rhale_stats.schema.door import checked
 from rhale_stats.schema.features import feature_names, feature_position
-from rhale_stats.schema.stacking import stack
+from rhale_stats.schema.padding import stack
+from rhale_stats.schema.validation import validated
 
 
 def positions_in(local: xr.Dataset, features: str | int | Sequence[str | int] | None) -> list[int]:
@@ -33,7 +33,7 @@ def positions_in(local: xr.Dataset, features: str | int | Sequence[str | int] | 
     return positions
 
 
-@checked
+@validated
 def regional_rhale(
     local: xr.Dataset,
     tree: xr.Dataset,

@@ -33,16 +33,16 @@ from rhale_stats.regional.search import (
 from rhale_stats.regional.split_losses import split_losses, split_statistics
 from rhale_stats.regional.splits import SplitCandidates, sides_of
 from rhale_stats.regional.work import Work, work_of
-from rhale_stats.schema.door import checked, refuse_fields
 from rhale_stats.schema.features import feature_names
 from rhale_stats.schema.kinds import INTERACTIONS
+from rhale_stats.schema.validation import refuse_fields, validated
 from rhale_stats.schema.variables import software, variable
 
 # Fields of the search that are about trees.
 UNUSED = ("max_depth", "min_drop", "min_share", "test", "level", "honest_fraction")
 
 
-@checked
+@validated
 def interaction_matrix(
     local: xr.Dataset | Model,
     X: Any = None,
@@ -112,7 +112,7 @@ def interaction_matrix(
     x2            0.0  NaN  0.00
     x3            0.0  0.0   NaN
     """
-    del X  # `checked` has made local effects of it
+    del X  # `validated` has made local effects of it
     refuse_fields(search, UNUSED, "an interaction matrix looks at one split of every column")
     check_choice("adjust", adjust, ADJUSTMENTS)
     n_permutations = search.n_permutations

@@ -19,10 +19,10 @@ from rhale_stats.regional.search import SplitSearch
 from rhale_stats.regional.shap import SQUARED
 from rhale_stats.regional.trees import tree_of
 from rhale_stats.regional.work import work_of
-from rhale_stats.schema.door import checked, refuse_fields
+from rhale_stats.schema.validation import refuse_fields, validated
 
 
-@checked
+@validated
 def regional_pdp(
     model: Model,
     X: Any,

@@ -18,13 +18,13 @@ from rhale_stats.regional.in_chunks import SearchRows
 from rhale_stats.regional.search import SplitSearch
 from rhale_stats.regional.trees import labelled_tree
 from rhale_stats.regional.work import work_of
-from rhale_stats.schema.door import checked
 from rhale_stats.schema.features import feature_position
 from rhale_stats.schema.identity import with_joint_fingerprints
-from rhale_stats.schema.stacking import stack
+from rhale_stats.schema.padding import stack
+from rhale_stats.schema.validation import validated
 
 
-@checked
+@validated
 def regions(
     local: xr.Dataset | Model,
     X: Any = None,
@@ -148,7 +148,7 @@ def regions(
     1      x3 ≤ 0     253   0.00
     2      x3 > 0     247   0.00
     """
-    del X  # `checked` has made local effects of it
+    del X  # `validated` has made local effects of it
     if feature is None:
         raise TypeError(
             "feature must be given, as in regions(model, X, 'age'), or take all_regions."
@@ -159,7 +159,7 @@ def regions(
     return searched.of_all_rows(labelled_tree(work, position, searched.conditioning))
 
 
-@checked
+@validated
 def all_regions(
     local: xr.Dataset | Model,
     X: Any = None,

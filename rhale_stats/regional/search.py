@@ -25,7 +25,7 @@ from rhale_stats.regional.splits import (
     sides_of,
     thresholds_at,
 )
-from rhale_stats.schema.door import Options
+from rhale_stats.schema.validation import Options
 
 # Number of thresholds in one step of the refinement.
 REFINED = 64

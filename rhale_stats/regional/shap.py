@@ -20,13 +20,13 @@ from rhale_stats.models.shapley import ShapleyOptions, given_column, shapley_val
 from rhale_stats.regional.comparisons import RegionalInputs, binned_tree, finished, rows_of_nodes
 from rhale_stats.regional.search import SplitSearch
 from rhale_stats.regional.work import work_of
-from rhale_stats.schema.door import checked
+from rhale_stats.schema.validation import validated
 
 # Units of losses in the output itself.
 SQUARED = "(output units)^2"
 
 
-@checked
+@validated
 def regional_shap(
     model: Model,
     X: Any,

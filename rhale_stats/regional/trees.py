@@ -21,7 +21,6 @@ from rhale_stats.regional.search import SplitTree, TreeNode, Verdict
 from rhale_stats.regional.work import Work
 from rhale_stats.schema.checks import is_chunked
 from rhale_stats.schema.dimensions import ROWS
-from rhale_stats.schema.door import checked
 from rhale_stats.schema.features import feature_names, feature_position, labels_kept
 from rhale_stats.schema.identity import (
     MODEL_FACTS,
@@ -32,6 +31,7 @@ from rhale_stats.schema.identity import (
 )
 from rhale_stats.schema.kinds import TREE, kind_of
 from rhale_stats.schema.tables.trees import NODE_VARIABLES
+from rhale_stats.schema.validation import validated
 from rhale_stats.schema.variables import software, variable
 
 ABOUT_REGION = {"long_name": "region of the row, -1 for none"}
@@ -247,7 +247,7 @@ def check_rows_of_tree(local: xr.Dataset, tree: xr.Dataset) -> None:
         )
 
 
-@checked
+@validated
 def assign(tree: xr.Dataset, X: pd.DataFrame | ArrayLike) -> xr.DataArray:
     """Region of new rows.
 

@@ -17,11 +17,11 @@ from rhale_stats.reporting.page import ReportPage, Selection, page_of, page_of_o
 from rhale_stats.reporting.reading import explained
 from rhale_stats.reporting.rendered import rendered
 from rhale_stats.reporting.words import LANGUAGES, Words
-from rhale_stats.schema.door import checked
 from rhale_stats.schema.features import position_of
+from rhale_stats.schema.validation import validated
 
 
-@checked
+@validated
 def report(
     tree: xr.DataTree,
     path: str | os.PathLike[str],

@@ -19,27 +19,27 @@ from rhale_stats.arguments.words import shown
 from rhale_stats.parallel import THREADS
 from rhale_stats.schema.features import feature_names, feature_position
 from rhale_stats.schema.kinds import kind_of
-from rhale_stats.schema.stacking import joined
+from rhale_stats.schema.padding import concat_features
 
 # Accepted by every function, whether or not it draws, or shows a bar itself.
 EVERYWHERE = ("progress", "n_jobs", "rng")
 # Where these are positional, results and models are told apart by what they have.
 FITS: Mapping[str, Callable[[Any], bool]] = {
-    "local": lambda one: _has(one, "local_effect", "ice"),
-    "boot": lambda one: _is_result(one) and "draw" in one.dims,
-    "tree": lambda one: isinstance(one, xr.DataTree) or _has(one, "parent"),
-    "check": lambda one: _has(one, "bin_error", "jump"),
-    "effect": lambda one: (
-        _is_result(one)
-        and not (isinstance(one, xr.Dataset) and not one.variables)
-        and not _has(one, "local_effect", "parent")
-        and "draw" not in one.dims
+    "local": lambda value: _has(value, "local_effect", "ice"),
+    "boot": lambda value: _is_result(value) and "draw" in value.dims,
+    "tree": lambda value: isinstance(value, xr.DataTree) or _has(value, "parent"),
+    "check": lambda value: _has(value, "bin_error", "jump"),
+    "effect": lambda value: (
+        _is_result(value)
+        and not (isinstance(value, xr.Dataset) and not value.variables)
+        and not _has(value, "local_effect", "parent")
+        and "draw" not in value.dims
     ),
-    "model": lambda one: callable(one) or hasattr(one, "predict"),
+    "model": lambda value: callable(value) or hasattr(value, "predict"),
     # By their types: a lazy table would have to look for its columns.
-    "X": lambda one: hasattr(type(one), "shape") or hasattr(type(one), "columns"),
-    "feature": lambda one: isinstance(one, str | int | np.integer),
-    "ax": lambda one: _are_axes(one),
+    "X": lambda value: hasattr(type(value), "shape") or hasattr(type(value), "columns"),
+    "feature": lambda value: isinstance(value, str | int | np.integer),
+    "ax": lambda value: _are_axes(value),
 }
 # Rules by name, as users of other packages call them.
 RULES = {
@@ -72,16 +72,16 @@ def public(name: str) -> Any:
 def options_of(function: Callable[..., Any]) -> set[str]:
     """Names of the keywords that a public function takes, fields of its options among them."""
     parameters = signature(function).parameters.values()
-    names = {one.name for one in parameters if one.kind is not one.VAR_KEYWORD}
-    options = [one.default for one in parameters if is_dataclass(one.default)]
+    names = {value.name for value in parameters if value.kind is not Parameter.VAR_KEYWORD}
+    options = [value.default for value in parameters if is_dataclass(value.default)]
     return names | {field.name for option in options for field in fields(option)}
 
 
 def _are_axes(value: Any) -> bool:
     if isinstance(value, list | tuple):
-        return all(_are_axes(one) for one in value)
-    several = np.dtype("O") == getattr(value, "dtype", None)
-    return all(hasattr(one, "get_xlabel") for one in (np.ravel(value) if several else [value]))
+        return all(_are_axes(element) for element in value)
+    axes = np.ravel(value) if np.dtype("O") == getattr(value, "dtype", None) else [value]
+    return all(hasattr(ax, "get_xlabel") for ax in axes)
 
 
 def _is_result(value: Any) -> bool:
@@ -101,11 +101,11 @@ class Call(NamedTuple):
     names: frozenset[str]
 
     @classmethod
-    def of(cls, function: Callable[..., Any]) -> Call:
-        """Of its signature."""
+    def from_function(cls, function: Callable[..., Any]) -> Call:
+        """The call of a function, from its signature."""
         parameters = signature(function).parameters
         by_place = Parameter.POSITIONAL_OR_KEYWORD
-        first = [name for name, one in parameters.items() if one.kind is by_place]
+        first = [name for name, parameter in parameters.items() if parameter.kind is by_place]
         required = frozenset(name for name in first if parameters[name].default is Parameter.empty)
         return cls(function.__name__, first, required, frozenset(parameters))
 
@@ -119,7 +119,7 @@ class Call(NamedTuple):
         if "results" in self.names:
             return {}  # these are its own names
         accepted = (*EVERYWHERE, "groups") if self.function in OF_GROUPS else EVERYWHERE
-        return {one: named.pop(one) for one in accepted if one in named and one not in self.names}
+        return {name: named.pop(name) for name in accepted if name in {*named} - self.names}
 
     def of_earlier_step(self, args: Any, named: dict[str, Any]) -> dict[str, Any]:
         """Options of the step before, taken out of the keywords: of a model and a table only."""
@@ -141,30 +141,30 @@ class Call(NamedTuple):
         """
         if self.function != "rhale" or named.get("categorical") is None or _is_result(args[:1]):
             return None
-        given = {**dict(zip(("model", "X", "features"), args, strict=False)), **named}
-        levels: Any = given.pop("categorical")
+        arguments = {**dict(zip(("model", "X", "features"), args, strict=False)), **named}
+        levels: Any = arguments.pop("categorical")
         levels = [levels] if FITS["feature"](levels) else list(levels)
-        features: Any = given.pop("features", given.pop("feature", None))
+        features: Any = arguments.pop("features", arguments.pop("feature", None))
         if features is not None:
             several = [features] if FITS["feature"](features) else list(features)
             features = [feature for feature in several if feature not in levels]
         of_levels = public("ale")
-        shared = options_of(of_levels) & given.keys() | given.keys() & {*EVERYWHERE, "groups"}
-        options = {name: given[name] for name in shared if name not in ("bins", "percentiles")}
+        shared = arguments.keys() & (options_of(of_levels) | {*EVERYWHERE, "groups"})
+        options = {name: arguments[name] for name in shared if name not in ("bins", "percentiles")}
         parts = [of_levels(**options, features=levels, categorical=levels)]
         if features is None or features:
-            parts.insert(0, public("rhale")(**given, features=features))
+            parts.insert(0, public("rhale")(**arguments, features=features))
         names = [name for part in parts for name in feature_names(part)]
-        return joined(parts, names)
+        return concat_features(parts, names)
 
-    def with_errors(self, result: Any, given: Mapping[str, Any], groups: Any) -> Any:
+    def with_errors(self, result: Any, arguments: Mapping[str, Any], groups: Any) -> Any:
         """A result with standard errors by groups of rows, as `std_error` makes them."""
         rows = OF_GROUPS[self.function]
-        local = given.get("local") if rows == "local" else None
+        local = arguments.get("local") if rows == "local" else None
         if rows and local is None:
             function = public(rows)
-            options = options_of(function) & given.keys() - {"centering"}
-            local = function(**{name: given[name] for name in options})
+            options = options_of(function) & arguments.keys() - {"centering"}
+            local = function(**{name: arguments[name] for name in options})
         return public("std_error")(result, local, groups=groups)
 
     def placed(self, args: Any, named: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
@@ -176,7 +176,7 @@ class Call(NamedTuple):
         for ours, other in (("features", "feature"), ("feature", "features")):
             # One feature or several: the same under either name.
             if other in named and ours in self.names - named.keys() and other not in self.names:
-                named = {ours if name == other else name: one for name, one in named.items()}
+                named = {ours if name == other else name: value for name, value in named.items()}
         if names[:1] == ["model"] and args and _is_result(args[0]):
             kind = kind_of(args[0])
             raise TypeError(
@@ -193,8 +193,8 @@ class Call(NamedTuple):
                 if len(args) <= 1 + len(after):
                     return args[:1], {**dict(zip(after, args[1:], strict=False)), **named}
             return args, named
-        given = dict(zip(names, args, strict=False))
-        fitting = self._fitting(given, given)
+        arguments = dict(zip(names, args, strict=False))
+        fitting = self._fitting(arguments, arguments)
         if 1 < len(args) <= len(names) and fitting < len(args):
             ways = [dict(zip(way, args, strict=True)) for way in permutations(names, len(args))]
             ways = [
@@ -202,20 +202,22 @@ class Call(NamedTuple):
                 for way in ways
                 if self.required <= way.keys() | named.keys() and not way.keys() & named.keys()
             ]
-            fits = [self._fitting(way, given) for way in ways]
+            fits = [self._fitting(way, arguments) for way in ways]
             if max(fits, default=0) > fitting and fits.count(max(fits)) == 1:
                 return (), {**ways[fits.index(max(fits))], **named}
         return args, named
 
-    def _fitting(self, way: Mapping[str, Any], given: Mapping[str, Any]) -> int:
-        """How many fit where they stand; -1 where one is moved of which that is not known."""
-        fits = [name in FITS and (one is None or FITS[name](one)) for name, one in way.items()]
-        stay = [name in FITS or given.get(name) is one for name, one in way.items()]
-        return sum(fits) + sum(name not in FITS for name in way) if all(stay) else -1
+    def _fitting(self, way: Mapping[str, Any], arguments: Mapping[str, Any]) -> int:
+        """How many fit where they stand; -1 where one is moved of which that is not typed."""
+        typed = FITS.keys() & way.keys()
+        if any(arguments.get(name) is not way[name] for name in way.keys() - typed):
+            return -1
+        fits = [way[name] is None or FITS[name](way[name]) for name in typed]
+        return sum(fits) + len(way) - len(typed)
 
-    def check_whole(self, given: Mapping[str, Any]) -> None:
+    def check_whole(self, arguments: Mapping[str, Any]) -> None:
         """Raise ``TypeError`` unless everything is there that must be."""
-        if gone := [name for name in self.positional if name in self.required - given.keys()]:
+        if gone := [name for name in self.positional if name in self.required - arguments.keys()]:
             needed = [name for name in self.positional if name in self.required]
             whole = "model, X" if self.takes_a_model else ", ".join(needed)
             what = f"{len(gone)} required positional argument{'s' if len(gone) > 1 else ''}"
@@ -224,26 +226,26 @@ class Call(NamedTuple):
                 f"{self.function}({whole})."
             )
 
-    def read(self, given: dict[str, Any], earlier: Mapping[str, Any]) -> dict[str, Any]:
+    def read(self, arguments: dict[str, Any], earlier: Mapping[str, Any]) -> dict[str, Any]:
         """The arguments with local effects and a rule in the place of what makes them.
 
         ``earlier`` are options of what makes the local effects. The same object where there is
         nothing to make.
         """
-        if self.takes_a_model and not {"X", "features"}.isdisjoint(given):
-            given = self._with_local(given, earlier)
-        return self.with_rule(given)
+        if self.takes_a_model and not {"X", "features"}.isdisjoint(arguments):
+            arguments = self._with_local(arguments, earlier)
+        return self.with_rule(arguments)
 
-    def _with_local(self, given: dict[str, Any], earlier: Mapping[str, Any]) -> dict[str, Any]:
-        local, X, features = (given.get(name) for name in ("local", "X", "features"))
+    def _with_local(self, arguments: dict[str, Any], earlier: Mapping[str, Any]) -> dict[str, Any]:
+        local, X, features = (arguments.get(name) for name in ("local", "X", "features"))
         # Where rows are split by the other columns, local effects of all are needed.
         selects = "conditioning" not in self.names
         gone = ("X", "features") if selects else ("X",)
-        out = {name: value for name, value in given.items() if name not in gone}
+        out = {name: value for name, value in arguments.items() if name not in gone}
         if X is None:
             if selects and features is not None and isinstance(local, xr.Dataset):
                 some: Any = [features] if FITS["feature"](features) else features
-                places = [feature_position(local, one) for one in some]
+                places = [feature_position(local, feature) for feature in some]
                 out["local"] = local.isel(feature=places)
             return out
         if _is_result(local):
@@ -253,22 +255,22 @@ class Call(NamedTuple):
             )
         passed = ["progress", *(["features"] if selects else [])]
         passed += ["bins"] if self.function in MAKERS else []
-        chosen = {name: given[name] for name in passed if name in given}
+        chosen = {name: arguments[name] for name in passed if name in arguments}
         maker = public(MAKERS.get(self.function, "local_effects"))
         return {**out, "local": maker(local, X, **chosen, **earlier)}
 
-    def with_rule(self, given: dict[str, Any]) -> dict[str, Any]:
+    def with_rule(self, arguments: dict[str, Any]) -> dict[str, Any]:
         """The arguments with a rule in the place of a number of bins, or of the name of a rule."""
-        bins: Any = given.get("bins")
+        bins: Any = arguments.get("bins")
         whole = isinstance(bins, int | np.integer) and not isinstance(bins, bool)
         if self.function == "outcome_effects" or not (whole or isinstance(bins, str)):
-            return given
+            return arguments
         if bins == "auto":
-            return {**given, "bins": None}
-        local = given.get("local")
+            return {**arguments, "bins": None}
+        local = arguments.get("local")
         slopes = self.function in MAKERS or _has(local, "cell_value")
         by_slopes = "local" in self.names or self.function == "over_models"
-        equal = by_slopes and not slopes and given.get("method", "rhale") == "rhale"
+        equal = by_slopes and not slopes and arguments.get("method", "rhale") == "rhale"
         name = ("EqualWidthBins" if equal else "QuantileBins") if whole else RULES.get(str(bins))
         if name is None:
             raise ValueError(
@@ -277,7 +279,7 @@ class Call(NamedTuple):
             )
         rule = public(name)
         size = (int(bins) if whole else NUMBER,) if name in WITH_NUMBER else ()
-        return {**given, "bins": rule(*size)}
+        return {**arguments, "bins": rule(*size)}
 
 
 @contextmanager

@@ -58,28 +58,28 @@ def check_local(local: object, parameter: str = "local", *, in_chunks: bool = Fa
     Local effects in chunks are refused unless ``in_chunks``: they may be larger than the memory.
     """
     maker = "local_effects(model, X)"
-    found = _check_kind(local, parameter, ("x", "local_effect"), maker)
-    if not in_chunks and is_chunked(found):
+    result = _check_kind(local, parameter, ("x", "local_effect"), maker)
+    if not in_chunks and is_chunked(result):
         raise ValueError(
             f"{parameter} must be in memory here; it is in chunks, which rhale, std_error, "
             f"bootstrap, check_unbiased, regions and regional_rhale read. Use "
             f"{parameter}.compute() if it fits into memory, or a sample of rows: "
             f"{parameter}.isel(obs=slice(None, None, 100)).compute()."
         )
-    if is_chunked(found):
+    if is_chunked(result):
         # xarray's chunk() makes dask arrays of names and units as well.
         small = [
             name
-            for name, one in found.variables.items()
-            if "obs" not in one.dims and one.chunks is not None
+            for name, variable in result.variables.items()
+            if "obs" not in variable.dims and variable.chunks is not None
         ]
-        found = found.assign({name: found[name].compute() for name in small})
-    _check_parts(found, parameter, maker, ("local_effect_error",), LOCAL_COORDINATES, ())
-    _check_dims(found["x"], parameter, ("obs", "feature"))
-    _check_dims(found["local_effect"], parameter, ("obs", "feature"))
-    if "weight" in found and "weight_kind" not in found.attrs:
+        result = result.assign({name: result[name].compute() for name in small})
+    _check_parts(result, parameter, maker, ("local_effect_error",), LOCAL_COORDINATES, ())
+    _check_dims(result["x"], parameter, ("obs", "feature"))
+    _check_dims(result["local_effect"], parameter, ("obs", "feature"))
+    if "weight" in result and "weight_kind" not in result.attrs:
         _lacks(parameter, maker, "attribute weight_kind, which says what its weights are")
-    return in_order(found)
+    return in_order(result)
 
 
 def check_effect(
@@ -88,24 +88,24 @@ def check_effect(
     maker: str = "rhale(local)",
 ) -> xr.Dataset:
     """The argument itself; raise ``TypeError`` or ``ValueError`` unless it holds effects."""
-    found = _check_kind(effect, parameter, ("effect", "heterogeneity", "curve"), maker)
-    if ENSEMBLE.holds(found):
+    result = _check_kind(effect, parameter, ("effect", "heterogeneity", "curve"), maker)
+    if ENSEMBLE.holds(result):
         _refuse_kind(ENSEMBLE, parameter, maker)
-    if "draw" in found.dims:
-        fixed = found.attrs.get("bins") == "fixed"
+    if "draw" in result.dims:
+        fixed = result.attrs.get("bins") == "fixed"
         raise ValueError(
             f"{parameter} must be the Dataset that {maker} returns; this one holds the replicates "
             f"of bootstrap. {REPLICATES_FOR[fixed]}"
         )
-    if "fold" in found.dims:
+    if "fold" in result.dims:
         raise ValueError(
             f"{parameter} must be the Dataset that {maker} returns; this one holds the estimates "
             f"of folds. Their means and standard errors are in it: curve_mean, curve_se, ..."
         )
-    found = check_curves(effect, parameter, maker)
-    _check_parts(found, parameter, maker, EFFECT_PARTS, (), EFFECT_ATTRIBUTES)
-    _check_shares(found, parameter)
-    return found
+    result = check_curves(effect, parameter, maker)
+    _check_parts(result, parameter, maker, EFFECT_PARTS, (), EFFECT_ATTRIBUTES)
+    _check_shares(result, parameter)
+    return result
 
 
 def _check_shares(effect: xr.Dataset, parameter: str) -> None:
@@ -120,28 +120,29 @@ def _check_shares(effect: xr.Dataset, parameter: str) -> None:
         total = np.where(of_levels == 0, total, of_levels)
     odd = (effect["n_bins"].values > 0) & ~(np.abs(total - 1) < SHARE_ERROR)
     if odd.any():
-        at = int(np.flatnonzero(odd)[0])
+        position = int(np.flatnonzero(odd)[0])
         raise ValueError(
             f"{parameter} must hold the numbers that rhale(local) returned; the shares of the "
-            f"weight of feature {feature_names(effect)[at]!r} add up to {total[at]:.4g}, not 1. "
-            f"Arithmetic on a whole Dataset, rounding and masking change counts and moments as "
-            f"well: use single variables, such as 2 * effect['effect']."
+            f"weight of feature {feature_names(effect)[position]!r} add up to "
+            f"{total[position]:.4g}, not 1. Arithmetic on a whole Dataset, rounding and masking "
+            f"change counts and moments as well: use single variables, such as 2 * "
+            f"effect['effect']."
         )
 
 
 def check_curves(effect: object, parameter: str, maker: str) -> xr.Dataset:
-    """As `check_effect`, for effects that are not estimates from rows, such as a true effect."""
-    found = _check_kind(effect, parameter, ("effect", "heterogeneity", "curve"), maker)
-    _check_parts(found, parameter, maker, (), EFFECT_COORDINATES, ("centering",))
+    """Check as `check_effect` effects that are no estimates from rows, such as a true effect."""
+    result = _check_kind(effect, parameter, ("effect", "heterogeneity", "curve"), maker)
+    _check_parts(result, parameter, maker, (), EFFECT_COORDINATES, ("centering",))
     for name, dims in (("effect", ("feature", "bin")), ("curve", ("feature", "edge"))):
-        _check_dims(found[name], parameter, dims)
-    if ("cell_effect" in found) != ("cell_value" in found):
+        _check_dims(result[name], parameter, dims)
+    if ("cell_effect" in result) != ("cell_value" in result):
         _lacks(parameter, maker, "variable cell_effect or cell_value, the cells of its curve")
-    if not found.sizes["feature"]:
+    if not result.sizes["feature"]:
         raise ValueError(f"{parameter} must have at least one feature; got none.")
-    found = in_order(found)
-    _check_bins(found, parameter)
-    return found
+    result = in_order(result)
+    _check_bins(result, parameter)
+    return result
 
 
 def _check_parts(
@@ -153,12 +154,12 @@ def _check_parts(
     attributes: Sequence[str],
 ) -> None:
     """Raise ``ValueError`` naming what was taken from a result."""
-    for kind, names, there in (
+    for kind, names, container in (
         ("variable", variables, dataset.variables),
         ("coordinate", coordinates, dataset.coords),
         ("attribute", attributes, dataset.attrs),
     ):
-        absent = [name for name in names if name not in there]
+        absent = [name for name in names if name not in container]
         if absent:
             _lacks(parameter, maker, f"{kind} {', '.join(absent)}")
 
@@ -187,15 +188,15 @@ def _check_bins(effect: xr.Dataset, parameter: str) -> None:
         return  # of several samples, which come here one by one
     edges, left, right = (effect[name].values for name in ("edge_value", "bin_left", "bin_right"))
     n_bins, most = effect["n_bins"].values, left.shape[1]
-    there = np.arange(most) < n_bins[:, None]
+    is_bin = np.arange(most) < n_bins[:, None]
     enough = edges.shape[1] == most + 1 and (n_bins <= most).all()
     with np.errstate(invalid="ignore"):
         whole = enough and (
             (edges[:, :-1] < edges[:, 1:]) & (left == edges[:, :-1]) & (right == edges[:, 1:])
         )
-    if not enough or not whole[there].all():
+    if not enough or not whole[is_bin].all():
         names = feature_names(effect)
-        bad = names if not enough else [names[k] for k in np.flatnonzero((there & ~whole).any(1))]
+        bad = names if not enough else [names[k] for k in np.flatnonzero((is_bin & ~whole).any(1))]
         raise ValueError(
             f"{parameter} must have all of its bins, in order, between edges that rise; those of "
             f"feature {bad[0]!r} are not. Bins must not be selected or sorted: make others with "
@@ -229,7 +230,7 @@ def _refuse_kind(kind: Kind, name: str, maker: str) -> NoReturn:
 
 
 def answer_first(dataset: xr.Dataset) -> xr.Dataset:
-    """The same with the variables of `LEADING` first, as printing a Dataset shows few of many."""
+    """The Dataset with the variables of `LEADING` first, as printing shows few of many."""
     names: list[Hashable] = list(dataset.data_vars)
     order: list[Hashable] = [name for name in LEADING if name in dataset.data_vars]
     order += [name for name in names if name not in LEADING]

@@ -9,7 +9,7 @@ from functools import lru_cache
 _POLYNOMIAL, _ONE = 0xEDB88320, 1 << 31
 
 
-def joined(parts: Iterable[tuple[int, int]], start: int = 0) -> int:
+def joined_checksum(parts: Iterable[tuple[int, int]], start: int = 0) -> int:
     """Checksum of all parts in a row, from (checksum, bytes) of each; ``start`` as of zlib."""
     for checksum, n_bytes in parts:
         start = shifted(start, n_bytes) ^ checksum

@@ -31,12 +31,12 @@ OF_LINES = slice(4, 4 + len(LINE_MOMENTS))
 WEIGHTINGS = ("axis", "rows")
 
 
-class Fine(NamedTuple):
+class CurveCells(NamedTuple):
     """Cells of one feature, in order, each within one bin; ``bin`` says which.
 
     ``variance`` is that of local effects (or of residuals from a line), ``n_effective`` the rows,
     ``degrees`` the degrees of freedom of the variance, which neighbours have partly in common
-    where they are ``shared``, ``here`` the stretch of cells without gaps that has a curve.
+    where they are ``shared``, ``stretch`` the run of cells without gaps that has a curve.
     """
 
     pieces: Pieces
@@ -46,7 +46,7 @@ class Fine(NamedTuple):
     degrees: FloatArray
     x_covariance: FloatArray
     line: FloatArray
-    here: slice
+    stretch: slice
     shared: bool
     # By squared precision weights; ``variance`` and ``third`` are then of these.
     squares: FloatArray | None = None
@@ -54,6 +54,11 @@ class Fine(NamedTuple):
     third: FloatArray | None = None
     # Of the skewness under weights; None where the cells decide whether it is clear.
     sign: float | None = None
+
+    @property
+    def edge_stretch(self) -> slice:
+        """Edges of the cells that have a curve."""
+        return slice(self.stretch.start, self.stretch.stop + 1)
 
     @property
     def noise(self) -> Noise:
@@ -108,15 +113,15 @@ class Fine(NamedTuple):
         """Satterthwaite's degrees of freedom of these; those of a bin that is one cell."""
         parts, degrees = self.of_effects, self.degrees
         occupied = self.pieces.share > 0
-        own = np.zeros(self.n_bins())
-        np.maximum.at(own, self.bin, np.where(occupied, degrees, 0.0))
+        largest = np.zeros(self.n_bins())
+        np.maximum.at(largest, self.bin, np.where(occupied, degrees, 0.0))
         of_bins = np.zeros((self.n_bins(), len(parts)))
         of_bins[self.bin, np.arange(len(parts))] = parts
-        found = self.sources(of_bins).satterthwaite(of_bins.sum(axis=1))
+        pooled = self.sources(of_bins).satterthwaite(of_bins.sum(axis=1))
         # Without any spread all rows tell of it.
-        found = np.where(np.isfinite(found), found, np.bincount(self.bin, degrees))
-        found = np.where(np.bincount(self.bin, occupied) <= 1, own, found)
-        return np.asarray(np.where(self._of_rows(), found, 0.0))
+        pooled = np.where(np.isfinite(pooled), pooled, np.bincount(self.bin, degrees))
+        pooled = np.where(np.bincount(self.bin, occupied) <= 1, largest, pooled)
+        return np.asarray(np.where(self._of_rows(), pooled, 0.0))
 
 
 def cell_sizes(effect: xr.Dataset) -> dict[str, int]:
@@ -167,13 +172,13 @@ def _variance_of_means(row: xr.Dataset) -> FloatArray:
     return np.asarray(row.variables["heterogeneity"].values ** 2)
 
 
-def fine_of(row: xr.Dataset) -> Fine:
+def curve_cells(row: xr.Dataset) -> CurveCells:
     """The cells that the curve of one feature is accumulated from."""
     if not has_cells(row):
         residuals = residuals_of(row)
         pieces = pieces_of(row, residuals)
         n_rows = row.variables["error_rows" if "error_rows" in row else "n_effective"].values
-        return Fine(
+        return CurveCells(
             pieces,
             np.arange(row.sizes["bin"]),
             _variance_of_means(row),
@@ -188,24 +193,24 @@ def fine_of(row: xr.Dataset) -> Fine:
             sign=_sign_of(row),
         )
     cells = cells_of(row)
-    there = slice(0, len(cells.mean))
-    share = row.variables["cell_share"].values[there]
-    none = np.zeros(there.stop)
+    used = slice(0, len(cells.mean))
+    share = row.variables["cell_share"].values[used]
+    none = np.zeros(used.stop)
     variance, degrees, squares = cells.variance, cells.degrees, None
     third = skewness.third_cumulant(cells.third_moment, cells.n_effective)
     if "cell_squares" in row:
         variance, degrees, squares, third = (
-            np.asarray(row.variables[f"cell_{name}"].values[there])
+            np.asarray(row.variables[f"cell_{name}"].values[used])
             for name in ("robust_variance", "degrees", "squares", "robust_third_cumulant")
         )
-    return Fine(
+    return CurveCells(
         Pieces(cells.edges, cells.mean, none, cells.x_mean, cells.x_variance, share),
         cells.bin,
         variance,
         cells.n_effective,
         degrees,
         cells.x_covariance,
-        np.zeros((there.stop, len(LINE_MOMENTS))),
+        np.zeros((used.stop, len(LINE_MOMENTS))),
         accumulate.known_stretch(share),
         shared=True,
         squares=squares,
@@ -243,23 +248,26 @@ def spread_pieces(row: xr.Dataset) -> SpreadPieces | None:
     """The spread about the effect; None where the result has no spread in bins of its own."""
     if not row.sizes.get("spread_bin", 0) or not row.sizes["bin"]:
         return None
-    edges, own = row.variables["edge_value"].values, row.variables["spread_edge_value"].values
-    both = np.union1d(edges, own)
+    edges = row.variables["edge_value"].values
+    spread_edges = row.variables["spread_edge_value"].values
+    both = np.union1d(edges, spread_edges)
     middle = (both[:-1] + both[1:]) / 2
-    k, j = bin_index(edges, middle), bin_index(own, middle)
+    k, j = bin_index(edges, middle), bin_index(spread_edges, middle)
     effect = np.column_stack([effect_at(row, end, k) for end in (both[:-1], both[1:])])
     return SpreadPieces(both, effect, row.variables["spread"].values[j])
 
 
 def accumulated_spread(row: xr.Dataset, z: FloatArray) -> FloatArray:
     """math [9]: the comonotone spread of the curve of one feature, from the spread's own bins."""
-    edges, known = row.variables["edge_value"].values, np.isfinite(row.variables["curve"].values)
-    if not row.sizes.get("spread_bin", 0) or not known.any():
+    edges = row.variables["edge_value"].values
+    has_curve = np.isfinite(row.variables["curve"].values)
+    if not row.sizes.get("spread_bin", 0) or not has_curve.any():
         return np.asarray(np.interp(z, edges, row.variables["curve_std_sum"].values))
-    own = row.variables["spread_edge_value"].values
-    total = np.concatenate([[0.0], np.cumsum(row.variables["spread"].values * np.diff(own))])
-    low, high = edges[known][[0, -1]]
-    out = np.interp(z, own, total) - np.interp(low, own, total)
+    spread_edges = row.variables["spread_edge_value"].values
+    areas = row.variables["spread"].values * np.diff(spread_edges)
+    total = np.append(0.0, np.cumsum(areas))
+    low, high = edges[has_curve][[0, -1]]
+    out = np.interp(z, spread_edges, total) - np.interp(low, spread_edges, total)
     return np.where((z >= low) & (z <= high), out, np.nan)
 
 
@@ -270,7 +278,7 @@ class Curve(NamedTuple):
     values: FloatArray
     slope: FloatArray
 
-    def at(self, z: FloatArray) -> FloatArray:
+    def evaluate(self, z: FloatArray) -> FloatArray:
         """The curve at ``z``; NaN outside."""
         if not len(self.edges):
             return np.full(np.shape(z), np.nan)
@@ -283,5 +291,5 @@ def curve_of(row: xr.Dataset) -> Curve:
         return Curve(row.variables["edge_value"].values, row.variables["curve"].values, slopes(row))
     n_edges = cell_count(row) + 1
     edges, values = (row.variables[name].values[:n_edges] for name in ("cell_value", "cell_curve"))
-    known = np.isfinite(values)
-    return Curve(edges[known], values[known], np.zeros(max(int(known.sum()) - 1, 0)))
+    has_curve = np.isfinite(values)
+    return Curve(edges[has_curve], values[has_curve], np.zeros(max(int(has_curve.sum()) - 1, 0)))

@@ -33,7 +33,7 @@ def check_one_part(dataset: xr.Dataset, name: str) -> None:
 
 def of_part(dataset: xr.Dataset) -> xr.Dataset:
     """One region or output that was selected, with the attributes that it has of its own."""
-    own = {
+    attributes = {
         str(key).removeprefix(f"{dim}_"): coordinate.values.item()
         for dim in PARTS
         if dim in dataset.coords and dim not in dataset.dims
@@ -41,7 +41,7 @@ def of_part(dataset: xr.Dataset) -> xr.Dataset:
         # A fact of every feature stays a coordinate.
         if str(key).startswith(f"{dim}_") and key not in REGION_LABELS and not coordinate.ndim
     }
-    return dataset.assign_attrs(own) if own else dataset
+    return dataset.assign_attrs(attributes) if attributes else dataset
 
 
 def with_outputs(dataset: xr.Dataset, labels: Sequence[Any], names: Sequence[str]) -> xr.Dataset:
@@ -50,7 +50,7 @@ def with_outputs(dataset: xr.Dataset, labels: Sequence[Any], names: Sequence[str
         texts = not all(isinstance(label, int) for label in labels)
         return dataset.assign_coords(
             {
-                OUTPUT: (OUTPUT, np.array([str(one) if texts else one for one in labels])),
+                OUTPUT: (OUTPUT, np.array([str(label) if texts else label for label in labels])),
                 f"{OUTPUT}_output_name": (OUTPUT, np.array(names)),
             }
         )

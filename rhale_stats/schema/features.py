@@ -56,8 +56,8 @@ def names_of_labels(labels: Iterable[Hashable]) -> list[str]:
     return [(Numbered if any(map(_is_integer, every)) else str)(label) for label in every]
 
 
-def _is_integer(one: object) -> bool:
-    return isinstance(one, int | np.integer) and not isinstance(one, bool)
+def _is_integer(label: object) -> bool:
+    return isinstance(label, int | np.integer) and not isinstance(label, bool)
 
 
 def position_of(feature: Any, names: Sequence[str], parameter: str = "feature") -> int:
@@ -79,26 +79,26 @@ def position_of(feature: Any, names: Sequence[str], parameter: str = "feature") 
     )
 
 
-def by_name(given: Mapping[Any, Any], names: Sequence[str], parameter: str) -> dict[str, Any]:
+def by_name(mapping: Mapping[Any, Any], names: Sequence[str], parameter: str) -> dict[str, Any]:
     """A mapping from columns, given by label or number, as one from their names."""
-    return {names[position_of(key, names, parameter)]: one for key, one in given.items()}
+    return {names[position_of(key, names, parameter)]: value for key, value in mapping.items()}
 
 
 def feature_coordinate(names: Sequence[str]) -> tuple[str, NDArray[Any], dict[str, str]]:
     """The coordinate of features, which keeps that integers are labels."""
-    labels = {"labels": "integers"} if any(isinstance(one, Numbered) for one in names) else {}
+    labels = {"labels": "integers"} if any(isinstance(name, Numbered) for name in names) else {}
     return "feature", np.array(names), {"long_name": "feature"} | labels
 
 
-def has_integer_labels(given: Any) -> bool:
+def has_integer_labels(value: Any) -> bool:
     """Whether the table of a result, or of one in a tree or list, has integers as labels."""
-    if isinstance(given, xr.DataTree):
-        return any(has_integer_labels(node.dataset) for node in given.subtree)
-    if isinstance(given, xr.Dataset):
-        return "feature" in given.coords and given["feature"].attrs.get("labels") == "integers"
-    if isinstance(given, Mapping):
-        given = list(given.values())
-    return type(given) in (list, tuple) and any(map(has_integer_labels, given))
+    if isinstance(value, xr.DataTree):
+        return any(has_integer_labels(node.dataset) for node in value.subtree)
+    if isinstance(value, xr.Dataset):
+        return "feature" in value.coords and value["feature"].attrs.get("labels") == "integers"
+    if isinstance(value, Mapping):
+        value = list(value.values())
+    return type(value) in (list, tuple) and any(map(has_integer_labels, value))
 
 
 def feature_names(dataset: xr.Dataset) -> list[str]:
@@ -115,7 +115,7 @@ def feature_names(dataset: xr.Dataset) -> list[str]:
 def methods_of(dataset: xr.Dataset) -> list[str]:
     """How the local effects of each feature were taken."""
     if "local_effect_method" in dataset.coords:
-        return [str(one) for one in np.atleast_1d(dataset["local_effect_method"].values)]
+        return [str(method) for method in np.atleast_1d(dataset["local_effect_method"].values)]
     method = str(dataset.attrs.get("local_effect_method", "unknown"))
     return [method] * dataset["feature"].size
 
@@ -133,7 +133,7 @@ def units_of_all(dataset: xr.Dataset) -> list[str]:
     """Units of all features, the empty string where one is not known."""
     if "feature_units" not in dataset.coords:
         return [""] * dataset.sizes["feature"]
-    return [str(one) for one in dataset.variables["feature_units"].values]
+    return [str(unit) for unit in dataset.variables["feature_units"].values]
 
 
 def units_of(dataset: xr.Dataset, feature: str | int) -> str:
@@ -147,8 +147,8 @@ def label_facts(labels: object, names: Iterable[str]) -> dict[str, str]:
     """Names of columns for people, as an attribute of results; nothing where there are none."""
     if not isinstance(labels, Mapping):
         return {}
-    known = {name: str(labels[name]) for name in names if name in labels}
-    return {LABELS: json.dumps(known, ensure_ascii=False)} if known else {}
+    texts = {name: str(labels[name]) for name in names if name in labels}
+    return {LABELS: json.dumps(texts, ensure_ascii=False)} if texts else {}
 
 
 def labels_kept(dataset: xr.Dataset) -> dict[str, str]:
@@ -223,8 +223,9 @@ def own_facts(row: xr.Dataset) -> xr.Dataset:
 
     `stack` has made coordinates of them.
     """
-    own = {key: row[f"feature_{key}"].item() for key in OWN_FACTS if f"feature_{key}" in row.coords}
-    return row.assign_attrs(own) if own else row
+    names = {key: f"feature_{key}" for key in OWN_FACTS}
+    facts = {key: row[name].item() for key, name in names.items() if name in row.coords}
+    return row.assign_attrs(facts) if facts else row
 
 
 def is_grouped(effect: xr.Dataset) -> bool:

@@ -18,7 +18,7 @@ from rhale_stats.schema.dimensions import OUTPUT, PARTS
 # The attribute of an effect: what every feature was made from, as JSON.
 FINGERPRINT = "row_fingerprint"
 # Attributes of HDF5 hold 64 KiB: of so many features none is known.
-MOST_TEXT = 60_000
+MAX_TEXT_BYTES = 60_000
 # The attribute of replicates, where an effect's fingerprint is not there.
 OF_ESTIMATE = "estimate_fingerprint"
 # Of ``obs`` where the index of the table could not name its rows (repeated labels, several levels).
@@ -48,20 +48,20 @@ def fingerprint(
     return f"{of_rows:08x}-{of_effects:08x}"
 
 
-def same_rows(one: str, other: str) -> bool:
+def same_rows(first: str, other: str) -> bool:
     """Whether two fingerprints are of the same rows, whatever their local effects."""
-    return one.split("-")[0] == other.split("-")[0]
+    return first.split("-")[0] == other.split("-")[0]
 
 
 def fingerprint_of(row: xr.Dataset) -> str:
-    """That of one feature of a result; the empty text where it is not known."""
+    """Fingerprint of one feature of a result; the empty text where it is not known."""
     return str(_parsed(row.attrs.get(FINGERPRINT)).get(str(row["feature"].values), ""))
 
 
 def as_attribute(of_features: Mapping[str, str]) -> dict[str, str]:
     """Fingerprints by feature, as an attribute of the result."""
     text = json.dumps(of_features, ensure_ascii=False)
-    return {FINGERPRINT: text} if len(text.encode()) <= MOST_TEXT else {}
+    return {FINGERPRINT: text} if len(text.encode()) <= MAX_TEXT_BYTES else {}
 
 
 def with_joint_fingerprints(parts: Sequence[xr.Dataset]) -> list[xr.Dataset]:
@@ -82,27 +82,27 @@ def with_joint_fingerprints(parts: Sequence[xr.Dataset]) -> list[xr.Dataset]:
 
 
 def _joint(texts: Sequence[object]) -> dict[str, str]:
-    found: dict[str, str] = {}
+    fingerprints: dict[str, str] = {}
     for text in texts:
-        found |= _parsed(text)
-    return as_attribute(found) if found else {}
+        fingerprints |= _parsed(text)
+    return as_attribute(fingerprints) if fingerprints else {}
 
 
 def _parsed(text: object) -> dict[str, str]:
     try:
-        found = json.loads(str(text))
+        fingerprints = json.loads(str(text))
     except json.JSONDecodeError:
         return {}
-    return found if isinstance(found, dict) else {}
+    return fingerprints if isinstance(fingerprints, dict) else {}
 
 
 def estimate_fingerprint(result: xr.Dataset, names: Sequence[str]) -> str:
     """Checksum of estimates, by which replicates know what they are replicates of."""
-    found = 0
+    checksum = 0
     for name in sorted(names):
-        one = result[name].transpose(*sorted(map(str, result[name].dims)))
-        found = zlib.crc32(np.ascontiguousarray(one.values, dtype=np.float64).data, found)
-    return f"{found:08x}"
+        estimate = result[name].transpose(*sorted(map(str, result[name].dims))).values
+        checksum = zlib.crc32(np.ascontiguousarray(estimate, dtype=np.float64).data, checksum)
+    return f"{checksum:08x}"
 
 
 def row_coordinate(
@@ -138,10 +138,10 @@ def check_same_output(
     first, second = model_facts(a), model_facts(b)
     for fact in facts:
         text = fact.removesuffix("_label")
-        known = first.get(fact, ""), second.get(fact, "")
-        if all(known) and known[0] != known[1]:
+        texts = first.get(fact, ""), second.get(fact, "")
+        if all(texts) and texts[0] != texts[1]:
             raise ValueError(
                 f"{names[0]} and {names[1]} must be of the same {text} of the model; got "
-                f"{text} {known[0]!r} in {names[0]} and {known[1]!r} in {names[1]}. Pass results "
+                f"{text} {texts[0]!r} in {names[0]} and {texts[1]!r} in {names[1]}. Pass results "
                 f"of the same {text}."
             )

@@ -31,10 +31,10 @@ def categorical_features(dataset: xr.Dataset) -> list[str]:
 
 def refuse_categorical(dataset: xr.Dataset, what: str) -> None:
     """Raise ``ValueError`` where an estimate along an axis is asked of features with levels."""
-    found = categorical_features(dataset)
-    if found:
+    names = categorical_features(dataset)
+    if names:
         raise ValueError(
-            f"{what} needs features with an axis; got {', '.join(map(repr, found))} with levels. "
+            f"{what} needs features with an axis; got {', '.join(map(repr, names))} with levels. "
             f"Leave them out: .sel(feature=[...]) of the others. Effects of levels are made by "
             f"ale or ale_from_local."
         )

@@ -12,7 +12,7 @@ from rhale_stats.arrays.cell_moments import CellMoments, residual_moments
 from rhale_stats.arrays.moments import FloatArray, IntArray, ResidualMoments
 from rhale_stats.schema.features import slopes
 from rhale_stats.schema.levels import is_categorical
-from rhale_stats.schema.stacking import padded
+from rhale_stats.schema.padding import padded
 
 # The variable that holds them, over (feature, cell, moment).
 MOMENTS = "moments"
@@ -69,8 +69,8 @@ def residuals_of(row: xr.Dataset) -> ResidualMoments:
 
 def in_bins(rows: Sequence[xr.Dataset], names: Sequence[str], n_bins: int) -> list[FloatArray]:
     """Fields of `residuals_of` of features, padded to ``n_bins``, each of shape (feature, bin)."""
-    found = [residuals_of(row) for row in rows]
-    return [padded([getattr(residuals, name) for residuals in found], [n_bins]) for name in names]
+    each = [residuals_of(row) for row in rows]
+    return [padded([getattr(residuals, name) for residuals in each], [n_bins]) for name in names]
 
 
 def bin_means(row: xr.Dataset) -> FloatArray:

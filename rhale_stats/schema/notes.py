@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from statsmodels.iolib.summary import Summary
 
 # Number of notes that are printed below a table.
-MOST_NOTES = 5
+MAX_NOTES = 5
 
 
 def with_notes(tables: list[Any], notes: Sequence[str], words: tuple[str, ...] = ()) -> Summary:
@@ -23,8 +23,8 @@ def with_notes(tables: list[Any], notes: Sequence[str], words: tuple[str, ...] =
 
     out = EscapedSummary(tables)
     out.notes, out.words = list(notes), words
-    lines = [f"[{number}] {note}" for number, note in enumerate(notes[:MOST_NOTES], start=1)]
-    rest = len(notes) - MOST_NOTES
+    lines = [f"[{number}] {note}" for number, note in enumerate(notes[:MAX_NOTES], start=1)]
+    rest = len(notes) - MAX_NOTES
     if rest > 0:
         lines.append(f"{rest} more note{'s' if rest > 1 else ''}: see summary(...).notes")
     out.add_extra_txt([*words, "Notes:", *lines])
@@ -33,10 +33,10 @@ def with_notes(tables: list[Any], notes: Sequence[str], words: tuple[str, ...] =
 
 def joint_notes(each: Sequence[Sequence[str]], names: Sequence[str]) -> list[str]:
     """Notes of all parts, in their order; those that not all have with the names that have them."""
-    of: dict[str, list[str]] = {}
+    names_of: dict[str, list[str]] = {}
     for at_place in zip_longest(*each):
         for name, note in zip(names, at_place, strict=True):
             if note is not None:
-                of.setdefault(note, []).append(name)
+                names_of.setdefault(note, []).append(name)
     everyone = len(names)
-    return [n if len(who) == everyone else f"{', '.join(who)}: {n}" for n, who in of.items()]
+    return [n if len(who) == everyone else f"{', '.join(who)}: {n}" for n, who in names_of.items()]

@@ -19,7 +19,7 @@ from rhale_stats.arrays.moments import IntArray
 from rhale_stats.schema.dimensions import AT_MEAN, HALF_OF, LEFT, PARTS
 from rhale_stats.schema.features import feature_names
 from rhale_stats.schema.identity import row_labels
-from rhale_stats.schema.stacking import by_feature, together
+from rhale_stats.schema.padding import by_feature, together
 from rhale_stats.schema.variables import variable
 
 # Arguments that say something of every row.
@@ -28,7 +28,7 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 
-def each_part(function: Callable[P, T]) -> Callable[P, T]:
+def over_outputs(function: Callable[P, T]) -> Callable[P, T]:
     """Let a function of local effects or effects take several outputs or regions.
 
     Datasets with a dimension ``output`` or ``region`` are given to it one at a time, everything
@@ -38,9 +38,9 @@ def each_part(function: Callable[P, T]) -> Callable[P, T]:
 
     @wraps(function)
     def over_parts(*args: P.args, **kwargs: P.kwargs) -> T:
-        given: list[Any] = [*args, *kwargs.values()]
+        arguments: list[Any] = [*args, *kwargs.values()]
         for dim in PARTS:
-            whole = [one for one in given if isinstance(one, xr.Dataset) and dim in one.dims]
+            whole = [x for x in arguments if isinstance(x, xr.Dataset) and dim in x.dims]
             if whole:
                 call: Callable[..., Any] = over_parts
                 results = [
@@ -78,7 +78,7 @@ def _with_same_draws(
 
 
 def _size(whole: Sequence[xr.Dataset], dim: str) -> int:
-    sizes = [one.sizes[dim] for one in whole]
+    sizes = [dataset.sizes[dim] for dataset in whole]
     if len(set(sizes)) > 1:
         raise ValueError(
             f"All arguments must be of the same {dim}s; got {' and '.join(map(str, sizes))} of "
@@ -88,7 +88,7 @@ def _size(whole: Sequence[xr.Dataset], dim: str) -> int:
 
 
 def _at(value: Any, dim: str, number: int) -> Any:
-    """One part of what has them."""
+    """One part of a Dataset that has them; any other value as it is."""
     if isinstance(value, xr.Dataset) and dim in value.dims:
         return value.isel({dim: number})
     return value
@@ -97,7 +97,7 @@ def _at(value: Any, dim: str, number: int) -> Any:
 # --- features that have rows of their own ---------------------------------------------------------
 
 
-def own_rows(function: Callable[P, T]) -> Callable[P, T]:
+def over_row_sets(function: Callable[P, T]) -> Callable[P, T]:
     """Let a function of local effects give every feature the rows that have a value of it.
 
     It is called once for all features of the same rows, and must not look across features. Of its
@@ -107,8 +107,8 @@ def own_rows(function: Callable[P, T]) -> Callable[P, T]:
 
     @wraps(function)
     def over_rows(*args: P.args, **kwargs: P.kwargs) -> T:
-        given: list[Any] = [*args, *kwargs.values()]
-        local = next((value for value in given if has_own_rows(value)), None)
+        arguments: list[Any] = [*args, *kwargs.values()]
+        local = next((value for value in arguments if has_own_rows(value)), None)
         if local is None:
             return function(*args, **kwargs)
         call: Callable[..., Any] = function
@@ -120,13 +120,15 @@ def own_rows(function: Callable[P, T]) -> Callable[P, T]:
                 named[name] = xr.DataArray(np.asarray(rows), dims="obs")
         groups = features_by_rows(local)
         results = [
-            _counted(call(**{name: group.of(value) for name, value in some.items()}), group, local)
+            _counted(
+                call(**{name: group.select(value) for name, value in some.items()}), group, local
+            )
             for group, (_, some) in zip(
                 groups, _with_same_draws((), named, len(groups)), strict=True
             )
         ]
-        joined: Any = by_feature(results, feature_names(local))
-        return cast(T, joined)
+        out: Any = by_feature(results, feature_names(local))
+        return cast(T, out)
 
     return over_rows
 
@@ -134,30 +136,30 @@ def own_rows(function: Callable[P, T]) -> Callable[P, T]:
 def _check_row_counts(named: Mapping[str, Any], n_rows: int) -> None:
     """Raise ``ValueError`` where a Dataset has another number of rows than the local effects."""
     for name, value in named.items():
-        own = value.sizes.get("obs", n_rows) if isinstance(value, xr.Dataset) else n_rows
-        if own != n_rows:
-            given = " and ".join(key for key, one in named.items() if isinstance(one, xr.Dataset))
+        size = value.sizes.get("obs", n_rows) if isinstance(value, xr.Dataset) else n_rows
+        if size != n_rows:
+            datasets = [key for key in named if isinstance(named[key], xr.Dataset)]
             raise ValueError(
-                f"{given} must be of the same rows; {name} has {own}, the other {n_rows}. Pass the "
-                f"Datasets that were made from each other."
+                f"{' and '.join(datasets)} must be of the same rows; {name} has {size}, the other "
+                f"{n_rows}. Pass the Datasets that were made from each other."
             )
 
 
-def within_axes(given: dict[str, Any]) -> dict[str, Any]:
+def within_axes(arguments: dict[str, Any]) -> dict[str, Any]:
     """Arguments of a function with local effects as the effect beside them has them.
 
     Rows beyond its axes are left out of their features. The same object where there are none.
     """
-    local: Any = given.get("local")
-    effect: Any = given.get("effect")
+    local: Any = arguments.get("local")
+    effect: Any = arguments.get("effect")
     both = isinstance(local, xr.Dataset) and isinstance(effect, xr.Dataset)
     if not both or "n_beyond" not in effect or "edge_value" not in effect.coords:
-        return given
+        return arguments
     each = zip(feature_names(effect), effect["n_beyond"].values, effect["edge_value"], strict=True)
     limits = {
         name: (float(edges.min()), float(edges.max())) for name, beyond, edges in each if beyond > 0
     }
-    return given if local.chunks else {**given, "local": inside(local, limits)}
+    return arguments if local.chunks else {**arguments, "local": inside(local, limits)}
 
 
 def inside(local: xr.Dataset, limits: Mapping[str, tuple[float, float]]) -> xr.Dataset:
@@ -166,7 +168,7 @@ def inside(local: xr.Dataset, limits: Mapping[str, tuple[float, float]]) -> xr.D
     The same where there are none.
     """
     names, x = feature_names(local), local["x"].transpose("obs", "feature").values
-    kept, n_rows = x.copy(), (~np.isnan(x)).sum(axis=0)
+    x_within, n_rows = x.copy(), (~np.isnan(x)).sum(axis=0)
     last = np.full(len(names), -np.inf)
     if "cell_value" in local:
         cells = local["cell_value"].transpose("feature", "cell_edge").values
@@ -178,16 +180,16 @@ def inside(local: xr.Dataset, limits: Mapping[str, tuple[float, float]]) -> xr.D
             # The slope of a row on an inner edge is that across the cell to the right.
             beyond_ends |= x[:, column] == high
         # Infinite values are refused later, and so are missing ones that are not known of.
-        kept[beyond_ends & np.isfinite(x[:, column]), column] = np.nan
-        if np.isnan(kept[:, column]).all():
+        x_within[beyond_ends & np.isfinite(x[:, column]), column] = np.nan
+        if np.isnan(x_within[:, column]).all():
             raise ValueError(
                 f"edges of feature {name!r} must have rows between them; none lie in "
                 f"[{low:.6g}, {high:.6g}]. Widen the edges."
             )
-    beyond = n_rows - (~np.isnan(kept)).sum(axis=0)
+    beyond = n_rows - (~np.isnan(x_within)).sum(axis=0)
     if not beyond.any() or ("n_missing" not in local and np.isnan(x).any()):
         return local
-    rows = xr.DataArray(~np.isnan(kept), dims=("obs", "feature"))
+    rows = xr.DataArray(~np.isnan(x_within), dims=("obs", "feature"))
     masked = [name for name in ("x", "local_effect", LEFT) if name in local]
     counts = {"n_beyond": beyond, "n_missing": 0 * beyond}
     old = {name: local[name].values for name in counts if name in local}
@@ -204,16 +206,16 @@ def has_own_rows(value: Any) -> bool:
     """
     if not (isinstance(value, xr.Dataset) and "x" in value and "obs" in value.dims):
         return False  # effects of regions have rows, too: which region each is in
-    return LEFT in value or ("n_missing" in value and not _there(value).all())
+    return LEFT in value or ("n_missing" in value and not _rows_with_values(value).all())
 
 
-def _there(local: xr.Dataset) -> NDArray[np.bool_]:
+def _rows_with_values(local: xr.Dataset) -> NDArray[np.bool_]:
     """Rows that every feature has, (feature, obs): those with a value, or else with a curve."""
-    there = local["x"].notnull()
+    present = local["x"].notnull()
     if "ice" in local:
-        known = local["ice"].notnull()
-        there = there | known.any([dim for dim in known.dims if dim not in there.dims])
-    return there.transpose("feature", "obs").values
+        curve = local["ice"].notnull()
+        present = present | curve.any([dim for dim in curve.dims if dim not in present.dims])
+    return present.transpose("feature", "obs").values
 
 
 class RowsOfFeatures(NamedTuple):
@@ -223,7 +225,7 @@ class RowsOfFeatures(NamedTuple):
     rows: IntArray
     halves: Halves | None = None
 
-    def of(self, value: Any) -> Any:
+    def select(self, value: Any) -> Any:
         """The features and rows of whatever has them."""
         if isinstance(value, xr.Dataset) and "feature" in value.dims:
             value = value.isel(feature=np.isin(value["feature"].values, self.names))
@@ -254,17 +256,20 @@ class RowsOfFeatures(NamedTuple):
 def features_by_rows(local: xr.Dataset) -> list[RowsOfFeatures]:
     """Features that have the same rows, and these rows."""
     # Without missing values that are known of, a NaN is refused later.
-    there = _there(local) if "n_missing" in local else np.ones_like(_there(local))
-    tied = np.zeros(len(there), dtype=bool)
+    present = (
+        _rows_with_values(local) if "n_missing" in local else np.ones_like(_rows_with_values(local))
+    )
+    tied = np.zeros(len(present), dtype=bool)
     if LEFT in local:
         tied = local[LEFT].notnull().any("obs").values
     groups: dict[bytes, RowsOfFeatures] = {}
-    for at, (name, rows) in enumerate(zip(feature_names(local), there, strict=True)):
-        key, own = rows.tobytes(), RowsOfFeatures([], np.flatnonzero(rows))
-        if tied[at]:
-            halved = _halves(local.isel(feature=at, obs=own.rows))
-            key, own = f"halves {at}".encode(), RowsOfFeatures([], own.rows[halved.row], halved)
-        groups.setdefault(key, own).names.append(name)
+    for position, (name, rows) in enumerate(zip(feature_names(local), present, strict=True)):
+        key, group = rows.tobytes(), RowsOfFeatures([], np.flatnonzero(rows))
+        if tied[position]:
+            halved = _halves(local.isel(feature=position, obs=group.rows))
+            key = f"halves {position}".encode()
+            group = RowsOfFeatures([], group.rows[halved.row], halved)
+        groups.setdefault(key, group).names.append(name)
     return list(groups.values())
 
 
@@ -274,13 +279,13 @@ def _halves(column: xr.Dataset) -> Halves:
     edges = edges[np.isfinite(edges)]
     x, g, left = (column[name].values for name in ("x", "local_effect", LEFT))
     weight = column["weight"].values if "weight" in column else None
-    known = None if weight is None else weight[weight > 0]
-    unequal = known is not None and len(known) and known.min() < known.max()
+    positive = None if weight is None else weight[weight > 0]
+    unequal = positive is not None and len(positive) and positive.min() < positive.max()
     whole = unequal and column.attrs.get("weight_kind") != "frequency"
-    found = sides(edges, x, g, left) if whole else halves(edges, x, g, left, weight)
+    pieces = sides(edges, x, g, left) if whole else halves(edges, x, g, left, weight)
     if str(column["local_effect_method"].values) == "finite_difference":
-        return found
-    return found._replace(x=in_the_middle(edges, found.x, x[found.row]))
+        return pieces
+    return pieces._replace(x=in_the_middle(edges, pieces.x, x[pieces.row]))
 
 
 def _counted(result: Any, group: RowsOfFeatures, local: xr.Dataset) -> Any:
@@ -289,12 +294,12 @@ def _counted(result: Any, group: RowsOfFeatures, local: xr.Dataset) -> Any:
         return result
     n_rows = len(np.unique(group.rows))
     n_edges = round(float(result.attrs.get("honest_fraction", 0)) * n_rows)
-    own = {
+    facts = {
         "weight_kind": local.attrs.get("weight_kind", "none"),
         "n_rows": n_rows - n_edges,
         "n_rows_edges": n_edges,
     }
-    result = result.assign_attrs({name: own[name] for name in own if name in result.attrs})
+    result = result.assign_attrs({name: facts[name] for name in facts if name in result.attrs})
     if n_edges or "n_obs" not in result or "edge_value" not in result.coords:
         return result
     rows = local.sel(feature=group.names[0]).isel(obs=np.unique(group.rows))

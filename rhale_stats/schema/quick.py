@@ -15,22 +15,22 @@ import xarray as xr
 
 
 def with_variables(
-    dataset: xr.Dataset, found: Mapping[str, Any], coords: xr.Dataset | None = None
+    dataset: xr.Dataset, added: Mapping[str, Any], coords: xr.Dataset | None = None
 ) -> xr.Dataset:
     """``dataset.assign(found)`` for variables, or tuples that make them, without coordinates.
 
     ``coords`` has coordinates of new dimensions, which are added too.
     """
-    new: dict[Hashable, xr.Variable] = {name: xr.as_variable(one) for name, one in found.items()}
-    here, sizes = dataset.variables, dict(dataset.sizes)
+    new: dict[Hashable, xr.Variable] = {name: xr.as_variable(added[name]) for name in added}
+    present, sizes = dataset.variables, dict(dataset.sizes)
     beside = {} if coords is None else dict(coords.variables)
-    for name, one in (new | beside).items():
-        sizes |= {dim: sizes.get(dim, size) for dim, size in one.sizes.items()}
-        fits = all(sizes[dim] == size for dim, size in one.sizes.items())
-        replaced = name in here and (name not in new or here[name].dims != one.dims)
+    for name, variable in (new | beside).items():
+        sizes |= {dim: sizes.get(dim, size) for dim, size in variable.sizes.items()}
+        fits = all(sizes[dim] == size for dim, size in variable.sizes.items())
+        replaced = name in present and (name not in new or present[name].dims != variable.dims)
         if not fits or replaced or name in dataset.coords:
             # Which may remove a dimension, or is refused: xarray knows.
-            return dataset.assign(found).assign_coords({} if coords is None else coords.coords)
+            return dataset.assign(added).assign_coords({} if coords is None else coords.coords)
     # Variables are shared with no other result, so that their attributes are not, either.
     out = dataset.copy()
     return out._replace(
@@ -48,25 +48,25 @@ def selected(dataset: xr.Dataset, place: Mapping[Hashable, int | slice]) -> xr.D
     indexes = dict(dataset.xindexes)
     # The selection from variables of the same dimensions, and the dimensions that are left.
     keys: dict[tuple[Hashable, ...], tuple[Any, ...]] = {}
-    for name, one in dataset.variables.items():
-        dims = one.dims
+    for name, variable in dataset.variables.items():
+        dims = variable.dims
         if dims not in keys:
             key = tuple(place.get(dim, every) for dim in dims)
-            left = tuple(dim for dim, at in zip(dims, key, strict=True) if isinstance(at, slice))
+            left = tuple(dim for dim in dims if isinstance(place.get(dim, every), slice))
             # Of a single number an array too, which keeps its type.
             keys[dims] = (any(dim in place for dim in dims), (*key, ...), left)
         within, key, left = keys[dims]
         if not within:
-            variables[name] = one
-        elif name in indexes or not isinstance(one._data, np.ndarray):
-            variables[name] = one.isel({dim: place[dim] for dim in dims if dim in place})
+            variables[name] = variable
+        elif name in indexes or not isinstance(variable._data, np.ndarray):
+            variables[name] = variable.isel({dim: place[dim] for dim in dims if dim in place})
             index = indexes.pop(name, None)
             moved = None if index is None else index.isel({dim: place[dim] for dim in dims})
             if moved is not None:
                 indexes[name] = moved
         else:
             variables[name] = xr.Variable(
-                left, one._data[key], one.attrs, one._encoding, fastpath=True
+                left, variable._data[key], variable.attrs, variable._encoding, fastpath=True
             )
     sizes = {
         dim: len(range(size)[place[dim]]) if dim in place else size  # type: ignore[arg-type]

@@ -33,9 +33,9 @@ EFFECT_VARIABLES: Table = ESTIMATES | ERRORS | CHECKS
 # What of a standard error comes from the rows, and from the parameters of the model.
 WITH_PARTS = ("effect", "slope", "heterogeneity", "curve", "cell_curve", "average_effect", "spread")
 EFFECT_VARIABLES |= {
-    f"{name}_{part}": (dims, f"{long_name}, {of}", units)
+    f"{name}_{part}": (dims, f"{long_name}, {origin}", units)
     for name, (dims, long_name, units) in EFFECT_VARIABLES.items()
-    for part, of in SE_PARTS.items()
+    for part, origin in SE_PARTS.items()
     if name.endswith("_se") and name.removesuffix("_se") in WITH_PARTS
 }
 # Intervals, bands, and sizes without their bias, of what they are made of.

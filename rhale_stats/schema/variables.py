@@ -87,7 +87,7 @@ Values: TypeAlias = NDArray[np.float64] | NDArray[np.int64] | NDArray[np.str_]
 def variable(
     name: str,
     values: NDArray[Any] | float,
-    of: Kind = EFFECT,
+    kind: Kind = EFFECT,
     dims: Sequence[str] | None = None,
     /,
     **facts: str | int | float,
@@ -97,9 +97,9 @@ def variable(
     ``dims`` are those of this one where they are others; ``long_name`` and ``units`` among the
     facts replace those of the table.
     """
-    own, long_name, own_units = table.VARIABLES[of][name]
-    about = {"long_name": long_name, "units": own_units, **facts}
-    return own if dims is None else tuple(dims), values, about
+    table_dims, long_name, units = table.VARIABLES[kind][name]
+    about = {"long_name": long_name, "units": units, **facts}
+    return table_dims if dims is None else tuple(dims), values, about
 
 
 @lru_cache(maxsize=256)
@@ -114,15 +114,15 @@ def software() -> str:
 
 
 def in_order(dataset: xr.Dataset) -> xr.Dataset:
-    """The same with dimensions in their order, after `transpose` for instance."""
+    """The Dataset with dimensions in their order, after `transpose` for instance."""
     local = any(name in dataset for name in ("local_effect", "difference_up"))
     order = ("obs", *DIMENSIONS) if local else DIMENSIONS
-    known = [dim for dim in dict.fromkeys(order) if dim in dataset.dims]
-    rank = {dim: number for number, dim in enumerate(known)}
-    for one in dataset.variables.values():
-        ranks = [rank[dim] for dim in one.dims if dim in rank]
+    dims = [dim for dim in dict.fromkeys(order) if dim in dataset.dims]
+    rank = {dim: number for number, dim in enumerate(dims)}
+    for array in dataset.variables.values():
+        ranks = [rank[dim] for dim in array.dims if dim in rank]
         if ranks != sorted(ranks):
-            return dataset.transpose(*known, ...)
+            return dataset.transpose(*dims, ...)
     return dataset
 
 

@@ -30,7 +30,7 @@ SELECTED = frozenset(
 # belongs to a standard error that is there.
 ADDED, OF_ERROR = ("_se", "_cov", "_ci", "_band"), ("_skewness", "_df", "_se_rows", "_se_model")
 # Dimensions that are left out together: bins with their edges.
-TOGETHER = (("bin", "edge"), ("cell", "cell_edge"), ("spread_bin", "spread_edge"))
+PAIRED_DIMS = (("bin", "edge"), ("cell", "cell_edge"), ("spread_bin", "spread_edge"))
 # Numbers of what is along a dimension, which may be left out with it.
 COUNTED = {"n_spread_bins": ("spread_bin",)}
 # Kinds of numbers that one kind may become: integers with missing values, texts of a file.
@@ -54,7 +54,7 @@ DAMAGE = (*RAW, InvalidIndexError, KeyError, TypeError, ValueError)
 
 
 def remember_parts(made: Any) -> Any:
-    """The same, which knows the dimensions and kinds of its variables, and its attributes."""
+    """A result that remembers the dimensions and kinds of its variables, and its attributes."""
     if isinstance(made, xr.DataTree):
         for node in made.subtree:
             node.encoding = _with_parts(node)
@@ -64,7 +64,7 @@ def remember_parts(made: Any) -> Any:
 
 
 def _with_parts(made: xr.Dataset | xr.DataTree) -> dict[str, Any]:
-    parts = {str(name): (one.dims, one.dtype.kind) for name, one in made.variables.items()}
+    parts = {str(name): (data.dims, data.dtype.kind) for name, data in made.variables.items()}
     axes = {
         dim: made.variables[dim].values if dim in made.coords else np.arange(size)
         for dim, size in made.sizes.items()
@@ -91,13 +91,13 @@ def with_feature(value: Any) -> Any:
     # From a file, a variable that is in no table.
     if not set(map(str, value.variables)) <= {"feature", *value.dims, *dims_of}:
         return value
-    own = {
-        name: one.expand_dims("feature")
-        for name, one in value.variables.items()
+    expanded = {
+        name: variable.expand_dims("feature")
+        for name, variable in value.variables.items()
         if name == "feature" or "feature" in dims_of.get(str(name), ())
     }
-    data = {name: one for name, one in own.items() if name in value.data_vars}
-    coords = {name: one for name, one in own.items() if name not in data}
+    data = {name: expanded[name] for name in expanded if name in value.data_vars}
+    coords = {name: expanded[name] for name in expanded if name not in data}
     out = value.drop_vars(list(coords)).assign(data).assign_coords(coords)
     out.encoding = value.encoding
     return out
@@ -105,18 +105,18 @@ def with_feature(value: Any) -> Any:
 
 def one_feature_of(values: Sequence[Any], keyword: str) -> dict[str, Any]:
     """The keyword with the name of a feature, where a result has one that was selected by it."""
-    for one in values:
-        if isinstance(one, xr.Dataset) and with_feature(one) is not one:
-            return {keyword: str(one["feature"].values)}
+    for value in values:
+        if isinstance(value, xr.Dataset) and with_feature(value) is not value:
+            return {keyword: str(value["feature"].values)}
     return {}
 
 
-def refusal(given: Mapping[str, Any]) -> ValueError | None:
+def refusal(arguments: Mapping[str, Any]) -> ValueError | None:
     """What to raise where a part was taken from a result or replaced; None where all are whole."""
-    for parameter, value in given.items():
-        for one in value if isinstance(value, list | tuple) else [value]:
-            if isinstance(one, xr.Dataset) and MADE in one.encoding:
-                for what in _changes(one):
+    for parameter, value in arguments.items():
+        for result in value if isinstance(value, list | tuple) else [value]:
+            if isinstance(result, xr.Dataset) and MADE in result.encoding:
+                for what in _changes(result):
                     return ValueError(
                         f"{parameter} must be whole, as made by this package; this one {what}. "
                         f"Select features, outputs, regions or rows only; make it again, and keep "
@@ -125,21 +125,21 @@ def refusal(given: Mapping[str, Any]) -> ValueError | None:
     return None
 
 
-def _changes(given: xr.Dataset) -> Iterator[str]:
+def _changes(dataset: xr.Dataset) -> Iterator[str]:
     """What a Dataset has otherwise than when it was made."""
-    parts, axes, attrs = given.encoding[MADE]
-    now, dims_now = dict(given.variables), set(given.sizes)
+    parts, axes, attrs = dataset.encoding[MADE]
+    now, dims_now = dict(dataset.variables), set(dataset.sizes)
     for name, form in attrs.items():
-        if name in given.attrs and _form(given.attrs[name]) != form:
-            yield f"has the attribute {name}={shown(given.attrs[name])}"
-    if lost := [name for name in attrs if name not in given.attrs and name != FINGERPRINT]:
+        if name in dataset.attrs and _form(dataset.attrs[name]) != form:
+            yield f"has the attribute {name}={shown(dataset.attrs[name])}"
+    if lost := [name for name in attrs if name not in dataset.attrs and name != FINGERPRINT]:
         yield f"has no attribute {listed(lost)}"
     lost = [
         name
         for name in parts
         if name not in now
         and dims_now.issuperset(COUNTED.get(name, parts[name][0]))
-        and not (name == "obs" or _is_again(given, name))
+        and not (name == "obs" or _is_again(dataset, name))
     ]
     if lost and "draw" not in dims_now:  # of replicates some are enough
         what = "coordinate" if parts[lost[0]][0] == (lost[0],) else "variable"
@@ -147,64 +147,68 @@ def _changes(given: xr.Dataset) -> Iterator[str]:
     for name in parts.keys() & now.keys():
         dims, form = parts[name]
         if gone := [
-            one
-            for one in dims
-            if one not in now[name].dims and (one in axes or given.sizes.get(one, 1) > 1)
+            axis
+            for axis in dims
+            if axis not in now[name].dims and (axis in axes or dataset.sizes.get(axis, 1) > 1)
         ]:
             yield f"has {name!r} without the dimension {gone[0]}"
         if now[name].dtype.kind not in BECOMES.get(form, form) and name != "obs":
             yield f"has {name!r} as {now[name].dtype}"
     for dim, values in axes.items():
-        other = next((b if dim == a else a for a, b in TOGETHER if dim in (a, b)), dim)
+        other = next((b if dim == a else a for a, b in PAIRED_DIMS if dim in (a, b)), dim)
         if (dim in dims_now) != (other in dims_now or other not in axes):
             yield f"has {other} without {dim}, which belong together"
         if dim in dims_now:
-            left = now[dim].values if dim in now else np.arange(given.sizes[dim])
+            left = now[dim].values if dim in now else np.arange(dataset.sizes[dim])
             if not np.array_equal(left[: len(values)], values):
                 yield f"has not all of the dimension {dim}, in its order"
 
 
-def _is_again(given: xr.Dataset, name: str) -> bool:
+def _is_again(dataset: xr.Dataset, name: str) -> bool:
     """Whether `std_error`, `confint` or `confband` make a lost variable again.
 
     What belongs to a standard error is no loss where that is lost, too.
     """
-    kind = kind_of(given)
+    kind = kind_of(dataset)
     if kind is None or "std_error" not in kind.verbs:
         return False
     errors = [f"{name.removesuffix(end)}_se" for end in OF_ERROR if name.endswith(end)]
-    parts = given.encoding[MADE][0]
+    parts = dataset.encoding[MADE][0]
     return name.endswith((*ADDED, "_skewness")) or any(
-        one in parts and one not in given.variables for one in errors
+        error in parts and error not in dataset.variables for error in errors
     )
 
 
-def in_words(error: Exception, given: Mapping[str, Any], changed: ValueError | None) -> Exception:
+def in_words(
+    error: Exception, arguments: Mapping[str, Any], changed: ValueError | None
+) -> Exception:
     """An error as it is where the package raised it in words, or a function of the user did.
 
     Any other is one of a library or of Python itself: parts of the Datasets that were given are
     missing, or do not fit together. ``changed`` says which, if that is known.
     """
-    held = [name for name, one in given.items() if _holds_results(one) and name not in TABLES]
+    results = {name: value for name, value in arguments.items() if _holds_results(value)}
+    parameters = [name for name in results if name not in TABLES]
     steps = list(_instructions(error))
     code, instruction = steps[-1]
     raised = opname[code.co_code[instruction]] == "RAISE_VARARGS" and not isinstance(error, RAW)
     lost = _lost_part(error)
-    said = code.co_filename.startswith(PACKAGE) and raised and lost is None
+    worded = code.co_filename.startswith(PACKAGE) and raised and lost is None
     if (
-        said
-        or not (held and isinstance(error, DAMAGE))
-        or not all(_is_library(one.co_filename) for one, _ in steps)
+        worded
+        or not (parameters and isinstance(error, DAMAGE))
+        or not all(_is_library(frame_code.co_filename) for frame_code, _ in steps)
     ):
         return error
     if changed is not None:
         return changed
-    if any(isinstance(given[name], xr.Dataset) and lost in given[name].data_vars for name in held):
+    datasets = [results[name] for name in parameters if isinstance(results[name], xr.Dataset)]
+    if any(lost in dataset.data_vars for dataset in datasets):
         lost = f"{lost}_se"
     what = f"{type(error).__name__}: {str(error)[:LONGEST_SHOWN]}"
-    again = f" std_error({held[0]}) adds it." if str(lost).endswith(ADDED) else ""
+    again = f" std_error({parameters[0]}) adds it." if str(lost).endswith(ADDED) else ""
     return ValueError(
-        f"{' and '.join(held)} must be whole, as made by this package; "
+        f"{' and '.join(parameters)} must be whole, as made by this package; "
         + (f"{lost!r} is missing.{again}" if lost else f"parts do not fit together ({what}).")
         + " Make it again, and keep all of its variables, coordinates, dimensions and attributes."
     )
@@ -228,8 +232,8 @@ def _is_library(file: str) -> bool:
 def _lost_part(error: Exception) -> str | None:
     """What was looked for in a Dataset in vain: a key, which is no sentence, or a dimension."""
     if not isinstance(error, KeyError):
-        found = NO_DIMENSION.match(str(error))
-        return found[1] if found else None
+        match = NO_DIMENSION.match(str(error))
+        return match[1] if match else None
     cause: BaseException | None = error
     while isinstance(cause, KeyError):
         error, cause = cause, cause.__cause__ or cause.__context__
@@ -240,7 +244,7 @@ def _lost_part(error: Exception) -> str | None:
 def _holds_results(value: Any) -> bool:
     """Whether an argument is a result, or a list that holds one."""
     each = value if isinstance(value, list | tuple) else [value]
-    return any(isinstance(one, xr.Dataset | xr.DataTree) for one in each)
+    return any(isinstance(element, xr.Dataset | xr.DataTree) for element in each)
 
 
 def _form(value: Any) -> str:

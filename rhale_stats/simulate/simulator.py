@@ -14,7 +14,7 @@ from rhale_stats.arguments.seeds import source_of
 from rhale_stats.schema.checks import check_effect
 from rhale_stats.schema.curves import curve_of
 from rhale_stats.schema.features import feature_names, one_feature, slopes
-from rhale_stats.schema.stacking import stacked
+from rhale_stats.schema.padding import pad_features
 from rhale_stats.schema.variables import software, variable
 from rhale_stats.simulate.truth import CELLS, FloatArray, Marginal, truth_of
 
@@ -171,7 +171,7 @@ class Simulator:
             rows.append(
                 truth_of(marginals[name], row["edge_value"].values, linear, where_known, centering)
             )
-        arrays = stacked(rows, effect.sizes["bin"], cell=CELLS, cell_edge=CELLS + 1)
+        arrays = pad_features(rows, effect.sizes["bin"], cell=CELLS, cell_edge=CELLS + 1)
         cell_value = arrays.pop("cell_value")
         return xr.Dataset(
             {name: variable(name, array) for name, array in arrays.items()},

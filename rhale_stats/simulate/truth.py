@@ -14,7 +14,7 @@ from rhale_stats.bins.fixed import EqualWidthBins
 from rhale_stats.effects.rhale import rhale
 from rhale_stats.local.local_effects import local_effects
 from rhale_stats.models.outputs import Model
-from rhale_stats.schema.door import checked
+from rhale_stats.schema.validation import validated
 from rhale_stats.schema.variables import variable
 
 FloatArray: TypeAlias = NDArray[np.float64]
@@ -151,7 +151,7 @@ class _Pieces:
         return np.add.reduceat(pieces, self.starts)
 
 
-@checked
+@validated
 def dense_truth(
     model: Model,
     jacobian: Any,

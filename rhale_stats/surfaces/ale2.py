@@ -18,8 +18,8 @@ from rhale_stats.models.options import ModelOptions
 from rhale_stats.models.outputs import Model
 from rhale_stats.models.sample import Sample
 from rhale_stats.schema.dimensions import OUTPUT, with_outputs
-from rhale_stats.schema.door import checked
-from rhale_stats.schema.stacking import stack
+from rhale_stats.schema.padding import stack
+from rhale_stats.schema.validation import validated
 from rhale_stats.surfaces.axes import (
     SHARED,
     FeatureAxis,
@@ -39,7 +39,7 @@ METHOD = "second-order ALE"
 CENTERINGS = ("ale", "start")
 
 
-@checked
+@validated
 def ale2(
     model: Model,
     X: Any,

@@ -12,7 +12,7 @@ from scipy import stats
 
 import rhale_stats as rs
 from rhale_stats.effects.comparison import (
-    Reference,
+    CurveReference,
     _of_parameters,
     common_reference,
     directions_at,
@@ -47,17 +47,17 @@ class TestReference:
 
     def test_means_over_known_places(self, rng):
         curve = rng.normal(size=5)
-        found = Reference(self.places, self.weight).less(curve, self.known)
+        found = CurveReference(self.places, self.weight).less(curve, self.known)
         assert_allclose(found, self.contrast(2) @ curve)
 
     def test_covariance_is_that_of_the_contrasts(self, rng):
         root = rng.normal(size=(5, 5))
         contrast = self.contrast(2)
-        found = Reference(self.places, self.weight).covariance(root @ root.T, self.known)
+        found = CurveReference(self.places, self.weight).covariance(root @ root.T, self.known)
         assert_allclose(found, contrast @ root @ root.T @ contrast.T)
 
     def test_nothing_is_subtracted_without_places(self, rng):
-        none, curve, root = Reference(np.zeros(0), np.zeros(0)), *rng.normal(size=(2, 3))
+        none, curve, root = CurveReference(np.zeros(0), np.zeros(0)), *rng.normal(size=(2, 3))
         covariance = np.outer(root, root)
         assert_allclose(none.less(curve, np.zeros(0, dtype=bool)), curve)
         assert_allclose(none.covariance(covariance, np.zeros(0, dtype=bool)), covariance)
@@ -176,7 +176,7 @@ def test_directions_between_edges():
         },
         {"edge_value": ("edge", [0.0, 1.0, 3.0])},
     )
-    fit = SimpleNamespace(edges=np.array([0.0, 1, 3]), there=slice(0, 3))
+    fit = SimpleNamespace(edges=np.array([0.0, 1, 3]), edge_slice=slice(0, 3))
     found = directions_at(row, fit, np.array([0.5, 1.0, 2.0]))
     assert found.shape == (2, 3, 4)
     # At .5 of a bin of width 1 a slope bends by 1 / 8, in the middle of one of width 2 by 1 / 2.

@@ -13,7 +13,7 @@ from rhale_stats.effects.clusters import Clusters
 from rhale_stats.effects.directions import (
     ALONE,
     PAIRS,
-    Estimated,
+    EstimateChanges,
     Weights,
     added,
     by_groups,
@@ -62,7 +62,7 @@ def test_weights_of_bins_along_an_axis(weighted):
         np.average((X[b == K] - x_mean[b]) ** 2, weights=w[b == K]) for b in range(3)
     ])  # fmt: skip
     pieces = Pieces(EDGES, mean, slope, x_mean, x_variance, np.ones(3) / 3)
-    found = Weights.of(pieces, X, G, W if weighted else None, n)
+    found = Weights.of_rows(pieces, X, G, W if weighted else None, n)
     expected = _derivatives(estimates, G)
     own = [part.toarray() for part in (found.mean, found.slope, found.variance)]
     assert_allclose(np.vstack([*own, found.average]), expected, atol=1e-8)
@@ -97,13 +97,15 @@ def test_weights_of_steps_between_levels(weighted):
 def test_a_bin_of_one_row_has_no_variance_to_change():
     pieces = Pieces(np.array([0.0, 1, 2]), np.zeros(2), np.zeros(2), np.array([0.5, 1.5]),
                     np.ones(2), np.ones(2) / 2)  # fmt: skip
-    found = Weights.of(pieces, np.array([0.5, 1.2, 1.8]), np.ones(3), None, np.array([1.0, 2.0]))
+    found = Weights.of_rows(
+        pieces, np.array([0.5, 1.2, 1.8]), np.ones(3), None, np.array([1.0, 2.0])
+    )
     assert_allclose(found.variance.toarray(), [[0, 0, 0], [0, 2, 2]])
 
 
 def _estimated(seed):
     rng = np.random.default_rng(seed)
-    return Estimated(*(rng.normal(size=(4, n)) for n in (3, 3, 3, 9, 4, 4, 1, 2)))
+    return EstimateChanges(*(rng.normal(size=(4, n)) for n in (3, 3, 3, 9, 4, 4, 1, 2)))
 
 
 def test_products_of_estimates_over_directions():
@@ -155,7 +157,7 @@ def test_estimates_follow_from_means_and_slopes(kind):
     row = one_feature(effect, 0)
     fit = fit_of(row)
     for groups in (np.arange(60) // 3, np.arange(60)):
-        clusters = Clusters.of(local, effect, groups)
+        clusters = Clusters.of_effect(local, effect, groups)
         moved = by_groups(row, fit, clusters)
         found = on_estimates(moved, row, fit)
         steps = np.cumsum(found.effect, axis=1)

@@ -17,14 +17,14 @@ from rhale_stats.arrays import accumulate
 from rhale_stats.arrays.cell_moments import RowMoments
 from rhale_stats.bins.rule import Column, Partition
 from rhale_stats.effects.estimates import (
-    Request,
+    RhaleSettings,
     are_agreed,
     centred_curve,
     fitted_bins,
     in_bins,
     spread_along,
 )
-from rhale_stats.effects.grid import Grid, _given_cells, _reached
+from rhale_stats.effects.grid import CellGrid, _given_cells, _reached
 from tests.arrays.made import in_cells
 from tests.arrays.test_binning import recount
 from tests.bins.test_adaptive import Lines
@@ -537,9 +537,9 @@ class TestParts:
         x[-1] = 9
         edges = np.append(x, 10.0)
         column = Column("x", np.zeros(0), 0.0, 10.0, None)
-        grid = Grid(column, edges, edges, edges, False, True, np.zeros(0), 1.0, 3.0)
+        grid = CellGrid(column, edges, edges, edges, False, True, np.zeros(0), 1.0, 3.0)
         rows = RowMoments(in_cells(edges, x, g))
-        request = Request(rs.AdaptiveBins(), "mean", "axis", True)
+        request = RhaleSettings(rs.AdaptiveBins(), "mean", "axis", True)
 
         def slope(linear):
             partition = Partition(np.array([0, n]), None if linear is None else np.array(linear))

@@ -50,7 +50,7 @@ def test_curves_of_lines_are_below_the_line_through_their_ends():
 
 
 def test_values_at_edges_are_unknown_beyond_the_curve():
-    found = at_edges(np.array([1.0, 2.0, 3.0]), SimpleNamespace(n_bins=5, there=slice(2, 5)))
+    found = at_edges(np.array([1.0, 2.0, 3.0]), SimpleNamespace(n_bins=5, edge_slice=slice(2, 5)))
     np.testing.assert_array_equal(found, [NAN, NAN, 1, 2, 3, NAN])
 
 
@@ -102,7 +102,7 @@ def test_the_covariance_of_a_curve_has_its_variance(centering, rng):
     fit = fit_of(row)
     z = np.array([-0.9, -0.2, 0.1, 0.8])
     assert_allclose(fit.variance(z), np.diagonal(fit.covariance(z)), rtol=1e-10)
-    assert (fit.there, fit.n_bins) == (slice(0, 4), 3)
+    assert (fit.edge_slice, fit.n_bins) == (slice(0, 4), 3)
     assert_allclose(fit.edges, row["edge_value"])
     assert_allclose(bin_degrees(row), row["n_obs"].values - 1)
     # Of one bin alone the variance from the start has its degrees of freedom.
@@ -122,7 +122,7 @@ def test_a_curve_between_edges_only(rng):
     with pytest.warns(UserWarning, match="Gaps without rows: 'x0' \\(from "):
         effect = rs.std_error(rs.rhale(local, bins=rs.GivenBins([0, 10])))
     fit = fit_of(one_feature(effect, 0))
-    assert fit.there == slice(0, 0)
+    assert fit.edge_slice == slice(0, 0)
     assert len(fit.edges) == 0
     assert np.isnan(effect["curve"]).all()
     assert np.isnan(effect["curve_se"]).all()

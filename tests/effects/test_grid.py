@@ -93,9 +93,9 @@ def test_messages_have_the_numbers_of_the_rows_as_given(name, bad):
 
 def test_held_bins_are_taken_and_put():
     local, held = local_effects(), {}
-    first = module.quiet_rhale(local, held=held)
+    first = module.quiet_rhale(local, cache=held)
     assert set(held) == {"x0", "x1", "x2"}
-    other = module.quiet_rhale(local.assign(local_effect=-local["local_effect"]), held=held)
+    other = module.quiet_rhale(local.assign(local_effect=-local["local_effect"]), cache=held)
     xr.testing.assert_equal(other["edge_value"], first["edge_value"])
 
 

@@ -10,7 +10,7 @@ from rhale_stats.arrays import influence, leverage
 from rhale_stats.arrays.accumulate import Pieces
 from rhale_stats.effects import group_sums as module
 from rhale_stats.effects.group_sums import GroupSums
-from rhale_stats.effects.grouped import Held, lines_of
+from rhale_stats.effects.grouped import GroupWeights, lines_of
 from rhale_stats.local.rows import Rows
 
 N = 60
@@ -36,7 +36,7 @@ def _sums(rows=slice(None), weight=WEIGHT, *, frequency=False):
     w = np.ones(N) if weight is None else weight
     own = None if weight is None else weight[rows]
     part = Rows([X[rows]], [G[rows]], own, frequency, len(X[rows]))
-    return GroupSums.of(_pieces(w), part, 0, GROUP[rows], 7)
+    return GroupSums.of_rows(_pieces(w), part, 0, GROUP[rows], 7)
 
 
 def _same(one, other):
@@ -65,7 +65,7 @@ def test_sums_by_hand(kind):
 @pytest.mark.parametrize("frequency", [False, True])
 def test_a_table_of_pairs_is_as_a_sorted_list(frequency, monkeypatch):
     dense = _sums(frequency=frequency)
-    monkeypatch.setattr(module, "LEAST_DENSE", 0)
+    monkeypatch.setattr(module, "MIN_DENSE", 0)
     monkeypatch.setattr(module, "DENSE", 0)
     _same(dense, _sums(frequency=frequency))
 
@@ -96,12 +96,12 @@ def test_residuals_about_other_means():
     pieces, centre = _pieces(WEIGHT), np.array([1.0, -2, 9])
     moved = _sums().about(pieces, centre)
     other = pieces._replace(mean=centre)
-    _same(moved, GroupSums.of(other, Rows([X], [G], WEIGHT, False, N), 0, GROUP, 7))
+    _same(moved, GroupSums.of_rows(other, Rows([X], [G], WEIGHT, False, N), 0, GROUP, 7))
 
 
 def test_lines_are_those_of_the_rows():
     pieces, sums = _pieces(WEIGHT), _sums()
-    held = Held.of(K, GROUP, 7, WEIGHT, frequency=False)
+    held = GroupWeights.from_rows(K, GROUP, 7, WEIGHT, frequency=False)
     found, expected = sums.lines(pieces), lines_of(pieces, held, X)
     assert isinstance(found, leverage.Lines)
     assert_allclose(found.shared.toarray(), expected.shared.toarray(), atol=1e-12)

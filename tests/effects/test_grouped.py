@@ -7,7 +7,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 from rhale_stats.arrays import accumulate, influence
-from rhale_stats.effects.grouped import Grouped, Held, _known, _of_places, lines_of
+from rhale_stats.effects.grouped import Grouped, GroupWeights, _noise_or_equal, _of_places, lines_of
 
 
 def test_the_mean_of_a_curve_at_levels_varies_with_their_shares():
@@ -30,12 +30,12 @@ def test_the_mean_of_a_curve_at_levels_varies_with_their_shares():
 
 def test_noise_is_that_of_the_cells_or_of_equal_variances():
     n = np.array([4.0, 0.0, 5.0, 9.0])
-    cells = SimpleNamespace(n_effective=n, here=slice(0, 3))
+    cells = SimpleNamespace(n_effective=n, stretch=slice(0, 3))
     some = accumulate.Noise(np.array([0.5, np.nan, 0.0]), np.ones(3), np.ones(3))
     fit = SimpleNamespace(noise=some, cells=cells)
-    assert _known(fit).mean.tolist() == [0.5, 0, 0]
+    assert _noise_or_equal(fit).mean.tolist() == [0.5, 0, 0]
     fit.noise = some._replace(mean=np.array([0.0, np.nan, 0.0]))
-    found = _known(fit)
+    found = _noise_or_equal(fit)
     assert_allclose(found.mean, [1 / 4, 0, 1 / 5])
     assert not found.covariance.any()
     assert not found.slope.any()
@@ -49,14 +49,14 @@ def test_degrees_of_units_are_the_inverse_of_their_overlap():
     assert_allclose(found.degrees(), [2, 4])
 
 
-class TestHeld:
+class TestGroupWeights:
     """Weights by group and unit."""
 
     unit, group = np.array([0, 1, 1, 0, 1]), np.array([0, 0, 1, 1, 1])
     weight = np.array([1.0, 2.0, 3.0, 4.0, 5.0])
 
     def held(self, weight=None, frequency=False):
-        return Held.of(self.unit, self.group, 2, weight, frequency)
+        return GroupWeights.from_rows(self.unit, self.group, 2, weight, frequency)
 
     def test_squares_of_weights(self):
         assert self.held().weight.tolist() == [1] * 5

@@ -14,12 +14,12 @@ from scipy import stats
 from statsmodels.stats.oneway import anova_oneway
 
 import rhale_stats as rs
-from rhale_stats.effects.box import MOST_DEGREES
+from rhale_stats.effects.anova_test import MAX_DEGREES
 from rhale_stats.effects.comparison import _of_one_model, _source
 from rhale_stats.effects.fit import fit_of, noise_in_the_middle
 from rhale_stats.effects.hypotheses import (
-    FEW_GROUPS,
     METHODS,
+    TOO_FEW_GROUPS,
     _degrees_of_matrix,
     _grouped,
     _homogeneous,
@@ -508,9 +508,9 @@ def test_power_of_box():
     rng = np.random.default_rng(6)
     x = rng.uniform(-1, 1, (300, 500))
     effect = of_rows(local_of(x, rng.normal(size=x.shape) + 0.25), bins=rs.EqualWidthBins(10))
-    box, wald = ((rs.wald_test(effect, method=m)["p_value"] < 0.05).mean() for m in METHODS)
+    anova_test, wald = ((rs.wald_test(effect, method=m)["p_value"] < 0.05).mean() for m in METHODS)
     assert wald > 0.6
-    assert box > 0.8 * wald
+    assert anova_test > 0.8 * wald
 
 
 # --- equivalence ---------------------------------------------------------------------------------
@@ -1301,7 +1301,7 @@ def test_degrees_of_a_matrix_without_overlap():
     none = row.assign(effect_overlap=0 * row["effect_overlap"])
     n = row.sizes["bin"]
     found = _degrees_of_matrix(none, np.eye(n), np.zeros(n, dtype=bool))
-    assert found == pytest.approx(n * (n + 1) * MOST_DEGREES)
+    assert found == pytest.approx(n * (n + 1) * MAX_DEGREES)
 
 
 def test_sums_of_normal_scores_with_a_bin_of_one_row():
@@ -1391,7 +1391,7 @@ def test_no_degree_of_freedom_is_left():
     row = one_feature(rs.std_error(effect, local, groups=np.arange(60) // 3), 0)
     dims = row["effect_overlap"].dims
     found = _grouped(row.assign(effect_overlap=(dims, np.ones((2, 2)))), "zero")
-    assert (found.reason, found.df) == (FEW_GROUPS, 2)
+    assert (found.reason, found.df) == (TOO_FEW_GROUPS, 2)
     assert np.isnan(found.p_value)
     more = _grouped(row.assign(effect_overlap=(dims, np.full((2, 2), 0.5))), "zero")
     # 6 / (2 + 1) - 2 + 1 degrees of freedom.

@@ -150,7 +150,7 @@ def test_groups_with_rows_in_the_bin_of_every_cell():
     sums = SimpleNamespace(
         mean=sparse.csr_array(table), n_groups=lambda: np.count_nonzero(table, axis=0)
     )
-    cells = SimpleNamespace(bin=np.array([0, 0, 0, 1, 1]), here=slice(1, 5))
+    cells = SimpleNamespace(bin=np.array([0, 0, 0, 1, 1]), stretch=slice(1, 5))
     fit = SimpleNamespace(of_levels=None, cells=cells)
     # The second and third cell of the first bin: groups 0, 1 and 2 in either; then two groups.
     assert _groups_of_bins(sums, fit).tolist() == [3, 3, 2, 2]

@@ -673,8 +673,8 @@ class TestParts:
 
     def test_values_are_placed_at_all_edges(self):
         fit = SimpleNamespace(
-            n_bins=3, there=slice(1, 3),
-            cells=SimpleNamespace(bin=np.zeros(5), here=slice(2, 4)),
+            n_bins=3, edge_slice=slice(1, 3),
+            cells=SimpleNamespace(bin=np.zeros(5), stretch=slice(2, 4)),
         )  # fmt: skip
         nan = np.nan
         assert_array_equal(_placed(np.array([1.0, 2]), "curve", fit), [nan, 1, 2, nan])

@@ -383,7 +383,7 @@ class TestParts:
         free, square = np.zeros((9, n)), np.zeros((9, n))
         np.add.at(free, (group, own), left)
         np.add.at(square, (group, own), residual**2)
-        sums = SpreadSums.of(row, columns(rows), 0, group, 9)
+        sums = SpreadSums.of_rows(row, columns(rows), 0, group, 9)
         assert_allclose(sums.free, free)
         assert_allclose(sums.square, square)
         spread = np.sqrt(square.sum(axis=0) / free.sum(axis=0))
@@ -420,7 +420,7 @@ class TestParts:
         k = np.searchsorted(edges[1:-1], x[:, 0], side="right")
         residual = g - row["cell_effect"].values[k]
         group = np.arange(60) // 10
-        found = SpreadSums.of(row, columns(rows), 0, group, 6)
+        found = SpreadSums.of_rows(row, columns(rows), 0, group, 6)
         assert row.sizes["spread_bin"] == 1
         assert_allclose(found.square[:, 0], np.bincount(group, residual**2))
         left = 1 - OF_CELL / np.bincount(k)

@@ -32,7 +32,7 @@ import xarray as xr
 import rhale_stats as rs
 from rhale_stats.regional.interactions import UNUSED
 from rhale_stats.schema import kinds as kinds_of_results
-from rhale_stats.schema.door import Options
+from rhale_stats.schema.validation import Options
 
 PACKAGE = str(Path(rs.__file__).parent)
 DOCUMENTED = (ValueError, TypeError, KeyError, rs.ModelError, ImportError, OSError)

@@ -41,14 +41,14 @@ def test_every_parameter_has_a_strategy():
             assert known, f"OF_PARAMETER in engine needs {parameter}, of {name}"
 
 
-def test_every_function_has_the_door():
+def test_every_function_validates_its_arguments():
     """Arguments of every public function are checked by the table of `validate`."""
     for name, function in engine.FUNCTIONS.items():
         names = [function.__code__.co_name]
         while hasattr(function, "__wrapped__"):
             function = function.__wrapped__
             names.append(function.__code__.co_name)
-        assert "door" in names, f"{name} needs @checked"
+        assert "validating" in names, f"{name} needs @validated"
 
 
 @settings(fuzzing, max_examples=ASKED or 12)

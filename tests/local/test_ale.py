@@ -12,7 +12,7 @@ import rhale_stats as rs
 from rhale_stats.local.ale import AleRequest, _groups
 from rhale_stats.models.options import ModelOptions
 from rhale_stats.models.sample import Sample
-from rhale_stats.schema.stacking import joined
+from rhale_stats.schema.padding import concat_features
 
 RNG = np.random.default_rng(0)
 N = 40
@@ -64,7 +64,7 @@ def test_parts_are_those_of_the_whole(columns_at_once, n_parts):
     assert len(axes) == n_parts
     assert [one["feature"].values.tolist() for one in levels] == [["k"]]
     whole = rs.ale_local_effects(model, X, bins=bins, order="as_is", missing="drop", progress=False)
-    xr.testing.assert_identical(joined([*axes, *levels], names), whole)
+    xr.testing.assert_identical(concat_features([*axes, *levels], names), whole)
 
 
 def test_columns_of_one_kind_alone():

@@ -495,9 +495,11 @@ EQUIVALENT: dict[tuple[str, str], dict[str, str]] = {
         ),
     },
     ("effects/directions.py", "by_directions"): {
-        "return Moved(_row_sums(summed[:[4 → 5]]), _row_sums(summed[4:8]), summ…": FOUR_SUMS,
+        "…ureInfluences(_row_sums(summed[:[4 → 5]]), _row_sums(summed[4:8]), summ…": FOUR_SUMS,
         "…summed[:4]), _row_sums(summed[4:[8 → 9]]), summed[8])": FOUR_SUMS,
-        "return Moved(own, own, [np.zeros → np.ones]((len(own.average), 0)))": "it has no elements",
+        "…n FeatureInfluences(sums, sums, [np.zeros → np.ones]((len(sums.average), 0)))": (
+            NO_ELEMENTS
+        ),
     },
     ("effects/directions.py", "_spread_weights"): {
         "return sparse.csr_array([np.zeros → np.ones]((0, clusters.rows.n_rows)))": (
@@ -543,11 +545,13 @@ EQUIVALENT: dict[tuple[str, str], dict[str, str]] = {
         "ones = np.ones(paired[[0 → 1]].sizes['obs'])": PAIRS,
     },
     ("effects/parameters.py", "rows_of"): {
-        "cells = of('cell_curve', [np.zeros → np.ones](0)) if has_cells(row) else np.z…": (
-            "it has no elements"
+        "… = covariance('cell_curve_cov', [np.zeros → np.ones](0)) if has_cells(row) else np.z…": (
+            NO_ELEMENTS
         ),
         "…eros(0)) if has_cells(row) else [np.zeros → np.ones](0)": "it has no elements",
-        "curve = of('curve', [np.zeros → np.ones](0))": "it has no elements",
+        "…_all = (covariance('curve_cov', [np.zeros → np.ones](0)), np.zeros((fit.n_bins + 1, …": (
+            NO_ELEMENTS
+        ),
         "…es ** 2 if 'spread' in row else [np.zeros → np.ones](0)}": "it has no elements",
     },
     ("effects/rebinned.py", "_on_grid"): {
@@ -560,14 +564,14 @@ EQUIVALENT: dict[tuple[str, str], dict[str, str]] = {
         "table = glance(effect, [0.95 → 1.95])": "t and P do not depend on the level",
     },
     ("effects/rhale.py", "_may_have_gaps"): {
-        "return bool((known != n)[.any → .all]() or (at_edges != n + (n > 0)).…": (
+        "return bool((n_known != n)[.any → .all]() or (at_edges != n + (n > 0)).…": (
             "a bin without rows leaves edges without a curve, too"
         ),
-        "return bool((known [!= → ==] n).any() or (at_edges != n + (n…": MORE_OFTEN,
+        "return bool((n_known [!= → ==] n).any() or (at_edges != n + (n…": MORE_OFTEN,
         "…n).any() or (at_edges != n + (n [> → >=] 0)).any())": MORE_OFTEN,
     },
-    ("effects/box.py", "_degrees_together"): {
-        "if shared * MOST_DEGREES [<= → <] parts.sum() ** 2:": "both sides give that number",
+    ("effects/anova_test.py", "_degrees_together"): {
+        "if shared * MAX_DEGREES [<= → <] parts.sum() ** 2:": "both sides give that number",
     },
     ("effects/estimates.py", "_of_squares"): {
         "if along.squares is None [or along.robust is None or along.robust_third is None → and "

@@ -12,7 +12,7 @@ SOURCE = '''
 LIMIT = 3
 
 
-@checked
+@validated
 def total(x: int = 1, *, deep: bool = True) -> Literal[2]:
     """Text 7."""
     assert x > 0

@@ -10,8 +10,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 import rhale_stats as rs
 from rhale_stats.local.rows import columns
-from rhale_stats.schema.identity import FINGERPRINT, MOST_TEXT, fingerprint
-from rhale_stats.schema.parts import own_rows
+from rhale_stats.schema.identity import FINGERPRINT, MAX_TEXT_BYTES, fingerprint
+from rhale_stats.schema.parts import over_row_sets
 from tests.helpers import as_of_a_file, in_turn
 
 N = 400
@@ -326,14 +326,16 @@ def test_a_fingerprint_sees_every_value(rng):
 
 def test_more_features_than_an_attribute_holds_are_not_known(tmp_path, monkeypatch):
     """An attribute of a netCDF file holds 64 kB, of some 1500 features."""
-    assert MOST_TEXT < 2**16
+    assert MAX_TEXT_BYTES < 2**16
     X = np.random.default_rng(5).normal(size=(12, 30))
     local = rs.local_effects(None, X, jacobian=np.ones_like(X), features=list(range(30)))
     text = rs.rhale(local, bins=rs.EqualWidthBins(1)).attrs[FINGERPRINT]
-    monkeypatch.setattr("rhale_stats.schema.identity.MOST_TEXT", len(text) - 1)
+    monkeypatch.setattr("rhale_stats.schema.identity.MAX_TEXT_BYTES", len(text) - 1)
     effect = rs.rhale(local, bins=rs.EqualWidthBins(1))
     assert FINGERPRINT not in effect.attrs
-    text = rs.rhale(local, bins=rs.EqualWidthBins(1)).assign_attrs({FINGERPRINT: "x" * MOST_TEXT})
+    text = rs.rhale(local, bins=rs.EqualWidthBins(1)).assign_attrs(
+        {FINGERPRINT: "x" * MAX_TEXT_BYTES}
+    )
     text.to_netcdf(tmp_path / "effect.nc", engine="h5netcdf")
 
 
@@ -540,7 +542,7 @@ def test_only_what_is_said_of_rows_goes_by_rows(rng):
     local = rs.local_effects(None, frame, jacobian=np.ones((6, 2)), missing="drop")
     asked = []
 
-    @own_rows
+    @over_row_sets
     def verb(local, given, *, groups=None):
         asked.append((len(given), None if groups is None else len(groups)))
         return rs.rhale(local, bins=rs.EqualWidthBins(1))

@@ -10,7 +10,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 import rhale_stats as rs
 from rhale_stats.schema.dimensions import ROWS
-from rhale_stats.schema.stacking import stack
+from rhale_stats.schema.padding import stack
 from tests.helpers import in_turn
 
 

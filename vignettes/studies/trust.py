@@ -14,7 +14,7 @@ from rhale_stats.bins.fixed import GivenBins
 from rhale_stats.diagnostics.scores import mae
 from rhale_stats.diagnostics.unbiased import check_unbiased
 from rhale_stats.effects.bias import BIASED, LARGE
-from rhale_stats.schema.stacking import padded
+from rhale_stats.schema.padding import padded
 from rhale_stats.simulate import PiecewiseLinear
 from studies.report import mean_table
 from studies.runner import Options, Output, Scenario, Study

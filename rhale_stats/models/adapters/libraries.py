@@ -13,7 +13,7 @@ import pandas as pd
 
 from rhale_stats.models.adapters import statsmodels
 from rhale_stats.models.adapters.adapter import Adapter, ModelColumns
-from rhale_stats.schema.door import checked
+from rhale_stats.schema.validation import validated
 
 HERE = "rhale_stats.models.adapters"
 
@@ -106,7 +106,7 @@ def is_of_jax(answer: Any) -> bool:
     return jax is not None and isinstance(answer, jax.Array)
 
 
-@checked
+@validated
 def adapters() -> pd.DataFrame:
     """The libraries whose models can be passed as ``model``.
 

@@ -14,15 +14,15 @@ from rhale_stats.arrays.moments import FloatArray
 from rhale_stats.effects.fit import bin_degrees, group_overlap, noise_in_the_middle
 from rhale_stats.inference import meaning
 from rhale_stats.inference.results import SIZE_LEVEL
-from rhale_stats.schema.curves import Fine, fine_of, pieces_of
+from rhale_stats.schema.curves import CurveCells, curve_cells, pieces_of
 from rhale_stats.schema.features import resolution, slopes, stores_errors
 from rhale_stats.schema.levels import is_categorical
 from rhale_stats.schema.moments import has_cells
 
 # Largest correlation of an effect and its slope in the weights; Kish's rows may overstate it.
-MOST_CORRELATED = 0.95
+MAX_CORRELATION = 0.95
 # The F distribution with more degrees is that of chi-squared to all digits.
-MOST_DEGREES = 1e9
+MAX_DEGREES = 1e9
 # A smaller share of a variance is the numerical error of derivatives by parameters.
 RIGID = 1e-10
 
@@ -40,71 +40,70 @@ class Wald(NamedTuple):
     size_high: float = float("nan")
 
 
-def box(row: xr.Dataset, null: str) -> Wald:
+def anova_test(row: xr.Dataset, null: str) -> Wald:
     """Test that all effects of one feature are 0, or equal."""
     if is_categorical(row):
         return _of_steps(row, null)
     return _of_groups(row, null) if stores_errors(row) else _of_bins(row, null)
 
 
-def with_spread(cells: Fine, least: float) -> Fine | None:
+def with_spread(cells: CurveCells, least: float) -> CurveCells | None:
     """Cells of one feature; those without spread take that of the others. None if none is known.
 
     A few rows may be equal by chance.
     """
     variance, degrees = cells.variance, cells.degrees
-    known = (degrees > 0) & (variance >= 0)
-    if not known.any():
+    has_variance = (degrees > 0) & (variance >= 0)
+    if not has_variance.any():
         return None
-    pooled = np.average(variance[known], weights=degrees[known])
+    pooled = np.average(variance[has_variance], weights=degrees[has_variance])
     return cells._replace(variance=np.where(variance <= least**2, pooled, variance))
 
 
-def least_of_cells(row: xr.Dataset, cells: Fine) -> float:
+def least_of_cells(row: xr.Dataset, cells: CurveCells) -> float:
     """Numerical limit of one feature, from the means of its cells."""
     return resolution(cells.pieces.mean, float(row["local_effect_error"]))
 
 
-class Places(NamedTuple):
+class BinSelection(NamedTuple):
     """Which bins of a feature are tested, which of them have slopes, and the widths of these.
 
     A slope times the width of its bin has the units of effects.
     """
 
-    known: NDArray[np.bool_]
-    at: NDArray[np.intp]
+    mask: NDArray[np.bool_]
+    sloped: NDArray[np.intp]
     width: FloatArray
 
     @classmethod
-    def of(cls, row: xr.Dataset, known: NDArray[np.bool_]) -> Places:
-        """Of one feature, given the bins to test."""
-        sloped = (slopes(row) != 0)[known]
-        width = np.diff(row["edge_value"].values)[known]
-        return cls(known, np.flatnonzero(sloped), width[sloped])
+    def of_feature(cls, row: xr.Dataset, mask: NDArray[np.bool_]) -> BinSelection:
+        """The bins of one feature to test, and those with slopes among them."""
+        sloped = np.flatnonzero((slopes(row) != 0)[mask])
+        return cls(mask, sloped, np.diff(row["edge_value"].values)[mask][sloped])
 
     def values(self, row: xr.Dataset) -> FloatArray:
         """Effects, then slopes."""
-        slope = slopes(row)[self.known][self.at] * self.width
-        return np.concatenate([row["effect"].values[self.known], slope])
+        slope = slopes(row)[self.mask][self.sloped] * self.width
+        return np.concatenate([row["effect"].values[self.mask], slope])
 
     def level(self, null: str) -> FloatArray | None:
         """What a common effect adds to these, for the null hypothesis that has one."""
-        ones = np.ones(int(self.known.sum())), np.zeros(len(self.at))
+        ones = np.ones(int(self.mask.sum())), np.zeros(len(self.sloped))
         return np.concatenate(ones) if null == "constant" else None
 
     def dimension(self, null: str) -> int:
         """Number of values that are 0 under the null hypothesis."""
-        return int(self.known.sum()) + len(self.at) - (null == "constant")
+        return int(self.mask.sum()) + len(self.sloped) - (null == "constant")
 
     def of_slopes(self, values: FloatArray) -> FloatArray:
         """Values of the bins with slopes."""
-        return np.asarray(values[self.known][self.at])
+        return np.asarray(values[self.mask][self.sloped])
 
 
-def _weights(row: xr.Dataset, cells: Fine, places: Places) -> sparse.csr_array:
+def _weights(row: xr.Dataset, cells: CurveCells, selection: BinSelection) -> sparse.csr_array:
     """Inverse covariance of effects and slopes if all rows had variance 1."""
     bins, n = pieces_of(row), row["n_effective"].values
-    known, at, width = places
+    mask, sloped, width = selection
     with np.errstate(invalid="ignore", divide="ignore"):
         of_slope = 1 / (n * bins.x_variance)
         level, _ = cells.loading
@@ -117,66 +116,66 @@ def _weights(row: xr.Dataset, cells: Fine, places: Places) -> sparse.csr_array:
             away = bins.away()
             effect = effect + np.where(slopes(row) != 0, away**2 * of_slope, 0.0)
         shared = away * of_slope
-    level = np.asarray(effect[known], dtype=np.float64)
-    slope = places.of_slopes(of_slope) * width**2
-    most = MOST_CORRELATED * np.sqrt(level[at] * slope)
-    shared = np.clip(places.of_slopes(shared) * width, -most, most)
-    return quadratic.inverse(level, shared, slope, at)
+    level = np.asarray(effect[mask], dtype=np.float64)
+    slope = selection.of_slopes(of_slope) * width**2
+    most = MAX_CORRELATION * np.sqrt(level[sloped] * slope)
+    shared = np.clip(selection.of_slopes(shared) * width, -most, most)
+    return quadratic.inverse(level, shared, slope, sloped)
 
 
 def _of_bins(row: xr.Dataset, null: str) -> Wald:
     """Test with independent bins."""
-    fine = fine_of(row)
+    fine = curve_cells(row)
     least = least_of_cells(row, fine)
     cells = with_spread(fine, least)
     if cells is None:
         return Wald(reason=meaning.NO_ROWS)
     variance = cells.effect_variance()
-    places = Places.of(row, (bin_degrees(row, cells) > 0) & (variance >= 0))
-    if places.dimension(null) <= 0:
+    selection = BinSelection.of_feature(row, (bin_degrees(row, cells) > 0) & (variance >= 0))
+    if selection.dimension(null) <= 0:
         return Wald(df=0.0, reason=meaning.NO_ROWS)
     noise = noise_in_the_middle(row)
-    known, at, width = places
+    mask, sloped, width = selection
     covariance = quadratic.blocks(
-        np.maximum(variance[known], least**2),
-        places.of_slopes(noise.covariance) * width,
-        np.maximum(places.of_slopes(noise.slope) * width**2, least**2),
-        at,
+        np.maximum(variance[mask], least**2),
+        selection.of_slopes(noise.covariance) * width,
+        np.maximum(selection.of_slopes(noise.slope) * width**2, least**2),
+        sloped,
     )
-    weight, value = _weights(row, cells, places), places.values(row)
-    found = quadratic.form(value, weight, covariance, places.level(null))
+    weight, value = _weights(row, cells, selection), selection.values(row)
+    form = quadratic.form(value, weight, covariance, selection.level(null))
     # What every bin adds to the denominator is divided among its cells as its variance is.
-    of_bin = np.zeros(len(known))
-    number = np.flatnonzero(known)
-    np.add.at(of_bin, np.concatenate([number, number[at]]), found.parts)
-    there = known[cells.bin] & (variance[cells.bin] > 0)
+    of_bin = np.zeros(len(mask))
+    number = np.flatnonzero(mask)
+    np.add.at(of_bin, np.concatenate([number, number[sloped]]), form.parts)
+    varies = mask[cells.bin] & (variance[cells.bin] > 0)
     shares = np.zeros(len(cells.bin))
-    np.divide(cells.of_effects, variance[cells.bin], out=shares, where=there)
+    np.divide(cells.of_effects, variance[cells.bin], out=shares, where=varies)
     sources = cells.sources((of_bin[cells.bin] * shares)[None, :])
-    denominator = float(sources.satterthwaite(np.array([found.expected]))[0])
-    return _against_f(found, denominator, _rows_in(weight, places))
+    denominator = float(sources.satterthwaite(np.array([form.expected]))[0])
+    return _against_f(form, denominator, _rows_in(weight, selection))
 
 
 def _of_groups(row: xr.Dataset, null: str) -> Wald:
     """Test with groups of rows, which may be in several bins."""
-    places = Places.of(row, np.ones(row.sizes["bin"], dtype=bool))
-    _, at, width = places
+    selection = BinSelection.of_feature(row, np.ones(row.sizes["bin"], dtype=bool))
+    _, sloped, width = selection
     least = resolution(row["effect"].values, float(row["local_effect_error"]))
     covariance = row["effect_cov"].values
-    if len(at):
-        mixed = row["effect_slope_cov"].values[:, at] * width
-        own = row["slope_cov"].values[np.ix_(at, at)] * np.outer(width, width)
-        covariance = np.block([[covariance, mixed], [mixed.T, own]])
+    if len(sloped):
+        mixed = row["effect_slope_cov"].values[:, sloped] * width
+        slope_cov = row["slope_cov"].values[np.ix_(sloped, sloped)] * np.outer(width, width)
+        covariance = np.block([[covariance, mixed], [mixed.T, slope_cov]])
     covariance = covariance + least**2 * np.eye(len(covariance))
-    weight = _weights(row, fine_of(row), places)
-    found = quadratic.form(
-        places.values(row), weight, sparse.csr_array(covariance), places.level(null)
+    weight = _weights(row, curve_cells(row), selection)
+    form = quadratic.form(
+        selection.values(row), weight, sparse.csr_array(covariance), selection.level(null)
     )
-    if null == "constant" and found.expected <= RIGID * float((weight @ covariance).trace()):
+    if null == "constant" and form.expected <= RIGID * float((weight @ covariance).trace()):
         return Wald(df=0.0, reason=meaning.RIGID)
-    of_bin = found.parts[: row.sizes["bin"]].copy()
-    np.add.at(of_bin, at, found.parts[row.sizes["bin"] :])
-    return _against_f(found, _degrees_together(row, of_bin), _rows_in(weight, places))
+    of_bin = form.parts[: row.sizes["bin"]].copy()
+    np.add.at(of_bin, sloped, form.parts[row.sizes["bin"] :])
+    return _against_f(form, _degrees_together(row, of_bin), _rows_in(weight, selection))
 
 
 def _degrees_together(row: xr.Dataset, parts: FloatArray) -> float:
@@ -185,8 +184,8 @@ def _degrees_together(row: xr.Dataset, parts: FloatArray) -> float:
     A group counts as one degree in all bins, because its effects may depend on each other.
     """
     shared = float(parts @ group_overlap(row) @ parts)
-    if shared * MOST_DEGREES <= parts.sum() ** 2:
-        return MOST_DEGREES
+    if shared * MAX_DEGREES <= parts.sum() ** 2:
+        return MAX_DEGREES
     return float(parts.sum() ** 2 / shared)
 
 
@@ -197,31 +196,31 @@ def _of_steps(row: xr.Dataset, null: str) -> Wald:
     covariance = row["effect_cov"].values + least**2 * np.eye(len(value))
     level = np.ones(len(value)) if null == "constant" else None
     weight = sparse.diags_array(n).tocsr()
-    found = quadratic.form(value, weight, sparse.csr_array(covariance), level)
+    form = quadratic.form(value, weight, sparse.csr_array(covariance), level)
     if stores_errors(row):
-        return _against_f(found, _degrees_together(row, found.parts), float(n.sum()))
+        return _against_f(form, _degrees_together(row, form.parts), float(n.sum()))
     # Satterthwaite's degrees of freedom, as if steps were independent.
-    own = (n if level is None else n * (1 - n / n.sum())) * np.diagonal(covariance)
-    denominator = float(found.expected**2 / np.sum(own**2 / bin_degrees(row)))
-    return _against_f(found, denominator, float(n.sum()))
+    parts = (n if level is None else n * (1 - n / n.sum())) * np.diagonal(covariance)
+    denominator = float(form.expected**2 / np.sum(parts**2 / bin_degrees(row)))
+    return _against_f(form, denominator, float(n.sum()))
 
 
-def _rows_in(weight: sparse.csr_array, places: Places) -> float:
+def _rows_in(weight: sparse.csr_array, selection: BinSelection) -> float:
     """Number of rows that the weights of all effects represent."""
-    level = np.concatenate([np.ones(int(places.known.sum())), np.zeros(len(places.at))])
+    level = np.concatenate([np.ones(int(selection.mask.sum())), np.zeros(len(selection.sloped))])
     return float(level @ (weight @ level))
 
 
-def _against_f(found: quadratic.Form, denominator: float, rows: float) -> Wald:
+def _against_f(form: quadratic.Form, denominator: float, rows: float) -> Wald:
     """The test, with the root mean square of what it tests (math [31])."""
     from scipy import stats
 
     if not denominator > 0:
         return Wald(df=0.0, reason=meaning.NO_ROWS)
-    p_value = float(stats.f.sf(found.statistic, found.degrees, denominator))
-    square = found.square(denominator)
+    p_value = float(stats.f.sf(form.statistic, form.degrees, denominator))
+    square = form.square(denominator)
     low, high = square.interval(SIZE_LEVEL) / np.sqrt(rows)
     size = square.size / np.sqrt(rows)
     return Wald(
-        found.statistic, found.degrees, p_value, "", denominator, size, float(low), float(high)
+        form.statistic, form.degrees, p_value, "", denominator, size, float(low), float(high)
     )

@@ -21,7 +21,7 @@ from rhale_stats.schema.variables import in_order
 OF_THE_ORDER = ("average_effect", "heterogeneity_index", "heterogeneity_output")
 
 
-class Ranked(NamedTuple):
+class ForestData(NamedTuple):
     """Numbers (feature,) with intervals (end, feature), and from replicates (chain, feature).
 
     ``variable`` is what they are of, and ``order`` the places of features in it. ``unordered`` are
@@ -41,7 +41,7 @@ class Ranked(NamedTuple):
     rows: FloatArray | None
 
 
-def ranked(result: object, what: str, level: float) -> Ranked:
+def forest_data(result: object, what: str, level: float) -> ForestData:
     """Numbers of an effect, of its sizes, or of replicates, whoever made them."""
     if not isinstance(result, xr.Dataset):
         raise TypeError(
@@ -57,12 +57,12 @@ def ranked(result: object, what: str, level: float) -> Ranked:
         point, interval, chains = _of_replicates(effect, what, level)
     else:
         point = np.asarray(values.values, dtype=np.float64)
-        kept, of_rows = _interval_of(effect, what, level)
+        stored, of_rows = _interval_of(effect, what, level)
         if of_rows is not None:
             rows = np.asarray(of_rows.transpose("ci_bound", ...).values, dtype=np.float64)
-        interval = np.asarray(kept.transpose("ci_bound", ...).values, dtype=np.float64)
-        made = str(kept.attrs.get("method", "confidence interval"))
-        source = str(kept.attrs.get("source", "rows"))
+        interval = np.asarray(stored.transpose("ci_bound", ...).values, dtype=np.float64)
+        made = str(stored.attrs.get("method", "confidence interval"))
+        source = str(stored.attrs.get("source", "rows"))
     if "feature_kind" in effect.coords:
         point = np.where(effect["feature_kind"].values == "constant", np.nan, point)
     unordered = meaning.is_unordered(effect) & (what in OF_THE_ORDER)
@@ -73,7 +73,7 @@ def ranked(result: object, what: str, level: float) -> Ranked:
     if chains is not None:
         chains = np.where(unordered, np.nan, chains)[:, order]
     rows = None if rows is None else rows[:, order]
-    return Ranked(
+    return ForestData(
         *(values, order, point[order], interval[:, order], chains, unordered[order]),
         *(made, source, rows),
     )
@@ -88,7 +88,7 @@ def _per_feature(effect: xr.Dataset, what: str) -> xr.DataArray:
         if set(array.dims) in allowed and array.dtype.kind == "f"
     ]
     if what not in numbers:
-        there = [
+        with_intervals = [
             name
             for name in numbers
             if "draw" in effect[name].dims or f"{name}_ci" in effect or f"{name}_se" in effect
@@ -99,7 +99,7 @@ def _per_feature(effect: xr.Dataset, what: str) -> xr.DataArray:
         raise ValueError(
             f"what must name a variable of effect with one number per feature; {what!r} {missing}"
             f"{'' if what in effect else ' in it'}. Variables with intervals: "
-            f"{', '.join(there) or 'none'}. Sizes are in effect_sizes(effect, boot)."
+            f"{', '.join(with_intervals) or 'none'}. Sizes are in effect_sizes(effect, boot)."
         )
     return effect[what]
 
@@ -125,16 +125,16 @@ def _interval_of(
 ) -> tuple[xr.DataArray, xr.DataArray | None]:
     """Interval that a Dataset has, or that `confint` makes at this level; and of the rows alone."""
 
-    def both(of: xr.Dataset) -> tuple[xr.DataArray, xr.DataArray | None]:
-        return of[f"{what}_ci"], with_rows_alone(of).get(f"{what}{ROWS}")
+    def both(dataset: xr.Dataset) -> tuple[xr.DataArray, xr.DataArray | None]:
+        return dataset[f"{what}_ci"], with_rows_alone(dataset).get(f"{what}{ROWS}")
 
     if f"{what}_ci" not in effect:
         raise ValueError(
             f"what must have an interval; effect holds {what!r} without one. Call confint(effect), "
             f"or draw boot = bootstrap(local, effect), or effect_sizes(effect, boot)."
         )
-    kept = effect[f"{what}_ci"]
-    other = float(kept.attrs.get("ci_prob", np.nan))
+    stored = effect[f"{what}_ci"]
+    other = float(stored.attrs.get("ci_prob", np.nan))
     if not np.isclose(other, level) and has_moments(effect):
         again = confint(effect, level=level)
         if np.isclose(again[f"{what}_ci"].attrs["ci_prob"], level):

@@ -27,7 +27,7 @@ from rhale_stats.printing.text import number_text
 from rhale_stats.schema.features import label_of, one_feature
 from rhale_stats.schema.levels import is_categorical, level_names, level_text
 from rhale_stats.schema.moments import has_cells, has_moments
-from rhale_stats.schema.stacking import padded
+from rhale_stats.schema.padding import padded
 
 # Of the curve as it was centred; what lies about it is made anew.
 ABOUT = ("curve_ci", "curve_band", "cell_curve_ci", "cell_curve_band", "curve_ci_rows")
@@ -46,27 +46,27 @@ def relative_to(effect: xr.Dataset, value: Any) -> xr.Dataset:
     row = one_feature(effect, 0)
     name = str(row["feature"].values)
     value = _value(row, value)
-    at = float(predict(effect, [value], name).values[0])
-    if not np.isfinite(at):
+    reference = float(predict(effect, [value], name).values[0])
+    if not np.isfinite(reference):
         raise ValueError(
             f"reference must be a value of {name!r} at which there is a curve; got {value!r}. "
             f"{_range(row)}"
         )
-    said = level_text(value) if is_categorical(row) else number_text(float(value))
+    text = level_text(value) if is_categorical(row) else number_text(float(value))
     out = effect.drop_vars(ABOUT, errors="ignore")
-    moved = [one for one in ("curve", "cell_curve", "missing_curve") if one in out]
-    out = out.assign({one: out[one].copy(data=out[one].values - at) for one in moved})
-    out.attrs["reference"] = f"{label_of(effect, name)} = {said}"
+    moved = [name for name in ("curve", "cell_curve", "missing_curve") if name in out]
+    out = out.assign({name: out[name].copy(data=out[name].values - reference) for name in moved})
+    out.attrs["reference"] = f"{label_of(effect, name)} = {text}"
     target = "difference from the curve at the reference"
     if not has_moments(effect) or not row.sizes["bin"]:
         return out
     whole, (feature,) = opened(effect)
     made = _intervals(feature, value, effect)
-    for one, (dims, ends) in made.items():
-        like = effect.get(one, effect.get("curve_ci", effect.get("curve_band")))
+    for interval, (dims, ends) in made.items():
+        like = effect.get(interval, effect.get("curve_ci", effect.get("curve_band")))
         attrs = {} if like is None else dict(like.attrs)
-        known = padded([ends], (effect.sizes[dims], 2))
-        out[one] = (("feature", dims, "ci_bound"), known, {**attrs, "target": target})
+        values = padded([ends], (effect.sizes[dims], 2))
+        out[interval] = (("feature", dims, "ci_bound"), values, {**attrs, "target": target})
     return out.assign_coords(ci_bound=whole.get("ci_bound", ["lower", "upper"]))
 
 
@@ -102,38 +102,38 @@ def _intervals(
     row, fit = feature
     assert fit is not None, "a feature with bins"
     place = level_names(row).index(level_text(value)) if is_categorical(row) else float(value)
-    z, at = fit.pieces.edges, np.array([place], dtype=np.float64)
-    if not z[0] <= at[0] <= z[-1]:
+    z, reference = fit.pieces.edges, np.array([place], dtype=np.float64)
+    if not z[0] <= reference[0] <= z[-1]:
         return {}
-    points = np.append(z, at)
+    points = np.append(z, reference)
     covariance = curve_covariance(row, fit, points)
     covariance = covariance - covariance[:, -1:] - covariance[-1:] + covariance[-1, -1]
     covariance = covariance[:-1, :-1]
-    covariance[z == at[0]] = covariance[:, z == at[0]] = 0.0
+    covariance[z == reference[0]] = covariance[:, z == reference[0]] = 0.0
     joint = _joint(feature, points, covariance)
     degrees = np.asarray(joint.degrees)
     se = np.sqrt(np.maximum(np.diagonal(covariance), 0.0))
-    own = np.interp(z, *_known(row, "cell_curve" if has_cells(row) else "curve"))
-    own = own - np.interp(at[0], z, own)
+    curve = np.interp(z, *_finite(row, "cell_curve" if has_cells(row) else "curve"))
+    curve = curve - np.interp(reference[0], z, curve)
     level = float(effect["curve_ci"].attrs.get("ci_prob", 0.95)) if "curve_ci" in effect else 0.95
     widths = {"ci": intervals.student(level, degrees) * se}
     if "curve_band" in effect:
         level = float(effect["curve_band"].attrs.get("ci_prob", 0.95))
         rng = np.random.default_rng(0)
         widths["band"] = joint_quantiles(joint, degrees, level, N_DRAWS, rng) * se
-    found = {}
+    results = {}
     for end, half in widths.items():
         half = np.where(se == 0, 0.0, half)
-        ends = [own - half, own + half]
+        ends = [curve - half, curve + half]
         if has_cells(row):
-            found[f"cell_curve_{end}"] = (
+            results[f"cell_curve_{end}"] = (
                 "cell_edge",
-                np.stack([at_cells(one, fit) for one in ends], -1),
+                np.stack([at_cells(end_values, fit) for end_values in ends], -1),
             )
         inside = np.searchsorted(z, fit.edges)
-        bins = np.stack([at_edges(one[inside], fit) for one in ends], -1)
-        found[f"curve_{end}"] = ("edge", bins)
-    return found
+        bins = np.stack([at_edges(end_values[inside], fit) for end_values in ends], -1)
+        results[f"curve_{end}"] = ("edge", bins)
+    return results
 
 
 def _joint(feature: Feature, points: FloatArray, covariance: FloatArray) -> Joint:
@@ -143,17 +143,17 @@ def _joint(feature: Feature, points: FloatArray, covariance: FloatArray) -> Join
     if has_covariance(row):
         degrees = curve_degrees(row, fit, points)
         return of_one_scale(covariance, np.minimum(degrees[:-1], degrees[-1]))
-    at = fit.loadings(points)
-    apart = influence.Loadings(at.level[:-1] - at.level[-1], at.tilt[:-1] - at.tilt[-1])
+    level, tilt = fit.loadings(points)
+    apart = influence.Loadings(level[:-1] - level[-1], tilt[:-1] - tilt[-1])
     parts = np.zeros((len(points) - 1, len(fit.cells.bin)))
-    parts[:, fit.cells.here] = influence.parts(apart, fit.noise)
+    parts[:, fit.cells.stretch] = influence.parts(apart, fit.noise)
     sources = fit.cells.sources(parts)
     return Joint(covariance, sources.satterthwaite(np.diagonal(covariance)), sources)
 
 
-def _known(row: xr.Dataset, name: str) -> tuple[FloatArray, FloatArray]:
+def _finite(row: xr.Dataset, name: str) -> tuple[FloatArray, FloatArray]:
     """Places and values of a curve where there is one."""
-    at = row["cell_value" if name.startswith("cell") else "edge_value"].values
+    edges = row["cell_value" if name.startswith("cell") else "edge_value"].values
     values = row[name].values
-    known = np.isfinite(at) & np.isfinite(values)
-    return at[known], values[known]
+    is_known = np.isfinite(edges) & np.isfinite(values)
+    return edges[is_known], values[is_known]

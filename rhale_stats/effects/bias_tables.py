@@ -69,7 +69,7 @@ def _bias_of_feature(row: xr.Dataset) -> list[str]:
     verdict, share = row["verdict"].values, row["weight_share"].values
     biased = ~np.isin(verdict, [FINE, TOO_FEW])
     within = np.where(meaning.is_alike(row), 0.0, row["heterogeneity_within"].values)
-    known = np.isfinite(within)
+    has_spread = np.isfinite(within)
     pvalue = row["bin_error_pvalue_adjusted"].values
     return [
         str(len(verdict)),
@@ -77,8 +77,8 @@ def _bias_of_feature(row: xr.Dataset) -> list[str]:
         str(int(biased.sum())),
         str(int((verdict == LARGE).sum())),
         percent(float(row["bin_error_share_axis"])),
-        number_text(np.sqrt(np.sum((share * within**2)[known]) / share[known].sum()))
-        if known.any()
+        number_text(np.sqrt(np.sum((share * within**2)[has_spread]) / share[has_spread].sum()))
+        if has_spread.any()
         else "",
         pvalue_text(np.nanmin(pvalue)) if np.isfinite(pvalue).any() else "",
     ]
@@ -144,8 +144,8 @@ def _curve_bias(row: xr.Dataset) -> float:
     """The largest density bias of the zero-start curve of one feature."""
     of_bins = np.where(meaning.is_alike(row), 0.0, row["density_bias"].values)
     steps = of_bins * np.diff(row["edge_value"].values)
-    known = np.isfinite(steps)
-    return float(np.abs(np.cumsum(steps[known])).max()) if known.any() else np.nan
+    is_finite = np.isfinite(steps)
+    return float(np.abs(np.cumsum(steps[is_finite])).max()) if is_finite.any() else np.nan
 
 
 def jump_table(effect: xr.Dataset, feature: str | int | None) -> tuple[SimpleTable, list[str]]:

@@ -25,7 +25,7 @@ def values_at(row: xr.Dataset, z: FloatArray) -> dict[str, FloatArray]:
     return {
         "effect": np.where(inside, effect_at(row, z, k), np.nan),
         "heterogeneity": np.where(inside, row["heterogeneity"].values[k], np.nan),
-        "curve": curve_of(row).at(z),
+        "curve": curve_of(row).evaluate(z),
     }
 
 
@@ -48,9 +48,9 @@ def errors_at(row: xr.Dataset, z: FloatArray) -> dict[str, Any]:
             shared = noise.covariance + pieces_of(row, residuals).away() * noise.slope
         spread_se, average_se = spread_and_average_errors(row, residuals)
         ends = fit.pieces.edges
-        known = (z >= ends[0]) & (z <= ends[-1])
+        has_curve = (z >= ends[0]) & (z <= ends[-1])
         curve_se = np.full(len(z), np.nan)
-        curve_se[known] = np.sqrt(np.maximum(fit.variance(z[known]), 0.0))
+        curve_se[has_curve] = np.sqrt(np.maximum(fit.variance(z[has_curve]), 0.0))
     elif "curve_se" in row and "rows" in str(row["curve_se"].attrs.get("source", "rows")):
         effect_se, spread_se = (
             own_error(row, f"{name}_se") for name in ("effect", "heterogeneity")
@@ -81,12 +81,12 @@ def _of_correlation(
 
 
 def _stored_covariance(row: xr.Dataset, effect_se: FloatArray, slope_se: FloatArray) -> FloatArray:
-    """The same of errors that the result holds."""
+    """Covariances of effects and slopes, from errors that the result holds."""
     if "effect_slope_cov" in row and "effect_se_rows" not in row:
         return np.diagonal(row["effect_slope_cov"].values)
-    known = _of_correlation(row, effect_se, slope_se)
-    if known is not None:
-        return known
+    covariance = _of_correlation(row, effect_se, slope_se)
+    if covariance is not None:
+        return covariance
     # As if slopes and the means of their rows were uncorrelated.
     most = effect_se * slope_se
     return np.clip(pieces_of(row).away() * slope_se**2, -most, most)
@@ -100,10 +100,10 @@ def own_error(row: xr.Dataset, name: str) -> FloatArray:
 
 def _between(row: xr.Dataset, z: FloatArray) -> FloatArray:
     """Standard errors of the curve: between two edges at most the mean of theirs."""
-    at, name = ("cell_value", "cell_curve_se") if has_cells(row) else ("edge_value", "curve_se")
+    x_name, name = ("cell_value", "cell_curve_se") if has_cells(row) else ("edge_value", "curve_se")
     values = own_error(row, name)
-    edges = row[at].values[: len(values)]
-    known = np.isfinite(values) & np.isfinite(edges)
-    if not known.any():
+    edges = row[x_name].values[: len(values)]
+    is_known = np.isfinite(values) & np.isfinite(edges)
+    if not is_known.any():
         return np.full(len(z), np.nan)
-    return np.asarray(np.interp(z, edges[known], values[known], np.nan, np.nan))
+    return np.asarray(np.interp(z, edges[is_known], values[is_known], np.nan, np.nan))

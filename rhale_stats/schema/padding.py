@@ -36,17 +36,17 @@ def padded(
 
     ``shape`` is that of each, and by default that of the longest. A single number is everywhere.
     """
-    arrays = [np.asarray(one) for one in each]
+    arrays = [np.asarray(values) for values in each]
     if shape is None:
-        shape = np.max([one.shape for one in arrays], axis=0)
+        shape = np.max([array.shape for array in arrays], axis=0)
     out = np.full((len(arrays), *shape), missing, dtype=dtype)
-    for number, one in enumerate(arrays):
-        part: tuple[int | slice, ...] = (number, *map(slice, one.shape))
-        out[part] = one
+    for number, array in enumerate(arrays):
+        part: tuple[int | slice, ...] = (number, *map(slice, array.shape))
+        out[part] = array
     return out
 
 
-def stacked(rows: Sequence[Estimates], n_bins: int, **more: int) -> dict[str, NDArray[Any]]:
+def pad_features(rows: Sequence[Estimates], n_bins: int, **more: int) -> dict[str, NDArray[Any]]:
     """Estimates of several features as arrays over ``feature`` and what else their name says.
 
     A row has a feature's estimates by name, at the length that its bins have; a constant feature
@@ -73,31 +73,34 @@ def stacked(rows: Sequence[Estimates], n_bins: int, **more: int) -> dict[str, ND
 
 
 def stack(
-    datasets: Sequence[xr.Dataset], dim: str, *, integer: int = 0, own: Collection[Hashable] = ()
+    datasets: Sequence[xr.Dataset],
+    dim: str,
+    *,
+    integer: int = 0,
+    varying: Collection[Hashable] = (),
 ) -> xr.Dataset:
     """Results of the same kind along a new first dimension, padded to the longest of them.
 
     What one of them does not reach is NaN, the empty text, ``integer``, and 0 where rows are
     counted. Coordinates of features and attributes that are the same everywhere stay as they are,
-    unless named in ``own``; other attributes become coordinates.
+    unless named in ``varying``; other attributes become coordinates.
     """
     first = datasets[0]
-    longest = {
-        one: datasets[int(np.argmax([each.sizes[one] for each in datasets]))] for one in first.dims
-    }
+    longest = {axis: max(datasets, key=lambda dataset: dataset.sizes[axis]) for axis in first.dims}
 
     def as_one(name: Hashable) -> xr.Variable:
         each = [dataset.variables[name] for dataset in datasets]
-        dtype = np.result_type(*(one.dtype for one in each))
+        dtype = np.result_type(*(array.dtype for array in each))
         missing = {"f": np.nan, "U": "", "i": integer}.get(dtype.kind, 0)
         missing = 0 if name in COUNTS else missing
-        shape = [longest[one].sizes[one] for one in each[0].dims]
-        values = padded([one.values for one in each], shape, missing=missing, dtype=dtype)
-        return xr.Variable((dim, *each[0].dims), values, joined_attrs([one.attrs for one in each]))
+        shape = [longest[axis].sizes[axis] for axis in each[0].dims]
+        values = padded([array.values for array in each], shape, missing=missing, dtype=dtype)
+        attrs = joined_attrs([array.attrs for array in each])
+        return xr.Variable((dim, *each[0].dims), values, attrs)
 
     coords = {}
     for name, coordinate in first.coords.items():
-        always = str(name).startswith(dim) or name in ("n_bins", "n_spread_bins", *own)
+        always = str(name).startswith(dim) or name in ("n_bins", "n_spread_bins", *varying)
         always |= set(coordinate.dims) > {"feature"}
         if name in first.dims:
             coords[name] = longest[name].variables[name]
@@ -119,43 +122,43 @@ def stack(
 
 
 def joined_attrs(each: Sequence[Mapping[Any, Any]]) -> dict[Any, Any]:
-    """Attributes of the first; texts that others have otherwise are all of them said."""
+    """Attributes of the first; texts that differ are joined by semicolons."""
     first = dict(each[0])
     for key, value in first.items():
         if isinstance(value, str):
             # Those of one may be joint ones already.
-            texts = (text for one in each for text in str(one.get(key, value)).split("; "))
+            texts = (text for attrs in each for text in str(attrs.get(key, value)).split("; "))
             first[key] = "; ".join(dict.fromkeys(texts))
     return first
 
 
-def together(results: Sequence[Any], of: xr.Dataset, dim: str) -> Any:
+def together(results: Sequence[Any], source: xr.Dataset, dim: str) -> Any:
     """Results of all parts as one."""
     first = results[0]
     if isinstance(first, xr.Dataset):
         out = stack([result.drop_vars([ROWS, "obs"], errors="ignore") for result in results], dim)
-        out = out.assign_coords({dim: of[dim]}) if dim in of.coords else out
-        if dim == OUTPUT and "obs" in out.dims and "obs" in of.coords:
+        out = out.assign_coords({dim: source[dim]}) if dim in source.coords else out
+        if dim == OUTPUT and "obs" in out.dims and "obs" in source.coords:
             # The rows of all outputs are the same.
-            out = out.assign_coords(obs=of["obs"])
+            out = out.assign_coords(obs=source["obs"])
         if "draw" in out.dims:
             out = out.transpose("chain", "draw", ...)
-        return out.assign({ROWS: of[ROWS]}) if ROWS in first and dim == REGION else out
+        return out.assign({ROWS: source[ROWS]}) if ROWS in first and dim == REGION else out
     if isinstance(first, xr.DataArray):
         return xr.concat(results, dim, combine_attrs="drop_conflicts", join="exact")
     if isinstance(first, pd.DataFrame):
         parts = []
         for number, frame in enumerate(results):
-            one = of.isel({dim: number})
-            frame.insert(0, dim, one[dim].item())
+            part = source.isel({dim: number})
+            frame.insert(0, dim, part[dim].item())
             if dim == REGION:
-                frame.insert(1, "rule", str(one["region_rule"].values))
+                frame.insert(1, "rule", str(part["region_rule"].values))
             parts.append(frame)
         return pd.concat(parts, ignore_index=True)
     from statsmodels.iolib.summary import Summary
 
     if isinstance(first, Summary):
-        names = [f"{dim} {of[dim].values[number]}" for number in range(len(results))]
+        names = [f"{dim} {source[dim].values[number]}" for number in range(len(results))]
         return with_notes(
             [table for result in results for table in result.tables],
             joint_notes([result.notes for result in results], names),
@@ -173,13 +176,13 @@ def by_feature(results: Sequence[xr.Dataset], names: Sequence[str]) -> xr.Datase
         results = [filled(result, other) for result in results]
     results = with_joint_fingerprints(results)
     first = results[0]
-    own = {name for name, one in first.variables.items() if "feature" in one.dims}
+    varying = {name for name, variable in first.variables.items() if "feature" in variable.dims}
     single = {
         name: result.drop_vars([ROWS, "obs"], errors="ignore").sel(feature=name)
         for result in results
         for name in feature_names(result)
     }
-    out = stack([single[name] for name in names if name in single], "feature", own=own)
+    out = stack([single[name] for name in names if name in single], "feature", varying=varying)
     if {"cell", "cell_edge"} <= set(out.dims):
         out = _with_cell_edges(out)
     if "n_rows" in first.attrs:
@@ -188,7 +191,7 @@ def by_feature(results: Sequence[xr.Dataset], names: Sequence[str]) -> xr.Datase
 
 
 def _with_cell_edges(out: xr.Dataset) -> xr.Dataset:
-    """With an edge more than there are cells, of which features with levels may have the most."""
+    """The result with one edge more than cells, of which features with levels may have the most."""
     short = out.sizes["cell"] + 1 - out.sizes["cell_edge"]
     if short <= 0:
         return out
@@ -199,7 +202,7 @@ def _with_cell_edges(out: xr.Dataset) -> xr.Dataset:
 
 
 def filled(dataset: xr.Dataset, other: xr.Dataset) -> xr.Dataset:
-    """With all variables and coordinates that the other has."""
+    """The Dataset with all variables and coordinates that the other has."""
     sizes = {**other.sizes, **dataset.sizes}
     for dim in ("bin", "edge"):
         if dim in sizes:
@@ -222,9 +225,9 @@ def filled(dataset: xr.Dataset, other: xr.Dataset) -> xr.Dataset:
             whole = {name: dataset[name].expand_dims({dim: other.sizes[dim]}) for name in each}
             dataset = dataset.assign(whole)
     absent = [name for name in other.variables if name not in dataset.variables]
-    own = {name: nothing(name) for name in absent if name not in other.dims}
-    data = {name: one for name, one in own.items() if name in other.data_vars}
-    coords = {name: one for name, one in own.items() if name in other.coords}
+    filling = {name: nothing(name) for name in absent if name not in other.dims}
+    data = {name: filling[name] for name in filling if name in other.data_vars}
+    coords = {name: filling[name] for name in filling if name in other.coords}
     dims = {name: other.variables[name] for name in absent if name in other.dims}
     return dataset.assign(data).assign_coords({**coords, **dims})
 
@@ -252,12 +255,12 @@ def concatenated(dataset: xr.Dataset, dim: str) -> xr.Dataset:
     parts = {}
     for number, label in enumerate(labels):
         part = dataset.isel({dim: number}).drop_vars(dim, errors="ignore")
-        counts = {one: part[one].fillna(0) for one in COUNTS if one in part.data_vars}
-        whole = {one: count.astype(np.int64) for one, count in counts.items() if one == "n_obs"}
+        counts = {name: part[name].fillna(0) for name in COUNTS if name in part.data_vars}
+        whole = {name: count.astype(np.int64) for name, count in counts.items() if name == "n_obs"}
         part = part.assign(counts | whole)
         if "n_obs" in part and "n_rows" in part.attrs:
             n_obs = part["n_obs"]
-            over = [one for one in n_obs.dims if one != "feature"]
+            over = [axis for axis in n_obs.dims if axis != "feature"]
             part = part.assign_attrs(n_rows=int(n_obs.sum(over).max()))
         part.attrs.pop(FINGERPRINT, None)
         parts[label] = part
@@ -267,7 +270,7 @@ def concatenated(dataset: xr.Dataset, dim: str) -> xr.Dataset:
 # --- with numeric features -----------------------------------------------------------------------
 
 
-def joined(parts: Sequence[xr.Dataset], names: Sequence[str]) -> xr.Dataset:
+def concat_features(parts: Sequence[xr.Dataset], names: Sequence[str]) -> xr.Dataset:
     """Local effects, or effects, of features with an axis and of others with levels as one."""
     if len(parts) == 1:
         return parts[0]

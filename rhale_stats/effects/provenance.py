@@ -20,23 +20,23 @@ from rhale_stats.schema.moments import bin_means
 
 
 def check_same_rows(
-    row: xr.Dataset, rows: Rows, position: int, parameter: str = "local", of: str = "effect"
+    row: xr.Dataset, rows: Rows, position: int, parameter: str = "local", result: str = "effect"
 ) -> None:
     """Raise ``ValueError`` unless the effect of one feature was made from these local effects."""
-    known = fingerprint_of(row)
-    found = rows.fingerprint(position) if known else ""
-    if known and found == known:
+    expected = fingerprint_of(row)
+    actual = rows.fingerprint(position) if expected else ""
+    if expected and actual == expected:
         return
     name = str(row["feature"].values)
-    maker = f"{parameter} must be the Dataset that {of} was made from; "
+    maker = f"{parameter} must be the Dataset that {result} was made from; "
     check_finite(rows.local_effect[position], "Local effects", name, SELECT_ROWS)
     _check_counts(row, rows, position, parameter, maker)
-    if known and not same_rows(found, known):
+    if expected and not same_rows(actual, expected):
         raise ValueError(
             f"{maker}the values of feature {name!r}, the weights or the order of its rows differ. "
             f"Pass that Dataset."
         )
-    if known or not _same_means(row, rows, position):
+    if expected or not _same_means(row, rows, position):
         raise ValueError(
             f"{maker}it has the same rows, but its local effects of feature {name!r} come from "
             f"another model, output or scale. Pass that Dataset."
@@ -47,11 +47,11 @@ def check_same_chunks(rows: ChunkedRows, local: xr.Dataset, effect: xr.Dataset) 
     """Raise ``ValueError`` unless the effect was made from these rows."""
     of_rows = effect.assign_attrs(rows.fingerprints(feature_names(local)))
     for name in feature_names(effect):
-        known, found = (fingerprint_of(one_feature(one, name)) for one in (effect, of_rows))
-        if not known or found == known:
+        expected, actual = (fingerprint_of(one_feature(x, name)) for x in (effect, of_rows))
+        if not expected or actual == expected:
             continue
         what = f"the values of feature {name!r}, the weights or the order of its rows differ"
-        if same_rows(found, known):
+        if same_rows(actual, expected):
             what = (
                 f"it has the same rows, but its local effects of feature {name!r} come from "
                 f"another model, output or scale"
@@ -67,15 +67,15 @@ def check_same_model(local: xr.Dataset, effect: xr.Dataset) -> None:
     if ROWS in effect and effect.sizes["obs"] != local.sizes["obs"]:
         return
     names = feature_names(effect)
-    own = own_columns(estimation_rows(local, effect), names)
+    columns = own_columns(estimation_rows(local, effect), names)
     for name in names:
-        check_no_other_model(one_feature(effect, name), *own[name])
+        check_no_other_model(one_feature(effect, name), *columns[name])
 
 
 def check_no_other_model(row: xr.Dataset, rows: Rows, position: int) -> None:
     """Raise ``ValueError`` where the rows of the effect have other local effects."""
-    known = fingerprint_of(row)
-    if known and row.sizes["bin"] and same_rows(rows.fingerprint(position), known):
+    expected = fingerprint_of(row)
+    if expected and row.sizes["bin"] and same_rows(rows.fingerprint(position), expected):
         check_same_rows(row, rows, position)
 
 
@@ -84,12 +84,12 @@ def _check_counts(row: xr.Dataset, rows: Rows, position: int, parameter: str, ma
     x, edges, name = rows.x[position], row["edge_value"].values, str(row["feature"].values)
     if is_categorical(row):
         code = x.astype(np.int64)
-        own = np.bincount(code, rows.weight, len(edges))
-        counts = own if rows.frequency else np.bincount(code, minlength=len(edges))
+        total = np.bincount(code, rows.weight, len(edges))
+        counts = total if rows.frequency else np.bincount(code, minlength=len(edges))
         if (
             rows.sides is None
             or not np.array_equal(counts, row["n_level"].values)
-            or not np.allclose(own / own.sum(), row["level_share"].values, rtol=1e-9, atol=0)
+            or not np.allclose(total / total.sum(), row["level_share"].values, rtol=1e-9, atol=0)
         ):
             raise ValueError(
                 f"{maker}the rows or weights of the levels of feature {name!r} differ. Pass that "
@@ -106,14 +106,14 @@ def _check_counts(row: xr.Dataset, rows: Rows, position: int, parameter: str, ma
             f"the {len(x)} rows of {parameter} give them other numbers of rows. Pass that Dataset, "
             f"or make the effect of this one with bins=GivenBins(edges)."
         )
-    found, share = weight / weight.sum(), row["weight_share"].values
+    actual, expected = weight / weight.sum(), row["weight_share"].values
     # Sums differ by rounding; one weight of 10^6 that is 1 % larger is more.
-    if not np.allclose(found, share, rtol=1e-9, atol=0):
-        worst = int(np.argmax(np.abs(found - share)))
+    if not np.allclose(actual, expected, rtol=1e-9, atol=0):
+        worst = int(np.argmax(np.abs(actual - expected)))
         raise ValueError(
             f"{parameter} must have the weights that effect was made with; bin {worst} of feature "
-            f"{name!r} has {share[worst]:.4g} of the weight in effect and {found[worst]:.4g} in "
-            f"{parameter}. Pass the Dataset that effect was made from."
+            f"{name!r} has {expected[worst]:.4g} of the weight in effect and {actual[worst]:.4g} "
+            f"in {parameter}. Pass the Dataset that effect was made from."
         )
 
 
@@ -126,9 +126,9 @@ def _same_means(row: xr.Dataset, rows: Rows, position: int) -> bool:
         code, (up, down) = x.astype(np.int64), rows.sides[position]
         total, weight = np.zeros(n_bins), np.zeros(n_bins)
         for step, change in ((code, up), (code - 1, down)):
-            there = (step >= 0) & (step < n_bins)
-            total += np.bincount(step[there], (w * change)[there], n_bins)
-            weight += np.bincount(step[there], w[there], n_bins)
+            has_step = (step >= 0) & (step < n_bins)
+            total += np.bincount(step[has_step], (w * change)[has_step], n_bins)
+            weight += np.bincount(step[has_step], w[has_step], n_bins)
     else:
         k = binning.bin_index(row["edge_value"].values, x)
         total = np.bincount(k, w * g, n_bins).astype(np.float64)

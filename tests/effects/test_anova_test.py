@@ -10,20 +10,20 @@ from scipy import stats
 
 import rhale_stats as rs
 from rhale_stats.arrays import quadratic
-from rhale_stats.effects.box import (
-    MOST_DEGREES,
-    Places,
+from rhale_stats.effects.anova_test import (
+    MAX_DEGREES,
+    BinSelection,
     _against_f,
     _degrees_together,
     _rows_in,
     _weights,
-    box,
+    anova_test,
     with_spread,
 )
 from rhale_stats.effects.fit import bin_degrees, group_overlap
 from rhale_stats.effects.hypotheses import _correlated, _degrees_of_matrix, _moved
 from rhale_stats.inference.meaning import NO_ROWS, RIGID
-from rhale_stats.schema.curves import fine_of
+from rhale_stats.schema.curves import curve_cells
 from rhale_stats.schema.features import one_feature
 from tests.bins.test_adaptive import Lines
 from tests.helpers import local_of
@@ -62,7 +62,7 @@ def test_box_of_steps(levels, null):
     statistic, degrees, w, whole = expected_box(row, null)
     own = np.diagonal(w) * np.diagonal(row["effect_cov"].values)
     denominator = whole**2 / np.sum(own**2 / bin_degrees(row))
-    found = box(row, null)
+    found = anova_test(row, null)
     assert_allclose(
         [found.statistic, found.df, found.df_denominator], [statistic, degrees, denominator]
     )
@@ -77,7 +77,7 @@ def test_box_of_steps_by_groups(levels, null):
     row = levels[1]
     statistic, degrees, w, whole = expected_box(row, null)
     parts = np.diagonal(w @ row["effect_cov"].values)
-    found = box(row, null)
+    found = anova_test(row, null)
     assert_allclose([found.statistic, found.df], [statistic, degrees])
     denominator = whole**2 / (parts @ group_overlap(row) @ parts)
     assert found.df_denominator == pytest.approx(denominator)
@@ -90,7 +90,7 @@ def test_degrees_together_are_finite(levels):
     parts = np.array([1.0, 2.0, 0.5])
     assert_allclose(_degrees_together(row, parts), 3.5**2 / (parts @ group_overlap(row) @ parts))
     none = row.assign(effect_overlap=row["effect_overlap"] * 0)
-    assert _degrees_together(none, parts) == MOST_DEGREES
+    assert _degrees_together(none, parts) == MAX_DEGREES
 
 
 @pytest.mark.parametrize("error", [0.0, 0.3])
@@ -177,12 +177,12 @@ def test_places_of_bins_and_lines():
         {"effect": ("bin", [1.0, 2, 3, 4]), "slope": ("bin", [0.5, 0.0, -2.0, 7.0])},
         {"edge_value": ("edge", [0.0, 1, 3, 6, 10])},
     )
-    places = Places.of(row, np.array([True, True, True, False]))
-    assert places.values(row).tolist() == [1, 2, 3, 0.5, -6]
-    assert places.level("constant").tolist() == [1, 1, 1, 0, 0]
-    assert places.level("zero") is None
-    assert (places.dimension("zero"), places.dimension("constant")) == (5, 4)
-    assert places.of_slopes(np.arange(4.0)).tolist() == [0, 2]
+    selection = BinSelection.of_feature(row, np.array([True, True, True, False]))
+    assert selection.values(row).tolist() == [1, 2, 3, 0.5, -6]
+    assert selection.level("constant").tolist() == [1, 1, 1, 0, 0]
+    assert selection.level("zero") is None
+    assert (selection.dimension("zero"), selection.dimension("constant")) == (5, 4)
+    assert selection.of_slopes(np.arange(4.0)).tolist() == [0, 2]
 
 
 def test_weights_are_the_inverse_covariance_of_rows_of_variance_one():
@@ -203,10 +203,10 @@ def test_weights_are_the_inverse_covariance_of_rows_of_variance_one():
         middle = (edges[b] + edges[b + 1]) / 2
         columns.append((k == b) * (x[:, 0] - middle) / widths[b])
     table = np.column_stack(columns).astype(float)
-    places = Places.of(row, np.ones(3, dtype=bool))
-    found = _weights(row, fine_of(row), places).toarray()
+    selection = BinSelection.of_feature(row, np.ones(3, dtype=bool))
+    found = _weights(row, curve_cells(row), selection).toarray()
     assert_allclose(found, table.T @ table, rtol=1e-9, atol=1e-9)
-    assert _rows_in(_weights(row, fine_of(row), places), places) == pytest.approx(90)
+    assert _rows_in(_weights(row, curve_cells(row), selection), selection) == pytest.approx(90)
 
 
 @pytest.mark.parametrize(("null", "error"), [("zero", 0.0), ("constant", 0.0), ("zero", 0.2)])
@@ -229,15 +229,15 @@ def test_box_of_lines_by_groups(null, error):
     v = np.block([[row["effect_cov"].values, mixed], [mixed.T, own]])
     if error:
         row, v = row.assign(local_effect_error=error), v + error**2 * np.eye(5)
-    places = Places.of(row, np.ones(3, dtype=bool))
-    w = _weights(row, fine_of(row), places).toarray()
+    selection = BinSelection.of_feature(row, np.ones(3, dtype=bool))
+    w = _weights(row, curve_cells(row), selection).toarray()
     if null == "constant":
         level = np.array([1.0, 1, 1, 0, 0])
         w = w - np.outer(w @ level, level @ w) / (level @ w @ level)
     whole, parts = np.trace(w @ v), np.diagonal(w @ v)
     by_bin = parts[:3].copy()
     by_bin[at] += parts[3:]
-    found = box(row, null)
+    found = anova_test(row, null)
     assert found.statistic == pytest.approx(d @ w @ d / whole, rel=1e-6)
     assert found.df == pytest.approx(whole**2 / np.trace(w @ v @ w @ v), rel=1e-6)
     denominator = whole**2 / (by_bin @ group_overlap(row) @ by_bin)
@@ -253,12 +253,12 @@ def test_differences_of_one_effect_are_rigid():
     effect = rs.rhale(local, bins=rs.GivenBins([0, 1, 2]), weighting="rows")
     row = one_feature(rs.std_error(effect, local, groups=np.arange(60) // 3), 0)
     one = row.assign(effect_cov=(row["effect_cov"].dims, np.full((2, 2), 0.3)))
-    assert box(one, "constant").reason == RIGID
-    assert box(one, "constant").df == 0
-    assert box(one, "zero").df == pytest.approx(1)
+    assert anova_test(one, "constant").reason == RIGID
+    assert anova_test(one, "constant").df == 0
+    assert anova_test(one, "zero").df == pytest.approx(1)
     # A thousandth of the variance is no numerical error.
     other = row.assign(effect_cov=(row["effect_cov"].dims, np.full((2, 2), 0.3) + 3e-4 * np.eye(2)))
-    assert box(other, "constant").reason == ""
+    assert anova_test(other, "constant").reason == ""
 
 
 def test_weights_of_averages_along_the_axis():
@@ -269,11 +269,11 @@ def test_weights_of_averages_along_the_axis():
     x[[0, -1]] = 0, 2
     local = local_of(x[:, None], rng.normal(size=(60, 1)))
     row = one_feature(rs.rhale(local, bins=rule), 0)
-    cells = fine_of(row)
+    cells = curve_cells(row)
     # Of the second bin, as if its last cell had no rows.
     pieces = cells.pieces._replace(share=np.append(cells.pieces.share[:-1], 0))
     cells = cells._replace(pieces=pieces, n_effective=np.append(cells.n_effective[:-1], 0))
-    places = Places.of(row, np.ones(2, dtype=bool))
+    selection = BinSelection.of_feature(row, np.ones(2, dtype=bool))
     n = cells.n_effective
     expected = [1 / (0.25 / n[0] + 0.25 / n[1]), n[2]]
-    assert_allclose(_weights(row, cells, places).toarray(), np.diag(expected), rtol=1e-9)
+    assert_allclose(_weights(row, cells, selection).toarray(), np.diag(expected), rtol=1e-9)

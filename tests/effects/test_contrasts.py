@@ -10,8 +10,8 @@ from numpy.testing import assert_allclose
 from scipy import stats
 
 import rhale_stats as rs
+from rhale_stats.effects.contrasts import _joint, relative_to
 from rhale_stats.effects.fit import features_of
-from rhale_stats.effects.reference import _joint, relative_to
 from rhale_stats.profiles.reference import one_relative
 
 RNG = np.random.default_rng(2)

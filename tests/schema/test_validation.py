@@ -12,7 +12,7 @@ import pytest
 import xarray as xr
 
 import rhale_stats as rs
-from rhale_stats.schema.door import Options
+from rhale_stats.schema.validation import Options
 
 PACKAGE = Path(rs.__file__).parent
 FUNCTIONS = sorted(name for name in rs.__all__ if inspect.isfunction(getattr(rs, name)))

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, replace
 from functools import wraps
-from inspect import signature
+from inspect import Parameter, signature
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar, cast
 
@@ -44,8 +44,8 @@ from rhale_stats.schema.calls import MAKERS, Call, limits, options_of, public
 from rhale_stats.schema.checks import answer_first
 from rhale_stats.schema.features import has_integer_labels
 from rhale_stats.schema.kinds import kind_of
+from rhale_stats.schema.padding import as_regions, concatenated
 from rhale_stats.schema.parts import within_axes
-from rhale_stats.schema.stacking import as_regions, concatenated
 from rhale_stats.schema.variables import DIMENSIONS, in_order
 from rhale_stats.schema.whole import in_words, one_feature_of, refusal, remember_parts, with_feature
 
@@ -138,7 +138,7 @@ class Options:
         check_parameters(self)
 
 
-class _Known(NamedTuple):
+class _Keywords(NamedTuple):
     """What a function may be given by name: parameters, and the fields of those with options."""
 
     function: str
@@ -147,29 +147,29 @@ class _Known(NamedTuple):
     takes_any: bool
 
     @classmethod
-    def of(cls, function: Callable[..., Any]) -> _Known:
-        """Of its signature."""
+    def from_function(cls, function: Callable[..., Any]) -> _Keywords:
+        """The keywords of a function, from its signature."""
         parameters = signature(function).parameters
-        names = [name for name, one in parameters.items() if one.kind is not one.VAR_KEYWORD]
+        names = [name for name in parameters if parameters[name].kind is not Parameter.VAR_KEYWORD]
         defaults = {name: parameters[name].default for name in names}
-        options = {name: one for name, one in defaults.items() if isinstance(one, Options)}
+        options = {name: defaults[name] for name in names if isinstance(defaults[name], Options)}
         # Where there are options their fields are gathered from what else was named.
         takes_any = len(names) < len(parameters) and not options
         return cls(function.__name__, names, options, takes_any)
 
-    def gathered(self, given: dict[str, Any]) -> dict[str, Any]:
+    def gathered(self, arguments: dict[str, Any]) -> dict[str, Any]:
         """Keyword arguments, with fields of options in the object that they belong to."""
-        group_of = {one.name: name for name, of in self.options.items() for one in fields(of)}
-        own: dict[str, dict[str, Any]] = {}
+        group_of = {field.name: key for key in self.options for field in fields(self.options[key])}
+        options: dict[str, dict[str, Any]] = {}
         out: dict[str, Any] = {}
-        for name, value in given.items():
+        for name, value in arguments.items():
             if name in group_of:
-                own.setdefault(group_of[name], {})[name] = value
+                options.setdefault(group_of[name], {})[name] = value
             elif self.takes_any or name in self.names:
                 out[name] = value
             else:
                 self._refuse(name, [*self.names, *group_of])
-        for group, values in own.items():
+        for group, values in options.items():
             default = self.options[group]
             if out.get(group, default) is not default:
                 raise TypeError(
@@ -186,16 +186,16 @@ class _Known(NamedTuple):
             kind = type(self.options[name]).__name__
             raise TypeError(f"{name} must be a {kind}, as in {kind}(); got {shown(value)}.")
 
-    def _refuse(self, name: str, known: list[str]) -> None:
+    def _refuse(self, name: str, names: list[str]) -> None:
         """Raise ``TypeError`` for a keyword argument that the function does not have."""
-        advice = other_keyword(name, known, self._elsewhere(name, known))
+        advice = other_keyword(name, names, self._elsewhere(name, names))
         raise TypeError(
             f"{self.function}() got an unexpected keyword argument {name!r}. {advice}".rstrip()
         )
 
-    def _elsewhere(self, name: str, known: list[str]) -> str:
+    def _elsewhere(self, name: str, names: list[str]) -> str:
         """The step before this one that has an option, in words; empty where there is none."""
-        if name == "features" or "local" not in known:
+        if name == "features" or "local" not in names:
             return ""
         maker = MAKERS.get(self.function, "local_effects")
         if name not in options_of(public(maker)):
@@ -206,7 +206,7 @@ class _Known(NamedTuple):
         )
 
 
-def checked(function: F) -> F:
+def validated(function: F) -> F:
     """Decorate a function so that its arguments are checked by `CHECKS`.
 
     Keyword arguments that are fields of its `Options` are gathered into these. Datasets may have
@@ -214,14 +214,14 @@ def checked(function: F) -> F:
     is not whole, the error names what is missing or was replaced.
     """
     parameters = signature(function).parameters
-    known, call = _Known.of(function), Call.of(function)
-    checks = {name: CHECKS[name] for name in known.names if name in CHECKS}
-    if known.function in OF_PAIRS:
+    keywords, call = _Keywords.from_function(function), Call.from_function(function)
+    checks = {name: CHECKS[name] for name in keywords.names if name in CHECKS}
+    if keywords.function in OF_PAIRS:
         checks["features"] = check_features_and_pairs
 
     # Pictures take the Dataset of an explanation that has the name of their parameter.
-    parts_taken = known.function.startswith("plot_")
-    reading = known.function in READING
+    parts_taken = keywords.function.startswith("plot_")
+    reading = keywords.function in READING
 
     def admitted(name: str, value: Any) -> Any:
         # A group of an explanation, or of another tree, stands for its Dataset.
@@ -239,20 +239,20 @@ def checked(function: F) -> F:
         if name == "y" and np.ndim(value) == 2 and np.shape(value)[1] == 1:
             return value.iloc[:, 0] if hasattr(value, "iloc") else np.asarray(value)[:, 0]
         if reading and name == "effect" and _are_results(value):
-            return as_regions({key: admitted(name, one) for key, one in value.items()})
-        if type(value) in (list, tuple) and any(isinstance(one, xr.Dataset) for one in value):
-            return type(value)(admitted(name, one) for one in value)
+            return as_regions({key: admitted(name, result) for key, result in value.items()})
+        if type(value) in (list, tuple) and any(isinstance(item, xr.Dataset) for item in value):
+            return type(value)(admitted(name, item) for item in value)
         return value
 
     def check(name: str, value: Any) -> Any:
         value = with_feature(value)
         if name in checks and value is not parameters[name].default:
             checks[name](name, value)
-        known.check_options(name, value)
+        keywords.check_options(name, value)
         return admitted(name, value)
 
     @wraps(function)
-    def door(*args: Any, **kwargs: Any) -> Any:
+    def validating(*args: Any, **kwargs: Any) -> Any:
         frame = sys._getframe(1)
         while frame.f_code.co_filename == BY_GROUPS and frame.f_back is not None:
             frame = frame.f_back
@@ -275,44 +275,45 @@ def checked(function: F) -> F:
     def answer(args: tuple[Any, ...], kwargs: dict[str, Any], groups: Any, *, of_user: bool) -> Any:
         args, kwargs = call.placed(args, kwargs)
         # Python reports surplus arguments itself.
-        few = [check(name, value) for name, value in zip(known.names, args, strict=False)]
+        few = [check(name, value) for name, value in zip(keywords.names, args, strict=False)]
         earlier = call.of_earlier_step(args, kwargs)
-        kwargs = known.gathered(kwargs if "bins" in parameters else call.with_rule(kwargs))
+        kwargs = keywords.gathered(kwargs if "bins" in parameters else call.with_rule(kwargs))
         named = {name: check(name, value) for name, value in kwargs.items()}
         single = "feature" if "feature" in parameters else "features"
-        if single in parameters and single not in {*named, *known.names[: len(few)]}:
+        if single in parameters and single not in {*named, *keywords.names[: len(few)]}:
             named |= one_feature_of([*args[:1], *kwargs.values()], single)
-        surplus, given = args[len(few) :], {**dict(zip(known.names, few, strict=False)), **named}
-        if any(map(has_integer_labels, given.values())):
-            given = {name: _labels_as_names(name, value) for name, value in given.items()}
-            few, named = [given[n] for n in known.names[: len(few)]], {n: given[n] for n in named}
-        if twice := [name for name in known.names[: len(few)] if name in named]:
-            raise TypeError(f"{known.function}() got multiple values for argument {twice[0]!r}.")
-        if not surplus and (read := within_axes(call.read(given, earlier))) is not given:
-            few, named, given = [], read, read
-        call.check_whole(given)
-        changed = refusal(given) if of_user else None
+        surplus, by_position = args[len(few) :], keywords.names[: len(few)]
+        arguments = {**dict(zip(by_position, few, strict=False)), **named}
+        if any(map(has_integer_labels, arguments.values())):
+            arguments = {name: _labels_as_names(name, value) for name, value in arguments.items()}
+            few, named = [arguments[n] for n in by_position], {n: arguments[n] for n in named}
+        if twice := [name for name in by_position if name in named]:
+            raise TypeError(f"{keywords.function}() got multiple values for argument {twice[0]!r}.")
+        if not surplus and (read := within_axes(call.read(arguments, earlier))) is not arguments:
+            few, named, arguments = [], read, read
+        call.check_whole(arguments)
+        changed = refusal(arguments) if of_user else None
         try:
-            found = function(*few, *surplus, **named)
+            result = function(*few, *surplus, **named)
         except Exception as error:
-            said = in_words(error, given, changed)
-            if said is error:
+            explained = in_words(error, arguments, changed)
+            if explained is error:
                 raise
-            raise said from error
+            raise explained from error
         if changed is not None:
             raise changed
         if groups is not None:
-            found = call.with_errors(found, given, groups)
-        return remember_parts(answer_first(found) if isinstance(found, xr.Dataset) else found)
+            result = call.with_errors(result, arguments, groups)
+        return remember_parts(answer_first(result) if isinstance(result, xr.Dataset) else result)
 
-    return cast(F, door)
+    return cast(F, validating)
 
 
 def _are_results(value: object) -> bool:
     """Whether these are results of one kind by their names."""
     if not isinstance(value, Mapping) or isinstance(value, xr.Dataset | xr.DataTree) or not value:
         return False
-    kinds = {kind_of(one) for one in value.values()}
+    kinds = {kind_of(result) for result in value.values()}
     return len(kinds) == 1 and None not in kinds
 
 
@@ -322,13 +323,14 @@ def _of_known_dimensions(parameter: str, value: xr.Dataset, *, reading: bool) ->
     Other functions refuse them.
     """
     main = next((value[name].dims for name in MAIN if name in value), ())
-    own = [dim for dim in main if dim not in DIMENSIONS]
-    if own and {"bin", "edge", "grid", "obs"} & {*main}:
-        if reading and len(own) == 1:
-            return concatenated(value, str(own[0]))
+    new_dims = [dim for dim in main if dim not in DIMENSIONS]
+    if new_dims and {"bin", "edge", "grid", "obs"} & {*main}:
+        dim = new_dims[0]
+        if reading and len(new_dims) == 1:
+            return concatenated(value, str(dim))
         raise ValueError(
-            f"{parameter} must be one result; this one has the dimension {own[0]!r}, along which "
-            f"{value.sizes[own[0]]} were put together. Take one: .isel({own[0]}=0). summary, tidy "
+            f"{parameter} must be one result; this one has the dimension {dim!r}, along which "
+            f"{value.sizes[dim]} were put together. Take one: .isel({dim}=0). summary, tidy "
             f"and plot take them all."
         )
     return value
@@ -339,10 +341,10 @@ def _labels_as_names(parameter: str, value: Any) -> Any:
     if parameter not in ("feature", "features", "reference") or isinstance(value, str):
         return value
     if isinstance(value, Mapping):
-        return {_labels_as_names("feature", key): one for key, one in value.items()}
+        return {_labels_as_names("feature", key): value for key, value in value.items()}
     if isinstance(value, int | np.integer):
         return str(value)
-    return [str(one) for one in value] if isinstance(value, list | tuple | range) else value
+    return [str(label) for label in value] if isinstance(value, list | tuple | range) else value
 
 
 def refuse_fields(options: Options, names: tuple[str, ...], why: str) -> None:

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import rhale_stats as rs
-from rhale_stats.effects.same import check_same_rows
+from rhale_stats.effects.provenance import check_same_rows
 from rhale_stats.local.rows import columns
 from rhale_stats.schema.features import one_feature
 from rhale_stats.schema.identity import FINGERPRINT
