@@ -60,8 +60,8 @@ EQUIVALENT: dict[tuple[str, str], dict[str, str]] = {
         "…np.clip(draws // resample.BLOCK [* → /] resample.BLOCK, resample.BLOCK,…": BLOCKS,
         "…lip(CHUNK_BYTES // (16 * n_rows [* → /] resample.BLOCK), 1, cpus()))": BLOCKS,
     },
-    ("margins/averages.py", "_terms"): {
-        "blocks = _blocks(asked, width [* → /] len(values))": BLOCKS,
+    ("margins/averages.py", "_at_values"): {
+        "blocks = _blocks(asked, 4 * width [* → /] len(values))": BLOCKS,
     },
     ("margins/averages.py", "_blocks"): {
         "size = max(BATCH_ANSWERS [// → *] n_answers, 1)": BLOCKS,
