@@ -61,7 +61,9 @@ EQUIVALENT: dict[tuple[str, str], dict[str, str]] = {
         "…lip(CHUNK_BYTES // (16 * n_rows [* → /] resample.BLOCK), 1, cpus()))": BLOCKS,
     },
     ("margins/averages.py", "_at_values"): {
-        "blocks = _blocks(asked, 4 * width [* → /] len(values))": BLOCKS,
+        "…ocks = _blocks(asked, 4 * width [* → /] len(values))": BLOCKS,
+        "blocks = _blocks(asked, 4 [* → /] width * len(values))": BLOCKS,
+        "blocks = _blocks(asked, [4 → 5] * width * len(values))": BLOCKS,
     },
     ("margins/averages.py", "_blocks"): {
         "size = max(BATCH_ANSWERS [// → *] n_answers, 1)": BLOCKS,
