@@ -12,7 +12,7 @@ from rhale_stats.arguments.times import are_dates, date_texts
 from rhale_stats.arrays.delta import summed
 from rhale_stats.effects.errors import opened, vcov
 from rhale_stats.effects.intervals import estimates
-from rhale_stats.inference.combinations import Estimates
+from rhale_stats.inference.combinations import Estimates, refuse_beside
 from rhale_stats.inference.estimate import Estimate
 from rhale_stats.printing.text import bin_labels
 from rhale_stats.schema.checks import check_local
@@ -40,9 +40,7 @@ def for_hypotheses(
     every = estimates(effect, features)
     if of == "average_effect":
         return _average_effects(effect, every["average_effect"], feature, local, groups)
-    for name, value in (("local", local), ("groups", groups)):
-        if value is not None:
-            raise ValueError(f"{name} must be left out unless of='average_effect'.")
+    refuse_beside(f"of={of!r}", local=local, groups=groups)
     if feature is None and effect.sizes["feature"] == 1:
         feature = 0
     feature = given_feature(feature, "hypotheses(effect, feature='dose')")
@@ -70,8 +68,7 @@ def _average_effects(
     effect: xr.Dataset, average: Estimate, feature: Any, local: xr.Dataset | None, groups: Any
 ) -> Estimates:
     """Average effects of all features; their correlations are those of the rows, or of groups."""
-    if feature is not None:
-        raise ValueError("feature must be left out with of='average_effect', which is of all.")
+    refuse_beside("of='average_effect', which is of all features", feature=feature)
     if local is None:
         raise ValueError(
             "local must be given with of='average_effect': the average effects of two features "

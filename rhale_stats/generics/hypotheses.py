@@ -167,7 +167,7 @@ def hypotheses(
     Parameters
     ----------
     effect : Dataset
-        `averages`, effects in bins, or a profile.
+        `averages`, effects in bins, a profile, a surface (its cells), or results of several models.
     hypothesis : str, list of str, or array_like of shape (n_hypotheses, n_estimates), optional
         "pairwise" (each with every other), "reference" (each less the first), "sequential" (each
         less the one before), where the prediction of all rows is left out beside other averages;

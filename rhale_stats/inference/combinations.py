@@ -70,6 +70,13 @@ class JointTest(NamedTuple):
     p_value: float
 
 
+def refuse_beside(what: str, **arguments: Any) -> None:
+    """Raise ``ValueError`` where an argument was given that results of a kind do not need."""
+    for name, value in arguments.items():
+        if value is not None:
+            raise ValueError(f"{name} must be left out for {what}; got {shown(value)}.")
+
+
 def combined(estimates: Estimates, hypothesis: Any) -> Combinations:
     """The functions of the estimates that ``hypothesis`` names: 0 where it holds."""
     values = estimates.values

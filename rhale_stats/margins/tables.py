@@ -9,8 +9,7 @@ import pandas as pd
 import xarray as xr
 from numpy.typing import NDArray
 
-from rhale_stats.arguments.words import shown
-from rhale_stats.inference.combinations import Estimates
+from rhale_stats.inference.combinations import Estimates, refuse_beside
 from rhale_stats.inference.estimate import (
     Estimate,
     Facts,
@@ -104,9 +103,7 @@ def estimates(
     found: xr.Dataset, feature: object, of: str | None, local: object, groups: object
 ) -> Estimates:
     """Averages for `hypotheses`, in the order of the lines of their table."""
-    for name, value in {"feature": feature, "of": of, "local": local, "groups": groups}.items():
-        if value is not None:
-            raise ValueError(f"{name} must be left out for averages; got {shown(value)}.")
+    refuse_beside("averages", feature=feature, of=of, local=local, groups=groups)
     found = of_part(found)
     check_one_part(found, "result")
     names = [str(name) for name in found["term"].values]

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 import xarray as xr
 
 from rhale_stats.arrays.moments import FloatArray
+from rhale_stats.inference.combinations import Estimates, refuse_beside
 from rhale_stats.inference.estimate import ends_in_table, student
 from rhale_stats.inference.parts import parts_note
 from rhale_stats.printing import text as meaning
@@ -20,6 +21,7 @@ from rhale_stats.surfaces.inference import (
     confint,
     rounding,
     size,
+    vcov,
     with_std_error,
 )
 from rhale_stats.surfaces.values import pair_name
@@ -51,12 +53,16 @@ def tidy(surface: xr.Dataset, level: float) -> pd.DataFrame:
         else:
             for end in ("left", "right"):
                 frame[f"bin_{end}_{side}"] = surface[f"bin_{end}_{side}"].values[at]
-    estimate, se = (surface[name].values[at_a, at_b] for name in ("second_effect", "effect_se"))
+    estimate, se = (
+        surface[name].values[at_a, at_b] for name in ("second_effect", "second_effect_se")
+    )
     degrees = cell_degrees(surface)
-    ends = ends_in_table(surface, "second_effect", surface["effect_se"].values, degrees, level)
+    ends = ends_in_table(
+        surface, "second_effect", surface["second_effect_se"].values, degrees, level
+    )
     in_cells = ends[at_a, at_b]
     tested = {}
-    if meaning.holds_model(str(surface["effect_se"].attrs["source"])):
+    if meaning.holds_model(str(surface["second_effect_se"].attrs["source"])):
         with np.errstate(invalid="ignore", divide="ignore"):
             statistic = np.where(se > rounding(surface), estimate / se, np.nan)
         tested = {
@@ -230,4 +236,31 @@ def surface_page(surface: xr.Dataset, most: int) -> Page:
             ),
         ),
         "summary(result), plot_surface(result), wald_test(result)",
+    )
+
+
+def for_hypotheses(
+    surface: xr.Dataset, feature: Any, of: str | None, local: Any, groups: Any
+) -> Estimates:
+    """Mean second differences of the cells with rows, for `hypotheses`."""
+    refuse_beside("surfaces", feature=feature, of=of, local=local, groups=groups)
+    surface = with_std_error(of_part(surface))
+    supported = np.flatnonzero(surface["supported"].values.ravel())
+    sides = [
+        [
+            f"{_edge(surface, side, number)} to {_edge(surface, side, number + 1)}"
+            for number in range(surface.sizes[f"bin_{side}"])
+        ]
+        for side in "ab"
+    ]
+    names = [f"{a} × {b}" for a in sides[0] for b in sides[1]]
+    covariance, n_cells = vcov(surface, None, "effect"), len(names)
+    return Estimates(
+        [names[cell] for cell in supported],
+        surface["second_effect"].values.ravel()[supported],
+        covariance.values.reshape(n_cells, n_cells)[np.ix_(supported, supported)],
+        cell_degrees(surface).ravel()[supported],
+        str(surface["second_effect"].attrs["units"]),
+        str(covariance.attrs["source"]),
+        f"the second differences of {pair_name(surface)}",
     )

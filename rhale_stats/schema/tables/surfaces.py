@@ -25,13 +25,13 @@ SURFACE_VARIABLES: Table = {
         f"{stem}_se_{part}": (dims, f"standard error of the {what}, {of}", OUTPUT_UNITS)
         for part, of in SE_PARTS.items()
         for stem, dims, what in (
-            ("effect", IN_CELLS, "mean second difference"),
+            ("second_effect", IN_CELLS, "mean second difference"),
             ("surface", AT_EDGES, "second-order effect"),
         )
     },
-    "effect_se": (IN_CELLS, "standard error of the mean second difference", OUTPUT_UNITS),
+    "second_effect_se": (IN_CELLS, "standard error of the mean second difference", OUTPUT_UNITS),
     "surface_se": (AT_EDGES, "standard error of the second-order effect", OUTPUT_UNITS),
-    "effect_df": (IN_CELLS, "degrees of freedom of the mean second difference", "1"),
+    "second_effect_df": (IN_CELLS, "degrees of freedom of the mean second difference", "1"),
     "surface_df": (AT_EDGES, "degrees of freedom of the second-order effect", "1"),
     "second_effect_change": (
         ("direction", *IN_CELLS),
