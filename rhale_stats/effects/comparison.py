@@ -112,7 +112,7 @@ def _check_same_levels(rows: tuple[xr.Dataset, xr.Dataset]) -> None:
         )
 
 
-def _of_one_model(*rows: xr.Dataset) -> bool:
+def _have_one_model(*rows: xr.Dataset) -> bool:
     """Whether the errors of both hold the same parameters."""
     models = [str(row.attrs.get("fitted_model", "")) for row in rows]
     return bool(models[0]) and models[0] == models[1]
@@ -121,8 +121,8 @@ def _of_one_model(*rows: xr.Dataset) -> bool:
 def _source(a: xr.Dataset, b: xr.Dataset, pairs: Pairs | None) -> str:
     """Source of the variance of a difference of effects."""
     if pairs is not None:
-        return f"{pairs.source} and parameters" if _of_one_model(a, b) else pairs.source
-    if _of_one_model(a, b):
+        return f"{pairs.source} and parameters" if _have_one_model(a, b) else pairs.source
+    if _have_one_model(a, b):
         sources = dict.fromkeys(str(effect["effect_se"].attrs["source"]) for effect in (a, b))
         return f"{' against '.join(sources)}, of one model"
     sources = dict.fromkeys(str(effect["effect_se"].attrs["source"]) for effect in (a, b))
@@ -168,9 +168,9 @@ def _difference(
     else:
         covariance, every = paired_covariance(pairs, rows, fits, points)
         parts, by_curve = [covariance], [values[: len(z)] for values in every]
-    if _of_one_model(*rows):
+    if _have_one_model(*rows):
         moved = [directions_at(row, fit, points) for row, fit in zip(rows, fits, strict=True)]
-        parts.append(_of_parameters(moved, paired=pairs is not None))
+        parts.append(_parameter_covariance(moved, paired=pairs is not None))
     has_curve = np.isfinite(np.sum(parts, axis=0).diagonal()[len(z) :])
     curves = [reference.less(curve, has_curve) for curve in curves]
     parts = [reference.covariance(part, has_curve) for part in parts]
@@ -180,7 +180,7 @@ def _difference(
     elif pairs.grouped:
         # The same groups are in all points, so that there is one estimate of scale.
         degrees = float(1 / np.mean(1 / np.asarray(degrees)))
-    if _of_one_model(*rows):
+    if _have_one_model(*rows):
         # A covariance of parameters by groups has no more degrees of freedom than these leave.
         groups = [row.attrs["n_groups"] - 1.0 for row in rows if "n_groups" in row.attrs]
         degrees = np.minimum(degrees, min(groups, default=np.inf))
@@ -267,7 +267,7 @@ def directions_at(row: xr.Dataset, fit: CurveErrors, z: FloatArray) -> FloatArra
     return np.asarray(out)
 
 
-def _of_parameters(moved: list[FloatArray], *, paired: bool) -> FloatArray:
+def _parameter_covariance(moved: list[FloatArray], *, paired: bool) -> FloatArray:
     """What two curves of one model add to the variance of their difference, (point, point).
 
     With pairs all that is of the parameters; else what the covariances of both do not know.

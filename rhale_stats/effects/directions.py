@@ -18,7 +18,7 @@ from rhale_stats.arrays import accumulate, categories, influence
 from rhale_stats.arrays.binning import bin_index
 from rhale_stats.arrays.influence import RowSums
 from rhale_stats.arrays.moments import FloatArray, IntArray
-from rhale_stats.effects.clusters import Clusters, level_sums, on_effects
+from rhale_stats.effects.clusters import Clusters, effect_influences, level_sums
 from rhale_stats.effects.fit import CurveErrors
 from rhale_stats.effects.spread import weights_of_rows
 from rhale_stats.local.parameters import Derivatives
@@ -53,7 +53,7 @@ class Weights(NamedTuple):
         share = w / np.bincount(k, w, n_bins)[k]
         linear = pieces.slope != 0
         tilt = np.where(linear, 1 / np.where(linear, pieces.x_variance, 1.0), 0.0)[k]
-        square = _of_squares(share * r, k, n_effective, 1 + linear)
+        square = _square_weights(share * r, k, n_effective, 1 + linear)
         return cls.placed((share, share * d * tilt, square), k, n_bins, w)
 
     @classmethod
@@ -68,7 +68,7 @@ class Weights(NamedTuple):
         k, n_bins = steps.step, len(mean)
         w = np.ones(len(k)) if weight is None else weight[steps.row]
         share = w / np.bincount(k, w, n_bins)[k]
-        square = _of_squares(share * (steps.difference - mean[k]), k, n_effective, 1)
+        square = _square_weights(share * (steps.difference - mean[k]), k, n_effective, 1)
         return cls.placed((share, np.zeros(len(k)), square), k, n_bins, w)
 
     @classmethod
@@ -84,11 +84,13 @@ class Weights(NamedTuple):
 
     def applied(self, rows: slice, change: FloatArray) -> list[FloatArray]:
         """What a change of the local effects of some rows does, by direction first."""
-        three = [_at_rows(part, rows, change) for part in (self.mean, self.slope, self.variance)]
+        three = [
+            _row_products(part, rows, change) for part in (self.mean, self.slope, self.variance)
+        ]
         return [*three, self.average[rows] @ change]
 
 
-def _of_squares(
+def _square_weights(
     residual: FloatArray, k: IntArray, n_effective: FloatArray, n_parameters: Any
 ) -> FloatArray:
     """Weights of changes in variances over the degrees of freedom; 0 in a bin that has none."""
@@ -114,14 +116,14 @@ class FeatureInfluences(NamedTuple):
         )
 
 
-def by_directions(
+def direction_influences(
     row: xr.Dataset, fit: CurveErrors, clusters: Clusters, derivatives: Derivatives
 ) -> FeatureInfluences:
     """What every direction of the parameters does."""
     name = str(row["feature"].values)
     numbers = np.flatnonzero(is_used_row(clusters.local, row))
     if is_categorical(row):
-        sums = _of_levels(row, clusters, derivatives.steps(name, numbers))
+        sums = _level_influences(row, clusters, derivatives.steps(name, numbers))
         return FeatureInfluences(sums, sums, np.zeros((len(sums.average), 0)))
     columns = (*clusters.columns(row), clusters.rows.weight)
     weights = (
@@ -134,26 +136,28 @@ def by_directions(
     for part, change in derivatives.slopes(name, numbers):
         block = slice(begin, begin + len(part))
         both = [values for kind in weights for values in kind.applied(block, change)]
-        totals.append([*both, _at_rows(of_spread, block, change)])
+        totals.append([*both, _row_products(of_spread, block, change)])
         begin += len(part)
     summed = [np.sum(parts, axis=0) for parts in zip(*totals, strict=True)]
     return FeatureInfluences(_row_sums(summed[:4]), _row_sums(summed[4:8]), summed[8])
 
 
-def by_groups(row: xr.Dataset, fit: CurveErrors, clusters: Clusters) -> FeatureInfluences:
+def group_influences(row: xr.Dataset, fit: CurveErrors, clusters: Clusters) -> FeatureInfluences:
     """Influences of the groups of rows."""
     spread = np.zeros((clusters.n_groups, 0))
     if row.sizes.get("spread_bin"):
         spread = clusters.spread_sums(row).influences(row["spread"].values)
     numbers = row_numbers(clusters.local)[is_used_row(clusters.local, row)]
     if clusters.n_groups == len(np.unique(numbers)):
-        return FeatureInfluences(*_by_rows(row, fit, clusters), spread)
-    of_bins = clusters.of_bins(row)
+        return FeatureInfluences(*_row_influences(row, fit, clusters), spread)
+    of_bins = clusters.bin_influences(row)
     cells = of_bins if is_categorical(row) else clusters.influences(row, fit.cells)
     return FeatureInfluences(cells.sums, of_bins.sums, spread)
 
 
-def _by_rows(row: xr.Dataset, fit: CurveErrors, clusters: Clusters) -> tuple[RowSums, RowSums]:
+def _row_influences(
+    row: xr.Dataset, fit: CurveErrors, clusters: Clusters
+) -> tuple[RowSums, RowSums]:
     """Influences of single rows, which need no correction for their shares."""
     group, n_groups = clusters.group, clusters.n_groups
     if is_categorical(row):
@@ -174,13 +178,13 @@ def _spread_weights(row: xr.Dataset, clusters: Clusters) -> sparse.csr_array:
     return sparse.csr_array(np.zeros((0, clusters.rows.n_rows)))
 
 
-def _at_rows(weights: sparse.csr_array, rows: slice, change: FloatArray) -> FloatArray:
+def _row_products(weights: sparse.csr_array, rows: slice, change: FloatArray) -> FloatArray:
     """What a change (row, direction) of some rows does, by direction first."""
     some: Any = weights[:, rows]
     return np.asarray((some @ change).T)
 
 
-def _of_levels(
+def _level_influences(
     row: xr.Dataset,
     clusters: Clusters,
     changes: Iterable[tuple[IntArray, FloatArray, FloatArray]],
@@ -222,7 +226,9 @@ class EstimateChanges(NamedTuple):
     spread: FloatArray
 
 
-def on_estimates(moved: FeatureInfluences, row: xr.Dataset, fit: CurveErrors) -> EstimateChanges:
+def estimate_changes(
+    moved: FeatureInfluences, row: xr.Dataset, fit: CurveErrors
+) -> EstimateChanges:
     """Changes of effects and curves, from those of cells and bins."""
     sums, of_bins = moved.cells, moved.bins
     everywhere = fit.pieces.edges
@@ -237,7 +243,7 @@ def on_estimates(moved: FeatureInfluences, row: xr.Dataset, fit: CurveErrors) ->
         of_spread = np.where(spread > 0, of_bins.variance.toarray() / (2 * spread), 0.0)
     slope = np.where(slopes(row) != 0, of_bins.slope.toarray(), 0.0)
     return EstimateChanges(
-        on_effects(sums, fit.cells).toarray(),
+        effect_influences(sums, fit.cells).toarray(),
         slope,
         of_spread,
         cell_curve,

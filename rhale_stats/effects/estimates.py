@@ -124,7 +124,7 @@ def are_agreed(rule: BinRule) -> bool:
     return isinstance(rule, GivenBins) and rule.cells_of_curve is not None
 
 
-def in_bins(sums: FloatArray, bin_of: IntArray) -> FloatArray:
+def sums_in_bins(sums: FloatArray, bin_of: IntArray) -> FloatArray:
     """Sums in bins from those in their cells, (..., cell) -> (..., bin)."""
     return np.add.reduceat(sums, np.flatnonzero(np.diff(bin_of, prepend=-1)), axis=-1)
 
@@ -138,7 +138,7 @@ def slope_correlation(
     """
     level_of = cell_kernel.along_axis(cells.width, cells.weight, cells.bin)
     factor = np.divide(level_of, cells.weight, out=np.zeros(len(level_of)), where=cells.weight > 0)
-    both, level, tilt = in_bins(products * np.stack([factor, factor**2, factor**0]), cells.bin)
+    both, level, tilt = sums_in_bins(products * np.stack([factor, factor**2, factor**0]), cells.bin)
     with np.errstate(invalid="ignore", divide="ignore"):
         is_sloped = (slope != 0) & (level > 0) & (tilt > 0)
         return np.where(is_sloped, np.clip(both / np.sqrt(level * tilt), -1.0, 1.0), 0.0)
@@ -191,7 +191,11 @@ def feature_estimates(
     if along is not None:
         cell_curve, _ = centred_curve(fine_pieces, along.edges, centering)
         estimates |= {"cell_value": along.edges, "cell_curve": cell_curve}
-        estimates |= {"cell_effect": along.mean, "cell_share": along.share, **_of_squares(along)}
+        estimates |= {
+            "cell_effect": along.mean,
+            "cell_share": along.share,
+            **_square_estimates(along),
+        }
     return estimates
 
 
@@ -237,7 +241,7 @@ def own_products(along: cell_kernel.Cells) -> Estimates:
     return {} if along.products is None else {"cell_weight_products": along.products}
 
 
-def _of_squares(along: cell_kernel.Cells) -> dict[str, FloatArray]:
+def _square_estimates(along: cell_kernel.Cells) -> dict[str, FloatArray]:
     """What standard errors need of cells with unequal precision weights, by name."""
     if along.squares is None or along.robust is None or along.robust_third is None:
         return {}

@@ -43,7 +43,7 @@ def errors_at(row: xr.Dataset, z: FloatArray) -> dict[str, Any]:
         residuals = residuals_of(row)
         noise = bin_noise(row, residuals)
         effect_se, slope_se = np.sqrt(effect_variance(row, fit)), np.sqrt(noise.slope)
-        shared = _of_correlation(row, effect_se, slope_se)
+        shared = _covariance_of(row, effect_se, slope_se)
         if shared is None:
             shared = noise.covariance + pieces_of(row, residuals).away() * noise.slope
         spread_se, average_se = spread_and_average_errors(row, residuals)
@@ -71,7 +71,7 @@ def errors_at(row: xr.Dataset, z: FloatArray) -> dict[str, Any]:
     }
 
 
-def _of_correlation(
+def _covariance_of(
     row: xr.Dataset, effect_se: FloatArray, slope_se: FloatArray
 ) -> FloatArray | None:
     """Covariance of the effect in the middle of every bin with its slope, of their correlation."""
@@ -84,7 +84,7 @@ def _stored_covariance(row: xr.Dataset, effect_se: FloatArray, slope_se: FloatAr
     """Covariances of effects and slopes, from errors that the result holds."""
     if "effect_slope_cov" in row and "effect_se_rows" not in row:
         return np.diagonal(row["effect_slope_cov"].values)
-    covariance = _of_correlation(row, effect_se, slope_se)
+    covariance = _covariance_of(row, effect_se, slope_se)
     if covariance is not None:
         return covariance
     # As if slopes and the means of their rows were uncorrelated.

@@ -54,7 +54,7 @@ def forest_data(result: object, what: str, level: float) -> ForestData:
     values, chains, rows = _per_feature(effect, what), None, None
     if "draw" in values.dims:
         made, source = "quantiles of the replicates", str(effect.attrs.get("source", "rows"))
-        point, interval, chains = _of_replicates(effect, what, level)
+        point, interval, chains = _replicate_quantiles(effect, what, level)
     else:
         point = np.asarray(values.values, dtype=np.float64)
         stored, of_rows = _interval_of(effect, what, level)
@@ -104,7 +104,7 @@ def _per_feature(effect: xr.Dataset, what: str) -> xr.DataArray:
     return effect[what]
 
 
-def _of_replicates(
+def _replicate_quantiles(
     boot: xr.Dataset, what: str, level: float
 ) -> tuple[FloatArray, FloatArray, FloatArray | None]:
     """Medians and outer quantiles over all chains, and of several chains the median of each."""

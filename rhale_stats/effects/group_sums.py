@@ -120,7 +120,7 @@ class GroupSums(NamedTuple):
         var = np.where(linear, pieces.x_variance[k], 1.0)
         spread = self.total(self.rr)[k] * share
         weights = self.group_weights()
-        level = self._of_curve(pieces, curve)
+        level = self._curve_sums(pieces, curve)
         effect = self.r + pieces.mean[k] * self.weight + pieces.slope[k] * self.d
         return influence.RowSums(
             weights.table(share * self.r, k, self.n_units),
@@ -130,7 +130,7 @@ class GroupSums(NamedTuple):
             self._centred(effect),
         )
 
-    def _of_curve(self, pieces: accumulate.Pieces, curve: FloatArray) -> FloatArray:
+    def _curve_sums(self, pieces: accumulate.Pieces, curve: FloatArray) -> FloatArray:
         """Sums of w times the curve at the rows, which is a polynomial of d in every unit."""
         left, right = pieces.edges[:-1], pieces.edges[1:]
         rise = np.diff(curve) / (right - left)

@@ -14,7 +14,7 @@ from rhale_stats.arguments.rows import row_codes
 from rhale_stats.arrays import accumulate
 from rhale_stats.arrays.moments import FloatArray, IntArray
 from rhale_stats.arrays.thinned import most_of_chunk
-from rhale_stats.effects.clusters import RowLevels, check_n_groups, on_bins, on_cells
+from rhale_stats.effects.clusters import RowLevels, bin_influences, cell_influences, check_n_groups
 from rhale_stats.effects.fit import CurveErrors
 from rhale_stats.effects.group_sums import GroupSums
 from rhale_stats.effects.grouped import Grouped
@@ -78,11 +78,11 @@ class GroupsInChunks:
 
     def influences(self, row: xr.Dataset, cells: CurveCells) -> Grouped:
         """Influences of the groups on all cells of one feature."""
-        return on_cells(row, cells, self._of_feature(row).cells)
+        return cell_influences(row, cells, self._of_feature(row).cells)
 
-    def of_bins(self, row: xr.Dataset) -> Grouped:
+    def bin_influences(self, row: xr.Dataset) -> Grouped:
         """Influences of the groups on means, slopes and variances of the bins by their rows."""
-        return on_bins(row, self._of_feature(row).bins)
+        return bin_influences(row, self._of_feature(row).bins)
 
     def sign(self, row: xr.Dataset, _fit: CurveErrors) -> float:
         """Sign of the skewness of the rows of one feature about their cells, 0 if unclear.

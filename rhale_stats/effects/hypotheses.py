@@ -18,8 +18,8 @@ from rhale_stats.effects.anova_test import (
     RIGID,
     Wald,
     anova_test,
+    fill_spread,
     least_of_cells,
-    with_spread,
 )
 from rhale_stats.effects.errors import with_std_error
 from rhale_stats.effects.fit import bin_degrees, group_overlap, noise_in_the_middle
@@ -106,23 +106,23 @@ def wald_test(
     by = "" if null == "homogeneous" else f", method {method!r}"
     return labelled_test(
         effect,
-        by_name(rows, of_f=compared_with_f),
+        fields_of_tests(rows, of_f=compared_with_f),
         adjust,
         null=NULLS[null],
         source=str(effect["effect_se"].attrs["source"]) if "effect_se" in effect else "rows",
-        test=f"wald_test, null {null!r}{by}{_by_bootstrap(effect, null)}",
+        test=f"wald_test, null {null!r}{by}{_bootstrap_note(effect, null)}",
         size=SIZES[null],
     )
 
 
-def _by_bootstrap(effect: xr.Dataset, null: str) -> str:
+def _bootstrap_note(effect: xr.Dataset, null: str) -> str:
     """Whether p-values are those of a wild cluster bootstrap, because groups are few."""
     pvalues = effect.get(f"{null}_pvalue")
     few = pvalues is not None and bool(np.isfinite(pvalues).any())
     return ", p-values not below those of a wild cluster bootstrap" if few else ""
 
 
-def by_name(rows: Sequence[Wald], *, of_f: bool = False) -> dict[str, Any]:
+def fields_of_tests(rows: Sequence[Wald], *, of_f: bool = False) -> dict[str, Any]:
     """Tests of all features, as arrays by name; ``of_f`` with the degrees of the denominator."""
     tests = {name: np.array(values) for name, *values in zip(Wald._fields, *rows, strict=True)}
     denominator = tests.pop("df_denominator")
@@ -169,7 +169,7 @@ def _sum_of_squares(row: xr.Dataset, null: str) -> Wald:
 
     linear, fine = slopes(row) != 0, curve_cells(row)
     least = least_of_cells(row, fine)
-    cells = with_spread(fine, least)
+    cells = fill_spread(fine, least)
     if cells is None:
         return Wald(reason=meaning.NO_ROWS)
     degrees = bin_degrees(row)

@@ -16,9 +16,9 @@ from rhale_stats.effects.clusters import Clusters
 from rhale_stats.effects.directions import (
     EstimateChanges,
     added,
-    by_directions,
-    by_groups,
-    on_estimates,
+    direction_influences,
+    estimate_changes,
+    group_influences,
 )
 from rhale_stats.effects.fit import (
     CurveErrors,
@@ -98,7 +98,7 @@ def with_parameters(
 ) -> xr.Dataset:
     """An effect with standard errors of its rows gets those that hold the parameters."""
     request = ModelUncertainty.from_fit(effect, local, groups, fitted)
-    rows = [of_feature(*feature, request) for feature in features_of(effect)]
+    rows = [feature_errors(*feature, request) for feature in features_of(effect)]
     sizes = {dim: effect.sizes[dim] for dim in ("spread_bin",) if dim in effect.sizes}
     sizes |= {"part": 2, "component": len(fitted.model.directions())}
     results = pad_features(rows, effect.sizes["bin"], **cell_sizes(effect), **sizes)
@@ -155,13 +155,17 @@ def without_parts(effect: xr.Dataset) -> xr.Dataset:
     return out
 
 
-def of_feature(row: xr.Dataset, fit: CurveErrors | None, request: ModelUncertainty) -> Estimates:
+def feature_errors(
+    row: xr.Dataset, fit: CurveErrors | None, request: ModelUncertainty
+) -> Estimates:
     """Standard errors, covariances and degrees of freedom of one feature, by name."""
     if fit is None:
         return {}
-    model = on_estimates(by_directions(row, fit, request.clusters, request.derivatives), row, fit)
+    model = estimate_changes(
+        direction_influences(row, fit, request.clusters, request.derivatives), row, fit
+    )
     model = EstimateChanges(*map(request.derivatives.model.estimable, model))
-    rows = rows_of(row, fit)
+    rows = row_covariances(row, fit)
     none = {name: np.zeros_like(values) for name, values in rows.items()}
     alone = added(none, model, None, np.eye(len(model.effect)))
     total, shared, squares = alone, None, np.eye(len(model.effect))
@@ -190,7 +194,7 @@ def _unconditional(
     influence = delta.corrected(influence, clusters.n_groups, len(used), n_parameters)
     by_group = np.zeros((clusters.n_groups, influence.shape[1]))
     np.add.at(by_group, clusters.group[first], influence[used])
-    shared = on_estimates(by_groups(row, fit, clusters).contracted(by_group), row, fit)
+    shared = estimate_changes(group_influences(row, fit, clusters).contracted(by_group), row, fit)
     if request.as_fitted:
         return shared, np.eye(influence.shape[1])
     every = influence if request.codes is None else delta.summed(influence, request.codes)
@@ -223,7 +227,7 @@ def _directions(
     return out
 
 
-def rows_of(row: xr.Dataset, fit: CurveErrors) -> dict[str, FloatArray]:
+def row_covariances(row: xr.Dataset, fit: CurveErrors) -> dict[str, FloatArray]:
     """Covariances from the rows alone, of the result as it is."""
     n_bins, stored = row.sizes["bin"], has_covariance(row)
     edges, cell_edges = fit.edge_slice, fit.cells.edge_stretch

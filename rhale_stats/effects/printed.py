@@ -64,7 +64,7 @@ if TYPE_CHECKING:
 from rhale_stats.schema.features import (
     resolution,
 )
-from rhale_stats.schema.moments import in_bins
+from rhale_stats.schema.moments import residual_fields
 
 FIXED = "Standard errors treat the model as fixed."
 OF_OUTCOME = "Standard errors hold the sampling of rows and the fit of the learner."
@@ -402,7 +402,7 @@ def kurtosis(effect: xr.Dataset) -> np.ndarray:
     """
     spread, n = (effect.variables[name].values for name in ("heterogeneity", "n_effective"))
     features = [one_feature(effect, name) for name in feature_names(effect)]
-    (fourth,) = in_bins(features, ["fourth_moment"], effect.sizes["bin"])
+    (fourth,) = residual_fields(features, ["fourth_moment"], effect.sizes["bin"])
     with np.errstate(invalid="ignore", divide="ignore"):
         by_bin = fourth / spread**4
     usable = np.isfinite(by_bin) & (spread > _numerical(effect)) & (n >= 4)
@@ -425,10 +425,10 @@ def tail_notes(effect: xr.Dataset, feature: str | int | None) -> list[str]:
         return []
     names = feature_names(effect)
     positions = list(range(len(names))) if feature is None else [feature_position(effect, feature)]
-    return _of_tails(effect, names, positions) + _of_weights(effect, names, positions)
+    return _heavy_tails(effect, names, positions) + _heavy_weights(effect, names, positions)
 
 
-def _of_tails(effect: xr.Dataset, names: list[str], positions: list[int]) -> list[str]:
+def _heavy_tails(effect: xr.Dataset, names: list[str], positions: list[int]) -> list[str]:
     values = kurtosis(effect)
     heavy = [k for k in positions if values[k] > HEAVY]
     texts = [f"{names[k]} ({number_text(values[k])})" for k in heavy]
@@ -457,7 +457,7 @@ def _of_tails(effect: xr.Dataset, names: list[str], positions: list[int]) -> lis
     ]
 
 
-def _of_weights(effect: xr.Dataset, names: list[str], positions: list[int]) -> list[str]:
+def _heavy_weights(effect: xr.Dataset, names: list[str], positions: list[int]) -> list[str]:
     """Features in whose bins a few rows of large precision weight decide on the errors."""
     if "error_rows" not in effect or "skewness_sign" not in effect:
         return []

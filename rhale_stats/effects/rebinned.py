@@ -47,7 +47,7 @@ def with_chosen_bins(
         weight = base * resample.draw_weights(scheme, units, seeds[draw])
         sample = local.assign(weight=("obs", weight)).assign_attrs(weight_kind="precision")
         own_rule = for_share_of_rows(rule, _n_effective(weight) / _n_effective(base))
-        made = _on_grid(sample, own_rule, centering, weighting, grid)
+        made = _rebinned_replicate(sample, own_rule, centering, weighting, grid)
         n_bins[draw] = made.pop("n_bins")
         hits[draw] = made.pop("hits")
         for name, values in made.items():
@@ -76,7 +76,7 @@ def _n_effective(weight: FloatArray) -> float:
     return float(weight.sum() ** 2 / np.sum(weight**2))
 
 
-def _on_grid(
+def _rebinned_replicate(
     local: xr.Dataset, rule: BinRule, centering: str, weighting: str, grid: FloatArray
 ) -> dict[str, NDArray[Any]]:
     """One replicate with edges of its own, evaluated on the grids of the features."""

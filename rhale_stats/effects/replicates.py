@@ -12,7 +12,7 @@ from rhale_stats.arrays import accumulate, categories, influence, resample
 from rhale_stats.arrays import cells as kernel
 from rhale_stats.arrays.binning import bin_index
 from rhale_stats.arrays.moments import FloatArray, IntArray
-from rhale_stats.effects.clusters import Clusters, degrees_of_groups, level_sums, on_effects
+from rhale_stats.effects.clusters import Clusters, degrees_of_groups, effect_influences, level_sums
 from rhale_stats.effects.fit import CurveErrors, at_edges, fit_of
 from rhale_stats.effects.provenance import check_same_rows
 from rhale_stats.effects.rebinned import with_chosen_bins
@@ -259,10 +259,10 @@ def _replicates(
     if feature.at_levels is not None:
         return _level_replicates(feature, feature.at_levels, weight, centering)
     sums, of_bins = _sums(feature, weight)
-    return of_sums(feature, sums, of_bins, centering, studentize=studentize)
+    return estimates_from_sums(feature, sums, of_bins, centering, studentize=studentize)
 
 
-def of_sums(
+def estimates_from_sums(
     feature: FeatureTerms,
     sums: FloatArray,
     of_bins: FloatArray,
@@ -369,7 +369,7 @@ def accelerations(
         if not row.sizes["bin"]:
             estimates.append(dict.fromkeys(ACCELERATIONS, np.nan))
             continue
-        of_feature = _of_levels if is_categorical(row) else _of_axis
+        of_feature = _level_accelerations if is_categorical(row) else _axis_accelerations
         values = of_feature(row, rows, position, unit, size)
         estimates.append(dict(zip(ACCELERATIONS, values, strict=True)))
         if units.unit is not None:
@@ -379,7 +379,7 @@ def accelerations(
     return {name: variable(name, values) for name, values in arrays.items()}
 
 
-def _of_levels(
+def _level_accelerations(
     row: xr.Dataset, rows: Rows, position: int, unit: IntArray, size: FloatArray
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Accelerations of the effect, the heterogeneity and the curve of a feature with levels."""
@@ -395,7 +395,7 @@ def _of_levels(
     )
 
 
-def _of_axis(
+def _axis_accelerations(
     row: xr.Dataset, rows: Rows, position: int, unit: IntArray, size: FloatArray
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Accelerations of the effect, the heterogeneity and the curve of a feature with an axis."""
@@ -404,7 +404,7 @@ def _of_axis(
     every, curve = fit.cells.pieces, curve_of(row).evaluate(fit.cells.pieces.edges)
     k = bin_index(every.edges, x)
     sums = influence.row_sums(every, curve, k, x, g, weight, unit, n_units)
-    of_effect, of_variance = on_effects(sums, fit.cells), sums.variance
+    of_effect, of_variance = effect_influences(sums, fit.cells), sums.variance
     if has_cells(row):
         bins = pieces_of(row)
         at_bins = bin_index(bins.edges, x)
@@ -421,11 +421,11 @@ def _of_axis(
     return (
         _acceleration(*_powers(of_effect, size)),
         _acceleration(*_powers(of_variance, size)),
-        _of_curve(fit, sums, size),
+        _curve_accelerations(fit, sums, size),
     )
 
 
-def _of_curve(fit: CurveErrors, sums: influence.RowSums, size: FloatArray) -> FloatArray:
+def _curve_accelerations(fit: CurveErrors, sums: influence.RowSums, size: FloatArray) -> FloatArray:
     """Accelerations of the curve at the edges of the bins, a block of units at a time."""
     loadings = fit.loadings(fit.edges)
     second, third = np.zeros((2, len(fit.edges)))

@@ -123,7 +123,7 @@ def effect_sizes(
     if boot is not None:
         boot = check_boot(effect, boot, ["effect"], MAKER)
     rows = [
-        _of_feature(
+        _feature_sizes(
             one_feature(effect, number), None if boot is None else boot.isel(feature=number), scale
         )
         for number in range(effect.sizes["feature"])
@@ -242,7 +242,7 @@ def _without_noise(row: xr.Dataset, sizes: dict[str, float], square: Square) -> 
     }
 
 
-def _of_feature(row: xr.Dataset, boot: xr.Dataset | None, scale: _Scale | None) -> _FeatureSizes:
+def _feature_sizes(row: xr.Dataset, boot: xr.Dataset | None, scale: _Scale | None) -> _FeatureSizes:
     """Sizes of one feature, and replicates of them where there are any."""
     # Levels have their shares in place of pieces.
     fit = fit_of(row) if row.sizes["bin"] and not is_categorical(row) else None

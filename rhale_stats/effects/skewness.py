@@ -12,7 +12,7 @@ from rhale_stats.schema.moments import has_cells
 from rhale_stats.schema.padding import Estimates
 
 
-def of_rows(
+def row_skewness(
     row: xr.Dataset, fit: CurveErrors, cells_skewness: Skewness | None, variance: FloatArray
 ) -> Estimates:
     """Skewness of errors by rows, by name, from that of cells.
@@ -38,7 +38,7 @@ def of_rows(
     )
 
 
-def of_groups(
+def group_skewness(
     row: xr.Dataset,
     fit: CurveErrors,
     effects_skewness: Skewness | None,

@@ -85,13 +85,13 @@ def own_spread(rule: BinRule, fitted: FittedBins, error: float, chosen: FittedBi
     least = max(resolution(fitted.bins.mean, error), NO_SPREAD * _deviation(fitted.bins))
     effect = _fitted_effect(chosen)
     of_cells = kernel.residuals(chosen.rows.cells, *effect)
-    on_grid = _on_grid(chosen, *effect)
+    on_grid = _residual_sums(chosen, *effect)
     starts = adaptive.choose_spread(of_cells, chosen.of_curve, on_grid, resolution=least)
     edges = chosen.fine_edges
     # Other rows may have other cells of the curve.
     inner = np.unique(np.searchsorted(fitted.fine_edges[:-1], edges[starts[1:]]))
     starts = np.append(0, inner[(inner > 0) & (inner < len(fitted.fine_edges) - 1)])
-    bins = on_grid if chosen is fitted else _on_grid(fitted, *_fitted_effect(fitted))
+    bins = on_grid if chosen is fitted else _residual_sums(fitted, *_fitted_effect(fitted))
     bins = bins.merged(starts)
     return {
         "spread": np.sqrt(bins.moment("square")),
@@ -110,7 +110,7 @@ def _deviation(bins: Moments) -> float:
     return float(np.sqrt(everything.m2[0] / everything.weight[0]))
 
 
-def _on_grid(fitted: FittedBins, effect: Line, left: FloatArray) -> kernel.Residuals:
+def _residual_sums(fitted: FittedBins, effect: Line, left: FloatArray) -> kernel.Residuals:
     """Sums of powers of the residuals in the cells of the grid, from `_fitted_effect`."""
     length = np.diff(fitted.of_curve, append=len(fitted.fine.weight))
     return kernel.residuals(fitted.fine, effect.repeated(length), np.repeat(left, length))

@@ -50,7 +50,7 @@ def predict(
         points = xr.DataArray(points.values, dims="grid")
     values, source = curve_of(row).evaluate(points.values), "curve"
     if what != "curve":
-        values, source = _in_bins(row, points.values, what)
+        values, source = _bin_values(row, points.values, what)
     out = xr.DataArray(values, dims=points.dims, coords=points.coords, name=what)
     out.attrs = {**effect[source].attrs, "feature": name}
     if "x" not in out.coords:
@@ -60,7 +60,7 @@ def predict(
     return out
 
 
-def _in_bins(row: xr.Dataset, x: FloatArray, what: str) -> tuple[FloatArray, str]:
+def _bin_values(row: xr.Dataset, x: FloatArray, what: str) -> tuple[FloatArray, str]:
     """The effect at values, or the spread in its own bins, NaN outside; and the variable used."""
     source, edges = "effect", row["edge_value"].values
     if what == "heterogeneity":

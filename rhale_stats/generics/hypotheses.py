@@ -13,7 +13,7 @@ from rhale_stats.arguments.seeds import seeded
 from rhale_stats.generics.dispatch import method as of_kind
 from rhale_stats.inference.adjustment import ADJUSTMENTS
 from rhale_stats.inference.results import Asked
-from rhale_stats.schema.dimensions import REGION, of_part
+from rhale_stats.schema.dimensions import REGION, with_part_facts
 from rhale_stats.schema.kinds import ENSEMBLE, H_STATISTICS, kind_of
 from rhale_stats.schema.parts import over_outputs
 from rhale_stats.schema.validation import validated
@@ -276,7 +276,7 @@ def compare(
                 f"rows; got {number} groups. Select two: compare(a.isel(region=0), "
                 f"a.isel(region=1))."
             )
-        a, b = (of_part(a.isel({REGION: number})) for number in range(2))
+        a, b = (with_part_facts(a.isel({REGION: number})) for number in range(2))
     return _compared(a, b, paired, groups, level, n_draws, rng, adjust)
 
 

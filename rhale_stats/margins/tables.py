@@ -26,7 +26,7 @@ from rhale_stats.printing.text import (
     uncertainty,
     with_facts,
 )
-from rhale_stats.schema.dimensions import check_one_part, of_part
+from rhale_stats.schema.dimensions import check_one_part, with_part_facts
 from rhale_stats.schema.notes import with_notes
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ def vcov(found: xr.Dataset, feature: object, of: str) -> xr.DataArray:
 
 def tidy(found: xr.Dataset, level: float) -> pd.DataFrame:
     """`tidy` of averages: a line an average."""
-    found = of_part(found)
+    found = with_part_facts(found)
     ends = ends_in_table(
         *(found, "average", found["average_se"].values, found["average_df"].values), level
     )
@@ -99,7 +99,7 @@ def _body(found: xr.Dataset, level: float) -> tuple[list[list[str]], list[str], 
 
 def summary(found: xr.Dataset, _feature: object, level: float) -> Summary:
     """`summary` of averages: a line an average."""
-    found = of_part(found)
+    found = with_part_facts(found)
     check_one_part(found, "effect")
     attrs, se = found.attrs, found["average_se"].attrs
     cells = [

@@ -121,7 +121,7 @@ class Call(NamedTuple):
         accepted = (*EVERYWHERE, "groups") if self.function in OF_GROUPS else EVERYWHERE
         return {name: named.pop(name) for name in accepted if name in {*named} - self.names}
 
-    def of_earlier_step(self, args: Any, named: dict[str, Any]) -> dict[str, Any]:
+    def earlier_options(self, args: Any, named: dict[str, Any]) -> dict[str, Any]:
         """Options of the step before, taken out of the keywords: of a model and a table only."""
         has_table = len(args) > 1 or named.get("X") is not None
         if not (self.takes_a_model and has_table) or (args and _is_result(args[0])):

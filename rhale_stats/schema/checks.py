@@ -8,7 +8,7 @@ from typing import NoReturn
 import numpy as np
 import xarray as xr
 
-from rhale_stats.schema.dimensions import check_one_part, of_part
+from rhale_stats.schema.dimensions import check_one_part, with_part_facts
 from rhale_stats.schema.features import feature_names
 from rhale_stats.schema.kinds import ENSEMBLE, Kind, kind_of
 from rhale_stats.schema.variables import in_order
@@ -219,7 +219,7 @@ def _check_kind(dataset: object, name: str, needed: tuple[str, ...], maker: str)
             f"{', '.join(missing)} (it has {', '.join(str(v) for v in dataset.data_vars)})."
         )
     check_one_part(dataset, name)
-    return of_part(dataset)
+    return with_part_facts(dataset)
 
 
 def _refuse_kind(kind: Kind, name: str, maker: str) -> NoReturn:

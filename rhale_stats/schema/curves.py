@@ -78,7 +78,7 @@ class CurveCells(NamedTuple):
         return level, level * np.nan_to_num(self.pieces.away())
 
     @property
-    def of_effects(self) -> FloatArray:
+    def effect_parts(self) -> FloatArray:
         """Parts of the variance of every bin's effect, by cell."""
         parts = self.noise.of(*self.loading)
         return np.where(self.pieces.share > 0, parts, 0.0)
@@ -95,10 +95,10 @@ class CurveCells(NamedTuple):
 
     def effect_variance(self) -> FloatArray:
         """Variances of the effects of the bins; NaN where a bin has one row, or none."""
-        total = np.bincount(self.bin, self.of_effects)
-        return np.where(self._of_rows(), total, np.nan)
+        total = np.bincount(self.bin, self.effect_parts)
+        return np.where(self._has_rows(), total, np.nan)
 
-    def _of_rows(self) -> NDArray[np.bool_]:
+    def _has_rows(self) -> NDArray[np.bool_]:
         """Which bins have two rows or more: a variance that is borrowed whole is none of theirs."""
         return np.asarray(np.bincount(self.bin, self.n_effective) > 1 + 1e-12)
 
@@ -111,7 +111,7 @@ class CurveCells(NamedTuple):
 
     def effect_degrees(self) -> FloatArray:
         """Satterthwaite's degrees of freedom of these; those of a bin that is one cell."""
-        parts, degrees = self.of_effects, self.degrees
+        parts, degrees = self.effect_parts, self.degrees
         occupied = self.pieces.share > 0
         largest = np.zeros(self.n_bins())
         np.maximum.at(largest, self.bin, np.where(occupied, degrees, 0.0))
@@ -121,7 +121,7 @@ class CurveCells(NamedTuple):
         # Without any spread all rows tell of it.
         pooled = np.where(np.isfinite(pooled), pooled, np.bincount(self.bin, degrees))
         pooled = np.where(np.bincount(self.bin, occupied) <= 1, largest, pooled)
-        return np.asarray(np.where(self._of_rows(), pooled, 0.0))
+        return np.asarray(np.where(self._has_rows(), pooled, 0.0))
 
 
 def cell_sizes(effect: xr.Dataset) -> dict[str, int]:

@@ -45,8 +45,8 @@ def over_outputs(function: Callable[P, T]) -> Callable[P, T]:
                 call: Callable[..., Any] = over_parts
                 results = [
                     call(
-                        *(_at(value, dim, number) for value in some),
-                        **{name: _at(value, dim, number) for name, value in named.items()},
+                        *(_select_part(value, dim, number) for value in some),
+                        **{name: _select_part(value, dim, number) for name, value in named.items()},
                     )
                     for number, (some, named) in enumerate(
                         _with_same_draws(args, kwargs, _size(whole, dim))
@@ -87,7 +87,7 @@ def _size(whole: Sequence[xr.Dataset], dim: str) -> int:
     return sizes[0]
 
 
-def _at(value: Any, dim: str, number: int) -> Any:
+def _select_part(value: Any, dim: str, number: int) -> Any:
     """One part of a Dataset that has them; any other value as it is."""
     if isinstance(value, xr.Dataset) and dim in value.dims:
         return value.isel({dim: number})

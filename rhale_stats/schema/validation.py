@@ -47,7 +47,13 @@ from rhale_stats.schema.kinds import kind_of
 from rhale_stats.schema.padding import as_regions, concatenated
 from rhale_stats.schema.parts import within_axes
 from rhale_stats.schema.variables import DIMENSIONS, in_order
-from rhale_stats.schema.whole import in_words, one_feature_of, refusal, remember_parts, with_feature
+from rhale_stats.schema.whole import (
+    explain_error,
+    one_feature_of,
+    refusal,
+    remember_parts,
+    with_feature,
+)
 
 F = TypeVar("F", bound=Callable[..., Any])
 # Variables of which each result has one over its features, and bins or rows.
@@ -233,7 +239,7 @@ def validated(function: F) -> F:
             for dim, what in (("feature", "feature"), ("obs", "row")):
                 if value.sizes.get(dim) == 0:
                     raise ValueError(f"{name} must have at least one {what}; got none.")
-            return _of_known_dimensions(name, in_order(value), reading=reading)
+            return _with_known_dimensions(name, in_order(value), reading=reading)
         if name == "model" and hasattr(value, "an attribute of no model"):
             return lambda rows: value.predict(rows)  # a proxy that has every attribute
         if name == "y" and np.ndim(value) == 2 and np.shape(value)[1] == 1:
@@ -276,7 +282,7 @@ def validated(function: F) -> F:
         args, kwargs = call.placed(args, kwargs)
         # Python reports surplus arguments itself.
         few = [check(name, value) for name, value in zip(keywords.names, args, strict=False)]
-        earlier = call.of_earlier_step(args, kwargs)
+        earlier = call.earlier_options(args, kwargs)
         kwargs = keywords.gathered(kwargs if "bins" in parameters else call.with_rule(kwargs))
         named = {name: check(name, value) for name, value in kwargs.items()}
         single = "feature" if "feature" in parameters else "features"
@@ -296,7 +302,7 @@ def validated(function: F) -> F:
         try:
             result = function(*few, *surplus, **named)
         except Exception as error:
-            explained = in_words(error, arguments, changed)
+            explained = explain_error(error, arguments, changed)
             if explained is error:
                 raise
             raise explained from error
@@ -317,7 +323,7 @@ def _are_results(value: object) -> bool:
     return len(kinds) == 1 and None not in kinds
 
 
-def _of_known_dimensions(parameter: str, value: xr.Dataset, *, reading: bool) -> xr.Dataset:
+def _with_known_dimensions(parameter: str, value: xr.Dataset, *, reading: bool) -> xr.Dataset:
     """Results along a dimension of the user's own as those of regions, where they are only read.
 
     Other functions refuse them.

@@ -179,7 +179,7 @@ def _is_again(dataset: xr.Dataset, name: str) -> bool:
     )
 
 
-def in_words(
+def explain_error(
     error: Exception, arguments: Mapping[str, Any], changed: ValueError | None
 ) -> Exception:
     """An error as it is where the package raised it in words, or a function of the user did.

@@ -12,7 +12,7 @@ from rhale_stats.arrays.moments import FloatArray
 from rhale_stats.inference.estimate import ends_in_table, student
 from rhale_stats.inference.parts import parts_note
 from rhale_stats.printing import text as meaning
-from rhale_stats.schema.dimensions import of_part
+from rhale_stats.schema.dimensions import with_part_facts
 from rhale_stats.schema.features import with_units
 from rhale_stats.schema.notes import with_notes
 from rhale_stats.surfaces.inference import (
@@ -40,7 +40,7 @@ def tidy(surface: xr.Dataset, level: float) -> pd.DataFrame:
     """`tidy` of a surface: a line a cell with rows."""
     from scipy import stats
 
-    surface = with_std_error(of_part(surface))
+    surface = with_std_error(with_part_facts(surface))
     at_a, at_b = np.nonzero(surface["supported"].values)
     frame = pd.DataFrame({"term": pair_name(surface), "bin_a": at_a})
     frame["bin_b"] = at_b
@@ -76,7 +76,7 @@ def tidy(surface: xr.Dataset, level: float) -> pd.DataFrame:
 
 def glance(surface: xr.Dataset, _level: float) -> pd.DataFrame:
     """`glance` of a surface: one line."""
-    surface = with_std_error(of_part(surface))
+    surface = with_std_error(with_part_facts(surface))
     attrs, values, se = surface.attrs, surface["surface"].values, surface["surface_se"].values
     # What is 0 up to rounding is not many standard errors from it, however small these are.
     least = rounding(surface)
@@ -103,7 +103,7 @@ def summary(surface: xr.Dataset, _feature: object, level: float) -> Summary:
     from statsmodels.iolib.table import SimpleTable
     from statsmodels.iolib.tableformatting import fmt_2cols, fmt_params
 
-    surface = of_part(surface)
+    surface = with_part_facts(surface)
     found = confint(surface, None, level, "normal")
     attrs, values = found.attrs, found["surface"].values
     chosen = sorted(farthest_corners(found, SHOWN))

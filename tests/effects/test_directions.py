@@ -16,8 +16,8 @@ from rhale_stats.effects.directions import (
     EstimateChanges,
     Weights,
     added,
-    by_groups,
-    on_estimates,
+    estimate_changes,
+    group_influences,
     products,
 )
 from rhale_stats.effects.fit import fit_of
@@ -158,8 +158,8 @@ def test_estimates_follow_from_means_and_slopes(kind):
     fit = fit_of(row)
     for groups in (np.arange(60) // 3, np.arange(60)):
         clusters = Clusters.of_effect(local, effect, groups)
-        moved = by_groups(row, fit, clusters)
-        found = on_estimates(moved, row, fit)
+        moved = group_influences(row, fit, clusters)
+        found = estimate_changes(moved, row, fit)
         steps = np.cumsum(found.effect, axis=1)
         assert_allclose(found.start, np.pad(steps, ((0, 0), (1, 0))), atol=1e-14)
         spread = row["heterogeneity"].values
@@ -171,8 +171,10 @@ def test_estimates_follow_from_means_and_slopes(kind):
             assert found.slope[:, 1].any()
             assert not found.slope[:, 0].any()
         own = moved.contracted(np.ones((len(moved.cells.average), 1)))
-        assert_allclose(on_estimates(own, row, fit).effect[0], found.effect.sum(axis=0), atol=1e-13)
+        assert_allclose(
+            estimate_changes(own, row, fit).effect[0], found.effect.sum(axis=0), atol=1e-13
+        )
         assert_allclose(own.cells.places, moved.cells.places.sum(), atol=1e-14)
         assert_allclose(own.spread, moved.spread.sum(axis=0, keepdims=True), atol=1e-13)
         none = row.assign(heterogeneity=0 * row["heterogeneity"])
-        assert not on_estimates(moved, none, fit).heterogeneity.any()
+        assert not estimate_changes(moved, none, fit).heterogeneity.any()

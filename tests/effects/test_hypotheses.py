@@ -15,7 +15,7 @@ from statsmodels.stats.oneway import anova_oneway
 
 import rhale_stats as rs
 from rhale_stats.effects.anova_test import MAX_DEGREES
-from rhale_stats.effects.comparison import _of_one_model, _source
+from rhale_stats.effects.comparison import _have_one_model, _source
 from rhale_stats.effects.fit import fit_of, noise_in_the_middle
 from rhale_stats.effects.hypotheses import (
     METHODS,
@@ -1374,7 +1374,7 @@ def test_sources_of_differences():
     a, b = rs.std_error(a), rs.std_error(b)
     for marks, one in (("pp", True), ("pq", False), (("", ""), False), (("p", ""), False)):
         both = [of.assign_attrs(fitted_model=mark) for of, mark in zip((a, b), marks, strict=True)]
-        assert _of_one_model(*both) is one
+        assert _have_one_model(*both) is one
         said = "of one model" if one else "independent"
         assert _source(*both, None) == f"rows, {said}"
         paired = SimpleNamespace(source="pairs of rows")

@@ -494,7 +494,7 @@ EQUIVALENT: dict[tuple[str, str], dict[str, str]] = {
             "the bar prints its numbers in another way"
         ),
     },
-    ("effects/directions.py", "by_directions"): {
+    ("effects/directions.py", "direction_influences"): {
         "…ureInfluences(_row_sums(summed[:[4 → 5]]), _row_sums(summed[4:8]), summ…": FOUR_SUMS,
         "…summed[:4]), _row_sums(summed[4:[8 → 9]]), summed[8])": FOUR_SUMS,
         "…n FeatureInfluences(sums, sums, [np.zeros → np.ones]((len(sums.average), 0)))": (
@@ -506,7 +506,7 @@ EQUIVALENT: dict[tuple[str, str], dict[str, str]] = {
             "it has no elements"
         ),
     },
-    ("effects/directions.py", "by_groups"): {
+    ("effects/directions.py", "group_influences"): {
         "spread = [np.zeros → np.ones]((clusters.n_groups, 0))": "it has no elements",
     },
     ("effects/fit.py", "bin_degrees"): {
@@ -515,7 +515,7 @@ EQUIVALENT: dict[tuple[str, str], dict[str, str]] = {
     ("effects/fit.py", "spread_degrees"): {
         "… out=np.ones(len(n)), where=n > [0 → 1])": "one row has no degrees of freedom",
     },
-    ("effects/replicates.py", "of_sums"): {
+    ("effects/replicates.py", "estimates_from_sums"): {
         "…zero(np.diff(cells.bin, prepend=[- → ]1))": FIRST_BIN,
     },
     ("effects/tables.py", "curve_extent"): {
@@ -544,7 +544,7 @@ EQUIVALENT: dict[tuple[str, str], dict[str, str]] = {
     ("effects/paired.py", "_multiplicity"): {
         "ones = np.ones(paired[[0 → 1]].sizes['obs'])": PAIRS,
     },
-    ("effects/parameters.py", "rows_of"): {
+    ("effects/parameters.py", "row_covariances"): {
         "… = covariance('cell_curve_cov', [np.zeros → np.ones](0)) if has_cells(row) else np.z…": (
             NO_ELEMENTS
         ),
@@ -554,7 +554,7 @@ EQUIVALENT: dict[tuple[str, str], dict[str, str]] = {
         ),
         "…es ** 2 if 'spread' in row else [np.zeros → np.ones](0)}": "it has no elements",
     },
-    ("effects/rebinned.py", "_on_grid"): {
+    ("effects/rebinned.py", "_rebinned_replicate"): {
         "…weighting=weighting, has_spread=[False → True])": "a spread takes time only",
     },
     ("effects/shown.py", "_columns"): {
@@ -573,13 +573,13 @@ EQUIVALENT: dict[tuple[str, str], dict[str, str]] = {
     ("effects/anova_test.py", "_degrees_together"): {
         "if shared * MAX_DEGREES [<= → <] parts.sum() ** 2:": "both sides give that number",
     },
-    ("effects/estimates.py", "_of_squares"): {
+    ("effects/estimates.py", "_square_estimates"): {
         "if along.squares is None [or along.robust is None or along.robust_third is None → and "
         "along.robust is None and (along.robust_third is None)]:": (
             "all of them are there, or none"
         ),
     },
-    ("effects/errors.py", "_of_features"): {
+    ("effects/errors.py", "_add_errors"): {
         "[of_others += [name for name in SKEWNESS if name in effect] → pass]": (
             "new ones take the place of the old"
         ),
