@@ -22,7 +22,7 @@ from rhale_stats.schema.moments import has_cells
 # Largest correlation of an effect and its slope in the weights; Kish's rows may overstate it.
 MAX_CORRELATION = 0.95
 # The F distribution with more degrees is that of chi-squared to all digits.
-MAX_DEGREES = 1e9
+MAX_DF = 1e9
 # A smaller share of a variance is the numerical error of derivatives by parameters.
 RIGID = 1e-10
 
@@ -184,8 +184,8 @@ def _degrees_together(row: xr.Dataset, parts: FloatArray) -> float:
     A group counts as one degree in all bins, because its effects may depend on each other.
     """
     shared = float(parts @ group_overlap(row) @ parts)
-    if shared * MAX_DEGREES <= parts.sum() ** 2:
-        return MAX_DEGREES
+    if shared * MAX_DF <= parts.sum() ** 2:
+        return MAX_DF
     return float(parts.sum() ** 2 / shared)
 
 

@@ -84,9 +84,7 @@ class Weights(NamedTuple):
 
     def applied(self, rows: slice, change: FloatArray) -> list[FloatArray]:
         """What a change of the local effects of some rows does, by direction first."""
-        three = [
-            _row_products(part, rows, change) for part in (self.mean, self.slope, self.variance)
-        ]
+        three = [_changes(part, rows, change) for part in (self.mean, self.slope, self.variance)]
         return [*three, self.average[rows] @ change]
 
 
@@ -99,7 +97,7 @@ def _square_weights(
         return np.where(remainder > 0, 2 * residual / remainder, 0.0)
 
 
-class FeatureInfluences(NamedTuple):
+class Influences(NamedTuple):
     """What directions, or groups of rows, do to one feature: to its cells, bins, and spread.
 
     ``spread`` is (direction, spread_bin), empty where the spread has no bins of its own.
@@ -109,22 +107,22 @@ class FeatureInfluences(NamedTuple):
     bins: RowSums
     spread: FloatArray
 
-    def contracted(self, factor: FloatArray) -> FeatureInfluences:
+    def contracted(self, factor: FloatArray) -> Influences:
         """Sums over rows of their influences times ``factor`` (row, direction)."""
-        return FeatureInfluences(
+        return Influences(
             _contracted(self.cells, factor), _contracted(self.bins, factor), factor.T @ self.spread
         )
 
 
 def direction_influences(
     row: xr.Dataset, fit: CurveErrors, clusters: Clusters, derivatives: Derivatives
-) -> FeatureInfluences:
+) -> Influences:
     """What every direction of the parameters does."""
     name = str(row["feature"].values)
     numbers = np.flatnonzero(is_used_row(clusters.local, row))
     if is_categorical(row):
         sums = _level_influences(row, clusters, derivatives.steps(name, numbers))
-        return FeatureInfluences(sums, sums, np.zeros((len(sums.average), 0)))
+        return Influences(sums, sums, np.zeros((len(sums.average), 0)))
     columns = (*clusters.columns(row), clusters.rows.weight)
     weights = (
         Weights.of_rows(fit.cells.pieces, *columns, fit.cells.n_effective),
@@ -136,23 +134,23 @@ def direction_influences(
     for part, change in derivatives.slopes(name, numbers):
         block = slice(begin, begin + len(part))
         both = [values for kind in weights for values in kind.applied(block, change)]
-        totals.append([*both, _row_products(of_spread, block, change)])
+        totals.append([*both, _changes(of_spread, block, change)])
         begin += len(part)
     summed = [np.sum(parts, axis=0) for parts in zip(*totals, strict=True)]
-    return FeatureInfluences(_row_sums(summed[:4]), _row_sums(summed[4:8]), summed[8])
+    return Influences(_row_sums(summed[:4]), _row_sums(summed[4:8]), summed[8])
 
 
-def group_influences(row: xr.Dataset, fit: CurveErrors, clusters: Clusters) -> FeatureInfluences:
+def group_influences(row: xr.Dataset, fit: CurveErrors, clusters: Clusters) -> Influences:
     """Influences of the groups of rows."""
     spread = np.zeros((clusters.n_groups, 0))
     if row.sizes.get("spread_bin"):
         spread = clusters.spread_sums(row).influences(row["spread"].values)
     numbers = row_numbers(clusters.local)[is_used_row(clusters.local, row)]
     if clusters.n_groups == len(np.unique(numbers)):
-        return FeatureInfluences(*_row_influences(row, fit, clusters), spread)
+        return Influences(*_row_influences(row, fit, clusters), spread)
     of_bins = clusters.bin_influences(row)
     cells = of_bins if is_categorical(row) else clusters.influences(row, fit.cells)
-    return FeatureInfluences(cells.sums, of_bins.sums, spread)
+    return Influences(cells.sums, of_bins.sums, spread)
 
 
 def _row_influences(
@@ -178,16 +176,14 @@ def _spread_weights(row: xr.Dataset, clusters: Clusters) -> sparse.csr_array:
     return sparse.csr_array(np.zeros((0, clusters.rows.n_rows)))
 
 
-def _row_products(weights: sparse.csr_array, rows: slice, change: FloatArray) -> FloatArray:
+def _changes(weights: sparse.csr_array, rows: slice, change: FloatArray) -> FloatArray:
     """What a change (row, direction) of some rows does, by direction first."""
     some: Any = weights[:, rows]
     return np.asarray((some @ change).T)
 
 
 def _level_influences(
-    row: xr.Dataset,
-    clusters: Clusters,
-    changes: Iterable[tuple[IntArray, FloatArray, FloatArray]],
+    row: xr.Dataset, clusters: Clusters, changes: Iterable[tuple[IntArray, FloatArray, FloatArray]]
 ) -> RowSums:
     position, rows = clusters.position(row), clusters.rows
     assert rows.sides is not None
@@ -213,8 +209,8 @@ def _contracted(sums: RowSums, factor: FloatArray) -> RowSums:
     return RowSums(mean, slope, variance, sums.places @ factor, sums.average @ factor)
 
 
-class EstimateChanges(NamedTuple):
-    """Changes of all estimates of one feature, (direction, estimate)."""
+class Gradients(NamedTuple):
+    """Gradients of all estimates of one feature, (direction, estimate)."""
 
     effect: FloatArray
     slope: FloatArray
@@ -226,15 +222,12 @@ class EstimateChanges(NamedTuple):
     spread: FloatArray
 
 
-def estimate_changes(
-    moved: FeatureInfluences, row: xr.Dataset, fit: CurveErrors
-) -> EstimateChanges:
-    """Changes of effects and curves, from those of cells and bins."""
+def estimate_changes(moved: Influences, row: xr.Dataset, fit: CurveErrors) -> Gradients:
+    """Gradients of effects and curves, from those of cells and bins."""
     sums, of_bins = moved.cells, moved.bins
     everywhere = fit.pieces.edges
-    on_curve = sums._replace(
-        mean=sums.mean[:, fit.cells.stretch], slope=sums.slope[:, fit.cells.stretch]
-    )
+    stretch = fit.cells.stretch
+    on_curve = sums._replace(mean=sums.mean[:, stretch], slope=sums.slope[:, stretch])
     population = fit.centering == "mean"
     cell_curve = on_curve.of_curve(fit.loadings(everywhere), population=population)
     start = on_curve.of_curve(influence.loadings(fit.pieces, fit.edges, "start"), population=False)
@@ -242,7 +235,7 @@ def estimate_changes(
     with np.errstate(invalid="ignore", divide="ignore"):
         of_spread = np.where(spread > 0, of_bins.variance.toarray() / (2 * spread), 0.0)
     slope = np.where(slopes(row) != 0, of_bins.slope.toarray(), 0.0)
-    return EstimateChanges(
+    return Gradients(
         effect_influences(sums, fit.cells).toarray(),
         slope,
         of_spread,
@@ -269,7 +262,7 @@ PAIRS = {
 ALONE = ("heterogeneity", "start", "average", "spread")
 
 
-def products(left: EstimateChanges, right: EstimateChanges) -> dict[str, FloatArray]:
+def products(left: Gradients, right: Gradients) -> dict[str, FloatArray]:
     """Sums over directions of products, by pair; of those alone, of each with itself."""
     out = {name: getattr(left, a).T @ getattr(right, b) for name, (a, b) in PAIRS.items()}
     return out | {
@@ -278,17 +271,14 @@ def products(left: EstimateChanges, right: EstimateChanges) -> dict[str, FloatAr
 
 
 def added(
-    rows: dict[str, FloatArray],
-    model: EstimateChanges,
-    shared: EstimateChanges | None,
-    squares: FloatArray,
+    rows: dict[str, FloatArray], model: Gradients, shared: Gradients | None, squares: FloatArray
 ) -> dict[str, FloatArray]:
     """Covariances of rows and parameters together.
 
     ``shared`` are the products of the influences of rows with the directions, and ``squares`` the
     sums of squares of the influences on the directions, (direction, direction).
     """
-    total = products(model, EstimateChanges(*(squares @ influences for influences in model)))
+    total = products(model, Gradients(*(squares @ influences for influences in model)))
     if shared is not None:
         left, right = products(model, shared), products(shared, model)
         total = {name: total[name] + left[name] + right[name] for name in total}

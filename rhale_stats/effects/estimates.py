@@ -194,7 +194,7 @@ def feature_estimates(
         estimates |= {
             "cell_effect": along.mean,
             "cell_share": along.share,
-            **_square_estimates(along),
+            **_squares_of(along),
         }
     return estimates
 
@@ -241,7 +241,7 @@ def own_products(along: cell_kernel.Cells) -> Estimates:
     return {} if along.products is None else {"cell_weight_products": along.products}
 
 
-def _square_estimates(along: cell_kernel.Cells) -> dict[str, FloatArray]:
+def _squares_of(along: cell_kernel.Cells) -> dict[str, FloatArray]:
     """What standard errors need of cells with unequal precision weights, by name."""
     if along.squares is None or along.robust is None or along.robust_third is None:
         return {}

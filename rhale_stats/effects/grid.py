@@ -138,12 +138,7 @@ def grid_of_others(grid: CellGrid, rows: Source, position: int) -> CellGrid:
 
 
 def _grid(
-    column: Column,
-    rule_edges: FloatArray,
-    fixed: FloatArray | None,
-    places: Places,
-    *,
-    equal: bool,
+    column: Column, rule_edges: FloatArray, fixed: FloatArray | None, places: Places, *, equal: bool
 ) -> CellGrid:
     """A grid of ``fixed`` cells, or of cells of a few rows each."""
     n_cells, least = _asked(places)

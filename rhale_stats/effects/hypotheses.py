@@ -14,7 +14,7 @@ from rhale_stats.arguments.checks import check_choice
 from rhale_stats.arrays import bin_error, intervals
 from rhale_stats.arrays.moments import FloatArray
 from rhale_stats.effects.anova_test import (
-    MAX_DEGREES,
+    MAX_DF,
     RIGID,
     Wald,
     anova_test,
@@ -281,7 +281,7 @@ def _degrees_of_matrix(row: xr.Dataset, contrast: FloatArray, linear: NDArray[np
     parts = np.abs(contrast) / np.abs(contrast).sum(axis=1, keepdims=True)
     overlap = parts @ overlap @ parts.T
     q = len(overlap)
-    return float(q * (q + 1) / max(overlap.sum() + np.trace(overlap), 1 / MAX_DEGREES))
+    return float(q * (q + 1) / max(overlap.sum() + np.trace(overlap), 1 / MAX_DF))
 
 
 def _homogeneous(row: xr.Dataset, column: tuple[Rows, int] | None) -> Wald:

@@ -43,7 +43,7 @@ from rhale_stats.parallel import cpus, in_threads, one_blas_thread
 from rhale_stats.schema.checks import check_effect
 from rhale_stats.schema.curves import cell_sizes
 from rhale_stats.schema.features import is_grouped, own_facts, stores_errors
-from rhale_stats.schema.moments import has_cells, has_moments, residual_fields
+from rhale_stats.schema.moments import bin_residuals, has_cells, has_moments
 from rhale_stats.schema.padding import Estimates, pad_features
 from rhale_stats.schema.variables import EFFECT_VARIABLES
 
@@ -95,7 +95,7 @@ def estimates(effect: xr.Dataset, features: Sequence[Feature]) -> dict[str, Esti
     spread = out["heterogeneity"]._replace(log=True)
     if has_moments(effect) and not stores_errors(effect):
         rows_of = [row for row, _ in features]
-        of_bins = residual_fields(rows_of, ["third_moment", "fourth_moment"], effect.sizes["bin"])
+        of_bins = bin_residuals(rows_of, ["third_moment", "fourth_moment"], effect.sizes["bin"])
         moments = Moments(of_bins[0], of_bins[1], effect["n_effective"].values)
         if "squares" in effect:
             each = [{"n_effective": spread_rows(row)} for row, _ in features]
@@ -141,15 +141,15 @@ def _degrees(row: xr.Dataset, fit: CurveErrors | None) -> Estimates:
     """Degrees of freedom of all standard errors of one feature, by name."""
     if fit is None:
         return dict.fromkeys(WITH_ERRORS, np.nan)
-    grouped, residual_fields = "slope_df" in row, spread_degrees(row)
+    grouped, bin_residuals = "slope_df" in row, spread_degrees(row)
 
     def of_curve(z: FloatArray) -> FloatArray:
         return curve_degrees(row, fit, z)
 
     return {
         "effect": bin_degrees(row, fit.cells),
-        "slope": group_degrees(row, "slope") if grouped else residual_fields,
-        "heterogeneity": residual_fields,
+        "slope": group_degrees(row, "slope") if grouped else bin_residuals,
+        "heterogeneity": bin_residuals,
         "curve": at_edges(of_curve(fit.edges), fit),
         "cell_curve": at_cells(of_curve(fit.pieces.edges), fit) if has_cells(row) else np.nan,
         "average_effect": row_degrees(row),
@@ -214,7 +214,7 @@ def _varying(
 
     of_effect = bin_degrees(row, fit.cells)
     of_bins = of_effect if grouped else spread_degrees(row)
-    residual_fields = short(row["n_effective"].values, of_bins)
+    bin_residuals = short(row["n_effective"].values, of_bins)
     of_rows = np.array(row_degrees(row))
     edges, cells = fit.edges, fit.cells
     # In the variance of a curve or an effect, each cell's part is too small by its own factor.
@@ -238,7 +238,7 @@ def _varying(
         "curve": at_edges(on_curve, fit),
         "average_effect": of_rows,
     }, {
-        **dict.fromkeys(("slope", "heterogeneity"), residual_fields),
+        **dict.fromkeys(("slope", "heterogeneity"), bin_residuals),
         "effect": short_effect,
         "curve": at_edges(short_curve, fit),
         "average_effect": short(of_rows + 1, of_rows),

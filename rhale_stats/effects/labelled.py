@@ -70,11 +70,7 @@ FACTS: dict[str, dict[str, str | int | float]] = {
 
 
 def dataset(
-    local: xr.Dataset,
-    rule: BinRule,
-    centering: str,
-    estimates: Sequence[Estimates],
-    n_rows: int,
+    local: xr.Dataset, rule: BinRule, centering: str, estimates: Sequence[Estimates], n_rows: int
 ) -> xr.Dataset:
     """Everything labelled, padded to the feature with the most bins."""
     names = next((tuple(row) for row in estimates if row), ESTIMATES)

@@ -14,7 +14,7 @@ from rhale_stats.arrays.moments import FloatArray, IntArray
 from rhale_stats.effects.anova_test import RIGID
 from rhale_stats.effects.clusters import Clusters
 from rhale_stats.effects.directions import (
-    EstimateChanges,
+    Gradients,
     added,
     direction_influences,
     estimate_changes,
@@ -57,7 +57,7 @@ NAMES = {
 }
 
 
-class ModelUncertainty(NamedTuple):
+class ErrorRequest(NamedTuple):
     """A fitted model with the rows of its effects, and which uncertainty is wanted.
 
     ``influence`` is that of the rows of the fit on the directions of the parameters, where it is
@@ -75,7 +75,7 @@ class ModelUncertainty(NamedTuple):
     @classmethod
     def from_fit(
         cls, effect: xr.Dataset, local: xr.Dataset, groups: ArrayLike | None, fitted: Fitted
-    ) -> ModelUncertainty:
+    ) -> ErrorRequest:
         """The model and the groups of the rows: without groups every row is one of its own."""
         codes = row_numbers(local) if groups is None else groups
         derivatives, both = Derivatives.of(fitted, local), fitted.uncertainty == "both"
@@ -97,7 +97,7 @@ def with_parameters(
     effect: xr.Dataset, local: xr.Dataset, groups: ArrayLike | None, fitted: Fitted
 ) -> xr.Dataset:
     """An effect with standard errors of its rows gets those that hold the parameters."""
-    request = ModelUncertainty.from_fit(effect, local, groups, fitted)
+    request = ErrorRequest.from_fit(effect, local, groups, fitted)
     rows = [feature_errors(*feature, request) for feature in features_of(effect)]
     sizes = {dim: effect.sizes[dim] for dim in ("spread_bin",) if dim in effect.sizes}
     sizes |= {"part": 2, "component": len(fitted.model.directions())}
@@ -137,7 +137,7 @@ def _diluted(skewness: xr.DataArray, results: Mapping[str, FloatArray]) -> xr.Da
     return skewness.copy(data=skewness.values * share**3)
 
 
-def _how(request: ModelUncertainty) -> str:
+def _how(request: ErrorRequest) -> str:
     if request.uncertainty == "parameters":
         return ROWS_FIXED
     return ADDED if request.influence is None else TOGETHER
@@ -155,16 +155,14 @@ def without_parts(effect: xr.Dataset) -> xr.Dataset:
     return out
 
 
-def feature_errors(
-    row: xr.Dataset, fit: CurveErrors | None, request: ModelUncertainty
-) -> Estimates:
+def feature_errors(row: xr.Dataset, fit: CurveErrors | None, request: ErrorRequest) -> Estimates:
     """Standard errors, covariances and degrees of freedom of one feature, by name."""
     if fit is None:
         return {}
     model = estimate_changes(
         direction_influences(row, fit, request.clusters, request.derivatives), row, fit
     )
-    model = EstimateChanges(*map(request.derivatives.model.estimable, model))
+    model = Gradients(*map(request.derivatives.model.estimable, model))
     rows = row_covariances(row, fit)
     none = {name: np.zeros_like(values) for name, values in rows.items()}
     alone = added(none, model, None, np.eye(len(model.effect)))
@@ -179,8 +177,8 @@ def feature_errors(
 
 
 def _unconditional(
-    row: xr.Dataset, fit: CurveErrors, request: ModelUncertainty
-) -> tuple[EstimateChanges, FloatArray]:
+    row: xr.Dataset, fit: CurveErrors, request: ErrorRequest
+) -> tuple[Gradients, FloatArray]:
     """Products of the influences of groups of rows: on estimates and directions, and on these.
 
     Rows of the fit that the effect is not of move the parameters alone, as their groups do.
@@ -204,8 +202,8 @@ def _unconditional(
 def _directions(
     row: xr.Dataset,
     fit: CurveErrors,
-    model: EstimateChanges,
-    shared: EstimateChanges | None,
+    model: Gradients,
+    shared: Gradients | None,
     squares: FloatArray,
 ) -> dict[str, FloatArray]:
     """What errors have in common with those of other effects of the model (`shared_with`).
@@ -262,7 +260,7 @@ def _stored(
     row: xr.Dataset,
     fit: CurveErrors,
     parts: tuple[dict[str, FloatArray], dict[str, FloatArray], dict[str, FloatArray]],
-    request: ModelUncertainty,
+    request: ErrorRequest,
 ) -> Estimates:
     """Standard errors, their parts, degrees of freedom and covariances, at all bins and edges.
 
@@ -292,11 +290,7 @@ def _has(row: xr.Dataset, key: str) -> bool:
 
 
 def _overlap(
-    row: xr.Dataset,
-    parts: Sequence[dict[str, FloatArray]],
-    of_model: float,
-    *,
-    both: bool,
+    row: xr.Dataset, parts: Sequence[dict[str, FloatArray]], of_model: float, *, both: bool
 ) -> FloatArray:
     """What the variances of two effects have in common: all of the model's, and the rows'."""
     rows, model = (np.maximum(_diagonal(part["effect"]), 0.0) for part in parts[:2])

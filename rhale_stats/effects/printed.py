@@ -64,7 +64,7 @@ if TYPE_CHECKING:
 from rhale_stats.schema.features import (
     resolution,
 )
-from rhale_stats.schema.moments import residual_fields
+from rhale_stats.schema.moments import bin_residuals
 
 FIXED = "Standard errors treat the model as fixed."
 OF_OUTCOME = "Standard errors hold the sampling of rows and the fit of the learner."
@@ -402,7 +402,7 @@ def kurtosis(effect: xr.Dataset) -> np.ndarray:
     """
     spread, n = (effect.variables[name].values for name in ("heterogeneity", "n_effective"))
     features = [one_feature(effect, name) for name in feature_names(effect)]
-    (fourth,) = residual_fields(features, ["fourth_moment"], effect.sizes["bin"])
+    (fourth,) = bin_residuals(features, ["fourth_moment"], effect.sizes["bin"])
     with np.errstate(invalid="ignore", divide="ignore"):
         by_bin = fourth / spread**4
     usable = np.isfinite(by_bin) & (spread > _numerical(effect)) & (n >= 4)

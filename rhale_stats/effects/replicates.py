@@ -92,11 +92,7 @@ class FeatureTerms(NamedTuple):
 
 
 def in_fixed_bins(
-    rows: Rows,
-    local: xr.Dataset,
-    effect: xr.Dataset,
-    units: resample.Units,
-    request: Resampling,
+    rows: Rows, local: xr.Dataset, effect: xr.Dataset, units: resample.Units, request: Resampling
 ) -> xr.Dataset:
     """Replicates in the bins of ``effect``, over (draw, feature, ...)."""
     linear = "slope" in effect and bool((effect["slope"] != 0).any())
@@ -343,13 +339,12 @@ def from_cells(feature: FeatureTerms, sums: FloatArray) -> tuple[FloatArray, Flo
 
 def _output(bins: resample.Replicates) -> FloatArray:
     """heterogeneity_output of every replicate, math [10]."""
-    share, variance = bins.share, bins.variance
+    share, usable = bins.share, np.isfinite(bins.variance)
     n_together = 1 / np.nansum(share**2 / bins.n_effective, axis=1)
     mean = np.nansum(share * bins.x_mean, axis=1, keepdims=True)
     spread = np.nansum(share * (bins.x_moments[0] + (bins.x_mean - mean) ** 2), axis=1)
-    usable = np.isfinite(variance)
-    share = np.where(usable, share, 0.0)
-    squares = np.sum(share * np.where(usable, variance, 0.0), axis=1) / share.sum(axis=1)
+    share, variance = (np.where(usable, values, 0.0) for values in (share, bins.variance))
+    squares = np.sum(share * variance, axis=1) / share.sum(axis=1)
     return np.asarray(np.sqrt(spread * n_together / (n_together - 1) * squares))
 
 

@@ -306,11 +306,9 @@ def _estimated(
             name, ends = names[position], split.ends(source, position, names[position])
             grids[position] = grid_of(rule, source, position, name, ends, slopes_across[position])
         grid = grids[position]
-        return (
-            moments_on(grid, position, unequal=source.unequal)
-            if isinstance(grid, CellGrid)
-            else None
-        )
+        if isinstance(grid, Column):
+            return None
+        return moments_on(grid, position, unequal=source.unequal)
 
     def plan_of_others(source: Source, position: int) -> Reduction | None:
         """Moments of the rows for estimates, where bins are honest."""

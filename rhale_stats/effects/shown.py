@@ -29,7 +29,7 @@ from rhale_stats.printing.text import (
     pvalue_text,
     uncertainty,
 )
-from rhale_stats.schema.curves import Curve
+from rhale_stats.schema.curves import FeatureCurve
 from rhale_stats.schema.features import feature_names, method_text, one_feature
 
 ENDS = ("lowest", "highest")
@@ -149,4 +149,4 @@ def _curve(row: dict[str, NDArray[np.float64]], n: int) -> NDArray[np.float64]:
     if not slope.any():
         return curve
     turns = turning_points(edges, effect, slope)
-    return np.concatenate([curve, Curve(edges, curve, slope).evaluate(turns)])
+    return np.concatenate([curve, FeatureCurve(edges, curve, slope).evaluate(turns)])

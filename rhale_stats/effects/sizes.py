@@ -44,7 +44,7 @@ PLACES = 32
 def _sizes_of(row: xr.Dataset, fit: CurveErrors | None) -> dict[str, float]:
     """Sizes of the curve of one feature, by name; NaN where there is none."""
     curve = row["curve"].values
-    if not len(curve) or np.isnan(curve).all():
+    if np.isnan(curve).all():
         return dict.fromkeys(SIZES, np.nan)
     if fit is None:
         values = categories.sizes(curve, row["level_share"].values)
@@ -217,7 +217,7 @@ def _source(effect: xr.Dataset) -> str:
 def _square(row: xr.Dataset, fit: CurveErrors | None) -> Square:
     """The mean square of the curve over the rows."""
     curve = row["curve"].values
-    if not len(curve) or np.isnan(curve).all():
+    if np.isnan(curve).all():
         return Square(*(np.nan,) * 5)
     return square_of_levels(row) if fit is None else square_of_curve(row, fit)
 
@@ -252,11 +252,10 @@ def _feature_sizes(row: xr.Dataset, boot: xr.Dataset | None, scale: _Scale | Non
     square = _square(row, fit)
     corrected = _without_noise(row, sizes, square)
     curve = row["curve"].values
-    has_curve = len(curve) > 0 and not np.isnan(curve).all()
     if scale is not None:
         sizes |= dict.fromkeys(NORMALISED, np.nan)
         corrected |= dict.fromkeys((f"{name}_corrected" for name in NORMALISED), np.nan)
-        if has_curve:
+        if not np.isnan(curve).all():
             centre = np.array(_centre(row, fit))
             normalised = _normalised(scale, curve, centre, row, slopes(row))
             sizes |= {name: float(value) for name, value in normalised.items()}
@@ -265,19 +264,15 @@ def _feature_sizes(row: xr.Dataset, boot: xr.Dataset | None, scale: _Scale | Non
             shrunk_curve = centre + shrunk * (curve - centre)
             normalised = _normalised(scale, shrunk_curve, centre, row, shrunk * slopes(row))
             corrected |= {f"{name}_corrected": float(value) for name, value in normalised.items()}
-    draws = {} if boot is None else _draws(row, boot, scale, list(sizes), has_curve=has_curve)
+    draws = {} if boot is None else _draws(row, boot, scale, list(sizes))
     return _FeatureSizes(sizes | corrected, square, draws)
 
 
 def _draws(
-    row: xr.Dataset,
-    boot: xr.Dataset,
-    scale: _Scale | None,
-    names: Sequence[str],
-    *,
-    has_curve: bool,
+    row: xr.Dataset, boot: xr.Dataset, scale: _Scale | None, names: Sequence[str]
 ) -> dict[str, FloatArray]:
     """Replicates of the sizes of one feature."""
+    has_curve = not np.isnan(row["curve"].values).all()
     draws = {name: draws_of(boot, name) for name in names if name in boot}
     if scale is not None:
         n_bins = row.sizes["bin"]

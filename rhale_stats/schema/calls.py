@@ -208,7 +208,7 @@ class Call(NamedTuple):
         return args, named
 
     def _fitting(self, way: Mapping[str, Any], arguments: Mapping[str, Any]) -> int:
-        """How many fit where they stand; -1 where one is moved of which that is not typed."""
+        """Number of arguments that fit; -1 if one is moved whose kind is not known."""
         typed = FITS.keys() & way.keys()
         if any(arguments.get(name) is not way[name] for name in way.keys() - typed):
             return -1

@@ -83,9 +83,7 @@ def check_local(local: object, parameter: str = "local", *, in_chunks: bool = Fa
 
 
 def check_effect(
-    effect: object,
-    parameter: str = "effect",
-    maker: str = "rhale(local)",
+    effect: object, parameter: str = "effect", maker: str = "rhale(local)"
 ) -> xr.Dataset:
     """The argument itself; raise ``TypeError`` or ``ValueError`` unless it holds effects."""
     result = _check_kind(effect, parameter, ("effect", "heterogeneity", "curve"), maker)

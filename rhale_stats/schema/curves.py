@@ -271,7 +271,7 @@ def accumulated_spread(row: xr.Dataset, z: FloatArray) -> FloatArray:
     return np.where((z >= low) & (z <= high), out, np.nan)
 
 
-class Curve(NamedTuple):
+class FeatureCurve(NamedTuple):
     """The curve of one feature where it is known: its values at edges, bent between by slopes."""
 
     edges: FloatArray
@@ -285,11 +285,15 @@ class Curve(NamedTuple):
         return accumulate.curve_at(self.edges, self.values, self.slope, z)
 
 
-def curve_of(row: xr.Dataset) -> Curve:
+def curve_of(row: xr.Dataset) -> FeatureCurve:
     """The curve of one feature, from its cells where it has them."""
     if not has_cells(row):
-        return Curve(row.variables["edge_value"].values, row.variables["curve"].values, slopes(row))
+        return FeatureCurve(
+            row.variables["edge_value"].values, row.variables["curve"].values, slopes(row)
+        )
     n_edges = cell_count(row) + 1
     edges, values = (row.variables[name].values[:n_edges] for name in ("cell_value", "cell_curve"))
     has_curve = np.isfinite(values)
-    return Curve(edges[has_curve], values[has_curve], np.zeros(max(int(has_curve.sum()) - 1, 0)))
+    return FeatureCurve(
+        edges[has_curve], values[has_curve], np.zeros(max(int(has_curve.sum()) - 1, 0))
+    )

@@ -28,9 +28,7 @@ MODEL_FACTS = ("output_label", "scale", "answer_precision")
 
 
 def fingerprint(
-    x: NDArray[np.float64],
-    weight: NDArray[np.float64] | None,
-    *local_effects: NDArray[np.float64],
+    x: NDArray[np.float64], weight: NDArray[np.float64] | None, *local_effects: NDArray[np.float64]
 ) -> str:
     """Checksums of rows (values, weights, order), and of their local effects, as one text.
 

@@ -67,7 +67,7 @@ def residuals_of(row: xr.Dataset) -> ResidualMoments:
     return residual_moments(moments_of(row), bin_starts(row), slope)
 
 
-def residual_fields(
+def bin_residuals(
     rows: Sequence[xr.Dataset], names: Sequence[str], n_bins: int
 ) -> list[FloatArray]:
     """Fields of `residuals_of` of features, padded to ``n_bins``, each of shape (feature, bin)."""

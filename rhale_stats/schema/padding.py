@@ -73,17 +73,13 @@ def pad_features(rows: Sequence[Estimates], n_bins: int, **more: int) -> dict[st
 
 
 def stack(
-    datasets: Sequence[xr.Dataset],
-    dim: str,
-    *,
-    integer: int = 0,
-    varying: Collection[Hashable] = (),
+    datasets: Sequence[xr.Dataset], dim: str, *, integer: int = 0, varies: Collection[Hashable] = ()
 ) -> xr.Dataset:
     """Results of the same kind along a new first dimension, padded to the longest of them.
 
     What one of them does not reach is NaN, the empty text, ``integer``, and 0 where rows are
     counted. Coordinates of features and attributes that are the same everywhere stay as they are,
-    unless named in ``varying``; other attributes become coordinates.
+    unless named in ``varies``; other attributes become coordinates.
     """
     first = datasets[0]
     longest = {axis: max(datasets, key=lambda dataset: dataset.sizes[axis]) for axis in first.dims}
@@ -100,7 +96,7 @@ def stack(
 
     coords = {}
     for name, coordinate in first.coords.items():
-        always = str(name).startswith(dim) or name in ("n_bins", "n_spread_bins", *varying)
+        always = str(name).startswith(dim) or name in ("n_bins", "n_spread_bins", *varies)
         always |= set(coordinate.dims) > {"feature"}
         if name in first.dims:
             coords[name] = longest[name].variables[name]
@@ -176,13 +172,13 @@ def by_feature(results: Sequence[xr.Dataset], names: Sequence[str]) -> xr.Datase
         results = [filled(result, other) for result in results]
     results = with_joint_fingerprints(results)
     first = results[0]
-    varying = {name for name, variable in first.variables.items() if "feature" in variable.dims}
+    varies = {name for name, variable in first.variables.items() if "feature" in variable.dims}
     single = {
         name: result.drop_vars([ROWS, "obs"], errors="ignore").sel(feature=name)
         for result in results
         for name in feature_names(result)
     }
-    out = stack([single[name] for name in names if name in single], "feature", varying=varying)
+    out = stack([single[name] for name in names if name in single], "feature", varies=varies)
     if {"cell", "cell_edge"} <= set(out.dims):
         out = _with_cell_edges(out)
     if "n_rows" in first.attrs:

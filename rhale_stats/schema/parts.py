@@ -119,14 +119,10 @@ def over_row_sets(function: Callable[P, T]) -> Callable[P, T]:
                 rows = of_rows(named[name], row_labels(local), local.sizes["obs"], name)
                 named[name] = xr.DataArray(np.asarray(rows), dims="obs")
         groups = features_by_rows(local)
-        results = [
-            _counted(
-                call(**{name: group.select(value) for name, value in some.items()}), group, local
-            )
-            for group, (_, some) in zip(
-                groups, _with_same_draws((), named, len(groups)), strict=True
-            )
-        ]
+        results = []
+        for group, (_, some) in zip(groups, _with_same_draws((), named, len(groups)), strict=True):
+            result = call(**{name: group.select(value) for name, value in some.items()})
+            results.append(_counted(result, group, local))
         out: Any = by_feature(results, feature_names(local))
         return cast(T, out)
 
@@ -206,10 +202,10 @@ def has_own_rows(value: Any) -> bool:
     """
     if not (isinstance(value, xr.Dataset) and "x" in value and "obs" in value.dims):
         return False  # effects of regions have rows, too: which region each is in
-    return LEFT in value or ("n_missing" in value and not _rows_with_values(value).all())
+    return LEFT in value or ("n_missing" in value and not _has_value(value).all())
 
 
-def _rows_with_values(local: xr.Dataset) -> NDArray[np.bool_]:
+def _has_value(local: xr.Dataset) -> NDArray[np.bool_]:
     """Rows that every feature has, (feature, obs): those with a value, or else with a curve."""
     present = local["x"].notnull()
     if "ice" in local:
@@ -256,9 +252,7 @@ class RowsOfFeatures(NamedTuple):
 def features_by_rows(local: xr.Dataset) -> list[RowsOfFeatures]:
     """Features that have the same rows, and these rows."""
     # Without missing values that are known of, a NaN is refused later.
-    present = (
-        _rows_with_values(local) if "n_missing" in local else np.ones_like(_rows_with_values(local))
-    )
+    present = _has_value(local) if "n_missing" in local else np.ones_like(_has_value(local))
     tied = np.zeros(len(present), dtype=bool)
     if LEFT in local:
         tied = local[LEFT].notnull().any("obs").values

@@ -48,7 +48,7 @@ from rhale_stats.schema.padding import as_regions, concatenated
 from rhale_stats.schema.parts import within_axes
 from rhale_stats.schema.variables import DIMENSIONS, in_order
 from rhale_stats.schema.whole import (
-    explain_error,
+    explained,
     one_feature_of,
     refusal,
     remember_parts,
@@ -302,10 +302,10 @@ def validated(function: F) -> F:
         try:
             result = function(*few, *surplus, **named)
         except Exception as error:
-            explained = explain_error(error, arguments, changed)
-            if explained is error:
+            reworded = explained(error, arguments, changed)
+            if reworded is error:
                 raise
-            raise explained from error
+            raise reworded from error
         if changed is not None:
             raise changed
         if groups is not None:

@@ -179,16 +179,13 @@ def _is_again(dataset: xr.Dataset, name: str) -> bool:
     )
 
 
-def explain_error(
-    error: Exception, arguments: Mapping[str, Any], changed: ValueError | None
-) -> Exception:
+def explained(error: Exception, args: Mapping[str, Any], changed: ValueError | None) -> Exception:
     """An error as it is where the package raised it in words, or a function of the user did.
 
     Any other is one of a library or of Python itself: parts of the Datasets that were given are
     missing, or do not fit together. ``changed`` says which, if that is known.
     """
-    results = {name: value for name, value in arguments.items() if _holds_results(value)}
-    parameters = [name for name in results if name not in TABLES]
+    results = {key: args[key] for key in args if key not in TABLES and _holds_results(args[key])}
     steps = list(_instructions(error))
     code, instruction = steps[-1]
     raised = opname[code.co_code[instruction]] == "RAISE_VARARGS" and not isinstance(error, RAW)
@@ -196,19 +193,18 @@ def explain_error(
     worded = code.co_filename.startswith(PACKAGE) and raised and lost is None
     if (
         worded
-        or not (parameters and isinstance(error, DAMAGE))
+        or not (results and isinstance(error, DAMAGE))
         or not all(_is_library(frame_code.co_filename) for frame_code, _ in steps)
     ):
         return error
     if changed is not None:
         return changed
-    datasets = [results[name] for name in parameters if isinstance(results[name], xr.Dataset)]
-    if any(lost in dataset.data_vars for dataset in datasets):
+    if any(isinstance(data, xr.Dataset) and lost in data.data_vars for data in results.values()):
         lost = f"{lost}_se"
     what = f"{type(error).__name__}: {str(error)[:LONGEST_SHOWN]}"
-    again = f" std_error({parameters[0]}) adds it." if str(lost).endswith(ADDED) else ""
+    again = f" std_error({next(iter(results))}) adds it." if str(lost).endswith(ADDED) else ""
     return ValueError(
-        f"{' and '.join(parameters)} must be whole, as made by this package; "
+        f"{' and '.join(results)} must be whole, as made by this package; "
         + (f"{lost!r} is missing.{again}" if lost else f"parts do not fit together ({what}).")
         + " Make it again, and keep all of its variables, coordinates, dimensions and attributes."
     )

@@ -11,7 +11,7 @@ from scipy import stats
 import rhale_stats as rs
 from rhale_stats.arrays import quadratic
 from rhale_stats.effects.anova_test import (
-    MAX_DEGREES,
+    MAX_DF,
     BinSelection,
     _against_f,
     _degrees_together,
@@ -90,7 +90,7 @@ def test_degrees_together_are_finite(levels):
     parts = np.array([1.0, 2.0, 0.5])
     assert_allclose(_degrees_together(row, parts), 3.5**2 / (parts @ group_overlap(row) @ parts))
     none = row.assign(effect_overlap=row["effect_overlap"] * 0)
-    assert _degrees_together(none, parts) == MAX_DEGREES
+    assert _degrees_together(none, parts) == MAX_DF
 
 
 @pytest.mark.parametrize("error", [0.0, 0.3])

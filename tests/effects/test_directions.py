@@ -13,7 +13,7 @@ from rhale_stats.effects.clusters import Clusters
 from rhale_stats.effects.directions import (
     ALONE,
     PAIRS,
-    EstimateChanges,
+    Gradients,
     Weights,
     added,
     estimate_changes,
@@ -66,7 +66,7 @@ def test_weights_of_bins_along_an_axis(weighted):
     expected = _derivatives(estimates, G)
     own = [part.toarray() for part in (found.mean, found.slope, found.variance)]
     assert_allclose(np.vstack([*own, found.average]), expected, atol=1e-8)
-    # Changes of some rows add up to those of all.
+    # Gradients of some rows add up to those of all.
     change = RNG.normal(size=(N, 2))
     parts = [found.applied(rows, change[rows]) for rows in (slice(0, 7), slice(7, N))]
     whole = (expected @ change).T
@@ -105,7 +105,7 @@ def test_a_bin_of_one_row_has_no_variance_to_change():
 
 def _estimated(seed):
     rng = np.random.default_rng(seed)
-    return EstimateChanges(*(rng.normal(size=(4, n)) for n in (3, 3, 3, 9, 4, 4, 1, 2)))
+    return Gradients(*(rng.normal(size=(4, n)) for n in (3, 3, 3, 9, 4, 4, 1, 2)))
 
 
 def test_products_of_estimates_over_directions():

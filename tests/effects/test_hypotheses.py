@@ -14,7 +14,7 @@ from scipy import stats
 from statsmodels.stats.oneway import anova_oneway
 
 import rhale_stats as rs
-from rhale_stats.effects.anova_test import MAX_DEGREES
+from rhale_stats.effects.anova_test import MAX_DF
 from rhale_stats.effects.comparison import _have_one_model, _source
 from rhale_stats.effects.fit import fit_of, noise_in_the_middle
 from rhale_stats.effects.hypotheses import (
@@ -1301,7 +1301,7 @@ def test_degrees_of_a_matrix_without_overlap():
     none = row.assign(effect_overlap=0 * row["effect_overlap"])
     n = row.sizes["bin"]
     found = _degrees_of_matrix(none, np.eye(n), np.zeros(n, dtype=bool))
-    assert found == pytest.approx(n * (n + 1) * MAX_DEGREES)
+    assert found == pytest.approx(n * (n + 1) * MAX_DF)
 
 
 def test_sums_of_normal_scores_with_a_bin_of_one_row():

@@ -495,11 +495,9 @@ EQUIVALENT: dict[tuple[str, str], dict[str, str]] = {
         ),
     },
     ("effects/directions.py", "direction_influences"): {
-        "…ureInfluences(_row_sums(summed[:[4 → 5]]), _row_sums(summed[4:8]), summ…": FOUR_SUMS,
+        "…rn Influences(_row_sums(summed[:[4 → 5]]), _row_sums(summed[4:8]), summ…": FOUR_SUMS,
         "…summed[:4]), _row_sums(summed[4:[8 → 9]]), summed[8])": FOUR_SUMS,
-        "…n FeatureInfluences(sums, sums, [np.zeros → np.ones]((len(sums.average), 0)))": (
-            NO_ELEMENTS
-        ),
+        "return Influences(sums, sums, [np.zeros → np.ones]((len(sums.average), 0)))": NO_ELEMENTS,
     },
     ("effects/directions.py", "_spread_weights"): {
         "return sparse.csr_array([np.zeros → np.ones]((0, clusters.rows.n_rows)))": (
@@ -571,9 +569,9 @@ EQUIVALENT: dict[tuple[str, str], dict[str, str]] = {
         "…n).any() or (at_edges != n + (n [> → >=] 0)).any())": MORE_OFTEN,
     },
     ("effects/anova_test.py", "_degrees_together"): {
-        "if shared * MAX_DEGREES [<= → <] parts.sum() ** 2:": "both sides give that number",
+        "if shared * MAX_DF [<= → <] parts.sum() ** 2:": "both sides give that number",
     },
-    ("effects/estimates.py", "_square_estimates"): {
+    ("effects/estimates.py", "_squares_of"): {
         "if along.squares is None [or along.robust is None or along.robust_third is None → and "
         "along.robust is None and (along.robust_third is None)]:": (
             "all of them are there, or none"
