@@ -24,7 +24,7 @@ from .explanation.tree import Explanation
 from .generics.compare_methods import compare_methods
 from .generics.datatree import to_datatree
 from .generics.errors import std_error, vcov
-from .generics.hypotheses import compare, wald_test
+from .generics.hypotheses import compare, hypotheses, wald_test
 from .generics.intervals import confband, confint
 from .generics.resampling import ResamplingOptions, bootstrap
 from .generics.show import show
@@ -35,6 +35,7 @@ from .h_statistics.statistic import HEstimator, h_statistic
 from .local.ale import ale_local_effects
 from .local.local_effects import local_effects
 from .margins.averages import averages
+from .margins.datagrid import datagrid
 from .models.adapters.adapter import Adapter
 from .models.adapters.libraries import adapters
 from .models.jacobian import check_jacobian
@@ -124,6 +125,7 @@ __all__ = [
     "confint",
     "cross_effects",
     "dale",
+    "datagrid",
     "debias",
     "dense_truth",
     "effect_sizes",
@@ -132,6 +134,7 @@ __all__ = [
     "folds",
     "glance",
     "h_statistic",
+    "hypotheses",
     "ice",
     "interaction_matrix",
     "jump_check",

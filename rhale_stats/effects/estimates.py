@@ -99,13 +99,7 @@ def estimates_of(settings: RhaleSettings, fitted: FittedBins) -> dict[str, Float
         squares = sums.squares_of(rows.square_sums(starts, bins, slope), bins, slope)
     moments = rows.cells if fitted.along is not None else rows.cells.pooled(starts)
     estimates = feature_estimates(
-        fitted.bin_edges,
-        bins,
-        fitted.along,
-        slope,
-        residuals,
-        settings.centering,
-        squares=squares,
+        fitted.bin_edges, bins, fitted.along, slope, residuals, settings.centering, squares=squares
     )
     estimates["moments"] = moments.table.T
     if fitted.along is not None and are_agreed(settings.rule):
@@ -191,11 +185,7 @@ def feature_estimates(
     if along is not None:
         cell_curve, _ = centred_curve(fine_pieces, along.edges, centering)
         estimates |= {"cell_value": along.edges, "cell_curve": cell_curve}
-        estimates |= {
-            "cell_effect": along.mean,
-            "cell_share": along.share,
-            **_squares_of(along),
-        }
+        estimates |= {"cell_effect": along.mean, "cell_share": along.share, **_squares_of(along)}
     return estimates
 
 

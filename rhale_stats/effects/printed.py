@@ -61,9 +61,7 @@ if TYPE_CHECKING:
     from statsmodels.iolib.summary import Summary
     from statsmodels.iolib.table import SimpleTable
 
-from rhale_stats.schema.features import (
-    resolution,
-)
+from rhale_stats.schema.features import resolution
 from rhale_stats.schema.moments import bin_residuals
 
 FIXED = "Standard errors treat the model as fixed."

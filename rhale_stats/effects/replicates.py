@@ -17,13 +17,7 @@ from rhale_stats.effects.fit import CurveErrors, at_edges, fit_of
 from rhale_stats.effects.provenance import check_same_rows
 from rhale_stats.effects.rebinned import with_chosen_bins
 from rhale_stats.effects.sizes import SIZES
-from rhale_stats.inference.draws import (
-    CHUNK_BYTES,
-    CHUNK_DRAWS,
-    CHUNK_WEIGHTS,
-    Drawn,
-    Resampling,
-)
+from rhale_stats.inference.draws import CHUNK_BYTES, CHUNK_DRAWS, CHUNK_WEIGHTS, Drawn, Resampling
 from rhale_stats.local.rows import Rows, columns, is_used_row
 from rhale_stats.parallel import cpus, in_threads, one_blas_thread
 from rhale_stats.schema.checks import check_effect, check_local

@@ -48,12 +48,7 @@ GROUP_DEGREES = (
 
 
 # Skewness of the errors, by which intervals are longer on one side.
-SKEWNESS = (
-    "effect_skewness",
-    "curve_skewness",
-    "cell_curve_skewness",
-    "average_effect_skewness",
-)
+SKEWNESS = ("effect_skewness", "curve_skewness", "cell_curve_skewness", "average_effect_skewness")
 
 
 def source_of_errors(effect: xr.Dataset, name: str) -> str:

@@ -39,6 +39,7 @@ METHODS: Mapping[Kind, Mapping[str, str]] = {
         "confband": "effects.intervals:confband",
         "bootstrap": "effects.replicates_in_chunks:bootstrap",
         "wald_test": "effects.hypotheses:wald_test",
+        "hypotheses": "effects.linear:for_hypotheses",
         "compare": "effects.comparison:compare",
         "predict": "effects.values:predict",
         "effect_sizes": "effects.sizes:effect_sizes",
@@ -54,6 +55,7 @@ METHODS: Mapping[Kind, Mapping[str, str]] = {
     AVERAGES: {
         "confint": "margins.tables:confint",
         "vcov": "margins.tables:vcov",
+        "hypotheses": "margins.tables:estimates",
         "tidy": "margins.tables:tidy",
         "summary": "margins.tables:summary",
         "show": "margins.tables:page",
@@ -61,6 +63,7 @@ METHODS: Mapping[Kind, Mapping[str, str]] = {
     PROFILE: {
         "std_error": "profiles.inference:std_error",
         "vcov": "profiles.inference:vcov",
+        "hypotheses": "profiles.inference:for_hypotheses",
         "confint": "profiles.inference:confint",
         "confband": "profiles.inference:confband",
         "bootstrap": "profiles.replicates:bootstrap",

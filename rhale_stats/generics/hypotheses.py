@@ -12,7 +12,9 @@ from rhale_stats.arguments.checks import check_choice
 from rhale_stats.arguments.seeds import seeded
 from rhale_stats.generics.dispatch import method as of_kind
 from rhale_stats.inference.adjustment import ADJUSTMENTS
+from rhale_stats.inference.combinations import Estimates
 from rhale_stats.inference.results import Asked
+from rhale_stats.margins.hypotheses import labelled_combinations
 from rhale_stats.schema.dimensions import REGION, with_part_facts
 from rhale_stats.schema.kinds import ENSEMBLE, H_STATISTICS, kind_of
 from rhale_stats.schema.parts import over_outputs
@@ -146,6 +148,103 @@ def wald_test(
     check_choice("adjust", adjust, ADJUSTMENTS)
     out: xr.Dataset = of_kind("wald_test", effect)(effect, null, method, adjust, local)
     return out
+
+
+@validated
+def hypotheses(
+    effect: xr.Dataset,
+    hypothesis: Any = None,
+    *,
+    feature: str | int | None = None,
+    of: str | None = None,
+    margin: Any = None,
+    adjust: str = "holm",
+    local: xr.Dataset | None = None,
+    groups: ArrayLike | None = None,
+) -> xr.Dataset:
+    r"""Differences, ratios and other functions of estimates, with their tests and a joint one.
+
+    Parameters
+    ----------
+    effect : Dataset
+        `averages`, effects in bins, or a profile.
+    hypothesis : str, list of str, or array_like of shape (n_hypotheses, n_estimates), optional
+        "pairwise" (each with every other), "reference" (each less the first), "sequential" (each
+        less the one before), where the prediction of all rows is left out beside other averages;
+        or expressions of the estimates such as "b1 = b2", "b3 / b1 = 2",
+        "log(b2) - log(b1)": "b1" is the first estimate, and a name stands in backquotes unless it
+        is a word, as in "dose = 2 * `arm: b - a`". Or numbers: a linear combination a row. By
+        default the estimates themselves.
+    feature : str or int, optional
+        Of effects and profiles: whose. It may be left out if there is one.
+    of : {"effect", "curve", "average_effect"}, optional
+        Of effects in bins: the effects of the bins (the default), the curve at the edges, or the
+        average effects of all features. Profiles have their curve.
+    margin : float or pair, optional
+        Equivalence: adds the P of two one-sided tests that the combination lies between
+        ``-margin`` and ``margin``, or within the pair.
+    adjust : str, default "holm"
+        Adjustment of the p-values for the number of hypotheses, as in `check_unbiased`.
+    local : Dataset, optional
+        With ``of="average_effect"``: the local effects that ``effect`` was made from. Average
+        effects of two features come from the same rows; their correlation is that of the rows.
+    groups : array_like of shape (n_rows,), optional
+        With ``local``, the groups that `std_error` was given.
+
+    Returns
+    -------
+    Dataset
+        Over (term): ``average``, the combination, which is the left side less the right one;
+        ``average_se``, ``average_df``, ``average_cov`` (term, term_other), ``p_value_adjusted``
+        and, with ``margin``, ``p_equivalence``. ``term`` is the hypothesis as text. The
+        attributes ``joint_statistic``, ``joint_df``, ``joint_df_denominator`` and
+        ``joint_p_value`` are Wald's test of all at once. `tidy`, `summary`, `confint`, `vcov`,
+        `plot_forest` and `hypotheses` accept it.
+
+    Raises
+    ------
+    KeyError, ValueError
+        An expression that cannot be read, or names what the result does not have; numbers of
+        another shape; another kind of result.
+
+    Notes
+    -----
+    The covariance of the estimates is that of `vcov`; functions that are not linear go by the delta
+    method (math [80]), with derivatives that are exact to rounding. Estimates of separate rows, as
+    the effects of bins, have Welch's degrees of freedom; others the smallest of those that take
+    part. The joint statistic is Wald's divided by its degrees of freedom, compared with F. In bins
+    of few rows with skewed effects it is not reliable; `wald_test` has another statistic for that.
+
+    References
+    ----------
+    Arel-Bundock, Greifer and Heiss (2024), *How to interpret statistical models using
+    marginaleffects*, Journal of Statistical Software 111.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import pandas as pd
+    >>> import rhale_stats as rs
+    >>> import statsmodels.formula.api as smf
+    >>> rng = np.random.default_rng(0)
+    >>> data = pd.DataFrame({"dose": rng.uniform(size=200), "arm": rng.choice(list("abc"), 200)})
+    >>> data["y"] = 2 * data["dose"] + (data["arm"] == "b") + rng.normal(size=200)
+    >>> fit = smf.ols("y ~ dose + arm", data).fit()
+    >>> found = rs.averages(fit, data, uncertainty="parameters")
+    >>> test = rs.hypotheses(found, ["dose = 2 * `arm: b - a`", "b3 = b4"])
+    >>> rs.tidy(test)[["term", "estimate", "std_error", "p_value"]].round(3)
+                          term  estimate  std_error  p_value
+    0  dose = 2 * `arm: b - a`     0.589      0.455    0.197
+    1                  b3 = b4     0.859      0.174    0.000
+    """
+    check_choice("adjust", adjust, ADJUSTMENTS)
+    if of is not None:
+        check_choice("of", of, ("effect", "curve", "average_effect"))
+    function = of_kind("hypotheses", effect)
+    if isinstance(effect, xr.Dataset):
+        effect = with_part_facts(effect)
+    known: Estimates = function(effect, feature, of, local, groups)
+    return labelled_combinations(effect, known, hypothesis, margin, adjust)
 
 
 @validated

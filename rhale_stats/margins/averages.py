@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -11,13 +11,24 @@ import numpy as np
 import xarray as xr
 from numpy.typing import ArrayLike
 
-from rhale_stats.arguments.checks import check_feature, check_finite
+from rhale_stats.arguments.checks import check_choice, check_feature, check_finite
 from rhale_stats.arguments.rows import row_codes
 from rhale_stats.arguments.words import listed
 from rhale_stats.arrays import delta, local_effects
 from rhale_stats.arrays import profiles as kernel
 from rhale_stats.arrays.moments import FloatArray, IntArray
 from rhale_stats.inference.parameters import KIND, Directions, errors, sources
+from rhale_stats.margins.contrasts import (
+    COMPARISONS,
+    RATIOS,
+    SLOPES,
+    TEXTS,
+    changes_of,
+    compared,
+    contrasts_of,
+    elasticity,
+    pairs_of_levels,
+)
 from rhale_stats.models.adapters.libraries import columns_known_of
 from rhale_stats.models.chosen import columns_named
 from rhale_stats.models.differences import DifferenceQuotients
@@ -50,29 +61,43 @@ def averages(
     features: str | int | Sequence[str | int] | None = None,
     *,
     categorical: str | int | Sequence[str | int] | None = None,
+    contrasts: Any = None,
+    comparison: str = "difference",
     by: str | int | None = None,
     groups: ArrayLike | None = None,
     uncertainty: str = "both",
     options: ModelOptions = ModelOptions(),
     **fields: Any,
 ) -> xr.Dataset:
-    r"""Average prediction, average slopes, and average differences between levels.
+    r"""Average predictions, average slopes, and average comparisons.
 
-    These are the numbers of Stata's ``margins`` and of ``marginaleffects``, with standard errors by
-    the delta method.
+    These are the numbers of Stata's ``margins``, of ``marginaleffects`` and, on a balanced grid, of
+    ``emmeans``, with standard errors by the delta method. `hypotheses` compares them.
 
     Parameters
     ----------
     model : results of statsmodels or Parametric
         The fitted model, with the covariance of its parameters, as in `std_error`.
     X : table, or array_like of shape (n_rows, n_columns)
-        The rows that are averaged over.
+        The rows that are averaged over: those that the model was fitted to, other ones, or a
+        `datagrid`. Rows of a grid are no sample: pass ``uncertainty="parameters"`` with them.
     features : name, number, or sequence of them, optional
         Columns to change. By default those of the model's formula, or all columns that are not
         constant.
     categorical : name, number, or sequence of them, optional
         Columns of numbers whose values are levels. Texts, categories and booleans are levels in any
         case, and so are the columns that the formula names as ``C(column)``.
+    contrasts : str, number, pair, list or mapping, optional
+        How columns are changed; a mapping has one for each of some columns. For columns of
+        numbers: "slope" (the default), the elasticities "eyex", "eydx" and "dyex" of Stata's
+        ``margins``, a number that is added to every value, "sd" (from half a standard deviation
+        below every value to half of one above), "iqr", "minmax", a pair ``(low, high)``, or a list
+        of values, at each of which all rows are predicted. For columns of levels: "reference"
+        (every level with the first, the default), "sequential" (with the one before), "pairwise",
+        or "levels", the average prediction with each level in all rows.
+    comparison : {"difference", "ratio", "log_ratio", "odds_ratio", "log_odds_ratio"}
+        Of the two average predictions that are compared: of binary outcomes the average risk
+        difference, risk ratio, and marginal odds ratio. Slopes stay slopes.
     by : name or number, optional
         A column of levels: averages over the rows of each of them.
     groups : array_like of shape (n_rows,), optional
@@ -93,24 +118,25 @@ def averages(
         ``term``, and ``n_obs`` and ``weight_share`` (by) say what is averaged over. Coordinates
         over (term): ``kind`` ("prediction", "slope" or "comparison"), ``of``, the column that is
         changed, and ``contrast``: "dY/dX" of a slope, the level and its reference, the first
-        level, of a comparison. With several outputs ``output`` is the first dimension.
+        level, of a comparison, such as "b / a" of a ratio; and ``null``, with which P compares: 1
+        of a ratio, whose interval is symmetric on the log scale. With several outputs ``output`` is
+        the first dimension.
 
     Raises
     ------
     TypeError
         A model whose parameters have no covariance.
     ValueError, KeyError, ModelError
-        As `local_effects`; ``groups`` of another length, or one only.
+        As `local_effects`; ``groups`` of another length, or one only; contrasts that do not fit a
+        column; ratios of predictions that are 0, logarithms of negative ones.
 
     Notes
     -----
     The average slope of a column is the mean of the derivative over the rows, by central
     differences. The average comparison of a level is the mean, over all rows, of the prediction
     with the level minus the prediction with the first level. The gradients of all averages by the
-    parameters are means over the same rows (math [80]).
-
-    For other contrasts and tests use ``average_cov``, or `vcov`: a contrast c has the variance
-    c' V c.
+    parameters are means over the same rows (math [80]). A ratio is that of the two averages, not an
+    average of ratios; elasticities are averages of those of the rows, as in ``margins``.
 
     References
     ----------
@@ -133,7 +159,15 @@ def averages(
     0  prediction              1.584      0.070
     1        dose    dY/dX     1.892      0.235
     2         arm    b - a     0.681      0.142
+    >>> steps = rs.averages(fit, data, contrasts={"dose": (0.2, 0.8), "arm": "levels"})
+    >>> rs.tidy(steps)[["term", "contrast", "estimate"]].round(3)
+             term   contrast  estimate
+    0  prediction                1.584
+    1        dose  0.8 - 0.2     1.135
+    2         arm          a     1.240
+    3         arm          b     1.921
     """
+    check_choice("comparison", comparison, COMPARISONS)
     if options.missing == "bin":
         raise ValueError("missing must be 'drop' or 'raise' for averages; got 'bin'.")
     given = options if options.missing == "raise" else replace(options, missing=None)
@@ -152,7 +186,7 @@ def averages(
             f"has {listed(names)})."
         ) from error
     sample = sample.take(sample.present & sample.answerable(results)[0])
-    columns = _columns(sample, fitted, features, categorical)
+    columns = _columns(sample, fitted, features, categorical, contrasts)
     if by is not None:
         check_feature("by", by)
     levels = None if by is None else levels_of(sample, position_of(by, sample.table.names, "by"))
@@ -165,7 +199,8 @@ def averages(
     for label, name in zip(probe.labels, probe.names, strict=True):
         facts = {"output_label": str(label) if name else "", "scale": options.scale}
         directions = Directions.of(fitted, facts, frequency=sample.frequency)
-        parts.append(by_level.averages(directions, _terms(directions, sample, columns)))
+        terms = _terms(directions, sample, columns, comparison, by_level.averaged)
+        parts.append(by_level.averages(directions, terms))
     out = stack(parts, OUTPUT)
     out.attrs |= {"method": METHOD, **sample.facts, "n_rows": sample.table.n_rows}
     out.attrs |= fitted.model.facts()
@@ -176,29 +211,36 @@ def averages(
 
 
 class _Column(NamedTuple):
-    """A column to change, and the numbers of its levels where it has some."""
+    """A column to change, the numbers of its levels where it has some, and how it is changed."""
 
     name: str
     position: int
     levels: Levels | None
+    contrast: Any
 
 
 class _Term(NamedTuple):
-    """What is averaged: its name, kind and contrast, and (row, direction + 1) of all rows."""
+    """What is averaged: its name, kind and contrast, and (row, direction + 1) of all rows.
+
+    ``null`` is the value that says that nothing differs: 1 of a ratio.
+    """
 
     of: str
     kind: str
     contrast: str
     values: FloatArray
+    null: float = 0.0
 
 
-def _columns(sample: Sample, fitted: Fitted, features: Any, categorical: Any) -> list[_Column]:
+def _columns(
+    sample: Sample, fitted: Fitted, features: Any, categorical: Any, contrasts: Any
+) -> list[_Column]:
     """Columns to change, in the order of the table or as named."""
     table = sample.table
     known = columns_known_of(getattr(fitted.model, "results", None))
     named = set() if categorical is None else set(columns_named(table, categorical, "categorical"))
     chosen = range(len(table.names)) if features is None else columns_named(table, features)
-    out = []
+    levels: dict[str, Levels | None] = {}
     for position in chosen:
         name = table.names[position]
         has_levels = position in named or not table.is_numeric(position)
@@ -212,43 +254,93 @@ def _columns(sample: Sample, fitted: Fitted, features: Any, categorical: Any) ->
             raise ValueError(
                 f"features must not be constant, as {name!r} is: it has no slope. Leave it out."
             )
-        out.append(_Column(name, position, levels_of(sample, position) if has_levels else None))
-    return out
+        levels[name] = levels_of(sample, position) if has_levels else None
+    by_name = contrasts_of(
+        contrasts,
+        table.names,
+        {name: one is not None for name, one in levels.items()},
+        lambda key: position_of(key, table.names, "contrasts"),
+    )
+    return [
+        _Column(name, table.names.index(name), one, by_name[name]) for name, one in levels.items()
+    ]
 
 
-def _terms(directions: Directions, sample: Sample, columns: Sequence[_Column]) -> list[_Term]:
+def _terms(
+    directions: Directions,
+    sample: Sample,
+    columns: Sequence[_Column],
+    comparison: str,
+    averaged: Callable[[FloatArray], FloatArray],
+) -> list[_Term]:
     """The prediction, and what every column does to it, with their changes by direction."""
-    table = directions.changes.table
-    asked = DifferenceQuotients(directions.changes.ask, table).take(sample.rows)
-    width = 4 * (directions.changes.n_directions + 1)
-    out = [_Term(PREDICTION, PREDICTION, "", asked.at_rows())]
-    for one in columns:
-        if one.levels is None:
-            slopes = _slopes(asked, one.position, width)
-            out.append(_Term(one.name, SLOPE, "dY/dX", slopes))
-            continue
-        values = table.series(one.position).array[sample.rows[one.levels.first]]
-        blocks = _blocks(asked, width * len(values))
-        first, *others = one.levels.texts
-        try:
-            curves = np.concatenate([part.curves(one.position, values)[0] for _, part in blocks])
-        except ModelError as error:
-            size = re.search(r"got (\S+)\. Take other units", str(error))
-            if size is None:
-                raise
-            raise ModelError(
-                f"With {one.name} = {' or '.join(one.levels.texts)} the model predicts up to "
-                f"{size[1]} for rows of another {one.name}: it extrapolates. features= leaves "
-                f"{one.name} out."
-            ) from error
-        for number, text in enumerate(others, 1):
-            apart = curves[:, number] - curves[:, 0]
-            out.append(_Term(one.name, COMPARISON, f"{text} - {first}", apart))
+    asked = DifferenceQuotients(directions.changes.ask, directions.changes.table).take(sample.rows)
+    width = directions.changes.n_directions + 1
+    predictions, null = asked.at_rows(), float(comparison in RATIOS)
+    out = [_Term(PREDICTION, PREDICTION, "", predictions)]
+    for column in columns:
+        name, position, contrast = column.name, column.position, column.contrast
+        if isinstance(contrast, str) and contrast in SLOPES:
+            values = _slopes(asked, position, 4 * width)
+            if contrast != "slope":
+                x = asked.table.column(position)
+                values = elasticity(values, predictions, x, contrast, name)
+            out.append(_Term(name, SLOPE, SLOPES[contrast], values))
+        elif column.levels is not None or (
+            np.ndim(contrast) == 1 and not isinstance(contrast, tuple)
+        ):
+            texts, curves = _at_values(asked, sample, column, width)
+            if column.levels is None or contrast == "levels":
+                out += [
+                    _Term(name, PREDICTION, text, curves[:, number])
+                    for number, text in enumerate(texts)
+                ]
+                continue
+            for low, high in pairs_of_levels(len(texts), contrast):
+                text = TEXTS[comparison].format(low=texts[low], high=texts[high])
+                values = compared(curves[:, high], curves[:, low], comparison, averaged, name)
+                out.append(_Term(name, COMPARISON, text, values, null))
+        else:
+            x = asked.table.column(position)
+            change = changes_of(x, contrast, sample.weight if sample.frequency else None)
+            answers = []
+            for rows, part in _blocks(asked, 2 * width):
+                steps = [change.low[rows], change.high[rows]]
+                answers.append(np.stack(part.evaluate(position, steps)[0]))
+            low_values, high_values = np.concatenate(answers, axis=1).astype(np.float64)
+            values = compared(high_values, low_values, comparison, averaged, name)
+            out.append(_Term(name, COMPARISON, change.text(comparison), values, null))
     for term in out:
         check_finite(
             term.values.sum(axis=1), "Predictions", term.of, "See what the model returns there."
         )
     return out
+
+
+def _at_values(
+    asked: DifferenceQuotients, sample: Sample, column: _Column, width: int
+) -> tuple[list[str], FloatArray]:
+    """All rows with each level of a column, or with each of some numbers: (row, value, ...)."""
+    if column.levels is None:
+        values: Any = np.asarray(column.contrast, dtype=np.float64)
+        texts = [f"{value:g}" for value in values]
+    else:
+        # As the column itself holds them.
+        values = sample.table.series(column.position).array[column.levels.first]
+        texts = column.levels.texts
+    blocks = _blocks(asked, 4 * width * len(values))
+    try:
+        return texts, np.concatenate(
+            [part.curves(column.position, values)[0] for _, part in blocks]
+        )
+    except ModelError as error:
+        size = re.search(r"got (\S+)\. Take other units", str(error))
+        if size is None:
+            raise
+        raise ModelError(
+            f"With {column.name} = {' or '.join(texts)} the model predicts up to {size[1]} for "
+            f"rows of another {column.name}: it extrapolates. features= leaves {column.name} out."
+        ) from error
 
 
 def _slopes(asked: DifferenceQuotients, position: int, n_answers: int) -> FloatArray:
@@ -319,6 +411,12 @@ class _ByLevel(NamedTuple):
             raise ValueError(f"groups must hold at least two different groups{where}; got 1.")
         return cls(sample, name, texts, code, group)
 
+    def averaged(self, values: FloatArray) -> FloatArray:
+        """For every row the average of the values of the rows that are averaged with it."""
+        weight = np.ones(len(values)) if self.sample.weight is None else self.sample.weight
+        means = delta.summed(weight * values, self.code) / delta.summed(weight, self.code)
+        return np.asarray(means[self.code])
+
     def averages(self, directions: Directions, terms: Sequence[_Term]) -> xr.Dataset:
         """Averages of one output in all levels, with their errors."""
         weight, frequency = self.sample.weight, self.sample.frequency
@@ -384,15 +482,18 @@ class _ByLevel(NamedTuple):
             data[name] = variable(name, own if by else own[0], AVERAGES, by)
         coords: dict[str, Any] = {
             name: ("term", np.array([getattr(term, name) for term in terms]))
-            for name in ("kind", "of", "contrast")
+            for name in ("kind", "of", "contrast", "null")
         }
         coords["term"] = ("term", np.array([_name(term) for term in terms]))
+        coords["term_other"] = ("term_other", coords["term"][1])
         if by:
             coords["by"] = ("by", np.array(self.texts), {"long_name": self.name})
+            coords["by_other"] = ("by_other", np.array(self.texts))
         facts: dict[str, Any] = {"by": self.name, "parameters": directions.how}
         facts |= {} if n_groups is None else {"n_groups": n_groups}
         return xr.Dataset(data, coords, facts)
 
 
 def _name(term: _Term) -> str:
-    return f"{term.of}: {term.contrast}" if term.kind == COMPARISON else term.of
+    plain = term.kind == SLOPE or not term.contrast
+    return term.of if plain else f"{term.of}: {term.contrast}"

@@ -19,6 +19,7 @@ from rhale_stats.plots.limits import quantiles_of
 from rhale_stats.profiles.data import is_nominal, one_profile
 from rhale_stats.schema import kinds
 from rhale_stats.schema.calls import public
+from rhale_stats.schema.checks import check_local
 from rhale_stats.schema.dimensions import OUTPUT, REGION
 from rhale_stats.schema.features import feature_names, feature_position, one_feature
 from rhale_stats.schema.validation import validated
@@ -119,6 +120,7 @@ def plot(
     single = isinstance(features, str | int | np.integer)
     name, chosen = _picture(result, kind, features, single=single)
     if name != "plot_effect" and "local" in named:
+        check_local(named["local"])
         del named["local"]  # rows are drawn of one feature only
     if name == "plot_forest":
         options = {"what": FOREST.get(kind, "average_effect"), **options}

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import xarray as xr
 from numpy.typing import ArrayLike
 
 from rhale_stats.arrays import resample
 from rhale_stats.arrays.moments import FloatArray
+from rhale_stats.inference.combinations import Estimates
 from rhale_stats.inference.draws import check_boot, draws_of
 from rhale_stats.inference.estimate import (
     Estimate,
@@ -25,6 +28,7 @@ from rhale_stats.profiles import parameters
 from rhale_stats.profiles.data import VARIABLES, check_profile, one_profile
 from rhale_stats.profiles.rows import KEPT, check_rows, rows_behind
 from rhale_stats.schema.features import feature_names, given_feature, own_facts
+from rhale_stats.schema.levels import is_categorical, level_names
 from rhale_stats.schema.padding import padded
 
 ERRORS = ("curve_se", "curve_cov")
@@ -92,6 +96,32 @@ def vcov(profile: xr.Dataset, feature: str | int | None, of: str) -> xr.DataArra
             "source": found.attrs["source"],
             "feature": str(row["feature"].values),
         },
+    )
+
+
+def for_hypotheses(
+    profile: xr.Dataset, feature: str | int | None, of: str | None, local: Any, groups: Any
+) -> Estimates:
+    """The curve of one feature at its grid, for `hypotheses`."""
+    for name, value in (("local", local), ("groups", groups)):
+        if value is not None:
+            raise ValueError(f"{name} must be left out for profiles.")
+    if feature is None and profile.sizes["feature"] == 1:
+        feature = 0
+    feature = given_feature(feature, "hypotheses(profile, feature='dose')")
+    covariance = vcov(profile, feature, of or "curve")
+    row = one_profile(with_errors(profile), feature)
+    names = [f"{value:.6g}" for value in row["grid_value"].values]
+    if is_categorical(row):
+        names = level_names(row)
+    return Estimates(
+        names,
+        np.asarray(row["curve"].values, dtype=np.float64),
+        covariance.values,
+        degrees_of(row),
+        str(profile["curve"].attrs["units"]),
+        str(covariance.attrs["source"]),
+        f"the curve of {row['feature'].item()}",
     )
 
 

@@ -16,13 +16,7 @@ from rhale_stats.arrays.intervals import Sources
 from rhale_stats.arrays.moments import FloatArray, IntArray, ResidualMoments
 from rhale_stats.arrays.skewness import Skewness
 from rhale_stats.schema.features import effect_at, slopes
-from rhale_stats.schema.moments import (
-    MOMENTS,
-    cell_count,
-    cells_of,
-    has_cells,
-    residuals_of,
-)
+from rhale_stats.schema.moments import MOMENTS, cell_count, cells_of, has_cells, residuals_of
 from rhale_stats.schema.variables import LINE_MOMENTS
 
 # Where moments by squared weights have those of lines.

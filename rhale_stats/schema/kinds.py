@@ -66,9 +66,9 @@ EFFECT = Kind(
     "effects in bins",
     "rhale(local)",
     (
-        *("std_error", "confint", "confband", "vcov", "bootstrap", "wald_test", "compare"),
-        *("compare_methods", "predict", "effect_sizes", *TABLES, "plot_effect", "plot_effects"),
-        "to_datatree",
+        *("std_error", "confint", "confband", "vcov", "bootstrap", "wald_test", "hypotheses"),
+        *("compare", "compare_methods", "predict", "effect_sizes", *TABLES),
+        *("plot_effect", "plot_effects", "to_datatree"),
     ),
     frozenset({"effect", "heterogeneity", "curve"}),
 )
@@ -76,8 +76,9 @@ PROFILE = Kind(
     "a profile",
     "pdp, ice, m_plot or shap_dependence",
     (
-        *("std_error", "confint", "confband", "vcov", "bootstrap", "compare", "compare_methods"),
-        *("predict", *TABLES, "plot_effect", "plot_effects", "plot_profile", "to_datatree"),
+        *("std_error", "confint", "confband", "vcov", "bootstrap", "hypotheses", "compare"),
+        *("compare_methods", "predict", *TABLES, "plot_effect", "plot_effects", "plot_profile"),
+        "to_datatree",
     ),
     methods=frozenset(PROFILE_METHODS),
 )
@@ -140,8 +141,8 @@ SIZES = Kind(
 AVERAGES = Kind(
     "averages",
     "averages(model, X)",
-    ("confint", "vcov", "tidy", "summary", "show", "to_datatree"),
-    methods=frozenset({"averages"}),
+    ("hypotheses", "confint", "vcov", "tidy", "summary", "show", "to_datatree"),
+    methods=frozenset({"averages", "hypotheses"}),
 )
 EXPLANATION = Kind(
     "an explanation",

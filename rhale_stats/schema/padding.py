@@ -15,12 +15,7 @@ from rhale_stats.schema.dimensions import OUTPUT, PARTS, REGION, ROWS
 from rhale_stats.schema.features import feature_names
 from rhale_stats.schema.identity import FINGERPRINT, with_joint_fingerprints
 from rhale_stats.schema.notes import joint_notes, with_notes
-from rhale_stats.schema.variables import (
-    COUNTS,
-    EFFECT_VARIABLES,
-    SQUARE_MOMENTS,
-    WEIGHT_PRODUCTS,
-)
+from rhale_stats.schema.variables import COUNTS, EFFECT_VARIABLES, SQUARE_MOMENTS, WEIGHT_PRODUCTS
 
 Estimates: TypeAlias = Mapping[str, NDArray[np.float64] | float]
 

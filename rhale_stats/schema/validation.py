@@ -71,10 +71,7 @@ BY_GROUPS = str(Path(PACKAGE) / "models" / "groups.py")
 # they check themselves.
 CHECKS: dict[str, Callable[[str, Any], None]] = {
     **dict.fromkeys(("honest_fraction", "level", "sample_size", "significance"), check_share),
-    **dict.fromkeys(
-        ("delta", "discount", "factor", "min_drop", "min_share"),
-        check_number,
-    ),
+    **dict.fromkeys(("delta", "discount", "factor", "min_drop", "min_share"), check_number),
     **dict.fromkeys(
         (
             *(

@@ -31,7 +31,8 @@ X = pd.DataFrame(
 GAPS = X.assign(a=X["a"].mask(RNG.random(N_ROWS) < 0.2))
 EFFECT_VERBS = (
     *("std_error", "confint", "confband", "bootstrap", "compare", "compare_methods", "predict"),
-    *("tidy", "glance", "summary", "vcov", "wald_test", "equivalence_test", "effect_sizes"),
+    *("tidy", "glance", "summary", "vcov", "wald_test", "hypotheses", "equivalence_test"),
+    "effect_sizes",
     *("plot_effect", "plot_effects", "to_datatree"),
 )
 # What asks for the rows of an effect on an axis.
@@ -264,6 +265,7 @@ VERBS = {
         else rs.vcov(rs.std_error(_one(result)), "a")
     ),
     "wald_test": lambda local, result: rs.wald_test(result),
+    "hypotheses": lambda local, result: rs.hypotheses(_one(result), feature="a"),
     "equivalence_test": lambda local, result: rs.equivalence_test(result, 1.0),
     "effect_sizes": lambda local, result: rs.effect_sizes(result),
     "plot_effect": lambda local, result: rs.plot_effect(_one(result), "a"),
@@ -371,6 +373,9 @@ CALLS = {
     "confint": rs.confint,
     "confband": lambda result: rs.confband(result, n_draws=100, rng=0),
     "wald_test": rs.wald_test,
+    "hypotheses": lambda result: rs.hypotheses(
+        result, feature=None if kinds.AVERAGES.holds(result) else "a"
+    ),
     "compare": lambda result: rs.compare(result, result, rng=0),
     "predict": lambda result: (
         rs.predict(result, ([0.0, 0.3], ["u", "v"]))

@@ -61,7 +61,7 @@ EQUIVALENT: dict[tuple[str, str], dict[str, str]] = {
         "…lip(CHUNK_BYTES // (16 * n_rows [* → /] resample.BLOCK), 1, cpus()))": BLOCKS,
     },
     ("margins/averages.py", "_terms"): {
-        "blocks = _blocks(asked, width [* → /] len(values))": BLOCKS,
+        "…or rows, part in _blocks(asked, [2 → 3] * width):": BLOCKS,
     },
     ("margins/averages.py", "_blocks"): {
         "size = max(BATCH_ANSWERS [// → *] n_answers, 1)": BLOCKS,

@@ -30,7 +30,8 @@ APART = {
     "adapters": "a list of libraries",
     "outcome_effects": "it fits learners; in tests/outcome",
     "simulate": "a module; its models are in tests/simulate",
-    "sklearn": "a module; in tests/sklearn",
+    "sklearn": "a module; in tests/test_sklearn",
+    "datagrid": "a table of rows, in tests/margins",
     "dense_truth": "takes a simulator, in tests/simulate",
     "check_jacobian": "takes derivatives, in tests/models",
     "mcse": "takes replicates of a score, in tests/diagnostics",
@@ -179,6 +180,10 @@ CALLS: Mapping[str, tuple[Callable[[Given], Any], set[str]]] = {
         lambda g: rs.averages(
             rs.Parametric(lambda p, X: g.model(X) * p[0], [1.0], [[0.01]]), g.X, **g.weighted
         ),
+        {"order", "weights"},
+    ),
+    "hypotheses": (
+        lambda g: rs.hypotheses(g.errors, "sequential", feature="a"),
         {"order", "weights"},
     ),
     "compare_methods": (

@@ -23,6 +23,8 @@ AVERAGE_VARIABLES: Table = {
         "confidence interval of average over the rows",
         OF_AVERAGE,
     ),
+    "p_value_adjusted": (TERM, "p-value, adjusted for the number of hypotheses", "1"),
+    "p_equivalence": (TERM, "p-value of two one-sided tests of equivalence", "1"),
     "n_obs": ((), "rows", "rows"),
     "weight_share": ((), "share of the rows", "1"),
 }

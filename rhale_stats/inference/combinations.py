@@ -1,0 +1,242 @@
+"""Functions of estimates: linear combinations, ratios and other expressions, with joint tests."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Callable, Sequence
+from itertools import combinations, pairwise
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import special
+
+from rhale_stats.arguments.checks import is_number
+from rhale_stats.arguments.words import listed, shown
+from rhale_stats.arrays.moments import FloatArray
+
+PAIRS = ("pairwise", "reference", "sequential")
+# Step of a derivative in the imaginary direction: there is no difference to lose digits in.
+IMAGINARY = 1e-30
+# Correlations below this are rounding: the estimates are of separate rows.
+UNCORRELATED = 1e-9
+FUNCTIONS: dict[str, Callable[..., Any]] = {"exp": np.exp, "log": np.log, "sqrt": np.sqrt}
+OPERATORS: dict[type[ast.AST], Callable[..., Any]] = {
+    ast.Add: lambda a, b: a + b,
+    ast.Sub: lambda a, b: a - b,
+    ast.Mult: lambda a, b: a * b,
+    ast.Div: lambda a, b: a / b,
+    ast.Pow: lambda a, b: a**b,
+    ast.USub: lambda a: -a,
+    ast.UAdd: lambda a: a,
+}
+SYNTAX = "'b1 - b2 = 0', 'b1 / b2 = 2' or '`arm: b - a` = `arm: c - a`'"
+
+Expression: TypeAlias = Callable[[NDArray[Any]], Any]
+
+
+class Estimates(NamedTuple):
+    """Estimates of a result with their names, covariance, degrees of freedom, and what they are.
+
+    ``compared`` says which of them "pairwise" and the like compare; all, if None.
+    """
+
+    names: list[str]
+    values: FloatArray
+    covariance: FloatArray
+    degrees: FloatArray
+    units: str
+    source: str
+    what: str
+    compared: Sequence[bool] | None = None
+
+
+class Combinations(NamedTuple):
+    """Functions of estimates: their texts, values, covariance and degrees of freedom."""
+
+    texts: list[str]
+    values: FloatArray
+    covariance: FloatArray
+    degrees: FloatArray
+
+
+class JointTest(NamedTuple):
+    """Wald's test that all are 0, compared with F; NaN where none has an error."""
+
+    statistic: float
+    df: int
+    df_denominator: float
+    p_value: float
+
+
+def combined(estimates: Estimates, hypothesis: Any) -> Combinations:
+    """The functions of the estimates that ``hypothesis`` names: 0 where it holds."""
+    values = estimates.values
+    if isinstance(hypothesis, str) and hypothesis in PAIRS:
+        texts, loadings = _pairs(estimates, hypothesis)
+        found = loadings @ values
+    elif isinstance(hypothesis, str) or (
+        isinstance(hypothesis, list | tuple)
+        and hypothesis
+        and all(isinstance(one, str) for one in hypothesis)
+    ):
+        texts = [hypothesis] if isinstance(hypothesis, str) else list(hypothesis)
+        expressions = [_expression(text, estimates.names) for text in texts]
+        with np.errstate(all="ignore"):
+            found = np.array([float(np.real(one(values))) for one in expressions])
+            loadings = np.array([_gradient(one, values) for one in expressions])
+    elif hypothesis is None:
+        texts, loadings, found = list(estimates.names), np.eye(len(values)), values
+    else:
+        loadings = _matrix(hypothesis, len(values))
+        # A term without an estimate that has no part in a combination does not make it NaN.
+        found = np.where(loadings != 0, loadings * values, 0.0).sum(axis=1)
+        texts = [_text(row, estimates.names) for row in loadings]
+    used = loadings != 0
+    known = np.nan_to_num(estimates.covariance)
+    lost = (used & np.isnan(np.diagonal(estimates.covariance) + values)).any(axis=1)
+    covariance = loadings @ known @ loadings.T
+    covariance[lost] = covariance[:, lost] = np.nan
+    degrees = np.array([_degrees(row, known, estimates.degrees) for row in loadings])
+    return Combinations(texts, np.where(lost, np.nan, found), covariance, degrees)
+
+
+def joint_test(combinations_of: Combinations) -> JointTest:
+    """Wald's test of all combinations at once; those that follow from others add nothing."""
+    known = np.isfinite(np.diagonal(combinations_of.covariance))
+    covariance = combinations_of.covariance[np.ix_(known, known)]
+    size = np.sqrt(np.diagonal(covariance))
+    if not (size > 0).all() or not len(size):
+        return JointTest(np.nan, 0, np.nan, np.nan)
+    roots, vectors = np.linalg.eigh(covariance / np.outer(size, size))
+    kept = roots > 1e-10 * roots[-1]
+    scores = (vectors[:, kept].T @ (combinations_of.values[known] / size)) / np.sqrt(roots[kept])
+    df, denominator = int(kept.sum()), float(combinations_of.degrees[known].min())
+    statistic = float(scores @ scores / df)
+    tail = special.chdtrc(df, df * statistic)
+    if np.isfinite(denominator):
+        tail = special.fdtrc(df, denominator, statistic)
+    return JointTest(statistic, df, denominator, float(tail))
+
+
+def equivalence_pvalues(of: Combinations, low: float, high: float) -> FloatArray:
+    """P of two one-sided tests that each lies between ``low`` and ``high``."""
+    se = np.sqrt(np.maximum(np.diagonal(of.covariance), 0.0))
+    with np.errstate(invalid="ignore", divide="ignore"):
+        distance = np.minimum(of.values - low, high - of.values) / se
+    return np.asarray(special.stdtr(of.degrees, -distance))
+
+
+def _pairs(estimates: Estimates, kind: str) -> tuple[list[str], FloatArray]:
+    names = estimates.names
+    compared = np.flatnonzero(estimates.compared or np.ones(len(names)))
+    pairs = list(combinations(compared, 2))
+    if kind == "reference":
+        pairs = [(compared[0], number) for number in compared[1:]]
+    if kind == "sequential":
+        pairs = list(pairwise(compared))
+    if not pairs:
+        raise ValueError(f"hypothesis={kind!r} needs at least two estimates; got {len(compared)}.")
+    loadings = np.zeros((len(pairs), len(names)))
+    for row, (low, high) in zip(loadings, pairs, strict=True):
+        row[[low, high]] = -1, 1
+    return [f"{names[high]} - {names[low]}" for low, high in pairs], loadings
+
+
+def _matrix(hypothesis: Any, n_terms: int) -> FloatArray:
+    try:
+        matrix = np.atleast_2d(np.asarray(hypothesis))
+    except ValueError:
+        matrix = np.full((0, 0), np.nan)
+    if matrix.dtype.kind not in "iuf" or matrix.ndim != 2 or matrix.shape[1] != n_terms:
+        matrix = np.full((0, 0), np.nan)
+    if not matrix.size or not np.isfinite(matrix).all():
+        raise ValueError(
+            f"hypothesis must be a text such as {SYNTAX}, a list of them, one of "
+            f"{', '.join(map(repr, PAIRS))}, or numbers of shape (n_hypotheses, {n_terms}); got "
+            f"{shown(hypothesis)}."
+        )
+    return matrix.astype(np.float64)
+
+
+def _text(row: FloatArray, names: Sequence[str]) -> str:
+    parts = [f"{weight:+.4g} {name}" for weight, name in zip(row, names, strict=True) if weight]
+    return " ".join(parts).replace("+1 ", "+ ").replace("-1 ", "- ").removeprefix("+ ") or "0"
+
+
+def _expression(text: str, names: Sequence[str]) -> Expression:
+    """A text as a function of the estimates: its left side less its right side, if it has two."""
+    quoted: list[int] = []
+
+    def number_of(name: str) -> int:
+        if name in names:
+            return list(names).index(name)
+        if re.fullmatch(r"_quoted\d+", name):
+            return quoted[int(name[7:])]
+        if re.fullmatch(r"b\d+", name) and 1 <= int(name[1:]) <= len(names):
+            return int(name[1:]) - 1
+        raise KeyError(
+            f"hypothesis must name estimates of the result; got {name!r}. They are "
+            f"{listed(list(names))}, or b1 to b{len(names)} in this order."
+        )
+
+    def symbol(match: re.Match[str]) -> str:
+        quoted.append(number_of(match[1]))
+        return f" _quoted{len(quoted) - 1} "
+
+    left, equals, right = re.sub(r"`([^`]*)`", symbol, text).partition("=")
+    try:
+        parts = (left, right) if equals else (left,)
+        sides = [ast.parse(part.strip(), mode="eval").body for part in parts]
+    except SyntaxError:
+        raise ValueError(f"hypothesis must be like {SYNTAX}; got {text!r}.") from None
+
+    def value(node: ast.AST, values: NDArray[Any]) -> Any:
+        if isinstance(node, ast.Constant) and is_number(node.value):
+            return node.value
+        if isinstance(node, ast.Name):
+            return values[number_of(node.id)]
+        if isinstance(node, ast.BinOp) and type(node.op) in OPERATORS:
+            return OPERATORS[type(node.op)](value(node.left, values), value(node.right, values))
+        if isinstance(node, ast.UnaryOp) and type(node.op) in OPERATORS:
+            return OPERATORS[type(node.op)](value(node.operand, values))
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+            function = FUNCTIONS.get(node.func.id)
+            if function is not None and len(node.args) == 1 and not node.keywords:
+                return function(value(node.args[0], values))
+        raise ValueError(
+            f"hypothesis must be made of estimates, numbers, + - * / **, "
+            f"{', '.join(FUNCTIONS)}; got {text!r}."
+        )
+
+    def function(values: NDArray[Any]) -> Any:
+        first, *others = (value(side, values) for side in sides)
+        return first - others[0] if others else first
+
+    return function
+
+
+def _gradient(function: Expression, values: FloatArray) -> FloatArray:
+    """Derivatives by every estimate, exact to rounding: steps are imaginary."""
+    out = np.zeros(len(values))
+    for number in range(len(values)):
+        moved = values.astype(np.complex128)
+        moved[number] += IMAGINARY * 1j
+        out[number] = np.imag(function(moved)) / IMAGINARY
+    return out
+
+
+def _degrees(row: FloatArray, covariance: FloatArray, degrees: FloatArray) -> float:
+    """Degrees of freedom of a combination: Welch's of separate rows, else the smallest of them."""
+    used = np.flatnonzero((row != 0) & (np.diagonal(covariance) > 0))
+    if not len(used):
+        return np.inf
+    own = covariance[np.ix_(used, used)]
+    variance = np.diagonal(own)
+    size = np.sqrt(np.outer(variance, variance))
+    if (np.abs(own - np.diag(variance)) > UNCORRELATED * size).any():
+        return float(degrees[used].min())
+    parts = row[used] ** 2 * variance
+    with np.errstate(divide="ignore"):
+        return float(parts.sum() ** 2 / np.sum(parts**2 / degrees[used]))

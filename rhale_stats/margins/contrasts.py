@@ -1,0 +1,175 @@
+"""What averages compare: how a column is changed, and how two average predictions are compared."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from itertools import combinations
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from rhale_stats.arguments.checks import is_number
+from rhale_stats.arguments.words import listed, shown
+from rhale_stats.arrays.moments import FloatArray
+
+# Slopes by their names in Stata and in marginaleffects, with what is printed.
+SLOPES = {"slope": "dY/dX", "eyex": "eY/eX", "eydx": "eY/dX", "dyex": "dY/eX"}
+STEPS = ("sd", "iqr", "minmax")
+OF_LEVELS = ("reference", "sequential", "pairwise", "levels")
+COMPARISONS = ("difference", "ratio", "log_ratio", "odds_ratio", "log_odds_ratio")
+RATIOS = ("ratio", "odds_ratio")
+TEXTS = {
+    "difference": "{high} - {low}",
+    "ratio": "{high} / {low}",
+    "log_ratio": "log({high} / {low})",
+    "odds_ratio": "odds({high}) / odds({low})",
+    "log_odds_ratio": "log(odds({high}) / odds({low}))",
+}
+
+
+class Change(NamedTuple):
+    """One column at a low and at a high value in every row, and how both are printed."""
+
+    low: FloatArray
+    high: FloatArray
+    low_text: str
+    high_text: str
+    difference_text: str = ""
+
+    def text(self, comparison: str) -> str:
+        """The contrast as it is printed."""
+        if comparison == "difference" and self.difference_text:
+            return self.difference_text
+        return TEXTS[comparison].format(high=self.high_text, low=self.low_text)
+
+
+def contrasts_of(
+    contrasts: Any, names: list[str], has_levels: Mapping[str, bool], position: Callable[[Any], int]
+) -> dict[str, Any]:
+    """The contrast of every column, by its name; ``position`` finds a column of the table.
+
+    A word or number for all columns counts for those that it fits; the others have their default.
+    """
+    by_column = isinstance(contrasts, Mapping)
+    asked = {names[position(key)]: value for key, value in contrasts.items()} if by_column else {}
+    unknown = sorted(asked.keys() - has_levels.keys())
+    if unknown:
+        raise ValueError(
+            f"contrasts must be of columns that are changed; got {listed(unknown)}, which features "
+            f"leaves out."
+        )
+    out: dict[str, Any] = {}
+    for name, levels in has_levels.items():
+        default = "reference" if levels else "slope"
+        value = asked.get(name, default) if by_column else contrasts
+        fits = _fits(value, levels=levels)
+        if not fits and (by_column or not _fits(value, levels=not levels)):
+            of_levels = f"one of {', '.join(map(repr, OF_LEVELS))}, as {name!r} has levels"
+            of_numbers = (
+                f"one of {', '.join(map(repr, (*SLOPES, *STEPS)))}, a step, a pair (low, high), or "
+                f"a list of values"
+            )
+            allowed = of_levels if levels else f"{of_numbers} for {name!r}"
+            if not by_column:
+                allowed = f"{of_numbers}, or of levels one of {', '.join(map(repr, OF_LEVELS))}"
+            raise ValueError(f"contrasts must be {allowed}; got {shown(value)}.")
+        out[name] = value if fits and value is not None else default
+    return out
+
+
+def _fits(value: Any, *, levels: bool) -> bool:
+    if value is None:
+        return True
+    if isinstance(value, str):
+        return value in (OF_LEVELS if levels else (*SLOPES, *STEPS))
+    if levels:
+        return False
+    if isinstance(value, list | tuple) or np.ndim(value) == 1:
+        return (
+            len(value) > 0
+            and all(map(is_number, value))
+            and not (isinstance(value, tuple) and len(value) != 2)
+        )
+    return is_number(value) and value != 0
+
+
+def changes_of(x: FloatArray, contrast: Any, counts: FloatArray | None) -> Change:
+    """How a column of numbers is changed; ``counts`` are how many rows each row stands for."""
+    every = x if counts is None else np.repeat(x, counts.astype(np.int64))
+    if contrast == "sd":
+        spread = float(np.std(every, ddof=1))
+        return Change(x - spread / 2, x + spread / 2, "(x - sd/2)", "(x + sd/2)", "+sd")
+    if contrast == "iqr":
+        low, high = np.quantile(every, [0.25, 0.75])
+        texts = ("Q1", "Q3")
+    elif contrast == "minmax":
+        low, high, texts = float(x.min()), float(x.max()), ("min", "max")
+    elif isinstance(contrast, tuple):
+        low, high = map(float, contrast)
+        texts = (f"{low:g}", f"{high:g}")
+    else:
+        step = float(contrast)
+        moved = f"(x {'+' if step > 0 else '-'} {abs(step):g})"
+        return Change(x, x + step, "x", moved, f"{step:+g}")
+    return Change(np.full(len(x), low), np.full(len(x), high), *texts)
+
+
+def pairs_of_levels(n_levels: int, contrast: str) -> list[tuple[int, int]]:
+    """Numbers of the levels that are compared, (low, high)."""
+    if contrast == "sequential":
+        return [(number - 1, number) for number in range(1, n_levels)]
+    if contrast == "pairwise":
+        return list(combinations(range(n_levels), 2))
+    return [(0, number) for number in range(1, n_levels)]
+
+
+def compared(
+    high: FloatArray,
+    low: FloatArray,
+    comparison: str,
+    averaged: Callable[[FloatArray], FloatArray],
+    what: str,
+) -> FloatArray:
+    """Values of every row whose mean is the comparison, and their changes (row, direction + 1).
+
+    A ratio is one of average predictions P and Q: its value in a row is its expansion to first
+    order about these, whose deviations are the influences of the row. ``averaged`` gives every row
+    the average of the rows that are averaged with it.
+    """
+    if comparison == "difference":
+        return high - low
+    p, q = averaged(high[:, -1]), averaged(low[:, -1])
+    odds, log = "odds" in comparison, comparison.startswith("log")
+    size = np.minimum(p, q)
+    if odds:
+        size = np.minimum(size, 1 - np.maximum(p, q))
+    if (size <= 0).any() if log or odds else (q == 0).any():
+        between = "between 0 and 1" if odds else "above 0" if log else "other than 0"
+        raise ValueError(
+            f"comparison={comparison!r} needs average predictions {between}; got "
+            f"{p[size.argmin()]:.4g} and {q[size.argmin()]:.4g} for {what}. Use "
+            f"comparison='difference'."
+        )
+    # The comparison is g(p) / g(q), or its logarithm; g'(p) / g(p) is the change of the logarithm.
+    by_p, by_q = (1 / (r * (1 - r)) if odds else 1 / r for r in (p, q))
+    ratio = (p / (1 - p)) / (q / (1 - q)) if odds else p / q
+    value, scale = (np.log(ratio), np.ones(len(p))) if log else (ratio, ratio)
+    out = (scale * by_p)[:, None] * high - (scale * by_q)[:, None] * low
+    out[:, -1] += value - scale * (by_p * p - by_q * q)
+    return np.asarray(out)
+
+
+def elasticity(
+    slopes: FloatArray, predictions: FloatArray, x: FloatArray, contrast: str, what: str
+) -> FloatArray:
+    """Slopes of logarithms of the output ("eyex", "eydx") and by those of the column ("dyex")."""
+    out = slopes.copy()
+    if contrast in ("eyex", "eydx"):
+        at = predictions[:, -1]
+        if (at == 0).any():
+            raise ValueError(
+                f"contrasts={contrast!r} needs predictions other than 0 for {what}. Use 'slope'."
+            )
+        out = slopes / at[:, None]
+        out[:, :-1] -= (out[:, -1] / at)[:, None] * predictions[:, :-1]
+    return np.asarray(out * x[:, None]) if contrast in ("eyex", "dyex") else out

@@ -1,0 +1,207 @@
+"""Contrasts and ratios of averages: closed forms, tables of two by two, statsmodels."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+import statsmodels.api as sm
+import statsmodels.formula.api as smf
+from numpy.testing import assert_allclose
+from scipy import stats
+
+import rhale_stats as rs
+from tests.helpers import CARS
+
+
+def two_by_two(n=(40, 60), events=(12, 33)):
+    """Outcomes of two arms with their logistic fit, which repeats their rates."""
+    arm = np.repeat(["a", "b"], n)
+    y = np.concatenate([np.arange(m) < e for m, e in zip(n, events, strict=True)]).astype(int)
+    data = pd.DataFrame({"arm": arm, "y": y})
+    return data, smf.logit("y ~ arm", data).fit(disp=0, tol=1e-12)
+
+
+def test_ratios_of_a_table_of_two_by_two():
+    """Delta method for rates: var log p = 1/e - 1/n, var log odds = 1/e + 1/(n - e)."""
+    (n0, n1), (e0, e1) = (40, 60), (12, 33)
+    data, fit = two_by_two((n0, n1), (e0, e1))
+    p0, p1 = e0 / n0, e1 / n1
+    log_rr, log_or = (
+        np.sqrt(1 / e0 - 1 / n0 + 1 / e1 - 1 / n1),
+        np.sqrt(1 / e0 + 1 / (n0 - e0) + 1 / e1 + 1 / (n1 - e1)),
+    )
+    odds = p1 / (1 - p1) / (p0 / (1 - p0))
+    expected = {
+        "difference": (p1 - p0, np.sqrt(p0 * (1 - p0) / n0 + p1 * (1 - p1) / n1), "b - a"),
+        "ratio": (p1 / p0, log_rr * p1 / p0, "b / a"),
+        "log_ratio": (np.log(p1 / p0), log_rr, "log(b / a)"),
+        "odds_ratio": (odds, log_or * odds, "odds(b) / odds(a)"),
+        "log_odds_ratio": (np.log(odds), log_or, "log(odds(b) / odds(a))"),
+    }
+    for comparison, (value, error, text) in expected.items():
+        found = rs.averages(fit, data, comparison=comparison, uncertainty="parameters")
+        line = rs.tidy(found).iloc[1]
+        assert_allclose([line["estimate"], line["std_error"]], [value, error], rtol=1e-6)
+        assert line["contrast"] == text
+        z, ratio = value / error, comparison in ("ratio", "odds_ratio")
+        if ratio:
+            # About 1, on the log scale.
+            z = np.log(value) / (error / value)
+            ends = value * np.exp(np.array([-1, 1]) * stats.norm.ppf(0.975) * error / value)
+            assert_allclose([line["conf_low"], line["conf_high"]], ends, rtol=1e-6)
+        assert_allclose(line["p_value"], 2 * stats.norm.sf(abs(z)), rtol=1e-5)
+        assert_allclose(
+            rs.confint(found)["average_ci"].values[1], [line["conf_low"], line["conf_high"]]
+        )
+        assert ("compare with 1" in str(rs.summary(found))) == ratio
+
+
+def test_ratios_by_level_are_those_of_the_rows_of_the_level():
+    """With rows and parameters: every level by itself, on the fit of all."""
+    fit = smf.logit("vs ~ hp + wt + C(am)", CARS).fit(disp=0)
+    options = {"features": ["am"], "comparison": "ratio", "uncertainty": "rows"}
+    found = rs.averages(fit, CARS, by="cyl", **options)
+    for level in (4, 6):
+        alone = rs.averages(fit, CARS[CARS.cyl == level], **options)
+        of_level = found.sel(by=str(level))
+        for name in ("average", "average_se", "average_df"):
+            assert_allclose(of_level[name], alone[name], rtol=1e-6, err_msg=name)
+
+
+STEPS = {
+    "sd": lambda x: x.std(ddof=1),
+    "iqr": lambda x: np.ptp(np.quantile(x, [0.25, 0.75])),
+    "minmax": np.ptp,
+    3: lambda _: 3,
+    -0.5: lambda _: -0.5,
+    (1, 5): lambda _: 4,
+}
+
+
+@pytest.mark.parametrize("contrast", STEPS, ids=str)
+def test_steps_along_a_line_are_slopes_times_steps(contrast):
+    x = np.random.default_rng(0).lognormal(size=50)
+    data = pd.DataFrame({"x": x, "y": 2 * x + np.random.default_rng(1).normal(size=50)})
+    fit = smf.ols("y ~ x", data).fit()
+    found = rs.averages(fit, data, contrasts=contrast, uncertainty="parameters")
+    step = STEPS[contrast](x)
+    assert_allclose(found["average"][1], fit.params["x"] * step, rtol=1e-9)
+    assert_allclose(found["average_se"][1], fit.bse["x"] * abs(step), rtol=1e-7)
+    assert found["kind"].values[1] == "comparison"
+
+
+def test_frequencies_count_in_the_spread_of_a_column():
+    data = pd.DataFrame({"x": [0.0, 1.0, 4.0], "n": [1, 5, 2]})
+    model = rs.Parametric(lambda b, rows: b[0] * rows["x"], [2.0], [[0.1]])
+    written = pd.DataFrame({"x": np.repeat(data["x"], data["n"])})
+    for contrast in ("sd", "iqr"):
+        asked = {"features": "x", "contrasts": contrast, "uncertainty": "parameters"}
+        counted = rs.averages(
+            model, data[["x"]], weights=data["n"], weight_kind="frequency", **asked
+        )
+        assert_allclose(counted["average"], rs.averages(model, written, **asked)["average"])
+
+
+def test_elasticities_of_a_loglinear_model():
+    """ln y = a + b x: eyex is b times the mean of x, eydx is b, for any rows."""
+    rng = np.random.default_rng(3)
+    data = pd.DataFrame({"x": rng.uniform(1, 3, 80)})
+    data["y"] = rng.poisson(np.exp(0.5 + 0.7 * data["x"]))
+    fit = smf.glm("y ~ x", data, family=sm.families.Poisson()).fit(tol=1e-12)
+    b, error = fit.params["x"], fit.bse["x"]
+    for contrast, scale, text in (("eyex", data["x"].mean(), "eY/eX"), ("eydx", 1.0, "eY/dX")):
+        found = rs.averages(fit, data, contrasts=contrast, uncertainty="parameters")
+        assert_allclose(found["average"][1], b * scale, rtol=1e-7)
+        assert_allclose(found["average_se"][1], error * scale, rtol=1e-6)
+        assert found["contrast"].values[1] == text
+    found = rs.averages(fit, data, contrasts="dyex", uncertainty="parameters")
+    expected = np.mean(b * fit.predict(data) * data["x"])
+    assert_allclose(found["average"][1], expected, rtol=1e-7)
+
+
+def test_levels_pairs_and_values():
+    fit = smf.ols("mpg ~ wt + C(cyl)", CARS).fit()
+    b = fit.params
+    of = {"4": 0.0, "6": b["C(cyl)[T.6]"], "8": b["C(cyl)[T.8]"]}
+    pairs = {
+        "reference": ["6 - 4", "8 - 4"],
+        "sequential": ["6 - 4", "8 - 6"],
+        "pairwise": ["6 - 4", "8 - 4", "8 - 6"],
+    }
+    for contrast, texts in pairs.items():
+        found = rs.averages(fit, CARS, "cyl", contrasts=contrast, uncertainty="parameters")
+        assert found["contrast"].values[1:].tolist() == texts
+        expected = [of[high] - of[low] for high, low in (text.split(" - ") for text in texts)]
+        assert_allclose(found["average"][1:], expected, rtol=1e-8)
+    found = rs.averages(
+        fit, CARS, contrasts={"cyl": "levels", "wt": [2, 3]}, uncertainty="parameters"
+    )
+    assert found["term"].values.tolist() == [
+        *("prediction", "cyl: 4", "cyl: 6", "cyl: 8", "wt: 2", "wt: 3")
+    ]
+    share = CARS["cyl"].value_counts(normalize=True)
+    mean = b["Intercept"] + sum(share[int(level)] * of[level] for level in of)
+    assert_allclose(found["average"][4:], mean + b["wt"] * np.array([2, 3]), rtol=1e-9)
+    at_level = b["Intercept"] + b["wt"] * CARS["wt"].mean() + np.array(list(of.values()))
+    assert_allclose(found["average"][1:4], at_level, rtol=1e-9)
+    assert set(found["kind"].values) == {"prediction"}
+
+
+def test_a_word_counts_for_the_columns_that_it_fits():
+    fit = smf.ols("mpg ~ wt + C(cyl)", CARS).fit()
+    found = rs.averages(fit, CARS, contrasts="sd")
+    assert found["contrast"].values.tolist() == ["", "6 - 4", "8 - 4", "+sd"]
+    found = rs.averages(fit, CARS, contrasts="sequential")
+    assert found["contrast"].values.tolist() == ["", "6 - 4", "8 - 6", "dY/dX"]
+
+
+def test_contrasts_that_do_not_fit_are_refused_in_words():
+    fit = smf.ols("mpg ~ wt + C(cyl)", CARS).fit()
+    for contrasts, words in {
+        "nonsense": "a list of values, or of levels one of 'reference', .*; got 'nonsense'",
+        ("sd", 3): "contrasts must be",
+        (1, 2, 3): "contrasts must be",
+        0: "contrasts must be",
+    }.items():
+        with pytest.raises(ValueError, match=words):
+            rs.averages(fit, CARS, contrasts=contrasts)
+    with pytest.raises(ValueError, match="'reference', .*, as 'cyl' has levels; got 'sd'"):
+        rs.averages(fit, CARS, contrasts={"cyl": "sd"})
+    with pytest.raises(ValueError, match="got 'cyl', which features leaves out"):
+        rs.averages(fit, CARS, "wt", contrasts={"cyl": "pairwise"})
+    with pytest.raises(KeyError, match="contrasts must be one of .*; got 'nothing'"):
+        rs.averages(fit, CARS, contrasts={"nothing": 1})
+    with pytest.raises(ValueError, match="comparison must be one of 'difference'"):
+        rs.averages(fit, CARS, comparison="rr")
+    with pytest.raises(ValueError, match="needs average predictions between 0 and 1; got"):
+        rs.averages(fit, CARS, comparison="odds_ratio")
+    line = rs.Parametric(lambda b, rows: b[0] * rows["x"], [1.0], [[0.1]])
+    X = pd.DataFrame({"x": [0.0, 1.0], "g": ["u", "v"]})
+    with pytest.raises(ValueError, match="needs predictions other than 0 for x. Use 'slope'"):
+        rs.averages(line, X, "x", contrasts="eyex")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("comparison", ["difference", "ratio", "log_odds_ratio"])
+def test_intervals_of_marginal_comparisons_cover(comparison):
+    """500 skewed samples of 150 rows: nominal 95 %, Monte-Carlo error 1 %."""
+    rng, covered = np.random.default_rng(5), []
+
+    def rate(x, arm):
+        return 1 / (1 + np.exp(0.5 - x - 0.8 * arm))
+
+    many = rng.exponential(size=400_000)
+    p0, p1 = (float(np.mean(rate(many, arm))) for arm in (0, 1))
+    truth = {
+        "difference": p1 - p0,
+        "ratio": p1 / p0,
+        "log_odds_ratio": np.log(p1 / (1 - p1)) - np.log(p0 / (1 - p0)),
+    }[comparison]
+    for _ in range(500):
+        data = pd.DataFrame({"x": rng.exponential(size=150), "arm": rng.integers(0, 2, 150)})
+        data["y"] = (rng.uniform(size=150) < rate(data["x"], data["arm"])).astype(int)
+        fit = smf.logit("y ~ x + C(arm)", data).fit(disp=0)
+        line = rs.tidy(rs.averages(fit, data, "arm", comparison=comparison)).iloc[1]
+        covered.append(line["conf_low"] <= truth <= line["conf_high"])
+    assert 0.925 <= np.mean(covered) <= 0.975

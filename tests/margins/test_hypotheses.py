@@ -1,0 +1,196 @@
+"""Combinations of estimates: tests of statsmodels and SciPy, delta method, refusals."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+import statsmodels.formula.api as smf
+from numpy.testing import assert_allclose
+from scipy import stats
+
+import rhale_stats as rs
+from tests.helpers import CARS
+
+FIT = smf.ols("mpg ~ hp + wt + cyl", CARS).fit()
+
+
+@pytest.fixture(scope="module")
+def slopes():
+    """Average slopes of a line: they are its coefficients."""
+    found = rs.averages(FIT, CARS[["hp", "wt", "cyl"]], uncertainty="parameters")
+    return found.sel(term=found["kind"] == "slope")
+
+
+@pytest.mark.parametrize(
+    ("ours", "theirs"),
+    [
+        ("hp = wt", "hp = wt"),
+        ("b1 - 2 * b2 + 1", "hp - 2 * wt = -1"),
+        (["hp = 0", "`wt` = -3"], "hp = 0, wt = -3"),
+        ([[1, 0, -0.5], [0, 1, 1]], "hp - 0.5 * cyl = 0, wt + cyl = 0"),
+        (None, "hp = 0, wt = 0, cyl = 0"),
+        ("sequential", "wt - hp = 0, cyl - wt = 0"),
+        ("reference", "wt - hp = 0, cyl - hp = 0"),
+    ],
+    ids=str,
+)
+def test_tests_are_those_of_statsmodels(slopes, ours, theirs):
+    found = rs.hypotheses(slopes, ours, adjust="none")
+    single, joint = FIT.t_test(theirs), FIT.f_test(theirs)
+    table = rs.tidy(found)
+    assert_allclose(table["estimate"], np.ravel(single.effect) - np.ravel(theirs_null(single)))
+    assert_allclose(table["std_error"], np.ravel(single.sd), rtol=1e-6)
+    assert_allclose(table["p_value"], np.ravel(single.pvalue), rtol=1e-5)
+    assert_allclose(found["p_value_adjusted"], table["p_value"])
+    ends = single.conf_int() - np.reshape(theirs_null(single), (-1, 1))
+    assert_allclose(table[["conf_low", "conf_high"]], ends, rtol=1e-6)
+    facts = [found.attrs[f"joint_{name}"] for name in ("statistic", "df", "df_denominator")]
+    assert_allclose(facts, [float(joint.fvalue), joint.df_num, joint.df_denom], rtol=1e-6)
+    assert_allclose(found.attrs["joint_p_value"], float(joint.pvalue), rtol=1e-5)
+
+
+def theirs_null(result):
+    """Right sides, as statsmodels tests them."""
+    return np.ravel(np.ravel(result.effect) - np.ravel(result.tvalue) * np.ravel(result.sd))
+
+
+def test_pairs_that_follow_from_others_add_nothing_to_the_joint_test(slopes):
+    pairs, sequential = (rs.hypotheses(slopes, kind) for kind in ("pairwise", "sequential"))
+    assert pairs.sizes["term"] == 3
+    for name in ("joint_statistic", "joint_df", "joint_p_value"):
+        assert_allclose(pairs.attrs[name], sequential.attrs[name])
+    raw = rs.hypotheses(slopes, "pairwise", adjust="none")["p_value_adjusted"].values
+    assert_allclose(pairs["p_value_adjusted"].values.min(), min(1, 3 * raw.min()))
+
+
+def test_functions_go_by_the_delta_method(slopes):
+    a, b = slopes["average"].values[:2]
+    covariance = rs.vcov(slopes).values[:2, :2]
+    for text, gradient, value in (
+        ("hp / wt = 1", [1 / b, -a / b**2], a / b - 1),
+        ("exp(hp) * wt ** 2", [np.exp(a) * b**2, 2 * np.exp(a) * b], np.exp(a) * b**2),
+        ("-log(-wt) + sqrt(2)", [0, -1 / b], -np.log(-b) + np.sqrt(2)),
+    ):
+        found = rs.hypotheses(slopes, text)
+        assert_allclose(found["average"].item(), value, rtol=1e-12)
+        error = np.sqrt(np.array(gradient) @ covariance @ gradient)
+        assert_allclose(found["average_se"].item(), error, rtol=1e-9)
+
+
+def test_equivalence_is_two_one_sided_tests(slopes):
+    found = rs.hypotheses(slopes, "hp", margin=0.05)
+    value, se, df = (found[f"average{end}"].item() for end in ("", "_se", "_df"))
+    expected = max(stats.t.sf((value + 0.05) / se, df), stats.t.cdf((value - 0.05) / se, df))
+    assert_allclose(found["p_equivalence"].item(), expected, rtol=1e-9)
+    uneven = rs.hypotheses(slopes, "hp", margin=(-1, 0.05))["p_equivalence"].item()
+    assert_allclose(uneven, stats.t.cdf((value - 0.05) / se, df), rtol=1e-9)
+    assert "P equiv" in str(rs.summary(found))
+
+
+def test_differences_of_bins_are_those_of_two_samples():
+    """Bins are separate rows: Welch's test."""
+    rng = np.random.default_rng(0)
+    x, g = rng.uniform(size=200), rng.exponential(size=200)
+    local = rs.local_effects(None, x[:, None], jacobian=g[:, None])
+    bins = rs.GivenBins([0, 0.3, 1])
+    effect = rs.rhale(local, bins=bins, weighting="rows")
+    found = rs.hypotheses(rs.std_error(effect), "pairwise", adjust="none")
+    low, high = g[x < 0.3], g[x >= 0.3]
+    welch = stats.ttest_ind(high, low, equal_var=False)
+    assert_allclose(found["average"].item(), high.mean() - low.mean())
+    assert_allclose(found["average_df"].item(), welch.df)
+    assert_allclose(rs.tidy(found)["p_value"], welch.pvalue)
+    assert found["term"].item() == "[0.3, 1] - [0, 0.3)"
+
+
+@pytest.mark.parametrize("groups", [None, np.arange(120) // 4])
+def test_average_effects_of_two_features_are_of_the_same_rows(groups):
+    rng = np.random.default_rng(1)
+    x = rng.uniform(size=(120, 2))
+    g = rng.normal(size=(120, 1)) + rng.exponential(size=(120, 2)) * [1, 2]
+    local = rs.local_effects(None, x, jacobian=g)
+    effect = rs.rhale(local, bins=rs.EqualWidthBins(1), weighting="rows")
+    effect = rs.std_error(effect, local, groups=groups)
+    found = rs.hypotheses(
+        effect, "x1 = x0", of="average_effect", local=local, groups=groups, adjust="none"
+    )
+    apart = g[:, 1] - g[:, 0]
+    if groups is None:
+        paired = stats.ttest_1samp(apart, 0)
+        assert_allclose(found["average_df"].item(), 119)
+    else:
+        paired = stats.ttest_1samp(apart.reshape(-1, 4).mean(axis=1), 0)
+    assert_allclose(found["average"].item(), apart.mean())
+    t = found["average"].item() / found["average_se"].item()
+    assert_allclose(t, paired.statistic, rtol=1e-6)
+
+
+def test_curves_of_profiles_and_of_effects():
+    X = pd.DataFrame({"a": np.linspace(0, 1, 60), "b": np.random.default_rng(0).normal(size=60)})
+
+    def model(X):
+        return X["a"] * (1 + X["b"])
+
+    profile = rs.pdp(model, X, "a", progress=False)
+    found = rs.hypotheses(profile, "b1 = b3")
+    at = profile["curve"].values[0]
+    assert_allclose(found["average"].item(), at[0] - at[2])
+    covariance = rs.vcov(profile, "a").values
+    expected = np.sqrt(covariance[0, 0] + covariance[2, 2] - 2 * covariance[0, 2])
+    assert_allclose(found["average_se"].item(), expected)
+    effect = rs.rhale(rs.local_effects(model, X, progress=False), bins=rs.EqualWidthBins(3))
+    found = rs.hypotheses(effect, "b4 = b1", feature="a", of="curve")
+    curve = effect["curve"].sel(feature="a").values
+    assert_allclose(found["average"].item(), curve[3] - curve[0])
+
+
+def test_levels_of_by_are_in_the_order_of_the_table():
+    fit = smf.logit("vs ~ wt + C(am)", CARS).fit(disp=0)
+    found = rs.averages(fit, CARS, "am", contrasts="levels", by="cyl")
+    names = rs.hypotheses(found)["term"].values.tolist()
+    assert names[:4] == [
+        *("prediction, cyl = 4", "am: 0, cyl = 4", "am: 1, cyl = 4", "prediction, cyl = 6")
+    ]
+    assert_allclose(rs.hypotheses(found)["average"], rs.tidy(found)["estimate"])
+    assert_allclose(rs.hypotheses(found)["average_se"], rs.tidy(found)["std_error"])
+    # Averages over all rows are not compared with those of one level.
+    assert rs.hypotheses(found, "pairwise").sizes["term"] == 15
+
+
+def test_results_are_read_again(slopes):
+    found = rs.hypotheses(slopes, ["hp = wt", "wt = cyl"])
+    again = rs.hypotheses(found, "b1 = b2")
+    assert_allclose(again["average"], found["average"][0] - found["average"][1])
+    assert_allclose(rs.vcov(found), found["average_cov"])
+    assert "Hypotheses about averages of output" in str(rs.show(found))
+    assert "All at once: F(2, 28)" in str(rs.summary(found))
+    ends = rs.confint(found, level=0.9)["average_ci"].values
+    assert_allclose(rs.tidy(found, level=0.9)[["conf_low", "conf_high"]], ends)
+
+
+def test_what_cannot_be_read_is_refused_in_words(slopes):
+    for hypothesis, error, words in (
+        ("b1 = nothing", KeyError, "got 'nothing'. They are 'hp', 'wt', 'cyl', or b1 to b3"),
+        ("b9", KeyError, "got 'b9'"),
+        ("`no` = b1", KeyError, "got 'no'"),
+        ("b1 ==", ValueError, "hypothesis must be like 'b1 - b2 = 0'"),
+        ("open(b1)", ValueError, "hypothesis must be made of estimates, numbers"),
+        ("b1.real", ValueError, "hypothesis must be made of estimates, numbers"),
+        ([1, 2], ValueError, r"numbers of shape \(n_hypotheses, 3\); got \[1, 2\]"),
+        ({"a": 1}, ValueError, "hypothesis must be a text such as"),
+    ):
+        with pytest.raises(error, match=words):
+            rs.hypotheses(slopes, hypothesis)
+    with pytest.raises(ValueError, match="margin must be a positive number, or a pair"):
+        rs.hypotheses(slopes, margin=-1)
+    with pytest.raises(ValueError, match="needs at least two estimates; got 1"):
+        rs.hypotheses(slopes.isel(term=[0]), "pairwise")
+    with pytest.raises(ValueError, match="feature must be left out for averages; got 'a'"):
+        rs.hypotheses(slopes, feature="a")
+    local = rs.local_effects(None, np.eye(3), jacobian=np.eye(3))
+    effect = rs.rhale(local, bins=rs.EqualWidthBins(1))
+    with pytest.raises(ValueError, match="local must be given with of='average_effect'"):
+        rs.hypotheses(effect, "pairwise", of="average_effect")
+    with pytest.raises(TypeError, match="feature must be the name or number of one feature"):
+        rs.hypotheses(effect, "pairwise")
