@@ -193,7 +193,7 @@ class CurveReference(NamedTuple):
     """A zero for two curves: their mean over places on the axis, by weights; none without places.
 
     What is given of a curve stands at the points of interest first, and then at these places.
-    ``known`` are the places where the difference has a standard error.
+    ``has_curve`` are the places where the difference has a standard error.
     """
 
     places: FloatArray
@@ -205,7 +205,7 @@ class CurveReference(NamedTuple):
         return np.asarray(points - places[has_curve] @ self._shares(has_curve))
 
     def covariance(self, points_cov: FloatArray, has_curve: NDArray[np.bool_]) -> FloatArray:
-        """Covariance of `less`, where values at all places have the covariance ``of``."""
+        """Covariance of `less`, where values at all places have the covariance ``points_cov``."""
         n, shares = len(points_cov) - len(has_curve), self._shares(has_curve)
         moved = points_cov[:n, n:][:, has_curve] @ shares
         both = shares @ points_cov[n:, n:][np.ix_(has_curve, has_curve)] @ shares

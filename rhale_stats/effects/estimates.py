@@ -128,7 +128,7 @@ def slope_correlation(
 ) -> FloatArray:
     """Correlation of the average along a bin with the slope of its line, by influences of rows.
 
-    ``found`` are sums of the products `LEVEL_POWERS` in the cells of the curve.
+    ``products`` are sums of the products `LEVEL_POWERS` in the cells of the curve.
     """
     level_of = cell_kernel.along_axis(cells.width, cells.weight, cells.bin)
     factor = np.divide(level_of, cells.weight, out=np.zeros(len(level_of)), where=cells.weight > 0)

@@ -37,8 +37,7 @@ def errors_at(row: xr.Dataset, z: FloatArray) -> dict[str, Any]:
     edges = row["edge_value"].values
     inside = (z >= edges[0]) & (z <= edges[-1])
     k = bin_index(edges, z)
-    by_groups = "n_groups" in row.attrs
-    if has_moments(row) and not by_groups and "debiased" not in row.attrs:
+    if has_moments(row) and "n_groups" not in row.attrs:
         fit = fit_of(row)
         residuals = residuals_of(row)
         noise = bin_noise(row, residuals)
@@ -52,9 +51,7 @@ def errors_at(row: xr.Dataset, z: FloatArray) -> dict[str, Any]:
         curve_se = np.full(len(z), np.nan)
         curve_se[has_curve] = np.sqrt(np.maximum(fit.variance(z[has_curve]), 0.0))
     elif "curve_se" in row and "rows" in str(row["curve_se"].attrs.get("source", "rows")):
-        effect_se, spread_se = (
-            own_error(row, f"{name}_se") for name in ("effect", "heterogeneity")
-        )
+        effect_se, spread_se = own_error(row, "effect_se"), own_error(row, "heterogeneity_se")
         slope_se = own_error(row, "slope_se") if "slope_se" in row else np.zeros(len(edges) - 1)
         average_se, curve_se = float(own_error(row, "average_effect_se")), _between(row, z)
         shared = _stored_covariance(row, effect_se, slope_se)

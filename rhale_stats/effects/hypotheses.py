@@ -285,7 +285,7 @@ def _degrees_of_matrix(row: xr.Dataset, contrast: FloatArray, linear: NDArray[np
 
 
 def _homogeneous(row: xr.Dataset, column: tuple[Rows, int] | None) -> Wald:
-    """Test of equal effects of rows at a value of the feature; ``own``: the rows and position."""
+    """Test of equal effects of rows at a value of the feature; ``column``: rows and position."""
     from scipy import stats
 
     if not row.sizes["bin"]:

@@ -145,15 +145,13 @@ def summary(effect: xr.Dataset, feature: str | int | None, level: float) -> Summ
 def _missing_notes(effect: xr.Dataset, feature: str | int | None) -> list[str]:
     """Notes on rows without a value: what it does to the output, or that they are left out."""
     out = feature_counts(effect, "n_missing", feature)
-    if not out or "missing_effect" not in effect:
-        return (
-            [f"Rows without a value, left out of their feature: {', '.join(out)}."] if out else []
-        )
+    if not out:
+        return []
+    if "missing_effect" not in effect:
+        return [f"Rows without a value, left out of their feature: {', '.join(out)}."]
     names, counts = feature_names(effect), effect["n_missing"].values
     places = range(len(names)) if feature is None else [feature_position(effect, feature)]
-    # Of levels, "missing" is a level of its own.
-    missing = effect["missing_effect"].values
-
+    missing = effect["missing_effect"].values  # NaN of levels: "missing" is one of them
     return [
         f"{names[k]} is missing in {counts[k]:.0f} row{'' if counts[k] == 1 else 's'}: the output "
         f"there differs by {_with_error(effect, k)} from that at {names[k]} = "

@@ -205,7 +205,7 @@ def quiet_rhale(
     """`rhale` where bins without rows are expected: without its warning.
 
     ``honest`` is the share of rows on which edges are chosen; True is half of them. Bins of the
-    features that are in ``held`` are taken from there; those that are chosen are put
+    features that are in ``cache`` are taken from there; those that are chosen are put
     there. Without ``has_spread`` there is no spread in bins of its own.
     """
     local = check_local(local, in_chunks=True)

@@ -95,17 +95,15 @@ def _columns(
         columns |= {"H": values_of("heterogeneity_output")}
     if "average_effect" in effect:
         columns |= {"avg effect": values_of("average_effect")}
-    if "average_effect_se" in effect and np.isfinite(values_of("average_effect_se")).any():
-        columns |= {"std err": values_of("average_effect_se")}
-        columns |= _tests(effect)
+    if "average_effect_se" in effect and np.isfinite(se := values_of("average_effect_se")).any():
+        columns |= {"std err": se} | _tests(effect)
     if "average_effect_ci" in effect:
         heads = bounds_text(float(effect["average_effect_ci"].attrs.get("ci_prob", 0.95)))
         columns |= {head: values_of("average_effect_ci", end) for end, head in enumerate(heads)}
-    errors = [effect[name] for name in ("average_effect_se", "curve_se") if name in effect]
-    errors_known = next((error for error in errors if bool(error.notnull().any())), None)
-    if errors_known is None:
-        return columns, NOT_ESTIMATED
-    return columns, uncertainty(str(errors_known.attrs.get("source", "rows")))
+    for name in ("average_effect_se", "curve_se"):
+        if name in effect and bool(effect[name].notnull().any()):
+            return columns, uncertainty(str(effect[name].attrs.get("source", "rows")))
+    return columns, NOT_ESTIMATED
 
 
 def _tests(effect: xr.Dataset) -> dict[str, NDArray[np.float64]]:

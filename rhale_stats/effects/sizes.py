@@ -178,27 +178,21 @@ def _normalised(
 ) -> dict[str, FloatArray]:
     """math [32] on the scale of the outcomes, for curves (..., edge)."""
     if is_categorical(row):
-        at_levels = scale(curve - centre[..., None])
-        return {
-            "naled": np.sum(row["level_share"].values * np.abs(at_levels), axis=-1),
-            "naler_min": np.min(at_levels, axis=-1),
-            "naler_max": np.max(at_levels, axis=-1),
-        }
-    stretch = accumulate.known_stretch(row["weight_share"].values)
-    pieces = pieces_of(row).stretch(stretch)
-    width, slope = np.diff(pieces.edges), slope[..., stretch]
-    centred = curve[..., stretch.start : stretch.stop + 1] - centre[..., None]
-    # Of the rows in a bin, places at even shares of them.
-    place = accumulate.places(pieces, PLACES)
-    rise = (centred[..., 1:] - centred[..., :-1])[..., None] * place
-    bend = (slope * width**2)[..., None] / 2 * place * (1 - place)
-    at_rows = scale(centred[..., :-1, None] + rise - bend)
-    at_edges = scale(centred)
-    return {
-        "naled": np.sum(pieces.share / pieces.share.sum() * np.abs(at_rows).mean(axis=-1), axis=-1),
-        "naler_min": np.min(at_edges, axis=-1),
-        "naler_max": np.max(at_edges, axis=-1),
-    }
+        at_edges = scale(curve - centre[..., None])
+        share, distance = row["level_share"].values, np.abs(at_edges)
+    else:
+        stretch = accumulate.known_stretch(row["weight_share"].values)
+        pieces = pieces_of(row).stretch(stretch)
+        width, slope = np.diff(pieces.edges), slope[..., stretch]
+        centred = curve[..., stretch.start : stretch.stop + 1] - centre[..., None]
+        # Of the rows in a bin, places at even shares of them.
+        place = accumulate.places(pieces, PLACES)
+        rise = (centred[..., 1:] - centred[..., :-1])[..., None] * place
+        bend = (slope * width**2)[..., None] / 2 * place * (1 - place)
+        at_edges, at_rows = scale(centred), scale(centred[..., :-1, None] + rise - bend)
+        share, distance = pieces.share / pieces.share.sum(), np.abs(at_rows).mean(axis=-1)
+    ends = {"naler_min": np.min(at_edges, axis=-1), "naler_max": np.max(at_edges, axis=-1)}
+    return {"naled": np.sum(share * distance, axis=-1), **ends}
 
 
 class _FeatureSizes(NamedTuple):
@@ -229,12 +223,9 @@ def _without_noise(row: xr.Dataset, sizes: dict[str, float], square: Square) -> 
     shrunk = size / raw if raw > 0 else 1.0
     # Without the sign that a product with 0 may have.
     out = {f"{name}_corrected": shrunk * sizes[name] + 0.0 for name in SIZES}
-    width = np.diff(row["edge_value"].values)
-    spread = row["heterogeneity"].values ** 2
-    index = (
-        float(np.nansum(width * spread)) if np.isfinite(sizes["heterogeneity_index"]) else np.nan
-    )
+    index = float(np.nansum(np.diff(row["edge_value"].values) * row["heterogeneity"].values ** 2))
     index *= float(row.get(AXIS_SHARE, 1.0))
+    index = index if np.isfinite(sizes["heterogeneity_index"]) else np.nan
     return out | {
         "heterogeneity_index_corrected": index,
         "heterogeneity_output_corrected": sizes["heterogeneity_output"],

@@ -39,15 +39,15 @@ def predict(
             f"heterogeneity are of steps between two levels; got {what!r}."
         )
     labels: NDArray[Any] = np.asarray(x)
-    if not is_categorical(row):
-        x = x.copy(data=as_values(x.values)) if isinstance(x, xr.DataArray) else as_values(x)
-    if is_categorical(row):
-        numbers = _level_numbers(row, labels)
-        x = x.copy(data=numbers) if isinstance(x, xr.DataArray) else numbers
-    values = as_numbers(x.values if isinstance(x, xr.DataArray) else x, "x")
-    points = x.copy(data=values) if isinstance(x, xr.DataArray) else xr.DataArray(values)
-    if not isinstance(x, xr.DataArray) and points.ndim == 1:
-        points = xr.DataArray(points.values, dims="grid")
+    labelled = isinstance(x, xr.DataArray)
+    values = as_numbers(
+        _level_numbers(row, labels)
+        if is_categorical(row)
+        else as_values(x.values if labelled else x),
+        "x",
+    )
+    dims = "grid" if values.ndim == 1 else None
+    points = x.copy(data=values) if labelled else xr.DataArray(values, dims=dims)
     values, source = curve_of(row).evaluate(points.values), "curve"
     if what != "curve":
         values, source = _bin_values(row, points.values, what)

@@ -17,7 +17,7 @@ import xarray as xr
 def with_variables(
     dataset: xr.Dataset, added: Mapping[str, Any], coords: xr.Dataset | None = None
 ) -> xr.Dataset:
-    """``dataset.assign(found)`` for variables, or tuples that make them, without coordinates.
+    """``dataset.assign(added)`` for variables, or tuples that make them, without coordinates.
 
     ``coords`` has coordinates of new dimensions, which are added too.
     """

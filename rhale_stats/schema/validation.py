@@ -74,20 +74,9 @@ CHECKS: dict[str, Callable[[str, Any], None]] = {
     **dict.fromkeys(("delta", "discount", "factor", "min_drop", "min_share"), check_number),
     **dict.fromkeys(
         (
-            *(
-                "batch_rows",
-                "chains",
-                "jobs",
-                "max_bins",
-                "max_draws",
-                "max_features",
-                "max_model_rows",
-                "min_obs",
-                "n_bins",
-                "n_columns",
-                "n_draws",
-            ),
-            *("n_repeats", "n_resamples", "n_thresholds"),
+            *("batch_rows", "chains", "jobs", "max_bins", "max_draws", "max_features"),
+            *("max_model_rows", "min_obs", "n_bins", "n_columns", "n_draws", "n_repeats"),
+            *("n_resamples", "n_thresholds"),
         ),
         at_least(1),
     ),
