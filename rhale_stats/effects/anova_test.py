@@ -118,8 +118,8 @@ def _weights(row: xr.Dataset, cells: CurveCells, selection: BinSelection) -> spa
         shared = away * of_slope
     level = np.asarray(effect[mask], dtype=np.float64)
     slope = selection.of_slopes(of_slope) * width**2
-    most = MAX_CORRELATION * np.sqrt(level[sloped] * slope)
-    shared = np.clip(selection.of_slopes(shared) * width, -most, most)
+    bound = MAX_CORRELATION * np.sqrt(level[sloped] * slope)
+    shared = np.clip(selection.of_slopes(shared) * width, -bound, bound)
     return quadratic.inverse(level, shared, slope, sloped)
 
 

@@ -16,7 +16,7 @@ from rhale_stats.arrays.moments import FloatArray, IntArray
 from rhale_stats.arrays.skewness import Skewness, clear_sign
 from rhale_stats.effects import skewness
 from rhale_stats.effects.fit import CurveErrors, at_edges
-from rhale_stats.effects.group_sums import GroupSums
+from rhale_stats.effects.group_sums import UnitSums
 from rhale_stats.effects.grouped import Grouped, GroupWeights
 from rhale_stats.effects.provenance import check_same_rows
 from rhale_stats.effects.spread import SpreadSums
@@ -60,11 +60,11 @@ class Clusters(NamedTuple):
         position = self.position(row)
         return self.rows.x[position], self.rows.local_effect[position]
 
-    def sums(self, row: xr.Dataset, pieces: accumulate.Pieces) -> GroupSums:
+    def sums(self, row: xr.Dataset, pieces: accumulate.Pieces) -> UnitSums:
         """Sums over the rows of one feature by group, in cells or bins."""
-        return GroupSums.of_rows(pieces, self.rows, self.position(row), self.group, self.n_groups)
+        return UnitSums.of_rows(pieces, self.rows, self.position(row), self.group, self.n_groups)
 
-    def bin_sums(self, row: xr.Dataset) -> GroupSums:
+    def bin_sums(self, row: xr.Dataset) -> UnitSums:
         """Sums over the rows of one feature by group and bin."""
         return self.sums(row, pieces_of(row))
 
@@ -107,7 +107,7 @@ class Groups(Protocol):
     def n_groups(self) -> int:
         """Number of groups."""
 
-    def bin_sums(self, row: xr.Dataset, /) -> GroupSums:
+    def bin_sums(self, row: xr.Dataset, /) -> UnitSums:
         """Sums over the rows of one feature by group and bin."""
 
     def influences(self, row: xr.Dataset, cells: CurveCells, /) -> Grouped:
@@ -148,13 +148,13 @@ class RowLevels(NamedTuple):
         return clear_sign(self.level, self.cell, self.weight, self.group, fine=has_cells(row))
 
 
-def bin_influences(row: xr.Dataset, sums: GroupSums) -> Grouped:
+def bin_influences(row: xr.Dataset, sums: UnitSums) -> Grouped:
     """Influences of the groups on the bins of one feature, by their rows."""
     pieces = pieces_of(row)
     return _corrected(row, pieces, sums, np.arange(len(pieces.mean)))
 
 
-def cell_influences(row: xr.Dataset, cells: CurveCells, sums: GroupSums) -> Grouped:
+def cell_influences(row: xr.Dataset, cells: CurveCells, sums: UnitSums) -> Grouped:
     """Influences of the groups on the cells of one feature, with residuals from their blocks."""
     pieces = cells.pieces
     block = blocks(cells, sums.unit, sums.group)
@@ -163,7 +163,7 @@ def cell_influences(row: xr.Dataset, cells: CurveCells, sums: GroupSums) -> Grou
 
 
 def _corrected(
-    row: xr.Dataset, pieces: accumulate.Pieces, sums: GroupSums, block: IntArray
+    row: xr.Dataset, pieces: accumulate.Pieces, sums: UnitSums, block: IntArray
 ) -> Grouped:
     row_sums = sums.row_sums(pieces, curve_of(row).evaluate(pieces.edges))
     return sums.group_weights().corrected(row_sums, block, sums.lines(pieces))
@@ -261,11 +261,11 @@ def group_errors(row: xr.Dataset, fit: CurveErrors | None, clusters: Groups) -> 
     of_effect = effect_influences(of_cells.sums, fit.cells)
     effect_cov = (of_effect.T @ of_effect).toarray()
     # At all edges of cells, because the curve is not straight within a bin.
-    everywhere = fit.pieces.edges
-    of_curve = of_cells.sums.of_curve(fit.loadings(everywhere), population=fit.centering == "mean")
+    cell_edges = fit.pieces.edges
+    of_curve = of_cells.sums.of_curve(fit.loadings(cell_edges), population=fit.centering == "mean")
     fine_cov = of_curve.T @ of_curve
     skew = {} if is_categorical(row) else _skewness(row, fit, clusters, of_bins, of_cells)
-    positions = np.searchsorted(everywhere, fit.edges)
+    positions = np.searchsorted(cell_edges, fit.edges)
     of_curve, curve_cov = of_curve[:, positions], fine_cov[np.ix_(positions, positions)]
     zero_start = influence.loadings(fit.pieces, fit.edges, "start")
     of_start = of_cells.sums.of_curve(zero_start, population=False)
@@ -273,7 +273,7 @@ def group_errors(row: xr.Dataset, fit: CurveErrors | None, clusters: Groups) -> 
     if has_cells(row):
         more["cell_curve_cov"] = fine_cov
         more["cell_curve_se"] = np.sqrt(np.maximum(np.diagonal(fine_cov), 0.0))
-        more["cell_curve_df"] = of_cells.curve_degrees(fit, everywhere)
+        more["cell_curve_df"] = of_cells.curve_degrees(fit, cell_edges)
     if "slope" in row:
         more |= _slope_covariances(of_bins.sums, of_effect, of_curve)
     variance_se = np.sqrt(of_bins.sums.variance.power(2).sum(axis=0))
@@ -294,7 +294,7 @@ def group_errors(row: xr.Dataset, fit: CurveErrors | None, clusters: Groups) -> 
         }
 
 
-def _few_groups(row: xr.Dataset, sums: GroupSums) -> dict[str, float]:
+def _few_groups(row: xr.Dataset, sums: UnitSums) -> dict[str, float]:
     """The effective number of groups; if these are few, p-values by a wild cluster bootstrap."""
     effective = sums.effective()
     pvalues = sums.wild_pvalues(pieces_of(row)) if effective < MIN_GROUPS else {}

@@ -84,8 +84,8 @@ class Weights(NamedTuple):
 
     def applied(self, rows: slice, change: FloatArray) -> list[FloatArray]:
         """What a change of the local effects of some rows does, by direction first."""
-        three = [_changes(part, rows, change) for part in (self.mean, self.slope, self.variance)]
-        return [*three, self.average[rows] @ change]
+        parts = [_changes(part, rows, change) for part in (self.mean, self.slope, self.variance)]
+        return [*parts, self.average[rows] @ change]
 
 
 def _square_weights(
@@ -222,14 +222,14 @@ class Gradients(NamedTuple):
     spread: FloatArray
 
 
-def estimate_changes(moved: Influences, row: xr.Dataset, fit: CurveErrors) -> Gradients:
+def estimate_changes(influences: Influences, row: xr.Dataset, fit: CurveErrors) -> Gradients:
     """Gradients of effects and curves, from those of cells and bins."""
-    sums, of_bins = moved.cells, moved.bins
-    everywhere = fit.pieces.edges
+    sums, of_bins = influences.cells, influences.bins
+    cell_edges = fit.pieces.edges
     stretch = fit.cells.stretch
     on_curve = sums._replace(mean=sums.mean[:, stretch], slope=sums.slope[:, stretch])
     population = fit.centering == "mean"
-    cell_curve = on_curve.of_curve(fit.loadings(everywhere), population=population)
+    cell_curve = on_curve.of_curve(fit.loadings(cell_edges), population=population)
     start = on_curve.of_curve(influence.loadings(fit.pieces, fit.edges, "start"), population=False)
     spread = row["heterogeneity"].values
     with np.errstate(invalid="ignore", divide="ignore"):
@@ -240,10 +240,10 @@ def estimate_changes(moved: Influences, row: xr.Dataset, fit: CurveErrors) -> Gr
         slope,
         of_spread,
         cell_curve,
-        cell_curve[:, np.searchsorted(everywhere, fit.edges)],
+        cell_curve[:, np.searchsorted(cell_edges, fit.edges)],
         start,
         sums.average[:, None],
-        moved.spread,
+        influences.spread,
     )
 
 

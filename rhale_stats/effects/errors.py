@@ -143,8 +143,8 @@ def _add_errors(
     of_others = [name for name in effect.data_vars if str(name).endswith(("_ci", "_band"))]
     of_others += [name for name in SKEWNESS if name in effect]
     # Degrees of freedom come after what they belong to.
-    beside = (*GROUP_DEGREES, *SKEWNESS)
-    targets |= {name: targets.get(f"{name.rpartition('_')[0]}_se", "") for name in beside}
+    last = (*GROUP_DEGREES, *SKEWNESS)
+    targets |= {name: targets.get(f"{name.rpartition('_')[0]}_se", "") for name in last}
     out = with_variables(
         effect.drop_vars(of_others) if of_others else effect,
         {
@@ -174,8 +174,8 @@ def _feature_errors(row: xr.Dataset, fit: CurveErrors | None) -> Estimates:
     zero_start = influence.loadings(fit.pieces, fit.edges, "start")
     start = np.sqrt(influence.variance(zero_start, fit.noise, None))
     # The edges of the bins are among those of the cells.
-    everywhere = fit.variance(fit.pieces.edges)
-    centred = np.sqrt(everywhere[np.searchsorted(fit.pieces.edges, fit.edges)])
+    variance = fit.variance(fit.pieces.edges)
+    centred = np.sqrt(variance[np.searchsorted(fit.pieces.edges, fit.edges)])
     residuals = residuals_of(row)
     spread_se, of_average = spread_and_average_errors(row, residuals)
     skewed = fit.cells.skewness()
@@ -184,10 +184,10 @@ def _feature_errors(row: xr.Dataset, fit: CurveErrors | None) -> Estimates:
         **({"slope_se": np.sqrt(bin_noise(row, residuals).slope)} if "slope" in row else {}),
         "heterogeneity_se": spread_se,
         "curve_se": at_edges(centred, fit),
-        **({"cell_curve_se": at_cells(np.sqrt(everywhere), fit)} if has_cells(row) else {}),
+        **({"cell_curve_se": at_cells(np.sqrt(variance), fit)} if has_cells(row) else {}),
         "curve_se_start": at_edges(start, fit),
         "average_effect_se": of_average,
-        **skewness.row_skewness(row, fit, skewed, everywhere),
+        **skewness.row_skewness(row, fit, skewed, variance),
     }
 
 

@@ -85,8 +85,8 @@ def _stored_covariance(row: xr.Dataset, effect_se: FloatArray, slope_se: FloatAr
     if covariance is not None:
         return covariance
     # As if slopes and the means of their rows were uncorrelated.
-    most = effect_se * slope_se
-    return np.clip(pieces_of(row).away() * slope_se**2, -most, most)
+    bound = effect_se * slope_se
+    return np.clip(pieces_of(row).away() * slope_se**2, -bound, bound)
 
 
 def own_error(row: xr.Dataset, name: str) -> FloatArray:

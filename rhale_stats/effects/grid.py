@@ -203,8 +203,8 @@ def _given_cells(rule: BinRule, column: Column, edges: FloatArray) -> FloatArray
     cells = cells[(cells > edges[0]) & (cells < edges[-1])]
     # An edge that both have may differ by rounding: no cell between the two.
     nearest = edges[nearest_to(edges, cells)]
-    apart = np.abs(nearest - cells) > 1e-9 * (edges[-1] - edges[0])
-    return cell_kernel.union(edges, cells[apart])
+    distinct = np.abs(nearest - cells) > 1e-9 * (edges[-1] - edges[0])
+    return cell_kernel.union(edges, cells[distinct])
 
 
 def moments_on(grid: CellGrid, position: int, *, unequal: bool) -> Reduction:

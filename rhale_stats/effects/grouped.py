@@ -73,8 +73,8 @@ class GroupWeights(NamedTuple):
             mean = like(sums.mean, sums.mean.data * of_units.factor.data)
             sums = sums._replace(mean=mean)
         else:
-            moved = leverage.of_lines(sums, of_units, lines)
-            sums = sums._replace(mean=like(sums.mean, moved[0]), slope=like(sums.slope, moved[1]))
+            parts = leverage.of_lines(sums, of_units, lines)
+            sums = sums._replace(mean=like(sums.mean, parts[0]), slope=like(sums.slope, parts[1]))
             of_units = of_units.with_lines(lines)
         return Grouped(sums, _overlap(of_units, of_units, block, every))
 
@@ -138,9 +138,9 @@ def _overlap(
     """Overlap of units whose residuals are from the means of blocks, and of all rows."""
     n_blocks = blocks.weight.shape[1]
     square = sparse.csr_array(sparse.hstack([units.square, every.square]))
-    lost = [like(part.square, part.square.data * part.factor.data) for part in (blocks, every)]
+    leverages = [like(part.square, part.square.data * part.factor.data) for part in (blocks, every)]
     positions = np.append(block, n_blocks)
-    between = leverage.between(sparse.csr_array(sparse.hstack(lost)))
+    between = leverage.between(sparse.csr_array(sparse.hstack(leverages)))
     return np.asarray(leverage.products(square) + between[np.ix_(positions, positions)])
 
 

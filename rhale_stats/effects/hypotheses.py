@@ -239,13 +239,14 @@ def _grouped(row: xr.Dataset, null: str) -> Wald:
         slope_cov = row["slope_cov"].values[np.ix_(linear, linear)] * np.outer(width, width)
         covariance = np.block([[covariance, mixed], [mixed.T, slope_cov]])
         contrast = linalg.block_diag(contrast, np.eye(len(width)))
+    total_variance = float(np.trace(covariance))
     # An estimate without sampling error is compared with rounding only.
-    covariance, whole = covariance + least**2 * np.eye(len(value)), float(np.trace(covariance))
+    covariance = covariance + least**2 * np.eye(len(value))
     value, covariance = contrast @ value, contrast @ covariance @ contrast.T
     df = float(len(value))
     if "effect_se_model" in row:
         # A few parameters move many effects: only so many directions have an error.
-        value, covariance = _moved(value, covariance, whole)
+        value, covariance = _moved(value, covariance, total_variance)
         df = float(len(value))
         if not df:
             return Wald(df=0.0, reason=meaning.RIGID)
@@ -260,11 +261,11 @@ def _grouped(row: xr.Dataset, null: str) -> Wald:
 
 
 def _moved(
-    value: FloatArray, covariance: FloatArray, whole: float
+    value: FloatArray, covariance: FloatArray, total_variance: float
 ) -> tuple[FloatArray, FloatArray]:
-    """Values and covariance along the components that have a share of the ``whole`` variance."""
+    """Values and covariance along the components that have a share of the total variance."""
     values, vectors = np.linalg.eigh(covariance)
-    components = vectors[:, values > RIGID * whole]
+    components = vectors[:, values > RIGID * total_variance]
     return components.T @ value, components.T @ covariance @ components
 
 

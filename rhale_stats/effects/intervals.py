@@ -174,12 +174,12 @@ def replicated(
     out = {}
     for name, estimate in _with_errors(effect, names).items():
         # Totals are cut as the average effect.
-        like = name if name in degrees else "average_effect"
+        source = name if name in degrees else "average_effect"
         draws = Replicates(draws_of(boot, name, estimate.facts.dims), str(boot.attrs["source"]))
         if studentized:
             draws = draws._replace(se=draws_of(boot, f"{name}_se", estimate.facts.dims))
         else:
-            draws = draws._replace(degrees=degrees[like], shortfall=shortfall[like])
+            draws = draws._replace(degrees=degrees[source], shortfall=shortfall[source])
         if f"{name}_acceleration" in boot:
             draws = draws._replace(acceleration=boot[f"{name}_acceleration"].values)
         out[name] = estimate._replace(replicates=draws._replace(log=name == "heterogeneity"))

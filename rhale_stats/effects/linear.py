@@ -90,15 +90,15 @@ def _average_effects(
     if not np.isfinite(values[weight > 0]).all():
         raise ValueError("local must hold a local effect of every row for of='average_effect'.")
     values = np.where(weight[:, None] > 0, values, 0.0)
-    moved = weight[:, None] * (values - np.average(values, axis=0, weights=weight))
+    influences = weight[:, None] * (values - np.average(values, axis=0, weights=weight))
     if local.attrs.get("weight_kind") == "frequency":
-        moved = moved / np.sqrt(np.maximum(weight, 1e-300))[:, None]
+        influences = influences / np.sqrt(np.maximum(weight, 1e-300))[:, None]
     if groups is not None:
         every = np.ones(len(values), dtype=bool)
-        moved = summed(moved, row_codes(groups, row_labels(local), every, "groups"))
-    size = np.sqrt(np.sum(moved**2, axis=0))
+        influences = summed(influences, row_codes(groups, row_labels(local), every, "groups"))
+    size = np.sqrt(np.sum(influences**2, axis=0))
     with np.errstate(invalid="ignore", divide="ignore"):
-        correlation = np.nan_to_num(moved.T @ moved / np.outer(size, size))
+        correlation = np.nan_to_num(influences.T @ influences / np.outer(size, size))
     se = np.asarray(average.se)
     return Estimates(
         names,

@@ -177,8 +177,8 @@ def paired_covariance(
             sums.of_curve(loadings, population=population, rows=block)
             for sums, loadings, population in influences
         )
-        moved = share[block, None] * (first - second)
-        covariance += moved.T @ moved
+        influence_of_units = share[block, None] * (first - second)
+        covariance += influence_of_units.T @ influence_of_units
     covariance[unknown] = covariance[:, unknown] = np.nan
     return covariance, degrees
 

@@ -106,26 +106,26 @@ def with_parameters(
     out = effect.drop_vars(skewed)
     if fitted.uncertainty == "both":
         out = out.assign({name: _diluted(effect[name], results) for name in skewed})
-    made = {}
+    variables = {}
     for name, values in results.items():
         stem = name.partition("_se")[0]
         for end in ("_cov", "_df", "_directions"):
             stem = stem.removesuffix(end)
         se = f"{stem}_se"
         attrs = effect[se].attrs if se in effect else {}
-        about = {"target": attrs.get("target", ""), "kind": KIND}
+        facts = {"target": attrs.get("target", ""), "kind": KIND}
         source = str(attrs.get("source", SOURCE))
         part = {"_se_rows": source, "_se_model": "parameters"}
         ends = [text for end, text in part.items() if name.endswith(end)]
-        about["source"] = ends[0] if ends else request.source(source)
-        made[name] = variable(name, values, **about)
+        facts["source"] = ends[0] if ends else request.source(source)
+        variables[name] = variable(name, values, **facts)
     mark = fitted.model.fingerprint()
     if fitted.model.design is not None:  # what is not estimable has no value either
         stems = [name for name in NAMES.values() if name in out]
-        of_model = {stem: made[f"{stem}_se_model"][1] for stem in stems}
+        of_model = {stem: variables[f"{stem}_se_model"][1] for stem in stems}
         out = out.assign({stem: out[stem].where(~np.isnan(of_model[stem])) for stem in stems})
         out.attrs |= fitted.model.facts()
-    return out.assign(made).assign_attrs(parameters=_how(request), fitted_model=mark)
+    return out.assign(variables).assign_attrs(parameters=_how(request), fitted_model=mark)
 
 
 def _diluted(skewness: xr.DataArray, results: Mapping[str, FloatArray]) -> xr.DataArray:
@@ -218,10 +218,10 @@ def _directions(
     keys = ("cell_curve",) if has_cells(row) else ("curve", "slope")
     out: dict[str, FloatArray] = {}
     for key in keys:
-        moved = root @ getattr(model, key)
-        rows = np.zeros_like(moved) if shared is None else inverse @ getattr(shared, key)
+        changes = root @ getattr(model, key)
+        rows = np.zeros_like(changes) if shared is None else inverse @ getattr(shared, key)
         # (estimate, part, direction), with the estimate along all edges.
-        out[f"{key}_directions"] = _placed(np.stack([moved, rows]).transpose(2, 0, 1), key, fit)
+        out[f"{key}_directions"] = _placed(np.stack([changes, rows]).transpose(2, 0, 1), key, fit)
     return out
 
 
@@ -272,10 +272,10 @@ def _stored(
     for key, name in NAMES.items():
         if not _has(row, key):
             continue
-        three = [np.maximum(_diagonal(part[key]), 0.0) for part in parts]
-        of_rows = three[0] if both else np.zeros_like(three[0])
-        together = delta.satterthwaite((of_rows, degrees[key]), (three[1], of_model))
-        for end, values in zip(("se_rows", "se_model", "se"), np.sqrt(three), strict=True):
+        variances = [np.maximum(_diagonal(part[key]), 0.0) for part in parts]
+        of_rows = variances[0] if both else np.zeros_like(variances[0])
+        together = delta.satterthwaite((of_rows, degrees[key]), (variances[1], of_model))
+        for end, values in zip(("se_rows", "se_model", "se"), np.sqrt(variances), strict=True):
             out[f"{name}_{end}"] = _placed(values, key, fit)
         out[f"{name}_df"] = _placed(together, key, fit)
     out["curve_se_start"] = at_edges(np.sqrt(np.maximum(total["start"], 0.0)), fit)
@@ -300,8 +300,8 @@ def _overlap(
     of_rows = np.diag(np.divide(1.0, degrees, out=np.zeros(len(degrees)), where=degrees > 0))
     if has_covariance(row) and "n_groups" in row.attrs:
         of_rows = group_overlap(row)
-    whole = np.where(rows + model > 0, rows + model, 1.0)
-    a, b = rows / whole, model / whole
+    total = np.where(rows + model > 0, rows + model, 1.0)
+    a, b = rows / total, model / total
     return np.asarray(np.outer(a, a) * of_rows + np.outer(b, b) / of_model)
 
 

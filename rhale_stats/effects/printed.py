@@ -98,8 +98,8 @@ def summary(effect: xr.Dataset, feature: str | int | None, level: float) -> Summ
     if source == NOT_ESTIMATED:
         cells[-1][1] = source
     if "n_beyond" in result:
-        most = f"{result['n_beyond'].values.max():.0f}"
-        number = f"at most {most}" if feature is None else most
+        n_beyond = f"{result['n_beyond'].values.max():.0f}"
+        number = f"at most {n_beyond}" if feature is None else n_beyond
         cells[-1][2:] = ["Rows beyond the bins:", number]
     elif feature is None:
         cells[-1][2:] = ["Curve range over:", inner_text(effect)]
@@ -437,19 +437,19 @@ def _heavy_tails(effect: xr.Dataset, names: list[str], positions: list[int]) -> 
         else f"allow for it, but are too short with fewer than {MIN_ROWS} rows a bin or 3 bins"
     )
     # Errors by parameters alone have no skewness.
-    others = ""
+    other_intervals = ""
     if "effect_skewness" in effect:
         rows = effect["n_effective"].values[heavy]
         rows = rows[(rows > 0).sum(axis=-1) > 1]
         short_bands = bool(((rows > 0) & (rows < MIN_ROWS_OF_BANDS)).any())
-        others = "; those of effects and curves allow for skewness" + (
+        other_intervals = "; those of effects and curves allow for skewness" + (
             f", but bands of effects are too narrow with fewer than {MIN_ROWS_OF_BANDS} rows a bin"
             if short_bands
             else ""
         )
     return [
         f"Local effects have heavy tails (kurtosis, 3 for normal ones): {', '.join(texts)}. "
-        f"Intervals of heterog. {short}, see docs/validity.md{others}."
+        f"Intervals of heterog. {short}, see docs/validity.md{other_intervals}."
     ]
 
 

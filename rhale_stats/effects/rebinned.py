@@ -44,10 +44,10 @@ def with_chosen_bins(
         weight = base * resample.draw_weights(scheme, units, seeds[draw])
         sample = local.assign(weight=("obs", weight)).assign_attrs(weight_kind="precision")
         own_rule = for_share_of_rows(rule, _n_effective(weight) / _n_effective(base))
-        made = _rebinned_replicate(sample, own_rule, centering, weighting, grid)
-        n_bins[draw] = made.pop("n_bins")
-        hits[draw] = made.pop("hits")
-        for name, values in made.items():
+        estimates = _rebinned_replicate(sample, own_rule, centering, weighting, grid)
+        n_bins[draw] = estimates.pop("n_bins")
+        hits[draw] = estimates.pop("hits")
+        for name, values in estimates.items():
             out[name][draw] = values
 
     with progress_bar(len(seeds), "bootstrap", "replicate", progress=request.progress) as bar:

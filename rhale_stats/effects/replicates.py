@@ -128,8 +128,8 @@ def _shared_out(n_rows: int) -> tuple[int, int]:
     # Threads come before draws: of these there are as many as one product of matrices likes.
     threads = int(np.clip(CHUNK_BYTES // (16 * n_rows * resample.BLOCK), 1, cpus()))
     draws = CHUNK_BYTES // (16 * n_rows * threads)
-    most = max(CHUNK_DRAWS, CHUNK_WEIGHTS // n_rows // CHUNK_DRAWS * CHUNK_DRAWS)
-    return threads, int(np.clip(draws // resample.BLOCK * resample.BLOCK, resample.BLOCK, most))
+    limit = max(CHUNK_DRAWS, CHUNK_WEIGHTS // n_rows // CHUNK_DRAWS * CHUNK_DRAWS)
+    return threads, int(np.clip(draws // resample.BLOCK * resample.BLOCK, resample.BLOCK, limit))
 
 
 def nothing(effect: xr.Dataset, n_draws: int, *, studentize: bool) -> dict[str, FloatArray]:
@@ -203,14 +203,14 @@ def _feature_of_levels(
     def ordered(k: IntArray, row_of: IntArray, g: FloatArray, bins: accumulate.Pieces) -> Any:
         w = None if weight is None else weight[row_of]
         place = code[row_of].astype(np.float64)
-        made = resample.terms(bins, k, place, g, w, frequency=rows.frequency, standard_errors=False)
-        return made._replace(order=row_of[made.order])
+        out = resample.terms(bins, k, place, g, w, frequency=rows.frequency, standard_errors=False)
+        return out._replace(order=row_of[out.order])
 
     none = np.zeros(row.sizes["edge"])
     levels = accumulate.Pieces(none, none, none, none, none, none)
     at_levels = ordered(code, np.arange(rows.n_rows), np.zeros(rows.n_rows), levels)
-    made = ordered(steps.step, steps.row, steps.difference, pieces)
-    return FeatureTerms(row, pieces, curve_cells(row), made, at_levels=at_levels)
+    terms = ordered(steps.step, steps.row, steps.difference, pieces)
+    return FeatureTerms(row, pieces, curve_cells(row), terms, at_levels=at_levels)
 
 
 def _level_replicates(
@@ -375,8 +375,8 @@ def _level_accelerations(
     n_units = int(unit.max()) + 1
     sums = level_sums(row, rows, position, unit, n_units)
     loadings = fit_of(row).loadings(row["edge_value"].values)
-    moved = sums.of_curve(loadings, population=str(row.attrs["centering"]) == "mean")
-    powers = [np.sum(moved**power / size[:, None] ** (power - 1), axis=0) for power in (2, 3)]
+    influences = sums.of_curve(loadings, population=str(row.attrs["centering"]) == "mean")
+    powers = [np.sum(influences**power / size[:, None] ** (power - 1), axis=0) for power in (2, 3)]
     return (
         _acceleration(*_powers(sums.mean, size)),
         _acceleration(*_powers(sums.variance, size)),
@@ -420,10 +420,10 @@ def _curve_accelerations(fit: CurveErrors, sums: influence.RowSums, size: FloatA
     second, third = np.zeros((2, len(fit.edges)))
     for begin in range(0, len(size), influence.BLOCK_ROWS):
         block = slice(begin, begin + influence.BLOCK_ROWS)
-        moved = sums.of_curve(loadings, population=fit.centering == "mean", rows=block)
-        share, square = 1 / size[block], moved * moved
+        influences = sums.of_curve(loadings, population=fit.centering == "mean", rows=block)
+        share, square = 1 / size[block], influences * influences
         second += share @ square
-        square *= moved
+        square *= influences
         third += share**2 @ square
     return at_edges(_acceleration(second, third), fit)
 

@@ -454,11 +454,11 @@ def warn_of_gaps(effect: xr.Dataset) -> None:
         feature_names(effect), *map(by_feature, (n_empty, n_bins, unknown)), strict=True
     ):
         # Of all outputs, the one with the most.
-        most, total = max(zip(own_empty, own_bins, strict=True))
+        empty, total = max(zip(own_empty, own_bins, strict=True))
         # Edges of adaptive bins leave no bin empty but a gap.
-        if most and (effect.attrs["bin_rule"] != "AdaptiveBins" or "honest_seed" in effect.attrs):
-            bins.append(f"{name!r} ({most} of {total})")
-        elif most or own_unknown.any():
+        if empty and (effect.attrs["bin_rule"] != "AdaptiveBins" or "honest_seed" in effect.attrs):
+            bins.append(f"{name!r} ({empty} of {total})")
+        elif empty or own_unknown.any():
             gaps.append(f"{name!r} ({_widest_gap(effect.sel(feature=name))})")
     if bins:
         better = ", QuantileBins or OptimalBins"

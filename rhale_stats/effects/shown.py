@@ -38,14 +38,14 @@ PVALUE = "P"
 SUSPECT = 1e4
 
 
-def effect_page(effect: xr.Dataset, most: int) -> Page:
+def effect_page(effect: xr.Dataset, max_features: int) -> Page:
     """The page that shows effects in bins: their facts, and a table with a line a feature."""
     names, size = feature_names(effect), importances(effect)
     extents = _extents(inner(effect))
     reach = np.array([high - low for low, high in extents])
     ranked = size if np.isfinite(size).any() else reach
     # A curve that is 0 up to rounding is last.
-    order = largest_first(np.where(reach == 0, 0.0, ranked))[:most]
+    order = largest_first(np.where(reach == 0, 0.0, ranked))[:max_features]
     columns, source = _columns(effect, np.where(reach == 0, 0.0, size))
     columns |= {end: np.array([extent[k] for extent in extents]) for k, end in enumerate(ENDS)}
     lines = [
@@ -62,16 +62,16 @@ def effect_page(effect: xr.Dataset, most: int) -> Page:
         *(bias_warnings(effect, None) if "verdict" in effect else ()),
         *spread_notes(effect, None),
     )
-    meant = f"lowest, highest: of the curve. Sizes of curves are over the {inner_text(effect)}."
+    text = f"lowest, highest: of the curve. Sizes of curves are over the {inner_text(effect)}."
     if "H" in columns:
-        meant = f"H: heterogeneity in the bins times the standard deviation of the feature. {meant}"
+        text = f"H: heterogeneity in the bins times the standard deviation of the feature. {text}"
     if "importance" in columns:
-        meant = f"{IMPORTANCE}. {meant}"
+        text = f"{IMPORTANCE}. {text}"
     first = repr(lines[0][0])
     return Page(
         f"{method_title(effect)}: effects on {output(effect)}",
         facts,
-        (table_of(["", *columns], lines, len(names), "features", meant),),
+        (table_of(["", *columns], lines, len(names), "features", text),),
         f"summary(effect, {first}), plot_effect(effect, {first}), tidy(effect)",
     )
 

@@ -72,7 +72,7 @@ def importances(effect: xr.Dataset) -> FloatArray:
     return out
 
 
-def largest(result: xr.Dataset, most: int) -> list[str]:
+def largest(result: xr.Dataset, max_features: int) -> list[str]:
     """Features whose curves vary most over the rows (without moments, over their edges)."""
     if "importance" in result:
         size = result["importance"].values
@@ -81,7 +81,7 @@ def largest(result: xr.Dataset, most: int) -> list[str]:
     else:
         size = result["curve"].std("edge").values
     order = np.argsort(-np.nan_to_num(size, nan=-1.0), kind="stable")
-    return [feature_names(result)[position] for position in order[:most]]
+    return [feature_names(result)[position] for position in order[:max_features]]
 
 
 def _importance(pieces: accumulate.Pieces, curve: FloatArray, moments: FloatArray) -> float:
@@ -288,8 +288,8 @@ def _with_intervals(
         ends, _ = by_replicates(
             Estimate(estimate, facts, replicates=Replicates(draws, source)), level, "bca"
         )
-        made = "bootstrap, bias-corrected percentile"
-        intervals[f"{name}_ci"] = interval(facts, ends, level, made)
+        method = "bootstrap, bias-corrected percentile"
+        intervals[f"{name}_ci"] = interval(facts, ends, level, method)
     return sizes.assign(intervals).assign_coords(BOUNDS)
 
 

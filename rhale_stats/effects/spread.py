@@ -47,7 +47,7 @@ SPREAD = (
 TARGET = "standard deviation of the local effects in the bin of the spread, math [66]"
 
 
-def skewness_rows(fitted: FittedBins, position: int, most: int) -> Reduction:
+def skewness_rows(fitted: FittedBins, position: int, max_rows: int) -> Reduction:
     """Rows that tell the sign of the skewness of one feature: at most so many of each chunk."""
     edges = fitted.bin_edges if fitted.along is None else fitted.edges
     slope, bins = fitted.slope, fitted.bins
@@ -55,8 +55,8 @@ def skewness_rows(fitted: FittedBins, position: int, most: int) -> Reduction:
     def of_chunk(rows: Rows) -> FloatArray:
         x, g, weight = rows.x[position], rows.local_effect[position], rows.weight
         assert weight is not None, "precision weights differ"
-        if len(x) > most:
-            some = np.linspace(0, len(x) - 1, most).astype(np.int64)
+        if len(x) > max_rows:
+            some = np.linspace(0, len(x) - 1, max_rows).astype(np.int64)
             x, g, weight = x[some], g[some], weight[some]
         k = bin_index(edges, x)
         if fitted.along is None and slope is not None:
@@ -158,10 +158,10 @@ def _slopes_along(mean: FloatArray, x_mean: FloatArray) -> FloatArray:
 
 def spread_coordinates(edges: FloatArray, n_bins: IntArray) -> dict[str, Any]:
     """Numbers of the bins of the spread, and their edges (feature, spread_edge)."""
-    most = edges.shape[1] - 1
+    max_bins = edges.shape[1] - 1
     return {
-        "spread_bin": counted("spread_bin", most, "bin of the spread"),
-        "spread_edge": counted("spread_edge", most + 1, "edge of a bin of the spread"),
+        "spread_bin": counted("spread_bin", max_bins, "bin of the spread"),
+        "spread_edge": counted("spread_edge", max_bins + 1, "edge of a bin of the spread"),
         "spread_edge_value": variable("spread_edge_value", edges),
         "n_spread_bins": variable("n_spread_bins", n_bins),
     }

@@ -185,16 +185,16 @@ def _check_bins(effect: xr.Dataset, parameter: str) -> None:
     if effect["edge_value"].dims != ("feature", "edge") or effect["n_bins"].dims != ("feature",):
         return  # of several samples, which come here one by one
     edges, left, right = (effect[name].values for name in ("edge_value", "bin_left", "bin_right"))
-    n_bins, most = effect["n_bins"].values, left.shape[1]
-    is_bin = np.arange(most) < n_bins[:, None]
-    enough = edges.shape[1] == most + 1 and (n_bins <= most).all()
+    n_bins, max_bins = effect["n_bins"].values, left.shape[1]
+    used = np.arange(max_bins) < n_bins[:, None]
+    enough = edges.shape[1] == max_bins + 1 and (n_bins <= max_bins).all()
     with np.errstate(invalid="ignore"):
-        whole = enough and (
+        fits = enough and (
             (edges[:, :-1] < edges[:, 1:]) & (left == edges[:, :-1]) & (right == edges[:, 1:])
         )
-    if not enough or not whole[is_bin].all():
+    if not enough or not fits[used].all():
         names = feature_names(effect)
-        bad = names if not enough else [names[k] for k in np.flatnonzero((is_bin & ~whole).any(1))]
+        bad = names if not enough else [names[k] for k in np.flatnonzero((used & ~fits).any(1))]
         raise ValueError(
             f"{parameter} must have all of its bins, in order, between edges that rise; those of "
             f"feature {bad[0]!r} are not. Bins must not be selected or sorted: make others with "

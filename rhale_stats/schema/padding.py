@@ -187,9 +187,9 @@ def _with_cell_edges(out: xr.Dataset) -> xr.Dataset:
     if short <= 0:
         return out
     counts = np.arange(out.sizes["cell"] + 1)
-    about = out["cell_edge"].attrs
+    attrs = out["cell_edge"].attrs
     longer = out.drop_vars("cell_edge").pad(cell_edge=(0, short), keep_attrs=True)
-    return longer.assign_coords(cell_edge=("cell_edge", counts, about))
+    return longer.assign_coords(cell_edge=("cell_edge", counts, attrs))
 
 
 def filled(dataset: xr.Dataset, other: xr.Dataset) -> xr.Dataset:
@@ -200,21 +200,21 @@ def filled(dataset: xr.Dataset, other: xr.Dataset) -> xr.Dataset:
             sizes[f"{dim}_other"] = sizes[dim]
 
     def nothing(name: Any) -> tuple[Any, NDArray[Any], dict[Any, Any]]:
-        like = other.variables[name]
+        template = other.variables[name]
         # No bin of theirs is sloped.
         if name == "slope":
-            return like.dims, np.zeros([sizes[dim] for dim in like.dims]), like.attrs
-        missing: Any = {"U": "", "i": 0}.get(like.dtype.kind, 0 if name in COUNTS else np.nan)
-        values = np.full([sizes[dim] for dim in like.dims], missing, dtype=like.dtype)
-        return like.dims, values, like.attrs
+            return template.dims, np.zeros([sizes[dim] for dim in template.dims]), template.attrs
+        missing: Any = {"U": "", "i": 0}.get(template.dtype.kind, 0 if name in COUNTS else np.nan)
+        values = np.full([sizes[dim] for dim in template.dims], missing, dtype=template.dtype)
+        return template.dims, values, template.attrs
 
     for dim in PARTS:
         # The model was not asked for a feature that is constant, nor how many outputs it has.
         if dim in other.dims and dim not in dataset.dims:
             both = dataset.data_vars.keys() & other.data_vars.keys()
             each = [name for name in both if dim in other[name].dims]
-            whole = {name: dataset[name].expand_dims({dim: other.sizes[dim]}) for name in each}
-            dataset = dataset.assign(whole)
+            expanded = {name: dataset[name].expand_dims({dim: other.sizes[dim]}) for name in each}
+            dataset = dataset.assign(expanded)
     absent = [name for name in other.variables if name not in dataset.variables]
     filling = {name: nothing(name) for name in absent if name not in other.dims}
     data = {name: filling[name] for name in filling if name in other.data_vars}

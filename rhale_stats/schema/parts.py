@@ -40,8 +40,8 @@ def over_outputs(function: Callable[P, T]) -> Callable[P, T]:
     def over_parts(*args: P.args, **kwargs: P.kwargs) -> T:
         arguments: list[Any] = [*args, *kwargs.values()]
         for dim in PARTS:
-            whole = [x for x in arguments if isinstance(x, xr.Dataset) and dim in x.dims]
-            if whole:
+            divided = [x for x in arguments if isinstance(x, xr.Dataset) and dim in x.dims]
+            if divided:
                 call: Callable[..., Any] = over_parts
                 results = [
                     call(
@@ -49,10 +49,10 @@ def over_outputs(function: Callable[P, T]) -> Callable[P, T]:
                         **{name: _select_part(value, dim, number) for name, value in named.items()},
                     )
                     for number, (some, named) in enumerate(
-                        _with_same_draws(args, kwargs, _size(whole, dim))
+                        _with_same_draws(args, kwargs, _size(divided, dim))
                     )
                 ]
-                out: T = together(results, whole[0], dim)
+                out: T = together(results, divided[0], dim)
                 return out
         return function(*args, **kwargs)
 
@@ -70,15 +70,15 @@ def _with_same_draws(
     def copied(value: Any) -> Any:
         return deepcopy(value) if isinstance(value, np.random.Generator) else value
 
-    others = [
+    copies = [
         (tuple(map(copied, args)), {name: copied(value) for name, value in kwargs.items()})
         for _ in range(n - 1)
     ]
-    return [(args, kwargs), *others]
+    return [(args, kwargs), *copies]
 
 
-def _size(whole: Sequence[xr.Dataset], dim: str) -> int:
-    sizes = [dataset.sizes[dim] for dataset in whole]
+def _size(datasets: Sequence[xr.Dataset], dim: str) -> int:
+    sizes = [dataset.sizes[dim] for dataset in datasets]
     if len(set(sizes)) > 1:
         raise ValueError(
             f"All arguments must be of the same {dim}s; got {' and '.join(map(str, sizes))} of "
@@ -275,8 +275,8 @@ def _halves(column: xr.Dataset) -> Halves:
     weight = column["weight"].values if "weight" in column else None
     positive = None if weight is None else weight[weight > 0]
     unequal = positive is not None and len(positive) and positive.min() < positive.max()
-    whole = unequal and column.attrs.get("weight_kind") != "frequency"
-    pieces = sides(edges, x, g, left) if whole else halves(edges, x, g, left, weight)
+    in_sides = unequal and column.attrs.get("weight_kind") != "frequency"
+    pieces = sides(edges, x, g, left) if in_sides else halves(edges, x, g, left, weight)
     if str(column["local_effect_method"].values) == "finite_difference":
         return pieces
     return pieces._replace(x=in_the_middle(edges, pieces.x, x[pieces.row]))

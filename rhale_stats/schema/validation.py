@@ -250,18 +250,18 @@ def validated(function: F) -> F:
             frame = frame.f_back
         caller = frame.f_code.co_filename
         of_user = caller == ACCESSOR or not caller.startswith(PACKAGE)
-        beside = call.taken_out(kwargs)
-        for name, value in beside.items():
+        everywhere = call.taken_out(kwargs)
+        for name, value in everywhere.items():
             CHECKS[name](name, value)
         if other := call.other(args, kwargs):
             return public(other)(*args, **kwargs)
-        if (with_levels := call.with_levels(args, kwargs | beside)) is not None:
+        if (with_levels := call.with_levels(args, kwargs | everywhere)) is not None:
             return with_levels
-        groups = beside.pop("groups", None)
-        progress = kwargs.get("progress", beside.get("progress"))
-        if progress is not False and not beside:
+        groups = everywhere.pop("groups", None)
+        progress = kwargs.get("progress", everywhere.get("progress"))
+        if progress is not False and not everywhere:
             return answer(args, kwargs, groups, of_user=of_user)
-        with limits(progress, beside.get("n_jobs")):
+        with limits(progress, everywhere.get("n_jobs")):
             return answer(args, kwargs, groups, of_user=of_user)
 
     def answer(args: tuple[Any, ...], kwargs: dict[str, Any], groups: Any, *, of_user: bool) -> Any:

@@ -60,8 +60,8 @@ def variable(
     facts replace those of the table.
     """
     table_dims, long_name, units = table.VARIABLES[kind][name]
-    about = {"long_name": long_name, "units": units, **facts}
-    return table_dims if dims is None else tuple(dims), values, about
+    attrs = {"long_name": long_name, "units": units, **facts}
+    return table_dims if dims is None else tuple(dims), values, attrs
 
 
 @lru_cache(maxsize=256)

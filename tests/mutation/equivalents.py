@@ -60,8 +60,10 @@ EQUIVALENT: dict[tuple[str, str], dict[str, str]] = {
         "…np.clip(draws // resample.BLOCK [* → /] resample.BLOCK, resample.BLOCK,…": BLOCKS,
         "…lip(CHUNK_BYTES // (16 * n_rows [* → /] resample.BLOCK), 1, cpus()))": BLOCKS,
     },
-    ("margins/averages.py", "_terms"): {
-        "…or rows, part in _blocks(asked, [2 → 3] * width):": BLOCKS,
+    ("margins/averages.py", "_at_values"): {
+        "…ocks = _blocks(asked, 4 * width [* → /] len(values))": BLOCKS,
+        "blocks = _blocks(asked, 4 [* → /] width * len(values))": BLOCKS,
+        "blocks = _blocks(asked, [4 → 5] * width * len(values))": BLOCKS,
     },
     ("margins/averages.py", "_blocks"): {
         "size = max(BATCH_ANSWERS [// → *] n_answers, 1)": BLOCKS,
@@ -520,7 +522,7 @@ EQUIVALENT: dict[tuple[str, str], dict[str, str]] = {
         "turns = [np.zeros → np.ones](0)": "it has no elements",
     },
     ("effects/grid.py", "_given_cells"): {
-        "apart = np.abs(nearest - cells) [> → >=] 1e-09 * (edges[-1] - edges[0])": ROUNDING,
+        "…tinct = np.abs(nearest - cells) [> → >=] 1e-09 * (edges[-1] - edges[0])": ROUNDING,
         "cells = cells[(cells [> → >=] edges[0]) & (cells < edges[-1])…": AT_AN_EDGE,
         "…lls[(cells > edges[0]) & (cells [< → <=] edges[-1])]": AT_AN_EDGE,
     },
