@@ -29,7 +29,7 @@ from rhale_stats.schema.levels import is_categorical, level_names, level_text
 from rhale_stats.schema.moments import has_cells, has_moments
 from rhale_stats.schema.padding import padded
 
-# Of the curve as it was centred; what lies about it is made anew.
+# Intervals about the curve as it was centred, which are computed again.
 ABOUT = ("curve_ci", "curve_band", "cell_curve_ci", "cell_curve_band", "curve_ci_rows")
 N_DRAWS = 10_000
 

@@ -215,7 +215,7 @@ def _fitted(
         return _BinFits(bins, pieces, ddof)
     pieces = pieces._replace(slope=slope, x_variance=residuals.x_variance)
     linear = slope != 0
-    # Of residuals about lines; about means the first pass has it already.
+    # Squares of residuals about lines; those about means are known from the first pass.
     squares = np.where(linear, residuals.second_moment * bins.weight, bins.m2)
     return _BinFits(bins._replace(m2=squares), pieces, ddof + linear)
 

@@ -275,6 +275,6 @@ def noise_in_the_middle(row: xr.Dataset) -> accumulate.Noise:
     shared = noise.covariance + away * noise.slope
     effect_se = row["effect_se"].values
     if "effect_slope_correlation" in row:
-        # Of a correlation no variance is negative: those along the axis are of other residuals.
+        # With a correlation no variance is negative; those along the axis are of other residuals.
         shared = row["effect_slope_correlation"].values * effect_se * np.sqrt(noise.slope)
     return accumulate.Noise(effect_se**2, shared, noise.slope)

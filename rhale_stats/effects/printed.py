@@ -66,7 +66,7 @@ from rhale_stats.schema.moments import bin_residuals
 
 FIXED = "Standard errors treat the model as fixed."
 OF_OUTCOME = "Standard errors hold the sampling of rows and the fit of the learner."
-# The same of errors that hold the parameters of the model, by what was done with those of rows.
+# Notes on errors that hold the parameters of the model, by the treatment of the rows.
 HELD = {
     ROWS_FIXED: "Standard errors are of the model's parameters. They treat the rows as fixed.",
     TOGETHER: "Standard errors are of rows and parameters together, row by row.",
@@ -430,7 +430,7 @@ def _heavy_tails(effect: xr.Dataset, names: list[str], positions: list[int]) -> 
     texts = [f"{names[k]} ({number_text(values[k])})" for k in heavy]
     if not texts:
         return []
-    # Those by parameters are as wide as the error of the model says.
+    # Intervals by parameters are as wide as the error of the model says.
     short = (
         "are too short there"
         if "parameters" in effect.attrs

@@ -81,7 +81,7 @@ class FeatureTerms(NamedTuple):
     cells: CurveCells
     terms: resample.Terms | None = None
     of_cells: resample.Terms | None = None
-    # Of a feature with levels: rows by their level.
+    # Rows by their level, for a feature with levels.
     at_levels: resample.Terms | None = None
 
 

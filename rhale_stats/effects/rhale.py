@@ -275,7 +275,7 @@ def _honest_rows(
         )
     seed = seed_of(rng)
     for_edges = choosing_rows(local, honest_fraction, seed)
-    # The same rows in chunks as in memory, whatever the chunks are.
+    # Rows in chunks are split as those in memory, whatever the chunks are.
     estimates, edges = _source(local.isel(obs=~for_edges)), _source(local.isel(obs=for_edges))
     attrs = {
         "honest_fraction": float(honest_fraction),
@@ -453,7 +453,7 @@ def warn_of_gaps(effect: xr.Dataset) -> None:
     for name, own_empty, own_bins, own_unknown in zip(
         feature_names(effect), *map(by_feature, (n_empty, n_bins, unknown)), strict=True
     ):
-        # Of all outputs, the one with the most.
+        # The output with the most empty bins.
         empty, total = max(zip(own_empty, own_bins, strict=True))
         # Edges of adaptive bins leave no bin empty but a gap.
         if empty and (effect.attrs["bin_rule"] != "AdaptiveBins" or "honest_seed" in effect.attrs):

@@ -185,7 +185,7 @@ def _normalised(
         pieces = pieces_of(row).stretch(stretch)
         width, slope = np.diff(pieces.edges), slope[..., stretch]
         centred = curve[..., stretch.start : stretch.stop + 1] - centre[..., None]
-        # Of the rows in a bin, places at even shares of them.
+        # Places at even shares of the rows in a bin.
         place = accumulate.places(pieces, PLACES)
         rise = (centred[..., 1:] - centred[..., :-1])[..., None] * place
         bend = (slope * width**2)[..., None] / 2 * place * (1 - place)
@@ -330,7 +330,7 @@ def square_of_curve(row: xr.Dataset, fit: CurveErrors) -> quadratic.Square:
     if not has_covariance(row):
         covariance = influence.covariance(loadings, fit.noise, None)
         if len(linear):
-            # The same sums for the slopes: each is estimated in its own bin.
+            # Sums for the slopes, each of which is estimated in its own bin.
             shared = loadings.level * fit.noise.covariance + loadings.tilt * fit.noise.slope
             covariance = _blocks(covariance, shared[:, linear], np.diag(fit.noise.slope[linear]))
         # What every cell adds to the expectation.

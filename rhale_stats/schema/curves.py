@@ -46,7 +46,7 @@ class CurveCells(NamedTuple):
     squares: FloatArray | None = None
     # Third cumulants; None where they are not known.
     third: FloatArray | None = None
-    # Of the skewness under weights; None where the cells decide whether it is clear.
+    # Sign of the skewness under weights; None where the cells decide whether it is clear.
     sign: float | None = None
 
     @property

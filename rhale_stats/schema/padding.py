@@ -117,7 +117,7 @@ def joined_attrs(each: Sequence[Mapping[Any, Any]]) -> dict[Any, Any]:
     first = dict(each[0])
     for key, value in first.items():
         if isinstance(value, str):
-            # Those of one may be joint ones already.
+            # Attributes of one part may be joint ones already.
             texts = (text for attrs in each for text in str(attrs.get(key, value)).split("; "))
             first[key] = "; ".join(dict.fromkeys(texts))
     return first

@@ -53,7 +53,7 @@ def selected(dataset: xr.Dataset, place: Mapping[Hashable, int | slice]) -> xr.D
         if dims not in keys:
             key = tuple(place.get(dim, every) for dim in dims)
             left = tuple(dim for dim in dims if isinstance(place.get(dim, every), slice))
-            # Of a single number an array too, which keeps its type.
+            # A single number is selected as an array, which keeps its type.
             keys[dims] = (any(dim in place for dim in dims), (*key, ...), left)
         within, key, left = keys[dims]
         if not within:

@@ -25,7 +25,7 @@ GRID_VALUE = {"long_name": "value of the feature", "units": X_UNITS}
 LINE_MOMENTS = ("d^3", "d^4", "d^2 r", "d^3 r", "d r^2", "d^2 r^2")
 # Products that ``squares`` holds.
 SQUARE_MOMENTS = ("d", "d^2", "r", "d r", *LINE_MOMENTS, "r^2", "r^4")
-# Those that ``weight_products`` holds, sums over rows of weight w, divided by the largest.
+# Sums in ``weight_products``, over rows of weight w, divided by the largest weight.
 WEIGHT_PRODUCTS = ("w", "w^2", "w^2 r^3", "w^3", "w^3 r", "w^3 r^2", "w^3 r^3", "w^4", "w^5")
 # Sizes of bins: nothing is there, not something unknown, where a feature has no bin.
 COUNTS = (

@@ -42,7 +42,7 @@ LIBRARIES = (
 )
 # Parameters that may be a Dataset of the user's own.
 TABLES = ("X", "conditioning", "data", "x")
-# Of coordinates, and of local effects, those over features: they are in no table of variables.
+# Coordinates, and variables of local effects, over features: they are in no table of variables.
 OF_FEATURE = (
     *("feature_kind", "feature_units", "local_effect_method", "feature_column", "n_bins"),
     *("n_spread_bins", "n_grid", "bin_left", "bin_right", "grid_value", "x", "local_effect"),
