@@ -141,7 +141,8 @@ def _pairs(estimates: Estimates, kind: str) -> tuple[list[str], FloatArray]:
     loadings = np.zeros((len(pairs), len(names)))
     for row, (low, high) in zip(loadings, pairs, strict=True):
         row[[low, high]] = -1, 1
-    return [f"{names[high]} - {names[low]}" for low, high in pairs], loadings
+    apart = [f"({name})" if " - " in name else name for name in names]
+    return [f"{apart[high]} - {apart[low]}" for low, high in pairs], loadings
 
 
 def _matrix(hypothesis: Any, n_terms: int) -> FloatArray:
