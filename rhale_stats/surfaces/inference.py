@@ -27,7 +27,7 @@ from rhale_stats.inference.estimate import (
     with_replicates,
 )
 from rhale_stats.models.parametric import Fitted
-from rhale_stats.schema.dimensions import OUTPUT, of_part
+from rhale_stats.schema.dimensions import OUTPUT, with_part_facts
 from rhale_stats.schema.identity import OF_ESTIMATE, estimate_fingerprint, row_labels
 from rhale_stats.schema.kinds import SURFACE
 from rhale_stats.schema.variables import OUTPUT_UNITS, variable
@@ -97,7 +97,7 @@ def std_error(
             out[name].attrs["units"] = "1"
     if fitted is None or fitted.uncertainty == "rows":
         return out
-    out = of_part(out).drop_vars(SKEWNESS, errors="ignore")
+    out = with_part_facts(out).drop_vars(SKEWNESS, errors="ignore")
     return parameters.with_parameters(out, fitted, errors.degrees)
 
 
@@ -219,7 +219,7 @@ def vcov(surface: xr.Dataset, feature: object, of: str) -> xr.DataArray:
             f"effect must be of one output here; this one is of {surface.sizes[OUTPUT]}. Select "
             f"one: effect.isel(output=0)."
         )
-    surface = with_std_error(of_part(surface))
+    surface = with_std_error(with_part_facts(surface))
     rows = Rows.of(surface)
     if of == "curve":
         dims, se = AT_EDGES, surface["surface_se"]
@@ -271,7 +271,7 @@ def estimates(surface: xr.Dataset) -> dict[str, Estimate]:
 
 def confband(surface: xr.Dataset, level: float, n_draws: int, rng: object) -> xr.Dataset:
     """`confband` of a surface: ``surface_band`` and ``second_effect_band``, math [59]."""
-    surface = with_std_error(of_part(surface))
+    surface = with_std_error(with_part_facts(surface))
     rows = Rows.of(surface)
     noise = noise_of(surface, rows)
     of_edges, of_cells = np.random.default_rng(rng).spawn(2)  # type: ignore[arg-type]

@@ -13,7 +13,7 @@ from rhale_stats.inference.combinations import Estimates, refuse_beside
 from rhale_stats.inference.estimate import ends_in_table, student
 from rhale_stats.inference.parts import parts_note
 from rhale_stats.printing import text as meaning
-from rhale_stats.schema.dimensions import of_part
+from rhale_stats.schema.dimensions import with_part_facts
 from rhale_stats.schema.features import with_units
 from rhale_stats.schema.notes import with_notes
 from rhale_stats.surfaces.inference import (
@@ -42,7 +42,7 @@ def tidy(surface: xr.Dataset, level: float) -> pd.DataFrame:
     """`tidy` of a surface: a line a cell with rows."""
     from scipy import stats
 
-    surface = with_std_error(of_part(surface))
+    surface = with_std_error(with_part_facts(surface))
     at_a, at_b = np.nonzero(surface["supported"].values)
     frame = pd.DataFrame({"term": pair_name(surface), "bin_a": at_a})
     frame["bin_b"] = at_b
@@ -82,7 +82,7 @@ def tidy(surface: xr.Dataset, level: float) -> pd.DataFrame:
 
 def glance(surface: xr.Dataset, _level: float) -> pd.DataFrame:
     """`glance` of a surface: one line."""
-    surface = with_std_error(of_part(surface))
+    surface = with_std_error(with_part_facts(surface))
     attrs, values, se = surface.attrs, surface["surface"].values, surface["surface_se"].values
     # What is 0 up to rounding is not many standard errors from it, however small these are.
     least = rounding(surface)
@@ -109,7 +109,7 @@ def summary(surface: xr.Dataset, _feature: object, level: float) -> Summary:
     from statsmodels.iolib.table import SimpleTable
     from statsmodels.iolib.tableformatting import fmt_2cols, fmt_params
 
-    surface = of_part(surface)
+    surface = with_part_facts(surface)
     found = confint(surface, None, level, "normal")
     attrs, values = found.attrs, found["surface"].values
     chosen = sorted(farthest_corners(found, SHOWN))
@@ -244,7 +244,7 @@ def for_hypotheses(
 ) -> Estimates:
     """Mean second differences of the cells with rows, for `hypotheses`."""
     refuse_beside("surfaces", feature=feature, of=of, local=local, groups=groups)
-    surface = with_std_error(of_part(surface))
+    surface = with_std_error(with_part_facts(surface))
     supported = np.flatnonzero(surface["supported"].values.ravel())
     sides = [
         [

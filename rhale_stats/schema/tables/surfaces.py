@@ -22,8 +22,8 @@ SURFACE_VARIABLES: Table = {
     "second_difference_error": ((), "numerical error of a second difference", OUTPUT_UNITS),
     "weight": (("obs",), "row weight", "1"),
     **{
-        f"{stem}_se_{part}": (dims, f"standard error of the {what}, {of}", OUTPUT_UNITS)
-        for part, of in SE_PARTS.items()
+        f"{stem}_se_{part}": (dims, f"standard error of the {what}, {origin}", OUTPUT_UNITS)
+        for part, origin in SE_PARTS.items()
         for stem, dims, what in (
             ("second_effect", IN_CELLS, "mean second difference"),
             ("surface", AT_EDGES, "second-order effect"),
@@ -87,7 +87,11 @@ for _suffix, _dims, _what in (
         H_VARIABLES |= {
             f"{_stem}{_suffix}_df": (_dims, f"degrees of freedom of {_text}", "1"),
             **{
-                f"{_stem}{_suffix}_se_{part}": (_dims, f"standard error of {_text}, {of}", _units)
-                for part, of in SE_PARTS.items()
+                f"{_stem}{_suffix}_se_{part}": (
+                    _dims,
+                    f"standard error of {_text}, {origin}",
+                    _units,
+                )
+                for part, origin in SE_PARTS.items()
             },
         }
