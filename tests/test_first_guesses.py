@@ -90,6 +90,8 @@ WORKS = {
     "rs.ale(model, X, bins=rs.GivenBins([-0.5, 0, 0.5]))": "effects in bins",
     'rs.pdp(model, X, "a", centering=0.0)': "a profile",
     'rs.ice(model, X, "a", kind="centered", centering=0.0)': "a profile",
+    'rs.ale(model, X, "a", centering=0.0)': "effects in bins",
+    "rs.rhale(model, X, centering=0.2)": "effects in bins",
     # Groups of rows, and pairs of features.
     "rs.ale(model, X, by=group)": "effects in bins",
     'rs.rhale(model, X, ["b", "c"], by="a")': "effects in bins",
@@ -252,7 +254,6 @@ ANSWERED = {
     "rs.margins(model, X)": (TypeError, "averages(model, X)"),
     "rs.profiles(model, X)": (TypeError, "pdp(model, X)"),
     "rs.predict(model, X)": (TypeError, "model.predict(X)"),
-    'rs.ale(model, X, "a", centering=0.0)': (ValueError, "reference=40"),
     "rs.gam(model)": (AttributeError, "rhale(model, X)"),
     "rs.vip(model)": (AttributeError, "explain(model, X, y)"),
     "rs.ggpredict(model)": (AttributeError, "pdp(model, X)"),

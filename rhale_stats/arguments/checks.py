@@ -45,11 +45,25 @@ def check_choice(parameter: str, value: object, allowed: Sequence[str | None]) -
     if not (isinstance(value, str) and value in allowed):
         choices = ", ".join(repr(choice) for choice in allowed)
         came = repr(value) if isinstance(value, str) else shown(value)
-        at_value = parameter == "centering" and isinstance(value, int | float | Mapping)
+        at_value = parameter == "centering" and (is_number(value) or isinstance(value, Mapping))
         more = (
             " A curve relative to a value: plot(effect, 'age', reference=40)." if at_value else ""
         )
         raise ValueError(f"{parameter} must be one of {choices}; got {came}.{more}")
+
+
+def centering_text(centering: object, allowed: Sequence[str]) -> str:
+    """How a curve is centred, as text: a choice, or a value of the feature."""
+    try:
+        value = float(centering)  # type: ignore[arg-type]
+    except (TypeError, ValueError):
+        value = None
+    if value is None or not (is_number(centering) or isinstance(centering, str)):
+        check_choice("centering", centering, allowed)
+        return str(centering)
+    if not np.isfinite(value):
+        raise ValueError(f"centering must be a finite value; got {centering!r}.")
+    return repr(value)
 
 
 def check_count(parameter: str, value: object, minimum: int) -> None:
