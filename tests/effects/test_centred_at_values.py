@@ -3,7 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
-from rhale_stats.effects.reference import relative_to
+from rhale_stats.effects.contrasts import relative_to
 
 import rhale_stats as rs
 
