@@ -158,6 +158,8 @@ def check_features(parameter: str, value: object) -> None:
             raise TypeError(
                 f"{parameter} must be names or numbers of columns; "
                 f"got {shown(feature)}{' among them' if several else ''}."
+                + " No outcome is needed here; explain takes it."
+                * isinstance(feature, float)
             )
 
 
@@ -189,7 +191,8 @@ def check_points(parameter: str, value: object) -> None:
     if isinstance(value, tuple):
         return
     if isinstance(value, Mapping | set) or callable(value):
-        raise TypeError(f"{parameter} must be numbers or levels; got {shown(value)}.")
+        more = " Values of several features: effect.rhale.at(x)." * isinstance(value, Mapping)
+        raise TypeError(f"{parameter} must be numbers or levels; got {shown(value)}.{more}")
     if is_listed(value):
         _check_listed(parameter, value, "numbers or levels")
 
@@ -212,7 +215,8 @@ def check_text(parameter: str, value: object) -> None:
 
 def _check_listed(parameter: str, value: object, what: str) -> None:
     if not is_listed(value):
-        raise TypeError(f"{parameter} must be {what}; got {shown(value)}.")
+        column = f" Take the column: {parameter}=X[{value!r}]." * isinstance(value, str)
+        raise TypeError(f"{parameter} must be {what}; got {shown(value)}.{column}")
     if isinstance(value, list | tuple):
         try:
             np.asarray(value)

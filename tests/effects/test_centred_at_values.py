@@ -3,9 +3,9 @@
 import numpy as np
 import pandas as pd
 import pytest
-from rhale_stats.effects.contrasts import relative_to
 
 import rhale_stats as rs
+from rhale_stats.effects.contrasts import relative_to
 
 N, VALUE = 300, 0.3
 MAKERS = [rs.rhale, rs.ale, rs.dale, rs.m_plot]
