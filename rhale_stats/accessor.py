@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import wraps
 from inspect import signature
-from typing import Any
+from typing import Any, NoReturn
 
 import xarray as xr
 
@@ -73,6 +73,20 @@ class RhaleAccessor:
 
         return html_of(self._dataset)
 
+    def __getattr__(self, name: str) -> NoReturn:
+        """Say what to type: only called where there is no such method."""
+        if name.startswith("_"):
+            raise AttributeError(name)
+        from rhale_stats.arguments.peers import other_name
+        from rhale_stats.schema.kinds import kind_of
+
+        advice = other_name(name, [each for each in vars(type(self)) if each[0] != "_"])
+        if name in rs.__all__:
+            kind = kind_of(self._dataset)
+            its = kind is not None and name in kind.verbs
+            advice = f"Call rhale_stats.{name}(effect, ...)." if its else f"See help(rs.{name})."
+        raise AttributeError(f"effect.rhale has no method {name!r}. {advice}".rstrip())
+
     def at(self, x: Any, feature: str | int | None = None) -> xr.Dataset:
         """Curve, effect and heterogeneity at values of the features, as `rhale_stats.predict` has.
 
@@ -128,3 +142,20 @@ class RhaleAccessor:
     plot_forest = _Method()
     plot_edges = _Method()
     plot_compare = _Method()
+
+
+@xr.register_dataarray_accessor("rhale")  # type: ignore[no-untyped-call]
+class _OfVariable:
+    """One variable of a result, which is not enough: it says so."""
+
+    def __init__(self, array: xr.DataArray) -> None:
+        self._of = array.name
+
+    def __repr__(self) -> str:
+        return (
+            f"{self._of!r} is one variable of a result. Take the Dataset: effect.rhale, and not "
+            f"effect[{self._of!r}].rhale."
+        )
+
+    def __getattr__(self, name: str) -> NoReturn:
+        raise AttributeError(name if name.startswith("_") else repr(self))

@@ -17,7 +17,11 @@ import pandas as pd
 import pytest
 import statsmodels.formula.api as smf
 import xarray as xr
+from sklearn.compose import make_column_transformer
 from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder
+from sklearn.tree import DecisionTreeRegressor
 
 import rhale_stats as rs
 from rhale_stats.arguments.peers import DIFFERENT, KEYWORDS, NAMES, other_keyword, other_name
@@ -78,6 +82,8 @@ WORKS = {
     'rs.rhale(model, table, ["a", "k"], categorical=["k"], weights=weights)': "effects in bins",
     'rs.summary(rs.rhale(model, table, categorical="k"))': None,
     "rs.ale(model, X, bins=8, groups=groups)": "effects in bins",
+    'rs.ale(model, X.assign(ward=groups), ["a", "b"], bins=5, groups="ward")': "effects in bins",
+    'rs.pdp(model, X.assign(w=weights), "a", weights="w")': "a profile",
     'rs.pdp(model, X, "a", groups=groups)': "a profile",
     'rs.regions(model, X, "a", weights=weights)': "trees of regions",
     "rs.all_regions(model, X, weights=weights)": "trees of regions",
@@ -90,6 +96,8 @@ WORKS = {
     "rs.ale(model, X, bins=rs.GivenBins([-0.5, 0, 0.5]))": "effects in bins",
     'rs.pdp(model, X, "a", centering=0.0)': "a profile",
     'rs.ice(model, X, "a", kind="centered", centering=0.0)': "a profile",
+    'rs.ale(model, X, "a", centering=0.0)': "effects in bins",
+    "rs.rhale(model, X, centering=0.2)": "effects in bins",
     # Groups of rows, and pairs of features.
     "rs.ale(model, X, by=group)": "effects in bins",
     'rs.rhale(model, X, ["b", "c"], by="a")': "effects in bins",
@@ -121,6 +129,8 @@ WORKS = {
     "rs.ale(model, X, bins=50)": "effects in bins",
     'rs.ale(model, X, "a", bins="quantile")': "effects in bins",
     'rs.m_plot(model, X, "a", bins=10)': "a profile",
+    'rs.ale(model, X, "a", bins=[-0.5, 0, 0.5])': "effects in bins",
+    'rs.rhale(model, X, "a", bins=np.linspace(-0.9, 0.9, 5))': "effects in bins",
     'rs.ale2(model, X, ("a", "b"), bins=10)': "a surface",
     'rs.regions(model, X, "a", bins=10)': "trees of regions",
     # Errors, intervals, tests: the result first, the others in any order.
@@ -164,6 +174,64 @@ WORKS = {
     "effect.rhale.tidy()": None,
     "effect.rhale.confint()": "effects in bins",
     "effect.rhale.bootstrap(local, n_resamples=19)": "replicates",
+    # A pipeline of scikit-learn with a column of text, and a function of arrays.
+    "rs.rhale(pipe, mixed)": "effects in bins",
+    "rs.ale(pipe, mixed)": "effects in bins",
+    'rs.ale(pipe, mixed, "job")': "effects in bins",
+    'rs.plot(rs.ale(pipe, mixed, "job"))': None,
+    'rs.summary(rs.ale(pipe, mixed), "job")': None,
+    'rs.pdp(pipe, mixed, "job")': "a profile",
+    'rs.pdp(pipe, mixed, ("a", "job"))': "a profile",
+    'rs.plot(rs.pdp(pipe, mixed, ["a", ("a", "job")]))': None,
+    'rs.ice(pipe, mixed.sample(50, random_state=0), "a")': "a profile",
+    'rs.pdp(pipe, mixed, "a", grid=[-0.5, 0, 0.5])': "a profile",
+    'rs.pdp(pipe, mixed, "a", grid=np.arange(-0.5, 0.5, 0.2))': "a profile",
+    'rs.ale2(pipe, mixed, ["a", "job"])': "a surface",
+    'rs.ale(pipe, mixed, "a", by="job")': "effects in bins",
+    'rs.ale(pipe, mixed, "a", weights=mixed["b"] + 2)': "effects in bins",
+    'rs.compare(rs.rhale(pipe, mixed, "a"), rs.rhale(pipe, mixed.iloc[::2], "a"))': "a test",
+    'rs.regions(pipe, mixed, "a")': "trees of regions",
+    "rs.rhale(lambda A: A[:, 0] * A[:, 1], X.to_numpy(), 0)": "effects in bins",
+    'rs.rhale(lambda A: A[:, 0] * A[:, 1], X.to_numpy(), "x0")': "effects in bins",
+    'rs.rhale(X, model, "a")': "effects in bins",
+    'rs.pdp(classifier, X, "a", output=2)': "a profile",
+    "rs.tidy(rs.ale(pipe, mixed))": None,
+    "rs.plot(rs.ale(pipe, mixed))": None,
+    "rs.wald_test(rs.ale(pipe, mixed))": "a test",
+    "rs.confband(rs.ale(pipe, mixed))": "effects in bins",
+    "rs.effect_sizes(rs.ale(pipe, mixed))": "sizes of effects",
+    "rs.ale(pipe, mixed, bins=10).rhale.summary()": None,
+    'rs.plot(rs.ale(pipe, mixed, "a", by="job"))': None,
+    'rs.plot(rs.ale2(pipe, mixed, ["a", "job"]))': None,
+    'rs.plot(rs.regions(pipe, mixed, "a"))': None,
+    "rs.h_statistic(pipe, mixed, n_rows=40)": "H-statistics",
+    'rs.pdp(pipe.predict, mixed, "a")': "a profile",
+    'rs.rhale(pipe, mixed, "a", bins="uniform")': "effects in bins",
+    "rs.explain(pipe, mixed, y, held_out=False, progress=False)": "an explanation",
+    'rs.averages(fitted, X, ["a", "b"])': "averages",
+    # What xarray users do with a Dataset.
+    'effect.sel(feature="a").rhale.plot()': None,
+    'rs.summary(xr.concat([rs.rhale(model, X, "a"), rs.rhale(model, X, "b")], "feature"))': None,
+    'rs.summary(xr.merge([rs.rhale(model, X, "a"), rs.rhale(model, X, "b")]))': None,
+    "rs.summary(xr.Dataset.from_dict(effect.to_dict()))": None,
+    "rs.summary(effect.load())": None,
+    "rs.summary(effect.transpose(...))": None,
+    'rs.summary(effect.reindex(feature=["b", "a"]))': None,
+    'rs.tidy(effect.where(effect.feature == "a", drop=True))': None,
+    "rs.summary(effect.copy())": None,
+    "rs.summary(effect.compute())": None,
+    "rs.summary(effect.round(3))": None,
+    'rs.summary(effect.sortby("feature"))': None,
+    'rs.summary(effect.drop_sel(feature="a"))': None,
+    'rs.summary(effect.assign_attrs(title="x"))': None,
+    "rs.plot(effect.isel(feature=0))": None,
+    "rs.plot(effect.isel(feature=[1]))": None,
+    'effect["effect"].plot()': None,
+    'effect.effect.sel(feature="a").to_pandas()': None,
+    "effect.rhale.confint(level=0.9).rhale.tidy()": None,
+    'rs.plot(effect, "a", reference=0.2)': None,
+    'rs.sklearn.EffectDisplay.from_estimator(pipe, mixed, ["a", "job"], kind="both").plot()': None,
+    'rs.sklearn.EffectDisplay.from_estimator(model, X, ["a", ("a", "b")], kind="average")': None,
     # One feature, as xarray selects it.
     'rs.summary(effect.sel(feature="a"))': None,
     'rs.tidy(effect.sel(feature="a"))': None,
@@ -173,6 +241,7 @@ WORKS = {
     'rs.rhale(local.sel(feature="a"))': "effects in bins",
     'rs.tidy(profile.sel(feature="a"))': None,
     "effect.rhale.at(0.3)": None,
+    'effect.rhale.at({"a": 0.3, "b": 0.5})': None,
     'effect.rhale.at([0.3, 0.5], "a")': None,
     'rs.tidy({"x": effect, "y": other})': None,
     'rs.summary(xr.concat([effect, effect], "model"))': None,
@@ -252,7 +321,6 @@ ANSWERED = {
     "rs.margins(model, X)": (TypeError, "averages(model, X)"),
     "rs.profiles(model, X)": (TypeError, "pdp(model, X)"),
     "rs.predict(model, X)": (TypeError, "model.predict(X)"),
-    'rs.ale(model, X, "a", centering=0.0)': (ValueError, "reference=40"),
     "rs.gam(model)": (AttributeError, "rhale(model, X)"),
     "rs.vip(model)": (AttributeError, "explain(model, X, y)"),
     "rs.ggpredict(model)": (AttributeError, "pdp(model, X)"),
@@ -269,6 +337,25 @@ ANSWERED = {
     "rs.pdp(local)": (TypeError, "pdp(model, X)"),
     "rs.regions(model, X)": (TypeError, "regions(model, X, 'age')"),
     "rs.bootstrap(effect)": (ValueError, "local_effects(model, X)"),
+    # Methods, other steps, columns by their names, pictures.
+    'effect.rhale.report("x.html")': (AttributeError, "help(rs.report)"),
+    'effect["curve"].rhale.summary()': (AttributeError, "Take the Dataset"),
+    'rs.summary(effect["curve"])': (TypeError, "Take the Dataset"),
+    "rs.rhale(model)": (TypeError, "rhale(model, X)"),
+    "rs.rhale(model, X, y)": (TypeError, "No outcome is needed here"),
+    'rs.rhale(model, X.assign(k="u"), "k")': (TypeError, "ale(model, X, 'k')"),
+    'rs.ale(model, X, groups="ward")': (TypeError, "groups=X['ward']"),
+    'rs.explain(model, X, "y")': (TypeError, "y=X['y']"),
+    "rs.averages(model, X)": (TypeError, "rhale(model, X)"),
+    "rs.check_unbiased(model, X, 'a')": (TypeError, "check_unbiased(effect, local"),
+    "rs.report(model, X, 'x.html')": (TypeError, "report(tree, path"),
+    'rs.predict(effect, {"a": 0.3})': (TypeError, "effect.rhale.at(x)"),
+    'rs.ice(model, X, "a", subsample=50)': (TypeError, "X.sample(n)"),
+    'rs.rhale(model, X, feature_names=["a"])': (TypeError, "columns=names"),
+    'rs.plot(effect, "a", title="A")': (TypeError, "plot(effect, 'age')[0].set(title"),
+    "rs.plot(effect, figsize=(8, 3))": (TypeError, "set_size_inches"),
+    'rs.plot(effect, "a", level=0.9)': (TypeError, "confint(effect, level=0.9)"),
+    'rs.plot(effect, "a", centering=0.1)': (TypeError, "'reference'"),
 }  # fmt: skip
 
 
@@ -291,6 +378,9 @@ def names():
     X = pd.DataFrame(rng.uniform(-1, 1, (120, 3)), columns=["a", "b", "c"])
     model = Fitted()
     y = model.predict(X) + rng.normal(0, 0.1, len(X))
+    mixed = X.assign(job=rng.choice(["clerk", "cook", "nurse"], len(X)))
+    numbers = make_column_transformer((OneHotEncoder(), ["job"]), remainder="passthrough")
+    pipe = make_pipeline(numbers, DecisionTreeRegressor(min_samples_leaf=9, random_state=0))
     local = rs.local_effects(model, X)
     effect = rs.std_error(rs.rhale(local))
     profile, curves = rs.pdp(model, X), rs.ice(model, X)
@@ -301,7 +391,7 @@ def names():
         "group": np.where(np.arange(len(X)) % 3, "u", "v"),
         "classes": np.digitize(y, [-0.3, 0.3]),
         "classifier": LogisticRegression().fit(X, np.digitize(y, [-0.3, 0.3])),
-        "profile": profile, "curves": curves,
+        "profile": profile, "curves": curves, "mixed": mixed, "pipe": pipe.fit(mixed, y),
         "other": rs.std_error(rs.rhale(model, X.iloc[::2])),
         "fitted": smf.ols("y ~ a * b + c", X.assign(y=y)).fit(),
         "boot": rs.bootstrap(effect, local, n_resamples=40, rng=0),

@@ -506,7 +506,9 @@ def outputs_in(tree: Any) -> dict[str, xr.DataTree]:
 def answers_in(tree: Any) -> xr.Dataset:
     """The group of facts of an explanation, else ``TypeError`` or ``ValueError``."""
     if not isinstance(tree, xr.DataTree):
-        raise TypeError(f"tree must be the DataTree that explain returned; got {shown(tree)}.")
+        raise TypeError(
+            f"tree must be the DataTree that explain(model, X, y) returned; got {shown(tree)}."
+        )
     if several := outputs_in(tree):
         first = next(iter(several.values())).name
         raise ValueError(

@@ -45,11 +45,25 @@ def check_choice(parameter: str, value: object, allowed: Sequence[str | None]) -
     if not (isinstance(value, str) and value in allowed):
         choices = ", ".join(repr(choice) for choice in allowed)
         came = repr(value) if isinstance(value, str) else shown(value)
-        at_value = parameter == "centering" and isinstance(value, int | float | Mapping)
+        at_value = parameter == "centering" and (is_number(value) or isinstance(value, Mapping))
         more = (
             " A curve relative to a value: plot(effect, 'age', reference=40)." if at_value else ""
         )
         raise ValueError(f"{parameter} must be one of {choices}; got {came}.{more}")
+
+
+def centering_text(centering: object, allowed: Sequence[str]) -> str:
+    """How a curve is centred, as text: a choice, or a value of the feature."""
+    try:
+        value = float(centering)  # type: ignore[arg-type]
+    except (TypeError, ValueError):
+        value = None
+    if value is None or not (is_number(centering) or isinstance(centering, str)):
+        check_choice("centering", centering, allowed)
+        return str(centering)
+    if not np.isfinite(value):
+        raise ValueError(f"centering must be a finite value; got {centering!r}.")
+    return repr(value)
 
 
 def check_count(parameter: str, value: object, minimum: int) -> None:
@@ -144,6 +158,8 @@ def check_features(parameter: str, value: object) -> None:
             raise TypeError(
                 f"{parameter} must be names or numbers of columns; "
                 f"got {shown(feature)}{' among them' if several else ''}."
+                + " No outcome is needed here; explain takes it."
+                * isinstance(feature, float)
             )
 
 
@@ -175,7 +191,8 @@ def check_points(parameter: str, value: object) -> None:
     if isinstance(value, tuple):
         return
     if isinstance(value, Mapping | set) or callable(value):
-        raise TypeError(f"{parameter} must be numbers or levels; got {shown(value)}.")
+        more = " Values of several features: effect.rhale.at(x)." * isinstance(value, Mapping)
+        raise TypeError(f"{parameter} must be numbers or levels; got {shown(value)}.{more}")
     if is_listed(value):
         _check_listed(parameter, value, "numbers or levels")
 
@@ -198,7 +215,8 @@ def check_text(parameter: str, value: object) -> None:
 
 def _check_listed(parameter: str, value: object, what: str) -> None:
     if not is_listed(value):
-        raise TypeError(f"{parameter} must be {what}; got {shown(value)}.")
+        column = f" Take the column: {parameter}=X[{value!r}]." * isinstance(value, str)
+        raise TypeError(f"{parameter} must be {what}; got {shown(value)}.{column}")
     if isinstance(value, list | tuple):
         try:
             np.asarray(value)

@@ -63,8 +63,8 @@ KEYWORDS_FOR = {
     "rng": "random_state seed random_seed",
     "level significance": "alpha conf_level ci C confidence confidence_level conf_int",
     "groups by": "cluster clusters cluster_by vcov groupby group by_group",
-    "centering kind": "centered center centre centering_method",
-    "features feature": "feature variable variables feature_names columns feats predictors terms",
+    "centering kind reference": "centered center centre centering_method",
+    "features feature": "feature variable variables columns feats predictors terms",
     "feature": "features",
     "categorical features": "categorical_features cat_features nominal",
     "X": "data newdata dataset x X_train x_train",
@@ -88,7 +88,7 @@ KEYWORDS_FOR = {
     "percentiles": "quantile_range percentile_range trim",
     "by": "hue_by split_by facet",
     "min_obs": "min_samples_leaf min_rows",
-    "reference": "ref baseline",
+    "reference": "ref baseline centering",
     "centering": "center_at",
 }
 NAMES = {name: ours for ours, names in NAMES_FOR.items() for name in names.split()}
@@ -104,7 +104,26 @@ DIFFERENT: Mapping[str, str] = {
         "Bins of a width, with so many rows at least: bins=EqualWidthBins(width=0.5, min_obs=10).",
     ),
     "debias": "Debiased, cross-fitted effects on the outcome are outcome_effects(fit, X, y).",
-    "nof_instances": "All rows are used; a sample of them is X.sample(n).",
+    **dict.fromkeys(
+        ("nof_instances", "n_rows", "subsample", "sample_size"),
+        "All rows are used; a sample of them is X.sample(n).",
+    ),
+    "feature_names": "An array has names as a table: X = pandas.DataFrame(X, columns=names).",
+    **dict.fromkeys(
+        ("title", "ylim", "xlim", "ylabel", "xlabel", "y_limits"),
+        "Pictures return their Axes: plot(effect, 'age')[0].set(title=..., ylim=...).",
+    ),
+    "figsize": "Change it after: matplotlib.pyplot.gcf().set_size_inches(8, 3).",
+    **dict.fromkeys(
+        ("path", "filename", "save", "savefig"),
+        "matplotlib saves it: plot(effect); matplotlib.pyplot.savefig(path).",
+    ),
+    **dict.fromkeys(
+        ("color", "colour", "cmap", "palette", "style"),
+        "Colours are those of matplotlib's style: matplotlib.pyplot.style.use(...).",
+    ),
+    "show": "matplotlib.pyplot.show() shows it.",
+    "level": "Intervals of another level: confint(effect, level=0.9), which plot and tidy take.",
     "heterogeneity": 'The spread is in every effect; plot_effect(..., spread="band") draws it '
     "around the curve.",
 }

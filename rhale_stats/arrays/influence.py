@@ -28,7 +28,10 @@ class Loadings(NamedTuple):
 
 
 def loadings(pieces: Pieces, z: FloatArray, centering: str) -> Loadings:
-    """math [26] and [25] at any points within the pieces."""
+    """math [26] and [25] at any points within the pieces.
+
+    A ``centering`` that is a number, as text, is the point at which the curve is 0.
+    """
     left, width = pieces.edges[:-1], np.diff(pieces.edges)
     behind = np.clip(z[:, None] - left, 0.0, width)
     level, tilt = behind, _area(behind, pieces)
@@ -43,6 +46,9 @@ def loadings(pieces: Pieces, z: FloatArray, centering: str) -> Loadings:
         own = from_left * width**2 / 2 + width**3 / 6
         mean_tilt = (right * _area(width, pieces) + own) / span
         return Loadings(level - mean_level, tilt - mean_tilt)
+    if centering != "mean":
+        there = loadings(pieces, np.array([float(centering)]), "start")
+        return Loadings(level - there.level, tilt - there.tilt)
     beyond = np.cumsum(pieces.share[::-1])[::-1] - pieces.share
     reach = pieces.x_mean - left
     mean_level = beyond * width + pieces.share * reach

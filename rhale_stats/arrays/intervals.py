@@ -456,24 +456,6 @@ def equal_tailed(draws: FloatArray, level: float) -> FloatArray:
     return ends
 
 
-def shortest(draws: FloatArray, level: float) -> FloatArray:
-    """math [85]: shortest intervals with a share of the draws, (draw, ...) -> (..., 2).
-
-    Of n draws the interval reaches over floor(level n) of the gaps between them, as in ArviZ.
-    """
-    ordered = np.sort(np.where(np.isfinite(draws), draws, np.nan), axis=0)
-    known = np.isfinite(ordered).sum(axis=0)
-    ends = np.full((*draws.shape[1:], 2), np.nan)
-    for n in np.unique(known[known > 0]):
-        here = known == n
-        some = ordered[:n, here]
-        over = min(int(np.floor(level * n)), n - 1)
-        first = np.argmin(some[over:] - some[: n - over], axis=0)
-        at = np.stack([first, first + over])
-        ends[here] = np.take_along_axis(some, at, axis=0).T
-    return ends
-
-
 def quantiles(draws: FloatArray, share: FloatArray) -> FloatArray:
     """Quantiles of replicates, each column with its own share, at rank (B + 1) share of B known.
 

@@ -286,6 +286,9 @@ class Replicates(NamedTuple):
             if centering == "integral":
                 mean_level = (edges[-1] - edges[1:] + width / 2) * width / width.sum()
                 return _root_of_noise((level - mean_level)[None], noise)
+            if centering != "mean":
+                there = np.clip(float(centering) - left, 0.0, width)
+                return _root_of_noise((level - there)[None], noise)
             reach = self.x_mean - left
             beyond = np.cumsum(self.share[:, ::-1], axis=1)[:, ::-1] - self.share
             mean_level = beyond * width + self.share * reach
@@ -449,5 +452,8 @@ def _curves(pieces: Pieces, found: Replicates, centering: str) -> FloatArray:
     elif centering == "integral":
         area = width * (curve[:, :-1] + curve[:, 1:]) / 2 - slope * width**3 / 12
         curve -= np.sum(area, axis=1, keepdims=True) / width.sum()
+    elif centering != "start":
+        to = np.clip(float(centering) - pieces.edges[:-1], 0.0, width)
+        curve -= np.sum(found.effect * to - slope * to * (width - to) / 2, axis=1, keepdims=True)
     curve[np.isnan(curve).any(axis=1)] = np.nan
     return curve

@@ -8,7 +8,7 @@ from typing import Any
 import xarray as xr
 from numpy.typing import ArrayLike
 
-from rhale_stats.arguments.checks import check_choice
+from rhale_stats.arguments.checks import centering_text
 from rhale_stats.arguments.chunked import is_in_chunks, is_path
 from rhale_stats.bins.fixed import EqualWidthBins
 from rhale_stats.bins.rule import BinRule
@@ -44,7 +44,7 @@ def ale(
     order: Orders = "similarity",
     target: ArrayLike | None = None,
     percentiles: tuple[float, float] | None = None,
-    centering: str = "mean",
+    centering: str | float = "mean",
     by: Any = None,
     options: ModelOptions = ModelOptions(),
     progress: bool = True,
@@ -63,7 +63,7 @@ def ale(
         `OptimalBins` or `AdaptiveBins`, differences are taken on cells of equal numbers of rows, at
         most its ``max_bins``: RHALE's bins for models without a derivative. A number n is
         `QuantileBins` (n); names are as in `rhale`, with 20 bins.
-    centering : {"mean", "start", "integral"}, default "mean"
+    centering : {"mean", "start", "integral"} or number, default "mean"
         As in `rhale`. Over levels "mean" weighs by their rows, and "integral" all the same.
     by
         As in `rhale`.
@@ -142,7 +142,7 @@ def ale(
     [375, 375]
     """
     del by  # `by_groups` has divided the rows
-    check_choice("centering", centering, CENTERINGS)
+    centering = centering_text(centering, CENTERINGS)
     rule: BinRule = ALE_BINS if bins is None else bins
     request = AleRequest(
         rule, features, categorical, order, target, percentiles, options, progress=progress
@@ -177,7 +177,7 @@ def ale_from_local(
     features: str | int | Sequence[str | int] | None = None,
     *,
     bins: BinRule | None = None,
-    centering: str = "mean",
+    centering: str | float = "mean",
 ) -> xr.Dataset:
     """ALE from local effects that were computed before.
 
@@ -215,7 +215,7 @@ def ale_from_local(
             f"local must be the Dataset that ale_local_effects(model, X) returns; got "
             f"{type(local).__name__}."
         )
-    check_choice("centering", centering, CENTERINGS)
+    centering = centering_text(centering, CENTERINGS)
     rule: BinRule = ALE_BINS if bins is None else bins
     levels = categorical_features(local)
     numbers = [name for name in feature_names(local) if name not in levels]
@@ -235,7 +235,7 @@ def dale(
     features: str | int | Sequence[str | int] | None = None,
     *,
     n_bins: int = DALE_BINS,
-    centering: str = "mean",
+    centering: str | float = "mean",
 ) -> xr.Dataset:
     """DALE: effects from derivatives of the model, in bins of equal width.
 

@@ -23,6 +23,7 @@ from rhale_stats.effects.fit import (
 )
 from rhale_stats.effects.hypotheses import APART, QUARTERS
 from rhale_stats.effects.paired import Pairs, paired_covariance, pairs_of
+from rhale_stats.effects.targets import CURVE_TARGETS
 from rhale_stats.inference import meaning
 from rhale_stats.inference.results import (
     CONSTANT,
@@ -227,6 +228,8 @@ def common_reference(
     marks = [fingerprint_of(row) for row in rows]
     same, start = CurveReference(np.zeros(0), np.zeros(0)), CurveReference(z[:1], np.ones(1))
     ends = [fit.pieces.edges[[0, -1]] for fit in fits]
+    if fits[0].centering not in CURVE_TARGETS:  # both are 0 at one value
+        return same
     if fits[0].centering == "start":
         return same if ends[0][0] == ends[1][0] else start
     if fits[0].centering == "integral":

@@ -28,12 +28,12 @@ from rhale_stats.effects.groups_in_chunks import GroupsInChunks
 from rhale_stats.effects.parameters import with_parameters, without_parts
 from rhale_stats.effects.spread import spread_errors
 from rhale_stats.effects.targets import (
-    CURVE_TARGETS,
     GROUP_COVARIANCES,
     GROUP_DEGREES,
     SKEWNESS,
     SOURCE,
     TARGETS,
+    curve_target,
 )
 from rhale_stats.models.parametric import Fitted
 from rhale_stats.schema.checks import check_effect, check_local, is_chunked
@@ -132,7 +132,7 @@ def _add_errors(
     arrays = pad_features(rows, effect.sizes["bin"], **cell_sizes(effect))
     _add_numerical_error(effect, arrays)
     facts = {"source": source, "kind": "central limit theorem"}
-    of_curve = CURVE_TARGETS[str(effect.attrs["centering"])]
+    of_curve = curve_target(str(effect.attrs["centering"]))
     targets = {**TARGETS, "curve_se": of_curve, "cell_curve_se": of_curve, "curve_cov": of_curve}
     targets["cell_curve_cov"] = of_curve
     targets["effect_cov"] = TARGETS["effect_se"]
@@ -283,8 +283,9 @@ def _add_numerical_error(effect: xr.Dataset, arrays: dict[str, FloatArray]) -> N
         return
     share, x_mean = (np.nan_to_num(effect[name].values) for name in ("weight_share", "x_mean"))
     centre = np.sum(share * x_mean, axis=1)[:, None]
-    if effect.attrs["centering"] == "start":
-        centre = effect["edge_value"].values[:, :1]
+    how = effect.attrs["centering"]
+    if how not in ("mean", "integral"):
+        centre = effect["edge_value"].values[:, :1] if how == "start" else np.array([[float(how)]])
     place = {"curve_se": effect["edge_value"].values, "effect_se": centre + 1}
     if "cell_value" in effect:
         place["cell_curve_se"] = effect["cell_value"].values

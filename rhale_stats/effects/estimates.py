@@ -277,4 +277,7 @@ def centred_curve(
         offset = accumulate.mean_of_curve(curve, pieces)
     elif centering == "integral":
         offset = accumulate.integral_of_curve(curve, width, pieces.slope)
+    elif centering != "start":
+        at = np.array([float(centering)])
+        offset = float(accumulate.curve_at(pieces.edges, curve, pieces.slope, at)[0])
     return accumulate.curve_at(pieces.edges, curve - offset, pieces.slope, edges), offset

@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 import xarray as xr
 
-from rhale_stats.arguments.checks import check_choice
 from rhale_stats.arrays import accumulate
 from rhale_stats.arrays import categories as kernel
 from rhale_stats.arrays import moments as sums
@@ -33,7 +32,11 @@ def level_ale(local: xr.Dataset, *, centering: str = "mean") -> xr.Dataset:
     and ``curve_cov`` (feature, edge, edge_other), ``average_effect_se`` (feature).
     """
     local = check_local(local)
-    check_choice("centering", centering, CENTERINGS)
+    if centering not in CENTERINGS:
+        raise ValueError(
+            f"centering must be {' or '.join(map(repr, CENTERINGS))} for features with levels, "
+            f"such as {feature_names(local)[0]!r}; got {centering}. Name the others in features=."
+        )
     rows = [_estimates(local.isel(feature=[k]), centering) for k in range(local.sizes["feature"])]
     names = next((tuple(row) for row in rows if row), ESTIMATES)
     weighted = local["weight"].values > 0 if "weight" in local else np.ones(local.sizes["obs"])

@@ -9,7 +9,7 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
-from rhale_stats.arguments.checks import check_choice
+from rhale_stats.arguments.checks import centering_text, check_choice
 from rhale_stats.arguments.seeds import seed_of, source_of
 from rhale_stats.arguments.words import warn
 from rhale_stats.arrays.cell_moments import RowMoments
@@ -57,7 +57,7 @@ def rhale(
     features: str | int | Sequence[str | int] | None = None,
     *,
     bins: BinRule | None = None,
-    centering: str = "mean",
+    centering: str | float = "mean",
     weighting: str = "axis",
     honest: bool = False,
     honest_fraction: float = 0.5,
@@ -83,9 +83,10 @@ def rhale(
         `QuantileBins`, `GivenBins`. A number n is `EqualWidthBins` (n), or `QuantileBins` (n) where
         local effects are slopes across cells; "quantile" and "equal_width" have 20 bins, and
         "optimal", "greedy", "adaptive" and "best_equal_width" the defaults of their rules.
-    centering : {"mean", "start", "integral"}, default "mean"
+    centering : {"mean", "start", "integral"} or number, default "mean"
         Zero of the curve: its mean over the rows (the convention of ALE), its left end, or its mean
-        over the axis (math [8]). ``curve_offset`` is the constant that was subtracted.
+        over the axis (math [8]); or this value of the feature, with errors of the differences
+        from it. ``curve_offset`` is the constant that was subtracted.
     weighting : {"axis", "rows"}, default "axis"
         Definition of the effect of a bin. "axis": the average of mu(z) along the axis (math [12]),
         computed in fine cells; the curve is accumulated from these cells and does not depend on the
@@ -184,6 +185,7 @@ def rhale(
             honest=honest and honest_fraction,
             rng=generator,
         )
+    _check_centre(effect)
     warn_of_gaps(effect)
     _warn_of_distant_rows(effect)
     return effect.assign_attrs(seed=seed) if honest else effect
@@ -195,7 +197,7 @@ def quiet_rhale(
     local: xr.Dataset,
     bins: BinRule | None = None,
     *,
-    centering: str = "mean",
+    centering: str | float = "mean",
     weighting: str = "axis",
     has_spread: bool = True,
     honest: float | bool = False,
@@ -218,14 +220,29 @@ def quiet_rhale(
 
 
 def _settings(
-    bins: BinRule | None, centering: str, weighting: str, *, has_spread: bool = True
+    bins: BinRule | None, centering: str | float, weighting: str, *, has_spread: bool = True
 ) -> RhaleSettings:
     """What is asked of `rhale`, checked."""
-    check_choice("centering", centering, CENTERINGS)
+    how = centering_text(centering, CENTERINGS)
     check_choice("weighting", weighting, WEIGHTINGS)
     rule = DEFAULT_BINS if bins is None else bins
     check_rule(rule)
-    return RhaleSettings(rule, centering, weighting, has_spread)
+    return RhaleSettings(rule, how, weighting, has_spread)
+
+
+def _check_centre(effect: xr.Dataset) -> None:
+    """Raise ``ValueError`` unless all curves are known at the value at which they are to be 0."""
+    if effect.attrs["centering"] in CENTERINGS:
+        return
+    unknown = (effect["n_bins"] > 0) & effect["curve"].isnull().all("edge")
+    parts = [dim for dim in unknown.dims if dim != "feature"]
+    for name in effect["feature"].values[unknown.any(parts).values].tolist():
+        edges = effect["edge_value"].sel(feature=name)
+        raise ValueError(
+            f"centering must be a value of every feature; {name!r} goes from "
+            f"{float(edges.min()):.6g} to {float(edges.max()):.6g}, and has no curve at "
+            f"{effect.attrs['centering']}. Take one feature: features={name!r}."
+        )
 
 
 class RowSplit(NamedTuple):

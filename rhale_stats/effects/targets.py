@@ -11,6 +11,13 @@ CURVE_TARGETS = {
     "start": "zero-start curve, math [25]",
     "integral": "curve centred at its mean over the axis, math [25] with fixed loadings",
 }
+
+
+def curve_target(centering: str) -> str:
+    """What the standard error of a curve is one of."""
+    return CURVE_TARGETS.get(centering) or f"curve less its value at {centering}, math [25]"
+
+
 TARGETS = {
     "effect_se": "effect in the bin, math [24]",
     "slope_se": "slope of the effect in the bin, White (1980); 0 where it is constant",

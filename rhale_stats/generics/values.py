@@ -39,7 +39,9 @@ def values_at(effect: xr.Dataset, x: Any, feature: str | int | None = None) -> x
                 for what in ("effect", "heterogeneity")
             }
         found.append(xr.Dataset(each).expand_dims(feature=[name]))
-    return xr.concat(found, "feature", combine_attrs="drop_conflicts")
+    return xr.concat(
+        found, "feature", coords="different", compat="equals", combine_attrs="drop_conflicts"
+    )
 
 
 @validated

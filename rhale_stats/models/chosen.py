@@ -66,6 +66,8 @@ def _advice(left: dict[str, list[str]]) -> str:
     """What to do about columns that were left out, by the reason."""
     if set(left) <= {NESTED, TOO_MANY}:
         return "Make columns of numbers, or of fewer levels, of them."
+    if not set(left) - {NESTED, TOO_MANY, "not numeric"}:
+        return "ale(model, X) has the effects of their levels, and rhale with categorical=."
     return "Name columns in features= to take them."
 
 
@@ -99,9 +101,10 @@ def positions_of(
     positions = columns_named(table, features)
     for position in positions:
         if not table.is_numeric(position):
+            name = table.names[position]
             raise TypeError(
-                f"features must be numeric; column {table.names[position]!r} is not. Leave it out: "
-                f"the model still receives it."
+                f"features must be numeric; column {name!r} is not. Effects of its levels: "
+                f"ale(model, X, {name!r}), or rhale(model, X, categorical={name!r})."
             )
     return positions
 

@@ -368,8 +368,8 @@ def parametric(model: Any) -> Parametric:
         return _FromResults(model)
     raise TypeError(
         f"model must be results of statsmodels, or Parametric(predict, params, cov); got "
-        f"{type(model).__name__}, whose parameters have no covariance. Refit it instead: "
-        f"bootstrap_refit."
+        f"{type(model).__name__}, whose parameters have no covariance. rhale(model, X) "
+        f"has its average effects, and bootstrap_refit fits it again."
     )
 
 

@@ -9,7 +9,6 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
-from rhale_stats.arguments.checks import check_choice
 from rhale_stats.arguments.words import listed
 from rhale_stats.arrays.moments import FloatArray
 from rhale_stats.models import table as models
@@ -30,16 +29,6 @@ def size(background: int | pd.DataFrame | ArrayLike, n_rows: int) -> int:
     if isinstance(background, int | np.integer):
         return min(int(background), n_rows)
     return int(np.shape(background)[0])
-
-
-def centering_text(centering: object) -> str:
-    """How a curve is centred, as text: a choice, or a value of the feature."""
-    if isinstance(centering, int | float | np.number) and not isinstance(centering, bool):
-        if not np.isfinite(centering):
-            raise ValueError(f"centering must be a finite value; got {centering!r}.")
-        return repr(float(centering))
-    check_choice("centering", centering, CENTERINGS)
-    return str(centering)
 
 
 def check_centre(axes: Sequence[Axis], centering: str) -> None:

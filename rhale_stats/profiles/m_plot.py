@@ -9,7 +9,7 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
-from rhale_stats.arguments.checks import check_choice
+from rhale_stats.arguments.checks import centering_text
 from rhale_stats.arrays import profiles as kernel
 from rhale_stats.arrays.binning import bin_edges, bin_index
 from rhale_stats.arrays.moments import FloatArray, IntArray
@@ -35,7 +35,7 @@ def m_plot(
     *,
     bins: BinRule | None = None,
     percentiles: tuple[float, float] | None = None,
-    centering: str = "mean",
+    centering: str | float = "mean",
     options: ModelOptions = ModelOptions(),
     progress: bool = True,
     **fields: Any,
@@ -99,7 +99,7 @@ def m_plot(
     >>> found["curve"].sel(feature="x0").round(1).values
     array([-0.5,  0.4])
     """
-    check_choice("centering", centering, CENTERINGS)
+    centering = centering_text(centering, CENTERINGS)
     rule = QuantileBins(N_GRID) if bins is None else bins
     if not isinstance(rule, EqualWidthBins | QuantileBins | GivenBins):
         raise TypeError(

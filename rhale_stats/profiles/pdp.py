@@ -9,7 +9,7 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
-from rhale_stats.arguments.checks import check_choice
+from rhale_stats.arguments.checks import centering_text, check_choice
 from rhale_stats.arguments.words import first_rows
 from rhale_stats.arrays import moments as sums
 from rhale_stats.arrays import profile_moments as curves_of
@@ -36,7 +36,6 @@ from rhale_stats.profiles.grid import (
     N_GRID,
     Axis,
     Grid,
-    centering_text,
     check_centre,
     split_pairs,
 )
@@ -186,7 +185,7 @@ def pdp(
     0.0
     """
     del by  # `by_groups` has divided the rows
-    centering = centering_text(centering)
+    centering = centering_text(centering, CENTERINGS)
     _check_pairs(features, centering)
     chunks = chunks_of(X, model)
     if chunks is not None:
@@ -276,7 +275,7 @@ def ice(
     """
     check_choice("kind", kind, ICE_KINDS)
     chosen = {"centered": "start"}.get(kind, "none") if centering is None else centering
-    chosen = centering_text(chosen)
+    chosen = centering_text(chosen, CENTERINGS)
     _check_pairs(features, chosen)
     allowed = CENTERINGS[:-1] if kind == "centered" else ("none",)
     if chosen not in allowed and (kind != "centered" or chosen in CENTERINGS):

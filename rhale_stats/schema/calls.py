@@ -121,6 +121,13 @@ class Call(NamedTuple):
         accepted = (*EVERYWHERE, "groups") if self.function in OF_GROUPS else EVERYWHERE
         return {name: named.pop(name) for name in accepted if name in {*named} - self.names}
 
+    def take_columns(self, args: Sequence[Any], named: dict[str, Any]) -> None:
+        """Put columns of the table in the place of their names, as weights and groups."""
+        X: Any = named.get("X", args[1] if len(args) > 1 and not _is_result(args[0]) else None)
+        for name in ("weights", "groups"):
+            if isinstance(named.get(name), str) and named[name] in getattr(X, "columns", ()):
+                named[name] = X[named[name]]
+
     def earlier_options(self, args: Any, named: dict[str, Any]) -> dict[str, Any]:
         """Options of the step before, taken out of the keywords: of a model and a table only."""
         has_table = len(args) > 1 or named.get("X") is not None
@@ -184,6 +191,8 @@ class Call(NamedTuple):
                 f"{shown(args[0]) if kind is None else kind.name}."
             )
         if self.takes_a_model:
+            if len(args) > 1 and FITS["model"](args[1]) and not FITS["model"](args[0]):
+                args = (args[1], args[0], *args[2:])
             if "model" in named and "model" not in self.names:
                 named["local"] = named.pop("model")
             if args and _is_result(args[0]):
@@ -215,8 +224,18 @@ class Call(NamedTuple):
         fits = [way[name] is None or FITS[name](way[name]) for name in typed]
         return sum(fits) + len(way) - len(typed)
 
-    def check_whole(self, arguments: Mapping[str, Any]) -> None:
-        """Raise ``TypeError`` unless everything is there that must be."""
+    def check_whole(self, arguments: Mapping[str, Any], n_surplus: int = 0) -> None:
+        """Raise ``TypeError`` unless everything is there that must be, and nothing else."""
+        if n_surplus:
+            n, whole = len(self.positional), ", ".join(self.positional)
+            raise TypeError(
+                f"{self.function}() takes {n} positional arguments but {n + n_surplus} were given. "
+                f"Name the others: {self.function}({whole}, ...=...)."
+            )
+        if self.takes_a_model and arguments.get("X") is None and "local" in arguments:
+            local = arguments["local"]
+            if not _is_result(local) and hasattr(local, "predict"):
+                raise TypeError(f"{self.function}() missing X, as in {self.function}(model, X).")
         needed = [name for name in self.positional if name in self.required]
         if missing := [name for name in needed if name not in arguments]:
             example = "model, X" if self.takes_a_model else ", ".join(needed)
@@ -262,6 +281,8 @@ class Call(NamedTuple):
     def with_rule(self, arguments: dict[str, Any]) -> dict[str, Any]:
         """The arguments with a rule in the place of a number of bins, or of the name of a rule."""
         bins: Any = arguments.get("bins")
+        if isinstance(bins, list | tuple | np.ndarray) and "bins" in self.names:
+            return {**arguments, "bins": public("GivenBins")(bins)}
         is_number = isinstance(bins, int | np.integer) and not isinstance(bins, bool)
         if self.function == "outcome_effects" or not (is_number or isinstance(bins, str)):
             return arguments

@@ -206,6 +206,7 @@ def _check_kind(dataset: object, name: str, needed: tuple[str, ...], maker: str)
     if not isinstance(dataset, xr.Dataset):
         raise TypeError(
             f"{name} must be the Dataset that {maker} returns; got {type(dataset).__name__}."
+            + " Take the Dataset, not one of its variables." * isinstance(dataset, xr.DataArray)
         )
     missing = [variable for variable in needed if variable not in dataset]
     if missing:

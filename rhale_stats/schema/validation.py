@@ -250,6 +250,7 @@ def validated(function: F) -> F:
             frame = frame.f_back
         caller = frame.f_code.co_filename
         of_user = caller == ACCESSOR or not caller.startswith(PACKAGE)
+        call.take_columns(args, kwargs)
         everywhere = call.taken_out(kwargs)
         for name, value in everywhere.items():
             CHECKS[name](name, value)
@@ -266,27 +267,26 @@ def validated(function: F) -> F:
 
     def answer(args: tuple[Any, ...], kwargs: dict[str, Any], groups: Any, *, of_user: bool) -> Any:
         args, kwargs = call.placed(args, kwargs)
-        # Python reports surplus arguments itself.
-        few = [check(name, value) for name, value in zip(keywords.names, args, strict=False)]
+        few = [check(name, value) for name, value in zip(call.positional, args, strict=False)]
         earlier = call.earlier_options(args, kwargs)
         kwargs = keywords.gathered(kwargs if "bins" in parameters else call.with_rule(kwargs))
         named = {name: check(name, value) for name, value in kwargs.items()}
         single = "feature" if "feature" in parameters else "features"
-        if single in parameters and single not in {*named, *keywords.names[: len(few)]}:
+        if single in parameters and single not in {*named, *call.positional[: len(few)]}:
             named |= one_feature_of([*args[:1], *kwargs.values()], single)
-        surplus, by_position = args[len(few) :], keywords.names[: len(few)]
+        surplus, by_position = args[len(few) :], call.positional[: len(few)]
         arguments = {**dict(zip(by_position, few, strict=False)), **named}
         if any(map(has_integer_labels, arguments.values())):
             arguments = {name: _labels_as_names(name, value) for name, value in arguments.items()}
             few, named = [arguments[n] for n in by_position], {n: arguments[n] for n in named}
+        call.check_whole(arguments, n_surplus=len(surplus))
         if twice := [name for name in by_position if name in named]:
             raise TypeError(f"{keywords.function}() got multiple values for argument {twice[0]!r}.")
-        if not surplus and (read := within_axes(call.read(arguments, earlier))) is not arguments:
+        if (read := within_axes(call.read(arguments, earlier))) is not arguments:
             few, named, arguments = [], read, read
-        call.check_whole(arguments)
         changed = refusal(arguments) if of_user else None
         try:
-            result = function(*few, *surplus, **named)
+            result = function(*few, **named)
         except Exception as error:
             reworded = explained(error, arguments, changed)
             if reworded is error:

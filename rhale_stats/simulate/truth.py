@@ -97,8 +97,11 @@ def _mean_of_curve(marginal: Marginal, start: float, end: float, centering: str)
 
     Integration by parts: mu(z) is weighted by the share of what lies to the right of z.
     """
-    if centering == "start":
+    if centering in ("start", repr(start)):
         return 0.0
+    if centering not in ("mean", "integral"):
+        along = _Pieces(np.array([start, float(centering)]), marginal.breaks)
+        return float(along.integral(marginal.mean(along.nodes))[0])
     cdf = marginal.cdf if centering == "mean" else lambda z: (z - start) / (end - start)
     share = cdf(np.array([start, end]))
     pieces = _Pieces(np.array([start, end]), marginal.breaks)

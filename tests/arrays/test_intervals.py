@@ -559,17 +559,6 @@ def test_errors_of_spreads_where_some_are_not_known(rng):
     assert_allclose(found[known], expected, rtol=1e-12)
 
 
-def test_shortest_intervals_by_hand():
-    """Of 5 draws an interval of level 0.6 reaches over 3 gaps; columns may have fewer draws."""
-    inf = np.inf
-    draws = np.array([[9.0, 1.0], [0.0, np.nan], [4.0, 2.0], [5.0, inf], [6.0, 4.0]])
-    assert_array_equal(intervals.shortest(draws, 0.6), [[4.0, 9.0], [1.0, 2.0]])
-    assert_array_equal(intervals.shortest(draws, 0.59), [[4.0, 6.0], [1.0, 2.0]])
-    # All draws, and none of them.
-    assert_array_equal(intervals.shortest(draws[:, :1], 1.0), [[0.0, 9.0]])
-    assert np.isnan(intervals.shortest(np.full((4, 1), np.nan), 0.9)).all()
-
-
 def test_largest_of_draws_of_errors_whose_variances_are_known():
     """Independent points: the normal quantile of level^(1/k), the larger of both signs."""
     level, k = 0.95, 4
@@ -644,26 +633,22 @@ def test_draws_of_errors_have_their_covariance_in_every_block(n_draws):
 
 
 def test_a_sorted_share_of_draws_column_by_column(rng):
-    """Quantiles and shortest intervals by loops, some draws missing."""
+    """Quantiles by loops, some draws missing."""
     draws = rng.gamma(2, size=(41, 3, 2))
     draws[rng.random(draws.shape) < 0.1] = np.nan
     draws[:, 0, 1] = np.nan
     share = rng.uniform(0, 1, (3, 2))
     share[1, 0], share[1, 1], share[2, 0] = 0.0, 1.0, 0.5
-    found, ends = intervals.quantiles(draws, share), intervals.shortest(draws, 0.8)
+    found = intervals.quantiles(draws, share)
     tails = intervals.equal_tailed(draws, 0.8)
     for at in np.ndindex(3, 2):
         own = np.sort(draws[(slice(None), *at)])
         own = own[np.isfinite(own)]
         if not len(own):
-            assert np.isnan([found[at], *ends[at], *tails[at]]).all()
+            assert np.isnan([found[at], *tails[at]]).all()
             continue
         ranks = np.arange(1, len(own) + 1)
         assert_allclose(found[at], np.interp(share[at] * (len(own) + 1), ranks, own))
-        over = int(0.8 * len(own))
-        widths = [own[i + over] - own[i] for i in range(len(own) - over)]
-        first = int(np.argmin(widths))
-        assert_allclose(ends[at], own[[first, first + over]])
         assert_allclose(tails[at], np.quantile(own, [0.1, 0.9]))
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import arviz
 import numpy as np
 import pytest
 import xarray as xr
@@ -10,7 +9,7 @@ from numpy.testing import assert_allclose
 from scipy import stats
 
 import rhale_stats as rs
-from rhale_stats.ensembles.intervals import largest_of
+from rhale_stats.ensembles.intervals import largest_of, shortest
 from tests.ensembles.made import FOLDS, REFITS, ensemble
 
 RNG = np.random.default_rng(8)
@@ -28,15 +27,26 @@ class TestDraws:
         assert_allclose(bounds(found), np.quantile(CURVES, [0.1, 0.9], axis=0).T)
         assert "equal tails" in found["curve_ci"].attrs["method"]
 
-    def test_highest_density_is_that_of_arviz(self):
-        skewed = np.exp(CURVES)
-        found = rs.confint(ensemble(skewed), level=0.8, method="hdi")
-        draws = {"curve": skewed[None]}
-        if int(arviz.__version__[0]):
-            own = arviz.hdi(arviz.from_dict({"posterior": draws}).posterior.to_dataset(), prob=0.8)
-        else:
-            own = arviz.hdi(arviz.from_dict(posterior=draws), hdi_prob=0.8)
-        assert_allclose(bounds(found), own["curve"].values)
+    def test_highest_density_by_loops(self):
+        draws = np.exp(CURVES)
+        draws[RNG.random(draws.shape) < 0.1] = np.nan
+        ends = shortest(draws, 0.8)
+        assert_allclose(
+            bounds(rs.confint(ensemble(np.exp(CURVES)), level=0.8, method="hdi")),
+            shortest(np.exp(CURVES), 0.8),
+        )
+        for column, found in zip(draws.T, ends, strict=True):
+            own = np.sort(column[np.isfinite(column)])
+            over = int(0.8 * len(own))
+            first = int(np.argmin(own[over:] - own[: len(own) - over]))
+            assert_allclose(found, own[[first, first + over]])
+
+    def test_highest_density_by_hand(self):
+        """Of 5 draws an interval of level 0.6 reaches over 3 gaps; columns may have fewer draws."""
+        draws = np.array([[9.0, 1.0], [0.0, np.nan], [4.0, 2.0], [5.0, np.inf], [6.0, 4.0]])
+        assert_allclose(shortest(draws, 0.6), [[4.0, 9.0], [1.0, 2.0]])
+        assert_allclose(shortest(draws, 0.59), [[4.0, 6.0], [1.0, 2.0]])
+        assert np.isnan(shortest(np.full((4, 1), np.nan), 0.9)).all()
 
     def test_normal_holds_the_rows_as_well(self):
         found = rs.confint(ensemble(CURVES, se_rows=0.5), method="normal")

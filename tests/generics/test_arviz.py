@@ -46,22 +46,6 @@ def test_replicates_as_they_come(results):
     assert (arviz.rhat(boot)["average_effect"] < 1.1).all()
 
 
-def test_highest_density_intervals_are_those_of_arviz():
-    rng = np.random.default_rng(1)
-    X = pd.DataFrame(rng.uniform(-1, 1, (60, 1)), columns=["a"])
-
-    def predict(beta, rows):
-        return beta[0] * rows["a"].to_numpy()
-
-    draws = rng.normal(1, 0.2, (200, 1))
-    found = rs.over_models(predict, X, draws=draws, max_draws=200, progress=False)
-    ours = rs.confint(found, level=0.9, method="hdi")["average_effect_ci"].values.ravel()
-    theirs = arviz.hdi(
-        found["average_effect"].values.ravel(), **{"prob" if SINCE_1 else "hdi_prob": 0.9}
-    )
-    np.testing.assert_allclose(ours, theirs, rtol=1e-6)
-
-
 def test_trees_have_the_group_of_arviz(results):
     local, effect, boot = results
     tree = rs.to_datatree(local, effect, posterior=boot)

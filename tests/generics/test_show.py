@@ -255,3 +255,22 @@ def test_ipython_shows_results_and_leaves_other_datasets_alone():
     rs.unload_ipython_extension(shell)
     rs.unload_ipython_extension(shell)
     assert shell.formatters == {"text/plain": {}, "text/html": {}}
+
+
+def test_methods_that_are_not_there_are_answered():
+    effect = rs.rhale(two_features())
+    for name, said in {
+        "sumary": "Did you mean summary",
+        "report": "See help",
+        "plot_effect": r"Call rhale_stats.plot_effect\(effect",
+        "coef": r"Did you mean tidy\(effect\)",
+    }.items():
+        with pytest.raises(AttributeError, match=said):
+            getattr(effect.rhale, name)
+    with pytest.raises(AttributeError, match="is one variable of a result. Take the Dataset"):
+        effect["curve"].rhale.summary()
+    assert "Take the Dataset" in repr(effect["curve"].rhale)
+    assert not hasattr(effect["curve"].rhale, "_repr_html_")
+    assert not hasattr(effect.rhale, "_ipython_display_")
+    with pytest.raises(TypeError, match="got DataArray. Take the Dataset, not one of its variab"):
+        rs.summary(effect["curve"])

@@ -72,5 +72,3 @@ def test_several_features_and_values_that_are_not_there(X):
         rs.pdp(model, X, "a", centering=np.nan)
     with pytest.raises(ValueError, match="with kind='plain'"):
         rs.ice(model, X, "a", centering=0.0)
-    with pytest.raises(ValueError, match="reference=40"):
-        rs.ale(model, X, "a", centering=0.0)

@@ -102,5 +102,3 @@ def test_arithmetic_is_refused_in_words(results):
         rs.summary(2 * a)
     with pytest.raises(ValueError, match=r"compare\(a, b\) is the difference of two results"):
         rs.summary(a - b)
-    with pytest.raises(ValueError, match=r"plot\(effect, 'age', reference=40\)"):
-        rs.ale(model, pd.DataFrame({"a": [1.0, 2.0], "b": [1.0, 3.0]}), centering=0.5)
