@@ -8,11 +8,12 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
+import pandas as pd
 import xarray as xr
 from numpy.typing import ArrayLike
 
-from rhale_stats.arguments.checks import check_choice, check_feature, check_finite
-from rhale_stats.arguments.rows import row_codes
+from rhale_stats.arguments.checks import check_choice, check_finite
+from rhale_stats.arguments.rows import of_rows, row_codes
 from rhale_stats.arguments.words import listed
 from rhale_stats.arrays import delta, local_effects
 from rhale_stats.arrays import profiles as kernel
@@ -41,6 +42,7 @@ from rhale_stats.models.table import check_column
 from rhale_stats.schema.dimensions import OUTPUT, with_outputs
 from rhale_stats.schema.features import position_of
 from rhale_stats.schema.kinds import AVERAGES
+from rhale_stats.schema.levels import level_text
 from rhale_stats.schema.padding import stack
 from rhale_stats.schema.validation import validated
 from rhale_stats.schema.variables import variable
@@ -63,7 +65,7 @@ def averages(
     categorical: str | int | Sequence[str | int] | None = None,
     contrasts: Any = None,
     comparison: str = "difference",
-    by: str | int | None = None,
+    by: Any = None,
     groups: ArrayLike | None = None,
     uncertainty: str = "both",
     options: ModelOptions = ModelOptions(),
@@ -98,8 +100,9 @@ def averages(
     comparison : {"difference", "ratio", "log_ratio", "odds_ratio", "log_odds_ratio"}
         Of the two average predictions that are compared: of binary outcomes the average risk
         difference, risk ratio, and marginal odds ratio. Slopes stay slopes.
-    by : name or number, optional
-        A column of levels: averages over the rows of each of them.
+    by : name or number, or column of shape (n_rows,), optional
+        A column of levels, of ``X`` or besides it such as the regions of `assign`: averages over
+        the rows of each of them.
     groups : array_like of shape (n_rows,), optional
         Group (cluster) of every row, as in `std_error`. That the parameters are estimated from the
         same groups is part of the covariance that the model was fitted with.
@@ -187,9 +190,7 @@ def averages(
         ) from error
     sample = sample.take(sample.present & sample.answerable(results)[0])
     columns = _columns(sample, fitted, features, categorical, contrasts)
-    if by is not None:
-        check_feature("by", by)
-    levels = None if by is None else levels_of(sample, position_of(by, sample.table.names, "by"))
+    levels = None if by is None else _levels_of_rows(sample, by)
     first = sample.take(np.arange(1))
     asked = DifferenceQuotients(fitted.model.as_model, first.table, options.output, options.scale)
     asked.at_rows()
@@ -205,6 +206,21 @@ def averages(
     out.attrs |= {"method": METHOD, **sample.facts, "n_rows": sample.table.n_rows}
     out.attrs |= fitted.model.facts()
     return with_outputs(out, probe.labels, probe.names)
+
+
+def _levels_of_rows(sample: Sample, by: Any) -> Levels:
+    """Levels of a column of the table, or of one beside it, in which rows are averaged."""
+    if isinstance(by, str | int | np.integer):
+        return levels_of(sample, position_of(by, sample.table.names, "by"))
+    whole = sample.whole
+    labels = None if whole.index is None else whole.index.to_numpy()
+    column = pd.Series(np.asarray(of_rows(by, labels, whole.n_rows, "by", "rows of X")))
+    column = column.iloc[sample.rows]
+    if column.isna().any():
+        raise ValueError(f"by must have a level for every row; got {column.isna().sum()} missing.")
+    code, levels = pd.factorize(column, sort=True)
+    texts = [level_text(level) for level in levels]
+    return Levels(str(getattr(by, "name", None) or "by"), "", code, texts, code[:0], [], False)
 
 
 # --- what is averaged -----------------------------------------------------------------------------

@@ -69,6 +69,22 @@ def test_ratios_by_level_are_those_of_the_rows_of_the_level():
             assert_allclose(of_level[name], alone[name], rtol=1e-6, err_msg=name)
 
 
+def test_rows_are_averaged_by_a_column_beside_the_table():
+    fit = smf.logit("vs ~ hp + wt + C(am)", CARS).fit(disp=0)
+    expected = rs.averages(fit, CARS, "wt", by="cyl")
+    beside = CARS["cyl"].sample(frac=1, random_state=0)  # by the labels of the rows
+    for by in (beside, CARS["cyl"].to_numpy(), CARS["cyl"].to_xarray()):
+        found = rs.averages(fit, CARS, "wt", by=by)
+        assert found["by"].values.tolist() == ["4", "6", "8"]
+        assert_allclose(found["average"], expected["average"])
+        assert_allclose(found["average_se"], expected["average_se"])
+    assert rs.averages(fit, CARS, "wt", by=beside)["by"].attrs["long_name"] == "cyl"
+    with pytest.raises(ValueError, match="by must have one entry for each of 32 rows of X"):
+        rs.averages(fit, CARS, "wt", by=[1, 2])
+    with pytest.raises(ValueError, match="by must have a level for every row; got 2 missing"):
+        rs.averages(fit, CARS, "wt", by=np.where(CARS["carb"] > 4, None, "few"))
+
+
 STEPS = {
     "sd": lambda x: x.std(ddof=1),
     "iqr": lambda x: np.ptp(np.quantile(x, [0.25, 0.75])),

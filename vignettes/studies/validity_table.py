@@ -299,8 +299,8 @@ def sections(results: xr.Dataset) -> list[tuple[str, str, pd.DataFrame]]:
         (
             "Hard cases",
             f"Processes in which earlier versions failed. Of {len(hard)} lines these do not hold; "
-            "*instead* is what to use, and the last column is the share of the samples whose printed "
-            "summary has a note on heavy tails or on weights, of effects in bins.",
+            "*instead* is what to use, and the last column is the share of the samples whose "
+            "printed summary has a note on heavy tails or on weights, of effects in bins.",
             hard[hard["found"].str.contains("**", regex=False)],
         ),
     ]
