@@ -82,44 +82,48 @@ def combined(estimates: Estimates, hypothesis: Any) -> Combinations:
     values = estimates.values
     if isinstance(hypothesis, str) and hypothesis in PAIRS:
         texts, loadings = _pairs(estimates, hypothesis)
-        found = loadings @ values
+        results = _linear(loadings, values)
     elif isinstance(hypothesis, str) or (
         isinstance(hypothesis, list | tuple)
         and hypothesis
-        and all(isinstance(one, str) for one in hypothesis)
+        and all(isinstance(function, str) for function in hypothesis)
     ):
         texts = [hypothesis] if isinstance(hypothesis, str) else list(hypothesis)
         expressions = [_expression(text, estimates.names) for text in texts]
         with np.errstate(all="ignore"):
-            found = np.array([float(np.real(one(values))) for one in expressions])
-            loadings = np.array([_gradient(one, values) for one in expressions])
+            results = np.array([float(np.real(function(values))) for function in expressions])
+            loadings = np.array([_gradient(function, values) for function in expressions])
     elif hypothesis is None:
-        texts, loadings, found = list(estimates.names), np.eye(len(values)), values
+        texts, loadings, results = list(estimates.names), np.eye(len(values)), values
     else:
         loadings = _matrix(hypothesis, len(values))
-        # A term without an estimate that has no part in a combination does not make it NaN.
-        found = np.where(loadings != 0, loadings * values, 0.0).sum(axis=1)
+        results = _linear(loadings, values)
         texts = [_text(row, estimates.names) for row in loadings]
     used = loadings != 0
-    known = np.nan_to_num(estimates.covariance)
+    finite = np.nan_to_num(estimates.covariance)
     lost = (used & np.isnan(np.diagonal(estimates.covariance) + values)).any(axis=1)
-    covariance = loadings @ known @ loadings.T
+    covariance = loadings @ finite @ loadings.T
     covariance[lost] = covariance[:, lost] = np.nan
-    degrees = np.array([_degrees(row, known, estimates.degrees) for row in loadings])
-    return Combinations(texts, np.where(lost, np.nan, found), covariance, degrees)
+    degrees = np.array([_degrees(row, finite, estimates.degrees) for row in loadings])
+    return Combinations(texts, np.where(lost, np.nan, results), covariance, degrees)
 
 
-def joint_test(combinations_of: Combinations) -> JointTest:
+def _linear(loadings: FloatArray, values: FloatArray) -> FloatArray:
+    """Linear combinations; an estimate that is NaN counts only where it has a part."""
+    return np.asarray(np.where(loadings != 0, loadings * values, 0.0).sum(axis=1))
+
+
+def joint_test(tested: Combinations) -> JointTest:
     """Wald's test of all combinations at once; those that follow from others add nothing."""
-    known = np.isfinite(np.diagonal(combinations_of.covariance))
-    covariance = combinations_of.covariance[np.ix_(known, known)]
+    has_error = np.isfinite(np.diagonal(tested.covariance))
+    covariance = tested.covariance[np.ix_(has_error, has_error)]
     size = np.sqrt(np.diagonal(covariance))
     if not (size > 0).all() or not len(size):
         return JointTest(np.nan, 0, np.nan, np.nan)
     roots, vectors = np.linalg.eigh(covariance / np.outer(size, size))
-    kept = roots > 1e-10 * roots[-1]
-    scores = (vectors[:, kept].T @ (combinations_of.values[known] / size)) / np.sqrt(roots[kept])
-    df, denominator = int(kept.sum()), float(combinations_of.degrees[known].min())
+    is_kept = roots > 1e-10 * roots[-1]
+    scores = (vectors[:, is_kept].T @ (tested.values[has_error] / size)) / np.sqrt(roots[is_kept])
+    df, denominator = int(is_kept.sum()), float(tested.degrees[has_error].min())
     statistic = float(scores @ scores / df)
     tail = special.chdtrc(df, df * statistic)
     if np.isfinite(denominator):
@@ -127,12 +131,12 @@ def joint_test(combinations_of: Combinations) -> JointTest:
     return JointTest(statistic, df, denominator, float(tail))
 
 
-def equivalence_pvalues(of: Combinations, low: float, high: float) -> FloatArray:
+def equivalence_pvalues(tested: Combinations, low: float, high: float) -> FloatArray:
     """P of two one-sided tests that each lies between ``low`` and ``high``."""
-    se = np.sqrt(np.maximum(np.diagonal(of.covariance), 0.0))
+    se = np.sqrt(np.maximum(np.diagonal(tested.covariance), 0.0))
     with np.errstate(invalid="ignore", divide="ignore"):
-        distance = np.minimum(of.values - low, high - of.values) / se
-    return np.asarray(special.stdtr(of.degrees, -distance))
+        distance = np.minimum(tested.values - low, high - tested.values) / se
+    return np.asarray(special.stdtr(tested.degrees, -distance))
 
 
 def _pairs(estimates: Estimates, kind: str) -> tuple[list[str], FloatArray]:
@@ -240,10 +244,10 @@ def _degrees(row: FloatArray, covariance: FloatArray, degrees: FloatArray) -> fl
     used = np.flatnonzero((row != 0) & (np.diagonal(covariance) > 0))
     if not len(used):
         return np.inf
-    own = covariance[np.ix_(used, used)]
-    variance = np.diagonal(own)
+    block = covariance[np.ix_(used, used)]
+    variance = np.diagonal(block)
     size = np.sqrt(np.outer(variance, variance))
-    if (np.abs(own - np.diag(variance)) > UNCORRELATED * size).any():
+    if (np.abs(block - np.diag(variance)) > UNCORRELATED * size).any():
         return float(degrees[used].min())
     parts = row[used] ** 2 * variance
     with np.errstate(divide="ignore"):

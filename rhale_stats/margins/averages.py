@@ -173,15 +173,15 @@ def averages(
     check_choice("comparison", comparison, COMPARISONS)
     if options.missing == "bin":
         raise ValueError("missing must be 'drop' or 'raise' for averages; got 'bin'.")
-    given = options if options.missing == "raise" else replace(options, missing=None)
-    sample = Sample.from_table(X, given)
+    accepted = options if options.missing == "raise" else replace(options, missing=None)
+    sample = Sample.from_table(X, accepted)
     fitted = Fitted.from_model(model, X, uncertainty)
     results = getattr(fitted.model, "results", fitted.model)
     try:
         fitted, groups = fitted.with_groups(groups)
     except Exception as error:
-        known, names = columns_known_of(results), sample.table.names
-        lost = [] if known is None else [one for one in known.names if one not in names]
+        formula, names = columns_known_of(results), sample.table.names
+        lost = [] if formula is None else [name for name in formula.names if name not in names]
         if not lost:
             raise
         raise KeyError(
@@ -192,9 +192,11 @@ def averages(
     columns = _columns(sample, fitted, features, categorical, contrasts)
     levels = None if by is None else _levels_of_rows(sample, by)
     first = sample.take(np.arange(1))
-    asked = DifferenceQuotients(fitted.model.as_model, first.table, options.output, options.scale)
-    asked.at_rows()
-    probe = asked.outputs
+    quotients = DifferenceQuotients(
+        fitted.model.as_model, first.table, options.output, options.scale
+    )
+    quotients.at_rows()
+    probe = quotients.outputs
     by_level = _ByLevel.of(sample, levels, groups)
     parts = []
     for label, name in zip(probe.labels, probe.names, strict=True):
@@ -253,17 +255,17 @@ def _columns(
 ) -> list[_Column]:
     """Columns to change, in the order of the table or as named."""
     table = sample.table
-    known = columns_known_of(getattr(fitted.model, "results", None))
+    formula = columns_known_of(getattr(fitted.model, "results", None))
     named = set() if categorical is None else set(columns_named(table, categorical, "categorical"))
     chosen = range(len(table.names)) if features is None else columns_named(table, features)
     levels: dict[str, Levels | None] = {}
     for position in chosen:
         name = table.names[position]
         has_levels = position in named or not table.is_numeric(position)
-        if known is not None and known.discrete:  # the model has a formula
-            if features is None and name not in known.names:
+        if formula is not None and formula.discrete:  # the model has a formula
+            if features is None and name not in formula.names:
                 continue
-            has_levels |= name in known.levels
+            has_levels |= name in formula.levels
         if not has_levels and np.ptp(check_column(table, position)) == 0:
             if features is None:
                 continue
@@ -274,11 +276,12 @@ def _columns(
     by_name = contrasts_of(
         contrasts,
         table.names,
-        {name: one is not None for name, one in levels.items()},
+        {name: levels_of_column is not None for name, levels_of_column in levels.items()},
         lambda key: position_of(key, table.names, "contrasts"),
     )
     return [
-        _Column(name, table.names.index(name), one, by_name[name]) for name, one in levels.items()
+        _Column(name, table.names.index(name), levels_of_column, by_name[name])
+        for name, levels_of_column in levels.items()
     ]
 
 
@@ -290,22 +293,24 @@ def _terms(
     averaged: Callable[[FloatArray], FloatArray],
 ) -> list[_Term]:
     """The prediction, and what every column does to it, with their changes by direction."""
-    asked = DifferenceQuotients(directions.changes.ask, directions.changes.table).take(sample.rows)
+    quotients = DifferenceQuotients(directions.changes.ask, directions.changes.table).take(
+        sample.rows
+    )
     width = directions.changes.n_directions + 1
-    predictions, null = asked.at_rows(), float(comparison in RATIOS)
+    predictions, null = quotients.at_rows(), float(comparison in RATIOS)
     out = [_Term(PREDICTION, PREDICTION, "", predictions)]
     for column in columns:
         name, position, contrast = column.name, column.position, column.contrast
         if isinstance(contrast, str) and contrast in SLOPES:
-            values = _slopes(asked, position, 4 * width)
+            values = _slopes(quotients, position, 4 * width)
             if contrast != "slope":
-                x = asked.table.column(position)
+                x = quotients.table.column(position)
                 values = elasticity(values, predictions, x, contrast, name)
             out.append(_Term(name, SLOPE, SLOPES[contrast], values))
         elif column.levels is not None or (
             np.ndim(contrast) == 1 and not isinstance(contrast, tuple)
         ):
-            texts, curves = _at_values(asked, sample, column, width)
+            texts, curves = _at_values(quotients, sample, column, width)
             if column.levels is None or contrast == "levels":
                 out += [
                     _Term(name, PREDICTION, text, curves[:, number])
@@ -317,10 +322,10 @@ def _terms(
                 values = compared(curves[:, high], curves[:, low], comparison, averaged, name)
                 out.append(_Term(name, COMPARISON, text, values, null))
         else:
-            x = asked.table.column(position)
+            x = quotients.table.column(position)
             change = changes_of(x, contrast, sample.weight if sample.frequency else None)
             answers = []
-            for rows, part in _blocks(asked, 2 * width):
+            for rows, part in _blocks(quotients, 2 * width):
                 steps = [change.low[rows], change.high[rows]]
                 answers.append(np.stack(part.evaluate(position, steps)[0]))
             low_values, high_values = np.concatenate(answers, axis=1).astype(np.float64)
@@ -334,7 +339,7 @@ def _terms(
 
 
 def _at_values(
-    asked: DifferenceQuotients, sample: Sample, column: _Column, width: int
+    quotients: DifferenceQuotients, sample: Sample, column: _Column, width: int
 ) -> tuple[list[str], FloatArray]:
     """All rows with each level of a column, or with each of some numbers: (row, value, ...)."""
     if column.levels is None:
@@ -344,7 +349,7 @@ def _at_values(
         # As the column itself holds them.
         values = sample.table.series(column.position).array[column.levels.first]
         texts = column.levels.texts
-    blocks = _blocks(asked, 4 * width * len(values))
+    blocks = _blocks(quotients, 4 * width * len(values))
     try:
         return texts, np.concatenate(
             [part.curves(column.position, values)[0] for _, part in blocks]
@@ -359,34 +364,34 @@ def _at_values(
         ) from error
 
 
-def _slopes(asked: DifferenceQuotients, position: int, n_answers: int) -> FloatArray:
+def _slopes(quotients: DifferenceQuotients, position: int, n_answers: int) -> FloatArray:
     """Derivatives along a column, (row, direction + 1), of parabolas through three points.
 
     At the ends of the column they lie on one side of the row, because splines have no values
     beyond, and a difference of two of them would have an error of the order of the step.
     """
-    x, found = asked.table.column(position), []
-    step = local_effects.central_step(x, max(asked.precision, CHANGE_PRECISION))
+    x, slopes = quotients.table.column(position), []
+    step = local_effects.central_step(x, max(quotients.precision, CHANGE_PRECISION))
     middle = np.clip(x, x.min() + step, x.max() - step)
-    for rows, part in _blocks(asked, n_answers):
+    for rows, part in _blocks(quotients, n_answers):
         h, c = step[rows], middle[rows]
-        outputs, held = part.evaluate(position, [c - h, c, c + h])
-        lower, at, upper = (np.asarray(one, dtype=np.float64) for one in outputs)
-        left, own, right = (np.asarray(one, dtype=np.float64) for one in held)
+        outputs, stored = part.evaluate(position, [c - h, c, c + h])
+        lower, middle_output, upper = (np.asarray(values, dtype=np.float64) for values in outputs)
+        left, middle_stored, right = (np.asarray(values, dtype=np.float64) for values in stored)
         h = ((right - left) / 2)[:, None]
-        away = ((x[rows] - own)[:, None]) / h
-        found.append((upper - lower) / (2 * h) + away * (upper - 2 * at + lower) / h)
-    return np.concatenate(found)
+        away = ((x[rows] - middle_stored)[:, None]) / h
+        slopes.append((upper - lower) / (2 * h) + away * (upper - 2 * middle_output + lower) / h)
+    return np.concatenate(slopes)
 
 
 def _blocks(
-    asked: DifferenceQuotients, n_answers: int
+    quotients: DifferenceQuotients, n_answers: int
 ) -> Iterator[tuple[IntArray, DifferenceQuotients]]:
     """Numbers of some of the rows at a time, and the model at these; answers fit in memory."""
-    n_rows = asked.table.n_rows
+    n_rows = quotients.table.n_rows
     size = max(BATCH_ANSWERS // n_answers, 1)
     for part in np.array_split(np.arange(n_rows), -(-n_rows // size)):
-        yield part, asked.take(part)
+        yield part, quotients.take(part)
 
 
 # --- their means ----------------------------------------------------------------------------------
@@ -436,7 +441,7 @@ class _ByLevel(NamedTuple):
     def averages(self, directions: Directions, terms: Sequence[_Term]) -> xr.Dataset:
         """Averages of one output in all levels, with their errors."""
         weight, frequency = self.sample.weight, self.sample.frequency
-        n_levels, found = len(self.texts), []
+        n_levels, averaged_terms = len(self.texts), []
         for term in terms:
             means = kernel.bin_means(
                 term.values[:, -1], self.code, n_levels, weight, frequency=frequency
@@ -445,22 +450,22 @@ class _ByLevel(NamedTuple):
                 *(term.values[:, -1], self.code, means, np.zeros(n_levels), weight, self.group),
                 frequency=frequency,
             )
-            found.append((means, units, self._means(term.values)))
-        moved = np.concatenate([one.units.moved for _, one, _ in found], axis=1)
-        units_of = found[0][1].units._replace(moved=moved)
-        change = np.concatenate([one for *_, one in found], axis=1)
+            averaged_terms.append((means, units, self._means(term.values)))
+        moved = np.concatenate([part.units.moved for _, part, _ in averaged_terms], axis=1)
+        units_of = averaged_terms[0][1].units._replace(moved=moved)
+        change = np.concatenate([part for *_, part in averaged_terms], axis=1)
         rows = moved.T @ moved
         if self.group is None:
             # Levels have rows of their own; a single row in one has no variance.
-            alone = np.concatenate([one.n_effective <= 1 + 1e-12 for one, *_ in found])
+            alone = np.concatenate([part.n_effective <= 1 + 1e-12 for part, *_ in averaged_terms])
             rows[alone] = rows[:, alone] = np.nan
         covariances = directions.covariances(rows, change[:-1], units_of, self.sample.rows)
         degrees = directions.degrees(
-            covariances, np.concatenate([one.degrees for _, one, _ in found])
+            covariances, np.concatenate([part.degrees for _, part, _ in averaged_terms])
         )
         made = errors(covariances) | {"df": degrees, "cov": covariances.total}
         average = np.where(np.isnan(np.diagonal(covariances.model)), np.nan, change[-1])
-        return self._labelled(directions, terms, found[0][0], average, made)
+        return self._labelled(directions, terms, averaged_terms[0][0], average, made)
 
     def _means(self, values: FloatArray) -> FloatArray:
         """Of every column in every level, (column, level)."""

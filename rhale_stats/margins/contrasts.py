@@ -51,8 +51,8 @@ def contrasts_of(
     A word or number for all columns counts for those that it fits; the others have their default.
     """
     by_column = isinstance(contrasts, Mapping)
-    asked = {names[position(key)]: value for key, value in contrasts.items()} if by_column else {}
-    unknown = sorted(asked.keys() - has_levels.keys())
+    by_name = {names[position(key)]: value for key, value in contrasts.items()} if by_column else {}
+    unknown = sorted(by_name.keys() - has_levels.keys())
     if unknown:
         raise ValueError(
             f"contrasts must be of columns that are changed; got {listed(unknown)}, which features "
@@ -61,7 +61,7 @@ def contrasts_of(
     out: dict[str, Any] = {}
     for name, levels in has_levels.items():
         default = "reference" if levels else "slope"
-        value = asked.get(name, default) if by_column else contrasts
+        value = by_name.get(name, default) if by_column else contrasts
         fits = _fits(value, levels=levels)
         if not fits and (by_column or not _fits(value, levels=not levels)):
             of_levels = f"one of {', '.join(map(repr, OF_LEVELS))}, as {name!r} has levels"
@@ -165,11 +165,11 @@ def elasticity(
     """Slopes of logarithms of the output ("eyex", "eydx") and by those of the column ("dyex")."""
     out = slopes.copy()
     if contrast in ("eyex", "eydx"):
-        at = predictions[:, -1]
-        if (at == 0).any():
+        outputs = predictions[:, -1]
+        if (outputs == 0).any():
             raise ValueError(
                 f"contrasts={contrast!r} needs predictions other than 0 for {what}. Use 'slope'."
             )
-        out = slopes / at[:, None]
-        out[:, :-1] -= (out[:, -1] / at)[:, None] * predictions[:, :-1]
+        out = slopes / outputs[:, None]
+        out[:, :-1] -= (out[:, -1] / outputs)[:, None] * predictions[:, :-1]
     return np.asarray(out * x[:, None]) if contrast in ("eyex", "dyex") else out

@@ -59,21 +59,23 @@ def datagrid(X: Any, *, grid: str = "mean", **values: Any) -> pd.DataFrame:
     check_choice("grid", grid, ("mean", "balanced"))
     table = as_table(X)
     frame = pd.DataFrame(table.copied(), columns=None if hasattr(X, "columns") else table.names)
-    chosen = {table.names[position_of(name, table.names, "X")]: of for name, of in values.items()}
+    chosen = {
+        table.names[position_of(name, table.names, "X")]: wanted for name, wanted in values.items()
+    }
     columns = []
     for position, name in enumerate(table.names):
         series = frame.iloc[:, position]
-        known = series.dropna()
-        if known.empty:
+        present = series.dropna()
+        if present.empty:
             raise ValueError(f"X must have values of {name!r}; all {len(series)} are missing.")
         if name in chosen:
-            of = chosen[name](series) if callable(chosen[name]) else chosen[name]
-            columns.append(list(of) if pd.api.types.is_list_like(of) else [of])
+            wanted = chosen[name](series) if callable(chosen[name]) else chosen[name]
+            columns.append(list(wanted) if pd.api.types.is_list_like(wanted) else [wanted])
         elif table.is_numeric(position):
-            mean = known.mean()
+            mean = present.mean()
             columns.append([np.rint(mean) if pd.api.types.is_integer_dtype(series) else mean])
         else:
-            levels = known.value_counts(sort=False).sort_index()
+            levels = present.value_counts(sort=False).sort_index()
             levels = levels[levels > 0]
             columns.append(list(levels.index) if grid == "balanced" else [levels.idxmax()])
     n_rows = int(np.prod([float(len(column)) for column in columns]))

@@ -28,33 +28,33 @@ def labelled_combinations(
     result: xr.Dataset, estimates: Estimates, hypothesis: Any, margin: Any, adjust: str
 ) -> xr.Dataset:
     """The combinations that ``hypothesis`` names, with their errors, P and a test of all."""
-    found = combined(estimates, hypothesis)
-    joint = joint_test(found)
-    se = np.sqrt(np.maximum(np.diagonal(found.covariance), 0.0))
-    p_values = student(found.values, se, found.degrees)["p_value"]
+    combinations = combined(estimates, hypothesis)
+    joint = joint_test(combinations)
+    se = np.sqrt(np.maximum(np.diagonal(combinations.covariance), 0.0))
+    p_values = student(combinations.values, se, combinations.degrees)["p_value"]
     numbers = {
-        "average": found.values,
+        "average": combinations.values,
         "average_se": se,
-        "average_df": found.degrees,
-        "average_cov": found.covariance,
+        "average_df": combinations.degrees,
+        "average_cov": combinations.covariance,
         "p_value_adjusted": adjusted(p_values, adjust),
     }
     if margin is not None:
-        numbers["p_equivalence"] = equivalence_pvalues(found, *_margin(margin))
+        numbers["p_equivalence"] = equivalence_pvalues(combinations, *_margin(margin))
     facts = {"source": estimates.source, "target": "function of estimates"}
     data = {name: variable(name, values, AVERAGES, **facts) for name, values in numbers.items()}
-    n_terms = len(found.texts)
+    n_terms = len(combinations.texts)
     coords: dict[str, Any] = {
         name: ("term", np.array(values))
         for name, values in {
-            "term": found.texts,
-            "of": found.texts,
+            "term": combinations.texts,
+            "of": combinations.texts,
             "kind": ["hypothesis"] * n_terms,
             "contrast": [""] * n_terms,
             "null": [0.0] * n_terms,
         }.items()
     }
-    coords["term_other"] = ("term_other", np.array(found.texts))
+    coords["term_other"] = ("term_other", np.array(combinations.texts))
     attrs: dict[str, Any] = {name: result.attrs[name] for name in KEPT if name in result.attrs}
     attrs |= {
         "method": HYPOTHESES,

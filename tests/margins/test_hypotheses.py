@@ -158,6 +158,18 @@ def test_levels_of_by_are_in_the_order_of_the_table():
     assert rs.hypotheses(found, "pairwise").sizes["term"] == 15
 
 
+def test_an_estimate_that_is_missing_makes_its_own_combinations_missing(slopes):
+    gone = slopes.copy(deep=True)
+    gone["average"][0], gone["average_cov"][0] = np.nan, np.nan
+    gone["average_cov"][:, 1] = np.nan  # behind the prediction
+    found = rs.hypotheses(gone, "pairwise")
+    assert np.isnan(found["average"]).values.tolist() == [True, True, False]
+    whole = rs.hypotheses(slopes, "pairwise")
+    for name in ("average", "average_se"):
+        assert_allclose(found[name][2], whole[name][2])
+    assert_allclose(found.attrs["joint_df"], 1)
+
+
 def test_results_are_read_again(slopes):
     found = rs.hypotheses(slopes, ["hp = wt", "wt = cyl"])
     again = rs.hypotheses(found, "b1 = b2")

@@ -61,16 +61,16 @@ EQUIVALENT: dict[tuple[str, str], dict[str, str]] = {
         "…lip(CHUNK_BYTES // (16 * n_rows [* → /] resample.BLOCK), 1, cpus()))": BLOCKS,
     },
     ("margins/averages.py", "_at_values"): {
-        "…ocks = _blocks(asked, 4 * width [* → /] len(values))": BLOCKS,
-        "blocks = _blocks(asked, 4 [* → /] width * len(values))": BLOCKS,
-        "blocks = _blocks(asked, [4 → 5] * width * len(values))": BLOCKS,
+        "… = _blocks(quotients, 4 * width [* → /] len(values))": BLOCKS,
+        "blocks = _blocks(quotients, 4 [* → /] width * len(values))": BLOCKS,
+        "blocks = _blocks(quotients, [4 → 5] * width * len(values))": BLOCKS,
     },
     ("margins/averages.py", "_blocks"): {
         "size = max(BATCH_ANSWERS [// → *] n_answers, 1)": BLOCKS,
     },
     ("margins/averages.py", "_ByLevel.averages"): {
-        "units_of = found[[0 → 1]][1].units._replace(moved=moved)": ALL_TERMS,
-        "…np.concatenate([one.n_effective [<= → <] 1 + 1e-12 for one, *_ in found]…": ROUNDING,
+        "units_of = averaged_terms[[0 → 1]][1].units._replace(moved=moved)": ALL_TERMS,
+        "…p.concatenate([part.n_effective [<= → <] 1 + 1e-12 for part, *_ in avera…": ROUNDING,
     },
     ("diagnostics/jumps.py", "_jumps"): {
         "rounding = rounding_of_output + [16 → 17] * float(np.finfo(np.float64).ep…": ROUNDING,
