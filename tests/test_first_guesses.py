@@ -341,6 +341,8 @@ ANSWERED = {
     'effect.rhale.report("x.html")': (AttributeError, "help(rs.report)"),
     'effect["curve"].rhale.summary()': (AttributeError, "Take the Dataset"),
     'rs.summary(effect["curve"])': (TypeError, "Take the Dataset"),
+    'rs.ale(model, X, ["a", ("a", "b")])': (TypeError, "Pairs are for pdp and ale2"),
+    'rs.ale(model, X, bins=["a", "b"])': (TypeError, "bins may be edges"),
     "rs.rhale(model)": (TypeError, "rhale(model, X)"),
     "rs.rhale(model, X, y)": (TypeError, "No outcome is needed here"),
     'rs.rhale(model, X.assign(k="u"), "k")': (TypeError, "ale(model, X, 'k')"),

@@ -282,7 +282,10 @@ class Call(NamedTuple):
         """The arguments with a rule in the place of a number of bins, or of the name of a rule."""
         bins: Any = arguments.get("bins")
         if isinstance(bins, list | tuple | np.ndarray) and "bins" in self.names:
-            return {**arguments, "bins": public("GivenBins")(bins)}
+            try:
+                return {**arguments, "bins": public("GivenBins")(bins)}
+            except (TypeError, ValueError) as error:
+                raise type(error)(f"bins may be edges: {error}") from error
         whole = isinstance(bins, int | np.integer) and not isinstance(bins, bool)
         if self.function == "outcome_effects" or not (whole or isinstance(bins, str)):
             return arguments
