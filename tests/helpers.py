@@ -11,7 +11,7 @@ import xarray as xr
 
 import rhale_stats as rs
 from rhale_stats.schema.features import feature_names, one_feature
-from rhale_stats.schema.moments import bin_means, cells_of, in_bins
+from rhale_stats.schema.moments import bin_means, bin_residuals, cells_of
 from rhale_stats.schema.padding import padded
 
 # Motor Trend (1974), the 32 cars of R's data set mtcars.
@@ -191,7 +191,7 @@ def unpacked(effect):
     """An effect with variables of what its moments say of bins and cells."""
     rows = [one_feature(effect, name) for name in feature_names(effect)]
     names = ["third_moment", "fourth_moment", "x_variance", "x_covariance"]
-    found = dict(zip(names, in_bins(rows, names, effect.sizes["bin"]), strict=True))
+    found = dict(zip(names, bin_residuals(rows, names, effect.sizes["bin"]), strict=True))
     found["effect_rows"] = padded([bin_means(row) for row in rows], [effect.sizes["bin"]])
     out = effect.assign({name: (("feature", "bin"), one) for name, one in found.items()})
     if "cell_effect" in effect:

@@ -273,10 +273,5 @@ def dale(
     array([-1.5, -0.5,  0.5,  1.5])
     """
     del X, features  # `validated` has made local effects of them
-    effect = rhale(
-        local,
-        bins=EqualWidthBins(n_bins),
-        centering=centering,
-        weighting="rows",
-    )
+    effect = rhale(local, bins=EqualWidthBins(n_bins), centering=centering, weighting="rows")
     return effect.assign_attrs(method="dale")

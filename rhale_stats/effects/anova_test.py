@@ -22,7 +22,7 @@ from rhale_stats.schema.moments import has_cells
 # Largest correlation of an effect and its slope in the weights; Kish's rows may overstate it.
 MAX_CORRELATION = 0.95
 # The F distribution with more degrees is that of chi-squared to all digits.
-MAX_DEGREES = 1e9
+MAX_DF = 1e9
 # A smaller share of a variance is the numerical error of derivatives by parameters.
 RIGID = 1e-10
 
@@ -43,11 +43,11 @@ class Wald(NamedTuple):
 def anova_test(row: xr.Dataset, null: str) -> Wald:
     """Test that all effects of one feature are 0, or equal."""
     if is_categorical(row):
-        return _of_steps(row, null)
-    return _of_groups(row, null) if stores_errors(row) else _of_bins(row, null)
+        return _test_steps(row, null)
+    return _test_grouped_bins(row, null) if stores_errors(row) else _test_bins(row, null)
 
 
-def with_spread(cells: CurveCells, least: float) -> CurveCells | None:
+def fill_spread(cells: CurveCells, least: float) -> CurveCells | None:
     """Cells of one feature; those without spread take that of the others. None if none is known.
 
     A few rows may be equal by chance.
@@ -118,16 +118,16 @@ def _weights(row: xr.Dataset, cells: CurveCells, selection: BinSelection) -> spa
         shared = away * of_slope
     level = np.asarray(effect[mask], dtype=np.float64)
     slope = selection.of_slopes(of_slope) * width**2
-    most = MAX_CORRELATION * np.sqrt(level[sloped] * slope)
-    shared = np.clip(selection.of_slopes(shared) * width, -most, most)
+    bound = MAX_CORRELATION * np.sqrt(level[sloped] * slope)
+    shared = np.clip(selection.of_slopes(shared) * width, -bound, bound)
     return quadratic.inverse(level, shared, slope, sloped)
 
 
-def _of_bins(row: xr.Dataset, null: str) -> Wald:
+def _test_bins(row: xr.Dataset, null: str) -> Wald:
     """Test with independent bins."""
     fine = curve_cells(row)
     least = least_of_cells(row, fine)
-    cells = with_spread(fine, least)
+    cells = fill_spread(fine, least)
     if cells is None:
         return Wald(reason=meaning.NO_ROWS)
     variance = cells.effect_variance()
@@ -150,13 +150,13 @@ def _of_bins(row: xr.Dataset, null: str) -> Wald:
     np.add.at(of_bin, np.concatenate([number, number[sloped]]), form.parts)
     varies = mask[cells.bin] & (variance[cells.bin] > 0)
     shares = np.zeros(len(cells.bin))
-    np.divide(cells.of_effects, variance[cells.bin], out=shares, where=varies)
+    np.divide(cells.effect_parts, variance[cells.bin], out=shares, where=varies)
     sources = cells.sources((of_bin[cells.bin] * shares)[None, :])
     denominator = float(sources.satterthwaite(np.array([form.expected]))[0])
     return _against_f(form, denominator, _rows_in(weight, selection))
 
 
-def _of_groups(row: xr.Dataset, null: str) -> Wald:
+def _test_grouped_bins(row: xr.Dataset, null: str) -> Wald:
     """Test with groups of rows, which may be in several bins."""
     selection = BinSelection.of_feature(row, np.ones(row.sizes["bin"], dtype=bool))
     _, sloped, width = selection
@@ -184,12 +184,12 @@ def _degrees_together(row: xr.Dataset, parts: FloatArray) -> float:
     A group counts as one degree in all bins, because its effects may depend on each other.
     """
     shared = float(parts @ group_overlap(row) @ parts)
-    if shared * MAX_DEGREES <= parts.sum() ** 2:
-        return MAX_DEGREES
+    if shared * MAX_DF <= parts.sum() ** 2:
+        return MAX_DF
     return float(parts.sum() ** 2 / shared)
 
 
-def _of_steps(row: xr.Dataset, null: str) -> Wald:
+def _test_steps(row: xr.Dataset, null: str) -> Wald:
     """Test of steps between levels, which share rows."""
     value, n = row["effect"].values, row["n_effective"].values
     least = resolution(value, float(row["local_effect_error"]))

@@ -165,10 +165,7 @@ def jump_table(effect: xr.Dataset, feature: str | int | None) -> tuple[SimpleTab
     )
     lines = [_largest_jump(one_feature(effect, name)) for name in feature_names(effect)]
     heads = ["bins", "missed", *JUMP_HEADS]
-    return (
-        _table(lines, heads, feature_names(effect), JUMP_TITLE),
-        notes,
-    )
+    return _table(lines, heads, feature_names(effect), JUMP_TITLE), notes
 
 
 def _jumps_of_bins(row: xr.Dataset) -> SimpleTable:

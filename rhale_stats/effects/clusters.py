@@ -16,7 +16,7 @@ from rhale_stats.arrays.moments import FloatArray, IntArray
 from rhale_stats.arrays.skewness import Skewness, clear_sign
 from rhale_stats.effects import skewness
 from rhale_stats.effects.fit import CurveErrors, at_edges
-from rhale_stats.effects.group_sums import GroupSums
+from rhale_stats.effects.group_sums import UnitSums
 from rhale_stats.effects.grouped import Grouped, GroupWeights
 from rhale_stats.effects.provenance import check_same_rows
 from rhale_stats.effects.spread import SpreadSums
@@ -60,23 +60,23 @@ class Clusters(NamedTuple):
         position = self.position(row)
         return self.rows.x[position], self.rows.local_effect[position]
 
-    def sums(self, row: xr.Dataset, pieces: accumulate.Pieces) -> GroupSums:
+    def sums(self, row: xr.Dataset, pieces: accumulate.Pieces) -> UnitSums:
         """Sums over the rows of one feature by group, in cells or bins."""
-        return GroupSums.of_rows(pieces, self.rows, self.position(row), self.group, self.n_groups)
+        return UnitSums.of_rows(pieces, self.rows, self.position(row), self.group, self.n_groups)
 
-    def bin_sums(self, row: xr.Dataset) -> GroupSums:
+    def bin_sums(self, row: xr.Dataset) -> UnitSums:
         """Sums over the rows of one feature by group and bin."""
         return self.sums(row, pieces_of(row))
 
     def influences(self, row: xr.Dataset, cells: CurveCells) -> Grouped:
         """Influences of the groups on all cells of one feature."""
-        return on_cells(row, cells, self.sums(row, cells.pieces))
+        return cell_influences(row, cells, self.sums(row, cells.pieces))
 
-    def of_bins(self, row: xr.Dataset) -> Grouped:
+    def bin_influences(self, row: xr.Dataset) -> Grouped:
         """Influences of the groups on means, slopes and variances of the bins by their rows."""
         if is_categorical(row):
             return grouped_levels(row, self.rows, self.position(row), self.group, self.n_groups)
-        return on_bins(row, self.bin_sums(row))
+        return bin_influences(row, self.bin_sums(row))
 
     def sign(self, row: xr.Dataset, fit: CurveErrors) -> float:
         """Sign of the skewness of the rows of one feature about their cells, 0 if unclear."""
@@ -107,13 +107,13 @@ class Groups(Protocol):
     def n_groups(self) -> int:
         """Number of groups."""
 
-    def bin_sums(self, row: xr.Dataset, /) -> GroupSums:
+    def bin_sums(self, row: xr.Dataset, /) -> UnitSums:
         """Sums over the rows of one feature by group and bin."""
 
     def influences(self, row: xr.Dataset, cells: CurveCells, /) -> Grouped:
         """Influences of the groups on all cells of one feature."""
 
-    def of_bins(self, row: xr.Dataset, /) -> Grouped:
+    def bin_influences(self, row: xr.Dataset, /) -> Grouped:
         """Influences of the groups on means, slopes and variances of the bins by their rows."""
 
     def sign(self, row: xr.Dataset, fit: CurveErrors, /) -> float:
@@ -148,13 +148,13 @@ class RowLevels(NamedTuple):
         return clear_sign(self.level, self.cell, self.weight, self.group, fine=has_cells(row))
 
 
-def on_bins(row: xr.Dataset, sums: GroupSums) -> Grouped:
+def bin_influences(row: xr.Dataset, sums: UnitSums) -> Grouped:
     """Influences of the groups on the bins of one feature, by their rows."""
     pieces = pieces_of(row)
     return _corrected(row, pieces, sums, np.arange(len(pieces.mean)))
 
 
-def on_cells(row: xr.Dataset, cells: CurveCells, sums: GroupSums) -> Grouped:
+def cell_influences(row: xr.Dataset, cells: CurveCells, sums: UnitSums) -> Grouped:
     """Influences of the groups on the cells of one feature, with residuals from their blocks."""
     pieces = cells.pieces
     block = blocks(cells, sums.unit, sums.group)
@@ -163,7 +163,7 @@ def on_cells(row: xr.Dataset, cells: CurveCells, sums: GroupSums) -> Grouped:
 
 
 def _corrected(
-    row: xr.Dataset, pieces: accumulate.Pieces, sums: GroupSums, block: IntArray
+    row: xr.Dataset, pieces: accumulate.Pieces, sums: UnitSums, block: IntArray
 ) -> Grouped:
     row_sums = sums.row_sums(pieces, curve_of(row).evaluate(pieces.edges))
     return sums.group_weights().corrected(row_sums, block, sums.lines(pieces))
@@ -239,11 +239,11 @@ def level_sums(
     return categories.row_sums(steps, code, row["curve"].values, rows.weight, group, n_groups)
 
 
-def of_groups(row: xr.Dataset, fit: CurveErrors | None, clusters: Groups) -> Estimates:
+def group_errors(row: xr.Dataset, fit: CurveErrors | None, clusters: Groups) -> Estimates:
     """Standard errors of one feature from the influences of groups of rows."""
     name = str(row["feature"].values)
     if fit is None:
-        return _of_constant(row)
+        return _constant_feature(row)
     if np.isnan(row["curve"].values).any():
         raise ValueError(
             f"effect must have rows in all bins of feature {name!r} for standard errors by groups. "
@@ -252,20 +252,20 @@ def of_groups(row: xr.Dataset, fit: CurveErrors | None, clusters: Groups) -> Est
     clusters.check(row)
     # RowLevels have no cells but their steps.
     sums = None if is_categorical(row) else clusters.bin_sums(row)
-    of_bins = clusters.of_bins(row) if sums is None else on_bins(row, sums)
+    of_bins = clusters.bin_influences(row) if sums is None else bin_influences(row, sums)
     linear = slopes(row) != 0
     _check_enough_groups(of_bins.sums, linear, name)
     # For the curve residuals are from the means of blocks of cells, for lines and spreads from
     # those of bins.
     of_cells = of_bins if is_categorical(row) else clusters.influences(row, fit.cells)
-    of_effect = on_effects(of_cells.sums, fit.cells)
+    of_effect = effect_influences(of_cells.sums, fit.cells)
     effect_cov = (of_effect.T @ of_effect).toarray()
     # At all edges of cells, because the curve is not straight within a bin.
-    everywhere = fit.pieces.edges
-    of_curve = of_cells.sums.of_curve(fit.loadings(everywhere), population=fit.centering == "mean")
+    cell_edges = fit.pieces.edges
+    of_curve = of_cells.sums.of_curve(fit.loadings(cell_edges), population=fit.centering == "mean")
     fine_cov = of_curve.T @ of_curve
     skew = {} if is_categorical(row) else _skewness(row, fit, clusters, of_bins, of_cells)
-    positions = np.searchsorted(everywhere, fit.edges)
+    positions = np.searchsorted(cell_edges, fit.edges)
     of_curve, curve_cov = of_curve[:, positions], fine_cov[np.ix_(positions, positions)]
     zero_start = influence.loadings(fit.pieces, fit.edges, "start")
     of_start = of_cells.sums.of_curve(zero_start, population=False)
@@ -273,9 +273,9 @@ def of_groups(row: xr.Dataset, fit: CurveErrors | None, clusters: Groups) -> Est
     if has_cells(row):
         more["cell_curve_cov"] = fine_cov
         more["cell_curve_se"] = np.sqrt(np.maximum(np.diagonal(fine_cov), 0.0))
-        more["cell_curve_df"] = of_cells.of_curve(fit, everywhere)
+        more["cell_curve_df"] = of_cells.curve_degrees(fit, cell_edges)
     if "slope" in row:
-        more |= _of_slopes(of_bins.sums, of_effect, of_curve)
+        more |= _slope_covariances(of_bins.sums, of_effect, of_curve)
     variance_se = np.sqrt(of_bins.sums.variance.power(2).sum(axis=0))
     spread = row["heterogeneity"].values
     with np.errstate(invalid="ignore", divide="ignore"):
@@ -290,11 +290,11 @@ def of_groups(row: xr.Dataset, fit: CurveErrors | None, clusters: Groups) -> Est
             "curve_cov": curve_cov,
             **_degrees(row, fit, of_bins, of_cells),
             **skew,
-            **({} if sums is None else _of_few(row, sums)),
+            **({} if sums is None else _few_groups(row, sums)),
         }
 
 
-def _of_few(row: xr.Dataset, sums: GroupSums) -> dict[str, float]:
+def _few_groups(row: xr.Dataset, sums: UnitSums) -> dict[str, float]:
     """The effective number of groups; if these are few, p-values by a wild cluster bootstrap."""
     effective = sums.effective()
     pvalues = sums.wild_pvalues(pieces_of(row)) if effective < MIN_GROUPS else {}
@@ -309,7 +309,7 @@ def _skewness(
 ) -> Estimates:
     """Skewness of the errors of effects, curve and average of one feature by groups."""
     sums = of_cells.sums
-    of_effect, sign = on_effects(sums, fit.cells), clusters.sign(row, fit)
+    of_effect, sign = effect_influences(sums, fit.cells), clusters.sign(row, fit)
     of_effects = Skewness.of_groups(of_effect.toarray(), of_bins.degrees(), sign)
     loadings, population = fit.loadings(fit.pieces.edges), fit.centering == "mean"
     of_curve = tuple(
@@ -318,14 +318,14 @@ def _skewness(
     )
     of_rows = sums.mean @ np.nan_to_num(fit.cells.pieces.share)
     of_average = float(np.sum(of_rows**2)), float(np.sum(sums.average**2))
-    return skewness.of_groups(row, fit, of_effects, of_curve, of_average)
+    return skewness.group_skewness(row, fit, of_effects, of_curve, of_average)
 
 
 def degrees_of_groups(row: xr.Dataset, fit: CurveErrors | None, clusters: Groups) -> Estimates:
     """Degrees of freedom of one feature's estimates by groups of rows."""
     if fit is None:
         return {}
-    of_bins = clusters.of_bins(row)
+    of_bins = clusters.bin_influences(row)
     of_cells = of_bins if is_categorical(row) else clusters.influences(row, fit.cells)
     return _degrees(row, fit, of_bins, of_cells)
 
@@ -333,22 +333,22 @@ def degrees_of_groups(row: xr.Dataset, fit: CurveErrors | None, clusters: Groups
 def _degrees(
     row: xr.Dataset, fit: CurveErrors, of_bins: Grouped, of_cells: Grouped
 ) -> dict[str, Any]:
-    overlap = _of_effects(of_cells, fit)
+    overlap = _effect_overlap(of_cells, fit)
     with np.errstate(divide="ignore"):
         return {
             "effect_df": 1 / np.diagonal(overlap),
             "effect_overlap": overlap,
             **({"slope_df": of_bins.degrees()} if "slope" in row else {}),
             "heterogeneity_df": of_bins.degrees(),
-            "curve_df": at_edges(of_cells.of_curve(fit, fit.edges), fit),
+            "curve_df": at_edges(of_cells.curve_degrees(fit, fit.edges), fit),
             "average_effect_df": float(1 / of_cells.overlap[-1, -1]),
         }
 
 
-def _of_effects(of_cells: Grouped, fit: CurveErrors) -> FloatArray:
+def _effect_overlap(of_cells: Grouped, fit: CurveErrors) -> FloatArray:
     """(bin, bin): overlap of the variances of the effects of the bins, from that of cells."""
     cells = fit.cells
-    parts = np.nan_to_num(cells.of_effects)
+    parts = np.nan_to_num(cells.effect_parts)
     total = np.bincount(cells.bin, parts)[cells.bin]
     level, n = cells.loading[0], cells.n_effective
     alike = np.divide(level**2, n, out=np.zeros(len(n)), where=n > 0)
@@ -356,10 +356,10 @@ def _of_effects(of_cells: Grouped, fit: CurveErrors) -> FloatArray:
     parts = np.where(total > 0, parts, alike)
     shares = np.zeros((cells.n_bins(), len(parts)))
     shares[cells.bin, np.arange(len(parts))] = parts / np.bincount(cells.bin, parts)[cells.bin]
-    return np.asarray(shares @ of_cells.of_units() @ shares.T)
+    return np.asarray(shares @ of_cells.unit_overlap() @ shares.T)
 
 
-def _of_constant(row: xr.Dataset) -> Estimates:
+def _constant_feature(row: xr.Dataset) -> Estimates:
     """NaN for all estimates of a feature without bins."""
     absent = [
         part for part, name in (("slope", "slope"), ("cell", "cell_value")) if name not in row
@@ -384,7 +384,7 @@ def _check_enough_groups(sums: influence.RowSums, linear: NDArray[np.bool_], nam
         )
 
 
-def _of_slopes(
+def _slope_covariances(
     sums: influence.RowSums, of_effect: sparse.csr_array, of_curve: FloatArray
 ) -> dict[str, FloatArray]:
     """Covariances of the slopes of the bins, with each other, the effects and the curve."""
@@ -397,7 +397,7 @@ def _of_slopes(
     }
 
 
-def on_effects(sums: influence.RowSums, cells: CurveCells) -> sparse.csr_array:
+def effect_influences(sums: influence.RowSums, cells: CurveCells) -> sparse.csr_array:
     """Influences on the effects of the bins, sparse (group, bin), from those on their cells."""
     level, tilt = cells.loading
     positions = (np.arange(len(level)), cells.bin)

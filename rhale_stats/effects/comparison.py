@@ -59,7 +59,7 @@ def compare(a: xr.Dataset, b: xr.Dataset, request: Asked) -> xr.Dataset:
             "effects: std_error(effect, local, groups=...)."
         )
     streams = np.random.default_rng(request.rng).spawn(len(names))
-    differences, apart = [], []
+    differences, separate = [], []
     for name, stream in zip(names, streams, strict=True):
         rows = one_feature(a, name), one_feature(b, name)
         if not (rows[0].sizes["bin"] and rows[1].sizes["bin"]):
@@ -72,9 +72,9 @@ def compare(a: xr.Dataset, b: xr.Dataset, request: Asked) -> xr.Dataset:
             differences.append(_difference(rows, fits, z, pairs, request, stream))
         else:
             differences.append(no_difference(APART))
-            apart.append(name)
-    if apart:
-        without = ", ".join(repr(name) for name in apart)
+            separate.append(name)
+    if separate:
+        without = ", ".join(repr(name) for name in separate)
         if not any(len(difference.grid_value) for difference in differences):
             raise ValueError(
                 f"a and b must overlap; got no common value of {without}. Compare effects of rows "
@@ -95,8 +95,8 @@ def contrast(
     rows = one_feature(with_std_error(a), 0), one_feature(with_std_error(b), 0)
     fits = fit_of(rows[0]), fit_of(rows[1])
     request = Asked(None, None, level, N_DRAWS, 0, "none")
-    about = CurveReference(places[:1], np.ones(1))
-    difference = _difference(rows, fits, places, None, request, np.random.default_rng(0), about)
+    reference = CurveReference(places[:1], np.ones(1))
+    difference = _difference(rows, fits, places, None, request, np.random.default_rng(0), reference)
     lower, upper = difference.difference_ci[1]
     return float(difference.difference[1]), float(lower), float(upper)
 
@@ -113,7 +113,7 @@ def _check_same_levels(rows: tuple[xr.Dataset, xr.Dataset]) -> None:
         )
 
 
-def _of_one_model(*rows: xr.Dataset) -> bool:
+def _have_one_model(*rows: xr.Dataset) -> bool:
     """Whether the errors of both hold the same parameters."""
     models = [str(row.attrs.get("fitted_model", "")) for row in rows]
     return bool(models[0]) and models[0] == models[1]
@@ -122,8 +122,8 @@ def _of_one_model(*rows: xr.Dataset) -> bool:
 def _source(a: xr.Dataset, b: xr.Dataset, pairs: Pairs | None) -> str:
     """Source of the variance of a difference of effects."""
     if pairs is not None:
-        return f"{pairs.source} and parameters" if _of_one_model(a, b) else pairs.source
-    if _of_one_model(a, b):
+        return f"{pairs.source} and parameters" if _have_one_model(a, b) else pairs.source
+    if _have_one_model(a, b):
         sources = dict.fromkeys(str(effect["effect_se"].attrs["source"]) for effect in (a, b))
         return f"{' against '.join(sources)}, of one model"
     sources = dict.fromkeys(str(effect["effect_se"].attrs["source"]) for effect in (a, b))
@@ -155,10 +155,10 @@ def _difference(
     pairs: Pairs | None,
     request: Asked,
     rng: np.random.Generator,
-    about: CurveReference | None = None,
+    given_reference: CurveReference | None = None,
 ) -> Difference:
     """One feature: the difference at points within the range of both, about a common zero."""
-    reference = common_reference(rows, fits, z) if about is None else about
+    reference = common_reference(rows, fits, z) if given_reference is None else given_reference
     points = np.append(z, reference.places)
     curves = [
         accumulate.curve_at(fit.pieces.edges, fit.curve, fit.pieces.slope, points) for fit in fits
@@ -169,9 +169,9 @@ def _difference(
     else:
         covariance, every = paired_covariance(pairs, rows, fits, points)
         parts, by_curve = [covariance], [values[: len(z)] for values in every]
-    if _of_one_model(*rows):
-        moved = [directions_at(row, fit, points) for row, fit in zip(rows, fits, strict=True)]
-        parts.append(_of_parameters(moved, paired=pairs is not None))
+    if _have_one_model(*rows):
+        directions = [directions_at(row, fit, points) for row, fit in zip(rows, fits, strict=True)]
+        parts.append(_parameter_covariance(directions, paired=pairs is not None))
     has_curve = np.isfinite(np.sum(parts, axis=0).diagonal()[len(z) :])
     curves = [reference.less(curve, has_curve) for curve in curves]
     parts = [reference.covariance(part, has_curve) for part in parts]
@@ -181,7 +181,7 @@ def _difference(
     elif pairs.grouped:
         # The same groups are in all points, so that there is one estimate of scale.
         degrees = float(1 / np.mean(1 / np.asarray(degrees)))
-    if _of_one_model(*rows):
+    if _have_one_model(*rows):
         # A covariance of parameters by groups has no more degrees of freedom than these leave.
         groups = [row.attrs["n_groups"] - 1.0 for row in rows if "n_groups" in row.attrs]
         degrees = np.minimum(degrees, min(groups, default=np.inf))
@@ -194,7 +194,7 @@ class CurveReference(NamedTuple):
     """A zero for two curves: their mean over places on the axis, by weights; none without places.
 
     What is given of a curve stands at the points of interest first, and then at these places.
-    ``known`` are the places where the difference has a standard error.
+    ``has_curve`` are the places where the difference has a standard error.
     """
 
     places: FloatArray
@@ -206,11 +206,11 @@ class CurveReference(NamedTuple):
         return np.asarray(points - places[has_curve] @ self._shares(has_curve))
 
     def covariance(self, points_cov: FloatArray, has_curve: NDArray[np.bool_]) -> FloatArray:
-        """Covariance of `less`, where values at all places have the covariance ``of``."""
+        """Covariance of `less`, where values at all places have the covariance ``points_cov``."""
         n, shares = len(points_cov) - len(has_curve), self._shares(has_curve)
-        moved = points_cov[:n, n:][:, has_curve] @ shares
+        mixed = points_cov[:n, n:][:, has_curve] @ shares
         both = shares @ points_cov[n:, n:][np.ix_(has_curve, has_curve)] @ shares
-        return np.asarray(points_cov[:n, :n] - moved - moved[:, None] + both)
+        return np.asarray(points_cov[:n, :n] - mixed - mixed[:, None] + both)
 
     def _shares(self, has_curve: NDArray[np.bool_]) -> FloatArray:
         weight = self.weight[has_curve]
@@ -270,15 +270,15 @@ def directions_at(row: xr.Dataset, fit: CurveErrors, z: FloatArray) -> FloatArra
     return np.asarray(out)
 
 
-def _of_parameters(moved: list[FloatArray], *, paired: bool) -> FloatArray:
+def _parameter_covariance(directions: list[FloatArray], *, paired: bool) -> FloatArray:
     """What two curves of one model add to the variance of their difference, (point, point).
 
     With pairs all that is of the parameters; else what the covariances of both do not know.
     """
     if paired:
-        model, of_rows = moved[0] - moved[1]
+        model, of_rows = directions[0] - directions[1]
         total: FloatArray = model @ model.T + of_rows @ model.T + model @ of_rows.T
         return total
-    (first, rows_a), (second, rows_b) = moved
+    (first, rows_a), (second, rows_b) = directions
     shared: FloatArray = first @ second.T + rows_a @ second.T + first @ rows_b.T
     return -shared - shared.T

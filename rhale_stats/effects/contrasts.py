@@ -29,7 +29,7 @@ from rhale_stats.schema.levels import is_categorical, level_names, level_text
 from rhale_stats.schema.moments import has_cells, has_moments
 from rhale_stats.schema.padding import padded
 
-# Of the curve as it was centred; what lies about it is made anew.
+# Intervals about the curve as it was centred, which are computed again.
 ABOUT = ("curve_ci", "curve_band", "cell_curve_ci", "cell_curve_band", "curve_ci_rows")
 N_DRAWS = 10_000
 
@@ -54,20 +54,20 @@ def relative_to(effect: xr.Dataset, value: Any) -> xr.Dataset:
         )
     text = level_text(value) if is_categorical(row) else number_text(float(value))
     out = effect.drop_vars(ABOUT, errors="ignore")
-    moved = [name for name in ("curve", "cell_curve", "missing_curve") if name in out]
-    out = out.assign({name: out[name].copy(data=out[name].values - reference) for name in moved})
+    names = [name for name in ("curve", "cell_curve", "missing_curve") if name in out]
+    out = out.assign({name: out[name].copy(data=out[name].values - reference) for name in names})
     out.attrs["reference"] = f"{label_of(effect, name)} = {text}"
     target = "difference from the curve at the reference"
     if not has_moments(effect) or not row.sizes["bin"]:
         return out
-    whole, (feature,) = opened(effect)
-    made = _intervals(feature, value, effect)
-    for interval, (dims, ends) in made.items():
-        like = effect.get(interval, effect.get("curve_ci", effect.get("curve_band")))
-        attrs = {} if like is None else dict(like.attrs)
+    with_errors, (feature,) = opened(effect)
+    results = _intervals(feature, value, effect)
+    for interval, (dims, ends) in results.items():
+        template = effect.get(interval, effect.get("curve_ci", effect.get("curve_band")))
+        attrs = {} if template is None else dict(template.attrs)
         values = padded([ends], (effect.sizes[dims], 2))
         out[interval] = (("feature", dims, "ci_bound"), values, {**attrs, "target": target})
-    return out.assign_coords(ci_bound=whole.get("ci_bound", ["lower", "upper"]))
+    return out.assign_coords(ci_bound=with_errors.get("ci_bound", ["lower", "upper"]))
 
 
 def _value(row: xr.Dataset, value: Any) -> Any:
@@ -144,9 +144,9 @@ def _joint(feature: Feature, points: FloatArray, covariance: FloatArray) -> Join
         degrees = curve_degrees(row, fit, points)
         return of_one_scale(covariance, np.minimum(degrees[:-1], degrees[-1]))
     level, tilt = fit.loadings(points)
-    apart = influence.Loadings(level[:-1] - level[-1], tilt[:-1] - tilt[-1])
+    difference = influence.Loadings(level[:-1] - level[-1], tilt[:-1] - tilt[-1])
     parts = np.zeros((len(points) - 1, len(fit.cells.bin)))
-    parts[:, fit.cells.stretch] = influence.parts(apart, fit.noise)
+    parts[:, fit.cells.stretch] = influence.parts(difference, fit.noise)
     sources = fit.cells.sources(parts)
     return Joint(covariance, sources.satterthwaite(np.diagonal(covariance)), sources)
 

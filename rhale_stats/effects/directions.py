@@ -18,7 +18,7 @@ from rhale_stats.arrays import accumulate, categories, influence
 from rhale_stats.arrays.binning import bin_index
 from rhale_stats.arrays.influence import RowSums
 from rhale_stats.arrays.moments import FloatArray, IntArray
-from rhale_stats.effects.clusters import Clusters, level_sums, on_effects
+from rhale_stats.effects.clusters import Clusters, effect_influences, level_sums
 from rhale_stats.effects.fit import CurveErrors
 from rhale_stats.effects.spread import weights_of_rows
 from rhale_stats.local.parameters import Derivatives
@@ -53,7 +53,7 @@ class Weights(NamedTuple):
         share = w / np.bincount(k, w, n_bins)[k]
         linear = pieces.slope != 0
         tilt = np.where(linear, 1 / np.where(linear, pieces.x_variance, 1.0), 0.0)[k]
-        square = _of_squares(share * r, k, n_effective, 1 + linear)
+        square = _square_weights(share * r, k, n_effective, 1 + linear)
         return cls.placed((share, share * d * tilt, square), k, n_bins, w)
 
     @classmethod
@@ -68,7 +68,7 @@ class Weights(NamedTuple):
         k, n_bins = steps.step, len(mean)
         w = np.ones(len(k)) if weight is None else weight[steps.row]
         share = w / np.bincount(k, w, n_bins)[k]
-        square = _of_squares(share * (steps.difference - mean[k]), k, n_effective, 1)
+        square = _square_weights(share * (steps.difference - mean[k]), k, n_effective, 1)
         return cls.placed((share, np.zeros(len(k)), square), k, n_bins, w)
 
     @classmethod
@@ -84,11 +84,11 @@ class Weights(NamedTuple):
 
     def applied(self, rows: slice, change: FloatArray) -> list[FloatArray]:
         """What a change of the local effects of some rows does, by direction first."""
-        three = [_at_rows(part, rows, change) for part in (self.mean, self.slope, self.variance)]
-        return [*three, self.average[rows] @ change]
+        parts = [_changes(part, rows, change) for part in (self.mean, self.slope, self.variance)]
+        return [*parts, self.average[rows] @ change]
 
 
-def _of_squares(
+def _square_weights(
     residual: FloatArray, k: IntArray, n_effective: FloatArray, n_parameters: Any
 ) -> FloatArray:
     """Weights of changes in variances over the degrees of freedom; 0 in a bin that has none."""
@@ -97,7 +97,7 @@ def _of_squares(
         return np.where(remainder > 0, 2 * residual / remainder, 0.0)
 
 
-class FeatureInfluences(NamedTuple):
+class Influences(NamedTuple):
     """What directions, or groups of rows, do to one feature: to its cells, bins, and spread.
 
     ``spread`` is (direction, spread_bin), empty where the spread has no bins of its own.
@@ -107,22 +107,22 @@ class FeatureInfluences(NamedTuple):
     bins: RowSums
     spread: FloatArray
 
-    def contracted(self, factor: FloatArray) -> FeatureInfluences:
+    def contracted(self, factor: FloatArray) -> Influences:
         """Sums over rows of their influences times ``factor`` (row, direction)."""
-        return FeatureInfluences(
+        return Influences(
             _contracted(self.cells, factor), _contracted(self.bins, factor), factor.T @ self.spread
         )
 
 
-def by_directions(
+def direction_influences(
     row: xr.Dataset, fit: CurveErrors, clusters: Clusters, derivatives: Derivatives
-) -> FeatureInfluences:
+) -> Influences:
     """What every direction of the parameters does."""
     name = str(row["feature"].values)
     numbers = np.flatnonzero(is_used_row(clusters.local, row))
     if is_categorical(row):
-        sums = _of_levels(row, clusters, derivatives.steps(name, numbers))
-        return FeatureInfluences(sums, sums, np.zeros((len(sums.average), 0)))
+        sums = _level_influences(row, clusters, derivatives.steps(name, numbers))
+        return Influences(sums, sums, np.zeros((len(sums.average), 0)))
     columns = (*clusters.columns(row), clusters.rows.weight)
     weights = (
         Weights.of_rows(fit.cells.pieces, *columns, fit.cells.n_effective),
@@ -134,26 +134,28 @@ def by_directions(
     for part, change in derivatives.slopes(name, numbers):
         block = slice(begin, begin + len(part))
         both = [values for kind in weights for values in kind.applied(block, change)]
-        totals.append([*both, _at_rows(of_spread, block, change)])
+        totals.append([*both, _changes(of_spread, block, change)])
         begin += len(part)
     summed = [np.sum(parts, axis=0) for parts in zip(*totals, strict=True)]
-    return FeatureInfluences(_row_sums(summed[:4]), _row_sums(summed[4:8]), summed[8])
+    return Influences(_row_sums(summed[:4]), _row_sums(summed[4:8]), summed[8])
 
 
-def by_groups(row: xr.Dataset, fit: CurveErrors, clusters: Clusters) -> FeatureInfluences:
+def group_influences(row: xr.Dataset, fit: CurveErrors, clusters: Clusters) -> Influences:
     """Influences of the groups of rows."""
     spread = np.zeros((clusters.n_groups, 0))
     if row.sizes.get("spread_bin"):
         spread = clusters.spread_sums(row).influences(row["spread"].values)
     numbers = row_numbers(clusters.local)[is_used_row(clusters.local, row)]
     if clusters.n_groups == len(np.unique(numbers)):
-        return FeatureInfluences(*_by_rows(row, fit, clusters), spread)
-    of_bins = clusters.of_bins(row)
+        return Influences(*_row_influences(row, fit, clusters), spread)
+    of_bins = clusters.bin_influences(row)
     cells = of_bins if is_categorical(row) else clusters.influences(row, fit.cells)
-    return FeatureInfluences(cells.sums, of_bins.sums, spread)
+    return Influences(cells.sums, of_bins.sums, spread)
 
 
-def _by_rows(row: xr.Dataset, fit: CurveErrors, clusters: Clusters) -> tuple[RowSums, RowSums]:
+def _row_influences(
+    row: xr.Dataset, fit: CurveErrors, clusters: Clusters
+) -> tuple[RowSums, RowSums]:
     """Influences of single rows, which need no correction for their shares."""
     group, n_groups = clusters.group, clusters.n_groups
     if is_categorical(row):
@@ -174,16 +176,14 @@ def _spread_weights(row: xr.Dataset, clusters: Clusters) -> sparse.csr_array:
     return sparse.csr_array(np.zeros((0, clusters.rows.n_rows)))
 
 
-def _at_rows(weights: sparse.csr_array, rows: slice, change: FloatArray) -> FloatArray:
+def _changes(weights: sparse.csr_array, rows: slice, change: FloatArray) -> FloatArray:
     """What a change (row, direction) of some rows does, by direction first."""
     some: Any = weights[:, rows]
     return np.asarray((some @ change).T)
 
 
-def _of_levels(
-    row: xr.Dataset,
-    clusters: Clusters,
-    changes: Iterable[tuple[IntArray, FloatArray, FloatArray]],
+def _level_influences(
+    row: xr.Dataset, clusters: Clusters, changes: Iterable[tuple[IntArray, FloatArray, FloatArray]]
 ) -> RowSums:
     position, rows = clusters.position(row), clusters.rows
     assert rows.sides is not None
@@ -209,8 +209,8 @@ def _contracted(sums: RowSums, factor: FloatArray) -> RowSums:
     return RowSums(mean, slope, variance, sums.places @ factor, sums.average @ factor)
 
 
-class EstimateChanges(NamedTuple):
-    """Changes of all estimates of one feature, (direction, estimate)."""
+class Gradients(NamedTuple):
+    """Gradients of all estimates of one feature, (direction, estimate)."""
 
     effect: FloatArray
     slope: FloatArray
@@ -222,29 +222,28 @@ class EstimateChanges(NamedTuple):
     spread: FloatArray
 
 
-def on_estimates(moved: FeatureInfluences, row: xr.Dataset, fit: CurveErrors) -> EstimateChanges:
-    """Changes of effects and curves, from those of cells and bins."""
-    sums, of_bins = moved.cells, moved.bins
-    everywhere = fit.pieces.edges
-    on_curve = sums._replace(
-        mean=sums.mean[:, fit.cells.stretch], slope=sums.slope[:, fit.cells.stretch]
-    )
+def estimate_changes(influences: Influences, row: xr.Dataset, fit: CurveErrors) -> Gradients:
+    """Gradients of effects and curves, from those of cells and bins."""
+    sums, of_bins = influences.cells, influences.bins
+    cell_edges = fit.pieces.edges
+    stretch = fit.cells.stretch
+    on_curve = sums._replace(mean=sums.mean[:, stretch], slope=sums.slope[:, stretch])
     population = fit.centering == "mean"
-    cell_curve = on_curve.of_curve(fit.loadings(everywhere), population=population)
+    cell_curve = on_curve.of_curve(fit.loadings(cell_edges), population=population)
     start = on_curve.of_curve(influence.loadings(fit.pieces, fit.edges, "start"), population=False)
     spread = row["heterogeneity"].values
     with np.errstate(invalid="ignore", divide="ignore"):
         of_spread = np.where(spread > 0, of_bins.variance.toarray() / (2 * spread), 0.0)
     slope = np.where(slopes(row) != 0, of_bins.slope.toarray(), 0.0)
-    return EstimateChanges(
-        on_effects(sums, fit.cells).toarray(),
+    return Gradients(
+        effect_influences(sums, fit.cells).toarray(),
         slope,
         of_spread,
         cell_curve,
-        cell_curve[:, np.searchsorted(everywhere, fit.edges)],
+        cell_curve[:, np.searchsorted(cell_edges, fit.edges)],
         start,
         sums.average[:, None],
-        moved.spread,
+        influences.spread,
     )
 
 
@@ -263,7 +262,7 @@ PAIRS = {
 ALONE = ("heterogeneity", "start", "average", "spread")
 
 
-def products(left: EstimateChanges, right: EstimateChanges) -> dict[str, FloatArray]:
+def products(left: Gradients, right: Gradients) -> dict[str, FloatArray]:
     """Sums over directions of products, by pair; of those alone, of each with itself."""
     out = {name: getattr(left, a).T @ getattr(right, b) for name, (a, b) in PAIRS.items()}
     return out | {
@@ -272,17 +271,14 @@ def products(left: EstimateChanges, right: EstimateChanges) -> dict[str, FloatAr
 
 
 def added(
-    rows: dict[str, FloatArray],
-    model: EstimateChanges,
-    shared: EstimateChanges | None,
-    squares: FloatArray,
+    rows: dict[str, FloatArray], model: Gradients, shared: Gradients | None, squares: FloatArray
 ) -> dict[str, FloatArray]:
     """Covariances of rows and parameters together.
 
     ``shared`` are the products of the influences of rows with the directions, and ``squares`` the
     sums of squares of the influences on the directions, (direction, direction).
     """
-    total = products(model, EstimateChanges(*(squares @ influences for influences in model)))
+    total = products(model, Gradients(*(squares @ influences for influences in model)))
     if shared is not None:
         left, right = products(model, shared), products(shared, model)
         total = {name: total[name] + left[name] + right[name] for name in total}

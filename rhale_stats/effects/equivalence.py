@@ -11,7 +11,7 @@ from rhale_stats.arrays.moments import FloatArray
 from rhale_stats.effects.anova_test import Wald
 from rhale_stats.effects.errors import with_std_error
 from rhale_stats.effects.fit import bin_degrees, noise_in_the_middle
-from rhale_stats.effects.hypotheses import by_name
+from rhale_stats.effects.hypotheses import fields_of_tests
 from rhale_stats.inference import meaning
 from rhale_stats.inference.adjustment import ADJUSTMENTS
 from rhale_stats.inference.results import CONSTANT, labelled_test
@@ -75,7 +75,7 @@ def equivalence_test(effect: xr.Dataset, delta: float, *, adjust: str = "holm") 
         rows.append(_small(row, delta) if row.sizes["bin"] else Wald(reason=CONSTANT))
     return labelled_test(
         effect,
-        by_name(rows),
+        fields_of_tests(rows),
         adjust,
         null=f"some effect is {delta:g} or more, or -{delta:g} or less",
         source=str(effect["effect_se"].attrs["source"]),

@@ -13,7 +13,7 @@ from rhale_stats.arrays import accumulate, influence
 from rhale_stats.arrays.moments import FloatArray, ResidualMoments
 from rhale_stats.effects import skewness
 from rhale_stats.effects.chosen_edges import effect_variance
-from rhale_stats.effects.clusters import MIN_GROUPS, Clusters, Groups, of_groups
+from rhale_stats.effects.clusters import MIN_GROUPS, Clusters, Groups, group_errors
 from rhale_stats.effects.fit import (
     CurveErrors,
     Feature,
@@ -58,7 +58,7 @@ def std_error(
         return effect  # its errors are made with it
     if local is not None:
         local = check_local(local, in_chunks=fitted is None)
-    out = _of_features(_check_moments(without_parts(effect)), None, local, groups)
+    out = _add_errors(_check_moments(without_parts(effect)), None, local, groups)
     if fitted is None or fitted.uncertainty == "rows":
         return out
     if local is None:
@@ -78,7 +78,7 @@ def opened(effect: xr.Dataset) -> tuple[xr.Dataset, list[Feature]]:
     if "curve_se" in effect:
         return effect, features_of(effect)
     features = features_of(_check_moments(effect))
-    return _of_features(effect, features, None, None), features
+    return _add_errors(effect, features, None, None), features
 
 
 def _check_moments(effect: xr.Dataset) -> xr.Dataset:
@@ -96,7 +96,7 @@ def _check_moments(effect: xr.Dataset) -> xr.Dataset:
     return effect
 
 
-def _of_features(
+def _add_errors(
     effect: xr.Dataset,
     features: Sequence[Feature] | None,
     local: xr.Dataset | None,
@@ -113,7 +113,7 @@ def _of_features(
                 f"parameters. Make it again."
             )
         source = SOURCE
-        rows = [_of_feature(*feature) for feature in features or features_of(effect)]
+        rows = [_feature_errors(*feature) for feature in features or features_of(effect)]
     else:
         if local is None:
             raise ValueError(
@@ -123,7 +123,7 @@ def _of_features(
         kind = GroupsInChunks if is_chunked(local) else Clusters
         clusters = kind.of_effect(local, effect, groups)
         source = f"rows in {clusters.n_groups} groups"
-        rows = [of_groups(*feature, clusters) for feature in features or features_of(effect)]
+        rows = [group_errors(*feature, clusters) for feature in features or features_of(effect)]
         n_each = [float(np.max(row.get("effective_groups", np.inf))) for row in rows]
         effective = min(n_each, default=np.inf)
         if effective < MIN_GROUPS:
@@ -143,8 +143,8 @@ def _of_features(
     of_others = [name for name in effect.data_vars if str(name).endswith(("_ci", "_band"))]
     of_others += [name for name in SKEWNESS if name in effect]
     # Degrees of freedom come after what they belong to.
-    beside = (*GROUP_DEGREES, *SKEWNESS)
-    targets |= {name: targets.get(f"{name.rpartition('_')[0]}_se", "") for name in beside}
+    last = (*GROUP_DEGREES, *SKEWNESS)
+    targets |= {name: targets.get(f"{name.rpartition('_')[0]}_se", "") for name in last}
     out = with_variables(
         effect.drop_vars(of_others) if of_others else effect,
         {
@@ -161,7 +161,7 @@ def _of_features(
     return out if levels else out.drop_vars(GROUP_COVARIANCES, errors="ignore")
 
 
-def _of_feature(row: xr.Dataset, fit: CurveErrors | None) -> Estimates:
+def _feature_errors(row: xr.Dataset, fit: CurveErrors | None) -> Estimates:
     """Standard errors of one feature, by name; all NaN where there is no bin."""
     if fit is None:
         absent = {"slope": "slope" not in row, "cell": "cell_effect" not in row}
@@ -170,12 +170,12 @@ def _of_feature(row: xr.Dataset, fit: CurveErrors | None) -> Estimates:
         ]
         return dict.fromkeys(names, np.nan)
     if is_categorical(row):
-        return _of_levels(row)
+        return _level_errors(row)
     zero_start = influence.loadings(fit.pieces, fit.edges, "start")
     start = np.sqrt(influence.variance(zero_start, fit.noise, None))
     # The edges of the bins are among those of the cells.
-    everywhere = fit.variance(fit.pieces.edges)
-    centred = np.sqrt(everywhere[np.searchsorted(fit.pieces.edges, fit.edges)])
+    variance = fit.variance(fit.pieces.edges)
+    centred = np.sqrt(variance[np.searchsorted(fit.pieces.edges, fit.edges)])
     residuals = residuals_of(row)
     spread_se, of_average = spread_and_average_errors(row, residuals)
     skewed = fit.cells.skewness()
@@ -184,10 +184,10 @@ def _of_feature(row: xr.Dataset, fit: CurveErrors | None) -> Estimates:
         **({"slope_se": np.sqrt(bin_noise(row, residuals).slope)} if "slope" in row else {}),
         "heterogeneity_se": spread_se,
         "curve_se": at_edges(centred, fit),
-        **({"cell_curve_se": at_cells(np.sqrt(everywhere), fit)} if has_cells(row) else {}),
+        **({"cell_curve_se": at_cells(np.sqrt(variance), fit)} if has_cells(row) else {}),
         "curve_se_start": at_edges(start, fit),
         "average_effect_se": of_average,
-        **skewness.of_rows(row, fit, skewed, everywhere),
+        **skewness.row_skewness(row, fit, skewed, variance),
     }
 
 
@@ -207,7 +207,7 @@ def spread_and_average_errors(
     return spread_se, accumulate.weighted_average_se(pieces, by_squares, n)
 
 
-def _of_levels(row: xr.Dataset) -> Estimates:
+def _level_errors(row: xr.Dataset) -> Estimates:
     """Standard errors of steps and of the curve over levels, from what was stored with them."""
     effect_cov, curve_cov = row["effect_cov"].values, row["curve_cov"].values
     start = np.tri(len(curve_cov), len(effect_cov), -1)

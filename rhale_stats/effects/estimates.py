@@ -99,13 +99,7 @@ def estimates_of(settings: RhaleSettings, fitted: FittedBins) -> dict[str, Float
         squares = sums.squares_of(rows.square_sums(starts, bins, slope), bins, slope)
     moments = rows.cells if fitted.along is not None else rows.cells.pooled(starts)
     estimates = feature_estimates(
-        fitted.bin_edges,
-        bins,
-        fitted.along,
-        slope,
-        residuals,
-        settings.centering,
-        squares=squares,
+        fitted.bin_edges, bins, fitted.along, slope, residuals, settings.centering, squares=squares
     )
     estimates["moments"] = moments.table.T
     if fitted.along is not None and are_agreed(settings.rule):
@@ -124,7 +118,7 @@ def are_agreed(rule: BinRule) -> bool:
     return isinstance(rule, GivenBins) and rule.cells_of_curve is not None
 
 
-def in_bins(sums: FloatArray, bin_of: IntArray) -> FloatArray:
+def sums_in_bins(sums: FloatArray, bin_of: IntArray) -> FloatArray:
     """Sums in bins from those in their cells, (..., cell) -> (..., bin)."""
     return np.add.reduceat(sums, np.flatnonzero(np.diff(bin_of, prepend=-1)), axis=-1)
 
@@ -134,11 +128,11 @@ def slope_correlation(
 ) -> FloatArray:
     """Correlation of the average along a bin with the slope of its line, by influences of rows.
 
-    ``found`` are sums of the products `LEVEL_POWERS` in the cells of the curve.
+    ``products`` are sums of the products `LEVEL_POWERS` in the cells of the curve.
     """
     level_of = cell_kernel.along_axis(cells.width, cells.weight, cells.bin)
     factor = np.divide(level_of, cells.weight, out=np.zeros(len(level_of)), where=cells.weight > 0)
-    both, level, tilt = in_bins(products * np.stack([factor, factor**2, factor**0]), cells.bin)
+    both, level, tilt = sums_in_bins(products * np.stack([factor, factor**2, factor**0]), cells.bin)
     with np.errstate(invalid="ignore", divide="ignore"):
         is_sloped = (slope != 0) & (level > 0) & (tilt > 0)
         return np.where(is_sloped, np.clip(both / np.sqrt(level * tilt), -1.0, 1.0), 0.0)
@@ -191,7 +185,7 @@ def feature_estimates(
     if along is not None:
         cell_curve, _ = centred_curve(fine_pieces, along.edges, centering)
         estimates |= {"cell_value": along.edges, "cell_curve": cell_curve}
-        estimates |= {"cell_effect": along.mean, "cell_share": along.share, **_of_squares(along)}
+        estimates |= {"cell_effect": along.mean, "cell_share": along.share, **_squares_of(along)}
     return estimates
 
 
@@ -221,7 +215,7 @@ def _fitted(
         return _BinFits(bins, pieces, ddof)
     pieces = pieces._replace(slope=slope, x_variance=residuals.x_variance)
     linear = slope != 0
-    # Of residuals about lines; about means the first pass has it already.
+    # Squares of residuals about lines; those about means are known from the first pass.
     squares = np.where(linear, residuals.second_moment * bins.weight, bins.m2)
     return _BinFits(bins._replace(m2=squares), pieces, ddof + linear)
 
@@ -237,7 +231,7 @@ def own_products(along: cell_kernel.Cells) -> Estimates:
     return {} if along.products is None else {"cell_weight_products": along.products}
 
 
-def _of_squares(along: cell_kernel.Cells) -> dict[str, FloatArray]:
+def _squares_of(along: cell_kernel.Cells) -> dict[str, FloatArray]:
     """What standard errors need of cells with unequal precision weights, by name."""
     if along.squares is None or along.robust is None or along.robust_third is None:
         return {}

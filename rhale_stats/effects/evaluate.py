@@ -37,13 +37,12 @@ def errors_at(row: xr.Dataset, z: FloatArray) -> dict[str, Any]:
     edges = row["edge_value"].values
     inside = (z >= edges[0]) & (z <= edges[-1])
     k = bin_index(edges, z)
-    by_groups = "n_groups" in row.attrs
-    if has_moments(row) and not by_groups and "debiased" not in row.attrs:
+    if has_moments(row) and "n_groups" not in row.attrs:
         fit = fit_of(row)
         residuals = residuals_of(row)
         noise = bin_noise(row, residuals)
         effect_se, slope_se = np.sqrt(effect_variance(row, fit)), np.sqrt(noise.slope)
-        shared = _of_correlation(row, effect_se, slope_se)
+        shared = _covariance_of(row, effect_se, slope_se)
         if shared is None:
             shared = noise.covariance + pieces_of(row, residuals).away() * noise.slope
         spread_se, average_se = spread_and_average_errors(row, residuals)
@@ -52,9 +51,7 @@ def errors_at(row: xr.Dataset, z: FloatArray) -> dict[str, Any]:
         curve_se = np.full(len(z), np.nan)
         curve_se[has_curve] = np.sqrt(np.maximum(fit.variance(z[has_curve]), 0.0))
     elif "curve_se" in row and "rows" in str(row["curve_se"].attrs.get("source", "rows")):
-        effect_se, spread_se = (
-            own_error(row, f"{name}_se") for name in ("effect", "heterogeneity")
-        )
+        effect_se, spread_se = own_error(row, "effect_se"), own_error(row, "heterogeneity_se")
         slope_se = own_error(row, "slope_se") if "slope_se" in row else np.zeros(len(edges) - 1)
         average_se, curve_se = float(own_error(row, "average_effect_se")), _between(row, z)
         shared = _stored_covariance(row, effect_se, slope_se)
@@ -71,7 +68,7 @@ def errors_at(row: xr.Dataset, z: FloatArray) -> dict[str, Any]:
     }
 
 
-def _of_correlation(
+def _covariance_of(
     row: xr.Dataset, effect_se: FloatArray, slope_se: FloatArray
 ) -> FloatArray | None:
     """Covariance of the effect in the middle of every bin with its slope, of their correlation."""
@@ -84,12 +81,12 @@ def _stored_covariance(row: xr.Dataset, effect_se: FloatArray, slope_se: FloatAr
     """Covariances of effects and slopes, from errors that the result holds."""
     if "effect_slope_cov" in row and "effect_se_rows" not in row:
         return np.diagonal(row["effect_slope_cov"].values)
-    covariance = _of_correlation(row, effect_se, slope_se)
+    covariance = _covariance_of(row, effect_se, slope_se)
     if covariance is not None:
         return covariance
     # As if slopes and the means of their rows were uncorrelated.
-    most = effect_se * slope_se
-    return np.clip(pieces_of(row).away() * slope_se**2, -most, most)
+    bound = effect_se * slope_se
+    return np.clip(pieces_of(row).away() * slope_se**2, -bound, bound)
 
 
 def own_error(row: xr.Dataset, name: str) -> FloatArray:

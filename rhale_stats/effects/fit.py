@@ -248,10 +248,10 @@ def spread_rows(row: xr.Dataset) -> FloatArray:
         return n
     with np.errstate(invalid="ignore", divide="ignore"):
         m2 = row["heterogeneity"].values ** 2 * (1 - (1 + (slopes(row) != 0)) / n)
-        ours = squares[:, 11] - 2 * m2 * squares[:, 10] + m2**2
+        variance = squares[:, 11] - 2 * m2 * squares[:, 10] + m2**2
         usual = residuals_of(row).fourth_moment - m2**2
-        is_known = (usual > 1e-9 * m2**2) & (ours > 0)
-        return np.where(is_known, n * usual / np.where(is_known, ours, 1.0), n)
+        is_known = (usual > 1e-9 * m2**2) & (variance > 0)
+        return np.where(is_known, n * usual / np.where(is_known, variance, 1.0), n)
 
 
 def row_degrees(row: xr.Dataset) -> float:
@@ -275,6 +275,6 @@ def noise_in_the_middle(row: xr.Dataset) -> accumulate.Noise:
     shared = noise.covariance + away * noise.slope
     effect_se = row["effect_se"].values
     if "effect_slope_correlation" in row:
-        # Of a correlation no variance is negative: those along the axis are of other residuals.
+        # With a correlation no variance is negative; those along the axis are of other residuals.
         shared = row["effect_slope_correlation"].values * effect_se * np.sqrt(noise.slope)
     return accumulate.Noise(effect_se**2, shared, noise.slope)

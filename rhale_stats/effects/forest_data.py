@@ -25,7 +25,7 @@ class ForestData(NamedTuple):
     """Numbers (feature,) with intervals (end, feature), and from replicates (chain, feature).
 
     ``variable`` is what they are of, and ``order`` the places of features in it. ``unordered`` are
-    features without a number because their levels have no order. ``made`` and ``source`` say how
+    features without a number because their levels have no order. ``method`` and ``source`` say how
     the intervals are made, and of what. ``rows`` are those of the rows alone, where the intervals
     hold the model too.
     """
@@ -36,7 +36,7 @@ class ForestData(NamedTuple):
     interval: FloatArray
     chains: FloatArray | None
     unordered: NDArray[np.bool_]
-    made: str
+    method: str
     source: str
     rows: FloatArray | None
 
@@ -53,15 +53,15 @@ def forest_data(result: object, what: str, level: float) -> ForestData:
         effect = confint(effect, level=level)
     values, chains, rows = _per_feature(effect, what), None, None
     if "draw" in values.dims:
-        made, source = "quantiles of the replicates", str(effect.attrs.get("source", "rows"))
-        point, interval, chains = _of_replicates(effect, what, level)
+        method, source = "quantiles of the replicates", str(effect.attrs.get("source", "rows"))
+        point, interval, chains = _replicate_quantiles(effect, what, level)
     else:
         point = np.asarray(values.values, dtype=np.float64)
         stored, of_rows = _interval_of(effect, what, level)
         if of_rows is not None:
             rows = np.asarray(of_rows.transpose("ci_bound", ...).values, dtype=np.float64)
         interval = np.asarray(stored.transpose("ci_bound", ...).values, dtype=np.float64)
-        made = str(stored.attrs.get("method", "confidence interval"))
+        method = str(stored.attrs.get("method", "confidence interval"))
         source = str(stored.attrs.get("source", "rows"))
     if "feature_kind" in effect.coords:
         point = np.where(effect["feature_kind"].values == "constant", np.nan, point)
@@ -75,7 +75,7 @@ def forest_data(result: object, what: str, level: float) -> ForestData:
     rows = None if rows is None else rows[:, order]
     return ForestData(
         *(values, order, point[order], interval[:, order], chains, unordered[order]),
-        *(made, source, rows),
+        *(method, source, rows),
     )
 
 
@@ -104,7 +104,7 @@ def _per_feature(effect: xr.Dataset, what: str) -> xr.DataArray:
     return effect[what]
 
 
-def _of_replicates(
+def _replicate_quantiles(
     boot: xr.Dataset, what: str, level: float
 ) -> tuple[FloatArray, FloatArray, FloatArray | None]:
     """Medians and outer quantiles over all chains, and of several chains the median of each."""
@@ -136,9 +136,9 @@ def _interval_of(
     stored = effect[f"{what}_ci"]
     other = float(stored.attrs.get("ci_prob", np.nan))
     if not np.isclose(other, level) and has_moments(effect):
-        again = confint(effect, level=level)
-        if np.isclose(again[f"{what}_ci"].attrs["ci_prob"], level):
-            return both(again)
+        remade = confint(effect, level=level)
+        if np.isclose(remade[f"{what}_ci"].attrs["ci_prob"], level):
+            return both(remade)
     if not np.isclose(other, level):
         raise ValueError(
             f"level must be {other:g}, that of the intervals of {what!r} in effect; got {level:g}. "

@@ -138,12 +138,7 @@ def grid_of_others(grid: CellGrid, rows: Source, position: int) -> CellGrid:
 
 
 def _grid(
-    column: Column,
-    rule_edges: FloatArray,
-    fixed: FloatArray | None,
-    places: Places,
-    *,
-    equal: bool,
+    column: Column, rule_edges: FloatArray, fixed: FloatArray | None, places: Places, *, equal: bool
 ) -> CellGrid:
     """A grid of ``fixed`` cells, or of cells of a few rows each."""
     n_cells, least = _asked(places)
@@ -208,8 +203,8 @@ def _given_cells(rule: BinRule, column: Column, edges: FloatArray) -> FloatArray
     cells = cells[(cells > edges[0]) & (cells < edges[-1])]
     # An edge that both have may differ by rounding: no cell between the two.
     nearest = edges[nearest_to(edges, cells)]
-    apart = np.abs(nearest - cells) > 1e-9 * (edges[-1] - edges[0])
-    return cell_kernel.union(edges, cells[apart])
+    distinct = np.abs(nearest - cells) > 1e-9 * (edges[-1] - edges[0])
+    return cell_kernel.union(edges, cells[distinct])
 
 
 def moments_on(grid: CellGrid, position: int, *, unequal: bool) -> Reduction:

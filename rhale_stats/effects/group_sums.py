@@ -20,7 +20,7 @@ N_DRAWS = 999
 DENSE, MIN_DENSE = 4, 1 << 20
 
 
-class GroupSums(NamedTuple):
+class UnitSums(NamedTuple):
     """Sums of every group in every unit that it has rows in, by group and then by unit.
 
     ``weight`` and ``square`` are sums of w and of w^2 (of frequencies, of w), the others of w times
@@ -43,7 +43,7 @@ class GroupSums(NamedTuple):
     @classmethod
     def of_rows(
         cls, pieces: accumulate.Pieces, rows: Rows, position: int, group: IntArray, n_groups: int
-    ) -> GroupSums:
+    ) -> UnitSums:
         """Sums over the rows of one feature, about the means or lines of ``pieces``."""
         x, g, w = rows.x[position], rows.local_effect[position], rows.weight
         k, n_units = bin_index(pieces.edges, x), len(pieces.mean)
@@ -58,7 +58,7 @@ class GroupSums(NamedTuple):
         return cls._summed(group, k, n_groups, n_units, values, n_weights)
 
     @classmethod
-    def merged(cls, parts: Sequence[GroupSums]) -> GroupSums:
+    def merged(cls, parts: Sequence[UnitSums]) -> UnitSums:
         """Sums over all rows, from those over several parts of them."""
         first = parts[0]
         if len(parts) == 1:
@@ -78,7 +78,7 @@ class GroupSums(NamedTuple):
         n_units: int,
         values: Sequence[FloatArray | None],
         n_weights: int,
-    ) -> GroupSums:
+    ) -> UnitSums:
         key = group * n_units + unit
         n_pairs = n_groups * n_units
         if n_pairs <= max(DENSE * len(key), MIN_DENSE):
@@ -92,13 +92,13 @@ class GroupSums(NamedTuple):
             totals.insert(1, totals[0])
         return cls(pairs // n_units, pairs % n_units, n_groups, n_units, *totals)
 
-    def about(self, pieces: accumulate.Pieces, centre: FloatArray) -> GroupSums:
+    def about(self, pieces: accumulate.Pieces, centre: FloatArray) -> UnitSums:
         """The sums with residuals about other means than those of ``pieces``."""
-        moved = (pieces.mean - centre)[self.unit]
+        shift = (pieces.mean - centre)[self.unit]
         return self._replace(
-            r=self.r + moved * self.weight,
-            dr=self.dr + moved * self.d,
-            rr=self.rr + 2 * moved * self.r + moved**2 * self.weight,
+            r=self.r + shift * self.weight,
+            dr=self.dr + shift * self.d,
+            rr=self.rr + 2 * shift * self.r + shift**2 * self.weight,
         )
 
     def total(self, values: FloatArray) -> FloatArray:
@@ -120,7 +120,7 @@ class GroupSums(NamedTuple):
         var = np.where(linear, pieces.x_variance[k], 1.0)
         spread = self.total(self.rr)[k] * share
         weights = self.group_weights()
-        level = self._of_curve(pieces, curve)
+        level = self._curve_sums(pieces, curve)
         effect = self.r + pieces.mean[k] * self.weight + pieces.slope[k] * self.d
         return influence.RowSums(
             weights.table(share * self.r, k, self.n_units),
@@ -130,7 +130,7 @@ class GroupSums(NamedTuple):
             self._centred(effect),
         )
 
-    def _of_curve(self, pieces: accumulate.Pieces, curve: FloatArray) -> FloatArray:
+    def _curve_sums(self, pieces: accumulate.Pieces, curve: FloatArray) -> FloatArray:
         """Sums of w times the curve at the rows, which is a polynomial of d in every unit."""
         left, right = pieces.edges[:-1], pieces.edges[1:]
         rise = np.diff(curve) / (right - left)

@@ -57,7 +57,7 @@ class GroupWeights(NamedTuple):
     ) -> Grouped:
         """Influences by groups with their leverage corrected; ``block`` is that of every unit."""
         n_units = sums.mean.shape[1]
-        of_units, every = self.shares(self.unit, n_units), self.of_all()
+        of_units, every = self.shares(self.unit, n_units), self.total_shares()
         factor = every.factor.toarray()[:, 0]
         variance = like(sums.variance, sums.variance.data * of_units.factor.data)
         sums = sums._replace(
@@ -73,12 +73,12 @@ class GroupWeights(NamedTuple):
             mean = like(sums.mean, sums.mean.data * of_units.factor.data)
             sums = sums._replace(mean=mean)
         else:
-            moved = leverage.of_lines(sums, of_units, lines)
-            sums = sums._replace(mean=like(sums.mean, moved[0]), slope=like(sums.slope, moved[1]))
+            parts = leverage.of_lines(sums, of_units, lines)
+            sums = sums._replace(mean=like(sums.mean, parts[0]), slope=like(sums.slope, parts[1]))
             of_units = of_units.with_lines(lines)
         return Grouped(sums, _overlap(of_units, of_units, block, every))
 
-    def of_all(self) -> leverage.Shares:
+    def total_shares(self) -> leverage.Shares:
         """Shares of the groups in all rows together."""
         return self.shares(np.zeros(len(self.unit), dtype=np.int64), 1)
 
@@ -92,21 +92,21 @@ class Grouped(NamedTuple):
     sums: influence.RowSums
     overlap: FloatArray
 
-    def of_units(self) -> FloatArray:
+    def unit_overlap(self) -> FloatArray:
         """Overlap of the units."""
         return self.overlap[:-1, :-1]
 
     def degrees(self) -> FloatArray:
         """Degrees of freedom of the variances of single units."""
-        return np.asarray(1 / np.diagonal(self.of_units()))
+        return np.asarray(1 / np.diagonal(self.unit_overlap()))
 
-    def of_curve(self, fit: CurveErrors, z: FloatArray) -> FloatArray:
+    def curve_degrees(self, fit: CurveErrors, z: FloatArray) -> FloatArray:
         """Degrees of freedom of the variance of the curve at points within its stretch."""
         noise = _noise_or_equal(fit)
         parts = np.maximum(influence.parts(fit.loadings(z), noise), 0.0)
         alone = np.full((len(z), 1), 0.0)
         if fit.centering == "mean":
-            alone += _of_places(fit)
+            alone += _place_variance(fit)
         degrees = leverage.degrees(np.hstack([parts, alone]), self.overlap)
         return np.where(np.isfinite(degrees), degrees, 1 / self.overlap[-1, -1])
 
@@ -121,7 +121,7 @@ def _noise_or_equal(fit: CurveErrors) -> accumulate.Noise:
     return accumulate.Noise(np.divide(1.0, n, out=none.copy(), where=n > 0), none, none)
 
 
-def _of_places(fit: CurveErrors) -> float:
+def _place_variance(fit: CurveErrors) -> float:
     """Variance of the mean of the curve over the rows, if these were independent."""
     if fit.places is not None:
         return fit.places.alone
@@ -138,9 +138,9 @@ def _overlap(
     """Overlap of units whose residuals are from the means of blocks, and of all rows."""
     n_blocks = blocks.weight.shape[1]
     square = sparse.csr_array(sparse.hstack([units.square, every.square]))
-    lost = [like(part.square, part.square.data * part.factor.data) for part in (blocks, every)]
+    leverages = [like(part.square, part.square.data * part.factor.data) for part in (blocks, every)]
     positions = np.append(block, n_blocks)
-    between = leverage.between(sparse.csr_array(sparse.hstack(lost)))
+    between = leverage.between(sparse.csr_array(sparse.hstack(leverages)))
     return np.asarray(leverage.products(square) + between[np.ix_(positions, positions)])
 
 

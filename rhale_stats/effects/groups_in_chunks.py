@@ -14,9 +14,9 @@ from rhale_stats.arguments.rows import row_codes
 from rhale_stats.arrays import accumulate
 from rhale_stats.arrays.moments import FloatArray, IntArray
 from rhale_stats.arrays.thinned import most_of_chunk
-from rhale_stats.effects.clusters import RowLevels, check_n_groups, on_bins, on_cells
+from rhale_stats.effects.clusters import RowLevels, bin_influences, cell_influences, check_n_groups
 from rhale_stats.effects.fit import CurveErrors
-from rhale_stats.effects.group_sums import GroupSums
+from rhale_stats.effects.group_sums import UnitSums
 from rhale_stats.effects.grouped import Grouped
 from rhale_stats.effects.provenance import check_same_chunks
 from rhale_stats.effects.spread import SpreadSums
@@ -31,8 +31,8 @@ from rhale_stats.schema.levels import refuse_categorical
 class FeatureSums(NamedTuple):
     """Sums of one feature by groups of rows; ``spread`` is None without bins of the spread."""
 
-    cells: GroupSums
-    bins: GroupSums
+    cells: UnitSums
+    bins: UnitSums
     levels: RowLevels
     spread: SpreadSums | None
 
@@ -60,9 +60,9 @@ class GroupsInChunks:
         rows = ChunkedRows(local, precise=True)
         rows_of_features = (one_feature(effect, name) for name in feature_names(effect))
         features = [_Feature.from_row(row, local) for row in rows_of_features if row.sizes["bin"]]
-        most = most_of_chunk(len(rows.lengths))
+        max_rows = most_of_chunk(len(rows.lengths))
         codes = np.split(group, np.cumsum(rows.lengths)[:-1])
-        chunk_sums = _ChunkSums(features, n_groups, most)
+        chunk_sums = _ChunkSums(features, n_groups, max_rows)
         sums = rows.merged(chunk_sums, _merged, "groups", beside=codes, of_rows=True)
         check_same_chunks(rows, local, effect)
         return cls(dict(zip([feature.name for feature in features], sums, strict=True)), n_groups)
@@ -72,17 +72,17 @@ class GroupsInChunks:
         """Number of groups."""
         return self._n_groups
 
-    def bin_sums(self, row: xr.Dataset) -> GroupSums:
+    def bin_sums(self, row: xr.Dataset) -> UnitSums:
         """Sums over the rows of one feature by group and bin."""
         return self._of_feature(row).bins
 
     def influences(self, row: xr.Dataset, cells: CurveCells) -> Grouped:
         """Influences of the groups on all cells of one feature."""
-        return on_cells(row, cells, self._of_feature(row).cells)
+        return cell_influences(row, cells, self._of_feature(row).cells)
 
-    def of_bins(self, row: xr.Dataset) -> Grouped:
+    def bin_influences(self, row: xr.Dataset) -> Grouped:
         """Influences of the groups on means, slopes and variances of the bins by their rows."""
-        return on_bins(row, self._of_feature(row).bins)
+        return bin_influences(row, self._of_feature(row).bins)
 
     def sign(self, row: xr.Dataset, _fit: CurveErrors) -> float:
         """Sign of the skewness of the rows of one feature about their cells, 0 if unclear.
@@ -120,11 +120,11 @@ class _Feature(NamedTuple):
 
 @dataclass(frozen=True)
 class _ChunkSums:
-    """Sums of one chunk by group, of every feature; ``most`` rows decide on a skewness."""
+    """Sums of one chunk by group, of every feature; ``max_rows`` decide on a skewness."""
 
     features: Sequence[_Feature]
     n_groups: int
-    most: int
+    max_rows: int
 
     def __call__(self, rows: Rows, group: IntArray) -> list[FeatureSums]:
         return [self._of_feature(feature, rows, group) for feature in self.features]
@@ -132,19 +132,19 @@ class _ChunkSums:
     def _of_feature(self, feature: _Feature, rows: Rows, group: IntArray) -> FeatureSums:
         _, position, row, cells, bins = feature
         arguments = rows, position, group, self.n_groups
-        of_cells = GroupSums.of_rows(cells, *arguments)
-        of_bins = of_cells if cells is bins else GroupSums.of_rows(bins, *arguments)
-        levels = _some(RowLevels.of_feature(cells, rows, position, group), self.most)
+        of_cells = UnitSums.of_rows(cells, *arguments)
+        of_bins = of_cells if cells is bins else UnitSums.of_rows(bins, *arguments)
+        levels = _some(RowLevels.of_feature(cells, rows, position, group), self.max_rows)
         spread = SpreadSums.of_rows(row, *arguments) if row.sizes.get("spread_bin") else None
         return FeatureSums(of_cells, of_bins, levels, spread)
 
 
-def _some(levels: RowLevels, most: int) -> RowLevels:
+def _some(levels: RowLevels, max_rows: int) -> RowLevels:
     """Levels of at most so many rows, evenly among them."""
     n = len(levels.level)
-    if n <= most:
+    if n <= max_rows:
         return levels
-    rows = np.linspace(0, n - 1, most).astype(np.int64)
+    rows = np.linspace(0, n - 1, max_rows).astype(np.int64)
     weight = None if levels.weight is None else levels.weight[rows]
     return RowLevels(levels.level[rows], levels.cell[rows], weight, levels.group[rows])
 
@@ -161,8 +161,8 @@ def _together(parts: Sequence[FeatureSums]) -> FeatureSums:
     weights: FloatArray | None = None if weight[0] is None else np.concatenate(weight)
     spreads = [sums for sums in spread if sums is not None]
     return FeatureSums(
-        GroupSums.merged(cells),
-        GroupSums.merged(bins),
+        UnitSums.merged(cells),
+        UnitSums.merged(bins),
         RowLevels(np.concatenate(level), np.concatenate(cell), weights, np.concatenate(group)),
         SpreadSums(*map(sum, zip(*spreads, strict=True))) if spreads else None,  # type: ignore[arg-type]
     )

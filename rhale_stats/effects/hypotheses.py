@@ -14,12 +14,12 @@ from rhale_stats.arguments.checks import check_choice
 from rhale_stats.arrays import bin_error, intervals
 from rhale_stats.arrays.moments import FloatArray
 from rhale_stats.effects.anova_test import (
-    MAX_DEGREES,
+    MAX_DF,
     RIGID,
     Wald,
     anova_test,
+    fill_spread,
     least_of_cells,
-    with_spread,
 )
 from rhale_stats.effects.errors import with_std_error
 from rhale_stats.effects.fit import bin_degrees, group_overlap, noise_in_the_middle
@@ -106,23 +106,23 @@ def wald_test(
     by = "" if null == "homogeneous" else f", method {method!r}"
     return labelled_test(
         effect,
-        by_name(rows, of_f=compared_with_f),
+        fields_of_tests(rows, of_f=compared_with_f),
         adjust,
         null=NULLS[null],
         source=str(effect["effect_se"].attrs["source"]) if "effect_se" in effect else "rows",
-        test=f"wald_test, null {null!r}{by}{_by_bootstrap(effect, null)}",
+        test=f"wald_test, null {null!r}{by}{_bootstrap_note(effect, null)}",
         size=SIZES[null],
     )
 
 
-def _by_bootstrap(effect: xr.Dataset, null: str) -> str:
+def _bootstrap_note(effect: xr.Dataset, null: str) -> str:
     """Whether p-values are those of a wild cluster bootstrap, because groups are few."""
     pvalues = effect.get(f"{null}_pvalue")
     few = pvalues is not None and bool(np.isfinite(pvalues).any())
     return ", p-values not below those of a wild cluster bootstrap" if few else ""
 
 
-def by_name(rows: Sequence[Wald], *, of_f: bool = False) -> dict[str, Any]:
+def fields_of_tests(rows: Sequence[Wald], *, of_f: bool = False) -> dict[str, Any]:
     """Tests of all features, as arrays by name; ``of_f`` with the degrees of the denominator."""
     tests = {name: np.array(values) for name, *values in zip(Wald._fields, *rows, strict=True)}
     denominator = tests.pop("df_denominator")
@@ -169,7 +169,7 @@ def _sum_of_squares(row: xr.Dataset, null: str) -> Wald:
 
     linear, fine = slopes(row) != 0, curve_cells(row)
     least = least_of_cells(row, fine)
-    cells = with_spread(fine, least)
+    cells = fill_spread(fine, least)
     if cells is None:
         return Wald(reason=meaning.NO_ROWS)
     degrees = bin_degrees(row)
@@ -239,13 +239,14 @@ def _grouped(row: xr.Dataset, null: str) -> Wald:
         slope_cov = row["slope_cov"].values[np.ix_(linear, linear)] * np.outer(width, width)
         covariance = np.block([[covariance, mixed], [mixed.T, slope_cov]])
         contrast = linalg.block_diag(contrast, np.eye(len(width)))
+    total_variance = float(np.trace(covariance))
     # An estimate without sampling error is compared with rounding only.
-    covariance, whole = covariance + least**2 * np.eye(len(value)), float(np.trace(covariance))
+    covariance = covariance + least**2 * np.eye(len(value))
     value, covariance = contrast @ value, contrast @ covariance @ contrast.T
     df = float(len(value))
     if "effect_se_model" in row:
         # A few parameters move many effects: only so many directions have an error.
-        value, covariance = _moved(value, covariance, whole)
+        value, covariance = _moved(value, covariance, total_variance)
         df = float(len(value))
         if not df:
             return Wald(df=0.0, reason=meaning.RIGID)
@@ -260,11 +261,11 @@ def _grouped(row: xr.Dataset, null: str) -> Wald:
 
 
 def _moved(
-    value: FloatArray, covariance: FloatArray, whole: float
+    value: FloatArray, covariance: FloatArray, total_variance: float
 ) -> tuple[FloatArray, FloatArray]:
-    """Values and covariance along the components that have a share of the ``whole`` variance."""
+    """Values and covariance along the components that have a share of the total variance."""
     values, vectors = np.linalg.eigh(covariance)
-    components = vectors[:, values > RIGID * whole]
+    components = vectors[:, values > RIGID * total_variance]
     return components.T @ value, components.T @ covariance @ components
 
 
@@ -281,11 +282,11 @@ def _degrees_of_matrix(row: xr.Dataset, contrast: FloatArray, linear: NDArray[np
     parts = np.abs(contrast) / np.abs(contrast).sum(axis=1, keepdims=True)
     overlap = parts @ overlap @ parts.T
     q = len(overlap)
-    return float(q * (q + 1) / max(overlap.sum() + np.trace(overlap), 1 / MAX_DEGREES))
+    return float(q * (q + 1) / max(overlap.sum() + np.trace(overlap), 1 / MAX_DF))
 
 
 def _homogeneous(row: xr.Dataset, column: tuple[Rows, int] | None) -> Wald:
-    """Test of equal effects of rows at a value of the feature; ``own``: the rows and position."""
+    """Test of equal effects of rows at a value of the feature; ``column``: rows and position."""
     from scipy import stats
 
     if not row.sizes["bin"]:

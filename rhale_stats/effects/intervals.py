@@ -43,7 +43,7 @@ from rhale_stats.parallel import cpus, in_threads, one_blas_thread
 from rhale_stats.schema.checks import check_effect
 from rhale_stats.schema.curves import cell_sizes
 from rhale_stats.schema.features import is_grouped, own_facts, stores_errors
-from rhale_stats.schema.moments import has_cells, has_moments, in_bins
+from rhale_stats.schema.moments import bin_residuals, has_cells, has_moments
 from rhale_stats.schema.padding import Estimates, pad_features
 from rhale_stats.schema.variables import EFFECT_VARIABLES
 
@@ -76,7 +76,7 @@ def confint(
     effect = effect.drop_vars(["cell_curve_ci", "spread_ci"], errors="ignore")
     of_spread = SPREADS if chosen != "normal" and method is None else ()
     spreads = {name: results.pop(name) for name in of_spread if name in results}
-    out = with_intervals(effect, results | _of_missing(effect) | in_own_bins, level, chosen)
+    out = with_intervals(effect, results | _missing_effect(effect) | in_own_bins, level, chosen)
     return with_intervals(out, spreads, level, "bca")
 
 
@@ -95,7 +95,7 @@ def estimates(effect: xr.Dataset, features: Sequence[Feature]) -> dict[str, Esti
     spread = out["heterogeneity"]._replace(log=True)
     if has_moments(effect) and not stores_errors(effect):
         rows_of = [row for row, _ in features]
-        of_bins = in_bins(rows_of, ["third_moment", "fourth_moment"], effect.sizes["bin"])
+        of_bins = bin_residuals(rows_of, ["third_moment", "fourth_moment"], effect.sizes["bin"])
         moments = Moments(of_bins[0], of_bins[1], effect["n_effective"].values)
         if "squares" in effect:
             each = [{"n_effective": spread_rows(row)} for row, _ in features]
@@ -128,7 +128,7 @@ def _with_errors(effect: xr.Dataset, names: Sequence[str]) -> dict[str, Estimate
     return out
 
 
-def _of_missing(effect: xr.Dataset) -> dict[str, Estimate]:
+def _missing_effect(effect: xr.Dataset) -> dict[str, Estimate]:
     """The effect of a missing value, from the rows without a value."""
     names = [name for name in ("missing_effect",) if f"{name}_se" in effect]
     return {
@@ -141,15 +141,15 @@ def _degrees(row: xr.Dataset, fit: CurveErrors | None) -> Estimates:
     """Degrees of freedom of all standard errors of one feature, by name."""
     if fit is None:
         return dict.fromkeys(WITH_ERRORS, np.nan)
-    grouped, in_bins = "slope_df" in row, spread_degrees(row)
+    grouped, bin_residuals = "slope_df" in row, spread_degrees(row)
 
     def of_curve(z: FloatArray) -> FloatArray:
         return curve_degrees(row, fit, z)
 
     return {
         "effect": bin_degrees(row, fit.cells),
-        "slope": group_degrees(row, "slope") if grouped else in_bins,
-        "heterogeneity": in_bins,
+        "slope": group_degrees(row, "slope") if grouped else bin_residuals,
+        "heterogeneity": bin_residuals,
         "curve": at_edges(of_curve(fit.edges), fit),
         "cell_curve": at_cells(of_curve(fit.pieces.edges), fit) if has_cells(row) else np.nan,
         "average_effect": row_degrees(row),
@@ -174,12 +174,12 @@ def replicated(
     out = {}
     for name, estimate in _with_errors(effect, names).items():
         # Totals are cut as the average effect.
-        like = name if name in degrees else "average_effect"
+        source = name if name in degrees else "average_effect"
         draws = Replicates(draws_of(boot, name, estimate.facts.dims), str(boot.attrs["source"]))
         if studentized:
             draws = draws._replace(se=draws_of(boot, f"{name}_se", estimate.facts.dims))
         else:
-            draws = draws._replace(degrees=degrees[like], shortfall=shortfall[like])
+            draws = draws._replace(degrees=degrees[source], shortfall=shortfall[source])
         if f"{name}_acceleration" in boot:
             draws = draws._replace(acceleration=boot[f"{name}_acceleration"].values)
         out[name] = estimate._replace(replicates=draws._replace(log=name == "heterogeneity"))
@@ -201,7 +201,7 @@ def _varying(
         nothing = dict.fromkeys(VARYING, np.nan)
         return nothing, nothing
     if grouped and "effect_df" in boot:
-        return _of_drawn_groups(row, boot)
+        return _drawn_groups(row, boot)
     # The drawn units count, not the units of the standard errors.
     row = row.drop_vars(GROUP_DEGREES, errors="ignore")
     row = row.assign_attrs(n_groups=n_units - n_strata + 1)
@@ -214,7 +214,7 @@ def _varying(
 
     of_effect = bin_degrees(row, fit.cells)
     of_bins = of_effect if grouped else spread_degrees(row)
-    in_bins = short(row["n_effective"].values, of_bins)
+    bin_residuals = short(row["n_effective"].values, of_bins)
     of_rows = np.array(row_degrees(row))
     edges, cells = fit.edges, fit.cells
     # In the variance of a curve or an effect, each cell's part is too small by its own factor.
@@ -225,7 +225,7 @@ def _varying(
     short_cells = short(cells.n_effective, of_cells)
     parts, variance = influence.parts(fit.loadings(edges), fit.noise), fit.variance(edges)
     missing = np.sum(np.where(parts == 0, 0.0, parts * (1 - short_cells[cells.stretch])), axis=1)
-    cell_parts = cells.of_effects
+    cell_parts = cells.effect_parts
     with np.errstate(invalid="ignore", divide="ignore"):
         short_curve = np.where(variance > 0, 1 - missing / variance, 1.0)
         total = np.bincount(cells.bin, cell_parts)
@@ -238,14 +238,14 @@ def _varying(
         "curve": at_edges(on_curve, fit),
         "average_effect": of_rows,
     }, {
-        **dict.fromkeys(("slope", "heterogeneity"), in_bins),
+        **dict.fromkeys(("slope", "heterogeneity"), bin_residuals),
         "effect": short_effect,
         "curve": at_edges(short_curve, fit),
         "average_effect": short(of_rows + 1, of_rows),
     }
 
 
-def _of_drawn_groups(row: xr.Dataset, boot: xr.Dataset) -> tuple[Estimates, Estimates]:
+def _drawn_groups(row: xr.Dataset, boot: xr.Dataset) -> tuple[Estimates, Estimates]:
     """Degrees of freedom and shortfall of replicates by groups, by their shares (math [29]).
 
     For means of groups with equal shares the degrees are groups less one, and the shortfall is that
@@ -304,7 +304,7 @@ def _quantiles(
     if fit is None:
         return dict.fromkeys(("curve", "cell_curve", "effect"), np.nan)
     # At all edges of cells, whatever the bins: between two of them the curve is straight.
-    z, joint = fit.pieces.edges, _of_curve(row, fit)
+    z, joint = fit.pieces.edges, _joint_errors(row, fit)
     quantile = joint_quantiles(joint, np.broadcast_to(joint.degrees, z.shape), level, n_draws, rng)
     out: dict[str, FloatArray | float] = {
         "curve": at_edges(quantile[np.searchsorted(z, fit.edges)], fit),
@@ -320,7 +320,7 @@ def _quantiles(
     return {**out, "effect": joint_quantiles(of_bins, degrees, level, n_draws, rng)}
 
 
-def _of_curve(row: xr.Dataset, fit: CurveErrors) -> Joint:
+def _joint_errors(row: xr.Dataset, fit: CurveErrors) -> Joint:
     """Errors of the curve at the edges of its cells; one estimate of scale for groups."""
     z = fit.pieces.edges
     if not has_covariance(row):

@@ -70,11 +70,7 @@ FACTS: dict[str, dict[str, str | int | float]] = {
 
 
 def dataset(
-    local: xr.Dataset,
-    rule: BinRule,
-    centering: str,
-    estimates: Sequence[Estimates],
-    n_rows: int,
+    local: xr.Dataset, rule: BinRule, centering: str, estimates: Sequence[Estimates], n_rows: int
 ) -> xr.Dataset:
     """Everything labelled, padded to the feature with the most bins."""
     names = next((tuple(row) for row in estimates if row), ESTIMATES)
@@ -84,8 +80,8 @@ def dataset(
     if "squares" in names:
         lines["square_moment"] = ("square_moment", list(SQUARE_MOMENTS), {"long_name": "product"})
     if "weight_products" in names:
-        about = {"long_name": "product"}
-        lines["weight_product"] = ("weight_product", list(WEIGHT_PRODUCTS), about)
+        attrs = {"long_name": "product"}
+        lines["weight_product"] = ("weight_product", list(WEIGHT_PRODUCTS), attrs)
     if "cell_effect" in names:
         facts |= {"effect": {"estimator": "average of the local effects along the bin, math [12]"}}
     method = Method("rhale", describe(rule), centering, n_rows, MISSING_EFFECTS)
@@ -119,13 +115,13 @@ def effects_of(
     ``more`` are coordinates of further dimensions.
     """
     n_bins = np.array([np.size(row["effect"]) if row else 0 for row in estimates])
-    most = max(int(n_bins.max()), 1)
+    max_bins = max(int(n_bins.max()), 1)
     n_cells = max((len(np.atleast_2d(row.get("moments", [])))) for row in estimates)
     n_spread = np.array([np.size(row["spread"]) if "spread" in row else 0 for row in estimates])
     most_spread = max(int(n_spread.max()), 1)
     arrays = pad_features(
         [row or dict.fromkeys(names, np.nan) for row in estimates],
-        most,
+        max_bins,
         cell=n_cells,
         cell_edge=n_cells + 1,
         spread_bin=most_spread,
@@ -198,16 +194,16 @@ def _feature_coordinates(local: xr.Dataset, n_bins: IntArray) -> dict[str, Any]:
 
 def _bin_coordinates(edges: FloatArray, n_bins: IntArray) -> dict[str, Any]:
     """Numbers and ends of the bins, from the edges of all features (feature, edge)."""
-    most = edges.shape[1] - 1
-    beyond = np.arange(most) >= n_bins[:, None]
+    max_bins = edges.shape[1] - 1
+    beyond = np.arange(max_bins) >= n_bins[:, None]
 
     def ends(values: FloatArray, side: str) -> Any:
         attrs = {"long_name": f"{side} edge of the bin", "units": X_UNITS}
         return ("feature", "bin"), np.where(beyond, np.nan, values), attrs
 
     return {
-        "bin": counted("bin", most, "bin"),
-        "edge": counted("edge", most + 1, "edge of a bin"),
+        "bin": counted("bin", max_bins, "bin"),
+        "edge": counted("edge", max_bins + 1, "edge of a bin"),
         "bin_left": ends(edges[:, :-1], "left"),
         "bin_right": ends(edges[:, 1:], "right"),
         "edge_value": variable("edge_value", edges),

@@ -52,9 +52,9 @@ def level_ale(local: xr.Dataset, *, centering: str = "mean") -> xr.Dataset:
     stepped = [name for name, row in zip(feature_names(local), rows, strict=True) if row]
     columns_of = own_columns(local, stepped).items()
     effect.attrs |= as_attribute({name: its.fingerprint(k) for name, (its, k) in columns_of})
-    most, level = effect.sizes["edge"], local["level"].values
+    max_levels, level = effect.sizes["edge"], local["level"].values
     # Some features of many may have fewer levels than the others.
-    level = np.pad(level[:, :most], ((0, 0), (0, max(most - level.shape[1], 0))))
+    level = np.pad(level[:, :max_levels], ((0, 0), (0, max(max_levels - level.shape[1], 0))))
     return effect.assign_coords(
         {
             "level": (("feature", "edge"), level, local["level"].attrs),
@@ -106,14 +106,14 @@ def _estimates(local: xr.Dataset, centering: str) -> Estimates:
     n_level = total if rows.frequency else np.bincount(code, minlength=n_levels)
     heterogeneity, ones = kernel.spread_of(bins), np.ones(n_steps)
     curve, offset = kernel.curve(bins.mean, share, centering)
-    moved = kernel.row_sums(steps, code, curve, weight, np.arange(rows.n_rows), rows.n_rows)
+    influences = kernel.row_sums(steps, code, curve, weight, np.arange(rows.n_rows), rows.n_rows)
     size = w if rows.frequency else np.ones(rows.n_rows)
     loadings = kernel.loadings(share, np.arange(n_levels, dtype=np.float64), centering)
     n, everything = (
         sums.n_effective(bins),
         kernel.n_effective_of(weight, rows.n_rows, frequency=rows.frequency),
     )
-    covariances = kernel.covariances(moved, loadings, size, n, population=centering == "mean")
+    covariances = kernel.covariances(influences, loadings, size, n, population=centering == "mean")
     return {
         "effect": bins.mean,
         "heterogeneity": heterogeneity,
@@ -132,7 +132,7 @@ def _estimates(local: xr.Dataset, centering: str) -> Estimates:
             kernel.heterogeneity_output(heterogeneity**2, bins.weight, share, everything)
         ),
         "moments": _moments(bins, third, fourth),
-        "average_effect_se": kernel.average_se(moved, size, everything),
+        "average_effect_se": kernel.average_se(influences, size, everything),
         "effect_cov": covariances.effect,
         "curve_cov": covariances.curve,
         "level_share": share,

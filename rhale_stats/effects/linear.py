@@ -12,7 +12,7 @@ from rhale_stats.arguments.times import are_dates, date_texts
 from rhale_stats.arrays.delta import summed
 from rhale_stats.effects.errors import opened, vcov
 from rhale_stats.effects.intervals import estimates
-from rhale_stats.inference.combinations import Estimates
+from rhale_stats.inference.combinations import Estimates, refuse_beside
 from rhale_stats.inference.estimate import Estimate
 from rhale_stats.printing.text import bin_labels
 from rhale_stats.schema.checks import check_local
@@ -30,26 +30,24 @@ from rhale_stats.schema.levels import is_categorical, level_names
 def for_hypotheses(
     effect: xr.Dataset,
     feature: str | int | None,
-    of: str | None,
+    estimand: str | None,
     local: xr.Dataset | None,
     groups: Any,
 ) -> Estimates:
     """Effects of the bins, the curve at the edges, or the average effects of all features."""
-    of = of or "effect"
+    estimand = estimand or "effect"
     effect, features = opened(effect)
     every = estimates(effect, features)
-    if of == "average_effect":
+    if estimand == "average_effect":
         return _average_effects(effect, every["average_effect"], feature, local, groups)
-    for name, value in (("local", local), ("groups", groups)):
-        if value is not None:
-            raise ValueError(f"{name} must be left out unless of='average_effect'.")
+    refuse_beside(f"of={estimand!r}", local=local, groups=groups)
     if feature is None and effect.sizes["feature"] == 1:
         feature = 0
     feature = given_feature(feature, "hypotheses(effect, feature='dose')")
-    position, covariance = feature_position(effect, feature), vcov(effect, feature, of)
+    position, covariance = feature_position(effect, feature), vcov(effect, feature, estimand)
     row, size = features[position][0], len(covariance)
     names = bin_labels(row)
-    if of == "curve":
+    if estimand == "curve":
         edges = row["edge_value"].values
         names = level_names(row) if is_categorical(row) else [f"{edge:.6g}" for edge in edges]
         if are_dates(units_in(row)):
@@ -57,12 +55,12 @@ def for_hypotheses(
     name = feature_names(effect)[position]
     return Estimates(
         names,
-        np.asarray(row[of].values, dtype=np.float64),
+        np.asarray(row[estimand].values, dtype=np.float64),
         covariance.values,
-        np.asarray(every[of].degrees)[position][:size],
-        str(effect[of].attrs["units"]),
+        np.asarray(every[estimand].degrees)[position][:size],
+        str(effect[estimand].attrs["units"]),
         str(covariance.attrs["source"]),
-        f"the effects of {name}" if of == "effect" else f"the curve of {name}",
+        f"the effects of {name}" if estimand == "effect" else f"the curve of {name}",
     )
 
 
@@ -70,8 +68,7 @@ def _average_effects(
     effect: xr.Dataset, average: Estimate, feature: Any, local: xr.Dataset | None, groups: Any
 ) -> Estimates:
     """Average effects of all features; their correlations are those of the rows, or of groups."""
-    if feature is not None:
-        raise ValueError("feature must be left out with of='average_effect', which is of all.")
+    refuse_beside("of='average_effect', which is of all features", feature=feature)
     if local is None:
         raise ValueError(
             "local must be given with of='average_effect': the average effects of two features "
@@ -90,15 +87,15 @@ def _average_effects(
     if not np.isfinite(values[weight > 0]).all():
         raise ValueError("local must hold a local effect of every row for of='average_effect'.")
     values = np.where(weight[:, None] > 0, values, 0.0)
-    moved = weight[:, None] * (values - np.average(values, axis=0, weights=weight))
+    influences = weight[:, None] * (values - np.average(values, axis=0, weights=weight))
     if local.attrs.get("weight_kind") == "frequency":
-        moved = moved / np.sqrt(np.maximum(weight, 1e-300))[:, None]
+        influences = influences / np.sqrt(np.maximum(weight, 1e-300))[:, None]
     if groups is not None:
         every = np.ones(len(values), dtype=bool)
-        moved = summed(moved, row_codes(groups, row_labels(local), every, "groups"))
-    size = np.sqrt(np.sum(moved**2, axis=0))
+        influences = summed(influences, row_codes(groups, row_labels(local), every, "groups"))
+    size = np.sqrt(np.sum(influences**2, axis=0))
     with np.errstate(invalid="ignore", divide="ignore"):
-        correlation = np.nan_to_num(moved.T @ moved / np.outer(size, size))
+        correlation = np.nan_to_num(influences.T @ influences / np.outer(size, size))
     se = np.asarray(average.se)
     return Estimates(
         names,

@@ -116,16 +116,16 @@ def merge(effects: Sequence[xr.Dataset]) -> xr.Dataset:
     estimates = [_merged(name, each, centering) for name, each in zip(names, rows, strict=True)]
     n_rows = sum(int(part.attrs["n_rows"]) for part in parts)
     error = np.max([part["local_effect_error"].values for part in parts], axis=0)
-    about = without_spread(first).drop_vars(MISSING_EFFECTS, errors="ignore")
-    about = about.assign(local_effect_error=first["local_effect_error"].variable.copy(data=error))
+    base = without_spread(first).drop_vars(MISSING_EFFECTS, errors="ignore")
+    base = base.assign(local_effect_error=first["local_effect_error"].variable.copy(data=error))
     error = np.max([part["numerical_error"].values for part in parts], axis=0)
-    about = about.assign(numerical_error=first["numerical_error"].variable.copy(data=error))
+    base = base.assign(numerical_error=first["numerical_error"].variable.copy(data=error))
     edges = {
         name: each[0]["edge_value"].values
         for name, each in zip(names, rows, strict=True)
         if each[0].sizes["bin"]
     }
-    out = dataset(about, GivenBins(edges), centering, estimates, n_rows)
+    out = dataset(base, GivenBins(edges), centering, estimates, n_rows)
     names_kept = ("weighting", "bin_rule", "bin_parameters")
     precision = max(float(part.attrs.get("answer_precision", 0.0)) for part in parts)
     return out.assign_attrs(

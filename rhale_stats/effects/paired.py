@@ -159,7 +159,7 @@ def paired_covariance(
     for side, row, fit in zip(pairs.sides, rows, fits, strict=True):
         grouped = _influences(side, row, fit, None if pairs.grouped else pairs.repeats)
         sums = grouped.sums
-        degrees.append(grouped.of_curve(fit, z) if pairs.grouped else fit.degrees_by_cell(z))
+        degrees.append(grouped.curve_degrees(fit, z) if pairs.grouped else fit.degrees_by_cell(z))
         loadings = fit.loadings(z)
         influences.append((sums, loadings, fit.centering == "mean"))
         # Without a residual degree of freedom, or with one group, the noise is not estimable.
@@ -177,8 +177,8 @@ def paired_covariance(
             sums.of_curve(loadings, population=population, rows=block)
             for sums, loadings, population in influences
         )
-        moved = share[block, None] * (first - second)
-        covariance += moved.T @ moved
+        influence_of_units = share[block, None] * (first - second)
+        covariance += influence_of_units.T @ influence_of_units
     covariance[unknown] = covariance[:, unknown] = np.nan
     return covariance, degrees
 

@@ -14,11 +14,11 @@ from rhale_stats.arrays.moments import FloatArray, IntArray
 from rhale_stats.effects.anova_test import RIGID
 from rhale_stats.effects.clusters import Clusters
 from rhale_stats.effects.directions import (
-    EstimateChanges,
+    Gradients,
     added,
-    by_directions,
-    by_groups,
-    on_estimates,
+    direction_influences,
+    estimate_changes,
+    group_influences,
 )
 from rhale_stats.effects.fit import (
     CurveErrors,
@@ -57,7 +57,7 @@ NAMES = {
 }
 
 
-class ModelUncertainty(NamedTuple):
+class ErrorRequest(NamedTuple):
     """A fitted model with the rows of its effects, and which uncertainty is wanted.
 
     ``influence`` is that of the rows of the fit on the directions of the parameters, where it is
@@ -75,7 +75,7 @@ class ModelUncertainty(NamedTuple):
     @classmethod
     def from_fit(
         cls, effect: xr.Dataset, local: xr.Dataset, groups: ArrayLike | None, fitted: Fitted
-    ) -> ModelUncertainty:
+    ) -> ErrorRequest:
         """The model and the groups of the rows: without groups every row is one of its own."""
         codes = row_numbers(local) if groups is None else groups
         derivatives, both = Derivatives.of(fitted, local), fitted.uncertainty == "both"
@@ -97,8 +97,8 @@ def with_parameters(
     effect: xr.Dataset, local: xr.Dataset, groups: ArrayLike | None, fitted: Fitted
 ) -> xr.Dataset:
     """An effect with standard errors of its rows gets those that hold the parameters."""
-    request = ModelUncertainty.from_fit(effect, local, groups, fitted)
-    rows = [of_feature(*feature, request) for feature in features_of(effect)]
+    request = ErrorRequest.from_fit(effect, local, groups, fitted)
+    rows = [feature_errors(*feature, request) for feature in features_of(effect)]
     sizes = {dim: effect.sizes[dim] for dim in ("spread_bin",) if dim in effect.sizes}
     sizes |= {"part": 2, "component": len(fitted.model.directions())}
     results = pad_features(rows, effect.sizes["bin"], **cell_sizes(effect), **sizes)
@@ -106,26 +106,26 @@ def with_parameters(
     out = effect.drop_vars(skewed)
     if fitted.uncertainty == "both":
         out = out.assign({name: _diluted(effect[name], results) for name in skewed})
-    made = {}
+    variables = {}
     for name, values in results.items():
         stem = name.partition("_se")[0]
         for end in ("_cov", "_df", "_directions"):
             stem = stem.removesuffix(end)
         se = f"{stem}_se"
         attrs = effect[se].attrs if se in effect else {}
-        about = {"target": attrs.get("target", ""), "kind": KIND}
+        facts = {"target": attrs.get("target", ""), "kind": KIND}
         source = str(attrs.get("source", SOURCE))
         part = {"_se_rows": source, "_se_model": "parameters"}
         ends = [text for end, text in part.items() if name.endswith(end)]
-        about["source"] = ends[0] if ends else request.source(source)
-        made[name] = variable(name, values, **about)
+        facts["source"] = ends[0] if ends else request.source(source)
+        variables[name] = variable(name, values, **facts)
     mark = fitted.model.fingerprint()
     if fitted.model.design is not None:  # what is not estimable has no value either
         stems = [name for name in NAMES.values() if name in out]
-        of_model = {stem: made[f"{stem}_se_model"][1] for stem in stems}
+        of_model = {stem: variables[f"{stem}_se_model"][1] for stem in stems}
         out = out.assign({stem: out[stem].where(~np.isnan(of_model[stem])) for stem in stems})
         out.attrs |= fitted.model.facts()
-    return out.assign(made).assign_attrs(parameters=_how(request), fitted_model=mark)
+    return out.assign(variables).assign_attrs(parameters=_how(request), fitted_model=mark)
 
 
 def _diluted(skewness: xr.DataArray, results: Mapping[str, FloatArray]) -> xr.DataArray:
@@ -137,7 +137,7 @@ def _diluted(skewness: xr.DataArray, results: Mapping[str, FloatArray]) -> xr.Da
     return skewness.copy(data=skewness.values * share**3)
 
 
-def _how(request: ModelUncertainty) -> str:
+def _how(request: ErrorRequest) -> str:
     if request.uncertainty == "parameters":
         return ROWS_FIXED
     return ADDED if request.influence is None else TOGETHER
@@ -155,13 +155,15 @@ def without_parts(effect: xr.Dataset) -> xr.Dataset:
     return out
 
 
-def of_feature(row: xr.Dataset, fit: CurveErrors | None, request: ModelUncertainty) -> Estimates:
+def feature_errors(row: xr.Dataset, fit: CurveErrors | None, request: ErrorRequest) -> Estimates:
     """Standard errors, covariances and degrees of freedom of one feature, by name."""
     if fit is None:
         return {}
-    model = on_estimates(by_directions(row, fit, request.clusters, request.derivatives), row, fit)
-    model = EstimateChanges(*map(request.derivatives.model.estimable, model))
-    rows = rows_of(row, fit)
+    model = estimate_changes(
+        direction_influences(row, fit, request.clusters, request.derivatives), row, fit
+    )
+    model = Gradients(*map(request.derivatives.model.estimable, model))
+    rows = row_covariances(row, fit)
     none = {name: np.zeros_like(values) for name, values in rows.items()}
     alone = added(none, model, None, np.eye(len(model.effect)))
     total, shared, squares = alone, None, np.eye(len(model.effect))
@@ -175,8 +177,8 @@ def of_feature(row: xr.Dataset, fit: CurveErrors | None, request: ModelUncertain
 
 
 def _unconditional(
-    row: xr.Dataset, fit: CurveErrors, request: ModelUncertainty
-) -> tuple[EstimateChanges, FloatArray]:
+    row: xr.Dataset, fit: CurveErrors, request: ErrorRequest
+) -> tuple[Gradients, FloatArray]:
     """Products of the influences of groups of rows: on estimates and directions, and on these.
 
     Rows of the fit that the effect is not of move the parameters alone, as their groups do.
@@ -190,7 +192,7 @@ def _unconditional(
     influence = delta.corrected(influence, clusters.n_groups, len(used), n_parameters)
     by_group = np.zeros((clusters.n_groups, influence.shape[1]))
     np.add.at(by_group, clusters.group[first], influence[used])
-    shared = on_estimates(by_groups(row, fit, clusters).contracted(by_group), row, fit)
+    shared = estimate_changes(group_influences(row, fit, clusters).contracted(by_group), row, fit)
     if request.as_fitted:
         return shared, np.eye(influence.shape[1])
     every = influence if request.codes is None else delta.summed(influence, request.codes)
@@ -200,8 +202,8 @@ def _unconditional(
 def _directions(
     row: xr.Dataset,
     fit: CurveErrors,
-    model: EstimateChanges,
-    shared: EstimateChanges | None,
+    model: Gradients,
+    shared: Gradients | None,
     squares: FloatArray,
 ) -> dict[str, FloatArray]:
     """What errors have in common with those of other effects of the model (`shared_with`).
@@ -216,14 +218,14 @@ def _directions(
     keys = ("cell_curve",) if has_cells(row) else ("curve", "slope")
     out: dict[str, FloatArray] = {}
     for key in keys:
-        moved = root @ getattr(model, key)
-        rows = np.zeros_like(moved) if shared is None else inverse @ getattr(shared, key)
+        changes = root @ getattr(model, key)
+        rows = np.zeros_like(changes) if shared is None else inverse @ getattr(shared, key)
         # (estimate, part, direction), with the estimate along all edges.
-        out[f"{key}_directions"] = _placed(np.stack([moved, rows]).transpose(2, 0, 1), key, fit)
+        out[f"{key}_directions"] = _placed(np.stack([changes, rows]).transpose(2, 0, 1), key, fit)
     return out
 
 
-def rows_of(row: xr.Dataset, fit: CurveErrors) -> dict[str, FloatArray]:
+def row_covariances(row: xr.Dataset, fit: CurveErrors) -> dict[str, FloatArray]:
     """Covariances from the rows alone, of the result as it is."""
     n_bins, stored = row.sizes["bin"], has_covariance(row)
     edges, cell_edges = fit.edge_slice, fit.cells.edge_stretch
@@ -258,7 +260,7 @@ def _stored(
     row: xr.Dataset,
     fit: CurveErrors,
     parts: tuple[dict[str, FloatArray], dict[str, FloatArray], dict[str, FloatArray]],
-    request: ModelUncertainty,
+    request: ErrorRequest,
 ) -> Estimates:
     """Standard errors, their parts, degrees of freedom and covariances, at all bins and edges.
 
@@ -270,10 +272,10 @@ def _stored(
     for key, name in NAMES.items():
         if not _has(row, key):
             continue
-        three = [np.maximum(_diagonal(part[key]), 0.0) for part in parts]
-        of_rows = three[0] if both else np.zeros_like(three[0])
-        together = delta.satterthwaite((of_rows, degrees[key]), (three[1], of_model))
-        for end, values in zip(("se_rows", "se_model", "se"), np.sqrt(three), strict=True):
+        variances = [np.maximum(_diagonal(part[key]), 0.0) for part in parts]
+        of_rows = variances[0] if both else np.zeros_like(variances[0])
+        together = delta.satterthwaite((of_rows, degrees[key]), (variances[1], of_model))
+        for end, values in zip(("se_rows", "se_model", "se"), np.sqrt(variances), strict=True):
             out[f"{name}_{end}"] = _placed(values, key, fit)
         out[f"{name}_df"] = _placed(together, key, fit)
     out["curve_se_start"] = at_edges(np.sqrt(np.maximum(total["start"], 0.0)), fit)
@@ -288,11 +290,7 @@ def _has(row: xr.Dataset, key: str) -> bool:
 
 
 def _overlap(
-    row: xr.Dataset,
-    parts: Sequence[dict[str, FloatArray]],
-    of_model: float,
-    *,
-    both: bool,
+    row: xr.Dataset, parts: Sequence[dict[str, FloatArray]], of_model: float, *, both: bool
 ) -> FloatArray:
     """What the variances of two effects have in common: all of the model's, and the rows'."""
     rows, model = (np.maximum(_diagonal(part["effect"]), 0.0) for part in parts[:2])
@@ -302,8 +300,8 @@ def _overlap(
     of_rows = np.diag(np.divide(1.0, degrees, out=np.zeros(len(degrees)), where=degrees > 0))
     if has_covariance(row) and "n_groups" in row.attrs:
         of_rows = group_overlap(row)
-    whole = np.where(rows + model > 0, rows + model, 1.0)
-    a, b = rows / whole, model / whole
+    total = np.where(rows + model > 0, rows + model, 1.0)
+    a, b = rows / total, model / total
     return np.asarray(np.outer(a, a) * of_rows + np.outer(b, b) / of_model)
 
 

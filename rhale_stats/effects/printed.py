@@ -61,14 +61,12 @@ if TYPE_CHECKING:
     from statsmodels.iolib.summary import Summary
     from statsmodels.iolib.table import SimpleTable
 
-from rhale_stats.schema.features import (
-    resolution,
-)
-from rhale_stats.schema.moments import in_bins
+from rhale_stats.schema.features import resolution
+from rhale_stats.schema.moments import bin_residuals
 
 FIXED = "Standard errors treat the model as fixed."
 OF_OUTCOME = "Standard errors hold the sampling of rows and the fit of the learner."
-# The same of errors that hold the parameters of the model, by what was done with those of rows.
+# Notes on errors that hold the parameters of the model, by the treatment of the rows.
 HELD = {
     ROWS_FIXED: "Standard errors are of the model's parameters. They treat the rows as fixed.",
     TOGETHER: "Standard errors are of rows and parameters together, row by row.",
@@ -100,8 +98,8 @@ def summary(effect: xr.Dataset, feature: str | int | None, level: float) -> Summ
     if source == NOT_ESTIMATED:
         cells[-1][1] = source
     if "n_beyond" in result:
-        most = f"{result['n_beyond'].values.max():.0f}"
-        number = f"at most {most}" if feature is None else most
+        n_beyond = f"{result['n_beyond'].values.max():.0f}"
+        number = f"at most {n_beyond}" if feature is None else n_beyond
         cells[-1][2:] = ["Rows beyond the bins:", number]
     elif feature is None:
         cells[-1][2:] = ["Curve range over:", inner_text(effect)]
@@ -147,15 +145,13 @@ def summary(effect: xr.Dataset, feature: str | int | None, level: float) -> Summ
 def _missing_notes(effect: xr.Dataset, feature: str | int | None) -> list[str]:
     """Notes on rows without a value: what it does to the output, or that they are left out."""
     out = feature_counts(effect, "n_missing", feature)
-    if not out or "missing_effect" not in effect:
-        return (
-            [f"Rows without a value, left out of their feature: {', '.join(out)}."] if out else []
-        )
+    if not out:
+        return []
+    if "missing_effect" not in effect:
+        return [f"Rows without a value, left out of their feature: {', '.join(out)}."]
     names, counts = feature_names(effect), effect["n_missing"].values
     places = range(len(names)) if feature is None else [feature_position(effect, feature)]
-    # Of levels, "missing" is a level of its own.
-    missing = effect["missing_effect"].values
-
+    missing = effect["missing_effect"].values  # NaN of levels: "missing" is one of them
     return [
         f"{names[k]} is missing in {counts[k]:.0f} row{'' if counts[k] == 1 else 's'}: the output "
         f"there differs by {_with_error(effect, k)} from that at {names[k]} = "
@@ -402,7 +398,7 @@ def kurtosis(effect: xr.Dataset) -> np.ndarray:
     """
     spread, n = (effect.variables[name].values for name in ("heterogeneity", "n_effective"))
     features = [one_feature(effect, name) for name in feature_names(effect)]
-    (fourth,) = in_bins(features, ["fourth_moment"], effect.sizes["bin"])
+    (fourth,) = bin_residuals(features, ["fourth_moment"], effect.sizes["bin"])
     with np.errstate(invalid="ignore", divide="ignore"):
         by_bin = fourth / spread**4
     usable = np.isfinite(by_bin) & (spread > _numerical(effect)) & (n >= 4)
@@ -425,39 +421,39 @@ def tail_notes(effect: xr.Dataset, feature: str | int | None) -> list[str]:
         return []
     names = feature_names(effect)
     positions = list(range(len(names))) if feature is None else [feature_position(effect, feature)]
-    return _of_tails(effect, names, positions) + _of_weights(effect, names, positions)
+    return _heavy_tails(effect, names, positions) + _heavy_weights(effect, names, positions)
 
 
-def _of_tails(effect: xr.Dataset, names: list[str], positions: list[int]) -> list[str]:
+def _heavy_tails(effect: xr.Dataset, names: list[str], positions: list[int]) -> list[str]:
     values = kurtosis(effect)
     heavy = [k for k in positions if values[k] > HEAVY]
     texts = [f"{names[k]} ({number_text(values[k])})" for k in heavy]
     if not texts:
         return []
-    # Those by parameters are as wide as the error of the model says.
+    # Intervals by parameters are as wide as the error of the model says.
     short = (
         "are too short there"
         if "parameters" in effect.attrs
         else f"allow for it, but are too short with fewer than {MIN_ROWS} rows a bin or 3 bins"
     )
     # Errors by parameters alone have no skewness.
-    others = ""
+    other_intervals = ""
     if "effect_skewness" in effect:
         rows = effect["n_effective"].values[heavy]
         rows = rows[(rows > 0).sum(axis=-1) > 1]
         short_bands = bool(((rows > 0) & (rows < MIN_ROWS_OF_BANDS)).any())
-        others = "; those of effects and curves allow for skewness" + (
+        other_intervals = "; those of effects and curves allow for skewness" + (
             f", but bands of effects are too narrow with fewer than {MIN_ROWS_OF_BANDS} rows a bin"
             if short_bands
             else ""
         )
     return [
         f"Local effects have heavy tails (kurtosis, 3 for normal ones): {', '.join(texts)}. "
-        f"Intervals of heterog. {short}, see docs/validity.md{others}."
+        f"Intervals of heterog. {short}, see docs/validity.md{other_intervals}."
     ]
 
 
-def _of_weights(effect: xr.Dataset, names: list[str], positions: list[int]) -> list[str]:
+def _heavy_weights(effect: xr.Dataset, names: list[str], positions: list[int]) -> list[str]:
     """Features in whose bins a few rows of large precision weight decide on the errors."""
     if "error_rows" not in effect or "skewness_sign" not in effect:
         return []

@@ -24,10 +24,7 @@ from rhale_stats.schema.variables import GRID_VALUE, variable
 
 
 def with_chosen_bins(
-    local: xr.Dataset,
-    effect: xr.Dataset,
-    units: resample.Units,
-    request: Resampling,
+    local: xr.Dataset, effect: xr.Dataset, units: resample.Units, request: Resampling
 ) -> xr.Dataset:
     """Replicates with edges of their own, on a grid of each feature, over (draw, feature, ...)."""
     scheme, seeds, n_grid = request.scheme, request.seeds, request.n_grid
@@ -47,10 +44,10 @@ def with_chosen_bins(
         weight = base * resample.draw_weights(scheme, units, seeds[draw])
         sample = local.assign(weight=("obs", weight)).assign_attrs(weight_kind="precision")
         own_rule = for_share_of_rows(rule, _n_effective(weight) / _n_effective(base))
-        made = _on_grid(sample, own_rule, centering, weighting, grid)
-        n_bins[draw] = made.pop("n_bins")
-        hits[draw] = made.pop("hits")
-        for name, values in made.items():
+        estimates = _rebinned_replicate(sample, own_rule, centering, weighting, grid)
+        n_bins[draw] = estimates.pop("n_bins")
+        hits[draw] = estimates.pop("hits")
+        for name, values in estimates.items():
             out[name][draw] = values
 
     with progress_bar(len(seeds), "bootstrap", "replicate", progress=request.progress) as bar:
@@ -76,7 +73,7 @@ def _n_effective(weight: FloatArray) -> float:
     return float(weight.sum() ** 2 / np.sum(weight**2))
 
 
-def _on_grid(
+def _rebinned_replicate(
     local: xr.Dataset, rule: BinRule, centering: str, weighting: str, grid: FloatArray
 ) -> dict[str, NDArray[Any]]:
     """One replicate with edges of its own, evaluated on the grids of the features."""

@@ -12,18 +12,12 @@ from rhale_stats.arrays import accumulate, categories, influence, resample
 from rhale_stats.arrays import cells as kernel
 from rhale_stats.arrays.binning import bin_index
 from rhale_stats.arrays.moments import FloatArray, IntArray
-from rhale_stats.effects.clusters import Clusters, degrees_of_groups, level_sums, on_effects
+from rhale_stats.effects.clusters import Clusters, degrees_of_groups, effect_influences, level_sums
 from rhale_stats.effects.fit import CurveErrors, at_edges, fit_of
 from rhale_stats.effects.provenance import check_same_rows
 from rhale_stats.effects.rebinned import with_chosen_bins
 from rhale_stats.effects.sizes import SIZES
-from rhale_stats.inference.draws import (
-    CHUNK_BYTES,
-    CHUNK_DRAWS,
-    CHUNK_WEIGHTS,
-    Drawn,
-    Resampling,
-)
+from rhale_stats.inference.draws import CHUNK_BYTES, CHUNK_DRAWS, CHUNK_WEIGHTS, Drawn, Resampling
 from rhale_stats.local.rows import Rows, columns, is_used_row
 from rhale_stats.parallel import cpus, in_threads, one_blas_thread
 from rhale_stats.schema.checks import check_effect, check_local
@@ -87,16 +81,12 @@ class FeatureTerms(NamedTuple):
     cells: CurveCells
     terms: resample.Terms | None = None
     of_cells: resample.Terms | None = None
-    # Of a feature with levels: rows by their level.
+    # Rows by their level, for a feature with levels.
     at_levels: resample.Terms | None = None
 
 
 def in_fixed_bins(
-    rows: Rows,
-    local: xr.Dataset,
-    effect: xr.Dataset,
-    units: resample.Units,
-    request: Resampling,
+    rows: Rows, local: xr.Dataset, effect: xr.Dataset, units: resample.Units, request: Resampling
 ) -> xr.Dataset:
     """Replicates in the bins of ``effect``, over (draw, feature, ...)."""
     linear = "slope" in effect and bool((effect["slope"] != 0).any())
@@ -138,8 +128,8 @@ def _shared_out(n_rows: int) -> tuple[int, int]:
     # Threads come before draws: of these there are as many as one product of matrices likes.
     threads = int(np.clip(CHUNK_BYTES // (16 * n_rows * resample.BLOCK), 1, cpus()))
     draws = CHUNK_BYTES // (16 * n_rows * threads)
-    most = max(CHUNK_DRAWS, CHUNK_WEIGHTS // n_rows // CHUNK_DRAWS * CHUNK_DRAWS)
-    return threads, int(np.clip(draws // resample.BLOCK * resample.BLOCK, resample.BLOCK, most))
+    limit = max(CHUNK_DRAWS, CHUNK_WEIGHTS // n_rows // CHUNK_DRAWS * CHUNK_DRAWS)
+    return threads, int(np.clip(draws // resample.BLOCK * resample.BLOCK, resample.BLOCK, limit))
 
 
 def nothing(effect: xr.Dataset, n_draws: int, *, studentize: bool) -> dict[str, FloatArray]:
@@ -213,14 +203,14 @@ def _feature_of_levels(
     def ordered(k: IntArray, row_of: IntArray, g: FloatArray, bins: accumulate.Pieces) -> Any:
         w = None if weight is None else weight[row_of]
         place = code[row_of].astype(np.float64)
-        made = resample.terms(bins, k, place, g, w, frequency=rows.frequency, standard_errors=False)
-        return made._replace(order=row_of[made.order])
+        out = resample.terms(bins, k, place, g, w, frequency=rows.frequency, standard_errors=False)
+        return out._replace(order=row_of[out.order])
 
     none = np.zeros(row.sizes["edge"])
     levels = accumulate.Pieces(none, none, none, none, none, none)
     at_levels = ordered(code, np.arange(rows.n_rows), np.zeros(rows.n_rows), levels)
-    made = ordered(steps.step, steps.row, steps.difference, pieces)
-    return FeatureTerms(row, pieces, curve_cells(row), made, at_levels=at_levels)
+    terms = ordered(steps.step, steps.row, steps.difference, pieces)
+    return FeatureTerms(row, pieces, curve_cells(row), terms, at_levels=at_levels)
 
 
 def _level_replicates(
@@ -259,10 +249,10 @@ def _replicates(
     if feature.at_levels is not None:
         return _level_replicates(feature, feature.at_levels, weight, centering)
     sums, of_bins = _sums(feature, weight)
-    return of_sums(feature, sums, of_bins, centering, studentize=studentize)
+    return estimates_from_sums(feature, sums, of_bins, centering, studentize=studentize)
 
 
-def of_sums(
+def estimates_from_sums(
     feature: FeatureTerms,
     sums: FloatArray,
     of_bins: FloatArray,
@@ -343,13 +333,12 @@ def from_cells(feature: FeatureTerms, sums: FloatArray) -> tuple[FloatArray, Flo
 
 def _output(bins: resample.Replicates) -> FloatArray:
     """heterogeneity_output of every replicate, math [10]."""
-    share, variance = bins.share, bins.variance
+    share, usable = bins.share, np.isfinite(bins.variance)
     n_together = 1 / np.nansum(share**2 / bins.n_effective, axis=1)
     mean = np.nansum(share * bins.x_mean, axis=1, keepdims=True)
     spread = np.nansum(share * (bins.x_moments[0] + (bins.x_mean - mean) ** 2), axis=1)
-    usable = np.isfinite(variance)
-    share = np.where(usable, share, 0.0)
-    squares = np.sum(share * np.where(usable, variance, 0.0), axis=1) / share.sum(axis=1)
+    share, variance = (np.where(usable, values, 0.0) for values in (share, bins.variance))
+    squares = np.sum(share * variance, axis=1) / share.sum(axis=1)
     return np.asarray(np.sqrt(spread * n_together / (n_together - 1) * squares))
 
 
@@ -369,7 +358,7 @@ def accelerations(
         if not row.sizes["bin"]:
             estimates.append(dict.fromkeys(ACCELERATIONS, np.nan))
             continue
-        of_feature = _of_levels if is_categorical(row) else _of_axis
+        of_feature = _level_accelerations if is_categorical(row) else _axis_accelerations
         values = of_feature(row, rows, position, unit, size)
         estimates.append(dict(zip(ACCELERATIONS, values, strict=True)))
         if units.unit is not None:
@@ -379,15 +368,15 @@ def accelerations(
     return {name: variable(name, values) for name, values in arrays.items()}
 
 
-def _of_levels(
+def _level_accelerations(
     row: xr.Dataset, rows: Rows, position: int, unit: IntArray, size: FloatArray
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Accelerations of the effect, the heterogeneity and the curve of a feature with levels."""
     n_units = int(unit.max()) + 1
     sums = level_sums(row, rows, position, unit, n_units)
     loadings = fit_of(row).loadings(row["edge_value"].values)
-    moved = sums.of_curve(loadings, population=str(row.attrs["centering"]) == "mean")
-    powers = [np.sum(moved**power / size[:, None] ** (power - 1), axis=0) for power in (2, 3)]
+    influences = sums.of_curve(loadings, population=str(row.attrs["centering"]) == "mean")
+    powers = [np.sum(influences**power / size[:, None] ** (power - 1), axis=0) for power in (2, 3)]
     return (
         _acceleration(*_powers(sums.mean, size)),
         _acceleration(*_powers(sums.variance, size)),
@@ -395,7 +384,7 @@ def _of_levels(
     )
 
 
-def _of_axis(
+def _axis_accelerations(
     row: xr.Dataset, rows: Rows, position: int, unit: IntArray, size: FloatArray
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Accelerations of the effect, the heterogeneity and the curve of a feature with an axis."""
@@ -404,7 +393,7 @@ def _of_axis(
     every, curve = fit.cells.pieces, curve_of(row).evaluate(fit.cells.pieces.edges)
     k = bin_index(every.edges, x)
     sums = influence.row_sums(every, curve, k, x, g, weight, unit, n_units)
-    of_effect, of_variance = on_effects(sums, fit.cells), sums.variance
+    of_effect, of_variance = effect_influences(sums, fit.cells), sums.variance
     if has_cells(row):
         bins = pieces_of(row)
         at_bins = bin_index(bins.edges, x)
@@ -421,20 +410,20 @@ def _of_axis(
     return (
         _acceleration(*_powers(of_effect, size)),
         _acceleration(*_powers(of_variance, size)),
-        _of_curve(fit, sums, size),
+        _curve_accelerations(fit, sums, size),
     )
 
 
-def _of_curve(fit: CurveErrors, sums: influence.RowSums, size: FloatArray) -> FloatArray:
+def _curve_accelerations(fit: CurveErrors, sums: influence.RowSums, size: FloatArray) -> FloatArray:
     """Accelerations of the curve at the edges of the bins, a block of units at a time."""
     loadings = fit.loadings(fit.edges)
     second, third = np.zeros((2, len(fit.edges)))
     for begin in range(0, len(size), influence.BLOCK_ROWS):
         block = slice(begin, begin + influence.BLOCK_ROWS)
-        moved = sums.of_curve(loadings, population=fit.centering == "mean", rows=block)
-        share, square = 1 / size[block], moved * moved
+        influences = sums.of_curve(loadings, population=fit.centering == "mean", rows=block)
+        share, square = 1 / size[block], influences * influences
         second += share @ square
-        square *= moved
+        square *= influences
         third += share**2 @ square
     return at_edges(_acceleration(second, third), fit)
 

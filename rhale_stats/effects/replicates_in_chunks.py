@@ -68,7 +68,8 @@ def bootstrap(local: xr.Dataset, effect: xr.Dataset | None, request: Resampling)
         of_cells = of_bins = next(sums)
         if has_cells(feature.row):
             of_cells, of_bins = replicates.from_cells(feature, of_cells)
-        for name, values in replicates.of_sums(feature, of_cells, of_bins, centering).items():
+        estimates = replicates.estimates_from_sums(feature, of_cells, of_bins, centering)
+        for name, values in estimates.items():
             if name in out:
                 place: tuple[int | slice, ...] = (position, *map(slice, values.shape[1:]))
                 out[name][(slice(None), *place)] = values

@@ -207,7 +207,7 @@ def quiet_rhale(
     """`rhale` where bins without rows are expected: without its warning.
 
     ``honest`` is the share of rows on which edges are chosen; True is half of them. Bins of the
-    features that are in ``held`` are taken from there; those that are chosen are put
+    features that are in ``cache`` are taken from there; those that are chosen are put
     there. Without ``has_spread`` there is no spread in bins of its own.
     """
     local = check_local(local, in_chunks=True)
@@ -292,7 +292,7 @@ def _honest_rows(
         )
     seed = seed_of(rng)
     for_edges = choosing_rows(local, honest_fraction, seed)
-    # The same rows in chunks as in memory, whatever the chunks are.
+    # Rows in chunks are split as those in memory, whatever the chunks are.
     estimates, edges = _source(local.isel(obs=~for_edges)), _source(local.isel(obs=for_edges))
     attrs = {
         "honest_fraction": float(honest_fraction),
@@ -323,11 +323,9 @@ def _estimated(
             name, ends = names[position], split.ends(source, position, names[position])
             grids[position] = grid_of(rule, source, position, name, ends, slopes_across[position])
         grid = grids[position]
-        return (
-            moments_on(grid, position, unequal=source.unequal)
-            if isinstance(grid, CellGrid)
-            else None
-        )
+        if isinstance(grid, Column):
+            return None
+        return moments_on(grid, position, unequal=source.unequal)
 
     def plan_of_others(source: Source, position: int) -> Reduction | None:
         """Moments of the rows for estimates, where bins are honest."""
@@ -472,12 +470,12 @@ def warn_of_gaps(effect: xr.Dataset) -> None:
     for name, own_empty, own_bins, own_unknown in zip(
         feature_names(effect), *map(by_feature, (n_empty, n_bins, unknown)), strict=True
     ):
-        # Of all outputs, the one with the most.
-        most, total = max(zip(own_empty, own_bins, strict=True))
+        # The output with the most empty bins.
+        empty, total = max(zip(own_empty, own_bins, strict=True))
         # Edges of adaptive bins leave no bin empty but a gap.
-        if most and (effect.attrs["bin_rule"] != "AdaptiveBins" or "honest_seed" in effect.attrs):
-            bins.append(f"{name!r} ({most} of {total})")
-        elif most or own_unknown.any():
+        if empty and (effect.attrs["bin_rule"] != "AdaptiveBins" or "honest_seed" in effect.attrs):
+            bins.append(f"{name!r} ({empty} of {total})")
+        elif empty or own_unknown.any():
             gaps.append(f"{name!r} ({_widest_gap(effect.sel(feature=name))})")
     if bins:
         better = ", QuantileBins or OptimalBins"

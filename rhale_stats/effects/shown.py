@@ -29,7 +29,7 @@ from rhale_stats.printing.text import (
     pvalue_text,
     uncertainty,
 )
-from rhale_stats.schema.curves import Curve
+from rhale_stats.schema.curves import FeatureCurve
 from rhale_stats.schema.features import feature_names, method_text, one_feature
 
 ENDS = ("lowest", "highest")
@@ -38,14 +38,14 @@ PVALUE = "P"
 SUSPECT = 1e4
 
 
-def effect_page(effect: xr.Dataset, most: int) -> Page:
+def effect_page(effect: xr.Dataset, max_features: int) -> Page:
     """The page that shows effects in bins: their facts, and a table with a line a feature."""
     names, size = feature_names(effect), importances(effect)
     extents = _extents(inner(effect))
     reach = np.array([high - low for low, high in extents])
     ranked = size if np.isfinite(size).any() else reach
     # A curve that is 0 up to rounding is last.
-    order = largest_first(np.where(reach == 0, 0.0, ranked))[:most]
+    order = largest_first(np.where(reach == 0, 0.0, ranked))[:max_features]
     columns, source = _columns(effect, np.where(reach == 0, 0.0, size))
     columns |= {end: np.array([extent[k] for extent in extents]) for k, end in enumerate(ENDS)}
     lines = [
@@ -62,16 +62,16 @@ def effect_page(effect: xr.Dataset, most: int) -> Page:
         *(bias_warnings(effect, None) if "verdict" in effect else ()),
         *spread_notes(effect, None),
     )
-    meant = f"lowest, highest: of the curve. Sizes of curves are over the {inner_text(effect)}."
+    text = f"lowest, highest: of the curve. Sizes of curves are over the {inner_text(effect)}."
     if "H" in columns:
-        meant = f"H: heterogeneity in the bins times the standard deviation of the feature. {meant}"
+        text = f"H: heterogeneity in the bins times the standard deviation of the feature. {text}"
     if "importance" in columns:
-        meant = f"{IMPORTANCE}. {meant}"
+        text = f"{IMPORTANCE}. {text}"
     first = repr(lines[0][0])
     return Page(
         f"{method_title(effect)}: effects on {output(effect)}",
         facts,
-        (table_of(["", *columns], lines, len(names), "features", meant),),
+        (table_of(["", *columns], lines, len(names), "features", text),),
         f"summary(effect, {first}), plot_effect(effect, {first}), tidy(effect)",
     )
 
@@ -95,17 +95,15 @@ def _columns(
         columns |= {"H": values_of("heterogeneity_output")}
     if "average_effect" in effect:
         columns |= {"avg effect": values_of("average_effect")}
-    if "average_effect_se" in effect and np.isfinite(values_of("average_effect_se")).any():
-        columns |= {"std err": values_of("average_effect_se")}
-        columns |= _tests(effect)
+    if "average_effect_se" in effect and np.isfinite(se := values_of("average_effect_se")).any():
+        columns |= {"std err": se} | _tests(effect)
     if "average_effect_ci" in effect:
         heads = bounds_text(float(effect["average_effect_ci"].attrs.get("ci_prob", 0.95)))
         columns |= {head: values_of("average_effect_ci", end) for end, head in enumerate(heads)}
-    errors = [effect[name] for name in ("average_effect_se", "curve_se") if name in effect]
-    errors_known = next((error for error in errors if bool(error.notnull().any())), None)
-    if errors_known is None:
-        return columns, NOT_ESTIMATED
-    return columns, uncertainty(str(errors_known.attrs.get("source", "rows")))
+    for name in ("average_effect_se", "curve_se"):
+        if name in effect and bool(effect[name].notnull().any()):
+            return columns, uncertainty(str(effect[name].attrs.get("source", "rows")))
+    return columns, NOT_ESTIMATED
 
 
 def _tests(effect: xr.Dataset) -> dict[str, NDArray[np.float64]]:
@@ -149,4 +147,4 @@ def _curve(row: dict[str, NDArray[np.float64]], n: int) -> NDArray[np.float64]:
     if not slope.any():
         return curve
     turns = turning_points(edges, effect, slope)
-    return np.concatenate([curve, Curve(edges, curve, slope).evaluate(turns)])
+    return np.concatenate([curve, FeatureCurve(edges, curve, slope).evaluate(turns)])

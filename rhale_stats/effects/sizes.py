@@ -44,7 +44,7 @@ PLACES = 32
 def _sizes_of(row: xr.Dataset, fit: CurveErrors | None) -> dict[str, float]:
     """Sizes of the curve of one feature, by name; NaN where there is none."""
     curve = row["curve"].values
-    if not len(curve) or np.isnan(curve).all():
+    if np.isnan(curve).all():
         return dict.fromkeys(SIZES, np.nan)
     if fit is None:
         values = categories.sizes(curve, row["level_share"].values)
@@ -72,7 +72,7 @@ def importances(effect: xr.Dataset) -> FloatArray:
     return out
 
 
-def largest(result: xr.Dataset, most: int) -> list[str]:
+def largest(result: xr.Dataset, max_features: int) -> list[str]:
     """Features whose curves vary most over the rows (without moments, over their edges)."""
     if "importance" in result:
         size = result["importance"].values
@@ -81,7 +81,7 @@ def largest(result: xr.Dataset, most: int) -> list[str]:
     else:
         size = result["curve"].std("edge").values
     order = np.argsort(-np.nan_to_num(size, nan=-1.0), kind="stable")
-    return [feature_names(result)[position] for position in order[:most]]
+    return [feature_names(result)[position] for position in order[:max_features]]
 
 
 def _importance(pieces: accumulate.Pieces, curve: FloatArray, moments: FloatArray) -> float:
@@ -123,7 +123,7 @@ def effect_sizes(
     if boot is not None:
         boot = check_boot(effect, boot, ["effect"], MAKER)
     rows = [
-        _of_feature(
+        _feature_sizes(
             one_feature(effect, number), None if boot is None else boot.isel(feature=number), scale
         )
         for number in range(effect.sizes["feature"])
@@ -178,27 +178,21 @@ def _normalised(
 ) -> dict[str, FloatArray]:
     """math [32] on the scale of the outcomes, for curves (..., edge)."""
     if is_categorical(row):
-        at_levels = scale(curve - centre[..., None])
-        return {
-            "naled": np.sum(row["level_share"].values * np.abs(at_levels), axis=-1),
-            "naler_min": np.min(at_levels, axis=-1),
-            "naler_max": np.max(at_levels, axis=-1),
-        }
-    stretch = accumulate.known_stretch(row["weight_share"].values)
-    pieces = pieces_of(row).stretch(stretch)
-    width, slope = np.diff(pieces.edges), slope[..., stretch]
-    centred = curve[..., stretch.start : stretch.stop + 1] - centre[..., None]
-    # Of the rows in a bin, places at even shares of them.
-    place = accumulate.places(pieces, PLACES)
-    rise = (centred[..., 1:] - centred[..., :-1])[..., None] * place
-    bend = (slope * width**2)[..., None] / 2 * place * (1 - place)
-    at_rows = scale(centred[..., :-1, None] + rise - bend)
-    at_edges = scale(centred)
-    return {
-        "naled": np.sum(pieces.share / pieces.share.sum() * np.abs(at_rows).mean(axis=-1), axis=-1),
-        "naler_min": np.min(at_edges, axis=-1),
-        "naler_max": np.max(at_edges, axis=-1),
-    }
+        at_edges = scale(curve - centre[..., None])
+        share, distance = row["level_share"].values, np.abs(at_edges)
+    else:
+        stretch = accumulate.known_stretch(row["weight_share"].values)
+        pieces = pieces_of(row).stretch(stretch)
+        width, slope = np.diff(pieces.edges), slope[..., stretch]
+        centred = curve[..., stretch.start : stretch.stop + 1] - centre[..., None]
+        # Places at even shares of the rows in a bin.
+        place = accumulate.places(pieces, PLACES)
+        rise = (centred[..., 1:] - centred[..., :-1])[..., None] * place
+        bend = (slope * width**2)[..., None] / 2 * place * (1 - place)
+        at_edges, at_rows = scale(centred), scale(centred[..., :-1, None] + rise - bend)
+        share, distance = pieces.share / pieces.share.sum(), np.abs(at_rows).mean(axis=-1)
+    ends = {"naler_min": np.min(at_edges, axis=-1), "naler_max": np.max(at_edges, axis=-1)}
+    return {"naled": np.sum(share * distance, axis=-1), **ends}
 
 
 class _FeatureSizes(NamedTuple):
@@ -217,7 +211,7 @@ def _source(effect: xr.Dataset) -> str:
 def _square(row: xr.Dataset, fit: CurveErrors | None) -> Square:
     """The mean square of the curve over the rows."""
     curve = row["curve"].values
-    if not len(curve) or np.isnan(curve).all():
+    if np.isnan(curve).all():
         return Square(*(np.nan,) * 5)
     return square_of_levels(row) if fit is None else square_of_curve(row, fit)
 
@@ -229,12 +223,9 @@ def _without_noise(row: xr.Dataset, sizes: dict[str, float], square: Square) -> 
     shrunk = size / raw if raw > 0 else 1.0
     # Without the sign that a product with 0 may have.
     out = {f"{name}_corrected": shrunk * sizes[name] + 0.0 for name in SIZES}
-    width = np.diff(row["edge_value"].values)
-    spread = row["heterogeneity"].values ** 2
-    index = (
-        float(np.nansum(width * spread)) if np.isfinite(sizes["heterogeneity_index"]) else np.nan
-    )
+    index = float(np.nansum(np.diff(row["edge_value"].values) * row["heterogeneity"].values ** 2))
     index *= float(row.get(AXIS_SHARE, 1.0))
+    index = index if np.isfinite(sizes["heterogeneity_index"]) else np.nan
     return out | {
         "heterogeneity_index_corrected": index,
         "heterogeneity_output_corrected": sizes["heterogeneity_output"],
@@ -242,7 +233,7 @@ def _without_noise(row: xr.Dataset, sizes: dict[str, float], square: Square) -> 
     }
 
 
-def _of_feature(row: xr.Dataset, boot: xr.Dataset | None, scale: _Scale | None) -> _FeatureSizes:
+def _feature_sizes(row: xr.Dataset, boot: xr.Dataset | None, scale: _Scale | None) -> _FeatureSizes:
     """Sizes of one feature, and replicates of them where there are any."""
     # Levels have their shares in place of pieces.
     fit = fit_of(row) if row.sizes["bin"] and not is_categorical(row) else None
@@ -252,11 +243,10 @@ def _of_feature(row: xr.Dataset, boot: xr.Dataset | None, scale: _Scale | None) 
     square = _square(row, fit)
     corrected = _without_noise(row, sizes, square)
     curve = row["curve"].values
-    has_curve = len(curve) > 0 and not np.isnan(curve).all()
     if scale is not None:
         sizes |= dict.fromkeys(NORMALISED, np.nan)
         corrected |= dict.fromkeys((f"{name}_corrected" for name in NORMALISED), np.nan)
-        if has_curve:
+        if not np.isnan(curve).all():
             centre = np.array(_centre(row, fit))
             normalised = _normalised(scale, curve, centre, row, slopes(row))
             sizes |= {name: float(value) for name, value in normalised.items()}
@@ -265,19 +255,15 @@ def _of_feature(row: xr.Dataset, boot: xr.Dataset | None, scale: _Scale | None) 
             shrunk_curve = centre + shrunk * (curve - centre)
             normalised = _normalised(scale, shrunk_curve, centre, row, shrunk * slopes(row))
             corrected |= {f"{name}_corrected": float(value) for name, value in normalised.items()}
-    draws = {} if boot is None else _draws(row, boot, scale, list(sizes), has_curve=has_curve)
+    draws = {} if boot is None else _draws(row, boot, scale, list(sizes))
     return _FeatureSizes(sizes | corrected, square, draws)
 
 
 def _draws(
-    row: xr.Dataset,
-    boot: xr.Dataset,
-    scale: _Scale | None,
-    names: Sequence[str],
-    *,
-    has_curve: bool,
+    row: xr.Dataset, boot: xr.Dataset, scale: _Scale | None, names: Sequence[str]
 ) -> dict[str, FloatArray]:
     """Replicates of the sizes of one feature."""
+    has_curve = not np.isnan(row["curve"].values).all()
     draws = {name: draws_of(boot, name) for name in names if name in boot}
     if scale is not None:
         n_bins = row.sizes["bin"]
@@ -302,8 +288,8 @@ def _with_intervals(
         ends, _ = by_replicates(
             Estimate(estimate, facts, replicates=Replicates(draws, source)), level, "bca"
         )
-        made = "bootstrap, bias-corrected percentile"
-        intervals[f"{name}_ci"] = interval(facts, ends, level, made)
+        method = "bootstrap, bias-corrected percentile"
+        intervals[f"{name}_ci"] = interval(facts, ends, level, method)
     return sizes.assign(intervals).assign_coords(BOUNDS)
 
 
@@ -344,7 +330,7 @@ def square_of_curve(row: xr.Dataset, fit: CurveErrors) -> quadratic.Square:
     if not has_covariance(row):
         covariance = influence.covariance(loadings, fit.noise, None)
         if len(linear):
-            # The same sums for the slopes: each is estimated in its own bin.
+            # Sums for the slopes, each of which is estimated in its own bin.
             shared = loadings.level * fit.noise.covariance + loadings.tilt * fit.noise.slope
             covariance = _blocks(covariance, shared[:, linear], np.diag(fit.noise.slope[linear]))
         # What every cell adds to the expectation.

@@ -12,7 +12,7 @@ from rhale_stats.schema.moments import has_cells
 from rhale_stats.schema.padding import Estimates
 
 
-def of_rows(
+def row_skewness(
     row: xr.Dataset, fit: CurveErrors, cells_skewness: Skewness | None, variance: FloatArray
 ) -> Estimates:
     """Skewness of errors by rows, by name, from that of cells.
@@ -38,7 +38,7 @@ def of_rows(
     )
 
 
-def of_groups(
+def group_skewness(
     row: xr.Dataset,
     fit: CurveErrors,
     effects_skewness: Skewness | None,
@@ -88,9 +88,9 @@ def _named(
     of_curve: FloatArray | float = 0.0,
     of_average: float = 0.0,
 ) -> Estimates:
-    everywhere = fit.pieces.edges
-    of_curve = np.broadcast_to(of_curve, everywhere.shape)
-    positions = np.searchsorted(everywhere, fit.edges)
+    cell_edges = fit.pieces.edges
+    of_curve = np.broadcast_to(of_curve, cell_edges.shape)
+    positions = np.searchsorted(cell_edges, fit.edges)
     return {
         "effect_skewness": np.zeros(fit.n_bins) if of_effect is None else of_effect,
         "curve_skewness": at_edges(of_curve[positions], fit),

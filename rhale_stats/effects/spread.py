@@ -47,7 +47,7 @@ SPREAD = (
 TARGET = "standard deviation of the local effects in the bin of the spread, math [66]"
 
 
-def skewness_rows(fitted: FittedBins, position: int, most: int) -> Reduction:
+def skewness_rows(fitted: FittedBins, position: int, max_rows: int) -> Reduction:
     """Rows that tell the sign of the skewness of one feature: at most so many of each chunk."""
     edges = fitted.bin_edges if fitted.along is None else fitted.edges
     slope, bins = fitted.slope, fitted.bins
@@ -55,8 +55,8 @@ def skewness_rows(fitted: FittedBins, position: int, most: int) -> Reduction:
     def of_chunk(rows: Rows) -> FloatArray:
         x, g, weight = rows.x[position], rows.local_effect[position], rows.weight
         assert weight is not None, "precision weights differ"
-        if len(x) > most:
-            some = np.linspace(0, len(x) - 1, most).astype(np.int64)
+        if len(x) > max_rows:
+            some = np.linspace(0, len(x) - 1, max_rows).astype(np.int64)
             x, g, weight = x[some], g[some], weight[some]
         k = bin_index(edges, x)
         if fitted.along is None and slope is not None:
@@ -85,13 +85,13 @@ def own_spread(rule: BinRule, fitted: FittedBins, error: float, chosen: FittedBi
     least = max(resolution(fitted.bins.mean, error), NO_SPREAD * _deviation(fitted.bins))
     effect = _fitted_effect(chosen)
     of_cells = kernel.residuals(chosen.rows.cells, *effect)
-    on_grid = _on_grid(chosen, *effect)
+    on_grid = _residual_sums(chosen, *effect)
     starts = adaptive.choose_spread(of_cells, chosen.of_curve, on_grid, resolution=least)
     edges = chosen.fine_edges
     # Other rows may have other cells of the curve.
     inner = np.unique(np.searchsorted(fitted.fine_edges[:-1], edges[starts[1:]]))
     starts = np.append(0, inner[(inner > 0) & (inner < len(fitted.fine_edges) - 1)])
-    bins = on_grid if chosen is fitted else _on_grid(fitted, *_fitted_effect(fitted))
+    bins = on_grid if chosen is fitted else _residual_sums(fitted, *_fitted_effect(fitted))
     bins = bins.merged(starts)
     return {
         "spread": np.sqrt(bins.moment("square")),
@@ -110,7 +110,7 @@ def _deviation(bins: Moments) -> float:
     return float(np.sqrt(everything.m2[0] / everything.weight[0]))
 
 
-def _on_grid(fitted: FittedBins, effect: Line, left: FloatArray) -> kernel.Residuals:
+def _residual_sums(fitted: FittedBins, effect: Line, left: FloatArray) -> kernel.Residuals:
     """Sums of powers of the residuals in the cells of the grid, from `_fitted_effect`."""
     length = np.diff(fitted.of_curve, append=len(fitted.fine.weight))
     return kernel.residuals(fitted.fine, effect.repeated(length), np.repeat(left, length))
@@ -158,10 +158,10 @@ def _slopes_along(mean: FloatArray, x_mean: FloatArray) -> FloatArray:
 
 def spread_coordinates(edges: FloatArray, n_bins: IntArray) -> dict[str, Any]:
     """Numbers of the bins of the spread, and their edges (feature, spread_edge)."""
-    most = edges.shape[1] - 1
+    max_bins = edges.shape[1] - 1
     return {
-        "spread_bin": counted("spread_bin", most, "bin of the spread"),
-        "spread_edge": counted("spread_edge", most + 1, "edge of a bin of the spread"),
+        "spread_bin": counted("spread_bin", max_bins, "bin of the spread"),
+        "spread_edge": counted("spread_edge", max_bins + 1, "edge of a bin of the spread"),
         "spread_edge_value": variable("spread_edge_value", edges),
         "n_spread_bins": variable("n_spread_bins", n_bins),
     }

@@ -26,8 +26,7 @@ MAX_LINES = 20
 
 def within_bins(row: xr.Dataset) -> FloatArray:
     """Smallest and largest spread in every bin of the effect of one feature, (end, bin)."""
-    names = ("edge_value", "spread_edge_value", "spread")
-    return _within(*(np.asarray(row[name].values) for name in names))
+    return _within(*(row[name].values for name in ("edge_value", "spread_edge_value", "spread")))
 
 
 def _within(edges: FloatArray, spread_edges: FloatArray, spread: FloatArray) -> FloatArray:

@@ -329,9 +329,9 @@ def _chance_notes(sizes: xr.Dataset) -> list[str]:
     failed = int(sizes["failed"].sum())
     added = attrs["chance"] == "added column"
     column = "an added random column" if added else "the column permuted"
-    lost = f" ({failed} fits failed)" if failed else ""
+    failures = f" ({failed} fits failed)" if failed else ""
     return [
-        f"threshold, P chance: sizes in {attrs['n_resamples']} fits{lost} of the model with "
+        f"threshold, P chance: sizes in {attrs['n_resamples']} fits{failures} of the model with "
         f"{column}; larger sizes than the threshold have P of at most {1 - level:.3g}. They "
         f"include overfitting; P does not."
     ]

@@ -32,37 +32,21 @@ TARGETS = {
 SOURCE = "rows"
 # What is stored for groups; otherwise it follows from the bins.
 GROUP_COVARIANCES = (
-    "cell_curve_cov",
-    "effect_cov",
-    "slope_cov",
-    "effect_slope_cov",
-    "curve_cov",
+    *("cell_curve_cov", "effect_cov", "slope_cov", "effect_slope_cov", "curve_cov"),
     "curve_slope_cov",
 )
 
 
 # Degrees of freedom of standard errors by groups, and how much those of two bins have in common.
 GROUP_DEGREES = (
-    "effect_df",
-    "effect_overlap",
-    "slope_df",
-    "heterogeneity_df",
-    "curve_df",
-    "cell_curve_df",
-    "average_effect_df",
-    "effective_groups",
-    "zero_pvalue",
+    *("effect_df", "effect_overlap", "slope_df", "heterogeneity_df", "curve_df"),
+    *("cell_curve_df", "average_effect_df", "effective_groups", "zero_pvalue"),
     "constant_pvalue",
 )
 
 
 # Skewness of the errors, by which intervals are longer on one side.
-SKEWNESS = (
-    "effect_skewness",
-    "curve_skewness",
-    "cell_curve_skewness",
-    "average_effect_skewness",
-)
+SKEWNESS = ("effect_skewness", "curve_skewness", "cell_curve_skewness", "average_effect_skewness")
 
 
 def source_of_errors(effect: xr.Dataset, name: str) -> str:

@@ -39,18 +39,18 @@ def predict(
             f"heterogeneity are of steps between two levels; got {what!r}."
         )
     labels: NDArray[Any] = np.asarray(x)
-    if not is_categorical(row):
-        x = x.copy(data=as_values(x.values)) if isinstance(x, xr.DataArray) else as_values(x)
-    if is_categorical(row):
-        numbers = _level_numbers(row, labels)
-        x = x.copy(data=numbers) if isinstance(x, xr.DataArray) else numbers
-    values = as_numbers(x.values if isinstance(x, xr.DataArray) else x, "x")
-    points = x.copy(data=values) if isinstance(x, xr.DataArray) else xr.DataArray(values)
-    if not isinstance(x, xr.DataArray) and points.ndim == 1:
-        points = xr.DataArray(points.values, dims="grid")
+    labelled = isinstance(x, xr.DataArray)
+    values = as_numbers(
+        _level_numbers(row, labels)
+        if is_categorical(row)
+        else as_values(x.values if labelled else x),
+        "x",
+    )
+    dims = "grid" if values.ndim == 1 else None
+    points = x.copy(data=values) if labelled else xr.DataArray(values, dims=dims)
     values, source = curve_of(row).evaluate(points.values), "curve"
     if what != "curve":
-        values, source = _in_bins(row, points.values, what)
+        values, source = _bin_values(row, points.values, what)
     out = xr.DataArray(values, dims=points.dims, coords=points.coords, name=what)
     out.attrs = {**effect[source].attrs, "feature": name}
     if "x" not in out.coords:
@@ -60,7 +60,7 @@ def predict(
     return out
 
 
-def _in_bins(row: xr.Dataset, x: FloatArray, what: str) -> tuple[FloatArray, str]:
+def _bin_values(row: xr.Dataset, x: FloatArray, what: str) -> tuple[FloatArray, str]:
     """The effect at values, or the spread in its own bins, NaN outside; and the variable used."""
     source, edges = "effect", row["edge_value"].values
     if what == "heterogeneity":

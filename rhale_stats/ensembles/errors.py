@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import xarray as xr
 
 from rhale_stats.ensembles.members import (
+    centre_of,
     check_ensemble,
     covariance_of,
+    degrees_of,
     estimated,
     facts_of,
     one_row,
     own_errors,
 )
 from rhale_stats.ensembles.variances import deviations, error_of
+from rhale_stats.inference.combinations import Estimates, refuse_beside
 from rhale_stats.schema.features import given_feature
 from rhale_stats.schema.variables import GRID_VALUE
 
@@ -87,4 +92,26 @@ def vcov(ensemble: xr.Dataset, feature: str | int | None, what: str) -> xr.DataA
             "source": facts.source,
             "feature": row.name,
         },
+    )
+
+
+def for_hypotheses(
+    ensemble: xr.Dataset, feature: str | int | None, of: str | None, local: Any, groups: Any
+) -> Estimates:
+    """The curve of one feature along the grid, for `hypotheses`."""
+    refuse_beside("results of several models", local=local, groups=groups)
+    if feature is None and ensemble.sizes.get("feature") == 1:
+        feature = 0
+    name = of or "curve"
+    covariance = vcov(ensemble, feature, name)
+    ensemble = with_errors(check_ensemble(ensemble))
+    row = one_row(ensemble, given_feature(feature, "hypotheses(effect, feature='dose')"))
+    return Estimates(
+        row.levels or [f"{value:.6g}" for value in row.z],
+        centre_of(row.dataset, name)[0],
+        covariance.values,
+        degrees_of(row.dataset, name)[0],
+        facts_of(ensemble, name).units,
+        str(covariance.attrs["source"]),
+        f"the curve of {row.name}",
     )

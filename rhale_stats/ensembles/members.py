@@ -12,7 +12,7 @@ from rhale_stats.ensembles.labelled import ON_GRID, TOTALS
 from rhale_stats.ensembles.variances import CROSS_FITTED, SPREAD, SUBSAMPLING, variance_kind
 from rhale_stats.inference.draws import draws_of
 from rhale_stats.inference.estimate import Facts, Joint
-from rhale_stats.schema.dimensions import check_one_part, of_part
+from rhale_stats.schema.dimensions import check_one_part, with_part_facts
 from rhale_stats.schema.features import feature_position
 from rhale_stats.schema.kinds import ENSEMBLE
 from rhale_stats.schema.variables import EFFECT_VARIABLES, in_order
@@ -78,7 +78,7 @@ def check_ensemble(ensemble: object, parameter: str = "effect") -> xr.Dataset:
             f"Pass that Dataset with all its members."
         )
     check_one_part(ensemble, parameter)
-    return in_order(of_part(ensemble))
+    return in_order(with_part_facts(ensemble))
 
 
 # --- numbers --------------------------------------------------------------------------------------

@@ -77,6 +77,7 @@ METHODS: Mapping[Kind, Mapping[str, str]] = {
     SURFACE: {
         "std_error": "surfaces.inference:std_error",
         "vcov": "surfaces.inference:vcov",
+        "hypotheses": "surfaces.tables:for_hypotheses",
         "confint": "surfaces.inference:confint",
         "confband": "surfaces.inference:confband",
         "bootstrap": "surfaces.inference:bootstrap",
@@ -123,6 +124,7 @@ METHODS: Mapping[Kind, Mapping[str, str]] = {
     ENSEMBLE: {
         "std_error": "ensembles.errors:std_error",
         "vcov": "ensembles.errors:vcov",
+        "hypotheses": "ensembles.errors:for_hypotheses",
         "confint": "ensembles.intervals:confint",
         "confband": "ensembles.intervals:confband",
         "wald_test": "ensembles.hypotheses:wald_test",

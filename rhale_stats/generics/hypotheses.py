@@ -15,7 +15,7 @@ from rhale_stats.inference.adjustment import ADJUSTMENTS
 from rhale_stats.inference.combinations import Estimates
 from rhale_stats.inference.results import Asked
 from rhale_stats.margins.hypotheses import labelled_combinations
-from rhale_stats.schema.dimensions import REGION, of_part
+from rhale_stats.schema.dimensions import REGION, with_part_facts
 from rhale_stats.schema.kinds import ENSEMBLE, H_STATISTICS, kind_of
 from rhale_stats.schema.parts import over_outputs
 from rhale_stats.schema.validation import validated
@@ -167,7 +167,7 @@ def hypotheses(
     Parameters
     ----------
     effect : Dataset
-        `averages`, effects in bins, or a profile.
+        `averages`, effects in bins, a profile, a surface (its cells), or results of several models.
     hypothesis : str, list of str, or array_like of shape (n_hypotheses, n_estimates), optional
         "pairwise" (each with every other), "reference" (each less the first), "sequential" (each
         less the one before), where the prediction of all rows is left out beside other averages;
@@ -242,7 +242,7 @@ def hypotheses(
         check_choice("of", of, ("effect", "curve", "average_effect"))
     function = of_kind("hypotheses", effect)
     if isinstance(effect, xr.Dataset):
-        effect = of_part(effect)
+        effect = with_part_facts(effect)
     known: Estimates = function(effect, feature, of, local, groups)
     return labelled_combinations(effect, known, hypothesis, margin, adjust)
 
@@ -375,7 +375,7 @@ def compare(
                 f"rows; got {number} groups. Select two: compare(a.isel(region=0), "
                 f"a.isel(region=1))."
             )
-        a, b = (of_part(a.isel({REGION: number})) for number in range(2))
+        a, b = (with_part_facts(a.isel({REGION: number})) for number in range(2))
     return _compared(a, b, paired, groups, level, n_draws, rng, adjust)
 
 

@@ -23,7 +23,7 @@ from rhale_stats.printing.pages import (
     variables_table,
 )
 from rhale_stats.printing.text import number_text
-from rhale_stats.schema.dimensions import OUTPUT, PARTS, of_part
+from rhale_stats.schema.dimensions import OUTPUT, PARTS, with_part_facts
 from rhale_stats.schema.features import feature_names
 from rhale_stats.schema.kinds import EFFECT, EXPLANATION, kind_of
 from rhale_stats.schema.validation import validated
@@ -144,7 +144,7 @@ def _page(result: Any, most: int) -> Page:
     for dim in PARTS:
         if dim in result.dims and "draw" not in result.dims:
             return _of_parts(result, dim, most)
-    found = in_order(of_part(result))
+    found = in_order(with_part_facts(result))
     kind = kind_of(found)
     # A true effect and the estimates of folds lack some variables of an effect.
     if kind is EFFECT and ("fold" in found.dims or not set(found.variables) >= EFFECT_NEEDS):

@@ -9,7 +9,7 @@ import xarray as xr
 
 from rhale_stats.effects.inner import asked_for
 from rhale_stats.generics.dispatch import method
-from rhale_stats.schema.dimensions import of_part
+from rhale_stats.schema.dimensions import with_part_facts
 from rhale_stats.schema.parts import over_outputs
 from rhale_stats.schema.validation import validated
 from rhale_stats.schema.variables import in_order
@@ -245,4 +245,4 @@ def summary(
 
 def _turned(results: Any) -> Any:
     """The result with its dimensions in order; a part gets its own attributes."""
-    return of_part(in_order(results)) if isinstance(results, xr.Dataset) else results
+    return with_part_facts(in_order(results)) if isinstance(results, xr.Dataset) else results

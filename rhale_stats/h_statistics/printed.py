@@ -19,7 +19,7 @@ from rhale_stats.printing.text import (
     share_text,
     with_facts,
 )
-from rhale_stats.schema.dimensions import of_part
+from rhale_stats.schema.dimensions import with_part_facts
 from rhale_stats.schema.features import feature_position, with_units
 from rhale_stats.schema.notes import with_notes
 
@@ -52,7 +52,7 @@ MAX_PAIRS = 15
 
 def summary(result: xr.Dataset, feature: str | int | None, level: float) -> Summary:
     """H-statistics: a line a feature, and a line a pair, the largest first."""
-    result = tables.with_intervals(of_part(result), level)
+    result = tables.with_intervals(with_part_facts(result), level)
     attrs = result.attrs
     if feature is not None:
         result = result.isel(feature=[feature_position(result, feature)])

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from rhale_stats.h_statistics.inference import confint
 from rhale_stats.h_statistics.labelled import OTHER, pairs_of
 from rhale_stats.inference.estimate import kept_interval
-from rhale_stats.schema.dimensions import of_part
+from rhale_stats.schema.dimensions import with_part_facts
 from rhale_stats.schema.features import feature_names
 
 # What a line of `tidy` is of.
@@ -65,7 +65,7 @@ def _columns(result: xr.Dataset, suffix: str) -> list[tuple[str, str, int | None
 
 def tidy(result: xr.Dataset, level: float = 0.95) -> pd.DataFrame:
     """A line a feature, then a line a pair."""
-    result = with_intervals(of_part(result), level)
+    result = with_intervals(with_part_facts(result), level)
 
     def values(variable: str, bound: int | None) -> NDArray[np.float64]:
         data = result[variable]
@@ -89,7 +89,7 @@ def tidy(result: xr.Dataset, level: float = 0.95) -> pd.DataFrame:
 
 def glance(result: xr.Dataset, level: float = 0.95) -> pd.DataFrame:
     """One line: all interactions, and what they were computed from."""
-    result, attrs = with_intervals(of_part(result), level), result.attrs
+    result, attrs = with_intervals(with_part_facts(result), level), result.attrs
     columns = {
         name: (result[variable] if bound is None else result[variable][bound]).item()
         for name, variable, bound in _columns(result, "")

@@ -70,6 +70,13 @@ class JointTest(NamedTuple):
     p_value: float
 
 
+def refuse_beside(what: str, **arguments: Any) -> None:
+    """Raise ``ValueError`` where an argument was given that results of a kind do not need."""
+    for name, value in arguments.items():
+        if value is not None:
+            raise ValueError(f"{name} must be left out for {what}; got {shown(value)}.")
+
+
 def combined(estimates: Estimates, hypothesis: Any) -> Combinations:
     """The functions of the estimates that ``hypothesis`` names: 0 where it holds."""
     values = estimates.values
@@ -141,7 +148,8 @@ def _pairs(estimates: Estimates, kind: str) -> tuple[list[str], FloatArray]:
     loadings = np.zeros((len(pairs), len(names)))
     for row, (low, high) in zip(loadings, pairs, strict=True):
         row[[low, high]] = -1, 1
-    return [f"{names[high]} - {names[low]}" for low, high in pairs], loadings
+    apart = [f"({name})" if " - " in name else name for name in names]
+    return [f"{apart[high]} - {apart[low]}" for low, high in pairs], loadings
 
 
 def _matrix(hypothesis: Any, n_terms: int) -> FloatArray:

@@ -14,7 +14,7 @@ from rhale_stats.arguments.rows import row_codes
 from rhale_stats.arguments.words import shown
 from rhale_stats.arrays import resample
 from rhale_stats.arrays.moments import FloatArray, IntArray
-from rhale_stats.schema.dimensions import of_part
+from rhale_stats.schema.dimensions import with_part_facts
 from rhale_stats.schema.features import feature_names, own_facts
 from rhale_stats.schema.identity import (
     OF_ESTIMATE,
@@ -153,7 +153,7 @@ def check_boot(
             "intervals take quantiles: boot['curve'].quantile([0.025, 0.975], ('chain', 'draw')); "
             "or use bootstrap without rebin."
         )
-    boot = of_part(boot)
+    boot = with_part_facts(boot)
     check_same_output(boot, result, ("boot", "effect"))
     other = _what_differs(result, boot, names)
     if other:

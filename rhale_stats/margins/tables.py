@@ -9,8 +9,7 @@ import pandas as pd
 import xarray as xr
 from numpy.typing import NDArray
 
-from rhale_stats.arguments.words import shown
-from rhale_stats.inference.combinations import Estimates
+from rhale_stats.inference.combinations import Estimates, refuse_beside
 from rhale_stats.inference.estimate import (
     Estimate,
     Facts,
@@ -31,7 +30,7 @@ from rhale_stats.printing.text import (
     uncertainty,
     with_facts,
 )
-from rhale_stats.schema.dimensions import check_one_part, of_part
+from rhale_stats.schema.dimensions import check_one_part, with_part_facts
 from rhale_stats.schema.notes import with_notes
 
 if TYPE_CHECKING:
@@ -104,10 +103,8 @@ def estimates(
     found: xr.Dataset, feature: object, of: str | None, local: object, groups: object
 ) -> Estimates:
     """Averages for `hypotheses`, in the order of the lines of their table."""
-    for name, value in {"feature": feature, "of": of, "local": local, "groups": groups}.items():
-        if value is not None:
-            raise ValueError(f"{name} must be left out for averages; got {shown(value)}.")
-    found = of_part(found)
+    refuse_beside("averages", feature=feature, of=of, local=local, groups=groups)
+    found = with_part_facts(found)
     check_one_part(found, "result")
     names = [str(name) for name in found["term"].values]
     compared = [kind != "prediction" or of != kind for of, kind in zip(*_kinds(found), strict=True)]
@@ -137,7 +134,7 @@ def _kinds(found: xr.Dataset) -> tuple[list[str], list[str]]:
 
 def tidy(found: xr.Dataset, level: float) -> pd.DataFrame:
     """`tidy` of averages: a line an average."""
-    found = of_part(found)
+    found = with_part_facts(found)
     ends = kept_interval(found, "average", level)
     if ends is None:
         ends = confint(found, None, level, None)["average_ci"].values
@@ -178,7 +175,7 @@ def _body(found: xr.Dataset, level: float) -> tuple[list[list[str]], list[str], 
 
 def summary(found: xr.Dataset, _feature: object, level: float) -> Summary:
     """`summary` of averages: a line an average."""
-    found = of_part(found)
+    found = with_part_facts(found)
     check_one_part(found, "effect")
     attrs, se = found.attrs, found["average_se"].attrs
     cells = [

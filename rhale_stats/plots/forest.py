@@ -154,7 +154,7 @@ def _draw_forest(panel: Axes, forest: ForestData, level: float) -> None:
         ecolor=UNCERTAINTY if forest.rows is None else UNCERTAINTY_LIGHT,
         elinewidth=2.2,
         zorder=2,
-        label=f"{100 * level:g} % {EACH}\n{forest.made}{source_suffix(forest.source)}",
+        label=f"{100 * level:g} % {EACH}\n{forest.method}{source_suffix(forest.source)}",
     )
     if forest.rows is not None:
         middle, half = bar(forest.rows)
@@ -165,7 +165,7 @@ def _draw_forest(panel: Axes, forest: ForestData, level: float) -> None:
             ecolor=UNCERTAINTY,
             elinewidth=2.2,
             zorder=2.1,
-            label=f"{100 * level:g} % {ROWS_EACH}\n{forest.made}{GIVEN}",
+            label=f"{100 * level:g} % {ROWS_EACH}\n{forest.method}{GIVEN}",
         )
     if forest.chains is not None:
         panel.plot(

@@ -20,7 +20,7 @@ from rhale_stats.plots.canvas import (
     several_panels,
 )
 from rhale_stats.printing.text import holds_model
-from rhale_stats.schema.dimensions import of_part
+from rhale_stats.schema.dimensions import with_part_facts
 from rhale_stats.schema.features import label_of, with_units
 from rhale_stats.schema.validation import validated
 
@@ -95,7 +95,7 @@ def plot_h_statistics(
             f"found must be of one output; this one is of {found.sizes['output']}. Select one: "
             f"found.isel(output=0)."
         )
-    found = of_part(found)
+    found = with_part_facts(found)
     pairs = "h2_pairwise" in found
     shares = bool(found.attrs["normalize"])
     stem = "h2" if shares else "h"

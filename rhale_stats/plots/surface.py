@@ -25,7 +25,7 @@ from rhale_stats.plots.compare import pvalue_text
 from rhale_stats.plots.h_statistics import ALL
 from rhale_stats.plots.marks import ERRORS_SHOWN
 from rhale_stats.profiles.data import pair_of
-from rhale_stats.schema.dimensions import of_part
+from rhale_stats.schema.dimensions import with_part_facts
 from rhale_stats.schema.features import label_of, with_units
 from rhale_stats.schema.kinds import SURFACE
 from rhale_stats.schema.validation import validated
@@ -104,7 +104,7 @@ def plot_surface(surface: xr.Dataset, ax: Axes | None = None, *, contour: bool =
             f"surface must be of one output; this one is of {surface.sizes['output']}. Select one: "
             f"surface.isel(output=0)."
         )
-    surface = of_part(surface)
+    surface = with_part_facts(surface)
     categorical = [f"level_{side}" in surface.coords for side in "ab"]
     if contour and any(categorical):
         raise ValueError("contour must be False with a categorical feature: levels have no height.")

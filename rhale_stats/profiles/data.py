@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from rhale_stats.profiles.grid import CENTERINGS as CENTERINGS
 from rhale_stats.profiles.grid import NOMINAL as NOMINAL
-from rhale_stats.schema.dimensions import check_one_part, of_part
+from rhale_stats.schema.dimensions import check_one_part, with_part_facts
 from rhale_stats.schema.features import feature_position, own_facts
 from rhale_stats.schema.kinds import PROFILE
 from rhale_stats.schema.tables.profiles import PROFILE_VARIABLES
@@ -73,7 +73,7 @@ def check_profile(
             f"pdp(model, X, grid=...), or select values that predict returns."
         )
     _check_errors(dataset, parameter)
-    return of_part(dataset)
+    return with_part_facts(dataset)
 
 
 def _check_errors(profile: xr.Dataset, parameter: str) -> None:

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 
 from rhale_stats.arrays import resample
 from rhale_stats.arrays.moments import FloatArray
-from rhale_stats.inference.combinations import Estimates
+from rhale_stats.inference.combinations import Estimates, refuse_beside
 from rhale_stats.inference.draws import check_boot, draws_of
 from rhale_stats.inference.estimate import (
     Estimate,
@@ -103,9 +103,7 @@ def for_hypotheses(
     profile: xr.Dataset, feature: str | int | None, of: str | None, local: Any, groups: Any
 ) -> Estimates:
     """The curve of one feature at its grid, for `hypotheses`."""
-    for name, value in (("local", local), ("groups", groups)):
-        if value is not None:
-            raise ValueError(f"{name} must be left out for profiles.")
+    refuse_beside("profiles", local=local, groups=groups)
     if feature is None and profile.sizes["feature"] == 1:
         feature = 0
     feature = given_feature(feature, "hypotheses(profile, feature='dose')")

@@ -128,7 +128,7 @@ class Call(NamedTuple):
             if isinstance(named.get(name), str) and named[name] in getattr(X, "columns", ()):
                 named[name] = X[named[name]]
 
-    def of_earlier_step(self, args: Any, named: dict[str, Any]) -> dict[str, Any]:
+    def earlier_options(self, args: Any, named: dict[str, Any]) -> dict[str, Any]:
         """Options of the step before, taken out of the keywords: of a model and a table only."""
         has_table = len(args) > 1 or named.get("X") is not None
         if not (self.takes_a_model and has_table) or (args and _is_result(args[0])):
@@ -180,10 +180,10 @@ class Call(NamedTuple):
         They are moved where what stands in the places does not fit, and fits in one other way.
         """
         names = self.positional
-        for ours, other in (("features", "feature"), ("feature", "features")):
+        for parameter, other in (("features", "feature"), ("feature", "features")):
             # One feature or several: the same under either name.
-            if other in named and ours in self.names - named.keys() and other not in self.names:
-                named = {ours if name == other else name: value for name, value in named.items()}
+            if other in named.keys() - self.names and parameter in self.names - named.keys():
+                named = {parameter if key == other else key: named[key] for key in named}
         if names[:1] == ["model"] and args and _is_result(args[0]):
             kind = kind_of(args[0])
             raise TypeError(
@@ -217,7 +217,7 @@ class Call(NamedTuple):
         return args, named
 
     def _fitting(self, way: Mapping[str, Any], arguments: Mapping[str, Any]) -> int:
-        """How many fit where they stand; -1 where one is moved of which that is not typed."""
+        """Number of arguments that fit; -1 if one is moved whose kind is not known."""
         typed = FITS.keys() & way.keys()
         if any(arguments.get(name) is not way[name] for name in way.keys() - typed):
             return -1
@@ -236,13 +236,13 @@ class Call(NamedTuple):
             local = arguments["local"]
             if not _is_result(local) and hasattr(local, "predict"):
                 raise TypeError(f"{self.function}() missing X, as in {self.function}(model, X).")
-        if gone := [name for name in self.positional if name in self.required - arguments.keys()]:
-            needed = [name for name in self.positional if name in self.required]
-            whole = "model, X" if self.takes_a_model else ", ".join(needed)
-            what = f"{len(gone)} required positional argument{'s' if len(gone) > 1 else ''}"
+        needed = [name for name in self.positional if name in self.required]
+        if missing := [name for name in needed if name not in arguments]:
+            example = "model, X" if self.takes_a_model else ", ".join(needed)
+            what = f"{len(missing)} required positional argument{'s' if len(missing) > 1 else ''}"
             raise TypeError(
-                f"{self.function}() missing {what}: {' and '.join(map(repr, gone))}, as in "
-                f"{self.function}({whole})."
+                f"{self.function}() missing {what}: {' and '.join(map(repr, missing))}, as in "
+                f"{self.function}({example})."
             )
 
     def read(self, arguments: dict[str, Any], earlier: Mapping[str, Any]) -> dict[str, Any]:
@@ -259,8 +259,8 @@ class Call(NamedTuple):
         local, X, features = (arguments.get(name) for name in ("local", "X", "features"))
         # Where rows are split by the other columns, local effects of all are needed.
         selects = "conditioning" not in self.names
-        gone = ("X", "features") if selects else ("X",)
-        out = {name: value for name, value in arguments.items() if name not in gone}
+        replaced = ("X", "features") if selects else ("X",)
+        out = {name: value for name, value in arguments.items() if name not in replaced}
         if X is None:
             if selects and features is not None and isinstance(local, xr.Dataset):
                 some: Any = [features] if FITS["feature"](features) else features
@@ -282,12 +282,9 @@ class Call(NamedTuple):
         """The arguments with a rule in the place of a number of bins, or of the name of a rule."""
         bins: Any = arguments.get("bins")
         if isinstance(bins, list | tuple | np.ndarray) and "bins" in self.names:
-            try:
-                return {**arguments, "bins": public("GivenBins")(bins)}
-            except (TypeError, ValueError) as error:
-                raise type(error)(f"bins may be edges: {error}") from error
-        whole = isinstance(bins, int | np.integer) and not isinstance(bins, bool)
-        if self.function == "outcome_effects" or not (whole or isinstance(bins, str)):
+            return {**arguments, "bins": public("GivenBins")(bins)}
+        is_number = isinstance(bins, int | np.integer) and not isinstance(bins, bool)
+        if self.function == "outcome_effects" or not (is_number or isinstance(bins, str)):
             return arguments
         if bins == "auto":
             return {**arguments, "bins": None}
@@ -295,14 +292,15 @@ class Call(NamedTuple):
         slopes = self.function in MAKERS or _has(local, "cell_value")
         by_slopes = "local" in self.names or self.function == "over_models"
         equal = by_slopes and not slopes and arguments.get("method", "rhale") == "rhale"
-        name = ("EqualWidthBins" if equal else "QuantileBins") if whole else RULES.get(str(bins))
+        by_number = "EqualWidthBins" if equal else "QuantileBins"
+        name = by_number if is_number else RULES.get(str(bins))
         if name is None:
             raise ValueError(
                 f"bins must be a rule such as QuantileBins(20), a number, or one of "
                 f"{', '.join(map(repr, ('auto', *RULES)))}; got {bins!r}."
             )
         rule = public(name)
-        size = (int(bins) if whole else NUMBER,) if name in WITH_NUMBER else ()
+        size = (int(bins) if is_number else NUMBER,) if name in WITH_NUMBER else ()
         return {**arguments, "bins": rule(*size)}
 
 

@@ -8,7 +8,7 @@ from typing import NoReturn
 import numpy as np
 import xarray as xr
 
-from rhale_stats.schema.dimensions import check_one_part, of_part
+from rhale_stats.schema.dimensions import check_one_part, with_part_facts
 from rhale_stats.schema.features import feature_names
 from rhale_stats.schema.kinds import ENSEMBLE, Kind, kind_of
 from rhale_stats.schema.variables import in_order
@@ -83,9 +83,7 @@ def check_local(local: object, parameter: str = "local", *, in_chunks: bool = Fa
 
 
 def check_effect(
-    effect: object,
-    parameter: str = "effect",
-    maker: str = "rhale(local)",
+    effect: object, parameter: str = "effect", maker: str = "rhale(local)"
 ) -> xr.Dataset:
     """The argument itself; raise ``TypeError`` or ``ValueError`` unless it holds effects."""
     result = _check_kind(effect, parameter, ("effect", "heterogeneity", "curve"), maker)
@@ -187,16 +185,16 @@ def _check_bins(effect: xr.Dataset, parameter: str) -> None:
     if effect["edge_value"].dims != ("feature", "edge") or effect["n_bins"].dims != ("feature",):
         return  # of several samples, which come here one by one
     edges, left, right = (effect[name].values for name in ("edge_value", "bin_left", "bin_right"))
-    n_bins, most = effect["n_bins"].values, left.shape[1]
-    is_bin = np.arange(most) < n_bins[:, None]
-    enough = edges.shape[1] == most + 1 and (n_bins <= most).all()
+    n_bins, max_bins = effect["n_bins"].values, left.shape[1]
+    used = np.arange(max_bins) < n_bins[:, None]
+    enough = edges.shape[1] == max_bins + 1 and (n_bins <= max_bins).all()
     with np.errstate(invalid="ignore"):
-        whole = enough and (
+        fits = enough and (
             (edges[:, :-1] < edges[:, 1:]) & (left == edges[:, :-1]) & (right == edges[:, 1:])
         )
-    if not enough or not whole[is_bin].all():
+    if not enough or not fits[used].all():
         names = feature_names(effect)
-        bad = names if not enough else [names[k] for k in np.flatnonzero((is_bin & ~whole).any(1))]
+        bad = names if not enough else [names[k] for k in np.flatnonzero((used & ~fits).any(1))]
         raise ValueError(
             f"{parameter} must have all of its bins, in order, between edges that rise; those of "
             f"feature {bad[0]!r} are not. Bins must not be selected or sorted: make others with "
@@ -220,7 +218,7 @@ def _check_kind(dataset: object, name: str, needed: tuple[str, ...], maker: str)
             f"{', '.join(missing)} (it has {', '.join(str(v) for v in dataset.data_vars)})."
         )
     check_one_part(dataset, name)
-    return of_part(dataset)
+    return with_part_facts(dataset)
 
 
 def _refuse_kind(kind: Kind, name: str, maker: str) -> NoReturn:

@@ -16,13 +16,7 @@ from rhale_stats.arrays.intervals import Sources
 from rhale_stats.arrays.moments import FloatArray, IntArray, ResidualMoments
 from rhale_stats.arrays.skewness import Skewness
 from rhale_stats.schema.features import effect_at, slopes
-from rhale_stats.schema.moments import (
-    MOMENTS,
-    cell_count,
-    cells_of,
-    has_cells,
-    residuals_of,
-)
+from rhale_stats.schema.moments import MOMENTS, cell_count, cells_of, has_cells, residuals_of
 from rhale_stats.schema.variables import LINE_MOMENTS
 
 # Where moments by squared weights have those of lines.
@@ -52,7 +46,7 @@ class CurveCells(NamedTuple):
     squares: FloatArray | None = None
     # Third cumulants; None where they are not known.
     third: FloatArray | None = None
-    # Of the skewness under weights; None where the cells decide whether it is clear.
+    # Sign of the skewness under weights; None where the cells decide whether it is clear.
     sign: float | None = None
 
     @property
@@ -78,7 +72,7 @@ class CurveCells(NamedTuple):
         return level, level * np.nan_to_num(self.pieces.away())
 
     @property
-    def of_effects(self) -> FloatArray:
+    def effect_parts(self) -> FloatArray:
         """Parts of the variance of every bin's effect, by cell."""
         parts = self.noise.of(*self.loading)
         return np.where(self.pieces.share > 0, parts, 0.0)
@@ -95,10 +89,10 @@ class CurveCells(NamedTuple):
 
     def effect_variance(self) -> FloatArray:
         """Variances of the effects of the bins; NaN where a bin has one row, or none."""
-        total = np.bincount(self.bin, self.of_effects)
-        return np.where(self._of_rows(), total, np.nan)
+        total = np.bincount(self.bin, self.effect_parts)
+        return np.where(self._has_rows(), total, np.nan)
 
-    def _of_rows(self) -> NDArray[np.bool_]:
+    def _has_rows(self) -> NDArray[np.bool_]:
         """Which bins have two rows or more: a variance that is borrowed whole is none of theirs."""
         return np.asarray(np.bincount(self.bin, self.n_effective) > 1 + 1e-12)
 
@@ -111,7 +105,7 @@ class CurveCells(NamedTuple):
 
     def effect_degrees(self) -> FloatArray:
         """Satterthwaite's degrees of freedom of these; those of a bin that is one cell."""
-        parts, degrees = self.of_effects, self.degrees
+        parts, degrees = self.effect_parts, self.degrees
         occupied = self.pieces.share > 0
         largest = np.zeros(self.n_bins())
         np.maximum.at(largest, self.bin, np.where(occupied, degrees, 0.0))
@@ -121,7 +115,7 @@ class CurveCells(NamedTuple):
         # Without any spread all rows tell of it.
         pooled = np.where(np.isfinite(pooled), pooled, np.bincount(self.bin, degrees))
         pooled = np.where(np.bincount(self.bin, occupied) <= 1, largest, pooled)
-        return np.asarray(np.where(self._of_rows(), pooled, 0.0))
+        return np.asarray(np.where(self._has_rows(), pooled, 0.0))
 
 
 def cell_sizes(effect: xr.Dataset) -> dict[str, int]:
@@ -271,7 +265,7 @@ def accumulated_spread(row: xr.Dataset, z: FloatArray) -> FloatArray:
     return np.where((z >= low) & (z <= high), out, np.nan)
 
 
-class Curve(NamedTuple):
+class FeatureCurve(NamedTuple):
     """The curve of one feature where it is known: its values at edges, bent between by slopes."""
 
     edges: FloatArray
@@ -285,11 +279,15 @@ class Curve(NamedTuple):
         return accumulate.curve_at(self.edges, self.values, self.slope, z)
 
 
-def curve_of(row: xr.Dataset) -> Curve:
+def curve_of(row: xr.Dataset) -> FeatureCurve:
     """The curve of one feature, from its cells where it has them."""
     if not has_cells(row):
-        return Curve(row.variables["edge_value"].values, row.variables["curve"].values, slopes(row))
+        return FeatureCurve(
+            row.variables["edge_value"].values, row.variables["curve"].values, slopes(row)
+        )
     n_edges = cell_count(row) + 1
     edges, values = (row.variables[name].values[:n_edges] for name in ("cell_value", "cell_curve"))
     has_curve = np.isfinite(values)
-    return Curve(edges[has_curve], values[has_curve], np.zeros(max(int(has_curve.sum()) - 1, 0)))
+    return FeatureCurve(
+        edges[has_curve], values[has_curve], np.zeros(max(int(has_curve.sum()) - 1, 0))
+    )

@@ -31,7 +31,7 @@ def check_one_part(dataset: xr.Dataset, name: str) -> None:
             )
 
 
-def of_part(dataset: xr.Dataset) -> xr.Dataset:
+def with_part_facts(dataset: xr.Dataset) -> xr.Dataset:
     """One region or output that was selected, with the attributes that it has of its own."""
     attributes = {
         str(key).removeprefix(f"{dim}_"): coordinate.values.item()

@@ -177,7 +177,7 @@ def one_feature(dataset: xr.Dataset, feature: str | int) -> xr.Dataset:
     """One feature of an effects Dataset, without the padding of its bins and edges."""
     position = feature_position(dataset, feature)
     # Variables without coordinates: to take these along would take longer than the selection.
-    counts = _of_feature(dataset.variables["n_bins"], position)
+    counts = _select_feature(dataset.variables["n_bins"], position)
     if counts.ndim:
         over = ", ".join(map(str, counts.dims))
         raise ValueError(
@@ -190,14 +190,14 @@ def one_feature(dataset: xr.Dataset, feature: str | int) -> xr.Dataset:
     if "moment" in dataset.dims:
         sizes["cell"] = n_bins
     if "cell_edge" in dataset.dims:
-        edges = _of_feature(dataset.variables["cell_value"], position)
+        edges = _select_feature(dataset.variables["cell_value"], position)
         n_edges = int(np.count_nonzero(~np.isnan(edges.values)))
         sizes |= {"cell_edge": n_edges, "cell_edge_other": n_edges}
         # Levels have none.
         if n_edges or "moment" not in dataset.dims:
             sizes["cell"] = max(n_edges - 1, 0)
     if "spread_bin" in dataset.dims:
-        n_spread = int(_of_feature(dataset.variables["n_spread_bins"], position))
+        n_spread = int(_select_feature(dataset.variables["n_spread_bins"], position))
         sizes |= {"spread_bin": n_spread, "spread_edge": n_spread + 1 if n_spread else 0}
     # At once, and only where there is padding: every selection goes through all variables.
     place: dict[Hashable, int | slice] = {
@@ -214,7 +214,7 @@ def rows_used(result: xr.Dataset) -> int:
     return int(result.variables[counts].values.sum())
 
 
-def _of_feature(variable: xr.Variable, position: int) -> xr.Variable:
+def _select_feature(variable: xr.Variable, position: int) -> xr.Variable:
     return variable.isel(feature=position) if "feature" in variable.dims else variable
 
 

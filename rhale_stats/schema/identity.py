@@ -21,16 +21,14 @@ FINGERPRINT = "row_fingerprint"
 MAX_TEXT_BYTES = 60_000
 # The attribute of replicates, where an effect's fingerprint is not there.
 OF_ESTIMATE = "estimate_fingerprint"
-# Of ``obs`` where the index of the table could not name its rows (repeated labels, several levels).
+# Name of ``obs`` where the index of the table cannot name rows (repeated labels, several levels).
 ROW_NUMBER = "number of the row"
 # What local effects know of the model's answers, and results hand on.
 MODEL_FACTS = ("output_label", "scale", "answer_precision")
 
 
 def fingerprint(
-    x: NDArray[np.float64],
-    weight: NDArray[np.float64] | None,
-    *local_effects: NDArray[np.float64],
+    x: NDArray[np.float64], weight: NDArray[np.float64] | None, *local_effects: NDArray[np.float64]
 ) -> str:
     """Checksums of rows (values, weights, order), and of their local effects, as one text.
 
@@ -39,7 +37,7 @@ def fingerprint(
     """
     of_rows = zlib.crc32(np.ascontiguousarray(x).data)
     if weight is not None:
-        # Of weights their ratios count, which rounding moves where all are multiplied.
+        # Only ratios of weights count, which rounding changes where all are multiplied.
         with np.errstate(over="ignore"):
             of_rows = zlib.crc32(weight.astype(np.float32).data, of_rows)
     of_effects = len(x)
@@ -74,7 +72,7 @@ def with_joint_fingerprints(parts: Sequence[xr.Dataset]) -> list[xr.Dataset]:
     for dim in PARTS:
         name = f"{dim}_{FINGERPRINT}"
         if all(name in part.coords for part in parts):
-            # Of one output or region that was selected the coordinate has no dimension.
+            # The coordinate of a selected output or region has no dimension.
             each = zip(*(np.atleast_1d(part[name].values) for part in parts), strict=True)
             joint = np.array([_joint(texts)[FINGERPRINT] for texts in each])
             coords[name] = (parts[0][name].dims, joint if parts[0][name].ndim else joint[0])

@@ -50,8 +50,16 @@ ENSEMBLE = Kind(
     "results of several models",
     "bootstrap_refit, cross_effects or over_models",
     (
-        *("std_error", "confint", "confband", "vcov", "wald_test", "compare", "predict"),
-        *("effect_sizes", *TABLES, "plot_effect", "plot_effects", "plot_forest", "to_datatree"),
+        *("std_error", "confint", "confband", "vcov", "wald_test", "hypotheses", "compare"),
+        *(
+            "predict",
+            "effect_sizes",
+            *TABLES,
+            "plot_effect",
+            "plot_effects",
+            "plot_forest",
+            "to_datatree",
+        ),
     ),
     dims=frozenset({"draw"}),
     methods=frozenset(ENSEMBLE_METHODS),
@@ -86,8 +94,8 @@ SURFACE = Kind(
     "a surface",
     "ale2(model, X, features)",
     (
-        *("std_error", "confint", "confband", "vcov", "bootstrap", "wald_test", "compare"),
-        *("predict", *TABLES, "plot_surface", "to_datatree"),
+        *("std_error", "confint", "confband", "vcov", "bootstrap", "wald_test", "hypotheses"),
+        *("compare", "predict", *TABLES, "plot_surface", "to_datatree"),
     ),
     frozenset({"surface", "second_effect"}),
 )

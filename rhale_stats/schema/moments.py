@@ -67,7 +67,9 @@ def residuals_of(row: xr.Dataset) -> ResidualMoments:
     return residual_moments(moments_of(row), bin_starts(row), slope)
 
 
-def in_bins(rows: Sequence[xr.Dataset], names: Sequence[str], n_bins: int) -> list[FloatArray]:
+def bin_residuals(
+    rows: Sequence[xr.Dataset], names: Sequence[str], n_bins: int
+) -> list[FloatArray]:
     """Fields of `residuals_of` of features, padded to ``n_bins``, each of shape (feature, bin)."""
     each = [residuals_of(row) for row in rows]
     return [padded([getattr(residuals, name) for residuals in each], [n_bins]) for name in names]

@@ -15,12 +15,7 @@ from rhale_stats.schema.dimensions import OUTPUT, PARTS, REGION, ROWS
 from rhale_stats.schema.features import feature_names
 from rhale_stats.schema.identity import FINGERPRINT, with_joint_fingerprints
 from rhale_stats.schema.notes import joint_notes, with_notes
-from rhale_stats.schema.variables import (
-    COUNTS,
-    EFFECT_VARIABLES,
-    SQUARE_MOMENTS,
-    WEIGHT_PRODUCTS,
-)
+from rhale_stats.schema.variables import COUNTS, EFFECT_VARIABLES, SQUARE_MOMENTS, WEIGHT_PRODUCTS
 
 Estimates: TypeAlias = Mapping[str, NDArray[np.float64] | float]
 
@@ -73,17 +68,13 @@ def pad_features(rows: Sequence[Estimates], n_bins: int, **more: int) -> dict[st
 
 
 def stack(
-    datasets: Sequence[xr.Dataset],
-    dim: str,
-    *,
-    integer: int = 0,
-    varying: Collection[Hashable] = (),
+    datasets: Sequence[xr.Dataset], dim: str, *, integer: int = 0, varies: Collection[Hashable] = ()
 ) -> xr.Dataset:
     """Results of the same kind along a new first dimension, padded to the longest of them.
 
     What one of them does not reach is NaN, the empty text, ``integer``, and 0 where rows are
     counted. Coordinates of features and attributes that are the same everywhere stay as they are,
-    unless named in ``varying``; other attributes become coordinates.
+    unless named in ``varies``; other attributes become coordinates.
     """
     first = datasets[0]
     longest = {axis: max(datasets, key=lambda dataset: dataset.sizes[axis]) for axis in first.dims}
@@ -100,7 +91,7 @@ def stack(
 
     coords = {}
     for name, coordinate in first.coords.items():
-        always = str(name).startswith(dim) or name in ("n_bins", "n_spread_bins", *varying)
+        always = str(name).startswith(dim) or name in ("n_bins", "n_spread_bins", *varies)
         always |= set(coordinate.dims) > {"feature"}
         if name in first.dims:
             coords[name] = longest[name].variables[name]
@@ -126,7 +117,7 @@ def joined_attrs(each: Sequence[Mapping[Any, Any]]) -> dict[Any, Any]:
     first = dict(each[0])
     for key, value in first.items():
         if isinstance(value, str):
-            # Those of one may be joint ones already.
+            # Attributes of one part may be joint ones already.
             texts = (text for attrs in each for text in str(attrs.get(key, value)).split("; "))
             first[key] = "; ".join(dict.fromkeys(texts))
     return first
@@ -176,13 +167,13 @@ def by_feature(results: Sequence[xr.Dataset], names: Sequence[str]) -> xr.Datase
         results = [filled(result, other) for result in results]
     results = with_joint_fingerprints(results)
     first = results[0]
-    varying = {name for name, variable in first.variables.items() if "feature" in variable.dims}
+    varies = {name for name, variable in first.variables.items() if "feature" in variable.dims}
     single = {
         name: result.drop_vars([ROWS, "obs"], errors="ignore").sel(feature=name)
         for result in results
         for name in feature_names(result)
     }
-    out = stack([single[name] for name in names if name in single], "feature", varying=varying)
+    out = stack([single[name] for name in names if name in single], "feature", varies=varies)
     if {"cell", "cell_edge"} <= set(out.dims):
         out = _with_cell_edges(out)
     if "n_rows" in first.attrs:
@@ -196,9 +187,9 @@ def _with_cell_edges(out: xr.Dataset) -> xr.Dataset:
     if short <= 0:
         return out
     counts = np.arange(out.sizes["cell"] + 1)
-    about = out["cell_edge"].attrs
+    attrs = out["cell_edge"].attrs
     longer = out.drop_vars("cell_edge").pad(cell_edge=(0, short), keep_attrs=True)
-    return longer.assign_coords(cell_edge=("cell_edge", counts, about))
+    return longer.assign_coords(cell_edge=("cell_edge", counts, attrs))
 
 
 def filled(dataset: xr.Dataset, other: xr.Dataset) -> xr.Dataset:
@@ -209,21 +200,21 @@ def filled(dataset: xr.Dataset, other: xr.Dataset) -> xr.Dataset:
             sizes[f"{dim}_other"] = sizes[dim]
 
     def nothing(name: Any) -> tuple[Any, NDArray[Any], dict[Any, Any]]:
-        like = other.variables[name]
+        template = other.variables[name]
         # No bin of theirs is sloped.
         if name == "slope":
-            return like.dims, np.zeros([sizes[dim] for dim in like.dims]), like.attrs
-        missing: Any = {"U": "", "i": 0}.get(like.dtype.kind, 0 if name in COUNTS else np.nan)
-        values = np.full([sizes[dim] for dim in like.dims], missing, dtype=like.dtype)
-        return like.dims, values, like.attrs
+            return template.dims, np.zeros([sizes[dim] for dim in template.dims]), template.attrs
+        missing: Any = {"U": "", "i": 0}.get(template.dtype.kind, 0 if name in COUNTS else np.nan)
+        values = np.full([sizes[dim] for dim in template.dims], missing, dtype=template.dtype)
+        return template.dims, values, template.attrs
 
     for dim in PARTS:
         # The model was not asked for a feature that is constant, nor how many outputs it has.
         if dim in other.dims and dim not in dataset.dims:
             both = dataset.data_vars.keys() & other.data_vars.keys()
             each = [name for name in both if dim in other[name].dims]
-            whole = {name: dataset[name].expand_dims({dim: other.sizes[dim]}) for name in each}
-            dataset = dataset.assign(whole)
+            expanded = {name: dataset[name].expand_dims({dim: other.sizes[dim]}) for name in each}
+            dataset = dataset.assign(expanded)
     absent = [name for name in other.variables if name not in dataset.variables]
     filling = {name: nothing(name) for name in absent if name not in other.dims}
     data = {name: filling[name] for name in filling if name in other.data_vars}

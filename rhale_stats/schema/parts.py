@@ -40,19 +40,19 @@ def over_outputs(function: Callable[P, T]) -> Callable[P, T]:
     def over_parts(*args: P.args, **kwargs: P.kwargs) -> T:
         arguments: list[Any] = [*args, *kwargs.values()]
         for dim in PARTS:
-            whole = [x for x in arguments if isinstance(x, xr.Dataset) and dim in x.dims]
-            if whole:
+            divided = [x for x in arguments if isinstance(x, xr.Dataset) and dim in x.dims]
+            if divided:
                 call: Callable[..., Any] = over_parts
                 results = [
                     call(
-                        *(_at(value, dim, number) for value in some),
-                        **{name: _at(value, dim, number) for name, value in named.items()},
+                        *(_select_part(value, dim, number) for value in some),
+                        **{name: _select_part(value, dim, number) for name, value in named.items()},
                     )
                     for number, (some, named) in enumerate(
-                        _with_same_draws(args, kwargs, _size(whole, dim))
+                        _with_same_draws(args, kwargs, _size(divided, dim))
                     )
                 ]
-                out: T = together(results, whole[0], dim)
+                out: T = together(results, divided[0], dim)
                 return out
         return function(*args, **kwargs)
 
@@ -70,15 +70,15 @@ def _with_same_draws(
     def copied(value: Any) -> Any:
         return deepcopy(value) if isinstance(value, np.random.Generator) else value
 
-    others = [
+    copies = [
         (tuple(map(copied, args)), {name: copied(value) for name, value in kwargs.items()})
         for _ in range(n - 1)
     ]
-    return [(args, kwargs), *others]
+    return [(args, kwargs), *copies]
 
 
-def _size(whole: Sequence[xr.Dataset], dim: str) -> int:
-    sizes = [dataset.sizes[dim] for dataset in whole]
+def _size(datasets: Sequence[xr.Dataset], dim: str) -> int:
+    sizes = [dataset.sizes[dim] for dataset in datasets]
     if len(set(sizes)) > 1:
         raise ValueError(
             f"All arguments must be of the same {dim}s; got {' and '.join(map(str, sizes))} of "
@@ -87,7 +87,7 @@ def _size(whole: Sequence[xr.Dataset], dim: str) -> int:
     return sizes[0]
 
 
-def _at(value: Any, dim: str, number: int) -> Any:
+def _select_part(value: Any, dim: str, number: int) -> Any:
     """One part of a Dataset that has them; any other value as it is."""
     if isinstance(value, xr.Dataset) and dim in value.dims:
         return value.isel({dim: number})
@@ -119,14 +119,10 @@ def over_row_sets(function: Callable[P, T]) -> Callable[P, T]:
                 rows = of_rows(named[name], row_labels(local), local.sizes["obs"], name)
                 named[name] = xr.DataArray(np.asarray(rows), dims="obs")
         groups = features_by_rows(local)
-        results = [
-            _counted(
-                call(**{name: group.select(value) for name, value in some.items()}), group, local
-            )
-            for group, (_, some) in zip(
-                groups, _with_same_draws((), named, len(groups)), strict=True
-            )
-        ]
+        results = []
+        for group, (_, some) in zip(groups, _with_same_draws((), named, len(groups)), strict=True):
+            result = call(**{name: group.select(value) for name, value in some.items()})
+            results.append(_counted(result, group, local))
         out: Any = by_feature(results, feature_names(local))
         return cast(T, out)
 
@@ -206,10 +202,10 @@ def has_own_rows(value: Any) -> bool:
     """
     if not (isinstance(value, xr.Dataset) and "x" in value and "obs" in value.dims):
         return False  # effects of regions have rows, too: which region each is in
-    return LEFT in value or ("n_missing" in value and not _rows_with_values(value).all())
+    return LEFT in value or ("n_missing" in value and not _has_value(value).all())
 
 
-def _rows_with_values(local: xr.Dataset) -> NDArray[np.bool_]:
+def _has_value(local: xr.Dataset) -> NDArray[np.bool_]:
     """Rows that every feature has, (feature, obs): those with a value, or else with a curve."""
     present = local["x"].notnull()
     if "ice" in local:
@@ -256,9 +252,7 @@ class RowsOfFeatures(NamedTuple):
 def features_by_rows(local: xr.Dataset) -> list[RowsOfFeatures]:
     """Features that have the same rows, and these rows."""
     # Without missing values that are known of, a NaN is refused later.
-    present = (
-        _rows_with_values(local) if "n_missing" in local else np.ones_like(_rows_with_values(local))
-    )
+    present = _has_value(local) if "n_missing" in local else np.ones_like(_has_value(local))
     tied = np.zeros(len(present), dtype=bool)
     if LEFT in local:
         tied = local[LEFT].notnull().any("obs").values
@@ -281,8 +275,8 @@ def _halves(column: xr.Dataset) -> Halves:
     weight = column["weight"].values if "weight" in column else None
     positive = None if weight is None else weight[weight > 0]
     unequal = positive is not None and len(positive) and positive.min() < positive.max()
-    whole = unequal and column.attrs.get("weight_kind") != "frequency"
-    pieces = sides(edges, x, g, left) if whole else halves(edges, x, g, left, weight)
+    in_sides = unequal and column.attrs.get("weight_kind") != "frequency"
+    pieces = sides(edges, x, g, left) if in_sides else halves(edges, x, g, left, weight)
     if str(column["local_effect_method"].values) == "finite_difference":
         return pieces
     return pieces._replace(x=in_the_middle(edges, pieces.x, x[pieces.row]))

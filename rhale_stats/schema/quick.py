@@ -17,14 +17,14 @@ import xarray as xr
 def with_variables(
     dataset: xr.Dataset, added: Mapping[str, Any], coords: xr.Dataset | None = None
 ) -> xr.Dataset:
-    """``dataset.assign(found)`` for variables, or tuples that make them, without coordinates.
+    """``dataset.assign(added)`` for variables, or tuples that make them, without coordinates.
 
     ``coords`` has coordinates of new dimensions, which are added too.
     """
     new: dict[Hashable, xr.Variable] = {name: xr.as_variable(added[name]) for name in added}
     present, sizes = dataset.variables, dict(dataset.sizes)
-    beside = {} if coords is None else dict(coords.variables)
-    for name, variable in (new | beside).items():
+    coordinates = {} if coords is None else dict(coords.variables)
+    for name, variable in (new | coordinates).items():
         sizes |= {dim: sizes.get(dim, size) for dim, size in variable.sizes.items()}
         fits = all(sizes[dim] == size for dim, size in variable.sizes.items())
         replaced = name in present and (name not in new or present[name].dims != variable.dims)
@@ -34,8 +34,8 @@ def with_variables(
     # Variables are shared with no other result, so that their attributes are not, either.
     out = dataset.copy()
     return out._replace(
-        {**out.variables, **new, **beside},
-        coord_names={*out.coords, *beside},
+        {**out.variables, **new, **coordinates},
+        coord_names={*out.coords, *coordinates},
         dims=sizes,
         indexes=dict(out.xindexes) | ({} if coords is None else dict(coords.xindexes)),
     )
@@ -53,7 +53,7 @@ def selected(dataset: xr.Dataset, place: Mapping[Hashable, int | slice]) -> xr.D
         if dims not in keys:
             key = tuple(place.get(dim, every) for dim in dims)
             left = tuple(dim for dim in dims if isinstance(place.get(dim, every), slice))
-            # Of a single number an array too, which keeps its type.
+            # A single number is selected as an array, which keeps its type.
             keys[dims] = (any(dim in place for dim in dims), (*key, ...), left)
         within, key, left = keys[dims]
         if not within:
@@ -61,9 +61,9 @@ def selected(dataset: xr.Dataset, place: Mapping[Hashable, int | slice]) -> xr.D
         elif name in indexes or not isinstance(variable._data, np.ndarray):
             variables[name] = variable.isel({dim: place[dim] for dim in dims if dim in place})
             index = indexes.pop(name, None)
-            moved = None if index is None else index.isel({dim: place[dim] for dim in dims})
-            if moved is not None:
-                indexes[name] = moved
+            part = None if index is None else index.isel({dim: place[dim] for dim in dims})
+            if part is not None:
+                indexes[name] = part
         else:
             variables[name] = xr.Variable(
                 left, variable._data[key], variable.attrs, variable._encoding, fastpath=True

@@ -47,7 +47,13 @@ from rhale_stats.schema.kinds import kind_of
 from rhale_stats.schema.padding import as_regions, concatenated
 from rhale_stats.schema.parts import within_axes
 from rhale_stats.schema.variables import DIMENSIONS, in_order
-from rhale_stats.schema.whole import in_words, one_feature_of, refusal, remember_parts, with_feature
+from rhale_stats.schema.whole import (
+    explained,
+    one_feature_of,
+    refusal,
+    remember_parts,
+    with_feature,
+)
 
 F = TypeVar("F", bound=Callable[..., Any])
 # Variables of which each result has one over its features, and bins or rows.
@@ -65,26 +71,12 @@ BY_GROUPS = str(Path(PACKAGE) / "models" / "groups.py")
 # they check themselves.
 CHECKS: dict[str, Callable[[str, Any], None]] = {
     **dict.fromkeys(("honest_fraction", "level", "sample_size", "significance"), check_share),
-    **dict.fromkeys(
-        ("delta", "discount", "factor", "min_drop", "min_share"),
-        check_number,
-    ),
+    **dict.fromkeys(("delta", "discount", "factor", "min_drop", "min_share"), check_number),
     **dict.fromkeys(
         (
-            *(
-                "batch_rows",
-                "chains",
-                "jobs",
-                "max_bins",
-                "max_draws",
-                "max_features",
-                "max_model_rows",
-                "min_obs",
-                "n_bins",
-                "n_columns",
-                "n_draws",
-            ),
-            *("n_repeats", "n_resamples", "n_thresholds"),
+            *("batch_rows", "chains", "jobs", "max_bins", "max_draws", "max_features"),
+            *("max_model_rows", "min_obs", "n_bins", "n_columns", "n_draws", "n_repeats"),
+            *("n_resamples", "n_thresholds"),
         ),
         at_least(1),
     ),
@@ -233,7 +225,7 @@ def validated(function: F) -> F:
             for dim, what in (("feature", "feature"), ("obs", "row")):
                 if value.sizes.get(dim) == 0:
                     raise ValueError(f"{name} must have at least one {what}; got none.")
-            return _of_known_dimensions(name, in_order(value), reading=reading)
+            return _with_known_dimensions(name, in_order(value), reading=reading)
         if name == "model" and hasattr(value, "an attribute of no model"):
             return lambda rows: value.predict(rows)  # a proxy that has every attribute
         if name == "y" and np.ndim(value) == 2 and np.shape(value)[1] == 1:
@@ -259,24 +251,24 @@ def validated(function: F) -> F:
         caller = frame.f_code.co_filename
         of_user = caller == ACCESSOR or not caller.startswith(PACKAGE)
         call.take_columns(args, kwargs)
-        beside = call.taken_out(kwargs)
-        for name, value in beside.items():
+        everywhere = call.taken_out(kwargs)
+        for name, value in everywhere.items():
             CHECKS[name](name, value)
         if other := call.other(args, kwargs):
             return public(other)(*args, **kwargs)
-        if (with_levels := call.with_levels(args, kwargs | beside)) is not None:
+        if (with_levels := call.with_levels(args, kwargs | everywhere)) is not None:
             return with_levels
-        groups = beside.pop("groups", None)
-        progress = kwargs.get("progress", beside.get("progress"))
-        if progress is not False and not beside:
+        groups = everywhere.pop("groups", None)
+        progress = kwargs.get("progress", everywhere.get("progress"))
+        if progress is not False and not everywhere:
             return answer(args, kwargs, groups, of_user=of_user)
-        with limits(progress, beside.get("n_jobs")):
+        with limits(progress, everywhere.get("n_jobs")):
             return answer(args, kwargs, groups, of_user=of_user)
 
     def answer(args: tuple[Any, ...], kwargs: dict[str, Any], groups: Any, *, of_user: bool) -> Any:
         args, kwargs = call.placed(args, kwargs)
         few = [check(name, value) for name, value in zip(call.positional, args, strict=False)]
-        earlier = call.of_earlier_step(args, kwargs)
+        earlier = call.earlier_options(args, kwargs)
         kwargs = keywords.gathered(kwargs if "bins" in parameters else call.with_rule(kwargs))
         named = {name: check(name, value) for name, value in kwargs.items()}
         single = "feature" if "feature" in parameters else "features"
@@ -296,10 +288,10 @@ def validated(function: F) -> F:
         try:
             result = function(*few, **named)
         except Exception as error:
-            explained = in_words(error, arguments, changed)
-            if explained is error:
+            reworded = explained(error, arguments, changed)
+            if reworded is error:
                 raise
-            raise explained from error
+            raise reworded from error
         if changed is not None:
             raise changed
         if groups is not None:
@@ -317,7 +309,7 @@ def _are_results(value: object) -> bool:
     return len(kinds) == 1 and None not in kinds
 
 
-def _of_known_dimensions(parameter: str, value: xr.Dataset, *, reading: bool) -> xr.Dataset:
+def _with_known_dimensions(parameter: str, value: xr.Dataset, *, reading: bool) -> xr.Dataset:
     """Results along a dimension of the user's own as those of regions, where they are only read.
 
     Other functions refuse them.

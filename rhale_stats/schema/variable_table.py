@@ -69,7 +69,7 @@ REBIN_VARIABLES: Table = {
         ("feature", "grid_cell"),
         "share of replicates with an edge in the cell",
         "1",
-    ),
+    )
 }
 VARIABLES: Mapping[Kind, Table] = {
     AVERAGES: AVERAGE_VARIABLES,

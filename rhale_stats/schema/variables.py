@@ -25,7 +25,7 @@ GRID_VALUE = {"long_name": "value of the feature", "units": X_UNITS}
 LINE_MOMENTS = ("d^3", "d^4", "d^2 r", "d^3 r", "d r^2", "d^2 r^2")
 # Products that ``squares`` holds.
 SQUARE_MOMENTS = ("d", "d^2", "r", "d r", *LINE_MOMENTS, "r^2", "r^4")
-# Those that ``weight_products`` holds, sums over rows of weight w, divided by the largest.
+# Sums in ``weight_products``, over rows of weight w, divided by the largest weight.
 WEIGHT_PRODUCTS = ("w", "w^2", "w^2 r^3", "w^3", "w^3 r", "w^3 r^2", "w^3 r^3", "w^4", "w^5")
 # Sizes of bins: nothing is there, not something unknown, where a feature has no bin.
 COUNTS = (
@@ -35,51 +35,13 @@ COUNTS = (
 )
 # Order of the dimensions in every result; of local effects rows come first.
 DIMENSIONS = (
-    *(
-        "direction",
-        "pair",
-        "replicate",
-        "chain",
-        "repeat",
-        "draw",
-        "fold",
-        "region",
-        "effect_method",
-        "output",
-    ),
-    *(
-        "feature",
-        "bin_a",
-        "edge_a",
-        "cell",
-        "cell_edge",
-        "bin",
-        "edge",
-        "spread_bin",
-        "spread_edge",
-        "node",
-        "n_bins_tried",
-    ),
-    *("part", "component"),
-    *("conditioning", "feature_other", "pruning", "bin_b", "edge_b", "bin_other"),
-    "moment",
-    "square_moment",
-    "weight_product",
-    *(
-        "edge_other",
-        "cell_edge_other",
-        "grid",
-        "obs",
-        "grid_other",
-        "term",
-        "by",
-        "term_other",
-        "by_other",
-        "ci_bound",
-        "side_a",
-        "obs_background",
-        "side_b",
-    ),
+    *("direction", "pair", "replicate", "chain", "repeat", "draw", "fold", "region"),
+    *("effect_method", "output", "feature", "bin_a", "edge_a", "cell", "cell_edge", "bin", "edge"),
+    *("spread_bin", "spread_edge", "node", "n_bins_tried", "part", "component"),
+    *("conditioning", "feature_other", "pruning", "bin_b", "edge_b", "bin_other", "moment"),
+    *("square_moment", "weight_product", "edge_other", "cell_edge_other", "grid", "obs"),
+    *("grid_other", "term", "by", "term_other", "by_other", "ci_bound", "side_a"),
+    *("obs_background", "side_b"),
 )
 Values: TypeAlias = NDArray[np.float64] | NDArray[np.int64] | NDArray[np.str_]
 
@@ -98,8 +60,8 @@ def variable(
     facts replace those of the table.
     """
     table_dims, long_name, units = table.VARIABLES[kind][name]
-    about = {"long_name": long_name, "units": units, **facts}
-    return table_dims if dims is None else tuple(dims), values, about
+    attrs = {"long_name": long_name, "units": units, **facts}
+    return table_dims if dims is None else tuple(dims), values, attrs
 
 
 @lru_cache(maxsize=256)

@@ -42,7 +42,7 @@ LIBRARIES = (
 )
 # Parameters that may be a Dataset of the user's own.
 TABLES = ("X", "conditioning", "data", "x")
-# Of coordinates, and of local effects, those over features: they are in no table of variables.
+# Coordinates, and variables of local effects, over features: they are in no table of variables.
 OF_FEATURE = (
     *("feature_kind", "feature_units", "local_effect_method", "feature_column", "n_bins"),
     *("n_spread_bins", "n_grid", "bin_left", "bin_right", "grid_value", "x", "local_effect"),
@@ -53,25 +53,25 @@ RAW = (ArithmeticError, AssertionError, AttributeError, IndexError, StopIteratio
 DAMAGE = (*RAW, InvalidIndexError, KeyError, TypeError, ValueError)
 
 
-def remember_parts(made: Any) -> Any:
+def remember_parts(result: Any) -> Any:
     """A result that remembers the dimensions and kinds of its variables, and its attributes."""
-    if isinstance(made, xr.DataTree):
-        for node in made.subtree:
+    if isinstance(result, xr.DataTree):
+        for node in result.subtree:
             node.encoding = _with_parts(node)
-    if isinstance(made, xr.Dataset):
-        made.encoding = _with_parts(made)
-    return made
+    if isinstance(result, xr.Dataset):
+        result.encoding = _with_parts(result)
+    return result
 
 
-def _with_parts(made: xr.Dataset | xr.DataTree) -> dict[str, Any]:
-    parts = {str(name): (data.dims, data.dtype.kind) for name, data in made.variables.items()}
+def _with_parts(result: xr.Dataset | xr.DataTree) -> dict[str, Any]:
+    parts = {str(name): (data.dims, data.dtype.kind) for name, data in result.variables.items()}
     axes = {
-        dim: made.variables[dim].values if dim in made.coords else np.arange(size)
-        for dim, size in made.sizes.items()
+        dim: result.variables[dim].values if dim in result.coords else np.arange(size)
+        for dim, size in result.sizes.items()
         if dim not in SELECTED
     }
-    attrs = {name: _form(value) for name, value in made.attrs.items()}
-    return {**made.encoding, MADE: (parts, axes, attrs)}
+    attrs = {name: _form(value) for name, value in result.attrs.items()}
+    return {**result.encoding, MADE: (parts, axes, attrs)}
 
 
 def with_feature(value: Any) -> Any:
@@ -132,26 +132,26 @@ def _changes(dataset: xr.Dataset) -> Iterator[str]:
     for name, form in attrs.items():
         if name in dataset.attrs and _form(dataset.attrs[name]) != form:
             yield f"has the attribute {name}={shown(dataset.attrs[name])}"
-    if lost := [name for name in attrs if name not in dataset.attrs and name != FINGERPRINT]:
-        yield f"has no attribute {listed(lost)}"
-    lost = [
+    if missing := [name for name in attrs if name not in dataset.attrs and name != FINGERPRINT]:
+        yield f"has no attribute {listed(missing)}"
+    missing = [
         name
         for name in parts
         if name not in now
         and dims_now.issuperset(COUNTED.get(name, parts[name][0]))
         and not (name == "obs" or _is_again(dataset, name))
     ]
-    if lost and "draw" not in dims_now:  # of replicates some are enough
-        what = "coordinate" if parts[lost[0]][0] == (lost[0],) else "variable"
-        yield f"has no {what} {listed(lost)}"
+    if missing and "draw" not in dims_now:  # of replicates some are enough
+        what = "coordinate" if parts[missing[0]][0] == (missing[0],) else "variable"
+        yield f"has no {what} {listed(missing)}"
     for name in parts.keys() & now.keys():
         dims, form = parts[name]
-        if gone := [
+        if missing_dims := [
             axis
             for axis in dims
             if axis not in now[name].dims and (axis in axes or dataset.sizes.get(axis, 1) > 1)
         ]:
-            yield f"has {name!r} without the dimension {gone[0]}"
+            yield f"has {name!r} without the dimension {missing_dims[0]}"
         if now[name].dtype.kind not in BECOMES.get(form, form) and name != "obs":
             yield f"has {name!r} as {now[name].dtype}"
     for dim, values in axes.items():
@@ -179,16 +179,13 @@ def _is_again(dataset: xr.Dataset, name: str) -> bool:
     )
 
 
-def in_words(
-    error: Exception, arguments: Mapping[str, Any], changed: ValueError | None
-) -> Exception:
+def explained(error: Exception, args: Mapping[str, Any], changed: ValueError | None) -> Exception:
     """An error as it is where the package raised it in words, or a function of the user did.
 
     Any other is one of a library or of Python itself: parts of the Datasets that were given are
     missing, or do not fit together. ``changed`` says which, if that is known.
     """
-    results = {name: value for name, value in arguments.items() if _holds_results(value)}
-    parameters = [name for name in results if name not in TABLES]
+    results = {key: args[key] for key in args if key not in TABLES and _holds_results(args[key])}
     steps = list(_instructions(error))
     code, instruction = steps[-1]
     raised = opname[code.co_code[instruction]] == "RAISE_VARARGS" and not isinstance(error, RAW)
@@ -196,20 +193,19 @@ def in_words(
     worded = code.co_filename.startswith(PACKAGE) and raised and lost is None
     if (
         worded
-        or not (parameters and isinstance(error, DAMAGE))
+        or not (results and isinstance(error, DAMAGE))
         or not all(_is_library(frame_code.co_filename) for frame_code, _ in steps)
     ):
         return error
     if changed is not None:
         return changed
-    datasets = [results[name] for name in parameters if isinstance(results[name], xr.Dataset)]
-    if any(lost in dataset.data_vars for dataset in datasets):
+    if any(isinstance(data, xr.Dataset) and lost in data.data_vars for data in results.values()):
         lost = f"{lost}_se"
     what = f"{type(error).__name__}: {str(error)[:LONGEST_SHOWN]}"
-    again = f" std_error({parameters[0]}) adds it." if str(lost).endswith(ADDED) else ""
+    advice = f" std_error({next(iter(results))}) adds it." if str(lost).endswith(ADDED) else ""
     return ValueError(
-        f"{' and '.join(parameters)} must be whole, as made by this package; "
-        + (f"{lost!r} is missing.{again}" if lost else f"parts do not fit together ({what}).")
+        f"{' and '.join(results)} must be whole, as made by this package; "
+        + (f"{lost!r} is missing.{advice}" if lost else f"parts do not fit together ({what}).")
         + " Make it again, and keep all of its variables, coordinates, dimensions and attributes."
     )
 

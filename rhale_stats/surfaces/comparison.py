@@ -25,7 +25,7 @@ from rhale_stats.inference.estimate import (
 )
 from rhale_stats.inference.parameters import refuse_shared
 from rhale_stats.inference.results import Asked, Size, labelled_test
-from rhale_stats.schema.dimensions import of_part
+from rhale_stats.schema.dimensions import with_part_facts
 from rhale_stats.schema.kinds import SURFACE
 from rhale_stats.schema.variables import OUTPUT_UNITS
 from rhale_stats.surfaces.hypotheses import of_pair
@@ -93,7 +93,7 @@ def errors_of(surface: xr.Dataset) -> list[Errors]:
 
 def compared(a: xr.Dataset, b: xr.Dataset, asked: Asked) -> Compared:
     """`compare` of two surfaces."""
-    a, b = of_part(a), of_part(b)
+    a, b = with_part_facts(a), with_part_facts(b)
     _check_cells(a, b)
     pairs = _are_pairs(a, b, asked.paired)
     groups = _groups_of_pairs(a, b, asked.groups, pairs=pairs)

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from rhale_stats.arrays import second_order as kernel
 from rhale_stats.inference import meaning
 from rhale_stats.inference.results import Size, labelled_test
-from rhale_stats.schema.dimensions import of_part
+from rhale_stats.schema.dimensions import with_part_facts
 from rhale_stats.schema.features import resolution
 from rhale_stats.schema.variables import OUTPUT_UNITS
 from rhale_stats.surfaces.rows import GROUP, Rows
@@ -32,7 +32,7 @@ ADDITIVE = "the second differences are 0 up to their numerical error"
 
 def of_pair(surface: xr.Dataset) -> xr.Dataset:
     """The two features as one, as tests of features are labelled."""
-    surface = of_part(surface)
+    surface = with_part_facts(surface)
     attrs = surface.attrs
     facts = {
         "bin_rule": f"{attrs['bins_a']} by {attrs['bins_b'].removesuffix('()').split('(')[0]}",
@@ -53,7 +53,7 @@ def wald(surface: xr.Dataset, null: str) -> dict[str, NDArray[Any]]:
             f"null must be one of {', '.join(map(repr, NULLS))} for a surface; got {null!r}. "
             f"Second differences of cells of different widths have no reason to be equal."
         )
-    surface = of_part(surface)
+    surface = with_part_facts(surface)
     if null == "zero" and "parameters" in surface.attrs:
         raise ValueError(
             "effect must be a surface without the parameters of the model for null='zero', which "

@@ -27,7 +27,7 @@ from rhale_stats.inference.estimate import (
     with_replicates,
 )
 from rhale_stats.models.parametric import Fitted
-from rhale_stats.schema.dimensions import OUTPUT, of_part
+from rhale_stats.schema.dimensions import OUTPUT, with_part_facts
 from rhale_stats.schema.identity import OF_ESTIMATE, estimate_fingerprint, row_labels
 from rhale_stats.schema.kinds import SURFACE
 from rhale_stats.schema.variables import OUTPUT_UNITS, variable
@@ -49,7 +49,7 @@ def std_error(
     groups: ArrayLike | None = None,
     fitted: Fitted | None = None,
 ) -> xr.Dataset:
-    """`std_error` of a surface: ``effect_se`` in cells, ``surface_se`` at edges, math [59]."""
+    """`std_error` of a surface: ``second_effect_se`` in cells, ``surface_se`` at edges [59]."""
     surface = _with_groups(parameters.without_parts(surface), groups)
     rows = Rows.of(surface)
     influence = rows.influence(surface)
@@ -58,16 +58,16 @@ def std_error(
     facts = {"units": OUTPUT_UNITS, "source": errors.source, "kind": "central limit theorem"}
     surface = surface.drop_vars(SKEWNESS, errors="ignore")
     if errors.skewness is not None:
-        of_cells = errors.skewness.of_means().reshape(errors.effect_se.shape)
+        of_cells = errors.skewness.of_means().reshape(errors.second_effect_se.shape)
         of_edges = kernel.surface_skewness(influence, errors.skewness, errors.variance)
         surface = surface.assign(
             second_effect_skewness=variable("second_effect_skewness", of_cells, SURFACE),
             surface_skewness=variable("surface_skewness", of_edges, SURFACE),
         )
     out = surface.assign(
-        effect_se=(
+        second_effect_se=(
             IN_CELLS,
-            errors.effect_se,
+            errors.second_effect_se,
             {
                 "long_name": "standard error of the mean second difference",
                 "target": "mean second difference in the cell",
@@ -88,21 +88,23 @@ def std_error(
     )
     if rows.group is not None:
         out = out.assign(
-            effect_df=variable("effect_df", errors.degrees["second_effect"], SURFACE, **facts),
-            surface_df=variable("surface_df", errors.degrees["surface"], SURFACE, **facts),
+            {
+                f"{name}_df": variable(f"{name}_df", degrees, SURFACE, **facts)
+                for name, degrees in errors.degrees.items()
+            }
         ).assign_attrs(n_groups=int(rows.group.max()) + 1)
-        for name in ("effect_df", "surface_df"):
+        for name in ("second_effect_df", "surface_df"):
             out[name].attrs["units"] = "1"
     if fitted is None or fitted.uncertainty == "rows":
         return out
-    out = of_part(out).drop_vars(SKEWNESS, errors="ignore")
+    out = with_part_facts(out).drop_vars(SKEWNESS, errors="ignore")
     return parameters.with_parameters(out, fitted, errors.degrees)
 
 
 class _Errors(NamedTuple):
     """Standard errors in cells (bin, bin), variances at edges (edge, edge), degrees of both."""
 
-    effect_se: FloatArray
+    second_effect_se: FloatArray
     variance: FloatArray
     n_borrowed: int
     degrees: dict[str, FloatArray]
@@ -114,9 +116,9 @@ def _by_rows(rows: Rows, influence: kernel.Influence) -> _Errors:
     """math [59]: rows are independent."""
     cells, own = rows.cells, None
     with np.errstate(invalid="ignore", divide="ignore"):
-        effect_se = cells.spread() / np.sqrt(cells.n_effective())
+        second_effect_se = cells.spread() / np.sqrt(cells.n_effective())
     if need_squares(rows.weight, frequency=rows.frequency):
-        effect_se = kernel.weighted_error(cells, rows.cell, rows.delta, rows.weight)
+        second_effect_se = kernel.weighted_error(cells, rows.cell, rows.delta, rows.weight)
     else:
         own = kernel.cell_skewness(cells, rows.cell, rows.delta, rows.weight)
     variance, n_borrowed = kernel.surface_variance(influence, rows.noise_factors(influence))
@@ -124,7 +126,7 @@ def _by_rows(rows: Rows, influence: kernel.Influence) -> _Errors:
         "second_effect": np.maximum(cells.n_effective() - 1, 0.0),
         "surface": kernel.surface_degrees(influence, variance),
     }
-    return _Errors(effect_se, variance, n_borrowed, degrees, SOURCE, own)
+    return _Errors(second_effect_se, variance, n_borrowed, degrees, SOURCE, own)
 
 
 def _by_groups(rows: Rows, influence: kernel.Influence) -> _Errors:
@@ -217,7 +219,7 @@ def vcov(surface: xr.Dataset, feature: object, of: str) -> xr.DataArray:
             f"effect must be of one output here; this one is of {surface.sizes[OUTPUT]}. Select "
             f"one: effect.isel(output=0)."
         )
-    surface = with_std_error(of_part(surface))
+    surface = with_std_error(with_part_facts(surface))
     rows = Rows.of(surface)
     if of == "curve":
         dims, se = AT_EDGES, surface["surface_se"]
@@ -225,7 +227,7 @@ def vcov(surface: xr.Dataset, feature: object, of: str) -> xr.DataArray:
         unknown = surface["surface"].isnull().values.ravel()
         values[unknown] = values[:, unknown] = np.nan
     else:
-        dims, se = IN_CELLS, surface["effect_se"]
+        dims, se = IN_CELLS, surface["second_effect_se"]
         what, values = "mean second differences", cell_covariance(surface, rows)
     others = tuple(f"{dim}_other" for dim in dims)
     axes = {
@@ -256,7 +258,7 @@ def estimates(surface: xr.Dataset) -> dict[str, Estimate]:
     """Means in cells and the surface at corners, with standard errors but no degrees of freedom."""
     out = {}
     for name, dims, of in (
-        ("second_effect", IN_CELLS, "effect_se"),
+        ("second_effect", IN_CELLS, "second_effect_se"),
         ("surface", AT_EDGES, "surface_se"),
     ):
         se, long_name = surface[of], str(surface[name].attrs["long_name"])
@@ -269,7 +271,7 @@ def estimates(surface: xr.Dataset) -> dict[str, Estimate]:
 
 def confband(surface: xr.Dataset, level: float, n_draws: int, rng: object) -> xr.Dataset:
     """`confband` of a surface: ``surface_band`` and ``second_effect_band``, math [59]."""
-    surface = with_std_error(of_part(surface))
+    surface = with_std_error(with_part_facts(surface))
     rows = Rows.of(surface)
     noise = noise_of(surface, rows)
     of_edges, of_cells = np.random.default_rng(rng).spawn(2)  # type: ignore[arg-type]
@@ -277,7 +279,7 @@ def confband(surface: xr.Dataset, level: float, n_draws: int, rng: object) -> xr
     joint = Joint(noise.covariance[np.ix_(known, known)], np.inf)
     at_edges = joint_quantiles(joint, noise.degrees, level, n_draws, of_edges)
     degrees = cell_degrees(surface)
-    se = surface["effect_se"].values
+    se = surface["second_effect_se"].values
     if not (rows.a.levels or rows.b.levels or "second_effect_change" in surface):
         in_cells = independent_quantiles(se, degrees, level)
     else:

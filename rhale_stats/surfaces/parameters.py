@@ -21,8 +21,7 @@ from rhale_stats.schema.levels import MISSING_LEVEL
 from rhale_stats.schema.variables import variable
 from rhale_stats.surfaces.ale2 import ale2
 
-# Estimates, their standard errors, and their changes by direction.
-OF = {"second_effect": "effect", "surface": "surface"}
+ESTIMATES = ("second_effect", "surface")
 
 
 def change_of(surface: xr.Dataset, name: str) -> FloatArray | None:
@@ -42,13 +41,13 @@ def with_model(surface: xr.Dataset, name: str, rows: FloatArray) -> FloatArray:
 
 def degrees_of(surface: xr.Dataset, name: str, rows: FloatArray) -> FloatArray:
     """Degrees of freedom of an estimate: those of the rows, or with parameters the stored ones."""
-    stored = surface.get(f"{OF[name]}_df")
+    stored = surface.get(f"{name}_df")
     return rows if stored is None else np.asarray(stored.values)
 
 
 def without_parts(surface: xr.Dataset) -> xr.Dataset:
     """The surface without what errors by parameters or by groups left behind."""
-    if "parameters" not in surface.attrs and "effect_df" not in surface:
+    if "parameters" not in surface.attrs and "second_effect_df" not in surface:
         return surface
     ends = ("_se_rows", "_se_model", "_df", "_change", "_ci", "_band")
     out = surface.drop_vars([name for name in surface.data_vars if str(name).endswith(ends)])
@@ -71,12 +70,12 @@ def with_parameters(
     directions = Directions.of(fitted, facts, frequency=frequency)._replace(influence=None)
     changes = _changes(surface, directions)
     made: dict[str, Any] = {}
-    for name, stem in OF.items():
+    for name in ESTIMATES:
         change = changes[name].values
         check_model(change[-1], surface[name].values, name.replace("_", " "))
         known = directions.model.estimable(change[:-1].reshape(len(change) - 1, -1))
         change = known.reshape(-1, *change.shape[1:])
-        rows, model = surface[f"{stem}_se"], np.sum(change**2, axis=0)
+        rows, model = surface[f"{name}_se"], np.sum(change**2, axis=0)
         model = np.where(rows.isnull(), np.nan, model)
         of_rows = rows.values**2
         counted = np.zeros_like(of_rows) if directions.uncertainty == "parameters" else of_rows
@@ -94,7 +93,7 @@ def with_parameters(
             if end in found:
                 about = own | {"source": source, "kind": KIND}
                 about["units"] = "1" if end == "df" else own["units"]
-                made[f"{stem}_{end}"] = variable(f"{stem}_{end}", found[end], SURFACE, **about)
+                made[f"{name}_{end}"] = variable(f"{name}_{end}", found[end], SURFACE, **about)
         made[f"{name}_change"] = variable(f"{name}_change", change, SURFACE)
     return surface.assign(made).assign_attrs(directions.facts())
 

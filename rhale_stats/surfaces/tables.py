@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 import xarray as xr
 
 from rhale_stats.arrays.moments import FloatArray
+from rhale_stats.inference.combinations import Estimates, refuse_beside
 from rhale_stats.inference.estimate import ends_in_table, student
 from rhale_stats.inference.parts import parts_note
 from rhale_stats.printing import text as meaning
-from rhale_stats.schema.dimensions import of_part
+from rhale_stats.schema.dimensions import with_part_facts
 from rhale_stats.schema.features import with_units
 from rhale_stats.schema.notes import with_notes
 from rhale_stats.surfaces.inference import (
@@ -20,6 +21,7 @@ from rhale_stats.surfaces.inference import (
     confint,
     rounding,
     size,
+    vcov,
     with_std_error,
 )
 from rhale_stats.surfaces.values import pair_name
@@ -40,7 +42,7 @@ def tidy(surface: xr.Dataset, level: float) -> pd.DataFrame:
     """`tidy` of a surface: a line a cell with rows."""
     from scipy import stats
 
-    surface = with_std_error(of_part(surface))
+    surface = with_std_error(with_part_facts(surface))
     at_a, at_b = np.nonzero(surface["supported"].values)
     frame = pd.DataFrame({"term": pair_name(surface), "bin_a": at_a})
     frame["bin_b"] = at_b
@@ -51,12 +53,16 @@ def tidy(surface: xr.Dataset, level: float) -> pd.DataFrame:
         else:
             for end in ("left", "right"):
                 frame[f"bin_{end}_{side}"] = surface[f"bin_{end}_{side}"].values[at]
-    estimate, se = (surface[name].values[at_a, at_b] for name in ("second_effect", "effect_se"))
+    estimate, se = (
+        surface[name].values[at_a, at_b] for name in ("second_effect", "second_effect_se")
+    )
     degrees = cell_degrees(surface)
-    ends = ends_in_table(surface, "second_effect", surface["effect_se"].values, degrees, level)
+    ends = ends_in_table(
+        surface, "second_effect", surface["second_effect_se"].values, degrees, level
+    )
     in_cells = ends[at_a, at_b]
     tested = {}
-    if meaning.holds_model(str(surface["effect_se"].attrs["source"])):
+    if meaning.holds_model(str(surface["second_effect_se"].attrs["source"])):
         with np.errstate(invalid="ignore", divide="ignore"):
             statistic = np.where(se > rounding(surface), estimate / se, np.nan)
         tested = {
@@ -76,7 +82,7 @@ def tidy(surface: xr.Dataset, level: float) -> pd.DataFrame:
 
 def glance(surface: xr.Dataset, _level: float) -> pd.DataFrame:
     """`glance` of a surface: one line."""
-    surface = with_std_error(of_part(surface))
+    surface = with_std_error(with_part_facts(surface))
     attrs, values, se = surface.attrs, surface["surface"].values, surface["surface_se"].values
     # What is 0 up to rounding is not many standard errors from it, however small these are.
     least = rounding(surface)
@@ -103,7 +109,7 @@ def summary(surface: xr.Dataset, _feature: object, level: float) -> Summary:
     from statsmodels.iolib.table import SimpleTable
     from statsmodels.iolib.tableformatting import fmt_2cols, fmt_params
 
-    surface = of_part(surface)
+    surface = with_part_facts(surface)
     found = confint(surface, None, level, "normal")
     attrs, values = found.attrs, found["surface"].values
     chosen = sorted(farthest_corners(found, SHOWN))
@@ -230,4 +236,31 @@ def surface_page(surface: xr.Dataset, most: int) -> Page:
             ),
         ),
         "summary(result), plot_surface(result), wald_test(result)",
+    )
+
+
+def for_hypotheses(
+    surface: xr.Dataset, feature: Any, of: str | None, local: Any, groups: Any
+) -> Estimates:
+    """Mean second differences of the cells with rows, for `hypotheses`."""
+    refuse_beside("surfaces", feature=feature, of=of, local=local, groups=groups)
+    surface = with_std_error(with_part_facts(surface))
+    supported = np.flatnonzero(surface["supported"].values.ravel())
+    sides = [
+        [
+            f"{_edge(surface, side, number)} to {_edge(surface, side, number + 1)}"
+            for number in range(surface.sizes[f"bin_{side}"])
+        ]
+        for side in "ab"
+    ]
+    names = [f"{a} × {b}" for a in sides[0] for b in sides[1]]
+    covariance, n_cells = vcov(surface, None, "effect"), len(names)
+    return Estimates(
+        [names[cell] for cell in supported],
+        surface["second_effect"].values.ravel()[supported],
+        covariance.values.reshape(n_cells, n_cells)[np.ix_(supported, supported)],
+        cell_degrees(surface).ravel()[supported],
+        str(surface["second_effect"].attrs["units"]),
+        str(covariance.attrs["source"]),
+        f"the second differences of {pair_name(surface)}",
     )

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from rhale_stats.arrays import second_order as kernel
 from rhale_stats.arrays.binning import bin_index
 from rhale_stats.arrays.moments import FloatArray, IntArray
-from rhale_stats.schema.dimensions import of_part
+from rhale_stats.schema.dimensions import with_part_facts
 from rhale_stats.schema.levels import level_text
 
 
@@ -30,7 +30,7 @@ def predict(surface: xr.Dataset, values: Any, feature: object) -> xr.DataArray:
         )
     if "chain" in surface.dims:
         raise ValueError("effect must be what ale2 or std_error returned; got replicates.")
-    surface = of_part(surface)
+    surface = with_part_facts(surface)
     pair = xr.broadcast(*_pair(surface, values))
     asked = [np.asarray(one.values) for one in pair]
     found = [_place(surface, side, one.ravel()) for side, one in zip("ab", asked, strict=True)]

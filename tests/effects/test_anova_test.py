@@ -11,14 +11,14 @@ from scipy import stats
 import rhale_stats as rs
 from rhale_stats.arrays import quadratic
 from rhale_stats.effects.anova_test import (
-    MAX_DEGREES,
+    MAX_DF,
     BinSelection,
     _against_f,
     _degrees_together,
     _rows_in,
     _weights,
     anova_test,
-    with_spread,
+    fill_spread,
 )
 from rhale_stats.effects.fit import bin_degrees, group_overlap
 from rhale_stats.effects.hypotheses import _correlated, _degrees_of_matrix, _moved
@@ -90,7 +90,7 @@ def test_degrees_together_are_finite(levels):
     parts = np.array([1.0, 2.0, 0.5])
     assert_allclose(_degrees_together(row, parts), 3.5**2 / (parts @ group_overlap(row) @ parts))
     none = row.assign(effect_overlap=row["effect_overlap"] * 0)
-    assert _degrees_together(none, parts) == MAX_DEGREES
+    assert _degrees_together(none, parts) == MAX_DF
 
 
 @pytest.mark.parametrize("error", [0.0, 0.3])
@@ -164,11 +164,11 @@ def test_cells_without_spread_take_that_of_the_others():
     degrees, variance = np.array([1.0, 3.0, 2.0, 0.0]), np.array([4.0, 8.0, 1e-6, np.nan])
     cells = _Cells(variance, degrees)
     pooled = (4 + 24 + 2e-6) / 6
-    found = with_spread(cells, 1e-3).variance
+    found = fill_spread(cells, 1e-3).variance
     assert_allclose(found, [4, 8, pooled, np.nan], rtol=1e-12)
-    assert_allclose(with_spread(cells, 0.9e-3).variance, variance)
-    assert with_spread(_Cells(variance, 0 * degrees), 1e-3) is None
-    assert with_spread(_Cells(0 * variance - 1, degrees), 1e-3) is None
+    assert_allclose(fill_spread(cells, 0.9e-3).variance, variance)
+    assert fill_spread(_Cells(variance, 0 * degrees), 1e-3) is None
+    assert fill_spread(_Cells(0 * variance - 1, degrees), 1e-3) is None
 
 
 def test_places_of_bins_and_lines():

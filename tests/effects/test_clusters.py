@@ -14,13 +14,13 @@ from rhale_stats.effects.clusters import (
     GROUPS_OF_BLOCK,
     Clusters,
     _check_enough_groups,
-    _of_effects,
+    _effect_overlap,
     _skewness,
     blocks,
     centres,
     check_n_groups,
-    of_groups,
-    on_effects,
+    effect_influences,
+    group_errors,
 )
 from rhale_stats.effects.fit import fit_of
 from rhale_stats.effects.grouped import Grouped
@@ -72,18 +72,18 @@ def test_overlap_of_effects_is_that_of_their_cells():
     found = Grouped(None, np.pad(overlap, (0, 1), constant_values=9.0))
     level, n = np.array([0.25, 0.75, 1.0]), np.array([4.0, 2.0, 5.0])
     cells = SimpleNamespace(
-        of_effects=np.array([3.0, 1.0, 0.0]), bin=np.array([0, 0, 1]), loading=(level, None),
+        effect_parts=np.array([3.0, 1.0, 0.0]), bin=np.array([0, 0, 1]), loading=(level, None),
         n_effective=n, n_bins=lambda: 2,
     )  # fmt: skip
     shares = np.array([[0.75, 0.25, 0], [0, 0, 1]])
     fit = SimpleNamespace(cells=cells)
-    assert_allclose(_of_effects(found, fit), shares @ overlap @ shares.T)
-    cells.of_effects = np.array([0.0, np.nan, 0.0])
+    assert_allclose(_effect_overlap(found, fit), shares @ overlap @ shares.T)
+    cells.effect_parts = np.array([0.0, np.nan, 0.0])
     alike = level**2 / n
     shares = np.array([[*alike[:2] / alike[:2].sum(), 0], [0, 0, 1]])
-    assert_allclose(_of_effects(found, fit), shares @ overlap @ shares.T)
+    assert_allclose(_effect_overlap(found, fit), shares @ overlap @ shares.T)
     cells.n_effective = np.array([4.0, 0.0, 5.0])
-    assert_allclose(_of_effects(found, fit)[0, 0], overlap[0, 0])
+    assert_allclose(_effect_overlap(found, fit)[0, 0], overlap[0, 0])
 
 
 def test_more_groups_than_parameters_in_every_bin():
@@ -107,8 +107,8 @@ def test_errors_of_groups_by_their_influences(linear):
     effect = rs.rhale(local, bins=rule, weighting="rows", centering="start")
     clusters = Clusters.of_effect(local, effect, group)
     row = one_feature(effect, 0)
-    own = clusters.of_bins(row)
-    found = of_groups(row, fit_of(row), clusters)
+    own = clusters.bin_influences(row)
+    found = group_errors(row, fit_of(row), clusters)
     mean, slope, variance = (getattr(own.sums, name).toarray() for name in
                              ("mean", "slope", "variance"))  # fmt: skip
     middle = np.array([0.5, 1.5])
@@ -134,7 +134,7 @@ def test_errors_of_groups_by_their_influences(linear):
     # At its start the curve has no error: the degrees are those of the average.
     assert found["curve_df"][0] == found["average_effect_df"]
     same = row.assign(heterogeneity=("bin", [0.0, spread[1]]))
-    assert of_groups(same, fit_of(same), clusters)["heterogeneity_se"][0] == 0
+    assert group_errors(same, fit_of(same), clusters)["heterogeneity_se"][0] == 0
 
 
 def test_skewness_of_groups_along_the_axis():
@@ -147,8 +147,8 @@ def test_skewness_of_groups_along_the_axis():
     clusters = Clusters.of_effect(local, effect, group)
     row = one_feature(effect, 0)
     fit = fit_of(row)
-    own, found = clusters.of_bins(row), clusters.influences(row, fit.cells)
-    of_effect = on_effects(found.sums, fit.cells).toarray()
+    own, found = clusters.bin_influences(row), clusters.influences(row, fit.cells)
+    of_effect = effect_influences(found.sums, fit.cells).toarray()
     skewness = Skewness.of_groups(of_effect, own.degrees(), clusters.sign(row, fit))
     assert skewness is not None
     result = _skewness(row, fit, clusters, own, found)

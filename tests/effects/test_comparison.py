@@ -13,7 +13,7 @@ from scipy import stats
 import rhale_stats as rs
 from rhale_stats.effects.comparison import (
     CurveReference,
-    _of_parameters,
+    _parameter_covariance,
     common_reference,
     directions_at,
     points_of,
@@ -27,11 +27,11 @@ def test_parameters_in_the_variance_of_a_difference(rng):
     (a, rows_a), (b, rows_b) = moved
     # The same rows: the square of the difference of the whole less that of the rows.
     whole, rows = a + rows_a - b - rows_b, rows_a - rows_b
-    found = _of_parameters(moved, paired=True)
+    found = _parameter_covariance(moved, paired=True)
     assert_allclose(found, whole @ whole.T - rows @ rows.T)
     # Other rows: the products of both curves, less those of their rows.
     shared = (a + rows_a) @ (b + rows_b).T - rows_a @ rows_b.T
-    found = _of_parameters(moved, paired=False)
+    found = _parameter_covariance(moved, paired=False)
     assert_allclose(found, -shared - shared.T)
 
 

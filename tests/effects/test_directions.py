@@ -13,11 +13,11 @@ from rhale_stats.effects.clusters import Clusters
 from rhale_stats.effects.directions import (
     ALONE,
     PAIRS,
-    EstimateChanges,
+    Gradients,
     Weights,
     added,
-    by_groups,
-    on_estimates,
+    estimate_changes,
+    group_influences,
     products,
 )
 from rhale_stats.effects.fit import fit_of
@@ -66,7 +66,7 @@ def test_weights_of_bins_along_an_axis(weighted):
     expected = _derivatives(estimates, G)
     own = [part.toarray() for part in (found.mean, found.slope, found.variance)]
     assert_allclose(np.vstack([*own, found.average]), expected, atol=1e-8)
-    # Changes of some rows add up to those of all.
+    # Gradients of some rows add up to those of all.
     change = RNG.normal(size=(N, 2))
     parts = [found.applied(rows, change[rows]) for rows in (slice(0, 7), slice(7, N))]
     whole = (expected @ change).T
@@ -105,7 +105,7 @@ def test_a_bin_of_one_row_has_no_variance_to_change():
 
 def _estimated(seed):
     rng = np.random.default_rng(seed)
-    return EstimateChanges(*(rng.normal(size=(4, n)) for n in (3, 3, 3, 9, 4, 4, 1, 2)))
+    return Gradients(*(rng.normal(size=(4, n)) for n in (3, 3, 3, 9, 4, 4, 1, 2)))
 
 
 def test_products_of_estimates_over_directions():
@@ -158,8 +158,8 @@ def test_estimates_follow_from_means_and_slopes(kind):
     fit = fit_of(row)
     for groups in (np.arange(60) // 3, np.arange(60)):
         clusters = Clusters.of_effect(local, effect, groups)
-        moved = by_groups(row, fit, clusters)
-        found = on_estimates(moved, row, fit)
+        moved = group_influences(row, fit, clusters)
+        found = estimate_changes(moved, row, fit)
         steps = np.cumsum(found.effect, axis=1)
         assert_allclose(found.start, np.pad(steps, ((0, 0), (1, 0))), atol=1e-14)
         spread = row["heterogeneity"].values
@@ -171,8 +171,10 @@ def test_estimates_follow_from_means_and_slopes(kind):
             assert found.slope[:, 1].any()
             assert not found.slope[:, 0].any()
         own = moved.contracted(np.ones((len(moved.cells.average), 1)))
-        assert_allclose(on_estimates(own, row, fit).effect[0], found.effect.sum(axis=0), atol=1e-13)
+        assert_allclose(
+            estimate_changes(own, row, fit).effect[0], found.effect.sum(axis=0), atol=1e-13
+        )
         assert_allclose(own.cells.places, moved.cells.places.sum(), atol=1e-14)
         assert_allclose(own.spread, moved.spread.sum(axis=0, keepdims=True), atol=1e-13)
         none = row.assign(heterogeneity=0 * row["heterogeneity"])
-        assert not on_estimates(moved, none, fit).heterogeneity.any()
+        assert not estimate_changes(moved, none, fit).heterogeneity.any()

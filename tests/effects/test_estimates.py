@@ -21,8 +21,8 @@ from rhale_stats.effects.estimates import (
     are_agreed,
     centred_curve,
     fitted_bins,
-    in_bins,
     spread_along,
+    sums_in_bins,
 )
 from rhale_stats.effects.grid import CellGrid, _given_cells, _reached
 from tests.arrays.made import in_cells
@@ -593,4 +593,4 @@ class TestParts:
 
     def test_sums_in_bins_from_cells(self):
         found = np.arange(10.0).reshape(2, 5)
-        assert in_bins(found, np.array([0, 0, 1, 2, 2])).tolist() == [[1, 2, 7], [11, 7, 17]]
+        assert sums_in_bins(found, np.array([0, 0, 1, 2, 2])).tolist() == [[1, 2, 7], [11, 7, 17]]

@@ -20,7 +20,7 @@ def test_numbers_are_those_of_confint_the_largest_first():
     np.testing.assert_array_equal(found.interval[:, :2].T, effect["average_effect_ci"][[1, 0]])
     assert np.isnan([found.point[2], *found.interval[:, 2]]).all()  # constant
     assert found.chains is None
-    assert found.made == "standard errors, Student's t"
+    assert found.method == "standard errors, Student's t"
     assert found.source == "rows"
 
 

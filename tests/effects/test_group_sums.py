@@ -9,7 +9,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from rhale_stats.arrays import influence, leverage
 from rhale_stats.arrays.accumulate import Pieces
 from rhale_stats.effects import group_sums as module
-from rhale_stats.effects.group_sums import GroupSums
+from rhale_stats.effects.group_sums import UnitSums
 from rhale_stats.effects.grouped import GroupWeights, lines_of
 from rhale_stats.local.rows import Rows
 
@@ -36,7 +36,7 @@ def _sums(rows=slice(None), weight=WEIGHT, *, frequency=False):
     w = np.ones(N) if weight is None else weight
     own = None if weight is None else weight[rows]
     part = Rows([X[rows]], [G[rows]], own, frequency, len(X[rows]))
-    return GroupSums.of_rows(_pieces(w), part, 0, GROUP[rows], 7)
+    return UnitSums.of_rows(_pieces(w), part, 0, GROUP[rows], 7)
 
 
 def _same(one, other):
@@ -72,9 +72,9 @@ def test_a_table_of_pairs_is_as_a_sorted_list(frequency, monkeypatch):
 
 def test_parts_of_rows_have_the_sums_of_all():
     parts = [_sums(slice(0, 11)), _sums(slice(11, 40)), _sums(slice(40, N))]
-    _same(GroupSums.merged(parts), _sums())
+    _same(UnitSums.merged(parts), _sums())
     alone = _sums()
-    assert GroupSums.merged([alone]) is alone
+    assert UnitSums.merged([alone]) is alone
 
 
 @pytest.mark.parametrize("weighted", [False, True])
@@ -96,7 +96,7 @@ def test_residuals_about_other_means():
     pieces, centre = _pieces(WEIGHT), np.array([1.0, -2, 9])
     moved = _sums().about(pieces, centre)
     other = pieces._replace(mean=centre)
-    _same(moved, GroupSums.of_rows(other, Rows([X], [G], WEIGHT, False, N), 0, GROUP, 7))
+    _same(moved, UnitSums.of_rows(other, Rows([X], [G], WEIGHT, False, N), 0, GROUP, 7))
 
 
 def test_lines_are_those_of_the_rows():

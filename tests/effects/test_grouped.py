@@ -7,7 +7,13 @@ import pytest
 from numpy.testing import assert_allclose
 
 from rhale_stats.arrays import accumulate, influence
-from rhale_stats.effects.grouped import Grouped, GroupWeights, _noise_or_equal, _of_places, lines_of
+from rhale_stats.effects.grouped import (
+    Grouped,
+    GroupWeights,
+    _noise_or_equal,
+    _place_variance,
+    lines_of,
+)
 
 
 def test_the_mean_of_a_curve_at_levels_varies_with_their_shares():
@@ -21,11 +27,11 @@ def test_the_mean_of_a_curve_at_levels_varies_with_their_shares():
         curve=curve,
         cells=SimpleNamespace(n_effective=np.array([7.0, 10.0])),
     )
-    assert _of_places(fit) == pytest.approx(over_rows.var() / 10)
+    assert _place_variance(fit) == pytest.approx(over_rows.var() / 10)
     fit.cells.n_effective = np.array([0.5])
-    assert _of_places(fit) == pytest.approx(over_rows.var())
+    assert _place_variance(fit) == pytest.approx(over_rows.var())
     fit.places = influence.OwnPlaces(0.3, rng.normal(size=2), rng.normal(size=2))
-    assert _of_places(fit) == 0.3
+    assert _place_variance(fit) == 0.3
 
 
 def test_noise_is_that_of_the_cells_or_of_equal_variances():
@@ -45,7 +51,7 @@ def test_degrees_of_units_are_the_inverse_of_their_overlap():
     """The last row and column are of all rows together."""
     overlap = np.array([[0.5, 0.1, 0.2], [0.1, 0.25, 0.3], [0.2, 0.3, 0.125]])
     found = Grouped(None, overlap)
-    assert_allclose(found.of_units(), [[0.5, 0.1], [0.1, 0.25]])
+    assert_allclose(found.unit_overlap(), [[0.5, 0.1], [0.1, 0.25]])
     assert_allclose(found.degrees(), [2, 4])
 
 
@@ -73,7 +79,7 @@ class TestGroupWeights:
         squares = found.table(found.square, self.unit, 2).toarray()
         assert squares.tolist() == [[1, 4], [16, 34]]
         assert shares.weight.shape == (2, 2)
-        assert found.of_all().weight.shape == (2, 1)
+        assert found.total_shares().weight.shape == (2, 1)
 
     def test_lines(self):
         """By standardised distances from the means of x, weighted."""

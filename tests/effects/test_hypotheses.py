@@ -14,8 +14,8 @@ from scipy import stats
 from statsmodels.stats.oneway import anova_oneway
 
 import rhale_stats as rs
-from rhale_stats.effects.anova_test import MAX_DEGREES
-from rhale_stats.effects.comparison import _of_one_model, _source
+from rhale_stats.effects.anova_test import MAX_DF
+from rhale_stats.effects.comparison import _have_one_model, _source
 from rhale_stats.effects.fit import fit_of, noise_in_the_middle
 from rhale_stats.effects.hypotheses import (
     METHODS,
@@ -1301,7 +1301,7 @@ def test_degrees_of_a_matrix_without_overlap():
     none = row.assign(effect_overlap=0 * row["effect_overlap"])
     n = row.sizes["bin"]
     found = _degrees_of_matrix(none, np.eye(n), np.zeros(n, dtype=bool))
-    assert found == pytest.approx(n * (n + 1) * MAX_DEGREES)
+    assert found == pytest.approx(n * (n + 1) * MAX_DF)
 
 
 def test_sums_of_normal_scores_with_a_bin_of_one_row():
@@ -1374,7 +1374,7 @@ def test_sources_of_differences():
     a, b = rs.std_error(a), rs.std_error(b)
     for marks, one in (("pp", True), ("pq", False), (("", ""), False), (("p", ""), False)):
         both = [of.assign_attrs(fitted_model=mark) for of, mark in zip((a, b), marks, strict=True)]
-        assert _of_one_model(*both) is one
+        assert _have_one_model(*both) is one
         said = "of one model" if one else "independent"
         assert _source(*both, None) == f"rows, {said}"
         paired = SimpleNamespace(source="pairs of rows")

@@ -16,7 +16,7 @@ from scipy import stats
 import rhale_stats as rs
 from rhale_stats.arrays import resample
 from rhale_stats.effects.fit import fit_of
-from rhale_stats.effects.intervals import _of_drawn_groups, _shortfall_of_groups, _varying
+from rhale_stats.effects.intervals import _drawn_groups, _shortfall_of_groups, _varying
 from rhale_stats.schema.features import one_feature
 from studies import weighting
 from studies.coverage import Hits, curve_of
@@ -271,7 +271,7 @@ def test_degrees_of_drawn_groups():
         },
         attrs={"n_strata": 2, "scheme": "multinomial"},
     )
-    degrees, shortfall = _of_drawn_groups(row, boot)
+    degrees, shortfall = _drawn_groups(row, boot)
     assert set(degrees) == set(shortfall) == {"effect", "curve", "average_effect"}
     assert_allclose(degrees["effect"], [4, 0])
     assert_allclose(degrees["curve"], [3, 5, 7])

@@ -18,7 +18,13 @@ from statsmodels.genmod.families import links
 
 import rhale_stats as rs
 from rhale_stats.effects.fit import fit_of
-from rhale_stats.effects.parameters import _diluted, _overlap, _placed, rows_of, without_parts
+from rhale_stats.effects.parameters import (
+    _diluted,
+    _overlap,
+    _placed,
+    row_covariances,
+    without_parts,
+)
 from rhale_stats.local import parameters as local_parameters
 from rhale_stats.schema.features import one_feature
 from tests.helpers import CARS, local_of
@@ -738,7 +744,7 @@ def test_effects_without_a_spread_in_bins_of_its_own():
 def test_variances_of_rows_are_the_squares_of_their_errors():
     _, effect = effects(lines(), weighting="rows")
     row = one_feature(rs.std_error(effect), 0)
-    found = rows_of(row, fit_of(row))
+    found = row_covariances(row, fit_of(row))
     for key, name in (("start", "curve_se_start"), ("heterogeneity", "heterogeneity_se"),
                       ("spread", "spread_se"), ("average", "average_effect_se")):  # fmt: skip
         assert_allclose(found[key], np.atleast_1d(row[name].values) ** 2)

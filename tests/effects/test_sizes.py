@@ -495,13 +495,13 @@ def test_replicates_of_one_curve_have_its_size(kind, rng):
     one["curve_mean"] = 0 * one["curve_mean"] + _centre(row, fit)
     found = rs.effect_sizes(effect, y=y)
     names = ("aled", "naled", "naler_min", "naler_max")
-    draws = _draws(row, one, _Scale(y), names, has_curve=True)
+    draws = _draws(row, one, _Scale(y), names)
     for name in names[1:]:
         assert_allclose(draws[name], np.full(4, found[name].item()), rtol=1e-12)
     assert_array_equal(draws["aled"], one["aled"].values.ravel())
-    unknown = _draws(row, one, _Scale(y), names, has_curve=False)
+    unknown = _draws(row.assign(curve=row["curve"] * np.nan), one, _Scale(y), names)
     assert all(np.isnan(values).all() and len(values) == 4 for values in unknown.values())
-    assert set(_draws(row, one, None, names, has_curve=True)) == {"aled"}
+    assert set(_draws(row, one, None, names)) == {"aled"}
 
 
 def test_sizes_say_what_they_are_of(table):

@@ -9,7 +9,7 @@ from scipy import stats
 
 import rhale_stats as rs
 from rhale_stats.effects.fit import bin_degrees, fit_of
-from rhale_stats.effects.skewness import _part, of_rows
+from rhale_stats.effects.skewness import _part, row_skewness
 from rhale_stats.effects.targets import SKEWNESS
 from rhale_stats.schema.features import one_feature
 from studies.skewed import coverage
@@ -189,7 +189,7 @@ def test_sums_of_cells_by_hand():
     within = np.sum(share**2 * fit.noise.mean)
     between = np.sum(share**2 * (mean - row["average_effect"].item()) ** 2 / n)
     variance = fit.variance(fit.pieces.edges)
-    found = of_rows(row, fit, own, variance)
+    found = row_skewness(row, fit, own, variance)
     rest = (within / (within + between)) ** 1.5
     assert_allclose(found["average_effect_skewness"], own.of_sums(share) * rest)
     assert found["average_effect_skewness"] > 0.01
@@ -200,5 +200,5 @@ def test_sums_of_cells_by_hand():
     assert_allclose(found["cell_curve_skewness"], expected)
     at = np.searchsorted(fit.pieces.edges, fit.edges)
     assert_allclose(found["curve_skewness"], expected[at])
-    none = of_rows(row, fit, None, variance)
+    none = row_skewness(row, fit, None, variance)
     assert all(not np.any(values) for values in none.values())

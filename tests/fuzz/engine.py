@@ -1003,7 +1003,12 @@ RULE_ARGUMENTS = {
 # The error may be that of a function of the user.
 OWN_ERRORS = ("estimate", "fit", "model", "models", "statistic")
 # What names one of several, or decides what else is legal.
-OTHER_NAMES = {"X": "X|feature", "data": "data|feature", "categorical": "categorical|feature"}
+OTHER_NAMES = {
+    "bins": r"\bbins|edges",  # edges in the place of a rule
+    "X": "X|feature",
+    "data": "data|feature",
+    "categorical": "categorical|feature",
+}
 # Legal there.
 ACCEPTED: set[tuple[str, str, str]] = {
     # Only encoders of categories look at it.

@@ -265,7 +265,9 @@ VERBS = {
         else rs.vcov(rs.std_error(_one(result)), "a")
     ),
     "wald_test": lambda local, result: rs.wald_test(result),
-    "hypotheses": lambda local, result: rs.hypotheses(_one(result), feature="a"),
+    "hypotheses": lambda local, result: rs.hypotheses(
+        _one(result), feature="a" if "feature" in result.dims else None
+    ),
     "equivalence_test": lambda local, result: rs.equivalence_test(result, 1.0),
     "effect_sizes": lambda local, result: rs.effect_sizes(result),
     "plot_effect": lambda local, result: rs.plot_effect(_one(result), "a"),
@@ -374,7 +376,8 @@ CALLS = {
     "confband": lambda result: rs.confband(result, n_draws=100, rng=0),
     "wald_test": rs.wald_test,
     "hypotheses": lambda result: rs.hypotheses(
-        result, feature=None if kinds.AVERAGES.holds(result) else "a"
+        result,
+        feature="a" if "feature" in result.dims else None,
     ),
     "compare": lambda result: rs.compare(result, result, rng=0),
     "predict": lambda result: (

@@ -682,7 +682,7 @@ class TestModelAsGiven:
         surface = rs.ale2(model, X, (0, 1), bins=rs.EqualWidthBins(2))
         assert not {"statistic", "p_value"} & set(rs.tidy(surface).columns)
         surface = rs.std_error(surface)
-        surface["effect_se"].attrs["source"] = "rows and parameters"
+        surface["second_effect_se"].attrs["source"] = "rows and parameters"
         table = rs.tidy(surface)
         np.testing.assert_allclose(table["statistic"], table["estimate"] / table["std_error"])
         for one in (surface, rs.pdp(model, X), rs.m_plot(model, X), rs.h_statistic(model, X)):

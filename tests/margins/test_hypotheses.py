@@ -194,3 +194,24 @@ def test_what_cannot_be_read_is_refused_in_words(slopes):
         rs.hypotheses(effect, "pairwise", of="average_effect")
     with pytest.raises(TypeError, match="feature must be the name or number of one feature"):
         rs.hypotheses(effect, "pairwise")
+
+
+def test_cells_of_surfaces_and_curves_of_several_models():
+    rng = np.random.default_rng(2)
+    X = pd.DataFrame(rng.uniform(-1, 1, (200, 2)), columns=["a", "b"])
+
+    def model(X):
+        return X["a"] * X["b"] * (1 + X["b"])
+
+    surface = rs.std_error(rs.ale2(model, X, ("a", "b"), bins=rs.QuantileBins(2)))
+    found = rs.hypotheses(surface, "b1 = b4")
+    cells, errors = surface["second_effect"].values, surface["second_effect_se"].values
+    assert_allclose(found["average"].item(), cells[0, 0] - cells[1, 1])
+    assert_allclose(found["average_se"].item(), np.hypot(errors[0, 0], errors[1, 1]), rtol=1e-6)
+    assert " to " in rs.hypotheses(surface)["term"].values[0]
+    models = [lambda X, by=by: by * X["a"] for by in (1.0, 1.5, 2.5)]
+    several = rs.over_models(models, X, "a", method="pdp", n_grid=7, progress=False)
+    found = rs.hypotheses(several, "b1 = b5")
+    covariance = rs.vcov(several, "a").values[np.ix_([0, 4], [0, 4])]
+    expected = np.sqrt(covariance[0, 0] + covariance[1, 1] - 2 * covariance[0, 1])
+    assert_allclose(found["average_se"].item(), expected, rtol=1e-9)

@@ -61,7 +61,9 @@ EQUIVALENT: dict[tuple[str, str], dict[str, str]] = {
         "…lip(CHUNK_BYTES // (16 * n_rows [* → /] resample.BLOCK), 1, cpus()))": BLOCKS,
     },
     ("margins/averages.py", "_at_values"): {
-        "blocks = _blocks(asked, 4 * width [* → /] len(values))": BLOCKS,
+        "…ocks = _blocks(asked, 4 * width [* → /] len(values))": BLOCKS,
+        "blocks = _blocks(asked, 4 [* → /] width * len(values))": BLOCKS,
+        "blocks = _blocks(asked, [4 → 5] * width * len(values))": BLOCKS,
     },
     ("margins/averages.py", "_blocks"): {
         "size = max(BATCH_ANSWERS [// → *] n_answers, 1)": BLOCKS,
@@ -494,19 +496,17 @@ EQUIVALENT: dict[tuple[str, str], dict[str, str]] = {
             "the bar prints its numbers in another way"
         ),
     },
-    ("effects/directions.py", "by_directions"): {
-        "…ureInfluences(_row_sums(summed[:[4 → 5]]), _row_sums(summed[4:8]), summ…": FOUR_SUMS,
+    ("effects/directions.py", "direction_influences"): {
+        "…rn Influences(_row_sums(summed[:[4 → 5]]), _row_sums(summed[4:8]), summ…": FOUR_SUMS,
         "…summed[:4]), _row_sums(summed[4:[8 → 9]]), summed[8])": FOUR_SUMS,
-        "…n FeatureInfluences(sums, sums, [np.zeros → np.ones]((len(sums.average), 0)))": (
-            NO_ELEMENTS
-        ),
+        "return Influences(sums, sums, [np.zeros → np.ones]((len(sums.average), 0)))": NO_ELEMENTS,
     },
     ("effects/directions.py", "_spread_weights"): {
         "return sparse.csr_array([np.zeros → np.ones]((0, clusters.rows.n_rows)))": (
             "it has no elements"
         ),
     },
-    ("effects/directions.py", "by_groups"): {
+    ("effects/directions.py", "group_influences"): {
         "spread = [np.zeros → np.ones]((clusters.n_groups, 0))": "it has no elements",
     },
     ("effects/fit.py", "bin_degrees"): {
@@ -515,14 +515,14 @@ EQUIVALENT: dict[tuple[str, str], dict[str, str]] = {
     ("effects/fit.py", "spread_degrees"): {
         "… out=np.ones(len(n)), where=n > [0 → 1])": "one row has no degrees of freedom",
     },
-    ("effects/replicates.py", "of_sums"): {
+    ("effects/replicates.py", "estimates_from_sums"): {
         "…zero(np.diff(cells.bin, prepend=[- → ]1))": FIRST_BIN,
     },
     ("effects/tables.py", "curve_extent"): {
         "turns = [np.zeros → np.ones](0)": "it has no elements",
     },
     ("effects/grid.py", "_given_cells"): {
-        "apart = np.abs(nearest - cells) [> → >=] 1e-09 * (edges[-1] - edges[0])": ROUNDING,
+        "…tinct = np.abs(nearest - cells) [> → >=] 1e-09 * (edges[-1] - edges[0])": ROUNDING,
         "cells = cells[(cells [> → >=] edges[0]) & (cells < edges[-1])…": AT_AN_EDGE,
         "…lls[(cells > edges[0]) & (cells [< → <=] edges[-1])]": AT_AN_EDGE,
     },
@@ -544,7 +544,7 @@ EQUIVALENT: dict[tuple[str, str], dict[str, str]] = {
     ("effects/paired.py", "_multiplicity"): {
         "ones = np.ones(paired[[0 → 1]].sizes['obs'])": PAIRS,
     },
-    ("effects/parameters.py", "rows_of"): {
+    ("effects/parameters.py", "row_covariances"): {
         "… = covariance('cell_curve_cov', [np.zeros → np.ones](0)) if has_cells(row) else np.z…": (
             NO_ELEMENTS
         ),
@@ -554,7 +554,7 @@ EQUIVALENT: dict[tuple[str, str], dict[str, str]] = {
         ),
         "…es ** 2 if 'spread' in row else [np.zeros → np.ones](0)}": "it has no elements",
     },
-    ("effects/rebinned.py", "_on_grid"): {
+    ("effects/rebinned.py", "_rebinned_replicate"): {
         "…weighting=weighting, has_spread=[False → True])": "a spread takes time only",
     },
     ("effects/shown.py", "_columns"): {
@@ -571,15 +571,15 @@ EQUIVALENT: dict[tuple[str, str], dict[str, str]] = {
         "…n).any() or (at_edges != n + (n [> → >=] 0)).any())": MORE_OFTEN,
     },
     ("effects/anova_test.py", "_degrees_together"): {
-        "if shared * MAX_DEGREES [<= → <] parts.sum() ** 2:": "both sides give that number",
+        "if shared * MAX_DF [<= → <] parts.sum() ** 2:": "both sides give that number",
     },
-    ("effects/estimates.py", "_of_squares"): {
+    ("effects/estimates.py", "_squares_of"): {
         "if along.squares is None [or along.robust is None or along.robust_third is None → and "
         "along.robust is None and (along.robust_third is None)]:": (
             "all of them are there, or none"
         ),
     },
-    ("effects/errors.py", "_of_features"): {
+    ("effects/errors.py", "_add_errors"): {
         "[of_others += [name for name in SKEWNESS if name in effect] → pass]": (
             "new ones take the place of the old"
         ),

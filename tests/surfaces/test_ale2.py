@@ -191,7 +191,14 @@ def test_frequency_weights_are_repeated_rows(frame, pair, rng):
     bins = rs.QuantileBins(4)
     found = rs.std_error(rs.ale2(model, frame, pair, bins=bins, weights=w, weight_kind="frequency"))
     other = rs.std_error(rs.ale2(model, repeated, pair, bins=bins))
-    for name in ("second_effect", "heterogeneity", "n_obs", "surface", "effect_se", "surface_se"):
+    for name in (
+        "second_effect",
+        "heterogeneity",
+        "n_obs",
+        "surface",
+        "second_effect_se",
+        "surface_se",
+    ):
         np.testing.assert_allclose(found[name], other[name], rtol=1e-9, atol=1e-13, err_msg=name)
     assert size(found) == pytest.approx(size(other))
 
@@ -208,7 +215,7 @@ def test_precision_weights_have_no_scale_and_zero_is_absent(X, rng):
     )
     kept = w > 0
     absent = rs.std_error(rs.ale2(model, X[kept], (0, 1), bins=rs.QuantileBins(4), weights=w[kept]))
-    for name in ("surface", "surface_se", "effect_se"):
+    for name in ("surface", "surface_se", "second_effect_se"):
         np.testing.assert_allclose(found[name], scaled[name], rtol=1e-9, atol=1e-13)
         np.testing.assert_allclose(found[name], absent[name], rtol=1e-9, atol=1e-13)
     assert (found["cell_a"].values[::5] == -1).all()
@@ -395,7 +402,7 @@ def test_missing_is_a_level_the_last(frame, pair, dtype):
     assert found.attrs["n_rows_missing"] == 0
     assert (found[f"cell_{side}"].values == 3).sum() == 55
     several = found["n_obs"].values > 1
-    assert np.isfinite(rs.std_error(found)["effect_se"].values[several]).all()
+    assert np.isfinite(rs.std_error(found)["second_effect_se"].values[several]).all()
 
 
 def test_missing_level_goes_where_order_says(frame):

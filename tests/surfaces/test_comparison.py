@@ -59,7 +59,7 @@ def test_every_number_of_a_comparison(pair, paired):
     found = rs.compare(a, b, level=0.9, rng=0)
     for name, of, error in (
         ("difference", "surface", "surface_se"),
-        ("second_effect_difference", "second_effect", "effect_se"),
+        ("second_effect_difference", "second_effect", "second_effect_se"),
     ):
         np.testing.assert_allclose(found[name], (a[of] - b[of]).values, atol=1e-14)
         assert found[name].dims == a[of].dims

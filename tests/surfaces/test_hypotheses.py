@@ -54,7 +54,7 @@ def surface(request, frame):
 
 def test_diagonal_of_covariance_is_the_square_of_standard_errors(surface):
     found = rs.std_error(surface)
-    for of, name, dims in (("curve", "surface_se", "edge"), ("effect", "effect_se", "bin")):
+    for of, name, dims in (("curve", "surface_se", "edge"), ("effect", "second_effect_se", "bin")):
         covariance = rs.vcov(surface, of=of)
         assert covariance.dims == tuple(
             f"{dims}_{side}{end}" for end in ("", "_other") for side in "ab"
@@ -118,7 +118,7 @@ def test_band_of_cells_of_numbers_is_sidak_with_student(frame):
     n = found["n_obs"].values
     quantile = stats.t.ppf(0.5 + 0.9 ** (1 / 9) / 2, n - 1)
     half = (found["second_effect_band"][..., 1] - found["second_effect"]).values
-    np.testing.assert_allclose(half, quantile * found["effect_se"].values, rtol=1e-10)
+    np.testing.assert_allclose(half, quantile * found["second_effect_se"].values, rtol=1e-10)
 
 
 @pytest.mark.parametrize("pair", [("a", "k"), ("k", "b")])
@@ -127,7 +127,9 @@ def test_band_of_cells_that_share_rows_is_narrower_than_sidaks(frame, pair):
     found = rs.confband(surface, level=0.9, rng=0)
     half = (found["second_effect_band"][..., 1] - found["second_effect"]).values
     degrees = np.maximum(found["n_effective"].values - 1, 0)
-    sidak = stats.t.ppf(0.5 + 0.9 ** (1 / half.size) / 2, degrees) * found["effect_se"].values
+    sidak = (
+        stats.t.ppf(0.5 + 0.9 ** (1 / half.size) / 2, degrees) * found["second_effect_se"].values
+    )
     assert (half < 0.999 * sidak).all()
     assert (half > 0.9 * sidak).all()
 
@@ -599,7 +601,7 @@ def test_sizes_of_interactions_by_their_definition(frame, weighted, grouped):
     found = rs.ale2(model, some, ("a", "b"), bins=EDGES, **weights)
     found = rs.std_error(found, groups=np.arange(120) // 3) if grouped else rs.std_error(found)
     n, mean, spread = (found[name].values for name in ("n_obs", "second_effect", "heterogeneity"))
-    noise = n * found["effect_se"].values ** 2
+    noise = n * found["second_effect_se"].values ** 2
     square = np.sum(n * mean**2 - noise) / n.sum()
     zero = rs.wald_test(found)
     assert float(zero["size"][0]) == pytest.approx(np.sqrt(max(square, 0)), rel=1e-9)

@@ -36,7 +36,7 @@ def surface(rng):
 def test_standard_error_in_a_cell_is_sigma_over_root_n(surface):
     found = rs.std_error(surface)
     expected = found["heterogeneity"] / np.sqrt(found["n_obs"])
-    np.testing.assert_allclose(found["effect_se"], expected, rtol=1e-12)
+    np.testing.assert_allclose(found["second_effect_se"], expected, rtol=1e-12)
     table = rs.tidy(found)
     own = found["second_difference"].values.ravel()
     cell = found["cell_a"].values * 4 + found["cell_b"].values
@@ -45,7 +45,7 @@ def test_standard_error_in_a_cell_is_sigma_over_root_n(surface):
     np.testing.assert_allclose(table["std_error"], groups.sem(), rtol=1e-10)
     # What tests the model needs errors that hold it: those of refits are told apart by their words.
     held = found.copy(deep=True)
-    held["effect_se"].attrs["source"] = "refits"
+    held["second_effect_se"].attrs["source"] = "refits"
     table = rs.tidy(held)
     tested = [stats.ttest_1samp(rows, 0) for _, rows in groups]
     np.testing.assert_allclose(table["statistic"], [one.statistic for one in tested], rtol=1e-9)
@@ -57,7 +57,7 @@ def test_standard_error_in_a_cell_is_sigma_over_root_n(surface):
 def test_a_model_of_two_features_has_noise_from_places_only(rng):
     X = sample(rng, 400)
     found = rs.std_error(rs.ale2(lambda X: X[:, 0] * X[:, 1], X, (0, 1), bins=rs.QuantileBins(3)))
-    assert (found["effect_se"].fillna(0) < 1e-14).all()
+    assert (found["second_effect_se"].fillna(0) < 1e-14).all()
     # Main effects and mean that are taken out depend on where the rows lie.
     assert float(found["surface_se"].max()) > 1e-3
 
@@ -130,7 +130,7 @@ def test_intervals(surface):
     assert degrees.min() < 30
     np.testing.assert_allclose(normal["surface_ci"].sel(ci_bound="upper"), expected)
     n = normal["n_obs"].values
-    expected = normal["second_effect"] - stats.t.ppf(0.95, n - 1) * normal["effect_se"]
+    expected = normal["second_effect"] - stats.t.ppf(0.95, n - 1) * normal["second_effect_se"]
     np.testing.assert_allclose(normal["second_effect_ci"].sel(ci_bound="lower"), expected)
     boot = rs.bootstrap(surface, n_resamples=400, rng=3)
     percentile, basic = (rs.confint(surface, boot, method=how) for how in ("percentile", "basic"))
@@ -150,7 +150,7 @@ def test_one_row_in_a_cell_borrows_its_variance(rng):
     X = np.vstack([rng.uniform(0, 1, (80, 3)), [[1.5, 1.5, 0.5]]])
     bins = rs.GivenBins([0.0, 0.5, 1.0, 2.0])
     found = rs.std_error(rs.ale2(model, X, (0, 1), bins=bins))
-    assert np.isnan(float(found["effect_se"][2, 2]))
+    assert np.isnan(float(found["second_effect_se"][2, 2]))
     assert found["surface_se"].attrs["n_borrowed"] == 1
     assert np.isfinite(found["surface_se"].values[2:, 2:]).all()
     assert float(found["surface_se"][3, 3]) > float(found["surface_se"][1, 1])
@@ -289,7 +289,7 @@ def test_two_groups_are_enough_and_rows_forget_them():
     assert grouped.attrs["n_groups"] == 2
     assert grouped["surface_se"].attrs["source"] == "rows in 2 groups"
     assert set(grouped["group"].values) == {0, 1}
-    for name in ("effect_df", "surface_df"):
+    for name in ("second_effect_df", "surface_df"):
         assert grouped[name].attrs["units"] == "1"
     again = rs.std_error(grouped)
     assert again.identical(rs.std_error(found))
@@ -305,7 +305,7 @@ def test_cells_of_one_group_are_counted(alone):
     group = np.where(cell < alone, 0, 1 + np.arange(300) % 2)
     grouped = rs.std_error(found, groups=group)
     assert grouped["surface_se"].attrs["n_borrowed"] == alone
-    one = np.isnan(grouped["effect_se"].values.ravel())
+    one = np.isnan(grouped["second_effect_se"].values.ravel())
     assert one.tolist() == [number < alone for number in range(4)]
 
 
@@ -324,9 +324,9 @@ def test_groups_of_cells_are_clustered_means():
         rows = cell == number
         sums = pd.Series(delta[rows] - delta[rows].mean()).groupby(group[rows]).sum()
         plain = np.sqrt(np.sum(sums**2)) / rows.sum()
-        ratio = float(grouped["effect_se"].values.ravel()[number]) / plain
+        ratio = float(grouped["second_effect_se"].values.ravel()[number]) / plain
         assert ratio == pytest.approx(np.sqrt(4 / 3), rel=0.05)
-        assert grouped["effect_df"].values.ravel()[number] == pytest.approx(3, rel=0.05)
+        assert grouped["second_effect_df"].values.ravel()[number] == pytest.approx(3, rel=0.05)
 
 
 def test_limits_of_the_number_of_corners_and_cells(monkeypatch):
@@ -358,7 +358,7 @@ def test_errors_of_weighted_cells(kind):
         v, d = w[rows], delta[rows]
         mean = np.average(d, weights=v)
         assert float(found["second_effect"].values.ravel()[number]) == pytest.approx(mean)
-        se = float(found["effect_se"].values.ravel()[number])
+        se = float(found["second_effect_se"].values.ravel()[number])
         if kind == "frequency":
             again = np.repeat(d, v.astype(int))
             assert se == pytest.approx(again.std(ddof=1) / np.sqrt(len(again)))

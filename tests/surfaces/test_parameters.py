@@ -47,7 +47,7 @@ def test_errors_of_parameters_are_derivatives_by_brute_force(pair, centering):
             parts.append((upper - lower) / 2e-3)
     for name, se, of in (
         ("surface", "surface_se", "curve"),
-        ("second_effect", "effect_se", "effect"),
+        ("second_effect", "second_effect_se", "effect"),
     ):
         covariance = np.einsum("di,dj->ij", change[name], change[name])
         known = found[se].notnull().values.ravel()
@@ -78,7 +78,7 @@ def test_parts_add_up_and_everything_afterwards_takes_them():
     start = rs.std_error(surface(FIT))
     found = rs.std_error(start, model=FIT, X=X)
     assert found.attrs["parameters"] == "variances of rows and parameters added"
-    for name in ("effect", "surface"):
+    for name in ("second_effect", "surface"):
         assert_allclose(found[f"{name}_se_rows"], start[f"{name}_se"])
         total = found[f"{name}_se_rows"] ** 2 + found[f"{name}_se_model"] ** 2
         assert_allclose(found[f"{name}_se"] ** 2, total)
@@ -162,8 +162,8 @@ def test_what_errors_by_parameters_leave_behind_is_dropped():
     assert not {"parameters", "fitted_model"} & set(again.attrs)
     # Groups leave degrees of freedom and intervals behind, rows do not.
     grouped = rs.confint(rs.std_error(start, groups=np.arange(N) // 3))
-    assert {"effect_df", "surface_ci"} <= set(grouped)
-    assert not {"effect_df", "surface_ci"} & set(rs.std_error(grouped))
+    assert {"second_effect_df", "surface_ci"} <= set(grouped)
+    assert not {"second_effect_df", "surface_ci"} & set(rs.std_error(grouped))
     assert "surface_ci" in rs.std_error(rs.confint(start))
 
 
@@ -173,17 +173,17 @@ def test_variances_and_degrees_by_definition(uncertainty):
     line = rs.Parametric(lambda b, X: b[0] * X["a"] * X["b"] * X["b"], [2.0], [[0.25]])
     start = rs.std_error(surface(line))
     found = rs.std_error(start, model=line, X=X, uncertainty=uncertainty)
-    for stem, name in (("effect", "second_effect"), ("surface", "surface")):
-        rows = start[f"{stem}_se"].values
+    for name in ("second_effect", "surface"):
+        rows = start[f"{name}_se"].values
         # Proportional to the coefficient.
         model = np.where(np.isnan(rows), np.nan, 0.25 * np.abs(start[name].values))
-        assert_allclose(found[f"{stem}_se_rows"], rows)
+        assert_allclose(found[f"{name}_se_rows"], rows)
         assert_allclose(
-            found[f"{stem}_se_model"], np.where(np.isnan(rows), np.nan, model), atol=1e-9
+            found[f"{name}_se_model"], np.where(np.isnan(rows), np.nan, model), atol=1e-9
         )
         counted = 0 if uncertainty == "parameters" else rows**2
-        assert_allclose(found[f"{stem}_se"] ** 2, counted + model**2, atol=1e-9)
-        assert found[f"{stem}_df"].attrs["units"] == "1"
+        assert_allclose(found[f"{name}_se"] ** 2, counted + model**2, atol=1e-9)
+        assert found[f"{name}_df"].attrs["units"] == "1"
         change = found[f"{name}_change"].values
         assert len(change) == 1
         assert_allclose(np.abs(change[0]), 0.25 * np.abs(start[name].values), atol=1e-9)
@@ -192,11 +192,11 @@ def test_variances_and_degrees_by_definition(uncertainty):
     assert found["surface_se_rows"].attrs["source"] == "rows"
     n = start["n_obs"].values
     if uncertainty == "both":
-        v, m = start["effect_se"].values ** 2, (0.25 * start["second_effect"].values) ** 2
+        v, m = start["second_effect_se"].values ** 2, (0.25 * start["second_effect"].values) ** 2
         # That of the parameters is known, with infinitely many degrees of freedom.
         known = (n > 1) & (v > 0)
         expected = (v + m) ** 2 * (n - 1) / np.where(known, v, 1) ** 2
-        assert_allclose(found["effect_df"].values[known], expected[known], rtol=1e-6)
+        assert_allclose(found["second_effect_df"].values[known], expected[known], rtol=1e-6)
         covariance = rs.vcov(found).values.reshape(found["surface"].size, -1)
         change = found["surface_change"].values.reshape(1, -1)
         own = rs.vcov(start).values.reshape(covariance.shape)

@@ -227,14 +227,14 @@ def test_what_is_0_up_to_rounding_has_no_statistic(grid):
     # Of both signs, whose p-values are those of their size.
     found["second_effect"][0] *= -1
     least = rounding(found)
-    known = np.isfinite(found["effect_se"].values)
+    known = np.isfinite(found["second_effect_se"].values)
     for part in (1.0, 1.01, 1e13):
         held = found.copy(deep=True)
-        for name in ("effect_se", "surface_se"):
+        for name in ("second_effect_se", "surface_se"):
             held[name][:] = np.where(found[name].isnull(), np.nan, part * least)
             held[name].attrs["source"] = "refits"
         table = rs.tidy(held)
-        t = held["second_effect"].values / held["effect_se"].values
+        t = held["second_effect"].values / held["second_effect_se"].values
         there = found["supported"].values == 1
         expected = np.where(known & (part > 1), t, np.nan)[there]
         np.testing.assert_allclose(table["statistic"], expected)

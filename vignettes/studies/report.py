@@ -21,6 +21,8 @@ from studies.runner import Study
 # Largest number of distinct messages of failed runs that are listed.
 MESSAGES_LISTED = 10
 DPI = 150
+# Lines of the tables on a page, which has the first ones; the command prints all.
+MAX_LINES = 60
 
 
 def mean_table(results: xr.Dataset, outputs: Sequence[str], by: Sequence[str] = ()) -> pd.DataFrame:
@@ -137,7 +139,8 @@ def render(study: Study, results: xr.Dataset, *, image: str | None = None) -> st
     results : Dataset
         What `run` returns.
     image : str or None
-        Path of the figure, relative to the report; None for a report without a figure.
+        Path of the figure, relative to the report, which is a page then, with its first tables.
+        None for all tables, and no figure.
 
     Returns
     -------
@@ -157,8 +160,14 @@ def render(study: Study, results: xr.Dataset, *, image: str | None = None) -> st
     ]
     if image is not None:
         parts.append(f"![{study.title}]({image})")
+    n_lines = 0
     for title, table in study.tables(results):
-        parts += [f"## {title}", f"```text\n{_as_text(table)}\n```"]
+        text = f"```text\n{_as_text(table)}\n```"
+        if image is not None and n_lines + len(table) > MAX_LINES:
+            text = f"{len(table)} lines, which the command below prints."
+        else:
+            n_lines += len(table)
+        parts += [f"## {title}", text]
     parts += ["## How it was made", *_making(results)]
     return "\n\n".join(parts) + "\n"
 

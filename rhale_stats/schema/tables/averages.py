@@ -9,8 +9,8 @@ AVERAGE_VARIABLES: Table = {
     "average": (TERM, "average over the rows", OF_AVERAGE),
     "average_se": (TERM, "standard error of the average", OF_AVERAGE),
     **{
-        f"average_se_{part}": (TERM, f"standard error of the average, {of}", OF_AVERAGE)
-        for part, of in SE_PARTS.items()
+        f"average_se_{part}": (TERM, f"standard error of the average, {origin}", OF_AVERAGE)
+        for part, origin in SE_PARTS.items()
     },
     "average_df": (TERM, "degrees of freedom of the average", "1"),
     "average_cov": (

@@ -36,21 +36,13 @@ CHECKS: Table = {
     "bin_error_pvalue_adjusted": (("feature", "bin"), "adjusted p-value of no bin error", "1"),
     "rank_ratio": (("feature", "bin"), "von Neumann ratio of the ranks", "1"),
     "rank_pvalue": (("feature", "bin"), "p-value of no bin error, by ranks", "1"),
-    "rank_pvalue_adjusted": (
-        ("feature", "bin"),
-        "adjusted p-value of no bin error, by ranks",
-        "1",
-    ),
+    "rank_pvalue_adjusted": (("feature", "bin"), "adjusted p-value of no bin error, by ranks", "1"),
     "density_bias": (
         ("feature", "bin"),
         "bias of the average effect where rows are denser on one side of the bin",
         EFFECT_UNITS,
     ),
-    "density_bias_se": (
-        ("feature", "bin"),
-        "standard error of the density bias",
-        EFFECT_UNITS,
-    ),
+    "density_bias_se": (("feature", "bin"), "standard error of the density bias", EFFECT_UNITS),
     "verdict": (("feature", "bin"), "what the check says of the bin", "1"),
     "jump": (
         ("feature", "bin"),

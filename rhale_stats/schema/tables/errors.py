@@ -25,11 +25,7 @@ ERRORS: Table = {
         EFFECT_UNITS,
     ),
     "curve_se": (("feature", "edge"), "standard error of the curve", OUTPUT_UNITS),
-    "curve_se_start": (
-        ("feature", "edge"),
-        "standard error of the zero-start curve",
-        OUTPUT_UNITS,
-    ),
+    "curve_se_start": (("feature", "edge"), "standard error of the zero-start curve", OUTPUT_UNITS),
     "average_effect_se": (
         ("feature",),
         "standard error of the average effect over the rows",
@@ -57,11 +53,7 @@ ERRORS: Table = {
         "degrees of freedom of the standard error of the average effect",
         "1",
     ),
-    "spread_df": (
-        IN_SPREAD_BINS,
-        "degrees of freedom of the standard error of the spread",
-        "1",
-    ),
+    "spread_df": (IN_SPREAD_BINS, "degrees of freedom of the standard error of the spread", "1"),
     "effect_overlap": (
         ("feature", "bin", "bin_other"),
         "reciprocal degrees of freedom that the variances of two effects have in common",
@@ -77,11 +69,7 @@ ERRORS: Table = {
         "degrees of freedom of the standard error of the standard deviation of local effects",
         "1",
     ),
-    "curve_df": (
-        ("feature", "edge"),
-        "degrees of freedom of the standard error of the curve",
-        "1",
-    ),
+    "curve_df": (("feature", "edge"), "degrees of freedom of the standard error of the curve", "1"),
     "cell_curve_df": (
         ("feature", "cell_edge"),
         "degrees of freedom of the standard error of the curve at the cell's edge",
@@ -95,11 +83,7 @@ ERRORS: Table = {
     "effective_groups": (("feature",), "effective number of groups", "1"),
     "zero_pvalue": (("feature",), "p-value of no effect, by wild cluster bootstrap", "1"),
     "constant_pvalue": (("feature",), "p-value of one effect, by wild cluster bootstrap", "1"),
-    "curve_cov": (
-        ("feature", "edge", "edge_other"),
-        "covariance of the curve",
-        "(output units)^2",
-    ),
+    "curve_cov": (("feature", "edge", "edge_other"), "covariance of the curve", "(output units)^2"),
     "effect_slope_correlation": (
         ("feature", "bin"),
         "correlation of the average effect in the bin with its slope",

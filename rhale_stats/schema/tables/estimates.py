@@ -155,11 +155,7 @@ ESTIMATES: Table = {
         "products of those of weights, the feature and local effects",
     ),
     "cell_share": (("feature", "cell"), "share of the total weight in the cell", "1"),
-    "cell_degrees": (
-        ("feature", "cell"),
-        "degrees of freedom of the variance in the cell",
-        "1",
-    ),
+    "cell_degrees": (("feature", "cell"), "degrees of freedom of the variance in the cell", "1"),
     "cell_value": (("feature", "cell_edge"), "position of the edge of a cell", X_UNITS),
     "cell_heterogeneity": (
         ("feature", "cell"),

@@ -10,8 +10,8 @@ PROFILE_VARIABLES: Table = {
     "curve_std": (ON_GRID, "spread about the curve", OUTPUT_UNITS),
     "curve_se": (ON_GRID, "standard error of the curve", OUTPUT_UNITS),
     **{
-        f"curve_se_{part}": (ON_GRID, f"standard error of the curve, {of}", OUTPUT_UNITS)
-        for part, of in SE_PARTS.items()
+        f"curve_se_{part}": (ON_GRID, f"standard error of the curve, {origin}", OUTPUT_UNITS)
+        for part, origin in SE_PARTS.items()
     },
     "curve_df": (ON_GRID, "degrees of freedom of the curve", "1"),
     "curve_cov": ((*ON_GRID, "grid_other"), "covariance of the curve", SQUARE),

@@ -22,16 +22,16 @@ SURFACE_VARIABLES: Table = {
     "second_difference_error": ((), "numerical error of a second difference", OUTPUT_UNITS),
     "weight": (("obs",), "row weight", "1"),
     **{
-        f"{stem}_se_{part}": (dims, f"standard error of the {what}, {of}", OUTPUT_UNITS)
-        for part, of in SE_PARTS.items()
+        f"{stem}_se_{part}": (dims, f"standard error of the {what}, {origin}", OUTPUT_UNITS)
+        for part, origin in SE_PARTS.items()
         for stem, dims, what in (
-            ("effect", IN_CELLS, "mean second difference"),
+            ("second_effect", IN_CELLS, "mean second difference"),
             ("surface", AT_EDGES, "second-order effect"),
         )
     },
-    "effect_se": (IN_CELLS, "standard error of the mean second difference", OUTPUT_UNITS),
+    "second_effect_se": (IN_CELLS, "standard error of the mean second difference", OUTPUT_UNITS),
     "surface_se": (AT_EDGES, "standard error of the second-order effect", OUTPUT_UNITS),
-    "effect_df": (IN_CELLS, "degrees of freedom of the mean second difference", "1"),
+    "second_effect_df": (IN_CELLS, "degrees of freedom of the mean second difference", "1"),
     "surface_df": (AT_EDGES, "degrees of freedom of the second-order effect", "1"),
     "second_effect_change": (
         ("direction", *IN_CELLS),
@@ -87,7 +87,11 @@ for _suffix, _dims, _what in (
         H_VARIABLES |= {
             f"{_stem}{_suffix}_df": (_dims, f"degrees of freedom of {_text}", "1"),
             **{
-                f"{_stem}{_suffix}_se_{part}": (_dims, f"standard error of {_text}, {of}", _units)
-                for part, of in SE_PARTS.items()
+                f"{_stem}{_suffix}_se_{part}": (
+                    _dims,
+                    f"standard error of {_text}, {origin}",
+                    _units,
+                )
+                for part, origin in SE_PARTS.items()
             },
         }
