@@ -60,7 +60,7 @@ class EffectDisplay:
         X: Any,
         features: Any = None,
         *,
-        kind: str = "ale",
+        kind: str | None = None,
         percentiles: tuple[float, float] | None = None,
         grid_resolution: int | None = None,
         sample_weight: ArrayLike | None = None,
@@ -80,8 +80,9 @@ class EffectDisplay:
             A fitted estimator and its rows, as in `ale`.
         features : name, number, or sequence of them, optional
             Of "average" and "individual" also pairs, as ``[("a", "b")]``. By default all.
-        kind : str, default "ale"
-            "ale" and "rhale"; "average" ("pdp"), "individual" and "both" ("ice"), "m_plot".
+        kind : str, optional
+            "ale" (the default) and "rhale"; "average" ("pdp"; the default where there are pairs),
+            "individual" and "both" ("ice"), "m_plot".
         percentiles : pair of float, optional
             Between which percentiles of the rows the axes reach, such as (0.05, 0.95).
         grid_resolution : int, optional
@@ -112,6 +113,9 @@ class EffectDisplay:
         ValueError, KeyError, TypeError, ModelError
             As the function of the kind.
         """
+        if kind is None:
+            several = features if isinstance(features, list) else ()
+            kind = "average" if any(isinstance(one, tuple | list) for one in several) else "ale"
         check_choice("kind", kind, tuple(KINDS))
         check_choice("response_method", response_method, tuple(SCALES))
         name, grid = KINDS[kind], "n_grid" if KINDS[kind] in ("pdp", "ice") else "bins"

@@ -155,11 +155,12 @@ def check_features(parameter: str, value: object) -> None:
     several = is_listed(value)
     for feature in np.asarray(value, dtype=object) if several else [value]:
         if not isinstance(feature, str | int | np.integer):
+            hint = " Pairs are for pdp and ale2." if isinstance(feature, tuple) else ""
+            if isinstance(feature, float):
+                hint = " No outcome is needed here; explain takes it."
             raise TypeError(
                 f"{parameter} must be names or numbers of columns; "
-                f"got {shown(feature)}{' among them' if several else ''}."
-                + " No outcome is needed here; explain takes it."
-                * isinstance(feature, float)
+                f"got {shown(feature)}{' among them' if several else ''}.{hint}"
             )
 
 

@@ -56,6 +56,10 @@ class Formula:
         except Exception as error:
             quoted = [f'Q("{column}")' for column in columns if not str(column).isidentifier()]
             advice = f" Write names with blanks as {', '.join(quoted)}." if quoted else ""
+            left, _, right = text.partition("~")
+            if right.strip() == ".":  # all other columns, in R
+                others = [str(column) for column in columns if str(column) != left.strip()]
+                advice = f" Name the columns: {left.strip()} ~ {' + '.join(others)}.{advice}"
             raise UsageError(f"{LIKE}; got {text!r}: {reason(error)}.{advice}") from error
         if not description.lhs_termlist:
             raise UsageError(f"{LIKE}; got {text!r}, which has no outcome before a '~'.")

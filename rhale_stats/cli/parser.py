@@ -30,11 +30,27 @@ STATUSES = (
 )
 
 
+# What other programs call it.
+OTHERS = {
+    **dict.fromkeys(
+        ("--target", "--y", "--label", "--response"),
+        "--formula 'y ~ x1 + x2', or --outcome beside --model",
+    ),
+    **dict.fromkeys(("--html", "--report", "--output-file", "-o"), "--out report.html"),
+    **dict.fromkeys(("--data", "--input", "--csv"), "the file without an option"),
+    **dict.fromkeys(("--sample-weight", "--wt"), "--weights"),
+    **dict.fromkeys(("--cluster", "--id"), "--groups"),
+    "-f": "--formula",
+}
+
+
 class _Parser(argparse.ArgumentParser):
     """A parser whose errors are one line, like all other errors."""
 
     def error(self, message: str) -> NoReturn:
-        self.exit(2, f"{PROGRAM}: {message}. `{self.prog} --help` says what is expected.\n")
+        meant = [OTHERS[word] for word in message.split() if word in OTHERS]
+        message += f". Did you mean {meant[0]}?" if meant else "."
+        self.exit(2, f"{PROGRAM}: {message} `{self.prog} --help` says what is expected.\n")
 
 
 def parser(*, demo: bool = False) -> argparse.ArgumentParser:

@@ -80,7 +80,8 @@ def rhale(
     bins : bin rule, optional
         `AdaptiveBins` (the default: as few bins as the data allow, constant or linear),
         `OptimalBins` (the paper's), `GreedyBins`, `EqualWidthBins`, `BestEqualWidthBins`,
-        `QuantileBins`, `GivenBins`. A number n is `EqualWidthBins` (n), or `QuantileBins` (n) where
+        `QuantileBins`, `GivenBins`. A list of numbers has the edges. One number n is
+        `EqualWidthBins` (n), or `QuantileBins` (n) where
         local effects are slopes across cells; "quantile" and "equal_width" have 20 bins, and
         "optimal", "greedy", "adaptive" and "best_equal_width" the defaults of their rules.
     centering : {"mean", "start", "integral"} or number, default "mean"

@@ -15,7 +15,9 @@ CURVE_TARGETS = {
 
 def curve_target(centering: str) -> str:
     """What the standard error of a curve is one of."""
-    return CURVE_TARGETS.get(centering) or f"curve less its value at {centering}, math [25]"
+    return (
+        CURVE_TARGETS.get(centering) or f"curve less its value at {float(centering):g}, math [25]"
+    )
 
 
 TARGETS = {

@@ -152,6 +152,8 @@ def test_fit_on_parquet_and_chosen_features(data, tmp_path, capsys, fit):
         ({"--out": __file__}, "--out must be a folder in which .*; got .*File exists. Choose"),
         ({"--out": f"{__file__}/x"}, "--out must be a folder in which .*Not a directory. Choose"),
         ({"--what": "x"}, "unrecognized arguments: --what x. .*--help"),
+        ({"--target": "y"}, "unrecognized arguments: --target y. Did you mean --formula 'y ~ x1"),
+        ({"--formula": "y ~ ."}, "--formula must look like .* Name the columns: y ~ age . sex"),
         ({"--groups": "clinic"}, "--groups must be a column of .*; got clinic. It has age, sex"),
         ({"--groups": "one"}, "--groups must name a column of at least two groups; one has the"),
         ({"--groups": "df"}, "--groups must name a column that several rows share; df has anoth"),
