@@ -74,8 +74,8 @@ class Resampling(NamedTuple):
         the estimates were made from.
         """
         group, stratum = (
-            None if given is None else row_codes(given, labels, used, name)
-            for given, name in ((self.groups, "groups"), (self.strata, "strata"))
+            None if column is None else row_codes(column, labels, used, name)
+            for column, name in ((self.groups, "groups"), (self.strata, "strata"))
         )
         n_units = n_rows if group is None else int(group.max()) + 1
         members = in_strata(n_units, group, stratum)
@@ -171,23 +171,27 @@ def _what_differs(result: xr.Dataset, boot: xr.Dataset, names: Sequence[str]) ->
     absent = [name for name in names if name not in boot]
     if absent:
         return f"it has no replicates of {', '.join(absent)}"
-    features = [feature_names(one) if "feature" in one.dims else [] for one in (boot, result)]
+    features = [
+        feature_names(dataset) if "feature" in dataset.dims else [] for dataset in (boot, result)
+    ]
     if features[0] != features[1]:
         return f"its features are {', '.join(features[0])}, not {', '.join(features[1])}"
     for name, what in PLACES.items():
         if name in result and not (name in boot and _equal(boot[name].values, result[name].values)):
             return f"its {what} differ"
     for fact in ("centering", "weighting"):
-        of_boot, of_result = (str(one.attrs.get(fact, "")) for one in (boot, result))
+        of_boot, of_result = (str(dataset.attrs.get(fact, "")) for dataset in (boot, result))
         if of_boot and of_result and of_boot != of_result:
             return f"its curves have {fact} {of_boot!r}, not {of_result!r}"
     for number, name in enumerate(features[0]):
-        own, other = (fingerprint_of(own_facts(one.isel(feature=number))) for one in (result, boot))
-        if own and other and own != other:
-            rows = "of another model" if same_rows(own, other) else "of other rows"
+        mark_of_result, other = (
+            fingerprint_of(own_facts(dataset.isel(feature=number))) for dataset in (result, boot)
+        )
+        if mark_of_result and other and mark_of_result != other:
+            rows = "of another model" if same_rows(mark_of_result, other) else "of other rows"
             return f"its replicates of feature {name!r} are {rows}"
-    known = boot.attrs.get(OF_ESTIMATE)
-    if known is not None and known != estimate_fingerprint(result, names):
+    made_from = boot.attrs.get(OF_ESTIMATE)
+    if made_from is not None and made_from != estimate_fingerprint(result, names):
         return "it comes from another model, other rows or another output"
     return ""
 

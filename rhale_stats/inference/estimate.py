@@ -103,8 +103,8 @@ def of_one_scale(covariance: FloatArray, degrees: FloatArray) -> Joint:
     Errors of the variances are drawn together, with the degrees that they have on average.
     """
     variance = np.maximum(np.nan_to_num(np.diagonal(covariance)), 0.0)
-    known = (variance > 0) & (degrees > 0)
-    share = float(np.mean(1 / degrees[known])) if known.any() else 0.0
+    estimated = (variance > 0) & (degrees > 0)
+    share = float(np.mean(1 / degrees[estimated])) if estimated.any() else 0.0
     # Variances that are known, as those of parameters by normal theory, have infinite degrees.
     common = 1 / share if share > 0 else np.inf
     return Joint(covariance, degrees, intervals.Sources.one(variance, common))
@@ -147,7 +147,7 @@ def _of_deviations(
     ends = intervals.of_heavy_tails(values, second, squares, rows, degrees, level)
     light = np.isnan(ends[..., 0])
     value, of_third, of_fourth, rows, free = (
-        one[light] for one in (values, third, fourth, n, degrees)
+        values_of_bins[light] for values_of_bins in (values, third, fourth, n, degrees)
     )
     ends[light] = intervals.of_deviation(value, of_third, of_fourth, rows, free, level)
     return ends, BY_INVERSION if light.all() else BY_KURTOSIS
@@ -159,7 +159,7 @@ def by_replicates(estimate: Estimate, level: float, method: str) -> tuple[FloatA
     values, draws = estimate.values, estimate.replicates.draws
     # Only "studentized" needs standard errors, of the estimate and of every replicate.
     se, draws_se = (
-        np.full((), np.nan) if one is None else one for one in (estimate.se, estimate.replicates.se)
+        np.full((), np.nan) if se is None else se for se in (estimate.se, estimate.replicates.se)
     )
     more: dict[str, Any] = {}
     how = f"bootstrap, {method}"
@@ -187,17 +187,19 @@ def with_replicates(estimates: Mapping[str, Estimate], boot: xr.Dataset) -> dict
     """Estimates with their replicates, whose intervals are not expanded."""
     source = str(boot.attrs["source"])
     return {
-        name: one._replace(replicates=Replicates(draws_of(boot, name, one.facts.dims), source))
-        for name, one in estimates.items()
+        name: estimate._replace(
+            replicates=Replicates(draws_of(boot, name, estimate.facts.dims), source)
+        )
+        for name, estimate in estimates.items()
     }
 
 
-def independent_quantiles(known: FloatArray, degrees: FloatArray, level: float) -> FloatArray:
+def independent_quantiles(se: FloatArray, degrees: FloatArray, level: float) -> FloatArray:
     """Student's quantiles that hold all of several independent errors, those that are ``known``.
 
     Each of them is held at the root of the level, by its own degrees of freedom.
     """
-    n_known = int(np.isfinite(known).sum())
+    n_known = int(np.isfinite(se).sum())
     return intervals.student(level ** (1 / max(n_known, 1)), degrees)
 
 
@@ -246,10 +248,10 @@ def interval(facts: Facts, ends: FloatArray, level: float, method: str) -> Varia
     return _labelled(facts, ends, "confidence interval", level, method, "pointwise")
 
 
-def band(facts: Facts, ends: FloatArray, level: float, of: str = "curve") -> Variable:
+def band(facts: Facts, ends: FloatArray, level: float, shape: str = "curve") -> Variable:
     """A simultaneous band of a "curve" or a "surface" as a variable."""
-    axis = "axis" if of == "curve" else "axes"
-    method = f"largest standardised error of a normal {of}"
+    axis = "axis" if shape == "curve" else "axes"
+    method = f"largest standardised error of a normal {shape}"
     return _labelled(
         facts, ends, "simultaneous band", level, method, f"simultaneous over the {axis}"
     )
@@ -278,16 +280,16 @@ def with_intervals(
 
     What has no replicates has intervals by its standard errors, whatever the method.
     """
-    found = {}
-    for name, one in estimates.items():
-        facts = one.facts
-        if method == "normal" or one.replicates is None:
-            ends, how = by_errors(one, level)
+    variables = {}
+    for name, estimate in estimates.items():
+        facts = estimate.facts
+        if method == "normal" or estimate.replicates is None:
+            ends, how = by_errors(estimate, level)
         else:
-            ends, how = by_replicates(one, level, method)
-            facts = facts._replace(source=one.replicates.source)
-        found[f"{name}_ci"] = interval(facts, ends, level, how)
-    return _with_ends(result, found)
+            ends, how = by_replicates(estimate, level, method)
+            facts = facts._replace(source=estimate.replicates.source)
+        variables[f"{name}_ci"] = interval(facts, ends, level, how)
+    return _with_ends(result, variables)
 
 
 def with_bands(
@@ -295,28 +297,28 @@ def with_bands(
     estimates: Mapping[str, Estimate],
     quantiles: Mapping[str, FloatArray],
     level: float,
-    of: str = "curve",
+    shape: str = "curve",
 ) -> xr.Dataset:
     """The result with simultaneous bands, ``_band``, of the estimates that have quantiles."""
-    found = {}
+    variables = {}
     for name, quantile in quantiles.items():
-        one = estimates[name]
-        assert one.se is not None, "a band has standard errors"
-        ends = intervals.skewed(one.values, one.se, quantile, one.skewness)
-        found[f"{name}_band"] = band(one.facts, ends, level, of)
-    return _with_ends(result, found)
+        estimate = estimates[name]
+        assert estimate.se is not None, "a band has standard errors"
+        ends = intervals.skewed(estimate.values, estimate.se, quantile, estimate.skewness)
+        variables[f"{name}_band"] = band(estimate.facts, ends, level, shape)
+    return _with_ends(result, variables)
 
 
-def _with_ends(result: xr.Dataset, found: Mapping[str, Variable]) -> xr.Dataset:
+def _with_ends(result: xr.Dataset, variables: Mapping[str, Variable]) -> xr.Dataset:
     """With pairs of ends, and the names of the two where they are not there yet."""
-    known = set(BOUNDS) <= set(result.coords)
+    has_bounds = set(BOUNDS) <= set(result.coords)
     # Not made at import, where xarray would import dask.
-    return with_variables(result, found, None if known else xr.Dataset(coords=BOUNDS))
+    return with_variables(result, variables, None if has_bounds else xr.Dataset(coords=BOUNDS))
 
 
-def kept_interval(of: xr.Dataset, name: str, level: float) -> FloatArray | None:
+def kept_interval(result: xr.Dataset, name: str, level: float) -> FloatArray | None:
     """Ends (..., 2) of the interval that `confint` gave an estimate, where it is of this level."""
-    ends = of.get(f"{name}_ci")
+    ends = result.get(f"{name}_ci")
     if ends is None or ends.attrs.get("ci_prob") != level:
         return None
     return np.asarray(ends.transpose(..., "ci_bound").values)
@@ -331,11 +333,11 @@ def student(
 
 
 def ends_in_table(
-    of: xr.Dataset, name: str, se: FloatArray, degrees: FloatArray, level: float
+    result: xr.Dataset, name: str, se: FloatArray, degrees: FloatArray, level: float
 ) -> FloatArray:
     """Ends (..., 2) of the interval in a table: the one kept, or one by standard errors."""
-    kept = kept_interval(of, name, level)
-    if kept is not None:
-        return kept
-    skewness = of[f"{name}_skewness"].values if f"{name}_skewness" in of else 0.0
-    return intervals.skewed(of[name].values, se, intervals.student(level, degrees), skewness)
+    interval = kept_interval(result, name, level)
+    if interval is not None:
+        return interval
+    skewness = result[f"{name}_skewness"].values if f"{name}_skewness" in result else 0.0
+    return intervals.skewed(result[name].values, se, intervals.student(level, degrees), skewness)

@@ -57,17 +57,17 @@ def of_bins(row: xr.Dataset) -> list[str]:
     """Why the effect of a bin, or its standard error, is 0 in a table; empty where it is not."""
     exact = _has_no_error(row)
     return [
-        "" if not one else ZERO if nothing else ALIKE
-        for one, nothing in zip(exact, is_zero(row), strict=True)
+        "" if not is_exact else ZERO if nothing else ALIKE
+        for is_exact, nothing in zip(exact, is_zero(row), strict=True)
     ]
 
 
 def of_effects(row: xr.Dataset) -> str:
     """Why the effects of one feature have no sampling error; empty where they have one."""
-    known = row["effect"].notnull().values
-    if not known.any() or not _has_no_error(row)[known].all():
+    estimated = row["effect"].notnull().values
+    if not estimated.any() or not _has_no_error(row)[estimated].all():
         return ""
-    return ZERO if is_zero(row)[known].all() else ALIKE
+    return ZERO if is_zero(row)[estimated].all() else ALIKE
 
 
 def of_average(row: xr.Dataset) -> str:

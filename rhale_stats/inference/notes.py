@@ -25,17 +25,17 @@ CHOICE_INCLUDED = (
 def bins_note(attrs: dict[Hashable, Any]) -> str:
     """The rule for bins and its parameters, in a sentence; of a comparison those of both."""
     rule, parameters = attrs["bin_rule"], attrs["bin_parameters"]
-    own = f"{rule}({parameters})" if parameters else str(rule)
+    description = f"{rule}({parameters})" if parameters else str(rule)
     if "bin_rule_b" in attrs or "bin_parameters_b" in attrs:
         rule, parameters = attrs.get("bin_rule_b", rule), attrs.get("bin_parameters_b", parameters)
-        return f"Bins: {own} of the first, {rule}({parameters}) of the second."
-    return f"Bins: {own}."
+        return f"Bins: {description} of the first, {rule}({parameters}) of the second."
+    return f"Bins: {description}."
 
 
 def rows_of(attrs: dict[Hashable, Any]) -> str:
     """Number of rows; of a comparison those of both, where they differ."""
-    own = str(attrs["n_rows"])
-    return f"{own} and {attrs['n_rows_b']}" if "n_rows_b" in attrs else own
+    n_rows = str(attrs["n_rows"])
+    return f"{n_rows} and {attrs['n_rows_b']}" if "n_rows_b" in attrs else n_rows
 
 
 def reasons_of(table: pd.DataFrame) -> list[str]:
@@ -45,18 +45,18 @@ def reasons_of(table: pd.DataFrame) -> list[str]:
 
 def because(names: list[str], reasons: list[str]) -> list[str]:
     """Reasons, each with the lines that it is given for."""
-    of: dict[str, list[str]] = {}
+    names_of_reason: dict[str, list[str]] = {}
     for name, reason in zip(names, reasons, strict=True):
         if reason:
-            of.setdefault(reason, []).append(name)
-    return [f"{', '.join(lines)}: {reason}." for reason, lines in of.items()]
+            names_of_reason.setdefault(reason, []).append(name)
+    return [f"{', '.join(lines)}: {reason}." for reason, lines in names_of_reason.items()]
 
 
-def how_made(of: xr.Dataset, name: str, level: float) -> str:
+def how_made(result: xr.Dataset, name: str, level: float) -> str:
     """How the intervals in a table were made."""
-    if kept_interval(of, name, level) is None:
+    if kept_interval(result, name, level) is None:
         return "Student's t"
-    return str(of[f"{name}_ci"].attrs["method"]).removeprefix("standard errors, ")
+    return str(result[f"{name}_ci"].attrs["method"]).removeprefix("standard errors, ")
 
 
 def interval_notes(effect: xr.Dataset) -> list[str]:

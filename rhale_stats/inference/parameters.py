@@ -43,13 +43,16 @@ class Directions(NamedTuple):
         model, table = fitted.model, as_table(fitted.X)
         outputs = Outputs(model.as_model, table)
         outputs(outputs.table.take(np.arange(min(2, table.n_rows))).copied())
-        label, known = str(facts.get("output_label", "")), [str(one) for one in outputs.labels]
-        if label and label not in known:
+        label, labels = (
+            str(facts.get("output_label", "")),
+            [str(label_of_output) for label_of_output in outputs.labels],
+        )
+        if label and label not in labels:
             raise ValueError(
-                f"model must have the output {label!r} of the result; it has {', '.join(known)}."
+                f"model must have the output {label!r} of the result; it has {', '.join(labels)}."
             )
         scale = str(facts.get("scale") or "response")
-        number = known.index(label) if label else 0
+        number = labels.index(label) if label else 0
         changes = ParameterChanges.from_model(model, table, outputs.numbers[number], scale)
         influence = None
         # What is said of a repeated row once cannot be added to what its copies do.
@@ -67,10 +70,10 @@ class Directions(NamedTuple):
 
     def facts(self) -> dict[str, str]:
         """What a result with these errors says of them in its attributes."""
-        said = {"parameters": self.how} | self.model.facts()
+        facts_of_model = {"parameters": self.how} | self.model.facts()
         if self.uncertainty == "rows":
-            return said
-        return said | {"fitted_model": self.model.fingerprint()}
+            return facts_of_model
+        return facts_of_model | {"fitted_model": self.model.fingerprint()}
 
     def source(self, rows: str) -> str:
         """The source of a standard error, in words."""
@@ -99,9 +102,11 @@ class Directions(NamedTuple):
             )
         return delta.Covariances(rows, model, total)
 
-    def degrees(self, of: delta.Covariances, rows: FloatArray | float) -> FloatArray:
+    def degrees(self, covariances: delta.Covariances, rows: FloatArray | float) -> FloatArray:
         """Degrees of freedom of every estimate, by Satterthwaite."""
-        of_rows, of_model = (np.maximum(np.diagonal(one), 0.0) for one in of[:2])
+        of_rows, of_model = (
+            np.maximum(np.diagonal(covariance), 0.0) for covariance in covariances[:2]
+        )
         if self.uncertainty == "parameters":
             of_rows = np.zeros_like(of_rows)
         if self.uncertainty == "rows":
@@ -109,11 +114,12 @@ class Directions(NamedTuple):
         return delta.satterthwaite((of_rows, rows), (of_model, self.model.degrees))
 
 
-def errors(of: delta.Covariances) -> dict[str, FloatArray]:
+def errors(covariances: delta.Covariances) -> dict[str, FloatArray]:
     """Standard errors by the end of their names."""
     ends = ("se_rows", "se_model", "se")
     return {
-        end: np.sqrt(np.maximum(np.diagonal(one), 0.0)) for end, one in zip(ends, of, strict=True)
+        end: np.sqrt(np.maximum(np.diagonal(covariance), 0.0))
+        for end, covariance in zip(ends, covariances, strict=True)
     }
 
 
@@ -123,14 +129,14 @@ def sources(directions: Directions, rows: str) -> dict[str, str]:
     return {"se_rows": rows, "se_model": "parameters", "se": whole, "df": whole, "cov": whole}
 
 
-def check_model(found: FloatArray, known: FloatArray, what: str, *, rounding: float = 0.0) -> None:
+def check_model(again: FloatArray, stored: FloatArray, what: str, *, rounding: float = 0.0) -> None:
     """Raise ``ValueError`` where a model and ``X`` give other estimates than those known.
 
     Estimates that are 0 but for ``rounding`` differ by as much.
     """
-    there = np.isfinite(known)
-    size = float(max(np.abs(found).max(initial=0.0), np.abs(known[there]).max(initial=0.0)))
-    if np.abs(found - known)[there].max(initial=0.0) > max(TOLERANCE * size, rounding):
+    estimated = np.isfinite(stored)
+    size = float(max(np.abs(again).max(initial=0.0), np.abs(stored[estimated]).max(initial=0.0)))
+    if np.abs(again - stored)[estimated].max(initial=0.0) > max(TOLERANCE * size, rounding):
         raise ValueError(
             f"model and X must be those that the result was made from; they give another {what}."
         )
@@ -141,7 +147,7 @@ def refuse_shared(a: xr.Dataset, b: xr.Dataset, what: str, *, paired: bool) -> N
 
     Two results of one model have its parameters in common.
     """
-    marks = [str(one.attrs.get("fitted_model", "")) for one in (a, b)]
+    marks = [str(result.attrs.get("fitted_model", "")) for result in (a, b)]
     advice = (
         "Make both with uncertainty='rows', or compare effects of rhale or ale, whose comparison "
         "knows what they share."

@@ -50,8 +50,8 @@ def parts_note(result: xr.Dataset, name: str, what: str) -> str:
     if f"{name}_se_rows" not in result or not is_of_both(_source(result, name)):
         return ""
     rows, model = (
-        np.asarray(result[f"{name}_se_{of}"].values, dtype=np.float64) ** 2
-        for of in ("rows", "model")
+        np.asarray(result[f"{name}_se_{part}"].values, dtype=np.float64) ** 2
+        for part in ("rows", "model")
     )
     total = rows + model
     shares = np.divide(model, total, out=np.full(total.shape, np.nan), where=total > 0)
@@ -63,8 +63,8 @@ def parts_note(result: xr.Dataset, name: str, what: str) -> str:
     whole = np.asarray(result[f"{name}_se"].values, dtype=np.float64) ** 2
     shared = np.divide(whole - total, total, out=np.zeros(total.shape), where=total > 0)
     apart = ", covariance apart" if np.nanmax(np.abs(shared)) > SHARED else ""
-    said = f"{text} % is due to the {cause} and the rest to the rows{apart}."
-    return f"Of the variance of {what}, {said}"
+    sentence = f"{text} % is due to the {cause} and the rest to the rows{apart}."
+    return f"Of the variance of {what}, {sentence}"
 
 
 def _source(result: xr.Dataset, name: str) -> str:
@@ -80,5 +80,5 @@ def _rows_alone(result: xr.Dataset, name: str) -> xr.DataArray:
     )
     share = np.divide(rows, se, out=np.zeros(se.shape), where=se > 0)
     source = str(result[f"{name}_se_rows"].attrs.get("source", "rows"))
-    found: FloatArray = value + share * (ends.values - value)
-    return xr.DataArray(found, dims=ends.dims, attrs=ends.attrs | {"source": source})
+    shorter: FloatArray = value + share * (ends.values - value)
+    return xr.DataArray(shorter, dims=ends.dims, attrs=ends.attrs | {"source": source})

@@ -106,8 +106,8 @@ def labelled_test(
     )
     if size is None or "size" not in of_size:
         return tested
-    said = {"long_name": size.long_name, "units": size.units}
-    tested = tested.assign(size=("feature", of_size["size"], said))
+    about = {"long_name": size.long_name, "units": size.units}
+    tested = tested.assign(size=("feature", of_size["size"], about))
     if "size_ci" not in of_size:
         return tested
     target = Facts(("feature",), size.long_name, size.units, size.long_name, str(facts["source"]))
@@ -144,7 +144,7 @@ def features_in_common(
     """
     for name in facts:
         # Rows of ICE are compared with the means of PDP.
-        kinds = [str(one.attrs.get(name, "")).replace("ice", "pdp") for one in (a, b)]
+        kinds = [str(result.attrs.get(name, "")).replace("ice", "pdp") for result in (a, b)]
         if kinds[0] != kinds[1]:
             raise ValueError(
                 f"a and b must have the same {name}; got {kinds[0]!r} and {kinds[1]!r}. Make both "
@@ -166,40 +166,40 @@ def no_difference(reason: str) -> Difference:
 
 
 def labelled_differences(
-    found: Sequence[Difference],
+    differences: Sequence[Difference],
     a: xr.Dataset,
     b: xr.Dataset,
     names: list[str],
     source: str,
-    asked: Asked,
+    request: Asked,
 ) -> xr.Dataset:
     """Differences of all features, with the tests."""
     tested = labelled_test(
         a.sel(feature=names),
         {
-            "statistic": np.array([difference.statistic for difference in found]),
-            "p_value": np.array([difference.p_value for difference in found]),
-            "reason": np.array([difference.reason for difference in found]),
+            "statistic": np.array([difference.statistic for difference in differences]),
+            "p_value": np.array([difference.p_value for difference in differences]),
+            "reason": np.array([difference.reason for difference in differences]),
             **{
-                name: np.array([getattr(difference, name) for difference in found])
+                name: np.array([getattr(difference, name) for difference in differences])
                 for name in ("size", "size_ci", "largest", "largest_at")
             },
         },
-        asked.adjust,
+        request.adjust,
         size=Size(
             "root mean square difference along the axis, without the part of noise",
             OUTPUT_UNITS,
-            asked.level,
+            request.level,
         ),
         null="no difference between the curves",
         source=source,
         test="compare, largest standardised difference",
         centering=str(a.attrs["centering"]),
     )
-    points = padded([one.grid_value for one in found])
+    points = padded([difference.grid_value for difference in differences])
     return (
         _with_regions(tested, a, b)
-        .assign(_difference_variables(found, source, asked.level))
+        .assign(_difference_variables(differences, source, request.level))
         .assign_coords(
             grid_value=(("feature", "grid"), points, GRID_VALUE),
             feature_units=("feature", a.sel(feature=names)["feature_units"].values),
@@ -209,19 +209,19 @@ def labelled_differences(
 
 
 def _difference_variables(
-    found: Sequence[Difference], source: str, level: float
+    differences: Sequence[Difference], source: str, level: float
 ) -> dict[str, Variable]:
     """The differences at the points of the grid, with their errors, intervals and bands."""
     values, se, ends, bands = (
-        padded([getattr(one, name) for one in found])
+        padded([getattr(difference, name) for difference in differences])
         for name in ("difference", "difference_se", "difference_ci", "difference_band")
     )
     dims, target = ("feature", "grid"), "difference of the curves"
     facts = Facts(dims, "a less b", OUTPUT_UNITS, target, source)
-    said = {"units": OUTPUT_UNITS, "target": target}
+    about = {"units": OUTPUT_UNITS, "target": target}
     return {
-        "difference": (dims, values, {"long_name": "a less b", **said}),
-        "difference_se": (dims, se, {"long_name": "standard error of a less b", **said}),
+        "difference": (dims, values, {"long_name": "a less b", **about}),
+        "difference_se": (dims, se, {"long_name": "standard error of a less b", **about}),
         "difference_ci": interval(facts, ends, level, BY_ERRORS),
         "difference_band": band(facts, bands, level),
     }
@@ -247,7 +247,7 @@ def difference_of(
     values: tuple[FloatArray, FloatArray],
     covariance: FloatArray,
     degrees: FloatArray | float,
-    asked: Asked,
+    request: Asked,
     rng: np.random.Generator,
     least: float = 0.0,
 ) -> Difference:
@@ -258,32 +258,34 @@ def difference_of(
     """
     difference = values[0] - values[1]
     se = np.sqrt(np.maximum(np.diagonal(covariance), 0.0))
-    own = np.broadcast_to(degrees, se.shape)
+    degrees_of_places = np.broadcast_to(degrees, se.shape)
     # Without sampling error, as at the start of a curve, a zero difference has statistic 0.
     least = max(least, 1e-12 * float(np.abs(np.array(values)).max(initial=0.0)))
     with np.errstate(invalid="ignore", divide="ignore"):
         scaled = np.where(np.abs(difference) <= least, 0.0, np.abs(difference) / se)
     statistic, reason = float(scaled.max()), ""
-    largest = float(intervals.normal_score(scaled, own).max())
+    largest = float(intervals.normal_score(scaled, degrees_of_places).max())
     if np.isnan(statistic):
         reason = NO_ERROR
     elif statistic > 0 and (se <= least).all():
         statistic, reason, largest = float("nan"), EXACT, float("nan")
     joint = Joint(covariance, degrees)
-    zero = against_zero(difference, se, own, joint, largest, asked.level, asked.n_draws, rng)
+    zero = against_zero(
+        difference, se, degrees_of_places, joint, largest, request.level, request.n_draws, rng
+    )
     tested = Difference(
         z, difference, se, zero.interval, zero.band, statistic, zero.p_value, reason
     )
-    return _with_size(tested, covariance, float(np.min(own)), asked.level)
+    return _with_size(tested, covariance, float(np.min(degrees_of_places)), request.level)
 
 
 def _with_size(
-    found: Difference, covariance: FloatArray, degrees: float, level: float
+    tested: Difference, covariance: FloatArray, degrees: float, level: float
 ) -> Difference:
     """With the root mean square of the difference along the axis, and with its largest value."""
-    z, difference = found.grid_value, found.difference
-    at = int(np.argmax(np.abs(difference)))
-    largest, place = float(abs(difference[at])), float(z[at])
+    z, difference = tested.grid_value, tested.difference
+    place_of_largest = int(np.argmax(np.abs(difference)))
+    largest, place = float(abs(difference[place_of_largest])), float(z[place_of_largest])
     share = np.zeros(len(z))
     share[:-1] += np.diff(z) / 2
     share[1:] += np.diff(z) / 2
@@ -291,7 +293,7 @@ def _with_size(
     square = quadratic.square(difference, np.diag(share), covariance, degrees)
     low, high = square.interval(level)
     # Up to rounding there is no difference at all.
-    size = square.size if found.statistic > 0 or found.reason else 0.0
-    return found._replace(
+    size = square.size if tested.statistic > 0 or tested.reason else 0.0
+    return tested._replace(
         size=size, size_ci=(float(low), float(high)), largest=largest, largest_at=place
     )

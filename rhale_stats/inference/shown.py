@@ -38,16 +38,20 @@ def test_page(test: xr.Dataset, most: int) -> Page:
     order = np.argsort(np.nan_to_num(columns["p_value"], nan=np.inf), kind="stable")[:most]
     lines = [
         [
-            names[at],
+            names[position],
             *(
-                (pvalue_text if name.startswith("p_") else number_text)(float(values[at]))
+                (pvalue_text if name.startswith("p_") else number_text)(float(values[position]))
                 for name, values in columns.items()
             ),
         ]
-        for at in order
+        for position in order
     ]
     reasons = test["reason"].values.astype(str) if "reason" in test else np.array([], dtype=str)
-    said = tuple(f"{names[at]}: {reasons[at]}." for at in order if len(reasons) and reasons[at])
+    reasons_shown = tuple(
+        f"{names[position]}: {reasons[position]}."
+        for position in order
+        if len(reasons) and reasons[position]
+    )
     table = table_of(["", *(heads[name] for name in columns)], lines, len(names), "features", "")
     return Page(
         f"Test on {output(test)}: {attrs['test']}",
@@ -55,7 +59,7 @@ def test_page(test: xr.Dataset, most: int) -> Page:
             f"{rows_of(attrs)} rows; null hypothesis: {attrs['null']}",
             f"Uncertainty: {text.uncertainty(str(attrs['source']))}",
         ),
-        (replace(table, notes=(*table.notes, *said[:3])),),
+        (replace(table, notes=(*table.notes, *reasons_shown[:3])),),
         "summary(result), tidy(result)",
     )
 
@@ -64,7 +68,9 @@ def replicates_page(boot: xr.Dataset, most: int) -> Page:
     """The page that shows replicates: facts, and quantiles of one size; else the variables."""
     attrs = boot.attrs
     order = [dim for dim in ("chain", "draw") if dim in boot.dims]
-    name = next((one for one in REPLICATED if one in boot.data_vars), None)
+    name = next(
+        (name_of_size for name_of_size in REPLICATED if name_of_size in boot.data_vars), None
+    )
     tables: tuple[PageTable, ...] = (variables_table(boot, most),)
     if name is not None and set(boot[name].dims) <= {*order, "feature", *PARTS}:
         values = boot[name].stack(all_draws=order).transpose(..., "all_draws")
@@ -75,7 +81,7 @@ def replicates_page(boot: xr.Dataset, most: int) -> Page:
             ends[some] = np.nanquantile(draws[some], QUANTILES, axis=1).T
         labels = _labels(values.isel(all_draws=0, drop=True))
         first = largest_first(np.abs(ends[:, 1]))[:most]
-        lines = [[labels[at], *map(number_text, ends[at])] for at in first]
+        lines = [[labels[position], *map(number_text, ends[position])] for position in first]
         heads = ["", *(f"{100 * share:g} %" for share in QUANTILES)]
         caption = f"{name} in the replicates"
         tables = (table_of(heads, lines, len(labels), "lines", "", caption),)
@@ -93,4 +99,4 @@ def _labels(values: xr.DataArray) -> Line:
     each = [
         values[dim].values if dim in values.coords else range(n) for dim, n in values.sizes.items()
     ]
-    return [", ".join(map(str, one)) or str(values.name) for one in product(*each)]
+    return [", ".join(map(str, parts)) or str(values.name) for parts in product(*each)]

@@ -43,19 +43,19 @@ def tidy(test: xr.Dataset, level: float) -> pd.DataFrame:
     frames = []
     for number, name in enumerate(feature_names(test)):
         row = test.isel(feature=number)
-        there = row["grid_value"].notnull().values
+        has_place = row["grid_value"].notnull().values
         bounds = {
-            f"{prefix}_{end}": row[f"difference_{kind}"].values[there, at]
+            f"{prefix}_{end}": row[f"difference_{kind}"].values[has_place, end_number]
             for prefix, kind in (("conf", "ci"), ("band", "band"))
-            for at, end in enumerate(("low", "high"))
+            for end_number, end in enumerate(("low", "high"))
         }
         frames.append(
             pd.DataFrame(
                 {
                     "term": name,
-                    "x": row["grid_value"].values[there],
-                    "estimate": row["difference"].values[there],
-                    "std_error": row["difference_se"].values[there],
+                    "x": row["grid_value"].values[has_place],
+                    "estimate": row["difference"].values[has_place],
+                    "std_error": row["difference_se"].values[has_place],
                     **bounds,
                 }
             )
