@@ -102,16 +102,16 @@ def compare_methods(
     array([[-2.13,  1.86],
            [-2.13,  1.86]])
     """
-    given = list(results)
-    if not given:
+    datasets = list(results)
+    if not datasets:
         raise ValueError("results must hold at least one result; got none.")
-    reference = _Result.of(next(filter(PROFILE.holds, given), given[0]), feature)
+    reference = _Result.of(next(filter(PROFILE.holds, datasets), datasets[0]), feature)
     name = str(reference.row["feature"].values)
-    each = [_Result.of(result, name) for result in given]
+    each = [_Result.of(result, name) for result in datasets]
     grid = _grid(each, reference, name)
-    output = _output_of_all(given)
+    output = _output_of_all(datasets)
     labels = _labels(each, names)
-    curves = [one.curve_at(name, grid.z, grid.levels) for one in each]
+    curves = [result.curve_at(name, grid.z, grid.levels) for result in each]
     return _labelled(grid, labels, each, curves).assign_attrs(
         {
             "method": "comparison of methods",
@@ -187,10 +187,10 @@ class _Result(NamedTuple):
         def there(variable: str) -> FloatArray:
             if variable not in row:
                 return nothing
-            own = row[variable].values
+            at_places = row[variable].values
             if levels:
-                return _at_levels(self.levels or [], own, levels)
-            return np.asarray(np.interp(z, places, own, np.nan, np.nan))
+                return _at_levels(self.levels or [], at_places, levels)
+            return np.asarray(np.interp(z, places, at_places, np.nan, np.nan))
 
         bent = not (levels or self.is_profile)  # in linear bins
         return _Curve(
@@ -214,14 +214,14 @@ def _grid(results: Sequence[_Result], reference: _Result, name: str) -> _Grid:
     levels: list[str] = []
     if reference.levels:
         # In the order of the first result; levels that only later results have come last.
-        levels = list(dict.fromkeys(level for one in results for level in one.levels or []))
+        levels = list(dict.fromkeys(level for result in results for level in result.levels or []))
         z = np.arange(len(levels), dtype=np.float64)
         share = row["weight_share" if reference.is_profile else "level_share"].values
         share = np.nan_to_num(_at_levels(reference.levels, share, levels))
     elif reference.is_profile:
         z, share = row["grid_value"].values, row["weight_share"].values
     else:
-        z, share = _places([one.row for one in results], name)
+        z, share = _places([result.row for result in results], name)
     if not len(z):
         raise ValueError(f"feature must vary; {name!r} is constant.")
     return _Grid(z, share, levels)
@@ -229,7 +229,9 @@ def _grid(results: Sequence[_Result], reference: _Result, name: str) -> _Grid:
 
 def _output_of_all(results: Sequence[xr.Dataset]) -> tuple[object, object]:
     """Name and units of the one output that all results are of."""
-    outputs = [(one.attrs.get("output_name"), one.attrs.get("output_units")) for one in results]
+    outputs = [
+        (result.attrs.get("output_name"), result.attrs.get("output_units")) for result in results
+    ]
     if len(set(outputs)) > 1:
         listed = " and ".join(sorted({str(output[0]) for output in outputs}))
         raise ValueError(
@@ -293,10 +295,10 @@ def _labelled(
     )
 
 
-def _at_levels(own: Sequence[str], values: FloatArray, levels: Sequence[str]) -> FloatArray:
+def _at_levels(own_levels: Sequence[str], values: FloatArray, levels: Sequence[str]) -> FloatArray:
     """Values at levels in another order; NaN at levels that are not there."""
-    known = dict(zip(own, values.tolist(), strict=True))
-    return np.array([known.get(level, np.nan) for level in levels])
+    value_of_level = dict(zip(own_levels, values.tolist(), strict=True))
+    return np.array([value_of_level.get(level, np.nan) for level in levels])
 
 
 def _places(rows: Sequence[xr.Dataset], name: str) -> tuple[FloatArray, FloatArray]:
@@ -317,8 +319,8 @@ def _places(rows: Sequence[xr.Dataset], name: str) -> tuple[FloatArray, FloatArr
     return z, share / share.sum()
 
 
-def _check_levels(own: bool, levels: Sequence[str], name: str) -> None:
-    if own != bool(levels):
+def _check_levels(has_levels: bool, levels: Sequence[str], name: str) -> None:
+    if has_levels != bool(levels):
         raise ValueError(
             f"results must all hold categories of feature {name!r}, or all numbers; got both. Name "
             f"it in categorical= of ale, or make its column a category; or leave some out."

@@ -56,15 +56,15 @@ def to_datatree(
     ['effect', 'local', 'test']
     """
     named = {"local": local, "effect": effect}
-    found = {name: one for name, one in named.items() if one is not None} | results
-    for name, dataset in found.items():
+    datasets = {name: dataset for name, dataset in named.items() if dataset is not None} | results
+    for name, dataset in datasets.items():
         if not isinstance(dataset, xr.Dataset):
             raise TypeError(f"{name} must be a Dataset; got {type(dataset).__name__}.")
         if not dataset.variables:
             raise ValueError(f"{name} must hold a result; got an empty Dataset.")
-    if not found:
+    if not datasets:
         raise ValueError("Give at least one Dataset to collect; got none.")
-    contents: Mapping[str, xr.Dataset] = {f"/{name}": dataset for name, dataset in found.items()}
+    contents: Mapping[str, xr.Dataset] = {f"/{name}": dataset for name, dataset in datasets.items()}
     tree = xr.DataTree.from_dict(dict(contents))
     tree.attrs["software"] = software()
     return tree

@@ -173,9 +173,9 @@ def method(verb: str, result: object, parameter: str = "effect") -> Callable[...
     if kind in (LOCAL, REPLICATES) or not (isinstance(result, xr.Dataset) or kind is EXPLANATION):
         return function_of(EFFECT, verb)
     *makers, last = (other.maker for other, by in METHODS.items() if verb in by)
-    taken = f"{', '.join(makers)} or {last}" if makers else last
+    makers_text = f"{', '.join(makers)} or {last}" if makers else last
     raise ValueError(
-        f"{parameter} must be the Dataset that {taken} returns; got {kind.name}, "
+        f"{parameter} must be the Dataset that {makers_text} returns; got {kind.name}, "
         f"which {kind.maker} returned. Functions that take it: {', '.join(kind.verbs)}."
     )
 

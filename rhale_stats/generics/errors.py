@@ -159,8 +159,8 @@ def std_error(
             fitted, groups = fitted.with_codes(groups, local)
         if PROFILE.holds(effect) and "x" in effect and "obs" in effect.dims:
             effect = fitted.numbered(effect, "effect")
-            found: xr.Dataset = _std_error(effect, local, groups=groups, fitted=fitted)
-            return found.drop_vars(ROW_NUMBER)
+            with_errors: xr.Dataset = _std_error(effect, local, groups=groups, fitted=fitted)
+            return with_errors.drop_vars(ROW_NUMBER)
     return _std_error(effect, local, groups=groups, fitted=fitted)
 
 

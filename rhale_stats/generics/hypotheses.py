@@ -243,8 +243,8 @@ def hypotheses(
     function = of_kind("hypotheses", effect)
     if isinstance(effect, xr.Dataset):
         effect = with_part_facts(effect)
-    known: Estimates = function(effect, feature, of, local, groups)
-    return labelled_combinations(effect, known, hypothesis, margin, adjust)
+    estimates: Estimates = function(effect, feature, of, local, groups)
+    return labelled_combinations(effect, estimates, hypothesis, margin, adjust)
 
 
 @validated
@@ -383,8 +383,8 @@ def compare(
 def _compared(a: xr.Dataset, b: xr.Dataset, *options: Any) -> xr.Dataset:
     """`compare` of one output and region."""
     # With H-statistics on either side their own function is called: it reports what is needed.
-    kinds = [kind_of(one) for one in (a, b)]
-    leading = next((one for one in (a, b) if kind_of(one) in (H_STATISTICS, ENSEMBLE)), a)
+    kinds = [kind_of(result) for result in (a, b)]
+    leading = next((result for result in (a, b) if kind_of(result) in (H_STATISTICS, ENSEMBLE)), a)
     if kinds[0] is not kinds[1] and H_STATISTICS not in kinds and ENSEMBLE not in kinds:
         names = [kind.name if kind else "a Dataset of no known kind" for kind in kinds]
         raise ValueError(

@@ -180,7 +180,7 @@ def bootstrap(
     array([0.23, 0.22, 0.19, 0.18])
     """
     seeds = np.random.default_rng(rng).spawn(n_resamples)
-    asked = Resampling(
+    settings = Resampling(
         resampling.scheme,
         groups,
         strata,
@@ -191,7 +191,7 @@ def bootstrap(
         progress,
     )
     of_rows, result = (effect, None) if local is None else (local, effect)
-    drawn = method("bootstrap", effect)(of_rows, result, asked)
+    drawn = method("bootstrap", effect)(of_rows, result, settings)
     facts = {
         "method": "bootstrap",
         "scheme": resampling.scheme,
@@ -217,14 +217,14 @@ def bootstrap(
     return out
 
 
-def _named(found: xr.Dataset | xr.DataArray, replicates: xr.Dataset) -> xr.Dataset:
+def _named(computed: xr.Dataset | xr.DataArray, replicates: xr.Dataset) -> xr.Dataset:
     """What a user's ``statistic`` returned, as a Dataset; an array keeps its name."""
-    if not isinstance(found, xr.Dataset | xr.DataArray):
+    if not isinstance(computed, xr.Dataset | xr.DataArray):
         raise TypeError(
             f"statistic must return a Dataset or a DataArray of the replicates it is given; got "
-            f"{shown(found)}."
+            f"{shown(computed)}."
         )
-    if isinstance(found, xr.Dataset):
-        return found
-    own = found.name is not None and found.name not in replicates
-    return found.to_dataset(name=found.name if own else "statistic")
+    if isinstance(computed, xr.Dataset):
+        return computed
+    has_name = computed.name is not None and computed.name not in replicates
+    return computed.to_dataset(name=computed.name if has_name else "statistic")

@@ -144,19 +144,19 @@ def _page(result: Any, most: int) -> Page:
     for dim in PARTS:
         if dim in result.dims and "draw" not in result.dims:
             return _of_parts(result, dim, most)
-    found = in_order(with_part_facts(result))
-    kind = kind_of(found)
+    ordered = in_order(with_part_facts(result))
+    kind = kind_of(ordered)
     # A true effect and the estimates of folds lack some variables of an effect.
-    if kind is EFFECT and ("fold" in found.dims or not set(found.variables) >= EFFECT_NEEDS):
+    if kind is EFFECT and ("fold" in ordered.dims or not set(ordered.variables) >= EFFECT_NEEDS):
         kind = None
     if kind is not None and "show" in METHODS.get(kind, {}):
-        page: Page = function_of(kind, "show")(found, most)
+        page: Page = function_of(kind, "show")(ordered, most)
         return page
-    if _is_ours(found):
-        return (_of_features if "feature" in found.dims else _other)(found, most)
+    if _is_ours(ordered):
+        return (_of_features if "feature" in ordered.dims else _other)(ordered, most)
     raise ValueError(
         "result must be a Dataset that a function of this package returned; this one has the "
-        f"variables {', '.join(map(str, found.data_vars)) or 'none'}."
+        f"variables {', '.join(map(str, ordered.data_vars)) or 'none'}."
     )
 
 
@@ -164,15 +164,15 @@ def _of_parts(result: xr.Dataset, dim: str, most: int) -> Page:
     """The first outputs or regions, each with its tables."""
     n = result.sizes[dim]
     each = [result.isel({dim: number}) for number in range(min(n, MAX_PARTS))]
-    pages = [_page(one, most) for one in each]
+    pages = [_page(part, most) for part in each]
     tables: list[PageTable] = []
-    for one, page in zip(each, pages, strict=True):
+    for part, page in zip(each, pages, strict=True):
         for table in page.tables:
-            caption = "; ".join(filter(None, (_part_name(one, dim, page), table.caption)))
+            caption = "; ".join(filter(None, (_part_name(part, dim, page), table.caption)))
             # The explanation of the columns is the same for all parts; it is printed once.
             notes = (
                 table.notes
-                if one is each[-1]
+                if part is each[-1]
                 else tuple(note for note in table.notes if note not in pages[-1].tables[-1].notes)
             )
             tables.append(replace(table, caption=caption, notes=notes))
@@ -196,37 +196,37 @@ def _part_name(part: xr.Dataset, dim: str, page: Page) -> str:
     return f"{name}{rule}; {page.facts[0].partition('; ')[0]}"
 
 
-def _of_features(found: xr.Dataset, most: int) -> Page:
+def _of_features(result: xr.Dataset, most: int) -> Page:
     """The page of a result with one number per feature and variable, such as sizes or errors."""
     columns = [
         str(name)
-        for name, one in found.data_vars.items()
-        if one.dims == ("feature",)
-        and one.dtype.kind in "fiu"
+        for name, values in result.data_vars.items()
+        if values.dims == ("feature",)
+        and values.dtype.kind in "fiu"
         and not str(name).endswith("_corrected")
     ]
     if not columns:
-        return _other(found, most)
-    if "chance" in found.attrs:
+        return _other(result, most)
+    if "chance" in result.attrs:
         # Of the first size alone.
         others = [name for name in columns if not name.endswith(("_threshold", "_p_value"))]
         columns = [*others[:1], *BY_CHANCE, *others[1:]]
     columns = columns[:MOST_COLUMNS]
     heads = [BY_CHANCE.get(name, name) for name in columns]
-    first = found[columns[0]].values.astype(float)
-    order, names = largest_first(first)[:most], feature_names(found)
+    first = result[columns[0]].values.astype(float)
+    order, names = largest_first(first)[:most], feature_names(result)
     lines = [
-        [names[at], *(number_text(float(found[name].values[at])) for name in columns)]
-        for at in order
+        [names[position], *(number_text(float(result[name].values[position])) for name in columns)]
+        for position in order
     ]
     return Page(
-        f"{title_of(found)} on {output(found)}",
-        tuple([rows_text(found)] if "n_rows" in found.attrs else []),
+        f"{title_of(result)} on {output(result)}",
+        tuple([rows_text(result)] if "n_rows" in result.attrs else []),
         (table_of(["", *heads], lines, len(names), "features", ""),),
-        "tidy(result)" if title_of(found) == "Effect sizes" else "",
+        "tidy(result)" if title_of(result) == "Effect sizes" else "",
     )
 
 
-def _other(found: xr.Dataset, most: int) -> Page:
+def _other(result: xr.Dataset, most: int) -> Page:
     """Any other result: its variables and their ranges."""
-    return Page(f"{title_of(found)} on {output(found)}", (), (variables_table(found, most),))
+    return Page(f"{title_of(result)} on {output(result)}", (), (variables_table(result, most),))

@@ -29,7 +29,7 @@ def values_at(effect: xr.Dataset, x: Any, feature: str | int | None = None) -> x
         names = named or [name for name in names if name not in levels]
     else:
         names = [names[feature_position(effect, feature)]]
-    found = []
+    of_features = []
     for name in names:
         of_feature = x[name] if isinstance(x, Mapping) else x
         each = {"curve": predict(effect, of_feature, name)}
@@ -38,9 +38,9 @@ def values_at(effect: xr.Dataset, x: Any, feature: str | int | None = None) -> x
                 what: predict(effect, of_feature, name, what)
                 for what in ("effect", "heterogeneity")
             }
-        found.append(xr.Dataset(each).expand_dims(feature=[name]))
+        of_features.append(xr.Dataset(each).expand_dims(feature=[name]))
     return xr.concat(
-        found, "feature", coords="different", compat="equals", combine_attrs="drop_conflicts"
+        of_features, "feature", coords="different", compat="equals", combine_attrs="drop_conflicts"
     )
 
 

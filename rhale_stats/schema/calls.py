@@ -281,7 +281,10 @@ class Call(NamedTuple):
     def with_rule(self, arguments: dict[str, Any]) -> dict[str, Any]:
         """The arguments with a rule in the place of a number of bins, or of the name of a rule."""
         bins: Any = arguments.get("bins")
-        if isinstance(bins, list | tuple | np.ndarray) and "bins" in self.names:
+        are_edges = isinstance(bins, list | tuple | np.ndarray) and not any(
+            isinstance(edge, str) or hasattr(edge, "choose") for edge in bins
+        )
+        if are_edges and "bins" in self.names:
             return {**arguments, "bins": public("GivenBins")(bins)}
         is_number = isinstance(bins, int | np.integer) and not isinstance(bins, bool)
         if self.function == "outcome_effects" or not (is_number or isinstance(bins, str)):

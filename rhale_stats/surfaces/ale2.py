@@ -153,13 +153,13 @@ def ale2(
     gaps = np.zeros(table.n_rows, dtype=bool)
     for position, levels in zip(positions, orders, strict=True):
         gaps |= missing_in(sample, position, levels=levels is not None)
-    there = used & ~gaps
-    if not there.any():
+    present = used & ~gaps
+    if not present.any():
         raise ValueError(
             f"X must have rows with values of {table.names[positions[0]]!r} and "
             f"{table.names[positions[1]]!r}, of positive weight; got none."
         )
-    inside = sample.take(there)
+    inside = sample.take(present)
     quotients = inside.quotients(model)
     axes = [
         axis_of(inside, position, rule, levels)
@@ -170,7 +170,9 @@ def ale2(
     )
     grid = Grid(axes[0], axes[1], inside.weight, frequency=sample.frequency)
     parts = [
-        one_output(grid, there, sample.weight, delta[..., number], float(error[number]), centering)
+        one_output(
+            grid, present, sample.weight, delta[..., number], float(error[number]), centering
+        )
         for number in range(delta.shape[-1])
     ]
     out = stack(parts, OUTPUT)
@@ -181,7 +183,7 @@ def ale2(
         **_facts_of_axes(axes, rules, sample.units),
         "centering": centering,
         **sample.facts,
-        "n_rows": int(there.sum()),
+        "n_rows": int(present.sum()),
         "n_rows_missing": int((gaps & used).sum()),
         "n_model_calls": quotients.n_calls,
         "n_model_rows": quotients.n_rows,

@@ -144,15 +144,15 @@ def order_of(order: Order, table: models.Table, position: int) -> list[Any] | st
     name = table.names[position]
     numeric = table.is_numeric(position)
     if isinstance(order, Mapping):
-        given = by_name(order, table.names, "order").get(name)
+        asked_order = by_name(order, table.names, "order").get(name)
     else:
-        given = None if numeric else order
-    if given is None:
+        asked_order = None if numeric else order
+    if asked_order is None:
         return None if numeric else "as_is"
-    if isinstance(given, str):
-        check_choice("order", given, ("as_is",))
-        return given
-    return list(given)
+    if isinstance(asked_order, str):
+        check_choice("order", asked_order, ("as_is",))
+        return asked_order
+    return list(asked_order)
 
 
 def missing_in(sample: Sample, position: int, *, levels: bool) -> NDArray[np.bool_]:

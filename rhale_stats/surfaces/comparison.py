@@ -72,7 +72,7 @@ class Errors(NamedTuple):
 
     def less(self, other: Errors) -> Errors:
         """The difference of two that are independent."""
-        variance_a, variance_b = (np.diagonal(one.covariance) for one in (self, other))
+        variance_a, variance_b = (np.diagonal(estimates.covariance) for estimates in (self, other))
         return Errors(
             self.values - other.values,
             self.covariance + other.covariance,
@@ -91,12 +91,12 @@ def errors_of(surface: xr.Dataset) -> list[Errors]:
     ]
 
 
-def compared(a: xr.Dataset, b: xr.Dataset, asked: Asked) -> Compared:
+def compared(a: xr.Dataset, b: xr.Dataset, request: Asked) -> Compared:
     """`compare` of two surfaces."""
     a, b = with_part_facts(a), with_part_facts(b)
     _check_cells(a, b)
-    pairs = _are_pairs(a, b, asked.paired)
-    groups = _groups_of_pairs(a, b, asked.groups, pairs=pairs)
+    pairs = _are_pairs(a, b, request.paired)
+    groups = _groups_of_pairs(a, b, request.groups, pairs=pairs)
     refuse_shared(a, b, "surfaces", paired=pairs)
     unshared = int((a["supported"].values != b["supported"].values).sum())
     if unshared:
@@ -106,7 +106,8 @@ def compared(a: xr.Dataset, b: xr.Dataset, asked: Asked) -> Compared:
             f"which can cause a difference of the surfaces. Use wider bins."
         )
     sides = " against ".join(
-        str(one["surface_se"].attrs["source"]) if "surface_se" in one else "rows" for one in (a, b)
+        str(estimates["surface_se"].attrs["source"]) if "surface_se" in estimates else "rows"
+        for estimates in (a, b)
     )
     source = f"{sides}, independent"
     if pairs:
@@ -114,14 +115,17 @@ def compared(a: xr.Dataset, b: xr.Dataset, asked: Asked) -> Compared:
         source = f"pairs of {difference['surface_se'].attrs['source']}"
         both = errors_of(difference)
     else:
-        both = [one.less(other) for one, other in zip(errors_of(a), errors_of(b), strict=True)]
+        both = [
+            estimates.less(other)
+            for estimates, other in zip(errors_of(a), errors_of(b), strict=True)
+        ]
     least = float(a["second_difference_error"]) + float(b["second_difference_error"])
     edges, cells = (
-        _tested(*one, error, asked, stream)
-        for one, error, stream in zip(
+        _tested(*estimates, error, request, stream)
+        for estimates, error, stream in zip(
             both,
             (rounding(a) + rounding(b), least),
-            np.random.default_rng(asked.rng).spawn(2),
+            np.random.default_rng(request.rng).spawn(2),
             strict=True,
         )
     )
@@ -132,7 +136,7 @@ def compared(a: xr.Dataset, b: xr.Dataset, asked: Asked) -> Compared:
         "cell_p_value": cells.zero.p_value,
     }
     square = _square_of_cells(both[1])
-    tests["size"], tests["size_ci"] = square.size, square.interval(asked.level)
+    tests["size"], tests["size_ci"] = square.size, square.interval(request.level)
     coords = {
         name: coordinate
         for name, coordinate in a.coords.items()
@@ -141,8 +145,8 @@ def compared(a: xr.Dataset, b: xr.Dataset, asked: Asked) -> Compared:
     return Compared(
         {name: np.array([value]) for name, value in tests.items()},
         {
-            **_variables("difference", AT_EDGES, a, edges, source, asked.level),
-            **_variables("second_effect_difference", IN_CELLS, a, cells, source, asked.level),
+            **_variables("difference", AT_EDGES, a, edges, source, request.level),
+            **_variables("second_effect_difference", IN_CELLS, a, cells, source, request.level),
             "second_difference_error": (
                 (),
                 least,
@@ -162,12 +166,15 @@ def compared(a: xr.Dataset, b: xr.Dataset, asked: Asked) -> Compared:
 
 def _square_of_cells(cells: Errors) -> quadratic.Square:
     """Mean square of the second differences, over the cells whose error is known."""
-    known = np.isfinite(cells.values) & np.isfinite(np.diagonal(cells.covariance))
-    known &= cells.degrees > 0
-    n = int(known.sum())
-    weight, degrees = np.eye(n) / max(n, 1), cells.degrees[known].sum()
+    has_error = np.isfinite(cells.values) & np.isfinite(np.diagonal(cells.covariance))
+    has_error &= cells.degrees > 0
+    n = int(has_error.sum())
+    weight, degrees = np.eye(n) / max(n, 1), cells.degrees[has_error].sum()
     return quadratic.square(
-        cells.values[known], weight, cells.covariance[np.ix_(known, known)], float(degrees)
+        cells.values[has_error],
+        weight,
+        cells.covariance[np.ix_(has_error, has_error)],
+        float(degrees),
     )
 
 
@@ -179,12 +186,12 @@ def _variables(
     kind = "surfaces" if dims == AT_EDGES else "mean second differences"
     long_name, target = f"a less b, {kind}", f"difference of the {kind}"
     facts = Facts(dims, long_name, OUTPUT_UNITS, target, source)
-    said = {"target": target, "units": OUTPUT_UNITS}
-    value, se = (one.reshape(shape) for one in (tested.value, tested.se))
-    ends, bands = (one.reshape(*shape, 2) for one in (tested.zero.interval, tested.zero.band))
+    about = {"target": target, "units": OUTPUT_UNITS}
+    value, se = (values.reshape(shape) for values in (tested.value, tested.se))
+    ends, bands = (values.reshape(*shape, 2) for values in (tested.zero.interval, tested.zero.band))
     return {
-        name: (dims, value, {"long_name": long_name, **said}),
-        f"{name}_se": (dims, se, {"long_name": f"standard error of {long_name}", **said}),
+        name: (dims, value, {"long_name": long_name, **about}),
+        f"{name}_se": (dims, se, {"long_name": f"standard error of {long_name}", **about}),
         f"{name}_ci": interval(facts, ends, level, BY_ERRORS),
         f"{name}_band": band(facts, bands, level, "surface"),
     }
@@ -204,19 +211,19 @@ def _tested(
     covariance: FloatArray,
     degrees: FloatArray,
     least: float,
-    asked: Asked,
+    request: Asked,
     rng: np.random.Generator,
 ) -> _Tested:
     """The largest of normal scores, compared with that of as many normal errors (math [27])."""
-    known = np.isfinite(value) & np.isfinite(np.diagonal(covariance)) & (degrees > 0)
-    se = np.where(known, np.sqrt(np.maximum(np.diagonal(covariance), 0.0)), np.nan)
-    degrees = np.where(known, degrees, np.nan)
+    has_error = np.isfinite(value) & np.isfinite(np.diagonal(covariance)) & (degrees > 0)
+    se = np.where(has_error, np.sqrt(np.maximum(np.diagonal(covariance), 0.0)), np.nan)
+    degrees = np.where(has_error, degrees, np.nan)
     statistic = float("nan")
-    if known.any():
-        score = scores(value[known], se[known], degrees[known], least)
+    if has_error.any():
+        score = scores(value[has_error], se[has_error], degrees[has_error], least)
         statistic = float(np.abs(score).max())
-    joint = Joint(covariance[np.ix_(known, known)], np.inf)
-    zero = against_zero(value, se, degrees, joint, statistic, asked.level, asked.n_draws, rng)
+    joint = Joint(covariance[np.ix_(has_error, has_error)], np.inf)
+    zero = against_zero(value, se, degrees, joint, statistic, request.level, request.n_draws, rng)
     return _Tested(value, se, zero, statistic)
 
 
@@ -236,15 +243,17 @@ def _groups_of_pairs(
             "groups must be None for surfaces of other rows: they are of pairs. Give each surface "
             "its own: compare(std_error(a, groups=...), std_error(b, groups=...))."
         )
-    own = [one[GROUP].values for one in (a, b) if GROUP in one.coords]
-    if groups is not None or not own or not pairs:
+    groups_of_surfaces = [surface[GROUP].values for surface in (a, b) if GROUP in surface.coords]
+    if groups is not None or not groups_of_surfaces or not pairs:
         return groups
-    if len(own) == 1 or not np.array_equal(own[0], own[1]):
+    if len(groups_of_surfaces) == 1 or not np.array_equal(
+        groups_of_surfaces[0], groups_of_surfaces[1]
+    ):
         raise ValueError(
             "a and b must have standard errors by the same groups, or by rows, where they are of "
             "the same rows. Name the groups of the pairs: compare(a, b, groups=...)."
         )
-    return np.asarray(own[0])
+    return np.asarray(groups_of_surfaces[0])
 
 
 def _check_cells(a: xr.Dataset, b: xr.Dataset) -> None:
@@ -259,9 +268,9 @@ def _check_cells(a: xr.Dataset, b: xr.Dataset) -> None:
         feature = a.attrs[f"feature_{side}"]
         levels = f"level_{side}" in a.coords
         name = f"level_{side}" if levels else f"edge_value_{side}"
-        found = a[name].values, b[name].values
-        if not np.array_equal(*found):
-            texts = [_listed(one) for one in found]
+        places = a[name].values, b[name].values
+        if not np.array_equal(*places):
+            texts = [_listed(place) for place in places]
             advice = (
                 f"Give both the levels that both have, in one order={{{feature!r}: [...]}}."
                 if levels
@@ -275,7 +284,9 @@ def _check_cells(a: xr.Dataset, b: xr.Dataset) -> None:
 
 def _listed(values: Any) -> str:
     """The first values, as text."""
-    texts = [f"{one:.4g}" if isinstance(one, float) else str(one) for one in values.tolist()]
+    texts = [
+        f"{value:.4g}" if isinstance(value, float) else str(value) for value in values.tolist()
+    ]
     return ", ".join(texts[:6]) + (", ..." if len(texts) > 6 else "")
 
 
@@ -307,12 +318,13 @@ def _are_pairs(a: xr.Dataset, b: xr.Dataset, paired: object) -> bool:
 def _common_rows(a: xr.Dataset, b: xr.Dataset) -> tuple[int, str]:
     """Number of rows that two surfaces share, and what differs between their rows."""
     labels = [
-        one["obs"].values if "obs" in one.coords else np.arange(one.sizes["obs"]) for one in (a, b)
+        surface["obs"].values if "obs" in surface.coords else np.arange(surface.sizes["obs"])
+        for surface in (a, b)
     ]
-    _, *at = np.intersect1d(labels[0], labels[1], return_indices=True)
-    used = [one["cell_a"].values >= 0 for one in (a, b)]
-    both = used[0][at[0]] & used[1][at[1]]
-    first, second = (rows[both] for rows in at)
+    _, *positions = np.intersect1d(labels[0], labels[1], return_indices=True)
+    used = [surface["cell_a"].values >= 0 for surface in (a, b)]
+    both = used[0][positions[0]] & used[1][positions[1]]
+    first, second = (rows[both] for rows in positions)
     if not len(first):
         return 0, "labels of rows"
     for name in ("cell_a", "cell_b", "x_a", "x_b"):
@@ -321,35 +333,37 @@ def _common_rows(a: xr.Dataset, b: xr.Dataset) -> tuple[int, str]:
     if not (np.array_equal(labels[0], labels[1]) and np.array_equal(used[0], used[1])):
         return len(first), "rows"
     ones = np.ones(a.sizes["obs"])
-    weights = [one["weight"].values if "weight" in one else ones for one in (a, b)]
-    counted = [one.attrs["weight_kind"] == "frequency" for one in (a, b)]
+    weights = [surface["weight"].values if "weight" in surface else ones for surface in (a, b)]
+    counted = [surface.attrs["weight_kind"] == "frequency" for surface in (a, b)]
     same = np.array_equal(weights[0], weights[1]) and counted[0] == counted[1]
     return len(first), "" if same else "weights"
 
 
 def tidy(comparison: xr.Dataset, _level: float) -> pd.DataFrame:
     """A line a corner of two surfaces that were compared."""
-    at = np.nonzero(comparison["difference"].notnull().values)
-    frame = pd.DataFrame({"term": str(comparison["feature"].values[0])}, index=range(len(at[0])))
-    for side, number in zip("ab", at, strict=True):
+    corners = np.nonzero(comparison["difference"].notnull().values)
+    frame = pd.DataFrame(
+        {"term": str(comparison["feature"].values[0])}, index=range(len(corners[0]))
+    )
+    for side, number in zip("ab", corners, strict=True):
         levels = f"level_{side}" in comparison.coords
         name = f"level_{side}" if levels else f"edge_value_{side}"
         frame[f"level_{side}" if levels else f"x_{side}"] = comparison[name].values[number]
-    frame["estimate"] = comparison["difference"].values[at]
-    frame["std_error"] = comparison["difference_se"].values[at]
+    frame["estimate"] = comparison["difference"].values[corners]
+    frame["std_error"] = comparison["difference_se"].values[corners]
     for prefix, kind in (("conf", "ci"), ("band", "band")):
         for bound, end in enumerate(("low", "high")):
-            frame[f"{prefix}_{end}"] = comparison[f"difference_{kind}"].values[*at, bound]
+            frame[f"{prefix}_{end}"] = comparison[f"difference_{kind}"].values[*corners, bound]
     return frame
 
 
-def compare(a: xr.Dataset, b: xr.Dataset, asked: Asked) -> xr.Dataset:
+def compare(a: xr.Dataset, b: xr.Dataset, request: Asked) -> xr.Dataset:
     """`compare` of two surfaces of the same two features."""
-    pair = compared(a, b, asked)
+    pair = compared(a, b, request)
     tested = labelled_test(
         of_pair(a),
         pair.values,
-        asked.adjust,
+        request.adjust,
         null="no difference between the surfaces",
         source=pair.source,
         test="compare, largest standardised difference",
@@ -357,7 +371,7 @@ def compare(a: xr.Dataset, b: xr.Dataset, asked: Asked) -> xr.Dataset:
         size=Size(
             "root mean square difference of the second differences, without the part of noise",
             OUTPUT_UNITS,
-            asked.level,
+            request.level,
         ),
     )
     return tested.assign(pair.variables).assign_coords(pair.coords).assign_attrs(pair.attrs)

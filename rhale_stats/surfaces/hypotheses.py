@@ -65,33 +65,33 @@ def wald(surface: xr.Dataset, null: str) -> dict[str, NDArray[Any]]:
     mean, spread = cells.mean.ravel(), cells.spread().ravel()
     least = resolution(mean[cells.supported.ravel()], error)
     if null == "homogeneous":
-        known = np.isfinite(spread)
-        largest = float(spread[known].max(initial=0.0)) / least
-        found = (largest, float(known.sum()), 1.0 if largest <= 1 else 0.0, "")
+        has_variance = np.isfinite(spread)
+        largest = float(spread[has_variance].max(initial=0.0)) / least
+        tested = (largest, float(has_variance.sum()), 1.0 if largest <= 1 else 0.0, "")
     else:
         # What is 0 up to rounding is 0.
         delta = np.where(np.abs(rows.delta) <= least, 0.0, rows.delta)
         statistic, df = kernel.sign_test(
             len(mean), rows.cell, delta, rows.weight, rows.group, frequency=rows.frequency
         )
-        found = (statistic, df, float(stats.chi2.sf(statistic, df)), "")
+        tested = (statistic, df, float(stats.chi2.sf(statistic, df)), "")
         if df <= 0:
             # One row per cell: its sign carries no information.
             reason = meaning.NO_ROWS if (delta != 0).any() else ADDITIVE
-            found = (float("nan"), 0.0, float("nan"), reason)
+            tested = (float("nan"), 0.0, float("nan"), reason)
     variance, n = spread**2, rows.cells.n_effective().ravel()
     if rows.group is not None:
         variance = n * rows.group_sums(rows.influence(surface)).variance
-    known = np.isfinite(variance) & np.isfinite(spread) & (n > 0)
+    has_variance = np.isfinite(variance) & np.isfinite(spread) & (n > 0)
     square = float(
-        np.sum((n * spread**2 if null == "homogeneous" else n * mean**2 - variance)[known])
+        np.sum((n * spread**2 if null == "homogeneous" else n * mean**2 - variance)[has_variance])
     )
-    total = n[known].sum()
+    total = n[has_variance].sum()
     size = float(np.sqrt(max(square / total, 0.0))) if total > 0 else float("nan")
     return {
-        name: np.array([one])
-        for name, one in zip(
-            ("statistic", "df", "p_value", "reason", "size"), (*found, size), strict=True
+        name: np.array([value])
+        for name, value in zip(
+            ("statistic", "df", "p_value", "reason", "size"), (*tested, size), strict=True
         )
     }
 

@@ -114,19 +114,19 @@ class _Errors(NamedTuple):
 
 def _by_rows(rows: Rows, influence: kernel.Influence) -> _Errors:
     """math [59]: rows are independent."""
-    cells, own = rows.cells, None
+    cells, skewness = rows.cells, None
     with np.errstate(invalid="ignore", divide="ignore"):
         second_effect_se = cells.spread() / np.sqrt(cells.n_effective())
     if need_squares(rows.weight, frequency=rows.frequency):
         second_effect_se = kernel.weighted_error(cells, rows.cell, rows.delta, rows.weight)
     else:
-        own = kernel.cell_skewness(cells, rows.cell, rows.delta, rows.weight)
+        skewness = kernel.cell_skewness(cells, rows.cell, rows.delta, rows.weight)
     variance, n_borrowed = kernel.surface_variance(influence, rows.noise_factors(influence))
     degrees = {
         "second_effect": np.maximum(cells.n_effective() - 1, 0.0),
         "surface": kernel.surface_degrees(influence, variance),
     }
-    return _Errors(second_effect_se, variance, n_borrowed, degrees, SOURCE, own)
+    return _Errors(second_effect_se, variance, n_borrowed, degrees, SOURCE, skewness)
 
 
 def _by_groups(rows: Rows, influence: kernel.Influence) -> _Errors:
@@ -165,10 +165,10 @@ def _with_groups(surface: xr.Dataset, groups: ArrayLike | None) -> xr.Dataset:
     code = row_codes(groups, row_labels(surface), used, "groups", "rows of the surface")
     if code.max(initial=-1) < 1:
         raise ValueError("groups must hold at least two different groups; got 1.")
-    own = np.full(len(used), -1, dtype=np.int64)
-    own[used] = code
+    group_of_row = np.full(len(used), -1, dtype=np.int64)
+    group_of_row[used] = code
     about = {"long_name": "number of the row's group", "units": "1"}
-    return surface.assign_coords({GROUP: ("obs", own, about)})
+    return surface.assign_coords({GROUP: ("obs", group_of_row, about)})
 
 
 class Noise(NamedTuple):
@@ -198,8 +198,8 @@ def noise_of(surface: xr.Dataset, rows: Rows) -> Noise:
 
 def cell_covariance(surface: xr.Dataset, rows: Rows) -> FloatArray:
     """Of the means of the cells, (cell, cell)."""
-    own = rows.cell_covariance(rows.influence(surface))
-    return parameters.with_model(surface, "second_effect", own)
+    of_rows = rows.cell_covariance(rows.influence(surface))
+    return parameters.with_model(surface, "second_effect", of_rows)
 
 
 def cell_degrees(surface: xr.Dataset) -> FloatArray:
@@ -208,7 +208,7 @@ def cell_degrees(surface: xr.Dataset) -> FloatArray:
     return parameters.degrees_of(surface, "second_effect", rows)
 
 
-def vcov(surface: xr.Dataset, feature: object, of: str) -> xr.DataArray:
+def vcov(surface: xr.Dataset, feature: object, estimand: str) -> xr.DataArray:
     """`vcov` of a surface: over pairs of corners, or pairs of cells."""
     if feature is not None:
         raise ValueError(
@@ -221,7 +221,7 @@ def vcov(surface: xr.Dataset, feature: object, of: str) -> xr.DataArray:
         )
     surface = with_std_error(with_part_facts(surface))
     rows = Rows.of(surface)
-    if of == "curve":
+    if estimand == "curve":
         dims, se = AT_EDGES, surface["surface_se"]
         what, values = "surface", noise_of(surface, rows).covariance
         unknown = surface["surface"].isnull().values.ravel()
@@ -257,11 +257,11 @@ def with_std_error(surface: xr.Dataset) -> xr.Dataset:
 def estimates(surface: xr.Dataset) -> dict[str, Estimate]:
     """Means in cells and the surface at corners, with standard errors but no degrees of freedom."""
     out = {}
-    for name, dims, of in (
+    for name, dims, name_of_error in (
         ("second_effect", IN_CELLS, "second_effect_se"),
         ("surface", AT_EDGES, "surface_se"),
     ):
-        se, long_name = surface[of], str(surface[name].attrs["long_name"])
+        se, long_name = surface[name_of_error], str(surface[name].attrs["long_name"])
         target, source = (str(se.attrs[key]) for key in ("target", "source"))
         facts = Facts(dims, long_name, OUTPUT_UNITS, target, source)
         skewness = surface[f"{name}_skewness"].values if f"{name}_skewness" in surface else 0.0
@@ -275,16 +275,16 @@ def confband(surface: xr.Dataset, level: float, n_draws: int, rng: object) -> xr
     rows = Rows.of(surface)
     noise = noise_of(surface, rows)
     of_edges, of_cells = np.random.default_rng(rng).spawn(2)  # type: ignore[arg-type]
-    known = surface["surface"].notnull().values.ravel()
-    joint = Joint(noise.covariance[np.ix_(known, known)], np.inf)
+    has_surface = surface["surface"].notnull().values.ravel()
+    joint = Joint(noise.covariance[np.ix_(has_surface, has_surface)], np.inf)
     at_edges = joint_quantiles(joint, noise.degrees, level, n_draws, of_edges)
     degrees = cell_degrees(surface)
     se = surface["second_effect_se"].values
     if not (rows.a.levels or rows.b.levels or "second_effect_change" in surface):
         in_cells = independent_quantiles(se, degrees, level)
     else:
-        there = np.isfinite(se).ravel()
-        joint = Joint(cell_covariance(surface, rows)[np.ix_(there, there)], np.inf)
+        has_error = np.isfinite(se).ravel()
+        joint = Joint(cell_covariance(surface, rows)[np.ix_(has_error, has_error)], np.inf)
         in_cells = joint_quantiles(joint, degrees, level, n_draws, of_cells)
     quantiles = {"surface": at_edges, "second_effect": in_cells}
     return with_bands(surface, estimates(surface), quantiles, level, "surface")
@@ -296,7 +296,7 @@ def confint(
     """`confint` of a surface: ``second_effect_ci`` and ``surface_ci``, pointwise."""
     chosen = chosen_method(method, boot, METHODS)
     surface = with_std_error(surface)
-    found = estimates(surface)
+    of_surface = estimates(surface)
     if chosen == "normal":
         influence = Rows.of(surface).influence(surface)
         of_edges = kernel.surface_degrees(influence, surface["surface_se"].values ** 2)
@@ -304,11 +304,13 @@ def confint(
             "second_effect": cell_degrees(surface),
             "surface": parameters.degrees_of(surface, "surface", of_edges),
         }
-        found = {name: one._replace(degrees=degrees[name]) for name, one in found.items()}
+        of_surface = {
+            name: estimate._replace(degrees=degrees[name]) for name, estimate in of_surface.items()
+        }
     else:
         boot = check_boot(surface, boot, ["second_effect"], "bootstrap(surface)", chosen)
-        found = with_replicates(found, boot)
-    return with_intervals(surface, found, level, chosen)
+        of_surface = with_replicates(of_surface, boot)
+    return with_intervals(surface, of_surface, level, chosen)
 
 
 def size(surface: xr.Dataset) -> float:
@@ -322,11 +324,11 @@ def size(surface: xr.Dataset) -> float:
             edges = surface[f"edge_value_{side}"].values
             x = surface[f"x_{side}"].values[rows.used]
             fraction[side] = (x - edges[place]) / np.diff(edges)[place]
-    at = kernel.surface_at_values(
+    at_rows = kernel.surface_at_values(
         surface["surface"].values, rows.place_a, rows.place_b, fraction["a"], fraction["b"]
     )
-    mean = np.average(at, weights=rows.weight)
-    return float(np.sqrt(np.average((at - mean) ** 2, weights=rows.weight)))
+    mean = np.average(at_rows, weights=rows.weight)
+    return float(np.sqrt(np.average((at_rows - mean) ** 2, weights=rows.weight)))
 
 
 def rounding(surface: xr.Dataset) -> float:
@@ -338,17 +340,17 @@ def rounding(surface: xr.Dataset) -> float:
 CHUNK = 1 << 23
 
 
-def bootstrap(surface: xr.Dataset, effect: object, asked: Resampling) -> Drawn:
+def bootstrap(surface: xr.Dataset, effect: object, resampling: Resampling) -> Drawn:
     """`bootstrap` of a surface, which has its rows with it."""
-    asked.refuse_choices_of_bins()
+    resampling.refuse_choices_of_bins()
     if effect is not None:
         raise ValueError(
             "bootstrap of a surface of ale2 takes the surface alone: bootstrap(surface)."
         )
     rows = Rows.of(surface)
     counts = rows.weight if rows.frequency else None
-    units = asked.units(len(rows.weight), counts, rows.used, row_labels(surface))
-    drawn = replicates(surface, rows, asked.scheme, units, asked.seeds)
+    units = resampling.units(len(rows.weight), counts, rows.used, row_labels(surface))
+    drawn = replicates(surface, rows, resampling.scheme, units, resampling.seeds)
     of_estimate = estimate_fingerprint(surface, ["second_effect"])
     return Drawn(drawn, units, surface, {"bins": "fixed", OF_ESTIMATE: of_estimate})
 
@@ -367,20 +369,22 @@ def replicates(
     for begin in range(0, len(seeds), size):
         drawn = resample.weights_of(scheme, units, seeds[begin : begin + size], len(rows.weight))
         parts.append(kernel.replicates(influence, *rows.arrays(), drawn))
-    mean, at_edges, n_filled = (np.concatenate(one) for one in zip(*parts, strict=True))
+    mean, at_edges, n_filled = (
+        np.concatenate(coordinate) for coordinate in zip(*parts, strict=True)
+    )
     at_edges = np.where(surface["surface"].notnull().values, at_edges, np.nan)
-    kept = ("second_effect", "surface")
+    names = ("second_effect", "surface")
     coords = {
-        name: one
-        for name, one in surface.coords.items()
-        if {"obs", "side_a", "side_b"}.isdisjoint(one.dims)
+        name: coordinate
+        for name, coordinate in surface.coords.items()
+        if {"obs", "side_a", "side_b"}.isdisjoint(coordinate.dims)
     }
     return xr.Dataset(
         {
             **{
                 name: (("draw", *dims), values, dict(surface[name].attrs))
                 for name, dims, values in zip(
-                    kept, (IN_CELLS, AT_EDGES), (mean, at_edges), strict=True
+                    names, (IN_CELLS, AT_EDGES), (mean, at_edges), strict=True
                 )
             },
             "n_filled": (

@@ -21,7 +21,7 @@ from rhale_stats.surfaces.axes import NO_CELL, FeatureAxis, Grid
 
 def one_output(
     grid: Grid,
-    there: NDArray[np.bool_],
+    has_cell: NDArray[np.bool_],
     weight: FloatArray | None,
     delta: FloatArray,
     error: float,
@@ -35,7 +35,7 @@ def one_output(
     data: dict[str, Any] = {
         **_in_cells(cells),
         "surface": _surface(grid.surface(cells), cells.supported, centering),
-        **_differences(grid, there, delta, error),
+        **_differences(grid, has_cell, delta, error),
     }
     coords: dict[str, Any] = {}
     for side, feature, axis, places in zip(
@@ -46,7 +46,7 @@ def one_output(
         )
         coords[f"bin_{side}"] = (f"bin_{side}", np.arange(axis.n_bins))
         coords[f"edge_{side}"] = (f"edge_{side}", np.arange(axis.n_edges))
-        data |= dict(_places_of_rows(feature, side, places, there))
+        data |= dict(_places_of_rows(feature, side, places, has_cell))
     if weight is not None:
         data["weight"] = variable("weight", weight, SURFACE)
     n_empty = int((~cells.supported).sum())
@@ -73,17 +73,17 @@ def _surface(
     """The surface at the edges, NaN where no cell beside the edge has rows."""
     pure = centering == "ale"
     values = accumulated.pure if pure else accumulated.start
-    known = np.where(kernel.edges_of(supported), values, np.nan)
+    supported_values = np.where(kernel.edges_of(supported), values, np.nan)
     more = {} if pure else {"long_name": "accumulated second differences"}
-    return variable("surface", known, SURFACE, **more)
+    return variable("surface", supported_values, SURFACE, **more)
 
 
 def _differences(
-    grid: Grid, there: NDArray[np.bool_], delta: FloatArray, error: float
+    grid: Grid, has_cell: NDArray[np.bool_], delta: FloatArray, error: float
 ) -> dict[str, Any]:
     """Second differences of all rows, NaN of rows without a cell, and their numerical error."""
-    rows = np.full((len(there), *delta.shape[1:]), np.nan)
-    rows[there] = np.where(grid.cell >= 0, delta, np.nan)
+    rows = np.full((len(has_cell), *delta.shape[1:]), np.nan)
+    rows[has_cell] = np.where(grid.cell >= 0, delta, np.nan)
     return {
         "second_difference": variable("second_difference", rows, SURFACE),
         "second_difference_error": variable("second_difference_error", error, SURFACE),
@@ -117,15 +117,15 @@ def _bins(feature: FeatureAxis, side: str) -> Iterator[tuple[str, Any]]:
 
 
 def _places_of_rows(
-    feature: FeatureAxis, side: str, places: IntArray, there: NDArray[np.bool_]
+    feature: FeatureAxis, side: str, places: IntArray, has_cell: NDArray[np.bool_]
 ) -> Iterator[tuple[str, Any]]:
     """Value of a numeric feature, and bin or level, of every row."""
     if feature.x is not None:
-        x = np.full(len(there), np.nan)
-        x[there] = feature.x
+        x = np.full(len(has_cell), np.nan)
+        x[has_cell] = feature.x
         text = f"value of {feature.name}"
         yield f"x_{side}", variable(f"x_{side}", x, SURFACE, long_name=text)
-    cell = np.full(len(there), NO_CELL, dtype=np.int64)
-    cell[there] = places
+    cell = np.full(len(has_cell), NO_CELL, dtype=np.int64)
+    cell[has_cell] = places
     more = {} if feature.levels is None else {"long_name": "level of the row"}
     yield f"cell_{side}", variable(f"cell_{side}", cell, SURFACE, **more)

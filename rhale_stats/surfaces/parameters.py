@@ -35,8 +35,10 @@ def with_model(surface: xr.Dataset, name: str, rows: FloatArray) -> FloatArray:
     change = change_of(surface, name)
     if change is None:
         return rows
-    held = surface.attrs.get("parameters") == ROWS_FIXED
-    return np.asarray((np.where(np.isnan(rows), np.nan, 0.0) if held else rows) + change.T @ change)
+    rows_are_fixed = surface.attrs.get("parameters") == ROWS_FIXED
+    return np.asarray(
+        (np.where(np.isnan(rows), np.nan, 0.0) if rows_are_fixed else rows) + change.T @ change
+    )
 
 
 def degrees_of(surface: xr.Dataset, name: str, rows: FloatArray) -> FloatArray:
@@ -73,13 +75,13 @@ def with_parameters(
     for name in ESTIMATES:
         change = changes[name].values
         check_model(change[-1], surface[name].values, name.replace("_", " "))
-        known = directions.model.estimable(change[:-1].reshape(len(change) - 1, -1))
-        change = known.reshape(-1, *change.shape[1:])
+        estimable = directions.model.estimable(change[:-1].reshape(len(change) - 1, -1))
+        change = estimable.reshape(-1, *change.shape[1:])
         rows, model = surface[f"{name}_se"], np.sum(change**2, axis=0)
         model = np.where(rows.isnull(), np.nan, model)
         of_rows = rows.values**2
         counted = np.zeros_like(of_rows) if directions.uncertainty == "parameters" else of_rows
-        found = {
+        parts = {
             "se_rows": rows.values,
             "se_model": np.sqrt(model),
             "se": np.sqrt(counted + model),
@@ -88,12 +90,12 @@ def with_parameters(
                 (np.nan_to_num(model), directions.model.degrees),
             ),
         }
-        own = {key: value for key, value in rows.attrs.items() if key != "long_name"}
+        facts_of_error = {key: value for key, value in rows.attrs.items() if key != "long_name"}
         for end, source in sources(directions, str(rows.attrs["source"])).items():
-            if end in found:
-                about = own | {"source": source, "kind": KIND}
-                about["units"] = "1" if end == "df" else own["units"]
-                made[f"{name}_{end}"] = variable(f"{name}_{end}", found[end], SURFACE, **about)
+            if end in parts:
+                about = facts_of_error | {"source": source, "kind": KIND}
+                about["units"] = "1" if end == "df" else facts_of_error["units"]
+                made[f"{name}_{end}"] = variable(f"{name}_{end}", parts[end], SURFACE, **about)
         made[f"{name}_change"] = variable(f"{name}_change", change, SURFACE)
     return surface.assign(made).assign_attrs(directions.facts())
 
@@ -123,7 +125,7 @@ def _changes(surface: xr.Dataset, directions: Directions) -> xr.Dataset:
         weight_kind=str(attrs["weight_kind"]) if weighted else "precision",
         missing=missing,
     )
-    found = ale2(
+    changed = ale2(
         directions.changes.ask,
         table.data,
         names,
@@ -133,4 +135,4 @@ def _changes(surface: xr.Dataset, directions: Directions) -> xr.Dataset:
         options=options,
         progress=False,
     )
-    return found if OUTPUT in found.dims else found.expand_dims(OUTPUT)
+    return changed if OUTPUT in changed.dims else changed.expand_dims(OUTPUT)

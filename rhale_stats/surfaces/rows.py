@@ -101,6 +101,6 @@ class Rows(NamedTuple):
         fill = kernel.filling(self.cells.supported)
         table = kernel.table(self.a, self.b, self.place_a, self.place_b, self.weight)
         mean = kernel.filled(fill, self.cells.mean)
-        found = kernel.surface(self.a, self.b, mean, table)
+        values = kernel.surface(self.a, self.b, mean, table)
         centred = str(surface.attrs["centering"]) == "ale"
-        return kernel.Influence(self.a, self.b, fill, table, found, self.cells, centred)
+        return kernel.Influence(self.a, self.b, fill, table, values, self.cells, centred)

@@ -46,13 +46,13 @@ def tidy(surface: xr.Dataset, level: float) -> pd.DataFrame:
     at_a, at_b = np.nonzero(surface["supported"].values)
     frame = pd.DataFrame({"term": pair_name(surface), "bin_a": at_a})
     frame["bin_b"] = at_b
-    for side, at in (("a", at_a), ("b", at_b)):
+    for side, bins in (("a", at_a), ("b", at_b)):
         if f"level_{side}" in surface.coords:
             levels = surface[f"level_{side}"].values
-            frame[f"level_{side}"], frame[f"level_{side}_next"] = levels[at], levels[at + 1]
+            frame[f"level_{side}"], frame[f"level_{side}_next"] = levels[bins], levels[bins + 1]
         else:
             for end in ("left", "right"):
-                frame[f"bin_{end}_{side}"] = surface[f"bin_{end}_{side}"].values[at]
+                frame[f"bin_{end}_{side}"] = surface[f"bin_{end}_{side}"].values[bins]
     estimate, se = (
         surface[name].values[at_a, at_b] for name in ("second_effect", "second_effect_se")
     )
@@ -110,29 +110,29 @@ def summary(surface: xr.Dataset, _feature: object, level: float) -> Summary:
     from statsmodels.iolib.tableformatting import fmt_2cols, fmt_params
 
     surface = with_part_facts(surface)
-    found = confint(surface, None, level, "normal")
-    attrs, values = found.attrs, found["surface"].values
-    chosen = sorted(farthest_corners(found, SHOWN))
-    tests = corner_tests(found)
+    with_ends = confint(surface, None, level, "normal")
+    attrs, values = with_ends.attrs, with_ends["surface"].values
+    chosen = sorted(farthest_corners(with_ends, SHOWN))
+    tests = corner_tests(with_ends)
     heads = ["surface", "std err", *tests, *meaning.bounds_text(level)]
     lines = [
         [
-            *(f"{one:.4g}" for one in (values[at], found["surface_se"].values[at])),
-            *(TESTS[head](of[at]) for head, of in tests.items()),
-            *(f"{end:.4g}" for end in found["surface_ci"].values[at]),
+            *(f"{value:.4g}" for value in (values[corner], with_ends["surface_se"].values[corner])),
+            *(TESTS[head](values_of_test[corner]) for head, values_of_test in tests.items()),
+            *(f"{end:.4g}" for end in with_ends["surface_ci"].values[corner]),
         ]
-        for at in chosen
+        for corner in chosen
     ]
-    stubs = [corner_name(found, at) for at in chosen]
+    stubs = [corner_name(with_ends, corner) for corner in chosen]
     output = with_units(attrs["output_name"], attrs["output_units"])
     title = f"Second-order ALE: {attrs['feature_a']} and {attrs['feature_b']} on {output}"
-    n_cells = found["n_obs"].size
+    n_cells = with_ends["n_obs"].size
     facts = [
         ["Rows:", str(attrs["n_rows"]), "Cells:", str(n_cells)],
         ["Weights:", attrs["weight_kind"], "without rows:", str(attrs["n_empty"])],
         ["Centring:", attrs["centering"], "Spread over rows:", f"{size(surface):.4g}"],
         [
-            *("Uncertainty:", meaning.uncertainty(str(found["surface_se"].attrs["source"]))),
+            *("Uncertainty:", meaning.uncertainty(str(with_ends["surface_se"].attrs["source"]))),
             *("", ""),
         ],
     ]
@@ -143,17 +143,17 @@ def summary(surface: xr.Dataset, _feature: object, level: float) -> Summary:
             f"{attrs['n_filled']} of {n_cells} cells ({100 * share:.0f} %) have no rows. There the "
             f"surface takes the second difference of the nearest cell."
         )
-    n_borrowed = int(found["surface_se"].attrs["n_borrowed"])
+    n_borrowed = int(with_ends["surface_se"].attrs["n_borrowed"])
     if n_borrowed:
         notes.append(
             f"{n_borrowed} cells have one row. Their variance is taken from the other cells."
         )
-    model = meaning.holds_model(str(found["surface_se"].attrs["source"]))
-    held = "the cells" if model else "the model and the cells"
-    method = found["surface_ci"].attrs["method"].removeprefix("standard errors, ")
+    model = meaning.holds_model(str(with_ends["surface_se"].attrs["source"]))
+    fixed = "the cells" if model else "the model and the cells"
+    method = with_ends["surface_ci"].attrs["method"].removeprefix("standard errors, ")
     notes += [
-        f"Standard errors treat {held} as fixed. Intervals: pointwise, {method}. "
-        f"{parts_note(found, 'surface', 'the surface')}".rstrip(),
+        f"Standard errors treat {fixed} as fixed. Intervals: pointwise, {method}. "
+        f"{parts_note(with_ends, 'surface', 'the surface')}".rstrip(),
         f"The table has the {len(chosen)} corners of cells where the surface is farthest from 0.",
         "Spread over rows: the standard deviation of the surface, in units of the output.",
         f"Bins of {attrs['feature_a']}: {attrs['bins_a']}. Bins of {attrs['feature_b']}: "
@@ -176,8 +176,8 @@ def corner_tests(surface: xr.Dataset) -> dict[str, FloatArray]:
     # What is 0 up to rounding has no statistic.
     se = surface["surface_se"].where(surface["surface_se"] > rounding(surface), 0.0).values
     degrees = surface["surface_df"].values if "surface_df" in surface else np.inf
-    found = student(surface["surface"].values, se, degrees)
-    return dict(zip(TESTS, found.values(), strict=True))
+    tested = student(surface["surface"].values, se, degrees)
+    return dict(zip(TESTS, tested.values(), strict=True))
 
 
 def farthest_corners(surface: xr.Dataset, most: int) -> list[tuple[int, int]]:
@@ -188,11 +188,11 @@ def farthest_corners(surface: xr.Dataset, most: int) -> list[tuple[int, int]]:
     return [(a, b) for a, b in places if not np.isnan(size[a, b])]
 
 
-def corner_name(surface: xr.Dataset, at: tuple[int, int]) -> str:
+def corner_name(surface: xr.Dataset, corner: tuple[int, int]) -> str:
     """Where a corner of cells is, in words."""
     return ", ".join(
         f"{surface.attrs[f'feature_{side}']} = {_edge(surface, side, number)}"
-        for side, number in zip("ab", at, strict=True)
+        for side, number in zip("ab", corner, strict=True)
     )
 
 
@@ -205,17 +205,17 @@ def _edge(surface: xr.Dataset, side: str, number: int) -> str:
 def surface_page(surface: xr.Dataset, most: int) -> Page:
     """The page of a surface: the corners farthest from 0."""
     attrs = surface.attrs
-    known = "surface_se" in surface
-    at = farthest_corners(surface, most)
-    columns = ("surface", "surface_se") if known else ("surface",)
-    tests = corner_tests(surface) if known else {}
+    has_errors = "surface_se" in surface
+    corners = farthest_corners(surface, most)
+    columns = ("surface", "surface_se") if has_errors else ("surface",)
+    tests = corner_tests(surface) if has_errors else {}
     lines = [
         [
-            corner_name(surface, one),
-            *(number_text(float(surface[name].values[one])) for name in columns),
-            *(TESTS[head](values[one]) for head, values in tests.items()),
+            corner_name(surface, corner),
+            *(number_text(float(surface[name].values[corner])) for name in columns),
+            *(TESTS[head](values[corner]) for head, values in tests.items()),
         ]
-        for one in at
+        for corner in corners
     ]
     n_corners = int(surface["surface"].notnull().sum())
     empty = f", {attrs['n_empty']} of them without rows" if attrs["n_empty"] else ""
@@ -224,11 +224,11 @@ def surface_page(surface: xr.Dataset, most: int) -> Page:
         (
             f"{attrs['n_rows']} rows; {surface['n_obs'].size} cells{empty}; "
             f"standard deviation of the surface over the rows: {number_text(size(surface))}",
-            uncertainty_line(surface, "surface_se", estimated=known),
+            uncertainty_line(surface, "surface_se", estimated=has_errors),
         ),
         (
             table_of(
-                ["", "surface", *(["std err"] if known else []), *tests],
+                ["", "surface", *(["std err"] if has_errors else []), *tests],
                 lines,
                 len(lines),
                 "corners",

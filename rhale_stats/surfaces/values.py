@@ -32,26 +32,28 @@ def predict(surface: xr.Dataset, values: Any, feature: object) -> xr.DataArray:
         raise ValueError("effect must be what ale2 or std_error returned; got replicates.")
     surface = with_part_facts(surface)
     pair = xr.broadcast(*_pair(surface, values))
-    asked = [np.asarray(one.values) for one in pair]
-    found = [_place(surface, side, one.ravel()) for side, one in zip("ab", asked, strict=True)]
-    (a, t_a, near_a, in_a), (b, t_b, near_b, in_b) = found
+    columns = [np.asarray(column.values) for column in pair]
+    places = [
+        _place(surface, side, column.ravel()) for side, column in zip("ab", columns, strict=True)
+    ]
+    (a, t_a, near_a, in_a), (b, t_b, near_b, in_b) = places
     # A value on an edge, or a level, belongs to the cells on both of its sides.
     supported = surface["supported"].values == 1
-    known = np.zeros(len(a), dtype=bool)
+    is_supported = np.zeros(len(a), dtype=bool)
     for k in near_a:
         for m in near_b:
-            known |= supported[k, m]
-    at = kernel.surface_at_values(np.nan_to_num(surface["surface"].values), a, b, t_a, t_b)
-    out = np.where(known & in_a & in_b, at, np.nan).reshape(asked[0].shape)
+            is_supported |= supported[k, m]
+    at_values = kernel.surface_at_values(np.nan_to_num(surface["surface"].values), a, b, t_a, t_b)
+    out = np.where(is_supported & in_a & in_b, at_values, np.nan).reshape(columns[0].shape)
     coords = {
-        str(surface.attrs[f"feature_{s}"]): (pair[0].dims, one)
-        for s, one in zip("ab", asked, strict=True)
+        str(surface.attrs[f"feature_{s}"]): (pair[0].dims, column)
+        for s, column in zip("ab", columns, strict=True)
     }
     facts = {key: surface.attrs[key] for key in ("feature_a", "feature_b")}
     array = xr.DataArray(out, pair[0].coords, pair[0].dims, "surface", surface["surface"].attrs)
     new = {
-        name: one
-        for name, one in coords.items()
+        name: column
+        for name, column in coords.items()
         if name not in array.coords and name not in array.dims
     }
     return array.assign_coords(new).assign_attrs(facts)
@@ -68,14 +70,14 @@ def _pair(surface: xr.Dataset, values: Any) -> tuple[xr.DataArray, xr.DataArray]
                 f"{', '.join(map(repr, values.columns))}."
             )
         by_name = values.set_axis([str(name) for name in values.columns], axis=1)
-        given: list[Any] = [by_name[name].to_numpy() for name in names]
+        columns: list[Any] = [by_name[name].to_numpy() for name in names]
     elif isinstance(values, tuple):
-        given = list(values)
+        columns = list(values)
     else:
         rows: NDArray[Any] = np.asarray(values)
-        given = [rows[:, 0], rows[:, 1]] if rows.ndim == 2 and rows.shape[1] == 2 else []
-    if len(given) != 2:
-        got = f"a tuple of {len(given)}" if isinstance(values, tuple) else type(values).__name__
+        columns = [rows[:, 0], rows[:, 1]] if rows.ndim == 2 and rows.shape[1] == 2 else []
+    if len(columns) != 2:
+        got = f"a tuple of {len(columns)}" if isinstance(values, tuple) else type(values).__name__
         if not isinstance(values, tuple | pd.DataFrame):
             got += f" of shape {np.shape(values)}"
         raise ValueError(
@@ -83,7 +85,7 @@ def _pair(surface: xr.Dataset, values: Any) -> tuple[xr.DataArray, xr.DataArray]
             f"an array of two columns, or a DataFrame with both; got {got}."
         )
     plain: list[NDArray[Any]] = [
-        np.asarray(one) for one in given if not isinstance(one, xr.DataArray)
+        np.asarray(column) for column in columns if not isinstance(column, xr.DataArray)
     ]
     try:
         shaped = iter(np.broadcast_arrays(*plain))
@@ -93,7 +95,10 @@ def _pair(surface: xr.Dataset, values: Any) -> tuple[xr.DataArray, xr.DataArray]
             f"{plain[0].shape} and {plain[1].shape}. For all pairs pass DataArrays of different "
             f"dims."
         ) from None
-    out = [one if isinstance(one, xr.DataArray) else _labelled(next(shaped)) for one in given]
+    out = [
+        column if isinstance(column, xr.DataArray) else _labelled(next(shaped))
+        for column in columns
+    ]
     return out[0], out[1]
 
 
