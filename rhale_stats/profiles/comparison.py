@@ -68,14 +68,14 @@ def compared(
         )
     values = rows[0]["curve"].values, rows[1]["curve"].values
     if pairs is None or not len(grids[0]):  # a constant feature has no curve
-        found = rows[0]["curve_cov"].values + rows[1]["curve_cov"].values
-        return Compared(grids[0], values, found, _welch(rows))
-    sides = [rows_behind(one, name) for one in pairs]
+        covariance = rows[0]["curve_cov"].values + rows[1]["curve_cov"].values
+        return Compared(grids[0], values, covariance, _welch(rows))
+    sides = [rows_behind(pair_rows, name) for pair_rows in pairs]
     centering = str(a.attrs["centering"])
     group = None if code is None else _groups_at(pairs[0], name, code)
     if group is not None:
         return Compared(grids[0], values, *_by_groups(sides, group, centering))
-    moved = [one.influences(centering) for one in sides]
+    moved = [pair_rows.influences(centering) for pair_rows in sides]
     weight, frequency = sides[0].weight, sides[0].frequency
     error = kernel.mean_of_rows(moved[0] - moved[1], weight, frequency=frequency)
     degrees = np.full(len(grids[0]), float(error.n_effective) - 1)
@@ -84,11 +84,11 @@ def compared(
 
 def _groups_at(rows: xr.Dataset, name: str, code: IntArray) -> IntArray:
     """Groups of the rows that a feature has, from 0 without gaps."""
-    own = one_profile(rows, name)
-    there = ~np.isnan(own["x"].values)
-    if "ice" in own:
-        there = ~np.isnan(own["ice"].transpose("obs", "grid").values).any(axis=1)
-    return np.asarray(np.unique(code[there], return_inverse=True)[1])
+    row = one_profile(rows, name)
+    has_curve = ~np.isnan(row["x"].values)
+    if "ice" in row:
+        has_curve = ~np.isnan(row["ice"].transpose("obs", "grid").values).any(axis=1)
+    return np.asarray(np.unique(code[has_curve], return_inverse=True)[1])
 
 
 def _by_groups(
@@ -97,9 +97,9 @@ def _by_groups(
     """Covariance of the difference of two curves of the same groups, and its degrees."""
     a, b = sides
     if isinstance(a, Shapley) and isinstance(b, Shapley):
-        own = [one.of_groups(group, centering) for one in (a, b)]
-        moved = own[0].moved - own[1].moved
-        return moved.T @ moved, np.minimum(own[0].degrees, own[1].degrees)
+        of_sides = [side.of_groups(group, centering) for side in (a, b)]
+        moved = of_sides[0].moved - of_sides[1].moved
+        return moved.T @ moved, np.minimum(of_sides[0].degrees, of_sides[1].degrees)
     apart = a.influences(centering) - b.influences(centering)
     units = delta.of_groups(apart, a.weight, group, frequency=a.frequency)
     degrees = np.full(apart.shape[1], max(units.degrees, 0.0))
@@ -123,16 +123,16 @@ def _compared_bins(
             f"a and b must have the same bins; those of feature {name!r} differ. Make both with "
             f"bins=GivenBins of the same edges, and of the same levels."
         )
-    known = np.all([np.isfinite(row["curve"].values) for row in rows], axis=0)
-    if not known.any():
+    both_known = np.all([np.isfinite(row["curve"].values) for row in rows], axis=0)
+    if not both_known.any():
         nothing = np.zeros(0)
         return Compared(nothing, (nothing, nothing), np.zeros((0, 0)), nothing)
-    grid = np.mean([row["grid_value"].values for row in rows], axis=0)[known]
-    values = rows[0]["curve"].values[known], rows[1]["curve"].values[known]
+    grid = np.mean([row["grid_value"].values for row in rows], axis=0)[both_known]
+    values = rows[0]["curve"].values[both_known], rows[1]["curve"].values[both_known]
     degrees = _welch(rows)
     covariance = rows[0]["curve_cov"].values + rows[1]["curve_cov"].values
     if pairs is not None:
-        a, b = (rows_behind(one, name) for one in pairs)
+        a, b = (rows_behind(pair_rows, name) for pair_rows in pairs)
         assert isinstance(a, Outputs), "M-plots keep outputs"
         assert isinstance(b, Outputs), "M-plots keep outputs"
         if not np.array_equal(a.cell, b.cell):
@@ -146,25 +146,25 @@ def _compared_bins(
         )
         if group is None:
             degrees = np.minimum(*map(degrees_of, rows))
-    return Compared(grid, values, covariance[np.ix_(known, known)], degrees[known])
+    return Compared(grid, values, covariance[np.ix_(both_known, both_known)], degrees[both_known])
 
 
 def check_pairs(
     pairs: tuple[xr.Dataset, xr.Dataset], profiles: tuple[xr.Dataset, xr.Dataset]
 ) -> tuple[xr.Dataset, xr.Dataset]:
     """ICE curves of both profiles, of the same rows with the same weights."""
-    found = [
-        check_curves(one, profile, f"paired[{number}]")
-        for number, (one, profile) in enumerate(zip(pairs, profiles, strict=True))
+    checked = [
+        check_curves(curves, profile, f"paired[{number}]")
+        for number, (curves, profile) in enumerate(zip(pairs, profiles, strict=True))
     ]
-    a, b = found
+    a, b = checked
     if a.sizes["obs"] != b.sizes["obs"] or not np.array_equal(a["obs"].values, b["obs"].values):
         raise ValueError(
             f"paired must be of the same rows in the same order; got {a.sizes['obs']} and "
             f"{b.sizes['obs']} rows, or other labels of them. Leave paired out for rows that are "
             f"independent."
         )
-    weights = [one["weight"].values if "weight" in one else np.ones(0) for one in found]
+    weights = [curves["weight"].values if "weight" in curves else np.ones(0) for curves in checked]
     if (
         not np.array_equal(weights[0], weights[1])
         or a.attrs["weight_kind"] != b.attrs["weight_kind"]
@@ -173,33 +173,33 @@ def check_pairs(
     return a, b
 
 
-def compare(a: xr.Dataset, b: xr.Dataset, asked: Asked) -> xr.Dataset:
+def compare(a: xr.Dataset, b: xr.Dataset, request: Asked) -> xr.Dataset:
     """`compare` of two profiles on one grid, optionally paired by their ICE curves."""
     a, b = inference.with_errors(a, "a"), inference.with_errors(b, "b")
-    refuse_shared(a, b, "profiles", paired=asked.paired is not None)
-    if asked.groups is not None and asked.paired is None:
+    refuse_shared(a, b, "profiles", paired=request.paired is not None)
+    if request.groups is not None and request.paired is None:
         raise ValueError(
             "groups come with paired, the rows of both profiles. Without pairs give each profile "
             "its own: compare(std_error(a, ice_a, groups=...), std_error(b, ice_b, groups=...))."
         )
     names = features_in_common(a, b, ("centering", "method"))
     a, b = a.sel(feature=names), b.sel(feature=names)
-    pairs = None if asked.paired is None else check_pairs(asked.paired, (a, b))
-    code, n_groups = groups_of(asked.groups, None if pairs is None else pairs[0], None)
+    pairs = None if request.paired is None else check_pairs(request.paired, (a, b))
+    code, n_groups = groups_of(request.groups, None if pairs is None else pairs[0], None)
     if pairs is not None and n_groups is None and any("n_groups" in one.attrs for one in (a, b)):
         raise ValueError(
             "groups must be given for pairs of profiles with standard errors by groups: "
             "compare(a, b, paired=..., groups=...)."
         )
-    found = []
-    streams = np.random.default_rng(asked.rng).spawn(len(names))
+    differences = []
+    streams = np.random.default_rng(request.rng).spawn(len(names))
     for name, stream in zip(names, streams, strict=True):
         one = compared(a, b, name, pairs, code)
-        found.append(
-            difference_of(*one, asked, stream) if len(one.grid) else no_difference(CONSTANT)
+        differences.append(
+            difference_of(*one, request, stream) if len(one.grid) else no_difference(CONSTANT)
         )
     sides = " against ".join(str(one["curve_se"].attrs["source"]) for one in (a, b))
     source = f"{sides}, independent"
     if pairs is not None:
         source = "pairs of rows" if n_groups is None else f"pairs of rows in {n_groups} groups"
-    return labelled_differences(found, a, b, names, source, asked)
+    return labelled_differences(differences, a, b, names, source, request)

@@ -107,7 +107,7 @@ class Given(Sample):
         names = self.table.names
         both = [f"{names[a]}:{names[b]}" for a, b in self.pairs]
         parts = [names[position] for pair in self.pairs for position in pair]
-        own = grids(grid, [*self.names, *both, *parts], names)
+        own_grids = grids(grid, [*self.names, *both, *parts], names)
 
         def axis(position: int, points: Any, n: int) -> Axis:
             name = names[position]
@@ -115,9 +115,11 @@ class Given(Sample):
                 return self._numbers(name, position, points, n, grid_kind)
             return self._levels(name, position, points)
 
-        out = [axis(position, own.get(names[position]), n_grid) for position in self.positions]
+        out = [
+            axis(position, own_grids.get(names[position]), n_grid) for position in self.positions
+        ]
         for name, pair in zip(both, self.pairs, strict=True):
-            of_pair = own.get(name, [own.get(names[position]) for position in pair])
+            of_pair = own_grids.get(name, [own_grids.get(names[position]) for position in pair])
             a, b = (
                 axis(position, points, min(n_grid, N_GRID_OF_PAIR))
                 for position, points in zip(pair, of_pair, strict=True)
@@ -131,13 +133,13 @@ class Given(Sample):
         return out
 
     def _numbers(
-        self, name: str, position: int, own: ArrayLike | None, n_grid: int, grid_kind: str
+        self, name: str, position: int, own_grid: ArrayLike | None, n_grid: int, grid_kind: str
     ) -> Axis:
         x = check_column(self.table, position, missing=self.missing)
         values = x[self.inner(x)]
         kind = "discrete" if self.table.is_discrete(position) else "continuous"
-        if own is not None:
-            grid = as_edges(own, f"grid of feature {name!r}")
+        if own_grid is not None:
+            grid = as_edges(own_grid, f"grid of feature {name!r}")
         elif values.min() == values.max():
             kind, grid = "constant", np.zeros(0)
         else:
@@ -147,7 +149,7 @@ class Given(Sample):
             elif len(grid) > n_grid:
                 weight = self.weight_at(self.inner(x))
                 grid = quantile_edges(values, n_grid - 1, weight)
-        grid = self.table.whole(position, grid, integers=own is None)
+        grid = self.table.whole(position, grid, integers=own_grid is None)
         return Axis(name, position, kind, x, grid, self.held(position, grid), None)
 
     def held(self, position: int, grid: FloatArray) -> Values:
@@ -159,21 +161,21 @@ class Given(Sample):
                 return whole
         return grid
 
-    def _levels(self, name: str, position: int, own: ArrayLike | None) -> Axis:
+    def _levels(self, name: str, position: int, own_grid: ArrayLike | None) -> Axis:
         levels = levels_of(self, position)
-        if own is not None:
-            levels = in_order(np.asarray(own).ravel().tolist(), levels, "grid")
+        if own_grid is not None:
+            levels = in_order(np.asarray(own_grid).ravel().tolist(), levels, "grid")
         x = np.where(levels.code < 0, np.nan, levels.code)
         values = self.table.series(position).array[levels.first]
         return Axis(name, position, NOMINAL, x, np.arange(float(len(values))), values, levels.texts)
 
-    def all_curves(self, asked: DifferenceQuotients, axes: Sequence[Axis]) -> Iterator[Blocks]:
+    def all_curves(self, quotients: DifferenceQuotients, axes: Sequence[Axis]) -> Iterator[Blocks]:
         """What `curves` gives of every feature; of a small table, several features from one call.
 
         Those of one are to be used before those of the next.
         """
         sizes = [int(self.with_curve(axis).sum()) * len(axis.grid) for axis in axes]
-        most = min(MAX_CALL_ROWS, asked.batch_rows)
+        most = min(MAX_CALL_ROWS, quotients.batch_rows)
         begin = 0
         while begin < len(axes):
             end = begin + 1
@@ -184,56 +186,56 @@ class Given(Sample):
             ):
                 end += 1
             if end - begin == 1:
-                yield self.curves(asked, axes[begin])
+                yield self.curves(quotients, axes[begin])
             else:
-                yield from self._together(asked, axes[begin:end])
+                yield from self._together(quotients, axes[begin:end])
             begin = end
 
-    def _together(self, asked: DifferenceQuotients, axes: Sequence[Axis]) -> Iterator[Blocks]:
+    def _together(self, quotients: DifferenceQuotients, axes: Sequence[Axis]) -> Iterator[Blocks]:
         some = [axis for axis in axes if len(axis.grid)]
-        answers = evaluated(asked, [self._versions(axis) for axis in some])
+        answers = evaluated(quotients, [self._versions(axis) for axis in some])
         for axis in axes:
             if not len(axis.grid):
                 yield iter(())
                 continue
             outputs, _held = next(answers)
             curves = np.stack(outputs, axis=1).astype(np.float64)
-            error = asked.rounding(np.abs(curves).max(axis=(0, 1))[None])
+            error = quotients.rounding(np.abs(curves).max(axis=(0, 1))[None])
             yield iter([_block(axis, slice(0, len(curves)), curves, error, len(curves))])
 
     def _versions(self, axis: Axis) -> Versions:
         """All rows that have a curve, at every point of the grid."""
         rows = self.with_curve(axis)
         n = int(rows.sum())
-        columns = [differences.repeated(axis.values, at, n) for at in range(len(axis.grid))]
+        columns = [differences.repeated(axis.values, point, n) for point in range(len(axis.grid))]
         return Versions(axis.position, columns, None if rows.all() else rows)
 
-    def curves(self, asked: DifferenceQuotients, axis: Axis) -> Blocks:
+    def curves(self, quotients: DifferenceQuotients, axis: Axis) -> Blocks:
         """Blocks of the rows that have a curve, with (output, row, grid) and its rounding.
 
         So a mean curve of very many rows needs the memory of one block.
         """
-        own = asked.take(self.with_curve(axis))
+        quotients_of_rows = quotients.take(self.with_curve(axis))
         # Several arrays of the size of the curves are needed at a time.
         most = differences.BATCH_BYTES // (4 * 8 * max(len(axis.grid), 1))
         together = max(1, min(differences.BATCH_ROWS, most))
-        for begin in range(0, own.table.n_rows, together):
-            rows = slice(begin, min(begin + together, own.table.n_rows))
-            some = own.take(np.arange(rows.start, rows.stop))
+        for begin in range(0, quotients_of_rows.table.n_rows, together):
+            rows = slice(begin, min(begin + together, quotients_of_rows.table.n_rows))
+            some = quotients_of_rows.take(np.arange(rows.start, rows.stop))
             if axis.pair is None:
                 curves, error = some.curves(axis.position, axis.values)
             else:
                 curves, error = _pair_curves(some, axis.pair)
-            yield _block(axis, rows, curves, error, own.table.n_rows)
+            yield _block(axis, rows, curves, error, quotients_of_rows.table.n_rows)
 
-    def without(self, asked: DifferenceQuotients, axis: Axis) -> FloatArray:
+    def without(self, quotients: DifferenceQuotients, axis: Axis) -> FloatArray:
         """The output of all rows without a value of the feature, (output, row)."""
         data = self.table.data
         nothing: Values = np.full(1, np.nan)
         if isinstance(data, pd.DataFrame):
             # As the column itself holds it: NaN or NA.
             nothing = data.iloc[:, axis.position][self.gone(axis)].array[:1]
-        answers = asked.curves(axis.position, nothing)[0][:, 0]
+        answers = quotients.curves(axis.position, nothing)[0][:, 0]
         check_finite(
             answers.sum(axis=1),
             "Outputs at missing values",
@@ -245,22 +247,22 @@ class Given(Sample):
     def labelled(
         self,
         axes: Sequence[Axis],
-        found: Sequence[Mapping[str, NDArray[Any]]],
-        asked: DifferenceQuotients | None,
+        estimates: Sequence[Mapping[str, NDArray[Any]]],
+        quotients: DifferenceQuotients | None,
         *,
         method: str,
         centering: str,
     ) -> xr.Dataset:
         """Results of all features, padded to the longest grid."""
-        if asked is not None:
-            asked.check_size()
+        if quotients is not None:
+            quotients.check_size()
         n_grid = max(*(len(axis.grid) for axis in axes), 1)
-        labels = [] if asked is None else asked.outputs.labels
+        labels = [] if quotients is None else quotients.outputs.labels
         sizes = {"grid": n_grid, "grid_other": n_grid, "obs": self.table.n_rows}
         facts = FACTS | {"curve": {"estimator": ESTIMATORS[method], "centering": centering}}
         data = {}
-        for name in found[0]:
-            each = [np.asarray(one[name], dtype=np.float64) for one in found]
+        for name in estimates[0]:
+            each = [np.asarray(estimate[name], dtype=np.float64) for estimate in estimates]
             values, dims = _stacked(name, each, sizes, max(len(labels), 1))
             data[name] = variable(name, values, dims, **facts.get(name, {}))
         out = xr.Dataset(
@@ -271,8 +273,8 @@ class Given(Sample):
                 "centering": centering,
                 **self.facts,
                 "n_rows": self.table.n_rows,
-                "model_calls": 0 if asked is None else asked.n_calls,
-                "model_rows": 0 if asked is None else asked.n_rows,
+                "model_calls": 0 if quotients is None else quotients.n_calls,
+                "model_rows": 0 if quotients is None else quotients.n_rows,
             },
         )
         n_missing = self._n_missing(axes)
@@ -283,7 +285,7 @@ class Given(Sample):
             out["n_missing"] = variable("n_missing", n_missing)
         if "missing_curve" in out and out["missing_curve"].isnull().all():
             out = out.drop_vars(["missing_curve", "missing_curve_se"])
-        return with_outputs(out, labels, [] if asked is None else asked.outputs.names)
+        return with_outputs(out, labels, [] if quotients is None else quotients.outputs.names)
 
     def _n_missing(self, axes: Sequence[Axis]) -> NDArray[np.int64]:
         """Rows without a value of each feature; math [6]: a frequency weight is so many rows."""
@@ -317,12 +319,12 @@ def _pair_of(pair: Any, table: Table) -> tuple[int, int]:
 
 
 def _pair_curves(
-    asked: DifferenceQuotients, pair: tuple[Axis, Axis]
+    quotients: DifferenceQuotients, pair: tuple[Axis, Axis]
 ) -> tuple[FloatArray, FloatArray]:
     """The output of every row at all pairs of points, (row, pair, output), and its rounding."""
     a, b = pair
-    n_rows, n_pairs, found = asked.table.n_rows, len(a.grid) * len(b.grid), []
-    together, error = max(1, asked.batch_rows // n_pairs), np.zeros(1)
+    n_rows, n_pairs, curves_of_rows = quotients.table.n_rows, len(a.grid) * len(b.grid), []
+    together, error = max(1, quotients.batch_rows // n_pairs), np.zeros(1)
     for begin in range(0, n_rows, together):
         rows = slice(begin, min(begin + together, n_rows))
         n = rows.stop - rows.start
@@ -330,12 +332,12 @@ def _pair_curves(
             [differences.repeated(axis.values, point, n) for point in range(len(axis.grid))]
             for axis in pair
         ]
-        outputs, rounding = asked.combined(
+        outputs, rounding = quotients.combined(
             (a.position, b.position), (versions[0], versions[1]), rows
         )
-        found.append(outputs.reshape(n, n_pairs, -1))
+        curves_of_rows.append(outputs.reshape(n, n_pairs, -1))
         error = np.maximum(error, rounding)
-    return np.concatenate(found), error
+    return np.concatenate(curves_of_rows), error
 
 
 def _block(
@@ -367,7 +369,9 @@ def _stacked(
         outer: tuple[int, ...] = ()
     else:
         # A constant feature met before any answer knows of one output only.
-        each = [np.broadcast_to(one, (n_outputs, *one.shape[1:])) for one in each]
+        each = [
+            np.broadcast_to(of_feature, (n_outputs, *of_feature.shape[1:])) for of_feature in each
+        ]
         outer = (n_outputs,)
     values = padded(each, (*outer, *(sizes[dim] for dim in dims[1:])), missing=filler)
     if name not in OF_ROWS:
@@ -412,11 +416,14 @@ def _pair_coordinates(axes: Sequence[Axis], n_grid: int) -> dict[str, Any]:
             texts = [""] * n_grid
             names.append("" if axis.pair is None else axis.pair[side].name)
             if axis.pair is not None:
-                of_side, sizes = axis.pair[side], [len(one.grid) for one in axis.pair]
-                at = np.indices(sizes)[side].ravel()
-                values[number, : len(at)] = of_side.grid[at]
+                of_side, sizes = (
+                    axis.pair[side],
+                    [len(axis_of_side.grid) for axis_of_side in axis.pair],
+                )
+                points = np.indices(sizes)[side].ravel()
+                values[number, : len(points)] = of_side.grid[points]
                 if of_side.levels is not None:
-                    texts[: len(at)] = [of_side.levels[point] for point in at]
+                    texts[: len(points)] = [of_side.levels[point] for point in points]
             levels.append(texts)
         about = {"long_name": f"feature {letter} of the pair"}
         out[f"feature_{letter}"] = ("feature", np.array(names), about)
@@ -466,11 +473,11 @@ def with_bar(axes: Sequence[Axis], what: str, *, progress: bool) -> Iterator[Axi
             bar.update()
 
 
-def counts_of(given: Given, weight: FloatArray | None, n_rows: int) -> dict[str, NDArray[Any]]:
+def counts_of(inputs: Given, weight: FloatArray | None, n_rows: int) -> dict[str, NDArray[Any]]:
     """Rows with a value: all of them, repeated ones counted; and how many independent ones."""
     if weight is None:
         n_obs = n_effective = float(n_rows)
-    elif given.frequency:
+    elif inputs.frequency:
         n_obs = n_effective = float(weight.sum())
     else:
         n_obs, n_effective = float(n_rows), float(weight.sum() ** 2 / (weight @ weight))
@@ -490,14 +497,14 @@ def no_rows(n_outputs: int) -> dict[str, NDArray[Any]]:
 def estimates_of(profiles: Sequence[Profile], share: FloatArray) -> dict[str, Any]:
     """What `pdp` says of the curves of all outputs of one feature."""
     return {
-        "curve": np.stack([one.curve for one in profiles]),
-        "curve_std": np.stack([one.spread for one in profiles]),
-        "curve_se": np.stack([np.sqrt(np.diagonal(one.covariance)) for one in profiles]),
-        "curve_cov": np.stack([one.covariance for one in profiles]),
-        "curve_offset": np.array([one.offset for one in profiles]),
+        "curve": np.stack([profile.curve for profile in profiles]),
+        "curve_std": np.stack([profile.spread for profile in profiles]),
+        "curve_se": np.stack([np.sqrt(np.diagonal(profile.covariance)) for profile in profiles]),
+        "curve_cov": np.stack([profile.covariance for profile in profiles]),
+        "curve_offset": np.array([profile.offset for profile in profiles]),
         "heterogeneity_output": np.array(
-            [kernel.root_mean_square(one.spread, share) for one in profiles]
+            [kernel.root_mean_square(profile.spread, share) for profile in profiles]
         ),
-        "importance": np.array([kernel.importance(one.curve, share) for one in profiles]),
+        "importance": np.array([kernel.importance(profile.curve, share) for profile in profiles]),
         "weight_share": share,
     }

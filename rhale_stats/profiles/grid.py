@@ -59,8 +59,8 @@ def split_pairs(features: Any) -> tuple[Any, list[Any]]:
     if features is None or isinstance(features, str | int | np.integer):
         return features, []
     each = list(features)
-    pairs = [one for one in each if isinstance(one, tuple | list)]
-    return [one for one in each if not isinstance(one, tuple | list)], pairs
+    pairs = [name for name in each if isinstance(name, tuple | list)]
+    return [name for name in each if not isinstance(name, tuple | list)], pairs
 
 
 # --- what is given --------------------------------------------------------------------------------
@@ -97,7 +97,7 @@ class Axis(NamedTuple):
                 f"has {n_pairs:,}. Take a smaller n_grid, or join levels."
             )
         near_a, near_b = a.nearest(), b.nearest()
-        texts = [f"{one}, {other}" for one in a.point_texts() for other in b.point_texts()]
+        texts = [f"{text}, {other}" for text in a.point_texts() for other in b.point_texts()]
         grid = np.arange(float(n_pairs))
         x, name = near_a * len(b.grid) + near_b, axis_names(a, b)
         return cls(name, a.position, NOMINAL, x, grid, grid, texts, (a, b))
@@ -122,19 +122,21 @@ class Axis(NamedTuple):
         return ~np.isnan(self.x)
 
 
-def grids(grid: Grid, names: Sequence[str], known: Sequence[str]) -> dict[str, Any]:
+def grids(grid: Grid, names: Sequence[str], columns: Sequence[str]) -> dict[str, Any]:
     """Grids of a user's own, by name; ``known`` are the names of all columns."""
     if grid is None:
         return {}
     if isinstance(grid, Mapping):
-        pairs = {one: points for one, points in grid.items() if one in names and one not in known}
-        own = by_name({one: grid[one] for one in grid if one not in pairs}, known, "grid") | pairs
-        unknown = [name for name in own if name not in names]
+        pairs = {key: points for key, points in grid.items() if key in names and key not in columns}
+        of_features = (
+            by_name({key: grid[key] for key in grid if key not in pairs}, columns, "grid") | pairs
+        )
+        unknown = [name for name in of_features if name not in names]
         if unknown:
             raise KeyError(
                 f"grid must be of features among {listed(names)}; got {listed(unknown)}."
             )
-        return own
+        return of_features
     if len(names) > 1:
         raise ValueError(
             f"grid must map names to points where there are several features; got one array for "

@@ -48,38 +48,41 @@ def pdp_in_chunks(
             f"rows before the call, as in X.dropna()."
         )
     seen = glance(chunks)
-    own = replace(options, weights=None)
-    given = Given.used(seen.sample, features, own, _numbers)
-    _check_numbers(given, seen)
+    without_weights = replace(options, weights=None)
+    inputs = Given.used(seen.sample, features, without_weights, _numbers)
+    _check_numbers(inputs, seen)
     weights = None
     if options.weights is not None:
         weights = weights_of_rows(options.weights, seen.lengths, options.weight_kind)
-    own_grids = grids(grid, given.names, given.table.names)
-    axes = _axes(given, seen, chunks, weights, own_grids, n_grid, grid_kind)
+    own_grids = grids(grid, inputs.names, inputs.table.names)
+    axes = _axes(inputs, seen, chunks, weights, own_grids, n_grid, grid_kind)
     varying = [axis for axis in axes if len(axis.grid)]
     each = list(zip(chunks, weights_of_chunks(weights, seen.lengths), strict=True))
-    known = of_all(each, _SharesOf(varying, options.weight_kind), _sums_of_all)
-    if known is None:
+    totals_and_sums = of_all(each, _SharesOf(varying, options.weight_kind), _sums_of_all)
+    if totals_and_sums is None:
         raise ValueError("weights must be positive in some row; got none.")
-    totals, sums = known
-    shares = [one / totals.sums.weight for one in sums]
-    asked = given.quotients(model)
+    totals, sums = totals_and_sums
+    shares = [values / totals.sums.weight for values in sums]
+    quotients = inputs.quotients(model)
     check_centre(axes, centering)
-    looks = [_Look.of(given, asked, axis, share, centering)
+    looks = [_Look.of(inputs, quotients, axis, share, centering)
              for axis, share in zip(varying, shares, strict=True)]  # fmt: skip
-    work = _MomentsOf(model, own, looks, centering, precise=not totals.sums.counts)
-    found = of_all(each, work, _moments_of_all, "chunks of partial dependence", most=2)
+    work = _MomentsOf(model, without_weights, looks, centering, precise=not totals.sums.counts)
+    moments = of_all(each, work, _moments_of_all, "chunks of partial dependence", most=2)
     rows = totals.sums
     by_name = {}
-    for at, (look, share) in enumerate(zip(looks, shares, strict=True)):
-        of, squares = found.by_weight[at], found.by_squares[at] or [None] * len(found.by_weight[at])
+    for number, (look, share) in enumerate(zip(looks, shares, strict=True)):
+        by_weight, squares = (
+            moments.by_weight[number],
+            moments.by_squares[number] or [None] * len(moments.by_weight[number]),
+        )
         profiles = [
-            curves_of.profile(one, look.axis.grid, rows, float(start), centering, by_squares=by)
-            for one, by, start in zip(of, squares, look.origin, strict=True)
+            curves_of.profile(values, look.axis.grid, rows, float(start), centering, by_squares=by)
+            for values, by, start in zip(by_weight, squares, look.origin, strict=True)
         ]
-        error = {"output_error": found.error[at]}
+        error = {"output_error": moments.error[number]}
         by_name[look.axis.name] = estimates_of(profiles, share) | error
-    n_outputs = max(len(asked.outputs.labels), 1)
+    n_outputs = max(len(quotients.outputs.labels), 1)
     nothing = no_rows(n_outputs) | {
         "weight_share": np.zeros(0),
         "output_error": np.zeros(n_outputs),
@@ -90,11 +93,11 @@ def pdp_in_chunks(
         "n_effective": np.array(rows.n_effective),
     }
     every = [counts | by_name.get(axis.name, nothing) for axis in axes]
-    out = given.labelled(axes, every, asked, method="pdp", centering=centering)
+    out = inputs.labelled(axes, every, quotients, method="pdp", centering=centering)
     return out.assign_attrs(
         n_rows=totals.n_rows,
-        model_calls=asked.n_calls + found.n_calls,
-        model_rows=asked.n_rows + found.n_rows,
+        model_calls=quotients.n_calls + moments.n_calls,
+        model_rows=quotients.n_rows + moments.n_rows,
         weight_kind="none" if weights is None else options.weight_kind,
         grid_kind=grid_kind,
     )
@@ -102,8 +105,8 @@ def pdp_in_chunks(
 
 def _numbers(table: Any) -> list[int]:
     """Columns of numbers; the others, which a warning names, are left out."""
-    chosen = [at for at in range(len(table.names)) if table.is_numeric(at)]
-    left = [repr(name) for at, name in enumerate(table.names) if at not in chosen]
+    chosen = [position for position in range(len(table.names)) if table.is_numeric(position)]
+    left = [repr(name) for position, name in enumerate(table.names) if position not in chosen]
     if not chosen:
         raise TypeError("X must have a column of numbers where it is in chunks; got none.")
     if left:
@@ -114,10 +117,10 @@ def _numbers(table: Any) -> list[int]:
     return chosen
 
 
-def _check_numbers(given: Given, seen: Glance) -> None:
+def _check_numbers(inputs: Given, seen: Glance) -> None:
     """Raise for features that are not numbers, or have no value in some row."""
-    for name, position in zip(given.names, given.positions, strict=True):
-        if not given.table.is_numeric(position):
+    for name, position in zip(inputs.names, inputs.positions, strict=True):
+        if not inputs.table.is_numeric(position):
             raise TypeError(
                 f"features must be columns of numbers where X is in chunks; column {name!r} holds "
                 f"levels, which need all rows at once. Take a sample of the rows for it."
@@ -130,33 +133,33 @@ def _check_numbers(given: Given, seen: Glance) -> None:
 
 
 def _axes(
-    given: Given,
+    inputs: Given,
     seen: Glance,
     chunks: Sequence[Any],
     weights: Any,
-    own: dict[str, Any],
+    own_grids: dict[str, Any],
     n_grid: int,
     grid_kind: str,
 ) -> list[Axis]:
     """The features with grids from all rows, or from a summary of very many."""
     free = [
         position
-        for name, position in zip(given.names, given.positions, strict=True)
-        if name not in own and seen.low[position] < seen.high[position]
+        for name, position in zip(inputs.names, inputs.positions, strict=True)
+        if name not in own_grids and seen.low[position] < seen.high[position]
     ]
     places = places_of(chunks, seen.lengths, free, weights) if free else {}
     out = []
-    for name, position in zip(given.names, given.positions, strict=True):
+    for name, position in zip(inputs.names, inputs.positions, strict=True):
         grid, kind = np.zeros(0), "constant"
-        if name in own:
-            grid = as_edges(own[name], f"grid of feature {name!r}")
+        if name in own_grids:
+            grid = as_edges(own_grids[name], f"grid of feature {name!r}")
         elif position in places:
             grid = _grid(*places[position], n_grid, grid_kind)
         if len(grid):
-            kind = "discrete" if given.table.is_discrete(position) else "continuous"
-            grid = given.table.whole(position, grid, integers=name not in own)
-        x = given.table.column(position)
-        out.append(Axis(name, position, kind, x, grid, given.held(position, grid), None))
+            kind = "discrete" if inputs.table.is_discrete(position) else "continuous"
+            grid = inputs.table.whole(position, grid, integers=name not in own_grids)
+        x = inputs.table.column(position)
+        out.append(Axis(name, position, kind, x, grid, inputs.held(position, grid), None))
     return out
 
 
@@ -179,8 +182,8 @@ class _Look(NamedTuple):
     @classmethod
     def of(
         cls,
-        given: Given,
-        asked: DifferenceQuotients,
+        inputs: Given,
+        quotients: DifferenceQuotients,
         axis: Axis,
         share: FloatArray,
         centering: str,
@@ -188,7 +191,7 @@ class _Look(NamedTuple):
         """A large offset, that of the sample, is taken off before anything is multiplied."""
         kind = "mean" if centering == "none" else centering
         alike = kernel.centre_of(kind, axis.grid, share)
-        _, curves, _ = next(given.curves(asked, axis._replace(values=axis.values[:1])))
+        _, curves, _ = next(inputs.curves(quotients, axis._replace(values=axis.values[:1])))
         return cls(axis, alike, curves[:, 0].mean(axis=1))
 
 
@@ -211,23 +214,23 @@ class _SharesOf:
         rows = _some(chunk, weight, ModelOptions())
         if rows is None:
             return None
-        given, w = rows
-        sums = kernel.Totals.of(w, given.table.n_rows, frequency=self.weight_kind == "frequency")
-        at = [
-            kernel.places(axis.grid, given.table.column(axis.position)).share(w) * sums.weight
+        inputs, w = rows
+        sums = kernel.Totals.of(w, inputs.table.n_rows, frequency=self.weight_kind == "frequency")
+        weights_of_points = [
+            kernel.places(axis.grid, inputs.table.column(axis.position)).share(w) * sums.weight
             for axis in self.axes
         ]
-        return _Totals(given.table.n_rows, sums), at
+        return _Totals(inputs.table.n_rows, sums), weights_of_points
 
 
 def _sums_of_all(
     chunks: Sequence[tuple[_Totals, list[FloatArray]]],
 ) -> tuple[_Totals, list[FloatArray]]:
-    totals, at = zip(*chunks, strict=True)
+    totals, shares = zip(*chunks, strict=True)
     n_rows, sums = zip(*totals, strict=True)
     return (
         _Totals(sum(n_rows), kernel.Totals.of_parts(sums)),
-        [np.sum(one, axis=0) for one in zip(*at, strict=True)],
+        [np.sum(share, axis=0) for share in zip(*shares, strict=True)],
     )
 
 
@@ -255,45 +258,47 @@ class _MomentsOf:
         rows = _some(chunk, weight, self.options)
         if rows is None:
             return None
-        given, w = rows
-        asked = given.quotients(self.model, probe=False)
-        found = [self._of(look, given, asked, w) for look in self.looks]
-        by_weight, by_squares, error = map(list, zip(*found, strict=True)) if found else ([],) * 3
-        return _Found(by_weight, by_squares, error, asked.n_calls, asked.n_rows)
+        inputs, w = rows
+        quotients = inputs.quotients(self.model, probe=False)
+        of_looks = [self._of(look, inputs, quotients, w) for look in self.looks]
+        by_weight, by_squares, error = (
+            map(list, zip(*of_looks, strict=True)) if of_looks else ([],) * 3
+        )
+        return _Found(by_weight, by_squares, error, quotients.n_calls, quotients.n_rows)
 
     def _of(
-        self, look: _Look, given: Given, asked: DifferenceQuotients, w: FloatArray | None
+        self, look: _Look, inputs: Given, quotients: DifferenceQuotients, w: FloatArray | None
     ) -> tuple[list[curves_of.Moments], list[curves_of.Moments], FloatArray]:
-        axis = look.axis._replace(x=given.table.column(look.axis.position))
-        at, levels = given.places(axis), self.centering == "none"
-        found: list[curves_of.Moments] = []
+        axis = look.axis._replace(x=inputs.table.column(look.axis.position))
+        places, levels = inputs.places(axis), self.centering == "none"
+        by_weight: list[curves_of.Moments] = []
         by_squares: list[curves_of.Moments] = []
         largest: FloatArray = np.zeros(1)
-        for rows, curves, error in given.curves(asked, axis):
+        for rows, curves, error in inputs.curves(quotients, axis):
             moved = curves - look.origin[:, None, None]
-            constants, own = moved @ look.alike, None if w is None else w[rows]
-            blocks = [(found, own)]
-            if self.precise and own is not None:
-                blocks.append((by_squares, own**2))
-            for of, by in blocks:
+            constants, weights = moved @ look.alike, None if w is None else w[rows]
+            blocks = [(by_weight, weights)]
+            if self.precise and weights is not None:
+                blocks.append((by_squares, weights**2))
+            for merged, by in blocks:
                 block = [
-                    curves_of.moments(each, constant, at.of_rows(rows), by, levels=levels)
+                    curves_of.moments(each, constant, places.of_rows(rows), by, levels=levels)
                     for each, constant in zip(moved, constants, strict=True)
                 ]
-                of[:] = list(map(curves_of.merged, of, block)) if of else block
+                merged[:] = list(map(curves_of.merged, merged, block)) if merged else block
             largest = np.maximum(largest, error)
-        return found, by_squares, largest
+        return by_weight, by_squares, largest
 
 
 def _moments_of_all(chunks: Sequence[_Found]) -> _Found:
     whole, *others = chunks
-    for one in others:
+    for other in others:
         whole = _Found(
-            _both(whole.by_weight, one.by_weight),
-            _both(whole.by_squares, one.by_squares),
-            list(map(np.maximum, whole.error, one.error)),
-            whole.n_calls + one.n_calls,
-            whole.n_rows + one.n_rows,
+            _both(whole.by_weight, other.by_weight),
+            _both(whole.by_squares, other.by_squares),
+            list(map(np.maximum, whole.error, other.error)),
+            whole.n_calls + other.n_calls,
+            whole.n_rows + other.n_rows,
         )
     return whole
 
@@ -310,9 +315,9 @@ def _some(
     """The rows of a chunk that have weight, and their weights; None without any."""
     if not len(chunk):
         return None
-    given = Given.from_table(chunk, options)
+    inputs = Given.from_table(chunk, options)
     if weight is None:
-        return given, None
+        return inputs, None
     w = np.asarray(weight, dtype=np.float64)
-    there = w > 0
-    return (given.take(there), w[there]) if there.any() else None
+    has_weight = w > 0
+    return (inputs.take(has_weight), w[has_weight]) if has_weight.any() else None

@@ -78,36 +78,36 @@ def std_error(
     return parameters.std_error(profile, rows, groups, fitted)
 
 
-def vcov(profile: xr.Dataset, feature: str | int | None, of: str) -> xr.DataArray:
+def vcov(profile: xr.Dataset, feature: str | int | None, estimand: str) -> xr.DataArray:
     """``curve_cov`` of one feature, over (grid, grid_other)."""
     feature = given_feature(feature, "vcov(effect, 'dose')")
-    if of != "curve":
-        raise ValueError(f"of must be 'curve' for profiles, which have no bins; got {of!r}.")
+    if estimand != "curve":
+        raise ValueError(f"of must be 'curve' for profiles, which have no bins; got {estimand!r}.")
     row = one_profile(with_errors(profile), feature)
-    found = row["curve_cov"]
+    covariance = row["curve_cov"]
     return xr.DataArray(
-        found.values,
+        covariance.values,
         {"grid": row["grid"].values, "grid_other": row["grid"].values},
         ("grid", "grid_other"),
         "covariance",
         {
             "long_name": "covariance of the curve",
-            "target": found.attrs["target"],
-            "source": found.attrs["source"],
+            "target": covariance.attrs["target"],
+            "source": covariance.attrs["source"],
             "feature": str(row["feature"].values),
         },
     )
 
 
 def for_hypotheses(
-    profile: xr.Dataset, feature: str | int | None, of: str | None, local: Any, groups: Any
+    profile: xr.Dataset, feature: str | int | None, estimand: str | None, local: Any, groups: Any
 ) -> Estimates:
     """The curve of one feature at its grid, for `hypotheses`."""
     refuse_beside("profiles", local=local, groups=groups)
     if feature is None and profile.sizes["feature"] == 1:
         feature = 0
     feature = given_feature(feature, "hypotheses(profile, feature='dose')")
-    covariance = vcov(profile, feature, of or "curve")
+    covariance = vcov(profile, feature, estimand or "curve")
     row = one_profile(with_errors(profile), feature)
     names = [f"{value:.6g}" for value in row["grid_value"].values]
     if is_categorical(row):
@@ -144,11 +144,11 @@ def confint(
     """``curve_ci`` by standard errors and Student's t, or by replicates."""
     profile = with_errors(profile)
     chosen = chosen_method(method, boot, ("normal", *METHODS))
-    found = estimate_of(profile)
+    estimate = estimate_of(profile)
     if chosen != "normal":
         boot = check_boot(profile, boot, ["curve"], "bootstrap(ice, profile)", chosen)
-        found = found._replace(replicates=_replicates(profile, boot))
-    return with_intervals(profile, {"curve": found}, level, chosen)
+        estimate = estimate._replace(replicates=_replicates(profile, boot))
+    return with_intervals(profile, {"curve": estimate}, level, chosen)
 
 
 def estimate_of(profile: xr.Dataset) -> Estimate:
@@ -170,9 +170,12 @@ def _replicates(profile: xr.Dataset, boot: xr.Dataset) -> Replicates:
         facts = own_facts(boot.isel(feature=number)).attrs
         n_units, n_strata = float(facts["n_units"]), int(facts["n_strata"])
         if grouped:
-            own = float(facts.get("units_df", n_units - 1))
-            degrees[number], n[number] = max(own - (n_strata - 1), 0.0), own + 1
-            n_units = max(own + 1, 2.0 * n_strata)
+            degrees_of_units = float(facts.get("units_df", n_units - 1))
+            degrees[number], n[number] = (
+                max(degrees_of_units - (n_strata - 1), 0.0),
+                degrees_of_units + 1,
+            )
+            n_units = max(degrees_of_units + 1, 2.0 * n_strata)
         scheme = str(boot.attrs["scheme"])
         short[number] = resample.shortfall(scheme, n[number], degrees[number], n_units, n_strata)
     return Replicates(
@@ -199,8 +202,8 @@ def confband(profile: xr.Dataset, level: float, n_draws: int, rng: object) -> xr
         if "curve_df" in row and np.isfinite(degrees).any():
             joint = of_one_scale(covariance, degrees)
         quantiles.append(joint_quantiles(joint, degrees, level, n_draws, stream))
-    found = {"curve": padded(quantiles, (profile.sizes["grid"],))}
-    return with_bands(profile, {"curve": estimate_of(profile)}, found, level)
+    by_name = {"curve": padded(quantiles, (profile.sizes["grid"],))}
+    return with_bands(profile, {"curve": estimate_of(profile)}, by_name, level)
 
 
 def check_curves(ice: object, profile: xr.Dataset, parameter: str = "local") -> xr.Dataset:
@@ -208,26 +211,26 @@ def check_curves(ice: object, profile: xr.Dataset, parameter: str = "local") -> 
     if profile.attrs["method"] in KEPT:
         return check_rows(ice, profile, parameter)
     advice = "Make it on the same grid: ice(model, X, ...)."
-    found = check_profile(ice, parameter, needs=("ice", "x"), advice=advice)
-    derivative = found.attrs["ice_kind"] == "derivative"
+    checked = check_profile(ice, parameter, needs=("ice", "x"), advice=advice)
+    derivative = checked.attrs["ice_kind"] == "derivative"
     if derivative != (profile.attrs.get("ice_kind") == "derivative"):
         raise ValueError(
             f"{parameter} and the profile must both be derivatives, or neither; take "
             f"ice(..., kind='plain') for a profile of pdp."
         )
     for name in feature_names(profile):
-        own, other = one_profile(profile, name), one_profile(found, name)
-        if not np.array_equal(own["grid_value"].values, other["grid_value"].values):
+        row, other = one_profile(profile, name), one_profile(checked, name)
+        if not np.array_equal(row["grid_value"].values, other["grid_value"].values):
             raise ValueError(
                 f"{parameter} must have the grid of the profile; that of feature {name!r} is "
                 f"another. {advice}"
             )
         if not other.sizes["grid"]:
             continue
-        behind = rows_behind(found, name)
+        behind = rows_behind(checked, name)
         curves = behind.values
         mean = np.average(curves, axis=0, weights=behind.weight)
-        apart = mean - own["curve"].values
+        apart = mean - row["curve"].values
         # But for a constant, the profile is the mean of the curves.
         scale = float(np.abs(curves).max())
         if profile.attrs["centering"] != "none":
@@ -237,4 +240,4 @@ def check_curves(ice: object, profile: xr.Dataset, parameter: str = "local") -> 
                 f"{parameter} must hold the curves that the profile is the mean of; for feature "
                 f"{name!r} their mean is another. Make both of one model, X and weights."
             )
-    return found
+    return checked

@@ -106,27 +106,27 @@ def m_plot(
             f"bins must be QuantileBins, EqualWidthBins or GivenBins, which do not look at local "
             f"effects; got {type(rule).__name__}."
         )
-    given = Given.used(X, features, options, percentiles=percentiles)
-    asked = given.quotients(model)
-    with asked.counted(given.table.n_rows, "M-plot", progress=progress):
-        answers = at_rows(asked)
-    axes, found = [], []
-    for axis in given.axes(None, N_GRID, "quantile"):
+    inputs = Given.used(X, features, options, percentiles=percentiles)
+    quotients = inputs.quotients(model)
+    with quotients.counted(inputs.table.n_rows, "M-plot", progress=progress):
+        answers = at_rows(quotients)
+    axes, estimates = [], []
+    for axis in inputs.axes(None, N_GRID, "quantile"):
         if axis.levels is None and len(axis.grid):
-            axis = axis._replace(x=on_axis(given, axis.position, axis.x, rule))
-        weight = given.weight_at(axis.there)
+            axis = axis._replace(x=on_axis(inputs, axis.position, axis.x, rule))
+        weight = inputs.weight_at(axis.there)
         if axis.levels is not None:
             cell, edges = axis.x[axis.there].astype(np.intp), np.arange(len(axis.grid) + 1) - 0.5
         else:
             cell, edges = in_bins(rule, axis.name, axis.x[axis.there], weight)
         n_bins = max(len(edges) - 1, 0)
-        x = kernel.bin_means(axis.x[axis.there], cell, n_bins, weight, frequency=given.frequency)
+        x = kernel.bin_means(axis.x[axis.there], cell, n_bins, weight, frequency=inputs.frequency)
         axes.append(axis._replace(grid=x.mean, values=x.mean))
         each = [
-            kernel.bin_means(f[axis.there], cell, n_bins, weight, frequency=given.frequency)
+            kernel.bin_means(f[axis.there], cell, n_bins, weight, frequency=inputs.frequency)
             for f in answers.T
         ]
-        found.append(
+        estimates.append(
             _of_bins(each, x.mean, centering)
             | {
                 "n_obs": each[0].n_obs,
@@ -135,14 +135,14 @@ def m_plot(
                 "bin_left": edges[:-1],
                 "bin_right": edges[1:],
             }
-            | bin_beside(given, axis, answers, each, x.mean, centering)
+            | bin_beside(inputs, axis, answers, each, x.mean, centering)
         )
-    out = given.labelled(axes, found, asked, method="m_plot", centering=centering)
+    out = inputs.labelled(axes, estimates, quotients, method="m_plot", centering=centering)
     several = OUTPUT in out.dims
     values, dims = (answers.T, (OUTPUT, "obs")) if several else (answers[:, 0], ("obs",))
     out["output_value"] = variable("output_value", values, dims)
     rule_name, parameters = describe(rule)
-    out = given.with_rows(out, axes)
+    out = inputs.with_rows(out, axes)
     return out.set_coords(["bin_left", "bin_right"]).assign_attrs(
         bin_rule=rule_name, bin_parameters=parameters
     )
@@ -169,18 +169,20 @@ def _of_bins(
     """An M-plot from means in bins, of every output."""
     if not len(x):
         return no_rows(len(each))
-    found: list[dict[str, Any]] = []
-    for one in each:
-        offset, covariance = kernel.bin_curve(one, x, centering)
-        found.append(
+    estimates: list[dict[str, Any]] = []
+    for means in each:
+        offset, covariance = kernel.bin_curve(means, x, centering)
+        estimates.append(
             {
-                "curve": one.mean - offset,
-                "curve_std": np.sqrt(one.variance),
+                "curve": means.mean - offset,
+                "curve_std": np.sqrt(means.variance),
                 "curve_se": np.sqrt(np.maximum(np.diagonal(covariance), 0.0)),
                 "curve_cov": covariance,
                 "curve_offset": offset,
-                "heterogeneity_output": kernel.root_mean_square(np.sqrt(one.variance), one.share),
-                "importance": kernel.importance(one.mean, one.share),
+                "heterogeneity_output": kernel.root_mean_square(
+                    np.sqrt(means.variance), means.share
+                ),
+                "importance": kernel.importance(means.mean, means.share),
             }
         )
-    return {name: np.stack([one[name] for one in found]) for name in found[0]}
+    return {name: np.stack([means[name] for means in estimates]) for name in estimates[0]}

@@ -49,30 +49,36 @@ class Behind(NamedTuple):
 
 
 def of_curves(
-    one: Curves, centering: str, group: IntArray | None
+    curves: Curves, centering: str, group: IntArray | None
 ) -> tuple[FloatArray, delta.Units]:
     """Covariance of the mean of ICE curves by rows, or by groups, and what these do to it."""
-    psi = one.influences(centering)
+    psi = curves.influences(centering)
     if group is None:
-        units = delta.of_rows(psi, one.weight, frequency=one.frequency)
+        units = delta.of_rows(psi, curves.weight, frequency=curves.frequency)
     else:
-        units = delta.of_groups(psi, one.weight, group, frequency=one.frequency)
+        units = delta.of_groups(psi, curves.weight, group, frequency=curves.frequency)
     return units.moved.T @ units.moved, units
 
 
 def of_bins(
-    one: Outputs, row: xr.Dataset, centering: str, group: IntArray | None
+    outputs: Outputs, row: xr.Dataset, centering: str, group: IntArray | None
 ) -> tuple[FloatArray, FloatArray, delta.Units]:
     """Covariance of an M-plot, its degrees of freedom by bin, and what rows or groups do to it."""
-    means = one.means(one.values)
-    centre = _centre(one, means, centering)
-    found = delta.of_bins(
-        one.values, one.cell, means, centre, one.weight, group, frequency=one.frequency
+    means = outputs.means(outputs.values)
+    centre = _centre(outputs, means, centering)
+    of_units = delta.of_bins(
+        outputs.values,
+        outputs.cell,
+        means,
+        centre,
+        outputs.weight,
+        group,
+        frequency=outputs.frequency,
     )
     if group is None:
-        covariance = kernel.bin_curve(means, one.grid, centering).covariance
-        return covariance, found.degrees, found.units
-    few = np.flatnonzero((found.n_units < 2) & (means.share > 0))
+        covariance = kernel.bin_curve(means, outputs.grid, centering).covariance
+        return covariance, of_units.degrees, of_units.units
+    few = np.flatnonzero((of_units.n_units < 2) & (means.share > 0))
     if len(few):
         raise ValueError(
             f"groups must be at least two in every bin; bin {few[0]} of feature "
@@ -80,17 +86,17 @@ def of_bins(
             f"levels."
         )
     gone = means.share == 0
-    covariance = found.units.moved.T @ found.units.moved
+    covariance = of_units.units.moved.T @ of_units.units.moved
     covariance[gone] = covariance[:, gone] = np.nan
-    return covariance, found.degrees, found.units
+    return covariance, of_units.degrees, of_units.units
 
 
-def _centre(one: Outputs, means: kernel.BinMeans, centering: str) -> FloatArray | None:
+def _centre(outputs: Outputs, means: kernel.BinMeans, centering: str) -> FloatArray | None:
     """Weights of bins in the constant; None of the mean over rows, 0 without a constant."""
     if centering == "mean":
         return None
-    centre, there = np.zeros(len(one.grid)), means.share > 0
-    centre[there] = kernel.centre_of(centering, one.grid[there], means.share[there])
+    centre, has_rows = np.zeros(len(outputs.grid)), means.share > 0
+    centre[has_rows] = kernel.centre_of(centering, outputs.grid[has_rows], means.share[has_rows])
     return centre
 
 
@@ -153,35 +159,35 @@ class FromModel:
 
     def curves(self, name: str, *, derivative: bool, centering: str) -> tuple[FloatArray, Curves]:
         """Change of the curve by direction, and the ICE curves."""
-        axis, given = self.axes[name], self.given
-        weight = given.weight_of(axis)
-        own: list[FloatArray] = []
+        axis, inputs = self.axes[name], self.given
+        weight = inputs.weight_of(axis)
+        last_curves: list[FloatArray] = []
         total = np.zeros(0)
-        for rows, curves, _ in given.curves(self.asked, axis):
+        for rows, curves, _ in inputs.curves(self.asked, axis):
             w = np.ones(curves.shape[1]) if weight is None else weight[rows]
             part = np.einsum("org,r->og", curves, w)
-            total = part if not own else total + part
-            own.append(curves[-1])
-        values = np.concatenate(own)
+            total = part if not last_curves else total + part
+            last_curves.append(curves[-1])
+        values = np.concatenate(last_curves)
         total = total / (len(values) if weight is None else weight.sum())
         if derivative:
-            total, values = (kernel.along(one, axis.grid) for one in (total, values))
-        at = given.places(axis)
+            total, values = (kernel.along(answers, axis.grid) for answers in (total, values))
+        places = inputs.places(axis)
         if centering != "none":
-            centre = kernel.centre_of(centering, axis.grid, at.share(weight))
+            centre = kernel.centre_of(centering, axis.grid, places.share(weight))
             total = total - (total @ centre)[:, None]
-        behind = Curves(values, axis.grid, weight, given.frequency, at, derivative)
+        behind = Curves(values, axis.grid, weight, inputs.frequency, places, derivative)
         return total, behind
 
-    def bins(self, one: Outputs, there: np.ndarray, centering: str) -> FloatArray:
+    def bins(self, outputs: Outputs, has_curve: np.ndarray, centering: str) -> FloatArray:
         """Change of an M-plot by direction."""
-        answers = at_rows(self.asked)[there]
-        weight = one.base
-        mean = np.zeros((answers.shape[1], len(one.grid)))
-        np.add.at(mean.T, one.cell, answers * weight[:, None])
-        total = np.bincount(one.cell, weight, len(one.grid))
+        answers = at_rows(self.asked)[has_curve]
+        weight = outputs.base
+        mean = np.zeros((answers.shape[1], len(outputs.grid)))
+        np.add.at(mean.T, outputs.cell, answers * weight[:, None])
+        total = np.bincount(outputs.cell, weight, len(outputs.grid))
         mean = np.divide(mean, total, out=np.zeros_like(mean), where=total > 0)
-        centre = _centre(one, one.means(one.values), centering)
+        centre = _centre(outputs, outputs.means(outputs.values), centering)
         constant = mean @ (total / total.sum() if centre is None else centre)
         return np.asarray(mean - constant[:, None])
 
@@ -199,15 +205,17 @@ def std_error(
         directions = Directions.of(
             fitted, profile.attrs | model_facts(profile), frequency=frequency
         )
-    asked = None if directions is None else FromModel(profile, rows, directions)
-    code, n_groups = groups_of(groups, rows, asked)
-    found = [_of_feature(profile, name, rows, code, asked) for name in feature_names(profile)]
+    from_model = None if directions is None else FromModel(profile, rows, directions)
+    code, n_groups = groups_of(groups, rows, from_model)
+    errors_of_features = [
+        _of_feature(profile, name, rows, code, from_model) for name in feature_names(profile)
+    ]
     source = "rows" if n_groups is None else f"rows in {n_groups} groups"
-    return _labelled(profile, found, source, n_groups, directions)
+    return _labelled(profile, errors_of_features, source, n_groups, directions)
 
 
 def groups_of(
-    groups: ArrayLike | None, rows: xr.Dataset | None, asked: FromModel | None
+    groups: ArrayLike | None, rows: xr.Dataset | None, from_model: FromModel | None
 ) -> tuple[IntArray | None, int | None]:
     """Numbers of the groups of all rows."""
     if groups is None:
@@ -215,8 +223,8 @@ def groups_of(
     labels, n_rows = None, 0
     if rows is not None:
         labels, n_rows = row_labels(rows), rows.sizes["obs"]
-    elif asked is not None:
-        table = asked.directions.changes.table
+    elif from_model is not None:
+        table = from_model.directions.changes.table
         n_rows = table.n_rows
         labels = None if table.index is None else table.index.to_numpy()
     used = np.ones(n_rows, dtype=bool)
@@ -239,25 +247,25 @@ def _of_feature(
     name: str,
     rows: xr.Dataset | None,
     code: IntArray | None,
-    asked: FromModel | None,
+    from_model: FromModel | None,
 ) -> dict[str, FloatArray]:
     """Standard errors of the curve of one feature, with their parts, by the end of their names."""
     row, centering = one_profile(profile, name), str(profile.attrs["centering"])
     if not row.sizes["grid"]:
         return {}
-    behind = _behind(profile, row, rows, code, asked, centering)
-    if asked is None or behind.change is None:
+    behind = _behind(profile, row, rows, code, from_model, centering)
+    if from_model is None or behind.change is None:
         se = np.sqrt(np.maximum(np.diagonal(behind.rows), 0.0))
         return {"se": se, "cov": behind.rows, "df": behind.degrees}
-    directions, known = asked.directions, row["curve"].values
-    check_model(behind.change[-1], known, f"curve of {name!r}", rounding=_rounding(row))
-    used = asked.numbers[behind.used]
-    found = directions.covariances(behind.rows, behind.change[:-1], behind.units, used)
-    gone = np.isnan(known)
-    found.total[gone] = found.total[:, gone] = np.nan
-    found.model[gone] = found.model[:, gone] = np.nan
-    degrees = directions.degrees(found, behind.degrees)
-    return errors(found) | {"cov": found.total, "df": degrees}
+    directions, curve = from_model.directions, row["curve"].values
+    check_model(behind.change[-1], curve, f"curve of {name!r}", rounding=_rounding(row))
+    used = from_model.numbers[behind.used]
+    covariances = directions.covariances(behind.rows, behind.change[:-1], behind.units, used)
+    gone = np.isnan(curve)
+    covariances.total[gone] = covariances.total[:, gone] = np.nan
+    covariances.model[gone] = covariances.model[:, gone] = np.nan
+    degrees = directions.degrees(covariances, behind.degrees)
+    return errors(covariances) | {"cov": covariances.total, "df": degrees}
 
 
 def _behind(
@@ -265,47 +273,47 @@ def _behind(
     row: xr.Dataset,
     rows: xr.Dataset | None,
     code: IntArray | None,
-    asked: FromModel | None,
+    from_model: FromModel | None,
     centering: str,
 ) -> Behind:
     """What the curve of one feature is made of, by its rows or asked of the model anew."""
     name, change = str(row["feature"].values), None
     if profile.attrs["method"] == "m_plot":
         assert rows is not None, "M-plots keep their rows"
-        one = rows_behind(rows, name)
-        assert isinstance(one, Outputs), "M-plots keep outputs"
-        there = ~np.isnan(one_profile(rows, name)["x"].values)
-        group = None if code is None else code[there]
-        covariance, degrees, units = of_bins(one, row, centering, _numbered(group))
-        if asked is not None:
-            change = asked.bins(one, there, centering)
-        return Behind(covariance, degrees, units, change, np.flatnonzero(there))
+        outputs = rows_behind(rows, name)
+        assert isinstance(outputs, Outputs), "M-plots keep outputs"
+        has_curve = ~np.isnan(one_profile(rows, name)["x"].values)
+        group = None if code is None else code[has_curve]
+        covariance, degrees, units = of_bins(outputs, row, centering, _numbered(group))
+        if from_model is not None:
+            change = from_model.bins(outputs, has_curve, centering)
+        return Behind(covariance, degrees, units, change, np.flatnonzero(has_curve))
     if profile.attrs["method"] == "shap_dependence":
         assert rows is not None, "they keep their rows"
         assert code is not None, "they come for groups"
-        found = rows_behind(rows, name)
-        assert isinstance(found, Shapley), "of Shapley values"
-        there = np.flatnonzero(~np.isnan(one_profile(rows, name)["x"].values))
-        group = np.unique(code[there], return_inverse=True)[1]
-        own = found.of_groups(group, centering)
-        units = delta.Units(own.moved, group, np.nan)
-        return Behind(own.moved.T @ own.moved, own.degrees, units, None, there)
+        shapley = rows_behind(rows, name)
+        assert isinstance(shapley, Shapley), "of Shapley values"
+        has_curve = np.flatnonzero(~np.isnan(one_profile(rows, name)["x"].values))
+        group = np.unique(code[has_curve], return_inverse=True)[1]
+        of_units = shapley.of_groups(group, centering)
+        units = delta.Units(of_units.moved, group, np.nan)
+        return Behind(of_units.moved.T @ of_units.moved, of_units.degrees, units, None, has_curve)
     derivative = profile.attrs.get("ice_kind") == "derivative"
-    if asked is not None:
-        change, curves = asked.curves(name, derivative=derivative, centering=centering)
-        there = asked.given.with_curve(asked.axes[name])
+    if from_model is not None:
+        change, curves = from_model.curves(name, derivative=derivative, centering=centering)
+        has_curve = from_model.given.with_curve(from_model.axes[name])
     else:
         assert rows is not None, "groups come with rows"
         behind = rows_behind(rows, name)
         assert isinstance(behind, Curves), "of ICE curves"
         curves = behind
-        there = ~np.isnan(one_profile(rows, name)["ice"].transpose("obs", "grid").values).any(
+        has_curve = ~np.isnan(one_profile(rows, name)["ice"].transpose("obs", "grid").values).any(
             axis=1
         )
-    group = None if code is None else code[there]
+    group = None if code is None else code[has_curve]
     covariance, units = of_curves(curves, centering, _numbered(group))
     degrees = np.full(len(covariance), max(units.degrees, 0.0))
-    return Behind(covariance, degrees, units, change, np.flatnonzero(there))
+    return Behind(covariance, degrees, units, change, np.flatnonzero(has_curve))
 
 
 def _numbered(group: IntArray | None) -> IntArray | None:
@@ -315,7 +323,7 @@ def _numbered(group: IntArray | None) -> IntArray | None:
 
 def _labelled(
     profile: xr.Dataset,
-    found: Sequence[dict[str, FloatArray]],
+    errors_of_features: Sequence[dict[str, FloatArray]],
     source: str,
     n_groups: int | None,
     directions: Directions | None,
@@ -323,15 +331,23 @@ def _labelled(
     """The profile with these errors in place of its own."""
     n_grid = profile.sizes["grid"]
     about: dict[str, Any] = {"kind": "central limit theorem", "target": "curve"}
-    said = dict.fromkeys(("se", "cov", "df"), source)
+    source_of_end = dict.fromkeys(("se", "cov", "df"), source)
     if directions is not None:
-        about["kind"], said = KIND, sources(directions, source)
-    ends = dict.fromkeys(end for one in found for end in one) or dict.fromkeys(said)
+        about["kind"], source_of_end = KIND, sources(directions, source)
+    ends = dict.fromkeys(
+        end for errors_of_feature in errors_of_features for end in errors_of_feature
+    ) or dict.fromkeys(source_of_end)
     made = {}
     for end in ends:
         shape = (n_grid, n_grid) if end == "cov" else (n_grid,)
-        values = padded([one.get(end, np.full(shape, np.nan)) for one in found], shape)
-        made[f"curve_{end}"] = variable(f"curve_{end}", values, source=said[end], **about)
+        values = padded(
+            [
+                errors_of_feature.get(end, np.full(shape, np.nan))
+                for errors_of_feature in errors_of_features
+            ],
+            shape,
+        )
+        made[f"curve_{end}"] = variable(f"curve_{end}", values, source=source_of_end[end], **about)
     out = profile.drop_vars([name for name in NO_PARTS if name in profile]).assign(made)
     for name in ("n_groups", "parameters", "fitted_model"):
         out.attrs.pop(name, None)

@@ -63,11 +63,13 @@ def _common_grid(
     missing = fields.get("missing", options.missing)
     options = ModelOptions(weights=fields.get("weights", options.weights), missing=missing)
     singles, pairs = split_pairs(fields.get("feature", features))
-    given = Given.used(X, singles, options, percentiles=percentiles, pairs=pairs)
+    inputs = Given.used(X, singles, options, percentiles=percentiles, pairs=pairs)
     points: dict[str, Any] = {}
-    for axis in given.axes(grid, n_grid, grid_kind):
+    for axis in inputs.axes(grid, n_grid, grid_kind):
         if axis.pair is not None:
-            points[axis.name] = [None if one.levels else one.grid for one in axis.pair]
+            points[axis.name] = [
+                None if axis_of_side.levels else axis_of_side.grid for axis_of_side in axis.pair
+            ]
         elif axis.levels is None and len(axis.grid) > 1:
             points[axis.name] = axis.grid
     return {"grid": points}
@@ -197,16 +199,16 @@ def pdp(
             )
         return pdp_in_chunks(model, chunks, features, grid, n_grid, grid_kind, centering, options)
     singles, pairs = split_pairs(features)
-    given = Given.used(X, singles, options, percentiles=percentiles, pairs=pairs)
-    axes = given.axes(grid, n_grid, grid_kind)
+    inputs = Given.used(X, singles, options, percentiles=percentiles, pairs=pairs)
+    axes = inputs.axes(grid, n_grid, grid_kind)
     check_centre(axes, centering)
-    asked = given.quotients(model)
-    found = []
+    quotients = inputs.quotients(model)
+    estimates = []
     bar = with_bar(axes, "partial dependence", progress=progress)
-    for axis, blocks in zip(bar, given.all_curves(asked, axes), strict=True):
-        mean = _average(given, asked, axis, blocks, centering)
-        found.append(mean.estimates | _beside(given, asked, axis, mean, centering))
-    out = given.labelled(axes, found, asked, method="pdp", centering=centering)
+    for axis, blocks in zip(bar, inputs.all_curves(quotients, axes), strict=True):
+        mean = _average(inputs, quotients, axis, blocks, centering)
+        estimates.append(mean.estimates | _beside(inputs, quotients, axis, mean, centering))
+    out = inputs.labelled(axes, estimates, quotients, method="pdp", centering=centering)
     return out.assign_attrs(grid_kind=grid_kind)
 
 
@@ -285,8 +287,8 @@ def ice(
         )
     every = with_slopes if kind == "derivative" else None
     singles, pairs = split_pairs(features)
-    given = Given.used(X, singles, options, every, percentiles, pairs)
-    axes = given.axes(grid, n_grid, grid_kind)
+    inputs = Given.used(X, singles, options, every, percentiles, pairs)
+    axes = inputs.axes(grid, n_grid, grid_kind)
     check_centre(axes, chosen)
     if kind == "derivative":
         flat = [axis.name for axis in axes if axis.levels is not None or len(axis.grid) == 1]
@@ -295,25 +297,27 @@ def ice(
                 f"kind must not be 'derivative' for categories and grids of one point, such as "
                 f"{flat[0]!r}. Leave it out of features=, or take kind='centered'."
             )
-    asked = given.quotients(model)
-    found = []
+    quotients = inputs.quotients(model)
+    estimates = []
     bar, derivative = with_bar(axes, "ICE", progress=progress), kind == "derivative"
-    for axis, blocks in zip(bar, given.all_curves(asked, axes), strict=True):
-        kept: list[FloatArray] = []
-        mean = _average(given, asked, axis, blocks, chosen, derivative=derivative, kept=kept)
-        beside = {} if derivative else _beside(given, asked, axis, mean, chosen)
+    for axis, blocks in zip(bar, inputs.all_curves(quotients, axes), strict=True):
+        curves_kept: list[FloatArray] = []
+        mean = _average(
+            inputs, quotients, axis, blocks, chosen, derivative=derivative, curves_kept=curves_kept
+        )
+        beside = {} if derivative else _beside(inputs, quotients, axis, mean, chosen)
         n_outputs = len(mean.estimates["curve"])
-        each = np.full((n_outputs, len(axis.grid), given.table.n_rows), np.nan)
-        first, rows = 0, np.flatnonzero(given.with_curve(axis))
-        for curves in kept:
+        each = np.full((n_outputs, len(axis.grid), inputs.table.n_rows), np.nan)
+        first, rows = 0, np.flatnonzero(inputs.with_curve(axis))
+        for curves in curves_kept:
             block = rows[first : first + curves.shape[1]]
             first += curves.shape[1]
             if chosen != "none":
                 curves = curves - (curves @ mean.centre)[..., None]
             each[:, :, block] = curves.transpose(0, 2, 1)
-        found.append(mean.estimates | beside | {"ice": each})
-    out = given.labelled(axes, found, asked, method="ice", centering=chosen)
-    out = given.with_rows(out, axes).assign_attrs(grid_kind=grid_kind, ice_kind=kind)
+        estimates.append(mean.estimates | beside | {"ice": each})
+    out = inputs.labelled(axes, estimates, quotients, method="ice", centering=chosen)
+    out = inputs.with_rows(out, axes).assign_attrs(grid_kind=grid_kind, ice_kind=kind)
     if kind == "derivative":
         for name in ("curve", "curve_std", "curve_se", "importance", "heterogeneity_output", "ice"):
             out[name].attrs["units"] = EFFECT_UNITS
@@ -345,57 +349,61 @@ class _Mean(NamedTuple):
 
 
 def _average(
-    given: Given,
-    asked: DifferenceQuotients,
+    inputs: Given,
+    quotients: DifferenceQuotients,
     axis: Axis,
     blocks: Blocks,
     centering: str,
     *,
     derivative: bool = False,
-    kept: list[FloatArray] | None = None,
+    curves_kept: list[FloatArray] | None = None,
 ) -> _Mean:
-    """The mean of ICE curves and their spread, in one pass; ``kept`` takes the curves.
+    """The mean of ICE curves and their spread, in one pass; ``curves_kept`` takes the curves.
 
     The spread is that of curves centred each by itself, of derivatives as they are.
     """
-    weight = given.weight_of(axis)
-    counts = counts_of(given, weight, int(given.with_curve(axis).sum()))
+    weight = inputs.weight_of(axis)
+    counts = counts_of(inputs, weight, int(inputs.with_curve(axis).sum()))
     if not len(axis.grid):
-        n_outputs = max(len(asked.outputs.labels), 1)
+        n_outputs = max(len(quotients.outputs.labels), 1)
         nothing = {"weight_share": np.zeros(0), "output_error": np.zeros(n_outputs)}
         empty = np.zeros(0)
         return _Mean(no_rows(n_outputs) | counts | nothing, empty, np.zeros((n_outputs, 0)))
-    at = given.places(axis)
-    share = at.share(weight)
+    places = inputs.places(axis)
+    share = places.share(weight)
     alike = kernel.centre_of(
         "none" if derivative else "mean" if centering == "none" else centering, axis.grid, share
     )
-    found: list[curves_of.Moments] = []
+    by_weight: list[curves_of.Moments] = []
     by_squares: list[curves_of.Moments] = []
-    precise = sums.need_squares(weight, frequency=given.frequency)
+    precise = sums.need_squares(weight, frequency=inputs.frequency)
     constants, origin, largest = [], np.zeros(0), np.zeros(1)
     for rows, curves, error in blocks:
         if derivative:
             curves = np.stack([kernel.along(each, axis.grid) for each in curves])
-        if kept is not None:
-            kept.append(curves)
-        if not found:
+        if curves_kept is not None:
+            curves_kept.append(curves)
+        if not by_weight:
             origin = curves[:, 0].mean(axis=1)
         # A large offset is taken off before anything is multiplied.
         moved = curves - origin[:, None, None]
         constants.append(moved @ alike)
         w = None if weight is None else weight[rows]
         block = [
-            curves_of.moments(each, own, at.of_rows(rows), w, levels=centering == "none")
-            for each, own in zip(moved, constants[-1], strict=True)
+            curves_of.moments(each, constant, places.of_rows(rows), w, levels=centering == "none")
+            for each, constant in zip(moved, constants[-1], strict=True)
         ]
-        found = (
-            [curves_of.merged(*both) for both in zip(found, block, strict=True)] if found else block
+        by_weight = (
+            [curves_of.merged(*both) for both in zip(by_weight, block, strict=True)]
+            if by_weight
+            else block
         )
         if precise and w is not None:
             block = [
-                curves_of.moments(each, own, at.of_rows(rows), w**2, levels=centering == "none")
-                for each, own in zip(moved, constants[-1], strict=True)
+                curves_of.moments(
+                    each, constant, places.of_rows(rows), w**2, levels=centering == "none"
+                )
+                for each, constant in zip(moved, constants[-1], strict=True)
             ]
             by_squares = (
                 [curves_of.merged(*both) for both in zip(by_squares, block, strict=True)]
@@ -403,41 +411,43 @@ def _average(
                 else block
             )
         largest = np.maximum(largest, error)
-    squared: Sequence[curves_of.Moments | None] = by_squares or [None] * len(found)
-    totals = kernel.Totals.of(weight, len(at.left), frequency=given.frequency)
+    squared: Sequence[curves_of.Moments | None] = by_squares or [None] * len(by_weight)
+    totals = kernel.Totals.of(weight, len(places.left), frequency=inputs.frequency)
     profiles = [
-        curves_of.profile(of, axis.grid, totals, float(start), centering, by_squares=by)
-        for of, by, start in zip(found, squared, origin, strict=True)
+        curves_of.profile(moments, axis.grid, totals, float(start), centering, by_squares=by)
+        for moments, by, start in zip(by_weight, squared, origin, strict=True)
     ]
     estimates = counts | estimates_of(profiles, share) | {"output_error": largest}
     return _Mean(estimates, alike, np.concatenate(constants, axis=1) + origin[:, None])
 
 
 def _beside(
-    given: Given,
-    asked: DifferenceQuotients,
+    inputs: Given,
+    quotients: DifferenceQuotients,
     axis: Axis,
     mean: _Mean,
     centering: str,
 ) -> dict[str, NDArray[Any]]:
     """math [41]: the mean output without a value, on the scale of the curve, and its error."""
-    if given.missing != "bin":
+    if inputs.missing != "bin":
         return {}
     curves = mean.estimates["curve"]
     if axis.levels is not None or axis.there.all() or not len(axis.grid):
         return dict.fromkeys(BESIDE, np.full(len(curves), np.nan))
-    at, weight = given.places(axis), given.weight
-    found = [
-        kernel.beside(answers, constant, curve, at, weight, centering, frequency=given.frequency)
+    places, weight = inputs.places(axis), inputs.weight
+    values = [
+        kernel.beside(
+            answers, constant, curve, places, weight, centering, frequency=inputs.frequency
+        )
         for answers, constant, curve in zip(
-            given.without(asked, axis), mean.constant, curves, strict=True
+            inputs.without(quotients, axis), mean.constant, curves, strict=True
         )
     ]
-    return dict(zip(BESIDE, np.array(found).T, strict=True))
+    return dict(zip(BESIDE, np.array(values).T, strict=True))
 
 
 def bin_beside(
-    given: Given,
+    inputs: Given,
     axis: Axis,
     answers: FloatArray,
     each: Sequence[kernel.BinMeans],
@@ -445,37 +455,37 @@ def bin_beside(
     centering: str,
 ) -> dict[str, NDArray[Any]]:
     """math [42]: the mean output of the rows without a value, on the scale of the curve."""
-    if given.missing != "bin":
+    if inputs.missing != "bin":
         return {}
     if axis.there.all() or not len(x):
         return dict.fromkeys(BESIDE, np.full(len(each), np.nan))
-    found = []
-    for f, one in zip(answers.T, each, strict=True):
+    values = []
+    for f, means in zip(answers.T, each, strict=True):
         gone, others = (
             kernel.mean_of_rows(
                 f[rows, None],
-                given.weight_at(rows),
-                frequency=given.frequency,
+                inputs.weight_at(rows),
+                frequency=inputs.frequency,
             )
             for rows in (~axis.there, axis.there)
         )
-        there = one.share > 0
-        spread = one.variance if one.robust is None else one.robust
-        centre = kernel.centre_of(centering, x[there], one.share[there])
+        has_rows = means.share > 0
+        spread = means.variance if means.robust is None else means.robust
+        centre = kernel.centre_of(centering, x[has_rows], means.share[has_rows])
         # Its error: that of a mean over the same rows, or of fixed parts of the bins' means.
-        constant = float(centre**2 @ (spread[there] / one.n_effective[there]))
+        constant = float(centre**2 @ (spread[has_rows] / means.n_effective[has_rows]))
         if centering == "mean":
             constant = others.variance
         elif centering == "none":
             constant = 0.0
-        value = float(gone.value[0] - centre @ one.mean[there])
-        found.append((value, np.sqrt(gone.variance + constant)))
-    return dict(zip(BESIDE, np.array(found).T, strict=True))
+        value = float(gone.value[0] - centre @ means.mean[has_rows])
+        values.append((value, np.sqrt(gone.variance + constant)))
+    return dict(zip(BESIDE, np.array(values).T, strict=True))
 
 
-def at_rows(asked: DifferenceQuotients) -> FloatArray:
+def at_rows(quotients: DifferenceQuotients) -> FloatArray:
     """The model's answer at the rows, (row, output)."""
-    answers = asked.at_rows().astype(np.float64, copy=False)
+    answers = quotients.at_rows().astype(np.float64, copy=False)
     bad = np.asarray(~np.isfinite(answers).all(axis=1))
     if bad.any():
         raise ValueError(

@@ -77,10 +77,10 @@ def summary(profile: xr.Dataset, feature: str | int | None, level: float) -> Sum
         title = f"{title}: effect of {with_units(name, units_of(profile, name))} on"
         title = f"{title} {output_text(profile)}"
         table = tables.tidy(profile.sel(feature=[name]), level)
-        known = "std_error" in table
+        has_errors = "std_error" in table
         heads = ["share", "curve", "std err", *bounds_text(level), "spread"]
         numbers = ["estimate", "std_error", "conf_low", "conf_high", "spread"]
-        if not known:
+        if not has_errors:
             heads, numbers = ["share", "curve", "spread"], ["estimate", "spread"]
         elif "p_value" in table:
             heads[3:3], numbers[2:2] = ["t", "P"], ["statistic", "p_value"]
@@ -93,19 +93,19 @@ def summary(profile: xr.Dataset, feature: str | int | None, level: float) -> Sum
         meanings += [
             "share: share of the rows at the point. Rows between two points count in part for both."
         ]
-        if known:
-            held = "the grid" if holds_model(_source(profile)) else "the model and the grid"
+        if has_errors:
+            fixed = "the grid" if holds_model(_source(profile)) else "the model and the grid"
             errors += [
-                f"Standard errors treat {held} as fixed. "
+                f"Standard errors treat {fixed} as fixed. "
                 f"Intervals: pointwise, {how_made(profile, 'curve', level)}. "
                 f"{parts_note(profile.sel(feature=name), 'curve', 'the curve')}".rstrip()
             ]
             if "p_value" in table and attrs["centering"] != "none":
                 errors += ["P: of a curve that is 0 at the point, as it is centred."]
     title = f"{title}{text.region_text(profile)}"
-    of = profile if feature is None else profile.sel(feature=name)
+    part = profile if feature is None else profile.sel(feature=name)
     cells = [
-        ["Rows:", f"{rows_used(of)}", "Model asked for rows:", f"{attrs['model_rows']}"],
+        ["Rows:", f"{rows_used(part)}", "Model asked for rows:", f"{attrs['model_rows']}"],
         ["Weights:", attrs["weight_kind"], "Curve centred at:", attrs["centering"]],
     ]
     if "curve_se" in profile:
@@ -115,7 +115,7 @@ def summary(profile: xr.Dataset, feature: str | int | None, level: float) -> Sum
             f"Shapley values: {attrs['shapley']}; {attrs['n_background']} background rows."
         ]
     if "shap_value_error" in profile:
-        error = float(np.sqrt((of["shap_value_error"] ** 2).mean()))
+        error = float(np.sqrt((part["shap_value_error"] ** 2).mean()))
         errors += [
             f"Monte-Carlo standard error of a Shapley value: {number_text(error)} (root mean "
             f"square). More background rows make it smaller."
@@ -137,24 +137,24 @@ def profile_page(profile: xr.Dataset, most: int) -> Page:
     order = largest_first(table["importance"].to_numpy())[:most]
     columns = ["importance", "heterogeneity_output", "curve_min", "curve_max"]
     heads = ["", "importance", "heterog.", "lowest", "highest"]
-    known = "curve_se" in profile and bool(profile["curve_se"].notnull().any())
-    if known:
+    has_errors = "curve_se" in profile and bool(profile["curve_se"].notnull().any())
+    if has_errors:
         table["largest_se"] = profile["curve_se"].max("grid").values
         columns.append("largest_se")
         heads.append("std err up to")
     lines = [
-        [names[at], *(number_text(float(table[column].iloc[at])) for column in columns)]
-        for at in order
+        [names[position], *(number_text(float(table[column].iloc[position])) for column in columns)]
+        for position in order
     ]
-    for line, at in zip(lines, order, strict=True):
-        if table["kind"].iloc[at] == "constant":
+    for line, position in zip(lines, order, strict=True):
+        if table["kind"].iloc[position] == "constant":
             line[1] = "constant"
     first = repr(lines[0][0])
     return Page(
         f"{METHOD_NAMES[str(profile.attrs['method'])]}: effects on {output(profile)}",
         (
             rows_text(profile),
-            uncertainty_line(profile, "curve_se", estimated=known),
+            uncertainty_line(profile, "curve_se", estimated=has_errors),
         ),
         (
             table_of(

@@ -37,16 +37,16 @@ def relative_to(row: xr.Dataset, value: Any) -> xr.Dataset:
     if not is_nominal(row):
         value = float(as_numbers(as_values([value]), "reference")[0])
     weight = _place(row, value)
-    said = level_text(value) if is_nominal(row) else number_text(value)
+    text = level_text(value) if is_nominal(row) else number_text(value)
     name = label_of(row, str(row["feature"].values))
     out = row.assign(curve=row["curve"] - float(weight @ row["curve"].values))
     out = out.assign(curve_std=xr.full_like(row["curve_std"], np.nan))
-    out.attrs["reference"] = f"{name} = {said}"
+    out.attrs["reference"] = f"{name} = {text}"
     if "ice" in row:
         out = _with_rows(out, weight)
     covariance = row["curve_cov"].values
-    shared, own = covariance @ weight, float(weight @ covariance @ weight)
-    covariance = covariance - shared[:, None] - shared + own
+    shared, variance = covariance @ weight, float(weight @ covariance @ weight)
+    covariance = covariance - shared[:, None] - shared + variance
     covariance[weight == 1] = covariance[:, weight == 1] = 0.0
     degrees = degrees_of(row)
     degrees = np.minimum(degrees, degrees[weight > 0].min())
@@ -72,9 +72,9 @@ def _with_rows(out: xr.Dataset, weight: FloatArray) -> xr.Dataset:
     """ICE curves that are 0 at the reference, and their spread."""
     curves = out["ice"].transpose("obs", "grid").values
     curves = curves - (curves @ weight)[:, None]
-    known = np.isfinite(curves).all(axis=1)
-    rows = out["weight"].values[known] if "weight" in out else None
-    apart = curves[known] - out["curve"].values
+    is_finite = np.isfinite(curves).all(axis=1)
+    rows = out["weight"].values[is_finite] if "weight" in out else None
+    apart = curves[is_finite] - out["curve"].values
     spread = np.sqrt(np.average(apart**2, axis=0, weights=rows))
     attrs = out["ice"].attrs
     return out.assign(
@@ -86,7 +86,7 @@ def _place(row: xr.Dataset, value: Any) -> FloatArray:
     """Weights of the points of the grid in the curve at a value."""
     name, grid = str(row["feature"].values), row["grid_value"].values
     if is_nominal(row):
-        names = [level_text(one) for one in row["level"].values]
+        names = [level_text(level) for level in row["level"].values]
         if level_text(value) not in names:
             raise ValueError(
                 f"reference must be a level of {name!r}, {', '.join(map(repr, names))}; got "

@@ -22,15 +22,15 @@ CHUNK_BYTES = 1 << 27
 REPLICATED = ("curve", "curve_std", "heterogeneity_output", "importance")
 
 
-def bootstrap(ice: xr.Dataset, profile: xr.Dataset | None, asked: Resampling) -> Drawn:
+def bootstrap(ice: xr.Dataset, profile: xr.Dataset | None, resampling: Resampling) -> Drawn:
     """`bootstrap` of a profile, from its ICE curves or from the rows kept with it."""
-    asked.refuse_choices_of_bins()
+    resampling.refuse_choices_of_bins()
     profile = ice if profile is None else profile
     ice = check_curves(ice, profile)
     frequency = "weight" in ice and ice.attrs["weight_kind"] == "frequency"
     counts, n_rows = ice["weight"].values if frequency else None, ice.sizes["obs"]
-    units = asked.units(n_rows, counts, np.ones(n_rows, dtype=bool), row_labels(ice))
-    drawn = replicates(ice, profile, asked.scheme, units, asked.seeds)
+    units = resampling.units(n_rows, counts, np.ones(n_rows, dtype=bool), row_labels(ice))
+    drawn = replicates(ice, profile, resampling.scheme, units, resampling.seeds)
     facts = {"grid": "fixed", OF_ESTIMATE: estimate_fingerprint(profile, ["curve"])}
     return Drawn(drawn, units, profile, facts)
 
@@ -57,26 +57,30 @@ def replicates(
         streams = seeds[first : first + size]
         drawn = resample.weights_of(scheme, units, streams, n_rows)
         done = slice(first, first + len(streams))
-        for number, one in enumerate(features):
-            if not len(one.grid):
+        for number, rows_of_feature in enumerate(features):
+            if not len(rows_of_feature.grid):
                 continue
-            found = one.replicates(drawn, centering)
-            known = np.isfinite(profile["curve"].values[number, : len(one.grid)])
-            n_empty[done, number] = np.isnan(found.curve[:, known]).sum(axis=1)
-            for name, values in zip(REPLICATED, found, strict=True):
-                at: tuple[int | slice, ...] = (
+            drawn_estimates = rows_of_feature.replicates(drawn, centering)
+            has_curve = np.isfinite(profile["curve"].values[number, : len(rows_of_feature.grid)])
+            n_empty[done, number] = np.isnan(drawn_estimates.curve[:, has_curve]).sum(axis=1)
+            for name, values in zip(REPLICATED, drawn_estimates, strict=True):
+                place: tuple[int | slice, ...] = (
                     done,
                     number,
                     *(slice(n) for n in values.shape[1:]),
                 )
-                out[name][at] = values
-    acceleration = [_acceleration(one, centering, units) for one in features]
+                out[name][place] = values
+    acceleration = [
+        _acceleration(rows_of_feature, centering, units) for rows_of_feature in features
+    ]
     data = {
         name: (("draw", *variable(name, values)[0]), values, dict(profile[name].attrs))
         for name, values in out.items()
     }
     coords = {
-        name: one for name, one in profile.coords.items() if not set(one.dims) & {"obs", "ci_bound"}
+        name: rows_of_feature
+        for name, rows_of_feature in profile.coords.items()
+        if not set(rows_of_feature.dims) & {"obs", "ci_bound"}
     }
     if over_row_sets:
         dims = ("draw", *variable("n_empty", n_empty)[0])
@@ -87,20 +91,20 @@ def replicates(
 
 
 def _acceleration(
-    one: Curves | Outputs | Shapley, centering: str, units: resample.Units
+    rows_of_feature: Curves | Outputs | Shapley, centering: str, units: resample.Units
 ) -> FloatArray:
     """sum psi^3 / (6 (sum psi^2)^(3/2)) over units, psi the influence of a unit (Efron 1987)."""
-    if not len(one.grid):
+    if not len(rows_of_feature.grid):
         return np.zeros(0)
-    base = one.base
-    psi = one.influences(centering)
+    base = rows_of_feature.base
+    psi = rows_of_feature.influences(centering)
     psi = psi - np.average(psi, axis=0, weights=base)
     size = np.ones(len(base))
     if units.unit is not None:
         moved = np.zeros((int(units.unit.max()) + 1, psi.shape[1]))
         np.add.at(moved, units.unit, base[:, None] * psi)
         size = np.ones(len(moved))
-    elif one.frequency and one.weight is not None:
+    elif rows_of_feature.frequency and rows_of_feature.weight is not None:
         moved, size = psi, base
     else:
         moved = base[:, None] * psi

@@ -76,13 +76,13 @@ class Outputs(_Behind):
 
     def curve(self, centering: str) -> FloatArray:
         """The M-plot itself."""
-        found = self.means(self.values)
-        return found.mean - kernel.bin_curve(found, self.grid, centering).offset
+        means = self.means(self.values)
+        return means.mean - kernel.bin_curve(means, self.grid, centering).offset
 
     def influences(self, centering: str) -> FloatArray:
         """What every row adds to the curve."""
-        found = self.means(self.values)
-        return kernel.bin_influences(self.values, self.cell, found, self.grid, centering)
+        means = self.means(self.values)
+        return kernel.bin_influences(self.values, self.cell, means, self.grid, centering)
 
     def replicates(self, drawn: FloatArray, centering: str) -> kernel.Replicates:
         """The same statistics of rows that were drawn anew."""
@@ -127,7 +127,7 @@ class Shapley(_Behind):
         )
         share = self.at.share(self.weight)
         centre = kernel.centre_of(centering, np.asarray(self.smoother.basis.grid_place), share)
-        found = splines.of_groups(
+        units = splines.of_groups(
             self.smoother.basis,
             fit.residual,
             self.weight,
@@ -137,12 +137,12 @@ class Shapley(_Behind):
             frequency=self.frequency,
         )
         if centering != "mean":
-            return found
+            return units
         along = self.at.at_rows(fit.curve - centre @ fit.curve, self.weight)
         of_mean = leverage.of_mean(group, self.base, frequency=self.frequency)
         places = np.bincount(group, self.base / self.base.sum() * along)
-        return found._replace(
-            moved=found.moved - (places * of_mean.factor.toarray()[:, 0])[:, None]
+        return units._replace(
+            moved=units.moved - (places * of_mean.factor.toarray()[:, 0])[:, None]
         )
 
     def replicates(self, drawn: FloatArray, centering: str) -> kernel.Replicates:
@@ -174,13 +174,13 @@ def rows_behind(profile: xr.Dataset, feature: str | int) -> Curves | Outputs | S
     row = one_profile(profile, feature)
     method, nominal = str(profile.attrs["method"]), is_nominal(row)
     x, grid = np.asarray(row["x"].values, dtype=np.float64), row["grid_value"].values
-    there, curves = ~np.isnan(x), None
+    has_curve, curves = ~np.isnan(x), None
     if method not in KEPT:
         curves = row["ice"].transpose("obs", "grid").values
         # Rows without a value have curves with missing="bin", but no place.
-        there = ~np.isnan(curves).any(axis=1) & (row.sizes["grid"] > 0)
-    x = x[there]
-    weight = row["weight"].values[there] if "weight" in row else None
+        has_curve = ~np.isnan(curves).any(axis=1) & (row.sizes["grid"] > 0)
+    x = x[has_curve]
+    weight = row["weight"].values[has_curve] if "weight" in row else None
     frequency = profile.attrs["weight_kind"] == "frequency"
     if method == "m_plot":
         cell = np.zeros(len(x), dtype=np.intp)
@@ -189,33 +189,35 @@ def rows_behind(profile: xr.Dataset, feature: str | int) -> Curves | Outputs | S
         elif len(grid):
             edges = np.append(row["bin_left"].values, row["bin_right"].values[-1])
             cell = bin_index(edges, x)
-        return Outputs(row["output_value"].values[there], grid, weight, frequency, cell)
-    at = kernel.level_places(x.astype(np.intp), len(grid)) if nominal else kernel.places(grid, x)
+        return Outputs(row["output_value"].values[has_curve], grid, weight, frequency, cell)
+    places = (
+        kernel.level_places(x.astype(np.intp), len(grid)) if nominal else kernel.places(grid, x)
+    )
     if curves is not None:
         derivative = profile.attrs.get("ice_kind") == "derivative"
-        return Curves(curves[there], grid, weight, frequency, at, derivative)
+        return Curves(curves[has_curve], grid, weight, frequency, places, derivative)
     smoother = smoother_of(str(row["feature"].values), x, grid, weight, nominal=nominal)
-    values, smoothing = row["shap_value"].values[there], float(row["smoothing"])
-    return Shapley(values, grid, weight, frequency, at, smoother, smoothing)
+    values, smoothing = row["shap_value"].values[has_curve], float(row["smoothing"])
+    return Shapley(values, grid, weight, frequency, places, smoother, smoothing)
 
 
 def check_rows(rows: object, profile: xr.Dataset, parameter: str) -> xr.Dataset:
     """What keeps the rows; refused unless the profile is made of them."""
     method = str(profile.attrs["method"])
     advice = f"The rows of {method} are in its own result: pass that."
-    found = check_profile(rows, parameter, needs=KEPT[method], advice=advice)
-    if found.attrs["method"] != method:
+    result = check_profile(rows, parameter, needs=KEPT[method], advice=advice)
+    if result.attrs["method"] != method:
         raise ValueError(
             f"{parameter} must be what {method} returned, as the profile is; got that of "
-            f"{found.attrs['method']}."
+            f"{result.attrs['method']}."
         )
     centering = str(profile.attrs["centering"])
     for name in feature_names(profile):
-        own = one_profile(profile, name)
-        other = one_profile(found, name)
-        same = np.array_equal(own["grid_value"].values, other["grid_value"].values, equal_nan=True)
+        row = one_profile(profile, name)
+        other = one_profile(result, name)
+        same = np.array_equal(row["grid_value"].values, other["grid_value"].values, equal_nan=True)
         if same and other.sizes["grid"]:
-            behind, curve = rows_behind(found, name), own["curve"].values
+            behind, curve = rows_behind(result, name), row["curve"].values
             assert not isinstance(behind, Curves), "of the methods above"
             again = behind.curve(centering)
             same = np.array_equal(np.isnan(again), np.isnan(curve))
@@ -226,4 +228,4 @@ def check_rows(rows: object, profile: xr.Dataset, parameter: str) -> xr.Dataset:
                 f"{parameter} must hold the rows that the profile was made of; those of feature "
                 f"{name!r} make another curve. Pass the profile itself: its rows are in it."
             )
-    return found
+    return result

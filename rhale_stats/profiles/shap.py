@@ -119,16 +119,16 @@ def shap_dependence(
     array([-1.08, -0.09,  0.91])
     """
     check_choice("centering", centering, CENTERINGS)
-    given = Given.used(X, features, options)
-    axes = given.axes(grid, n_grid, grid_kind)
-    asked, how = None, "given"
+    inputs = Given.used(X, features, options)
+    axes = inputs.axes(grid, n_grid, grid_kind)
+    quotients, how = None, "given"
     generator, seed = source_of(rng)
     shap_values = shapley.shap_values
     errors: list[dict[str, FloatArray]] = []
     if shap_values is None:
-        asked = given.quotients(model)
+        quotients = inputs.quotients(model)
         computed = shapley_values(
-            model, asked, shapley, generator, "shap_dependence", progress=progress
+            model, quotients, shapley, generator, "shap_dependence", progress=progress
         )
         how = computed.how
         values = [computed.values[:, axis.position].T for axis in axes]
@@ -143,45 +143,47 @@ def shap_dependence(
             )
         whole = as_table(X)
         values = [
-            given_column(shap_values, whole, axis.position)[None, given.rows] for axis in axes
+            given_column(shap_values, whole, axis.position)[None, inputs.rows] for axis in axes
         ]
-    found = [
-        _smoothed(given, axis, phi, centering) | {"shap_value": phi} | error
+    estimates = [
+        _smoothed(inputs, axis, phi, centering) | {"shap_value": phi} | error
         for axis, phi, error in zip(axes, values, errors or [{}] * len(axes), strict=True)
     ]
-    out = given.labelled(axes, found, asked, method="shap_dependence", centering=centering)
-    return given.with_rows(out, axes).assign_attrs(
+    out = inputs.labelled(axes, estimates, quotients, method="shap_dependence", centering=centering)
+    return inputs.with_rows(out, axes).assign_attrs(
         grid_kind=grid_kind,
         shapley=how,
-        n_background=size(shapley.background, given.table.n_rows) if asked is not None else 0,
-        **({"seed": seed} if asked is not None else {}),
+        n_background=size(shapley.background, inputs.table.n_rows) if quotients is not None else 0,
+        **({"seed": seed} if quotients is not None else {}),
     )
 
 
 def _smoothed(
-    given: Given, axis: Axis, values: FloatArray, centering: str
+    inputs: Given, axis: Axis, values: FloatArray, centering: str
 ) -> dict[str, NDArray[Any]]:
     """A spline through Shapley values (output, row), with its errors and its spread."""
-    there, gone = axis.there, given.gone(axis) & ~axis.there
-    weight = given.weight_at(there)
-    counts = counts_of(given, weight, int(there.sum()))
+    present, gone = axis.there, inputs.gone(axis) & ~axis.there
+    weight = inputs.weight_at(present)
+    counts = counts_of(inputs, weight, int(present.sum()))
     if not len(axis.grid):
         nan = np.full(len(values), np.nan)
         nothing = {"weight_share": np.zeros(0), "smoothing": nan}
-        if given.missing == "bin":
+        if inputs.missing == "bin":
             nothing |= dict.fromkeys(BESIDE, nan)
         return no_rows(len(values)) | counts | nothing
-    nominal, x = axis.levels is not None, axis.x[there]
-    at = given.places(axis, there)
-    share = at.share(weight)
+    nominal, x = axis.levels is not None, axis.x[present]
+    places = inputs.places(axis, present)
+    share = places.share(weight)
     smoother = smoother_of(axis.name, x, axis.grid, weight, nominal=nominal)
-    found: list[dict[str, Any]] = []
+    estimates: list[dict[str, Any]] = []
     for whole in values:
-        phi = whole[there]
-        fit = splines.smooth(smoother.basis, phi, weight, None, frequency=given.frequency)
-        curve, spread, own = smoothed(smoother, fit, at, weight, centering, given.frequency)
-        covariance = kernel.mean_of_rows(own, weight, frequency=given.frequency).covariance
-        found.append(
+        phi = whole[present]
+        fit = splines.smooth(smoother.basis, phi, weight, None, frequency=inputs.frequency)
+        curve, spread, influence = smoothed(
+            smoother, fit, places, weight, centering, inputs.frequency
+        )
+        covariance = kernel.mean_of_rows(influence, weight, frequency=inputs.frequency).covariance
+        estimates.append(
             {
                 "curve": curve,
                 "curve_std": spread,
@@ -193,22 +195,22 @@ def _smoothed(
                 "smoothing": fit.smoothing,
             }
         )
-        if given.missing == "bin":
-            found[-1] |= dict.fromkeys(BESIDE, np.nan)
+        if inputs.missing == "bin":
+            estimates[-1] |= dict.fromkeys(BESIDE, np.nan)
             if gone.any():
-                plain = smoothed(smoother, fit, at, weight, "none", given.frequency)[2]
+                plain = smoothed(smoother, fit, places, weight, "none", inputs.frequency)[2]
                 constant = kernel.mean_of_rows(
-                    plain[:, :1] - own[:, :1], weight, frequency=given.frequency
+                    plain[:, :1] - influence[:, :1], weight, frequency=inputs.frequency
                 )
                 others = kernel.mean_of_rows(
                     whole[gone, None],
-                    given.weight_at(gone),
-                    frequency=given.frequency,
+                    inputs.weight_at(gone),
+                    frequency=inputs.frequency,
                 )
                 variance = others.variance + constant.variance
-                value = float(others.value[0]) - found[-1]["curve_offset"]
-                found[-1] |= dict(zip(BESIDE, (value, np.sqrt(variance)), strict=True))
-    out = {name: np.stack([one[name] for one in found]) for name in found[0]}
+                value = float(others.value[0]) - estimates[-1]["curve_offset"]
+                estimates[-1] |= dict(zip(BESIDE, (value, np.sqrt(variance)), strict=True))
+    out = {name: np.stack([estimate[name] for estimate in estimates]) for name in estimates[0]}
     return counts | {"weight_share": share} | out
 
 
@@ -238,23 +240,23 @@ def smoother_of(
 def smoothed(
     smoother: Smoother,
     fit: splines.Smooth,
-    at: kernel.Places,
+    places: kernel.Places,
     weight: FloatArray | None,
     centering: str,
     frequency: bool,
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """math [45]: the centred curve, the spread about it, and influences of the rows on it."""
-    share = at.share(weight)
+    share = places.share(weight)
     centre = kernel.centre_of(centering, np.asarray(smoother.basis.grid_place), share)
     curve = fit.curve - centre @ fit.curve
     base = np.ones(len(fit.residual)) if weight is None else weight
     spread = smoother.near.spread(fit.residual[:, None], base[:, None])[:, 0]
-    own = splines.influences(
+    influence = splines.influences(
         smoother.basis, fit.residual, weight, fit.smoothing, frequency=frequency
     )
     if centering != "none":
-        own = own - (own @ centre)[:, None]
+        influence = influence - (influence @ centre)[:, None]
     if centering == "mean":
         # The constant is a mean over places of rows, too, as in `influences`.
-        own -= at.at_rows(curve, weight)[:, None]
-    return curve, spread, own
+        influence -= places.at_rows(curve, weight)[:, None]
+    return curve, spread, influence

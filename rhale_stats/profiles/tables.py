@@ -71,9 +71,9 @@ def predict(profile: xr.Dataset, x: Any, feature: str | int | None) -> xr.DataAr
     profile = check_profile(profile)
     row = one_profile(profile, feature)
     name = feature_names(profile)[feature_position(profile, feature)]
-    at = x if isinstance(x, xr.DataArray) else xr.DataArray(np.asarray(x))
-    if not isinstance(x, xr.DataArray) and at.ndim == 1:
-        at = xr.DataArray(at.values, dims="grid")
+    values_at = x if isinstance(x, xr.DataArray) else xr.DataArray(np.asarray(x))
+    if not isinstance(x, xr.DataArray) and values_at.ndim == 1:
+        values_at = xr.DataArray(values_at.values, dims="grid")
     grid, curve = row["grid_value"].values, row["curve"].values
     if pair_of(row):
         raise ValueError(
@@ -82,19 +82,19 @@ def predict(profile: xr.Dataset, x: Any, feature: str | int | None) -> xr.DataAr
         )
     if is_nominal(row):
         levels = row["level"].values.tolist()
-        asked = np.vectorize(level_text, otypes=[str])(at.values)
-        unknown = sorted(set(asked.ravel().tolist()) - set(levels))
+        texts = np.vectorize(level_text, otypes=[str])(values_at.values)
+        unknown = sorted(set(texts.ravel().tolist()) - set(levels))
         if unknown:
             raise ValueError(
                 f"x must be levels of feature {name!r}, {', '.join(levels)}; got "
                 f"{', '.join(unknown)}."
             )
-        values = curve[np.vectorize(levels.index, otypes=[np.intp])(asked)]
-        at = at.astype(str)
+        values = curve[np.vectorize(levels.index, otypes=[np.intp])(texts)]
+        values_at = values_at.astype(str)
     elif len(grid):
-        values = np.interp(as_numbers(at.values, "x"), grid, curve, np.nan, np.nan)
+        values = np.interp(as_numbers(values_at.values, "x"), grid, curve, np.nan, np.nan)
     else:
-        values = np.full(at.shape, np.nan)
-    out = xr.DataArray(values, dims=at.dims, coords=at.coords, name="curve")
+        values = np.full(values_at.shape, np.nan)
+    out = xr.DataArray(values, dims=values_at.dims, coords=values_at.coords, name="curve")
     out.attrs = {**profile["curve"].attrs, "feature": name}
-    return out if "x" in out.coords else out.assign_coords(x=(at.dims, at.values))
+    return out if "x" in out.coords else out.assign_coords(x=(values_at.dims, values_at.values))

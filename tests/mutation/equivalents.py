@@ -257,7 +257,7 @@ EQUIVALENT: dict[tuple[str, str], dict[str, str]] = {
         "return [np.zeros → np.ones](0)": NO_ELEMENTS,
     },
     ("profiles/rows.py", "rows_behind"): {
-        "there = ~np.isnan(curves)[.any → .all](axis=1) & (row.sizes['grid'] > …": ALL_OR_NONE,
+        "has_curve = ~np.isnan(curves)[.any → .all](axis=1) & (row.sizes['grid'] > …": ALL_OR_NONE,
         "cell = [np.zeros → np.ones](len(x), dtype=np.intp)": NO_BINS,
     },
     ("profiles/rows.py", "check_rows"): {
@@ -378,16 +378,16 @@ EQUIVALENT: dict[tuple[str, str], dict[str, str]] = {
         ),
     },
     ("surfaces/comparison.py", "_square_of_cells"): {
-        "…, degrees = (np.eye(n) / max(n, [1 → 0]), cells.degrees[known].sum())": NO_ELEMENTS,
+        "…, degrees = (np.eye(n) / max(n, [1 → 0]), cells.degrees[has_error].sum(…": NO_ELEMENTS,
     },
     ("surfaces/comparison.py", "_groups_of_pairs"): {
-        "return np.asarray(own[[0 → 1]])": "both have the same groups here",
+        "…n np.asarray(groups_of_surfaces[[0 → 1]])": "both have the same groups here",
     },
     ("surfaces/tables.py", "glance"): {
         "shown = (np.abs(values) [> → >=] least) & (se > 0)": ROUNDING,
     },
     ("surfaces/comparison.py", "tidy"): {
-        "…values[0])}, index=range(len(at[[0 → 1]])))": "both axes have as many places",
+        "…s[0])}, index=range(len(corners[[0 → 1]])))": "both axes have as many places",
     },
     ("surfaces/hypotheses.py", "wald"): {
         "…a = np.where(np.abs(rows.delta) [<= → <] least, 0.0, rows.delta)": ROUNDING,
@@ -404,7 +404,7 @@ EQUIVALENT: dict[tuple[str, str], dict[str, str]] = {
         "…None, options=options, progress=[False → True])": BAR,
     },
     ("surfaces/values.py", "predict"): {
-        "…e.attrs[f'feature_{s}']): (pair[[0 → 1]].dims, one) for s, one in zip('…": BROADCAST,
+        "…e.attrs[f'feature_{s}']): (pair[[0 → 1]].dims, column) for s, column in…": BROADCAST,
         "array = xr.DataArray(out, pair[[0 → 1]].coords, pair[0].dims, 'surface…": BROADCAST,
         "…Array(out, pair[0].coords, pair[[0 → 1]].dims, 'surface', surface['surf…": BROADCAST,
     },
