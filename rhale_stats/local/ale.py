@@ -133,12 +133,12 @@ def ale_local_effects(
     ['continuous', 'boolean']
     >>> boot = rs.bootstrap(local, effect, n_resamples=200, rng=0)
     """
-    asked = AleRequest(
+    request = AleRequest(
         bins, features, categorical, order, target, percentiles, options, progress=progress
     )
     if is_path(X) or is_in_chunks(X):
-        return asked.in_chunks(model, X)
-    names, axes, levels = asked.parts(model, X, most_bytes=None)
+        return request.in_chunks(model, X)
+    names, axes, levels = request.parts(model, X, most_bytes=None)
     return concat_features([*axes, *levels], names)
 
 
@@ -165,9 +165,9 @@ class AleRequest:
         rule: BinRule = ALE_BINS if self.bins is None else self.bins
         check_rule(rule)
         sample = Sample.from_table(X, self.options, self.percentiles)
-        known = columns_known_of(model)
+        model_columns = columns_known_of(model)
         names, numbers, levels = split_features(
-            sample.table, self.features, self.categorical, known
+            sample.table, self.features, self.categorical, model_columns
         )
         if not levels and not (isinstance(self.order, str) and self.order == "similarity"):
             raise ValueError(
@@ -175,23 +175,23 @@ class AleRequest:
                 f"{', '.join(map(repr, names))}. Name discrete numbers in categorical=."
             )
         used, options = sample.answerable(model, [*numbers, *levels])
-        own = self
+        of_used_rows = self
         if self.target is not None and not used.all():
             index = sample.table.index
             labels = None if index is None else index.to_numpy()
             target = of_rows(self.target, labels, len(used), "target", "rows of X")
-            own = replace(self, target=np.asarray(target)[used])
+            of_used_rows = replace(self, target=np.asarray(target)[used])
         sample = replace(sample, options=options).take(used)
         return (
             names,
             self._axes(model, sample.of_columns(numbers), rule, most_bytes),
-            own._levels(model, sample.of_columns(levels)),
+            of_used_rows._levels(model, sample.of_columns(levels)),
         )
 
     def in_chunks(self, model: Model, X: Any) -> xr.Dataset:
         """Local effects of a table in chunks, computed when they are needed; of numbers only."""
-        for name, given in (("categorical", self.categorical), ("target", self.target)):
-            if given is not None:
+        for name, option in (("categorical", self.categorical), ("target", self.target)):
+            if option is not None:
                 raise ValueError(
                     f"{name} must be None where X is in chunks: levels need all rows at once. Take "
                     f"a sample of the rows for these features."

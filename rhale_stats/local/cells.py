@@ -37,24 +37,24 @@ def difference_edges(
     rows, with 10 or more; ``max_bins`` of the rule at most, and 40 without one.
     """
     counts = None if weight is None or (weight == weight.max()).all() else weight[weight > 0]
-    own = x if weight is None else x[weight > 0]
-    low, high = float(own.min()), float(own.max())
+    x_with_weight = x if weight is None else x[weight > 0]
+    low, high = float(x_with_weight.min()), float(x_with_weight.max())
     if low == high:
         return np.array([low])
     if rule is None or rule is ALE_BINS or isinstance(rule, SEARCHING):
         # A row of frequency weight w represents w equal rows.
         repeats = None if weight is None or not counted else weight[weight > 0]
-        values = repeated_values(own, repeats)
+        values = repeated_values(x_with_weight, repeats)
         if values is not None:
             return values
         if rule is ALE_BINS:
-            return _of_rule(rule, Column(name, own, low, high, counts))
+            return _of_rule(rule, Column(name, x_with_weight, low, high, counts))
         most = rule.max_bins if isinstance(rule, SEARCHING) else MOST_CELLS
-        n_rows = len(own) if repeats is None else repeats.sum()
+        n_rows = len(x_with_weight) if repeats is None else repeats.sum()
         n_cells = int(min(max(n_rows // ROWS_OF_A_CELL, LEAST_CELLS), most))
-        edges = binning.quantile_edges(own, n_cells, counts)
+        edges = binning.quantile_edges(x_with_weight, n_cells, counts)
         return np.concatenate([[low], edges[(edges > low) & (edges < high)], [high]])
-    edges = _of_rule(rule, Column(name, own, low, high, counts))
+    edges = _of_rule(rule, Column(name, x_with_weight, low, high, counts))
     cells = rule.cells_of(name) if isinstance(rule, GivenBins) else None
     return edges if cells is None else np.union1d(edges, cells)
 
@@ -74,11 +74,11 @@ def repeated_values(x: FloatArray, counts: FloatArray | None) -> FloatArray | No
     values, of_row = np.unique(x, return_inverse=True)
     if len(values) > MOST_VALUES or not are_repeated(x, counts):
         return None
-    n_rows, kept = np.bincount(of_row, counts), [0]
-    for at in range(1, len(values) - 1):
-        if min(n_rows[kept[-1] : at + 1].sum(), n_rows[at:].sum()) >= ROWS_OF_A_STEP:
-            kept.append(at)
-    return values[[*kept, len(values) - 1]] if len(values) > 1 else values
+    n_rows, chosen = np.bincount(of_row, counts), [0]
+    for number in range(1, len(values) - 1):
+        if min(n_rows[chosen[-1] : number + 1].sum(), n_rows[number:].sum()) >= ROWS_OF_A_STEP:
+            chosen.append(number)
+    return values[[*chosen, len(values) - 1]] if len(values) > 1 else values
 
 
 def cell_edges(local: xr.Dataset) -> list[FloatArray | None]:
@@ -86,5 +86,5 @@ def cell_edges(local: xr.Dataset) -> list[FloatArray | None]:
     if "cell_value" not in local:
         return [None] * local.sizes["feature"]
     table = local["cell_value"].transpose("feature", "cell_edge").values
-    found = [own[np.isfinite(own)] for own in table]
-    return [own if len(own) else None for own in found]
+    edges_of_features = [edges[np.isfinite(edges)] for edges in table]
+    return [edges if len(edges) else None for edges in edges_of_features]

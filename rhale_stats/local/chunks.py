@@ -46,10 +46,10 @@ class ChunkedRows:
     def _about(self) -> _About:
         """What is known of ``x`` and the weights alone, without a call of the model."""
         chunks = [(chunk[0], None, chunk[2]) for chunk in self._chunks]
-        found: _About = of_all(chunks, _AboutOf(most_of_chunk(len(chunks))), _about_all)
-        if not found.n_rows:
+        about: _About = of_all(chunks, _AboutOf(most_of_chunk(len(chunks))), _about_all)
+        if not about.n_rows:
             raise ValueError("local must have rows of positive weight; got none.")
-        return found
+        return about
 
     @property
     def n_rows(self) -> int:
@@ -111,8 +111,8 @@ class ChunkedRows:
     ) -> list[R]:
         """Results of ``done`` for every feature and the answer of its reduction: in one pass."""
         plans = [plan(self, position) for position in range(len(self.names))]
-        asked = [reduction for reduction in plans if reduction is not None]
-        answers = iter(self._reduced(asked) if asked else ())
+        reductions = [reduction for reduction in plans if reduction is not None]
+        answers = iter(self._reduced(reductions) if reductions else ())
         return [
             done(position, None if reduction is None else next(answers))
             for position, reduction in enumerate(plans)
@@ -143,20 +143,20 @@ class ChunkedRows:
 
         That is something a chunk, or an array of a value a row if ``of_rows``.
         """
-        chunks = [(*chunk, own) for chunk, own in zip(self._chunks, beside, strict=True)]
+        chunks = [(*chunk, extra) for chunk, extra in zip(self._chunks, beside, strict=True)]
         delay = 2.0 if progress else np.inf
-        of, merged = _ResultOf(function, self._weights, of_rows), _ResultsOf(merge)
-        found, checksums = of_all(chunks, of, merged, what, delay=delay, most=2)
+        of_chunk, merged = _ResultOf(function, self._weights, of_rows), _ResultsOf(merge)
+        result, checksums = of_all(chunks, of_chunk, merged, what, delay=delay, most=2)
         self._checksums = self._checksums or checksums
-        return found  # type: ignore[no-any-return]
+        return result  # type: ignore[no-any-return]
 
     def chosen(self, number: IntArray, what: str) -> Chosen:
         """Those rows whose ``number`` is not below 0, of weight 0 too; one number a row."""
         beside = np.split(number, np.cumsum(self.lengths)[:-1])
-        chunks = [(*chunk, own) for chunk, own in zip(self._chunks, beside, strict=True)]
-        found, checksums = of_all(chunks, _ChosenOf(self._weights), _chosen_of_all, what, most=2)
+        chunks = [(*chunk, extra) for chunk, extra in zip(self._chunks, beside, strict=True)]
+        rows, checksums = of_all(chunks, _ChosenOf(self._weights), _chosen_of_all, what, most=2)
         self._checksums = self._checksums or checksums
-        return found  # type: ignore[no-any-return]
+        return rows  # type: ignore[no-any-return]
 
     def fingerprints(self, names: Sequence[str], _threads: int = 1, /) -> dict[str, str]:
         """The attribute of an effect that tells what every feature of it was made from.
@@ -165,13 +165,17 @@ class ChunkedRows:
         """
         if not self._checksums:
             return {}
-        return as_attribute({name: self.fingerprint(at) for at, name in enumerate(names)})
+        return as_attribute(
+            {name: self.fingerprint(position) for position, name in enumerate(names)}
+        )
 
     def fingerprint(self, position: int) -> str:
         """Checksum of all rows and local effects of one feature, once they have been read."""
-        weights = [one.weight for one in self._checksums if one.weight is not None]
-        of_rows = joined_checksum([one.x[position] for one in self._checksums])
-        of_effects = joined_checksum([one.g[position] for one in self._checksums], self.n_rows)
+        weights = [checksum.weight for checksum in self._checksums if checksum.weight is not None]
+        of_rows = joined_checksum([checksum.x[position] for checksum in self._checksums])
+        of_effects = joined_checksum(
+            [checksum.g[position] for checksum in self._checksums], self.n_rows
+        )
         return f"{joined_checksum(weights, of_rows):08x}-{of_effects:08x}"
 
 
@@ -257,20 +261,20 @@ class _AboutOf:
         if not rows.n_rows:
             none = np.full(x.shape[1], np.nan)
             return _About(0, True, True, 0.0, none, none, np.zeros(x.shape[1], dtype=np.int64), [])
-        ends = np.array([(one.min(), one.max()) for one in rows.x])
-        bad = [int((~np.isfinite(one)).sum()) for one in rows.x]
+        ends = np.array([(values.min(), values.max()) for values in rows.x])
+        bad = [int((~np.isfinite(values)).sum()) for values in rows.x]
         least, largest = 1.0, 1.0
         if rows.weight is not None:
             least, largest = float(rows.weight.min()), float(rows.weight.max())
         ones = least == 1 and largest == 1
         weight = None if ones else rows.weight
-        places = [thinned(one, weight, self.most) for one in rows.x]
-        known = rows.n_rows, ones, least == largest, largest
-        return _About(*known, ends[:, 0], ends[:, 1], np.array(bad), places)
+        places = [thinned(values, weight, self.most) for values in rows.x]
+        sizes = rows.n_rows, ones, least == largest, largest
+        return _About(*sizes, ends[:, 0], ends[:, 1], np.array(bad), places)
 
 
 def _about_all(chunks: list[_About]) -> _About:
-    some = [one for one in chunks if one.n_rows]
+    some = [chunk for chunk in chunks if chunk.n_rows]
     if not some:
         return chunks[0]
     n_rows, ones, equal, largest, low, high, n_bad, places = zip(*some, strict=True)
@@ -358,10 +362,10 @@ class _ChosenOf:
         self, x: Any, g: Any, weight: Any, number: IntArray
     ) -> tuple[Chosen, list[_Checksums]]:
         rows = _rows(x, g, weight, weights=self.weights)
-        at = np.flatnonzero(number >= 0)
-        x, g = (np.asarray(table, dtype=np.float64)[at] for table in (x, g))
-        own = None if weight is None else np.asarray(weight, dtype=np.float64)[at]
-        return Chosen(number[at], x, g, own), _checksums_of(rows) if rows.n_rows else []
+        selected = np.flatnonzero(number >= 0)
+        x, g = (np.asarray(table, dtype=np.float64)[selected] for table in (x, g))
+        weights = None if weight is None else np.asarray(weight, dtype=np.float64)[selected]
+        return Chosen(number[selected], x, g, weights), _checksums_of(rows) if rows.n_rows else []
 
 
 def _chosen_of_all(
@@ -370,8 +374,8 @@ def _chosen_of_all(
     chosen, checksums = zip(*chunks, strict=True)
     rows, x, g, weights = zip(*chosen, strict=True)
     weight = None if weights[0] is None else np.concatenate(weights)
-    found = Chosen(np.concatenate(rows), np.concatenate(x), np.concatenate(g), weight)
-    return found, listed(checksums)
+    chosen = Chosen(np.concatenate(rows), np.concatenate(x), np.concatenate(g), weight)
+    return chosen, listed(checksums)
 
 
 def _checksums_of(rows: Rows) -> list[_Checksums]:
@@ -380,8 +384,8 @@ def _checksums_of(rows: Rows) -> list[_Checksums]:
 
     weight = None
     if rows.weight is not None:
-        held = rows.weight.astype(np.float32)
-        weight = zlib.crc32(held.data), held.nbytes
+        weights = rows.weight.astype(np.float32)
+        weight = zlib.crc32(weights.data), weights.nbytes
     return [_Checksums(each(rows.x), each(rows.local_effect), weight)]
 
 

@@ -74,7 +74,7 @@ class Plan:
 
     def effects(self, chunk: Any) -> FloatArray:
         """Local effects, (output, row, feature); NaN of a constant feature."""
-        found = np.full((self.n_outputs, len(chunk), len(self.ways)), np.nan)
+        values = np.full((self.n_outputs, len(chunk), len(self.ways)), np.nan)
         for begin in range(0, len(chunk), BATCH_ROWS):
             rows = np.arange(begin, min(begin + BATCH_ROWS, len(chunk)))
             table, quotients = as_table(chunk).take(rows), None
@@ -86,51 +86,55 @@ class Plan:
                 )
                 quotients.outputs.precision, quotients.outputs.offset = self.precision, self.offset
             exact = [way.position for way in self.ways if way.method == "gradient"]
-            known: dict[int, Differences] = {}
+            gradients: dict[int, Differences] = {}
             if exact and quotients is not None:
                 # The first answer shows how many outputs there are, and a function of JAX.
                 quotients.take(np.arange(1)).at_rows()
-                known = gradient_columns(quotients, exact, required=True)
+                gradients = gradient_columns(quotients, exact, required=True)
             for column, way in enumerate(self.ways):
                 if way.low < way.high:
-                    given = known.get(way.position)
-                    effects = self._of_feature(table, quotients, way, given)
-                    found[:, rows[0] : rows[-1] + 1, column] = effects.T
-        return found
+                    gradient = gradients.get(way.position)
+                    effects = self._of_feature(table, quotients, way, gradient)
+                    values[:, rows[0] : rows[-1] + 1, column] = effects.T
+        return values
 
     def _of_feature(
         self,
         table: Table,
         quotients: DifferenceQuotients | None,
         way: Way,
-        found: Differences | None,
+        differences: Differences | None,
     ) -> FloatArray:
         name, x = table.names[way.position], table.column(way.position)
-        there = ~np.isnan(x)
-        if not there.any():
+        present = ~np.isnan(x)
+        if not present.any():
             return np.full((len(x), self.n_outputs), np.nan)
-        if quotients is not None and not there.all():
-            quotients = quotients.take(there)
-        x = x[there]
-        if found is not None:
-            found = found.take(there)  # by the gradient of the model
+        if quotients is not None and not present.all():
+            quotients = quotients.take(present)
+        x = x[present]
+        if differences is not None:
+            differences = differences.take(present)  # by the gradient of the model
         elif way.method == "jacobian":
-            found = jacobian_columns(self.jacobian, table, [way.position])[way.position].take(there)
+            differences = jacobian_columns(self.jacobian, table, [way.position])[way.position].take(
+                present
+            )
         elif way.edges is not None:
             assert quotients is not None
-            found = quotients.finite(way.position, way.edges, way.places(x))
+            differences = quotients.finite(way.position, way.edges, way.places(x))
         else:
             assert quotients is not None
             step = kernel.step_at(x, way.scale, self.precision * self.offset)
             arguments = kernel.central_arguments(x, step, way.low, way.high)
-            found = quotients.quotient(*quotients.evaluate(way.position, arguments), way.method)
-        each = found.local_effect
+            differences = quotients.quotient(
+                *quotients.evaluate(way.position, arguments), way.method
+            )
+        each = differences.local_effect
         advice = "See what the model returns at these rows."
         check_finite(each.sum(axis=1), "Local effects", name, advice)
-        if there.all():
+        if present.all():
             return each
-        out = np.full((len(there), each.shape[1]), np.nan)
-        out[there] = each
+        out = np.full((len(present), each.shape[1]), np.nan)
+        out[present] = each
         return out
 
 
@@ -169,10 +173,10 @@ def in_chunks(
         weights = weights_of_rows(options.weights, seen.lengths, options.weight_kind)
     slopes = [
         int(position)
-        for position, own in zip(
+        for position, own_edges in zip(
             of_sample["feature_column"].values, cell_edges(of_sample), strict=True
         )
-        if own is not None
+        if own_edges is not None
     ]
     places = places_of(chunks, seen.lengths, slopes, weights) if slopes else {}
     counted = options.weights is None or options.weight_kind == "frequency"
@@ -198,11 +202,11 @@ def in_chunks(
         ),
     }
     edges = [way.edges for way in ways]
-    if any(own is not None for own in edges):
-        most = max(len(own) for own in edges if own is not None)
+    if any(own_edges is not None for own_edges in edges):
+        most = max(len(own_edges) for own_edges in edges if own_edges is not None)
         table = np.full((len(ways), most), np.nan)
-        for at, own in enumerate(edges):
-            table[at, : 0 if own is None else len(own)] = own
+        for number, own_edges in enumerate(edges):
+            table[number, : 0 if own_edges is None else len(own_edges)] = own_edges
         data["cell_value"] = variable("cell_value", table)
     n_missing = seen.n_missing[[way.position for way in ways]]
     if n_missing.any():
@@ -227,9 +231,13 @@ def _ways(
 ) -> list[Way]:
     """How local effects are taken, with the ends of all rows, and cells by their ``places``."""
     ways, table = [], as_table(seen.sample)
-    names, methods, known = feature_names(of_sample), methods_of(of_sample), cell_edges(of_sample)
-    for at, position in enumerate(of_sample["feature_column"].values):
-        x, name = of_sample["x"].values[:, at], names[at]
+    names, methods, edges_of_features = (
+        feature_names(of_sample),
+        methods_of(of_sample),
+        cell_edges(of_sample),
+    )
+    for number, position in enumerate(of_sample["feature_column"].values):
+        x, name = of_sample["x"].values[:, number], names[number]
         x = x[~np.isnan(x)]
         low, high = float(seen.low[position]), float(seen.high[position])
         n_bad = int(seen.n_bad[position]) - (int(seen.n_missing[position]) if dropped else 0)
@@ -246,13 +254,13 @@ def _ways(
                 f"the rows, or leave the feature out: features=[...]."
             )
         edges, tied = None, False
-        if known[at] is not None:
+        if edges_of_features[number] is not None:
             values, weight = places[position]
             tied = kernel.are_repeated(values, weight if counted else None)
             edges = difference_edges(bins, name, *places[position], counted=counted)
             edges = table.whole(position, edges)
         scale = kernel.robust_scale(x)
-        ways.append(Way(int(position), methods[at], low, high, scale, edges, tied))
+        ways.append(Way(int(position), methods[number], low, high, scale, edges, tied))
     return ways
 
 
@@ -261,21 +269,21 @@ def _arrays(chunks: Sequence[Any], lengths: Sequence[int], plan: Plan) -> tuple[
     from dask.delayed import delayed
 
     # The plan, with the model, is one node of the graph.
-    known, features = uuid.uuid4().hex, len(plan.ways)
-    shared = delayed(plan, name=f"{WAITING}{known}", traverse=False)
+    token, features = uuid.uuid4().hex, len(plan.ways)
+    shared = delayed(plan, name=f"{WAITING}{token}", traverse=False)
 
     def tasks(function: Any) -> list[Any]:
         return [(function, shared.key, chunk.key) for chunk in chunks]
 
-    held = [shared, *chunks]
+    waiting = [shared, *chunks]
     return (
-        array_of(f"x-{known}", tasks(Plan.values), lengths, (features,), delayed=held),
+        array_of(f"x-{token}", tasks(Plan.values), lengths, (features,), delayed=waiting),
         array_of(
-            f"local_effects-{known}",
+            f"local_effects-{token}",
             tasks(Plan.effects),
             lengths,
             (plan.n_outputs, features),
             axis=1,
-            delayed=held,
+            delayed=waiting,
         ),
     )

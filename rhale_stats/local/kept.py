@@ -50,7 +50,7 @@ def kept(local: xr.Dataset) -> Iterator[xr.Dataset]:
         folder = Path(name)
         if client is not None and not all_see(client, folder):
             # A cluster writes to the disks of its workers what their memory does not hold.
-            found = local.assign({name: local[name].persist() for name in KEPT})
+            stored = local.assign({name: local[name].persist() for name in KEPT})
         elif size > (free := shutil.disk_usage(folder).free) * MOST_OF_DISK:
             warn(
                 f"The local effects take {size / 2**30:.3g} GiB, and {folder.parent} has "
@@ -58,13 +58,13 @@ def kept(local: xr.Dataset) -> Iterator[xr.Dataset]:
                 f"called again in every pass over the rows. Name a folder with more space: "
                 f"dask.config.set(temporary_directory=...)."
             )
-            found = local
+            stored = local
         else:
             chunks = _chunks(local)
             numbered = [(*chunk, number) for number, chunk in enumerate(chunks)]
             of_all(numbered, _Writer(folder), listed, WHAT)
-            found = _with_blocks(local, _written(folder, len(chunks)))
-        yield found
+            stored = _with_blocks(local, _written(folder, len(chunks)))
+        yield stored
 
 
 def _wait(local: object) -> bool:
@@ -105,13 +105,13 @@ def _chunks(local: xr.Dataset) -> list[tuple[Any, Any]]:
 
 def _with_blocks(local: xr.Dataset, blocks: Sequence[tuple[Any, Any]]) -> xr.Dataset:
     """The same Dataset with other blocks of x and local effects: arrays, or tasks of dask."""
-    found: dict[str, xr.Variable] = {}
+    variables: dict[str, xr.Variable] = {}
     for name, of_name in zip(KEPT, zip(*blocks, strict=True), strict=True):
         whole = local.variables[name].transpose("obs", ...)
         array = array_of(f"kept-{uuid.uuid4().hex}", of_name, _lengths(local), whole.shape[1:])
-        own = xr.Variable(whole.dims, array, whole.attrs)
-        found[name] = own.transpose(*local.variables[name].dims)
-    return local.assign(found)
+        stored = xr.Variable(whole.dims, array, whole.attrs)
+        variables[name] = stored.transpose(*local.variables[name].dims)
+    return local.assign(variables)
 
 
 # --- in a worker ----------------------------------------------------------------------------------

@@ -70,21 +70,21 @@ def _values(
     effect = np.empty((n_outputs, n_features, sample.table.n_rows))
     error = np.zeros((n_outputs, n_features))
     bias = np.zeros((n_outputs, n_features))
-    tied = any(one.left is not None for one in differences)
+    tied = any(of_feature.left is not None for of_feature in differences)
     left = np.full_like(effect, np.nan) if tied else None
     for column, difference in enumerate(differences):
-        there = ~np.isnan(x[:, column])
+        present = ~np.isnan(x[:, column])
         if not len(difference.local_effect):
             effect[:, column] = np.nan
             continue
-        _check_sizes(names[column], x[there, column], difference.local_effect)
-        effect[:, column, ~there] = np.nan
-        effect[:, column, there] = difference.local_effect.T
+        _check_sizes(names[column], x[present, column], difference.local_effect)
+        effect[:, column, ~present] = np.nan
+        effect[:, column, present] = difference.local_effect.T
         error[:, column] = difference.error
         if difference.bias is not None:
             bias[:, column] = difference.bias
         if left is not None and difference.left is not None:
-            left[:, column, there] = difference.left.T
+            left[:, column, present] = difference.left.T
         differences[column] = replace(
             difference, local_effect=difference.local_effect[:0], left=None
         )
@@ -101,7 +101,11 @@ def _values(
     if left is not None:
         values = left.transpose(0, 2, 1)
         data[LEFT] = ((OUTPUT, "obs", "feature"), *variable(LEFT, values)[1:])
-    cells = {column: one.edges for column, one in enumerate(differences) if one.edges is not None}
+    cells = {
+        column: of_feature.edges
+        for column, of_feature in enumerate(differences)
+        if of_feature.edges is not None
+    }
     most = max(map(len, cells.values()), default=0)
     if most:
         cell_value = np.full((n_features, most), np.nan)

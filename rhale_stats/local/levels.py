@@ -56,13 +56,13 @@ def split_features(
     table: Table,
     features: str | int | Sequence[str | int] | None,
     categorical: str | int | Sequence[str | int] | None,
-    known: ModelColumns | None = None,
+    model_columns: ModelColumns | None = None,
 ) -> tuple[list[str], list[int], list[int]]:
     """Names of the features in their order, columns with an axis, and those with levels.
 
     ``known`` are the columns that the model uses.
     """
-    chosen, levels = columns_and_levels(table, features, categorical, known)
+    chosen, levels = columns_and_levels(table, features, categorical, model_columns)
     axes = [p for p in chosen if p not in levels]
     return [table.names[p] for p in chosen], axes, levels
 
@@ -96,13 +96,16 @@ def level_effects(
     with progress_bar(len(levels), "local effects", "feature", progress=progress) as bar:
         for begin in range(0, len(levels), together):
             some = range(begin, min(begin + together, len(levels)))
-            steps = {at: _differences(quotients, positions[at], levels[at]) for at in some}
-            found = answered(quotients, steps)
-            parts += [found[at] for at in some]
+            steps = {
+                number: _differences(quotients, positions[number], levels[number])
+                for number in some
+            }
+            answers = answered(quotients, steps)
+            parts += [answers[number] for number in some]
             bar.update(len(some))
     _warn_of_unused(levels)
     local = _labelled(sample, parts, levels, quotients)
-    names = [orders[one.name] for one in levels]
+    names = [orders[levels_of_feature.name] for levels_of_feature in levels]
     texts = np.array([name if isinstance(name, str) else "given" for name in names])
     return local.assign_coords(
         order=("feature", texts, {"long_name": "how the levels were ordered"})
@@ -118,28 +121,32 @@ def _ordered(
 ) -> list[Levels]:
     """The levels of every feature in its order."""
     table, positions, weight = sample.table, sample.positions, sample.weight
-    encoded = [one.name for one in unordered if len(one.texts) > 1 and is_encoded(orders[one.name])]
+    encoded = [
+        levels_of_feature.name
+        for levels_of_feature in unordered
+        if len(levels_of_feature.texts) > 1 and is_encoded(orders[levels_of_feature.name])
+    ]
     y, counts = None, None
     if encoded:
         counts = _counts(sample, orders[encoded[0]])
         y = target_of_order(target, quotients, table, positions[0])
     base = np.ones(table.n_rows) if weight is None else weight
     ordered = []
-    for position, one in zip(positions, unordered, strict=True):
-        asked = orders[one.name]
-        if not isinstance(asked, str):
-            ordered.append(in_order(asked, one))
+    for position, levels_of_feature in zip(positions, unordered, strict=True):
+        order = orders[levels_of_feature.name]
+        if not isinstance(order, str):
+            ordered.append(in_order(order, levels_of_feature))
             continue
-        if len(one.texts) < 3 and not is_encoded(asked):
-            at = np.arange(len(one.texts))
-        elif asked == "similarity":
-            at = by_similarity(table, position, one, base)
-        elif is_encoded(asked) and len(one.texts) > 1:
+        if len(levels_of_feature.texts) < 3 and not is_encoded(order):
+            positions_of_levels = np.arange(len(levels_of_feature.texts))
+        elif order == "similarity":
+            positions_of_levels = by_similarity(table, position, levels_of_feature, base)
+        elif is_encoded(order) and len(levels_of_feature.texts) > 1:
             assert y is not None
-            at = by_encoding(asked, one, y, counts)
+            positions_of_levels = by_encoding(order, levels_of_feature, y, counts)
         else:
-            at = np.arange(len(one.texts))
-        ordered.append(one.ordered(at))
+            positions_of_levels = np.arange(len(levels_of_feature.texts))
+        ordered.append(levels_of_feature.ordered(positions_of_levels))
     return ordered
 
 
@@ -187,28 +194,32 @@ def differences(
 def _sides(
     quotients: DifferenceQuotients, position: int, all_codes: IntArray, values: Any
 ) -> Steps[_Sides]:
-    there, last = np.flatnonzero(all_codes >= 0), len(values) - 1
+    has_level, last = np.flatnonzero(all_codes >= 0), len(values) - 1
     if last < 1:
         none = np.full((len(all_codes), 1), np.nan)
         return none, none, np.zeros(1)
-    code = all_codes[there]
+    code = all_codes[has_level]
     middle = (code > 0) & (code < last)
-    rows = np.concatenate([there, there, there[middle]])
+    rows = np.concatenate([has_level, has_level, has_level[middle]])
     to = np.concatenate([np.minimum(code + 1, last), np.maximum(code - 1, 0), code[middle]])
     (answer,), _ = yield Versions(position, [values[to]], rows)
     answer = answer.astype(np.float64, copy=False)
     error = quotients.rounding(np.abs(answer).max(axis=0)[None])
-    above, below, between = np.split(answer, [len(there), 2 * len(there)])
-    own = np.where((code == 0)[:, None], below, above)
-    own[middle] = between
+    above, below, between = np.split(answer, [len(has_level), 2 * len(has_level)])
+    own_answer = np.where((code == 0)[:, None], below, above)
+    own_answer[middle] = between
     up, down = np.full((2, len(all_codes), answer.shape[1]), np.nan)
-    up[there[code < last]] = (above - own)[code < last]
-    down[there[code > 0]] = (own - below)[code > 0]
+    up[has_level[code < last]] = (above - own_answer)[code < last]
+    down[has_level[code > 0]] = (own_answer - below)[code > 0]
     return up, down, error
 
 
-def _warn_of_unused(found: Sequence[Levels]) -> None:
-    unused = [f"{one.name!r} ({len(one.unused)})" for one in found if one.unused]
+def _warn_of_unused(levels: Sequence[Levels]) -> None:
+    unused = [
+        f"{levels_of_feature.name!r} ({len(levels_of_feature.unused)})"
+        for levels_of_feature in levels
+        if levels_of_feature.unused
+    ]
     if unused:
         warn(f"Levels without rows are left out: {', '.join(unused)}.")
 
@@ -221,12 +232,19 @@ def _labelled(
 ) -> xr.Dataset:
     """The Dataset of `level_effects`, but for the names of the orders."""
     table, positions = sample.table, sample.positions
-    x = np.array([np.where(one.code < 0, np.nan, one.code) for one in levels]).T
+    x = np.array(
+        [
+            np.where(levels_of_feature.code < 0, np.nan, levels_of_feature.code)
+            for levels_of_feature in levels
+        ]
+    ).T
     effects = [
-        Differences(mean_of_known(up, down)[there], error, "finite_difference")
-        if len(one.texts) > 1
+        Differences(mean_of_known(up, down)[present], error, "finite_difference")
+        if len(levels_of_feature.texts) > 1
         else no_differences("finite_difference")
-        for one, (up, down, error), there in zip(levels, parts, ~np.isnan(x).T, strict=True)
+        for levels_of_feature, (up, down, error), present in zip(
+            levels, parts, ~np.isnan(x).T, strict=True
+        )
     ]
     local = labelled(sample, x, effects, quotients)
     n_missing = np.array([int(table.series(position).isna().sum()) for position in positions])
@@ -256,19 +274,27 @@ def _of_rows(
 
 
 def _level_coordinates(levels: Sequence[Levels]) -> dict[str, Any]:
-    most = max(len(one.texts) for one in levels)
-    texts = np.array([one.texts + [""] * (most - len(one.texts)) for one in levels])
+    most = max(len(levels_of_feature.texts) for levels_of_feature in levels)
+    texts = np.array(
+        [
+            levels_of_feature.texts + [""] * (most - len(levels_of_feature.texts))
+            for levels_of_feature in levels
+        ]
+    )
     return {
-        "feature_kind": ("feature", np.array([one.kind for one in levels])),
+        "feature_kind": (
+            "feature",
+            np.array([levels_of_feature.kind for levels_of_feature in levels]),
+        ),
         "level": (("feature", "edge"), texts, {"long_name": "level, in order"}),
         "n_levels": (
             "feature",
-            np.array([len(one.texts) for one in levels]),
+            np.array([len(levels_of_feature.texts) for levels_of_feature in levels]),
             {"long_name": "levels with rows"},
         ),
         "n_levels_unused": (
             "feature",
-            np.array([len(one.unused) for one in levels]),
+            np.array([len(levels_of_feature.unused) for levels_of_feature in levels]),
             {"long_name": "levels without rows, left out"},
         ),
     }

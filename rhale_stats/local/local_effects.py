@@ -180,14 +180,14 @@ def local_effects(
     if chunks is not None:
         check_in_chunks(jacobian, options, percentiles)
         seen = glance(chunks)
-        own = {"jacobian": jacobian, "features": features, "method": method, "bins": bins}
-        own |= {"options": replace(options, weights=None), "progress": progress}
+        settings = {"jacobian": jacobian, "features": features, "method": method, "bins": bins}
+        settings |= {"options": replace(options, weights=None), "progress": progress}
         with of_sample(seen):
-            found = local_effects(model, seen.sample, **own)
-        return in_chunks(found, chunks, seen, model, jacobian, bins, options)
+            local_of_sample = local_effects(model, seen.sample, **settings)
+        return in_chunks(local_of_sample, chunks, seen, model, jacobian, bins, options)
     sample = Sample.from_table(X, options, percentiles)
-    known = None if model is None else columns_known_of(model)
-    sample = sample.of_columns(positions_of(sample.table, features, known))
+    model_columns = None if model is None else columns_known_of(model)
+    sample = sample.of_columns(positions_of(sample.table, features, model_columns))
     derivatives = {}
     x = axis_values(sample, bins)
     if kind == "jacobian":

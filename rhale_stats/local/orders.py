@@ -34,54 +34,60 @@ Order: TypeAlias = str | Sequence[Any]
 Orders: TypeAlias = Order | Mapping[str, Order]
 
 
-def order_of(order: Orders, levels: Sequence[Levels], known: Sequence[str]) -> dict[str, Order]:
+def order_of(order: Orders, levels: Sequence[Levels], columns: Sequence[str]) -> dict[str, Order]:
     """The order that was asked for each feature, checked as far as possible without data.
 
     ``known`` are the names of all columns.
     """
-    names = [one.name for one in levels]
-    asked: dict[str, Order]
+    names = [levels_of_feature.name for levels_of_feature in levels]
+    orders: dict[str, Order]
     if isinstance(order, Mapping):
-        asked = by_name(order, known, "order")
-        unknown = [name for name in asked if name not in names]
+        orders = by_name(order, columns, "order")
+        unknown = [name for name in orders if name not in names]
         if unknown:
             raise KeyError(
                 f"order must map categorical features, {listed(names)}; got {listed(unknown)}."
             )
     elif isinstance(order, str):
         # Levels with an order of their own keep it; an unknown name of an order is refused below.
-        asked = {one.name: order for one in levels if one.kind == "nominal" or order not in ORDERS}
+        orders = {
+            levels_of_feature.name: order
+            for levels_of_feature in levels
+            if levels_of_feature.kind == "nominal" or order not in ORDERS
+        }
     elif len(names) == 1:
-        asked = {names[0]: order}
+        orders = {names[0]: order}
     else:
         raise ValueError(
             f"order must map features to levels where there are several; got one list for "
             f"{', '.join(map(repr, names))}. Use order={{{names[0]!r}: [...]}}."
         )
-    for one in asked.values():
-        if isinstance(one, str) and one not in ORDERS:
+    for levels_of_feature in orders.values():
+        if isinstance(levels_of_feature, str) and levels_of_feature not in ORDERS:
             raise ValueError(
                 f"order must be one of {', '.join(map(repr, ORDERS))}, a list of levels, or a "
-                f"mapping from features to these; got {one!r}."
+                f"mapping from features to these; got {levels_of_feature!r}."
             )
     return {
-        one.name: asked.get(one.name, "similarity" if one.kind == "nominal" else "as_is")
-        for one in levels
+        levels_of_feature.name: orders.get(
+            levels_of_feature.name, "similarity" if levels_of_feature.kind == "nominal" else "as_is"
+        )
+        for levels_of_feature in levels
     }
 
 
 def by_similarity(table: Table, position: int, levels: Levels, weight: FloatArray) -> IntArray:
     """Classical scaling of the distances between what else is in the rows (Apley and Zhu 2020)."""
-    there = levels.code >= 0
-    code, w, n_levels = levels.code[there], weight[there], len(levels.texts)
+    has_level = levels.code >= 0
+    code, w, n_levels = levels.code[has_level], weight[has_level], len(levels.texts)
     distance = np.zeros((n_levels, n_levels))
     for other in range(len(table.names)):
         if other == position:
             continue
         if table.is_numeric(other):
-            distance += kernel.ks_distance(table.column(other)[there], code, w, n_levels)
+            distance += kernel.ks_distance(table.column(other)[has_level], code, w, n_levels)
         else:
-            number, values = pd.factorize(table.series(other)[there])
+            number, values = pd.factorize(table.series(other)[has_level])
             number = np.where(number < 0, len(values), number)
             distance += kernel.share_distance(number, len(values) + 1, code, w, n_levels)
     return kernel.line_order(distance)
@@ -96,8 +102,8 @@ def by_encoding(order: str, levels: Levels, y: FloatArray, counts: IntArray | No
             f"order={order!r} needs the library category_encoders. Install it: "
             f"pip install 'rhale-stats[categorical]'; or use order='similarity'."
         ) from error
-    there = levels.code >= 0
-    code, y = levels.code[there], y[there]
+    has_level = levels.code >= 0
+    code, y = levels.code[has_level], y[has_level]
     if order == "woe":
         values = np.unique(y)
         if len(values) != 2:
@@ -107,24 +113,26 @@ def by_encoding(order: str, levels: Levels, y: FloatArray, counts: IntArray | No
             )
         y = (y == values[1]).astype(np.float64)
     if counts is not None:
-        code, y = np.repeat(code, counts[there]), np.repeat(y, counts[there])
+        code, y = np.repeat(code, counts[has_level]), np.repeat(y, counts[has_level])
     # Text that no encoder reads as a number.
-    frame = pd.DataFrame({"level": pd.Series([f"level {one}" for one in code], dtype=object)})
+    frame = pd.DataFrame(
+        {"level": pd.Series([f"level {number_of_level}" for number_of_level in code], dtype=object)}
+    )
     encoder = getattr(category_encoders, ENCODERS[order])(cols=["level"])
     # Ignored: its own warning about an option of pandas that it sets.
     with ignoring(Warning, ".*no_silent_downcasting"):
         encoder.fit(frame, pd.Series(y, name="target"))
         encoded = encoder.transform(frame)["level"].to_numpy(dtype=np.float64)
     _, first = np.unique(code, return_index=True)
-    found = encoded[first]
-    if not np.isfinite(found).all():
+    codes = encoded[first]
+    if not np.isfinite(codes).all():
         raise ValueError(
             f"order={order!r} of feature {levels.name!r} must give numbers; the encoder made "
-            f"{found.tolist()}. Use another order."
+            f"{codes.tolist()}. Use another order."
         )
     # Values that differ by rounding only are ties.
-    scale = max(float(np.ptp(found)), float(np.abs(found).max()))
-    place = np.round(found / scale, 12) if scale > 0 else found
+    scale = max(float(np.ptp(codes)), float(np.abs(codes).max()))
+    place = np.round(codes / scale, 12) if scale > 0 else codes
     return np.asarray(np.argsort(place, kind="stable"))
 
 

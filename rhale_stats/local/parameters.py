@@ -45,8 +45,8 @@ class Derivatives(NamedTuple):
         _check_rows(table, local)
         scale = str(local.attrs.get("scale") or "response")
         changes = ParameterChanges.from_model(model, table, _output(model, table, local), scale)
-        asked = DifferenceQuotients(changes.ask, changes.table)
-        return cls(model, asked, changes, table, local, fitted.progress)
+        quotients = DifferenceQuotients(changes.ask, changes.table)
+        return cls(model, quotients, changes, table, local, fitted.progress)
 
     def slopes(self, name: str, rows: IntArray) -> Iterator[tuple[IntArray, FloatArray]]:
         """Rows, by their numbers in ``local``, and change of their local effects by direction."""
@@ -63,53 +63,55 @@ class Derivatives(NamedTuple):
         yield rows, changes
 
     def _slopes(self, name: str, rows: IntArray) -> Iterator[tuple[IntArray, FloatArray]]:
-        at = feature_position(self.local, name)
-        column, edges = int(self.local["feature_column"][at]), cell_edges(self.local)[at]
+        number = feature_position(self.local, name)
+        column, edges = int(self.local["feature_column"][number]), cell_edges(self.local)[number]
         # Derivatives at few values are interpolated between them, and keep only deviations.
-        interpolated = methods_of(self.local)[at] != "finite_difference" and edges is not None
+        interpolated = methods_of(self.local)[number] != "finite_difference" and edges is not None
         if interpolated:
             edges = None
-        known, x = (self.local[one].values[:, at] for one in ("local_effect", "x"))
+        stored, x = (
+            self.local[variable_name].values[:, number] for variable_name in ("local_effect", "x")
+        )
         halves = self.local[AT_MEAN].values if AT_MEAN in self.local else None
         around = _Around.of(x)
         # Both differences have it, and 1 % of the rows have more.
-        rounding = 4 * float(np.nan_to_num(self.local["local_effect_error"].values[at]))
+        rounding = 4 * float(np.nan_to_num(self.local["local_effect_error"].values[number]))
         for part, quotients in self._parts(name, rows, 4):
-            x = self.local["x"].values[part, at]
+            x = self.local["x"].values[part, number]
             ends = kernel.cell_ends(edges, x)[::-1] if edges is not None else around.ends(x)
-            (upper, lower), held = quotients.evaluate(column, ends)
+            (upper, lower), arguments = quotients.evaluate(column, ends)
             change = upper - lower
             with np.errstate(invalid="ignore", divide="ignore"):
-                change /= (held[0] - held[1])[:, None]
-            own = np.zeros(len(part), bool) if halves is None else halves[part]
+                change /= (arguments[0] - arguments[1])[:, None]
+            is_half = np.zeros(len(part), bool) if halves is None else halves[part]
             if not interpolated:
-                _check_model(change[~own, -1], known[part][~own], name, rounding=rounding)
+                _check_model(change[~is_half, -1], stored[part][~is_half], name, rounding=rounding)
             yield part, change[:, :-1]
 
     def steps(self, name: str, rows: IntArray) -> Iterator[tuple[IntArray, FloatArray, FloatArray]]:
         """The same of features with levels: changes of the differences up and down."""
-        at = feature_position(self.local, name)
-        column, code = int(self.local["feature_column"][at]), self.local["x"].values[:, at]
-        values = self._values_of_levels(column, code, int(self.local["n_levels"][at]))
-        known = [self.local[side].values[:, at] for side in DIFFERENCES]
+        number = feature_position(self.local, name)
+        column, code = int(self.local["feature_column"][number]), self.local["x"].values[:, number]
+        values = self._values_of_levels(column, code, int(self.local["n_levels"][number]))
+        stored = [self.local[side].values[:, number] for side in DIFFERENCES]
         for part, quotients in self._parts(name, rows, 3):
             both = differences(quotients, column, code[part].astype(np.int64), values)[:2]
-            for found, own in zip(both, known, strict=True):
-                there = np.isfinite(own[part])
-                _check_model(found[there, -1], own[part][there], name)
+            for again, side_stored in zip(both, stored, strict=True):
+                present = np.isfinite(side_stored[part])
+                _check_model(again[present, -1], side_stored[part][present], name)
             yield part, both[0][:, :-1], both[1][:, :-1]
 
     def _values_of_levels(self, column: int, code: FloatArray, n_levels: int) -> Any:
         """The level of every number, as the column itself holds it."""
-        known = np.flatnonzero(np.isfinite(code))
-        numbers, first = np.unique(code[known].astype(np.int64), return_index=True)
+        has_level = np.flatnonzero(np.isfinite(code))
+        numbers, first = np.unique(code[has_level].astype(np.int64), return_index=True)
         if len(numbers) < n_levels:
             name = self.changes.table.names[column]
             raise ValueError(
                 f"local must have rows of all {n_levels} levels of {name!r} with model=; got rows "
                 f"of {len(numbers)}. Pass the local effects of all rows."
             )
-        rows = self.local[ROW_NUMBER].values[known[first]]
+        rows = self.local[ROW_NUMBER].values[has_level[first]]
         return self.changes.table.series(column).array[rows]
 
     def _parts(
@@ -149,24 +151,24 @@ def _output(model: Parametric, table: Table, local: xr.Dataset) -> int:
     label = str(local[OUTPUT].values) if OUTPUT in local.coords else local.attrs["output_label"]
     outputs = Outputs(model.as_model, table)
     outputs(outputs.table.take(np.arange(min(2, table.n_rows))).copied())
-    known = [str(one) for one in outputs.labels]
-    if label and label not in known:
+    labels = [str(name_of_output) for name_of_output in outputs.labels]
+    if label and label not in labels:
         raise ValueError(
-            f"model must have the output {label!r} that local is of; it has {', '.join(known)}."
+            f"model must have the output {label!r} that local is of; it has {', '.join(labels)}."
         )
-    return known.index(label) if label else 0
+    return labels.index(label) if label else 0
 
 
 def _check_rows(table: Table, local: xr.Dataset) -> None:
     numbers = local[ROW_NUMBER].values
-    for at, name in enumerate(feature_names(local)):
-        column, x = int(local["feature_column"][at]), local["x"].values[:, at]
-        if str(local["feature_kind"].values[at]) in CATEGORICAL:
+    for number, name in enumerate(feature_names(local)):
+        column, x = int(local["feature_column"][number]), local["x"].values[:, number]
+        if str(local["feature_kind"].values[number]) in CATEGORICAL:
             continue  # levels are numbered in an order of their own
-        there = ~np.isnan(x)
-        own: NDArray[Any] = np.asarray(table.column(column), dtype=np.float64)[numbers]
+        present = ~np.isnan(x)
+        x_of_table: NDArray[Any] = np.asarray(table.column(column), dtype=np.float64)[numbers]
         # Halves of rows on edges are just left of them.
-        if not ((own == x) | (np.nextafter(own, -np.inf) == x))[there].all():
+        if not ((x_of_table == x) | (np.nextafter(x_of_table, -np.inf) == x))[present].all():
             raise ValueError(
                 f"X must hold the rows of local, in their order; values of {name!r} differ. Pass "
                 f"the table that local was made from."
@@ -174,11 +176,11 @@ def _check_rows(table: Table, local: xr.Dataset) -> None:
 
 
 def _check_model(
-    middle: FloatArray, known: FloatArray, name: str, *, rounding: float = 0.0
+    middle: FloatArray, stored: FloatArray, name: str, *, rounding: float = 0.0
 ) -> None:
     """Raise ``ValueError`` where the model has other local effects than those that are known."""
-    size = max(float(np.abs(known).max(initial=0.0)), float(np.abs(middle).max(initial=0.0)))
-    if np.abs(middle - known).max(initial=0.0) > max(TOLERANCE * size, rounding):
+    size = max(float(np.abs(stored).max(initial=0.0)), float(np.abs(middle).max(initial=0.0)))
+    if np.abs(middle - stored).max(initial=0.0) > max(TOLERANCE * size, rounding):
         raise ValueError(
             f"model must be the one that local was made from; its local effects of {name!r} differ."
         )

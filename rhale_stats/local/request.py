@@ -124,9 +124,9 @@ class Request:
     def local(self, x: FloatArray, *, progress: bool) -> xr.Dataset:
         """Local effects of all columns, whose values are known, as `local_effects` returns."""
         with self._bar(progress=progress) as bar:
-            found = self._features(x, bar)
+            differences = self._features(x, bar)
         self.conclude()
-        return self._labelled(x, found)
+        return self._labelled(x, differences)
 
     def parts(self, groups: Sequence[Sequence[int]], *, progress: bool) -> Iterator[xr.Dataset]:
         """Local effects of groups of the columns, those before given up."""
@@ -149,21 +149,24 @@ class Request:
 
     def _features(self, x: FloatArray, bar: tqdm[Any]) -> list[Differences]:
         """Local effects of the columns; of a small table those of several from each call."""
-        quotients, ways, found = self.quotients, self._ways(x), []
+        quotients, ways, differences = self.quotients, self._ways(x), []
         # Steps are by the precision that the probes found, whatever the calls.
         precision = 0.0 if quotients is None else quotients.outputs.step_precision
         most = 0 if quotients is None else quotients.batch_rows
         together = max(1, most // (2 * len(x)))
         for begin in range(0, len(ways), together):
             columns = range(begin, min(begin + together, len(ways)))
-            steps = {at: self._feature(at, x[:, at], ways[at], precision) for at in columns}
+            steps = {
+                column: self._feature(column, x[:, column], ways[column], precision)
+                for column in columns
+            }
             some = answered(quotients, steps)
-            for at in columns:
-                found.append(some.pop(at))
+            for column in columns:
+                differences.append(some.pop(column))
                 bar.update()
-        return found
+        return differences
 
-    def _labelled(self, x: FloatArray, found: list[Differences]) -> xr.Dataset:
+    def _labelled(self, x: FloatArray, differences: list[Differences]) -> xr.Dataset:
         """Local effects as a Dataset, which takes their place in memory."""
         sample, quotients = self.sample, self.quotients
         absent = {}
@@ -178,7 +181,7 @@ class Request:
             gone = np.isnan(x).T
             for column, position in enumerate(sample.positions):
                 beyond[column] = (gone[column] & ~np.isnan(sample.table.column(position))).sum()
-        return labelled(sample, x, found, quotients, absent, beyond)
+        return labelled(sample, x, differences, quotients, absent, beyond)
 
     def _feature(
         self, column: int, x: FloatArray, way: Way, precision: float
@@ -187,96 +190,100 @@ class Request:
         if way.kind == "constant":
             return no_differences(self.kind)  # there is no effect to estimate
         position, name = self.sample.positions[column], self.sample.names[column]
-        there = ~np.isnan(x)
+        present = ~np.isnan(x)
         if way.kind in GIVEN:
-            found = self.derivatives[position].take(there)
+            differences = self.derivatives[position].take(present)
         else:
             assert self.quotients is not None
-            own, rows = (x, None) if there.all() else (x[there], there)
+            x_present, rows = (x, None) if present.all() else (x[present], present)
             method, edges = way.kind, None
             if method == "finite_difference":
-                weight = self.sample.weight_at(there)
+                weight = self.sample.weight_at(present)
                 counted = self.sample.frequency
-                edges = difference_edges(self.bins, name, own, weight, counted=counted)
+                edges = difference_edges(self.bins, name, x_present, weight, counted=counted)
                 edges = self.sample.table.whole(position, edges)
-                arguments = kernel.cell_ends(edges, own)[::-1]
+                arguments = kernel.cell_ends(edges, x_present)[::-1]
             else:
-                step = kernel.central_step(own, precision)
-                arguments = kernel.central_arguments(own, step, own.min(), own.max())
-            outputs, held = yield Versions(position, arguments, rows)
-            found = self.quotients.quotient(outputs, held, method, edges)
-            if edges is not None and kernel.are_repeated(own, weight if counted else None):
-                found = yield from self._with_left(
-                    found, position, own, there, edges, outputs, held
+                step = kernel.central_step(x_present, precision)
+                arguments = kernel.central_arguments(
+                    x_present, step, x_present.min(), x_present.max()
+                )
+            outputs, stored = yield Versions(position, arguments, rows)
+            differences = self.quotients.quotient(outputs, stored, method, edges)
+            if edges is not None and kernel.are_repeated(x_present, weight if counted else None):
+                differences = yield from self._with_left(
+                    differences, position, x_present, present, edges, outputs, stored
                 )
         if way.kind == "central_difference" and way.probe is not None:
-            error = found.error + way.probe.truncation
-            found = replace(found, error=error, bias=way.probe.bias)
+            error = differences.error + way.probe.truncation
+            differences = replace(differences, error=error, bias=way.probe.bias)
         if way.kind != "finite_difference":
-            found = self._between_values(found, x[there], there, name)
+            differences = self._between_values(differences, x[present], present, name)
         check_finite(
-            found.local_effect.sum(axis=1),
+            differences.local_effect.sum(axis=1),
             "Local effects",
             name,
             "See what the model returns at these rows.",
         )
-        return found
+        return differences
 
     def _between_values(
-        self, found: Differences, x: FloatArray, there: NDArray[np.bool_], name: str
+        self, differences: Differences, x: FloatArray, present: NDArray[np.bool_], name: str
     ) -> Differences:
         """Derivatives at few values say little of the effect between them: by a rule of order 4."""
-        weight = self.sample.weight_at(there)
+        weight = self.sample.weight_at(present)
         counts = weight if self.sample.frequency else None
         if repeated_values(x, counts) is None:
-            return found
+            return differences
         values, value_of = np.unique(x, return_inverse=True)
         self.few_values.append((name, len(values)))
         edges = kernel.cells_around(values, np.bincount(value_of, counts).astype(float))
-        right, left, error = kernel.between_values(edges, x, found.local_effect, weight)
-        bias = error if found.bias is None else error + found.bias
-        error = found.error + error
-        return replace(found, local_effect=right, left=left, edges=edges, error=error, bias=bias)
+        right, left, error = kernel.between_values(edges, x, differences.local_effect, weight)
+        bias = error if differences.bias is None else error + differences.bias
+        error = differences.error + error
+        return replace(
+            differences, local_effect=right, left=left, edges=edges, error=error, bias=bias
+        )
 
     def _with_left(
         self,
-        found: Differences,
+        differences: Differences,
         position: int,
         x: FloatArray,
-        there: NDArray[np.bool_],
+        present: NDArray[np.bool_],
         edges: FloatArray,
         outputs: Sequence[FloatArray],
-        held: Sequence[Any],
+        stored: Sequence[Any],
     ) -> Steps[Differences]:
         """With slopes across the cell to the left at rows on an edge, its upper end."""
         assert self.quotients is not None
         rows, left_of = kernel.on_edges(edges, x)
         if not len(rows):
-            return found
-        before, at = yield Versions(position, [edges[left_of]], np.flatnonzero(there)[rows])
+            return differences
+        before, argument = yield Versions(position, [edges[left_of]], np.flatnonzero(present)[rows])
         ends = [outputs[1][rows], *before]
-        slopes = self.quotients.quotient(ends, [held[1][rows], *at], found.method)
-        left = np.full(found.local_effect.shape, np.nan)
+        slopes = self.quotients.quotient(ends, [stored[1][rows], *argument], differences.method)
+        left = np.full(differences.local_effect.shape, np.nan)
         left[rows] = slopes.local_effect
-        return replace(found, left=left, error=np.maximum(found.error, slopes.error))
+        return replace(differences, left=left, error=np.maximum(differences.error, slopes.error))
 
     def _ways(self, x: FloatArray) -> list[Way]:
         """How local effects of every column are taken; derivatives where the probes allow them."""
         table, quotients, positions = self.sample.table, self.quotients, self.sample.positions
         ways, looks = {}, {}
-        for position, own in zip(positions, x.T, strict=True):
-            there = ~np.isnan(own)
-            if np.nanmin(own) == np.nanmax(own):
+        for position, x_of_feature in zip(positions, x.T, strict=True):
+            present = ~np.isnan(x_of_feature)
+            if np.nanmin(x_of_feature) == np.nanmax(x_of_feature):
                 ways[position] = Way("constant")
             elif quotients is None or self.kind == "finite_difference":
                 ways[position] = Way(self.kind)
-            elif self._has_cells(position, own):
+            elif self._has_cells(position, x_of_feature):
                 ways[position] = Way("finite_difference")
             else:
-                looks[position] = looked_at(table, position, there & self.sample.present)
+                looks[position] = looked_at(table, position, present & self.sample.present)
         if quotients is not None:
-            for position, found in probed(quotients, looks).items():
-                ways[position] = Way(self._kind(position, found), found)
+            for position, probe in probed(quotients, looks).items():
+                ways[position] = Way(self._kind(position, probe), probe)
         return [ways[position] for position in positions]
 
     def _has_cells(self, position: int, x: FloatArray) -> bool:
@@ -290,30 +297,30 @@ class Request:
             return self.kind != "jacobian" and table.has_cells(
                 position, slope_of=table.names[position]
             )
-        there = ~np.isnan(x)
-        counts = self.sample.weight_at(there) if self.sample.frequency else None
-        if table.has_cells(position) or repeated_values(x[there], counts) is not None:
+        present = ~np.isnan(x)
+        counts = self.sample.weight_at(present) if self.sample.frequency else None
+        if table.has_cells(position) or repeated_values(x[present], counts) is not None:
             return True
         assert self.quotients is not None, "a model is asked"
         return not self.quotients.takes_fractions(position)
 
-    def _kind(self, position: int, found: Probe) -> str:
+    def _kind(self, position: int, probe: Probe) -> str:
         """How local effects of one feature are taken, by the result of its probe."""
         name = self.sample.table.names[position]
-        if not found.holds(exact=self.kind == "gradient"):
+        if not probe.holds(exact=self.kind == "gradient"):
             if not self.auto:
-                refuse_useless(name, found)
-            self.jumping.append((name, found))
+                refuse_useless(name, probe)
+            self.jumping.append((name, probe))
             return "finite_difference" if self.auto else self.kind
         if self.kind == "jacobian":
             deviation, agrees = models_jacobian.deviation(
-                found, self.derivatives[position].take(found.rows)
+                probe, self.derivatives[position].take(probe.rows)
             )
             if not agrees:
                 self.differing.append((name, deviation))
         elif self.kind == "gradient":
             shares, agree = models_jacobian.deviations(
-                found, self.derivatives[position].take(found.rows)
+                probe, self.derivatives[position].take(probe.rows)
             )
             if not agree.all():
                 self.differing.append((name, float(shares.max())))
@@ -338,10 +345,10 @@ class Request:
             warn(warning_text(self.jumping, then), JumpWarning)
 
 
-def _few_values_text(found: Sequence[tuple[str, int]], *, has_model: bool) -> str:
+def _few_values_text(features: Sequence[tuple[str, int]], *, has_model: bool) -> str:
     """Of which features derivatives are known at few values, and what to do."""
-    some = ", ".join(f"{name!r} ({n} values)" for name, n in found[:SOME_FEATURES])
-    more = f", and {len(found) - SOME_FEATURES} others" if len(found) > SOME_FEATURES else ""
+    some = ", ".join(f"{name!r} ({n} values)" for name, n in features[:SOME_FEATURES])
+    more = f", and {len(features) - SOME_FEATURES} others" if len(features) > SOME_FEATURES else ""
     instead = "method='auto' takes" if has_model else "Pass the model as well: method='auto' takes"
     return (
         f"Derivatives are known at few values of {some}{more}. The effect between two values was "
@@ -354,11 +361,11 @@ def _few_values_text(found: Sequence[tuple[str, int]], *, has_model: bool) -> st
 def _check_weight(sample: Sample, x: FloatArray) -> None:
     """Raise ``ValueError`` if all rows with a value of a feature have weight 0."""
     for column, name in enumerate(sample.names):
-        there = ~np.isnan(x[:, column])
-        if not sample.present[there].any():
+        present = ~np.isnan(x[:, column])
+        if not sample.present[present].any():
             raise ValueError(
                 f"weights must be positive in some row with a value of feature {name!r}; all "
-                f"{int(there.sum())} such rows have weight 0. Leave the feature out: "
+                f"{int(present.sum())} such rows have weight 0. Leave the feature out: "
                 f"features=[...]."
             )
 
@@ -372,9 +379,9 @@ def effect_of_missing(
     reference = np.quantile(
         x[~gone], 0.5, method="inverted_cdf", weights=w[~gone] if weight is not None else None
     )
-    there = np.full(gone.sum(), reference)
+    references = np.full(gone.sum(), reference)
     change, _ = quotients.take(gone).between(
-        position, *quotients.table.in_column_type(position, gone, there)
+        position, *quotients.table.in_column_type(position, gone, references)
     )
     w = w[gone]
     total, squares = w.sum(), (w if sample.frequency else w**2).sum()

@@ -140,13 +140,13 @@ class Rows(NamedTuple):
         threads: int,
     ) -> list[R]:
         """Results of ``done`` for every feature and the answer of its reduction."""
-        held = threading.local()
+        of_thread = threading.local()
 
         def of_feature(position: int) -> R:
             # New columns for every feature would take longer than to fill them.
-            if not hasattr(held, "columns"):
-                held.columns = self._columns_to_sort()
-            rows = self._sorted_by(position, held.columns)
+            if not hasattr(of_thread, "columns"):
+                of_thread.columns = self._columns_to_sort()
+            rows = self._sorted_by(position, of_thread.columns)
             reduction = plan(rows, position)
             return done(position, None if reduction is None else reduction.map(rows))
 
@@ -187,13 +187,13 @@ class Rows(NamedTuple):
         """Checksum of the rows and of the local effects of one feature."""
         sides = () if self.sides is None else self.sides[position]
         # Features with an axis have no differences up and down.
-        known = [side for side in sides if not np.isnan(side).all()]
-        return fingerprint(self.x[position], self.weight, self.local_effect[position], *known)
+        known_sides = [side for side in sides if not np.isnan(side).all()]
+        return fingerprint(self.x[position], self.weight, self.local_effect[position], *known_sides)
 
     def fingerprints(self, names: Sequence[str], threads: int = 1) -> dict[str, str]:
         """The attribute of an effect that tells what every feature of it was made from."""
-        found = in_threads(self.fingerprint, range(len(names)), threads)
-        return as_attribute(dict(zip(names, found, strict=True)))
+        checksums = in_threads(self.fingerprint, range(len(names)), threads)
+        return as_attribute(dict(zip(names, checksums, strict=True)))
 
 
 def columns(local: xr.Dataset) -> Rows:
@@ -232,8 +232,8 @@ def columns(local: xr.Dataset) -> Rows:
         ]
 
     both = list(zip(*map(contiguous, sides), strict=True)) if sides else None
-    known = len(x), both, cell_edges(local)
-    return Rows(contiguous(x), contiguous(g), weight, frequency, *known, largest=largest)
+    facts = len(x), both, cell_edges(local)
+    return Rows(contiguous(x), contiguous(g), weight, frequency, *facts, largest=largest)
 
 
 def own_columns(local: xr.Dataset, names: Sequence[str]) -> dict[str, tuple[Rows, int]]:
@@ -241,8 +241,10 @@ def own_columns(local: xr.Dataset, names: Sequence[str]) -> dict[str, tuple[Rows
     parts = [local]
     if has_own_rows(local):
         parts = [group.select(local) for group in features_by_rows(local)]
-    found: dict[str, tuple[Rows, int]] = {}
+    rows_of_feature: dict[str, tuple[Rows, int]] = {}
     for part in parts:
         rows = columns(part)
-        found |= {name: (rows, number) for number, name in enumerate(feature_names(part))}
-    return {name: found[feature_names(local)[feature_position(local, name)]] for name in names}
+        rows_of_feature |= {name: (rows, number) for number, name in enumerate(feature_names(part))}
+    return {
+        name: rows_of_feature[feature_names(local)[feature_position(local, name)]] for name in names
+    }

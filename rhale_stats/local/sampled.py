@@ -43,17 +43,17 @@ def sampled(local: xr.Dataset, what: str) -> Sampled:
     number, every = np.arange(n_rows), n_rows <= MOST_ROWS
     if not every:
         first = np.arange(MOST_ROWS + 1) * n_rows // MOST_ROWS
-        at = np.random.default_rng(0).integers(first[:-1], first[1:])
+        drawn = np.random.default_rng(0).integers(first[:-1], first[1:])
         number = np.full(n_rows, -1)
-        number[at] = at
-    found = source.chosen(number, what)
+        number[drawn] = drawn
+    chosen = source.chosen(number, what)
     names = [name for name in ("x", "local_effect", "weight") if name in local]
-    rest = local.drop_vars(names).isel(obs=found.rows, missing_dims="ignore")
+    rest = local.drop_vars(names).isel(obs=chosen.rows, missing_dims="ignore")
     dims = ("obs", "feature")
     data: dict[str, Any] = {
-        "x": (dims, found.x, local["x"].attrs),
-        "local_effect": (dims, found.local_effect, local["local_effect"].attrs),
+        "x": (dims, chosen.x, local["x"].attrs),
+        "local_effect": (dims, chosen.local_effect, local["local_effect"].attrs),
     }
-    if found.weight is not None:
-        data["weight"] = ("obs", found.weight, local["weight"].attrs)
-    return Sampled(rest.assign(data), found.rows, every, source)
+    if chosen.weight is not None:
+        data["weight"] = ("obs", chosen.weight, local["weight"].attrs)
+    return Sampled(rest.assign(data), chosen.rows, every, source)

@@ -17,17 +17,22 @@ def local_page(local: xr.Dataset, most: int) -> Page:
     names = feature_names(local)
     kind = local["feature_kind"].values.astype(str)
     values, x = (local[name].transpose("feature", "obs").values for name in ("local_effect", "x"))
-    known = np.isfinite(values)
-    n = known.sum(axis=1)
+    is_finite = np.isfinite(values)
+    n = is_finite.sum(axis=1)
     some = np.maximum(n, 1)
-    filled = np.where(known, values, 0.0)
+    filled = np.where(is_finite, values, 0.0)
     mean = np.where(n > 0, filled.sum(axis=1) / some, np.nan)
-    spread = np.sqrt((np.where(known, values - mean[:, None], 0.0) ** 2).sum(axis=1) / some)
+    spread = np.sqrt((np.where(is_finite, values - mean[:, None], 0.0) ** 2).sum(axis=1) / some)
     strength = np.sqrt((filled**2).sum(axis=1) / some) * _spread(x, kind)
     order = largest_first(np.where(n > 0, strength, np.nan))[:most]
     lines = [
-        [names[at], kind[at], str(n[at]), *map(number_text, (strength[at], mean[at], spread[at]))]
-        for at in order
+        [
+            names[position],
+            kind[position],
+            str(n[position]),
+            *map(number_text, (strength[position], mean[position], spread[position])),
+        ]
+        for position in order
     ]
     return Page(
         f"Local effects on {output(local)}",
@@ -48,8 +53,8 @@ def local_page(local: xr.Dataset, most: int) -> Page:
 
 def _spread(x: NDArray[np.float64], kind: NDArray[np.str_]) -> NDArray[np.float64]:
     """Standard deviation of every feature; 1 for levels, which are one step apart."""
-    known = np.isfinite(x)
-    n = np.maximum(known.sum(axis=1), 1)
-    mean = np.where(known, x, 0.0).sum(axis=1) / n
-    variance = (np.where(known, x - mean[:, None], 0.0) ** 2).sum(axis=1) / n
+    is_finite = np.isfinite(x)
+    n = np.maximum(is_finite.sum(axis=1), 1)
+    mean = np.where(is_finite, x, 0.0).sum(axis=1) / n
+    variance = (np.where(is_finite, x - mean[:, None], 0.0) ** 2).sum(axis=1) / n
     return np.where(np.isin(kind, CATEGORICAL), 1.0, np.sqrt(variance))

@@ -451,8 +451,8 @@ EQUIVALENT: dict[tuple[str, str], dict[str, str]] = {
         ),
     },
     ("local/orders.py", "by_encoding"): {
-        "place = np.round(found / scale, [12 → 13]) if scale > 0 else found": ROUNDING,
-        "…ptp(found)), float(np.abs(found)[.max → .min]()))": ROUNDING,
+        "place = np.round(codes / scale, [12 → 13]) if scale > 0 else codes": ROUNDING,
+        "…ptp(codes)), float(np.abs(codes)[.max → .min]()))": ROUNDING,
     },
     ("local/rows.py", "honest_split"): {
         "…bs, dtype=np.int32 if n_obs < 2 [** → *] 31 else np.int64)": NUMBERS,
