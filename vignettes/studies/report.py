@@ -149,9 +149,9 @@ def render(
     str
         Heading, source and claim, findings, figure, tables, and the command that makes it.
     """
-    if study.page is not None:
+    if short and study.page is not None:
         shown = [] if image is None else [f"![{study.title}]({image})"]
-        made = [*shown, "## How it was made", *_making(results)]
+        made = [*shown, "## How it was made", PRINTED, *_making(results)]
         return "\n\n".join([f"# {study.title}", study.page(results), *made]) + "\n"
     findings, tables = study.findings(results), study.tables(results)
     n_all = len(findings), sum(len(table) for _, table in tables)

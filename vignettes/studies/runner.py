@@ -164,7 +164,7 @@ class Study:
     takes : tuple of str
         Which of ``settings`` and ``data`` it takes; `load` refuses the others.
     page : callable or None
-        ``results -> Markdown`` for readers, in place of source, findings, figure and tables.
+        ``results -> Markdown`` that is saved for readers, in place of all but the figure.
     rows : mapping of str to str
         Beginnings of titles of tables -> a query, as of ``DataFrame.query``, of the rows that the
         saved report has. "" for a table that is printed only. All rows of other tables are saved.

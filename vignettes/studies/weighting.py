@@ -232,11 +232,11 @@ def scores(
     if band in row:
         on_curve = held(band, true(everywhere), inside(everywhere))
     return {
-        "curve_covered": _mean(np.abs(curve.at(fine) - true(fine)) <= half),
+        "curve_covered": _mean(np.abs(curve.evaluate(fine) - true(fine)) <= half),
         "edges_covered": _mean(held("curve_ci", true(edges), at)),
         "band_covered": on_curve.min(initial=1.0) if len(on_curve) else np.nan,
         "effect_covered": _mean(held("effect_ci", average, at[1:] & at[:-1])),
-        "curve_error": _root(curve.at(z) - true(z)),
+        "curve_error": _root(curve.evaluate(z) - true(z)),
         "effect_error": _root(effect_at(row, z, k) - mu(z)),
         "spread_error": _root(row["heterogeneity"].values[k] - SPREAD),
         "n_bins": float(row.sizes["bin"]),
