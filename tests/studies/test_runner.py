@@ -14,7 +14,7 @@ import xarray as xr
 import studies
 from rhale_stats import files
 from studies import Options, Output, Scenario, runner
-from studies.report import mean_table, render, save
+from studies.report import PRINTED, mean_table, render, save
 from tests.studies import toy_study
 
 TOY = toy_study.NAME
@@ -450,6 +450,26 @@ def test_report(toy):
     assert "3 replicates of 2 scenarios, seed 4. Failed runs: 0 of 6.\n" in text
     assert "rhale_stats " in text
     assert "![" not in text
+
+
+def test_short_report(toy):
+    """Every mean is printed; the saved page has the rows that are asked for."""
+    results = run(n_replicates=3)
+    rows = {"Means": "scenario == 'few'", "Quantiles": ""}
+    study = dataclasses.replace(toy, rows=rows, printed_only=("The mean is 100",))
+    text, printed = (render(study, results, short=short) for short in (True, False))
+    assert "\n     few " in printed
+    assert "\n    many " in printed
+    assert "\n     few " in text
+    assert "many" not in text
+    assert "## Quantiles" not in text
+    assert "- The mean is 100.\n" in printed
+    assert "The mean is 100." not in text
+    assert f"## How it was made\n\n{PRINTED}\n\n```sh" in text
+    assert PRINTED not in printed
+    failed = dataclasses.replace(toy, rows={"Means": "failed == 0"})
+    text = render(failed, run("failing"), short=True)
+    assert "mean_valid" not in text
 
 
 def test_report_of_failures_and_options(toy):

@@ -116,6 +116,7 @@ def study(options: Options) -> Study:
         tables=tables,
         findings=findings,
         figure=figure,
+        rows={"Root mean square error of ": ""},
     )
 
 

@@ -77,6 +77,7 @@ def study(options: Options) -> Study:
         tables=tables,
         findings=findings,
         figure=figure,
+        rows=dict.fromkeys(FUNCTIONS, ""),
         prepare=prepare,
         takes=("settings",),
     )

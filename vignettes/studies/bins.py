@@ -85,6 +85,12 @@ def study(options: Options) -> Study:
         tables=tables,
         findings=findings,
         figure=figure,
+        rows={
+            "AdaptiveBins over OptimalBins": "score in ('ISE_mu', 'ISE_sigma') and holds != ''",
+            "AdaptiveBins over the best": "",
+            "The other rules": "",
+            **dict.fromkeys((*EXAMPLES, QUIET), ""),
+        },
         prepare=lambda given: _rules(given.quick),
     )
 

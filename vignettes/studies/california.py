@@ -118,6 +118,10 @@ def study(options: Options) -> Study:
         tables=tables,
         findings=findings,
         figure=figure,
+        rows={
+            "RHALE against": "scenario in ('latitude', 'median_income')",
+            **dict.fromkeys(FEATURES, ""),
+        },
         prepare=prepare,
         takes=("data",),
     )

@@ -197,6 +197,17 @@ def study(options: Options) -> Study:
         tables=tables,
         findings=findings,
         figure=figure,
+        rows={
+            "Judged lines": "not method.str.contains('bayesian|poisson')",
+            **{heading: "" for kind, heading in HEADINGS.items() if kind != "spread"},
+            "Number of chosen bins": "",
+            "Tests": "level == 5",
+        },
+        printed_only=(
+            *(f"Holds: {what}" for what in ("by ", "simultaneous", *TESTS)),
+            "For contrast",
+            "Bootstrap in bins",
+        ),
         prepare=lambda given: QUICK if given.quick else Amount(),
     )
 

@@ -195,6 +195,42 @@ def shown(results: xr.Dataset) -> pd.DataFrame:
     return pd.DataFrame(lines)
 
 
+def by_model(results: xr.Dataset) -> pd.DataFrame:
+    """A line a model: its largest deviation, how effects are taken, and which tables are not."""
+    cells, lines = shown(results).set_index("model"), []
+    for scenario, line in cells.iterrows():
+        taken = results.sel(scenario=scenario).where(
+            lambda one: one["outcome"].isin([SAME, DIFFERS])
+        )
+        off = float(taken["deviation"].max())
+        letters = (
+            taken["method"]
+            .max("replicate")
+            .to_series()
+            .dropna()
+            .astype(int)
+            .map(LETTERS.__getitem__)
+        )
+        common = letters.mode()[0]
+        other = [f"{letter} ({table})" for table, letter in letters.items() if letter != common]
+        worst = bool((results["outcome"].sel(scenario=scenario) == DIFFERS).any())
+        said = f"{off:.0e}" if off else "0"
+        missing = [
+            f"{word}: {', '.join(line.index[line == word])}"
+            for word in ("refused", "the model raises")
+            if (line == word).any()
+        ]
+        lines.append(
+            {
+                "model": str(scenario),
+                "deviation": f"**{said}**" if worst else said,
+                "effects": ", ".join([common, *other]),
+                "not taken": "; ".join(missing),
+            }
+        )
+    return pd.DataFrame(lines)
+
+
 def tables(results: xr.Dataset) -> list[tuple[str, pd.DataFrame]]:
     """The matrix."""
     return [("Relative deviation of local effects, by model and table", shown(results))]
@@ -239,30 +275,31 @@ def figure(results: xr.Dataset) -> Figure:
 
 
 INTRODUCTION = """This page says which models can be passed as `model`, and which tables as `X`.
-Every cell of the table was run: a small model was fitted, `local_effects` was called with the
-table, and its numbers were compared with differences of the predictions that the library itself
-makes.
+A small model of each kind was fitted, `local_effects` was called with ten kinds of tables (pandas,
+also nullable, with Arrow types and in another order; NumPy, polars, Arrow, a dict, xarray, a
+structured array), and its numbers were compared with differences of the predictions that the
+library itself makes.
 
-*Numbers* are relative deviations: the root mean square of the difference over that of the
-reference, the larger of two features. Models in double precision must stay below {double:g},
+*Deviation* is relative: the root mean square of the difference over that of the reference, the
+largest over two features and all tables. Models in double precision must stay below {double:g},
 those in single precision below {single:g}; a number in **bold** does not. Slopes across cells ask
 the model at the same points as the reference, so that 0 is expected of them.
 
-*Letters* say how local effects were taken: g by the exact gradient of the model, d by central
+*Effects* are taken: g by the exact gradient of the model, d by central
 differences, c as slopes across cells, because the output jumps. Of two features the one further
 down this list is named.
 
-*Refused* is a table that the package itself does not take with this model. *The model raises* is an
-error of the model's own library with this table; the package passes it on as a `ModelError`. An
-empty cell is no case: a NumPy array has no column of text beside numbers, and functions of arrays
-and models that were fitted without names know their columns by the order alone.
+*Not taken.* Refused is a table that the package itself does not take with this model. *The model
+raises* is an error of the model's own library with this table; the package passes it on as a
+`ModelError`. A NumPy array has no column of text beside numbers, and functions of arrays and models
+that were fitted without names know their columns by the order alone: these are no cases.
 
 `rs.adapters()` lists the libraries. [The guide](guide.md#which-models) has examples.
 """
 
 
 def page(results: xr.Dataset) -> str:
-    """The matrix, for readers."""
+    """A line a model, for readers."""
     said = INTRODUCTION.strip().format(double=AGREES, single=AGREES_SINGLE)
     sentences = "\n".join(f"- {sentence}" for sentence in findings(results))
-    return "\n\n".join([said, markdown(shown(results)), "## What came out", sentences])
+    return "\n\n".join([said, markdown(by_model(results)), "## What came out", sentences])

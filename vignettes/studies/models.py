@@ -222,6 +222,7 @@ def study(options: Options) -> Study:
         tables=tables,
         findings=findings,
         figure=figure,
+        rows={"Whole range": ""},
     )
 
 

@@ -84,6 +84,10 @@ def study(options: Options) -> Study:
         tables=tables,
         findings=findings,
         figure=figure,
+        rows={
+            "Mean along": "feature == 'x1' or scenario.str.endswith('alpha = 1')",
+            "Bins of RHALE": "feature == 'x1'",
+        },
     )
 
 

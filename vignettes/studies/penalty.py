@@ -128,6 +128,11 @@ def study(options: Options) -> Study:
         tables=tables,
         findings=findings,
         figure=figure,
+        rows={
+            "Every rule": "rule.str.contains('pruning')",
+            **{f"{noise} noise": "" for noise in NOISES},
+            **{f"{score} over": "" for score in JUDGED},
+        },
         prepare=lambda given: given.quick,
     )
 

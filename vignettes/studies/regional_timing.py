@@ -91,6 +91,7 @@ def study(options: Options) -> Study:
         tables=tables,
         findings=findings,
         figure=figure,
+        rows={"Of these seconds": "", "Rows that": "", "Nodes": ""},
         prepare=_settings,
     )
 

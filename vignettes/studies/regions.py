@@ -130,6 +130,7 @@ def study(options: Options) -> Study:
         tables=tables,
         findings=findings,
         figure=figure,
+        rows={"The same for the exact tests": "", "No regions: relative drop": ""},
     )
 
 

@@ -21,8 +21,7 @@ from studies.runner import Study
 # Largest number of distinct messages of failed runs that are listed.
 MESSAGES_LISTED = 10
 DPI = 150
-# Lines of the tables on a page, which has the first ones; the command prints all.
-MAX_LINES = 60
+PRINTED = "This page has the main rows. The command prints all findings and tables:"
 
 
 def mean_table(results: xr.Dataset, outputs: Sequence[str], by: Sequence[str] = ()) -> pd.DataFrame:
@@ -129,7 +128,9 @@ def _ratio(sums: NDArray[np.float64], counts: NDArray[np.int64]) -> NDArray[np.f
     return np.where(counts > 0, sums / np.maximum(counts, 1), np.nan)
 
 
-def render(study: Study, results: xr.Dataset, *, image: str | None = None) -> str:
+def render(
+    study: Study, results: xr.Dataset, *, image: str | None = None, short: bool = False
+) -> str:
     """The report of a study, in Markdown.
 
     Parameters
@@ -139,37 +140,49 @@ def render(study: Study, results: xr.Dataset, *, image: str | None = None) -> st
     results : Dataset
         What `run` returns.
     image : str or None
-        Path of the figure, relative to the report, which is a page then, with its first tables.
-        None for all tables, and no figure.
+        Path of the figure, relative to the report; None for a report without a figure.
+    short : bool
+        The main findings and rows of tables alone, as `Study.rows` and `Study.printed_only` say.
 
     Returns
     -------
     str
         Heading, source and claim, findings, figure, tables, and the command that makes it.
     """
-    if study.page is not None:
+    if short and study.page is not None:
         shown = [] if image is None else [f"![{study.title}]({image})"]
-        made = [*shown, "## How it was made", *_making(results)]
+        made = [*shown, "## How it was made", PRINTED, *_making(results)]
         return "\n\n".join([f"# {study.title}", study.page(results), *made]) + "\n"
+    findings, tables = study.findings(results), study.tables(results)
+    n_all = len(findings), sum(len(table) for _, table in tables)
+    if short:
+        findings = [said for said in findings if not said.startswith(study.printed_only)]
+        tables = [(title, main_part(study, title, table)) for title, table in tables]
+        tables = [(title, table) for title, table in tables if len(table)]
+    left_out = n_all != (len(findings), sum(len(table) for _, table in tables))
     parts = [
         f"# {study.title}",
         f"Source: {study.source}",
         f"What it says: {study.claim}",
         "## Findings",
-        "\n".join(f"- {sentence}" for sentence in study.findings(results)),
+        "\n".join(f"- {sentence}" for sentence in findings),
     ]
     if image is not None:
         parts.append(f"![{study.title}]({image})")
-    n_lines = 0
-    for title, table in study.tables(results):
-        text = f"```text\n{_as_text(table)}\n```"
-        if image is not None and n_lines + len(table) > MAX_LINES:
-            text = f"{len(table)} lines, which the command below prints."
-        else:
-            n_lines += len(table)
-        parts += [f"## {title}", text]
-    parts += ["## How it was made", *_making(results)]
+    for title, table in tables:
+        parts += [f"## {title}", f"```text\n{_as_text(table)}\n```"]
+    parts += ["## How it was made", *([PRINTED] if left_out else []), *_making(results)]
     return "\n\n".join(parts) + "\n"
+
+
+def main_part(study: Study, title: str, table: pd.DataFrame) -> pd.DataFrame:
+    """What the saved report has of a table; means of valid runs only where some run failed."""
+    for beginning, query in study.rows.items():
+        if title.startswith(beginning):
+            table = table.query(query, engine="python") if query else table.iloc[:0]
+    if "failed" in table and not table["failed"].any():
+        table = table.drop(columns=[name for name in table if str(name).endswith("_valid")])
+    return table
 
 
 def save(
@@ -195,7 +208,7 @@ def save(
     """
     report, picture = (Path(folder) / f"{stem}{suffix}" for suffix in (".md", ".png"))
     report.parent.mkdir(parents=True, exist_ok=True)
-    text = render(study, results, image=picture.name)
+    text = render(study, results, image=picture.name, short=True)
     figure = study.figure(results)
     try:
         with whole(picture) as unfinished_picture, whole(report) as unfinished_report:

@@ -8,7 +8,7 @@ import platform
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from importlib import import_module
 from pathlib import Path
@@ -164,7 +164,12 @@ class Study:
     takes : tuple of str
         Which of ``settings`` and ``data`` it takes; `load` refuses the others.
     page : callable or None
-        ``results -> Markdown`` for readers, in place of source, findings, figure and tables.
+        ``results -> Markdown`` that is saved for readers, in place of all but the figure.
+    rows : mapping of str to str
+        Beginnings of titles of tables -> a query, as of ``DataFrame.query``, of the rows that the
+        saved report has. "" for a table that is printed only. All rows of other tables are saved.
+    printed_only : tuple of str
+        Beginnings of findings that are printed, but not saved.
 
     Raises
     ------
@@ -187,6 +192,8 @@ class Study:
     prepare: Callable[[Options], Any] | None = None
     takes: tuple[str, ...] = ()
     page: Callable[[xr.Dataset], str] | None = None
+    rows: Mapping[str, str] = field(default_factory=dict)
+    printed_only: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         check_count("n_replicates", self.n_replicates, 1)

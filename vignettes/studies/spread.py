@@ -128,6 +128,10 @@ def study(options: Options) -> Study:
         tables=tables,
         findings=findings,
         figure=figure,
+        rows={
+            "Integrated squared": "scenario.str.endswith('N = 3000')",
+            "Coverage": "scenario.str.endswith('N = 300')",
+        },
     )
 
 

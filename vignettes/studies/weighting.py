@@ -158,6 +158,12 @@ def study(options: Options) -> Study:
         tables=tables,
         findings=findings,
         figure=figure,
+        rows={
+            "Coverage of the default": "N in (200, 100000)",
+            "Coverage of 95 %": "",
+            "Errors along": "",
+            "Summed up": "N in (200, 100000)",
+        },
     )
 
 
