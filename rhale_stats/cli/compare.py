@@ -11,7 +11,7 @@ import xarray as xr
 from rhale_stats.cli.effects import effect_in, local_of, with_errors
 from rhale_stats.cli.given import ModelInputs
 from rhale_stats.cli.interruption import UsageError
-from rhale_stats.cli.outputs import RESULTS, files_of, said_files, save, writers_of
+from rhale_stats.cli.outputs import files_of, said_files, save, writers_of
 from rhale_stats.effects.rhale import rhale
 from rhale_stats.generics.hypotheses import compare
 from rhale_stats.generics.tables import glance, summary, tidy
@@ -22,7 +22,7 @@ LEVELS_LISTED = 20
 
 def compare_job(arguments: argparse.Namespace) -> dict[str, Any]:
     """Compare two effects, and show their difference."""
-    files = files_of(arguments, RESULTS)
+    files = files_of(arguments)
     if arguments.by is None:
         a, b, names = _of_files(arguments)
     else:

@@ -7,8 +7,7 @@ import warnings
 from typing import Any
 
 from rhale_stats.cli.given import ModelInputs
-from rhale_stats.cli.outputs import RESULTS, files_of, said_files, save, writers_of
-from rhale_stats.cli.parser import HTML
+from rhale_stats.cli.outputs import files_of, said_files, save, writers_of
 from rhale_stats.cli.report import writer_of
 from rhale_stats.explanation.explain import explain
 from rhale_stats.generics.tables import tidy
@@ -21,7 +20,7 @@ LINES = ("cut", "notes")
 
 def explain_job(arguments: argparse.Namespace) -> dict[str, Any]:
     """Explain a model, print the answer, and write what was asked for."""
-    files = files_of(arguments, (HTML, *RESULTS))
+    files = files_of(arguments)
     inputs = ModelInputs.from_arguments(arguments)
     with warnings.catch_warnings():
         # A model that was fitted to an array gets the columns of the table in their order.

@@ -51,15 +51,9 @@ class ModelInputs:
         Raises
         ------
         UsageError
-            What was given does not fit together: no or two models, columns that are not there, a
-            model that cannot predict the rows.
+            What was given does not fit together: columns that are not there, a model that cannot
+            predict the rows.
         """
-        if (arguments.model is None) == (arguments.formula is None):
-            got = "none" if arguments.model is None else "both"
-            raise UsageError(
-                f"Give either --model FILE or --formula 'y ~ x1 + x2', the model whose effects are "
-                f"computed; got {got}."
-            )
         return _of_formula(arguments) if arguments.model is None else _of_file(arguments)
 
 
@@ -294,11 +288,9 @@ def format_of(path: Path, *, trust: bool) -> Format:
     Raises
     ------
     UsageError
-        There is no such file, its suffix is not known, its library is missing, or it runs code and
+        Its suffix is not known, its library is missing, or it runs code and
         ``--trust`` was not given.
     """
-    if not path.is_file():
-        raise UsageError(f"--model must be an existing file; there is no {path}.")
     suffix = path.suffix.lower()
     kind = next((candidate for candidate in FORMATS if suffix in candidate.suffixes), None)
     if kind is None:

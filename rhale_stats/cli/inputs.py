@@ -30,10 +30,8 @@ def read_table(path: Path, what: str = "DATA") -> pd.DataFrame:
     Raises
     ------
     UsageError
-        There is no such file, its suffix is not known, or it cannot be read.
+        The suffix is not known, or the file cannot be read.
     """
-    if not path.exists():
-        raise UsageError(f"{what} must be an existing file; there is no {path}.")
     suffixes = [suffix.lower() for suffix in path.suffixes] or [""]
     suffix = suffixes[-1]
     if suffix in COMPRESSED:
@@ -100,10 +98,8 @@ def read_result(path: Path, what: str) -> xr.DataTree:
     Raises
     ------
     UsageError
-        There is no such file, its suffix is not known, or it cannot be read.
+        The suffix is not known, or the file cannot be read.
     """
-    if not path.exists():
-        raise UsageError(f"{what} must be an existing file; there is no {path}.")
     how = HOW_TO_READ.get(path.suffix.lower())
     if how is None:
         raise UsageError(f"{what} must be a .nc or .zarr file of this package; got {path}.")

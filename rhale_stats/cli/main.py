@@ -20,7 +20,7 @@ from rhale_stats.cli.interruption import (
     ended,
     ended_by_interruptions,
 )
-from rhale_stats.cli.parser import parser
+from rhale_stats.cli.parser import check_model, parser
 
 
 def main(argv: Sequence[str] | None = None, *, demo: bool = False) -> int:
@@ -57,6 +57,7 @@ def _main(argv: Sequence[str], *, demo: bool) -> int:
     try:
         with warnings.catch_warnings():
             warnings.showwarning = _once()
+            argv = [*argv[1:], "--help"] if argv[:1] == ["help"] else argv
             arguments = parser(demo=demo).parse_args(argv)
             debug = hasattr(arguments, "debug")
             if arguments.job is not None:
@@ -98,6 +99,7 @@ def _run(arguments: argparse.Namespace) -> None:
     in_json, silent = hasattr(arguments, "json"), hasattr(arguments, "quiet")
     if in_json or silent:
         arguments.no_progress = True
+    check_model(arguments)
     # Only now: `--help` answers without the libraries that fit and draw.
     module, _, name = arguments.job.partition(":")
     job = getattr(import_module(f"rhale_stats.cli.{module}"), name)

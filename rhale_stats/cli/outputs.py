@@ -22,7 +22,6 @@ from rhale_stats.files import check_folder, netcdf_of, whole
 Writers: TypeAlias = Mapping[str, Callable[[Path], object]]
 OF_TREES = (".nc", ".zarr")
 OF_TABLES = (".csv", ".parquet", ".feather", ".arrow")
-RESULTS = (*OF_TREES, *OF_TABLES, ".json")
 # Libraries that a suffix needs and that need not be there.
 NEEDS = {".zarr": "zarr", ".parquet": "pyarrow", ".feather": "pyarrow", ".arrow": "pyarrow"}
 CONTENTS = {
@@ -51,18 +50,18 @@ def folder_of(arguments: argparse.Namespace, names: Sequence[str]) -> Path:
     return out
 
 
-def files_of(arguments: argparse.Namespace, suffixes: Sequence[str]) -> list[Path]:
+def files_of(arguments: argparse.Namespace) -> list[Path]:
     """The files of ``--out``, whose suffixes say what is written. They can be written.
 
     Raises
     ------
     UsageError
-        A suffix is not one of ``suffixes``, a file exists and ``--overwrite`` was not given, its
+        A file exists and ``--overwrite`` was not given, its
         folder cannot be written to, or a library is missing.
     """
     paths: list[Path] = getattr(arguments, "out", None) or []
     for path in paths:
-        _check_suffix(path, suffixes)
+        _check_library(path)
         _check_existing(path, overwrite=arguments.overwrite)
         try:
             check_folder(path.parent, [])
@@ -76,14 +75,8 @@ def files_of(arguments: argparse.Namespace, suffixes: Sequence[str]) -> list[Pat
     return paths
 
 
-def _check_suffix(path: Path, suffixes: Sequence[str]) -> None:
-    suffix = path.suffix.lower()
-    if suffix not in suffixes:
-        raise UsageError(
-            f"--out must end with one of {', '.join(suffixes)}, which says what is written; got "
-            f"{path}."
-        )
-    library = NEEDS.get(suffix)
+def _check_library(path: Path) -> None:
+    library = NEEDS.get(path.suffix.lower())
     if library is not None and find_spec(library) is None:
         raise UsageError(f"--out {path} needs {library}: pip install {library}.")
 

@@ -9,12 +9,13 @@ import argparse
 import math
 import re
 from collections.abc import Callable, Sequence
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, NoReturn
 
 from rhale_stats._version import __version__
 from rhale_stats.cli.families import DEFAULT_FAMILY, FAMILIES
-from rhale_stats.cli.interruption import PROGRAM
+from rhale_stats.cli.interruption import PROGRAM, UsageError
 
 # Suffixes of files of results: netCDF, Zarr, tables, JSON.
 RESULTS = (".nc", ".zarr", ".csv", ".parquet", ".feather", ".arrow", ".json")
@@ -33,14 +34,21 @@ STATUSES = (
 # What other programs call it.
 OTHERS = {
     **dict.fromkeys(
-        ("--target", "--y", "--label", "--response"),
+        ("--target", "--y", "-y", "--label", "--response"),
         "--formula 'y ~ x1 + x2', or --outcome beside --model",
     ),
-    **dict.fromkeys(("--html", "--report", "--output-file", "-o"), "--out report.html"),
+    **dict.fromkeys(("--html", "--report", "--output-file", "--outdir", "-o"), "--out report.html"),
     **dict.fromkeys(("--data", "--input", "--csv"), "the file without an option"),
     **dict.fromkeys(("--sample-weight", "--wt"), "--weights"),
     **dict.fromkeys(("--cluster", "--id"), "--groups"),
-    "-f": "--formula",
+    **dict.fromkeys(("-f", "~"), "--formula 'y ~ x1 + x2'"),
+    **dict.fromkeys(("'logit'", "'logistic'", "'bernoulli'"), "--family binomial"),
+    "'completion'": "shtab --shell=bash --prog rhale-stats rhale_stats.cli.parser.parser",
+    **dict.fromkeys(("'normal'", "'ols'"), "--family gaussian"),
+    **dict.fromkeys(
+        ("'ale'", "'pdp'", "'rhale'", "'plot'", "'summary'", "'effects'", "'run'"),
+        "fit, or explain",
+    ),
 }
 
 
@@ -48,9 +56,28 @@ class _Parser(argparse.ArgumentParser):
     """A parser whose errors are one line, like all other errors."""
 
     def error(self, message: str) -> NoReturn:
-        meant = [OTHERS[word] for word in message.split() if word in OTHERS]
+        message = re.sub(r"^argument (\S+): must", r"\1 must", message)
+        words = [word for word in message.partition("(")[0].split() if word[0] in "-'~"]
+        meant = [OTHERS[word] for word in words if word in OTHERS]
+        for word in map(_plain, words):
+            if word not in (known := self._known()):
+                meant += get_close_matches(word, known, n=1, cutoff=0.7)
+            meant += [f"{PROGRAM} explain {word}"] if Path(word).is_file() else []
         message += f". Did you mean {meant[0]}?" if meant else "."
         self.exit(2, f"{PROGRAM}: {message} `{self.prog} --help` says what is expected.\n")
+
+    def _known(self) -> list[str]:
+        """Options and commands, and options of all commands."""
+        words = [*self._option_string_actions]
+        for action in self._actions:
+            if isinstance(action.choices, dict):
+                words += [*action.choices]
+                words += [word for each in action.choices.values() for word in each._known()]
+        return words
+
+
+def _plain(word: str) -> str:
+    return word.rstrip(":.").strip("'")
 
 
 def parser(*, demo: bool = False) -> argparse.ArgumentParser:
@@ -61,7 +88,7 @@ def parser(*, demo: bool = False) -> argparse.ArgumentParser:
         "their uncertainty (RHALE). `demo` shows it on the RAND Health Insurance data.",
         **_epilog(["demo", 'fit data.csv --formula "y ~ bs(age, df=4) * sex" --out results']),
     )
-    parser.add_argument("--version", action="version", version=f"{PROGRAM} {__version__}")
+    parser.add_argument("-V", "--version", action="version", version=f"{PROGRAM} {__version__}")
     parser.set_defaults(job=DEMO if demo else None)
     _add_folder(parser)
     _add_common(parser)
@@ -111,7 +138,7 @@ def _add_fit(commands: Any) -> None:
             'data.parquet --formula "y ~ age + sex" --groups clinic --refits --out results',
         ],
     )
-    fit.add_argument("data", metavar="DATA", type=Path, help=DATA)
+    fit.add_argument("data", metavar="DATA", type=_existing, help=DATA)
     _add_formula(fit, required=True)
     fit.add_argument(
         "--features",
@@ -175,7 +202,7 @@ def _add_explain(commands: Any) -> None:
             "data.parquet --model forest.joblib --trust --outcome y --held-out --json",
         ],
     )
-    command.add_argument("data", metavar="DATA", type=Path, help=DATA)
+    command.add_argument("data", metavar="DATA", type=_existing, help=DATA)
     command.add_argument(
         "--features",
         nargs="+",
@@ -236,9 +263,9 @@ def _add_report(commands: Any) -> None:
         "write the report of an explanation that `explain` saved",
         ["tree.nc", 'tree.zarr --out report.html --title "Visits to a doctor" --overwrite'],
     )
-    command.add_argument("tree", metavar="TREE", type=Path, help="explanation (.nc, .zarr)")
+    command.add_argument("tree", metavar="TREE", type=_existing, help="explanation (.nc, .zarr)")
     command.add_argument(
-        "--out", type=Path, metavar="FILE", help="the report (default: TREE with .html)"
+        "--out", type=_ending(HTML), metavar="FILE", help="the report (default: TREE with .html)"
     )
     command.add_argument("--overwrite", action="store_true", help="replace a file that exists")
     command.add_argument("--title", metavar="TEXT", help="title of the report")
@@ -257,6 +284,39 @@ def _add_report(commands: Any) -> None:
     )
     command.add_argument("--print", action="store_true", help="all parts open, for printing")
     _add_common(command)
+
+
+def _existing(text: str) -> Path:
+    """A file, or a folder of Zarr or Parquet, that is read."""
+    if not Path(text).exists():
+        raise argparse.ArgumentTypeError(f"must be an existing file; there is no {text}")
+    return Path(text)
+
+
+def _ending(*suffixes: str) -> Callable[[str], Path]:
+    """A file to write, whose suffix says what."""
+
+    def path(text: str) -> Path:
+        if Path(text).suffix.lower() not in suffixes:
+            raise argparse.ArgumentTypeError(
+                f"must end with one of {', '.join(suffixes)}, which says what is written; got "
+                f"{text}"
+            )
+        return Path(text)
+
+    return path
+
+
+def check_model(arguments: argparse.Namespace) -> None:
+    """Refuse no model, or two, of a command that takes one."""
+    if not hasattr(arguments, "model") or getattr(arguments, "by", "") is None:
+        return
+    if (arguments.model is None) == (arguments.formula is None):
+        got = "none" if arguments.model is None else "both"
+        raise UsageError(
+            f"Give either --model FILE or --formula 'y ~ x1 + x2', the model whose effects are "
+            f"computed; got {got}."
+        )
 
 
 def _share(text: str) -> float:
@@ -288,7 +348,7 @@ def _add_regions(commands: Any) -> None:
             'data.csv --formula "y ~ age * sex + dose" --feature age --out regions.nc regions.csv',
         ],
     )
-    command.add_argument("data", metavar="DATA", type=Path, help=DATA)
+    command.add_argument("data", metavar="DATA", type=_existing, help=DATA)
     command.add_argument(
         "--feature", metavar="NAME", required=True, help="whose effect, a column of numbers"
     )
@@ -328,7 +388,7 @@ def _add_compare(commands: Any) -> None:
         "files",
         metavar="FILE",
         nargs="+",
-        type=Path,
+        type=_existing,
         help="two files of effects that `fit` or `explain` wrote (.nc, .zarr); with --by, one of "
         f"data: {DATA}",
     )
@@ -350,7 +410,7 @@ def _add_model(command: Any) -> None:
     """A model from a file or a formula, and the columns beside it."""
     command.add_argument(
         "--model",
-        type=Path,
+        type=_existing,
         metavar="FILE",
         help="a fitted model: .onnx; .json or .ubj of xgboost; .txt of lightgbm; .cbm of catboost; "
         "with --trust .joblib or .pkl, and .pt of PyTorch",
@@ -403,7 +463,7 @@ def _number(least: int) -> Callable[[str], int]:
 def _add_files(command: Any, suffixes: Sequence[str]) -> None:
     command.add_argument(
         "--out",
-        type=Path,
+        type=_ending(*suffixes),
         nargs="+",
         metavar="FILE",
         help=f"files to write; the suffix says what: {', '.join(suffixes)}",

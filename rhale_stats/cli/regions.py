@@ -12,7 +12,7 @@ from rhale_stats.cli.effects import local_of, with_errors
 from rhale_stats.cli.formula import listed_names
 from rhale_stats.cli.given import ModelInputs
 from rhale_stats.cli.interruption import UsageError
-from rhale_stats.cli.outputs import RESULTS, files_of, said_files, save, writers_of
+from rhale_stats.cli.outputs import files_of, said_files, save, writers_of
 from rhale_stats.generics.tables import glance, summary, tidy
 from rhale_stats.regional.effects import regional_rhale
 from rhale_stats.regional.regions import regions
@@ -20,7 +20,7 @@ from rhale_stats.regional.regions import regions
 
 def regions_job(arguments: argparse.Namespace) -> dict[str, Any]:
     """Search regions in which an effect is less heterogeneous, and show them."""
-    files = files_of(arguments, RESULTS)
+    files = files_of(arguments)
     arguments.features = [arguments.feature]
     inputs = ModelInputs.from_arguments(arguments)
     conditioning = _conditioning(inputs, arguments)

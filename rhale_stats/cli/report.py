@@ -20,7 +20,7 @@ def report_job(arguments: argparse.Namespace) -> dict[str, Any]:
     """Write the report of a saved explanation."""
     path: Path = arguments.tree
     arguments.out = [arguments.out or path.with_suffix(".html")]
-    files = files_of(arguments, [".html"])
+    files = files_of(arguments)
     tree = read_result(path, "TREE")
     if tree.attrs.get("method") != "explain":
         raise UsageError(

@@ -139,9 +139,9 @@ explain.writers_of = writers_of
     [
         (["--outcome", "sex"], "--outcome must be a column of numbers for .*; sex holds "),
         (["--features", "z"], "--features must be columns of the model, which are age, time"),
-        (["--budget", "30x"], "argument --budget: must be a time such as 30s or 2min; got '30x'"),
-        (["--level", "95"], "argument --level: must be a number between 0 and 1; got '95'"),
-        (["--matters", "x"], "argument --matters: must be a number between 0 and 1; got 'x'"),
+        (["--budget", "30x"], "--budget must be a time such as 30s or 2min; got '30x'"),
+        (["--level", "95"], "--level must be a number between 0 and 1; got '95'"),
+        (["--matters", "x"], "--matters must be a number between 0 and 1; got 'x'"),
         (["--out", "x.docx"], "--out must end with one of .html, .nc, "),
     ],
 )

@@ -125,7 +125,7 @@ def test_a_missing_library_is_named(tmp_path, monkeypatch):
     ("words", "message"),
     [
         ([], "Give either --model FILE or --formula .* got none"),
-        (["--model", "no.joblib", "--formula", "y ~ age"], "Give either --model FILE .* got both"),
+        (["--model", "MODEL", "--formula", "y ~ age"], "Give either --model FILE .* got both"),
         (["--model", "no.joblib"], "--model must be an existing file; there is no no.joblib"),
         (
             ["--model", __file__],
@@ -145,10 +145,10 @@ def test_a_missing_library_is_named(tmp_path, monkeypatch):
             ["--model", "MODEL", "--feature", "sex"],
             "--features must be columns of the mod",
         ),
-        (["--model", "MODEL", "--max-depth", "0"], "argument --max-depth: must be a whole number"),
+        (["--model", "MODEL", "--max-depth", "0"], "--max-depth must be a whole number"),
         (
             ["--model", "MODEL", "--seed", "x"],
-            "argument --seed: must be a whole num",
+            "--seed must be a whole num",
         ),
         (["--formula", "y ~ age", "--outcome", "y"], "--outcome must be left out with --formula"),
         (["--formula", "y ~ age"], "--conditioning must name columns to split by"),

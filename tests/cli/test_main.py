@@ -7,6 +7,7 @@ import json
 import re
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -26,7 +27,8 @@ def command_names():
 
 
 @pytest.mark.parametrize("name", ["", *command_names()])
-def test_every_help_has_examples_that_parse_and_the_exit_statuses(capsys, name):
+def test_every_help_has_examples_that_parse_and_the_exit_statuses(capsys, monkeypatch, name):
+    monkeypatch.setattr(Path, "exists", lambda _path: True)
     with pytest.raises(SystemExit) as end:
         main([*name.split(), "--help"])
     assert end.value.code == 0
@@ -37,6 +39,31 @@ def test_every_help_has_examples_that_parse_and_the_exit_statuses(capsys, name):
         words = re.findall(r'"[^"]*"|\S+', example)
         assert words[0] == "rhale-stats"
         parser().parse_args([word.strip('"') for word in words[1:]])
+
+
+@pytest.mark.parametrize(
+    ("words", "meant"),
+    [
+        (["explan", "x"], "explain"),
+        (["plot", "x"], "fit, or explain"),
+        ([__file__], f"rhale-stats explain {__file__}"),
+        (["--verison"], "--version"),
+        (["explain", __file__, "y ~ a"], "--formula 'y ~ x1 + x2'"),
+        (["explain", __file__, "--wieghts", "w"], "--weights"),
+        (["fit", __file__, "--formula", "y ~ a", "--family", "logit"], "--family binomial"),
+        (["completion"], "shtab --shell=bash"),
+    ],
+)
+def test_what_is_not_there_is_answered_with_what_is(capsys, words, meant):
+    with pytest.raises(SystemExit):
+        main(words)
+    assert f"Did you mean {meant}" in capsys.readouterr().err
+
+
+def test_help_of_a_command_without_dashes(capsys):
+    with pytest.raises(SystemExit):
+        main(["help", "explain"])
+    assert capsys.readouterr().out.startswith("usage: rhale-stats explain")
 
 
 def test_help_loads_nothing_that_fits_or_draws():
