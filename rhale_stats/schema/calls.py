@@ -281,8 +281,9 @@ class Call(NamedTuple):
     def with_rule(self, arguments: dict[str, Any]) -> dict[str, Any]:
         """The arguments with a rule in the place of a number of bins, or of the name of a rule."""
         bins: Any = arguments.get("bins")
+        # Of a surface they may be two rules.
         are_edges = isinstance(bins, list | tuple | np.ndarray) and not any(
-            isinstance(edge, str) or hasattr(edge, "choose") for edge in bins
+            hasattr(edge, "choose") and not isinstance(edge, np.generic) for edge in bins
         )
         if are_edges and "bins" in self.names:
             return {**arguments, "bins": public("GivenBins")(bins)}
