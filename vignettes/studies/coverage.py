@@ -765,13 +765,13 @@ def _distance(percent: float, low: float, high: float) -> str:
 
 
 def _range(lines: pd.DataFrame) -> str:
-    """Extremes of some lines, with where they are."""
+    """Extremes of some lines."""
     if lines.empty:
         return "not asked"
     low, high = (lines.loc[lines["percent"].agg(f"idx{end}")] for end in ("min", "max"))
     if len(lines) == 1:
         return _said(low)
-    return f"{_said(low)} to {_said(high)}"
+    return " to ".join(f"{end['percent']:.1f} ± {end['mcse']:.1g}" for end in (low, high)) + " %"
 
 
 def findings(results: xr.Dataset) -> list[str]:

@@ -88,6 +88,7 @@ def study(options: Options) -> Study:
             "Mean along": "feature == 'x1' or scenario.str.endswith('alpha = 1')",
             "Bins of RHALE": "feature == 'x1'",
         },
+        printed_only=("Holds, Eq. 17, alpha = 1",),
     )
 
 

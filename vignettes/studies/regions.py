@@ -131,6 +131,7 @@ def study(options: Options) -> Study:
         findings=findings,
         figure=figure,
         rows={"The same for the exact tests": "", "No regions: relative drop": ""},
+        printed_only=("With variances of divisor n", "Holds: effects of", "Smaller steps"),
     )
 
 
