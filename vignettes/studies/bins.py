@@ -91,6 +91,7 @@ def study(options: Options) -> Study:
             "The other rules": "",
             **dict.fromkeys((*EXAMPLES, QUIET), ""),
         },
+        printed_only=("Holds on",),
         prepare=lambda given: _rules(given.quick),
     )
 

@@ -200,12 +200,14 @@ def study(options: Options) -> Study:
         rows={
             "Judged lines": "not method.str.contains('bayesian|poisson')",
             **{heading: "" for kind, heading in HEADINGS.items() if kind != "spread"},
+            HEADINGS["spread"]: f"method == '{CI}'",
             "Number of chosen bins": "",
-            "Tests": "level == 5",
+            "Tests": "level == 5 and scenario.str.contains('N = 200')",
         },
         printed_only=(
             *(f"Holds: {what}" for what in ("by ", "simultaneous", *TESTS)),
             "For contrast",
+            *(f"{rule}, same rows at points" for rule in RULES),
             "Bootstrap in bins",
         ),
         prepare=lambda given: QUICK if given.quick else Amount(),

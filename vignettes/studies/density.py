@@ -70,7 +70,7 @@ def study(options: Options) -> Study:
         tables=tables,
         findings=findings,
         figure=figure,
-        rows={"Bias of the effect": "bin in (0, 2, 4)"},
+        rows={"Bias of the effect": "bin in (0, 2, 4) and scenario.str.endswith('N = 5000')"},
     )
 
 

@@ -222,7 +222,7 @@ def study(options: Options) -> Study:
         tables=tables,
         findings=findings,
         figure=figure,
-        rows={"Whole range": ""},
+        rows={"Where derivatives": "table == 'simulated'", "Whole range": ""},
     )
 
 

@@ -133,6 +133,7 @@ def study(options: Options) -> Study:
             **{f"{noise} noise": "" for noise in NOISES},
             **{f"{score} over": "" for score in JUDGED},
         },
+        printed_only=("Remedies", "Penalties"),
         prepare=lambda given: given.quick,
     )
 
