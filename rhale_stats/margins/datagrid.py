@@ -69,6 +69,11 @@ def datagrid(X: Any, *, grid: str = "mean", **values: Any) -> pd.DataFrame:
         if name in chosen:
             of = chosen[name](series) if callable(chosen[name]) else chosen[name]
             columns.append(list(of) if pd.api.types.is_list_like(of) else [of])
+            if table.is_numeric(position) and any(isinstance(one, str) for one in columns[-1]):
+                raise TypeError(
+                    f"{name} must be numbers, as in {name}=[20, 40], or a function, as in "
+                    f"{name}=numpy.mean; got {columns[-1][0]!r}."
+                )
         elif table.is_numeric(position):
             mean = known.mean()
             columns.append([np.rint(mean) if pd.api.types.is_integer_dtype(series) else mean])
