@@ -78,16 +78,20 @@ class RhaleAccessor:
         if name.startswith("_"):
             raise AttributeError(name)
         from rhale_stats.arguments.peers import other_name
-        from rhale_stats.schema.kinds import kind_of
+        from rhale_stats.schema.kinds import KINDS, kind_of
 
         advice = other_name(name, [each for each in vars(type(self)) if each[0] != "_"])
         if name in rs.__all__:
             kind = kind_of(self._dataset)
-            its = kind is not None and name in kind.verbs
-            advice = f"Call rhale_stats.{name}(effect, ...)." if its else f"See help(rs.{name})."
+            takers = [each.maker for each in KINDS if name in each.verbs]
+            advice = f"See help(rs.{name})."
+            if kind is not None and name in kind.verbs:
+                advice = f"Call rhale_stats.{name}(effect, ...)."
+            elif takers:
+                advice = f"It is for what {' or '.join(takers)} returned: help(rs.{name})."
         raise AttributeError(f"effect.rhale has no method {name!r}. {advice}".rstrip())
 
-    def at(self, x: Any, feature: str | int | None = None) -> xr.Dataset:
+    def at(self, x: Any = None, feature: str | int | None = None, **values: Any) -> xr.Dataset:
         """Curve, effect and heterogeneity at values of the features, as `rhale_stats.predict` has.
 
         Parameters
@@ -96,6 +100,8 @@ class RhaleAccessor:
             Values in the units of the feature: positions on its axis, not numbers of bins.
         feature : name or number, optional
             One feature. By default all that have an axis.
+        **values
+            Values by the names of features, as in ``at(age=40)``.
 
         Returns
         -------
@@ -114,7 +120,9 @@ class RhaleAccessor:
         """
         from rhale_stats.generics.values import values_at
 
-        return values_at(self._dataset, x, feature)
+        if x is None and not values:
+            raise TypeError("x must be given, as in effect.rhale.at(age=40).")
+        return values_at(self._dataset, values if x is None else x, feature)
 
     show = _Method()
     std_error = _Method()
@@ -124,6 +132,7 @@ class RhaleAccessor:
     bootstrap = _Method()
     effect_sizes = _Method()
     wald_test = _Method()
+    hypotheses = _Method()
     equivalence_test = _Method()
     compare = _Method()
     check_unbiased = _Method()

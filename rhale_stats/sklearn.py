@@ -19,6 +19,10 @@ KINDS |= {name: name for name in ("ale", "rhale", "pdp", "ice", "m_plot")}
 SCALES = {"auto": "response", "predict_proba": "response", "decision_function": "decision"}
 
 
+def __getattr__(name: str) -> Any:
+    raise AttributeError(f"rhale_stats.sklearn has EffectDisplay alone, and no {name!r}.")
+
+
 class EffectDisplay:
     """Effects of features as a display, as `sklearn.inspection.PartialDependenceDisplay` is one.
 

@@ -8,12 +8,14 @@ that work have the names of this package; names and keywords of the others are a
 
 from __future__ import annotations
 
+import pickle
 import warnings
 
 import matplotlib
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
+import polars as pl
 import pytest
 import statsmodels.formula.api as smf
 import xarray as xr
@@ -214,6 +216,58 @@ WORKS = {
     'rs.pdp(classifier, X, "a")': "a profile",
     'rs.plot(rs.ale(classifier, X, "a"))': None,
     "rs.explain(pipe, mixed, progress=False)": "an explanation",
+    # A model with a formula, as marginaleffects, emmeans and margins take it.
+    "rs.averages(fitted)": "averages",
+    'rs.averages(fitted, table, "a", contrasts=0.1)': "averages",
+    'rs.averages(fitted, table, contrasts={"a": "sd", "b": (-0.5, 0.5)})': "averages",
+    'rs.averages(fitted, table, "a", contrasts="eyex")': "averages",
+    'rs.averages(fitted, table, "a", by="k")': "averages",
+    'rs.averages(fitted, rs.datagrid(X, a=[-0.5, 0.5]), uncertainty="parameters")': "averages",
+    "rs.datagrid(X, a=np.mean)": None,
+    'rs.hypotheses(averaged, "pairwise")': "averages",
+    'rs.hypotheses(averaged, "b1 = b2")': "averages",
+    'averaged.rhale.hypotheses("reference").rhale.summary()': None,
+    "rs.plot(averaged)": None,
+    'rs.plot(rs.hypotheses(averaged, "pairwise"))': None,
+    'rs.summary(averaged.sel(by="1"))': None,
+    'rs.tidy(averaged.sel(term="a", by="1"))': None,
+    "averaged.average.to_series()": None,
+    'rs.averages(fitted, table, {"a": 0.1, "b": "sd"})': "averages",
+    'rs.averages(fitted, table, {"a": [-0.5, 0, 0.5]})': "averages",
+    "rs.averages(fitted, groups=groups)": "averages",
+    'rs.vcov(averaged.sel(term=["a"]))': None,
+    "rs.summary(averaged)": None,
+    'rs.datagrid(mixed, a=[0, 0.5], job=["cook", "nurse"])': None,
+    'rs.datagrid(mixed, grid="balanced")': None,
+    "rs.averages(fitted, rs.datagrid(X))": "averages",
+    'rs.ale(fitted, X, "a")': "effects in bins",
+    'rs.plot(rs.pdp(fitted, X, ["a", "b"]))': None,
+    "rs.explain(fitted, X, y, held_out=False, progress=False)": "an explanation",
+    "rs.std_error(rs.rhale(fitted, X), rs.local_effects(fitted, X), model=fitted, X=X)": (
+        "effects in bins"
+    ),
+    # Tables of other libraries, and functions of arrays.
+    "rs.rhale(model, pl.from_pandas(X))": "effects in bins",
+    'rs.ale(pipe, mixed.to_xarray(), "a")': "effects in bins",
+    'rs.rhale(lambda d: d["a"], X.to_dict("list"))': "effects in bins",
+    'rs.ale(lambda d: d["a"], X.assign(d=pd.date_range("2024", periods=len(X))), "d")': (
+        "effects in bins"
+    ),
+    "rs.ale(pipe, mixed.to_records(index=False))": "effects in bins",
+    'rs.pdp(pipe, pl.from_pandas(mixed), ["a", "job"])': "a profile",
+    'rs.rhale(pipe, mixed, ["a", "job"], categorical="job")': "effects in bins",
+    'rs.plot(rs.m_plot(pipe, mixed, "a"))': None,
+    'rs.plot(rs.shap_dependence(pipe, mixed.head(20), "a"))': None,
+    "rs.rhale(lambda A: np.sin(A[:, 0]) * A[:, 1], X.to_numpy(), 0).rhale.plot(0)": None,
+    'rs.rhale(lambda d: classifier.predict_proba(d)[:, 1], X, "a")': "effects in bins",
+    "rs.rhale(model, X, 0, bins=rs.OptimalBins(max_bins=5))": "effects in bins",
+    "rs.over_models([model, fitted], X, 'a')": "results of several models",
+    "rs.plot(rs.over_models({'net': model, 'line': fitted}, X, 'a'))": None,
+    "rs.compare(rs.ale(model, X, 'a'), rs.ale(fitted, X, 'a'))": "a test",
+    "rs.plot({'net': rs.ale(model, X), 'line': rs.ale(fitted, X)}, 'a')": None,
+    "rs.predict(effect, X['a'], 'a')": None,
+    "rs.predict(rs.ale(pipe, mixed), ['cook', 'nurse'], 'job')": None,
+    "averaged.rhale.confint(level=0.9).rhale.tidy()": None,
     # What xarray users do with a Dataset.
     'effect.sel(feature="a").rhale.plot()': None,
     'rs.summary(xr.concat([rs.rhale(model, X, "a"), rs.rhale(model, X, "b")], "feature"))': None,
@@ -224,6 +278,31 @@ WORKS = {
     'rs.summary(effect.reindex(feature=["b", "a"]))': None,
     'rs.tidy(effect.where(effect.feature == "a", drop=True))': None,
     "rs.summary(effect.copy())": None,
+    'effect["effect"].mean("bin")': None,
+    'effect.mean("feature")': None,
+    "effect.average_effect.to_pandas()": None,
+    'effect["curve"].sel(feature="a").plot(x="edge_value")': None,
+    'profile["curve"].sel(feature="a").plot(x="grid_value")': None,
+    'profile.sel(feature="a")["curve"].to_pandas()': None,
+    'profile["curve"].sel(feature="a").to_dataframe()': None,
+    'rs.plot(rs.ale(pipe, mixed).sel(feature=["job", "a"]))': None,
+    'rs.tidy(xr.concat([effect, effect], pd.Index(["x", "y"], name="model")))': None,
+    "rs.summary(pickle.loads(pickle.dumps(effect)))": None,
+    "rs.summary(effect.chunk())": None,
+    "abs(effect.effect)": None,
+    "rs.summary(effect).as_latex()": None,
+    "rs.tidy(effect).to_latex()": None,
+    "rs.tidy(effect, level=0.9)": None,
+    "rs.show(effect)": None,
+    "print(effect.rhale) or 0": None,
+    "rs.glance(rs.ale(pipe, mixed))": None,
+    'rs.confint(rs.pdp(pipe, mixed, "a"))': "a profile",
+    'rs.std_error(rs.pdp(model, X, "a"))': "a profile",
+    'rs.confband(rs.pdp(model, X, "a"))': "a profile",
+    'rs.tidy(rs.confint(rs.ale2(model, X, ["a", "b"])))': None,
+    'rs.plot(rs.confband(rs.rhale(model, X)), "a")': None,
+    "rs.to_datatree(local, effect, posterior=boot)": None,
+    'rs.summary(rs.regions(model, X, "a", max_depth=1))': None,
     "rs.summary(effect.compute())": None,
     "rs.summary(effect.round(3))": None,
     'rs.summary(effect.sortby("feature"))': None,
@@ -247,6 +326,7 @@ WORKS = {
     'rs.tidy(profile.sel(feature="a"))': None,
     "effect.rhale.at(0.3)": None,
     'effect.rhale.at({"a": 0.3, "b": 0.5})': None,
+    "effect.rhale.at(a=0.3, b=[0.4, 0.5])": None,
     'effect.rhale.at([0.3, 0.5], "a")': None,
     'rs.tidy({"x": effect, "y": other})': None,
     'rs.summary(xr.concat([effect, effect], "model"))': None,
@@ -333,6 +413,23 @@ ANSWERED = {
     "rs.rhale(model, X, dx=0.1)": (TypeError, "EqualWidthBins(width=0.5"),
     "rs.summary(2 * effect)": (ValueError, "2 * effect['effect']"),
     "rs.summary(effect - other)": (ValueError, "compare(a, b)"),
+    'rs.averages(fitted, comparison="lnor")': (ValueError, "'log_odds_ratio'"),
+    'rs.averages(fitted, "a", vcov="HC3")': (TypeError, "cov_type="),
+    "rs.hypotheses(fitted)": (TypeError, "averages(model, X)"),
+    'rs.hypotheses(averaged, "revpairwise")': (KeyError, "'pairwise'"),
+    "rs.contrast(averaged)": (AttributeError, "hypotheses(averages)"),
+    'rs.datagrid(X, a="mean")': (TypeError, "a=numpy.mean"),
+    'rs.rhale(classifier, X, scale="link")': (ValueError, "'logit'"),
+    'rs.rhale(classifier, X, response_method="predict_proba")': (TypeError, "'scale'"),
+    'rs.rhale(model, X, features="all")': (KeyError, "All are taken where it is left out"),
+    "rs.rhale([model, pipe], X)": (TypeError, "over_models(models, X)"),
+    'rs.summary("effect.nc")': (TypeError, "xarray.open_dataset(path)"),
+    "rs.plot(effect, other)": (TypeError, "a list: [a, b]"),
+    "rs.bootstrap_refit(model, X)": (TypeError, "It fits a model to rows"),
+    "rs.sklearn.PartialDependenceDisplay": (AttributeError, "EffectDisplay"),
+    "effect.rhale.sumary()": (AttributeError, "summary"),
+    "effect.rhale.plot_tree()": (AttributeError, "regions(local, feature)"),
+    "effect.rhale.at()": (TypeError, "at(age=40)"),
     # DALEX, shap
     "rs.Explainer(model, X)": (AttributeError, "explain(model, X, y)"),
     "rs.model_profile(model, X)": (AttributeError, "pdp(model, X)"),
@@ -387,13 +484,15 @@ def names():
     mixed = X.assign(job=rng.choice(["clerk", "cook", "nurse"], len(X)))
     numbers = make_column_transformer((OneHotEncoder(), ["job"]), remainder="passthrough")
     pipe = make_pipeline(numbers, DecisionTreeRegressor(min_samples_leaf=9, random_state=0))
+    table = X.assign(k=np.arange(len(X)) % 4)
     local = rs.local_effects(model, X)
     effect = rs.std_error(rs.rhale(local))
     profile, curves = rs.pdp(model, X), rs.ice(model, X)
     return {
-        "rs": rs, "np": np, "plt": plt, "xr": xr, "X": X, "y": y, "model": model, "local": local,
+        "rs": rs, "np": np, "plt": plt, "xr": xr, "pd": pd, "pl": pl,
+        "pickle": pickle, "X": X, "y": y, "model": model, "local": local,
         "effect": effect, "groups": np.arange(len(X)) // 4, "weights": rng.uniform(1, 2, len(X)),
-        "table": X.assign(k=np.arange(len(X)) % 4), "jacobian": model.jacobian,
+        "table": table, "jacobian": model.jacobian,
         "group": np.where(np.arange(len(X)) % 3, "u", "v"),
         "classes": np.digitize(y, [-0.3, 0.3]),
         "classifier": LogisticRegression().fit(X, np.digitize(y, [-0.3, 0.3])),
@@ -402,6 +501,7 @@ def names():
         "fitted": smf.ols("y ~ a * b + c", X.assign(y=y)).fit(),
         "boot": rs.bootstrap(effect, local, n_resamples=40, rng=0),
         "tree": rs.regions(local, "a", rng=0),
+        "averaged": rs.averages(smf.ols("y ~ a * b", table.assign(y=y)).fit(), table, by="k"),
         "explanation": rs.explain(model, X, progress=False, rng=0),
     }  # fmt: skip
 

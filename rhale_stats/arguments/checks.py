@@ -11,6 +11,7 @@ import xarray as xr
 from numpy.typing import NDArray
 
 from rhale_stats.arguments.chunked import is_path
+from rhale_stats.arguments.peers import other_value
 from rhale_stats.arguments.words import first_rows, shown
 
 # Fourth powers of such sizes, and of 1e-15 times these, neither overflow nor underflow.
@@ -49,6 +50,7 @@ def check_choice(parameter: str, value: object, allowed: Sequence[str | None]) -
         more = (
             " A curve relative to a value: plot(effect, 'age', reference=40)." if at_value else ""
         )
+        more = more or (other_value(value, allowed) if isinstance(value, str) else "")
         raise ValueError(f"{parameter} must be one of {choices}; got {came}.{more}")
 
 
@@ -130,7 +132,8 @@ def check_rng(parameter: str, value: object) -> None:
 def check_callable(parameter: str, value: object) -> None:
     """Raise ``TypeError`` unless ``value`` can be called."""
     if not callable(value):
-        raise TypeError(f"{parameter} must be a function; got {shown(value)}.")
+        more = " It fits a model to rows, and returns its effect." * (parameter == "fit")
+        raise TypeError(f"{parameter} must be a function; got {shown(value)}.{more}")
 
 
 def check_derivatives(parameter: str, value: object) -> None:
@@ -158,6 +161,8 @@ def check_features(parameter: str, value: object) -> None:
             hint = " Pairs are for pdp and ale2." if isinstance(feature, tuple) else ""
             if isinstance(feature, float):
                 hint = " No outcome is needed here; explain takes it."
+            if isinstance(feature, xr.Dataset):
+                hint = " Several results are a list: [a, b]."
             raise TypeError(
                 f"{parameter} must be names or numbers of columns; "
                 f"got {shown(feature)}{' among them' if several else ''}.{hint}"

@@ -54,6 +54,8 @@ NAMES_FOR = {
     "OptimalBins()": "dynamicprogramming dpbins paperbins",
     "GreedyBins()": "greedy",
     "compare(a, b)": "contrasts",
+    "hypotheses(averages)": "contrast pairs lincom glht deltamethod hypothesis",
+    "datagrid(X)": "grid newdata expandgrid refgrid",
 }
 # Keywords that a function may have, and those of other packages, and of R, in their place.
 KEYWORDS_FOR = {
@@ -62,19 +64,22 @@ KEYWORDS_FOR = {
     "bins": "grid",
     "rng": "random_state seed random_seed",
     "level significance": "alpha conf_level ci C confidence confidence_level conf_int",
-    "groups by": "cluster clusters cluster_by vcov groupby group by_group",
+    "groups by": "cluster clusters cluster_by groupby group by_group",
     "centering kind reference": "centered center centre centering_method",
     "features feature": "feature variable variables columns feats predictors terms",
     "feature": "features",
-    "categorical features": "categorical_features cat_features nominal",
+    "categorical features": "categorical_features cat_features nominal feature_type",
     "X": "data newdata dataset x X_train x_train",
     "model": "estimator predictor predict fitted_model",
     "jacobian": "model_jac gradient jac grad",
     "weights": "sample_weight sample_weights wts weight case_weights",
     "n_resamples": "n_boot B R nboot n_bootstrap n_iter",
-    "kind grid_kind method": "method type grid_type",
+    "kind grid_kind scale grid": "method type grid_type",
+    "n_folds": "cv folds",
+    "contrasts": "slope variables_contrast step eps",
+    "margin": "equivalence",
     "output": "target class_index target_class class_label",
-    "scale": "response_method link predict_type",
+    "scale": "response_method link predict_type predict_method",
     "progress": "verbose progress_bar silent quiet",
     "n_jobs": "n_workers n_processes num_workers cores workers",
     "n_rows": "nof_instances subsample sample_size n_samples",
@@ -85,7 +90,7 @@ KEYWORDS_FOR = {
     "conditioning": "candidate_conditioning_features z Z",
     "ax": "axes axs axis",
     "n_columns": "ncols n_cols ncol",
-    "percentiles": "quantile_range percentile_range trim",
+    "percentiles": "quantile_range percentile_range trim axis_limits",
     "by": "hue_by split_by facet",
     "min_obs": "min_samples_leaf min_rows",
     "reference": "ref baseline centering",
@@ -103,6 +108,26 @@ DIFFERENT: Mapping[str, str] = {
         ("dx", "bin_width", "width", "min_points_per_bin"),
         "Bins of a width, with so many rows at least: bins=EqualWidthBins(width=0.5, min_obs=10).",
     ),
+    **dict.fromkeys(
+        ("y", "target_column"),
+        "No outcome is needed here: effects are those of the predictions. explain(model, X, y) "
+        "compares them with it.",
+    ),
+    **dict.fromkeys(
+        ("include_CI", "conf_int", "se", "std_errors"),
+        "Results have standard errors; confint(effect) adds intervals.",
+    ),
+    "vcov": "Robust errors are of the fit: fit(cov_type='HC3'), which is taken from there; of "
+    "groups of rows: groups=.",
+    **dict.fromkeys(
+        ("hypothesis", "joint"), "Tests of averages: hypotheses(averages(model, X), 'b1 = b2')."
+    ),
+    **dict.fromkeys(
+        ("cv", "n_repeats", "n_folds", "scoring"),
+        "explain refits the model itself; effects cross-fitted in other ways are "
+        "outcome_effects(fit, X, y, n_folds=5, n_repeats=2).",
+    ),
+    **dict.fromkeys(("digits", "decimals", "ndigits"), "Round the table: tidy(effect).round(3)."),
     "debias": "Debiased, cross-fitted effects on the outcome are outcome_effects(fit, X, y).",
     **dict.fromkeys(
         ("nof_instances", "n_rows", "subsample", "sample_size"),
@@ -127,6 +152,31 @@ DIFFERENT: Mapping[str, str] = {
     "heterogeneity": 'The spread is in every effect; plot_effect(..., spread="band") draws it '
     "around the curve.",
 }
+
+# Values of options by the words of other packages.
+VALUES_FOR = {
+    "logit": "link linear log_odds",
+    "decision": "decision_function raw margin",
+    "response": "predict_proba proba probability prob mean",
+    "difference": "differenceavg diff rd",
+    "ratio": "ratioavg rr risk_ratio",
+    "log_ratio": "lnratio lnratioavg logratio",
+    "odds_ratio": "or oddsratio",
+    "log_odds_ratio": "lnor lnoravg logor",
+    "pairwise": "revpairwise all_pairs tukey",
+    "reference": "trt_vs_ctrl treatment revreference",
+    "sequential": "consec revsequential",
+    "balanced": "grid counterfactual",
+}
+VALUES = {word: ours for ours, words in VALUES_FOR.items() for word in words.split()}
+
+
+def other_value(value: str, allowed: Sequence[str | None]) -> str:
+    """What to give where a value is not allowed: a sentence after a space, or nothing."""
+    words = [ours for ours in allowed if ours]
+    meant = VALUES.get(value.lower())
+    near = [meant] if meant in words else get_close_matches(value, words, n=1)
+    return f" Did you mean {near[0]!r}?" if near else ""
 
 
 def other_name(name: str, public: Sequence[str]) -> str:

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from scipy import special
 
 from rhale_stats.arguments.checks import is_number
+from rhale_stats.arguments.peers import other_value
 from rhale_stats.arguments.words import listed, shown
 from rhale_stats.arrays.moments import FloatArray
 
@@ -191,6 +192,7 @@ def _expression(text: str, names: Sequence[str]) -> Expression:
         raise KeyError(
             f"hypothesis must name estimates of the result; got {name!r}. They are "
             f"{listed(list(names))}, or b1 to b{len(names)} in this order."
+            f"{other_value(name, PAIRS)}"
         )
 
     def symbol(match: re.Match[str]) -> str:

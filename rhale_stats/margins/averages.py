@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -59,8 +59,8 @@ CENTRAL_LIMIT = "central limit theorem"
 @validated
 def averages(
     model: Any,
-    X: Any,
-    features: str | int | Sequence[str | int] | None = None,
+    X: Any = None,
+    features: str | int | Sequence[str | int] | Mapping[Any, Any] | None = None,
     *,
     categorical: str | int | Sequence[str | int] | None = None,
     contrasts: Any = None,
@@ -80,12 +80,13 @@ def averages(
     ----------
     model : results of statsmodels or Parametric
         The fitted model, with the covariance of its parameters, as in `std_error`.
-    X : table, or array_like of shape (n_rows, n_columns)
-        The rows that are averaged over: those that the model was fitted to, other ones, or a
-        `datagrid`. Rows of a grid are no sample: pass ``uncertainty="parameters"`` with them.
-    features : name, number, or sequence of them, optional
+    X : table, or array_like of shape (n_rows, n_columns), optional
+        The rows that are averaged over: those that the model was fitted to (the default of a model
+        with a formula), other ones, or a `datagrid`. Rows of a grid are no sample: pass
+        ``uncertainty="parameters"`` with them.
+    features : name, number, sequence or mapping of them, optional
         Columns to change. By default those of the model's formula, or all columns that are not
-        constant.
+        constant. A mapping has ``contrasts``, as in ``{"age": 10}``.
     categorical : name, number, or sequence of them, optional
         Columns of numbers whose values are levels. Texts, categories and booleans are levels in any
         case, and so are the columns that the formula names as ``C(column)``.
@@ -171,6 +172,12 @@ def averages(
     3         arm          b     1.921
     """
     check_choice("comparison", comparison, COMPARISONS)
+    if isinstance(features, Mapping):
+        features, contrasts = list(features), features
+    if X is None:
+        X = getattr(getattr(getattr(model, "model", None), "data", None), "frame", None)
+    if X is None:
+        raise TypeError("X must be given, as in averages(model, X).")
     if options.missing == "bin":
         raise ValueError("missing must be 'drop' or 'raise' for averages; got 'bin'.")
     accepted = options if options.missing == "raise" else replace(options, missing=None)

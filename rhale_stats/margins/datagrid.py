@@ -71,6 +71,12 @@ def datagrid(X: Any, *, grid: str = "mean", **values: Any) -> pd.DataFrame:
         if name in chosen:
             wanted = chosen[name](series) if callable(chosen[name]) else chosen[name]
             columns.append(list(wanted) if pd.api.types.is_list_like(wanted) else [wanted])
+            texts = [value for value in columns[-1] if isinstance(value, str)]
+            if table.is_numeric(position) and texts:
+                raise TypeError(
+                    f"{name} must be numbers, as in {name}=[20, 40], or a function, as in "
+                    f"{name}=numpy.mean; got {texts[0]!r}."
+                )
         elif table.is_numeric(position):
             mean = present.mean()
             columns.append([np.rint(mean) if pd.api.types.is_integer_dtype(series) else mean])

@@ -318,8 +318,10 @@ def _method_of(model: Model, scale: str) -> tuple[str, Callable[[Any], Any]]:
         if getattr(model, "__name__", "") == "predict":
             _refuse_labels(getattr(model, "__self__", None), "Pass the model itself")
         return "call", model
+    more = " Of several models: over_models(models, X)." * isinstance(model, list | tuple | dict)
     raise TypeError(
         f"model must be a function of X, or have a predict method; got {type(model).__name__}."
+        f"{more}"
     )
 
 

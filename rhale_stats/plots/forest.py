@@ -102,7 +102,8 @@ def plot_forest(
         effect = one_number(effect, what, level)
     forest = forest_data(effect, what, level)
     with one_panel(ax, (6.0, 1.3 + 0.32 * len(forest.order))) as panel:
-        _draw_forest(panel, forest, level)
+        null = effect.coords.get("null", xr.zeros_like(forest.variable))
+        _draw_forest(panel, forest, level, null=float((null == 1).all()))
         _label(panel, effect, forest)
         draw_legend([panel])
     return panel
@@ -142,10 +143,10 @@ def _filled(template: str, output_units: str, feature_units: str) -> str:
     return "" if template == "1" else template
 
 
-def _draw_forest(panel: Axes, forest: ForestData, level: float) -> None:
+def _draw_forest(panel: Axes, forest: ForestData, level: float, null: float = 0.0) -> None:
     place = np.arange(len(forest.order), dtype=np.float64)
     middle, half = bar(forest.interval)
-    panel.axvline(0, color=REFERENCE, linewidth=0.6, zorder=0.5, gid=OURS)
+    panel.axvline(null, color=REFERENCE, linewidth=0.6, zorder=0.5, gid=OURS)
     panel.errorbar(
         middle,
         place,

@@ -125,7 +125,7 @@ def plot(
     if name == "plot_forest":
         options = {"what": FOREST.get(kind, "average_effect"), **options}
     if kind is kinds.AVERAGES:
-        result = public("confint")(result).rename(term="feature")
+        result = _in_lines(public("confint")(result))
     if kind is kinds.TEST and name == "plot_forest" and "difference" in result:
         return _differences(result, ax, options)
     panels = public(name)(result, **chosen, **named, **options)
@@ -159,6 +159,21 @@ def _picture(
     if kind not in (*CURVES, kinds.EXPLANATION):
         raise ValueError(f"features must be one feature for {kind.name}, as in plot(result, 'a').")
     return "plot_effects", {"features": features}
+
+
+def _in_lines(found: xr.Dataset) -> xr.Dataset:
+    """Averages as features of a forest plot, also those of several groups of rows.
+
+    The prediction of all rows, which is on another scale, is left out beside others.
+    """
+    others = (found["kind"] != "prediction") | (found["of"] != "prediction")
+    found = found.isel(term=others.values | ~others.values.any())
+    if "by" not in found.dims:
+        return found.rename(term="feature")
+    by = found["by"].attrs["long_name"]
+    names = [f"{of}, {by} = {level}" for of in found["term"].values for level in found["by"].values]
+    lines = found.drop_dims(["term_other", "by_other"]).drop_vars(["term", "by"])
+    return lines.stack(feature=("term", "by"), create_index=False).assign_coords(feature=names)
 
 
 def _differences(comparison: xr.Dataset, ax: Any, options: Mapping[str, Any]) -> Any:

@@ -207,6 +207,8 @@ def _check_kind(dataset: object, name: str, needed: tuple[str, ...], maker: str)
         raise TypeError(
             f"{name} must be the Dataset that {maker} returns; got {type(dataset).__name__}."
             + " Take the Dataset, not one of its variables." * isinstance(dataset, xr.DataArray)
+            + " Read it: xarray.open_dataset(path)." * isinstance(dataset, str)
+            + " Of a model: rhale(model, X), or averages(model, X)." * hasattr(dataset, "predict")
         )
     missing = [variable for variable in needed if variable not in dataset]
     if missing:

@@ -180,7 +180,10 @@ class _Keywords(NamedTuple):
 
     def _refuse(self, name: str, names: list[str]) -> None:
         """Raise ``TypeError`` for a keyword argument that the function does not have."""
-        advice = other_keyword(name, names, self._elsewhere(name, names))
+        # Options of the local effects are taken, too.
+        earlier = options_of(public(MAKERS.get(self.function, "local_effects")))
+        also = sorted(earlier) if "local" in names else []
+        advice = other_keyword(name, [*names, *also], self._elsewhere(name, names))
         raise TypeError(
             f"{self.function}() got an unexpected keyword argument {name!r}. {advice}".rstrip()
         )
@@ -208,6 +211,8 @@ def validated(function: F) -> F:
     parameters = signature(function).parameters
     keywords, call = _Keywords.from_function(function), Call.from_function(function)
     checks = {name: CHECKS[name] for name in keywords.names if name in CHECKS}
+    if keywords.function == "averages":
+        del checks["features"]  # a mapping has contrasts
     if keywords.function in OF_PAIRS:
         checks["features"] = check_features_and_pairs
 

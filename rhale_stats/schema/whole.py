@@ -16,14 +16,14 @@ from pandas.errors import InvalidIndexError
 from rhale_stats.arguments.rows import NO_DIMENSION
 from rhale_stats.arguments.words import LABELS, LONGEST_SHOWN, PACKAGE, listed, shown
 from rhale_stats.schema.identity import FINGERPRINT
-from rhale_stats.schema.kinds import EFFECT, kind_of
+from rhale_stats.schema.kinds import AVERAGES, EFFECT, kind_of
 from rhale_stats.schema.variable_table import VARIABLES
 
 # Where a Dataset in memory keeps what it was made of; it is neither printed nor written to files.
 MADE = "rhale_stats"
 # Dimensions along which results are selected; all others hold numbers that belong together.
 SELECTED = frozenset(
-    {"chain", "conditioning", "direction", "draw", "feature", "fold", "obs", "obs_background"}
+    {"by", "chain", "conditioning", "direction", "draw", "feature", "fold", "obs", "obs_background"}
     | {"output", "pair", "region", "repeat", "replicate", "term"}
 )
 # What `std_error`, `confint` and `confband` add, and make again where it is missing; and what
@@ -48,6 +48,8 @@ OF_FEATURE = (
     *("n_spread_bins", "n_grid", "bin_left", "bin_right", "grid_value", "x", "local_effect"),
     *("local_effect_error", "local_effect_bias", "cell_value", "n_missing"),
 )
+# Coordinates of averages, and dimensions of which one may have been selected.
+OF_TERM, DIMS_OF_ONE = ("contrast", "kind", "null", "of"), ("by", "feature", "term")
 # Errors that no `raise` of the package puts in words; and those that damages can lead to.
 RAW = (ArithmeticError, AssertionError, AttributeError, IndexError, StopIteration)
 DAMAGE = (*RAW, InvalidIndexError, KeyError, TypeError, ValueError)
@@ -78,23 +80,32 @@ def with_feature(value: Any) -> Any:
     """A result of which one feature was selected by name, with its dimension ``feature`` again.
 
     The same where it is not known which variables had it, and of the trees of one feature, in which
-    it is the label.
+    it is the label. Of averages so are ``term`` and ``by``.
     """
-    if not isinstance(value, xr.Dataset) or "feature" not in value.coords or "parent" in value:
+    if isinstance(value, xr.Dataset) and kind_of(value) is AVERAGES:
+        return _with_dimension(_with_dimension(value, "term"), "by")
+    return _with_dimension(value, "feature")
+
+
+def _with_dimension(value: Any, dim: str) -> Any:
+    if not isinstance(value, xr.Dataset) or dim not in value.coords or "parent" in value:
         return value
-    if "feature" in value.dims:
+    if dim in value.dims:
         return value
     table = VARIABLES.get(kind_of(value) or EFFECT, {})
     dims_of: dict[str, tuple[str, ...]] = dict.fromkeys(OF_FEATURE, ("feature",))
+    dims_of |= dict.fromkeys(OF_TERM, ("term",))
     dims_of |= {name: dims for name, (dims, *_) in table.items()}
+    if dim == "by":
+        dims_of |= {str(name): (dim,) for name in value.data_vars}
     dims_of |= {name: dims for name, (dims, _) in value.encoding.get(MADE, ({},))[0].items()}
     # From a file, a variable that is in no table.
-    if not set(map(str, value.variables)) <= {"feature", *value.dims, *dims_of}:
+    if not set(map(str, value.variables)) <= {*DIMS_OF_ONE, *value.dims, *dims_of}:
         return value
     expanded = {
-        name: variable.expand_dims("feature")
+        name: variable.expand_dims(dim)
         for name, variable in value.variables.items()
-        if name == "feature" or "feature" in dims_of.get(str(name), ())
+        if name == dim or dim in dims_of.get(str(name), ())
     }
     data = {name: expanded[name] for name in expanded if name in value.data_vars}
     coords = {name: expanded[name] for name in expanded if name not in data}
@@ -106,7 +117,7 @@ def with_feature(value: Any) -> Any:
 def one_feature_of(values: Sequence[Any], keyword: str) -> dict[str, Any]:
     """The keyword with the name of a feature, where a result has one that was selected by it."""
     for value in values:
-        if isinstance(value, xr.Dataset) and with_feature(value) is not value:
+        if isinstance(value, xr.Dataset) and _with_dimension(value, "feature") is not value:
             return {keyword: str(value["feature"].values)}
     return {}
 
