@@ -12,7 +12,7 @@ import pandas as pd
 import xarray as xr
 from numpy.typing import ArrayLike
 
-from rhale_stats.arguments.checks import check_choice, check_finite
+from rhale_stats.arguments.checks import check_choice, check_features, check_finite
 from rhale_stats.arguments.rows import of_rows, row_codes
 from rhale_stats.arguments.words import listed
 from rhale_stats.arrays import delta, local_effects
@@ -174,6 +174,8 @@ def averages(
     check_choice("comparison", comparison, COMPARISONS)
     if isinstance(features, Mapping):
         features, contrasts = list(features), features
+    if features is not None:
+        check_features("features", features)
     if X is None:
         X = getattr(getattr(getattr(model, "model", None), "data", None), "frame", None)
     if X is None:

@@ -76,7 +76,7 @@ def position_of(feature: Any, names: Sequence[str], parameter: str = "feature") 
     raise KeyError(
         f"{parameter} must be one of {listed(names)}{also}; got {feature!r}."
         + (f" Did you mean {str(near[0])!r}?" if near else "")
-        + " All are taken where it is left out." * (feature == "all")
+        + " All are taken where it is left out." * (isinstance(feature, str) and feature == "all")
     )
 
 

@@ -264,7 +264,7 @@ class TestAccessor:
         own = ("at",)  # no function of the package
         names_of = vars(type(accessor))
         methods = [name for name in names_of if not name.startswith("_") and name not in own]
-        assert len(methods) == 26
+        assert len(methods) == 27
         datasets = {"a", "effect", "result", "boot", "check", "comparison"}
         for name in methods:
             theirs = list(inspect.signature(getattr(rs, names.get(name, name))).parameters.values())

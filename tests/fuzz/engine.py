@@ -929,6 +929,7 @@ def legal_arguments(name: str) -> dict[str, Any]:
 
 # Arguments of functions that chance seldom makes; results by their names in `plain_world`.
 LEGAL: dict[str, dict[str, Any]] = {
+    "averages": {"model": rs.Parametric(lambda b, X: b * product(X), [1.0], [[0.1]]), "X": "X"},
     "bootstrap": {
         "local": "local",
         "effect": "effect",
@@ -1005,6 +1006,7 @@ OWN_ERRORS = ("estimate", "fit", "model", "models", "statistic")
 # What names one of several, or decides what else is legal.
 OTHER_NAMES = {
     "bins": r"\bbins|edges",  # edges in the place of a rule
+    "features": "features|contrasts",  # a mapping has contrasts
     "X": "X|feature",
     "data": "data|feature",
     "categorical": "categorical|feature",

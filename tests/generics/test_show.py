@@ -261,7 +261,7 @@ def test_methods_that_are_not_there_are_answered():
     effect = rs.rhale(two_features())
     for name, said in {
         "sumary": "Did you mean summary",
-        "report": "See help",
+        "report": r"help\(rs.report\)",
         "plot_effect": r"Call rhale_stats.plot_effect\(effect",
         "coef": r"Did you mean tidy\(effect\)",
     }.items():
