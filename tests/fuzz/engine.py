@@ -1006,7 +1006,7 @@ OWN_ERRORS = ("estimate", "fit", "model", "models", "statistic")
 # What names one of several, or decides what else is legal.
 OTHER_NAMES = {
     "bins": r"\bbins|edges",  # edges in the place of a rule
-    "features": "features|contrasts",  # a mapping has contrasts
+    "features": "feature|contrasts",  # a mapping has contrasts
     "X": "X|feature",
     "data": "data|feature",
     "categorical": "categorical|feature",
