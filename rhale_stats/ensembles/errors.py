@@ -100,12 +100,9 @@ def for_hypotheses(
 ) -> Estimates:
     """The curve of one feature along the grid, for `hypotheses`."""
     refuse_beside("results of several models", local=local, groups=groups)
-    if feature is None and ensemble.sizes.get("feature") == 1:
-        feature = 0
-    name = of or "curve"
-    covariance = vcov(ensemble, feature, name)
-    ensemble = with_errors(check_ensemble(ensemble))
-    row = one_row(ensemble, given_feature(feature, "hypotheses(effect, feature='dose')"))
+    ensemble, name = with_errors(check_ensemble(ensemble)), of or "curve"
+    feature = given_feature(feature, "hypotheses(effect, feature='dose')", ensemble)
+    covariance, row = vcov(ensemble, feature, name), one_row(ensemble, feature)
     return Estimates(
         row.levels or [f"{value:.6g}" for value in row.z],
         centre_of(row.dataset, name)[0],

@@ -104,9 +104,7 @@ def for_hypotheses(
 ) -> Estimates:
     """The curve of one feature at its grid, for `hypotheses`."""
     refuse_beside("profiles", local=local, groups=groups)
-    if feature is None and profile.sizes["feature"] == 1:
-        feature = 0
-    feature = given_feature(feature, "hypotheses(profile, feature='dose')")
+    feature = given_feature(feature, "hypotheses(profile, feature='dose')", profile)
     covariance = vcov(profile, feature, estimand or "curve")
     row = one_profile(with_errors(profile), feature)
     names = [f"{value:.6g}" for value in row["grid_value"].values]

@@ -34,8 +34,12 @@ def feature_position(dataset: xr.Dataset, feature: str | int) -> int:
     return position_of(feature, feature_names(dataset))
 
 
-def given_feature(feature: str | int | None, call: str) -> str | int:
-    """The feature that was asked for; ``TypeError`` where none was, but of surfaces alone."""
+def given_feature(
+    feature: str | int | None, call: str, result: xr.Dataset | None = None
+) -> str | int:
+    """The feature that was named, or the only one of ``result``; ``TypeError`` where none is."""
+    if feature is None and result is not None and result.sizes["feature"] == 1:
+        return 0
     if feature is None:
         raise TypeError(
             f"feature must be the name or number of one feature, as in {call}; got None, which is "

@@ -126,6 +126,22 @@ def test_average_effects_of_two_features_are_of_the_same_rows(groups):
     assert_allclose(t, paired.statistic, rtol=1e-6)
 
 
+def test_a_difference_of_average_effects_has_the_error_of_the_average_difference():
+    rng = np.random.default_rng(2)
+    groups = np.repeat(np.arange(20), np.arange(1, 21))  # of 1 to 20 rows
+    x = rng.uniform(size=(len(groups), 2))
+    g = rng.normal(size=(20, 2))[groups] + rng.exponential(size=x.shape)
+    kinds = {"bins": rs.EqualWidthBins(1), "weighting": "rows"}
+    weights = rng.exponential(size=len(x))
+    local = rs.local_effects(None, x, jacobian=g, weights=weights)
+    effect = rs.std_error(rs.rhale(local, **kinds), local, groups=groups)
+    found = rs.hypotheses(effect, "x1 = x0", of="average_effect", local=local, groups=groups)
+    apart = rs.local_effects(None, x[:, :1], jacobian=g[:, 1:] - g[:, :1], weights=weights)
+    expected = rs.std_error(rs.rhale(apart, **kinds), apart, groups=groups)
+    assert_allclose(found["average_se"].item(), expected["average_effect_se"].item())
+    assert_allclose(found["average"].item(), expected["average_effect"].item())
+
+
 def test_curves_of_profiles_and_of_effects():
     X = pd.DataFrame({"a": np.linspace(0, 1, 60), "b": np.random.default_rng(0).normal(size=60)})
 
