@@ -181,3 +181,16 @@ def of_rows(
             f"{np.shape(ordered)}."
         )
     return ordered
+
+
+def series_of_rows(
+    values: Any,
+    labels: NDArray[Any] | None,
+    n_rows: int,
+    parameter: str,
+    rows: str = "rows of local",
+) -> pd.Series[Any]:
+    """The same as a Series numbered from 0; categories keep their order."""
+    ordered = of_rows(values, labels, n_rows, parameter, rows)
+    has_categories = isinstance(getattr(ordered, "dtype", None), pd.CategoricalDtype)
+    return pd.Series(ordered if has_categories else np.asarray(ordered)).reset_index(drop=True)

@@ -8,12 +8,11 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
-import pandas as pd
 import xarray as xr
 from numpy.typing import ArrayLike
 
 from rhale_stats.arguments.checks import check_choice, check_features, check_finite
-from rhale_stats.arguments.rows import of_rows, row_codes
+from rhale_stats.arguments.rows import row_codes, series_of_rows
 from rhale_stats.arguments.words import listed
 from rhale_stats.arrays import delta, local_effects
 from rhale_stats.arrays import profiles as kernel
@@ -33,7 +32,7 @@ from rhale_stats.margins.contrasts import (
 from rhale_stats.models.adapters.libraries import columns_known_of
 from rhale_stats.models.chosen import columns_named
 from rhale_stats.models.differences import DifferenceQuotients
-from rhale_stats.models.levels import Levels, levels_of
+from rhale_stats.models.levels import Levels, levels_beside, levels_of
 from rhale_stats.models.options import ModelOptions
 from rhale_stats.models.outputs import ModelError
 from rhale_stats.models.parametric import Fitted
@@ -42,7 +41,6 @@ from rhale_stats.models.table import check_column
 from rhale_stats.schema.dimensions import OUTPUT, with_outputs
 from rhale_stats.schema.features import position_of
 from rhale_stats.schema.kinds import AVERAGES
-from rhale_stats.schema.levels import level_text
 from rhale_stats.schema.padding import stack
 from rhale_stats.schema.validation import validated
 from rhale_stats.schema.variables import variable
@@ -225,13 +223,10 @@ def _levels_of_rows(sample: Sample, by: Any) -> Levels:
         return levels_of(sample, position_of(by, sample.table.names, "by"))
     whole = sample.whole
     labels = None if whole.index is None else whole.index.to_numpy()
-    column = pd.Series(np.asarray(of_rows(by, labels, whole.n_rows, "by", "rows of X")))
-    column = column.iloc[sample.rows]
+    column = series_of_rows(by, labels, whole.n_rows, "by", "rows of X").iloc[sample.rows]
     if column.isna().any():
         raise ValueError(f"by must have a level for every row; got {column.isna().sum()} missing.")
-    code, levels = pd.factorize(column, sort=True)
-    texts = [level_text(level) for level in levels]
-    return Levels(str(getattr(by, "name", None) or "by"), "", code, texts, code[:0], [], False)
+    return levels_beside(sample, str(getattr(by, "name", None) or "by"), column, False)
 
 
 # --- what is averaged -----------------------------------------------------------------------------

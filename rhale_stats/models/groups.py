@@ -13,15 +13,15 @@ import pandas as pd
 import xarray as xr
 
 from rhale_stats.arguments.checks import check_name_or_column
-from rhale_stats.arguments.rows import of_rows
+from rhale_stats.arguments.rows import of_rows, series_of_rows
 from rhale_stats.arguments.words import warn
 from rhale_stats.arrays.moments import IntArray
+from rhale_stats.models.levels import numbered
 from rhale_stats.models.options import ModelOptions
 from rhale_stats.models.table import as_table
 from rhale_stats.schema.dimensions import OUTPUT, REGION, ROWS
 from rhale_stats.schema.features import feature_names, position_of
 from rhale_stats.schema.identity import row_labels
-from rhale_stats.schema.levels import level_text
 from rhale_stats.schema.padding import filled, stack
 from rhale_stats.schema.whole import remember_parts
 
@@ -42,17 +42,17 @@ class RowGroups(NamedTuple):
     @classmethod
     def of(cls, by: Any, labels: Any, n_rows: int, of: str = "local") -> RowGroups:
         """By the levels of a column, or by both halves of one of many numbers."""
-        values = pd.Series(np.asarray(of_rows(by, labels, n_rows, "by", of)))
+        values = series_of_rows(by, labels, n_rows, "by", of)
+        numbers = pd.Series(np.asarray(values))
         name = str(getattr(by, "name", None) or "")
         before = f"{name} " if name else ""
-        is_number = pd.api.types.is_numeric_dtype(values)
-        if is_number and values.nunique() > MAX_GROUPS:
-            middle = float(values.median())
-            masks = {f"≤ {middle:.4g}": values <= middle, f"> {middle:.4g}": values > middle}
+        if pd.api.types.is_numeric_dtype(numbers) and numbers.nunique() > MAX_GROUPS:
+            middle = float(numbers.median())
+            masks = {f"≤ {middle:.4g}": numbers <= middle, f"> {middle:.4g}": numbers > middle}
             rules = [f"{before}{label}" for label in masks]
         else:
-            levels = sorted(values.dropna().unique(), key=None if is_number else str)
-            masks = {level_text(level): values == level for level in levels}
+            _, code, levels = numbered(values, False)
+            masks = {levels[number]: code == number for number in np.unique(code[code >= 0])}
             rules = [f"{before}= {label}" if before else label for label in masks]
         if not 1 < len(masks) <= MAX_GROUPS:
             raise ValueError(

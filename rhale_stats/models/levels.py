@@ -39,11 +39,17 @@ class Levels(NamedTuple):
 
 
 def levels_of(sample: Sample, position: int) -> Levels:
-    """Levels that occur, in their own order: that of an ordered column, else sorted.
+    """Levels of a column that occur, in their own order: that of categories, else sorted.
 
     With ``missing="bin"`` rows without a value are a level, the last.
     """
-    name, series = sample.table.names[position], sample.table.series(position)
+    table = sample.table
+    is_numeric = table.is_numeric(position)
+    return levels_beside(sample, table.names[position], table.series(position), is_numeric)
+
+
+def levels_beside(sample: Sample, name: str, series: pd.Series[Any], is_numeric: bool) -> Levels:
+    """Levels of a column with an entry for every row of the table, which may stand beside it."""
     gone, weightless = series.isna().to_numpy(), ~sample.present
     if gone.any() and sample.missing == "raise":
         refuse_gaps(name, gone)
@@ -52,7 +58,7 @@ def levels_of(sample: Sample, position: int) -> Levels:
             f"X must have values of feature {name!r}; all {len(gone)} are missing. Leave the "
             f"feature out: features=[...]."
         )
-    kind, code, names = _numbered(series, sample.table.is_numeric(position))
+    kind, code, names = numbered(series, is_numeric)
     binned = sample.missing == "bin" and bool(gone.any())
     if binned:
         if MISSING_LEVEL in names:
@@ -88,7 +94,7 @@ def levels_of(sample: Sample, position: int) -> Levels:
     return Levels(name, kind, out, texts, at_first, unused, MISSING_LEVEL in texts and binned)
 
 
-def _numbered(series: pd.Series[Any], is_numeric: bool) -> tuple[str, IntArray, list[str]]:
+def numbered(series: pd.Series[Any], is_numeric: bool) -> tuple[str, IntArray, list[str]]:
     """Kind of a column, the number of the level of every row (-1: none), and levels as text."""
     kind = "nominal"
     if isinstance(series.dtype, pd.CategoricalDtype):

@@ -4,6 +4,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import pytest
+import statsmodels.formula.api as smf
 import xarray as xr
 
 import rhale_stats as rs
@@ -148,3 +149,19 @@ def test_rows_without_a_group_are_left_out(X):
     with pytest.warns(UserWarning, match="in no group"):
         effect = rs.pdp(model, X, "b", by=by)
     assert effect["n_obs"].sum() == by.notna().sum()
+
+
+@pytest.mark.parametrize("of_table", [True, False])
+def test_groups_of_categories_are_in_their_order(of_table):
+    rng = np.random.default_rng(3)
+    sizes = pd.Categorical(rng.choice(["low", "mid", "high"], 200), ["low", "mid", "high", "top"])
+    X = pd.DataFrame({"a": rng.uniform(size=200), "size": sizes})
+    y = 2 * X["a"] + (X["size"] == "mid") + rng.normal(size=200)
+    by = "size" if of_table else X["size"]
+    curves = rs.ale(lambda X: X["a"] ** 2, X, "a", by=by)
+    assert curves["region"].values.tolist() == ["low", "mid", "high"]
+    fit = smf.ols("y ~ a", X.assign(y=y)).fit()
+    found = rs.averages(fit, X, "a", by=by)
+    assert found["by"].values.tolist() == ["low", "mid", "high"]
+    means = pd.Series(fit.predict(X)).groupby(sizes, observed=True).mean()
+    np.testing.assert_allclose(found["average"].sel(term="prediction"), means)
