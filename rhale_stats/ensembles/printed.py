@@ -37,7 +37,7 @@ from rhale_stats.ensembles.members import size_of
 from rhale_stats.printing.pages import (
     IMPORTANCE,
     Page,
-    largest_first,
+    feature_lines,
     output,
     rows_text,
     table_of,
@@ -232,15 +232,7 @@ def ensemble_page(ensemble: xr.Dataset, most: int) -> Page:
         "curve_max": "highest",
     }
     heads = {name: head for name, head in heads.items() if name in table}
-    names = table["term"].tolist()
-    order = largest_first(size_of(ensemble))[:most]
-    lines = [
-        [names[position], *(number_text(float(table[name].iloc[position])) for name in heads)]
-        for position in order
-    ]
-    for line, position in zip(lines, order, strict=True):
-        if table["kind"].iloc[position] == "constant":
-            line[1] = "constant"
+    lines = feature_lines(table, heads, size_of(ensemble), most)
     note = "lowest, highest: of the curve."
     if "importance" in table:
         note = f"{IMPORTANCE}. H: how much rows differ, mean over the models. {note}"
@@ -251,6 +243,6 @@ def ensemble_page(ensemble: xr.Dataset, most: int) -> Page:
             f"{rows_text(ensemble)}; {count_of(ensemble)} members",
             f"Uncertainty: {uncertainty_of(ensemble)}",
         ),
-        (table_of(["", *heads.values()], lines, len(names), "features", note),),
+        (table_of(["", *heads.values()], lines, len(table), "features", note),),
         f"summary(effect, {first}), plot_effect(effect, {first}), tidy(effect)",
     )

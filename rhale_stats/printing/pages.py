@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from html import escape
 from itertools import chain
@@ -9,6 +10,7 @@ from textwrap import wrap
 from typing import TypeAlias
 
 import numpy as np
+import pandas as pd
 import xarray as xr
 from numpy.typing import NDArray
 
@@ -166,6 +168,21 @@ def table_of(
 def largest_first(values: NDArray[np.float64]) -> NDArray[np.int64]:
     """Positions of the values, the largest first, unknown values last."""
     return np.argsort(-np.where(np.isnan(values), -np.inf, values), kind="stable")
+
+
+def feature_lines(
+    table: pd.DataFrame, columns: Iterable[str], size: NDArray[np.float64], most: int
+) -> list[Line]:
+    """A line of a page for each of the ``most`` largest features of a table of `glance`."""
+    shown = table.iloc[largest_first(size)[:most]]
+    lines = [
+        [line["term"], *(number_text(float(line[column])) for column in columns)]
+        for _, line in shown.iterrows()
+    ]
+    for line, kind in zip(lines, shown["kind"], strict=True):
+        if kind == "constant":
+            line[1] = "constant"
+    return lines
 
 
 def rows_text(result: xr.Dataset) -> str:

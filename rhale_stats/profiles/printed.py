@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 from rhale_stats.printing.pages import (
     IMPORTANCE,
     Page,
-    largest_first,
+    feature_lines,
     output,
     rows_text,
     table_of,
@@ -133,8 +133,6 @@ def _source(profile: xr.Dataset) -> str:
 def profile_page(profile: xr.Dataset, most: int) -> Page:
     """What is printed of a profile: the features of largest importance."""
     table = tables.glance(profile, 0.95)
-    names = table["term"].tolist()
-    order = largest_first(table["importance"].to_numpy())[:most]
     columns = ["importance", "heterogeneity_output", "curve_min", "curve_max"]
     heads = ["", "importance", "heterog.", "lowest", "highest"]
     has_errors = "curve_se" in profile and bool(profile["curve_se"].notnull().any())
@@ -142,13 +140,7 @@ def profile_page(profile: xr.Dataset, most: int) -> Page:
         table["largest_se"] = profile["curve_se"].max("grid").values
         columns.append("largest_se")
         heads.append("std err up to")
-    lines = [
-        [names[position], *(number_text(float(table[column].iloc[position])) for column in columns)]
-        for position in order
-    ]
-    for line, position in zip(lines, order, strict=True):
-        if table["kind"].iloc[position] == "constant":
-            line[1] = "constant"
+    lines = feature_lines(table, columns, table["importance"].to_numpy(), most)
     first = repr(lines[0][0])
     return Page(
         f"{METHOD_NAMES[str(profile.attrs['method'])]}: effects on {output(profile)}",
@@ -160,7 +152,7 @@ def profile_page(profile: xr.Dataset, most: int) -> Page:
             table_of(
                 heads,
                 lines,
-                len(names),
+                len(table),
                 "features",
                 f"{IMPORTANCE}. heterog.: root mean square of the spread about it. lowest, "
                 "highest: of the curve.",
