@@ -178,6 +178,11 @@ def check_features_and_pairs(parameter: str, value: object) -> None:
         check_features(parameter, value)
 
 
+def check_features_or_contrasts(parameter: str, value: object) -> None:
+    """Raise ``TypeError`` unless ``value`` is features, or a mapping from them."""
+    check_features(parameter, list(value) if isinstance(value, Mapping) else value)
+
+
 def check_labels(parameter: str, value: object) -> None:
     """Raise ``TypeError`` unless ``value`` is one label or a list of labels."""
     if not isinstance(value, str | int | float | np.generic):

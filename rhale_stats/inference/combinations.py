@@ -15,6 +15,7 @@ from scipy import special
 from rhale_stats.arguments.checks import is_number
 from rhale_stats.arguments.peers import other_value
 from rhale_stats.arguments.words import listed, shown
+from rhale_stats.arrays.delta import satterthwaite
 from rhale_stats.arrays.moments import FloatArray
 
 PAIRS = ("pairwise", "reference", "sequential")
@@ -81,15 +82,11 @@ def refuse_beside(what: str, **arguments: Any) -> None:
 def combined(estimates: Estimates, hypothesis: Any) -> Combinations:
     """The functions of the estimates that ``hypothesis`` names: 0 where it holds."""
     values = estimates.values
+    texts = [hypothesis] if isinstance(hypothesis, str) else hypothesis
     if isinstance(hypothesis, str) and hypothesis in PAIRS:
         texts, loadings = _pairs(estimates, hypothesis)
         results = _linear(loadings, values)
-    elif isinstance(hypothesis, str) or (
-        isinstance(hypothesis, list | tuple)
-        and hypothesis
-        and all(isinstance(function, str) for function in hypothesis)
-    ):
-        texts = [hypothesis] if isinstance(hypothesis, str) else list(hypothesis)
+    elif isinstance(texts, list | tuple) and texts and all(isinstance(text, str) for text in texts):
         expressions = [_expression(text, estimates.names) for text in texts]
         with np.errstate(all="ignore"):
             results = np.array([float(np.real(function(values))) for function in expressions])
@@ -106,7 +103,7 @@ def combined(estimates: Estimates, hypothesis: Any) -> Combinations:
     covariance = loadings @ finite @ loadings.T
     covariance[lost] = covariance[:, lost] = np.nan
     degrees = np.array([_degrees(row, finite, estimates.degrees) for row in loadings])
-    return Combinations(texts, np.where(lost, np.nan, results), covariance, degrees)
+    return Combinations(list(texts), np.where(lost, np.nan, results), covariance, degrees)
 
 
 def _linear(loadings: FloatArray, values: FloatArray) -> FloatArray:
@@ -252,5 +249,4 @@ def _degrees(row: FloatArray, covariance: FloatArray, degrees: FloatArray) -> fl
     if (np.abs(block - np.diag(variance)) > UNCORRELATED * size).any():
         return float(degrees[used].min())
     parts = row[used] ** 2 * variance
-    with np.errstate(divide="ignore"):
-        return float(parts.sum() ** 2 / np.sum(parts**2 / degrees[used]))
+    return float(satterthwaite(*zip(parts, degrees[used], strict=True)))

@@ -11,7 +11,7 @@ import numpy as np
 import xarray as xr
 from numpy.typing import ArrayLike
 
-from rhale_stats.arguments.checks import check_choice, check_features, check_finite
+from rhale_stats.arguments.checks import check_choice, check_finite
 from rhale_stats.arguments.rows import row_codes, series_of_rows
 from rhale_stats.arguments.words import listed
 from rhale_stats.arrays import delta, local_effects
@@ -172,8 +172,6 @@ def averages(
     check_choice("comparison", comparison, COMPARISONS)
     if isinstance(features, Mapping):
         features, contrasts = list(features), features
-    if features is not None:
-        check_features("features", features)
     if X is None:
         X = getattr(getattr(getattr(model, "model", None), "data", None), "frame", None)
     if X is None:
@@ -311,9 +309,7 @@ def _terms(
                 x = quotients.table.column(position)
                 values = elasticity(values, predictions, x, contrast, name)
             out.append(_Term(name, SLOPE, SLOPES[contrast], values))
-        elif column.levels is not None or (
-            np.ndim(contrast) == 1 and not isinstance(contrast, tuple)
-        ):
+        elif column.levels is not None or isinstance(contrast, list):
             texts, curves = _at_values(quotients, sample, column, width)
             if column.levels is None or contrast == "levels":
                 out += [

@@ -49,6 +49,7 @@ def contrasts_of(
     """The contrast of every column, by its name; ``position`` finds a column of the table.
 
     A word or number for all columns counts for those that it fits; the others have their default.
+    Values at which all rows are predicted are a list, whatever they came as.
     """
     by_column = isinstance(contrasts, Mapping)
     by_name = {names[position(key)]: value for key, value in contrasts.items()} if by_column else {}
@@ -73,7 +74,8 @@ def contrasts_of(
             if not by_column:
                 allowed = f"{of_numbers}, or of levels one of {', '.join(map(repr, OF_LEVELS))}"
             raise ValueError(f"contrasts must be {allowed}; got {shown(value)}.")
-        out[name] = value if fits and value is not None else default
+        value = value if fits and value is not None else default
+        out[name] = list(value) if np.ndim(value) and not isinstance(value, tuple) else value
     return out
 
 
@@ -94,7 +96,10 @@ def _fits(value: Any, *, levels: bool) -> bool:
 
 
 def changes_of(x: FloatArray, contrast: Any, counts: FloatArray | None) -> Change:
-    """How a column of numbers is changed; ``counts`` are how many rows each row stands for."""
+    """Values of a numeric column before and after a change.
+
+    ``counts`` is the number of rows that each row represents.
+    """
     every = x if counts is None else np.repeat(x, counts.astype(np.int64))
     if contrast == "sd":
         spread = float(np.std(every, ddof=1))

@@ -107,16 +107,13 @@ def estimates(
     result = with_part_facts(result)
     check_one_part(result, "result")
     names = [str(name) for name in result["term"].values]
-    compared = [
-        kind != "prediction" or estimand != kind
-        for estimand, kind in zip(*_kinds(result), strict=True)
-    ]
+    compared = is_compared(result)
     dims = ["term"]
     if "by" in result.dims:
         dims, levels = ["by", "term"], result["by"].values
         by = result["by"].attrs["long_name"]
         names = [f"{name}, {by} = {level}" for level in levels for name in names]
-        compared = compared * len(levels)
+        compared = np.tile(compared, len(levels))
     size, se = len(names), result["average_se"].transpose(*dims)
     covariance = _covariance(result).transpose(*dims, *(f"{dim}_other" for dim in dims))
     return Estimates(
@@ -127,12 +124,17 @@ def estimates(
         str(se.attrs["units"]),
         str(se.attrs["source"]),
         "averages",
-        compared if any(compared) else None,
+        compared.tolist(),
     )
 
 
-def _kinds(result: xr.Dataset) -> tuple[list[str], list[str]]:
-    return result["of"].values.tolist(), result["kind"].values.tolist()
+def is_compared(result: xr.Dataset) -> NDArray[np.bool_]:
+    """Which terms are shown and compared together.
+
+    The prediction of all rows, which is on another scale, is left out beside others.
+    """
+    of_others = ((result["kind"] != "prediction") | (result["of"] != "prediction")).values
+    return np.asarray(of_others | ~of_others.any())
 
 
 def tidy(result: xr.Dataset, level: float) -> pd.DataFrame:

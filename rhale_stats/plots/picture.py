@@ -13,6 +13,7 @@ from matplotlib.layout_engine import ConstrainedLayoutEngine
 from rhale_stats.answers.sentences import outputs_in
 from rhale_stats.arguments.checks import check_percentiles
 from rhale_stats.arguments.words import shown
+from rhale_stats.margins.tables import is_compared
 from rhale_stats.plots.canvas import as_array, feature_label, new_panels, several_panels
 from rhale_stats.plots.legend import grid_of_panels
 from rhale_stats.plots.limits import quantiles_of
@@ -162,12 +163,8 @@ def _picture(
 
 
 def _in_lines(found: xr.Dataset) -> xr.Dataset:
-    """Averages as features of a forest plot, also those of several groups of rows.
-
-    The prediction of all rows, which is on another scale, is left out beside others.
-    """
-    others = (found["kind"] != "prediction") | (found["of"] != "prediction")
-    found = found.isel(term=others.values | ~others.values.any())
+    """Averages as features of a forest plot, also those of several groups of rows."""
+    found = found.isel(term=is_compared(found))
     if "by" not in found.dims:
         return found.rename(term="feature")
     by = found["by"].attrs["long_name"]

@@ -22,6 +22,7 @@ from rhale_stats.arguments.checks import (
     check_feature,
     check_features,
     check_features_and_pairs,
+    check_features_or_contrasts,
     check_flag,
     check_labels,
     check_labels_listed,
@@ -58,8 +59,11 @@ from rhale_stats.schema.whole import (
 F = TypeVar("F", bound=Callable[..., Any])
 # Variables of which each result has one over its features, and bins or rows.
 MAIN = ("effect", "curve", "local_effect")
-# Functions that take pairs of features among their features.
-OF_PAIRS = ("ice", "pdp")
+# Functions that take more than features as their features.
+FEATURES: dict[str, Callable[[str, Any], None]] = {
+    **dict.fromkeys(("ice", "pdp"), check_features_and_pairs),
+    "averages": check_features_or_contrasts,
+}
 # Functions that show results, also those that a user put together along a dimension.
 READING = ("glance", "plot", "plot_curves", "show", "summary", "tidy")
 # The module whose methods are calls of the user.
@@ -211,11 +215,8 @@ def validated(function: F) -> F:
     parameters = signature(function).parameters
     keywords, call = _Keywords.from_function(function), Call.from_function(function)
     checks = {name: CHECKS[name] for name in keywords.names if name in CHECKS}
-    if keywords.function == "averages":
-        del checks["features"]  # a mapping has contrasts
-    if keywords.function in OF_PAIRS:
-        checks["features"] = check_features_and_pairs
-
+    if keywords.function in FEATURES:
+        checks["features"] = FEATURES[keywords.function]
     # Pictures take the Dataset of an explanation that has the name of their parameter.
     parts_taken = keywords.function.startswith("plot_")
     reading = keywords.function in READING
