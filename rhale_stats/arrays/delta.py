@@ -155,14 +155,3 @@ def corrected(influence: FloatArray, n_units: int, n_used: int, n_parameters: in
     if n_units < n_used:
         return np.asarray(np.sqrt(n_units / (n_units - 1)) * influence)
     return np.asarray(np.sqrt(n_rows / max(n_rows - n_parameters, 1)) * influence)
-
-
-def satterthwaite(*parts: tuple[FloatArray, FloatArray | float]) -> FloatArray:
-    """Degrees of freedom of a sum of variances, each with its own; infinite without variance."""
-    total = np.sum([variance for variance, _ in parts], axis=0)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        own = np.sum(
-            [np.where(variance > 0, variance**2 / degrees, 0.0) for variance, degrees in parts],
-            axis=0,
-        )
-        return np.asarray(np.where(own > 0, total**2 / own, np.inf))

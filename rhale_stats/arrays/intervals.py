@@ -69,15 +69,18 @@ def normal_score(t: FloatArray, degrees: FloatArray) -> FloatArray:
     return np.asarray(np.where(tail < LEAST_TAIL, beyond, exact))
 
 
-def welch(
-    variance_a: FloatArray, variance_b: FloatArray, degrees_a: FloatArray, degrees_b: FloatArray
-) -> FloatArray:
-    """Degrees of freedom of sums of two independent variances (Welch 1938, Satterthwaite 1946)."""
+def satterthwaite(*parts: tuple[FloatArray, FloatArray | float]) -> FloatArray:
+    """Degrees of freedom of a sum of independent variances (Welch 1938, Satterthwaite 1946).
+
+    Each has its own; without variance they are infinite.
+    """
+    total = np.sum([variance for variance, _ in parts], axis=0)
     with np.errstate(invalid="ignore", divide="ignore"):
-        squares = variance_a**2 / degrees_a + variance_b**2 / degrees_b
-        found = (variance_a + variance_b) ** 2 / squares
-    # Without variance the degrees of freedom are infinite.
-    return np.asarray(np.where(np.isnan(found), np.inf, found))
+        own = np.sum(
+            [np.where(variance > 0, variance**2 / degrees, 0.0) for variance, degrees in parts],
+            axis=0,
+        )
+        return np.asarray(np.where(own > 0, total**2 / own, np.inf))
 
 
 def around(estimate: FloatArray, half: FloatArray) -> FloatArray:

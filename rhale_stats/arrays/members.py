@@ -79,10 +79,3 @@ def paired_degrees(n_folds: float, n_repeats: float) -> float:
     degrees (von Neumann); two folds have one difference.
     """
     return float(n_repeats * (1.0 if n_folds == 2 else 2 * n_folds / 3))
-
-
-def satterthwaite(parts: tuple[FloatArray, FloatArray], degrees: tuple[float, float]) -> FloatArray:
-    """Degrees of freedom of the sum of two variances."""
-    first, second = parts
-    with np.errstate(invalid="ignore", divide="ignore"):
-        return (first + second) ** 2 / (first**2 / degrees[0] + second**2 / degrees[1])

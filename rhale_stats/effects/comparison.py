@@ -177,7 +177,7 @@ def _difference(
     parts = [reference.covariance(part, has_curve) for part in parts]
     degrees: FloatArray | float = np.minimum(*by_curve)
     if pairs is None:
-        degrees = intervals.welch(np.diagonal(parts[0]), np.diagonal(parts[1]), *by_curve)
+        degrees = intervals.satterthwaite(*zip(map(np.diagonal, parts), by_curve, strict=False))
     elif pairs.grouped:
         # The same groups are in all points, so that there is one estimate of scale.
         degrees = float(1 / np.mean(1 / np.asarray(degrees)))

@@ -14,7 +14,7 @@ from rhale_stats.effects.errors import opened, vcov
 from rhale_stats.effects.intervals import estimates
 from rhale_stats.inference.combinations import Estimates, refuse_beside
 from rhale_stats.printing.text import bin_labels
-from rhale_stats.schema.checks import check_local
+from rhale_stats.schema.checks import check_effect, check_local
 from rhale_stats.schema.features import (
     feature_names,
     feature_position,
@@ -38,6 +38,7 @@ def for_hypotheses(
     if estimand == "average_effect":
         return _average_effects(effect, feature, local, groups)
     refuse_beside(f"of={estimand!r}", local=local, groups=groups)
+    effect = check_effect(effect)
     feature = given_feature(feature, "hypotheses(effect, feature='dose')", effect)
     effect, features = opened(effect.isel(feature=[feature_position(effect, feature)]))
     covariance, row = vcov(effect, 0, estimand), features[0][0]

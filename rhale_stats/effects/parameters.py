@@ -9,7 +9,7 @@ import numpy as np
 import xarray as xr
 from numpy.typing import ArrayLike
 
-from rhale_stats.arrays import delta
+from rhale_stats.arrays import delta, intervals
 from rhale_stats.arrays.moments import FloatArray, IntArray
 from rhale_stats.effects.anova_test import RIGID
 from rhale_stats.effects.clusters import Clusters
@@ -274,7 +274,7 @@ def _stored(
             continue
         variances = [np.maximum(_diagonal(part[key]), 0.0) for part in parts]
         of_rows = variances[0] if both else np.zeros_like(variances[0])
-        together = delta.satterthwaite((of_rows, degrees[key]), (variances[1], of_model))
+        together = intervals.satterthwaite((of_rows, degrees[key]), (variances[1], of_model))
         for end, values in zip(("se_rows", "se_model", "se"), np.sqrt(variances), strict=True):
             out[f"{name}_{end}"] = _placed(values, key, fit)
         out[f"{name}_df"] = _placed(together, key, fit)

@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from rhale_stats.arguments.rows import as_numbers
 from rhale_stats.arrays import accumulate, categories, influence, quadratic
 from rhale_stats.arrays.accumulate import Pieces, Sizes
+from rhale_stats.arrays.intervals import satterthwaite
 from rhale_stats.arrays.moments import FloatArray
 from rhale_stats.arrays.quadratic import Square
 from rhale_stats.effects.fit import CurveErrors, bin_degrees, fit_of, has_covariance
@@ -308,15 +309,8 @@ def square_of_levels(row: xr.Dataset) -> quadratic.Square:
         level = categories.loadings(share, at_levels, "mean").level
         variance = np.diagonal(row["effect_cov"].values)
         parts = np.einsum("ek,ef,fk->k", level, weight, level) * variance
-        denominator = _satterthwaite(parts, degrees)
+        denominator = float(satterthwaite(*zip(parts, degrees, strict=True)))
     return quadratic.square(curve, weight, row["curve_cov"].values, denominator)
-
-
-def _satterthwaite(parts: FloatArray, degrees: FloatArray) -> float:
-    if not parts.any():
-        return np.inf  # known without error
-    with np.errstate(invalid="ignore", divide="ignore"):
-        return float(parts.sum() ** 2 / np.sum(np.where(parts > 0, parts**2 / degrees, 0.0)))
 
 
 def square_of_curve(row: xr.Dataset, fit: CurveErrors) -> quadratic.Square:

@@ -239,7 +239,8 @@ def _of_feature(
         error = error_of(apart, "curve")
         both = _of_members(apart, np.sqrt(error.variance[0]), np.asarray(error.degrees)[0])
         return difference_of(z, values, both.covariance, both.degrees, request, rng)
-    variances = [np.diagonal(side.covariance) for side in (first, second)]
-    degrees = intervals.welch(variances[0], variances[1], first.degrees, second.degrees)
+    degrees = intervals.satterthwaite(
+        *((np.diagonal(side.covariance), side.degrees) for side in (first, second))
+    )
     covariance = first.covariance + second.covariance
     return difference_of(z, values, covariance, degrees, request, rng)

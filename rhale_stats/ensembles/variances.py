@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 import xarray as xr
 
-from rhale_stats.arrays import members
+from rhale_stats.arrays import intervals, members
 from rhale_stats.arrays.moments import FloatArray
 from rhale_stats.inference.draws import draws_of
 
@@ -112,11 +112,11 @@ def _jackknife(ensemble: xr.Dataset, name: str) -> Error:
     within = np.where(np.isfinite(within), within, np.maximum(left, 0.0))
     model, rows = members.jackknife_factor(n_folds) * of_models, within / n_folds
     most = float(ensemble.attrs["n_units"]) - 1
-    degrees = (
-        min(members.paired_degrees(n_folds, n_repeats), most),
-        n_folds - 1.0 if by_groups else most,
+    degrees = intervals.satterthwaite(
+        (model, min(members.paired_degrees(n_folds, n_repeats), most)),
+        (rows, n_folds - 1.0 if by_groups else most),
     )
-    return Error(model + rows, rows, model, members.satterthwaite((model, rows), degrees))
+    return Error(model + rows, rows, model, degrees)
 
 
 def _corrected(ensemble: xr.Dataset, values: FloatArray, within: FloatArray) -> Error:

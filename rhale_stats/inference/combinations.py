@@ -15,7 +15,7 @@ from scipy import special
 from rhale_stats.arguments.checks import is_number
 from rhale_stats.arguments.peers import other_value
 from rhale_stats.arguments.words import listed, shown
-from rhale_stats.arrays.delta import satterthwaite
+from rhale_stats.arrays.intervals import satterthwaite
 from rhale_stats.arrays.moments import FloatArray
 
 PAIRS = ("pairwise", "reference", "sequential")

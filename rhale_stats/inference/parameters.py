@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import xarray as xr
 
-from rhale_stats.arrays import delta
+from rhale_stats.arrays import delta, intervals
 from rhale_stats.arrays.moments import FloatArray, IntArray
 from rhale_stats.models.outputs import Outputs
 from rhale_stats.models.parametric import Fitted, ParameterChanges, Parametric
@@ -111,7 +111,7 @@ class Directions(NamedTuple):
             of_rows = np.zeros_like(of_rows)
         if self.uncertainty == "rows":
             of_model = np.zeros_like(of_model)
-        return delta.satterthwaite((of_rows, rows), (of_model, self.model.degrees))
+        return intervals.satterthwaite((of_rows, rows), (of_model, self.model.degrees))
 
 
 def errors(covariances: delta.Covariances) -> dict[str, FloatArray]:

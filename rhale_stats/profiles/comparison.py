@@ -42,7 +42,7 @@ class Compared(NamedTuple):
 def _welch(rows: tuple[xr.Dataset, xr.Dataset]) -> FloatArray:
     """Degrees of freedom of the difference of two profiles that are independent."""
     variances = [row["curve_se"].values ** 2 for row in rows]
-    return intervals.welch(*variances, *map(degrees_of, rows))
+    return intervals.satterthwaite(*zip(variances, map(degrees_of, rows), strict=True))
 
 
 def compared(

@@ -76,7 +76,7 @@ class Errors(NamedTuple):
         return Errors(
             self.values - other.values,
             self.covariance + other.covariance,
-            intervals.welch(variance_a, variance_b, self.degrees, other.degrees),
+            intervals.satterthwaite((variance_a, self.degrees), (variance_b, other.degrees)),
         )
 
 

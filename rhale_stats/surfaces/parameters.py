@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from rhale_stats.arrays import delta
+from rhale_stats.arrays import intervals
 from rhale_stats.arrays.moments import FloatArray
 from rhale_stats.bins.fixed import GivenBins
 from rhale_stats.bins.rule import BinRule
@@ -85,7 +85,7 @@ def with_parameters(
             "se_rows": rows.values,
             "se_model": np.sqrt(model),
             "se": np.sqrt(counted + model),
-            "df": delta.satterthwaite(
+            "df": intervals.satterthwaite(
                 (np.nan_to_num(counted), degrees[name]),
                 (np.nan_to_num(model), directions.model.degrees),
             ),

@@ -145,10 +145,3 @@ def test_factors_of_robust_covariances():
     assert_allclose(kernel.corrected(influence, 8, 8, 3) ** 2, 10 / 7)
     assert_allclose(kernel.corrected(influence, 4, 8, 3) ** 2, 4 / 3)
     assert_allclose(kernel.corrected(influence, 8, 8, 10) ** 2, 10)
-
-
-def test_degrees_of_a_sum_of_variances():
-    """Satterthwaite: (3 + 1)² / (3² / 6 + 1² / 2)."""
-    one, other = np.array([3.0, 0.0, 2.0]), np.array([1.0, 0.0, 0.0])
-    found = kernel.satterthwaite((one, 6.0), (other, np.full(3, 2.0)))
-    assert_allclose(found, [16 / 2, np.inf, 6.0])

@@ -590,10 +590,14 @@ def test_equal_tails_of_draws_that_are_known():
     assert_allclose(found, [[5, 95], [np.nan, np.nan], [52.5, 97.5]])
 
 
-def test_degrees_of_a_difference_of_two_estimates():
-    """Welch: (4 + 1)² / (4² / 8 + 1² / 5)."""
-    found = intervals.welch(np.array([4.0, 0.0]), np.array([1.0, 0.0]), 8.0, np.array([5.0, 5.0]))
-    assert_allclose(found, [25 / 2.2, np.inf])
+def test_degrees_of_a_sum_of_variances():
+    """Satterthwaite: (3 + 1)² / (3² / 6 + 1² / 2); what is 0 does not count."""
+    first, second = np.array([3.0, 0.0, 2.0]), np.array([1.0, 0.0, 0.0])
+    degrees = intervals.satterthwaite((first, 6.0), (second, np.array([2.0, 2.0, 0.0])))
+    assert_allclose(degrees, [16 / 2, np.inf, 6.0])
+    assert_allclose(intervals.satterthwaite((first, 6.0), (first, 6.0)), [12, np.inf, 12])
+    three = np.transpose([[4.0, 1.0, 0.0], [2.0, 5.0, 0.0]])
+    assert_allclose(intervals.satterthwaite(*three), 25 / (16 / 2 + 1 / 5))
 
 
 def test_intervals_of_tables_have_their_ends_last():

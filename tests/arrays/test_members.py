@@ -60,12 +60,6 @@ def test_degrees_are_those_of_the_quadratic_form(n_folds, n_repeats):
     assert_allclose(members.paired_degrees(n_folds, n_repeats), expected)
 
 
-def test_satterthwaite_of_equal_parts_and_of_one():
-    one = np.array([1.0, 4.0])
-    assert_allclose(members.satterthwaite((one, one), (6.0, 6.0)), 12)
-    assert_allclose(members.satterthwaite((one, 0 * one), (6.0, 3.0)), 6)
-
-
 def test_unknown_members_are_left_out_and_fewer_than_half_are_too_few():
     nan = np.nan
     values = np.array([[1.0, nan, nan], [2.0, 5.0, nan], [6.0, 7.0, nan], [3.0, nan, 1.0]])

@@ -9,7 +9,6 @@ from rhale_stats.arrays import influence
 from rhale_stats.arrays.accumulate import Pieces
 from rhale_stats.effects.fit import curve_covariance, fit_of
 from rhale_stats.effects.sizes import (
-    _satterthwaite,
     moments_of_rows,
     square_of_curve,
     square_of_levels,
@@ -40,13 +39,6 @@ def test_moments_are_those_of_the_rows(linear, rng):
     bumps = [-(x - EDGES[b]) * (EDGES[b + 1] - x) / 2 * (k == b) for b in linear]
     expected = np.cov(np.vstack([hats, *bumps]), ddof=0)
     assert_allclose(moments_of_rows(pieces, moments[1], moments[2], linear), expected, atol=1e-14)
-
-
-def test_degrees_of_a_sum():
-    """Satterthwaite's; what is 0 does not count, with no degree of freedom either."""
-    parts, degrees = np.array([4.0, 1.0, 0.0]), np.array([2.0, 5.0, 0.0])
-    assert _satterthwaite(parts, degrees) == pytest.approx(25 / (16 / 2 + 1 / 5))
-    assert _satterthwaite(np.zeros(2), np.ones(2)) == np.inf
 
 
 def _rows(kind, weighting="rows", centering="mean"):
