@@ -5,7 +5,7 @@ Functions on data, labelled results::
     local = rs.local_effects(model, X)
     effect = rs.rhale(local)
     print(rs.summary(effect))
-    rs.plot_effect(effect, "age", local)
+    rs.plot(effect, "age", local)
 
 Every function that may take time accepts ``progress=False``, ``n_jobs`` (at most so many threads or
 processes) and ``rng``, also where it draws no random numbers.
@@ -28,7 +28,9 @@ def __getattr__(name: str) -> object:
             raise
         from rhale_stats.arguments.peers import other_name
 
-        advice = other_name(name, __all__)
+        modules = ("plots", "simulate")
+        inner = [f"{module}.{part}" for module in modules for part in _load(module).__all__]
+        advice = other_name(name, [*__all__, *inner])
     raise AttributeError(f"rhale_stats has no {name!r}. {advice}".rstrip())
 
 

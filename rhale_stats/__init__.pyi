@@ -1,14 +1,14 @@
 """The public names and where they live; `__init__` loads each when it is first used."""
 
-from . import simulate, sklearn
+from . import plots, simulate, sklearn
 from .bins.adaptive import AdaptiveBins
 from .bins.fixed import EqualWidthBins, GivenBins, QuantileBins
 from .bins.searched import BestEqualWidthBins, GreedyBins, OptimalBins
 from .diagnostics.chance import sizes_by_chance
 from .diagnostics.folds import folds
 from .diagnostics.jumps import jump_check
-from .diagnostics.scores import mae, mcse
 from .diagnostics.unbiased import check_unbiased, debias
+from .drawing.picture import plot
 from .effects.ale import ale, ale_from_local, dale
 from .effects.equivalence import equivalence_test
 from .effects.merged import merge
@@ -45,25 +45,6 @@ from .models.parametric import Parametric
 from .models.probes import JumpWarning
 from .models.shapley import ShapleyOptions
 from .outcome.outcome_effects import outcome_effects
-from .plots.bias import plot_bias
-from .plots.bins import plot_bins
-from .plots.compare import plot_compare
-from .plots.edges import plot_edges
-from .plots.effect import plot_effect
-from .plots.effects import plot_effects
-from .plots.facets import plot_curves
-from .plots.forest import plot_forest
-from .plots.h_statistics import plot_h_statistics
-from .plots.interactions import plot_interactions
-from .plots.methods import plot_methods
-from .plots.outputs import plot_outputs
-from .plots.overview import plot_outcome, plot_summary
-from .plots.picture import plot
-from .plots.profile import plot_profile
-from .plots.regions import plot_regions
-from .plots.scores import plot_scores
-from .plots.surface import plot_surface
-from .plots.tree import plot_tree
 from .profiles.m_plot import m_plot
 from .profiles.pdp import ice, pdp
 from .profiles.shap import shap_dependence
@@ -76,7 +57,6 @@ from .regional.search import SplitSearch
 from .regional.shap import regional_shap
 from .regional.trees import assign
 from .reporting.report import report
-from .simulate.truth import dense_truth
 from .surfaces.ale2 import ale2
 
 __version__: str
@@ -127,7 +107,6 @@ __all__ = [
     "dale",
     "datagrid",
     "debias",
-    "dense_truth",
     "effect_sizes",
     "equivalence_test",
     "explain",
@@ -140,32 +119,12 @@ __all__ = [
     "jump_check",
     "local_effects",
     "m_plot",
-    "mae",
-    "mcse",
     "merge",
     "outcome_effects",
     "over_models",
     "pdp",
     "plot",
-    "plot_bias",
-    "plot_bins",
-    "plot_compare",
-    "plot_curves",
-    "plot_edges",
-    "plot_effect",
-    "plot_effects",
-    "plot_forest",
-    "plot_h_statistics",
-    "plot_interactions",
-    "plot_methods",
-    "plot_outcome",
-    "plot_outputs",
-    "plot_profile",
-    "plot_regions",
-    "plot_scores",
-    "plot_summary",
-    "plot_surface",
-    "plot_tree",
+    "plots",
     "predict",
     "regional_ale",
     "regional_pdp",

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import wraps
 from inspect import signature
+from operator import attrgetter
 from typing import Any, NoReturn
 
 import xarray as xr
 
 import rhale_stats as rs
+from rhale_stats.arguments.peers import other_name, typed
 
 
 class _Method:
@@ -29,7 +31,7 @@ class _Method:
 
     def __get__(self, accessor: RhaleAccessor | None, _owner: type) -> Callable[..., Any]:
         # Only now: a function loads the modules that it needs.
-        function: Callable[..., Any] = getattr(rs, self._name)
+        function: Callable[..., Any] = attrgetter(typed(self._name))(rs)
         if accessor is None:
             return function
         dataset, parameters = accessor._dataset, list(signature(function).parameters.values())
@@ -77,11 +79,11 @@ class RhaleAccessor:
         """Say what to type: only called where there is no such method."""
         if name.startswith("_"):
             raise AttributeError(name)
-        from rhale_stats.arguments.peers import other_name
         from rhale_stats.schema.kinds import KINDS, kind_of
 
         advice = other_name(name, [each for each in vars(type(self)) if each[0] != "_"])
-        if name in rs.__all__:
+        name = typed(name)
+        if name in rs.__all__ or name.removeprefix("plots.") in rs.plots.__all__:
             kind = kind_of(self._dataset)
             takers = [each.maker for each in KINDS if name in each.verbs]
             advice = f"See help(rs.{name})."
@@ -138,7 +140,7 @@ class RhaleAccessor:
     check_unbiased = _Method()
     debias = _Method()
     jump_check = _Method()
-    mae = _Method()
+    mae = _Method("simulate.mae")
     predict = _Method()
     summary = _Method()
     tidy = _Method()
@@ -147,7 +149,7 @@ class RhaleAccessor:
     plot = _Method()
     plot_bias = _Method()
     plot_bins = _Method()
-    plot_all = _Method("plot_effects")
+    plot_all = _Method("plots.effects")
     plot_forest = _Method()
     plot_edges = _Method()
     plot_compare = _Method()

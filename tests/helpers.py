@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import inspect
 import math
+from operator import attrgetter
 
 import numpy as np
 import pandas as pd
@@ -35,6 +37,14 @@ CARS = pd.DataFrame(
                  4, 6, 8, 2],
     }
 )  # fmt: skip
+
+
+def public_functions():
+    """All public functions by the name that is typed after `rs.`, as `plots.forest`."""
+    modules = {"plots": rs.plots.__all__, "simulate": rs.simulate.__all__}
+    names = [*rs.__all__, *(f"{module}.{name}" for module in modules for name in modules[module])]
+    functions = {name: attrgetter(name)(rs) for name in names}
+    return {name: function for name, function in functions.items() if inspect.isfunction(function)}
 
 
 def daily(cases, n=1):

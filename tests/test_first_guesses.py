@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import pickle
 import warnings
+from operator import attrgetter
 
 import matplotlib
 import matplotlib.pyplot as plt
@@ -28,6 +29,7 @@ from sklearn.tree import DecisionTreeRegressor
 import rhale_stats as rs
 from rhale_stats.arguments.peers import DIFFERENT, KEYWORDS, NAMES, other_keyword, other_name
 from rhale_stats.schema.kinds import kind_of
+from tests.helpers import public_functions
 
 LEAST_THAT_WORKS = 0.8
 
@@ -338,11 +340,11 @@ WORKS = {
     'rs.plot(effect, "a", local)': None,
     "effect.rhale.plot()": None,
     'effect.rhale.plot("a")': None,
-    "rs.plot_effect(effect)": None,
-    'rs.plot_effect(effect, "a")': None,
-    'rs.plot_effect(effect, "a", ax=plt.gca())': None,
-    'rs.plot_effect(explanation, "a")': None,
-    "rs.plot_effects(effect)": None,
+    "rs.plots.effect(effect)": None,
+    'rs.plots.effect(effect, "a")': None,
+    'rs.plots.effect(effect, "a", ax=plt.gca())': None,
+    'rs.plots.effect(explanation, "a")': None,
+    "rs.plots.effects(effect)": None,
     "rs.plot(profile)": None,
     'rs.plot(profile, "a")': None,
     'rs.plot(curves, "a")': None,
@@ -390,7 +392,7 @@ ANSWERED = {
     "rs.rhale(local, jacobian=None)": (TypeError, "local_effects(model, X, jacobian=...)"),
     'rs.ale_from_local(local, categorical="a")': (TypeError, "ale_local_effects(model, X, categor"),
     'rs.RegionalRHALE(X, model).summary("a")': (AttributeError, "regional_rhale"),
-    'rs.plot_effect(effect, "a", heterogeneity=True)': (TypeError, "'spread'"),
+    'rs.plots.effect(effect, "a", heterogeneity=True)': (TypeError, "'spread'"),
     # PyALE, R's ale, iml
     'rs.plot_ale(effect, "a")': (AttributeError, "plot(effect)"),
     'rs.ale_2d(model, X, ["a", "b"])': (AttributeError, "ale2(model, X, (a, b))"),
@@ -539,6 +541,19 @@ def test_the_share_that_works():
     assert len(WORKS) / n >= LEAST_THAT_WORKS
 
 
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        *((f"plot_{name}", f"rhale_stats has .*mean plots.{name}[?]") for name in rs.plots.__all__),
+        ("mae", "rhale_stats has .*mean simulate.mae[?]"),
+        ("plots.forrest", "rhale_stats.plots has .*mean forest[?]"),
+    ],
+)
+def test_names_of_modules_are_answered(name, said):
+    with pytest.raises(AttributeError, match=said):
+        attrgetter(name)(rs)
+
+
 # --- the same numbers as the long way -------------------------------------------------------------
 
 
@@ -644,9 +659,8 @@ def test_every_keyword_is_answered_with_one_that_some_function_has(word):
 
     from rhale_stats.schema.validation import Options, fields
 
-    functions = [one for name in rs.__all__ if inspect.isfunction(one := getattr(rs, name))]
     known = set()
-    for function in functions:
+    for function in public_functions().values():
         for name, one in inspect.signature(function).parameters.items():
             known.add(name)
             if isinstance(one.default, Options):

@@ -8,21 +8,27 @@ from __future__ import annotations
 
 import inspect
 import re
+from operator import attrgetter
 from pathlib import Path
 
+import pytest
 import xarray as xr
 
 import rhale_stats as rs
 from rhale_stats.schema.variable_table import VARIABLES
+from tests.helpers import public_functions
 
 FOLDER = Path(__file__).parent / "public"
+MODULES = ("plots", "simulate", "sklearn")
+MOST_NAMES, MOST_OPTIONS = 80, 10
 
 
 def functions() -> str:
     """A line a public name: its parameters with their defaults, or the fields of its options."""
     lines = []
-    for name in sorted(rs.__all__):
-        one = getattr(rs, name)
+    modules = [f"{module}.{name}" for module in MODULES for name in getattr(rs, module).__all__]
+    for name in sorted([*rs.__all__, *modules]):
+        one = attrgetter(name)(rs)
         # What these take is theirs to say.
         others = isinstance(one, type) and issubclass(one, BaseException | xr.DataTree)
         if others or not callable(one):
@@ -75,6 +81,31 @@ def test_functions_and_their_parameters():
 
 def test_variables_of_results():
     _held("datasets.txt")
+
+
+def test_names_are_few():
+    assert len(rs.__all__) <= MOST_NAMES
+
+
+@pytest.mark.parametrize("name", sorted(public_functions()))
+def test_options_of_a_function_are_few(name):
+    """Options are what is given by name only; a model, data and features are not."""
+    function = public_functions()[name]
+    parameters = inspect.signature(function).parameters.values()
+    kinds = (inspect.Parameter.KEYWORD_ONLY, inspect.Parameter.VAR_KEYWORD)
+    assert sum(parameter.kind in kinds for parameter in parameters) <= MOST_OPTIONS
+
+
+def test_pictures_are_in_one_module():
+    text = Path(rs.plots.__file__).with_suffix(".pyi").read_text(encoding="utf-8")
+    typed = re.findall(r"^from \.drawing\.(\w+) import plot_(\w+) as (\w+)$", text, re.MULTILINE)
+    assert sorted(name for *_, name in typed) == rs.plots.__all__ == dir(rs.plots)
+    for module, prefixed, name in typed:
+        function = getattr(rs.plots, name)
+        assert (function.__module__, function.__name__) == (
+            f"rhale_stats.drawing.{module}",
+            f"plot_{prefixed}",
+        )
 
 
 if __name__ == "__main__":

@@ -149,7 +149,7 @@ DIFFERENT: Mapping[str, str] = {
     ),
     "show": "matplotlib.pyplot.show() shows it.",
     "level": "Intervals of another level: confint(effect, level=0.9), which plot and tidy take.",
-    "heterogeneity": 'The spread is in every effect; plot_effect(..., spread="band") draws it '
+    "heterogeneity": 'The spread is in every effect; plots.effect(..., spread="band") draws it '
     "around the curve.",
 }
 
@@ -179,11 +179,18 @@ def other_value(value: str, allowed: Sequence[str | None]) -> str:
     return f" Did you mean {near[0]!r}?" if near else ""
 
 
+def typed(name: str) -> str:
+    """The name of a function as it is typed: pictures are in `plots`, without their prefix."""
+    return f"plots.{name.removeprefix('plot_')}" if name.startswith("plot_") else name
+
+
 def other_name(name: str, public: Sequence[str]) -> str:
     """What to type where a public name is not there: a sentence, or nothing."""
     plain = name.lower().replace("_", "").replace(".", "")
-    # A class of another package is a function here: RHALE, RegionalALE.
-    by_plain_name = {ours.lower().replace("_", ""): ours for ours in public}
+    # A class of another package is a function here: RHALE, RegionalALE. Pictures of earlier
+    # versions were `plot_forest` and the like.
+    short = {ours.replace("plots.", "plot").rpartition(".")[2]: ours for ours in public}
+    by_plain_name = {word.lower().replace("_", ""): ours for word, ours in short.items()}
     meant = NAMES.get(plain) or by_plain_name.get(plain)
     similar = [meant] if meant else get_close_matches(name.lower(), public, n=2, cutoff=0.75)
     return f"Did you mean {' or '.join(similar)}?" if similar else ""

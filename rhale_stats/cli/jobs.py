@@ -30,6 +30,8 @@ from rhale_stats.cli.inputs import read_table, with_readings, without_missing
 from rhale_stats.cli.interruption import FailureError, UsageError
 from rhale_stats.cli.outputs import folder_of, save
 from rhale_stats.cli.report import writer_of
+from rhale_stats.drawing.effect import plot_effect
+from rhale_stats.drawing.effects import plot_effects
 from rhale_stats.effects.rhale import rhale
 from rhale_stats.ensembles.refits import bootstrap_refit
 from rhale_stats.explanation.explain import explain
@@ -37,8 +39,6 @@ from rhale_stats.files import whole, write_netcdf
 from rhale_stats.generics.errors import std_error
 from rhale_stats.generics.tables import summary, tidy
 from rhale_stats.local.local_effects import local_effects
-from rhale_stats.plots.effect import plot_effect
-from rhale_stats.plots.effects import plot_effects
 
 RAND_FORMULA = (
     "mdvis ~ cr(disea, df=4, constraints='center') * (hlthg + hlthf + hlthp + physlm)"

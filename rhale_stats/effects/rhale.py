@@ -154,7 +154,7 @@ def rhale(
     -----
     ``curve_std`` (Eq. 16 of the paper) depends on the partition: sigma = 5 everywhere on
     [-1, 1] gives 10, 4.5 and 1.4 at the right end for 1, 5 and 50 bins. ``curve_std_sum`` does not;
-    the paper's figures show it. `plot_effect` draws it from the ``spread``.
+    the paper's figures show it. `plots.effect` draws it from the ``spread``.
 
     References
     ----------

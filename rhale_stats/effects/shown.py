@@ -72,7 +72,7 @@ def effect_page(effect: xr.Dataset, max_features: int) -> Page:
         f"{method_title(effect)}: effects on {output(effect)}",
         facts,
         (table_of(["", *columns], lines, len(names), "features", text),),
-        f"summary(effect, {first}), plot_effect(effect, {first}), tidy(effect)",
+        f"summary(effect, {first}), plot(effect, {first}), tidy(effect)",
     )
 
 

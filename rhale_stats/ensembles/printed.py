@@ -244,5 +244,5 @@ def ensemble_page(ensemble: xr.Dataset, most: int) -> Page:
             f"Uncertainty: {uncertainty_of(ensemble)}",
         ),
         (table_of(["", *heads.values()], lines, len(table), "features", note),),
-        f"summary(effect, {first}), plot_effect(effect, {first}), tidy(effect)",
+        f"summary(effect, {first}), plot(effect, {first}), tidy(effect)",
     )

@@ -43,7 +43,7 @@ def with_intervals(ensemble: xr.Dataset, level: float) -> xr.Dataset:
 
 
 def one_number(ensemble: xr.Dataset, what: str, level: float) -> xr.Dataset:
-    """One number a feature with its interval, as `plot_forest` draws it."""
+    """One number a feature with its interval, as `plots.forest` draws it."""
     ensemble = with_intervals(ensemble, level)
     totals = [name for name in estimated(ensemble) if name in TOTALS]
     if what not in totals:

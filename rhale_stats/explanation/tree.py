@@ -60,11 +60,11 @@ class Explanation(xr.DataTree):  # type: ignore[no-untyped-call]
         return tidy(self, float(self.attrs["level"]))
 
     def plot(self, feature: str | int | None = None, **options: Any) -> Any:
-        """The picture of one feature, as `plot_effect`; of all without one, as `plot_summary`."""
+        """The picture of one feature, as `plots.effect`; of all without one, as `plots.summary`."""
         # Only now: pictures load matplotlib.
-        from rhale_stats.plots.effect import plot_effect
-        from rhale_stats.plots.outputs import plot_outputs
-        from rhale_stats.plots.overview import plot_summary
+        from rhale_stats.drawing.effect import plot_effect
+        from rhale_stats.drawing.outputs import plot_outputs
+        from rhale_stats.drawing.overview import plot_summary
 
         if feature is None:
             return plot_summary(self, **options)

@@ -199,7 +199,7 @@ def hypotheses(
         and, with ``margin``, ``p_equivalence``. ``term`` is the hypothesis as text. The
         attributes ``joint_statistic``, ``joint_df``, ``joint_df_denominator`` and
         ``joint_p_value`` are Wald's test of all at once. `tidy`, `summary`, `confint`, `vcov`,
-        `plot_forest` and `hypotheses` accept it.
+        `plots.forest` and `hypotheses` accept it.
 
     Raises
     ------
@@ -311,7 +311,7 @@ def compare(
         For surfaces ``difference`` with its standard error, interval and band is over (edge_a,
         edge_b); ``second_effect_difference`` with its standard error and interval is over the
         cells. ``statistic`` is the largest normal score over the corners; ``cell_statistic`` and
-        ``cell_p_value`` are those of the cells. `plot_surface` draws the result.
+        ``cell_p_value`` are those of the cells. `plots.surface` draws the result.
 
     Raises
     ------

@@ -82,7 +82,7 @@ def show(result: xr.Dataset | xr.DataTree, *, max_features: int = MAX_LINES) -> 
     standard deviation of the feature. lowest, highest: of the curve. Sizes of curves are over...
     98 % of the rows.
     <BLANKLINE>
-    More: summary(effect, 'x0'), plot_effect(effect, 'x0'), tidy(effect)
+    More: summary(effect, 'x0'), plot(effect, 'x0'), tidy(effect)
     """
     if isinstance(result, xr.DataTree) and kind_of(result) is EXPLANATION:
         return function_of(EXPLANATION, "show")(result, max_features)

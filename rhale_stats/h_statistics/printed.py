@@ -209,7 +209,7 @@ def h_statistics_page(result: xr.Dataset, most: int) -> Page:
             uncertainty_line(result, "h2_overall_se", estimated=has_errors),
         ),
         tuple(tables),
-        "summary(result), plot_h_statistics(result), tidy(result)",
+        "summary(result), plot(result), tidy(result)",
     )
 
 

@@ -139,7 +139,7 @@ def h_statistic(
         From partial dependences of which rows, or from accumulated local effects in which bins. Its
         fields can be given directly, as in ``kind="ale"``.
     normalize : bool, default True
-        Whether `plot_h_statistics` shows the shares or the sizes; both are in the result.
+        Whether `plots.h_statistics` shows the shares or the sizes; both are in the result.
     options : ModelOptions, optional
         As in `local_effects`. Rows without a value in one of ``features`` are left out with
         ``missing="drop"``, and counted in the attribute ``n_rows_missing``. With "bin" they are

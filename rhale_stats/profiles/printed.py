@@ -158,5 +158,5 @@ def profile_page(profile: xr.Dataset, most: int) -> Page:
                 "highest: of the curve.",
             ),
         ),
-        f"summary(effect, {first}), plot_profile(effect, {first}), tidy(effect)",
+        f"summary(effect, {first}), plot(effect, {first}), tidy(effect)",
     )

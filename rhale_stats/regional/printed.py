@@ -279,7 +279,7 @@ def trees_page(trees: xr.Dataset, most: int) -> Page:
             f"Regions: effect of {name} on {output(trees)}",
             facts,
             (table_of(heads, body[: 2 * most], len(body), "nodes", note),),
-            "summary(tree), plot_tree(tree), regional_rhale(local, tree)",
+            "summary(tree), plot(tree), regional_rhale(local, tree)",
         )
     table = glance_trees(trees, 0.95)
     order = largest_first(table["loss_drop"].where(table["n_regions"] > 1, 0.0).to_numpy())[:most]
@@ -301,7 +301,7 @@ def trees_page(trees: xr.Dataset, most: int) -> Page:
         f"Regions: effects on {output(trees)}",
         facts,
         (table_of(heads, lines, len(table), "features", note),),
-        f"summary(trees, {table['term'].iloc[order[0]]!r}), plot_tree(trees.isel(feature=0))",
+        f"summary(trees, {table['term'].iloc[order[0]]!r}), plot(trees.isel(feature=0))",
     )
 
 
@@ -335,5 +335,5 @@ def interactions_page(matrix: xr.Dataset, most: int) -> Page:
                 "drop: the part of the loss that the best split by that column removes.",
             ),
         ),
-        "summary(result), plot_interactions(result), tidy(result)",
+        "summary(result), plot(result), tidy(result)",
     )

@@ -8,12 +8,14 @@ from contextlib import contextmanager
 from dataclasses import fields, is_dataclass
 from inspect import Parameter, signature
 from itertools import permutations
+from operator import attrgetter
 from typing import Any, NamedTuple
 
 import numpy as np
 import xarray as xr
 
 from rhale_stats.arguments.checks import check_n_jobs
+from rhale_stats.arguments.peers import typed
 from rhale_stats.arguments.progress import BARS
 from rhale_stats.arguments.words import shown
 from rhale_stats.parallel import THREADS
@@ -66,7 +68,7 @@ OF_GROUPS = {
 
 def public(name: str) -> Any:
     """A public function or class by its name, when it is needed: it is made above this module."""
-    return getattr(sys.modules[__name__.partition(".")[0]], name)
+    return attrgetter(name)(sys.modules[__name__.partition(".")[0]])
 
 
 def options_of(function: Callable[..., Any]) -> set[str]:
@@ -107,7 +109,7 @@ class Call(NamedTuple):
         by_place = Parameter.POSITIONAL_OR_KEYWORD
         first = [name for name, parameter in parameters.items() if parameter.kind is by_place]
         required = frozenset(name for name in first if parameters[name].default is Parameter.empty)
-        return cls(function.__name__, first, required, frozenset(parameters))
+        return cls(typed(function.__name__), first, required, frozenset(parameters))
 
     @property
     def takes_a_model(self) -> bool:

@@ -16,7 +16,7 @@ from rhale_stats.schema.variables import in_order
 # Advice for replicates passed as an effect: with chosen bins, and with fixed bins.
 REPLICATES_FOR = (
     "They have no bins in common. For intervals take quantiles, as in "
-    "boot['curve'].quantile([0.025, 0.975], ('chain', 'draw')), or draw plot_forest(boot).",
+    "boot['curve'].quantile([0.025, 0.975], ('chain', 'draw')), or draw plots.forest(boot).",
     "Pass the effect that they were made from, and the replicates beside it: "
     "confint(effect, boot) or effect_sizes(effect, boot).",
 )

@@ -18,7 +18,7 @@ OUTPUT = "output"
 LEFT, HALF_OF, AT_MEAN = "local_effect_left", "half_of", "half_at_mean"
 # Dimensions of results that stand side by side, each a whole by itself.
 PARTS = (OUTPUT, REGION)
-ALL_PARTS = {OUTPUT: "plot_outputs(effect, feature)", REGION: "plot_regions(tree, effect)"}
+ALL_PARTS = {OUTPUT: "plots.outputs(effect, feature)", REGION: "plots.regions(tree, effect)"}
 
 
 def check_one_part(dataset: xr.Dataset, name: str) -> None:

@@ -55,9 +55,9 @@ ENSEMBLE = Kind(
             "predict",
             "effect_sizes",
             *TABLES,
-            "plot_effect",
-            "plot_effects",
-            "plot_forest",
+            "plots.effect",
+            "plots.effects",
+            "plots.forest",
             "to_datatree",
         ),
     ),
@@ -67,7 +67,7 @@ ENSEMBLE = Kind(
 REPLICATES = Kind(
     "replicates",
     "bootstrap(local, effect)",
-    ("confint", "effect_sizes", "plot_edges", "plot_forest", "show", "to_datatree"),
+    ("confint", "effect_sizes", "plots.edges", "plots.forest", "show", "to_datatree"),
     dims=frozenset({"draw"}),
 )
 EFFECT = Kind(
@@ -76,7 +76,7 @@ EFFECT = Kind(
     (
         *("std_error", "confint", "confband", "vcov", "bootstrap", "wald_test", "hypotheses"),
         *("compare", "compare_methods", "predict", "effect_sizes", *TABLES),
-        *("plot_effect", "plot_effects", "to_datatree"),
+        *("plots.effect", "plots.effects", "to_datatree"),
     ),
     frozenset({"effect", "heterogeneity", "curve"}),
 )
@@ -85,7 +85,7 @@ PROFILE = Kind(
     "pdp, ice, m_plot or shap_dependence",
     (
         *("std_error", "confint", "confband", "vcov", "bootstrap", "hypotheses", "compare"),
-        *("compare_methods", "predict", *TABLES, "plot_effect", "plot_effects", "plot_profile"),
+        *("compare_methods", "predict", *TABLES, "plots.effect", "plots.effects", "plots.profile"),
         "to_datatree",
     ),
     methods=frozenset(PROFILE_METHODS),
@@ -95,7 +95,7 @@ SURFACE = Kind(
     "ale2(model, X, features)",
     (
         *("std_error", "confint", "confband", "vcov", "bootstrap", "wald_test", "hypotheses"),
-        *("compare", "predict", *TABLES, "plot_surface", "to_datatree"),
+        *("compare", "predict", *TABLES, "plots.surface", "to_datatree"),
     ),
     frozenset({"surface", "second_effect"}),
 )
@@ -104,7 +104,7 @@ H_STATISTICS = Kind(
     "h_statistic(model, X)",
     (
         *("std_error", "confint", "bootstrap", "compare", *TABLES),
-        *("plot_h_statistics", "to_datatree"),
+        *("plots.h_statistics", "to_datatree"),
     ),
     methods=frozenset({"H-statistics"}),
 )
@@ -117,19 +117,19 @@ H_DIFFERENCE = Kind(
 TREE = Kind(
     "trees of regions",
     "regions(local, feature)",
-    (*TABLES, "assign", "regional_rhale", "plot_tree", "plot_regions", "to_datatree"),
+    (*TABLES, "assign", "regional_rhale", "plots.tree", "plots.regions", "to_datatree"),
     methods=frozenset({"regions", "regional_pdp", "regional_ale", "regional_shap"}),
 )
 INTERACTIONS = Kind(
     "drops of all pairs of columns",
     "interaction_matrix(local, X)",
-    ("tidy", "summary", "show", "plot_interactions", "to_datatree"),
+    ("tidy", "summary", "show", "plots.interactions", "to_datatree"),
     methods=frozenset({"interaction matrix"}),
 )
 SURFACE_DIFFERENCE = Kind(
     "a difference of surfaces",
     "compare(a, b)",
-    (*TABLES, "plot_surface", "to_datatree"),
+    (*TABLES, "plots.surface", "to_datatree"),
     frozenset({"difference"}),
     frozenset({"edge_a", "edge_b"}),
     frozenset({"test"}),
@@ -137,7 +137,7 @@ SURFACE_DIFFERENCE = Kind(
 TEST = Kind(
     "a test",
     "wald_test, equivalence_test or compare",
-    (*TABLES, "plot_compare", "to_datatree"),
+    (*TABLES, "plots.compare", "to_datatree"),
     methods=frozenset({"test"}),
 )
 SIZES = Kind(

@@ -39,7 +39,7 @@ from rhale_stats.arguments.checks import (
     check_table,
     check_text,
 )
-from rhale_stats.arguments.peers import other_keyword
+from rhale_stats.arguments.peers import other_keyword, typed
 from rhale_stats.arguments.words import PACKAGE, shown
 from rhale_stats.schema.calls import MAKERS, Call, limits, options_of, public
 from rhale_stats.schema.checks import answer_first
@@ -65,7 +65,7 @@ FEATURES: dict[str, Callable[[str, Any], None]] = {
     "averages": check_features_or_contrasts,
 }
 # Functions that show results, also those that a user put together along a dimension.
-READING = ("glance", "plot", "plot_curves", "show", "summary", "tidy")
+READING = ("glance", "plot", "plots.curves", "show", "summary", "tidy")
 # The module whose methods are calls of the user.
 ACCESSOR = str(Path(PACKAGE) / "accessor.py")
 # The module that calls a function once a group of rows, or as it is.
@@ -151,7 +151,7 @@ class _Keywords(NamedTuple):
         options = {name: defaults[name] for name in names if isinstance(defaults[name], Options)}
         # Where there are options their fields are gathered from what else was named.
         takes_any = len(names) < len(parameters) and not options
-        return cls(function.__name__, names, options, takes_any)
+        return cls(typed(function.__name__), names, options, takes_any)
 
     def gathered(self, arguments: dict[str, Any]) -> dict[str, Any]:
         """Keyword arguments, with fields of options in the object that they belong to."""
@@ -218,7 +218,7 @@ def validated(function: F) -> F:
     if keywords.function in FEATURES:
         checks["features"] = FEATURES[keywords.function]
     # Pictures take the Dataset of an explanation that has the name of their parameter.
-    parts_taken = keywords.function.startswith("plot_")
+    parts_taken = keywords.function.startswith("plots.")
     reading = keywords.function in READING
 
     def admitted(name: str, value: Any) -> Any:

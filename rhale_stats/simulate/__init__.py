@@ -10,6 +10,7 @@ from rhale_stats.simulate.examples import (
     Toy,
     TwoRegimes,
 )
+from rhale_stats.simulate.scores import mae, mcse
 from rhale_stats.simulate.simulator import Simulator
 from rhale_stats.simulate.studies import study
 from rhale_stats.simulate.truth import Marginal, dense_truth
@@ -26,5 +27,7 @@ __all__ = [
     "Toy",
     "TwoRegimes",
     "dense_truth",
+    "mae",
+    "mcse",
     "study",
 ]

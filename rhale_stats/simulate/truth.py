@@ -202,7 +202,7 @@ def dense_truth(
     >>> import rhale_stats as rs
     >>> example = rs.simulate.Quadratic(sd=0.5)
     >>> X = example.sample(100_000, rng=0)
-    >>> truth = rs.dense_truth(example.model, example.jacobian, X, 100, features="x1")
+    >>> truth = rs.simulate.dense_truth(example.model, example.jacobian, X, 100, features="x1")
     >>> truth["heterogeneity"].mean().round(2).item()
     0.5
     """

@@ -235,7 +235,7 @@ def surface_page(surface: xr.Dataset, most: int) -> Page:
                 f"{len(lines)} of {n_corners} corners of cells, those farthest from 0.",
             ),
         ),
-        "summary(result), plot_surface(result), wald_test(result)",
+        "summary(result), plot(result), wald_test(result)",
     )
 
 

@@ -10,6 +10,7 @@ import pytest
 import xarray as xr
 
 import rhale_stats as rs
+from tests.helpers import public_functions
 
 OPTIONS = {"progress": False}
 
@@ -125,12 +126,10 @@ def test_the_seed_in_a_result_draws_it_again(name, X, local, effect):
         assert call(X, local, effect, None).attrs["seed"] != seed
 
 
-@pytest.mark.parametrize("name", sorted(rs.__all__))
-def test_nothing_draws_from_a_fixed_seed_by_default(name):
-    function = getattr(rs, name)
-    if callable(function) and not inspect.isclass(function):
-        rng = inspect.signature(function).parameters.get("rng")
-        assert rng is None or rng.default is None
+@pytest.mark.parametrize("function", public_functions().values())
+def test_nothing_draws_from_a_fixed_seed_by_default(function):
+    rng = inspect.signature(function).parameters.get("rng")
+    assert rng is None or rng.default is None
 
 
 @pytest.mark.parametrize("rng", [0, np.random.default_rng(0), None], ids=["seed", "rng", "none"])

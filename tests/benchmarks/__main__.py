@@ -166,7 +166,7 @@ def bias() -> None:
             return rs.check_unbiased(local, effect, rng=0)
 
         def dense(x=x, jacobian=jacobian):
-            return rs.dense_truth(None, jacobian, x, 1000, features=0)
+            return rs.simulate.dense_truth(None, jacobian, x, 1000, features=0)
 
         sort, ours, truth = least_seconds(sorting, check, dense, runs=3)
         times = "".join(f"{1e3 * t:>10.1f} ms" for t in (sort, ours))

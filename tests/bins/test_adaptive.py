@@ -413,21 +413,21 @@ def test_scores_of_lines():
     exact["effect"][:] = [[2.25, 6.75]]
     exact["slope"][:] = [[9, 0]]
     # |9 (z - 3/4)| on the second half is 9/8 on average.
-    assert_allclose(rs.mae(exact, truth)["ISE_mu"], 9 / 8 / 2, rtol=1e-6)
-    assert_allclose(rs.mae(exact, truth)["L_mu"], 0, atol=1e-12)
-    assert_allclose(rs.mae(exact, truth)["L_rho"], np.sqrt(81 * 0.25 / 12) / 2, rtol=1e-6)
+    assert_allclose(rs.simulate.mae(exact, truth)["ISE_mu"], 9 / 8 / 2, rtol=1e-6)
+    assert_allclose(rs.simulate.mae(exact, truth)["L_mu"], 0, atol=1e-12)
+    assert_allclose(rs.simulate.mae(exact, truth)["L_rho"], np.sqrt(81 * 0.25 / 12) / 2, rtol=1e-6)
     # Without the truth's own bins: by the overlap of its cells.
     dense = truth.drop_vars("bin_error")
-    assert_allclose(rs.mae(exact, dense)["L_rho"], np.sqrt(81 * 0.25 / 12) / 2, rtol=1e-3)
+    assert_allclose(rs.simulate.mae(exact, dense)["L_rho"], np.sqrt(81 * 0.25 / 12) / 2, rtol=1e-3)
     exact["slope"][:] = [[4.5, 0]]
-    assert_allclose(rs.mae(exact, truth)["ISE_mu"], (9 / 8 + 9 / 16) / 2, rtol=1e-5)
+    assert_allclose(rs.simulate.mae(exact, truth)["ISE_mu"], (9 / 8 + 9 / 16) / 2, rtol=1e-5)
 
 
 def test_an_effect_with_lines_is_no_dense_truth(rng):
     x = rng.uniform(size=300)
     effect = rs.rhale(local_of(x, 9 * x), bins=rs.AdaptiveBins(), weighting="rows")
     with pytest.raises(ValueError, match="truth must be constant in its bins.*dense_truth"):
-        rs.mae(effect, effect)
+        rs.simulate.mae(effect, effect)
 
 
 def test_jumps_are_not_seen_in_lines(rng):
@@ -605,7 +605,7 @@ def test_lines_beat_the_papers_bins(rng):
             X = example.sample(500, rng=seed)
             local = rs.local_effects(None, X, jacobian=example.jacobian, features="x1")
             effect = rs.rhale(local, bins=rule)
-            found.append(rs.mae(effect, example.truth(effect))[["ISE_mu", "ISE_sigma"]])
+            found.append(rs.simulate.mae(effect, example.truth(effect))[["ISE_mu", "ISE_sigma"]])
         scores[rule] = [float(np.mean([s[name] for s in found])) for name in found[0]]
     ratio = np.divide(*scores.values())
     assert (ratio < 1 / 3).all(), ratio

@@ -197,7 +197,7 @@ def test_everything_works_output_by_output(iris, tmp_path):
     assert one.attrs["output_name"] == "probability of setosa"
     xr.testing.assert_identical(through_a_file(effect, tmp_path), effect)
     with pytest.raises(ValueError, match=r"must be of one output here; .* effect.isel\(output=0\)"):
-        rs.plot_effect(effect, 0)
+        rs.plots.effect(effect, 0)
 
 
 def test_scales_of_a_classifier(iris):

@@ -103,7 +103,7 @@ def test_levels_and_profiles():
 
 def test_pictures():
     effect = rs.confband(rs.ale(model, X), rng=0)
-    upper, lower = rs.plot_effect(effect, "a", reference=2)
+    upper, lower = rs.plots.effect(effect, "a", reference=2)
     assert upper.get_ylabel() == "output relative to a = 2"
     # The deciles of the rows, the median longer.
     (ticks,) = [
@@ -112,9 +112,9 @@ def test_pictures():
     ]  # fmt: skip
     at = np.array([segment[0, 0] for segment in ticks.get_segments()])
     assert_allclose(at, np.quantile(X["a"], np.arange(1, 10) / 10), atol=0.05)
-    panels = rs.plot_effects(effect, reference={"a": 2, "k": "w"})
+    panels = rs.plots.effects(effect, reference={"a": 2, "k": "w"})
     assert [panel.get_title() for panel in panels] == ["a, from 2", "b", "k, from w"]
-    profile = rs.plot_profile(rs.pdp(model, X), "k", reference="u")
+    profile = rs.plots.profile(rs.pdp(model, X), "k", reference="u")
     assert profile.get_ylabel() == "output relative to k = u"
     plt.close("all")
 
@@ -122,20 +122,20 @@ def test_pictures():
 def test_bad_references():
     effect = rs.ale(model, X)
     with pytest.raises(ValueError, match=r"reference must be a value of 'a'.*Its bins are from"):
-        rs.plot_effect(effect, "a", reference=1e9)
+        rs.plots.effect(effect, "a", reference=1e9)
     with pytest.raises(ValueError, match="reference must be a level of 'k', 'u'"):
-        rs.plot_effect(effect, "k", reference="z")
+        rs.plots.effect(effect, "k", reference="z")
     with pytest.raises(TypeError, match="reference must be a mapping"):
-        rs.plot_effects(effect, reference=3)
+        rs.plots.effects(effect, reference=3)
     with pytest.raises(KeyError, match="no feature"):
-        rs.plot_effects(effect, reference={"no feature": 1})
+        rs.plots.effects(effect, reference={"no feature": 1})
     with pytest.raises(ValueError, match="reference must be a level of 'k'"):
-        rs.plot_profile(rs.pdp(model, X), "k", reference="z")
+        rs.plots.profile(rs.pdp(model, X), "k", reference="z")
     with pytest.raises(ValueError, match="reference must be a value of 'a' within the grid"):
-        rs.plot_profile(rs.pdp(model, X), "a", reference=-4)
+        rs.plots.profile(rs.pdp(model, X), "a", reference=-4)
     shap = rs.shap_dependence(None, X[["b"]], shap_values=X[["b"]].to_numpy())
     with pytest.raises(ValueError, match="reference must be None for shap_dependence"):
-        rs.plot_profile(shap, "b", reference=0)
+        rs.plots.profile(shap, "b", reference=0)
 
 
 def test_names_for_people_are_handed_on():
@@ -143,12 +143,12 @@ def test_names_for_people_are_handed_on():
     frame.attrs = {"labels": {"a": "dose of the drug", "k": "clinic"}}
     local = rs.local_effects(model, frame, features=["a", "b"])
     for effect in (rs.rhale(local), rs.ale(model, frame), rs.pdp(model, frame)):
-        assert rs.plot_effect(effect, "a")[-1].get_xlabel() == "dose of the drug"
-    assert rs.plot_effects(rs.rhale(local))[0].get_title() == "dose of the drug"
+        assert rs.plots.effect(effect, "a")[-1].get_xlabel() == "dose of the drug"
+    assert rs.plots.effects(rs.rhale(local))[0].get_title() == "dose of the drug"
     tree = rs.regions(local, "a", conditioning=frame, test=None)
-    assert "dose of the drug" in rs.plot_tree(tree).get_title()
+    assert "dose of the drug" in rs.plots.tree(tree).get_title()
     surface = rs.ale2(model, frame, ("a", "b"))
-    assert rs.plot_surface(surface).get_xlabel() == "dose of the drug"
+    assert rs.plots.surface(surface).get_xlabel() == "dose of the drug"
     plt.close("all")
 
 

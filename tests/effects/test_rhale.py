@@ -9,10 +9,11 @@ import pytest
 import xarray as xr
 
 import rhale_stats as rs
+from rhale_stats.arguments.peers import typed
 from rhale_stats.effects.rhale import quiet_rhale, warn_of_gaps
 from rhale_stats.local.rows import honest_split
 from rhale_stats.schema.variables import EFFECT_VARIABLES
-from tests.helpers import local_of
+from tests.helpers import local_of, public_functions
 
 
 def model(X):
@@ -252,7 +253,7 @@ class TestAccessor:
         check = effect.rhale.check_unbiased(local, rng=0)
         xr.testing.assert_identical(check, rs.check_unbiased(local, effect, rng=0))
         xr.testing.assert_identical(effect.rhale.debias(check), rs.debias(effect, check))
-        xr.testing.assert_identical(effect.rhale.mae(effect), rs.mae(effect, effect))
+        xr.testing.assert_identical(effect.rhale.mae(effect), rs.simulate.mae(effect, effect))
         assert check.rhale.plot_bias("x0").get_xlabel() == "x0"
         assert len(effect.rhale.plot("x0", local)) == 2
         assert len(effect.rhale.plot_bins(local, "x0")) == 1
@@ -260,14 +261,16 @@ class TestAccessor:
 
     def test_defaults_are_the_functions_own(self, local):
         accessor = rs.rhale(local).rhale
-        names = {"plot_all": "plot_effects"}
+        names = {"plot_all": "plots.effects", "mae": "simulate.mae"}
+        functions = public_functions()
         own = ("at",)  # no function of the package
         names_of = vars(type(accessor))
         methods = [name for name in names_of if not name.startswith("_") and name not in own]
         assert len(methods) == 27
         datasets = {"a", "effect", "result", "boot", "check", "comparison"}
         for name in methods:
-            theirs = list(inspect.signature(getattr(rs, names.get(name, name))).parameters.values())
+            function = functions[names.get(name, typed(name))]
+            theirs = list(inspect.signature(function).parameters.values())
             ours = list(inspect.signature(getattr(accessor, name)).parameters.values())
             (own,) = [one for one in theirs if one not in ours]  # which it is a method of
             assert own.name in datasets, name
@@ -283,6 +286,8 @@ class TestAccessor:
 
 
 def test_public_names_are_documented():
+    for name, function in public_functions().items():
+        assert inspect.getdoc(function), name
     for name in rs.__all__:
         if name != "__version__":
             assert inspect.getdoc(getattr(rs, name)), name

@@ -18,7 +18,7 @@ MEANT = (
     "the standard deviation of the feature. lowest, highest: of the curve. Sizes of curves are "
     "over the inner 98 % of the rows."
 )
-MORE = "summary(effect, {0!r}), plot_effect(effect, {0!r}), tidy(effect)"
+MORE = "summary(effect, {0!r}), plot(effect, {0!r}), tidy(effect)"
 
 
 def columns_of(effect):

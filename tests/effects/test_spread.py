@@ -295,7 +295,7 @@ def test_tables_tell_the_two_apart(effect):
 
 def test_pictures_draw_the_spread_by_its_own_edges(local):
     effect = rs.rhale(local, bins=rs.AdaptiveBins(degree=0))
-    upper, lower = rs.plot_effect(effect, "x0", spread="band")
+    upper, lower = rs.plots.effect(effect, "x0", spread="band")
     row = one_feature(effect, "x0")
     edges, spread = row["spread_edge_value"].values, row["spread"].values
     areas = [path.vertices for path in labelled(lower, "± heterogeneity").get_paths()]

@@ -143,7 +143,7 @@ def test_facts(attrs, title, words, uncertainty):
         "100 rows (precision weights); 3 features; 41 members",
         f"Uncertainty: {uncertainty}",
     )
-    assert page.more == "summary(effect, 'k'), plot_effect(effect, 'k'), tidy(effect)"
+    assert page.more == "summary(effect, 'k'), plot(effect, 'k'), tidy(effect)"
 
 
 def test_pages_have_the_largest_effects_first():

@@ -57,7 +57,7 @@ def test_tables_and_texts_have_all_of_them(explained):
     assert [words.count(f"── {label} ") for label in CLASSES] == [1, 1, 1]
     assert repr(explained["high"]).startswith("What moves probability of high")
     with pytest.raises(ValueError, match=r"Take one: tree\['high'\]"):
-        rs.plot_outcome(explained)
+        rs.plots.outcome(explained)
     with pytest.raises(ValueError, match="this one is of high, low/none, middle"):
         _ = explained.answers
 

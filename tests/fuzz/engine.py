@@ -33,11 +33,12 @@ import rhale_stats as rs
 from rhale_stats.regional.interactions import UNUSED
 from rhale_stats.schema import kinds as kinds_of_results
 from rhale_stats.schema.validation import Options
+from tests.helpers import public_functions
 
 PACKAGE = str(Path(rs.__file__).parent)
 DOCUMENTED = (ValueError, TypeError, KeyError, rs.ModelError, ImportError, OSError)
 FUNCTIONS = {
-    name: getattr(rs, name) for name in rs.__all__ if inspect.isfunction(getattr(rs, name))
+    name: function for name, function in public_functions().items() if name != "simulate.study"
 }
 RULES = {
     name: getattr(rs, name)
@@ -463,7 +464,7 @@ def out_of_bounds(result: Any) -> str | None:
 
 MAKERS = {
     "local": ("local_effects", "local_effects", "ale_local_effects"),
-    "effect": ("rhale", "rhale", "ale", "ale_from_local", "dale", "dense_truth"),
+    "effect": ("rhale", "rhale", "ale", "ale_from_local", "dale", "simulate.dense_truth"),
     "profile": ("pdp", "ice", "m_plot", "shap_dependence"),
     "surface": ("ale2",),
     "found": ("h_statistic",),
@@ -709,28 +710,35 @@ OF_FUNCTION: dict[tuple[str, str], Any] = {
     ("summary", "effect"): kinds(*RESULTS),
     ("tidy", "effect"): kinds(*RESULTS),
     ("glance", "effect"): kinds(*RESULTS),
-    ("plot_summary", "tree"): kinds("explained"),
-    ("plot_outcome", "tree"): kinds("explained"),
-    ("plot_bias", "check"): kinds("check", "jump"),
-    ("plot_compare", "comparison"): kinds("comparison"),
-    ("plot_curves", "effects"): lambda world: world.one_of(
+    ("plots.summary", "tree"): kinds("explained"),
+    ("plots.outcome", "tree"): kinds("explained"),
+    ("plots.bias", "check"): kinds("check", "jump"),
+    ("plots.compare", "comparison"): kinds("comparison"),
+    ("plots.curves", "effects"): lambda world: world.one_of(
         kinds("effect", "profile")(world), {"a": kinds("effect")(world)}
     ),
-    ("plot_curves", "by"): World.groups,
-    ("plot_curves", "hue"): options(None, "feature", "output", "effect"),
-    ("plot_curves", "reference"): options(None, {"x0": 0.0}),
-    ("plot_effects", "reference"): options(None, {"x0": 0.0}),
-    ("plot_methods", "comparison"): kinds("methods"),
-    ("plot_interactions", "found"): kinds("interactions"),
-    ("plot_surface", "surface"): kinds("surface", "comparison"),
-    ("plot_regions", "effect"): kinds("regional"),
-    ("plot_outputs", "effect"): kinds("effect", "profile"),
+    ("plots.curves", "by"): World.groups,
+    ("plots.curves", "hue"): options(None, "feature", "output", "effect"),
+    ("plots.curves", "reference"): options(None, {"x0": 0.0}),
+    ("plots.effects", "reference"): options(None, {"x0": 0.0}),
+    ("plots.methods", "comparison"): kinds("methods"),
+    ("plots.interactions", "found"): kinds("interactions"),
+    ("plots.surface", "surface"): kinds("surface", "comparison"),
+    ("plots.regions", "effect"): kinds("regional"),
+    ("plots.outputs", "effect"): kinds("effect", "profile"),
     ("report", "tree"): kinds("explained"),
     ("to_datatree", "effect"): kinds(*RESULTS),
-    ("plot_forest", "effect"): kinds("effect", "sizes", "regional"),
+    ("plots.forest", "effect"): kinds("effect", "sizes", "regional"),
     **{
         (name, "effect"): PLAIN_EFFECTS
-        for name in ("augment", "check_unbiased", "debias", "jump_check", "mae", "plot_bins")
+        for name in (
+            "augment",
+            "check_unbiased",
+            "debias",
+            "jump_check",
+            "simulate.mae",
+            "plots.bins",
+        )
     },
 }
 
@@ -738,8 +746,8 @@ OF_FUNCTION: dict[tuple[str, str], Any] = {
 def pipeline(random: Any, n_calls: int | None = None) -> World:
     """Some data and a few calls."""
     world = World(random)
-    plots = [name for name in FUNCTIONS if name.startswith("plot_")]
-    others = [name for name in FUNCTIONS if not name.startswith("plot_")]
+    plots = [name for name in FUNCTIONS if name.startswith("plots.")]
+    others = [name for name in FUNCTIONS if not name.startswith("plots.")]
     for _ in range(n_calls or random.choice([2, 3, 4])):
         name = random.choice(plots) if random.random() < 0.15 else random.choice(others)
         try:
@@ -938,12 +946,12 @@ LEGAL: dict[str, dict[str, Any]] = {
         "progress": False,
     },
     "check_unbiased": {"local": "local", "effect": "effect"},
-    "dense_truth": {"model": product, "jacobian": None, "X": "X", "n_bins": 3},
+    "simulate.dense_truth": {"model": product, "jacobian": None, "X": "X", "n_bins": 3},
     "folds": {"local": "local", "n_folds": 2, "progress": False},
     "compare": {"a": "effect", "b": "effect"},
     "hypotheses": {"effect": "effect", "feature": "x0"},
-    "plot_compare": {"comparison": "comparison", "feature": "x0"},
-    "mcse": {"samples": "boot", "dim": "draw"},
+    "plots.compare": {"comparison": "comparison", "feature": "x0"},
+    "simulate.mcse": {"samples": "boot", "dim": "draw"},
     "merge": {"effects": "agreed"},
     "outcome_effects": {
         "fit": lambda X, y: product,
@@ -951,18 +959,18 @@ LEGAL: dict[str, dict[str, Any]] = {
         "y": "y",
         "progress": False,
     },
-    "plot_edges": {"boot": "rebinned", "feature": "x0"},
-    "plot_outcome": {"tree": "explained"},
-    "plot_curves": {"effects": "effect"},
-    "plot_scores": {"effect": "scored", "feature": "x0"},
-    "plot_outputs": {"effect": "outputs", "feature": "x0"},
+    "plots.edges": {"boot": "rebinned", "feature": "x0"},
+    "plots.outcome": {"tree": "explained"},
+    "plots.curves": {"effects": "effect"},
+    "plots.scores": {"effect": "scored", "feature": "x0"},
+    "plots.outputs": {"effect": "outputs", "feature": "x0"},
     "regions": {"local": "local", "feature": "x0", "n_permutations": 19},
     "predict": {"effect": "effect", "x": 0.5, "feature": "x0"},
     "to_datatree": {"local": "local", "effect": "effect"},
     "vcov": {"effect": "effect", "feature": "x0"},
-    "plot_profile": {"profile": "profile", "feature": "x0"},
+    "plots.profile": {"profile": "profile", "feature": "x0"},
     "debias": {"effect": "effect", "check": "check"},
-    "plot_bias": {"check": "check", "feature": "x0"},
+    "plots.bias": {"check": "check", "feature": "x0"},
 }
 
 

@@ -87,13 +87,13 @@ def test_centering_of_ice_is_a_name(kind, centering):
 @pytest.mark.parametrize("dim", [[], ["draw"], {"draw"}, np.ones(2), xr.Dataset()])
 def test_dimension_of_replicates_is_a_text(dim):
     with pytest.raises(TypeError, match="dim must be a text; got "):
-        rs.mcse(BOOT, dim)
+        rs.simulate.mcse(BOOT, dim)
 
 
 @pytest.mark.parametrize("what", [["importance"], {1}, np.ones(2), EFFECT, pd.NA])
 def test_what_a_forest_shows_is_a_text(what):
     with pytest.raises(TypeError, match="what must be a text; got "):
-        rs.plot_forest(rs.effect_sizes(EFFECT), what)
+        rs.plots.forest(rs.effect_sizes(EFFECT), what)
 
 
 MASKED = np.ma.masked_less(np.arange(40.0), 3)
@@ -102,14 +102,14 @@ MASKED = np.ma.masked_less(np.arange(40.0), 3)
 @pytest.mark.parametrize("ax", [EFFECT, xr.Dataset(), [EFFECT], "x", MASKED, MASKED[0], [[MASKED]]])
 def test_axes_that_are_none(ax):
     with pytest.raises(TypeError, match="ax must be 1 matplotlib Axes, one; got .* among them"):
-        rs.plot_bias(WORLD.pool["check"][0], "x0", ax=ax)
+        rs.plots.bias(WORLD.pool["check"][0], "x0", ax=ax)
 
 
 def test_axes_in_nested_lists():
     effect = rs.rhale(LOCAL.sel(feature=["x0", "x1"]), bins=rs.EqualWidthBins(3))
     _, axes = plt.subplots(2)
     for given in (axes, axes[:, None], [[axes[0]], [axes[1]]], [axes]):
-        assert list(np.ravel(rs.plot_effects(effect, ax=given))) == list(axes)
+        assert list(np.ravel(rs.plots.effects(effect, ax=given))) == list(axes)
 
 
 def test_shapley_values_of_rows_of_different_lengths():
@@ -179,7 +179,7 @@ def test_a_curve_that_is_known_on_one_cell_is_no_division_by_zero():
     )
     with pytest.warns(UserWarning, match="gap"):
         effect = rs.rhale(local, bins=rs.OptimalBins(max_bins=5, min_obs=1))
-    scores = rs.mae(effect, effect)
+    scores = rs.simulate.mae(effect, effect)
     assert float(scores["L_mu"][0]) == 0
     assert np.isnan(scores["curve_mean_error"][0])  # beyond that cell there is no curve
 

@@ -33,7 +33,7 @@ EFFECT_VERBS = (
     *("std_error", "confint", "confband", "bootstrap", "compare", "compare_methods", "predict"),
     *("tidy", "glance", "summary", "vcov", "wald_test", "hypotheses", "equivalence_test"),
     "effect_sizes",
-    *("plot_effect", "plot_effects", "to_datatree"),
+    *("plots.effect", "plots.effects", "to_datatree"),
 )
 # What asks for the rows of an effect on an axis.
 ROW_VERBS = ("check_unbiased", "debias", "jump_check", "rebin", "mae", "regions")
@@ -245,7 +245,7 @@ VERBS = {
     "jump_check": lambda local, result: rs.jump_check(
         lambda X: number(X.assign(k="u")), *_rhale(lambda X: number(X.assign(k="u")), X), X
     ),
-    "mae": lambda local, result: rs.mae(*[_one(result)] * 2),
+    "mae": lambda local, result: rs.simulate.mae(*[_one(result)] * 2),
     "regions": lambda local, result: _regions(local),
     "compare": lambda local, result: rs.compare(rs.std_error(result), rs.std_error(result), rng=0),
     "compare_methods": lambda local, result: rs.compare_methods(
@@ -270,11 +270,11 @@ VERBS = {
     ),
     "equivalence_test": lambda local, result: rs.equivalence_test(result, 1.0),
     "effect_sizes": lambda local, result: rs.effect_sizes(result),
-    "plot_effect": lambda local, result: rs.plot_effect(_one(result), "a"),
-    "plot_effects": lambda local, result: rs.plot_effects(_one(result)),
-    "plot_profile": lambda local, result: rs.plot_profile(_one(result), "a"),
-    "plot_surface": lambda local, result: rs.plot_surface(_one(result)),
-    "plot_h_statistics": lambda local, result: rs.plot_h_statistics(_one(result)),
+    "plots.effect": lambda local, result: rs.plots.effect(_one(result), "a"),
+    "plots.effects": lambda local, result: rs.plots.effects(_one(result)),
+    "plots.profile": lambda local, result: rs.plots.profile(_one(result), "a"),
+    "plots.surface": lambda local, result: rs.plots.surface(_one(result)),
+    "plots.h_statistics": lambda local, result: rs.plots.h_statistics(_one(result)),
     "show": lambda local, result: str(rs.show(result)),
     "to_datatree": lambda local, result: rs.to_datatree(local, result),
 }

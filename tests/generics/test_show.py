@@ -98,7 +98,7 @@ def test_regions_interactions_and_others_are_shown():
     tree = rs.regions(local, "x0")
     found = rs.interaction_matrix(local, n_permutations=9, rng=0)
     others = (
-        rs.mae(effect, effect),
+        rs.simulate.mae(effect, effect),
         rs.folds(local, bins=rs.EqualWidthBins(3), rng=0, progress=False),
         rs.check_unbiased(local, effect, rng=0),
         rs.compare_methods([effect, effect], "x0", names=["one", "other"]),
@@ -262,7 +262,7 @@ def test_methods_that_are_not_there_are_answered():
     for name, said in {
         "sumary": "Did you mean summary",
         "report": r"help\(rs.report\)",
-        "plot_effect": r"Call rhale_stats.plot_effect\(effect",
+        "plots.effect": r"Call rhale_stats.plots.effect\(effect",
         "coef": r"Did you mean tidy\(effect\)",
     }.items():
         with pytest.raises(AttributeError, match=said):

@@ -923,7 +923,7 @@ class TestReplicatesAreNoEffect:
             expected = r"boot must be .* on a grid of their own.* are confint\(boot\)"
             with pytest.raises(ValueError, match=expected):
                 function(effect, boot)
-        panel = rs.plot_forest(boot)
+        panel = rs.plots.forest(boot)
         assert {label.get_text() for label in panel.get_yticklabels()} == {"x0", "x1"}
 
     def test_replicates_with_bins(self, local, effect):

@@ -379,7 +379,7 @@ def test_picture_has_the_errors(rng):
     found = rs.h_statistic(model, rng.normal(size=(60, 3)), pairwise=False)
 
     def lines(found):
-        (panel,) = rs.plot_h_statistics(found)
+        (panel,) = rs.plots.h_statistics(found)
         (bars,) = panel.containers[1].get_children()[-1:]
         return panel, np.sort([segment[:, 0] for segment in bars.get_segments()], axis=0)
 

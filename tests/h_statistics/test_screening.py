@@ -204,7 +204,7 @@ def test_pairs_of_ale_count_alone_in_what_is_summed(many):
 
 def test_pairs_are_drawn_with_a_picture_of_some_features(many):
     found = rs.h_statistic(mixed, many, n_pairs=4, rng=0)
-    panels = rs.plot_h_statistics(found, max_features=5)
+    panels = rs.plots.h_statistics(found, max_features=5)
     assert len(panels[0].get_yticklabels()) == 5
     assert "5 of 11 features (max_features)" in panels[0].get_title()
 

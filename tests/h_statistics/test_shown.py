@@ -34,7 +34,7 @@ def test_the_largest_sizes_come_first(known):
     ]
     assert (features.caption, pairs.caption) == ("Features", "Pairs")
     assert (features.notes, pairs.notes) == ((), (MEANT,))
-    assert page.more == "summary(result), plot_h_statistics(result), tidy(result)"
+    assert page.more == "summary(result), plot(result), tidy(result)"
 
 
 def test_few_lines_of_features_without_errors(known):

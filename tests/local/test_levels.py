@@ -556,7 +556,7 @@ def test_what_needs_an_axis_refuses_levels():
         lambda: rs.check_unbiased(local, effect, rng=0),
         lambda: rs.jump_check(model, local, effect),
         lambda: rs.regions(local, "x"),
-        lambda: rs.plot_bins(effect, local, "c"),
+        lambda: rs.plots.bins(effect, local, "c"),
         lambda: rs.bootstrap(local, effect, rebin=True),
         lambda: rs.bootstrap(local, effect, studentize=True),
     ):
@@ -832,7 +832,7 @@ def test_predict(both):
 
 def test_pictures(both):
     _, effect = both
-    upper, lower = rs.plot_effect(rs.confband(rs.confint(effect), n_draws=500, rng=0), "c")
+    upper, lower = rs.plots.effect(rs.confband(rs.confint(effect), n_draws=500, rng=0), "c")
     bars = upper.containers[0]
     np.testing.assert_allclose(
         [bar.get_height() for bar in bars], effect["curve"].sel(feature="c").values[:4]
@@ -843,11 +843,11 @@ def test_pictures(both):
     # A whisker is the interval.
     ends = upper.containers[-1].lines[2][0].get_segments()[0][:, 1]
     np.testing.assert_allclose(ends, rs.confint(effect)["curve_ci"].sel(feature="c").values[0])
-    panels = rs.plot_effects(effect)
+    panels = rs.plots.effects(effect)
     assert len(panels) == 3
     plt.figure().canvas.draw()
     with pytest.raises(ValueError, match="ax must be 2"):
-        rs.plot_effect(effect, "c", ax=[upper])
+        rs.plots.effect(effect, "c", ax=[upper])
 
 
 def test_categorical_columns_are_taken_beside_features():

@@ -138,8 +138,8 @@ def test_tables_show_dates():
 
 def test_pictures_have_ticks_of_dates():
     effect = effect_of_time()
-    lower = rs.plot_effect(effect, "when")[1]
-    first = rs.plot_effects(effect)[0]
+    lower = rs.plots.effect(effect, "when")[1]
+    first = rs.plots.effects(effect)[0]
     for panel in (lower, first):
         assert isinstance(panel.xaxis.get_major_formatter(), mdates.ConciseDateFormatter)
         assert panel.xaxis.get_major_formatter().format_ticks([19358 - 1 / 24, 19723 - 1 / 24]) == [

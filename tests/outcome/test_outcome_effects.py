@@ -353,9 +353,9 @@ VERBS = {
     "summary": lambda effect: str(rs.summary(effect)),
     "summary of one": lambda effect: str(rs.summary(effect, "x0")),
     "show": lambda effect: str(rs.show(effect)),
-    "plot_effect": lambda effect: rs.plot_effect(effect, "x0"),
-    "plot of levels": lambda effect: rs.plot_effect(effect, "g"),
-    "plot_forest": rs.plot_forest,
+    "plots.effect": lambda effect: rs.plots.effect(effect, "x0"),
+    "plot of levels": lambda effect: rs.plots.effect(effect, "g"),
+    "plots.forest": rs.plots.forest,
 }
 
 

@@ -189,7 +189,7 @@ def test_everything_afterwards_takes_these_errors():
     assert "treat the grid as fixed" in text
     assert {"statistic", "p_value"} <= set(rs.tidy(done))
     assert "statistic" not in rs.tidy(rs.pdp(FIT, X, n_grid=5))
-    axes = np.atleast_1d(rs.plot_profile(done, "a"))
+    axes = np.atleast_1d(rs.plots.profile(done, "a"))
     labels = [text for ax in axes for text in ax.get_legend_handles_labels()[1]]
     assert any("rows and parameters" in label for label in labels)
     other = rs.std_error(rs.pdp(FIT, X, n_grid=5), model=FIT, X=X, uncertainty="parameters")

@@ -451,7 +451,7 @@ def test_a_constant_feature_has_no_curve():
         )
         assert np.isnan(rs.predict(found, [1.0], "x0").values).all()
         assert "constant" in str(rs.summary(found))
-        blank, panel = rs.plot_effects(found)
+        blank, panel = rs.plots.effects(found)
         assert blank.texts
         assert panel.lines
     one = np.ones((5, 1))
@@ -611,10 +611,10 @@ def test_several_outputs_in_all_verbs(X):
     assert rs.tidy(found)["output"].unique().tolist() == [0, 1, 2]
     assert "probability of 2" in str(rs.summary(found))
     assert rs.m_plot(model, table)["curve"].sizes["output"] == 3
-    panel = rs.plot_effect(found.isel(output=1), "a")[0]
+    panel = rs.plots.effect(found.isel(output=1), "a")[0]
     assert panel.get_ylabel() == "effect on probability of 1"
     with pytest.raises(ValueError, match="must be of one output here; this one is of 3"):
-        rs.plot_profile(found, "a")
+        rs.plots.profile(found, "a")
     shap = rs.shap_dependence(model, table[:40], background=10, n_grid=5, rng=0)
     np.testing.assert_allclose(shap["shap_value"].sum("output"), 0, atol=1e-12)
 
@@ -700,7 +700,7 @@ def test_methods_agree_where_features_are_independent():
     np.testing.assert_allclose(
         found["curve_se"].sel(effect_method="Partial dependence"), results[0]["curve_se"][0]
     )
-    panel = rs.plot_methods(found)
+    panel = rs.plots.methods(found)
     assert len(panel.get_legend().get_texts()) == 4
 
 
@@ -722,7 +722,7 @@ def test_methods_that_do_not_fit(found, X):
 
 
 def test_pictures_show_what_they_say(X, found, curves):
-    panel = rs.plot_profile(curves, "a")
+    panel = rs.plots.profile(curves, "a")
     assert [text.get_text() for text in panel.get_legend().get_texts()] == [
         "ICE curves",
         "± spread",
@@ -733,14 +733,14 @@ def test_pictures_show_what_they_say(X, found, curves):
     assert panel.get_ylabel() == "mean of output"
     twice = pd.concat([X, X], ignore_index=True)
     many = rs.ice(f, twice, features="a", n_grid=5)
-    label = rs.plot_profile(many, "a").get_legend().get_texts()[0].get_text()
+    label = rs.plots.profile(many, "a").get_legend().get_texts()[0].get_text()
     assert label == "ICE curves, 200 of 400"
     _, ax = plt.subplots()
-    bars = rs.plot_effect(found, "k", ax=[ax])[0]
+    bars = rs.plots.effect(found, "k", ax=[ax])[0]
     assert bars is ax
     assert [patch.get_height() for patch in bars.patches] == found["curve"][1, :3].values.tolist()
     assert bars.get_xticklabels()[0].get_text().startswith("w\n")
-    assert len(rs.plot_effects(found)) == 2
+    assert len(rs.plots.effects(found)) == 2
 
 
 # --- rows without a value, as rows ----------------------------------------------------------------
@@ -950,12 +950,12 @@ def test_several_outputs_and_files_and_pictures_of_missing_rows(tmp_path):
     np.testing.assert_array_equal(two["missing_curve"][0], one["missing_curve"])
     assert np.isnan(one["missing_curve"].values[0])
     xr.testing.assert_identical(through_a_file(one, tmp_path), one)
-    panel = rs.plot_profile(one, "a")
+    panel = rs.plots.profile(one, "a")
     mark = {line.get_label(): line for line in panel.get_lines()}["without a value"]
     assert mark.get_ydata().tolist() == [float(one["missing_curve"][1])]
     assert panel.get_ylim()[0] < float(one["missing_curve"][1]) < panel.get_ylim()[1]
     assert "without a value" not in [
-        line.get_label() for line in rs.plot_profile(one, "b").get_lines()
+        line.get_label() for line in rs.plots.profile(one, "b").get_lines()
     ]
     slopes = rs.ice(answers, X, features="a", missing="bin", kind="derivative")
     assert "missing_curve" not in slopes
@@ -1017,7 +1017,7 @@ def test_methods_over_levels_in_any_order():
             turned[name].sel(effect_method="ALE")[[1, 2, 0]], found[name].sel(effect_method="ALE")
         )
     np.testing.assert_allclose(turned["weight_share"], share[[2, 0, 1]])
-    panel = rs.plot_methods(found)
+    panel = rs.plots.methods(found)
     assert [text.get_text() for text in panel.get_legend().get_texts()] == [
         "Partial dependence",
         "ALE",
@@ -1048,7 +1048,7 @@ def test_levels_that_one_method_does_not_have():
     means = (found["curve"] * share).sum("grid")
     np.testing.assert_allclose(means, 0, atol=1e-12)
     np.testing.assert_allclose(share, profile["weight_share"].values[0][[1, 0, 2]])
-    assert len(rs.plot_methods(found).get_xticks()) == 3
+    assert len(rs.plots.methods(found).get_xticks()) == 3
 
 
 def test_levels_and_numbers_do_not_go_together():
@@ -1146,7 +1146,7 @@ def test_what_cannot_be_asked(X, found, curves):
     with pytest.raises(ValueError, match="x must be levels of feature 'k', w, u, v; got q"):
         rs.predict(found, ["q"], "k")
     with pytest.raises(ValueError, match="comparison must be what compare_methods returned"):
-        rs.plot_methods(found)
+        rs.plots.methods(found)
 
 
 def test_without_the_library_shap(X, monkeypatch):

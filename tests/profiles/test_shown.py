@@ -25,7 +25,7 @@ def test_the_most_important_come_first(known):
         ["one", "constant", "", "", "", ""],
     ]
     assert table.notes == (MEANT,)
-    assert page.more == "summary(effect, 'k'), plot_profile(effect, 'k'), tidy(effect)"
+    assert page.more == "summary(effect, 'k'), plot(effect, 'k'), tidy(effect)"
 
 
 @pytest.mark.parametrize("there", [False, True])

@@ -20,9 +20,7 @@ import rhale_stats as rs
 N_ROWS = 240
 # Not called: what draws, what is no function of data, and what other tests hold.
 APART = {
-    **dict.fromkeys(
-        [name for name in rs.__all__ if name.startswith("plot")], "a picture, in tests/plots"
-    ),
+    **dict.fromkeys(["plot", "plots"], "pictures, in tests/drawing"),
     **dict.fromkeys(
         [name for name in rs.__all__ if isinstance(getattr(rs, name), type)],
         "an option, a rule or an error, used by functions",
@@ -32,9 +30,7 @@ APART = {
     "simulate": "a module; its models are in tests/simulate",
     "sklearn": "a module; in tests/test_sklearn",
     "datagrid": "a table of rows, in tests/margins",
-    "dense_truth": "takes a simulator, in tests/simulate",
     "check_jacobian": "takes derivatives, in tests/models",
-    "mcse": "takes replicates of a score, in tests/diagnostics",
     "report": "writes a file, in tests/reporting",
     "show": "returns text",
     "summary": "returns text",
@@ -241,7 +237,10 @@ CALLS: Mapping[str, tuple[Callable[[Given], Any], set[str]]] = {
         ),
         set(),
     ),
-    "mae": (lambda g: rs.mae(g.effect, rs.rhale(g.local, bins=rs.EqualWidthBins(12))), {"order"}),
+    "simulate.mae": (
+        lambda g: rs.simulate.mae(g.effect, rs.rhale(g.local, bins=rs.EqualWidthBins(12))),
+        {"order"},
+    ),
 }
 
 # Why results of these are not compared when the columns come in another order.

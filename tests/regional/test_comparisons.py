@@ -388,7 +388,7 @@ def test_tables_of_these_trees_say_what_was_lost(makes, facts, table):
     glance = rs.glance(tree).iloc[0]
     assert glance["n_regions"] == (tree["region"] >= 0).sum()
     assert f"{len(table)} rows" in str(rs.show(tree))
-    rs.plot_tree(tree)
+    rs.plots.tree(tree)
 
 
 def test_trees_are_trees_as_any_other(tmp_path):

@@ -20,7 +20,7 @@ all rows      200      8       a ≤ 1  50.0%  0.005                 split
 |  a > 1       50      4       b = v  30.0%  0.200    region 2: P > 0.05
 drop: the part of the loss that the split removes.
 
-More: summary(tree), plot_tree(tree), regional_rhale(local, tree)"""
+More: summary(tree), plot(tree), regional_rhale(local, tree)"""
 FEATURES = """\
 Regions: effects on count [bikes]
 200 rows; bins: OptimalBins
@@ -33,7 +33,7 @@ z        1  20000      20000   0.0%  0.200
 w        2      8       8.05  -0.6%  0.005        a ≤ 1
 drop: the part of the loss, the heterogeneity in bins, that the regions remove.
 
-More: summary(trees, 'x'), plot_tree(trees.isel(feature=0))"""
+More: summary(trees, 'x'), plot(trees.isel(feature=0))"""
 MATRIX = """\
 Interactions: effects on count [bikes], split by other columns
 200 rows; bins: OptimalBins
@@ -46,7 +46,7 @@ x by y  25.0%        8        0.200       y ≤ 1
 y by k           20000
 drop: the part of the loss that the best split by that column removes.
 
-More: summary(result), plot_interactions(result), tidy(result)"""
+More: summary(result), plot(result), tidy(result)"""
 
 
 def shown(result, **options):

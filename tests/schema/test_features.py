@@ -67,10 +67,10 @@ VERBS = {
         )
     ),
     "plot": lambda X, k, c: (
-        rs.plot_effect(rs.ale(model, X, features=[c, k]), k)[0].lines[0].get_xydata()
+        rs.plots.effect(rs.ale(model, X, features=[c, k]), k)[0].lines[0].get_xydata()
     ),
     "reference": lambda X, k, c: (
-        rs.plot_effects(rs.ale(model, X, features=[c, k]), features=[k], reference={k: 0.5})[0]
+        rs.plots.effects(rs.ale(model, X, features=[c, k]), features=[k], reference={k: 0.5})[0]
         .lines[0]
         .get_xydata()
     ),

@@ -1,6 +1,7 @@
 """What belongs to another model, other rows, another output or another scale is refused."""
 
 import json
+from operator import attrgetter
 
 import numpy as np
 import pandas as pd
@@ -207,7 +208,7 @@ def test_trees_of_another_model_are_refused(X, local, of_second):
     with pytest.raises(ValueError, match="rows that the tree was made from; they have other val"):
         rs.regional_rhale(rows, tree, bins=BINS)
     with pytest.raises(ValueError, match="same rows, but its local effects"):
-        rs.plot_regions(tree, rs.regional_rhale(of_second, tree, bins=BINS), local=local)
+        rs.plots.regions(tree, rs.regional_rhale(of_second, tree, bins=BINS), local=local)
     both = rs.all_regions(of_second).sel(feature="x0")
     with pytest.raises(ValueError, match="same rows, but its local effects"):
         rs.regional_rhale(local, both, bins=BINS)
@@ -235,8 +236,8 @@ def test_regions_know_their_own_rows(of_second):
 def test_pictures_and_augment_refuse_another_model_and_take_new_rows(X, local, effect, of_second):
     for call in (
         lambda local: rs.augment(local, effect),
-        lambda local: rs.plot_effect(effect, "x0", local),
-        lambda local: rs.plot_bins(effect, local, "x0"),
+        lambda local: rs.plots.effect(effect, "x0", local),
+        lambda local: rs.plots.bins(effect, local, "x0"),
     ):
         call(local)
         call(local.isel(obs=slice(0, None, 3)))
@@ -661,12 +662,12 @@ def test_conditioning_of_other_rows_is_refused(rng):
         (lambda e: e.drop_vars("curve"), "has no curve"),
     ],
 )
-@pytest.mark.parametrize("verb", ["confband", "confint", "summary", "tidy", "vcov", "plot_effect"])
+@pytest.mark.parametrize("verb", ["confband", "confint", "summary", "tidy", "vcov", "plots.effect"])
 def test_edited_effects_are_refused(effect, edit, said, verb):
     """reliability.md 10 and 21: other bands, NaN, or errors from inside xarray."""
-    more = ("x0",) if verb in ("vcov", "plot_effect") else ()
+    more = ("x0",) if verb in ("vcov", "plots.effect") else ()
     with pytest.raises(ValueError, match=said):
-        getattr(rs, verb)(edit(effect), *more)
+        attrgetter(verb)(rs)(edit(effect), *more)
 
 
 @pytest.mark.parametrize(

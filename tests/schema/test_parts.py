@@ -180,7 +180,7 @@ def test_other_regions_are_refused(local, effect):
 
 def test_a_function_of_one_effect_says_so(effect):
     with pytest.raises(ValueError, match=r"effect\.isel\(region=0\)"):
-        rs.plot_effect(effect, "x0")
+        rs.plots.effect(effect, "x0")
     with pytest.raises(ValueError, match="this one is of 2"):
         rs.vcov(effect, "x0")
 

@@ -13,9 +13,10 @@ import xarray as xr
 
 import rhale_stats as rs
 from rhale_stats.schema.validation import Options
+from tests.helpers import public_functions
 
 PACKAGE = Path(rs.__file__).parent
-FUNCTIONS = sorted(name for name in rs.__all__ if inspect.isfunction(getattr(rs, name)))
+FUNCTIONS = public_functions()
 EXAMPLE = rs.simulate.TwoRegimes()
 X = EXAMPLE.sample(200, rng=0)
 GAPS = X.mask(X["x1"] > 0.9)
@@ -114,7 +115,7 @@ def test_an_object_checks_its_fields_as_the_function_does(field, value, error, s
 
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_type_checkers_accept_fields_by_themselves(name):
-    parameters = inspect.signature(getattr(rs, name)).parameters.values()
+    parameters = inspect.signature(FUNCTIONS[name]).parameters.values()
     options = [one for one in parameters if isinstance(one.default, Options)]
     last = list(parameters)[-1:]
     assert not options or (last[0].kind is last[0].VAR_KEYWORD and last[0].annotation == "Any")
@@ -164,13 +165,13 @@ def test_an_outcome_may_be_a_table_of_one_column():
 
 
 @pytest.mark.parametrize(
-    "verb", ["confint", "confband", "std_error", "wald_test", "effect_sizes", "plot_effects"]
+    "verb", ["confint", "confband", "std_error", "wald_test", "effect_sizes", "plots.effects"]
 )
 def test_results_put_together_by_xarray_are_refused_in_words(verb):
     effect = rs.rhale(LOCAL)
     both = xr.concat([effect, effect], "sample", coords="different", compat="equals", join="outer")
     with pytest.raises(ValueError, match="must be one result; this one has the dimension 'sample'"):
-        getattr(rs, verb)(both)
+        FUNCTIONS[verb](both)
 
 
 @pytest.mark.parametrize("verb", ["summary", "show", "tidy", "glance"])

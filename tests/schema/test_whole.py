@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dis
+from operator import attrgetter
 from pathlib import Path
 from random import Random
 
@@ -20,11 +21,11 @@ X = table()
 AT = np.linspace(0.1, 0.9, 5)
 VERBS = {
     **{
-        name: getattr(rs, name)
+        name: attrgetter(name)(rs)
         for name in (
             *("rhale", "std_error", "confint", "wald_test", "effect_sizes", "tidy", "glance"),
-            *("plot_effects", "plot_surface", "plot_tree", "plot_h_statistics", "plot_curves"),
-            *("plot_interactions", "to_datatree", "ale_from_local", "plot_forest"),
+            *("plots.effects", "plots.surface", "plots.tree", "plots.h_statistics", "plots.curves"),
+            *("plots.interactions", "to_datatree", "ale_from_local", "plots.forest"),
         )
     },
     "summary": lambda d: str(rs.summary(d)),
@@ -33,8 +34,8 @@ VERBS = {
     "vcov": lambda d: rs.vcov(d, "a"),
     "equivalence_test": lambda d: rs.equivalence_test(d, delta=1.0),
     "predict": lambda d: rs.predict(d, AT, "a"),
-    "plot_effect": lambda d: rs.plot_effect(d, "a"),
-    "plot_compare": lambda d: rs.plot_compare(d, "a"),
+    "plots.effect": lambda d: rs.plots.effect(d, "a"),
+    "plots.compare": lambda d: rs.plots.compare(d, "a"),
     "compare": lambda d: rs.compare(d, d, rng=0, n_draws=200),
     "assign": lambda d: rs.assign(d, X),
     "regions": lambda d: rs.regions(d, "a", conditioning=X, test=None),

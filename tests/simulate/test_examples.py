@@ -256,7 +256,7 @@ def test_truth_survives_a_file(tmp_path):
 def test_dense_truth_is_near_the_exact_one(example):
     """Within four standard errors in every one of 100 bins of some 1000 rows."""
     X = example.sample(100_000, rng=4)
-    dense = rs.dense_truth(example.model, example.jacobian, X, 100, features="x1")
+    dense = rs.simulate.dense_truth(example.model, example.jacobian, X, 100, features="x1")
     truth = example.truth(dense)
     assert (np.abs(dense["effect"] - truth["effect"]) < 4 * dense["effect_se"]).all()
     # Normal effects: the standard deviation has the error sigma / sqrt(2 n). Where a break lies in
@@ -274,7 +274,7 @@ def test_dense_truth_is_near_the_exact_one(example):
 def test_dense_truth_is_an_effect_with_its_noise():
     example = simulate.Quadratic()
     X = example.sample(5000, rng=0)
-    dense = rs.dense_truth(example.model, example.jacobian, X, 20, centering="start")
+    dense = rs.simulate.dense_truth(example.model, example.jacobian, X, 20, centering="start")
     local = rs.local_effects(None, X, jacobian=example.jacobian)
     options = {"bins": rs.EqualWidthBins(20), "centering": "start", "weighting": "rows"}
     effect = rs.std_error(rs.rhale(local, **options))
@@ -284,7 +284,7 @@ def test_dense_truth_is_an_effect_with_its_noise():
     assert dense.attrs["method"] == "dense truth"
     assert dense["effect_se"].attrs["units"] == effect["effect_se"].attrs["units"]
     # Without a Jacobian the model is differentiated.
-    numeric = rs.dense_truth(example.model, None, X, 20, centering="start")
+    numeric = rs.simulate.dense_truth(example.model, None, X, 20, centering="start")
     np.testing.assert_allclose(numeric["effect"], dense["effect"], rtol=1e-5)
 
 
@@ -292,13 +292,13 @@ def test_dense_truth_of_one_row_and_of_none(rng):
     """No noise is known there."""
     x = np.concatenate([rng.uniform(0, 1, 50), [2.5, 4.0, 3.9]])[:, None]
     with pytest.warns(UserWarning, match=r"'x0' \(1 of 4\)"):
-        dense = rs.dense_truth(None, 2 * x, x, 4, features="x0")
+        dense = rs.simulate.dense_truth(None, 2 * x, x, 4, features="x0")
     assert dense["n_obs"].values[0].tolist() == [50, 0, 1, 2]
     assert np.isnan(dense["effect_se"].values[0]).tolist() == [False, True, True, False]
     with pytest.raises(ValueError, match="n_bins must be at least 1; got 0"):
-        rs.dense_truth(None, 2 * x, x, 0)
+        rs.simulate.dense_truth(None, 2 * x, x, 0)
     with pytest.raises(KeyError, match="got 'age'"):
-        rs.dense_truth(None, 2 * x, x, 2, features="age")
+        rs.simulate.dense_truth(None, 2 * x, x, 2, features="age")
 
 
 @every

@@ -68,7 +68,9 @@ def test_root_bin_error_agrees_with_the_authors_code(function):
 
     def dense_means(seed: int) -> np.ndarray:
         X = example.sample(bin_splitting.DENSE_ROWS, rng=seed)
-        return only(rs.dense_truth(None, example.jacobian, X, n_cells, features="x1"), "effect")
+        return only(
+            rs.simulate.dense_truth(None, example.jacobian, X, n_cells, features="x1"), "effect"
+        )
 
     truths = [dense_means(seed) for seed in range(5)]
     for k, expected in theirs[["K", "L_rho"]].dropna().to_numpy():

@@ -311,14 +311,14 @@ def test_comparison_is_a_table_and_a_picture(frame):
         name = "level_a" if pair[0] == "k" else "x_a"
         assert {"term", name, "estimate", "conf_low", "band_high"} <= set(table.columns)
         assert "no difference between the surfaces" in rs.summary(found).as_text()
-        panel = rs.plot_surface(found)
+        panel = rs.plots.surface(found)
         assert "a less b, p < 0.001" in panel.get_title()
         band = found["difference_band"]
         outside = int(((band[..., 0] > 0) | (band[..., 1] < 0)).sum())
         assert outside > 0
         assert len(panel.collections[-1].get_offsets()) == outside
-    with pytest.raises(ValueError, match=r"of two surfaces. Draw it with plot_surface"):
-        rs.plot_compare(found, 0)
+    with pytest.raises(ValueError, match=r"of two surfaces. Draw it with plots.surface"):
+        rs.plots.compare(found, 0)
 
 
 def test_cells_that_only_one_has_rows_in_are_said(frame, rng):

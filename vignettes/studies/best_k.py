@@ -12,8 +12,8 @@ from matplotlib.figure import Figure
 
 from rhale_stats.bins.fixed import EqualWidthBins
 from rhale_stats.bins.searched import BestEqualWidthBins
-from rhale_stats.diagnostics.scores import mae
 from rhale_stats.simulate import PiecewiseLinear
+from rhale_stats.simulate.scores import mae
 from studies.report import mean_table
 from studies.runner import Options, Output, Scenario, Study
 from studies.tools import (

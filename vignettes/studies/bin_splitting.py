@@ -12,8 +12,8 @@ from matplotlib.figure import Figure
 
 from rhale_stats.bins.rule import BinRule
 from rhale_stats.bins.searched import OptimalBins
-from rhale_stats.diagnostics.scores import mae
 from rhale_stats.simulate import PiecewiseLinear, Quadratic, Simulator, dense_truth
+from rhale_stats.simulate.scores import mae
 from studies.report import mean_table
 from studies.runner import Options, Output, Scenario, Study
 from studies.tools import (

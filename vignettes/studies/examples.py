@@ -13,8 +13,8 @@ from numpy.typing import ArrayLike
 from scipy.special import ndtr, ndtri
 
 from rhale_stats.bins.rule import BinRule
-from rhale_stats.diagnostics.scores import mae
 from rhale_stats.simulate import Marginal, PiecewiseLinear, Simulator
+from rhale_stats.simulate.scores import mae
 from rhale_stats.simulate.truth import TURNS, FloatArray, Function
 from studies.runner import Output
 from studies.tools import SCORES, local_of, quiet_rhale

@@ -11,11 +11,11 @@ import xarray as xr
 from matplotlib.figure import Figure
 
 from rhale_stats.bins.fixed import GivenBins
-from rhale_stats.diagnostics.scores import mae
 from rhale_stats.diagnostics.unbiased import check_unbiased
 from rhale_stats.effects.bias import BIASED, LARGE
 from rhale_stats.schema.padding import padded
 from rhale_stats.simulate import PiecewiseLinear
+from rhale_stats.simulate.scores import mae
 from studies.report import mean_table
 from studies.runner import Options, Output, Scenario, Study
 from studies.tools import (

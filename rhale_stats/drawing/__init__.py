@@ -1,0 +1,1 @@
+"""Pictures: each function takes a Dataset and Axes, and returns the Axes."""

@@ -1,0 +1,333 @@
+"""Drawing of the curve of one feature with its intervals and bands."""
+
+from __future__ import annotations
+
+import textwrap
+from typing import NamedTuple
+
+import numpy as np
+import xarray as xr
+from matplotlib.axes import Axes
+from matplotlib.collections import LineCollection, PolyCollection
+from matplotlib.colors import to_rgba
+
+from rhale_stats.arrays.moments import FloatArray
+from rhale_stats.drawing.canvas import (
+    AVERAGE,
+    HETEROGENEITY,
+    REFERENCE,
+    UNCERTAINTY,
+    UNCERTAINTY_LIGHT,
+    draw_area,
+    draw_ends,
+    draw_missing,
+    draw_spread,
+)
+from rhale_stats.drawing.levels import Ends, draw_levels
+from rhale_stats.drawing.marks import (
+    AT_LEVEL,
+    BAND,
+    BIN,
+    BIN_BAND,
+    BIN_INTERVAL,
+    BIN_ROWS,
+    BIN_SPREAD,
+    CURVE,
+    CURVE_BAND,
+    CURVE_INTERVAL,
+    GIVEN,
+    LEGEND_WIDTH,
+    MISSING,
+    OURS,
+    OWN_SPREAD,
+    ROWS_INTERVAL,
+)
+from rhale_stats.inference.parts import with_rows_alone
+from rhale_stats.printing import text as meaning
+from rhale_stats.schema.curves import accumulated_spread, curve_of, spread_pieces
+from rhale_stats.schema.features import effect_at
+from rhale_stats.schema.levels import is_categorical
+from rhale_stats.schema.moments import has_cells
+
+# Number of straight pieces by which a curve in a linear bin is drawn.
+PARABOLA_PIECES = 32
+
+
+def draw_pieces(panel: Axes, row: xr.Dataset, line: float) -> None:
+    """Draw the effect of every bin, with plus and minus its heterogeneity."""
+    has_spread = draw_own_spread(panel, row, opacity=0.22, linewidths=line)
+    row = row.isel(bin=row["effect"].notnull().values)
+    ends = _draw_averages(panel, row, linewidth=1.8)
+    if has_spread:
+        return
+    finite = row["heterogeneity"].notnull().values
+    spread = np.zeros((finite.sum(), 2, 2))  # (bin, end, coordinate), as the ends
+    spread[:, :, 1] = row["heterogeneity"].values[finite, None]
+    below, above = ends[finite] - spread, ends[finite] + spread
+    band = PolyCollection(
+        list(np.concatenate([below, above[:, ::-1]], axis=1)),
+        facecolors=to_rgba(HETEROGENEITY, 0.22),
+        edgecolors=HETEROGENEITY,
+        linewidths=line,
+        zorder=3,
+    )
+    if finite.any():
+        band.set_label(BIN_SPREAD)
+        panel.add_collection(band)
+    panel.autoscale_view(scalex=False)
+
+
+def draw_own_spread(panel: Axes, row: xr.Dataset, *, opacity: float, linewidths: float) -> bool:
+    """Draw plus and minus the spread, between its own edges and those of the bins, if it has any.
+
+    Say whether it has.
+    """
+    pieces = spread_pieces(row)
+    if pieces is None:
+        return False
+    finite = np.isfinite(pieces.effect).all(axis=1) & np.isfinite(pieces.spread)
+    x = np.column_stack([pieces.edges[:-1], pieces.edges[1:]])
+    spread = pieces.spread[:, None]
+    below, above = (
+        np.stack([x, pieces.effect + side * spread], axis=-1)[finite] for side in (-1, 1)
+    )
+    area = PolyCollection(
+        list(np.concatenate([below, above[:, ::-1]], axis=1)),
+        facecolors=to_rgba(HETEROGENEITY, opacity),
+        edgecolors=HETEROGENEITY,
+        linewidths=linewidths,
+        zorder=3,
+    )
+    area.set_label(OWN_SPREAD)
+    panel.add_collection(area)
+    panel.autoscale_view(scalex=False)
+    return True
+
+
+def _draw_averages(panel: Axes, row: xr.Dataset, linewidth: float) -> FloatArray:
+    """Draw a line for the effect of every bin; return its ends, (bin, end, coordinate)."""
+    bins = np.arange(row.sizes["bin"])
+    ends = np.stack(
+        [
+            np.column_stack([row[end].values, effect_at(row, row[end].values, bins)])
+            for end in ("bin_left", "bin_right")
+        ],
+        axis=1,
+    )
+    lines = LineCollection(
+        list(ends), colors=AVERAGE, linewidths=linewidth, capstyle="butt", zorder=4
+    )
+    lines.set_label(BIN)
+    panel.add_collection(lines)
+    return ends
+
+
+class _DrawnCurve(NamedTuple):
+    """A curve along its axis, with the half-width of its heterogeneity, interval and band.
+
+    Pointwise interval and simultaneous band are (end, x); ``rows`` is the interval of the rows
+    alone, where ``interval`` holds the model too.
+    """
+
+    x: FloatArray
+    value: FloatArray
+    spread: FloatArray
+    interval: FloatArray | None
+    band: FloatArray | None
+    rows: FloatArray | None
+
+
+def curve_drawn(row: xr.Dataset) -> _DrawnCurve:
+    """The curve at the edges of its bins and cells, and in linear bins between them."""
+    edge, curve = row["edge_value"].values, curve_of(row)
+    ends, bent = curve.edges, np.flatnonzero(curve.slope)
+    within = [np.linspace(ends[k], ends[k + 1], PARABOLA_PIECES + 1) for k in bent]
+    # The spread bends at the edges of its own bins.
+    spread_edges = row["spread_edge_value"].values if "spread_edge_value" in row else edge
+    x = np.unique(np.concatenate([edge, ends, spread_edges, *within]))
+    value = curve.evaluate(x)
+
+    def along(at_edges: FloatArray) -> FloatArray:
+        return np.asarray(np.interp(x, edge, at_edges))
+
+    def between(name: str) -> FloatArray:
+        if not has_cells(row) or f"cell_{name}" not in row:
+            return np.stack(
+                [value + along(end - row["curve"].values) for end in ends_of(row[name])]
+            )
+        cells, finite = row["cell_value"].values, np.isfinite(row["cell_curve"].values)
+        return np.stack(
+            [
+                np.interp(x, cells[finite], end[finite], left=np.nan, right=np.nan)
+                for end in ends_of(row[f"cell_{name}"])
+            ]
+        )
+
+    # With constant residual spread in a bin the band widens linearly, sloped or not. For a
+    # standard error it is a stand-in: what a curve is at the edges does not tell it in between.
+    spread = accumulated_spread(row, x)
+    row = with_rows_alone(row)
+    names = ("curve_ci", "curve_band", "curve_ci_rows")
+    interval, band, rows = (between(name) if name in row else None for name in names)
+    return _DrawnCurve(x, value, spread, interval, band, rows)
+
+
+def ends_of(interval: xr.DataArray) -> FloatArray:
+    """Lower and upper ends, (end, ...)."""
+    return np.asarray(interval.transpose("ci_bound", ...).values, dtype=np.float64)
+
+
+def draw_curve(panel: Axes, row: xr.Dataset, spread_as: str = "band") -> None:
+    """Draw the curve of one feature with its interval and band, and its spread if it is a band."""
+    x, curve, spread, interval, band, rows = curve_drawn(row)
+    if is_categorical(row):
+        whiskers = band_of = None
+        if interval is not None:
+            of_rows = None if rows is None else Ends(rows, rows_label(row["curve_ci"]))
+            whiskers = Ends(interval, _interval_label(row["curve_ci"]), of_rows)
+        if band is not None:
+            band_of = Ends(band, f"{_percent(row['curve_band'])} {CURVE_BAND}")
+        colours = {"line": AVERAGE, "uncertainty": UNCERTAINTY}
+        draw_levels(panel, row, whiskers, band_of, label=AT_LEVEL, mark=OURS, **colours)
+        return
+    panel.axhline(0, color=REFERENCE, linewidth=0.6, zorder=0.5, gid=OURS)
+    panel.plot(x, curve, color=AVERAGE, linewidth=1.4, zorder=3, label=CURVE)
+    if spread_as == "band":
+        draw_spread(panel, x, curve, spread, label=BAND)
+    if interval is not None and rows is not None:
+        draw_area(panel, x, interval, _interval_label(row["curve_ci"]))
+        draw_area(panel, x, rows, rows_label(row["curve_ci"]), dark=True)
+    elif interval is not None:
+        draw_interval(panel, x, interval, row["curve_ci"])
+    if band is not None:
+        draw_band(panel, x, band, row["curve_band"])
+    _draw_missing(panel, row)
+
+
+def missing_mark(row: xr.Dataset) -> FloatArray | None:
+    """Lower end, estimate and upper end for the rows without a value."""
+    if "missing_curve" not in row or np.isnan(row["missing_curve"]):
+        return None
+    half = 0.0
+    if "missing_effect_ci" in row:
+        half = float(np.nan_to_num(np.ptp(row["missing_effect_ci"].values) / 2))
+    return np.asarray(float(row["missing_curve"]) + half * np.array([-1.0, 0.0, 1.0]))
+
+
+def _draw_missing(panel: Axes, row: xr.Dataset) -> None:
+    """Draw the rows without a value beside the axis, on which they have no place."""
+    ends = missing_mark(row)
+    if ends is None:
+        return
+    last = float(row["edge_value"].values[-1])
+    draw_missing(panel, last, float(ends[1]), float(ends[2] - ends[1]), MISSING)
+
+
+def _interval_label(interval: xr.DataArray) -> str:
+    target = str(interval.attrs.get("target", "curve")).partition(", math")[0]
+    source = source_suffix(str(interval.attrs.get("source", "rows")))
+    text = f"{_percent(interval)} {CURVE_INTERVAL}{source}: {target}"
+    return textwrap.fill(text, LEGEND_WIDTH)
+
+
+def source_suffix(source: str) -> str:
+    """Suffix of a label for an interval: what it includes."""
+    return f", {source}" if meaning.holds_model(source) else GIVEN
+
+
+def rows_label(interval: xr.DataArray, text: str = ROWS_INTERVAL) -> str:
+    """Label for the part of an interval that is due to the rows."""
+    return f"{_percent(interval)} {text}"
+
+
+def draw_interval(panel: Axes, x: FloatArray, ends: FloatArray, interval: xr.DataArray) -> None:
+    """Draw the pointwise interval, dashed; it depends on the centring of the curve."""
+    _shade(panel, x, ends)
+    draw_ends(panel, x, ends, _interval_label(interval), linewidth=1.0, linestyle=(0, (4, 2)))
+
+
+def draw_band(panel: Axes, x: FloatArray, ends: FloatArray, band: xr.DataArray) -> None:
+    """Draw the simultaneous band as thin lines."""
+    _shade(panel, x, ends)
+    draw_ends(panel, x, ends, f"{_percent(band)} {CURVE_BAND}", linewidth=0.7)
+
+
+def _shade(panel: Axes, x: FloatArray, ends: FloatArray) -> None:
+    """Shade what lies between two ends; where both a band and an interval are, it is darker."""
+    panel.fill_between(x, *ends, color=UNCERTAINTY_LIGHT, alpha=0.35, linewidth=0, zorder=1.5)
+
+
+def _percent(interval: xr.DataArray) -> str:
+    """Level of an interval in per cent, as text."""
+    return f"{100 * float(interval.attrs['ci_prob']):g} %" if "ci_prob" in interval.attrs else "? %"
+
+
+def draw_bins(panel: Axes, row: xr.Dataset) -> None:
+    """Draw the effects of the bins of one feature, with their spread and their intervals."""
+    edges = row["edge_value"].values
+    span = np.ptp(edges)
+    panel.set_xlim(edges[0] - 0.02 * span, edges[-1] + 0.02 * span)
+    has_spread = draw_own_spread(panel, row, opacity=0.1, linewidths=0.6)
+    row = row.isel(bin=row["effect"].notnull().values)
+    left, right = row["bin_left"].values, row["bin_right"].values
+    mean, middle = row["effect"].values, (left + right) / 2
+    panel.axhline(0, color=REFERENCE, linewidth=0.6, zorder=0.5, gid=OURS)
+    # Maximum width of bars in points, so that they do not overlap.
+    gap = np.diff(middle).min() if len(middle) > 1 else span
+    room = gap / span * panel.get_window_extent().width * 72 / panel.figure.dpi
+    _draw_averages(panel, row, linewidth=1.6)
+    if not has_spread:
+        panel.errorbar(
+            middle,
+            mean,
+            yerr=row["heterogeneity"].values,
+            fmt="none",
+            ecolor=HETEROGENEITY,
+            elinewidth=np.clip(0.1 * room, 0.5, 1.0),
+            capthick=np.clip(0.1 * room, 0.5, 1.0),
+            capsize=np.clip(0.25 * room, 0.8, 4.0),
+            zorder=3,
+            label=BIN_SPREAD,
+        )
+    thick = np.clip(0.3 * room, 1.4, 3.0)
+    row = with_rows_alone(row)
+    parts = "effect_ci_rows" in row
+    if "effect_ci" in row:
+        panel.errorbar(
+            middle,
+            *bar(ends_of(row["effect_ci"])),
+            fmt="none",
+            ecolor=UNCERTAINTY_LIGHT if parts else UNCERTAINTY,
+            elinewidth=thick,
+            capsize=0,
+            zorder=5,
+            label=f"{_percent(row['effect_ci'])} {BIN_INTERVAL}",
+        )
+    if parts:
+        panel.errorbar(
+            middle,
+            *bar(ends_of(row["effect_ci_rows"])),
+            fmt="none",
+            ecolor=UNCERTAINTY,
+            elinewidth=thick,
+            capsize=0,
+            zorder=5.1,
+            label=rows_label(row["effect_ci"], BIN_ROWS),
+        )
+    if "effect_band" in row:
+        panel.errorbar(
+            middle,
+            *bar(ends_of(row["effect_band"])),
+            fmt="none",
+            ecolor=UNCERTAINTY,
+            elinewidth=0.3 * thick,
+            capthick=0.3 * thick,
+            capsize=thick,
+            zorder=4.5,
+            label=f"{_percent(row['effect_band'])} {BIN_BAND}",
+        )
+
+
+def bar(ends: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Middle and half length of error bars; the interval need not contain the estimate."""
+    return ends.mean(axis=0), np.diff(ends, axis=0)[0] / 2

@@ -1,0 +1,399 @@
+"""Curves in one picture: colours and panels by any dimension of a result, or by several results."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import product
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import seaborn as sns
+import xarray as xr
+from matplotlib.axes import Axes
+from matplotlib.layout_engine import ConstrainedLayoutEngine
+from numpy.typing import ArrayLike, NDArray
+
+from rhale_stats.arguments.checks import check_choice
+from rhale_stats.arguments.words import shown
+from rhale_stats.arrays.moments import FloatArray
+from rhale_stats.drawing.canvas import REFERENCE, as_array, date_axis, given_axes, style, upright
+from rhale_stats.drawing.curve import curve_drawn, ends_of
+from rhale_stats.effects.contrasts import relative_to
+from rhale_stats.effects.intervals import with_own_intervals
+from rhale_stats.effects.rhale import rhale
+from rhale_stats.profiles.data import check_profile, is_nominal
+from rhale_stats.profiles.inference import confint
+from rhale_stats.profiles.reference import one_relative
+from rhale_stats.schema.checks import check_effect
+from rhale_stats.schema.dimensions import OUTPUT, REGION
+from rhale_stats.schema.features import (
+    feature_names,
+    feature_position,
+    label_of,
+    one_feature,
+    units_in,
+    with_units,
+)
+from rhale_stats.schema.kinds import LOCAL, PROFILE
+from rhale_stats.schema.levels import is_categorical, level_names
+from rhale_stats.schema.validation import validated
+
+FEATURE, EFFECT = "feature", "effect"
+DIMENSIONS = (FEATURE, OUTPUT, REGION, EFFECT)
+# More lines in one panel cannot be told apart; more than four have their names at their ends.
+MAX_LINES, MAX_ENTRIES = 10, 4
+# Distance of names at the ends of lines, as a share of the height.
+APART = 0.07
+
+
+@validated
+def plot_curves(
+    effects: xr.Dataset | Mapping[str, xr.Dataset],
+    features: str | int | Sequence[str | int] | None = None,
+    *,
+    by: ArrayLike | None = None,
+    hue: str | None = None,
+    col: str | None = None,
+    row: str | None = None,
+    reference: Mapping[str, Any] | None = None,
+    intervals: bool = True,
+    n_columns: int = 3,
+    ax: Axes | Sequence[Axes] | NDArray[np.object_] | None = None,
+) -> NDArray[np.object_]:
+    """Curves of several features, outputs, regions or results, in colours and in panels.
+
+    Every curve is drawn with its interval; all panels have one y scale. Where curves are to be
+    compared, `compare` tests their difference: intervals of two curves that overlap are no test.
+
+    Parameters
+    ----------
+    effects : Dataset, or mapping of them
+        What `rhale`, `ale`, `std_error`, `confint` or a profile such as `pdp` returned; or several
+        of them by a name each, of other rows, models or methods: the dimension "effect". Of local
+        effects the effects by `rhale`.
+    features : name, number, or sequence of them, optional
+        Features to draw; by default all.
+    by : name, or array_like of shape (n_rows,), optional
+        With local effects: another column, as in `rhale`. The rows of every level have effects of
+        their own, of more than 10 numbers those up to the median and those above it; at most 10
+        levels. A Series gives its name, and is aligned by its labels.
+    hue, col, row : {"feature", "output", "region", "effect"}, optional
+        Dimensions that colours, columns and rows of panels are for. By default colours are for
+        results, regions or outputs, whichever there are, and columns for features. A dimension of
+        more than one entry must be named if the defaults do not reach for it.
+    reference : mapping, optional
+        Values by the names of features: their curves are differences from the value there.
+    intervals : bool, default True
+        Draw pointwise intervals, those of `confint` where it was called.
+    n_columns : int, default 3
+        Panels per line, where ``row`` is not given.
+    ax : Axes, or sequence of them, optional
+        One a panel, line by line. By default those of a new figure.
+
+    Returns
+    -------
+    ndarray of shape (n_panels,)
+        The Axes, line by line.
+
+    Raises
+    ------
+    KeyError
+        Unknown feature.
+    TypeError
+        ``effects`` is another kind of object.
+    ValueError
+        A dimension twice, or one that is not there; more than 10 curves in a panel; a feature that
+        is an axis in one result and has levels in another; ``by`` without local effects, or of
+        other rows; another number of Axes than panels.
+
+    Notes
+    -----
+    The panels are those of seaborn's ``FacetGrid`` over the tidy table of all curves. Up to four
+    colours are explained in a legend, more by names at the right ends of the curves.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import rhale_stats as rs
+    >>> X = np.random.default_rng(0).uniform(-1, 1, (500, 2))
+    >>> model = lambda X: X[:, 0] ** 2 * (1 + X[:, 1])
+    >>> by = {"RHALE": rs.rhale(rs.local_effects(model, X)), "PDP": rs.pdp(model, X)}
+    >>> panels = rs.plots.curves(by)
+    >>> [panel.get_title() for panel in panels]
+    ['x0', 'x1']
+    """
+    each: dict[str, object] = {"": effects}
+    if not isinstance(effects, xr.Dataset) and isinstance(effects, Mapping):
+        each = {str(name): effect for name, effect in effects.items()}
+    if by is not None and not LOCAL.holds(effects):
+        raise ValueError(
+            "by needs local effects, whose rows it divides: plots.curves(local, by=column). Of "
+            "results divide the rows yourself: plots.curves({'a': ..., 'b': ...})."
+        )
+    if isinstance(effects, xr.Dataset) and LOCAL.holds(effects):
+        each = {"": rhale(effects, by=by)}
+    if not each:
+        raise ValueError("effects must hold at least one result; got none.")
+    if reference is not None and not isinstance(reference, dict):
+        raise TypeError(
+            f"reference must be a mapping of features to values, as in {{'dose': 4}}; got "
+            f"{shown(reference)}."
+        )
+    parts = [
+        part
+        for name, effect in each.items()
+        for part in _parts(name, effect, features, reference or {})
+    ]
+    dims = _dimensions(parts, {"hue": hue, "col": col, "row": row})
+    curves = [_curve(part, intervals=intervals) for part in parts]
+    with style(new_figure=ax is None):
+        return _drawn(curves, parts, dims, n_columns, ax)
+
+
+class _CurvePart(dict[str, str]):
+    """The place of a curve along all dimensions, with the Dataset of its one feature."""
+
+    data: xr.Dataset
+
+
+def _parts(
+    name: str, effect: object, features: Any, reference: Mapping[str, Any]
+) -> list[_CurvePart]:
+    """All curves of a result: one a feature, output and region."""
+    if isinstance(effect, xr.Dataset):
+        for dim in (OUTPUT, REGION):
+            if dim in effect.dims:
+                names = _names(effect, dim)
+                parts = []
+                for number, entry in enumerate(names):
+                    for part in _parts(name, effect.isel({dim: number}), features, reference):
+                        part[dim] = entry
+                        parts.append(part)
+                return parts
+    profile = PROFILE.holds(effect)
+    if profile:
+        whole = check_profile(effect, "effects")
+        whole = whole if "curve_ci" in whole else confint(whole, None, 0.95, None)
+    else:
+        whole = check_effect(effect, "effects")
+    names = feature_names(whole)
+    if features is None:
+        features = names
+    elif isinstance(features, str | int | np.integer):
+        features = [features]
+    for feature in reference:
+        feature_position(whole, feature)
+    parts = []
+    for feature in features:
+        feature_name = names[feature_position(whole, feature)]
+        value = reference.get(feature_name)
+        if profile:
+            data = one_relative(whole, feature_name, value)
+        else:
+            data = with_own_intervals(whole.isel(feature=[feature_position(whole, feature_name)]))
+            data = one_feature(data if value is None else relative_to(data, value), 0)
+        part = _CurvePart(
+            {FEATURE: label_of(whole, feature_name), EFFECT: name, OUTPUT: "", REGION: ""}
+        )
+        part.data = data
+        parts.append(part)
+    return parts
+
+
+def _names(effect: xr.Dataset, dim: str) -> list[str]:
+    labels = effect[dim].values if dim in effect.coords else np.arange(effect.sizes[dim])
+    if dim == REGION and "region_rule" in effect.coords:
+        labels = effect["region_rule"].values
+    return [str(label) for label in labels]
+
+
+def _dimensions(parts: list[_CurvePart], named: dict[str, str | None]) -> dict[str, str]:
+    """Which dimension colours, columns and rows are for."""
+    several = [dim for dim in DIMENSIONS if len({part[dim] for part in parts}) > 1]
+    roles = {key: dim for key, dim in named.items() if dim is not None}
+    for key, dim in roles.items():
+        check_choice(key, dim, DIMENSIONS)
+        if list(roles.values()).count(dim) > 1:
+            raise ValueError(
+                f"{key} must be a dimension of its own; {dim!r} is named twice. Name each once."
+            )
+    rest = [dim for dim in several if dim not in roles.values()]
+    for key, choices in (("col", (FEATURE,)), ("hue", (EFFECT, REGION, OUTPUT)), ("col", several)):
+        candidates = [dim for dim in choices if dim in rest]
+        if candidates and key not in roles:
+            roles[key] = candidates[0]
+            rest.remove(candidates[0])
+    if rest:
+        raise ValueError(
+            f"hue, col and row must reach for all dimensions of more than one entry; "
+            f"{', '.join(map(repr, rest))} is left. Name it, or select one entry of it."
+        )
+    n_lines = len({part[roles["hue"]] for part in parts}) if "hue" in roles else 1
+    if n_lines > MAX_LINES:
+        raise ValueError(
+            f"hue must have at most {MAX_LINES} entries, which can be told apart; "
+            f"{roles['hue']!r} has {n_lines}. Make panels of them: col={roles['hue']!r}."
+        )
+    return roles
+
+
+def _curve(part: _CurvePart, *, intervals: bool) -> pd.DataFrame:
+    """A curve as a table: places, values, both ends of the interval."""
+    data = part.data
+    ends: FloatArray | None = None
+    if "grid_value" in data and "edge_value" not in data:
+        x, value, levels = data["grid_value"].values, data["curve"].values, is_nominal(data)
+        names = [str(level) for level in data["level"].values] if levels else []
+        ends = ends_of(data["curve_ci"])
+    elif not data.sizes["bin"]:
+        x, value, names = np.zeros(0), np.zeros(0), []
+    elif is_categorical(data):
+        names, value = level_names(data), data["curve"].values
+        x = np.arange(len(names), dtype=np.float64)
+        ends = ends_of(data["curve_ci"]) if "curve_ci" in data else None
+    else:
+        drawn = curve_drawn(data)
+        x, value, ends, names = drawn.x, drawn.value, drawn.interval, []
+    if ends is None or not intervals:
+        ends = np.full((2, len(x)), np.nan)
+    table = pd.DataFrame({"x": x, "value": value, "low": ends[0], "high": ends[1]})
+    table["level"] = names if names else ""
+    return table.assign(**dict(part))
+
+
+def _drawn(
+    curves: list[pd.DataFrame],
+    parts: list[_CurvePart],
+    by: Mapping[str, str],
+    n_columns: int,
+    ax: Axes | Sequence[Axes] | NDArray[np.object_] | None,
+) -> NDArray[np.object_]:
+    frame = pd.concat(curves, ignore_index=True)
+    order = {dim: list(dict.fromkeys(part[dim] for part in parts)) for dim in by.values()}
+    for dim, names in order.items():
+        frame[dim] = pd.Categorical(frame[dim], names)
+    hues = order[by["hue"]] if "hue" in by else [""]
+    colours = dict(zip(hues, sns.color_palette("colorblind", len(hues)), strict=True))
+    if len(hues) == 1:
+        colours = dict.fromkeys(hues, (0.0, 0.0, 0.0))
+    lines, columns = (order[by[key]] if key in by else [None] for key in ("row", "col"))
+    if ax is None:
+        panels = list(_grid(frame, by, len(columns), n_columns).axes.flat)
+    else:
+        panels = given_axes("ax", ax, len(lines) * len(columns), "one a panel")
+    for panel, (line, column) in zip(panels, product(lines, columns), strict=True):
+        table = frame
+        for key, name in (("row", line), ("col", column)):
+            table = table if name is None else table[table[by[key]] == name]
+        _draw(panel, table, by.get("hue"), hues, colours)
+        _label(panel, table, parts)
+        shown_names = [name for name in (line, column) if name is not None]
+        panel.set_title(", ".join(shown_names), parse_math=False)
+        panel.set_ylabel("")
+    attrs = parts[0].data.attrs
+    name = "the outputs" if OUTPUT in by.values() else str(attrs.get("output_name", "output"))
+    label = upright(f"effect on {name}", str(attrs.get("output_units", "")))
+    figure = panels[0].figure
+    if ax is None:
+        figure.supylabel(label, fontsize="medium", parse_math=False)
+        figure.set_layout_engine("constrained")
+    else:
+        panels[0].set_ylabel(label, parse_math=False)
+    if 1 < len(hues) <= MAX_ENTRIES:
+        handles = {
+            label: line
+            for panel in panels
+            for line, label in zip(*panel.get_legend_handles_labels(), strict=True)
+        }
+        constrained = isinstance(figure.get_layout_engine(), ConstrainedLayoutEngine)
+        figure.legend(
+            [handles[entry] for entry in hues if entry in handles],
+            [entry for entry in hues if entry in handles],
+            loc="outside upper center" if constrained else "upper center",
+            ncols=len(hues),
+            frameon=False,
+            fontsize="small",
+        )
+    elif len(hues) > MAX_ENTRIES:
+        _name_lines(panels[-1])
+    return as_array(panels)
+
+
+def _grid(
+    frame: pd.DataFrame, by: Mapping[str, str], n_entries: int, n_columns: int
+) -> sns.FacetGrid:
+    """Empty panels of a new figure, with one scale for what they have in common."""
+    facets: dict[str, Any] = {key: by[key] for key in ("col", "row") if key in by}
+    if "row" not in by and n_entries > n_columns:
+        facets["col_wrap"] = n_columns
+    one_axis = FEATURE not in (by.get("col"), by.get("row"))
+    grid = sns.FacetGrid(
+        frame, sharex=one_axis, sharey=True, height=2.4, aspect=1.25, despine=True, **facets
+    )
+    grid.set_titles("")
+    return grid
+
+
+def _draw(
+    panel: Axes, table: pd.DataFrame, hue: str | None, hues: list[str], colours: Mapping[str, Any]
+) -> None:
+    """The curves of one panel."""
+    panel.axhline(0, color=REFERENCE, linewidth=0.6, zorder=0.5)
+    levels = list(dict.fromkeys(table.loc[table["level"] != "", "level"]))
+    if levels and (table["level"] == "").any():
+        raise ValueError(
+            f"features must be an axis, or have levels, in all effects; "
+            f"{table[FEATURE].iloc[0]!r} has both. Leave it out, or give one of them bins."
+        )
+    for number, name in enumerate(hues):
+        hue_table = table if hue is None else table[table[hue] == name]
+        x = hue_table["x"].to_numpy(dtype=np.float64)
+        value, low, high = (hue_table[column].to_numpy() for column in ("value", "low", "high"))
+        how = {"color": colours[name], "label": name or None}
+        if not levels:
+            panel.plot(x, value, linewidth=1.4, zorder=3, **how)
+            panel.fill_between(x, low, high, color=colours[name], alpha=0.2, linewidth=0, zorder=2)
+            continue
+        place = [levels.index(level) for level in hue_table["level"]]
+        positions = np.array(place) + (number - (len(hues) - 1) / 2) * 0.6 / len(hues)
+        panel.plot(positions, value, "o", markersize=4, zorder=3, **how)
+        panel.vlines(positions, low, high, color=colours[name], linewidth=1.2, zorder=2)
+    if levels:
+        panel.set_xticks(np.arange(len(levels)), levels, parse_math=False)
+        panel.set_xlim(-0.6, len(levels) - 0.4)
+
+
+def _label(panel: Axes, table: pd.DataFrame, parts: list[_CurvePart]) -> None:
+    """The name of the axis, with its units, or its ticks as dates."""
+    if not len(table):
+        return
+    label = str(table[FEATURE].iloc[0])
+    data = next(part.data for part in parts if part[FEATURE] == label)
+    units = units_in(data)
+    text = with_units(label, units)
+    if "reference" in data.attrs:
+        text += f", relative to {str(data.attrs['reference']).rpartition(' = ')[2]}"
+    panel.set_xlabel(text, parse_math=False)
+    date_axis(panel, units)
+
+
+def _name_lines(panel: Axes) -> None:
+    """Names at the right ends of lines, moved apart where they would touch."""
+    low, high = panel.get_ylim()
+    lines = [line for line in panel.lines if not str(line.get_label()).startswith("_")]
+    ends = [float(np.asarray(line.get_ydata(), dtype=np.float64)[-1]) for line in lines]
+    least = APART * (high - low)
+    placed = -np.inf
+    for number in np.argsort(ends):
+        placed = max(ends[number], placed + least)
+        panel.annotate(
+            str(lines[number].get_label()),
+            (1.02, placed),
+            xycoords=panel.get_yaxis_transform(),
+            color=lines[number].get_color(),
+            va="center",
+            fontsize="small",
+            annotation_clip=False,
+            parse_math=False,
+        )

@@ -1,0 +1,201 @@
+"""Forest plot: one line per feature with estimate and interval."""
+
+from __future__ import annotations
+
+import textwrap
+
+import numpy as np
+import xarray as xr
+from matplotlib.axes import Axes
+
+from rhale_stats.arguments.times import unit_word
+from rhale_stats.drawing.canvas import (
+    AVERAGE,
+    LABEL_LENGTH,
+    REFERENCE,
+    UNCERTAINTY,
+    UNCERTAINTY_LIGHT,
+    one_panel,
+)
+from rhale_stats.drawing.curve import bar, source_suffix
+from rhale_stats.drawing.legend import draw_legend
+from rhale_stats.drawing.marks import (
+    CHAIN,
+    EACH,
+    ESTIMATE,
+    GIVEN,
+    LEVEL,
+    NO_VALUE,
+    OURS,
+    REPLICATES,
+    ROWS_EACH,
+    UNORDERED,
+)
+from rhale_stats.effects.forest_data import ForestData, forest_data
+from rhale_stats.ensembles.tables import one_number
+from rhale_stats.schema.features import feature_names, label_of, units_of, with_units
+from rhale_stats.schema.kinds import ENSEMBLE
+from rhale_stats.schema.validation import validated
+from rhale_stats.schema.variables import EFFECT_VARIABLES
+
+
+@validated
+def plot_forest(
+    effect: xr.Dataset,
+    what: str = "average_effect",
+    *,
+    level: float = LEVEL,
+    ax: Axes | None = None,
+) -> Axes:
+    """Forest plot: one number per feature with its interval, the largest at the top.
+
+    Parameters
+    ----------
+    effect : Dataset
+        What `rhale`, `std_error` or `confint` returned; what `effect_sizes` returned; or what
+        `bootstrap`, `bootstrap_refit`, `cross_effects` or `over_models` returned.
+    what : str, default "average_effect"
+        Name of a variable with one number per feature: ``average_effect``, ``importance``,
+        ``aled``, ``heterogeneity_output``, ...
+    level : float, default 0.95
+        Confidence level. Intervals that ``effect`` already has are drawn if they have this level.
+    ax : Axes, optional
+        By default that of a new figure.
+
+    Returns
+    -------
+    Axes
+
+    Raises
+    ------
+    TypeError
+        ``effect`` is not a Dataset, or ``ax`` is not an Axes.
+    ValueError
+        ``what`` is not in ``effect``, does not have one number per feature, or has no interval of
+        this level; ``level`` outside (0, 1).
+
+    Notes
+    -----
+    Intervals are those of `confint`: those in ``effect`` if they have this level, otherwise new
+    ones. Where they hold the parameters of the model they are light, and dark within them the
+    interval of the rows alone. From replicates they are quantiles over all chains, and the estimate
+    is the median; faint marks below are the medians of the single chains, which agree if there are
+    enough replicates. Replicates of a size that cannot be negative are biased upwards
+    (`effect_sizes` gives corrected intervals).
+
+    Features are sorted by absolute value. Effects per unit of a feature can be compared only if the
+    features have the same unit; different units are printed beside the names. Features without a
+    value are at the bottom: constant features and, for average effects, features whose levels have
+    no order of their own.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import rhale_stats as rs
+    >>> X = np.random.default_rng(0).uniform(-1, 1, (500, 2))
+    >>> local = rs.local_effects(lambda X: 2 * X[:, 0] + 4 * X[:, 0] * X[:, 1], X)
+    >>> panel = rs.plots.forest(rs.rhale(local))
+    >>> [label.get_text() for label in panel.get_yticklabels()]
+    ['x0', 'x1']
+    """
+    if ENSEMBLE.holds(effect):
+        effect = one_number(effect, what, level)
+    forest = forest_data(effect, what, level)
+    with one_panel(ax, (6.0, 1.3 + 0.32 * len(forest.order))) as panel:
+        null = effect.coords.get("null", xr.zeros_like(forest.variable))
+        _draw_forest(panel, forest, level, null=float((null == 1).all()))
+        _label(panel, effect, forest)
+        draw_legend([panel])
+    return panel
+
+
+def _label(panel: Axes, effect: xr.Dataset, forest: ForestData) -> None:
+    """Names of the features, and below them what the numbers are."""
+    names, axis_label = _forest_labels(effect, forest.variable)
+    labels = [textwrap.fill(names[number], LABEL_LENGTH) for number in forest.order]
+    panel.set_yticks(np.arange(len(names)), labels, parse_math=False)
+    panel.set_ylim(len(names) - 0.4, -0.6)
+    panel.set_xlabel(textwrap.fill(axis_label, 2 * LABEL_LENGTH), parse_math=False)
+
+
+def _forest_labels(effect: xr.Dataset, values: xr.DataArray) -> tuple[list[str], str]:
+    """Names of features and label of the axis; units beside the names where they differ."""
+    what = str(values.name)
+    features = feature_names(effect)
+    names = [label_of(effect, name) for name in features]
+    _, long_name, template = EFFECT_VARIABLES.get(what, ((), what, ""))
+    long_name = str(values.attrs.get("long_name", long_name))
+    template = str(values.attrs.get("units", template))
+    output_units = str(effect.attrs.get("output_units", ""))
+    units = [_filled(template, output_units, units_of(effect, name)) for name in features]
+    if len(set(units)) == 1:
+        return names, with_units(long_name, units[0])
+    return [with_units(name, unit) for name, unit in zip(names, units, strict=True)], long_name
+
+
+def _filled(template: str, output_units: str, feature_units: str) -> str:
+    """Units from their description in the schema; empty where they are not known."""
+    for part, unit in (("output units", output_units), ("feature unit", unit_word(feature_units))):
+        if part in template:
+            if not unit:
+                return ""
+            template = template.replace(part, unit)
+    return "" if template == "1" else template
+
+
+def _draw_forest(panel: Axes, forest: ForestData, level: float, null: float = 0.0) -> None:
+    place = np.arange(len(forest.order), dtype=np.float64)
+    middle, half = bar(forest.interval)
+    panel.axvline(null, color=REFERENCE, linewidth=0.6, zorder=0.5, gid=OURS)
+    panel.errorbar(
+        middle,
+        place,
+        xerr=half,
+        fmt="none",
+        ecolor=UNCERTAINTY if forest.rows is None else UNCERTAINTY_LIGHT,
+        elinewidth=2.2,
+        zorder=2,
+        label=f"{100 * level:g} % {EACH}\n{forest.method}{source_suffix(forest.source)}",
+    )
+    if forest.rows is not None:
+        middle, half = bar(forest.rows)
+        panel.errorbar(
+            *(middle, place),
+            xerr=half,
+            fmt="none",
+            ecolor=UNCERTAINTY,
+            elinewidth=2.2,
+            zorder=2.1,
+            label=f"{100 * level:g} % {ROWS_EACH}\n{forest.method}{GIVEN}",
+        )
+    if forest.chains is not None:
+        panel.plot(
+            forest.chains.T.ravel(),
+            np.repeat(place + 0.25, len(forest.chains)),
+            color=REFERENCE,
+            marker="|",
+            markersize=5,
+            linestyle="none",
+            zorder=1,
+            label=CHAIN,
+        )
+    panel.plot(
+        forest.point,
+        place,
+        color=AVERAGE,
+        marker="o",
+        markersize=4,
+        linestyle="none",
+        zorder=3,
+        label=ESTIMATE if forest.chains is None else REPLICATES,
+    )
+    for number in np.flatnonzero(np.isnan(forest.point)):
+        panel.annotate(
+            UNORDERED if forest.unordered[number] else NO_VALUE,
+            (0.5, place[number]),
+            xycoords=("axes fraction", "data"),
+            ha="center",
+            va="center",
+            fontsize="small",
+            color="0.4",
+        )

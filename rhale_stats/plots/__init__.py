@@ -1,1 +1,0 @@
-"""Plots: each function takes a Dataset and Axes, and returns the Axes."""
