@@ -1,4 +1,4 @@
-"""Pictures of docs/gallery.md and figures.md: ``python -m tests.gallery`` draws and checks each.
+"""Pictures of docs/gallery.md, figures.md, guide.md: ``python -m tests.gallery`` draws and checks.
 
 A picture fails that is empty, that has texts over each other, or texts that leave the figure.
 """
@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import re
 import sys
+from contextlib import chdir
 from itertools import combinations
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import matplotlib as mpl
 
@@ -20,8 +22,9 @@ import numpy as np
 PAGE = Path(__file__).parents[1] / "docs" / "gallery.md"
 # The figures of the papers, by the pictures of the package.
 FIGURES = PAGE.with_name("figures.md")
+GUIDE = PAGE.with_name("guide.md")
 BLOCK = re.compile(
-    r"```python\n(.*?)```\n+(?:!\[[^\]]*\]\(((?:gallery|figures)/[\w-]+\.png)\))?", re.DOTALL
+    r"```python\n(.*?)```\n+(?:!\[[^\]]*\]\(((?:gallery|figures|guide)/[\w-]+\.png)\))?", re.DOTALL
 )
 # Pixels that texts may share: letters do not reach the ends of their boxes.
 SLACK = 2.0
@@ -76,7 +79,8 @@ def draw(folder=None, page=PAGE):
     found, names = {}, {}
     for code, name in blocks(page):
         plt.close("all")
-        exec(compile(code, str(page), "exec"), names)
+        with TemporaryDirectory() as written, chdir(written):
+            exec(compile(code, str(page), "exec"), names)
         if not name:
             continue
         (number,) = plt.get_fignums()
@@ -91,7 +95,7 @@ def draw(folder=None, page=PAGE):
 
 
 if __name__ == "__main__":
-    pages = [Path(name).resolve() for name in sys.argv[1:]] or [PAGE, FIGURES]
+    pages = [Path(name).resolve() for name in sys.argv[1:]] or [PAGE, FIGURES, GUIDE]
     drawn = {name: what for page in pages for name, what in draw(PAGE.parent, page).items()}
     wrong = {name: what for name, what in drawn.items() if what}
     for name, what in wrong.items():

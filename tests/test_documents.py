@@ -36,6 +36,7 @@ RENTALS, HOUSES = "BIKE_SHARING", "CALIFORNIA_HOUSING"
 ARCHITECTURE = ROOT / "docs" / "architecture.md"
 DOCUMENTS = [
     *(ROOT / "README.md", ROOT / "docs" / "guide.md", ARCHITECTURE, ROOT / "docs" / "peers.md"),
+    ROOT / "docs" / "models.md",
     *sorted(ROOT.glob("vignettes/*.md")),
     *sorted(ROOT.glob("docs/concepts/[!R]*.md")),  # README.md lists them
     *sorted(
@@ -78,11 +79,34 @@ def test_there_are_documents():
 
 
 def test_readme_is_short_and_starts_with_its_commands():
-    lines = (ROOT / "README.md").read_text(encoding="utf-8").splitlines()
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert len(text.split()) <= 900
+    lines = text.splitlines()
     assert len(lines) <= 200
     commands = [number for number, line in enumerate(lines) if line.startswith("python3 -m")]
     assert len(commands) == 2
     assert max(commands) < 20
+
+
+def test_guide_is_short_and_has_a_picture_a_section():
+    text = gallery.GUIDE.read_text(encoding="utf-8")
+    assert len(text.split()) <= 4000
+    assert all("\n![" in section for section in text.split("\n## ")[1:])
+    assert all(
+        (gallery.PAGE.parent / name).is_file() for _, name in gallery.blocks(gallery.GUIDE) if name
+    )
+
+
+def test_tasks_of_the_quick_start_take_three_lines_without_an_option():
+    section = gallery.GUIDE.read_text(encoding="utf-8").partition("\n## Quick start")[2]
+    tasks = blocks(section)[1][1].split("\n\n")
+    tasks += [blocks(section)[3][1]]
+    assert len(tasks) == 8
+    for task in tasks:
+        lines = [line for line in task.splitlines() if not line.startswith("#")]
+        assert len(lines) <= 3
+        calls = [node for node in ast.walk(ast.parse(task)) if isinstance(node, ast.Call)]
+        assert not any("rs." in ast.unparse(call.func) and call.keywords for call in calls)
 
 
 def test_every_picture_is_in_the_gallery():
@@ -96,6 +120,13 @@ def test_every_picture_is_in_the_gallery():
 def test_pictures_of_the_gallery_are_neither_empty_nor_covered():
     found = gallery.draw()
     assert len(found) >= 18
+    assert not {name: what for name, what in found.items() if what}
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")
+def test_pictures_of_the_guide_are_neither_empty_nor_covered():
+    found = gallery.draw(page=gallery.GUIDE)
     assert not {name: what for name, what in found.items() if what}
 
 
