@@ -28,9 +28,8 @@ def __getattr__(name: str) -> object:
             raise
         from rhale_stats.arguments.peers import other_name
 
-        modules = ("plots", "simulate")
-        inner = [f"{module}.{part}" for module in modules for part in _load(module).__all__]
-        advice = other_name(name, [*__all__, *inner])
+        pictures = [f"plots.{picture}" for picture in _load("plots").__all__]
+        advice = other_name(name, [*__all__, *pictures])
     raise AttributeError(f"rhale_stats has no {name!r}. {advice}".rstrip())
 
 

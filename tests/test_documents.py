@@ -36,7 +36,7 @@ RENTALS, HOUSES = "BIKE_SHARING", "CALIFORNIA_HOUSING"
 ARCHITECTURE = ROOT / "docs" / "architecture.md"
 DOCUMENTS = [
     *(ROOT / "README.md", ROOT / "docs" / "guide.md", ARCHITECTURE, ROOT / "docs" / "peers.md"),
-    ROOT / "docs" / "models.md",
+    ROOT / "docs" / "tables-and-models.md",
     *sorted(ROOT.glob("vignettes/*.md")),
     *sorted(ROOT.glob("docs/concepts/[!R]*.md")),  # README.md lists them
     *sorted(

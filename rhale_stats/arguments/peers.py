@@ -56,6 +56,9 @@ NAMES_FOR = {
     "compare(a, b)": "contrasts",
     "hypotheses(averages)": "contrast pairs lincom glht deltamethod hypothesis",
     "datagrid(X)": "grid newdata expandgrid refgrid",
+    "simulate.mae(effect, truth)": "mae",
+    "simulate.mcse(samples)": "mcse",
+    "simulate.dense_truth(model, jacobian, X)": "densetruth",
 }
 # Keywords that a function may have, and those of other packages, and of R, in their place.
 KEYWORDS_FOR = {
@@ -189,8 +192,9 @@ def other_name(name: str, public: Sequence[str]) -> str:
     plain = name.lower().replace("_", "").replace(".", "")
     # A class of another package is a function here: RHALE, RegionalALE. Pictures of earlier
     # versions were `plot_forest` and the like.
-    short = {ours.replace("plots.", "plot").rpartition(".")[2]: ours for ours in public}
-    by_plain_name = {word.lower().replace("_", ""): ours for word, ours in short.items()}
+    by_plain_name = {
+        ours.lower().replace("_", "").replace("plots.", "plot"): ours for ours in public
+    }
     meant = NAMES.get(plain) or by_plain_name.get(plain)
     similar = [meant] if meant else get_close_matches(name.lower(), public, n=2, cutoff=0.75)
     return f"Did you mean {' or '.join(similar)}?" if similar else ""

@@ -121,7 +121,7 @@ def test_numbers_of_calls():
     ("together_rows", "n_calls"), [(together.MAX_CALL_ROWS, (19, 6)), (0, (67, 23))]
 )
 def test_calls_of_the_table_of_the_page_of_models(together_rows, n_calls, monkeypatch):
-    """docs/models.md, "Large tables and slow models"."""
+    """docs/tables-and-models.md, "Large tables and slow models"."""
     X = np.random.default_rng(0).normal(size=(1000, 20))
     monkeypatch.setattr(together, "MAX_CALL_ROWS", together_rows)
     for estimate, calls in zip((rs.local_effects, rs.ale), n_calls, strict=True):

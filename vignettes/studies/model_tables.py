@@ -294,7 +294,7 @@ raises* is an error of the model's own library with this table; the package pass
 `ModelError`. A NumPy array has no column of text beside numbers, and functions of arrays and models
 that were fitted without names know their columns by the order alone: these are no cases.
 
-`rs.adapters()` lists the libraries. [Models and tables](models.md) has examples.
+`rs.adapters()` lists the libraries. [Models and tables](tables-and-models.md) has examples.
 """
 
 

@@ -16,10 +16,9 @@ from numpy.typing import NDArray
 
 from rhale_stats.bins.fixed import EqualWidthBins
 from rhale_stats.bins.rule import BinRule
-from rhale_stats.diagnostics import scores
 from rhale_stats.effects import rhale
 from rhale_stats.local.local_effects import local_effects
-from rhale_stats.simulate import Simulator
+from rhale_stats.simulate import Simulator, scores
 from studies.runner import Output
 
 # Scores that most studies take, of every rule for bins: both kinds of metric, math [34] and [35].
