@@ -174,7 +174,8 @@ def _changes(dataset: xr.Dataset) -> Iterator[str]:
             if not np.array_equal(left[: len(values)], values):
                 yield f"has not all of the dimension {dim}, in its order"
     for name in parts.keys() & now.keys():
-        if name.endswith("_cov") and not _is_symmetric(now[name]):
+        is_variance = name.endswith("_cov") and f"{name.removesuffix('_cov')}_se" in now
+        if is_variance and not _is_symmetric(now[name]):
             yield f"has {name!r} with rows in another order than columns"
 
 
