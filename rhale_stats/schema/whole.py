@@ -202,7 +202,7 @@ def _is_again(dataset: xr.Dataset, name: str) -> bool:
         return False
     errors = [f"{name.removesuffix(end)}_se" for end in OF_ERROR if name.endswith(end)]
     parts = dataset.encoding[MADE][0]
-    return name.endswith(ADDED) or any(
+    return name.endswith((*ADDED, "_skewness")) or any(
         error in parts and error not in dataset.variables for error in errors
     )
 

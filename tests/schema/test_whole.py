@@ -154,7 +154,6 @@ def test_damages_end_in_numbers_or_in_words(made, of_file):
         ("rhale", lambda d: d.drop_dims("cell"), VERBS["predict"], "no variable cell_effect"),
         ("ale2", lambda d: d.assign_attrs(n_rows="many"), VERBS["summary"], "n_rows='many'"),
         ("pdp", lambda d: d.assign_attrs(method=[1, 2]), VERBS["confint"], "effect must be"),
-        ("std_error", lambda d: d.drop_vars("effect_skewness"), VERBS["confint"], "skewness"),
         ("ale", lambda d: d.isel(bin_other=slice(None, None, -1)), VERBS["confband"], "order"),
     ],
 )
