@@ -32,7 +32,7 @@ LEAST_DEGREES = 1.0
 # them, and by more than this share of the inner range. Beyond a gap are at least this share of the
 # rows, and five rows, because tails are sparse anyway. Fewer rows suffice if they are so many inner
 # ranges away, as coded values are.
-GAP_SPACINGS, GAP_SHARE, GAP_ROWS, FAR_AWAY = 20.0, 0.1, 0.02, 10.0
+GAP_SPACINGS, GAP_SHARE, GAP_ROWS, FAR_AWAY = 30.0, 0.1, 0.02, 10.0
 # Number of neighbours on each side that give the usual distance.
 AROUND = 10
 

@@ -144,7 +144,7 @@ def rhale(
     -----
     UserWarning
         A bin without rows, or a gap inside a bin. A gap is a stretch without rows that is wider
-        than a tenth of the range of the middle 98 % of the rows and than 20 times the distances
+        than a tenth of the range of the middle 98 % of the rows and than 30 times the distances
         around it. If local effects are slopes across cells, a cell without rows is a gap. The
         change of the curve across a gap is not known. The curve is reported, and centred, on the
         stretch between gaps with the most rows, and is NaN elsewhere; the effect of a bin with a
