@@ -176,7 +176,7 @@ class _Search:
             [
                 w,
                 w * z,
-                w * z**2 + x_m2 / span**2,
+                w * z**2 + x_m2 / span / span,
                 w * g,
                 w * z * g + xg / span,
                 w * g**2 + cells.m2,

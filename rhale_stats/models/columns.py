@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import warnings
 from collections.abc import Callable
 from decimal import Decimal
 from functools import partial
@@ -109,8 +110,11 @@ def _of_text(plain: pd.Series[Any], values: list[Any]) -> Reading | None:
         back = lambda x: f"{x:.0f}" if whole and x == round(x) else repr(float(x))  # noqa: E731
         codes = texts.str.match(r"\s*[+-]?0\d").any()
         return None if codes else Reading(numbers, lambda some: some.map(back, na_action="ignore"))
-    guess = pd.tseries.api.guess_datetime_format
-    for pattern in filter(None, (guess(values[0]), guess(values[0], dayfirst=True))):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # that the day is, or is not, first
+        guess = partial(pd.tseries.api.guess_datetime_format, values[0])
+        patterns = guess(), guess(dayfirst=True)
+    for pattern in filter(None, patterns):
         dates = pd.to_datetime(plain, format=pattern, errors="coerce")
         if dates.notna().sum() == n_known and getattr(dates.dtype, "kind", "") == "M":
             break

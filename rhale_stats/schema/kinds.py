@@ -31,7 +31,7 @@ class Kind(NamedTuple):
             and isinstance(result, self.form)
             and self.variables <= set(map(str, result.variables))
             and self.dims <= set(map(str, result.dims))
-            and (not self.methods or result.attrs.get("method") in self.methods)
+            and (not self.methods or str(result.attrs.get("method")) in self.methods)
         )
 
 

@@ -173,6 +173,23 @@ def _changes(dataset: xr.Dataset) -> Iterator[str]:
             left = now[dim].values if dim in now else np.arange(dataset.sizes[dim])
             if not np.array_equal(left[: len(values)], values):
                 yield f"has not all of the dimension {dim}, in its order"
+    for name in parts.keys() & now.keys():
+        is_variance = name.endswith("_cov") and f"{name.removesuffix('_cov')}_se" in now
+        if is_variance and not _is_symmetric(now[name]):
+            yield f"has {name!r} with rows in another order than columns"
+
+
+def _is_symmetric(covariance: xr.Variable) -> bool:
+    """Whether a covariance along two dimensions, bin and bin_other for instance, is symmetric."""
+    values = covariance.values
+    tolerance = 1e-6 * np.nanmax(np.abs(values), initial=0.0)
+    mirrored = values
+    for dim in covariance.dims:
+        if (other := f"{dim}_other") in covariance.dims:
+            mirrored = np.swapaxes(mirrored, *covariance.get_axis_num([dim, other]))
+    return values.shape == mirrored.shape and np.allclose(
+        values, mirrored, rtol=0, atol=tolerance, equal_nan=True
+    )
 
 
 def _is_again(dataset: xr.Dataset, name: str) -> bool:

@@ -340,6 +340,11 @@ def test_gaps_by_hand():
     assert_array_equal(kernel.gap_edges(x), [np.nextafter(20, 99), 81])
 
 
+def test_tails_of_few_rows_have_no_gap(rng):
+    """Of 40 log-normal values 8 % had one: 400 samples, Monte-Carlo error 1.4 %."""
+    assert not any(len(kernel.gap_edges(np.sort(rng.lognormal(size=40)))) for _ in range(400))
+
+
 def test_few_rows_beyond_a_gap_are_a_tail():
     """Of 1,000 rows with 19 or 20 behind a gap; far away fewer suffice. Weights count as rows."""
 

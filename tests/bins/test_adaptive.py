@@ -662,3 +662,11 @@ def test_what_the_search_of_the_spread_gets(monkeypatch):
     assert found == {"penalty": 5, "min_obs": 30, "resolution": 0.5}
     assert again == {"min_obs": 30, "resolution": 0.5}
     assert asked(min_obs=40)[0]["min_obs"] == asked(min_obs=40)[1]["min_obs"] == 40
+
+
+@pytest.mark.filterwarnings("ignore:Gaps without rows")
+def test_zeros_before_a_gap_are_a_stretch_of_one_value(rng):
+    """Its width is the smallest number, whose square is 0: a warning of NumPy had come through."""
+    x = np.append(np.zeros(40), 5 + rng.uniform(size=300))
+    effect = estimate(x, x + rng.normal(size=340))
+    assert np.isnan(effect["effect"].values).any()

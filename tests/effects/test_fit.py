@@ -117,7 +117,8 @@ def test_the_covariance_of_a_curve_has_its_variance(centering, rng):
 
 def test_a_curve_between_edges_only(rng):
     """Most rows are inside of a bin, with gaps at both sides: no edge has a value of the curve."""
-    x = np.concatenate([[0.0, 0.1], rng.uniform(4.5, 5.5, 60), [9.9, 10.0]])[:, None]
+    tail = np.linspace(0, 0.1, 5)
+    x = np.concatenate([tail, rng.uniform(4.5, 5.5, 60), 9.9 + tail])[:, None]
     local = rs.local_effects(None, x, jacobian=1 + rng.normal(size=x.shape))
     with pytest.warns(UserWarning, match="Gaps without rows: 'x0' \\(from "):
         effect = rs.std_error(rs.rhale(local, bins=rs.GivenBins([0, 10])))

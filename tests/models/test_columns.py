@@ -142,7 +142,7 @@ def messy(n=N):
         {
             "age": rng.integers(20, 80, n),
             "score": [("?" if at % 30 == 0 else f"{one:.3f}") for at, one in enumerate(x)],
-            "seen": [str(one.date()) for one in pd.date_range("2021-01-01", periods=n)],
+            "seen": [str(one.date()) for one in pd.date_range("2021-01-20", periods=n)],
             "arm": np.where(np.arange(n) % 25 == 0, None, rng.choice(["a", "b", "c"], n)),
             "town": rng.choice([f"town {k}" for k in range(40)], n),
             "one": 1.0,
@@ -176,6 +176,7 @@ def test_a_table_without_any_cleaning_is_explained_and_reported(tmp_path):
     said = found.attrs["notes"]
     for one in (*WHAT, "'one' (one value)", "effects of 'score': 10 rows; effects of 'arm': 12"):
         assert one in said
+    assert "dayfirst" not in said  # pandas says it of days above 12
     rs.report(found, tmp_path / "page.html")
     assert "town 7" in (tmp_path / "page.html").read_text()
     effect, said = heard(lambda: rs.ale(cleaned, X))

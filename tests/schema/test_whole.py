@@ -154,6 +154,8 @@ def test_damages_end_in_numbers_or_in_words(made, of_file):
         ("regions", lambda d: d.assign(levels=("node", d["loss"].data)), VERBS["assign"], "float"),
         ("rhale", lambda d: d.drop_dims("cell"), VERBS["predict"], "no variable cell_effect"),
         ("ale2", lambda d: d.assign_attrs(n_rows="many"), VERBS["summary"], "n_rows='many'"),
+        ("pdp", lambda d: d.assign_attrs(method=[1, 2]), VERBS["confint"], "effect must be"),
+        ("ale", lambda d: d.isel(bin_other=slice(None, None, -1)), VERBS["confband"], "order"),
     ],
 )
 def test_what_was_taken_or_replaced_is_named(made, kind, damage, call, said):
