@@ -126,6 +126,29 @@ class RhaleAccessor:
             raise TypeError("x must be given, as in effect.rhale.at(age=40).")
         return values_at(self._dataset, values if x is None else x, feature)
 
+    def complete(self) -> xr.Dataset:
+        """All that follows from the moments of effects in bins, written out.
+
+        Over (feature, bin) ``n_effective``, ``weight_share`` and ``x_mean``; over (feature, edge),
+        the edges of the bins, ``curve``, ``curve_std`` and ``curve_std_sum`` (math [9]); over
+        (feature) ``n_bins``, ``heterogeneity_index`` and ``curve_offset``; over (feature, cell) and
+        (feature, cell_edge) the cells of the curve, and over (feature, spread_bin) the spread in
+        bins of its own. Functions take this form as well.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import rhale_stats as rs
+        >>> X = np.random.default_rng(0).uniform(-1, 1, (500, 2))
+        >>> effect = rs.rhale(lambda X: 3 * X[:, 0] + X[:, 1], X)
+        >>> effect.rhale.complete()["n_bins"].values
+        array([1, 1])
+        """
+        from rhale_stats.schema.layout import complete
+        from rhale_stats.schema.whole import with_feature
+
+        return complete(with_feature(self._dataset))
+
     show = _Method()
     std_error = _Method()
     vcov = _Method()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+from pathlib import Path
 from zlib import crc32
 
 # Tests run one to a processor, so that more threads would only wait for each other.
@@ -19,6 +20,8 @@ mpl.use("Agg")
 import matplotlib.pyplot as plt
 import numpy as np
 import pytest
+
+from rhale_stats.schema import validation
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -39,6 +42,14 @@ def close_figures():
     """No figure outlives its test."""
     yield
     plt.close("all")
+
+
+# Tests of what functions work with: they see results with all that follows from them.
+OF_THE_INSIDE = (
+    *("bins", "diagnostics", "drawing", "effects", "generics", "inference", "local", "regional"),
+    *("ensembles", "simulate"),
+)
+validation.INSIDE += [str(Path(__file__).parent / name) + os.sep for name in OF_THE_INSIDE]
 
 
 @pytest.hookimpl(wrapper=True)

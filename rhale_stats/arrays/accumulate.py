@@ -88,6 +88,19 @@ def accumulate(effect: FloatArray, width: FloatArray) -> FloatArray:
     return _running_sum(effect * width)
 
 
+def spread_along(
+    curve: FloatArray, heterogeneity: FloatArray, width: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """``curve_std`` and ``curve_std_sum``, at the edges where the curve is known."""
+    has_curve = np.isfinite(curve)
+    inside = has_curve[:-1] & has_curve[1:]
+    std, std_sum = np.full((2, len(curve)), np.nan)
+    if has_curve.any():
+        std[has_curve] = curve_std(heterogeneity[inside], width[inside])
+        std_sum[has_curve] = curve_std_sum(heterogeneity[inside], width[inside])
+    return std, std_sum
+
+
 def curve_std(heterogeneity: FloatArray, width: FloatArray) -> FloatArray:
     """math [9], Eq. 16 of the paper: sqrt(sum width^2 sigma^2). It depends on the bins."""
     return np.sqrt(_running_sum((heterogeneity * width) ** 2))

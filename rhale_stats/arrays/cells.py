@@ -97,6 +97,30 @@ def effects(mean: FloatArray, weight: FloatArray, bin_of: IntArray) -> FloatArra
     return np.where(total > 0, np.add.reduceat(parts, starts, axis=-1), np.nan)
 
 
+def sums_in_bins(sums: FloatArray, bin_of: IntArray) -> FloatArray:
+    """Sums in bins from those in their cells, (..., cell) -> (..., bin)."""
+    return np.add.reduceat(sums, np.flatnonzero(np.diff(bin_of, prepend=-1)), axis=-1)
+
+
+def slope_correlation(
+    products: FloatArray,
+    width: FloatArray,
+    weight: FloatArray,
+    bin_of: IntArray,
+    slope: FloatArray,
+) -> FloatArray:
+    """Correlation of the average along a bin with the slope of its line, by influences of rows.
+
+    ``products`` are sums of the products `LEVEL_POWERS` in the cells of the curve.
+    """
+    level_of = along_axis(width, weight, bin_of)
+    factor = np.divide(level_of, weight, out=np.zeros(len(level_of)), where=weight > 0)
+    both, level, tilt = sums_in_bins(products * np.stack([factor, factor**2, factor**0]), bin_of)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        is_sloped = (slope != 0) & (level > 0) & (tilt > 0)
+        return np.where(is_sloped, np.clip(both / np.sqrt(level * tilt), -1.0, 1.0), 0.0)
+
+
 def union(a: FloatArray, b: FloatArray) -> FloatArray:
     """All values of two ascending arrays, each once: many times as fast as ``np.union1d``."""
     both = np.concatenate([a, b])
@@ -306,6 +330,21 @@ def _between(left: FloatArray, right: FloatArray) -> FloatArray:
     """Midpoints, above the value on the left of each."""
     middle = left + (right - left) / 2
     return np.where(middle > left, middle, right)
+
+
+def divided(starts: IntArray, places: IntArray, rows: FloatArray, least: float) -> IntArray:
+    """First fine cells of the cells that begin at ``starts`` and at ``places``, too.
+
+    A place that would leave a cell fewer than ``least`` of the ``rows`` gives way to the nearest
+    start.
+    """
+    before = np.append(0.0, np.cumsum(rows))
+    for place in places[(places > 0) & (places < len(rows))]:
+        number = int(np.searchsorted(starts, place, side="right"))
+        ends = np.append(starts, len(rows))[[number - 1, number]]
+        if np.abs(before[ends] - before[place]).min() >= least:
+            starts = np.insert(starts, number, place)
+    return starts
 
 
 def cells_of(

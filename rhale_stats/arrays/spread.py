@@ -8,8 +8,12 @@ import numpy as np
 from scipy import special
 
 from rhale_stats.arrays.cell_moments import CellMoments, Line
-from rhale_stats.arrays.moments import FloatArray, IntArray
+from rhale_stats.arrays.moments import FloatArray, IntArray, n_effective
 
+# A share of the variance below this is rounding.
+NO_SHARE = 1e-9
+# Parameters of a cell: its mean takes one, and the error of the slope puts a part of one back.
+OF_CELL = 1 - 1 / 24
 # Exponents of the residuals in their moments.
 OF_RESIDUALS = ((0, 2), (0, 3), (0, 4))
 # A spread counts as at least this share of that of all rows: where there is next to none, what is
@@ -62,6 +66,34 @@ def _ratio(of: FloatArray, over: FloatArray, otherwise: float = 0.0) -> FloatArr
     return out
 
 
+def effect_in_cells(cells: CellMoments, *, sloped: bool) -> tuple[Line, FloatArray]:
+    """The effect in cells, and the share of the variance of the rows that it leaves there.
+
+    It is the mean of each cell and, if ``sloped``, its slope.
+    """
+    means = cells.means()
+    slope = slopes_along(means.mean, means.x_mean) if sloped else None
+    return Line.of(means, slope), share_left(n_effective(means), OF_CELL)
+
+
+def share_left(rows: FloatArray, parameters: FloatArray | float) -> FloatArray:
+    """Share of the variance that is left where so many parameters are fitted to so many rows."""
+    left = 1 - parameters / np.where(rows > 0, rows, np.inf)
+    return np.where((rows > 0) & (left > NO_SHARE), left, 0.0)
+
+
+def slopes_along(mean: FloatArray, x_mean: FloatArray) -> FloatArray:
+    """Slope of the effect in every cell, from the means of the cells around it; 0 in two cells.
+
+    Where n rows are even in cells of width h, its variance is sigma^2 / (2 n h^2). Times that of x
+    in the cell, h^2 / 12, this is a twenty-fourth of the variance of the mean of the cell.
+    """
+    out, occupied = np.zeros(len(mean)), np.flatnonzero(np.isfinite(mean))
+    if len(occupied) > 2 and (np.diff(x_mean[occupied]) > 0).all():
+        out[occupied] = np.gradient(mean[occupied], x_mean[occupied])
+    return out
+
+
 def residuals(cells: CellMoments, effect: Line, left: FloatArray) -> Residuals:
     """math [66]: sums of powers of the residuals from the fitted effect in cells.
 
@@ -72,6 +104,17 @@ def residuals(cells: CellMoments, effect: Line, left: FloatArray) -> Residuals:
     powers = effect.sums(cells, OF_RESIDUALS) * left * scale ** np.array([[2], [3], [4]])
     free, free_sq = cells.weight * left, cells.weight_sq * left
     return Residuals(cells.n_obs, cells.weight, free, free_sq, *powers)
+
+
+def in_bins(bins: Residuals) -> dict[str, FloatArray]:
+    """What is known of the spread in bins beside the spread itself, by name."""
+    return {
+        "spread_n_obs": bins.n_obs,
+        "spread_share": bins.weight / bins.weight.sum(),
+        "spread_degrees": bins.degrees,
+        "spread_third_moment": bins.moment("third"),
+        "spread_fourth_moment": bins.moment("fourth"),
+    }
 
 
 def spread_starts(

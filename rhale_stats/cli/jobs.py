@@ -39,6 +39,7 @@ from rhale_stats.files import whole, write_netcdf
 from rhale_stats.generics.errors import std_error
 from rhale_stats.generics.tables import summary, tidy
 from rhale_stats.local.local_effects import local_effects
+from rhale_stats.schema.layout import compact
 
 RAND_FORMULA = (
     "mdvis ~ cr(disea, df=4, constraints='center') * (hlthg + hlthf + hlthp + physlm)"
@@ -333,7 +334,7 @@ def _save(effect: xr.Dataset, figure: Figure, out: Path) -> None:
             source = str(effect["effect_se"].attrs["source"])
             along = tidy(effect).assign(estimand="average along the bin", uncertainty=source)
             along.to_csv(table, index=False)
-            write_netcdf(effect, out / NETCDF_NAME)
+            write_netcdf(compact(effect), out / NETCDF_NAME)
     except OSError as error:
         raise FailureError(
             f"The results could not be saved in {out}: {error.strerror or error}. Existing "

@@ -17,6 +17,7 @@ import xarray as xr
 from rhale_stats.cli.answers import as_json
 from rhale_stats.cli.interruption import FailureError, UsageError
 from rhale_stats.files import check_folder, netcdf_of, whole
+from rhale_stats.schema.layout import compact, each_result
 
 # What writes a file, by its suffix.
 Writers: TypeAlias = Mapping[str, Callable[[Path], object]]
@@ -128,6 +129,7 @@ def writers_of(
     tree: xr.Dataset | xr.DataTree, table: pd.DataFrame, answer: dict[str, Any]
 ) -> dict[str, Callable[[Path], object]]:
     """What writes a result: labelled data, a table, and an answer in JSON."""
+    tree = each_result(tree, compact)
     return {
         ".nc": lambda path: path.write_bytes(netcdf_of(tree)),
         ".zarr": partial(_write_zarr, tree),

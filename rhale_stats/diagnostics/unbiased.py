@@ -13,7 +13,6 @@ from rhale_stats.arrays.moments import FloatArray
 from rhale_stats.bins.fixed import GivenBins
 from rhale_stats.effects.bias import BIASED, FINE, LARGE, TESTED_ROWS, TOO_FEW
 from rhale_stats.effects.errors import std_error
-from rhale_stats.effects.estimates import spread_along
 from rhale_stats.effects.provenance import check_same_chunks, check_same_rows
 from rhale_stats.effects.rhale import quiet_rhale
 from rhale_stats.inference.adjustment import ADJUSTMENTS, adjusted
@@ -359,8 +358,9 @@ def debias(effect: xr.Dataset, check: xr.Dataset) -> xr.Dataset:
             "check must be what check_unbiased(local, effect) returned; this one has no "
             "heterogeneity_within."
         )
-    if not (
-        effect["edge_value"].equals(check["edge_value"]) and effect["n_obs"].equals(check["n_obs"])
+    if not all(
+        np.array_equal(effect[name].values, check[name].values, equal_nan=True)
+        for name in ("edge_value", "n_obs")
     ):
         raise ValueError(
             "check must have the bins of effect; its edges or rows differ. Run "
@@ -402,7 +402,7 @@ def _spread(row: xr.Dataset) -> Estimates:
     x_variance = accumulate.total_variance(
         row["x_mean"].values, residuals_of(row).x_variance, share, row["n_effective"].values
     )
-    std, std_sum = spread_along(row["curve"].values, within, width)
+    std, std_sum = accumulate.spread_along(row["curve"].values, within, width)
     return {
         "curve_std": std,
         "curve_std_sum": std_sum,

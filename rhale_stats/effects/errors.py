@@ -37,7 +37,7 @@ from rhale_stats.effects.targets import (
 )
 from rhale_stats.models.parametric import Fitted
 from rhale_stats.schema.checks import check_effect, check_local, is_chunked
-from rhale_stats.schema.curves import bin_noise, cell_sizes, pieces_of, squares_of
+from rhale_stats.schema.curves import bin_noise, cell_sizes, curve_name, pieces_of, squares_of
 from rhale_stats.schema.features import given_feature, is_of_outcome, one_feature, stores_errors
 from rhale_stats.schema.levels import categorical_features, is_categorical
 from rhale_stats.schema.moments import has_cells, has_moments, residuals_of
@@ -227,20 +227,22 @@ def vcov(effect: xr.Dataset, feature: str | int | None = None, what: str = "curv
     feature = given_feature(feature, "vcov(effect, 'dose')")
     effect = with_std_error(check_effect(effect))
     row = one_feature(effect, feature)
-    dim, name = ("edge", "curve_cov") if what == "curve" else ("bin", "effect_cov")
+    dim, name = ("edge", f"{curve_name(row)}_cov") if what == "curve" else ("bin", "effect_cov")
     if has_covariance(row) and name in row:
         values = row[name].values
     elif what == "effect":
         values = np.diag(row["effect_se"].values ** 2)
     else:
-        values = np.full((row.sizes["edge"],) * 2, np.nan)
+        values = np.full((row[curve_name(row)].size,) * 2, np.nan)
         if row.sizes["bin"]:
             fit = fit_of(row)
-            values[fit.edge_slice, fit.edge_slice] = fit.covariance(fit.edges)
+            known = fit.cells.edge_stretch
+            values[known, known] = fit.covariance(fit.pieces.edges)
     se = row["curve_se" if what == "curve" else "effect_se"]
+    numbers = np.arange(len(values))
     return xr.DataArray(
         values,
-        {dim: row[dim].values, f"{dim}_other": row[dim].values},
+        {dim: numbers, f"{dim}_other": numbers},
         (dim, f"{dim}_other"),
         "covariance",
         {

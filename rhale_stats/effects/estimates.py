@@ -58,15 +58,25 @@ class FittedBins(NamedTuple):
 
 
 def fitted_bins(
-    settings: RhaleSettings, grid: CellGrid, rows: RowMoments, partition: Partition
+    settings: RhaleSettings,
+    grid: CellGrid,
+    rows: RowMoments,
+    partition: Partition,
+    also: FloatArray | None = None,
 ) -> FittedBins:
-    """The bins of one feature with their lines, and the cells of its curve."""
+    """The bins of one feature with their lines, and the cells of its curve.
+
+    Cells have edges at the inner ones of ``also``, too, or close by where too few rows are between.
+    """
     bin_edges = np.append(grid.rule_edges[partition.starts], grid.rule_edges[-1])
     fine_starts = grid.fine_starts(bin_edges)
     fine_edges = np.append(grid.edges[fine_starts], grid.edges[-1])
     rows = rows.pooled(fine_starts)
     fine = rows.cells
     of_curve = grid.curve_starts(fine_edges, fine, bin_edges)
+    if also is not None:
+        places = np.searchsorted(fine_edges[:-1], also[1:-1])
+        of_curve = cell_kernel.divided(of_curve, places, fine.n_obs, grid.least_rows)
     rows, edges = rows.pooled(of_curve), np.append(fine_edges[of_curve], fine_edges[-1])
     starts = np.searchsorted(edges, bin_edges[:-1])
     bins = rows.cells.pooled(starts)
@@ -109,33 +119,16 @@ def estimates_of(settings: RhaleSettings, fitted: FittedBins) -> dict[str, Float
     if fitted.along is not None and slope is not None:
         lines = Line.of(bins, slope).repeated(fitted.length)
         products = lines.sums(rows.by_squares, sums.LEVEL_POWERS)
-        estimates |= {"effect_slope_correlation": slope_correlation(products, fitted.along, slope)}
+        along = fitted.along
+        estimates["effect_slope_correlation"] = cell_kernel.slope_correlation(
+            products, along.width, along.weight, along.bin, slope
+        )
     return estimates
 
 
 def are_agreed(rule: BinRule) -> bool:
     """Whether other rows may have the same cells, so that `merge` needs sums of their weights."""
     return isinstance(rule, GivenBins) and rule.cells_of_curve is not None
-
-
-def sums_in_bins(sums: FloatArray, bin_of: IntArray) -> FloatArray:
-    """Sums in bins from those in their cells, (..., cell) -> (..., bin)."""
-    return np.add.reduceat(sums, np.flatnonzero(np.diff(bin_of, prepend=-1)), axis=-1)
-
-
-def slope_correlation(
-    products: FloatArray, cells: cell_kernel.Cells, slope: FloatArray
-) -> FloatArray:
-    """Correlation of the average along a bin with the slope of its line, by influences of rows.
-
-    ``products`` are sums of the products `LEVEL_POWERS` in the cells of the curve.
-    """
-    level_of = cell_kernel.along_axis(cells.width, cells.weight, cells.bin)
-    factor = np.divide(level_of, cells.weight, out=np.zeros(len(level_of)), where=cells.weight > 0)
-    both, level, tilt = sums_in_bins(products * np.stack([factor, factor**2, factor**0]), cells.bin)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        is_sloped = (slope != 0) & (level > 0) & (tilt > 0)
-        return np.where(is_sloped, np.clip(both / np.sqrt(level * tilt), -1.0, 1.0), 0.0)
 
 
 def feature_estimates(
@@ -156,7 +149,7 @@ def feature_estimates(
     heterogeneity = np.sqrt(variance)
     fine_pieces = pieces if along is None else _pieces(along)
     curve, offset = centred_curve(fine_pieces, edges, centering)
-    std, std_sum = spread_along(curve, heterogeneity, np.diff(edges))
+    std, std_sum = accumulate.spread_along(curve, heterogeneity, np.diff(edges))
     estimates: dict[str, FloatArray | float] = {
         "effect": fitted.effects() if along is None else _averages(along),
         "heterogeneity": heterogeneity,
@@ -241,19 +234,6 @@ def _squares_of(along: cell_kernel.Cells) -> dict[str, FloatArray]:
         "cell_robust_third_cumulant": along.robust_third,
         "cell_degrees": along.degrees,
     }
-
-
-def spread_along(
-    curve: FloatArray, heterogeneity: FloatArray, width: FloatArray
-) -> tuple[FloatArray, FloatArray]:
-    """``curve_std`` and ``curve_std_sum``, at the edges where the curve is known."""
-    has_curve = np.isfinite(curve)
-    inside = has_curve[:-1] & has_curve[1:]
-    std, std_sum = np.full((2, len(curve)), np.nan)
-    if has_curve.any():
-        std[has_curve] = accumulate.curve_std(heterogeneity[inside], width[inside])
-        std_sum[has_curve] = accumulate.curve_std_sum(heterogeneity[inside], width[inside])
-    return std, std_sum
 
 
 def _pieces(cells: cell_kernel.Cells) -> accumulate.Pieces:

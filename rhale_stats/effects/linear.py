@@ -15,6 +15,7 @@ from rhale_stats.effects.intervals import estimates
 from rhale_stats.inference.combinations import Estimates, refuse_beside
 from rhale_stats.printing.text import bin_labels
 from rhale_stats.schema.checks import check_effect, check_local
+from rhale_stats.schema.curves import curve_name
 from rhale_stats.schema.features import (
     feature_names,
     feature_position,
@@ -24,6 +25,7 @@ from rhale_stats.schema.features import (
 )
 from rhale_stats.schema.identity import row_labels
 from rhale_stats.schema.levels import is_categorical, level_names
+from rhale_stats.schema.moments import has_cells
 
 
 def for_hypotheses(
@@ -42,18 +44,19 @@ def for_hypotheses(
     feature = given_feature(feature, "hypotheses(effect, feature='dose')", effect)
     effect, features = opened(effect.isel(feature=[feature_position(effect, feature)]))
     covariance, row = vcov(effect, 0, estimand), features[0][0]
-    names = bin_labels(row)
+    names, of_row = bin_labels(row), estimand
     if estimand == "curve":
-        edges = row["edge_value"].values
+        of_row = curve_name(row)
+        edges = row["cell_value" if has_cells(row) else "edge_value"].values
         names = level_names(row) if is_categorical(row) else [f"{edge:.6g}" for edge in edges]
         if are_dates(units_in(row)):
             names = date_texts(edges, units_in(row))
     [name] = feature_names(effect)
     return Estimates(
         names,
-        np.asarray(row[estimand].values, dtype=np.float64),
+        np.asarray(row[of_row].values, dtype=np.float64),
         covariance.values,
-        np.asarray(estimates(effect, features)[estimand].degrees)[0][: len(covariance)],
+        np.asarray(estimates(effect, features)[of_row].degrees)[0][: len(covariance)],
         str(effect[estimand].attrs["units"]),
         str(covariance.attrs["source"]),
         f"the effects of {name}" if estimand == "effect" else f"the curve of {name}",

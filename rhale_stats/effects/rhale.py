@@ -21,7 +21,12 @@ from rhale_stats.bins.rule import BinRule, Column, Partition, check_rule
 from rhale_stats.effects.estimates import FittedBins, RhaleSettings, estimates_of, fitted_bins
 from rhale_stats.effects.grid import CellGrid, grid_of, grid_of_others, moments_on
 from rhale_stats.effects.labelled import dataset
-from rhale_stats.effects.spread import own_spread, skewness_rows, skewness_sign
+from rhale_stats.effects.spread import (
+    skewness_rows,
+    skewness_sign,
+    spread_between,
+    spread_edges,
+)
 from rhale_stats.effects.values import predict
 from rhale_stats.local.cells import cell_edges
 from rhale_stats.local.chunks import ChunkedRows
@@ -87,7 +92,7 @@ def rhale(
     centering : {"mean", "start", "integral"} or number, default "mean"
         Zero of the curve: its mean over the rows (the convention of ALE), its left end, or its mean
         over the axis (math [8]); or this value of the feature, with errors of the differences
-        from it. ``curve_offset`` is the constant that was subtracted.
+        from it.
     weighting : {"axis", "rows"}, default "axis"
         Definition of the effect of a bin. "axis": the average of mu(z) along the axis (math [12]),
         computed in fine cells; the curve is accumulated from these cells and does not depend on the
@@ -112,25 +117,21 @@ def rhale(
     -------
     Dataset
         Over (feature, bin): ``effect`` (math [5]), ``heterogeneity`` (math [6], the standard
-        deviation, ddof 1), ``n_obs``, ``n_effective``, ``weight_share``, ``x_mean``. Over
-        (feature, edge): ``curve`` (math [7]), ``curve_std`` and ``curve_std_sum`` (math [9]). Over
-        (feature): ``average_effect``, ``heterogeneity_index`` (math [10]),
-        ``heterogeneity_output``, ``curve_offset``, ``local_effect_error``. Over
-        (feature, spread_bin), between the ``spread_edge_value`` of (feature, spread_edge):
-        ``spread``, the standard deviation in bins that follow it and not the effect (math [66]),
-        ``spread_n_obs``, ``spread_share``, ``spread_degrees``, ``spread_third_moment``,
-        ``spread_fourth_moment``. With ``weighting="axis"`` the cells that the curve is accumulated
-        from, over (feature, cell) between the ``cell_value`` of (feature, cell_edge), where the
-        curve is ``cell_curve``: ``cell_effect``, ``cell_share``. ``moments`` (feature, cell,
-        moment) are the state of which everything else is made (math [95]): in every cell, or bin
-        without cells, the numbers of rows, sums of weights, means, and sums of
-        w (x - x_mean)^p (g - mean)^q, such as ``"x1g2"``. `BestEqualWidthBins` adds ``bin_loss``
-        (feature, n_bins_tried). `AdaptiveBins` adds ``slope`` (feature, bin), 0 where a bin is
-        constant; where it is not 0, ``heterogeneity`` is the spread of the residuals (ddof 2).
-        Coordinates: ``feature``, ``bin``, ``edge``, ``bin_left``, ``bin_right``, ``edge_value``,
-        ``n_bins``, ``n_spread_bins``, ``feature_kind``, ``feature_units``. Beyond a feature's
-        ``n_bins`` values are NaN and ``n_obs`` is 0. A constant feature has ``n_bins`` 0 and
-        ``feature_kind`` "constant".
+        deviation, ddof 1), ``n_obs``. Over (feature, edge), the edges of the cells that the curve
+        is accumulated from, with those of the bins among them: ``curve`` (math [7]) and, to the
+        right of each edge, ``spread``, the standard deviation of the local effects, which changes
+        where it does and not where the effect does (math [66]; not with ``weighting="rows"``).
+        ``moments`` (feature, edge, moment) are the state of which everything else is made (math
+        [95]): in the cell to the right of every edge, the numbers of rows, sums of weights, means,
+        and sums of w (x - x_mean)^p (g - mean)^q, such as ``"x1g2"``. Over (feature): ``n_bins``,
+        ``average_effect``, ``heterogeneity_output`` (math [10]), ``local_effect_error``.
+        `BestEqualWidthBins` adds ``bin_loss`` (feature, n_bins_tried). `AdaptiveBins` adds
+        ``slope`` (feature, bin), 0 where a bin is constant; where it is not 0, ``heterogeneity`` is
+        the spread of the residuals (ddof 2). Coordinates: ``feature``, ``bin``, ``edge``,
+        ``bin_left``, ``bin_right``, ``edge_value``, ``feature_kind``, ``feature_units``. Beyond a
+        feature's ``n_bins`` values are NaN and ``n_obs`` is 0. A constant feature has ``n_bins`` 0
+        and ``feature_kind`` "constant". ``effect.rhale.complete()`` writes out what follows from
+        these, such as ``n_effective``, ``curve_std`` (math [9]) and ``heterogeneity_index``.
 
     Raises
     ------
@@ -213,6 +214,8 @@ def quiet_rhale(
     """
     local = check_local(local, in_chunks=True)
     refuse_categorical(local, "rhale")
+    # With the paper's means over the rows the spread is that of its bins.
+    has_spread = has_spread and weighting == "axis"
     settings = _settings(bins, centering, weighting, has_spread=has_spread)
     share = 0.5 if honest is True else float(honest)
     split = _honest_rows(local, share, rng) if share else _all_rows(local)
@@ -353,13 +356,18 @@ def _estimated(
         grid = grids[position]
         if moments is None or isinstance(grid, Column):
             return {}
-        fitted = fitted_bins(settings, others.get(position, grid), moments, partitions[position])
+        of_rows = (settings, others.get(position, grid), moments, partitions[position])
+        fitted, edges = fitted_bins(*of_rows), np.zeros(0)
+        if settings.has_spread:
+            chosen = fitted
+            if moments_of_edges is not None and moments_of_edges is not moments:
+                chosen = fitted_bins(settings, grid, moments_of_edges, partitions[position])
+            edges = spread_edges(rule, chosen, float(errors[position]))
+            if len(edges) > 2:
+                fitted = fitted_bins(*of_rows, also=edges)
         values = estimates_of(settings, fitted)
         if settings.has_spread:
-            other = fitted
-            if moments_of_edges is not None and moments_of_edges is not moments:
-                other = fitted_bins(settings, grid, moments_of_edges, partitions[position])
-            values |= own_spread(rule, fitted, float(errors[position]), other)
+            values |= spread_between(edges, fitted)
         if "squares" in values:
             fits[position] = fitted
             if isinstance(rule, GivenBins):

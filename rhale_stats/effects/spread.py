@@ -23,22 +23,17 @@ from rhale_stats.inference.estimate import Estimate, Facts
 from rhale_stats.inference.estimate import Moments as CentralMoments
 from rhale_stats.local.reductions import Reduction
 from rhale_stats.local.rows import Rows
-from rhale_stats.schema.curves import curve_cells
-from rhale_stats.schema.features import is_grouped, one_feature, resolution, slopes
-from rhale_stats.schema.moments import bin_means, has_cells
+from rhale_stats.schema.features import is_grouped, one_feature, resolution
+from rhale_stats.schema.moments import cell_count, moments_of
 from rhale_stats.schema.padding import Estimates, padded
 from rhale_stats.schema.variables import EFFECT_VARIABLES, counted, variable
 
 if TYPE_CHECKING:
     from rhale_stats.effects.clusters import Groups
 
-# A share of the variance below this is rounding.
-NO_SHARE = 1e-9
 # A spread below this share of the standard deviation of all local effects counts as none: what is
 # left may be the error of the fitted effect.
 NO_SPREAD = 0.01
-# Parameters of a cell: its mean takes one, and the error of the slope puts a part of one back.
-OF_CELL = 1 - 1 / 24
 # What every feature has.
 SPREAD = (
     *("spread", "spread_n_obs", "spread_share", "spread_degrees"),
@@ -75,32 +70,34 @@ def skewness_sign(rows: FloatArray, fitted: FittedBins) -> float:
     return clear_sign(values, cell.astype(np.int64), weight, None, fine=fitted.along is not None)
 
 
-def own_spread(rule: BinRule, fitted: FittedBins, error: float, chosen: FittedBins) -> Estimates:
-    """The spread of one feature in bins of its own, by name.
+def spread_edges(rule: BinRule, fitted: FittedBins, error: float) -> FloatArray:
+    """Edges of the bins of the spread of one feature, chosen on these rows.
 
-    ``error`` is the numerical error of a local effect. ``chosen`` is the effect of the rows on
-    which bins are chosen.
+    ``error`` is the numerical error of a local effect.
     """
     adaptive = rule if isinstance(rule, AdaptiveBins) else AdaptiveBins()
     least = max(resolution(fitted.bins.mean, error), NO_SPREAD * _deviation(fitted.bins))
-    effect = _fitted_effect(chosen)
-    of_cells = kernel.residuals(chosen.rows.cells, *effect)
-    on_grid = _residual_sums(chosen, *effect)
-    starts = adaptive.choose_spread(of_cells, chosen.of_curve, on_grid, resolution=least)
-    edges = chosen.fine_edges
-    # Other rows may have other cells of the curve.
-    inner = np.unique(np.searchsorted(fitted.fine_edges[:-1], edges[starts[1:]]))
-    starts = np.append(0, inner[(inner > 0) & (inner < len(fitted.fine_edges) - 1)])
-    bins = on_grid if chosen is fitted else _residual_sums(fitted, *_fitted_effect(fitted))
-    bins = bins.merged(starts)
+    effect, left = _fitted_effect(fitted)
+    length = np.diff(fitted.of_curve, append=len(fitted.fine.weight))
+    starts = adaptive.choose_spread(
+        kernel.residuals(fitted.rows.cells, effect, left),
+        fitted.of_curve,
+        kernel.residuals(fitted.fine, effect.repeated(length), np.repeat(left, length)),
+        resolution=least,
+    )
+    return np.append(fitted.fine_edges[starts], fitted.fine_edges[-1])
+
+
+def spread_between(edges: FloatArray, fitted: FittedBins) -> Estimates:
+    """The spread of one feature between ``edges``, by name: each at the nearest edge of a cell."""
+    middle = (fitted.edges[1:-2] + fitted.edges[2:-1]) / 2
+    inner = edges[1:-1] if len(fitted.edges) > 2 else edges[:0]
+    starts = np.unique(np.append(0, 1 + np.searchsorted(middle, inner)))
+    bins = kernel.residuals(fitted.rows.cells, *_fitted_effect(fitted)).merged(starts)
     return {
         "spread": np.sqrt(bins.moment("square")),
-        "spread_n_obs": bins.n_obs,
-        "spread_share": bins.weight / bins.weight.sum(),
-        "spread_degrees": bins.degrees,
-        "spread_third_moment": bins.moment("third"),
-        "spread_fourth_moment": bins.moment("fourth"),
-        "spread_edge_value": np.append(fitted.fine_edges[starts], fitted.fine_edges[-1]),
+        **kernel.in_bins(bins),
+        "spread_edge_value": np.append(fitted.edges[starts], fitted.edges[-1]),
     }
 
 
@@ -110,47 +107,14 @@ def _deviation(bins: Moments) -> float:
     return float(np.sqrt(everything.m2[0] / everything.weight[0]))
 
 
-def _residual_sums(fitted: FittedBins, effect: Line, left: FloatArray) -> kernel.Residuals:
-    """Sums of powers of the residuals in the cells of the grid, from `_fitted_effect`."""
-    length = np.diff(fitted.of_curve, append=len(fitted.fine.weight))
-    return kernel.residuals(fitted.fine, effect.repeated(length), np.repeat(left, length))
-
-
 def _fitted_effect(fitted: FittedBins) -> tuple[Line, FloatArray]:
     """The effect in the cells of the curve, and the share of the variance that it leaves there.
 
     It is the mean of each cell, whatever the bins are: a bin that does not follow the effect would
-    leave its change in the residuals. With ``weighting="rows"`` it is that of the bin.
+    leave its change in the residuals.
     """
-    bins = fitted.bins
-    if fitted.along is None:
-        line = Line.of(bins, fitted.slope)
-        left = _left(sums.n_effective(bins), 1 + (line.slope != 0))
-        return line.repeated(fitted.length), np.repeat(left, fitted.length)
-    means = fitted.rows.cells.means()
     # A slope across a cell does not depend on where in the cell a row is.
-    slope = np.zeros(len(means.mean))
-    if fitted.column.cells is None:
-        slope = _slopes_along(means.mean, means.x_mean)
-    return Line.of(means, slope), _left(sums.n_effective(means), OF_CELL)
-
-
-def _left(rows: FloatArray, parameters: FloatArray | float) -> FloatArray:
-    """Share of the variance that is left where so many parameters are fitted to so many rows."""
-    left = 1 - parameters / np.where(rows > 0, rows, np.inf)
-    return np.where((rows > 0) & (left > NO_SHARE), left, 0.0)
-
-
-def _slopes_along(mean: FloatArray, x_mean: FloatArray) -> FloatArray:
-    """Slope of the effect in every cell, from the means of the cells around it; 0 in two cells.
-
-    Where n rows are even in cells of width h, its variance is sigma^2 / (2 n h^2). Times that of x
-    in the cell, h^2 / 12, this is a twenty-fourth of the variance of the mean of the cell.
-    """
-    out, occupied = np.zeros(len(mean)), np.flatnonzero(np.isfinite(mean))
-    if len(occupied) > 2 and (np.diff(x_mean[occupied]) > 0).all():
-        out[occupied] = np.gradient(mean[occupied], x_mean[occupied])
-    return out
+    return kernel.effect_in_cells(fitted.rows.cells, sloped=fitted.column.cells is None)
 
 
 # --- labelled -------------------------------------------------------------------------------------
@@ -256,18 +220,9 @@ def weights_of_rows(row: xr.Dataset, rows: Rows, position: int) -> sparse.csr_ar
 
 def _stored_effect(row: xr.Dataset) -> tuple[FloatArray, Line, FloatArray]:
     """Edges of the pieces of the fitted effect of `_residuals`, their lines, what they leave."""
-    if not has_cells(row):
-        slope, x_mean = slopes(row), row["x_mean"].values
-        left = _left(row["n_effective"].values, 1 + (slope != 0))
-        lines = Line(np.nan_to_num(x_mean), np.nan_to_num(bin_means(row)), slope)
-        return row["edge_value"].values, lines, left
-    cells = curve_cells(row)
-    pieces, n = cells.pieces, cells.n_effective
-    slope = np.zeros(len(n))
-    if str(row["local_effect_method"].values) != "finite_difference":
-        slope = _slopes_along(pieces.mean, pieces.x_mean)
-    lines = Line(np.nan_to_num(pieces.x_mean), np.nan_to_num(pieces.mean), slope)
-    return pieces.edges, lines, _left(n, OF_CELL)
+    sloped = str(row["local_effect_method"].values) != "finite_difference"
+    edges = row["cell_value"].values[: cell_count(row) + 1]
+    return edges, *kernel.effect_in_cells(moments_of(row), sloped=sloped)
 
 
 def spread_estimate(effect: xr.Dataset) -> dict[str, Estimate]:

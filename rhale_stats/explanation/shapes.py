@@ -16,6 +16,7 @@ from rhale_stats.explanation.curves import GAP, UNKNOWN
 from rhale_stats.explanation.request import ExplainRequest
 from rhale_stats.generics.errors import vcov
 from rhale_stats.outcome.outcome_effects import USUAL
+from rhale_stats.schema.curves import bin_edge_numbers
 from rhale_stats.schema.features import units_in
 from rhale_stats.schema.levels import NOMINAL, is_categorical
 
@@ -50,7 +51,8 @@ def inner_of(
 ) -> Inner:
     """Levels and edges beyond the percentiles are left out, and the curve ends at these."""
     name, (level, percentiles) = str(row["feature"].values), within
-    covariance = vcov(effect, name, of="curve").values
+    numbers_of_edges = bin_edge_numbers(row)
+    covariance = vcov(effect, name, of="curve").values[np.ix_(numbers_of_edges, numbers_of_edges)]
     curve, edges, units = row["curve"].values, row["edge_value"].values, units_in(row)
     weigh, ends = np.eye(len(curve)), np.zeros((2, len(curve)))
     if not is_categorical(row):

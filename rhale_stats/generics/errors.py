@@ -82,7 +82,7 @@ def std_error(
         (with ``weighting="rows"`` sigma_k / sqrt(n_k)), and ``heterogeneity_se``, from the fourth
         moment (both math [24]), and from linear bins ``slope_se``; over (feature, edge),
         ``curve_se`` of the curve with its centring (math [26] for ``centering="mean"``) and
-        ``curve_se_start`` of the zero-start curve (math [25]); over (feature),
+        ``curve_se_start`` of the zero-start curve at the edges of bins (math [25]); over (feature),
         ``average_effect_se``. With weights n_k is the effective number of rows, math [6]. The
         standard error of a bin with one row is NaN. With ``weighting="rows"``, ``curve_se_start``
         is then NaN beyond that bin, and ``curve_se`` is NaN everywhere unless the curve starts at
@@ -92,9 +92,8 @@ def std_error(
         from the bins (`vcov`). For linear bins also ``slope_cov`` and ``effect_slope_cov``
         (feature, bin,
         bin_other) and ``curve_slope_cov`` (feature, edge, bin_other); ``bin_other`` indexes the
-        slopes. With cells ``cell_curve_cov`` (feature, cell_edge, cell_edge_other) is the
-        covariance of the curve at their edges. ``effect_df``,
-        ``slope_df``, ``heterogeneity_df``, ``curve_df``, ``cell_curve_df`` and
+        slopes. ``effect_df``,
+        ``slope_df``, ``heterogeneity_df``, ``curve_df`` and
         ``average_effect_df`` are the degrees of freedom of Bell and McCaffrey, and
         ``effect_overlap`` (feature, bin, bin_other) is what those of two bins have in common. With
         ``model`` these covariances and degrees of freedom, too, and the parts of every standard

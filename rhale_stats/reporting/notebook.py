@@ -10,6 +10,7 @@ from rhale_stats.reporting.page import ranking
 from rhale_stats.reporting.reading import explained
 from rhale_stats.reporting.rendered import rendered_part
 from rhale_stats.reporting.words import Words
+from rhale_stats.schema.layout import complete, each_result
 
 # Features in the picture and the table, and those whose curves are drawn.
 MAX_FEATURES, MAX_CURVES = 14, 4
@@ -18,7 +19,7 @@ MAX_FEATURES, MAX_CURVES = 14, 4
 def notebook_html(tree: xr.DataTree, text: str) -> str:
     """HTML for a notebook; ``text`` is shown where styles are not."""
     t = Words("en")
-    content = explained(tree, t)
+    content = explained(each_result(tree, complete), t)
     shown = content.features[:MAX_FEATURES]
     values = {
         "text": text,

@@ -7,10 +7,12 @@ from typing import NoReturn
 
 import numpy as np
 import xarray as xr
+from numpy.typing import NDArray
 
 from rhale_stats.schema.dimensions import check_one_part, with_part_facts
-from rhale_stats.schema.features import feature_names
+from rhale_stats.schema.features import feature_names, is_of_outcome
 from rhale_stats.schema.kinds import ENSEMBLE, Kind, kind_of
+from rhale_stats.schema.layout import complete
 from rhale_stats.schema.variables import in_order
 
 # Advice for replicates passed as an effect: with chosen bins, and with fixed bins.
@@ -26,8 +28,7 @@ EFFECT_PARTS = (
     *("average_effect", "heterogeneity_index", "local_effect_error"),
 )
 EFFECT_COORDINATES = (
-    *("feature", "feature_kind", "feature_units", "n_bins"),
-    *("bin_left", "bin_right", "edge_value"),
+    *("feature", "feature_kind", "feature_units", "bin_left", "bin_right", "edge_value"),
 )
 EFFECT_ATTRIBUTES = (
     *("method", "bin_rule", "bin_parameters", "weight_kind", "output_name", "output_units"),
@@ -109,10 +110,12 @@ def check_effect(
 def _check_shares(effect: xr.Dataset, parameter: str) -> None:
     """Raise ``ValueError`` after arithmetic on a whole result, which changes counts and moments.
 
-    The shares of the weight add up to 1 in every feature. xarray keeps attributes in arithmetic, so
-    that nothing else tells ``effect * 2`` from effects.
+    The means of the feature lie within the bins, the average effect is that of the moments, and the
+    shares of the weight add up to 1. xarray keeps attributes in arithmetic, so that nothing else
+    tells ``effect * 2`` from effects.
     """
     total = np.nansum(effect["weight_share"].values, axis=-1)
+    total = np.where(_are_moments_of(effect), total, np.nan)
     if "level_share" in effect:
         of_levels = np.nansum(effect["level_share"].values, axis=-1)
         total = np.where(of_levels == 0, total, of_levels)
@@ -120,20 +123,47 @@ def _check_shares(effect: xr.Dataset, parameter: str) -> None:
     if odd.any():
         position = int(np.flatnonzero(odd)[0])
         raise ValueError(
-            f"{parameter} must hold the numbers that rhale(local) returned; the shares of the "
-            f"weight of feature {feature_names(effect)[position]!r} add up to "
-            f"{total[position]:.4g}, not 1. Arithmetic on a whole Dataset, rounding and masking "
-            f"change counts and moments as well: use single variables, such as 2 * "
-            f"effect['effect']."
+            f"{parameter} must hold the numbers that rhale(local) returned; those of feature "
+            f"{feature_names(effect)[position]!r} do not fit its moments. Arithmetic on a whole "
+            f"Dataset, rounding and masking change counts and moments as well: use single "
+            f"variables, such as 2 * effect['effect']."
         )
+
+
+def _are_moments_of(effect: xr.Dataset) -> NDArray[np.bool_]:
+    """Whether the moments of every feature are of rows in its bins, and of its average effect."""
+    of_one = effect["edge_value"].dims == ("feature", "edge")
+    if "moments" not in effect or is_of_outcome(effect) or not of_one:
+        return np.ones(effect.sizes["feature"], dtype=bool)
+    weight, x_mean, mean = (
+        np.nan_to_num(effect["moments"].sel(moment=name).values)
+        for name in ("weight", "x_mean", "mean")
+    )
+    edges = np.full((len(weight), weight.shape[-1] + 1), np.nan)
+    edges[:, : effect.sizes["edge"]] = effect["edge_value"].values
+    if "cell_value" in effect:
+        cells = effect["cell_value"].values
+        edges = np.where(np.isfinite(cells).any(axis=-1, keepdims=True), cells, edges)
+    with np.errstate(invalid="ignore"):
+        left, right, slack = edges[:, :-1], edges[:, 1:], 1e-9 * np.diff(edges, axis=-1)
+        outside = (x_mean < left - slack) | (x_mean > right + slack)
+        inside = ~(outside & (weight != 0)).any(axis=-1)
+    average = effect["average_effect"].values
+    size = np.abs(mean).max(axis=-1) + np.abs(average)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        of_moments = np.sum(weight * mean, axis=-1) / np.sum(weight, axis=-1)
+        return np.asarray(inside & ~(np.abs(of_moments - average) > 1e-9 * size))
 
 
 def check_curves(effect: object, parameter: str, maker: str) -> xr.Dataset:
     """Check as `check_effect` effects that are no estimates from rows, such as a true effect."""
     result = _check_kind(effect, parameter, ("effect", "heterogeneity", "curve"), maker)
-    _check_parts(result, parameter, maker, (), EFFECT_COORDINATES, ("centering",))
     for name, dims in (("effect", ("feature", "bin")), ("curve", ("feature", "edge"))):
         _check_dims(result[name], parameter, dims)
+    _check_parts(result, parameter, maker, (), EFFECT_COORDINATES, ("centering",))
+    if "n_bins" not in result.coords and "moments" not in result:
+        _lacks(parameter, maker, "variable moments")
+    result = complete(result, parameter)
     if ("cell_effect" in result) != ("cell_value" in result):
         _lacks(parameter, maker, "variable cell_effect or cell_value, the cells of its curve")
     if not result.sizes["feature"]:

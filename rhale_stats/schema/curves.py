@@ -16,7 +16,8 @@ from rhale_stats.arrays.intervals import Sources
 from rhale_stats.arrays.moments import FloatArray, IntArray, ResidualMoments
 from rhale_stats.arrays.skewness import Skewness
 from rhale_stats.schema.features import effect_at, slopes
-from rhale_stats.schema.moments import MOMENTS, cell_count, cells_of, has_cells, residuals_of
+from rhale_stats.schema.layout import MOMENTS
+from rhale_stats.schema.moments import cell_count, cells_of, has_cells, residuals_of
 from rhale_stats.schema.variables import LINE_MOMENTS
 
 # Where moments by squared weights have those of lines.
@@ -122,6 +123,19 @@ def cell_sizes(effect: xr.Dataset) -> dict[str, int]:
     """Sizes of the dimensions of cells, where an effect has them."""
     sizes = {dim: effect.sizes[dim] for dim in ("cell", "cell_edge") if dim in effect.sizes}
     return sizes | {f"{dim}_other": size for dim, size in sizes.items()}
+
+
+def curve_name(row: xr.Dataset) -> str:
+    """The variable with the whole curve of one feature: at its cells, where it has them."""
+    return "cell_curve" if has_cells(row) else "curve"
+
+
+def bin_edge_numbers(row: xr.Dataset) -> IntArray:
+    """Numbers of the edges of one feature's bins among the edges of its curve."""
+    edges = row.variables["edge_value"].values
+    if not has_cells(row):
+        return np.arange(len(edges))
+    return np.searchsorted(row.variables["cell_value"].values[: cell_count(row) + 1], edges)
 
 
 def pieces_of(row: xr.Dataset, residuals: ResidualMoments | None = None) -> Pieces:

@@ -11,11 +11,9 @@ from rhale_stats.arrays import cells as kernel
 from rhale_stats.arrays.cell_moments import CellMoments, residual_moments
 from rhale_stats.arrays.moments import FloatArray, IntArray, ResidualMoments
 from rhale_stats.schema.features import slopes
+from rhale_stats.schema.layout import MOMENTS
 from rhale_stats.schema.levels import is_categorical
 from rhale_stats.schema.padding import padded
-
-# The variable that holds them, over (feature, cell, moment).
-MOMENTS = "moments"
 
 
 def has_moments(effect: xr.Dataset) -> bool:

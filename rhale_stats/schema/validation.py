@@ -45,6 +45,7 @@ from rhale_stats.schema.calls import MAKERS, Call, limits, options_of, public
 from rhale_stats.schema.checks import answer_first
 from rhale_stats.schema.features import has_integer_labels
 from rhale_stats.schema.kinds import kind_of
+from rhale_stats.schema.layout import compact, complete, each_result
 from rhale_stats.schema.padding import as_regions, concatenated
 from rhale_stats.schema.parts import within_axes
 from rhale_stats.schema.variables import DIMENSIONS, in_order
@@ -68,6 +69,8 @@ FEATURES: dict[str, Callable[[str, Any], None]] = {
 READING = ("glance", "plot", "plots.curves", "show", "summary", "tidy")
 # The module whose methods are calls of the user.
 ACCESSOR = str(Path(PACKAGE) / "accessor.py")
+# Folders whose calls get results with all that follows from them, see `schema.layout`.
+INSIDE = [PACKAGE]
 # The module that calls a function once a group of rows, or as it is.
 BY_GROUPS = str(Path(PACKAGE) / "models" / "groups.py")
 # What a parameter may be, in whatever public function it stands. The default of a function is
@@ -260,16 +263,17 @@ def validated(function: F) -> F:
         everywhere = call.taken_out(kwargs)
         for name, value in everywhere.items():
             CHECKS[name](name, value)
+        whole = caller != ACCESSOR and caller.startswith(tuple(INSIDE))
         if other := call.other(args, kwargs):
-            return public(other)(*args, **kwargs)
+            return _returned(public(other)(*args, **kwargs), whole=whole)
         if (with_levels := call.with_levels(args, kwargs | everywhere)) is not None:
-            return with_levels
+            return _returned(with_levels, whole=whole)
         groups = everywhere.pop("groups", None)
         progress = kwargs.get("progress", everywhere.get("progress"))
         if progress is not False and not everywhere:
-            return answer(args, kwargs, groups, of_user=of_user)
+            return _returned(answer(args, kwargs, groups, of_user=of_user), whole=whole)
         with limits(progress, everywhere.get("n_jobs")):
-            return answer(args, kwargs, groups, of_user=of_user)
+            return _returned(answer(args, kwargs, groups, of_user=of_user), whole=whole)
 
     def answer(args: tuple[Any, ...], kwargs: dict[str, Any], groups: Any, *, of_user: bool) -> Any:
         args, kwargs = call.placed(args, kwargs)
@@ -292,6 +296,7 @@ def validated(function: F) -> F:
             few, named, arguments = [], read, read
         changed = refusal(arguments) if of_user else None
         try:
+            few, named = each_result((few, named), _if_whole)
             result = function(*few, **named)
         except Exception as error:
             reworded = explained(error, arguments, changed)
@@ -302,9 +307,24 @@ def validated(function: F) -> F:
             raise changed
         if groups is not None:
             result = call.with_errors(result, arguments, groups)
-        return remember_parts(answer_first(result) if isinstance(result, xr.Dataset) else result)
+        return result
 
     return cast(F, validating)
+
+
+def _returned(result: Any, *, whole: bool) -> Any:
+    """A result as users get it, or ``whole``, as another function of the package does."""
+    if not whole:
+        result = each_result(result, compact)
+    return remember_parts(answer_first(result) if isinstance(result, xr.Dataset) else result)
+
+
+def _if_whole(result: xr.Dataset) -> xr.Dataset:
+    """The complete form; a result that is none any more as it is, which functions refuse."""
+    try:
+        return complete(result)
+    except Exception:
+        return result
 
 
 def _are_results(value: object) -> bool:

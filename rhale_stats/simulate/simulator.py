@@ -153,7 +153,7 @@ class Simulator:
         the truth does neither. Compare it in narrow bins, or with ``heterogeneity_within`` of
         `check_unbiased` where rows are spread evenly.
         """
-        effect = check_effect(effect)
+        given, effect = effect, check_effect(effect)
         marginals = self._marginals()
         rows = []
         for name in feature_names(effect):
@@ -168,15 +168,24 @@ class Simulator:
             linear = slopes(row) != 0 if "slope" in row else None
             curve = curve_of(row)
             where_known = curve.edges[np.isfinite(curve.values)]
+            edges = given["edge_value"].sel(feature=name).values
             rows.append(
-                truth_of(marginals[name], row["edge_value"].values, linear, where_known, centering)
+                truth_of(
+                    marginals[name],
+                    row["edge_value"].values,
+                    linear,
+                    where_known,
+                    centering,
+                    edges[np.isfinite(edges)],
+                )
             )
-        arrays = pad_features(rows, effect.sizes["bin"], cell=CELLS, cell_edge=CELLS + 1)
+        sizes = {"edge": given.sizes["edge"], "cell": CELLS, "cell_edge": CELLS + 1}
+        arrays = pad_features(rows, effect.sizes["bin"], **sizes)
         cell_value = arrays.pop("cell_value")
         return xr.Dataset(
             {name: variable(name, array) for name, array in arrays.items()},
             {
-                **effect.drop_dims(
+                **given.drop_dims(
                     ["moment", "square_moment", "weight_product", "cell", "cell_edge"],
                     errors="ignore",
                 ).coords,

@@ -18,6 +18,7 @@ from rhale_stats.arguments.seeds import number_of
 from rhale_stats.arguments.words import one_line, warn
 from rhale_stats.files import Checkpoint, locked
 from rhale_stats.parallel import in_processes, n_processes
+from rhale_stats.schema.layout import complete
 
 TRUTH, ERROR, INTERVAL = "_truth", "_se", "_ci"
 STATISTICS = ("bias", "std", "rmse", "mean_se", "coverage", "width")
@@ -140,9 +141,9 @@ def _drawn(
         stream = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=item))
         try:
             data = draw(item[0], stream)
-            result = _labelled(estimate(data))
-            true = _labelled(truth(data, result) if callable(truth) else truth)
-            return item, _with_truth(result, true)
+            result = estimate(data)
+            true = truth(data, result) if callable(truth) else truth
+            return item, _with_truth(_labelled(result), _labelled(true))
         except Exception as error:
             return item, xr.Dataset({"failure": one_line(error)})
 
@@ -165,7 +166,8 @@ def _drawn(
 def _labelled(value: Any) -> xr.Dataset:
     """What an estimator returned, or a truth, as a Dataset."""
     if isinstance(value, xr.Dataset):
-        return value
+        # The edges of bins are those of every sample; the cells of a curve are not.
+        return complete(value)
     if not isinstance(value, Mapping):
         value = {"estimate": value}
     pairs = {name: ("ci_bound", list(pair)) for name, pair in value.items() if np.ndim(pair) == 1}

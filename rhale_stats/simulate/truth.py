@@ -60,12 +60,17 @@ def truth_of(
     linear: NDArray[np.bool_] | None,
     points: FloatArray,
     centering: str,
+    curve_edges: FloatArray,
 ) -> dict[str, FloatArray | float]:
-    """Truth of one feature; ``points`` are those at which the estimate has a curve."""
+    """Truth of one feature, its curve at ``curve_edges``.
+
+    ``points`` are those at which the estimate has a curve.
+    """
     if not len(edges):
         return dict.fromkeys((*TRUE_VALUES, *(() if linear is None else ("slope",))), np.nan)
     effect, variance, bin_error, slope = _bin_truths(marginal, edges, linear)
-    curve = np.concatenate([[0.0], np.cumsum(effect * np.diff(edges))])
+    steps = _bin_truths(marginal, curve_edges, None)[0] * np.diff(curve_edges)
+    curve = np.concatenate([[0.0], np.cumsum(steps)])
     start, end = float(points[0]), float(points[-1])
     to_start = (
         _bin_truths(marginal, np.array([edges[0], start]), None)[0] if start > edges[0] else 0.0

@@ -410,3 +410,12 @@ def test_variances_of_cells_in_other_units(unit):
     assert_allclose(other.variance, unit**2 * one.variance, rtol=1e-9)
     assert_allclose(other.third_moment, unit**3 * one.third_moment, rtol=1e-8)
     assert_array_equal(other.degrees, one.degrees)
+
+
+def test_cells_are_divided_where_enough_rows_are_left():
+    rows = np.array([2.0, 2, 3, 4, 1, 5])
+    divided = kernel.divided(np.array([0, 4]), np.array([1, 2, 4, 5, 9]), rows, 3)
+    # The first place would leave two rows, the fourth one.
+    assert_array_equal(divided, [0, 2, 4])
+    assert_array_equal(kernel.divided(np.array([0]), np.array([2, 3]), rows, 3), [0, 2, 3])
+    assert_array_equal(kernel.divided(np.array([0]), np.array([2, 3]), rows, 4), [0, 2])

@@ -14,6 +14,7 @@ from scipy import stats
 
 import rhale_stats as rs
 from rhale_stats.arrays import accumulate
+from rhale_stats.arrays import cells as cell_kernel
 from rhale_stats.arrays.cell_moments import RowMoments
 from rhale_stats.bins.rule import Column, Partition
 from rhale_stats.effects.estimates import (
@@ -21,8 +22,6 @@ from rhale_stats.effects.estimates import (
     are_agreed,
     centred_curve,
     fitted_bins,
-    spread_along,
-    sums_in_bins,
 )
 from rhale_stats.effects.grid import CellGrid, _given_cells, _reached
 from tests.arrays.made import in_cells
@@ -566,12 +565,12 @@ class TestParts:
 
     def test_spread_along_the_known_stretch(self):
         nan = np.nan
-        std, both = spread_along(
+        std, both = accumulate.spread_along(
             np.array([nan, 0.0, 1, 2, nan]), np.array([9.0, 3, 4, 9]), np.array([1.0, 1, 2, 1])
         )
         assert_allclose(std, [nan, 0, 3, np.sqrt(9 + 64), nan])
         assert_allclose(both, [nan, 0, 3, 11, nan])
-        none = spread_along(np.full(3, nan), np.ones(2), np.ones(2))
+        none = accumulate.spread_along(np.full(3, nan), np.ones(2), np.ones(2))
         assert np.isnan(none).all()
 
     @pytest.mark.parametrize("centering", ["mean", "start", "integral"])
@@ -593,4 +592,7 @@ class TestParts:
 
     def test_sums_in_bins_from_cells(self):
         found = np.arange(10.0).reshape(2, 5)
-        assert sums_in_bins(found, np.array([0, 0, 1, 2, 2])).tolist() == [[1, 2, 7], [11, 7, 17]]
+        assert cell_kernel.sums_in_bins(found, np.array([0, 0, 1, 2, 2])).tolist() == [
+            [1, 2, 7],
+            [11, 7, 17],
+        ]

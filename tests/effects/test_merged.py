@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import rhale_stats as rs
+from rhale_stats.effects.spread import without_spread
 from tests.helpers import as_of_a_file, in_turn
 
 # Parts may have gaps where all rows have none.
@@ -50,7 +51,7 @@ def band(effect):
 
 def whole_without_spread(whole):
     """Effects without the spread in bins of its own."""
-    return whole.drop_dims(["spread_bin", "spread_edge"]).drop_vars("n_spread_bins")
+    return without_spread(whole)
 
 
 @pytest.mark.parametrize(

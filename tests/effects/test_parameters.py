@@ -25,6 +25,7 @@ from rhale_stats.effects.parameters import (
     row_covariances,
     without_parts,
 )
+from rhale_stats.effects.spread import without_spread
 from rhale_stats.local import parameters as local_parameters
 from rhale_stats.schema.features import one_feature
 from tests.helpers import CARS, local_of
@@ -733,8 +734,8 @@ def test_levels_hold_rows_and_parameters():
 def test_effects_without_a_spread_in_bins_of_its_own():
     """As merged parts have none; all else is the same."""
     fit = lines()
-    local, effect = effects(fit, weighting="rows")
-    bare = effect.drop_dims(["spread_bin", "spread_edge"]).drop_vars("n_spread_bins")
+    local, effect = effects(fit, weighting="axis")
+    bare = without_spread(effect)
     whole, found = (rs.std_error(one, local, model=fit, X=X) for one in (effect, bare))
     assert "spread_se" not in found
     for name in ("effect_se", "curve_se", "heterogeneity_se", "effect_cov", "average_effect_se"):
@@ -742,7 +743,7 @@ def test_effects_without_a_spread_in_bins_of_its_own():
 
 
 def test_variances_of_rows_are_the_squares_of_their_errors():
-    _, effect = effects(lines(), weighting="rows")
+    _, effect = effects(lines(), weighting="axis")
     row = one_feature(rs.std_error(effect), 0)
     found = row_covariances(row, fit_of(row))
     for key, name in (("start", "curve_se_start"), ("heterogeneity", "heterogeneity_se"),

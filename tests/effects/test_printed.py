@@ -333,7 +333,7 @@ class TestWhole:
         g = np.where(x < 1, 1, 4 * x - 3) + np.where(x < 1, 0.2, 2) * rng.normal(size=x.shape)
         g[:, 1] = rng.normal(size=400)
         local = rs.local_effects(None, x, jacobian=g)
-        effect = rs.rhale(local, bins=Lines((0.0, 1, 2), (False, True)), weighting="rows")
+        effect = rs.rhale(local, bins=Lines((0.0, 1, 2), (False, True)))
         effect["slope"][1] = 0
         summary = rs.summary(effect, 0)
         assert "slope" in body_of(summary)[6]

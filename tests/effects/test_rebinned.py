@@ -10,6 +10,7 @@ import rhale_stats as rs
 from rhale_stats.arrays.resample import Units, draw_weights
 from rhale_stats.bins.description import for_share_of_rows
 from rhale_stats.effects.rebinned import _n_effective, common_grid
+from rhale_stats.effects.spread import without_spread
 from tests.helpers import local_of
 
 N, GRID, DRAWS = 60, 7, 3
@@ -49,7 +50,7 @@ def test_replicates_are_effects_of_the_drawn_rows(weighted, weighting):
         made = rs.rhale(sample, bins=own, weighting=weighting, centering="start")
         for number in (0, 2):
             for what in ("effect", "curve", "heterogeneity"):
-                bare = made.drop_dims(["spread_bin", "spread_edge"])
+                bare = without_spread(made)
                 expected = rs.predict(bare, grid[number], number, what=what)
                 found = boot[what].isel(chain=0, draw=draw, feature=number)
                 assert_allclose(found, expected, rtol=1e-9, atol=1e-12)

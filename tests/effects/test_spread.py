@@ -9,12 +9,10 @@ import xarray as xr
 from numpy.testing import assert_allclose, assert_array_equal
 
 import rhale_stats as rs
+from rhale_stats.arrays.spread import OF_CELL, share_left, slopes_along
 from rhale_stats.effects.spread import (
-    OF_CELL,
     TARGET,
     SpreadSums,
-    _left,
-    _slopes_along,
     weights_of_rows,
 )
 from rhale_stats.effects.spread_tables import _within, spread_notes, spread_table
@@ -117,16 +115,11 @@ def test_invariance_to_scale_shift_and_reversal(local, effect):
         assert abs(row.sizes["spread_bin"] - turned.sizes["spread_bin"]) <= 2
 
 
-@pytest.mark.parametrize("weighting", ["axis", "rows"])
-def test_frequencies_are_rows_written_out(rng, weighting):
+def test_frequencies_are_rows_written_out(rng):
     z, count = rng.uniform(size=(400, 1)), rng.integers(1, 4, 400)
     g = (0.2 + 2 * z) * rng.normal(size=z.shape)
-    counted = rs.rhale(
-        local_of(z, g, weights=count.astype(float), weight_kind="frequency"), weighting=weighting
-    )
-    repeated = rs.rhale(
-        local_of(np.repeat(z, count, 0), np.repeat(g, count, 0)), weighting=weighting
-    )
+    counted = rs.rhale(local_of(z, g, weights=count.astype(float), weight_kind="frequency"))
+    repeated = rs.rhale(local_of(np.repeat(z, count, 0), np.repeat(g, count, 0)))
     for name in (*OWN, "spread_edge_value", "spread_fourth_moment"):
         assert_allclose(counted[name], repeated[name], rtol=1e-9, err_msg=name)
 
@@ -187,7 +180,7 @@ def test_rows_that_repeat_in_groups_have_larger_errors(rng):
     z = np.repeat(rng.uniform(size=(150, 1)), 4, axis=0)
     g = np.repeat(rng.normal(size=(150, 1)), 4, axis=0) + rng.normal(0, 1e-3, (600, 1))
     local = local_of(z, g)
-    effect = rs.rhale(local, weighting="rows", bins=rs.AdaptiveBins(penalty=1e6))
+    effect = rs.rhale(local, bins=rs.AdaptiveBins(penalty=1e6))
     assert effect["n_spread_bins"].item() == 1
     by_rows, by_groups = (
         one["spread_se"].values[0, 0]
@@ -345,18 +338,18 @@ class TestParts:
     def test_share_of_the_variance_that_residuals_keep(self):
         """Less the parameters by the rows; none where it is rounding, or without rows."""
         rows = np.array([0.0, 1, 1 + 1e-12, 2, 4])
-        assert_allclose(_left(rows, 1), [0, 0, 0, 0.5, 0.75])
-        assert_allclose(_left(rows, np.array([1, 1, 1, 2, 2])), [0, 0, 0, 0, 0.5])
-        assert_allclose(_left(np.array([1.0, 2]), OF_CELL), [1 / 24, (1 + 1 / 24) / 2])
+        assert_allclose(share_left(rows, 1), [0, 0, 0, 0.5, 0.75])
+        assert_allclose(share_left(rows, np.array([1, 1, 1, 2, 2])), [0, 0, 0, 0, 0.5])
+        assert_allclose(share_left(np.array([1.0, 2]), OF_CELL), [1 / 24, (1 + 1 / 24) / 2])
 
     def test_slopes_from_the_means_of_cells_around(self):
         nan = np.nan
         mean, at = np.array([1.0, nan, 5.0, 2.0]), np.array([0.0, nan, 2.0, 3.0])
-        found = _slopes_along(mean, at)
+        found = slopes_along(mean, at)
         known = np.gradient([1.0, 5, 2], [0.0, 2, 3])
         assert_allclose(found, [known[0], 0, known[1], known[2]])
-        assert_allclose(_slopes_along(mean[:3], at[:3]), 0)
-        assert_allclose(_slopes_along(mean, np.array([0.0, nan, 3, 3])), 0)
+        assert_allclose(slopes_along(mean[:3], at[:3]), 0)
+        assert_allclose(slopes_along(mean, np.array([0.0, nan, 3, 3])), 0)
 
     def test_errors_by_rows(self, effect):
         """Of a variance with its degrees of freedom and one more row."""
@@ -373,11 +366,11 @@ class TestParts:
         x, group = rng.uniform(0, 2, (60, 1)), rng.integers(0, 9, 60)
         g = 1 + (x > 1) + (1 + 5 * (x > 1)) * rng.normal(size=(60, 1))
         rows = rs.local_effects(None, x, jacobian=g)
-        effect = rs.rhale(rows, bins=rs.GivenBins([0, 1, 2]), weighting="rows")
+        effect = rs.rhale(rows, bins=rs.GivenBins([0, 1, 2], cells=[0, 1, 2]))
         row = one_feature(effect, 0)
         k = np.searchsorted(row["edge_value"].values[1:-1], x[:, 0], side="right")
         residual = g[:, 0] - np.array([g[k == b].mean() for b in (0, 1)])[k]
-        left = (1 - 1 / np.bincount(k))[k]
+        left = (1 - OF_CELL / np.bincount(k))[k]
         own = np.searchsorted(row["spread_edge_value"].values[1:-1], x[:, 0], side="right")
         n = row.sizes["spread_bin"]
         free, square = np.zeros((9, n)), np.zeros((9, n))
@@ -403,7 +396,8 @@ class TestParts:
         assert_allclose(np.abs(weights).sum(), np.abs(expected).sum())
         # In other units of the output the same; without a spread there are none.
         small = rs.local_effects(None, x, jacobian=g / 1e6)
-        other = one_feature(rs.rhale(small, bins=rs.GivenBins([0, 1, 2]), weighting="rows"), 0)
+        given = rs.GivenBins([0, 1, 2], cells=[0, 1, 2])
+        other = one_feature(rs.rhale(small, bins=given), 0)
         assert_allclose(weights_of_rows(other, columns(small), 0).toarray(), weights)
         none = row.assign(spread=0 * row["spread"])
         assert not weights_of_rows(none, columns(rows), 0).toarray().any()

@@ -9,6 +9,7 @@ import xarray as xr
 from numpy.testing import assert_allclose, assert_array_equal
 
 import rhale_stats as rs
+from rhale_stats.effects.spread import without_spread
 from tests.effects.mixed import mixed_effect
 from tests.helpers import local_of
 
@@ -22,7 +23,7 @@ def _effect():
     g = np.array([1.0, 1, 1, -3, -2, -1])[:, None]
     bins = rs.GivenBins([0, 1, 3])
     effect = rs.rhale(local_of(x, g), bins=bins, weighting="rows", centering="start")
-    return effect.drop_dims(["spread_bin", "spread_edge"])
+    return without_spread(effect)
 
 
 @pytest.mark.parametrize(

@@ -56,7 +56,7 @@ def test_glance_is_one_row_a_feature(local, effect):
     x = local["x"].sel(feature="age").values
     assert table.loc["age", "heterogeneity_output"] == pytest.approx(rms * x.std(ddof=1))
     assert table.loc["constant", "kind"] == "constant"
-    assert table.loc["constant"].drop(["kind", "n_bins", "n_spread_bins", "n_obs"]).isna().all()
+    assert table.loc["constant"].drop(["kind", "n_bins", "n_obs"]).isna().all()
 
 
 def test_augment_has_every_row_in_its_bin(local, effect):

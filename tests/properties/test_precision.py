@@ -78,7 +78,7 @@ def test_the_error_of_an_interpolated_effect_is_in_its_interval(rng):
     with pytest.warns(UserWarning, match="few values"):
         local = rs.local_effects(None, X, jacobian=2 * np.cos(2 * X), features=0)
     effect = rs.std_error(rs.rhale(local))
-    at, curve, se = (effect[f"cell_{name}"].values[0] for name in ("value", "curve", "curve_se"))
+    at, curve, se = (effect[name].values[0] for name in ("edge_value", "curve", "curve_se"))
     missed = np.ptp(curve - np.sin(2 * at))
     assert missed > 0.01
     assert missed < 2 * (se[0] + se[-1])

@@ -12,9 +12,15 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
 import rhale_stats as rs
-from rhale_stats.schema.features import one_feature
+from rhale_stats.schema import features
+from rhale_stats.schema.layout import complete
 
 QUIET = {"progress": False}
+
+
+def one_feature(effect, feature):
+    """One feature of a result, with all that follows from its moments."""
+    return features.one_feature(complete(effect), feature)
 
 
 def product(table):

@@ -137,25 +137,30 @@ def test_damages_end_in_numbers_or_in_words(made, of_file):
         ("pdp", lambda d: d.isel(grid_other=slice(2)), VERBS["confint"], "dimension grid_other"),
         (
             "rhale",
-            lambda d: d.drop_vars("cell_effect"),
+            lambda d: d.drop_vars("moments"),
             VERBS["predict"],
-            "no variable cell_effect",
+            "no variable moments",
         ),
         (
             "rhale",
-            lambda d: d.drop_vars("cell_effect"),
+            lambda d: d.drop_vars("moments"),
             VERBS["summary"],
-            "no variable cell_effect",
+            "no variable moments",
         ),
         ("rhale", lambda d: d.drop_vars("spread"), VERBS["summary"], "'spread'"),
         ("std_error", lambda d: d.drop_vars("effect_se"), VERBS["confband"], r"std_error\(effect"),
         ("effect_sizes", lambda d: d.isel(ci_bound=[0]), VERBS["tidy"], "dimension ci_bound"),
         ("compare_h", lambda d: d.drop_vars("h2_difference"), VERBS["tidy"], "h2_difference"),
         ("regions", lambda d: d.assign(levels=("node", d["loss"].data)), VERBS["assign"], "float"),
-        ("rhale", lambda d: d.drop_dims("cell"), VERBS["predict"], "no variable cell_effect"),
+        ("rhale", lambda d: d.drop_dims("moment"), VERBS["predict"], "no variable moments"),
         ("ale2", lambda d: d.assign_attrs(n_rows="many"), VERBS["summary"], "n_rows='many'"),
         ("pdp", lambda d: d.assign_attrs(method=[1, 2]), VERBS["confint"], "effect must be"),
-        ("ale", lambda d: d.isel(bin_other=slice(None, None, -1)), VERBS["confband"], "order"),
+        (
+            "pdp",
+            lambda d: d.isel(grid_other=slice(None, None, -1)),
+            VERBS["confband"],
+            "roots of its variances",
+        ),
     ],
 )
 def test_what_was_taken_or_replaced_is_named(made, kind, damage, call, said):
@@ -172,9 +177,9 @@ def test_parts_of_files_that_belong_together_are_refused(made, tmp_path):
         xr.testing.assert_allclose(rs.predict(profile, AT, "a"), rs.predict(made["pdp"], AT, "a"))
     with (
         xr.open_dataset(tmp_path / "rhale.nc") as effect,
-        pytest.raises(ValueError, match="no variable cell_effect or cell_value"),
+        pytest.raises(ValueError, match="no variable moments"),
     ):
-        rs.predict(effect.drop_vars("cell_effect"), AT, "a")
+        rs.predict(effect.drop_vars("moments"), AT, "a")
 
 
 @pytest.mark.parametrize("kind", ["std_error", "pdp", "ale", "over_models"])
@@ -187,7 +192,6 @@ def test_what_was_selected_turned_or_copied_is_whole(made, kind):
         result.transpose(*list(result.dims)[::-1]),
         result.copy(deep=True),
         result.assign(own=("own", [1.0])),
-        result.drop_dims(["spread_bin", "spread_edge"], errors="ignore"),
         result.drop_vars(["curve_ci", "effect_ci"], errors="ignore"),
     ):
         xr.testing.assert_allclose(rs.predict(same, AT, "a").transpose(*expected.dims), expected)

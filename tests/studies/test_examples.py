@@ -92,9 +92,9 @@ class TestVariants:
         x = np.sort(local["x"].values.ravel())
         rules = penalty.variants(1000)
         for remedy, on_grid in (("no remedy", True), ("refined edges", False)):
-            edges = rs.rhale(local, bins=rules[f"2 ln K, {remedy}"])["edge_value"].values.ravel()
+            edges = rs.rhale(local, bins=rules[f"2 ln K, {remedy}"])["bin_left"].values.ravel()
             # Rows below the edges: of 1,000, in 100 cells of ten each.
-            below = np.searchsorted(x, edges[1:-1])
+            below = np.searchsorted(x, edges[1:])
             assert (below % 10 == 0).all() == on_grid
 
     def test_samples_are_looked_at_one_by_one(self):

@@ -11,7 +11,13 @@ and from Python, where the results come as a Dataset over (scenario, replicate):
     results = studies.run("NAME", studies.Options(quick=True), path="NAME-quick.nc")
 """
 
+from pathlib import Path
+
+from rhale_stats.schema import validation
 from studies.runner import Options, Output, Scenario, Study, load, names, run
+
+# They read what follows from the moments of a result, as the package itself does.
+validation.INSIDE.append(str(Path(__file__).parent))
 
 # Name -> module. Modules are imported when they are needed, because a study may be slow to import.
 STUDIES: dict[str, str] = {

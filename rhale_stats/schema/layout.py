@@ -1,0 +1,518 @@
+"""The two forms of effects in bins: what a result holds, and all that follows from it.
+
+A result is `compact`: its ``moments`` (feature, edge, moment) are those of the rows in the cell to
+the right of each edge, and its ``curve`` and ``spread`` are at the same edges. Functions work with
+the `complete` form: the curve is at the edges of the bins, cells and bins of the spread have
+dimensions of their own, and what follows from the moments is written out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import xarray as xr
+from numpy.typing import NDArray
+
+from rhale_stats.arrays import accumulate
+from rhale_stats.arrays import cells as cell_kernel
+from rhale_stats.arrays import moments as sums
+from rhale_stats.arrays import spread as spread_kernel
+from rhale_stats.arrays.cell_moments import CellMoments, Line
+from rhale_stats.arrays.moments import FloatArray, IntArray
+from rhale_stats.schema.features import is_of_outcome, stores_errors
+from rhale_stats.schema.kinds import EFFECT
+from rhale_stats.schema.levels import CATEGORICAL
+from rhale_stats.schema.variable_table import EFFECT_VARIABLES
+from rhale_stats.schema.variables import COUNTS, DIMENSIONS, counted, variable
+
+MOMENTS = "moments"
+# What follows from the moments and from the estimates beside them: always, and where it is there.
+ALWAYS = (
+    *("n_effective", "weight_share", "x_mean", "curve_std", "curve_std_sum", "curve_offset"),
+    "heterogeneity_index",
+)
+OF_SPREAD = (
+    *("spread_n_obs", "spread_share", "spread_degrees"),
+    *("spread_third_moment", "spread_fourth_moment"),
+)
+DERIVED = (*ALWAYS, *OF_SPREAD, "cell_effect", "cell_share", "effect_slope_correlation")
+# What is left of a difference of covariances is rounding below this share of them.
+ROUNDING = 32 * np.finfo(np.float64).eps
+# Coordinates of the complete form alone.
+NUMBERS = (
+    *("n_spread_bins", "feature_column", "cell", "cell_edge", "spread_bin", "spread_edge"),
+    "spread_edge_value",
+)
+# Dimensions of cells, which are along their edges in the compact form.
+OF_CELLS = {"cell": "edge", "cell_edge": "edge", "cell_edge_other": "edge_other"}
+
+
+def compact(result: xr.Dataset) -> xr.Dataset:
+    """A result as users have it: estimates, and the state from which all else follows."""
+    if not {"n_bins", "bin_left"} <= set(result.coords):
+        return result
+    if MOMENTS in result.data_vars:
+        result = _along_edges(result)
+    elif "draw" not in result.dims:
+        return result  # such as a true effect
+    if "local_effect_method" in result.coords:
+        methods = {str(method) for method in result["local_effect_method"].values.flat}
+        if len(methods) == 1:
+            result = result.drop_vars("local_effect_method")
+            result.attrs["local_effect_method"] = methods.pop()
+    if MOMENTS in result.data_vars:
+        return result.drop_vars(NUMBERS, errors="ignore").reset_coords("n_bins")
+    return result.drop_vars([*NUMBERS, "moment"], errors="ignore")
+
+
+def complete(result: xr.Dataset, parameter: str = "effect") -> xr.Dataset:
+    """A result with all that follows from it; any other Dataset as it is.
+
+    Raises
+    ------
+    ValueError
+        Bins and edges that do not belong together; the message names ``parameter``.
+    """
+    coords = {"bin_left", "bin_right", "edge_value", "feature_kind"}
+    dims = {"feature", "bin", "edge"}
+    if "n_bins" in result.coords or not (coords <= {*result.coords} and dims <= {*result.dims}):
+        return result
+    # Replicates have none; others have lost theirs.
+    of_rows = MOMENTS in result.data_vars
+    along = of_rows or result.attrs.get("method") == "truth"
+    if "centering" not in result.attrs or not (along or "draw" in result.dims):
+        return result
+    n_bins = result.variables["bin_left"].notnull().sum("bin")
+    n_bins.attrs = {"long_name": "number of bins"}
+    result = result.drop_vars("n_bins", errors="ignore").assign_coords(n_bins=n_bins)
+    if "local_effect_method" in result.attrs:
+        method = np.full(result.sizes["feature"], result.attrs.pop("local_effect_method"))
+        result = result.assign_coords(local_effect_method=("feature", method))
+    return _along_bins(result, parameter) if along else result
+
+
+def each_result(value: Any, change: Callable[[xr.Dataset], xr.Dataset]) -> Any:
+    """A result, tree or collection of results with every Dataset in it changed."""
+    if isinstance(value, xr.Dataset):
+        return change(value)
+    if isinstance(value, xr.DataTree):
+        changed = {}
+        for node in value.subtree:
+            before = node.to_dataset(inherit=False)
+            after = change(before)
+            if after is not before:
+                changed[node.path] = after
+        if changed:
+            value = value.copy()
+            for path, dataset in changed.items():
+                value[path].dataset = dataset
+        return value
+    if type(value) in (list, tuple):
+        return type(value)(each_result(element, change) for element in value)
+    if type(value) is dict:
+        return {key: each_result(element, change) for key, element in value.items()}
+    return value
+
+
+# --- dimensions -----------------------------------------------------------------------------------
+
+
+class _Axes(NamedTuple):
+    """Edges of the bins, of the cells and of the bins of the spread, each (..., edge).
+
+    ``lead`` are the other dimensions, such as ``feature``. Edges of cells are NaN for features
+    without cells, and those of the spread where there is none.
+    """
+
+    lead: tuple[str, ...]
+    bins: FloatArray
+    cells: FloatArray
+    spread: FloatArray
+
+    @property
+    def has_cells(self) -> NDArray[np.bool_]:
+        """Which curves are accumulated from cells."""
+        return np.asarray(np.isfinite(self.cells).any(axis=-1))
+
+    def rows(self) -> Iterator[tuple[tuple[int, ...], FloatArray, FloatArray, FloatArray]]:
+        """The place of every feature, and its edges without padding."""
+        for place in np.ndindex(*self.bins.shape[:-1]):
+            bins, cells, spread = (
+                edges[place][np.isfinite(edges[place])]
+                for edges in (self.bins, self.cells, self.spread)
+            )
+            yield place, bins, cells, spread
+
+    def places(self, n: int, dim: str) -> tuple[IntArray, tuple[str, ...]]:
+        """Room for ``n`` positions of every feature, -1 so far, and its dimensions."""
+        return np.full((*self.bins.shape[:-1], n), -1), (*self.lead, dim)
+
+
+def _broadcast(result: xr.Dataset, variable: xr.Variable, dims: Sequence[str]) -> NDArray[Any]:
+    return _along(variable, {dim: result.sizes[dim] for dim in dims})
+
+
+def _along(variable: xr.Variable, sizes: Mapping[Any, int]) -> NDArray[Any]:
+    """Values along more dimensions, in this order."""
+    values: NDArray[Any] = variable.set_dims(sizes).values  # type: ignore[no-untyped-call]
+    return values
+
+
+def _lead(result: xr.Dataset, names: Sequence[str]) -> tuple[str, ...]:
+    """Dimensions over which bins differ."""
+    dims = {dim for name in names if name in result.variables for dim in result[name].dims}
+    along = {"bin", "edge", "cell_edge", "spread_edge"}
+    return tuple(dim for dim in DIMENSIONS if dim in dims - along)
+
+
+def _complete_axes(result: xr.Dataset) -> _Axes:
+    names = {"edge_value": "edge", "cell_value": "cell_edge", "spread_edge_value": "spread_edge"}
+    lead = _lead(result, list(names))
+    shape = tuple(result.sizes[dim] for dim in lead)
+    each = (
+        _broadcast(result, result.variables[name], (*lead, dim))
+        if name in result.variables
+        else np.full((*shape, 0), np.nan)
+        for name, dim in names.items()
+    )
+    return _Axes(lead, *each)
+
+
+def _compact_axes(result: xr.Dataset) -> _Axes:
+    lead = _lead(result, ("edge_value", "bin_left"))
+    left, right = (
+        _broadcast(result, result.variables[name], (*lead, "bin"))
+        for name in ("bin_left", "bin_right")
+    )
+    bins = np.concatenate([left, np.full_like(left[..., :1], np.nan)], axis=-1)
+    # The last edge of every feature is the right one of its last bin.
+    last = np.isfinite(right).sum(axis=-1, keepdims=True)
+    ends = np.take_along_axis(right, np.maximum(last - 1, 0), axis=-1)
+    np.put_along_axis(bins, last, np.where(last > 0, ends, np.nan), axis=-1)
+    cells = _broadcast(result, result.variables["edge_value"], (*lead, "edge")).copy()
+    along_axis = result.attrs.get("weighting") == "axis"
+    levels = np.isin(result.variables["feature_kind"].values, CATEGORICAL)
+    levels = _broadcast(result, xr.Variable("feature", levels), lead)
+    cells[levels | (last[..., 0] == 0) | (not along_axis)] = np.nan
+    spread = np.full((*cells.shape[:-1], 0), np.nan)
+    if "spread" in result.data_vars:
+        values = _broadcast(result, result.variables["spread"], (*lead, "edge"))
+        begins = _differs(values) & np.isfinite(cells)
+        # The last edge ends the last bin.
+        ends = np.maximum(np.isfinite(cells).sum(axis=-1, keepdims=True) - 1, 0)
+        np.put_along_axis(begins, ends, np.isfinite(cells[..., :1]), axis=-1)
+        n = begins.sum(axis=-1).max(initial=1)
+        spread = np.full((*cells.shape[:-1], n), np.nan)
+        for place in np.ndindex(*spread.shape[:-1]):
+            edges = cells[place][begins[place]]
+            spread[place][: len(edges)] = edges
+    return _Axes(lead, bins, cells, spread)
+
+
+def _differs(values: FloatArray) -> NDArray[np.bool_]:
+    """Where a value is another than the one before it, along the last axis."""
+    same = (values[..., 1:] == values[..., :-1]) | (
+        np.isnan(values[..., 1:]) & np.isnan(values[..., :-1])
+    )
+    first = np.ones((*values.shape[:-1], 1), dtype=bool)
+    return np.concatenate([first, ~same], axis=-1)
+
+
+def _renamed(data: xr.Variable, dims: Mapping[str, str]) -> xr.Variable:
+    return xr.Variable([dims.get(str(dim), dim) for dim in data.dims], data.values, data.attrs)
+
+
+def _taken(data: xr.Variable, places: xr.Variable, source: str, name: Hashable) -> xr.Variable:
+    """Values at ``places`` along the dimension ``source``, and its twin; missing beyond its ends.
+
+    The last dimension of ``places`` takes its place. Of counts there are 0 where they are missing.
+    """
+    nothing = 0.0 if name in COUNTS else np.nan
+    *lead, target = map(str, places.dims)
+    places = places.isel({dim: 0 for dim in lead if dim not in data.dims})
+    for twin in ("", "_other"):
+        if f"{source}{twin}" not in data.dims:
+            continue
+        data = _renamed(data, {f"{source}{twin}": f"{target}{twin}"})
+        own = _renamed(places, {target: f"{target}{twin}"})
+        index = _along(own, {dim: own.sizes.get(dim, 1) for dim in data.dims})
+        axis = data.dims.index(f"{target}{twin}")
+        size = data.shape[axis]
+        values = np.take_along_axis(data.values, np.clip(index, 0, size - 1), axis=axis)
+        missing: Any = {"U": "", "i": 0, "b": False}.get(data.dtype.kind, nothing)
+        is_there = (index >= 0) & (index < size)
+        data = xr.Variable(data.dims, np.where(is_there, values, missing), data.attrs)
+    return data
+
+
+def _at_edges(data: xr.Variable, n_edges: int) -> xr.Variable:
+    """Values of cells, or of their edges, along so many edges."""
+    data = _renamed(data, OF_CELLS)
+    shape = [n_edges if "edge" in str(dim) else size for dim, size in data.sizes.items()]
+    values = np.full(shape, np.nan)
+    values[tuple(map(slice, data.shape))] = data.values
+    return xr.Variable(data.dims, values, data.attrs)
+
+
+def _trim(variables: dict[Hashable, Any], dim: str) -> None:
+    """Leave out the end of a dimension along which no feature has a value."""
+    along = {name: data for name, data in variables.items() if dim in data.dims}
+    known = [
+        np.flatnonzero(data.notnull().any([other for other in data.dims if other != dim]).values)
+        for data in along.values()
+    ]
+    if known:
+        size = max(int(numbers.max(initial=0)) + 1 for numbers in known)
+        variables |= {name: data.isel({dim: slice(size)}) for name, data in along.items()}
+
+
+def _where(
+    which: NDArray[np.bool_], lead: Sequence[str], a: xr.Variable, b: xr.Variable | float
+) -> xr.Variable:
+    """The first for the features for which ``which`` is true, the second for the others."""
+    if which.all():
+        return a
+    mask = _along(xr.Variable(lead, which), a.sizes)
+    other = b.values if isinstance(b, xr.Variable) else b
+    return xr.Variable(a.dims, np.where(mask, a.values, other), a.attrs)
+
+
+def _made(variables: Mapping[Hashable, Any], result: xr.Dataset) -> xr.Dataset:
+    """A Dataset of these, with coordinates and attributes as a result has them."""
+    coords = {*result.coords, *NUMBERS}
+    return xr.Dataset(
+        {name: data for name, data in variables.items() if name not in coords},
+        {name: data for name, data in variables.items() if name in coords},
+        result.attrs,
+    )
+
+
+# --- from one form to the other -------------------------------------------------------------------
+
+
+def _along_edges(result: xr.Dataset) -> xr.Dataset:
+    """Bins, cells and the spread of a complete result along the edges of the cells."""
+    axes = _complete_axes(result)
+    n_edges = max(result.sizes["cell"] + 1, axes.bins.shape[-1])
+    edges = np.full((*axes.bins.shape[:-1], n_edges), np.nan)
+    at_bins, dims = axes.places(n_edges, "edge")
+    at_spread = at_bins.copy()
+    for place, bins, cells, spread in axes.rows():
+        own = cells if len(cells) else bins
+        edges[place][: len(own)] = own
+        at_bins[place][np.searchsorted(own, bins)] = np.arange(len(bins))
+        if len(spread) > 1:
+            number = np.searchsorted(spread[1:-1], own[:-1], side="right")
+            at_spread[place][: len(own) - 1] = number
+    follows, out = _that_follows(result), dict[Hashable, Any]()
+    for name, data in result.variables.items():
+        if name in {*follows, *NUMBERS, "edge", "edge_value", "cell_value"}:
+            continue
+        if "cell_edge" in data.dims:
+            at_bins_too = str(name).removeprefix("cell_")
+            if at_bins_too not in result.variables:
+                out[at_bins_too] = _at_edges(data, n_edges)
+            continue
+        if {"edge", "edge_other"} & set(data.dims):
+            at_edges = _taken(data, xr.Variable(dims, at_bins), "edge", name)
+            fine = result.variables.get(f"cell_{name}")
+            if fine is not None:
+                fine = _at_edges(fine, n_edges)
+                fine.attrs = dict(data.attrs)
+                at_edges = _where(axes.has_cells, axes.lead, fine, at_edges)
+            out[name] = at_edges
+        elif "spread_bin" in data.dims:
+            out[name] = _taken(data, xr.Variable(dims, at_spread), "spread_bin", name)
+        else:
+            out[name] = _at_edges(data, n_edges) if {*OF_CELLS} & set(data.dims) else data
+    if not stores_errors(result):
+        _trim(out, "edge_other")  # of features with levels alone
+    out["edge"] = counted("edge", n_edges, "edge of a cell")
+    out["edge_value"] = xr.Variable(dims, edges, result.variables["edge_value"].attrs)
+    return _made(out, result)
+
+
+def _that_follows(result: xr.Dataset) -> set[str]:
+    """Variables that a result need not hold."""
+    if is_of_outcome(result):
+        return set()
+    follows = {*DERIVED}
+    if "debiased" in result.attrs:
+        follows -= {"curve_std", "curve_std_sum", "heterogeneity_index"}
+    if "squares" in result:
+        follows -= {"effect_slope_correlation"}
+    # Steps between levels are differences of the curve.
+    return follows if stores_errors(result) else follows | {"effect_cov"}
+
+
+def _check_edges(result: xr.Dataset, axes: _Axes, parameter: str) -> None:
+    """Raise ``ValueError`` unless edges rise, and those of the bins are among them."""
+    every = _broadcast(result, result.variables["edge_value"], (*axes.lead, "edge"))
+    for place, bins, _, _ in axes.rows():
+        edges = every[place][np.isfinite(every[place])]
+        if not (
+            (np.diff(bins) > 0).all()
+            and (np.diff(edges) > 0).all()
+            and np.isin(bins, edges).all()
+            and np.array_equal(bins[[0, -1][: len(bins)]], edges[[0, -1][: len(edges)]])
+        ):
+            name = result["feature"].values[place[axes.lead.index("feature")]]
+            raise ValueError(
+                f"{parameter} must have all of its bins, in order, between edges that rise; those "
+                f"of feature {str(name)!r} are not. Bins must not be selected or sorted: make "
+                f"others with rhale(local, bins=...)."
+            )
+
+
+def _along_bins(result: xr.Dataset, parameter: str) -> xr.Dataset:
+    """Bins, cells and the spread of a compact result along dimensions of their own."""
+    axes = _compact_axes(result)
+    _check_edges(result, axes, parameter)
+    n_edges = result.sizes["edge"]
+    at_bins, of_bins = axes.places(axes.bins.shape[-1], "edge")
+    at_spread, of_spread = axes.places(max(axes.spread.shape[-1] - 1, 0), "spread_bin")
+    edges = _broadcast(result, result.variables["edge_value"], (*axes.lead, "edge"))
+    for place, bins, cells, spread in axes.rows():
+        at_bins[place][: len(bins)] = np.searchsorted(edges[place], bins)
+        at_spread[place][: max(len(spread) - 1, 0)] = np.searchsorted(cells, spread[:-1])
+    has_cells, out = axes.has_cells, dict[Hashable, Any]()
+    if result.sizes.get("edge_other", n_edges) < n_edges:
+        result = result.pad(edge_other=(0, n_edges - result.sizes["edge_other"]), keep_attrs=True)
+    for name, data in result.variables.items():
+        if name in ("edge", "edge_value"):
+            continue
+        if str(name).startswith("spread") and "edge" in data.dims:
+            out[name] = _taken(data, xr.Variable(of_spread, at_spread), "edge", name)
+        elif name == MOMENTS or (str(name).startswith("cell_") and "edge" in data.dims):
+            out[name] = _renamed(data.isel(edge=slice(-1)), {"edge": "cell"})
+        elif {"edge", "edge_other"} & set(data.dims):
+            out[name] = _taken(data, xr.Variable(of_bins, at_bins), "edge", name)
+            fine_name = f"cell_{name}"
+            if has_cells.any() and fine_name in EFFECT_VARIABLES:
+                fine = _renamed(data, {edge: cell for cell, edge in OF_CELLS.items()})
+                fine.attrs = data.attrs | {"long_name": EFFECT_VARIABLES[f"cell_{name}"][1]}
+                fine = _where(has_cells, axes.lead, fine, np.nan)
+                # Covariances are stored of levels alone, or of groups of rows.
+                if "edge_other" not in data.dims or np.isfinite(fine.values).any():
+                    out[fine_name] = fine
+        else:
+            out[name] = data
+    units = result.variables["edge_value"].attrs
+    out["edge"] = counted("edge", axes.bins.shape[-1], "edge of a bin")
+    out["edge_value"] = xr.Variable(of_bins, axes.bins, units)
+    if MOMENTS not in result.data_vars:
+        return _made(out, result)
+    out["cell"] = counted("cell", n_edges - 1, "cell of the curve")
+    if has_cells.any():
+        out["cell_edge"] = counted("cell_edge", n_edges, "its edge")
+        at_cells = (*axes.lead, "cell_edge")
+        out["cell_value"] = variable("cell_value", axes.cells, EFFECT, at_cells)
+    if "spread" in result.data_vars:
+        n = axes.spread.shape[-1]
+        out["spread_bin"] = counted("spread_bin", n - 1, "bin of the spread")
+        out["spread_edge"] = counted("spread_edge", n, "edge of a bin of the spread")
+        at_spread_edges = (*axes.lead, "spread_edge")
+        out["spread_edge_value"] = variable(
+            "spread_edge_value", axes.spread, EFFECT, at_spread_edges
+        )
+        n_spread = (at_spread >= 0).sum(axis=-1)
+        out["n_spread_bins"] = variable("n_spread_bins", n_spread, EFFECT, axes.lead)
+    out.update(_derived(_made(out, result), axes))
+    return _made(out, result)
+
+
+# --- what follows from the moments ----------------------------------------------------------------
+
+
+def _derived(result: xr.Dataset, axes: _Axes) -> dict[str, Any]:
+    """What follows from the moments and the estimates of a result, and is not in it."""
+    needed = [MOMENTS, "heterogeneity", "curve", "local_effect_method"]
+    optional = ("slope", "cell_curve", "curve_cov", "level_share")
+    needed += [name for name in optional if name in result.variables]
+    values = {}
+    for name in needed:
+        data = result.variables[name]
+        rest = [str(dim) for dim in data.dims if dim not in axes.lead]
+        values[name] = _broadcast(result, data, (*axes.lead, *rest))
+    rows = {
+        place: _of_feature(
+            {name: array[place] for name, array in values.items()}, bins, cells, spread
+        )
+        for place, bins, cells, spread in axes.rows()
+        if len(bins)
+    }
+    # Features may all be constant.
+    names = [*ALWAYS, *(OF_SPREAD if "spread" in result.data_vars else ())]
+    names = list(dict.fromkeys([*names, *(name for row in rows.values() for name in row)]))
+    out = {}
+    for name in [name for name in names if name not in result.variables]:
+        rest = [dim for dim in EFFECT_VARIABLES[name][0] if dim != "feature"]
+        shape = [result.sizes[dim.removesuffix("_other")] for dim in (*axes.lead, *rest)]
+        array = np.full(shape, 0.0 if name in COUNTS else np.nan)
+        for place, row in rows.items():
+            if name in row:
+                part: tuple[int | slice, ...] = (*place, *map(slice, np.shape(row[name])))
+                array[part] = row[name]
+        if name == "spread_n_obs":
+            array = np.rint(array).astype(np.int64)
+        out[name] = variable(name, array, EFFECT, (*axes.lead, *rest))
+    return out
+
+
+def _of_feature(
+    values: Mapping[str, NDArray[Any]],
+    edges: FloatArray,
+    cell_edges: FloatArray,
+    spread: FloatArray,
+) -> dict[str, Any]:
+    """What follows from the moments of one feature, by name."""
+    n, has_cells = len(edges) - 1, bool(len(cell_edges))
+    n_cells = len(cell_edges) - 1 if has_cells else n
+    cells = CellMoments(np.ascontiguousarray(values[MOMENTS][:n_cells].T))
+    starts = np.searchsorted(cell_edges, edges[:-1]) if has_cells else np.arange(n)
+    bins, width = cells.pooled(starts).means(), np.diff(edges)
+    heterogeneity, curve = values["heterogeneity"][:n], values["curve"][: n + 1]
+    slope = values["slope"][:n] if "slope" in values else np.zeros(n)
+    std, std_sum = accumulate.spread_along(curve, heterogeneity, width)
+    # Of the residuals, as the heterogeneity is (math [6]).
+    with np.errstate(invalid="ignore", divide="ignore"):
+        freedom = bins.weight - (1 + (slope != 0)) * bins.weight_sq / bins.weight
+    squares = np.nan_to_num(heterogeneity**2 * freedom)
+    at_cells = values["cell_curve"] if has_cells else curve
+    known = at_cells[np.isfinite(at_cells)]
+    out = {
+        "n_effective": sums.n_effective(bins),
+        "weight_share": bins.weight / bins.weight.sum(),
+        "x_mean": bins.x_mean,
+        "curve_std": std,
+        "curve_std_sum": std_sum,
+        "curve_offset": 0.0 - known[0] if len(known) else np.nan,
+        "heterogeneity_index": accumulate.heterogeneity_index(squares, bins.weight, width),
+    }
+    if not has_cells and "level_share" in values and values["level_share"].any():
+        # Rows at a level are in the steps on both sides of it.
+        share = values["level_share"][: n + 1]
+        out["weight_share"] = share[:-1] + share[1:]
+        covariance = values["curve_cov"][: n + 1, : n + 1]
+        steps = np.diff(np.diff(covariance, axis=0), axis=1)
+        out["effect_cov"] = np.where(
+            np.abs(steps) > ROUNDING * np.abs(covariance).max(), steps, 0.0
+        )
+    if not has_cells:
+        return out
+    out |= {"cell_effect": cells.means().mean, "cell_share": cells.weight / cells.weight.sum()}
+    length = np.diff(starts, append=n_cells)
+    if "slope" in values:
+        products = Line.of(bins, slope).repeated(length).sums(cells, sums.LEVEL_POWERS)
+        bin_of = np.repeat(np.arange(n), length)
+        out["effect_slope_correlation"] = cell_kernel.slope_correlation(
+            products, np.diff(cell_edges), cells.weight, bin_of, slope
+        )
+    if len(spread):
+        sloped = str(values["local_effect_method"]) != "finite_difference"
+        effect, left = spread_kernel.effect_in_cells(cells, sloped=sloped)
+        residuals = spread_kernel.residuals(cells, effect, left)
+        out |= spread_kernel.in_bins(residuals.merged(np.searchsorted(cell_edges, spread[:-1])))
+    return out
