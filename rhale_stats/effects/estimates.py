@@ -9,7 +9,7 @@ import numpy as np
 from rhale_stats.arrays import accumulate
 from rhale_stats.arrays import cells as cell_kernel
 from rhale_stats.arrays import moments as sums
-from rhale_stats.arrays.cell_moments import CellMoments, Line, RowMoments, residual_moments
+from rhale_stats.arrays.cell_moments import Line, RowMoments, residual_moments
 from rhale_stats.arrays.moments import FloatArray, IntArray, Moments, ResidualMoments
 from rhale_stats.bins.fixed import GivenBins
 from rhale_stats.bins.rule import BinRule, Column, Partition
@@ -44,7 +44,7 @@ class FittedBins(NamedTuple):
     column: Column
     of_curve: IntArray
     fine_edges: FloatArray
-    fine: CellMoments
+    fine: RowMoments
 
     @property
     def bin_edges(self) -> FloatArray:
@@ -56,28 +56,43 @@ class FittedBins(NamedTuple):
         """Number of cells of every bin."""
         return np.diff(self.starts, append=len(self.edges) - 1)
 
+    def on_cells(self, of_curve: IntArray) -> FittedBins:
+        """The same bins, with the cells of the curve that begin at these finer cells."""
+        edges = np.append(self.fine_edges[of_curve], self.fine_edges[-1])
+        rows, bin_edges, along = self.fine.pooled(of_curve), self.bin_edges, self.along
+        if along is not None:
+            along = _cells_along(edges, bin_edges, rows)
+        starts = np.searchsorted(edges, bin_edges[:-1])
+        return self._replace(edges=edges, rows=rows, starts=starts, along=along, of_curve=of_curve)
+
+    def ending_at(self, edges: FloatArray, least: float) -> FittedBins:
+        """The same bins, with cells that end at the inner ones of ``edges``, too.
+
+        An edge that would leave a cell fewer than ``least`` rows is left out.
+        """
+        places = np.searchsorted(self.fine_edges[:-1], edges[1:-1])
+        of_curve = cell_kernel.divided(self.of_curve, places, self.fine.cells.n_obs, least)
+        return self if len(of_curve) == len(self.of_curve) else self.on_cells(of_curve)
+
+
+def _cells_along(edges: FloatArray, bin_edges: FloatArray, rows: RowMoments) -> cell_kernel.Cells:
+    """The cells that a curve is accumulated from."""
+    by_squares = None
+    if rows.squares is not None:
+        by_squares = rows.square_sums(np.arange(len(edges) - 1), rows.cells.means(), None)
+    return cell_kernel.cells_of(edges, bin_edges, rows.cells, by_squares)
+
 
 def fitted_bins(
-    settings: RhaleSettings,
-    grid: CellGrid,
-    rows: RowMoments,
-    partition: Partition,
-    also: FloatArray | None = None,
+    settings: RhaleSettings, grid: CellGrid, rows: RowMoments, partition: Partition
 ) -> FittedBins:
-    """The bins of one feature with their lines, and the cells of its curve.
-
-    Cells have edges at the inner ones of ``also``, too, or close by where too few rows are between.
-    """
+    """The bins of one feature with their lines, and the cells of its curve."""
     bin_edges = np.append(grid.rule_edges[partition.starts], grid.rule_edges[-1])
     fine_starts = grid.fine_starts(bin_edges)
     fine_edges = np.append(grid.edges[fine_starts], grid.edges[-1])
-    rows = rows.pooled(fine_starts)
-    fine = rows.cells
-    of_curve = grid.curve_starts(fine_edges, fine, bin_edges)
-    if also is not None:
-        places = np.searchsorted(fine_edges[:-1], also[1:-1])
-        of_curve = cell_kernel.divided(of_curve, places, fine.n_obs, grid.least_rows)
-    rows, edges = rows.pooled(of_curve), np.append(fine_edges[of_curve], fine_edges[-1])
+    fine = rows.pooled(fine_starts)
+    of_curve = grid.curve_starts(fine_edges, fine.cells, bin_edges)
+    rows, edges = fine.pooled(of_curve), np.append(fine_edges[of_curve], fine_edges[-1])
     starts = np.searchsorted(edges, bin_edges[:-1])
     bins = rows.cells.pooled(starts)
     means, slope = bins.means(), None
@@ -87,24 +102,17 @@ def fitted_bins(
         enough = sums.n_effective(means) > 2 * (1 + 1e-12)
         linear = partition.linear & enough & (spread > 0)
         slope = np.divide(bins.product(1, 1), spread, out=np.zeros(len(spread)), where=linear)
-    fitted = FittedBins(
-        edges, rows, starts, means, slope, None, grid.column, of_curve, fine_edges, fine
+    along = _cells_along(edges, bin_edges, rows) if settings.weighting == "axis" else None
+    return FittedBins(
+        edges, rows, starts, means, slope, along, grid.column, of_curve, fine_edges, fine
     )
-    if settings.weighting != "axis":
-        return fitted
-    by_squares = None
-    if rows.squares is not None:
-        every = np.arange(len(edges) - 1)
-        by_squares = rows.square_sums(every, rows.cells.means(), None)
-    along = cell_kernel.cells_of(edges, fitted.bin_edges, rows.cells, by_squares)
-    return fitted._replace(along=along)
 
 
 def estimates_of(settings: RhaleSettings, fitted: FittedBins) -> dict[str, FloatArray | float]:
     """RHALE of one feature, by the names of `schema.EFFECT_VARIABLES`, but for its spread."""
     rows, starts, bins, slope = fitted.rows, fitted.starts, fitted.bins, fitted.slope
     # Within the finest cells next to nothing of a line cancels.
-    residuals, squares = residual_moments(fitted.fine, fitted.of_curve[starts], slope), None
+    residuals, squares = residual_moments(fitted.fine.cells, fitted.of_curve[starts], slope), None
     if rows.squares is not None:
         squares = sums.squares_of(rows.square_sums(starts, bins, slope), bins, slope)
     moments = rows.cells if fitted.along is not None else rows.cells.pooled(starts)

@@ -356,15 +356,14 @@ def _estimated(
         grid = grids[position]
         if moments is None or isinstance(grid, Column):
             return {}
-        of_rows = (settings, others.get(position, grid), moments, partitions[position])
-        fitted, edges = fitted_bins(*of_rows), np.zeros(0)
+        own_grid, edges = others.get(position, grid), np.zeros(0)
+        fitted = fitted_bins(settings, own_grid, moments, partitions[position])
         if settings.has_spread:
             chosen = fitted
             if moments_of_edges is not None and moments_of_edges is not moments:
                 chosen = fitted_bins(settings, grid, moments_of_edges, partitions[position])
             edges = spread_edges(rule, chosen, float(errors[position]))
-            if len(edges) > 2:
-                fitted = fitted_bins(*of_rows, also=edges)
+            fitted = fitted.ending_at(edges, own_grid.least_rows)
         values = estimates_of(settings, fitted)
         if settings.has_spread:
             values |= spread_between(edges, fitted)

@@ -78,11 +78,11 @@ def spread_edges(rule: BinRule, fitted: FittedBins, error: float) -> FloatArray:
     adaptive = rule if isinstance(rule, AdaptiveBins) else AdaptiveBins()
     least = max(resolution(fitted.bins.mean, error), NO_SPREAD * _deviation(fitted.bins))
     effect, left = _fitted_effect(fitted)
-    length = np.diff(fitted.of_curve, append=len(fitted.fine.weight))
+    length = np.diff(fitted.of_curve, append=len(fitted.fine.cells.weight))
     starts = adaptive.choose_spread(
         kernel.residuals(fitted.rows.cells, effect, left),
         fitted.of_curve,
-        kernel.residuals(fitted.fine, effect.repeated(length), np.repeat(left, length)),
+        kernel.residuals(fitted.fine.cells, effect.repeated(length), np.repeat(left, length)),
         resolution=least,
     )
     return np.append(fitted.fine_edges[starts], fitted.fine_edges[-1])

@@ -8,6 +8,8 @@ dimensions of their own, and what follows from the moments is written out.
 
 from __future__ import annotations
 
+import weakref
+import zlib
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -91,6 +93,35 @@ def complete(result: xr.Dataset, parameter: str = "effect") -> xr.Dataset:
         method = np.full(result.sizes["feature"], result.attrs.pop("local_effect_method"))
         result = result.assign_coords(local_effect_method=("feature", method))
     return _along_bins(result, parameter) if along else result
+
+
+# The complete forms of results that are in use, by the identity of these.
+_COMPLETE: dict[int, tuple[weakref.ref[xr.Dataset], Any, xr.Dataset]] = {}
+
+
+def keep_complete(result: xr.Dataset, whole: xr.Dataset) -> None:
+    """Keep the complete form of a result as long as the result is there."""
+    # Bound, because the name is gone when the program ends.
+    number, kept = id(result), _COMPLETE
+    there = weakref.ref(result, lambda _: kept.pop(number, None))
+    kept[number] = there, _contents(result), whole
+
+
+def kept_complete(result: xr.Dataset) -> xr.Dataset | None:
+    """The complete form that was kept; None of a result that was changed since."""
+    there, contents, whole = _COMPLETE.get(id(result), (None, None, result))
+    is_same = there is not None and there() is result and contents == _contents(result)
+    return whole if is_same else None
+
+
+def _contents(result: xr.Dataset) -> Any:
+    """What is in a result: checksums of all values, dimensions and attributes."""
+    variables = [
+        (name, data.dims, zlib.crc32(np.ascontiguousarray(data.values).data), dict(data.attrs))
+        for name, data in result.variables.items()
+        if data.dtype.kind != "O"
+    ]
+    return variables, len(result.variables), dict(result.attrs)
 
 
 def each_result(value: Any, change: Callable[[xr.Dataset], xr.Dataset]) -> Any:

@@ -45,7 +45,13 @@ from rhale_stats.schema.calls import MAKERS, Call, limits, options_of, public
 from rhale_stats.schema.checks import answer_first
 from rhale_stats.schema.features import has_integer_labels
 from rhale_stats.schema.kinds import kind_of
-from rhale_stats.schema.layout import compact, complete, each_result
+from rhale_stats.schema.layout import (
+    compact,
+    complete,
+    each_result,
+    keep_complete,
+    kept_complete,
+)
 from rhale_stats.schema.padding import as_regions, concatenated
 from rhale_stats.schema.parts import within_axes
 from rhale_stats.schema.variables import DIMENSIONS, in_order
@@ -314,15 +320,17 @@ def validated(function: F) -> F:
 
 def _returned(result: Any, *, whole: bool) -> Any:
     """A result as users get it, or ``whole``, as another function of the package does."""
-    if not whole:
-        result = each_result(result, compact)
-    return remember_parts(answer_first(result) if isinstance(result, xr.Dataset) else result)
+    shown = result if whole else each_result(result, compact)
+    shown = remember_parts(answer_first(shown) if isinstance(shown, xr.Dataset) else shown)
+    if isinstance(result, xr.Dataset) and "n_bins" in result.coords and "n_bins" in shown:
+        keep_complete(shown, result)
+    return shown
 
 
 def _if_whole(result: xr.Dataset) -> xr.Dataset:
     """The complete form; a result that is none any more as it is, which functions refuse."""
     try:
-        return complete(result)
+        return kept_complete(result) or complete(result)
     except Exception:
         return result
 

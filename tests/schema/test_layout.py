@@ -9,8 +9,8 @@ import xarray as xr
 from numpy.testing import assert_allclose
 
 import rhale_stats as rs
-from rhale_stats.schema import validation
-from rhale_stats.schema.layout import compact, complete
+from rhale_stats.schema import layout, validation
+from rhale_stats.schema.layout import compact, complete, kept_complete
 from tests.every_kind import model, table
 
 # What a result of the complete form has beside, which says nothing of its numbers.
@@ -166,3 +166,28 @@ def test_bins_that_are_not_those_of_the_edges_are_refused(damage, tmp_path):
         pytest.raises(ValueError, match="effect must have all of its bins, in order"),
     ):
         rs.confint(damage(effect))
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda e: e["curve"].values.__setitem__((0, 1), 7.0),
+        lambda e: e["effect"].attrs.__setitem__("units", "kg"),
+        lambda e: e.attrs.__setitem__("output_name", "other"),
+        lambda e: e.__setitem__("n_obs", 2 * e["n_obs"]),
+    ],
+)
+def test_what_is_kept_of_a_result_is_no_longer_taken_after_a_change(change):
+    effect = rs.rhale(output, frame(), "skewed")
+    assert kept_complete(effect) is not None
+    assert kept_complete(effect.copy()) is None
+    change(effect)
+    assert kept_complete(effect) is None
+
+
+def test_nothing_is_kept_of_results_that_are_gone():
+    effect = rs.rhale(output, frame(), "skewed")
+    number = id(effect)
+    assert number in layout._COMPLETE
+    del effect
+    assert number not in layout._COMPLETE
