@@ -44,6 +44,12 @@ def names(package):
     return found
 
 
+def needed(package):
+    """Skip a test without the package."""
+    reason = f"{package} is not installed: extra peers"
+    pytest.importorskip(MODULES.get(package, package), reason=reason)
+
+
 @pytest.fixture(autouse=True)
 def _no_pictures():
     yield
@@ -57,13 +63,17 @@ def test_our_calls_run(call):
 
 @pytest.mark.parametrize(("package", "call"), [row[:2] for row in ROWS])
 def test_their_calls_run(package, call):
-    pytest.importorskip(MODULES.get(package, package), reason=f"needs the library {package}")
+    pytest.importorskip(
+        MODULES.get(package, package), reason=f"{package} is not installed: extra peers"
+    )
     eval(call, dict(names(package)))
 
 
 @pytest.mark.parametrize("package", sorted(THERE))
 def test_each_of_their_functions_is_in_the_table(package):
-    pytest.importorskip(MODULES.get(package, package), reason=f"needs the library {package}")
+    pytest.importorskip(
+        MODULES.get(package, package), reason=f"{package} is not installed: extra peers"
+    )
     module = import_module(MODULES.get(package, package))
     if package == "effector":
         public = [name for name in dir(module) if isfunction(getattr(module, name))]

@@ -102,15 +102,15 @@ _COMPLETE: dict[int, tuple[weakref.ref[xr.Dataset], Any, xr.Dataset]] = {}
 def keep_complete(result: xr.Dataset, whole: xr.Dataset) -> None:
     """Keep the complete form of a result as long as the result is there."""
     # Bound, because the name is gone when the program ends.
-    number, kept = id(result), _COMPLETE
-    there = weakref.ref(result, lambda _: kept.pop(number, None))
-    kept[number] = there, _contents(result), whole
+    number, forms = id(result), _COMPLETE
+    reference = weakref.ref(result, lambda _: forms.pop(number, None))
+    forms[number] = reference, _contents(result), whole
 
 
 def kept_complete(result: xr.Dataset) -> xr.Dataset | None:
     """The complete form that was kept; None of a result that was changed since."""
-    there, contents, whole = _COMPLETE.get(id(result), (None, None, result))
-    is_same = there is not None and there() is result and contents == _contents(result)
+    reference, contents, whole = _COMPLETE.get(id(result), (None, None, result))
+    is_same = reference is not None and reference() is result and contents == _contents(result)
     return whole if is_same else None
 
 
@@ -267,8 +267,8 @@ def _taken(data: xr.Variable, places: xr.Variable, source: str, name: Hashable) 
         if f"{source}{twin}" not in data.dims:
             continue
         data = _renamed(data, {f"{source}{twin}": f"{target}{twin}"})
-        own = _renamed(places, {target: f"{target}{twin}"})
-        index = _along(own, {dim: own.sizes.get(dim, 1) for dim in data.dims})
+        numbers = _renamed(places, {target: f"{target}{twin}"})
+        index = _along(numbers, {dim: numbers.sizes.get(dim, 1) for dim in data.dims})
         axis = data.dims.index(f"{target}{twin}")
         size = data.shape[axis]
         values = np.take_along_axis(data.values, np.clip(index, 0, size - 1), axis=axis)
@@ -290,12 +290,12 @@ def _at_edges(data: xr.Variable, n_edges: int) -> xr.Variable:
 def _trim(variables: dict[Hashable, Any], dim: str) -> None:
     """Leave out the end of a dimension along which no feature has a value."""
     along = {name: data for name, data in variables.items() if dim in data.dims}
-    known = [
+    places = [
         np.flatnonzero(data.notnull().any([other for other in data.dims if other != dim]).values)
         for data in along.values()
     ]
-    if known:
-        size = max(int(numbers.max(initial=0)) + 1 for numbers in known)
+    if places:
+        size = max(int(numbers.max(initial=0)) + 1 for numbers in places)
         variables |= {name: data.isel({dim: slice(size)}) for name, data in along.items()}
 
 
@@ -331,12 +331,12 @@ def _along_edges(result: xr.Dataset) -> xr.Dataset:
     at_bins, dims = axes.places(n_edges, "edge")
     at_spread = at_bins.copy()
     for place, bins, cells, spread in axes.rows():
-        own = cells if len(cells) else bins
-        edges[place][: len(own)] = own
-        at_bins[place][np.searchsorted(own, bins)] = np.arange(len(bins))
+        every = cells if len(cells) else bins
+        edges[place][: len(every)] = every
+        at_bins[place][np.searchsorted(every, bins)] = np.arange(len(bins))
         if len(spread) > 1:
-            number = np.searchsorted(spread[1:-1], own[:-1], side="right")
-            at_spread[place][: len(own) - 1] = number
+            number = np.searchsorted(spread[1:-1], every[:-1], side="right")
+            at_spread[place][: len(every) - 1] = number
     follows, out = _that_follows(result), dict[Hashable, Any]()
     for name, data in result.variables.items():
         if name in {*follows, *NUMBERS, "edge", "edge_value", "cell_value"}:
@@ -512,14 +512,14 @@ def _of_feature(
         freedom = bins.weight - (1 + (slope != 0)) * bins.weight_sq / bins.weight
     squares = np.nan_to_num(heterogeneity**2 * freedom)
     at_cells = values["cell_curve"] if has_cells else curve
-    known = at_cells[np.isfinite(at_cells)]
+    values_of_curve = at_cells[np.isfinite(at_cells)]
     out = {
         "n_effective": sums.n_effective(bins),
         "weight_share": bins.weight / bins.weight.sum(),
         "x_mean": bins.x_mean,
         "curve_std": std,
         "curve_std_sum": std_sum,
-        "curve_offset": 0.0 - known[0] if len(known) else np.nan,
+        "curve_offset": 0.0 - values_of_curve[0] if len(values_of_curve) else np.nan,
         "heterogeneity_index": accumulate.heterogeneity_index(squares, bins.weight, width),
     }
     if not has_cells and "level_share" in values and values["level_share"].any():
