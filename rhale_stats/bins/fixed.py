@@ -24,6 +24,7 @@ from rhale_stats.bins.rule import (
     check_most,
     equal_cells,
 )
+from rhale_stats.schema.layout import complete
 from rhale_stats.schema.validation import check_parameters
 
 # Edges of all features, or by feature: tuples, so that rules with the same edges are equal, and a
@@ -253,6 +254,7 @@ def _of_effect(
     effect: xr.Dataset, cells: ArrayLike | Mapping[str, ArrayLike] | None
 ) -> tuple[dict[str, FloatArray], ArrayLike | Mapping[str, ArrayLike] | None]:
     """Edges of the bins of an effect by feature, and of the cells of its curve if it has them."""
+    effect = complete(effect, "edges")
     if "edge_value" not in effect.coords or "feature" not in effect.dims:
         raise ValueError(
             "edges must be numbers, or the effects that rhale returned; got a Dataset without "

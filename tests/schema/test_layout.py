@@ -116,6 +116,45 @@ def test_functions_say_the_same_of_both_forms(kind):
     assert str(rs.summary(rs.confint(result))) == str(rs.summary(rs.confint(whole)))
 
 
+SAME = {
+    "given bins": lambda e, local: rs.rhale(local, bins=rs.GivenBins(e)),
+    "errors by groups": lambda e, local: rs.std_error(e, local, groups=np.arange(300) // 4),
+    "band": lambda e, _: rs.confband(rs.confint(e), rng=0),
+    "bootstrap": lambda e, local: rs.confint(e, rs.bootstrap(local, e, n_resamples=9, rng=0)),
+    "check": lambda e, local: rs.debias(e, rs.check_unbiased(local, e, rng=0)),
+    "difference": lambda e, _: rs.compare(
+        e, rs.rhale(lambda X: -output(X), frame(), NUMBERS), rng=0
+    ),
+    "paired": lambda e, local: rs.compare(
+        e.isel(feature=[0]), e.isel(feature=[0]), paired=(local, local), rng=0
+    ),
+    "sizes": lambda e, local: rs.effect_sizes(e, rs.bootstrap(local, e, n_resamples=9, rng=0)),
+    "equivalence": lambda e, _: rs.equivalence_test(e, delta=1),
+    "hypotheses": lambda e, _: rs.hypotheses(e, "b1 = b2", feature="number", of="curve"),
+    "methods": lambda e, _: rs.compare_methods([e, rs.ale(output, frame(), NUMBERS)], "skewed"),
+    "scores": lambda e, local: rs.simulate.mae(
+        e, rs.rhale(local, bins=rs.EqualWidthBins(50), weighting="rows")
+    ),
+    "covariance": lambda e, _: rs.vcov(e, "skewed").to_dataset(name="covariance"),
+    "tree": lambda e, _: next(
+        node.to_dataset() for node in rs.to_datatree(e).subtree if "effect" in node.data_vars
+    ),
+    "merged": lambda e, local: rs.merge([rs.rhale(local, bins=rs.GivenBins(e))] * 2),
+    "places": lambda e, _: e.rhale.at(0.5, "skewed"),
+}
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("call", SAME)
+def test_functions_give_the_same_of_both_forms(call):
+    local = rs.local_effects(output, frame(), features=NUMBERS)
+    effect = rs.rhale(local, bins=rs.QuantileBins(4)) if call == "merged" else rs.rhale(local)
+    one, other = (complete(SAME[call](form, local)) for form in (effect, complete(effect)))
+    for name, variable in one.variables.items():
+        if variable.dtype.kind == "f":
+            assert_allclose(variable, other[name].variable, rtol=1e-9, atol=1e-12, err_msg=name)
+
+
 def test_a_result_is_small():
     """At most 12 variables, 9 coordinates, 4 dimensions, and a table that fits into the memory."""
     X = np.random.default_rng(0).normal(size=(1000, 10))
