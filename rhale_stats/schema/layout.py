@@ -66,6 +66,8 @@ def compact(result: xr.Dataset) -> xr.Dataset:
             result.attrs["local_effect_method"] = methods.pop()
     if MOMENTS in result.data_vars:
         return result.drop_vars(NUMBERS, errors="ignore").reset_coords("n_bins")
+    # Along a dimension of their own: numbers of other edges are those of other places.
+    result = result.rename({"edge": "bin_edge"} if "edge" in result.dims else {})
     return result.drop_vars([*NUMBERS, "moment"], errors="ignore")
 
 
@@ -77,14 +79,14 @@ def complete(result: xr.Dataset, parameter: str = "effect") -> xr.Dataset:
     ValueError
         Bins and edges that do not belong together; the message names ``parameter``.
     """
+    if "bin_edge" in result.dims:
+        return result.rename(bin_edge="edge")
     coords = {"bin_left", "bin_right", "edge_value", "feature_kind"}
     dims = {"feature", "bin", "edge"}
     if "n_bins" in result.coords or not (coords <= {*result.coords} and dims <= {*result.dims}):
         return result
-    # Replicates have none; others have lost theirs.
     of_rows = MOMENTS in result.data_vars
-    along = of_rows or result.attrs.get("method") == "truth"
-    if "centering" not in result.attrs or not (along or "draw" in result.dims):
+    if "centering" not in result.attrs or not (of_rows or result.attrs.get("method") == "truth"):
         return result
     n_bins = result.variables["bin_left"].notnull().sum("bin")
     n_bins.attrs = {"long_name": "number of bins"}
@@ -92,7 +94,7 @@ def complete(result: xr.Dataset, parameter: str = "effect") -> xr.Dataset:
     if "local_effect_method" in result.attrs:
         method = np.full(result.sizes["feature"], result.attrs.pop("local_effect_method"))
         result = result.assign_coords(local_effect_method=("feature", method))
-    return _along_bins(result, parameter) if along else result
+    return _along_bins(result, parameter)
 
 
 # The complete forms of results that are in use, by the identity of these.

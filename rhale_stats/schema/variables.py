@@ -37,6 +37,7 @@ COUNTS = (
 DIMENSIONS = (
     *("direction", "pair", "replicate", "chain", "repeat", "draw", "fold", "region"),
     *("effect_method", "output", "feature", "bin_a", "edge_a", "cell", "cell_edge", "bin", "edge"),
+    "bin_edge",
     *("spread_bin", "spread_edge", "node", "n_bins_tried", "part", "component"),
     *("conditioning", "feature_other", "pruning", "bin_b", "edge_b", "bin_other", "moment"),
     *("square_moment", "weight_product", "edge_other", "cell_edge_other", "grid", "obs"),

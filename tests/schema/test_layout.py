@@ -155,6 +155,16 @@ def test_functions_give_the_same_of_both_forms(call):
             assert_allclose(variable, other[name].variable, rtol=1e-9, atol=1e-12, err_msg=name)
 
 
+def test_replicates_have_edges_of_bins_along_a_dimension_of_their_own():
+    """Differences from the effect would otherwise be of other places with the same number."""
+    local = rs.local_effects(output, frame(), features=NUMBERS)
+    effect = rs.rhale(local, bins=rs.QuantileBins(4))
+    boot = rs.bootstrap(local, effect, n_resamples=9, rng=0)
+    assert boot["curve"].dims == ("chain", "draw", "feature", "bin_edge")
+    assert complete(boot)["curve"].dims == ("chain", "draw", "feature", "edge")
+    assert_allclose(boot["edge_value"][:, :-1], effect["bin_left"])
+
+
 def test_a_result_is_small():
     """At most 12 variables, 9 coordinates, 4 dimensions, and a table that fits into the memory."""
     X = np.random.default_rng(0).normal(size=(1000, 10))
