@@ -33,8 +33,7 @@ class ResamplingOptions(Options):
         Poisson number of times.
     chains : int, default 4
         Independent streams, so that ArviZ can compare them: ``arviz.summary(boot)``,
-        ``arviz.plot_forest(boot)``, ``arviz.hdi(boot)``; with ArviZ 1
-        ``arviz.summary(boot.reset_coords(drop=True))``.
+        ``arviz.plot_forest(boot)``, ``arviz.hdi(boot)``.
     rebin : bool, default False
         Choose the edges again in every replicate, by the rule of ``effect``. Results are on a grid
         of ``n_grid`` points. The numbers of draws enter as precision weights, because two draws of

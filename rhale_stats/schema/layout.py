@@ -8,6 +8,7 @@ dimensions of their own, and what follows from the moments is written out.
 
 from __future__ import annotations
 
+import json
 import weakref
 import zlib
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
@@ -47,6 +48,8 @@ NUMBERS = (
     *("n_spread_bins", "feature_column", "cell", "cell_edge", "spread_bin", "spread_edge"),
     "spread_edge_value",
 )
+# Attribute with the coordinates of replicates in bins, as JSON.
+AS_TEXT = "bin_coordinates"
 # Dimensions of cells, which are along their edges in the compact form.
 OF_CELLS = {"cell": "edge", "cell_edge": "edge", "cell_edge_other": "edge_other"}
 
@@ -68,7 +71,8 @@ def compact(result: xr.Dataset) -> xr.Dataset:
         return result.drop_vars(NUMBERS, errors="ignore").reset_coords("n_bins")
     # Along a dimension of their own: numbers of other edges are those of other places.
     result = result.rename({"edge": "bin_edge"} if "edge" in result.dims else {})
-    return result.drop_vars([*NUMBERS, "moment"], errors="ignore")
+    result = result.drop_vars([*NUMBERS, "moment"], errors="ignore")
+    return _coordinates_as_text(result) if result.attrs.get("bins") == "fixed" else result
 
 
 def complete(result: xr.Dataset, parameter: str = "effect") -> xr.Dataset:
@@ -80,7 +84,7 @@ def complete(result: xr.Dataset, parameter: str = "effect") -> xr.Dataset:
         Bins and edges that do not belong together; the message names ``parameter``.
     """
     if "bin_edge" in result.dims:
-        return result.rename(bin_edge="edge")
+        return _with_coordinates(result).rename(bin_edge="edge")
     coords = {"bin_left", "bin_right", "edge_value", "feature_kind"}
     dims = {"feature", "bin", "edge"}
     if "n_bins" in result.coords or not (coords <= {*result.coords} and dims <= {*result.dims}):
@@ -95,6 +99,35 @@ def complete(result: xr.Dataset, parameter: str = "effect") -> xr.Dataset:
         method = np.full(result.sizes["feature"], result.attrs.pop("local_effect_method"))
         result = result.assign_coords(local_effect_method=("feature", method))
     return _along_bins(result, parameter)
+
+
+def _coordinates_as_text(replicates: xr.Dataset) -> xr.Dataset:
+    """Replicates with what is known of their bins as an attribute.
+
+    It is that of the effect, and ArviZ takes no coordinates that some variables have not.
+    """
+    own = {name: coord for name, coord in replicates.coords.items() if len(coord.dims) > 1}
+    text = {
+        str(name): [coord.dims, coord.transpose("feature", ...).values.tolist(), coord.attrs]
+        for name, coord in own.items()
+        if coord.dims[0] == "feature"
+    }
+    out = replicates.drop_vars(list(text))
+    text["feature"] = [["feature"], replicates["feature"].values.tolist(), {}]
+    return out.assign_attrs({AS_TEXT: json.dumps(text)})
+
+
+def _with_coordinates(replicates: xr.Dataset) -> xr.Dataset:
+    """The replicates with their coordinates again, of the features that are left."""
+    text = json.loads(replicates.attrs.get(AS_TEXT, "{}"))
+    _, names, _ = text.pop("feature", ([], [], {}))
+    rows = [names.index(name) for name in replicates["feature"].values] if names else []
+    coords = {
+        name: (dims, np.array(values)[rows], attrs) for name, (dims, values, attrs) in text.items()
+    }
+    out = replicates.assign_coords(coords)
+    out.attrs.pop(AS_TEXT, None)
+    return out
 
 
 # The complete forms of results that are in use, by the identity of these.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import arviz
 import numpy as np
 import pandas as pd
 import pytest
@@ -161,8 +162,20 @@ def test_replicates_have_edges_of_bins_along_a_dimension_of_their_own():
     effect = rs.rhale(local, bins=rs.QuantileBins(4))
     boot = rs.bootstrap(local, effect, n_resamples=9, rng=0)
     assert boot["curve"].dims == ("chain", "draw", "feature", "bin_edge")
-    assert complete(boot)["curve"].dims == ("chain", "draw", "feature", "edge")
-    assert_allclose(boot["edge_value"][:, :-1], effect["bin_left"])
+    whole = complete(boot)
+    assert whole["curve"].dims == ("chain", "draw", "feature", "edge")
+    assert_allclose(whole["edge_value"][:, :-1], effect["bin_left"])
+    some = complete(boot.isel(feature=[1]))
+    assert_allclose(some["effect_acceleration"], whole["effect_acceleration"].isel(feature=[1]))
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_arviz_takes_replicates_as_they_come():
+    """Of whichever version: all variables, without a choice or a change."""
+    local = rs.local_effects(output, frame(), features=["skewed", "number"])
+    boot = rs.bootstrap(local, rs.rhale(local, bins=3), n_resamples=40, rng=0)
+    table = arviz.summary(boot)
+    assert {"average_effect[skewed]", "effect[number, 2]"} <= set(table.index)
 
 
 def test_a_result_is_small():
