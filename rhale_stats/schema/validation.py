@@ -321,9 +321,11 @@ def validated(function: F) -> F:
 def _returned(result: Any, *, whole: bool) -> Any:
     """A result as users get it, or ``whole``, as another function of the package does."""
     shown = result if whole else each_result(result, compact)
-    shown = remember_parts(answer_first(shown) if isinstance(shown, xr.Dataset) else shown)
-    if isinstance(result, xr.Dataset) and "n_bins" in result.coords and "n_bins" in shown:
-        keep_complete(shown, result)
+    if not isinstance(result, xr.Dataset):
+        return remember_parts(shown)
+    is_compact, shown = shown is not result, remember_parts(answer_first(shown))
+    if is_compact:
+        keep_complete(shown, answer_first(result))
     return shown
 
 
