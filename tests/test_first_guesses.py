@@ -673,3 +673,15 @@ def test_every_keyword_is_answered_with_one_that_some_function_has(word):
 def test_what_differs_is_said():
     for word, text in DIFFERENT.items():
         assert text in other_keyword(word, [])
+
+
+def test_regions_of_a_model_are_split_by_all_columns_of_its_table():
+    """Categories and few whole numbers have no derivatives; rows may differ by them."""
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame({"a": rng.normal(size=300), "c": rng.choice(list("xyz"), 300)})
+
+    def model(X):
+        return X["a"].to_numpy() * (X["c"].to_numpy() == "x")
+
+    tree = rs.regions(model, X, "a", rng=0)
+    assert set(tree["condition_feature"].values) == {"c", ""}

@@ -53,10 +53,10 @@ def regions(
         Whose effect, by name or number; it must be given.
     conditioning : table, or array_like of shape (n_rows, n_columns), optional
         Columns to split by, those that the model does not use included; by default the other
-        features of ``local``. Numbers and ordered categories are split at thresholds. Other
-        categories, texts, booleans and columns of two values are split into sets of levels: up
-        to 12 levels every one, beyond that each level against the rest. A column named as the
-        feature is left out.
+        features of ``local``, and with a model all columns of ``X``. Numbers and ordered
+        categories are split at thresholds. Other categories, texts, booleans and columns of two
+        values are split into sets of levels: up to 12 levels every one, beyond that each level
+        against the rest. A column named as the feature is left out.
     search : SplitSearch, optional
         How splits are searched for, and which are made. Its fields can be given directly, as in
         ``max_depth=1``.

@@ -278,7 +278,12 @@ class Call(NamedTuple):
         passed += ["bins"] if self.function in MAKERS else []
         chosen = {name: arguments[name] for name in passed if name in arguments}
         maker = public(MAKERS.get(self.function, "local_effects"))
-        return {**out, "local": maker(local, X, **chosen, **earlier)}
+        out["local"] = maker(local, X, **chosen, **earlier)
+        # Columns without local effects, such as categories, may tell rows apart as well.
+        n_columns = getattr(X, "shape", (0, 0))[-1]
+        if "conditioning" in self.names and out["local"].sizes["feature"] < n_columns:
+            out.setdefault("conditioning", X)
+        return out
 
     def with_rule(self, arguments: dict[str, Any]) -> dict[str, Any]:
         """The arguments with a rule in the place of a number of bins, or of the name of a rule."""
