@@ -47,8 +47,8 @@ def loadings(pieces: Pieces, z: FloatArray, centering: str) -> Loadings:
         mean_tilt = (right * _area(width, pieces) + own) / span
         return Loadings(level - mean_level, tilt - mean_tilt)
     if centering != "mean":
-        there = loadings(pieces, np.array([float(centering)]), "start")
-        return Loadings(level - there.level, tilt - there.tilt)
+        at_zero = loadings(pieces, np.array([float(centering)]), "start")
+        return Loadings(level - at_zero.level, tilt - at_zero.tilt)
     beyond = np.cumsum(pieces.share[::-1])[::-1] - pieces.share
     reach = pieces.x_mean - left
     mean_level = beyond * width + pieces.share * reach

@@ -76,11 +76,11 @@ def satterthwaite(*parts: tuple[FloatArray, FloatArray | float]) -> FloatArray:
     """
     total = np.sum([variance for variance, _ in parts], axis=0)
     with np.errstate(invalid="ignore", divide="ignore"):
-        own = np.sum(
+        squares = np.sum(
             [np.where(variance > 0, variance**2 / degrees, 0.0) for variance, degrees in parts],
             axis=0,
         )
-        return np.asarray(np.where(own > 0, total**2 / own, np.inf))
+        return np.asarray(np.where(squares > 0, total**2 / squares, np.inf))
 
 
 def around(estimate: FloatArray, half: FloatArray) -> FloatArray:

@@ -287,8 +287,8 @@ class Replicates(NamedTuple):
                 mean_level = (edges[-1] - edges[1:] + width / 2) * width / width.sum()
                 return _root_of_noise((level - mean_level)[None], noise)
             if centering != "mean":
-                there = np.clip(float(centering) - left, 0.0, width)
-                return _root_of_noise((level - there)[None], noise)
+                at_zero = np.clip(float(centering) - left, 0.0, width)
+                return _root_of_noise((level - at_zero)[None], noise)
             reach = self.x_mean - left
             beyond = np.cumsum(self.share[:, ::-1], axis=1)[:, ::-1] - self.share
             mean_level = beyond * width + self.share * reach

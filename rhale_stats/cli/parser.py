@@ -59,20 +59,21 @@ class _Parser(argparse.ArgumentParser):
         message = re.sub(r"^argument (\S+): must", r"\1 must", message)
         words = [word for word in message.partition("(")[0].split() if word[0] in "-'~"]
         meant = [OTHERS[word] for word in words if word in OTHERS]
+        options = self._words()
         for word in map(_plain, words):
-            if word not in (known := self._known()):
-                meant += get_close_matches(word, known, n=1, cutoff=0.7)
+            if word not in options:
+                meant += get_close_matches(word, options, n=1, cutoff=0.7)
             meant += [f"{PROGRAM} explain {word}"] if Path(word).is_file() else []
         message += f". Did you mean {meant[0]}?" if meant else "."
         self.exit(2, f"{PROGRAM}: {message} `{self.prog} --help` says what is expected.\n")
 
-    def _known(self) -> list[str]:
+    def _words(self) -> list[str]:
         """Options and commands, and options of all commands."""
         words = [*self._option_string_actions]
         for action in self._actions:
             if isinstance(action.choices, dict):
                 words += [*action.choices]
-                words += [word for each in action.choices.values() for word in each._known()]
+                words += [word for each in action.choices.values() for word in each._words()]
         return words
 
 

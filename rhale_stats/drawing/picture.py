@@ -162,14 +162,14 @@ def _picture(
     return "plots.effects", {"features": features}
 
 
-def _in_lines(found: xr.Dataset) -> xr.Dataset:
+def _in_lines(averages: xr.Dataset) -> xr.Dataset:
     """Averages as features of a forest plot, also those of several groups of rows."""
-    found = found.isel(term=is_compared(found))
-    if "by" not in found.dims:
-        return found.rename(term="feature")
-    by = found["by"].attrs["long_name"]
-    names = [f"{of}, {by} = {level}" for of in found["term"].values for level in found["by"].values]
-    lines = found.drop_dims(["term_other", "by_other"]).drop_vars(["term", "by"])
+    averages = averages.isel(term=is_compared(averages))
+    if "by" not in averages.dims:
+        return averages.rename(term="feature")
+    by, terms = averages["by"].attrs["long_name"], averages["term"].values
+    names = [f"{term}, {by} = {level}" for term in terms for level in averages["by"].values]
+    lines = averages.drop_dims(["term_other", "by_other"]).drop_vars(["term", "by"])
     return lines.stack(feature=("term", "by"), create_index=False).assign_coords(feature=names)
 
 

@@ -236,8 +236,8 @@ def vcov(effect: xr.Dataset, feature: str | int | None = None, what: str = "curv
         values = np.full((row[curve_name(row)].size,) * 2, np.nan)
         if row.sizes["bin"]:
             fit = fit_of(row)
-            known = fit.cells.edge_stretch
-            values[known, known] = fit.covariance(fit.pieces.edges)
+            stretch = fit.cells.edge_stretch
+            values[stretch, stretch] = fit.covariance(fit.pieces.edges)
     se = row["curve_se" if what == "curve" else "effect_se"]
     numbers = np.arange(len(values))
     return xr.DataArray(

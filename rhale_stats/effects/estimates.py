@@ -56,15 +56,6 @@ class FittedBins(NamedTuple):
         """Number of cells of every bin."""
         return np.diff(self.starts, append=len(self.edges) - 1)
 
-    def on_cells(self, of_curve: IntArray) -> FittedBins:
-        """The same bins, with the cells of the curve that begin at these finer cells."""
-        edges = np.append(self.fine_edges[of_curve], self.fine_edges[-1])
-        rows, bin_edges, along = self.fine.pooled(of_curve), self.bin_edges, self.along
-        if along is not None:
-            along = _cells_along(edges, bin_edges, rows)
-        starts = np.searchsorted(edges, bin_edges[:-1])
-        return self._replace(edges=edges, rows=rows, starts=starts, along=along, of_curve=of_curve)
-
     def ending_at(self, edges: FloatArray, least: float) -> FittedBins:
         """The same bins, with cells that end at the inner ones of ``edges``, too.
 
@@ -72,7 +63,19 @@ class FittedBins(NamedTuple):
         """
         places = np.searchsorted(self.fine_edges[:-1], edges[1:-1])
         of_curve = cell_kernel.divided(self.of_curve, places, self.fine.cells.n_obs, least)
-        return self if len(of_curve) == len(self.of_curve) else self.on_cells(of_curve)
+        if len(of_curve) == len(self.of_curve):
+            return self
+        edges, rows, starts = _on_cells(self.fine, self.fine_edges, of_curve, self.bin_edges)
+        along = None if self.along is None else _cells_along(edges, self.bin_edges, rows)
+        return self._replace(edges=edges, rows=rows, starts=starts, along=along, of_curve=of_curve)
+
+
+def _on_cells(
+    fine: RowMoments, fine_edges: FloatArray, of_curve: IntArray, bin_edges: FloatArray
+) -> tuple[FloatArray, RowMoments, IntArray]:
+    """Edges and moments of the cells that begin at these finer cells, and the first of each bin."""
+    edges = np.append(fine_edges[of_curve], fine_edges[-1])
+    return edges, fine.pooled(of_curve), np.searchsorted(edges, bin_edges[:-1])
 
 
 def _cells_along(edges: FloatArray, bin_edges: FloatArray, rows: RowMoments) -> cell_kernel.Cells:
@@ -92,8 +95,7 @@ def fitted_bins(
     fine_edges = np.append(grid.edges[fine_starts], grid.edges[-1])
     fine = rows.pooled(fine_starts)
     of_curve = grid.curve_starts(fine_edges, fine.cells, bin_edges)
-    rows, edges = fine.pooled(of_curve), np.append(fine_edges[of_curve], fine_edges[-1])
-    starts = np.searchsorted(edges, bin_edges[:-1])
+    edges, rows, starts = _on_cells(fine, fine_edges, of_curve, bin_edges)
     bins = rows.cells.pooled(starts)
     means, slope = bins.means(), None
     if partition.linear is not None:
@@ -266,6 +268,6 @@ def centred_curve(
     elif centering == "integral":
         offset = accumulate.integral_of_curve(curve, width, pieces.slope)
     elif centering != "start":
-        at = np.array([float(centering)])
-        offset = float(accumulate.curve_at(pieces.edges, curve, pieces.slope, at)[0])
+        zero = np.array([float(centering)])
+        offset = float(accumulate.curve_at(pieces.edges, curve, pieces.slope, zero)[0])
     return accumulate.curve_at(pieces.edges, curve - offset, pieces.slope, edges), offset

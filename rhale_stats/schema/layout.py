@@ -27,6 +27,7 @@ from rhale_stats.arrays.moments import FloatArray, IntArray
 from rhale_stats.schema.features import is_of_outcome, stores_errors
 from rhale_stats.schema.kinds import EFFECT
 from rhale_stats.schema.levels import CATEGORICAL
+from rhale_stats.schema.quick import with_variables
 from rhale_stats.schema.variable_table import EFFECT_VARIABLES
 from rhale_stats.schema.variables import COUNTS, DIMENSIONS, counted, variable
 
@@ -89,7 +90,8 @@ def complete(result: xr.Dataset, parameter: str = "effect") -> xr.Dataset:
     dims = {"feature", "bin", "edge"}
     if "n_bins" in result.coords or not (coords <= {*result.coords} and dims <= {*result.dims}):
         return result
-    of_rows = MOMENTS in result.data_vars
+    # What was taken from a result is named by the checks of functions.
+    of_rows = {MOMENTS, "heterogeneity", "curve"} <= {*result.data_vars}
     if "centering" not in result.attrs or not (of_rows or result.attrs.get("method") == "truth"):
         return result
     n_bins = result.variables["bin_left"].notnull().sum("bin")
@@ -152,11 +154,15 @@ def kept_complete(result: xr.Dataset) -> xr.Dataset | None:
 def _contents(result: xr.Dataset) -> Any:
     """What is in a result: checksums of all values, dimensions and attributes."""
     variables = [
-        (name, data.dims, zlib.crc32(np.ascontiguousarray(data.values).data), dict(data.attrs))
+        (name, data.dims, _checksum(data.values), dict(data.attrs))
         for name, data in result.variables.items()
-        if data.dtype.kind != "O"
     ]
-    return variables, len(result.variables), dict(result.attrs)
+    return variables, dict(result.attrs)
+
+
+def _checksum(values: NDArray[Any]) -> int:
+    content = repr(values.tolist()).encode() if values.dtype.kind == "O" else None
+    return zlib.crc32(np.ascontiguousarray(values).data if content is None else content)
 
 
 def each_result(value: Any, change: Callable[[xr.Dataset], xr.Dataset]) -> Any:
@@ -186,13 +192,14 @@ def each_result(value: Any, change: Callable[[xr.Dataset], xr.Dataset]) -> Any:
 
 
 class _Axes(NamedTuple):
-    """Edges of the bins, of the cells and of the bins of the spread, each (..., edge).
+    """Edges of the compact form, of the bins, of the cells and of the bins of the spread.
 
-    ``lead`` are the other dimensions, such as ``feature``. Edges of cells are NaN for features
-    without cells, and those of the spread where there is none.
+    Each is (..., edge), ``lead`` are the other dimensions, such as ``feature``. Edges of cells are
+    NaN for features without cells, and those of the spread where there is none.
     """
 
     lead: tuple[str, ...]
+    grid: FloatArray
     bins: FloatArray
     cells: FloatArray
     spread: FloatArray
@@ -237,13 +244,17 @@ def _complete_axes(result: xr.Dataset) -> _Axes:
     names = {"edge_value": "edge", "cell_value": "cell_edge", "spread_edge_value": "spread_edge"}
     lead = _lead(result, list(names))
     shape = tuple(result.sizes[dim] for dim in lead)
-    each = (
+    bins, cells, spread = (
         _broadcast(result, result.variables[name], (*lead, dim))
         if name in result.variables
         else np.full((*shape, 0), np.nan)
         for name, dim in names.items()
     )
-    return _Axes(lead, *each)
+    grid = np.full((*shape, max(result.sizes["cell"] + 1, bins.shape[-1])), np.nan)
+    grid[..., : bins.shape[-1]] = bins
+    axes = _Axes(lead, grid, bins, cells, spread)
+    grid[axes.has_cells, : cells.shape[-1]] = cells[axes.has_cells]
+    return axes
 
 
 def _compact_axes(result: xr.Dataset) -> _Axes:
@@ -257,7 +268,8 @@ def _compact_axes(result: xr.Dataset) -> _Axes:
     last = np.isfinite(right).sum(axis=-1, keepdims=True)
     ends = np.take_along_axis(right, np.maximum(last - 1, 0), axis=-1)
     np.put_along_axis(bins, last, np.where(last > 0, ends, np.nan), axis=-1)
-    cells = _broadcast(result, result.variables["edge_value"], (*lead, "edge")).copy()
+    grid = _broadcast(result, result.variables["edge_value"], (*lead, "edge"))
+    cells = grid.copy()
     along_axis = result.attrs.get("weighting") == "axis"
     levels = np.isin(result.variables["feature_kind"].values, CATEGORICAL)
     levels = _broadcast(result, xr.Variable("feature", levels), lead)
@@ -274,7 +286,7 @@ def _compact_axes(result: xr.Dataset) -> _Axes:
         for place in np.ndindex(*spread.shape[:-1]):
             edges = cells[place][begins[place]]
             spread[place][: len(edges)] = edges
-    return _Axes(lead, bins, cells, spread)
+    return _Axes(lead, grid, bins, cells, spread)
 
 
 def _differs(values: FloatArray) -> NDArray[np.bool_]:
@@ -361,17 +373,14 @@ def _made(variables: Mapping[Hashable, Any], result: xr.Dataset) -> xr.Dataset:
 def _along_edges(result: xr.Dataset) -> xr.Dataset:
     """Bins, cells and the spread of a complete result along the edges of the cells."""
     axes = _complete_axes(result)
-    n_edges = max(result.sizes["cell"] + 1, axes.bins.shape[-1])
-    edges = np.full((*axes.bins.shape[:-1], n_edges), np.nan)
+    n_edges = axes.grid.shape[-1]
     at_bins, dims = axes.places(n_edges, "edge")
     at_spread = at_bins.copy()
     for place, bins, cells, spread in axes.rows():
-        every = cells if len(cells) else bins
-        edges[place][: len(every)] = every
-        at_bins[place][np.searchsorted(every, bins)] = np.arange(len(bins))
+        at_bins[place][np.searchsorted(axes.grid[place], bins)] = np.arange(len(bins))
         if len(spread) > 1:
-            number = np.searchsorted(spread[1:-1], every[:-1], side="right")
-            at_spread[place][: len(every) - 1] = number
+            number = np.searchsorted(spread[1:-1], cells[:-1], side="right")
+            at_spread[place][: len(number)] = number
     follows, out = _that_follows(result), dict[Hashable, Any]()
     for name, data in result.variables.items():
         if name in {*follows, *NUMBERS, "edge", "edge_value", "cell_value"}:
@@ -396,7 +405,7 @@ def _along_edges(result: xr.Dataset) -> xr.Dataset:
     if not stores_errors(result):
         _trim(out, "edge_other")  # of features with levels alone
     out["edge"] = counted("edge", n_edges, "edge of a cell")
-    out["edge_value"] = xr.Variable(dims, edges, result.variables["edge_value"].attrs)
+    out["edge_value"] = xr.Variable(dims, axes.grid, result.variables["edge_value"].attrs)
     return _made(out, result)
 
 
@@ -415,9 +424,8 @@ def _that_follows(result: xr.Dataset) -> set[str]:
 
 def _check_edges(result: xr.Dataset, axes: _Axes, parameter: str) -> None:
     """Raise ``ValueError`` unless edges rise, and those of the bins are among them."""
-    every = _broadcast(result, result.variables["edge_value"], (*axes.lead, "edge"))
     for place, bins, _, _ in axes.rows():
-        edges = every[place][np.isfinite(every[place])]
+        edges = axes.grid[place][np.isfinite(axes.grid[place])]
         if not (
             (np.diff(bins) > 0).all()
             and (np.diff(edges) > 0).all()
@@ -439,9 +447,8 @@ def _along_bins(result: xr.Dataset, parameter: str) -> xr.Dataset:
     n_edges = result.sizes["edge"]
     at_bins, of_bins = axes.places(axes.bins.shape[-1], "edge")
     at_spread, of_spread = axes.places(max(axes.spread.shape[-1] - 1, 0), "spread_bin")
-    edges = _broadcast(result, result.variables["edge_value"], (*axes.lead, "edge"))
     for place, bins, cells, spread in axes.rows():
-        at_bins[place][: len(bins)] = np.searchsorted(edges[place], bins)
+        at_bins[place][: len(bins)] = np.searchsorted(axes.grid[place], bins)
         at_spread[place][: max(len(spread) - 1, 0)] = np.searchsorted(cells, spread[:-1])
     has_cells, out = axes.has_cells, dict[Hashable, Any]()
     if result.sizes.get("edge_other", n_edges) < n_edges:
@@ -458,7 +465,7 @@ def _along_bins(result: xr.Dataset, parameter: str) -> xr.Dataset:
             fine_name = f"cell_{name}"
             if has_cells.any() and fine_name in EFFECT_VARIABLES:
                 fine = _renamed(data, {edge: cell for cell, edge in OF_CELLS.items()})
-                fine.attrs = data.attrs | {"long_name": EFFECT_VARIABLES[f"cell_{name}"][1]}
+                fine.attrs = data.attrs | {"long_name": EFFECT_VARIABLES[fine_name][1]}
                 fine = _where(has_cells, axes.lead, fine, np.nan)
                 # Covariances are stored of levels alone, or of groups of rows.
                 if "edge_other" not in data.dims or np.isfinite(fine.values).any():
@@ -485,8 +492,8 @@ def _along_bins(result: xr.Dataset, parameter: str) -> xr.Dataset:
         )
         n_spread = (at_spread >= 0).sum(axis=-1)
         out["n_spread_bins"] = variable("n_spread_bins", n_spread, EFFECT, axes.lead)
-    out.update(_derived(_made(out, result), axes))
-    return _made(out, result)
+    whole = _made(out, result)
+    return with_variables(whole, _derived(whole, axes))
 
 
 # --- what follows from the moments ----------------------------------------------------------------

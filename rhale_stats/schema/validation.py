@@ -332,8 +332,9 @@ def _returned(result: Any, *, whole: bool) -> Any:
 def _if_whole(result: xr.Dataset) -> xr.Dataset:
     """The complete form; a result that is none any more as it is, which functions refuse."""
     try:
-        return kept_complete(result) or complete(result)
-    except Exception:
+        whole = kept_complete(result)
+        return complete(result) if whole is None else whole
+    except ValueError:
         return result
 
 

@@ -123,7 +123,7 @@ def test_errors_are_those_of_least_squares():
 
 @pytest.mark.slow
 def test_the_same_seed_gives_the_same_whatever_the_processes(tmp_path, monkeypatch):
-    # As in other processes, which know nothing of these tests.
+    # As in the other processes, where nothing is set for these tests.
     monkeypatch.setattr(validation, "INSIDE", validation.INSIDE[:1])
     # By nothing of this module: the processes would import all that it imports.
     data = np.random.default_rng(0).normal(size=(40, 2))
