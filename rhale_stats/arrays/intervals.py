@@ -296,8 +296,11 @@ class Sources(NamedTuple):
 
 def score_quantile(score: float, degrees: FloatArray) -> FloatArray:
     """Student's quantile at the tail of a normal score, by degrees of freedom; NaN without any."""
-    with np.errstate(invalid="ignore"):
-        found = -special.stdtrit(degrees, special.ndtr(-score))
+    tail = special.ndtr(-score)
+    with np.errstate(invalid="ignore", over="ignore"):
+        found = -special.stdtrit(degrees, tail)
+        # In tails too far for SciPy's quantile its sign and NaN say nothing.
+        found = np.where(tail > 0, np.copysign(found, score), np.inf)
         return np.asarray(np.where(np.isnan(score) | ~(degrees > 0), np.nan, found))
 
 

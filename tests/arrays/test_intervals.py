@@ -268,6 +268,16 @@ def test_pvalue_of_the_largest_deviation():
     assert np.isnan(pvalue(NAN, np.full((2, 2), NAN)))
 
 
+@pytest.mark.parametrize("degrees", [3.0, 30.0, 1e6, INF])
+def test_tails_too_far_for_a_number_have_large_quantiles(degrees):
+    """P of 37 standard errors is 1e-299; of 39 it is zero in double precision."""
+    scores = [0.0, 1.0, 10.0, 30.0, 37.0, 39.0, 1e3, INF]
+    found = np.array([float(intervals.score_quantile(at, np.array(degrees))) for at in scores])
+    assert (np.diff(found[:4]) > 0).all()
+    assert (found[1:] >= found[:-1]).all()
+    assert (found >= np.array(scores) * (1 - 1e-9)).all()
+
+
 # --- replicates ----------------------------------------------------------------------------------
 
 
