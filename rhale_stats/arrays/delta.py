@@ -127,7 +127,7 @@ def together(
     units: Units,
     influence: FloatArray,
     used: IntArray,
-    n_parameters: int,
+    row_factor: FloatArray,
     *,
     as_fitted: bool = False,
 ) -> FloatArray:
@@ -138,7 +138,7 @@ def together(
     others move the parameters alone. ``as_fitted`` keeps the covariance of the parameters; else it
     is made of the influences.
     """
-    influence = corrected(influence, len(units.moved), len(used), n_parameters)
+    influence = corrected(influence, len(units.moved), len(used), row_factor)
     own = summed(influence[used], units.code) @ change
     rest = np.delete(influence, used, axis=0) @ change
     shared = units.moved.T @ own
@@ -146,12 +146,13 @@ def together(
     return np.asarray(rows + shared + shared.T + model)
 
 
-def corrected(influence: FloatArray, n_units: int, n_used: int, n_parameters: int) -> FloatArray:
-    """Influences whose squares have the factor of a robust covariance: n / (n - p), or by groups.
+def corrected(
+    influence: FloatArray, n_units: int, n_used: int, row_factor: FloatArray
+) -> FloatArray:
+    """Influences whose squares are a robust covariance: factors of single rows, or of groups.
 
-    Covariances with other influences have its root, so that no variance of a sum is negative.
+    Both sides of a covariance have their factors, so that no variance of a sum is negative.
     """
-    n_rows = len(influence)
     if n_units < n_used:
         return np.asarray(np.sqrt(n_units / (n_units - 1)) * influence)
-    return np.asarray(np.sqrt(n_rows / max(n_rows - n_parameters, 1)) * influence)
+    return np.asarray(row_factor[:, None] * influence)

@@ -188,8 +188,8 @@ def _unconditional(
     numbers = request.derivatives.local[ROW_NUMBER].values
     # A row counts once, also where it has two halves.
     used, first = np.unique(numbers[is_used_row(clusters.local, row)], return_index=True)
-    n_parameters = len(request.derivatives.model.params)
-    influence = delta.corrected(influence, clusters.n_groups, len(used), n_parameters)
+    factor = request.derivatives.model.row_factor
+    influence = delta.corrected(influence, clusters.n_groups, len(used), factor)
     by_group = np.zeros((clusters.n_groups, influence.shape[1]))
     np.add.at(by_group, clusters.group[first], influence[used])
     shared = estimate_changes(group_influences(row, fit, clusters).contracted(by_group), row, fit)

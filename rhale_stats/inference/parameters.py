@@ -96,9 +96,9 @@ class Directions(NamedTuple):
             return delta.Covariances(rows, model, rows.copy())
         total = rows + model
         if self.influence is not None:
-            n_parameters = len(self.model.params)
+            factor = self.model.row_factor
             total = delta.together(
-                *(rows, change, units, self.influence, used, n_parameters), as_fitted=self.as_fitted
+                *(rows, change, units, self.influence, used, factor), as_fitted=self.as_fitted
             )
         return delta.Covariances(rows, model, total)
 

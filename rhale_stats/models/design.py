@@ -19,6 +19,8 @@ from rhale_stats.models.versions import AlongVersions, prediction_function
 
 # A gradient is not estimable where this share of its length is outside the row space.
 OUTSIDE = 1e-6
+# A row whose leverage is as close to 1 is fitted exactly.
+EXACT = 1e-8
 # Cells or columns that a message lists; levels of a column that makes cells.
 LISTED, MAX_LEVELS = 5, 50
 
@@ -177,3 +179,33 @@ def influence_of(inner: Any, params: FloatArray, design: Design | None) -> Float
     except (NotImplementedError, np.linalg.LinAlgError, TypeError, ValueError, AttributeError):
         return None
     return influence if influence.shape[1] == len(params) else None
+
+
+def row_factor(inner: Any, n_parameters: int, design: Design | None, *, robust: bool) -> FloatArray:
+    """Factors of the `influence_of` rows in a robust covariance, (rows,) (math [80]).
+
+    1/(1 - leverage) as in HC3, where the leverage is known; else, and beside a ``robust``
+    covariance of the fit, the one of HC1.
+    """
+    model = inner.model
+    n_rows = len(model.endog)
+    hc1 = np.full(n_rows, np.sqrt(n_rows / max(n_rows - n_parameters, 1)))
+    repeated = np.any(np.asarray(getattr(model, "freq_weights", 1.0)) != 1)
+    if robust or repeated:
+        return hc1
+    try:
+        if type(model).__name__ in ("OLS", "WLS"):
+            leverage = np.einsum("ij,ji->i", model.wexog, model.pinv_wexog)
+        else:
+            weight = np.asarray(model.hessian_factor(inner.params), dtype=np.float64)
+            weight = weight * np.sign(weight.sum())  # Its sign is that of the information, or not.
+            information = -np.asarray(model.hessian(inner.params), dtype=np.float64)
+            inverse = np.linalg.inv(information) if design is None else design.inverse(information)
+            leverage = weight * np.einsum("ij,jk,ik->i", model.exog, inverse, model.exog)
+    except (NotImplementedError, np.linalg.LinAlgError, TypeError, ValueError, AttributeError):
+        return hc1
+    if leverage.shape != hc1.shape or not ((leverage > -EXACT) & (leverage < 1 + EXACT)).all():
+        return hc1
+    # A row that the fit goes through has no residual that could say anything.
+    free = leverage < 1 - EXACT
+    return np.asarray(np.divide(1.0, 1 - leverage, out=np.zeros(n_rows), where=free))

@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from rhale_stats.arguments.checks import check_choice
 from rhale_stats.arguments.rows import of_rows
 from rhale_stats.arrays.moments import FloatArray
-from rhale_stats.models.design import Design, influence_of, watched
+from rhale_stats.models.design import Design, influence_of, row_factor, watched
 from rhale_stats.models.forms import collected, plain_answer
 from rhale_stats.models.offsets import predict_of
 from rhale_stats.models.outputs import log_odds
@@ -94,6 +94,8 @@ class Parametric:
         self.cov = _covariance(cov, len(self.params))
         self.degrees = np.inf
         self.influence = None if scores is None else _scores(scores, self.params) @ self.cov
+        n_rows, n_params = len(() if self.influence is None else self.influence), len(self.params)
+        self.row_factor = np.full(n_rows, np.sqrt(n_rows / max(n_rows - n_params, 1)))
         # Only results know of these: a design without full rank, why rows that were asked for are
         # not estimable, a covariance that was chosen as robust, and its clusters.
         self.design: Design | None = None
@@ -213,6 +215,7 @@ class _FromResults(Parametric):
         self.robust = getattr(self._inner, "cov_type", "nonrobust") != "nonrobust"
         self.cov = self._covariance()
         self.influence = influence_of(self._inner, self.params, self.design)
+        self.row_factor = row_factor(self._inner, len(self.params), self.design, robust=self.robust)
         self.groups = _clusters(self._inner)
 
     def _covariance(self) -> FloatArray:

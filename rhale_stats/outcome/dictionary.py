@@ -16,6 +16,10 @@ from rhale_stats.arrays.moments import FloatArray, IntArray
 
 # Hats of another column and of the feature in products; most values that have indicators.
 HATS, COARSE, MAX_INDICATORS = 6, 3, 8
+# With so many rows, and rows a column, by weight, other columns have hats in their tails too, and
+# are hats in products. Hats of a bin go by the cube root of the rows over `PART_ROWS`.
+LARGE, COLUMN_ROWS, PART_ROWS = 2_000, 400, 450
+TAILS = (0.01, 0.05)
 
 
 @dataclass(frozen=True)
@@ -80,6 +84,18 @@ def entries_of(x: FloatArray, edges: FloatArray, *, levels: bool) -> Entries:
     )
 
 
+def effective_rows(share: FloatArray) -> float:
+    """Number of rows, by their weights."""
+    return 1 / float(np.sum(share**2))
+
+
+def refined(edges: FloatArray, share: FloatArray) -> FloatArray:
+    """Edges of the bins and between them more at equal distances, as many as the rows allow."""
+    n_parts = max(int(np.cbrt(effective_rows(share) / PART_ROWS)), 1)
+    steps = np.diff(edges)[:, None] * np.arange(n_parts) / n_parts
+    return np.append((edges[:-1, None] + steps).ravel(), edges[-1])
+
+
 def indicators(x: FloatArray, values: FloatArray) -> FloatArray:
     """1 at each of the values but the first."""
     return np.asarray(x[:, None] == values[1:], dtype=np.float64)
@@ -90,29 +106,43 @@ def hats(x: FloatArray, edges: FloatArray) -> FloatArray:
     return np.column_stack([np.interp(x, edges, hat) for hat in np.eye(len(edges))[1:]])
 
 
-def basis(x: FloatArray, n_hats: int = HATS, few: int = MAX_INDICATORS) -> FloatArray:
-    """Functions of one column: hats at equal counts, or indicators of few values, and of NaN."""
+def basis(
+    x: FloatArray, n_hats: int = HATS, few: int = MAX_INDICATORS, *, tails: bool = False
+) -> FloatArray:
+    """Functions of one column: hats at equal counts, or indicators of few values, and of NaN.
+
+    ``tails``: there are further hats where 1 and 5 % of the rows are farther out.
+    """
     finite = np.isfinite(x)
     values = np.unique(x[finite])
     parts = [] if finite.all() else [(~finite).astype(np.float64)[:, None]]
     if 1 < len(values) <= few:
         parts.append(indicators(x, values))
     elif len(values) > 1:
-        edges = np.unique(np.quantile(x[finite], np.linspace(0, 1, n_hats + 1)))
+        shares = np.linspace(0, 1, n_hats + 1)
+        if tails:
+            shares = np.sort(np.r_[shares, TAILS, 1 - np.array(TAILS)])
+        edges = np.unique(np.quantile(x[finite], shares))
         parts.append(np.nan_to_num(hats(x, edges)))
     return np.column_stack(parts) if parts else np.zeros((len(x), 0))
 
 
-def linear(x: FloatArray) -> FloatArray:
-    """One standardised column, or indicators of few values, for products."""
+def factors(x: FloatArray, *, large: bool) -> FloatArray:
+    """Functions of one column for products: it, or with many rows hats, or few indicators."""
     finite = np.isfinite(x)
     values = np.unique(x[finite])
-    if len(values) < 2:
-        return np.zeros((len(x), 0))
-    if len(values) <= COARSE + 1:
-        return indicators(x, values)
+    if large or len(values) <= COARSE + 1:
+        return basis(np.where(finite, x, values[0] if len(values) else 0.0), COARSE, COARSE + 1)
     mean, deviation = x[finite].mean(), x[finite].std()
     return np.where(finite, (x - mean) / deviation, 0.0)[:, None]
+
+
+def functions_of(
+    columns: dict[str, FloatArray], share: FloatArray
+) -> dict[str, tuple[FloatArray, FloatArray]]:
+    """Functions of every column, and those of it in products; weights ``share`` sum to 1."""
+    large = effective_rows(share) >= max(LARGE, COLUMN_ROWS * len(columns))
+    return {name: (basis(x, tails=large), factors(x, large=large)) for name, x in columns.items()}
 
 
 @dataclass(frozen=True)
@@ -124,15 +154,21 @@ class Dictionary:
 
 
 def dictionary_of(
-    entries: Entries, others: list[FloatArray], products: list[FloatArray]
+    entries: Entries, others: list[FloatArray], products: list[FloatArray], share: FloatArray
 ) -> Dictionary:
-    """The functions for one feature; those of other columns do not change with it."""
+    """The functions for one feature; those of other columns do not change with it.
+
+    ``share`` are weights of the rows that sum to 1.
+    """
     x, edges, n_bins = entries.x, entries.edges, entries.n_bins
     # Rows beyond the edges have a constant of their own at each end: else those of the outermost
     # bins would be corrected by what the learner has wrong beyond them.
     filled = np.where(entries.inside, x, edges[0])
-    main_values = indicators(filled, edges) if entries.levels else hats(filled, edges)
-    of_edges = np.vstack([np.zeros(n_bins), np.eye(n_bins)])
+    if entries.levels:
+        main_values, of_edges = indicators(filled, edges), indicators(edges, edges)
+    else:
+        knots = refined(edges, share)
+        main_values, of_edges = hats(filled, knots), hats(edges, knots)
     step = np.diff(of_edges, axis=0) / entries.width[:, None]
     outside = [~np.isfinite(x), entries.below, entries.above]
     if entries.levels and n_bins > COARSE:

@@ -31,7 +31,7 @@ from rhale_stats.models.sample import Sample
 from rhale_stats.models.table import check_column
 from rhale_stats.outcome.cross_fitting import CrossFits, cross_fit, groups_and_outcome
 from rhale_stats.outcome.debiasing import DebiasedEffects, FoldAnswers, debiased
-from rhale_stats.outcome.dictionary import Entries, basis, dictionary_of, entries_of, linear
+from rhale_stats.outcome.dictionary import Entries, dictionary_of, entries_of, functions_of
 from rhale_stats.schema.dimensions import LEFT
 from rhale_stats.schema.features import feature_names, one_feature
 from rhale_stats.schema.levels import NOMINAL
@@ -219,7 +219,7 @@ def effects_of(
 ) -> xr.Dataset:
     """`outcome_effects` of models that are fitted; columns and levels by their positions."""
     places = _places(fits, chosen, levels, bins)
-    functions = {name: (basis(x), linear(x)) for name, x in fits.columns.items()}
+    functions = functions_of(fits.columns, fits.sample.share)
     estimates = [_estimated(fits, place, functions) for place in places]
     _warn(places, estimates)
     effect = _template(fits, places)
@@ -326,7 +326,7 @@ def _estimated(
     entries = place.entries
     others = [pair for name, pair in functions.items() if name != place.name]
     products = [product for _, product in others[:MAX_PRODUCTS]]
-    dictionary = dictionary_of(entries, [alone for alone, _ in others], products)
+    dictionary = dictionary_of(entries, [alone for alone, _ in others], products, fits.sample.share)
     answers = [_answers(fits, place, repeat) for repeat in range(len(fits.models))]
     debiased_effects = debiased(entries, dictionary, answers, fits.sample.share, fits.groups)
     return FeatureEstimate(_variables(fits, place, debiased_effects), debiased_effects)

@@ -27,6 +27,7 @@ from rhale_stats.effects.parameters import (
 )
 from rhale_stats.effects.spread import without_spread
 from rhale_stats.local import parameters as local_parameters
+from rhale_stats.models.parametric import parametric
 from rhale_stats.schema.features import one_feature
 from tests.helpers import CARS, local_of
 
@@ -749,3 +750,48 @@ def test_variances_of_rows_are_the_squares_of_their_errors():
     for key, name in (("start", "curve_se_start"), ("heterogeneity", "heterogeneity_se"),
                       ("spread", "spread_se"), ("average", "average_effect_se")):  # fmt: skip
         assert_allclose(found[key], np.atleast_1d(row[name].values) ** 2)
+
+
+# --- leverage ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", ["OLS", "WLS"])
+def test_errors_of_a_line_are_those_of_hc3(kind):
+    """Its local effects are one number: what varies are the parameters."""
+    rng = np.random.default_rng(6)
+    data = pd.DataFrame({"x": rng.exponential(3, 40), "v": rng.normal(size=40)})
+    data["y"] = data.x + rng.normal(size=40) * (1 + data.x)
+    weights = {"weights": rng.uniform(0.5, 2, 40)} if kind == "WLS" else {}
+    fit = getattr(smf, kind.lower())("y ~ x + v", data, **weights).fit()
+    local = rs.local_effects(fit, data[["x", "v"]])
+    found = rs.std_error(rs.rhale(local), local, model=fit, X=data[["x", "v"]])
+    expected = fit.get_robustcov_results("HC3").bse[1:]
+    assert_allclose(found["average_effect_se"], expected, rtol=1e-6)
+    assert not np.allclose(expected, fit.get_robustcov_results("HC1").bse[1:], rtol=0.01)
+
+
+def test_leverage_of_generalised_linear_models():
+    """By one formula from the information, as statsmodels has it from derivatives of scores."""
+    rng = np.random.default_rng(8)
+    X = sm.add_constant(pd.DataFrame({"a": rng.exponential(size=50), "b": rng.normal(size=50)}))
+    logit, counts = rng.uniform(size=50) < 0.4, rng.poisson(np.exp(0.3 * X.a))
+    fits = [
+        sm.Logit(logit, X).fit(disp=0),
+        sm.GLM(logit, X, family=families.Binomial()).fit(),
+        sm.GLM(counts, X, family=families.Poisson()).fit(),
+        sm.Poisson(counts, X).fit(disp=0),
+    ]
+    for fit in fits:
+        expected = np.asarray(fit.get_influence().hat_matrix_diag)
+        factor = parametric(fit).row_factor
+        assert_allclose(factor, 1 / (1 - expected), rtol=1e-6)
+        assert expected.max() > 3 * expected.min()
+
+
+def test_rows_that_a_fit_goes_through_say_nothing_of_its_errors():
+    rng = np.random.default_rng(9)
+    data = pd.DataFrame({"x": rng.normal(size=30), "alone": [1.0] + [0.0] * 29})
+    data["y"] = data.x + rng.normal(size=30)
+    factor = parametric(smf.ols("y ~ x + alone", data).fit()).row_factor
+    without = parametric(smf.ols("y ~ x", data.iloc[1:]).fit()).row_factor
+    assert_allclose(factor, [0.0, *without])

@@ -212,7 +212,7 @@ def test_a_contrast_of_groups_is_one_of_predictions():
     row = found.answers.sel(feature="x")
     assert row["split_rule"].item() == "g = 0"
     low, high = np.quantile(data["x"], [0.1, 0.9], method="nearest")
-    robust = fit.get_robustcov_results("HC1")
+    robust = fit.get_robustcov_results("HC3")
     own = list(fit.params.index).index("x:g")
     expected = -(high - low) * fit.params["x:g"]
     half = 1.96 * (high - low) * robust.bse[own]

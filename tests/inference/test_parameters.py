@@ -104,7 +104,7 @@ class TestDirections:
             delta.Units(np.array([[0.1], [0.2], [-0.3], [0.0]]), np.arange(4), 3.0),
             np.arange(4),
         )
-        total = delta.together(rows, change, units, found.influence, used, 2)
+        total = delta.together(rows, change, units, found.influence, used, found.model.row_factor)
         assert_allclose(found.covariances(rows, change, units, used)[2], total)
         assert not np.allclose(total, rows + 0.25)
 

@@ -178,10 +178,13 @@ def test_the_average_prediction_of_a_line_with_both_is_the_mean_of_the_outcome()
     rng = np.random.default_rng(2)
     data = pd.DataFrame({"x": rng.normal(size=60)})
     data["y"] = data.x**2 + rng.normal(size=60) * (1 + data.x**2)
-    found = rs.averages(smf.ols("y ~ x", data).fit(), data)
+    found = rs.averages(smf.ols("y ~ x", data).fit(cov_type="HC1"), data)
     own = data.y.std(ddof=1) / np.sqrt(60)
     # But for degrees of freedom: N - 1 of the rows, N - 2 of the fit.
     assert_allclose(found["average_se"].sel(term="prediction"), own, rtol=0.01)
+    # Residuals over 1 - leverage are larger where few distant rows have most of the variance.
+    found = rs.averages(smf.ols("y ~ x", data).fit(), data)
+    assert own < found["average_se"].sel(term="prediction") < 1.06 * own
     fixed = rs.averages(smf.ols("y ~ x", data).fit(), data, uncertainty="parameters")
     assert float(fixed["average_se"].sel(term="prediction")) < 0.97 * own
 
