@@ -125,12 +125,15 @@ def _cut_within(text: str, most: int) -> str:
 # --- the table ------------------------------------------------------------------------------------
 
 
-def _columns(attrs: Mapping[Any, Any], short: bool) -> list[TextColumn]:
+def _columns(attrs: Mapping[Any, Any], lines: list[AnswerLine], short: bool) -> list[TextColumn]:
     """What the table shows of each feature; ``short`` intervals have one digit of a half-width."""
+    in_model = "in model" if short else "in the model"
+    # Names of levels give way, numbers do not.
+    numbers = [_usual(line) for line in lines if line.usual_to[-1:].isdigit()]
     how = {"short": True, "digits": 1 if short else 2}
     label = TextColumn("", lambda line: _cut_within(line.label, NAME), narrowest=10, in_middle=True)
-    values = TextColumn("from, to", _usual, narrowest=10, in_middle=True)
-    rows = TextColumn("rows differ", _rows_cell, narrowest=10)
+    values = TextColumn("from, to", _usual, narrowest=max([10, *map(len, numbers)]), in_middle=True)
+    rows = TextColumn("rows differ", _rows_cell, narrowest=11)
     shape = TextColumn("shape", _shape_cell, narrowest=13)
 
     def of_model(line: AnswerLine) -> str:
@@ -140,7 +143,7 @@ def _columns(attrs: Mapping[Any, Any], short: bool) -> list[TextColumn]:
 
     if not examined(attrs):
         matters = TextColumn("matters", lambda line: _mark(line.matters))
-        return [label, values, TextColumn("in the model", of_model, True), matters, rows, shape]
+        return [label, values, TextColumn(in_model, of_model, True), matters, rows, shape]
 
     def of_data(line: AnswerLine) -> str:
         if not np.isfinite(line.in_data_change):
@@ -157,7 +160,7 @@ def _columns(attrs: Mapping[Any, Any], short: bool) -> list[TextColumn]:
         values,
         TextColumn("in the data", of_data, True),
         TextColumn("", lambda line: "not ex." if line.in_data == NOT_EXAMINED else line.in_data),
-        TextColumn("in the model", model_alone, True),
+        TextColumn(in_model, model_alone, True),
         rows,
         shape,
     ]
@@ -192,7 +195,7 @@ def _shape_cell(line: AnswerLine) -> str:
 def _table(lines: list[AnswerLine], most: int, attrs: Mapping[Any, Any]) -> list[str]:
     shown = lines[:most]
     for short in (False, True):
-        columns = _columns(attrs, short)
+        columns = _columns(attrs, shown, short)
         cells = [[column.cell(line) for column in columns] for line in shown]
         widths = [
             max(len(column.head), *(len(row[position]) for row in cells))

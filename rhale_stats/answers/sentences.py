@@ -279,6 +279,13 @@ def _effects_in_data(lines: list[AnswerLine], attrs: Mapping[Any, Any]) -> list[
             continue
         size = signed(line.in_data_change, line.in_data_ci)
         model = signed(line.usual_change)
+        if line.in_data_ci[0] <= 0 <= line.in_data_ci[1]:
+            points.append(
+                f"{line.label}: an effect in the data (P {_equals(line.in_data_p)}), but none shown "
+                f"from {line.usual_from} to {line.usual_to}: {size}{units}, {model} in the "
+                f"model{turns}."
+            )
+            continue
         points.append(f"{between(line)}: {size}{units} in the data, {model} in the model{turns}.")
     if len(in_data) > MAX_EFFECTS:
         points.append(f"Also in the data: {_names(in_data[MAX_EFFECTS:])}.")

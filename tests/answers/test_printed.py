@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from functools import cache
 
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.linear_model import LinearRegression
 
 import rhale_stats as rs
 from rhale_stats.answers.printed import MAX_LINES, WIDTH
@@ -58,6 +60,19 @@ def test_words_of_shapes_are_whole_in_wide_tables():
     shapes = [line.split("  ")[-1].strip() for line in text.splitlines() if line.startswith("a ve")]
     assert any("nearly flat" in shape for shape in shapes)
     assert not any("…" in shape for shape in shapes)
+
+
+def test_numbers_of_usual_values_are_whole():
+    """Also where words around them give way: the end of a number would be another number."""
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame(-120 + rng.normal(size=(300, 6)), columns=[f"{LONG}{k}" for k in range(6)])
+    y = pd.Series(1e6 * X.sum(axis=1) + 1e6 * rng.normal(size=300), name="value")
+    text = repr(rs.explain(LinearRegression().fit(X, y), X, y, rng=0, progress=False))
+    low, high = np.quantile(X, [0.1, 0.9], axis=0)
+    values = re.findall(r"(-1\d\d\.?\d*), (-1\d\d\.?\d*) ", text)
+    assert len(values) == 6
+    printed = np.sort(np.array(values, dtype=float), axis=0)
+    np.testing.assert_allclose(printed.T, np.sort([low, high], axis=1), atol=0.1)
 
 
 def test_what_the_table_leaves_out_is_counted():

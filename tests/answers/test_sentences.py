@@ -185,6 +185,15 @@ def of_data(label, word, **changes):
     return line(**{"label": label, "in_data": word, **known, **between, **changes})
 
 
+def test_an_effect_elsewhere_than_between_usual_values_is_said_to_be():
+    """Its P is of no effect anywhere; the interval beside it holds 0."""
+    points = main_points([of_data("a", "yes", in_data_ci=(-1.0, 7.0))], SKILL)
+    assert points[0] == (
+        "a: an effect in the data (P = 0.010), but none shown from 1 to 9: +3.0 [-1.0, 7.0], +4.00 in "
+        "the model."
+    )
+
+
 def test_points_are_about_the_outcome_where_it_was_examined():
     lines = [
         of_data("a", "yes", differs_in_data="yes", **SPLIT_APART),
