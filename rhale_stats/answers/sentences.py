@@ -281,8 +281,8 @@ def _effects_in_data(lines: list[AnswerLine], attrs: Mapping[Any, Any]) -> list[
         model = signed(line.usual_change)
         if line.in_data_ci[0] <= 0 <= line.in_data_ci[1]:
             points.append(
-                f"{line.label}: an effect in the data (P {_equals(line.in_data_p)}), but none shown "
-                f"from {line.usual_from} to {line.usual_to}: {size}{units}, {model} in the "
+                f"{line.label}: an effect in the data (P {_equals(line.in_data_p)}), but none "
+                f"shown from {line.usual_from} to {line.usual_to}: {size}{units}, {model} in the "
                 f"model{turns}."
             )
             continue

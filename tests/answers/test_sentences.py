@@ -189,8 +189,8 @@ def test_an_effect_elsewhere_than_between_usual_values_is_said_to_be():
     """Its P is of no effect anywhere; the interval beside it holds 0."""
     points = main_points([of_data("a", "yes", in_data_ci=(-1.0, 7.0))], SKILL)
     assert points[0] == (
-        "a: an effect in the data (P = 0.010), but none shown from 1 to 9: +3.0 [-1.0, 7.0], +4.00 in "
-        "the model."
+        "a: an effect in the data (P = 0.010), but none shown from 1 to 9: +3.0 [-1.0, 7.0], +4.00 "
+        "in the model."
     )
 
 
