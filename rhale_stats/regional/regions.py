@@ -44,9 +44,8 @@ def regions(
     Parameters
     ----------
     local : Dataset, or model
-        What `local_effects` returned; or a model, with ``X``. Local effects of all columns are then
-        made with their defaults: for options such as weights, the output or a jacobian call
-        `local_effects` first.
+        What `local_effects` returned; or a model, with ``X``. Local effects of the feature are then
+        made with their defaults, of rows where it is not missing; other columns may be missing.
     X : table, optional
         Rows of the model. Left out after local effects.
     feature : str or int
@@ -95,7 +94,7 @@ def regions(
     Raises
     ------
     ValueError
-        Missing or infinite values; conditioning with other rows; settings out of range.
+        Infinite values; conditioning with other rows; settings out of range.
     KeyError
         Unknown feature.
     TypeError

@@ -259,8 +259,9 @@ class Call(NamedTuple):
 
     def _with_local(self, arguments: dict[str, Any], earlier: Mapping[str, Any]) -> dict[str, Any]:
         local, X, features = (arguments.get(name) for name in ("local", "X", "features"))
-        # Where rows are split by the other columns, local effects of all are needed.
-        selects = "conditioning" not in self.names
+        # Rows are split by columns of the table, for which no local effects are needed.
+        splits = "conditioning" in self.names
+        selects = not splits
         replaced = ("X", "features") if selects else ("X",)
         out = {name: value for name, value in arguments.items() if name not in replaced}
         if X is None:
@@ -278,10 +279,16 @@ class Call(NamedTuple):
         passed += ["bins"] if self.function in MAKERS else []
         chosen = {name: arguments[name] for name in passed if name in arguments}
         maker = public(MAKERS.get(self.function, "local_effects"))
+        split_feature = "feature" if "feature" in self.names else "features"
+        if splits:
+            chosen["features"] = arguments.get(split_feature)
+            # A column may tell rows apart by being missing, in rows where the feature is known.
+            earlier = {"missing": "drop", **earlier}
         out["local"] = maker(local, X, **chosen, **earlier)
-        # Columns without local effects, such as categories, may tell rows apart as well.
-        n_columns = getattr(X, "shape", (0, 0))[-1]
-        if "conditioning" in self.names and out["local"].sizes["feature"] < n_columns:
+        if splits:
+            if arguments.get(split_feature) is not None:
+                names = [str(name) for name in out["local"]["feature"].values]
+                out[split_feature] = names[0] if split_feature == "feature" else names
             out.setdefault("conditioning", X)
         return out
 

@@ -835,3 +835,20 @@ def test_levels_that_only_the_judging_rows_have_are_in_a_region():
     assert chosen["n_obs"].values[leaves].sum() == chosen["n_obs"].values[0]
     assert (chosen["region_of_row"].values >= 0).sum() == chosen["n_obs"].values[0]
     assert "rare" in " ".join(chosen["rule"].values) or "≠" in " ".join(chosen["rule"].values)
+
+
+@pytest.mark.parametrize("feature", ["dose", 1])
+def test_a_column_may_tell_rows_apart_by_being_missing(feature):
+    """Of a model and a table, with the defaults; rows without the feature are left out."""
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame({"lab": rng.normal(size=400), "dose": rng.uniform(0, 4, 400)})
+    X.loc[rng.uniform(size=400) < 0.3, "lab"] = np.nan
+    X.loc[:9, "dose"] = np.nan
+
+    def model(rows):
+        return np.where(rows["lab"].isna(), 3.0, -1.0) * rows["dose"].fillna(0.0)
+
+    tree = rs.regions(model, X, feature, rng=0)
+    assert set(tree["rule"].values) == {"all rows", "lab is missing", "lab is not missing"}
+    missing = X["lab"].isna() & X["dose"].notna()
+    assert int(tree["n_obs"][tree["rule"] == "lab is missing"]) == missing.sum()
