@@ -45,7 +45,7 @@ def regions(
     ----------
     local : Dataset, or model
         What `local_effects` returned; or a model, with ``X``. Local effects of the feature are then
-        made with their defaults, of rows where it is not missing; other columns may be missing.
+        made with their defaults. Values of other columns may be missing.
     X : table, optional
         Rows of the model. Left out after local effects.
     feature : str or int
@@ -94,7 +94,7 @@ def regions(
     Raises
     ------
     ValueError
-        Infinite values; conditioning with other rows; settings out of range.
+        Infinite values, or missing ones of the feature; conditioning with other rows; settings out of range.
     KeyError
         Unknown feature.
     TypeError

@@ -839,16 +839,17 @@ def test_levels_that_only_the_judging_rows_have_are_in_a_region():
 
 @pytest.mark.parametrize("feature", ["dose", 1])
 def test_a_column_may_tell_rows_apart_by_being_missing(feature):
-    """Of a model and a table, with the defaults; rows without the feature are left out."""
+    """Of a model and a table, with the defaults."""
     rng = np.random.default_rng(0)
     X = pd.DataFrame({"lab": rng.normal(size=400), "dose": rng.uniform(0, 4, 400)})
     X.loc[rng.uniform(size=400) < 0.3, "lab"] = np.nan
-    X.loc[:9, "dose"] = np.nan
 
     def model(rows):
-        return np.where(rows["lab"].isna(), 3.0, -1.0) * rows["dose"].fillna(0.0)
+        return np.where(rows["lab"].isna(), 3.0, -1.0) * rows["dose"]
 
     tree = rs.regions(model, X, feature, rng=0)
     assert set(tree["rule"].values) == {"all rows", "lab is missing", "lab is not missing"}
-    missing = X["lab"].isna() & X["dose"].notna()
-    assert int(tree["n_obs"][tree["rule"] == "lab is missing"]) == missing.sum()
+    assert int(tree["n_obs"][tree["rule"] == "lab is missing"]) == X["lab"].isna().sum()
+    X.loc[:9, "dose"] = np.nan
+    with pytest.raises(ValueError, match="got 10 NaN in 400 rows"):
+        rs.regions(lambda rows: rows["dose"].fillna(0.0), X, feature)
