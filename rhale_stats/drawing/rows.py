@@ -136,7 +136,7 @@ def rows_of(local: xr.Dataset, row: xr.Dataset) -> RowsInBins | None:
     weight = np.ones(len(x)) if rows.weight is None else rows.weight
     edges = row["edge_value"].values
     for values, what in ((x, "x"), (g, "Local effects")):
-        check_finite(values, what, name, "Leave these rows out first.")
+        check_finite(values, what, name, "Select the rows first: local.isel(obs=...).")
     outside = int(((x < edges[0]) | (x > edges[-1])).sum())
     if outside:
         raise ValueError(

@@ -21,7 +21,7 @@ from rhale_stats.schema.features import feature_names, feature_position
 from rhale_stats.schema.identity import as_attribute, fingerprint
 from rhale_stats.schema.parts import features_by_rows, has_own_rows
 
-SELECT_ROWS = "Leave these rows out first."
+SELECT_ROWS = "Select the rows first: local.isel(obs=...)."
 R = TypeVar("R")
 # With fewer values than this, threads cost more time than they save.
 THREADS_FROM = 200_000

@@ -280,11 +280,11 @@ def problem_of(
     because it covers a part of the axis.
     """
     x, g, weight = rows.x[position], rows.local_effect[position], rows.weight
-    check_finite(x, "x", name, "Leave these rows out first.")
+    check_finite(x, "x", name, "Select the rows first: local.isel(obs=...).")
     low, high = float(x.min()), float(x.max())
     if low == high:
         return None
-    check_finite(g, "Local effects", name, "Leave these rows out first.")
+    check_finite(g, "Local effects", name, "Select the rows first: local.isel(obs=...).")
     feature_cells = rows.cells[position] if rows.cells else None
     axis = cells_of(rule, Column(name, x, low, high, weight, feature_cells))
     n_cells = len(axis)

@@ -94,7 +94,8 @@ def regions(
     Raises
     ------
     ValueError
-        Infinite values, or missing ones of the feature; conditioning with other rows; settings out of range.
+        Infinite values, or missing ones of the feature; conditioning with other rows; settings out
+        of range.
     KeyError
         Unknown feature.
     TypeError

@@ -849,7 +849,8 @@ def test_a_column_may_tell_rows_apart_by_being_missing(feature):
 
     tree = rs.regions(model, X, feature, rng=0)
     assert set(tree["rule"].values) == {"all rows", "lab is missing", "lab is not missing"}
-    assert int(tree["n_obs"][tree["rule"] == "lab is missing"]) == X["lab"].isna().sum()
+    n_missing = tree["n_obs"].values[tree["rule"].values == "lab is missing"]
+    assert n_missing == X["lab"].isna().sum()
     X.loc[:9, "dose"] = np.nan
     with pytest.raises(ValueError, match="got 10 NaN in 400 rows"):
         rs.regions(lambda rows: rows["dose"].fillna(0.0), X, feature)
