@@ -1,6 +1,7 @@
 """The public names and where they live; `__init__` loads each when it is first used."""
 
 from . import plots, simulate, sklearn
+from .arguments.survey import SurveyDesign
 from .bins.adaptive import AdaptiveBins
 from .bins.fixed import EqualWidthBins, GivenBins, QuantileBins
 from .bins.searched import BestEqualWidthBins, GreedyBins, OptimalBins
@@ -85,6 +86,7 @@ __all__ = [
     "ResamplingOptions",
     "ShapleyOptions",
     "SplitSearch",
+    "SurveyDesign",
     "__version__",
     "adapters",
     "ale",

@@ -272,12 +272,12 @@ def test_the_index_of_formulas_leads_to_them():
     text = MATH.read_text(encoding="utf-8")
     index = text[text.index("## Appendix E. Index of formulas") :]
     listed = {}
-    for first, last, name, place in re.findall(
-        r"^\| \[(\d+)\](?: to \[(\d+)\])? \| \[([\w.]+)\]\(#([\w-]+)\) \|$", index, re.MULTILINE
-    ):
-        for number in range(int(first), int(last or first) + 1):
-            assert number not in listed, number
-            listed[number] = name, place
+    lines = re.findall(r"^- \[([\w.]+)\]\(#([\w-]+)\): (.*)$", index, re.MULTILINE)
+    for name, place, ranges in lines:
+        for first, last in re.findall(r"\[(\d+)\](?: to \[(\d+)\])?", ranges):
+            for number in range(int(first), int(last or first) + 1):
+                assert number not in listed, number
+                listed[number] = name, place
     found = dict(formulas())
     assert set(listed) == set(found)
     for number, (name, place) in listed.items():

@@ -175,10 +175,11 @@ def of_rows(
 ) -> Any:
     """Values in the order of the rows, one each; else ``ValueError``."""
     ordered = aligned(values, labels, parameter)
-    if np.shape(ordered) != (n_rows,):
+    shape = np.shape(ordered)
+    if shape != (n_rows,):
         raise ValueError(
-            f"{parameter} must have one entry for each of {n_rows} {rows}; got shape "
-            f"{np.shape(ordered)}."
+            f"{parameter} must have one entry for each of {n_rows} {rows}; got "
+            f"{f'shape {shape}' if shape else shown(values)}."
         )
     return ordered
 

@@ -13,17 +13,20 @@ import numpy as np
 from rhale_stats.arrays import leverage
 from rhale_stats.arrays.moments import FloatArray, IntArray
 from rhale_stats.arrays.profiles import BinMeans, unrelated
+from rhale_stats.arrays.survey import SamplingDesign
 
 
 class Units(NamedTuple):
     """What rows, or groups of rows, do to estimates, (unit, estimate): their square is a variance.
 
-    ``code`` is the unit of every row, ``degrees`` those of freedom of the variance of a mean.
+    ``code`` is the unit of every row, ``degrees`` those of freedom of the variance of a mean. Units
+    of a ``design`` are what that makes of rows.
     """
 
     moved: FloatArray
     code: IntArray
     degrees: float
+    design: SamplingDesign | None = None
 
 
 def of_rows(influence: FloatArray, weight: FloatArray | None, *, frequency: bool) -> Units:
@@ -41,11 +44,19 @@ def of_rows(influence: FloatArray, weight: FloatArray | None, *, frequency: bool
 
 
 def of_groups(
-    influence: FloatArray, weight: FloatArray | None, group: IntArray, *, frequency: bool
+    influence: FloatArray,
+    weight: FloatArray | None,
+    group: IntArray | SamplingDesign,
+    *,
+    frequency: bool,
 ) -> Units:
-    """math [26]: sums over groups of rows, corrected for their leverage."""
+    """math [26]: sums over groups of rows, corrected for their leverage; or math [117]."""
     w = np.ones(len(influence)) if weight is None else weight
     own = influence - np.average(influence, axis=0, weights=w)
+    if isinstance(group, SamplingDesign):
+        share = (w / w.sum())[:, None]
+        moved = group.units(own * share, share)
+        return Units(moved, group.cluster[group.rows], group.degrees, group)
     shares = leverage.of_mean(group, w, frequency=frequency)
     factor = shares.factor.toarray()[:, 0]
     moved = summed(own * (w / w.sum())[:, None], group) * factor[:, None]
@@ -66,7 +77,7 @@ def of_bins(
     of: BinMeans,
     centre: FloatArray | None,
     weight: FloatArray | None,
-    group: IntArray | None,
+    group: IntArray | SamplingDesign | None,
     *,
     frequency: bool = False,
 ) -> BinUnits:
@@ -76,6 +87,8 @@ def of_bins(
     constant that is subtracted; None: the mean over rows.
     """
     w = np.ones(len(values)) if weight is None else weight
+    if isinstance(group, SamplingDesign):
+        return _of_sampled_bins(values, cell, of, centre, w, group)
     code = np.arange(len(values)) if group is None else group
     # A row of a frequency weight is as many rows, whose squares are added.
     repeats = w if frequency and group is None else None
@@ -106,6 +119,31 @@ def of_bins(
     )
 
 
+def _of_sampled_bins(
+    values: FloatArray,
+    cell: IntArray,
+    of: BinMeans,
+    centre: FloatArray | None,
+    w: FloatArray,
+    design: SamplingDesign,
+) -> BinUnits:
+    """math [117] of means in bins: rows of other bins have no part in one, their clusters do."""
+    n_bins, mean = len(of.share), np.where(of.share > 0, of.mean, 0.0)
+    share = np.zeros((len(values), n_bins))
+    share[np.arange(len(values)), cell] = w / np.bincount(cell, w, n_bins)[cell]
+    moved = design.units(share * (values[:, None] - mean), np.where(of.share > 0, share, 1.0))
+    if centre is None:
+        apart = ((w / w.sum()) * (mean[cell] - of.share @ mean))[:, None]
+        moved -= (moved @ of.share)[:, None] + design.units(apart)
+    else:
+        moved -= (moved @ centre)[:, None]
+    pairs = np.unique(np.column_stack([cell, design.cluster[design.rows]]), axis=0)[:, 0]
+    code, degrees = design.cluster[design.rows], np.full(n_bins, design.degrees)
+    return BinUnits(
+        Units(moved, code, design.degrees, design), degrees, np.bincount(pairs, minlength=n_bins)
+    )
+
+
 def summed(values: FloatArray, code: IntArray) -> FloatArray:
     """Sums over the rows of every unit, (unit, ...)."""
     out = np.zeros((int(code.max(initial=-1)) + 1, *values.shape[1:]))
@@ -114,11 +152,15 @@ def summed(values: FloatArray, code: IntArray) -> FloatArray:
 
 
 class Covariances(NamedTuple):
-    """Of estimates: from the rows, from the parameters, and what was asked for."""
+    """Of estimates: from the rows, from the parameters, and what was asked for.
+
+    The design of a survey has one number of ``degrees`` of freedom for all.
+    """
 
     rows: FloatArray
     model: FloatArray
     total: FloatArray
+    degrees: float | None = None
 
 
 def together(

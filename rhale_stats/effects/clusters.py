@@ -6,14 +6,15 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import xarray as xr
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 from scipy import sparse
 
-from rhale_stats.arguments.rows import row_codes
+from rhale_stats.arguments.survey import RowGroups, design_text, row_groups
 from rhale_stats.arrays import accumulate, categories, influence
 from rhale_stats.arrays.binning import bin_index
 from rhale_stats.arrays.moments import FloatArray, IntArray
 from rhale_stats.arrays.skewness import Skewness, clear_sign
+from rhale_stats.arrays.survey import SamplingDesign
 from rhale_stats.effects import skewness
 from rhale_stats.effects.fit import CurveErrors, at_edges
 from rhale_stats.effects.group_sums import UnitSums
@@ -36,20 +37,39 @@ GROUPS_OF_BLOCK = 10
 
 
 class Clusters(NamedTuple):
-    """Rows that an effect was estimated on, with the group of each."""
+    """Rows that an effect was estimated on, with the group of each.
+
+    The groups of the ``design`` of a survey are its clusters.
+    """
 
     rows: Rows
     local: xr.Dataset
     group: IntArray
     n_groups: int
+    design: SamplingDesign | None = None
 
     @classmethod
-    def of_effect(cls, local: xr.Dataset, effect: xr.Dataset, groups: ArrayLike) -> Clusters:
+    def of_effect(cls, local: xr.Dataset, effect: xr.Dataset, groups: RowGroups) -> Clusters:
         """Raise ``ValueError`` unless every row has a group and there are at least two groups."""
         check_same_output(local, effect, ("local", "effect"))
         used = is_used_row(local, effect)
-        group = row_codes(groups, row_labels(local), used, "groups")
-        return cls(columns(local.isel(obs=used)), local, group, check_n_groups(group))
+        weight = local["weight"].values if "weight" in local else None
+        group = row_groups(groups, row_labels(local), used, "groups", weight=weight)
+        rows = columns(local.isel(obs=used))
+        if not isinstance(group, SamplingDesign):
+            return cls(rows, local, group, check_n_groups(group))
+        if rows.frequency:
+            raise ValueError(
+                "weight_kind must be 'sampling' with the design of a survey; got 'frequency'."
+            )
+        return cls(rows, local, group.cluster[group.rows], group.n_clusters, group)
+
+    @property
+    def source(self) -> str:
+        """The source of a standard error, in words."""
+        if self.design is not None:
+            return design_text(self.design)
+        return f"rows in {self.n_groups} groups"
 
     def position(self, row: xr.Dataset) -> int:
         """Which column one feature is."""
@@ -70,13 +90,14 @@ class Clusters(NamedTuple):
 
     def influences(self, row: xr.Dataset, cells: CurveCells) -> Grouped:
         """Influences of the groups on all cells of one feature."""
-        return cell_influences(row, cells, self.sums(row, cells.pieces))
+        return sampled(cell_influences(row, cells, self.sums(row, cells.pieces)), self.design)
 
     def bin_influences(self, row: xr.Dataset) -> Grouped:
         """Influences of the groups on means, slopes and variances of the bins by their rows."""
         if is_categorical(row):
-            return grouped_levels(row, self.rows, self.position(row), self.group, self.n_groups)
-        return bin_influences(row, self.bin_sums(row))
+            place = self.rows, self.position(row), self.group, self.n_groups
+            return sampled(grouped_levels(row, *place), self.design)
+        return sampled(bin_influences(row, self.bin_sums(row)), self.design)
 
     def sign(self, row: xr.Dataset, fit: CurveErrors) -> float:
         """Sign of the skewness of the rows of one feature about their cells, 0 if unclear."""
@@ -106,6 +127,14 @@ class Groups(Protocol):
     @property
     def n_groups(self) -> int:
         """Number of groups."""
+
+    @property
+    def design(self) -> SamplingDesign | None:
+        """The design of a survey, whose clusters the groups are."""
+
+    @property
+    def source(self) -> str:
+        """The source of a standard error, in words."""
 
     def bin_sums(self, row: xr.Dataset, /) -> UnitSums:
         """Sums over the rows of one feature by group and bin."""
@@ -167,6 +196,22 @@ def _corrected(
 ) -> Grouped:
     row_sums = sums.row_sums(pieces, curve_of(row).evaluate(pieces.edges))
     return sums.group_weights().corrected(row_sums, block, sums.lines(pieces))
+
+
+def sampled(grouped: Grouped, design: SamplingDesign | None) -> Grouped:
+    """math [117]: influences of clusters as units of the design, with no more degrees than it."""
+    if design is None:
+        return grouped
+    sums = grouped.sums
+    mean, slope, variance = (
+        sparse.csr_array(design.units_of_clusters(part.toarray()))
+        for part in (sums.mean, sums.slope, sums.variance)
+    )
+    places, average = design.units_of_clusters(np.stack([sums.places, sums.average], axis=1)).T
+    return Grouped(
+        influence.RowSums(mean, slope, variance, places, average),
+        np.maximum(grouped.overlap, 1 / design.degrees),
+    )
 
 
 def centres(pieces: accumulate.Pieces, block: IntArray, weight: FloatArray) -> FloatArray:
@@ -255,6 +300,7 @@ def group_errors(row: xr.Dataset, fit: CurveErrors | None, clusters: Groups) -> 
     of_bins = clusters.bin_influences(row) if sums is None else bin_influences(row, sums)
     linear = slopes(row) != 0
     _check_enough_groups(of_bins.sums, linear, name)
+    of_bins = of_bins if sums is None else sampled(of_bins, clusters.design)
     # For the curve residuals are from the means of blocks of cells, for lines and spreads from
     # those of bins.
     of_cells = of_bins if is_categorical(row) else clusters.influences(row, fit.cells)
@@ -290,7 +336,7 @@ def group_errors(row: xr.Dataset, fit: CurveErrors | None, clusters: Groups) -> 
             "curve_cov": curve_cov,
             **_degrees(row, fit, of_bins, of_cells),
             **skew,
-            **({} if sums is None else _few_groups(row, sums)),
+            **({} if sums is None or clusters.design is not None else _few_groups(row, sums)),
         }
 
 

@@ -145,8 +145,10 @@ def group_influences(row: xr.Dataset, fit: CurveErrors, clusters: Clusters) -> I
     spread = np.zeros((clusters.n_groups, 0))
     if row.sizes.get("spread_bin"):
         spread = clusters.spread_sums(row).influences(row["spread"].values)
+        if clusters.design is not None:
+            spread = clusters.design.units_of_clusters(spread)
     numbers = row_numbers(clusters.local)[is_used_row(clusters.local, row)]
-    if clusters.n_groups == len(np.unique(numbers)):
+    if clusters.design is None and clusters.n_groups == len(np.unique(numbers)):
         return Influences(*_row_influences(row, fit, clusters), spread)
     of_bins = clusters.bin_influences(row)
     cells = of_bins if is_categorical(row) else clusters.influences(row, fit.cells)

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 import numpy as np
 import xarray as xr
-from numpy.typing import ArrayLike
 
+from rhale_stats.arguments.survey import RowGroups
 from rhale_stats.arguments.words import warn
 from rhale_stats.arrays import accumulate, influence
 from rhale_stats.arrays.moments import FloatArray, ResidualMoments
@@ -49,7 +49,7 @@ from rhale_stats.schema.variables import variable
 def std_error(
     effect: xr.Dataset,
     local: xr.Dataset | None = None,
-    groups: ArrayLike | None = None,
+    groups: RowGroups | None = None,
     fitted: Fitted | None = None,
 ) -> xr.Dataset:
     """`std_error` of effects in bins, by rows or by groups of rows, and by parameters."""
@@ -100,7 +100,7 @@ def _add_errors(
     effect: xr.Dataset,
     features: Sequence[Feature] | None,
     local: xr.Dataset | None,
-    groups: ArrayLike | None,
+    groups: RowGroups | None,
 ) -> xr.Dataset:
     """The effect with standard errors of all features, which may have been unpacked before."""
     levels = categorical_features(effect)
@@ -122,7 +122,7 @@ def _add_errors(
             )
         kind = GroupsInChunks if is_chunked(local) else Clusters
         clusters = kind.of_effect(local, effect, groups)
-        source = f"rows in {clusters.n_groups} groups"
+        source = clusters.source
         rows = [group_errors(*feature, clusters) for feature in features or features_of(effect)]
         n_each = [float(np.max(row.get("effective_groups", np.inf))) for row in rows]
         effective = min(n_each, default=np.inf)
@@ -154,7 +154,11 @@ def _add_errors(
         | spread_errors(effect, clusters),
     )
     if clusters is not None:
-        return out.assign_attrs(n_groups=clusters.n_groups)
+        # Degrees of freedom are one less.
+        design = clusters.design
+        return out.assign_attrs(
+            n_groups=clusters.n_groups if design is None else int(design.degrees) + 1
+        )
     # What earlier groups left behind.
     out.attrs.pop("n_groups", None)
     out = out.drop_vars(["feature_n_groups", *GROUP_DEGREES], errors="ignore")

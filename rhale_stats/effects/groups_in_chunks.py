@@ -72,6 +72,15 @@ class GroupsInChunks:
         """Number of groups."""
         return self._n_groups
 
+    @property
+    def design(self) -> None:
+        """No design of a survey."""
+
+    @property
+    def source(self) -> str:
+        """The source of a standard error, in words."""
+        return f"rows in {self._n_groups} groups"
+
     def bin_sums(self, row: xr.Dataset) -> UnitSums:
         """Sums over the rows of one feature by group and bin."""
         return self._of_feature(row).bins

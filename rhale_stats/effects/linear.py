@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from rhale_stats.arguments.rows import row_codes
+from rhale_stats.arguments.survey import row_groups
 from rhale_stats.arguments.times import are_dates, date_texts
 from rhale_stats.arrays import delta
 from rhale_stats.effects.errors import opened, vcov
@@ -93,7 +93,8 @@ def _average_effects(
     if groups is None:
         units = delta.of_rows(values, weight, frequency=frequency)
     else:
-        code = row_codes(groups, row_labels(local), np.ones(len(values), dtype=bool), "groups")
+        used = np.ones(len(values), dtype=bool)
+        code = row_groups(groups, row_labels(local), used, "groups", weight=weight)
         units = delta.of_groups(values, weight, code, frequency=frequency)
     covariance = units.moved.T @ units.moved
     size = np.sqrt(np.diagonal(covariance))

@@ -158,7 +158,10 @@ def _checked(effect: Any, number: int) -> xr.Dataset:
             f"{what} must have constant bins; its rule {checked.attrs['bin_rule']} may fit lines. "
             f"Use bins=GivenBins(...)."
         )
-    if checked.attrs.get("weight_kind") == "precision" and "weight_products" not in checked:
+    if (
+        checked.attrs.get("weight_kind") in ("precision", "sampling")
+        and "weight_products" not in checked
+    ):
         raise ValueError(
             f"{what} must have precision weights that differ within the part, and bins by "
             f"GivenBins(...), which keeps the sums of weights that other parts need; got "

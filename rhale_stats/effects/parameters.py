@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 import numpy as np
 import xarray as xr
-from numpy.typing import ArrayLike
 
+from rhale_stats.arguments.survey import RowGroups
 from rhale_stats.arrays import delta, intervals
 from rhale_stats.arrays.moments import FloatArray, IntArray
 from rhale_stats.effects.anova_test import RIGID
@@ -74,7 +74,7 @@ class ErrorRequest(NamedTuple):
 
     @classmethod
     def from_fit(
-        cls, effect: xr.Dataset, local: xr.Dataset, groups: ArrayLike | None, fitted: Fitted
+        cls, effect: xr.Dataset, local: xr.Dataset, groups: RowGroups | None, fitted: Fitted
     ) -> ErrorRequest:
         """The model and the groups of the rows: without groups every row is one of its own."""
         codes = row_numbers(local) if groups is None else groups
@@ -94,7 +94,7 @@ class ErrorRequest(NamedTuple):
 
 
 def with_parameters(
-    effect: xr.Dataset, local: xr.Dataset, groups: ArrayLike | None, fitted: Fitted
+    effect: xr.Dataset, local: xr.Dataset, groups: RowGroups | None, fitted: Fitted
 ) -> xr.Dataset:
     """An effect with standard errors of its rows gets those that hold the parameters."""
     request = ErrorRequest.from_fit(effect, local, groups, fitted)
@@ -185,6 +185,10 @@ def _unconditional(
     """
     clusters, influence = request.clusters, request.influence
     assert influence is not None
+    if clusters.design is not None:
+        of_fit = clusters.design.units_of_table(influence)
+        units = group_influences(row, fit, clusters).contracted(of_fit)
+        return estimate_changes(units, row, fit), of_fit.T @ of_fit
     numbers = request.derivatives.local[ROW_NUMBER].values
     # A row counts once, also where it has two halves.
     used, first = np.unique(numbers[is_used_row(clusters.local, row)], return_index=True)

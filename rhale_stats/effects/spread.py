@@ -148,7 +148,7 @@ def spread_errors(effect: xr.Dataset, clusters: Groups | None) -> dict[str, Any]
         # As in math [24], with the degrees of freedom and one more in the place of n.
         se = heterogeneity_se(variance, fourth, effect["spread_degrees"].values + 1)
     else:
-        facts["source"] = f"rows in {clusters.n_groups} groups"
+        facts["source"] = clusters.source
         rows = [one_feature(effect, position) for position in range(effect.sizes["feature"])]
         se = padded([_group_errors(row, clusters) for row in rows], [effect.sizes["spread_bin"]])
     return {"spread_se": variable("spread_se", se, **facts)}
@@ -158,9 +158,10 @@ def _group_errors(row: xr.Dataset, clusters: Groups) -> FloatArray:
     """Standard errors of the spread of one feature, from the sums over groups of rows."""
     if not row.sizes["spread_bin"]:
         return np.zeros(0)
-    n_groups = clusters.n_groups
-    squares = np.sum(clusters.spread_sums(row).influences(row["spread"].values) ** 2, axis=0)
-    return np.asarray(np.sqrt(squares * n_groups / (n_groups - 1)))
+    moved, n_groups = clusters.spread_sums(row).influences(row["spread"].values), clusters.n_groups
+    if clusters.design is not None:
+        return np.asarray(np.sqrt(np.sum(clusters.design.units_of_clusters(moved) ** 2, axis=0)))
+    return np.asarray(np.sqrt(np.sum(moved**2, axis=0) * n_groups / (n_groups - 1)))
 
 
 class _Residuals(NamedTuple):

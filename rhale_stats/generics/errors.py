@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import xarray as xr
-from numpy.typing import ArrayLike
 
 from rhale_stats.arguments.checks import check_choice
+from rhale_stats.arguments.survey import RowGroups
 from rhale_stats.generics.dispatch import method
 from rhale_stats.models.parametric import ROW_NUMBER, Fitted
 from rhale_stats.schema.kinds import PROFILE
@@ -20,7 +20,7 @@ def std_error(
     effect: xr.Dataset,
     local: xr.Dataset | None = None,
     *,
-    groups: ArrayLike | None = None,
+    groups: RowGroups | None = None,
     model: Any = None,
     X: Any = None,
     uncertainty: str = "both",
@@ -49,13 +49,14 @@ def std_error(
         Of a profile of `pdp` the ICE curves (`ice`): needed with ``groups``, unless there is a
         ``model``, and with ``model`` if there are weights. The results of `ice`, `m_plot`,
         `shap_dependence` and `ale2` keep their rows, and need nothing else.
-    groups : array_like of shape (n_rows,), optional
+    groups : array_like of shape (n_rows,) or SurveyDesign, optional
         Group (cluster) of every row; a Series is aligned by its labels. Rows of one group may
         depend on each other. Standard errors are then cluster-robust, from the summed influences of
         each group, each corrected for the leverage of the group (CR2, Bell and McCaffrey 2002;
         residuals are taken from the means of bins, or of blocks of cells with at least 10 groups
         each). Their degrees of freedom depend on the shares of the groups: see ``effect_df``.
-        ``local`` may be in chunks, which are read once (math [101]).
+        ``local`` may be in chunks, which are read once (math [101]). Effects and profiles in memory
+        take the design of a survey, too (math [117]).
     model : results of statsmodels or Parametric, optional
         The fitted model that ``local`` or ``effect`` was made from, with the covariance of its
         parameters as it was fitted (model-based, robust or clustered). Results of OLS, WLS, GLS,
@@ -169,7 +170,7 @@ def _std_error(
     effect: xr.Dataset,
     local: xr.Dataset | None,
     *,
-    groups: ArrayLike | None,
+    groups: RowGroups | None,
     fitted: Fitted | None,
 ) -> xr.Dataset:
     """`std_error` of one output and of features with the same rows."""

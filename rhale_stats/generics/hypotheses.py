@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 
 from rhale_stats.arguments.checks import check_choice
 from rhale_stats.arguments.seeds import seeded
+from rhale_stats.arguments.survey import RowGroups
 from rhale_stats.generics.dispatch import method as of_kind
 from rhale_stats.inference.adjustment import ADJUSTMENTS
 from rhale_stats.inference.combinations import Estimates
@@ -160,7 +161,7 @@ def hypotheses(
     margin: Any = None,
     adjust: str = "holm",
     local: xr.Dataset | None = None,
-    groups: ArrayLike | None = None,
+    groups: RowGroups | None = None,
 ) -> xr.Dataset:
     r"""Differences, ratios and other functions of estimates, with their tests and a joint one.
 
@@ -188,7 +189,7 @@ def hypotheses(
     local : Dataset, optional
         With ``of="average_effect"``: the local effects that ``effect`` was made from. Average
         effects of two features come from the same rows; their correlation is that of the rows.
-    groups : array_like of shape (n_rows,), optional
+    groups : array_like of shape (n_rows,) or SurveyDesign, optional
         With ``local``, the groups that `std_error` was given.
 
     Returns

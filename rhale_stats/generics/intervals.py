@@ -55,7 +55,7 @@ def confint(
         whatever the method). With ``boot`` there are also intervals of ``heterogeneity_index`` and
         ``heterogeneity_output``, except for "studentized": these two have no standard error.
         Effects of another statistic than the mean need ``boot``. They get ``effect_se`` and the
-        other standard errors as well, from the replicates (math [63]; "percentile" and "basic",
+        other standard errors as well, from the replicates (math [29]; "percentile" and "basic",
         not expanded). ``ci_bound`` is "lower" and "upper". The attributes of each interval give its
         target, source, method and level, and that it is pointwise.
 

@@ -10,6 +10,7 @@ import xarray as xr
 
 from rhale_stats.arrays import delta, intervals
 from rhale_stats.arrays.moments import FloatArray, IntArray
+from rhale_stats.arrays.survey import SamplingDesign
 from rhale_stats.models.outputs import Outputs
 from rhale_stats.models.parametric import Fitted, ParameterChanges, Parametric
 from rhale_stats.models.table import as_table
@@ -38,8 +39,18 @@ class Directions(NamedTuple):
     as_fitted: bool
 
     @classmethod
-    def of(cls, fitted: Fitted, facts: Mapping[Any, Any], *, frequency: bool = False) -> Directions:
-        """Of the output and on the scale that the facts of a result say."""
+    def of(
+        cls,
+        fitted: Fitted,
+        facts: Mapping[Any, Any],
+        *,
+        frequency: bool = False,
+        is_survey: bool = False,
+    ) -> Directions:
+        """Of the output and on the scale that the facts of a result say.
+
+        The design of a survey has a part in the covariance of the parameters alone, too.
+        """
         model, table = fitted.model, as_table(fitted.X)
         outputs = Outputs(model.as_model, table)
         outputs(outputs.table.take(np.arange(min(2, table.n_rows))).copied())
@@ -56,7 +67,7 @@ class Directions(NamedTuple):
         changes = ParameterChanges.from_model(model, table, outputs.numbers[number], scale)
         influence = None
         # What is said of a repeated row once cannot be added to what its copies do.
-        known_rows = fitted.uncertainty == "both" and not frequency
+        known_rows = fitted.uncertainty in ("both", "parameters" * is_survey) and not frequency
         if known_rows:
             influence = fitted.influence_of_rows()
         return cls(model, changes, fitted.uncertainty, influence, fitted.as_fitted)
@@ -90,6 +101,8 @@ class Directions(NamedTuple):
         change = self.model.estimable(change)
         model = np.asarray(change.T @ change)
         rows = np.where(np.isnan(model), np.nan, rows)
+        if units.design is not None:
+            return self._of_design(rows, model, change, units, units.design)
         if self.uncertainty == "parameters":
             return delta.Covariances(rows, model, model.copy())
         if self.uncertainty == "rows":
@@ -102,10 +115,31 @@ class Directions(NamedTuple):
             )
         return delta.Covariances(rows, model, total)
 
+    def _of_design(
+        self,
+        rows: FloatArray,
+        model: FloatArray,
+        change: FloatArray,
+        units: delta.Units,
+        design: SamplingDesign,
+    ) -> delta.Covariances:
+        """math [117]: the design makes units of the influences of rows on the parameters, too."""
+        shared = np.zeros_like(model)
+        if self.influence is not None:
+            of_fit = design.units_of_table(self.influence) @ change
+            model, shared = of_fit.T @ of_fit, units.moved.T @ of_fit
+        total = {"rows": rows, "parameters": model}.get(
+            self.uncertainty, rows + model + shared + shared.T
+        )
+        return delta.Covariances(rows, model, total, design.degrees)
+
     def degrees(self, covariances: delta.Covariances, rows: FloatArray | float) -> FloatArray:
-        """Degrees of freedom of every estimate, by Satterthwaite."""
+        """Degrees of freedom of every estimate, by Satterthwaite or of a design."""
+        if covariances.degrees is not None:
+            return np.full(len(covariances.total), covariances.degrees)
         of_rows, of_model = (
-            np.maximum(np.diagonal(covariance), 0.0) for covariance in covariances[:2]
+            np.maximum(np.diagonal(covariance), 0.0)
+            for covariance in (covariances.rows, covariances.model)
         )
         if self.uncertainty == "parameters":
             of_rows = np.zeros_like(of_rows)
@@ -119,7 +153,7 @@ def errors(covariances: delta.Covariances) -> dict[str, FloatArray]:
     ends = ("se_rows", "se_model", "se")
     return {
         end: np.sqrt(np.maximum(np.diagonal(covariance), 0.0))
-        for end, covariance in zip(ends, covariances, strict=True)
+        for end, covariance in zip(ends, covariances[:3], strict=True)
     }
 
 

@@ -9,14 +9,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import xarray as xr
-from numpy.typing import ArrayLike
 
 from rhale_stats.arguments.checks import check_choice, check_finite
-from rhale_stats.arguments.rows import row_codes, series_of_rows
+from rhale_stats.arguments.rows import series_of_rows
+from rhale_stats.arguments.survey import RowGroups, SurveyDesign, design_text, row_groups
 from rhale_stats.arguments.words import listed
 from rhale_stats.arrays import delta, local_effects
 from rhale_stats.arrays import profiles as kernel
 from rhale_stats.arrays.moments import FloatArray, IntArray
+from rhale_stats.arrays.survey import SamplingDesign
 from rhale_stats.inference.parameters import KIND, Directions, errors, sources
 from rhale_stats.margins.contrasts import (
     COMPARISONS,
@@ -64,7 +65,7 @@ def averages(
     contrasts: Any = None,
     comparison: str = "difference",
     by: Any = None,
-    groups: ArrayLike | None = None,
+    groups: RowGroups | None = None,
     uncertainty: str = "both",
     options: ModelOptions = ModelOptions(),
     **fields: Any,
@@ -102,9 +103,10 @@ def averages(
     by : name or number, or column of shape (n_rows,), optional
         A column of levels, of ``X`` or besides it such as the regions of `assign`: averages over
         the rows of each of them.
-    groups : array_like of shape (n_rows,), optional
+    groups : array_like of shape (n_rows,) or SurveyDesign, optional
         Group (cluster) of every row, as in `std_error`. That the parameters are estimated from the
-        same groups is part of the covariance that the model was fitted with.
+        same groups is part of the covariance that the model was fitted with. Or a `SurveyDesign`,
+        for rows and parameters; ``weight_kind="sampling"`` is one without clusters and strata.
     uncertainty : {"both", "rows", "parameters"}
         As in `std_error`. "parameters" holds the rows fixed, which is the default of ``margins``;
         "both" is its ``vce(unconditional)``.
@@ -181,6 +183,8 @@ def averages(
     accepted = options if options.missing == "raise" else replace(options, missing=None)
     sample = Sample.from_table(X, accepted)
     fitted = Fitted.from_model(model, X, uncertainty)
+    if options.weight_kind == "sampling" and not isinstance(groups, SurveyDesign):
+        groups = SurveyDesign(clusters=groups)
     results = getattr(fitted.model, "results", fitted.model)
     try:
         fitted, groups = fitted.with_groups(groups)
@@ -206,7 +210,9 @@ def averages(
     parts = []
     for label, name in zip(probe.labels, probe.names, strict=True):
         facts = {"output_label": str(label) if name else "", "scale": options.scale}
-        directions = Directions.of(fitted, facts, frequency=sample.frequency)
+        directions = Directions.of(
+            *(fitted, facts), frequency=sample.frequency, is_survey=by_level.is_survey
+        )
         terms = _terms(directions, sample, columns, comparison, by_level.averaged)
         parts.append(by_level.averages(directions, terms))
     out = stack(parts, OUTPUT)
@@ -404,15 +410,22 @@ class _ByLevel(NamedTuple):
     name: str
     texts: list[str]
     code: IntArray
-    group: IntArray | None
+    group: IntArray | SamplingDesign | None
 
     @property
     def n_groups(self) -> int | None:
         """Number of groups, if rows are in groups."""
+        if isinstance(self.group, SamplingDesign):
+            return self.group.n_clusters
         return None if self.group is None else int(self.group.max()) + 1
 
+    @property
+    def is_survey(self) -> bool:
+        """Whether the rows are those of a design."""
+        return isinstance(self.group, SamplingDesign)
+
     @classmethod
-    def of(cls, sample: Sample, levels: Levels | None, groups: ArrayLike | None) -> _ByLevel:
+    def of(cls, sample: Sample, levels: Levels | None, groups: RowGroups | None) -> _ByLevel:
         """Raise ``ValueError`` unless there are two groups in every level, where there are any."""
         n_rows = sample.table.n_rows
         name, texts, code = "", ["all"], np.zeros(n_rows, dtype=np.int64)
@@ -424,7 +437,14 @@ class _ByLevel(NamedTuple):
         used[sample.rows] = True
         index = sample.whole.index
         labels = None if index is None else index.to_numpy()
-        group = row_codes(groups, labels, used, "groups", "rows of X")
+        weights = sample.whole.weights(sample.options.weights, sample.options.weight_kind)
+        group = row_groups(groups, labels, used, "groups", "rows of X", weights)
+        if isinstance(group, SamplingDesign):
+            if sample.frequency:
+                raise ValueError(
+                    "weight_kind must be 'sampling' with the design of a survey; got 'frequency'."
+                )
+            return cls(sample, name, texts, code, group)
         pairs = np.unique(np.column_stack([code, group]), axis=0)[:, 0]
         few = np.flatnonzero(np.bincount(pairs, minlength=len(texts)) < 2)
         if len(few):
@@ -485,6 +505,8 @@ class _ByLevel(NamedTuple):
         rows = "rows" if n_groups is None else f"rows in {n_groups} groups"
         by = ("by",) if self.name else ()
         shape = (len(terms), len(self.texts)) if by else (len(terms),)
+        if isinstance(self.group, SamplingDesign):
+            rows = design_text(self.group)
         said = sources(directions, rows)
         kind = CENTRAL_LIMIT if directions.uncertainty == "rows" else KIND
         data = {"average": variable("average", average.reshape(shape), AVERAGES, ("term", *by))}

@@ -10,7 +10,7 @@ from rhale_stats.arguments.checks import check_choice
 from rhale_stats.models.outputs import SCALES, OutputLabels
 from rhale_stats.schema.validation import Options
 
-WEIGHT_KINDS = ("precision", "frequency")
+WEIGHT_KINDS = ("precision", "frequency", "sampling")
 MISSING = ("raise", "drop", "bin")
 
 
@@ -32,8 +32,9 @@ class ModelOptions(Options):
     weights : array_like of shape (n_rows,), optional
         Row weights, math [6]. Rows of weight zero count as absent. A Series goes by the index of
         ``X``.
-    weight_kind : {"precision", "frequency"}, default "precision"
-        Survey and precision weights, or counts of repeated rows.
+    weight_kind : {"precision", "frequency", "sampling"}, default "precision"
+        Survey and precision weights, or counts of repeated rows. "sampling" is "precision", with
+        the linearised errors of a `SurveyDesign` in `averages`.
     missing : {"raise", "drop", "bin"}, optional
         Missing values of a feature: refused; these rows left out of the effect of this feature, and
         counted; or kept, to say what being missing does in them. The function describes what it

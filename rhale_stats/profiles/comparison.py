@@ -12,6 +12,7 @@ import xarray as xr
 from rhale_stats.arrays import delta, intervals
 from rhale_stats.arrays import profiles as kernel
 from rhale_stats.arrays.moments import FloatArray, IntArray
+from rhale_stats.arrays.survey import SamplingDesign
 from rhale_stats.inference.parameters import refuse_shared
 from rhale_stats.inference.results import (
     CONSTANT,
@@ -186,6 +187,8 @@ def compare(a: xr.Dataset, b: xr.Dataset, request: Asked) -> xr.Dataset:
     a, b = a.sel(feature=names), b.sel(feature=names)
     pairs = None if request.paired is None else check_pairs(request.paired, (a, b))
     code, n_groups = groups_of(request.groups, None if pairs is None else pairs[0], None)
+    if isinstance(code, SamplingDesign):
+        raise ValueError("groups must be a column for pairs of profiles; got a SurveyDesign.")
     if pairs is not None and n_groups is None and any("n_groups" in one.attrs for one in (a, b)):
         raise ValueError(
             "groups must be given for pairs of profiles with standard errors by groups: "

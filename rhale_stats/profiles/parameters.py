@@ -7,12 +7,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import xarray as xr
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
-from rhale_stats.arguments.rows import row_codes
+from rhale_stats.arguments.survey import RowGroups, SurveyDesign, design_text, row_groups
 from rhale_stats.arrays import delta
 from rhale_stats.arrays import profiles as kernel
 from rhale_stats.arrays.moments import FloatArray, IntArray
+from rhale_stats.arrays.survey import SamplingDesign
 from rhale_stats.inference.parameters import KIND, Directions, check_model, errors, sources
 from rhale_stats.models.options import ModelOptions
 from rhale_stats.models.parametric import ROW_NUMBER, Fitted
@@ -49,7 +50,7 @@ class Behind(NamedTuple):
 
 
 def of_curves(
-    curves: Curves, centering: str, group: IntArray | None
+    curves: Curves, centering: str, group: IntArray | SamplingDesign | None
 ) -> tuple[FloatArray, delta.Units]:
     """Covariance of the mean of ICE curves by rows, or by groups, and what these do to it."""
     psi = curves.influences(centering)
@@ -61,7 +62,7 @@ def of_curves(
 
 
 def of_bins(
-    outputs: Outputs, row: xr.Dataset, centering: str, group: IntArray | None
+    outputs: Outputs, row: xr.Dataset, centering: str, group: IntArray | SamplingDesign | None
 ) -> tuple[FloatArray, FloatArray, delta.Units]:
     """Covariance of an M-plot, its degrees of freedom by bin, and what rows or groups do to it."""
     means = outputs.means(outputs.values)
@@ -195,7 +196,7 @@ class FromModel:
 def std_error(
     profile: xr.Dataset,
     rows: xr.Dataset | None,
-    groups: ArrayLike | None,
+    groups: RowGroups | None,
     fitted: Fitted | None,
 ) -> xr.Dataset:
     """A profile with standard errors by groups of rows, with parameters, or both."""
@@ -203,7 +204,9 @@ def std_error(
     frequency = str(profile.attrs["weight_kind"]) == "frequency"
     if fitted is not None:
         directions = Directions.of(
-            fitted, profile.attrs | model_facts(profile), frequency=frequency
+            *(fitted, profile.attrs | model_facts(profile)),
+            frequency=frequency,
+            is_survey=isinstance(groups, SurveyDesign),
         )
     from_model = None if directions is None else FromModel(profile, rows, directions)
     code, n_groups = groups_of(groups, rows, from_model)
@@ -211,24 +214,29 @@ def std_error(
         _of_feature(profile, name, rows, code, from_model) for name in feature_names(profile)
     ]
     source = "rows" if n_groups is None else f"rows in {n_groups} groups"
+    if isinstance(code, SamplingDesign):
+        source = design_text(code)
     return _labelled(profile, errors_of_features, source, n_groups, directions)
 
 
 def groups_of(
-    groups: ArrayLike | None, rows: xr.Dataset | None, from_model: FromModel | None
-) -> tuple[IntArray | None, int | None]:
+    groups: RowGroups | None, rows: xr.Dataset | None, from_model: FromModel | None
+) -> tuple[IntArray | SamplingDesign | None, int | None]:
     """Numbers of the groups of all rows."""
     if groups is None:
         return None, None
-    labels, n_rows = None, 0
+    labels, n_rows, weight = None, 0, None
     if rows is not None:
         labels, n_rows = row_labels(rows), rows.sizes["obs"]
+        weight = rows["weight"].values if "weight" in rows else None
     elif from_model is not None:
         table = from_model.directions.changes.table
         n_rows = table.n_rows
         labels = None if table.index is None else table.index.to_numpy()
     used = np.ones(n_rows, dtype=bool)
-    code = row_codes(groups, labels, used, "groups", "rows of the profile")
+    code = row_groups(groups, labels, used, "groups", "rows of the profile", weight)
+    if isinstance(code, SamplingDesign):
+        return code, int(code.degrees) + 1  # degrees of freedom are one less
     n_groups = int(code.max(initial=-1)) + 1
     if n_groups < 2:
         raise ValueError(f"groups must hold at least two different groups; got {n_groups}.")
@@ -246,7 +254,7 @@ def _of_feature(
     profile: xr.Dataset,
     name: str,
     rows: xr.Dataset | None,
-    code: IntArray | None,
+    code: IntArray | SamplingDesign | None,
     from_model: FromModel | None,
 ) -> dict[str, FloatArray]:
     """Standard errors of the curve of one feature, with their parts, by the end of their names."""
@@ -272,7 +280,7 @@ def _behind(
     profile: xr.Dataset,
     row: xr.Dataset,
     rows: xr.Dataset | None,
-    code: IntArray | None,
+    code: IntArray | SamplingDesign | None,
     from_model: FromModel | None,
     centering: str,
 ) -> Behind:
@@ -283,14 +291,14 @@ def _behind(
         outputs = rows_behind(rows, name)
         assert isinstance(outputs, Outputs), "M-plots keep outputs"
         has_curve = ~np.isnan(one_profile(rows, name)["x"].values)
-        group = None if code is None else code[has_curve]
-        covariance, degrees, units = of_bins(outputs, row, centering, _numbered(group))
+        covariance, degrees, units = of_bins(outputs, row, centering, _some(code, has_curve))
         if from_model is not None:
             change = from_model.bins(outputs, has_curve, centering)
         return Behind(covariance, degrees, units, change, np.flatnonzero(has_curve))
     if profile.attrs["method"] == "shap_dependence":
         assert rows is not None, "they keep their rows"
-        assert code is not None, "they come for groups"
+        if not isinstance(code, np.ndarray):
+            raise ValueError("groups must be a column for shap_dependence; got a SurveyDesign.")
         shapley = rows_behind(rows, name)
         assert isinstance(shapley, Shapley), "of Shapley values"
         has_curve = np.flatnonzero(~np.isnan(one_profile(rows, name)["x"].values))
@@ -310,15 +318,18 @@ def _behind(
         has_curve = ~np.isnan(one_profile(rows, name)["ice"].transpose("obs", "grid").values).any(
             axis=1
         )
-    group = None if code is None else code[has_curve]
-    covariance, units = of_curves(curves, centering, _numbered(group))
+    covariance, units = of_curves(curves, centering, _some(code, has_curve))
     degrees = np.full(len(covariance), max(units.degrees, 0.0))
     return Behind(covariance, degrees, units, change, np.flatnonzero(has_curve))
 
 
-def _numbered(group: IntArray | None) -> IntArray | None:
+def _some(
+    group: IntArray | SamplingDesign | None, rows: NDArray[np.bool_]
+) -> IntArray | SamplingDesign | None:
     """Groups of some of the rows, from 0 without gaps."""
-    return None if group is None else np.unique(group, return_inverse=True)[1]
+    if isinstance(group, SamplingDesign):
+        return group.take(rows)
+    return None if group is None else np.unique(group[rows], return_inverse=True)[1]
 
 
 def _labelled(

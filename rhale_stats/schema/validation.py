@@ -40,6 +40,7 @@ from rhale_stats.arguments.checks import (
     check_text,
 )
 from rhale_stats.arguments.peers import other_keyword, typed
+from rhale_stats.arguments.survey import check_groups
 from rhale_stats.arguments.words import PACKAGE, shown
 from rhale_stats.schema.calls import MAKERS, Call, limits, options_of, public
 from rhale_stats.schema.checks import answer_first
@@ -119,7 +120,8 @@ CHECKS: dict[str, Callable[[str, Any], None]] = {
     "feature": check_feature,
     **dict.fromkeys(("categorical", "features"), check_features),
     **dict.fromkeys(("by", "hue"), check_name_or_column),
-    **dict.fromkeys(("groups", "strata", "target", "weights", "y"), check_column),
+    **dict.fromkeys(("strata", "target", "weights", "y"), check_column),
+    "groups": check_groups,
     **dict.fromkeys(("estimate", "statistic"), check_callable),
     **dict.fromkeys(("paired", "results"), check_results),
     **dict.fromkeys(
