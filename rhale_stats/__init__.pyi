@@ -27,6 +27,7 @@ from .generics.datatree import to_datatree
 from .generics.errors import std_error, vcov
 from .generics.hypotheses import compare, hypotheses, wald_test
 from .generics.intervals import confband, confint
+from .generics.pooling import pool
 from .generics.resampling import ResamplingOptions, bootstrap
 from .generics.show import show
 from .generics.sizes import effect_sizes
@@ -127,6 +128,7 @@ __all__ = [
     "pdp",
     "plot",
     "plots",
+    "pool",
     "predict",
     "regional_ale",
     "regional_pdp",

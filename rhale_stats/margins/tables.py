@@ -85,18 +85,17 @@ def vcov(result: xr.Dataset, feature: object, estimand: str) -> xr.DataArray:
         raise ValueError(f"feature must be left out for averages; got {feature!r}.")
     if estimand != "curve":
         raise ValueError(f"of must be left out for averages; got {estimand!r}.")
-    return _covariance(result).rename("covariance")
+    return selected(result)["average_cov"].rename("covariance")
 
 
-def _covariance(result: xr.Dataset) -> xr.DataArray:
-    """Covariance of the averages that are there: some of them may have been selected."""
-    covariance = result["average_cov"]
-    others = [str(dim) for dim in covariance.dims if str(dim).endswith("_other")]
+def selected(result: xr.Dataset) -> xr.Dataset:
+    """Averages with the covariance of those that are there: some may have been selected."""
+    others = [str(dim) for dim in result["average_cov"].dims if str(dim).endswith("_other")]
     places = {
-        dim: covariance.indexes[dim].get_indexer(result[dim.removesuffix("_other")].values)
+        dim: result.indexes[dim].get_indexer(result.indexes[dim.removesuffix("_other")])
         for dim in others
     }
-    return covariance.isel(places)
+    return result.isel(places)
 
 
 def estimates(
@@ -115,7 +114,8 @@ def estimates(
         names = [f"{name}, {by} = {level}" for level in levels for name in names]
         compared = np.tile(compared, len(levels))
     size, se = len(names), result["average_se"].transpose(*dims)
-    covariance = _covariance(result).transpose(*dims, *(f"{dim}_other" for dim in dims))
+    covariance = selected(result)["average_cov"]
+    covariance = covariance.transpose(*dims, *(f"{dim}_other" for dim in dims))
     return Estimates(
         names,
         result["average"].transpose(*dims).values.ravel(),

@@ -296,7 +296,8 @@ class Call(NamedTuple):
         """The arguments with a rule in the place of a number of bins, or of the name of a rule."""
         bins: Any = arguments.get("bins")
         # Of a surface they may be two rules.
-        are_edges = isinstance(bins, list | tuple | np.ndarray) and not any(
+        is_listed = isinstance(bins, list | tuple) or (isinstance(bins, np.ndarray) and bins.ndim)
+        are_edges = is_listed and not any(
             hasattr(edge, "choose") and not isinstance(edge, np.generic) for edge in bins
         )
         if are_edges and "bins" in self.names:

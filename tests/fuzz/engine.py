@@ -222,7 +222,8 @@ class World:
 
     def groups(self) -> Any:
         groups = self.rows(0, max(1, self.n // 4))
-        return self.one_of(groups, groups.astype(str), pd.Series(groups), list(groups))
+        design = rs.SurveyDesign(clusters=groups)
+        return self.one_of(groups, groups.astype(str), pd.Series(groups), list(groups), design)
 
     def bins(self) -> Any:
         return self.one_of(
@@ -706,6 +707,7 @@ OF_FUNCTION: dict[tuple[str, str], Any] = {
     ("averages", "model"): with_parameters,
     ("averages", "comparison"): options("difference", "ratio", "log_ratio"),
     ("hypotheses", "effect"): kinds("effect", "profile"),
+    ("pool", "results"): lambda world: [world.dataset("averages", "profile")] * 2,
     ("hypotheses", "of"): options("effect", "curve", "average_effect"),
     ("summary", "effect"): kinds(*RESULTS),
     ("tidy", "effect"): kinds(*RESULTS),
@@ -924,7 +926,10 @@ def legal_arguments(name: str) -> dict[str, Any]:
     """Arguments with which a function returns."""
     if name in LEGAL:
         pool = {kind: results[0] for kind, results in plain_world().pool.items()}
-        return {key: pool.get(kind, kind) for key, kind in LEGAL[name].items()}
+        return {
+            key: [pool[each] for each in kind] if isinstance(kind, list) else pool.get(kind, kind)
+            for key, kind in LEGAL[name].items()
+        }
     for seed in range(50):
         world = World(Random(seed), plain=True)
         with suppress(Stop):
@@ -950,6 +955,7 @@ LEGAL: dict[str, dict[str, Any]] = {
     "folds": {"local": "local", "n_folds": 2, "progress": False},
     "compare": {"a": "effect", "b": "effect"},
     "hypotheses": {"effect": "effect", "feature": "x0"},
+    "pool": {"results": ["profile", "profile"]},
     "plots.compare": {"comparison": "comparison", "feature": "x0"},
     "simulate.mcse": {"samples": "boot", "dim": "draw"},
     "merge": {"effects": "agreed"},

@@ -1,0 +1,159 @@
+"""One result from those of several tables: Rubin's rules for multiple imputation."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import xarray as xr
+
+from rhale_stats.arrays.moments import FloatArray
+from rhale_stats.arrays.pooling import rubin
+from rhale_stats.margins.tables import selected
+from rhale_stats.profiles.inference import degrees_of
+from rhale_stats.schema.kinds import AVERAGES, PROFILE, Kind, kind_of
+from rhale_stats.schema.validation import validated
+
+# What is pooled of each kind, and coordinates that all results must share.
+STEMS: dict[Kind | None, str] = {AVERAGES: "average", PROFILE: "curve"}
+COORDINATES = ("term", "by", "contrast", "feature", "grid_value", "output", "region")
+INTERVALS = ("_ci", "_band")
+
+
+@validated
+def pool(results: Sequence[xr.Dataset]) -> xr.Dataset:
+    r"""Pool the results of several imputations of missing values by Rubin's rules.
+
+    Parameters
+    ----------
+    results : sequence of Datasets
+        What `averages` returned for each completed table and the model fitted to it; or profiles
+        such as those of `pdp` on one grid (``grid=``), with their standard errors.
+
+    Returns
+    -------
+    Dataset
+        A result of the same kind: estimates are means over the imputations, and ``..._se``,
+        ``..._cov`` and ``..._df`` hold the variance within and between them (math [118]). All
+        functions of that kind take it. Ratios are pooled on the log scale. The attribute
+        ``n_imputations`` is their number. What has no standard error is the mean over them.
+
+    Raises
+    ------
+    TypeError, ValueError
+        Fewer than two results, other kinds, results of different terms or grids, or that lack
+        standard errors.
+
+    Notes
+    -----
+    With the mean :math:`\bar U` of the variances and the variance :math:`B` of the estimates of
+    :math:`m` imputations the variance is :math:`\bar U + (1 + 1/m) B`. Degrees of freedom are those
+    of Barnard and Rubin. `hypotheses` come after pooling; parts of errors (``..._se_rows``,
+    ``..._se_model``) are within imputations.
+
+    References
+    ----------
+    Rubin (1987), *Multiple imputation for nonresponse in surveys*. Barnard and Rubin (1999),
+    *Biometrika* 86, 948-955.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import pandas as pd
+    >>> import rhale_stats as rs
+    >>> import statsmodels.formula.api as smf
+    >>> rng = np.random.default_rng(0)
+    >>> results = []
+    >>> for _ in range(5):
+    ...     X = pd.DataFrame({"x": np.arange(20.0) + rng.normal(size=20)})
+    ...     data = X.assign(y=np.arange(20.0))
+    ...     results.append(rs.averages(smf.ols("y ~ x", data).fit(), data))
+    >>> rs.tidy(rs.pool(results))[["term", "estimate", "std_error"]].round(3)
+             term  estimate  std_error
+    0  prediction     9.500      1.367
+    1           x     0.962      0.052
+    """
+    kinds = {kind_of(result) for result in results}
+    kind = kinds.pop() if len(kinds) == 1 else None
+    if len(results) < 2 or kind not in STEMS:
+        raise ValueError(
+            f"results must be two or more results of averages, or profiles; got {len(results)} of "
+            f"{'several kinds' if kinds or kind is None else kind.name}."
+        )
+    stem, first, text = STEMS[kind], results[0], f"{len(results)} imputations"
+    for result in results:
+        same = all(
+            name in result.coords and first[name].equals(result[name])
+            for name in COORDINATES
+            if name in first.coords
+        )
+        if not same or f"{stem}_cov" not in result or "p_value_adjusted" in result:
+            raise ValueError(
+                "results must be alike: of the same terms, or on the same grid (grid={...}), with "
+                "their covariances, before hypotheses; these differ, or are none such."
+            )
+    if kind is AVERAGES:
+        results = [selected(result) for result in results]
+        first = results[0]
+    out = first.drop_vars([name for name in first.data_vars if str(name).endswith(INTERVALS)])
+    means = {
+        str(name): np.mean(
+            [result[name].transpose(*array.dims).values for result in results], axis=0
+        )
+        for name, array in out.data_vars.items()
+        if array.dtype.kind == "f"
+    }
+    variables = {}
+    for name, values in (means | _pooled(stem, results)).items():
+        like = out[name] if name in out else out[stem]
+        attrs = {"source": out[f"{stem}_se"].attrs["source"]} | like.attrs
+        if not name.endswith(("_rows", "_model")):
+            attrs["source"] = f"{attrs['source']}, {text}"
+        variables[name] = (like.dims, values, attrs if name.startswith(f"{stem}_") else like.attrs)
+    how = f"{first.attrs.get('parameters', 'model as given')}; Rubin's rules for {text}"
+    return out.assign(variables).assign_attrs(parameters=how, n_imputations=len(results))
+
+
+def _pooled(stem: str, results: Sequence[xr.Dataset]) -> dict[str, FloatArray]:
+    """math [118] of an estimate whose covariance is between its inner dimensions."""
+    first, covariance_dims = results[0], results[0][f"{stem}_cov"].dims
+    inner = [str(dim) for dim in first[stem].dims if f"{dim}_other" in covariance_dims]
+    outer = [str(dim) for dim in first[stem].dims if dim not in inner]
+    shape = [first.sizes[dim] for dim in outer]
+    others = [f"{dim}_other" for dim in inner]
+
+    def stacked(name: str) -> FloatArray:
+        """(imputation, outer, estimate), and once more (estimate) of a covariance."""
+        is_square = name.endswith("_cov")
+        flat = (-1, int(np.prod([first.sizes[dim] for dim in inner]))) if is_square else (-1,)
+        order = (*outer, *inner, *others * is_square)
+        return np.stack(
+            [result[name].transpose(*order).values.reshape(*shape, *flat) for result in results]
+        )
+
+    values, covariances = stacked(stem), stacked(f"{stem}_cov")
+    degrees = (
+        stacked(f"{stem}_df")
+        if f"{stem}_df" in first
+        else np.stack([degrees_of(result).reshape(values.shape[1:]) for result in results])
+    )
+    null = first.coords.get("null", xr.zeros_like(first[stem])).broadcast_like(first[stem])
+    ratio = null.transpose(*outer, *inner).values.reshape(values.shape[1:]) == 1
+    # Errors of ratios are relative on the log scale.
+    scale = np.where(ratio, values, 1.0)
+    logs = np.where(ratio, np.log(np.abs(scale)), values)
+    pooled = rubin(logs, covariances / (scale[..., None] * scale[..., None, :]), degrees)
+    scale = np.where(ratio, np.exp(np.where(ratio, pooled.value, 0.0)), 1.0)
+    covariance = pooled.covariance * scale[..., None] * scale[..., None, :]
+    numbers = {
+        stem: np.where(ratio, scale, pooled.value),
+        f"{stem}_se": np.sqrt(np.maximum(np.diagonal(covariance, axis1=-2, axis2=-1), 0.0)),
+        f"{stem}_df": pooled.degrees,
+        f"{stem}_cov": covariance,
+    }
+    out = {}
+    for name, array in numbers.items():
+        order = (*outer, *inner, *others * (name == f"{stem}_cov"))
+        placed = xr.DataArray(array.reshape([first.sizes[dim] for dim in order]), dims=order)
+        out[name] = placed.transpose(*first[name if name in first else stem].dims).values
+    return out
