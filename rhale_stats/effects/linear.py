@@ -11,7 +11,9 @@ from rhale_stats.arguments.survey import row_groups
 from rhale_stats.arguments.times import are_dates, date_texts
 from rhale_stats.arrays import delta
 from rhale_stats.effects.errors import opened, vcov
+from rhale_stats.effects.fit import CurveErrors, bin_degrees, features_of
 from rhale_stats.effects.intervals import estimates
+from rhale_stats.effects.parameters import row_covariances
 from rhale_stats.inference.combinations import Estimates, refuse_beside
 from rhale_stats.printing.text import bin_labels
 from rhale_stats.schema.checks import check_effect, check_local
@@ -21,11 +23,16 @@ from rhale_stats.schema.features import (
     feature_position,
     given_feature,
     is_grouped,
+    slopes,
     units_in,
 )
 from rhale_stats.schema.identity import row_labels
 from rhale_stats.schema.levels import is_categorical, level_names
 from rhale_stats.schema.moments import has_cells
+
+# How far from the middle of a bin its ends are looked at, in halves of its width: neighbours that
+# are lines do not meet at their edge.
+NEAR_ENDS = 0.998
 
 
 def for_hypotheses(
@@ -43,8 +50,11 @@ def for_hypotheses(
     effect = check_effect(effect)
     feature = given_feature(feature, "hypotheses(effect, feature='dose')", effect)
     effect, features = opened(effect.isel(feature=[feature_position(effect, feature)]))
+    if estimand == "slope":
+        return _along_axis(effect, *features_of(effect)[0])
     covariance, row = vcov(effect, 0, estimand), features[0][0]
     names, of_row = bin_labels(row), estimand
+    edges = row["edge_value"].values
     if estimand == "curve":
         of_row = curve_name(row)
         edges = row["cell_value" if has_cells(row) else "edge_value"].values
@@ -60,6 +70,37 @@ def for_hypotheses(
         str(effect[estimand].attrs["units"]),
         str(covariance.attrs["source"]),
         f"the effects of {name}" if estimand == "effect" else f"the curve of {name}",
+        places=None if is_categorical(row) or estimand == "effect" else edges,
+    )
+
+
+def _along_axis(effect: xr.Dataset, row: xr.Dataset, fit: CurveErrors | None) -> Estimates:
+    """Effects in the middle of bins, and near both ends of those that are lines."""
+    if fit is None or is_categorical(row):
+        raise ValueError(
+            "feature must have numbers that vary; levels and constant features have no axis."
+        )
+    edges, n_bins = row["edge_value"].values, row.sizes["bin"]
+    middle, half, slope = (edges[:-1] + edges[1:]) / 2, np.diff(edges) / 2, slopes(row)
+    linear = slope != 0
+    k = np.repeat(np.arange(n_bins), 1 + linear)
+    away = np.where(linear[k], NEAR_ENDS * half[k], 0.0)
+    away[np.flatnonzero(np.diff(k) == 0)] *= -1
+    of_effect = np.eye(n_bins)[k]
+    loadings = np.hstack([of_effect, away[:, None] * of_effect])
+    parts, degrees = row_covariances(row, fit), np.asarray(bin_degrees(row, fit.cells))
+    shared = parts["effect_slope"]
+    covariance = np.block([[parts["effect"], shared], [shared.T, parts["slope"]]])
+    return Estimates(
+        [f"{place:.6g}" for place in middle[k] + away],
+        loadings @ np.concatenate([row["effect"].values, slope]),
+        loadings @ covariance @ loadings.T,
+        degrees[k],
+        str(effect["effect"].attrs["units"]),
+        str(effect["effect_se"].attrs["source"]),
+        f"the effects of {row['feature'].item()}",
+        places=middle[k] + away,
+        slopes=True,
     )
 
 

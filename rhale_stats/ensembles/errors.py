@@ -111,4 +111,6 @@ def for_hypotheses(
         facts_of(ensemble, name).units,
         str(covariance.attrs["source"]),
         f"the curve of {row.name}",
+        places=None if row.levels else np.asarray(row.z, dtype=np.float64),
+        slopes=name == "effect",
     )

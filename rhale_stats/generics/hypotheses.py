@@ -13,11 +13,11 @@ from rhale_stats.arguments.seeds import seeded
 from rhale_stats.arguments.survey import RowGroups
 from rhale_stats.generics.dispatch import method as of_kind
 from rhale_stats.inference.adjustment import ADJUSTMENTS
-from rhale_stats.inference.combinations import Estimates
+from rhale_stats.inference.combinations import LOCATIONS, Estimates, refuse_beside
 from rhale_stats.inference.results import Asked
-from rhale_stats.margins.hypotheses import labelled_combinations
+from rhale_stats.margins.hypotheses import labelled_combinations, labelled_locations
 from rhale_stats.schema.dimensions import REGION, with_part_facts
-from rhale_stats.schema.kinds import ENSEMBLE, H_STATISTICS, kind_of
+from rhale_stats.schema.kinds import EFFECT, ENSEMBLE, H_STATISTICS, kind_of
 from rhale_stats.schema.parts import over_outputs
 from rhale_stats.schema.validation import validated
 
@@ -162,6 +162,7 @@ def hypotheses(
     adjust: str = "holm",
     local: xr.Dataset | None = None,
     groups: RowGroups | None = None,
+    level: float = 0.95,
 ) -> xr.Dataset:
     r"""Differences, ratios and other functions of estimates, with their tests and a joint one.
 
@@ -174,8 +175,9 @@ def hypotheses(
         less the one before), where the prediction of all rows is left out beside other averages;
         or expressions of the estimates such as "b1 = b2", "b3 / b1 = 2",
         "log(b2) - log(b1)": "b1" is the first estimate, and a name stands in backquotes unless it
-        is a word, as in "dose = 2 * `arm: b - a`". Or numbers: a linear combination a row. By
-        default the estimates themselves.
+        is a word, as in "dose = 2 * `arm: b - a`". Or numbers: a linear combination a row. Or, of
+        the effects, curve or profile of one feature, "maximum", "minimum" or "zero": where on the
+        axis it is (math [119]). By default the estimates themselves.
     feature : str or int, optional
         Of effects and profiles: whose. It may be left out if there is one.
     of : {"effect", "curve", "average_effect"}, optional
@@ -191,6 +193,8 @@ def hypotheses(
         effects of two features come from the same rows; their correlation is that of the rows.
     groups : array_like of shape (n_rows,) or SurveyDesign, optional
         With ``local``, the groups that `std_error` was given.
+    level : float, default 0.95
+        Of the intervals of locations.
 
     Returns
     -------
@@ -200,7 +204,9 @@ def hypotheses(
         and, with ``margin``, ``p_equivalence``. ``term`` is the hypothesis as text. The
         attributes ``joint_statistic``, ``joint_df``, ``joint_df_denominator`` and
         ``joint_p_value`` are Wald's test of all at once. `tidy`, `summary`, `confint`, `vcov`,
-        `plots.forest` and `hypotheses` accept it.
+        `plots.forest` and `hypotheses` accept it. Of a location ``average`` is the place, with the
+        interval ``average_ci`` of the places at which a test that the effect (for "zero" of a
+        curve, the curve) is 0 does not reject; there is no test of the place itself.
 
     Raises
     ------
@@ -244,7 +250,13 @@ def hypotheses(
     function = of_kind("hypotheses", effect)
     if isinstance(effect, xr.Dataset):
         effect = with_part_facts(effect)
+    is_location = isinstance(hypothesis, str) and hypothesis in LOCATIONS
+    if is_location and of in (None, "effect") and kind_of(effect) is EFFECT:
+        of = "slope"
     estimates: Estimates = function(effect, feature, of, local, groups)
+    if is_location:
+        refuse_beside(f"hypothesis={hypothesis!r}", margin=margin)
+        return labelled_locations(effect, estimates, hypothesis, level)
     return labelled_combinations(effect, estimates, hypothesis, margin, adjust)
 
 

@@ -16,9 +16,11 @@ from rhale_stats.arguments.checks import is_number
 from rhale_stats.arguments.peers import other_value
 from rhale_stats.arguments.words import listed, shown
 from rhale_stats.arrays.intervals import satterthwaite
+from rhale_stats.arrays.locations import crossings
 from rhale_stats.arrays.moments import FloatArray
 
 PAIRS = ("pairwise", "reference", "sequential")
+LOCATIONS = ("maximum", "minimum", "zero")
 # Step of a derivative in the imaginary direction: there is no difference to lose digits in.
 IMAGINARY = 1e-30
 # Correlations below this are rounding: the estimates are of separate rows.
@@ -41,7 +43,9 @@ Expression: TypeAlias = Callable[[NDArray[Any]], Any]
 class Estimates(NamedTuple):
     """Estimates of a result with their names, covariance, degrees of freedom, and what they are.
 
-    ``compared`` says which of them "pairwise" and the like compare; all, if None.
+    ``compared`` says which of them "pairwise" and the like compare; all, if None. ``places`` are
+    where on the axis of a feature they are, if they have an order; ``slopes``, that they are
+    derivatives along it.
     """
 
     names: list[str]
@@ -52,6 +56,8 @@ class Estimates(NamedTuple):
     source: str
     what: str
     compared: Sequence[bool] | None = None
+    places: FloatArray | None = None
+    slopes: bool = False
 
 
 class Combinations(NamedTuple):
@@ -109,6 +115,43 @@ def combined(estimates: Estimates, hypothesis: Any) -> Combinations:
 def _linear(loadings: FloatArray, values: FloatArray) -> FloatArray:
     """Linear combinations; an estimate that is NaN counts only where it has a part."""
     return np.asarray(np.where(loadings != 0, loadings * values, 0.0).sum(axis=1))
+
+
+def located(estimates: Estimates, kind: str, level: float) -> tuple[Combinations, FloatArray]:
+    """Places of maxima, minima or zeros along the axis of a feature, and their intervals."""
+    if estimates.places is None:
+        raise ValueError(
+            f"hypothesis={kind!r} needs estimates along the axis of a feature of numbers; got "
+            f"{estimates.what}."
+        )
+    there = np.isfinite(estimates.values + np.diagonal(estimates.covariance))
+    x, values, degrees = (
+        part[there] for part in (estimates.places, estimates.values, estimates.degrees)
+    )
+    # Extremes of a curve are zeros of its slopes.
+    slopes = np.eye(len(x))
+    if kind != "zero" and not estimates.slopes and len(x) > 1:
+        slopes = np.diff(slopes, axis=0) / np.diff(x)[:, None]
+        x, degrees = (x[:-1] + x[1:]) / 2, np.minimum(degrees[:-1], degrees[1:])
+    covariance = slopes @ estimates.covariance[np.ix_(there, there)] @ slopes.T
+    crossed = crossings(x, slopes @ values, covariance, degrees, level)
+    is_kept = np.array([kind == "zero" or rises == (kind == "minimum") for rises in crossed.rises])
+    if not is_kept.any():
+        raise ValueError(
+            f"effect must have a {kind} between {x[0]:.6g} and {x[-1]:.6g} on the axis: there is "
+            f"none that is clear of sampling error. plot shows it."
+        )
+    gradient = crossed.gradient[is_kept]
+    numbers = range(len(gradient))
+    return (
+        Combinations(
+            [kind if len(gradient) == 1 else f"{kind} {number + 1}" for number in numbers],
+            crossed.place[is_kept],
+            gradient @ covariance @ gradient.T,
+            np.array([degrees[row != 0].min() for row in gradient]),
+        ),
+        crossed.interval[is_kept],
+    )
 
 
 def joint_test(tested: Combinations) -> JointTest:

@@ -9,15 +9,18 @@ import xarray as xr
 
 from rhale_stats.arguments.checks import is_number
 from rhale_stats.arguments.words import shown
+from rhale_stats.arrays.moments import FloatArray
 from rhale_stats.inference.adjustment import adjusted
 from rhale_stats.inference.combinations import (
+    Combinations,
     Estimates,
     combined,
     equivalence_pvalues,
     joint_test,
+    located,
 )
-from rhale_stats.inference.estimate import student
-from rhale_stats.margins.tables import HYPOTHESES
+from rhale_stats.inference.estimate import BOUNDS, Facts, interval, student
+from rhale_stats.margins.tables import HYPOTHESES, INVERTED, LOCATION
 from rhale_stats.schema.kinds import AVERAGES
 from rhale_stats.schema.variables import variable
 
@@ -29,29 +32,62 @@ def labelled_combinations(
 ) -> xr.Dataset:
     """The combinations that ``hypothesis`` names, with their errors, P and a test of all."""
     combinations = combined(estimates, hypothesis)
-    joint = joint_test(combinations)
-    se = np.sqrt(np.maximum(np.diagonal(combinations.covariance), 0.0))
-    p_values = student(combinations.values, se, combinations.degrees)["p_value"]
+    p_values = student(
+        combinations.values, np.sqrt(_variances(combinations)), combinations.degrees
+    )["p_value"]
+    out = _labelled(result, estimates, combinations, "hypothesis", 0.0)
+    out = out.assign(p_value_adjusted=_variable("p_value_adjusted", adjusted(p_values, adjust)))
+    out.attrs |= {
+        f"joint_{name}": part for name, part in joint_test(combinations)._asdict().items()
+    }
+    out.attrs["adjust"] = adjust
+    if margin is None:
+        return out
+    low, high = _margin(margin)
+    p_values = equivalence_pvalues(combinations, low, high)
+    out = out.assign(p_equivalence=_variable("p_equivalence", p_values))
+    return out.assign_attrs(margin=[low, high])
+
+
+def labelled_locations(
+    result: xr.Dataset, estimates: Estimates, kind: str, level: float
+) -> xr.Dataset:
+    """Places of maxima, minima or zeros, with intervals by inversion of tests (math [119])."""
+    places, ends = located(estimates, kind, level)
+    out = _labelled(result, estimates, places, LOCATION, np.nan)
+    facts = Facts(("term",), "place on the axis", "feature units", "place", estimates.source)
+    return out.assign(average_ci=interval(facts, ends, level, INVERTED)).assign_coords(BOUNDS)
+
+
+def _variances(combinations: Combinations) -> FloatArray:
+    return np.maximum(np.diagonal(combinations.covariance), 0.0)
+
+
+def _variable(name: str, values: FloatArray, **facts: str) -> Any:
+    return variable(name, values, AVERAGES, **facts)
+
+
+def _labelled(
+    result: xr.Dataset, estimates: Estimates, combinations: Combinations, kind: str, null: float
+) -> xr.Dataset:
+    """Combinations with their errors, as averages have them."""
     numbers = {
         "average": combinations.values,
-        "average_se": se,
+        "average_se": np.sqrt(_variances(combinations)),
         "average_df": combinations.degrees,
         "average_cov": combinations.covariance,
-        "p_value_adjusted": adjusted(p_values, adjust),
     }
-    if margin is not None:
-        numbers["p_equivalence"] = equivalence_pvalues(combinations, *_margin(margin))
     facts = {"source": estimates.source, "target": "function of estimates"}
-    data = {name: variable(name, values, AVERAGES, **facts) for name, values in numbers.items()}
+    data = {name: _variable(name, values, **facts) for name, values in numbers.items()}
     n_terms = len(combinations.texts)
     coords: dict[str, Any] = {
         name: ("term", np.array(values))
         for name, values in {
             "term": combinations.texts,
             "of": combinations.texts,
-            "kind": ["hypothesis"] * n_terms,
+            "kind": [kind] * n_terms,
             "contrast": [""] * n_terms,
-            "null": [0.0] * n_terms,
+            "null": [null] * n_terms,
         }.items()
     }
     coords["term_other"] = ("term_other", np.array(combinations.texts))
@@ -62,12 +98,8 @@ def labelled_combinations(
         "n_rows": int(result.attrs.get("n_rows", 0)),
         "by": "",
         "parameters": f"of {estimates.source}",
-        "adjust": adjust,
-        **{f"joint_{name}": value for name, value in joint._asdict().items()},
     }
     attrs.setdefault("weight_kind", "none")
-    if margin is not None:
-        attrs["margin"] = list(_margin(margin))
     return xr.Dataset(data, coords, attrs)
 
 

@@ -36,7 +36,8 @@ from rhale_stats.schema.notes import with_notes
 if TYPE_CHECKING:
     from statsmodels.iolib.summary import Summary
 
-HYPOTHESES = "hypotheses"
+HYPOTHESES, LOCATION = "hypotheses", "location"
+INVERTED = "places at which a test of 0 does not reject, Student's t"
 RATIOS = ("Ratios: t and P compare with 1, on the log scale.",)
 # P-values that `hypotheses` adds.
 TESTS = ("p_value_adjusted", "p_equivalence")
@@ -56,6 +57,14 @@ def confint(result: xr.Dataset, boot: object, level: float, method: str | None) 
     if boot is not None:
         raise ValueError("boot must be None for averages, which have no replicates.")
     chosen_method(method, None, ("normal",))
+    if is_location(result):
+        if kept_interval(result, "average", level) is None:
+            raise ValueError(
+                f"level must be that of hypotheses for locations, "
+                f"{result['average_ci'].attrs['ci_prob']:g}; got {level:g}. Make them again: "
+                f"hypotheses(..., level={level:g})."
+            )
+        return result
     dims = tuple(map(str, result["average"].dims))
     se = result["average_se"].attrs
     units, target, source = (str(se[name]) for name in ("units", "target", "source"))
@@ -128,6 +137,11 @@ def estimates(
     )
 
 
+def is_location(result: xr.Dataset) -> bool:
+    """Whether these are places on the axis of a feature, which have no test of 0."""
+    return bool((result["kind"] == LOCATION).all())
+
+
 def is_compared(result: xr.Dataset) -> NDArray[np.bool_]:
     """Which terms are shown and compared together.
 
@@ -144,6 +158,7 @@ def tidy(result: xr.Dataset, level: float) -> pd.DataFrame:
     if ends is None:
         ends = confint(result, None, level, None)["average_ci"].values
     tests = holds_model(str(result["average_se"].attrs["source"])) or "p_value_adjusted" in result
+    tests = tests and not is_location(result)
     ratios, frames = _are_ratios(result), []
     for number, by in enumerate(result["by"].values.tolist() if "by" in result.dims else [None]):
         place = (slice(None),) if by is None else (slice(None), number)
@@ -199,6 +214,8 @@ def summary(result: xr.Dataset, _feature: object, level: float) -> Summary:
 
 
 def _title(result: xr.Dataset, output_name: str) -> str:
+    if is_location(result):
+        return f"Locations on {result.attrs['about']} of {output_name}"
     if result.attrs["method"] == HYPOTHESES:
         return f"Hypotheses about {result.attrs['about']} of {output_name}"
     return f"Averages of {output_name}"
@@ -216,6 +233,8 @@ def _meant(result: xr.Dataset) -> list[str]:
                 else []
             ),
         ]
+    if is_location(result):
+        return ["Places where the curve turns or is 0, with those at which a test of 0 keeps it."]
     names = ("df", "df_denominator", "statistic", "p_value")
     df, denominator, statistic, p_value = (result.attrs[f"joint_{name}"] for name in names)
     return [

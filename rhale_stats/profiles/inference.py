@@ -25,10 +25,10 @@ from rhale_stats.inference.estimate import (
 )
 from rhale_stats.models.parametric import Fitted
 from rhale_stats.profiles import parameters
-from rhale_stats.profiles.data import VARIABLES, check_profile, one_profile
+from rhale_stats.profiles.data import VARIABLES, check_profile, is_nominal, one_profile
 from rhale_stats.profiles.rows import KEPT, check_rows, rows_behind
 from rhale_stats.schema.features import feature_names, given_feature, own_facts
-from rhale_stats.schema.levels import is_categorical, level_names
+from rhale_stats.schema.levels import level_text
 from rhale_stats.schema.padding import padded
 
 ERRORS = ("curve_se", "curve_cov")
@@ -108,8 +108,8 @@ def for_hypotheses(
     covariance = vcov(profile, feature, estimand or "curve")
     row = one_profile(with_errors(profile), feature)
     names = [f"{value:.6g}" for value in row["grid_value"].values]
-    if is_categorical(row):
-        names = level_names(row)
+    if is_nominal(row):
+        names = [level_text(level) for level in row["level"].values]
     return Estimates(
         names,
         np.asarray(row["curve"].values, dtype=np.float64),
@@ -118,6 +118,8 @@ def for_hypotheses(
         str(profile["curve"].attrs["units"]),
         str(covariance.attrs["source"]),
         f"the curve of {row['feature'].item()}",
+        places=None if is_nominal(row) else np.asarray(row["grid_value"].values),
+        slopes=row.attrs.get("ice_kind") == "derivative",
     )
 
 
