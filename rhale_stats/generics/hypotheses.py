@@ -32,7 +32,7 @@ def wald_test(
     adjust: str = "holm",
     local: xr.Dataset | None = None,
 ) -> xr.Dataset:
-    r"""Test whether the effect of each feature is zero, constant, or the same for all rows.
+    r"""Test whether each effect is zero, constant, of one sign, or the same for all rows.
 
     Parameters
     ----------
@@ -40,11 +40,13 @@ def wald_test(
         What `rhale`, `std_error` or `ale2` returned. If `std_error` was given groups, the test
         allows for them. Or refits (`bootstrap_refit`) or folds (`cross_effects`), whose error
         includes the model, for "zero" and "constant" (math [87]).
-    null : {"zero", "constant", "homogeneous"}
+    null : {"zero", "constant", "homogeneous", "increasing", "decreasing"}
         "zero": the effects of all bins, and slopes in them, are 0. "constant": all effects are
         equal and have no slope, so the curve is a straight line. "homogeneous": all rows have the
         same effect at a
-        given value of the feature, as in an additive model. For a surface, "zero" means no
+        given value of the feature, as in an additive model. "increasing": no bin has a negative
+        effect, so that a small p-value says that the curve falls somewhere; "decreasing" likewise.
+        For a surface, "zero" means no
         interaction on average (all mean second differences are 0), and "homogeneous" means that the
         interaction does not depend on other features; "constant" is not defined.
     method : {"box", "wald"}
@@ -52,7 +54,7 @@ def wald_test(
         weighted by rows, over its expectation; its size holds for skewed local effects. "wald":
         every effect over its own standard error; more powerful if local effects are normal and
         their variance differs between bins, but invalid if they are skewed. To be left out for
-        "homogeneous" and for a surface.
+        other nulls and for a surface.
     adjust : str, default "holm"
         Adjustment of the p-values over features, as in `check_unbiased`.
     local : Dataset, optional
@@ -106,6 +108,11 @@ def wald_test(
     Wald statistic of effects and slopes is compared with F, with one degree of freedom less than
     groups; with 200 rows in 40 groups and two linear bins of four it rejects 8 % at 5 %, with 1000
     rows in 100 groups 5 %. Math [31] has a table of sizes and powers.
+
+    "increasing" and "decreasing": the statistic is the largest normal score against the null among
+    ``df`` bins, corrected for skewness, with Sidak's p-value (math [120]). In four bins of 100
+    rows it rejected 4 to 8 % of constant curves at 5 %, in bins of 30 rows with log-normal or 10:90
+    effects 20 %.
 
     "homogeneous": where no bin has a spread beyond numerical error, the p-value is 1. For steps
     between levels, and for slopes across cells that are also the bins, only differences between

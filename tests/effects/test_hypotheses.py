@@ -6,11 +6,13 @@ from functools import partial
 from types import SimpleNamespace
 
 import numpy as np
+import pandas as pd
 import pytest
 import statsmodels.api as sm
 import xarray as xr
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import stats
+from scipy.optimize import brentq
 from statsmodels.stats.oneway import anova_oneway
 
 import rhale_stats as rs
@@ -1397,3 +1399,68 @@ def test_no_degree_of_freedom_is_left():
     # 6 / (2 + 1) - 2 + 1 degrees of freedom.
     assert more.df_denominator == pytest.approx(1)
     assert more.p_value == pytest.approx(stats.f.sf(more.statistic / 4, 2, 1))
+
+
+# --- monotone effects -----------------------------------------------------------------------------
+
+
+def monotone(slope, n=400, seed=0, **options):
+    rng = np.random.default_rng(seed)
+    X = rng.uniform(-1, 1, (n, 2))
+    local = rs.local_effects(lambda X: slope * X[:, 0] + X[:, 0] * X[:, 1], X, ["x0"])
+    return rs.rhale(local, bins=rs.EqualWidthBins(4), **options)
+
+
+def test_p_values_of_monotone_effects_are_those_of_the_least_bin():
+    effect = rs.std_error(monotone(0.05))
+    test = rs.wald_test(effect, "increasing")
+    value, se = effect["effect"].values[0], effect["effect_se"].values[0]
+    degrees = effect.rhale.complete()["n_effective"].values[0] - 1
+    # Of one-sided intervals as `confint` makes them, the one that first excludes no fall.
+    p_each = []
+    for k in range(4):
+        level = brentq(
+            lambda level, k=k: rs.confint(effect, level=level)["effect_ci"].values[
+                0, k, 0 if value[k] > 0 else 1
+            ],
+            1e-6,
+            1 - 1e-9,
+        )
+        p_each.append((1 + level) / 2 if value[k] > 0 else (1 - level) / 2)
+    assert_allclose(test["p_value"], 1 - (1 - min(p_each)) ** 4, rtol=1e-4)
+    assert test["df"] == 4
+    assert np.isfinite(value / se / degrees).all()
+
+
+def test_signs_of_monotone_effects():
+    rising = monotone(1.0)
+    assert (rs.wald_test(rising, "increasing")["p_value"] > 0.5).all()
+    assert (rs.wald_test(rising, "decreasing")["p_value"] < 1e-6).all()
+    turned = rs.wald_test(monotone(-1.0, seed=0), "decreasing")
+    assert (turned["p_value"] > 0.5).all()
+    assert "no effect is negative" in str(rs.summary(rs.wald_test(rising, "increasing")))
+
+
+def test_monotone_effects_without_a_p_value():
+    X = pd.DataFrame({"g": list("abcd") * 20, "x": 1.0})
+    effect = rs.ale(lambda X: X["g"].map({"a": 0.0, "b": 1, "c": 2, "d": 1}).to_numpy(), X, ["g"])
+    test = rs.wald_test(effect, "increasing")
+    assert np.isnan(test["p_value"]).all()
+    assert "order" in str(test["reason"].values[0])
+    with pytest.raises(ValueError, match="method must be left out with null 'increasing'"):
+        rs.wald_test(effect, "increasing", method="wald")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("noise", "n"), [("normal", 120), ("lognormal", 400)])
+def test_size_of_the_test_of_monotone_effects(noise, n):
+    # Effects of 0 in all bins are the least favourable.
+    rng = np.random.default_rng(1)
+    rejected = 0
+    for _ in range(1000):
+        x = rng.uniform(-1, 1, n)
+        g = rng.normal(size=n) if noise == "normal" else rng.lognormal(size=n) - np.exp(0.5)
+        local = local_of(x[:, None], g[:, None])
+        effect = rs.rhale(local, bins=rs.EqualWidthBins(4))
+        rejected += float(rs.wald_test(effect, "increasing")["p_value"][0]) < 0.05
+    assert stats.binomtest(rejected, 1000, 0.05, alternative="greater").pvalue > 1e-3
