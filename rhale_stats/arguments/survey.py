@@ -187,7 +187,7 @@ class SurveyDesign:
         return SamplingDesign.replicated(relative, np.broadcast_to(factor, n).copy())
 
 
-RowGroups: TypeAlias = ArrayLike | SurveyDesign
+GroupsOrDesign: TypeAlias = ArrayLike | SurveyDesign
 
 
 def row_groups(

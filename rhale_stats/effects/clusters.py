@@ -9,7 +9,7 @@ import xarray as xr
 from numpy.typing import NDArray
 from scipy import sparse
 
-from rhale_stats.arguments.survey import RowGroups, design_text, row_groups
+from rhale_stats.arguments.survey import GroupsOrDesign, design_text, row_groups
 from rhale_stats.arrays import accumulate, categories, influence
 from rhale_stats.arrays.binning import bin_index
 from rhale_stats.arrays.moments import FloatArray, IntArray
@@ -49,7 +49,7 @@ class Clusters(NamedTuple):
     design: SamplingDesign | None = None
 
     @classmethod
-    def of_effect(cls, local: xr.Dataset, effect: xr.Dataset, groups: RowGroups) -> Clusters:
+    def of_effect(cls, local: xr.Dataset, effect: xr.Dataset, groups: GroupsOrDesign) -> Clusters:
         """Raise ``ValueError`` unless every row has a group and there are at least two groups."""
         check_same_output(local, effect, ("local", "effect"))
         used = is_used_row(local, effect)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import xarray as xr
 
-from rhale_stats.arguments.survey import RowGroups
+from rhale_stats.arguments.survey import GroupsOrDesign
 from rhale_stats.arguments.words import warn
 from rhale_stats.arrays import accumulate, influence
 from rhale_stats.arrays.moments import FloatArray, ResidualMoments
@@ -49,7 +49,7 @@ from rhale_stats.schema.variables import variable
 def std_error(
     effect: xr.Dataset,
     local: xr.Dataset | None = None,
-    groups: RowGroups | None = None,
+    groups: GroupsOrDesign | None = None,
     fitted: Fitted | None = None,
 ) -> xr.Dataset:
     """`std_error` of effects in bins, by rows or by groups of rows, and by parameters."""
@@ -100,7 +100,7 @@ def _add_errors(
     effect: xr.Dataset,
     features: Sequence[Feature] | None,
     local: xr.Dataset | None,
-    groups: RowGroups | None,
+    groups: GroupsOrDesign | None,
 ) -> xr.Dataset:
     """The effect with standard errors of all features, which may have been unpacked before."""
     levels = categorical_features(effect)

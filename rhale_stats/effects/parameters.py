@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 import xarray as xr
 
-from rhale_stats.arguments.survey import RowGroups
+from rhale_stats.arguments.survey import GroupsOrDesign
 from rhale_stats.arrays import delta, intervals
 from rhale_stats.arrays.moments import FloatArray, IntArray
 from rhale_stats.effects.anova_test import RIGID
@@ -74,7 +74,7 @@ class ErrorRequest(NamedTuple):
 
     @classmethod
     def from_fit(
-        cls, effect: xr.Dataset, local: xr.Dataset, groups: RowGroups | None, fitted: Fitted
+        cls, effect: xr.Dataset, local: xr.Dataset, groups: GroupsOrDesign | None, fitted: Fitted
     ) -> ErrorRequest:
         """The model and the groups of the rows: without groups every row is one of its own."""
         codes = row_numbers(local) if groups is None else groups
@@ -94,7 +94,7 @@ class ErrorRequest(NamedTuple):
 
 
 def with_parameters(
-    effect: xr.Dataset, local: xr.Dataset, groups: RowGroups | None, fitted: Fitted
+    effect: xr.Dataset, local: xr.Dataset, groups: GroupsOrDesign | None, fitted: Fitted
 ) -> xr.Dataset:
     """An effect with standard errors of its rows gets those that hold the parameters."""
     request = ErrorRequest.from_fit(effect, local, groups, fitted)

@@ -7,7 +7,7 @@ from typing import Any
 import xarray as xr
 
 from rhale_stats.arguments.checks import check_choice
-from rhale_stats.arguments.survey import RowGroups
+from rhale_stats.arguments.survey import GroupsOrDesign
 from rhale_stats.generics.dispatch import method
 from rhale_stats.models.parametric import ROW_NUMBER, Fitted
 from rhale_stats.schema.kinds import PROFILE
@@ -20,7 +20,7 @@ def std_error(
     effect: xr.Dataset,
     local: xr.Dataset | None = None,
     *,
-    groups: RowGroups | None = None,
+    groups: GroupsOrDesign | None = None,
     model: Any = None,
     X: Any = None,
     uncertainty: str = "both",
@@ -170,7 +170,7 @@ def _std_error(
     effect: xr.Dataset,
     local: xr.Dataset | None,
     *,
-    groups: RowGroups | None,
+    groups: GroupsOrDesign | None,
     fitted: Fitted | None,
 ) -> xr.Dataset:
     """`std_error` of one output and of features with the same rows."""

@@ -10,10 +10,10 @@ from numpy.typing import ArrayLike
 
 from rhale_stats.arguments.checks import check_choice
 from rhale_stats.arguments.seeds import seeded
-from rhale_stats.arguments.survey import RowGroups
+from rhale_stats.arguments.survey import GroupsOrDesign
 from rhale_stats.generics.dispatch import method as of_kind
 from rhale_stats.inference.adjustment import ADJUSTMENTS
-from rhale_stats.inference.combinations import LOCATIONS, Estimates, refuse_beside
+from rhale_stats.inference.combinations import LOCATIONS, Estimates, refuse_beside, separate
 from rhale_stats.inference.results import Asked
 from rhale_stats.margins.hypotheses import labelled_combinations, labelled_locations
 from rhale_stats.schema.dimensions import REGION, with_part_facts
@@ -168,7 +168,7 @@ def hypotheses(
     margin: Any = None,
     adjust: str = "holm",
     local: xr.Dataset | None = None,
-    groups: RowGroups | None = None,
+    groups: GroupsOrDesign | None = None,
     level: float = 0.95,
 ) -> xr.Dataset:
     r"""Differences, ratios and other functions of estimates, with their tests and a joint one.
@@ -177,6 +177,7 @@ def hypotheses(
     ----------
     effect : Dataset
         `averages`, effects in bins, a profile, a surface (its cells), or results of several models.
+        Of groups of rows (``by=``) the estimates of all groups, whose rows are independent.
     hypothesis : str, list of str, or array_like of shape (n_hypotheses, n_estimates), optional
         "pairwise" (each with every other), "reference" (each less the first), "sequential" (each
         less the one before), where the prediction of all rows is left out beside other averages;
@@ -255,16 +256,37 @@ def hypotheses(
     if of is not None:
         check_choice("of", of, ("effect", "curve", "average_effect"))
     function = of_kind("hypotheses", effect)
-    if isinstance(effect, xr.Dataset):
-        effect = with_part_facts(effect)
     is_location = isinstance(hypothesis, str) and hypothesis in LOCATIONS
     if is_location and of in (None, "effect") and kind_of(effect) is EFFECT:
         of = "slope"
-    estimates: Estimates = function(effect, feature, of, local, groups)
+    if isinstance(effect, xr.Dataset):
+        effect = with_part_facts(effect)
+    if REGION in getattr(effect, "dims", ()) and not is_location:
+        refuse_beside("results of several groups of rows", local=local, groups=groups)
+        regions = _separate_regions(effect)
+        effect, labels = regions[0], [str(part[REGION].values) for part in regions]
+        estimates: Estimates = separate(
+            [function(r, feature, of, None, None) for r in regions], labels
+        )
+    else:
+        estimates = function(effect, feature, of, local, groups)
     if is_location:
         refuse_beside(f"hypothesis={hypothesis!r}", margin=margin)
         return labelled_locations(effect, estimates, hypothesis, level)
     return labelled_combinations(effect, estimates, hypothesis, margin, adjust)
+
+
+def _separate_regions(effect: xr.Dataset) -> list[xr.Dataset]:
+    """Results of every region; refused where their errors share more than the model as given."""
+    if "fitted_model" in effect.attrs or {"n_groups", "region_n_groups"} & {
+        *effect.attrs,
+        *effect.coords,
+    }:
+        raise ValueError(
+            "effect must have standard errors of rows, which are separate in regions; parameters "
+            "and groups may be shared. Select one region: effect.isel(region=0)."
+        )
+    return [with_part_facts(effect.isel({REGION: n})) for n in range(effect.sizes[REGION])]
 
 
 @validated

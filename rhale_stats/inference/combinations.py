@@ -11,6 +11,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 from scipy import special
+from scipy.linalg import block_diag
 
 from rhale_stats.arguments.checks import is_number
 from rhale_stats.arguments.peers import other_value
@@ -58,6 +59,20 @@ class Estimates(NamedTuple):
     compared: Sequence[bool] | None = None
     places: FloatArray | None = None
     slopes: bool = False
+
+
+def separate(parts: Sequence[Estimates], labels: Sequence[str]) -> Estimates:
+    """Estimates of groups of rows that have nothing in common, one after the other."""
+    first, pairs = parts[0], zip(parts, labels, strict=True)
+    return Estimates(
+        [f"{name}, {label}" for part, label in pairs for name in part.names],
+        np.concatenate([part.values for part in parts]),
+        block_diag(*(part.covariance for part in parts)),
+        np.concatenate([part.degrees for part in parts]),
+        first.units,
+        first.source,
+        first.what,
+    )
 
 
 class Combinations(NamedTuple):

@@ -12,7 +12,7 @@ import xarray as xr
 
 from rhale_stats.arguments.checks import check_choice, check_finite
 from rhale_stats.arguments.rows import series_of_rows
-from rhale_stats.arguments.survey import RowGroups, SurveyDesign, design_text, row_groups
+from rhale_stats.arguments.survey import GroupsOrDesign, SurveyDesign, design_text, row_groups
 from rhale_stats.arguments.words import listed
 from rhale_stats.arrays import delta, local_effects
 from rhale_stats.arrays import profiles as kernel
@@ -65,7 +65,7 @@ def averages(
     contrasts: Any = None,
     comparison: str = "difference",
     by: Any = None,
-    groups: RowGroups | None = None,
+    groups: GroupsOrDesign | None = None,
     uncertainty: str = "both",
     options: ModelOptions = ModelOptions(),
     **fields: Any,
@@ -425,7 +425,7 @@ class _ByLevel(NamedTuple):
         return isinstance(self.group, SamplingDesign)
 
     @classmethod
-    def of(cls, sample: Sample, levels: Levels | None, groups: RowGroups | None) -> _ByLevel:
+    def of(cls, sample: Sample, levels: Levels | None, groups: GroupsOrDesign | None) -> _ByLevel:
         """Raise ``ValueError`` unless there are two groups in every level, where there are any."""
         n_rows = sample.table.n_rows
         name, texts, code = "", ["all"], np.zeros(n_rows, dtype=np.int64)

@@ -92,7 +92,7 @@ def by_groups(
             shared = {} if common is None else common(*arguments, *rest, **named)
             groups, parts = _divided(arguments, by)
             results = [
-                function(*part, *rest, **shared, **_of_rows(named, rows, arguments))
+                function(*part, *rest, **{**_of_rows(named, rows, arguments), **shared})
                 for part, rows in zip(parts, groups.rows.values(), strict=True)
             ]
             return _side_by_side(results, groups, arguments)

@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from rhale_stats.arguments.checks import check_choice
 from rhale_stats.arguments.rows import of_rows
-from rhale_stats.arguments.survey import RowGroups, SurveyDesign
+from rhale_stats.arguments.survey import GroupsOrDesign, SurveyDesign
 from rhale_stats.arrays.moments import FloatArray
 from rhale_stats.models.design import Design, influence_of, row_factor, watched
 from rhale_stats.models.forms import collected, plain_answer
@@ -301,7 +301,7 @@ class Fitted(NamedTuple):
             )
         return cls(parametric(model), collected(X), uncertainty)
 
-    def with_groups(self, groups: RowGroups | None) -> tuple[Fitted, RowGroups | None]:
+    def with_groups(self, groups: GroupsOrDesign | None) -> tuple[Fitted, GroupsOrDesign | None]:
         """The groups of the rows, by default those of the covariance, if these are its rows.
 
         A robust covariance is then taken as it was fitted; with other groups it is made again.
@@ -311,7 +311,9 @@ class Fitted(NamedTuple):
         fit_groups = self.model.groups if self.uncertainty == "both" else None
         return self._replace(as_fitted=self.model.robust), fit_groups
 
-    def with_codes(self, groups: RowGroups, local: xr.Dataset) -> tuple[Fitted, RowGroups]:
+    def with_codes(
+        self, groups: GroupsOrDesign, local: xr.Dataset
+    ) -> tuple[Fitted, GroupsOrDesign]:
         """With the groups of all rows of ``X``, and the groups of the rows of local effects."""
         number = local[ROW_NUMBER].values
         if isinstance(groups, SurveyDesign):

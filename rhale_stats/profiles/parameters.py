@@ -9,7 +9,7 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
-from rhale_stats.arguments.survey import RowGroups, SurveyDesign, design_text, row_groups
+from rhale_stats.arguments.survey import GroupsOrDesign, SurveyDesign, design_text, row_groups
 from rhale_stats.arrays import delta
 from rhale_stats.arrays import profiles as kernel
 from rhale_stats.arrays.moments import FloatArray, IntArray
@@ -196,7 +196,7 @@ class FromModel:
 def std_error(
     profile: xr.Dataset,
     rows: xr.Dataset | None,
-    groups: RowGroups | None,
+    groups: GroupsOrDesign | None,
     fitted: Fitted | None,
 ) -> xr.Dataset:
     """A profile with standard errors by groups of rows, with parameters, or both."""
@@ -220,7 +220,7 @@ def std_error(
 
 
 def groups_of(
-    groups: RowGroups | None, rows: xr.Dataset | None, from_model: FromModel | None
+    groups: GroupsOrDesign | None, rows: xr.Dataset | None, from_model: FromModel | None
 ) -> tuple[IntArray | SamplingDesign | None, int | None]:
     """Numbers of the groups of all rows."""
     if groups is None:

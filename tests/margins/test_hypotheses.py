@@ -243,3 +243,42 @@ def test_cells_of_surfaces_and_curves_of_several_models():
     covariance = rs.vcov(several, "a").values[np.ix_([0, 4], [0, 4])]
     expected = np.sqrt(covariance[0, 0] + covariance[1, 1] - 2 * covariance[0, 1])
     assert_allclose(found["average_se"].item(), expected, rtol=1e-9)
+
+
+# --- groups of rows -------------------------------------------------------------------------------
+
+
+def of_two_groups():
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame({"x": rng.uniform(-1, 1, 300), "g": rng.choice(["u", "v"], 300)})
+    X["z"] = rng.normal(size=300)
+    return X, lambda X: X["x"] * X["z"] + X["x"] * (X["g"] == "u")
+
+
+def test_groups_of_rows_are_independent():
+    X, model = of_two_groups()
+    effect = rs.rhale(model, X, "x", by="g", bins=rs.EqualWidthBins(2))
+    line = rs.tidy(rs.hypotheses(effect, "b1 = b3")).iloc[0]
+    alone = [rs.tidy(rs.hypotheses(effect.isel(region=k), "b1")).iloc[0] for k in (0, 1)]
+    assert_allclose(line["estimate"], alone[0]["estimate"] - alone[1]["estimate"], rtol=1e-10)
+    assert_allclose(
+        line["std_error"], np.hypot(alone[0]["std_error"], alone[1]["std_error"]), rtol=1e-10
+    )
+    every = rs.hypotheses(effect)
+    assert every.sizes["term"] == 4
+    assert [str(name).rpartition(", ")[2] for name in every["term"].values] == [*"uuvv"]
+    profile = rs.pdp(model, X, "x", by="g", grid={"x": [-0.5, 0.5]})
+    joint = rs.hypotheses(profile, ["b1 = b3", "b2 = b4"])
+    assert joint.attrs["joint_df"] == 2
+
+
+def test_groups_of_rows_that_share_something_are_refused():
+    X, model = of_two_groups()
+    data = X.assign(y=model(X))
+    fit = smf.ols("y ~ x * g + z", data).fit()
+    effect = rs.rhale(fit, X, "x", by="g")
+    with pytest.raises(ValueError, match="local must be left out for results of several groups"):
+        rs.hypotheses(effect, of="average_effect", local=rs.local_effects(fit, X, "x"))
+    shared = effect.assign_attrs(fitted_model="x")
+    with pytest.raises(ValueError, match="effect must have standard errors of rows"):
+        rs.hypotheses(shared)
