@@ -62,7 +62,7 @@ class Directions(NamedTuple):
             raise ValueError(
                 f"model must have the output {label!r} of the result; it has {', '.join(labels)}."
             )
-        scale = str(facts.get("scale") or "response")
+        scale = facts.get("scale") or "response"
         number = labels.index(label) if label else 0
         changes = ParameterChanges.from_model(model, table, outputs.numbers[number], scale)
         influence = None

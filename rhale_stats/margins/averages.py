@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
+import pandas as pd
 import xarray as xr
 
 from rhale_stats.arguments.checks import check_choice, check_finite
@@ -23,21 +24,24 @@ from rhale_stats.margins.contrasts import (
     COMPARISONS,
     RATIOS,
     SLOPES,
-    TEXTS,
     changes_of,
     compared,
     contrasts_of,
     elasticity,
     pairs_of_levels,
+    text_of,
 )
+from rhale_stats.margins.hypotheses import labelled_combinations
+from rhale_stats.margins.tables import estimates
 from rhale_stats.models.adapters.libraries import columns_known_of
 from rhale_stats.models.chosen import columns_named
 from rhale_stats.models.differences import DifferenceQuotients
 from rhale_stats.models.levels import Levels, levels_beside, levels_of
 from rhale_stats.models.options import ModelOptions
-from rhale_stats.models.outputs import ModelError
+from rhale_stats.models.outputs import SCALES, ModelError
 from rhale_stats.models.parametric import Fitted
 from rhale_stats.models.sample import Sample
+from rhale_stats.models.scales import Scale
 from rhale_stats.models.table import check_column
 from rhale_stats.schema.dimensions import OUTPUT, with_outputs
 from rhale_stats.schema.features import position_of
@@ -63,10 +67,11 @@ def averages(
     *,
     categorical: str | int | Sequence[str | int] | None = None,
     contrasts: Any = None,
-    comparison: str = "difference",
+    comparison: str | Callable[[Any, Any], Any] = "difference",
     by: Any = None,
     groups: GroupsOrDesign | None = None,
     uncertainty: str = "both",
+    hypothesis: Any = None,
     options: ModelOptions = ModelOptions(),
     **fields: Any,
 ) -> xr.Dataset:
@@ -97,12 +102,13 @@ def averages(
         of values, at each of which all rows are predicted. For columns of levels: "reference"
         (every level with the first, the default), "sequential" (with the one before), "pairwise",
         or "levels", the average prediction with each level in all rows.
-    comparison : {"difference", "ratio", "log_ratio", "odds_ratio", "log_odds_ratio"}
+    comparison : {"difference", "ratio", "log_ratio", "odds_ratio", "log_odds_ratio"} or callable
         Of the two average predictions that are compared: of binary outcomes the average risk
-        difference, risk ratio, and marginal odds ratio. Slopes stay slopes.
-    by : name or number, or column of shape (n_rows,), optional
-        A column of levels, of ``X`` or besides it such as the regions of `assign`: averages over
-        the rows of each of them.
+        difference, risk ratio, and marginal odds ratio; or a function of the high and the low one,
+        such as ``lambda high, low: high / low - 1``. Slopes stay slopes.
+    by : name or number, list of names, or column of shape (n_rows,), optional
+        A column of levels, of ``X`` or besides it such as the regions of `assign`, or several
+        columns: averages over the rows of each level, or combination of levels.
     groups : array_like of shape (n_rows,) or SurveyDesign, optional
         Group (cluster) of every row, as in `std_error`. That the parameters are estimated from the
         same groups is part of the covariance that the model was fitted with. Or a `SurveyDesign`,
@@ -110,8 +116,11 @@ def averages(
     uncertainty : {"both", "rows", "parameters"}
         As in `std_error`. "parameters" holds the rows fixed, which is the default of ``margins``;
         "both" is its ``vce(unconditional)``.
+    hypothesis : str, list of str, or array_like, optional
+        What is asked of the averages, as in `hypotheses`, whose result is returned.
     options : ModelOptions, optional
-        Output and scale of the model, and weights of the rows. Missing values are refused.
+        Output and scale of the model, and weights of the rows. ``scale`` may also be "link", that
+        of the model, or a function such as ``numpy.log``. Missing values are refused.
 
     Returns
     -------
@@ -171,7 +180,8 @@ def averages(
     2         arm          a     1.240
     3         arm          b     1.921
     """
-    check_choice("comparison", comparison, COMPARISONS)
+    if not callable(comparison):
+        check_choice("comparison", comparison, COMPARISONS)
     if isinstance(features, Mapping):
         features, contrasts = list(features), features
     if X is None:
@@ -180,7 +190,10 @@ def averages(
         raise TypeError("X must be given, as in averages(model, X).")
     if options.missing == "bin":
         raise ValueError("missing must be 'drop' or 'raise' for averages; got 'bin'.")
-    accepted = options if options.missing == "raise" else replace(options, missing=None)
+    scale, missing = options.scale, "raise" if options.missing == "raise" else None
+    # Scales beyond those that models answer on are functions of the response.
+    other = None if scale in SCALES else Scale.from_option(scale, getattr(model, "results", model))
+    accepted = replace(options, missing=missing, scale=scale if other is None else "response")
     sample = Sample.from_table(X, accepted)
     fitted = Fitted.from_model(model, X, uncertainty)
     if options.weight_kind == "sampling" and not isinstance(groups, SurveyDesign):
@@ -202,14 +215,14 @@ def averages(
     levels = None if by is None else _levels_of_rows(sample, by)
     first = sample.take(np.arange(1))
     quotients = DifferenceQuotients(
-        fitted.model.as_model, first.table, options.output, options.scale
+        fitted.model.as_model, first.table, options.output, accepted.scale
     )
     quotients.at_rows()
     probe = quotients.outputs
     by_level = _ByLevel.of(sample, levels, groups)
     parts = []
     for label, name in zip(probe.labels, probe.names, strict=True):
-        facts = {"output_label": str(label) if name else "", "scale": options.scale}
+        facts = {"output_label": str(label) if name else "", "scale": scale}
         directions = Directions.of(
             *(fitted, facts), frequency=sample.frequency, is_survey=by_level.is_survey
         )
@@ -218,13 +231,28 @@ def averages(
     out = stack(parts, OUTPUT)
     out.attrs |= {"method": METHOD, **sample.facts, "n_rows": sample.table.n_rows}
     out.attrs |= fitted.model.facts()
-    return with_outputs(out, probe.labels, probe.names)
+    if other is not None:
+        out.attrs["scale"] = other.name
+    out = with_outputs(out, probe.labels, probe.names)
+    if hypothesis is None:
+        return out
+    return labelled_combinations(
+        out, estimates(out, None, None, None, None), hypothesis, None, "holm"
+    )
 
 
 def _levels_of_rows(sample: Sample, by: Any) -> Levels:
     """Levels of a column of the table, or of one beside it, in which rows are averaged."""
+    names = sample.table.names
     if isinstance(by, str | int | np.integer):
-        return levels_of(sample, position_of(by, sample.table.names, "by"))
+        return levels_of(sample, position_of(by, names, "by"))
+    if isinstance(by, list | tuple) and set(by) <= set(names):
+        columns = [pd.Categorical(sample.table.series(names.index(name))) for name in by]
+        cells = pd.MultiIndex.from_arrays(columns)
+        texts = pd.Series([", ".join(map(str, cell)) for cell in cells])
+        # In the order of the first column, then of the next.
+        order = texts.iloc[np.lexsort([column.codes for column in reversed(columns)])].unique()
+        return levels_beside(sample, ", ".join(by), pd.Series(pd.Categorical(texts, order)), False)
     whole = sample.whole
     labels = None if whole.index is None else whole.index.to_numpy()
     column = series_of_rows(by, labels, whole.n_rows, "by", "rows of X").iloc[sample.rows]
@@ -297,7 +325,7 @@ def _terms(
     directions: Directions,
     sample: Sample,
     columns: Sequence[_Column],
-    comparison: str,
+    comparison: str | Callable[[Any, Any], Any],
     averaged: Callable[[FloatArray], FloatArray],
 ) -> list[_Term]:
     """The prediction, and what every column does to it, with their changes by direction."""
@@ -324,7 +352,7 @@ def _terms(
                 ]
                 continue
             for low, high in pairs_of_levels(len(texts), contrast):
-                text = TEXTS[comparison].format(low=texts[low], high=texts[high])
+                text = text_of(comparison).format(low=texts[low], high=texts[high])
                 values = compared(curves[:, high], curves[:, low], comparison, averaged, name)
                 out.append(_Term(name, COMPARISON, text, values, null))
         else:

@@ -11,6 +11,7 @@ import numpy as np
 from rhale_stats.arguments.checks import is_number
 from rhale_stats.arguments.words import listed, shown
 from rhale_stats.arrays.moments import FloatArray
+from rhale_stats.models.scales import IMAGINARY
 
 # Slopes by their names in Stata and in marginaleffects, with what is printed.
 SLOPES = {"slope": "dY/dX", "eyex": "eY/eX", "eydx": "eY/dX", "dyex": "dY/eX"}
@@ -36,11 +37,18 @@ class Change(NamedTuple):
     high_text: str
     difference_text: str = ""
 
-    def text(self, comparison: str) -> str:
+    def text(self, comparison: Any) -> str:
         """The contrast as it is printed."""
         if comparison == "difference" and self.difference_text:
             return self.difference_text
-        return TEXTS[comparison].format(high=self.high_text, low=self.low_text)
+        return text_of(comparison).format(high=self.high_text, low=self.low_text)
+
+
+def text_of(comparison: Any) -> str:
+    """How a comparison is printed, with places for both sides."""
+    if callable(comparison):
+        return f"{getattr(comparison, '__name__', 'f').replace('<lambda>', 'f')}({{high}}, {{low}})"
+    return TEXTS[comparison]
 
 
 def contrasts_of(
@@ -131,7 +139,7 @@ def pairs_of_levels(n_levels: int, contrast: str) -> list[tuple[int, int]]:
 def compared(
     high: FloatArray,
     low: FloatArray,
-    comparison: str,
+    comparison: Any,
     averaged: Callable[[FloatArray], FloatArray],
     what: str,
 ) -> FloatArray:
@@ -144,6 +152,15 @@ def compared(
     if comparison == "difference":
         return high - low
     p, q = averaged(high[:, -1]), averaged(low[:, -1])
+    if callable(comparison):
+        value, moved = (
+            comparison(p, q),
+            (comparison(p + IMAGINARY * 1j, q), comparison(p, q + IMAGINARY * 1j)),
+        )
+        by_p, by_q = (np.imag(part) / IMAGINARY for part in moved)
+        out = by_p[:, None] * high + by_q[:, None] * low
+        out[:, -1] += value - by_p * p - by_q * q
+        return np.asarray(out)
     odds, log = "odds" in comparison, comparison.startswith("log")
     size = np.minimum(p, q)
     if odds:

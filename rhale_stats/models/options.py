@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from numpy.typing import ArrayLike
 
@@ -24,11 +25,11 @@ class ModelOptions(Options):
         Which of several outputs: of a classifier a class, else the name or number of a column. By
         default all of them, and the second of two classes. More than one are a dimension
         ``output``; the model is called once for all.
-    scale : {"response", "logit", "decision"}, default "response"
+    scale : {"response", "logit", "decision", "link"} or callable, default "response"
         What the model answers, with classifiers the probability of a class; its log-odds; or the
-        ``decision_function``, which also replaces probabilities where there are none. For another
-        scale, such as the log link of a Poisson model, pass a function as the model, or
-        `Parametric` for its standard errors.
+        ``decision_function``, which also replaces probabilities where there are none. `averages`
+        takes the link of the model, and functions of the response such as ``numpy.log``, too.
+        Elsewhere pass a function as the model, or `Parametric` for its standard errors.
     weights : array_like of shape (n_rows,), optional
         Row weights, math [6]. Rows of weight zero count as absent. A Series goes by the index of
         ``X``.
@@ -60,7 +61,7 @@ class ModelOptions(Options):
     """
 
     output: OutputLabels = None
-    scale: str = "response"
+    scale: Any = "response"
     weights: ArrayLike | None = None
     weight_kind: str = "precision"
     missing: str | None = None
@@ -68,7 +69,8 @@ class ModelOptions(Options):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_choice("scale", self.scale, SCALES)
+        if not callable(self.scale):
+            check_choice("scale", self.scale, (*SCALES, "link"))
         check_choice("weight_kind", self.weight_kind, WEIGHT_KINDS)
         if self.missing is not None:
             check_choice("missing", self.missing, MISSING)

@@ -19,7 +19,7 @@ from rhale_stats.arrays.moments import FloatArray
 from rhale_stats.models.design import Design, influence_of, row_factor, watched
 from rhale_stats.models.forms import collected, plain_answer
 from rhale_stats.models.offsets import predict_of
-from rhale_stats.models.outputs import log_odds
+from rhale_stats.models.scales import Scale
 from rhale_stats.models.table import Table, as_table
 from rhale_stats.models.versions import (
     LINEAR,
@@ -395,19 +395,20 @@ class ParameterChanges(NamedTuple):
 
     @classmethod
     def from_model(
-        cls, model: Parametric, table: Table, output: int = 0, scale: str = "response"
+        cls, model: Parametric, table: Table, output: int = 0, scale: Any = "response"
     ) -> ParameterChanges:
         """Of one output, by its number, on a scale."""
         ask, data = model.changes(table)
+        other = Scale.from_option(scale, getattr(model, "results", None))
 
         def changes(rows: Any) -> FloatArray:
             answer = ask(rows)[:, output]
-            if scale != "logit":
+            if other is None:
                 return answer
-            share = answer[:, -1:]
-            on_scale = answer / (share * (1 - share))
-            on_scale[:, -1:] = log_odds(share)
-            return on_scale
+            response = answer[:, -1:]
+            on_scale = answer * other.derivative(response)
+            on_scale[:, -1:] = other.value(response)
+            return np.asarray(on_scale)
 
         return cls(changes, table.holding(data), len(model.along()))
 

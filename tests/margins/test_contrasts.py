@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -221,3 +223,106 @@ def test_intervals_of_marginal_comparisons_cover(comparison):
         line = rs.tidy(rs.averages(fit, data, "arm", comparison=comparison)).iloc[1]
         covered.append(line["conf_low"] <= truth <= line["conf_high"])
     assert 0.925 <= np.mean(covered) <= 0.975
+
+
+# --- functions, scales, several columns -----------------------------------------------------------
+
+
+def binary(n=200):
+    rng = np.random.default_rng(4)
+    data = pd.DataFrame({"x": rng.normal(size=n), "g": rng.choice(list("ab"), n)})
+    data["h"] = rng.choice(["u", "v"], n)
+    data["y"] = (rng.uniform(size=n) < 1 / (1 + np.exp(-data["x"]))).astype(int)
+    return smf.logit("y ~ x + g", data).fit(disp=0), data
+
+
+@pytest.mark.parametrize(
+    ("name", "function"),
+    [
+        ("ratio", lambda high, low: high / low),
+        ("log_odds_ratio", lambda p, q: np.log(p / (1 - p)) - np.log(q / (1 - q))),
+    ],
+)
+def test_functions_are_comparisons(name, function):
+    fit, data = binary()
+    found, expected = (rs.averages(fit, data, comparison=c) for c in (function, name))
+    numbers = found.sel(term=found["kind"] == "comparison")
+    assert_allclose(numbers["average"], expected["average"][2:], rtol=1e-12)
+    assert_allclose(numbers["average_se"], expected["average_se"][2:], rtol=1e-9)
+    assert numbers["contrast"].values.tolist() == ["f(b, a)"]
+    assert numbers["null"].values.tolist() == [0.0]
+
+
+def risk(high, low):
+    return high - low
+
+
+def test_functions_have_their_names():
+    fit, data = binary()
+    found = rs.averages(fit, data, {"x": (0, 1)}, comparison=risk)
+    assert found["contrast"].values[1] == "risk(1, 0)"
+    expected = rs.averages(fit, data, {"x": (0, 1)})
+    assert_allclose(found["average_se"], expected["average_se"], rtol=1e-10)
+
+
+@pytest.mark.parametrize(
+    ("fit", "link"),
+    [
+        (lambda data: smf.logit("y ~ x + g", data).fit(disp=0), lambda p: np.log(p / (1 - p))),
+        (lambda data: smf.poisson("y ~ x + g", data).fit(disp=0), np.log),
+        (lambda data: smf.glm("y ~ x + g", data, family=sm.families.Poisson()).fit(), np.log),
+        (lambda data: smf.ols("y ~ x + g", data).fit(), lambda mean: mean),
+    ],
+    ids=["logit", "poisson", "glm", "ols"],
+)
+def test_links_make_predictions_linear(fit, link):
+    _, data = binary()
+    results = fit(data)
+    found = rs.averages(results, data, scale="link", uncertainty="parameters")
+    # On the scale of the link slopes and contrasts are parameters.
+    assert_allclose(found["average"][1:], results.params.loc[["x", "g[T.b]"]], rtol=1e-6)
+    assert_allclose(found["average_se"][1:], results.bse.loc[["x", "g[T.b]"]], rtol=1e-5)
+    assert_allclose(found["average"][0], np.mean(link(results.predict(data))), rtol=1e-7)
+    assert found.attrs["scale"] == "link"
+    function = rs.averages(results, data, scale=link, uncertainty="parameters")
+    assert_allclose(function["average_se"], found["average_se"], rtol=1e-6)
+
+
+def test_scales_that_are_none():
+    fit, data = binary()
+    with pytest.raises(TypeError, match=r"scale must be a function of NumPy such as numpy.log"):
+        rs.averages(fit, data, scale=math.log)
+    with pytest.raises(ValueError, match="scale must be .*'logit', 'decision'.*; got 'link'"):
+        rs.rhale(fit, data, "x", scale="link")
+    plain = rs.Parametric(lambda b, X: X["x"] * b[0], [1.0], [[0.1]])
+    with pytest.raises(ValueError, match="scale='link' needs a model of statsmodels with a link"):
+        rs.averages(plain, data[["x"]], scale="link")
+
+
+def test_several_columns_make_cells():
+    fit, data = binary()
+    found = rs.averages(fit, data, "x", by=["h", "g"])
+    assert found["by"].values.tolist() == ["u, a", "u, b", "v, a", "v, b"]
+    assert found["by"].attrs["long_name"] == "h, g"
+    alone = rs.averages(fit, data, "x", by=data["h"] + ", " + data["g"])
+    assert_allclose(found["average_cov"], alone["average_cov"], rtol=1e-12)
+    # Ordered categories keep their order.
+    data["h"] = pd.Categorical(data["h"], ["v", "u"], ordered=True)
+    turned = rs.averages(fit, data, "x", by=["h", "g"])
+    assert turned["by"].values.tolist() == ["v, a", "v, b", "u, a", "u, b"]
+
+
+def test_hypotheses_are_asked_at_once():
+    fit, data = binary()
+    found = rs.averages(fit, data, by="h", hypothesis="b1 = b4")
+    assert found.equals(rs.hypotheses(rs.averages(fit, data, by="h"), "b1 = b4"))
+
+
+def test_ordered_levels_are_compared_in_their_order():
+    rng = np.random.default_rng(0)
+    data = pd.DataFrame({"d": pd.Categorical(rng.choice(["low", "mid", "top"], 90), ordered=True)})
+    data["d"] = data["d"].cat.reorder_categories(["top", "mid", "low"])
+    data["y"] = rng.normal(size=90)
+    fit = smf.ols("y ~ d", data).fit()
+    found = rs.averages(fit, data, contrasts="sequential")
+    assert found["contrast"].values.tolist()[1:] == ["mid - top", "low - mid"]

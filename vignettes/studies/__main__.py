@@ -13,7 +13,7 @@ from pathlib import Path
 # Also in the processes that a study starts.
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-PROGRAMS = ("formulas", "outcome", "skewed", "split_sizes")
+PROGRAMS = ("designs", "formulas", "outcome", "skewed", "split_sizes")
 
 if __name__ == "__main__":
     if sys.argv[1:] and sys.argv[1] in PROGRAMS:
