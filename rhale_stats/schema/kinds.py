@@ -149,7 +149,7 @@ SIZES = Kind(
 AVERAGES = Kind(
     "averages",
     "averages(model, X)",
-    ("hypotheses", "confint", "vcov", "tidy", "summary", "show", "to_datatree"),
+    ("hypotheses", "pool", "confint", "vcov", "tidy", "summary", "show", "to_datatree"),
     methods=frozenset({"averages", "hypotheses"}),
 )
 EXPLANATION = Kind(

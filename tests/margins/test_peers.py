@@ -95,3 +95,25 @@ def test_hypotheses_are_theirs(peer, fitted):
         line = rs.tidy(rs.hypotheses(found, ours)).iloc[0]
         assert_allclose([line["estimate"]], estimate, rtol=1e-6)
         assert_allclose([line["std_error"]], error, rtol=1e-4)
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_equivalence_is_theirs(peer, fitted):
+    fit, data = fitted
+    table = peer.avg_comparisons(fit, variables={"g": "reference"}, equivalence=[-0.1, 0.3])
+    frame = table.data.sort("contrast") if hasattr(table, "data") else table.sort("contrast")
+    found = rs.averages(fit, data, "g", uncertainty="parameters").isel(term=slice(1, None))
+    ours = rs.hypotheses(found, margin=(-0.1, 0.3))["p_equivalence"]
+    assert_allclose(ours, np.array(frame["p_value_equiv"], dtype=float), rtol=1e-4)
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_cells_of_two_columns_are_theirs(peer, fitted):
+    fit, data = fitted
+    data = data.assign(h=np.where(data["x"] > 0, "u", "v"))
+    table = peer.avg_predictions(fit, newdata=data, by=["g", "h"])
+    frame = getattr(table, "data", table).sort(["g", "h"])
+    found = rs.tidy(rs.averages(fit, data, "x", by=["g", "h"], uncertainty="parameters"))
+    lines = found[found["term"] == "prediction"]
+    assert_allclose(lines["estimate"], np.array(frame["estimate"], dtype=float), rtol=1e-6)
+    assert_allclose(lines["std_error"], np.array(frame["std_error"], dtype=float), rtol=1e-4)

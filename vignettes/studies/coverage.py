@@ -208,7 +208,9 @@ def study(options: Options) -> Study:
             *(f"Holds: {what}" for what in ("by ", "simultaneous", *TESTS)),
             "For contrast",
             *(f"{rule}, same rows at points" for rule in RULES),
-            "Bootstrap in bins",
+            *("Bootstrap in bins", "Heavy tails", "Bins of 10 rows", "Heterogeneity by bootstrap"),
+            *("AdaptiveBins, same rows", "Alternatives"),
+            *(f"Does not hold: 92 to 98 % {rule}, rebin" for rule in RULES),
         ),
         prepare=lambda given: QUICK if given.quick else Amount(),
     )

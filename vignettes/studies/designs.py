@@ -89,6 +89,33 @@ def survey(noise: Noise, clusters: int, rng: np.random.Generator) -> Found:
     return found
 
 
+def trial(noise: Noise, n: int, rng: np.random.Generator) -> Found:
+    """Risks of two arms, randomised within strata, with a covariate that has this noise."""
+    X = pd.DataFrame({"stratum": np.resize(["a", "b", "c"], n)})
+    X["arm"] = np.resize(np.repeat(["0", "1"], 3), n)
+    level = -0.4 + 0.5 * (X["stratum"] == "b")
+
+    def risks(covariate: NDArray[Any], levels: Any) -> tuple[float, float]:
+        logits = (levels - 0.3 * covariate + effect for effect in (0, 0.9))
+        low, high = (float(np.mean(1 / (1 + np.exp(-logit)))) for logit in logits)
+        return low, high
+
+    X["z"] = noise(rng, n)
+    p = 1 / (1 + np.exp(-level + 0.3 * X["z"] - 0.9 * (X["arm"] == "1")))
+    X["y"] = (rng.uniform(size=n) < p).astype(int)
+    fit = smf.logit("y ~ arm + stratum + z", X).fit(disp=0)
+    many = noise(np.random.default_rng(0), 300_000)
+    low, high = risks(many, np.resize(level, len(many)))
+    design, found = rs.SurveyDesign(strata=X["stratum"]), {}
+    for name, truth in (("difference", high - low), ("ratio", high / low)):
+        result = rs.averages(fit, X, "arm", comparison=name, groups=design)
+        [found[f"trial with strata: {name}"]] = held(result, {1: truth})
+    result = rs.averages(fit, X, "arm", groups=design)[{"term": [1]}]
+    test = rs.hypotheses(result, margin=high - low)
+    found["`hypotheses(margin=)` at the margin"] = bool(test["p_equivalence"][0] < 0.05)
+    return found
+
+
 def imputed(noise: Noise, n: int, rng: np.random.Generator) -> Found:
     """A third of the outcomes missing at random by x; drawn from a regression with its errors."""
     x = rng.normal(size=n)
@@ -144,6 +171,8 @@ SCENARIOS = {
     "survey, 15 clusters": partial(survey, clusters=3),
     "survey, 24 clusters": partial(survey, clusters=6),
     "survey, 126 clusters": partial(survey, clusters=40),
+    "trial, 150 patients": partial(trial, n=150),
+    "trial, 600 patients": partial(trial, n=600),
     "imputation, 50 rows": partial(imputed, n=50),
     "imputation, 300 rows": partial(imputed, n=300),
     "places, 60 rows": partial(places, n=60),
