@@ -10,7 +10,6 @@ import xarray as xr
 from rhale_stats.arrays.moments import FloatArray
 from rhale_stats.arrays.pooling import rubin
 from rhale_stats.margins.tables import selected
-from rhale_stats.profiles.inference import degrees_of
 from rhale_stats.schema.kinds import AVERAGES, PROFILE, Kind, kind_of
 from rhale_stats.schema.validation import validated
 
@@ -132,11 +131,12 @@ def _pooled(stem: str, results: Sequence[xr.Dataset]) -> dict[str, FloatArray]:
         )
 
     values, covariances = stacked(stem), stacked(f"{stem}_cov")
-    degrees = (
-        stacked(f"{stem}_df")
-        if f"{stem}_df" in first
-        else np.stack([degrees_of(result).reshape(values.shape[1:]) for result in results])
-    )
+    if f"{stem}_df" in first:
+        degrees = stacked(f"{stem}_df")
+    else:  # of the rows
+        of_rows = [(result["n_effective"] - 1).broadcast_like(result[stem]) for result in results]
+        degrees = np.stack([array.transpose(*outer, *inner).values for array in of_rows])
+        degrees = np.maximum(degrees.reshape(values.shape), 0.0)
     null = first.coords.get("null", xr.zeros_like(first[stem])).broadcast_like(first[stem])
     ratio = null.transpose(*outer, *inner).values.reshape(values.shape[1:]) == 1
     # Errors of ratios are relative on the log scale.

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 
-from rhale_stats.arguments.checks import check_choice, check_finite
+from rhale_stats.arguments.checks import check_finite
 from rhale_stats.arguments.rows import series_of_rows
 from rhale_stats.arguments.survey import GroupsOrDesign, SurveyDesign, design_text, row_groups
 from rhale_stats.arguments.words import listed
@@ -21,10 +21,10 @@ from rhale_stats.arrays.moments import FloatArray, IntArray
 from rhale_stats.arrays.survey import SamplingDesign
 from rhale_stats.inference.parameters import KIND, Directions, errors, sources
 from rhale_stats.margins.contrasts import (
-    COMPARISONS,
     RATIOS,
     SLOPES,
     changes_of,
+    check_comparison,
     compared,
     contrasts_of,
     elasticity,
@@ -180,8 +180,7 @@ def averages(
     2         arm          a     1.240
     3         arm          b     1.921
     """
-    if not callable(comparison):
-        check_choice("comparison", comparison, COMPARISONS)
+    check_comparison(comparison)
     if isinstance(features, Mapping):
         features, contrasts = list(features), features
     if X is None:

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from rhale_stats.arguments.checks import is_number
+from rhale_stats.arguments.checks import check_choice, is_number
 from rhale_stats.arguments.words import listed, shown
 from rhale_stats.arrays.moments import FloatArray
 from rhale_stats.models.scales import IMAGINARY
@@ -42,6 +42,20 @@ class Change(NamedTuple):
         if comparison == "difference" and self.difference_text:
             return self.difference_text
         return text_of(comparison).format(high=self.high_text, low=self.low_text)
+
+
+def check_comparison(comparison: Any) -> None:
+    """Raise unless this is the name of a comparison, or a function of two complex numbers."""
+    if not callable(comparison):
+        check_choice("comparison", comparison, COMPARISONS)
+        return
+    try:
+        np.asarray(comparison(np.full(2, 0.5 + 0j), np.full(2, 0.25)), dtype=np.complex128)
+    except (TypeError, ValueError) as error:
+        raise TypeError(
+            f"comparison must be a function of NumPy of the high and the low average, as in "
+            f"lambda high, low: high / low - 1; got {shown(comparison)}."
+        ) from error
 
 
 def text_of(comparison: Any) -> str:

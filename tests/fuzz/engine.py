@@ -588,7 +588,9 @@ OF_PARAMETER: dict[str, Any] = {
     "test": options(None, "permutation", "honest"),
     "null": options("zero", "constant", "homogeneous"),
     "contrasts": options("sd", "slope", "minmax", 1, (0, 1), [0.5], "pairwise", "levels"),
-    "hypothesis": options("pairwise", "sequential", "b1", ["b1 = b2", "b2"], "b1 / b2 = 1"),
+    "hypothesis": options(
+        *("pairwise", "sequential", "b1", ["b1 = b2", "b2"], "b1 / b2 = 1", "maximum", "zero")
+    ),
     "margin": options(0.1, (-1, 2)),
     "of": options("curve", "effect"),
     "what": options("average_effect", "heterogeneity_index", "importance", "effect"),

@@ -89,6 +89,19 @@ def test_profiles_are_pooled_on_one_grid():
     assert rows["curve_se"].attrs["source"] == "rows, 4 imputations"
 
 
+def test_several_outputs():
+    def model(X):
+        return np.column_stack([X[:, 0], X[:, 0] ** 2, X[:, 1]])
+
+    X = np.random.default_rng(0).uniform(-1, 1, (2, 60, 2))
+    results = [rs.pdp(model, table, grid={"x0": [-1, 0], "x1": [0, 1]}) for table in X]
+    pooled = rs.pool(results)
+    for output in range(3):
+        alone = rs.pool([result.isel(output=output) for result in results])
+        assert_allclose(pooled["curve_cov"].isel(output=output), alone["curve_cov"], atol=1e-15)
+        assert_allclose(pooled["curve_df"].isel(output=output), alone["curve_df"])
+
+
 @pytest.mark.parametrize(
     ("results", "message"),
     [

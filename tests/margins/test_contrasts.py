@@ -299,6 +299,12 @@ def test_scales_that_are_none():
         rs.averages(plain, data[["x"]], scale="link")
 
 
+def test_functions_that_are_no_comparisons():
+    fit, data = binary()
+    with pytest.raises(TypeError, match="comparison must be a function of NumPy of the high and"):
+        rs.averages(fit, data, comparison=len)
+
+
 def test_several_columns_make_cells():
     fit, data = binary()
     found = rs.averages(fit, data, "x", by=["h", "g"])
