@@ -60,7 +60,8 @@ class SurveyDesign:
     -----
     An estimate of a part of the rows, as with ``by=``, has the clusters of all rows ("subpop"):
     leave none out. Degrees of freedom are clusters less strata, or the rank of the replicate
-    weights less 1. Parameters of a model enter by their influences, one step of a refit.
+    weights less 1. Parameters of a model enter by the influences of the rows of the fit, which
+    ``X`` must hold: one step of a refit with replicate weights.
 
     References
     ----------

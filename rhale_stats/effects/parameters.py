@@ -34,7 +34,7 @@ from rhale_stats.effects.fit import (
     spread_degrees,
 )
 from rhale_stats.effects.targets import SKEWNESS, SOURCE
-from rhale_stats.inference.parameters import ADDED, KIND, ROWS_FIXED, TOGETHER
+from rhale_stats.inference.parameters import ADDED, KIND, ROWS_FIXED, TOGETHER, known_influence
 from rhale_stats.local.parameters import Derivatives
 from rhale_stats.local.rows import is_used_row, row_numbers
 from rhale_stats.models.parametric import ROW_NUMBER, Fitted
@@ -79,11 +79,20 @@ class ErrorRequest(NamedTuple):
         """The model and the groups of the rows: without groups every row is one of its own."""
         codes = row_numbers(local) if groups is None else groups
         derivatives, both = Derivatives.of(fitted, local), fitted.uncertainty == "both"
+        clusters = Clusters.of_effect(local, effect, codes)
+        influence = fitted.influence_of_rows() if both else None
+        if clusters.design is not None:
+            if not both:
+                raise ValueError(
+                    f"uncertainty must be 'both' or 'rows' with the design of a survey; got "
+                    f"{fitted.uncertainty!r}. averages has the parameters alone."
+                )
+            known_influence(influence)
         return cls(
             derivatives,
-            Clusters.of_effect(local, effect, codes),
+            clusters,
             fitted.uncertainty,
-            fitted.influence_of_rows() if both else None,
+            influence,
             fitted.as_fitted,
             fitted.codes,
         )
@@ -184,7 +193,7 @@ def _unconditional(
     Rows of the fit that the effect is not of move the parameters alone, as their groups do.
     """
     clusters, influence = request.clusters, request.influence
-    assert influence is not None
+    assert influence is not None, "asked where it is known"
     if clusters.design is not None:
         of_fit = clusters.design.units_of_table(influence)
         units = group_influences(row, fit, clusters).contracted(of_fit)

@@ -125,8 +125,8 @@ class Directions(NamedTuple):
     ) -> delta.Covariances:
         """math [117]: the design makes units of the influences of rows on the parameters, too."""
         shared = np.zeros_like(model)
-        if self.influence is not None:
-            of_fit = design.units_of_table(self.influence) @ change
+        if self.uncertainty != "rows":
+            of_fit = design.units_of_table(known_influence(self.influence)) @ change
             model, shared = of_fit.T @ of_fit, units.moved.T @ of_fit
         total = {"rows": rows, "parameters": model}.get(
             self.uncertainty, rows + model + shared + shared.T
@@ -146,6 +146,17 @@ class Directions(NamedTuple):
         if self.uncertainty == "rows":
             of_model = np.zeros_like(of_model)
         return intervals.satterthwaite((of_rows, rows), (of_model, self.model.degrees))
+
+
+def known_influence(influence: FloatArray | None) -> FloatArray:
+    """Influences of the rows on the parameters, which the design of a survey is applied to."""
+    if influence is None:
+        raise ValueError(
+            "X must hold the rows that the model was fitted to, and the model must have scores of "
+            "its rows, for the design of a survey; got others. Leave rows with missing values out "
+            "of both, or hold the model fixed: uncertainty='rows'."
+        )
+    return influence
 
 
 def errors(covariances: delta.Covariances) -> dict[str, FloatArray]:

@@ -36,6 +36,8 @@ from rhale_stats.schema.notes import with_notes
 if TYPE_CHECKING:
     from statsmodels.iolib.summary import Summary
 
+# Of groups and designs; below, log-normal outcomes are covered in 80 to 90 %.
+FEW_DEGREES = 30
 HYPOTHESES, LOCATION = "hypotheses", "location"
 INVERTED = "places at which a test of 0 does not reject, Student's t"
 RATIOS = ("Ratios: t and P compare with 1, on the log scale.",)
@@ -207,7 +209,7 @@ def summary(result: xr.Dataset, _feature: object, level: float) -> Summary:
         f"Intervals: pointwise, {how_made(result, 'average', level)}.",
         *_meant(result),
     ]
-    notes += _not_estimable(result)
+    notes += [*_few_groups(result), *_not_estimable(result)]
     lines, heads, stubs = _body(result, level)
     title = _title(result, output_text(result))
     return with_notes(with_facts(cells, title, lines, heads, stubs), notes)
@@ -244,6 +246,17 @@ def _meant(result: xr.Dataset) -> list[str]:
     ]
 
 
+def _few_groups(result: xr.Dataset) -> list[str]:
+    """A note where clusters are so few that skewed outcomes matter."""
+    degrees = float(result["average_df"].min()) if "n_groups" in result.attrs else np.inf
+    if not degrees < FEW_DEGREES:
+        return []
+    return [
+        f"Few groups ({degrees:.3g} degrees of freedom): intervals are too short where outcomes "
+        f"are skewed, see docs/validity.md."
+    ]
+
+
 def _not_estimable(result: xr.Dataset) -> list[str]:
     why = result.attrs.get("not_estimable")
     return [f"NaN: not estimable, {why}."] if why else []
@@ -259,6 +272,7 @@ def page(result: xr.Dataset, most: int) -> Page:
         (
             f"{result.attrs['n_rows']} rows; {result.attrs['parameters']}",
             uncertainty_line(result, "average_se", estimated=bool(np.size(result["average_se"]))),
+            *_few_groups(result),
             *_not_estimable(result),
             *(_meant(result) if result.attrs["method"] == HYPOTHESES else ()),
         ),

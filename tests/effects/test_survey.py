@@ -127,6 +127,10 @@ def test_repeated_rows_and_other_rows_are_refused():
     local = rs.local_effects(FIT, X, weights=np.ones(N), weight_kind="frequency")
     with pytest.raises(ValueError, match="weight_kind must be 'sampling'.*got 'frequency'"):
         rs.std_error(counts, local, groups=rs.SurveyDesign())
+    with pytest.raises(ValueError, match="uncertainty must be 'both' or 'rows'.*got 'parameters'"):
+        rs.std_error(
+            *(EFFECT, LOCAL), groups=rs.SurveyDesign(), model=FIT, X=X, uncertainty="parameters"
+        )
     part = rs.local_effects(FIT, X[:300])
     with pytest.raises(ValueError, match="X must hold the rows of local"):
         rs.std_error(rs.rhale(part), part, groups=rs.SurveyDesign(), model=FIT, X=X)

@@ -141,3 +141,29 @@ def test_repeated_rows_have_no_design():
         rs.averages(
             fit, DATA, weights=np.ones(N), weight_kind="frequency", groups=rs.SurveyDesign()
         )
+
+
+def test_few_clusters_are_said():
+    fit = smf.ols("y ~ x", DATA).fit()
+    few = rs.averages(fit, DATA, groups=DESIGN)
+    assert "Few groups (20 degrees of freedom)" in str(rs.summary(few))
+    assert "Few groups (20 degrees of freedom)" in str(rs.show(few))
+    assert "Few groups" not in str(rs.summary(rs.averages(fit, DATA, groups=rs.SurveyDesign())))
+    assert "Few groups" not in str(rs.summary(rs.averages(fit, DATA)))
+
+
+@pytest.mark.parametrize(
+    ("fit", "X"),
+    [
+        (lambda: smf.ols("y ~ x", DATA.mask(DATA["x"] > 2)).fit(), DATA),
+        (lambda: smf.quantreg("y ~ x", DATA).fit(), DATA),
+    ],
+    ids=["other rows", "no scores"],
+)
+def test_parameters_need_the_rows_of_the_fit(fit, X):
+    results = fit()
+    with pytest.raises(ValueError, match="X must hold the rows that the model was fitted to"):
+        rs.averages(results, X, "x", groups=DESIGN)
+    assert np.isfinite(
+        rs.averages(results, X, "x", groups=DESIGN, uncertainty="rows")["average_se"]
+    ).all()
