@@ -91,7 +91,7 @@ def study(options: Options) -> Study:
             "The other rules": "",
             **dict.fromkeys((*EXAMPLES, QUIET), ""),
         },
-        printed_only=("Holds on",),
+        printed_only=("Holds on", "In the curve", "Numbers of bins with", "The oracle is"),
         prepare=lambda given: _rules(given.quick),
     )
 

@@ -85,7 +85,7 @@ def study(options: Options) -> Study:
         findings=findings,
         figure=figure,
         rows={
-            "Mean along": "feature == 'x1' or scenario.str.endswith('alpha = 1')",
+            "Mean along": "feature == 'x1' or (feature == 'x3' and scenario.str.endswith('= 1'))",
             "Bins of RHALE": "feature == 'x1'",
         },
         printed_only=("Holds, Eq. 17, alpha = 1",),
