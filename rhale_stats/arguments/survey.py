@@ -140,8 +140,8 @@ class SurveyDesign:
         """Sampling fraction of every row."""
         if self.fpc is None:
             return np.zeros(n_rows)
-        given = self.fpc if np.ndim(self.fpc) else np.full(n_rows, self.fpc)
-        fpc = as_numbers(of_rows(given, labels, n_rows, "fpc", rows), "fpc")
+        column = self.fpc if np.ndim(self.fpc) else np.full(n_rows, self.fpc)
+        fpc = as_numbers(of_rows(column, labels, n_rows, "fpc", rows), "fpc")
         n_clusters = np.bincount(stratum)[strata].astype(np.float64)
         fraction = np.divide(n_clusters, fpc, out=fpc.copy(), where=fpc > 1)
         bad = ~((fpc > 0) & (fraction <= 1))

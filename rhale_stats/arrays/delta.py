@@ -122,19 +122,19 @@ def of_bins(
 def _of_sampled_bins(
     values: FloatArray,
     cell: IntArray,
-    of: BinMeans,
+    means: BinMeans,
     centre: FloatArray | None,
     w: FloatArray,
     design: SamplingDesign,
 ) -> BinUnits:
     """math [117] of means in bins: rows of other bins have no part in one, their clusters do."""
-    n_bins, mean = len(of.share), np.where(of.share > 0, of.mean, 0.0)
+    n_bins, mean = len(means.share), np.where(means.share > 0, means.mean, 0.0)
     share = np.zeros((len(values), n_bins))
     share[np.arange(len(values)), cell] = w / np.bincount(cell, w, n_bins)[cell]
-    moved = design.units(share * (values[:, None] - mean), np.where(of.share > 0, share, 1.0))
+    moved = design.units(share * (values[:, None] - mean), np.where(means.share > 0, share, 1.0))
     if centre is None:
-        apart = ((w / w.sum()) * (mean[cell] - of.share @ mean))[:, None]
-        moved -= (moved @ of.share)[:, None] + design.units(apart)
+        apart = ((w / w.sum()) * (mean[cell] - means.share @ mean))[:, None]
+        moved -= (moved @ means.share)[:, None] + design.units(apart)
     else:
         moved -= (moved @ centre)[:, None]
     pairs = np.unique(np.column_stack([cell, design.cluster[design.rows]]), axis=0)[:, 0]

@@ -50,17 +50,17 @@ def crossings(
         high = _last_kept(x, values, covariance, quantile, int(k), share)
         ends.append((-low, high))
     interval = np.array(ends).reshape(-1, 2)
-    kept = []
+    numbers = []
     for low, high in np.unique(interval, axis=0):
         same = np.flatnonzero((interval == (low, high)).all(axis=1))
         if len(same) % 2:
-            kept.append(same[len(same) // 2])
-    kept = sorted(kept)
+            numbers.append(same[len(same) // 2])
+    numbers = sorted(numbers)
     return Crossings(
-        np.array(places)[kept] if kept else np.zeros(0),
-        interval[kept],
-        np.array(gradients).reshape(-1, len(x))[kept],
-        [bool(values[segments[number] + 1] > 0) for number in kept],
+        np.array(places)[numbers] if numbers else np.zeros(0),
+        interval[numbers],
+        np.array(gradients).reshape(-1, len(x))[numbers],
+        [bool(values[segments[number] + 1] > 0) for number in numbers],
     )
 
 

@@ -19,11 +19,10 @@ from rhale_stats.arguments.words import listed, shown
 from rhale_stats.arrays.intervals import satterthwaite
 from rhale_stats.arrays.locations import crossings
 from rhale_stats.arrays.moments import FloatArray
+from rhale_stats.models.scales import IMAGINARY
 
 PAIRS = ("pairwise", "reference", "sequential")
 LOCATIONS = ("maximum", "minimum", "zero")
-# Step of a derivative in the imaginary direction: there is no difference to lose digits in.
-IMAGINARY = 1e-30
 # Correlations below this are rounding: the estimates are of separate rows.
 UNCORRELATED = 1e-9
 FUNCTIONS: dict[str, Callable[..., Any]] = {"exp": np.exp, "log": np.log, "sqrt": np.sqrt}
@@ -139,33 +138,34 @@ def located(estimates: Estimates, kind: str, level: float) -> tuple[Combinations
             f"hypothesis={kind!r} needs estimates along the axis of a feature of numbers; got "
             f"{estimates.what}."
         )
-    there = np.isfinite(estimates.values + np.diagonal(estimates.covariance))
+    finite = np.isfinite(estimates.values + np.diagonal(estimates.covariance))
     x, values, degrees = (
-        part[there] for part in (estimates.places, estimates.values, estimates.degrees)
+        part[finite] for part in (estimates.places, estimates.values, estimates.degrees)
     )
     # Extremes of a curve are zeros of its slopes.
     slopes = np.eye(len(x))
     if kind != "zero" and not estimates.slopes and len(x) > 1:
         slopes = np.diff(slopes, axis=0) / np.diff(x)[:, None]
         x, degrees = (x[:-1] + x[1:]) / 2, np.minimum(degrees[:-1], degrees[1:])
-    covariance = slopes @ estimates.covariance[np.ix_(there, there)] @ slopes.T
+    covariance = slopes @ estimates.covariance[np.ix_(finite, finite)] @ slopes.T
     crossed = crossings(x, slopes @ values, covariance, degrees, level)
-    is_kept = np.array([kind == "zero" or rises == (kind == "minimum") for rises in crossed.rises])
-    if not is_kept.any():
+    rises = np.array(crossed.rises, dtype=bool)
+    is_wanted = np.full(len(rises), True) if kind == "zero" else rises == (kind == "minimum")
+    if not is_wanted.any():
         raise ValueError(
             f"effect must have a {kind} between {x[0]:.6g} and {x[-1]:.6g} on the axis: there is "
             f"none that is clear of sampling error. plot shows it."
         )
-    gradient = crossed.gradient[is_kept]
+    gradient = crossed.gradient[is_wanted]
     numbers = range(len(gradient))
     return (
         Combinations(
             [kind if len(gradient) == 1 else f"{kind} {number + 1}" for number in numbers],
-            crossed.place[is_kept],
+            crossed.place[is_wanted],
             gradient @ covariance @ gradient.T,
             np.array([degrees[row != 0].min() for row in gradient]),
         ),
-        crossed.interval[is_kept],
+        crossed.interval[is_wanted],
     )
 
 

@@ -41,7 +41,7 @@ from rhale_stats.models.options import ModelOptions
 from rhale_stats.models.outputs import SCALES, ModelError
 from rhale_stats.models.parametric import Fitted
 from rhale_stats.models.sample import Sample
-from rhale_stats.models.scales import Scale
+from rhale_stats.models.scales import PredictionScale
 from rhale_stats.models.table import check_column
 from rhale_stats.schema.dimensions import OUTPUT, with_outputs
 from rhale_stats.schema.features import position_of
@@ -191,7 +191,8 @@ def averages(
         raise ValueError("missing must be 'drop' or 'raise' for averages; got 'bin'.")
     scale, missing = options.scale, "raise" if options.missing == "raise" else None
     # Scales beyond those that models answer on are functions of the response.
-    other = None if scale in SCALES else Scale.from_option(scale, getattr(model, "results", model))
+    results = getattr(model, "results", model)
+    other = None if scale in SCALES else PredictionScale.from_option(scale, results)
     accepted = replace(options, missing=missing, scale=scale if other is None else "response")
     sample = Sample.from_table(X, accepted)
     fitted = Fitted.from_model(model, X, uncertainty)

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from statsmodels.iolib.summary import Summary
 
 # Of groups and designs; below, log-normal outcomes are covered in 80 to 90 %.
-FEW_DEGREES = 30
+MIN_DEGREES = 30
 HYPOTHESES, LOCATION = "hypotheses", "location"
 INVERTED = "places at which a test of 0 does not reject, Student's t"
 RATIOS = ("Ratios: t and P compare with 1, on the log scale.",)
@@ -249,7 +249,7 @@ def _meant(result: xr.Dataset) -> list[str]:
 def _few_groups(result: xr.Dataset) -> list[str]:
     """A note where clusters are so few that skewed outcomes matter."""
     degrees = float(result["average_df"].min()) if "n_groups" in result.attrs else np.inf
-    if not degrees < FEW_DEGREES:
+    if not degrees < MIN_DEGREES:
         return []
     return [
         f"Few groups ({degrees:.3g} degrees of freedom): intervals are too short where outcomes "

@@ -19,7 +19,7 @@ from rhale_stats.arrays.moments import FloatArray
 from rhale_stats.models.design import Design, influence_of, row_factor, watched
 from rhale_stats.models.forms import collected, plain_answer
 from rhale_stats.models.offsets import predict_of
-from rhale_stats.models.scales import Scale
+from rhale_stats.models.scales import PredictionScale
 from rhale_stats.models.table import Table, as_table
 from rhale_stats.models.versions import (
     LINEAR,
@@ -399,7 +399,7 @@ class ParameterChanges(NamedTuple):
     ) -> ParameterChanges:
         """Of one output, by its number, on a scale."""
         ask, data = model.changes(table)
-        other = Scale.from_option(scale, getattr(model, "results", None))
+        other = PredictionScale.from_option(scale, getattr(model, "results", None))
 
         def changes(rows: Any) -> FloatArray:
             answer = ask(rows)[:, output]

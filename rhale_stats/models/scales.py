@@ -24,7 +24,7 @@ LINKS = {
 }
 
 
-class Scale(NamedTuple):
+class PredictionScale(NamedTuple):
     """What is said instead of the response, and its derivative by the response."""
 
     name: str
@@ -32,7 +32,7 @@ class Scale(NamedTuple):
     derivative: Callable[[FloatArray], FloatArray]
 
     @classmethod
-    def from_option(cls, scale: Any, results: Any) -> Scale | None:
+    def from_option(cls, scale: Any, results: Any) -> PredictionScale | None:
         """Of results of statsmodels; None for the response."""
         if callable(scale):
             derivative = _derivative(scale)

@@ -70,14 +70,14 @@ def survey(noise: Noise, clusters: int, rng: np.random.Generator) -> Found:
     parts = rs.averages(every, rows, "x", by="part", uncertainty="rows")["average"].values
     linearised = rs.SurveyDesign(sample["cluster"], sample["stratum"], fpc=N_CLUSTERS)
     weights: dict[str, Any] = {"weights": sample["w"], "weight_kind": "sampling"}
-    found: Found = {}
+    claims: Found = {}
     for name, design in (
         ("linearised", linearised),
         ("replicate weights", rs.SurveyDesign(replicates=np.vstack(replicates), scale="bootstrap")),
         ("as if rows were independent", None),
     ):
         result = rs.averages(fit, sample, "x", groups=design, **weights)
-        found |= dict(
+        claims |= dict(
             zip(
                 (f"survey, {name}: average", f"survey, {name}: slope"),
                 held(result, dict(enumerate(truth))),
@@ -85,8 +85,8 @@ def survey(noise: Noise, clusters: int, rng: np.random.Generator) -> Found:
             )
         )
     result = rs.averages(fit, sample, "x", by="part", groups=linearised, **weights)
-    [found["survey, linearised: slope of a part"]] = held(result, {1: float(parts[1, 0])})
-    return found
+    [claims["survey, linearised: slope of a part"]] = held(result, {1: float(parts[1, 0])})
+    return claims
 
 
 def trial(noise: Noise, n: int, rng: np.random.Generator) -> Found:
@@ -106,14 +106,14 @@ def trial(noise: Noise, n: int, rng: np.random.Generator) -> Found:
     fit = smf.logit("y ~ arm + stratum + z", X).fit(disp=0)
     many = noise(np.random.default_rng(0), 300_000)
     low, high = risks(many, np.resize(level, len(many)))
-    design, found = rs.SurveyDesign(strata=X["stratum"]), {}
+    design, claims = rs.SurveyDesign(strata=X["stratum"]), {}
     for name, truth in (("difference", high - low), ("ratio", high / low)):
         result = rs.averages(fit, X, "arm", comparison=name, groups=design)
-        [found[f"trial with strata: {name}"]] = held(result, {1: truth})
+        [claims[f"trial with strata: {name}"]] = held(result, {1: truth})
     result = rs.averages(fit, X, "arm", groups=design)[{"term": [1]}]
     test = rs.hypotheses(result, margin=high - low)
-    found["`hypotheses(margin=)` at the margin"] = bool(test["p_equivalence"][0] < 0.05)
-    return found
+    claims["`hypotheses(margin=)` at the margin"] = bool(test["p_equivalence"][0] < 0.05)
+    return claims
 
 
 def imputed(noise: Noise, n: int, rng: np.random.Generator) -> Found:
@@ -143,7 +143,7 @@ def places(noise: Noise, n: int, rng: np.random.Generator) -> Found:
     fit = smf.ols("y ~ x + I(x**2)", data).fit()
     profile = rs.pdp(fit, X, "x", grid={"x": np.linspace(-1, 2, 25)}, centering="start")
     local = rs.local_effects(fit, X)
-    found = {}
+    claims = {}
     for name, result in (
         ("`pdp`", rs.std_error(profile, model=fit, X=X)),
         ("`rhale`", rs.std_error(rs.rhale(local), local, model=fit, X=X)),
@@ -152,8 +152,8 @@ def places(noise: Noise, n: int, rng: np.random.Generator) -> Found:
             place = rs.hypotheses(result, "maximum")
         except ValueError:  # the sample shows none
             continue
-        [found[f"`hypotheses`, {name}: maximum"]] = held(place, {0: 0.5})
-    return found
+        [claims[f"`hypotheses`, {name}: maximum"]] = held(place, {0: 0.5})
+    return claims
 
 
 def monotone(noise: Noise, n: int, rng: np.random.Generator) -> Found:
@@ -191,8 +191,8 @@ def main(n_samples: int, *chosen: str) -> None:
         cells: dict[str, list[str]] = {}
         for number, noise in enumerate(NOISES.values()):
             streams = np.random.default_rng(number).spawn(n_samples)
-            found = pd.DataFrame([draw(noise, rng=rng) for rng in streams])
-            for claim, column in found.items():
+            claims = pd.DataFrame([draw(noise, rng=rng) for rng in streams])
+            for claim, column in claims.items():
                 share, n = column.mean(), column.notna().sum()
                 error = np.sqrt(share * (1 - share) / n)
                 cells.setdefault(str(claim), []).append(f"{100 * share:.1f} ± {100 * error:.1f}")
