@@ -111,7 +111,7 @@ def wald_test(
 
     "increasing" and "decreasing": the statistic is the largest normal score against the null among
     ``df`` bins, corrected for skewness, with Sidak's p-value (math [120]). In four bins of 100
-    rows it rejected 4 to 8 % of constant curves at 5 %, in bins of 30 rows with log-normal or 10:90
+    rows it rejected 3 to 9 % of constant curves at 5 %, in bins of 30 rows with log-normal or 10:90
     effects 20 %.
 
     "homogeneous": where no bin has a spread beyond numerical error, the p-value is 1. For steps

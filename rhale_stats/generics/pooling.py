@@ -12,6 +12,7 @@ from rhale_stats.arrays.pooling import rubin
 from rhale_stats.margins.tables import selected
 from rhale_stats.schema.kinds import AVERAGES, PROFILE, Kind, kind_of
 from rhale_stats.schema.validation import validated
+from rhale_stats.schema.variables import variable
 
 # What is pooled of each kind, and coordinates that all results must share.
 STEMS: dict[Kind | None, str] = {AVERAGES: "average", PROFILE: "curve"}
@@ -74,7 +75,7 @@ def pool(results: Sequence[xr.Dataset]) -> xr.Dataset:
     """
     kinds = {kind_of(result) for result in results}
     kind = kinds.pop() if len(kinds) == 1 else None
-    if len(results) < 2 or kind not in STEMS:
+    if len(results) < 2 or kind is None or kind not in STEMS:
         raise ValueError(
             f"results must be two or more results of averages, or profiles; got {len(results)} of "
             f"{'several kinds' if kinds or kind is None else kind.name}."
@@ -102,13 +103,12 @@ def pool(results: Sequence[xr.Dataset]) -> xr.Dataset:
         for name, array in out.data_vars.items()
         if array.dtype.kind == "f"
     }
-    variables = {}
+    error, variables = out[f"{stem}_se"].attrs, {}
     for name, values in (means | _pooled(stem, results)).items():
-        like = out[name] if name in out else out[stem]
-        attrs = {"source": out[f"{stem}_se"].attrs["source"]} | like.attrs
-        if not name.endswith(("_rows", "_model")):
-            attrs["source"] = f"{attrs['source']}, {text}"
-        variables[name] = (like.dims, values, attrs if name.startswith(f"{stem}_") else like.attrs)
+        attrs = out[name].attrs if name in out else error | variable(name, values, kind)[2]
+        if "source" in attrs and not name.endswith(("_rows", "_model")):
+            attrs = attrs | {"source": f"{attrs['source']}, {text}"}
+        variables[name] = (out[name if name in out else stem].dims, values, attrs)
     how = f"{first.attrs.get('parameters', 'model as given')}; Rubin's rules for {text}"
     return out.assign(variables).assign_attrs(parameters=how, n_imputations=len(results))
 

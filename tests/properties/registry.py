@@ -178,6 +178,10 @@ CALLS: Mapping[str, tuple[Callable[[Given], Any], set[str]]] = {
         ),
         {"order", "weights"},
     ),
+    "pool": (
+        lambda g: rs.pool([rs.pdp(g.model, g.X, **g.weighted), rs.pdp(g.model, g.X, **g.weighted)]),
+        {"order", "weights"},
+    ),
     "hypotheses": (
         lambda g: rs.hypotheses(g.errors, "sequential", feature="a"),
         {"order", "weights"},

@@ -161,6 +161,7 @@ LEVELS = {
     "ice": {"curve", "ice"},
     "m_plot": {"curve_offset", "output_value"},
     "pdp": {"curve_offset"},
+    "pool": {"curve_offset"},
     # Degrees of freedom of the mean prediction.
     "averages": {"average_df"},
 }
