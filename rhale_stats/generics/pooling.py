@@ -70,8 +70,8 @@ def pool(results: Sequence[xr.Dataset]) -> xr.Dataset:
     ...     results.append(rs.averages(smf.ols("y ~ x", data).fit(), data))
     >>> rs.tidy(rs.pool(results))[["term", "estimate", "std_error"]].round(3)
              term  estimate  std_error
-    0  prediction     9.500      1.367
-    1           x     0.962      0.052
+    0  prediction     9.500      1.321
+    1           x     0.987      0.057
     """
     kinds = {kind_of(result) for result in results}
     kind = kinds.pop() if len(kinds) == 1 else None
