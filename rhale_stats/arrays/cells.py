@@ -29,10 +29,10 @@ FEW_ROWS, TOGETHER, OF_DIFFERENCE = 8, 12.0, 2 / 3
 # Degrees of freedom of the variance of a cell in which a few rows have most of the weight.
 LEAST_DEGREES = 1.0
 # Two neighbours are the ends of a gap if they are this many times as far apart as the rows around
-# them, and by more than this share of the inner range. Beyond a gap are at least this share of the
-# rows, and five rows, because tails are sparse anyway. Fewer rows suffice if they are so many inner
-# ranges away, as coded values are.
-GAP_SPACINGS, GAP_SHARE, GAP_ROWS, FAR_AWAY = 30.0, 0.1, 0.02, 10.0
+# them, with few rows on a side more, and by more than this share of the inner range. Beyond a gap
+# are at least this share of the rows, and five rows, because tails are sparse anyway. Fewer rows
+# suffice if they are so many inner ranges away, as coded values are.
+GAP_SPACINGS, FEW_BEYOND, GAP_SHARE, GAP_ROWS, FAR_AWAY = 10.0, 100.0, 0.1, 0.02, 10.0
 # Number of neighbours on each side that give the usual distance.
 AROUND = 10
 
@@ -258,12 +258,13 @@ def gap_edges(x: FloatArray, running: FloatArray | None = None) -> FloatArray:
     for at in wide:
         row = at + 1 if first is None else first[at + 1]
         share = row / len(x) if running is None else running[row - 1] / running[-1]
-        is_tail = min(share, 1 - share) < GAP_ROWS or min(row, len(x) - row) < AROUND // 2
+        beyond = min(row, len(x) - row)
+        is_tail = min(share, 1 - share) < GAP_ROWS or beyond < AROUND // 2
         if is_tail and apart[at] <= FAR_AWAY * inner:
             continue
         sides = apart[max(at - AROUND, 0) : at], apart[at + 1 : at + 1 + AROUND]
         usual = max((side.mean() for side in sides if len(side) >= AROUND // 2), default=np.inf)
-        if apart[at] > GAP_SPACINGS * usual:
+        if apart[at] > (GAP_SPACINGS + FEW_BEYOND / beyond) * usual:
             # The last value is the end of the axis, and has a cell of its own before it.
             end = places[at + 1] if at + 2 < len(places) else np.nextafter(places[at + 1], -np.inf)
             found += [np.nextafter(places[at], np.inf), end]

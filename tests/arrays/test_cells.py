@@ -317,15 +317,15 @@ def test_variances_are_means_over_their_sources(n_cells):
 
 
 def test_gaps_by_hand():
-    """Places 0 to 20 in steps of 1 and 20 more behind a gap; a gap of 30 steps is none yet."""
+    """Places 0 to 20 in steps of 1 and 21 more behind a gap of more than 10 + 100 / 21 steps."""
 
     def gaps(apart, behind=21):
         x = np.append(np.arange(21.0), 20 + apart + np.arange(behind))
         return kernel.gap_edges(x), x
 
-    found, x = gaps(31)
-    assert_array_equal(found, [np.nextafter(20, 99), 51])
-    assert len(gaps(30)[0]) == 0
+    found, x = gaps(14.8)
+    assert_array_equal(found, [np.nextafter(20, 99), 34.8])
+    assert len(gaps(14.7)[0]) == 0
     # Repeated rows change nothing.
     assert_array_equal(kernel.gap_edges(np.repeat(x, 3)), found)
     assert_array_equal(kernel.gap_edges(np.repeat(x, np.arange(42) % 3 + 1)), found)
@@ -334,15 +334,23 @@ def test_gaps_by_hand():
         x = np.append(3.0 * np.arange(n_left), 3 * n_left + 37 + np.arange(60))
         assert len(kernel.gap_edges(x)) == len(kernel.gap_edges(-x[::-1])) == expected
     # The larger of both usual distances counts.
-    x = np.append(np.arange(21.0), 20 + 45 + 2 * np.arange(21))
+    x = np.append(np.arange(21.0), 20 + 29 + 2 * np.arange(21))
     assert len(kernel.gap_edges(x)) == 0
-    x = np.append(np.arange(21.0), 20 + 61 + 2 * np.arange(21))
-    assert_array_equal(kernel.gap_edges(x), [np.nextafter(20, 99), 81])
+    x = np.append(np.arange(21.0), 20 + 30 + 2 * np.arange(21))
+    assert_array_equal(kernel.gap_edges(x), [np.nextafter(20, 99), 50])
 
 
-def test_tails_of_few_rows_have_no_gap(rng):
-    """Of 40 log-normal values 8 % had one: 400 samples, Monte-Carlo error 1.4 %."""
-    assert not any(len(kernel.gap_edges(np.sort(rng.lognormal(size=40)))) for _ in range(400))
+@pytest.mark.parametrize("n", [40, 300])
+@pytest.mark.parametrize("tail", ["lognormal", "exponential", "normal"])
+def test_tails_have_no_gap_and_distant_groups_have_one(rng, n, tail):
+    """200 samples; two groups of normal rows, 12 standard deviations apart, were one in 8 %."""
+    draw = getattr(rng, tail)
+    assert not any(len(kernel.gap_edges(np.sort(draw(size=n)))) for _ in range(200))
+    n_missed = 0
+    for _ in range(200):
+        x = np.sort(np.append(rng.normal(size=n // 2), 12 + rng.normal(size=n // 2)))
+        n_missed += x[n // 2] not in kernel.gap_edges(x)
+    assert n_missed <= 2
 
 
 def test_few_rows_beyond_a_gap_are_a_tail():
@@ -366,9 +374,9 @@ def test_few_rows_beyond_a_gap_are_a_tail():
 
 @pytest.mark.parametrize("mirrored", [False, True])
 def test_ten_neighbours_on_a_side_give_the_usual_distance(mirrored):
-    """Nine of 1, one of 100, and then one of 1,000, which does not count: 30 (109 / 10) = 327."""
+    """Nine of 1, one of 100, and one of 1,000, which does not count: 12.5 (109 / 10) = 136.25."""
     behind = np.cumsum([0, *[1] * 9, 100, 1000, *[1] * 30])
-    for apart, expected in ((326, False), (328, True)):
+    for apart, expected in ((136, False), (137, True)):
         x = np.append(np.arange(40.0), 39 + apart + behind)
         if mirrored:
             end = -39.0 - apart

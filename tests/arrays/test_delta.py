@@ -132,7 +132,7 @@ def test_rows_and_parameters_together(rng, as_fitted):
     moved, rows = frozen(rng.normal(size=(2, 3))), frozen(np.eye(3))
     units = kernel.Units(moved, code, 1.0)
     found = kernel.together(
-        rows, change, units, influence, np.arange(4), n_parameters=2, as_fitted=as_fitted
+        rows, change, units, influence, np.arange(4), np.full(5, 9.0), as_fitted=as_fitted
     )
     each = np.sqrt(2 / (2 - 1)) * influence @ change
     own = np.stack([each[0] + each[1], each[2] + each[3]])
@@ -141,7 +141,7 @@ def test_rows_and_parameters_together(rng, as_fitted):
 
 
 def test_factors_of_robust_covariances():
-    influence = np.ones((10, 1))
-    assert_allclose(kernel.corrected(influence, 8, 8, 3) ** 2, 10 / 7)
-    assert_allclose(kernel.corrected(influence, 4, 8, 3) ** 2, 4 / 3)
-    assert_allclose(kernel.corrected(influence, 8, 8, 10) ** 2, 10)
+    """Of single rows their own, of groups one for all."""
+    influence, factor = np.ones((3, 1)), np.array([1.0, 2.0, 3.0])
+    assert_allclose(kernel.corrected(influence, 3, 3, factor)[:, 0], factor)
+    assert_allclose(kernel.corrected(influence, 2, 3, factor) ** 2, 2)
