@@ -31,7 +31,7 @@ WIDTH, MAX_LINES = 100, 40
 MAX_FEATURES, MIN_FEATURES = 14, 5
 MAX_MARKED = 3
 # Longest name of a feature, of its usual values, of what the rows differ by, and of a shape.
-NAME, VALUES, BY, SHAPE = 24, 20, 22, 20
+NAME, VALUES, BY, SHAPE = 24, 24, 22, 20
 MARK = " !"
 SHORT = {
     "cannot tell": "?",

@@ -17,6 +17,7 @@ from rhale_stats.arguments.checks import MAX_SIZE, check_size
 from rhale_stats.arguments.progress import progress_bar
 from rhale_stats.arrays import local_effects as kernel
 from rhale_stats.arrays.moments import FloatArray, IntArray
+from rhale_stats.models.form import as_is
 from rhale_stats.models.outputs import Model, ModelError, OutputLabels, Outputs, UnknownOutputError
 from rhale_stats.models.table import Table, Values, as_column
 
@@ -169,7 +170,7 @@ class DifferenceQuotients:
         answers: NDArray[Any] | None = None
         for number, part in enumerate(_slices(n, step), 1):
             batch = f"batch {number} of {-(-n // step)}: {self._named_rows(part)}"
-            with _naming(f"on {rows}, {batch}"):
+            with self._naming(f"on {rows}, {batch}"):
                 answer = self.raw(_part_of(self.table, part).copied())
             answers = _with_room(answers, answer, (n, answer.shape[1]))
             answers[part] = answer
@@ -189,8 +190,24 @@ class DifferenceQuotients:
 
     def ask_named(self, rows: Any, where: str) -> FloatArray:
         """The model's answer; an error of its own says ``where`` the model raised it."""
-        with _naming(where):
+        with self._naming(where):
             return self.ask(rows)
+
+    @contextmanager
+    def _naming(self, where: str) -> Iterator[None]:
+        """Errors of the model say ``where`` it raised them."""
+        try:
+            yield
+        except (ModelError, UnknownOutputError):
+            raise
+        except Exception as error:
+            message = " ".join(str(error).split())
+            if self.table.form.restore is not as_is:
+                message += (
+                    ". It got columns of text as they are. If it was fitted to numbers, make "
+                    "numbers of them first, as by pd.to_numeric(X[name], errors='coerce')"
+                )
+            raise ModelError(f"model raised {type(error).__name__} {where}: {message}") from error
 
     def central(self, position: int) -> Differences:
         """math [1] by central differences."""
@@ -384,18 +401,6 @@ class DifferenceQuotients:
         n = last - first + 1
         some = "" if high - low + 1 == n else f"{n} of the "
         return f"{some}rows {low} to {high} of X"
-
-
-@contextmanager
-def _naming(where: str) -> Iterator[None]:
-    """Errors of the model say ``where`` it raised them."""
-    try:
-        yield
-    except (ModelError, UnknownOutputError):
-        raise
-    except Exception as error:
-        message = " ".join(str(error).split())
-        raise ModelError(f"model raised {type(error).__name__} {where}: {message}") from error
 
 
 def _bytes_of_row(table: Table) -> float:
