@@ -183,6 +183,8 @@ def test_both_is_the_jackknife_of_the_whole_analysis(fitted, grouped):
         change = 0.001 if grouped else 1e-9 - 1
         weight = np.where(units == unit, 1 + change, 1.0)
         moved.append((weighted(fit, DATA, weight) - start) / change)
+    if not grouped:
+        moved = np.sqrt((N - 1) / N) * (moved - np.mean(moved, axis=0))
     expected = np.sqrt(np.sum(np.square(moved), axis=0))
 
     def of(end):
