@@ -33,10 +33,10 @@ BLOCK_CELLS = 64
 NOISE_ROWS, NOISE_SHARE = 100.0, 0.05
 # It is at least this share of the variance of all local effects: a smooth effect without noise is
 # told to a few hundredths of its spread, and not by as many bins as there may be.
-LEAST_NOISE = 1e-3
+MIN_NOISE = 1e-3
 # And this share of the average noise: where the noise is least, bins are no finer than a reader of
 # the whole axis has use for.
-LEAST_SHARE = 0.3
+MIN_SHARE = 0.3
 # Running sums of squares are exact to about this share of all of them.
 ROUNDING = 8 * float(np.finfo(np.float64).eps)
 
@@ -57,7 +57,7 @@ class Penalties(NamedTuple):
     refine: bool = True
 
 
-class Grid(NamedTuple):
+class FineCells(NamedTuple):
     """The cells of one feature: their edges, and the number of cells to a coarse one.
 
     ``gaps`` are the cells that no row of all is in (math [11]); no bin reaches over them.
@@ -106,7 +106,7 @@ class Fits(NamedTuple):
 def adaptive_partition(
     cells: Moments,
     comoments: Comoments | None,
-    grid: Grid,
+    grid: FineCells,
     *,
     penalties: Penalties,
     min_obs: float,
@@ -125,20 +125,22 @@ def adaptive_partition(
     """
     starts, linear = [], []
     for part in grid.stretches():
-        own = Moments(*(values[part] for values in cells))
-        products = None if comoments is None else Comoments(*(one[part] for one in comoments))
-        own_grid = Grid(grid.edges[part.start : part.stop + 1], grid.fine)
-        if not own.weight.any():
+        moments = Moments(*(values[part] for values in cells))
+        products = None if comoments is None else Comoments(*(sums[part] for sums in comoments))
+        own_grid = FineCells(grid.edges[part.start : part.stop + 1], grid.fine)
+        if not moments.weight.any():
             starts.append(np.array([part.start]))
             linear.append(np.array([False]))
             continue
-        found = _partition(_Search(own, products, own_grid, penalties, min_obs, resolution))
-        starts.append(part.start + found[0])
-        linear.append(found[1])
+        partition = _partition(
+            _PartitionSearch(moments, products, own_grid, penalties, min_obs, resolution)
+        )
+        starts.append(part.start + partition[0])
+        linear.append(partition[1])
     return np.concatenate(starts), np.concatenate(linear)
 
 
-def _partition(search: _Search) -> tuple[IntArray, NDArray[np.bool_]]:
+def _partition(search: _PartitionSearch) -> tuple[IntArray, NDArray[np.bool_]]:
     """First cells of the bins of a stretch without gaps, and which of them are linear."""
     if search.rows < search.needed:
         return np.zeros(1, dtype=np.int64), np.zeros(1, dtype=bool)
@@ -152,14 +154,14 @@ def _partition(search: _Search) -> tuple[IntArray, NDArray[np.bool_]]:
     return edges[:-1], search.is_linear(edges)
 
 
-class _Search:
+class _PartitionSearch:
     """Running sums of one feature, which give the sums of any bin between edges of fine cells."""
 
     def __init__(
         self,
         cells: Moments,
         comoments: Comoments | None,
-        grid: Grid,
+        grid: FineCells,
         penalties: Penalties,
         min_obs: float,
         resolution: float,
@@ -196,7 +198,7 @@ class _Search:
         # is no reason for an edge.
         spread = float(everything.m2[0] / everything.weight[0])
         self.rows = float(n_effective(everything)[0])
-        self.floor = resolution**2 + max(LEAST_NOISE, ROUNDING * self.rows) * spread
+        self.floor = resolution**2 + max(MIN_NOISE, ROUNDING * self.rows) * spread
         self.floor += (ROUNDING * float(everything.mean[0])) ** 2
         self.set_noise(self.noise_of_neighbours())
 
@@ -205,7 +207,7 @@ class _Search:
         self.noise = noise
         # Without any spread there is nothing to tell apart.
         noise = np.maximum(noise, self.floor or 1.0)
-        noise = np.maximum(noise, LEAST_SHARE * np.average(noise, weights=self.weights[0]))
+        noise = np.maximum(noise, MIN_SHARE * np.average(noise, weights=self.weights[0]))
         self.cells = Sums(*self.weights, *(self.plain / noise))
         self.running = np.zeros((len(self.cells), self.n_cells + 1))
         np.cumsum(self.cells, axis=1, out=self.running[:, 1:])
@@ -310,10 +312,10 @@ class _Search:
         previous = np.zeros(n_coarse + 1, dtype=np.int64)
         for ends, fits in self._coarse_fits(n_coarse):
             costs = self.costs(fits)[0]
-            for at, end in enumerate(ends):
-                total = costs[at, :end] + best[:end]
-                found = int(total.argmin())
-                previous[end], best[end] = found, total[found]
+            for row, end in enumerate(ends):
+                total = costs[row, :end] + best[:end]
+                start = int(total.argmin())
+                previous[end], best[end] = start, total[start]
         return np.asarray(self.coarse_ends[np.append(backtrack(previous), n_coarse)])
 
     def _coarse_fits(self, n_coarse: int) -> Iterator[tuple[list[int], Fits]]:
@@ -353,11 +355,11 @@ class _Search:
             total = best[:, None] + cost
             previous.append(total.argmin(axis=0))
             best = total.min(axis=0)
-        at = int(best.argmin())
-        moved = [int(places[-1, at])]
+        candidate = int(best.argmin())
+        moved = [int(places[-1, candidate])]
         for place, back in zip(places[-2::-1], previous[::-1], strict=True):
-            at = int(back[at])
-            moved.append(int(place[at]))
+            candidate = int(back[candidate])
+            moved.append(int(place[candidate]))
         return np.array(moved[::-1])
 
     def centred(self, edges: IntArray) -> IntArray:

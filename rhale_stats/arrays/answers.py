@@ -20,9 +20,9 @@ def inner_range(
     x: FloatArray, share: FloatArray, percentiles: tuple[float, float]
 ) -> tuple[float, float]:
     """The values of rows at two percentiles, by their shares; all of them where these are equal."""
-    known = np.isfinite(x)
-    order = np.argsort(x[known], kind="stable")
-    value, below = x[known][order], np.cumsum(share[known][order])
+    finite = np.isfinite(x)
+    order = np.argsort(x[finite], kind="stable")
+    value, below = x[finite][order], np.cumsum(share[finite][order])
     wanted = np.array(percentiles) / 100 * below[-1] * (1 - 1e-12)
     low, high = value[np.minimum(np.searchsorted(below, wanted), len(value) - 1)]
     return (low, high) if low < high else (value[0], value[-1])
@@ -52,17 +52,17 @@ def half_widths(
     )
     half = np.full_like(se, np.nan)
     if np.isfinite(se).all():
-        known = se > 1e-12 * max(se.max(initial=0.0), np.finfo(float).tiny)
-        half = np.where(known, se, 0.0)
+        positive = se > 1e-12 * max(se.max(initial=0.0), np.finfo(float).tiny)
+        half = np.where(positive, se, 0.0)
         values, vectors = np.linalg.eigh(covariance)
         root = vectors * np.sqrt(np.maximum(values, 0.0))
         drawn = rng.standard_normal((N_DRAWS, len(covariance))) @ root.T
         if np.isfinite(degrees):
             drawn /= np.sqrt(rng.chisquare(degrees, N_DRAWS) / degrees)[:, None]
-        largest, pairs = np.zeros(N_DRAWS), np.flatnonzero(known)
+        largest, pairs = np.zeros(N_DRAWS), np.flatnonzero(positive)
         for begin in range(0, len(pairs), BLOCK):
-            own = pairs[begin : begin + BLOCK]
-            away = np.abs(drawn[:, first[own]] - drawn[:, second[own]]) / se[own]
+            block = pairs[begin : begin + BLOCK]
+            away = np.abs(drawn[:, first[block]] - drawn[:, second[block]]) / se[block]
             np.maximum(largest, away.max(axis=1), out=largest)
         half = np.quantile(largest, level) * half
     out = np.zeros_like(covariance)
@@ -96,18 +96,18 @@ def shape_of(curve: FloatArray, least: float | FloatArray) -> Shape:
     least = np.broadcast_to(least, (len(curve),) * 2)
     legs: list[int] = []
     turns: list[int] = []
-    known = 0  # the first place at which the last leg is known
+    settled = 0  # the first place at which the last leg is known
     for place in range(1, len(curve)):
-        own = np.arange(known, place)
-        beyond = curve[place] - curve[own]
-        sure = beyond[np.abs(beyond) > least[own, place]]
+        earlier = np.arange(settled, place)
+        beyond = curve[place] - curve[earlier]
+        sure = beyond[np.abs(beyond) > least[earlier, place]]
         sure = sure[np.sign(sure) != (legs[-1] if legs else 0)]
         if len(sure):
             direction = int(np.sign(sure[0]))
             if legs:
-                turns.append(known + int(np.argmin(direction * curve[known : place + 1])))
+                turns.append(settled + int(np.argmin(direction * curve[settled : place + 1])))
             legs.append(direction)
-            known = place
+            settled = place
     return Shape(legs, turns)
 
 
@@ -116,8 +116,8 @@ def hidden_in(curve: FloatArray, half: FloatArray, shape: Shape) -> float:
     ends = [0, *shape.turns, len(curve) - 1]
     largest = 0.0
     for leg, begin, end in zip(shape.legs, ends[:-1], ends[1:], strict=True):
-        own = slice(begin, end + 1)
-        against = leg * (curve[own, None] - curve[own]) + half[own, own]
+        stretch = slice(begin, end + 1)
+        against = leg * (curve[stretch, None] - curve[stretch]) + half[stretch, stretch]
         largest = max(largest, float(np.triu(against, 1).max(initial=0.0)))
     return largest
 
@@ -146,9 +146,9 @@ def spread_of_rows(
     n = len(curves)
     share = np.full(n, 1 / n) if weight is None else weight / weight.sum()
     n_effective = 1 / float(share @ share)
-    own = curves - (curves @ place_share)[:, None]
-    own -= share @ own
-    square = (own * own) @ place_share
+    deviations = curves - (curves @ place_share)[:, None]
+    deviations -= share @ deviations
+    square = (deviations * deviations) @ place_share
     scale = float(np.abs(curves).max(initial=0.0))
     mean = float(share @ square)
     if n_effective < 2:
@@ -158,8 +158,8 @@ def spread_of_rows(
     if np.sqrt(value) <= 1e-10 * max(scale, np.finfo(float).tiny):
         return Spread(0.0, 0.0, 0.0)
     # What a row adds by its curve, and by its place: the spread between all rows there.
-    there = np.interp(place, np.arange(curves.shape[1]), share @ (own * own))
-    influence = share * (square - mean + there - share @ there)
+    square_there = np.interp(place, np.arange(curves.shape[1]), share @ (deviations * deviations))
+    influence = share * (square - mean + square_there - share @ square_there)
     units = n if group is None else int(group.max()) + 1
     if group is not None:
         influence = np.bincount(group, influence)
@@ -179,18 +179,18 @@ def half_width_of_places(
 
     ``value`` is the curve at the row; rows beside the curve are NaN.
     """
-    there = np.isfinite(value)
-    if there.sum() < 2:
+    finite = np.isfinite(value)
+    if finite.sum() < 2:
         return 0.0
-    weight = share[there] / share[there].sum()
-    away = value[there] - weight @ value[there]
+    weight = share[finite] / share[finite].sum()
+    away = value[finite] - weight @ value[finite]
     variance = float(weight @ away**2)
-    if variance <= 1e-20 * float(np.abs(value[there]).max() ** 2):
+    if variance <= 1e-20 * float(np.abs(value[finite]).max() ** 2):
         return 0.0
     influence = weight * (away**2 - variance)
     if group is not None:
-        influence = np.bincount(group[there], influence)
-    units = len(influence) if group is None else len(np.unique(group[there]))
+        influence = np.bincount(group[finite], influence)
+    units = len(influence) if group is None else len(np.unique(group[finite]))
     if units < 2:
         return np.inf
     square = units / (units - 1) * float(influence @ influence)

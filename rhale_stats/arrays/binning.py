@@ -135,12 +135,12 @@ def optimal_starts(
     if not np.isfinite(cost).all():
         raise ValueError("min_obs must leave one bin with all rows feasible.")
     starts = np.zeros((n_problems, n_cells), dtype=bool)
-    problems, at = np.arange(n_problems), previous[-1]
+    problems, start = np.arange(n_problems), previous[-1]
     while True:
-        starts[problems, at] = True
-        if not at.any():
+        starts[problems, start] = True
+        if not start.any():
             return starts
-        at = np.where(at > 0, previous[at, problems], 0)
+        start = np.where(start > 0, previous[start, problems], 0)
 
 
 class _Problems(NamedTuple):
@@ -174,8 +174,8 @@ def _of_few(problems: _Problems) -> tuple[IntArray, FloatArray]:
         if n_problems == 1:
             _extend(best[0], previous[:, 0], costs[0], begin, float(tie[0]))
             continue
-        for at, j in enumerate(ends):
-            cost = costs[:, at, :j]
+        for column, j in enumerate(ends):
+            cost = costs[:, column, :j]
             cost += best[:, :j]
             # The first l, hence the widest last bin, among equals.
             threshold = np.minimum.reduce(cost, axis=1) + tie / 2

@@ -226,8 +226,8 @@ class CellMoments(NamedTuple):
         sums = np.add.reduceat(self.table[:3], starts, axis=1)
         total = np.where(sums[1] > 0, sums[1], 1.0)
         # About one cell of each run, so that equal means keep their digits.
-        there = np.where(self.weight > 0, np.arange(len(self.weight)), 0)
-        some = np.maximum.reduceat(there, starts)
+        occupied = np.where(self.weight > 0, np.arange(len(self.weight)), 0)
+        some = np.maximum.reduceat(occupied, starts)
         centre = self.table[3:5, some]
         apart = self.weight * (self.table[3:5] - np.repeat(centre, length, axis=1))
         apart = np.where(self.weight > 0, apart, 0.0)
@@ -314,11 +314,11 @@ class RowMoments(NamedTuple):
         assert self.cubes is not None, "weights differ"
         assert self.fifth is not None, "weights differ"
         length = np.diff(starts, append=len(self.fifth))
-        about = Line.of(bins, slope).repeated(length)
+        about = Line.through(bins, slope).repeated(length)
         powers = [SQUARE_POWERS[number] for number in of_squares(slope)]
         each = about.sums(self.squares, [*powers, (0, 3)]), about.sums(self.cubes, POWERS_OF_CUBES)
         more = self.squares.weight_sq, self.fifth
-        return SquareSums(*(np.add.reduceat(one, starts, axis=-1) for one in (*each, *more)))
+        return SquareSums(*(np.add.reduceat(sums, starts, axis=-1) for sums in (*each, *more)))
 
 
 class Line(NamedTuple):
@@ -329,14 +329,14 @@ class Line(NamedTuple):
     slope: FloatArray
 
     @classmethod
-    def of(cls, bins: Moments, slope: FloatArray | None) -> Line:
+    def through(cls, bins: Moments, slope: FloatArray | None) -> Line:
         """The lines of bins through their means."""
         tilt = np.zeros(len(bins.mean)) if slope is None else slope
         return cls(np.nan_to_num(bins.x_mean), np.nan_to_num(bins.mean), tilt)
 
     def repeated(self, length: IntArray) -> Line:
         """The lines of bins in each of their cells."""
-        return Line(*(np.repeat(one, length) for one in self))
+        return Line(*(np.repeat(values, length) for values in self))
 
     def sums(self, cells: CellMoments, powers: Sequence[tuple[int, int]]) -> FloatArray:
         """Sums of w d^p r^q, d being the distance from ``x`` and r that from the line."""

@@ -10,7 +10,7 @@ from rhale_stats.arrays.moments import FloatArray, IntArray
 
 # Quantiles of single rows: middle half, middle 80 %, median.
 SHARES = (0.1, 0.25, 0.5, 0.75, 0.9)
-MOST_WINDOWS = 24
+MAX_WINDOWS = 24
 
 
 class Changes(NamedTuple):
@@ -28,7 +28,7 @@ def changes_of_rows(
     number: IntArray,
     g: FloatArray,
     weight: FloatArray | None = None,
-    most: int = MOST_WINDOWS,
+    most: int = MAX_WINDOWS,
 ) -> Changes:
     """Distribution of local effects ``g`` of rows in the bins ``number``, by window.
 
@@ -45,22 +45,24 @@ def changes_of_rows(
     n_windows = len(windows) - 1
     quantiles = np.full((n_windows, len(SHARES)), np.nan)
     mean, n_rows = np.full(n_windows, np.nan), np.zeros(n_windows, dtype=np.int64)
-    for at in range(n_windows):
-        own = (window == at) & (share > 0)
-        n_rows[at] = own.sum()
-        if n_rows[at]:
-            quantiles[at] = np.quantile(g[own], SHARES, weights=share[own], method="inverted_cdf")
-            mean[at] = share[own] @ g[own] / share[own].sum()
+    for place in range(n_windows):
+        inside = (window == place) & (share > 0)
+        n_rows[place] = inside.sum()
+        if n_rows[place]:
+            quantiles[place] = np.quantile(
+                g[inside], SHARES, weights=share[inside], method="inverted_cdf"
+            )
+            mean[place] = share[inside] @ g[inside] / share[inside].sum()
     return Changes(edges[windows[:-1]], edges[windows[1:]], n_rows, quantiles, mean)
 
 
 def windows_of(edges: FloatArray, most: int) -> IntArray:
     """Numbers of the edges of at most ``most`` windows, by joining the narrowest neighbours."""
-    kept = list(range(len(edges)))
-    while len(kept) - 1 > most:
-        at = edges[kept]
-        del kept[int(np.argmin(at[2:] - at[:-2])) + 1]
-    return np.array(kept)
+    places = list(range(len(edges)))
+    while len(places) - 1 > most:
+        edge = edges[places]
+        del places[int(np.argmin(edge[2:] - edge[:-2])) + 1]
+    return np.array(places)
 
 
 def round_step(length: float) -> float:

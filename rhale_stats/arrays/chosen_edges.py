@@ -31,17 +31,17 @@ class Along(NamedTuple):
     rows: FloatArray
 
     @classmethod
-    def of(
+    def from_cells(
         cls, edges: FloatArray, mean: FloatArray, variance: FloatArray, rows: FloatArray
     ) -> Along:
         """From the means of the cells, the variances of these means, and their rows."""
         width = np.diff(edges)
-        known = np.isfinite(mean) & np.isfinite(variance)
+        finite = np.isfinite(mean) & np.isfinite(variance)
         parts = np.stack([mean * width, variance * width**2, rows])
-        running = np.cumsum(np.where(known, parts, 0.0), axis=1)
+        running = np.cumsum(np.where(finite, parts, 0.0), axis=1)
         return cls(edges, *np.pad(running, ((0, 0), (1, 0))))
 
-    def added(self, at: float, fits: FloatArray, widest: float) -> float:
+    def added(self, end: float, fits: FloatArray, widest: float) -> float:
         """Added variance of the integral on either side of an edge between two fits.
 
         ``fits`` are the values of the two fits at the edge, and their slopes.
@@ -49,7 +49,7 @@ class Along(NamedTuple):
         (level, line), (step, bend) = fits.mean(axis=1), np.diff(fits, axis=1)[:, 0]
         away = reach = widest
         for _ in range(ROUNDS):
-            places = np.array([at - away, at, at + away])
+            places = np.array([end - away, end, end + away])
             noise, rows = (
                 float(np.diff(np.interp(places[::2], self.edges, running))[0]) / (2 * away)
                 for running in (self.noise, self.rows)
@@ -82,6 +82,6 @@ def added_variance(
     added = np.zeros(len(first))
     for k, (left, right) in enumerate(pairwise(np.diff(ends))):
         fits = np.array([[at_edges[1, k], at_edges[0, k + 1]], slope[k : k + 2]])
-        own = along.added(ends[k + 1], fits, min(left, right))
-        added[k : k + 2] += own / np.array([left, right]) ** 2
+        of_end = along.added(ends[k + 1], fits, min(left, right))
+        added[k : k + 2] += of_end / np.array([left, right]) ** 2
     return added

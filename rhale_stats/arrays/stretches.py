@@ -58,12 +58,12 @@ def _packed_order(x: NDArray[np.float64], key: NDArray[np.int64]) -> NDArray[np.
         return None
     buffer, numbers = np.empty(BLOCK_ROWS), np.arange(BLOCK_ROWS)
     for begin in range(0, len(x), BLOCK_ROWS):
-        own = key[begin : begin + BLOCK_ROWS]
-        place = np.subtract(x[begin : begin + BLOCK_ROWS], low, out=buffer[: len(own)])
+        block = key[begin : begin + BLOCK_ROWS]
+        place = np.subtract(x[begin : begin + BLOCK_ROWS], low, out=buffer[: len(block)])
         np.multiply(place, per_unit, out=place)
-        own[:] = place
-        own <<= n_bits
-        own += numbers[: len(own)] + begin
+        block[:] = place
+        block <<= n_bits
+        block += numbers[: len(block)] + begin
     key.sort()
     key &= (1 << n_bits) - 1
     return key
@@ -82,8 +82,8 @@ class Stretches(NamedTuple):
         """Of cells closed on the left, the first and the last without end."""
         first = np.zeros(len(edges) - 1, dtype=np.intp)
         first[1:] = np.searchsorted(x, edges[1:-1])
-        there = np.flatnonzero(np.diff(first, append=len(x)))
-        return cls(there, first[there], len(first), len(x))
+        last = np.flatnonzero(np.diff(first, append=len(x)))
+        return cls(last, first[last], len(first), len(x))
 
     @property
     def n_groups(self) -> int:
@@ -107,13 +107,13 @@ class Stretches(NamedTuple):
         ends = np.minimum(begins + BLOCK_ROWS, self.n_rows)
         low = np.searchsorted(self.first, begins, side="right") - 1
         high = np.searchsorted(self.first, ends)
-        for begin, end, at, beyond in np.stack([begins, ends, low, high], axis=1).tolist():
-            starts = self.first[at:beyond] - begin
+        for begin, end, first, beyond in np.stack([begins, ends, low, high], axis=1).tolist():
+            starts = self.first[first:beyond] - begin
             starts[0] = 0
             length = np.empty_like(starts)
             np.subtract(starts[1:], starts[:-1], out=length[:-1])
             length[-1] = end - begin - starts[-1]
-            yield Block(slice(begin, end), slice(at, beyond), starts, length)
+            yield Block(slice(begin, end), slice(first, beyond), starts, length)
 
 
 class Block(NamedTuple):

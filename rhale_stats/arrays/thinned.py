@@ -13,22 +13,22 @@ from rhale_stats.arrays.stretches import sorting
 # the widest distances.
 ENDS, APART = 50, 8
 # Places of so many rows of a feature are kept, of each chunk its part: 8 MB, and 16 with weights.
-MOST_PLACES, LEAST_PLACES = 1 << 20, 1000
+MAX_PLACES, MIN_PLACES = 1 << 20, 1000
 
 
 def most_of_chunk(n_chunks: int) -> int:
     """Number of places that are kept of each of so many chunks."""
-    return max(MOST_PLACES // n_chunks, LEAST_PLACES)
+    return max(MAX_PLACES // n_chunks, MIN_PLACES)
 
 
 def together(
     chunks: Sequence[tuple[FloatArray, FloatArray | None]],
 ) -> tuple[FloatArray, FloatArray | None]:
     """Places of several chunks with their weights."""
-    x = np.concatenate([one for one, _ in chunks])
+    x = np.concatenate([values for values, _ in chunks])
     if all(weight is None for _, weight in chunks):
         return x, None
-    weights = [np.ones(len(one)) if weight is None else weight for one, weight in chunks]
+    weights = [np.ones(len(values)) if weight is None else weight for values, weight in chunks]
     return x, np.concatenate(weights)
 
 
@@ -43,11 +43,11 @@ def thinned(
     """
     order = sorting(x) if weight is not None else None
     x = np.sort(x) if order is None else x[order]
-    own = None if weight is None or order is None else weight[order]
+    sorted_weight = None if weight is None or order is None else weight[order]
     if len(x) <= most:
-        return x, own
+        return x, sorted_weight
     widest = np.argpartition(np.diff(x), -max(most // APART, 1))[-max(most // APART, 1) :]
-    kept = np.concatenate(
+    rows = np.concatenate(
         [
             np.arange(min(ENDS, len(x))),
             np.linspace(0, len(x) - 1, most // 2).astype(np.intp),
@@ -56,6 +56,6 @@ def thinned(
             np.arange(max(len(x) - ENDS, 0), len(x)),
         ]
     )
-    kept = np.unique(kept)
-    up_to = kept + 1.0 if own is None else np.cumsum(own)[kept]
-    return x[kept], np.diff(up_to, prepend=0.0)
+    rows = np.unique(rows)
+    up_to = rows + 1.0 if sorted_weight is None else np.cumsum(sorted_weight)[rows]
+    return x[rows], np.diff(up_to, prepend=0.0)

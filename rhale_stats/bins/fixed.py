@@ -84,8 +84,8 @@ class EqualWidthBins:
                 raise ValueError(f"width must be positive and finite; got {self.width!r}.")
 
     def __repr__(self) -> str:
-        values = {one.name: getattr(self, one.name) for one in fields(self)}
-        defaults = {one.name: one.default for one in fields(self)}
+        values = {field.name: getattr(self, field.name) for field in fields(self)}
+        defaults = {field.name: field.default for field in fields(self)}
         texts = [f"{name}={value!r}" for name, value in values.items() if value != defaults[name]]
         return f"EqualWidthBins({', '.join(texts)})"
 
@@ -104,7 +104,10 @@ class EqualWidthBins:
         """Every cell is a bin, or so many neighbours that have ``min_obs`` rows."""
         if not self.min_obs:
             return all_cells(candidates)
-        return [Partition(_joined(n_effective(one.moments), self.min_obs)) for one in candidates]
+        return [
+            Partition(_joined(n_effective(candidate.moments), self.min_obs))
+            for candidate in candidates
+        ]
 
 
 @dataclass(frozen=True)
@@ -230,11 +233,11 @@ class GivenBins:
 def _joined(rows: FloatArray, min_obs: int) -> IntArray:
     """First cells of bins with so many rows each, from left to right."""
     starts, n_rows = [0], 0.0
-    for cell, here in enumerate(rows):
+    for cell, of_cell in enumerate(rows):
         if n_rows >= min_obs:
             starts.append(cell)
             n_rows = 0.0
-        n_rows += here
+        n_rows += of_cell
     if n_rows < min_obs and len(starts) > 1:
         starts.pop()
     return np.array(starts)

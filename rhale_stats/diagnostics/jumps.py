@@ -300,7 +300,7 @@ def _along_axis(
         edges = row["cell_value"].values[: cell_count(row) + 1]
     else:
         n = float(row["n_effective"].values.sum())
-        n_cells = min(max(n / cells.CELL_ROWS, 1.0), cells.MOST_CELLS)
+        n_cells = min(max(n / cells.CELL_ROWS, 1.0), cells.MAX_CELLS)
         edges = cells.nested_edges(x, weight, bins, n_cells, frequency=frequency)
     cell = bin_index(edges, x)
     bin_of = bin_index(bins, (edges[:-1] + edges[1:]) / 2)

@@ -33,7 +33,7 @@ ALL = "rows in all fields"
 
 @validated
 def plot_h_statistics(
-    found: xr.Dataset,
+    statistics: xr.Dataset,
     ax: Axes | Sequence[Axes] | NDArray[np.object_] | None = None,
     *,
     max_features: int = MAX_FEATURES,
@@ -49,7 +49,7 @@ def plot_h_statistics(
 
     Parameters
     ----------
-    found : Dataset
+    statistics : Dataset
         What `h_statistic`, `std_error` or `confint` returned, of one output. Lines on the bars are
         the intervals of `confint`; if it was not called, plus and minus one standard error.
     ax : Axes, or sequence of them, optional
@@ -66,53 +66,54 @@ def plot_h_statistics(
     Raises
     ------
     TypeError
-        ``found`` is not a Dataset, or ``ax`` is not Axes.
+        ``statistics`` is not a Dataset, or ``ax`` is not Axes.
     ValueError
-        ``found`` is another kind of result or has several outputs, or the number of Axes is wrong.
+        ``statistics`` is another kind of result or has several outputs, or the number of Axes is
+        wrong.
 
     Examples
     --------
     >>> import numpy as np
     >>> import rhale_stats as rs
     >>> X = np.random.default_rng(0).normal(size=(200, 3))
-    >>> found = rs.h_statistic(lambda X: X[:, 0] + X[:, 1] * X[:, 2], X)
-    >>> panels = rs.plots.h_statistics(found)
+    >>> statistics = rs.h_statistic(lambda X: X[:, 0] + X[:, 1] * X[:, 2], X)
+    >>> panels = rs.plots.h_statistics(statistics)
     >>> [text.get_text() for text in panels[0].get_yticklabels()]
     ['x1', 'x2', 'x0']
     """
     maker = "h_statistic(model, X)"
-    if not isinstance(found, xr.Dataset):
+    if not isinstance(statistics, xr.Dataset):
         raise TypeError(
-            f"found must be the Dataset that {maker} returns; got {type(found).__name__}."
+            f"statistics must be the Dataset that {maker} returns; got {type(statistics).__name__}."
         )
-    if "h2_overall" not in found:
+    if "h2_overall" not in statistics:
         raise ValueError(
-            f"found must be the Dataset that {maker} returns; this one has "
-            f"{', '.join(map(str, found.data_vars))}."
+            f"statistics must be the Dataset that {maker} returns; this one has "
+            f"{', '.join(map(str, statistics.data_vars))}."
         )
-    if "output" in found.dims:
+    if "output" in statistics.dims:
         raise ValueError(
-            f"found must be of one output; this one is of {found.sizes['output']}. Select one: "
-            f"found.isel(output=0)."
+            f"statistics must be of one output; this one is of {statistics.sizes['output']}. "
+            f"Select one: statistics.isel(output=0)."
         )
-    found = with_part_facts(found)
-    pairs = "h2_pairwise" in found
-    shares = bool(found.attrs["normalize"])
+    statistics = with_part_facts(statistics)
+    pairs = "h2_pairwise" in statistics
+    shares = bool(statistics.attrs["normalize"])
     stem = "h2" if shares else "h"
     # Two features that interact only with each other differ only by rounding.
-    sizes = found[f"{stem}_overall"].values
+    sizes = statistics[f"{stem}_overall"].values
     order = np.argsort(-np.round(sizes / (sizes.max() or 1.0), 9), kind="stable")
     n_features, order = len(order), order[:max_features]
-    found = found.isel(feature=order)
+    statistics = statistics.isel(feature=order)
     if pairs:
-        found = found.isel(feature_other=order)
+        statistics = statistics.isel(feature_other=order)
     which = "bars, then pairs" if pairs else "bars"
     with several_panels(
-        "ax", ax, 1 + pairs, which, lambda: _panels(found.sizes["feature"], pairs=pairs)
+        "ax", ax, 1 + pairs, which, lambda: _panels(statistics.sizes["feature"], pairs=pairs)
     ) as panels:
-        _draw_bars(panels[0], found, stem, shares=shares, n_features=n_features)
+        _draw_bars(panels[0], statistics, stem, shares=shares, n_features=n_features)
         if pairs:
-            _draw_pairs(panels[1], found, stem, shares=shares)
+            _draw_pairs(panels[1], statistics, stem, shares=shares)
     return as_array(panels)
 
 

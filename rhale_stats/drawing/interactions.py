@@ -21,7 +21,9 @@ NOT_ALLOWED = "–"
 
 
 @validated
-def plot_interactions(found: xr.Dataset, ax: Axes | None = None, *, level: float = 0.05) -> Axes:
+def plot_interactions(
+    interactions: xr.Dataset, ax: Axes | None = None, *, level: float = 0.05
+) -> Axes:
     """Heat map of interactions: how much of each feature's loss the best split by a column removes.
 
     Each line is a feature, with its loss beside the name; if the loss is near 0, even a large share
@@ -31,7 +33,7 @@ def plot_interactions(found: xr.Dataset, ax: Axes | None = None, *, level: float
 
     Parameters
     ----------
-    found : Dataset
+    interactions : Dataset
         What `interaction_matrix` returned.
     ax : Axes, optional
         By default that of a new figure. The colour bar takes a part of it.
@@ -45,9 +47,9 @@ def plot_interactions(found: xr.Dataset, ax: Axes | None = None, *, level: float
     Raises
     ------
     TypeError
-        ``found`` is not a Dataset, or ``ax`` is not an Axes.
+        ``interactions`` is not a Dataset, or ``ax`` is not an Axes.
     ValueError
-        ``found`` is not an interaction matrix; ``level`` outside (0, 1).
+        ``interactions`` is not an interaction matrix; ``level`` outside (0, 1).
 
     Examples
     --------
@@ -59,28 +61,29 @@ def plot_interactions(found: xr.Dataset, ax: Axes | None = None, *, level: float
     ['0 %', '95 %', '0 %', '0 %', '0 %', '0 %']
     """
     maker = "interaction_matrix(local)"
-    if not isinstance(found, xr.Dataset):
+    if not isinstance(interactions, xr.Dataset):
         raise TypeError(
-            f"found must be the Dataset that {maker} returns; got {type(found).__name__}."
+            f"interactions must be the Dataset that {maker} returns; got "
+            f"{type(interactions).__name__}."
         )
-    if "loss_drop" not in found or "conditioning" not in found.dims:
+    if "loss_drop" not in interactions or "conditioning" not in interactions.dims:
         raise ValueError(
-            f"found must be the Dataset that {maker} returns; this one has no loss_drop over "
-            f"(feature, conditioning) (it has {', '.join(map(str, found.data_vars))})."
+            f"interactions must be the Dataset that {maker} returns; this one has no loss_drop "
+            f"over (feature, conditioning) (it has {', '.join(map(str, interactions.data_vars))})."
         )
-    drop, pvalue = found["loss_drop"].values, found["pvalue_adjusted"].values
+    drop, pvalue = interactions["loss_drop"].values, interactions["pvalue_adjusted"].values
     n_lines, n_columns = drop.shape
     size = (max(0.75 * n_columns + 2.8, 4.5), max(0.5 * n_lines + 1.5, 2.6))
     with one_panel(ax, size, despined=False) as panel:
-        _draw_drops(panel, found, pvalue <= level)
+        _draw_drops(panel, interactions, pvalue <= level)
         tested = bool(np.isfinite(pvalue).any())
         if tested:
-            adjust = found["pvalue_adjusted"].attrs.get("adjust", "none")
+            adjust = interactions["pvalue_adjusted"].attrs.get("adjust", "none")
             how = "" if adjust == "none" else f", adjusted ({adjust})"
-            test = f"* p ≤ {level:g}{how}; {found.attrs['n_permutations']} permutations"
+            test = f"* p ≤ {level:g}{how}; {interactions.attrs['n_permutations']} permutations"
         else:
             test = "no test was made"
-        title = f"Interactions in the effects on {found.attrs.get('output_name', 'output')}"
+        title = f"Interactions in the effects on {interactions.attrs.get('output_name', 'output')}"
         panel.set_title(f"{title}\n{test}", parse_math=False, fontsize="medium")
     return panel
 

@@ -28,7 +28,7 @@ def effect_variance(row: xr.Dataset, fit: CurveErrors) -> FloatArray:
     if not includes_choice(row) or not has_cells(row):
         return variance
     pieces, bins = cells.pieces, pieces_of(row)
-    along = Along.of(pieces.edges, pieces.mean, cells.noise.mean, cells.n_effective)
+    along = Along.from_cells(pieces.edges, pieces.mean, cells.noise.mean, cells.n_effective)
     ends = np.stack([bins.edges[:-1], bins.edges[1:]])
     at_edges = bins.mean + bins.slope * (ends - bins.x_mean)
     return np.asarray(variance + added_variance(along, cells.bin, at_edges, bins.slope))

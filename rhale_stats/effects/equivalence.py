@@ -98,7 +98,7 @@ def _small(row: xr.Dataset, delta: float) -> Wald:
         noise = noise_in_the_middle(row)
         for end in (-half, half):
             values.append(effect + slope * end)
-            se.append(np.sqrt(np.maximum(noise.of(np.ones(len(n)), end * linear), 0.0)))
+            se.append(np.sqrt(np.maximum(noise.variance_along(np.ones(len(n)), end * linear), 0.0)))
     value = np.array(values)
     # Ratios to an error near 0 stay within floating point, cubed as well.
     error = np.maximum(np.maximum(np.array(se), least), 1e-100 * (np.abs(value) + delta))

@@ -127,7 +127,7 @@ def estimates_of(settings: RhaleSettings, fitted: FittedBins) -> dict[str, Float
     if squares is not None and isinstance(settings.rule, GivenBins):
         estimates |= {"weight_products": squares.products}
     if fitted.along is not None and slope is not None:
-        lines = Line.of(bins, slope).repeated(fitted.length)
+        lines = Line.through(bins, slope).repeated(fitted.length)
         products = lines.sums(rows.by_squares, sums.LEVEL_POWERS)
         along = fitted.along
         estimates["effect_slope_correlation"] = cell_kernel.slope_correlation(
@@ -149,7 +149,7 @@ def feature_estimates(
     residuals: ResidualMoments,
     centering: str,
     *,
-    squares: sums.Squares | None = None,
+    squares: sums.SquaredWeightMoments | None = None,
 ) -> dict[str, FloatArray | float]:
     """RHALE of one feature, by the names of `schema.EFFECT_VARIABLES`."""
     n_effective = sums.n_effective(bins)

@@ -17,7 +17,7 @@ from rhale_stats.arrays.stretches import sorting
 from rhale_stats.bins.description import cells_of
 from rhale_stats.bins.fixed import GivenBins
 from rhale_stats.bins.rule import BinRule, Candidates, Column, nearest_to
-from rhale_stats.local.reductions import Places, Reduction, Source
+from rhale_stats.local.reductions import Reduction, SortedValues, Source
 from rhale_stats.local.rows import SELECT_ROWS, Rows, is_sized
 from rhale_stats.schema.features import resolution
 
@@ -138,7 +138,12 @@ def grid_of_others(grid: CellGrid, rows: Source, position: int) -> CellGrid:
 
 
 def _grid(
-    column: Column, rule_edges: FloatArray, fixed: FloatArray | None, places: Places, *, equal: bool
+    column: Column,
+    rule_edges: FloatArray,
+    fixed: FloatArray | None,
+    places: SortedValues,
+    *,
+    equal: bool,
 ) -> CellGrid:
     """A grid of ``fixed`` cells, or of cells of a few rows each."""
     n_cells, least = _asked(places)
@@ -179,10 +184,10 @@ def _reached(cells: FloatArray, low: float, high: float) -> FloatArray:
     return cells[first : last + 2]
 
 
-def _asked(places: Places) -> tuple[float, float]:
+def _asked(places: SortedValues) -> tuple[float, float]:
     """How many cells a curve should have, and the fewest rows of one that is halved."""
     x, weight, frequency, _ = places
-    n, least = float(len(x)), float(cell_kernel.LEAST_ROWS)
+    n, least = float(len(x)), float(cell_kernel.MIN_ROWS)
     if weight is not None and frequency:
         n = float(weight.sum())
     elif weight is not None:
@@ -190,7 +195,7 @@ def _asked(places: Places) -> tuple[float, float]:
         # In cells with few rows of large weight the mean has the bias of a ratio, if weights depend
         # on local effects; and biases add up (math [93]).
         least *= len(x) / rows_of_squares(weight)
-    return min(max(n / cell_kernel.CELL_ROWS, 1.0), cell_kernel.MOST_CELLS), least
+    return min(max(n / cell_kernel.CELL_ROWS, 1.0), cell_kernel.MAX_CELLS), least
 
 
 def _given_cells(rule: BinRule, column: Column, edges: FloatArray) -> FloatArray | None:

@@ -50,7 +50,7 @@ class GroupWeights(NamedTuple):
         weight = self.table(self.weight, unit, n_units)
         same = self.square is self.weight
         square = weight if same else self.table(self.square, unit, n_units)
-        return leverage.Shares.of(weight, square, self.repeats)
+        return leverage.Shares.from_sums(weight, square, self.repeats)
 
     def corrected(
         self, sums: influence.RowSums, block: IntArray, lines: leverage.Lines | None = None

@@ -27,10 +27,10 @@ from rhale_stats.effects.spread import spread_estimate
 from rhale_stats.effects.targets import GROUP_DEGREES, SOURCE, source_of_errors, target_of
 from rhale_stats.inference.draws import check_boot, draws_of
 from rhale_stats.inference.estimate import (
+    CentralMoments,
     Estimate,
     Facts,
     Joint,
-    Moments,
     Replicates,
     chosen_method,
     independent_quantiles,
@@ -96,7 +96,7 @@ def estimates(effect: xr.Dataset, features: Sequence[Feature]) -> dict[str, Esti
     if has_moments(effect) and not stores_errors(effect):
         rows_of = [row for row, _ in features]
         of_bins = bin_residuals(rows_of, ["third_moment", "fourth_moment"], effect.sizes["bin"])
-        moments = Moments(of_bins[0], of_bins[1], effect["n_effective"].values)
+        moments = CentralMoments(of_bins[0], of_bins[1], effect["n_effective"].values)
         if "squares" in effect:
             each = [{"n_effective": spread_rows(row)} for row, _ in features]
             counted = pad_features(each, effect.sizes["bin"])["n_effective"]

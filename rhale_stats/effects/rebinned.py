@@ -24,7 +24,7 @@ from rhale_stats.schema.variables import GRID_VALUE, variable
 
 
 def with_chosen_bins(
-    local: xr.Dataset, effect: xr.Dataset, units: resample.Units, request: Resampling
+    local: xr.Dataset, effect: xr.Dataset, units: resample.ResampledUnits, request: Resampling
 ) -> xr.Dataset:
     """Replicates with edges of their own, on a grid of each feature, over (draw, feature, ...)."""
     scheme, seeds, n_grid = request.scheme, request.seeds, request.n_grid

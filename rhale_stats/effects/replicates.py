@@ -86,7 +86,11 @@ class FeatureTerms(NamedTuple):
 
 
 def in_fixed_bins(
-    rows: Rows, local: xr.Dataset, effect: xr.Dataset, units: resample.Units, request: Resampling
+    rows: Rows,
+    local: xr.Dataset,
+    effect: xr.Dataset,
+    units: resample.ResampledUnits,
+    request: Resampling,
 ) -> xr.Dataset:
     """Replicates in the bins of ``effect``, over (draw, feature, ...)."""
     linear = "slope" in effect and bool((effect["slope"] != 0).any())
@@ -331,7 +335,7 @@ def from_cells(feature: FeatureTerms, sums: FloatArray) -> tuple[FloatArray, Flo
     return sums[..., : resample.SUMS], of_bins
 
 
-def _output(bins: resample.Replicates) -> FloatArray:
+def _output(bins: resample.BinReplicates) -> FloatArray:
     """heterogeneity_output of every replicate, math [10]."""
     share, usable = bins.share, np.isfinite(bins.variance)
     n_together = 1 / np.nansum(share**2 / bins.n_effective, axis=1)
@@ -346,7 +350,7 @@ ACCELERATIONS = ("effect_acceleration", "heterogeneity_acceleration", "curve_acc
 
 
 def accelerations(
-    rows: Rows, local: xr.Dataset, effect: xr.Dataset, units: resample.Units
+    rows: Rows, local: xr.Dataset, effect: xr.Dataset, units: resample.ResampledUnits
 ) -> dict[str, Any]:
     """Accelerations of all features: sum psi^3 / (6 (sum psi^2)^(3/2)) over the units."""
     unit = np.arange(rows.n_rows) if units.unit is None else units.unit

@@ -74,7 +74,7 @@ def bootstrap(local: xr.Dataset, effect: xr.Dataset | None, request: Resampling)
                 place: tuple[int | slice, ...] = (position, *map(slice, values.shape[1:]))
                 out[name][(slice(None), *place)] = values
     counted = float(np.nansum(used[0].row["n_effective"].values)) if used else rows.n_rows
-    units = resample.Units(None, [np.zeros(1, dtype=np.int64)], np.array([counted]))
+    units = resample.ResampledUnits(None, [np.zeros(1, dtype=np.int64)], np.array([counted]))
     return Drawn(labelled_replicates(out, effect), units, effect, {"bins": "fixed"})
 
 
@@ -137,7 +137,7 @@ class _Sums:
             for feature, position in zip(self.features, self.positions, strict=True)
             if feature is not None
         ]
-        units = resample.Units(None, [np.arange(rows.n_rows)], rows.weight)
+        units = resample.ResampledUnits(None, [np.arange(rows.n_rows)], rows.weight)
         parts: list[list[FloatArray]] = [[] for _ in terms_of_features]
         with one_blas_thread:
             for begin in range(0, self.n_draws, DRAWS):

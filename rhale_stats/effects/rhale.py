@@ -30,7 +30,7 @@ from rhale_stats.effects.spread import (
 from rhale_stats.effects.values import predict
 from rhale_stats.local.cells import cell_edges
 from rhale_stats.local.chunks import ChunkedRows
-from rhale_stats.local.kept import kept
+from rhale_stats.local.kept import cached
 from rhale_stats.local.reductions import Reduction, Source
 from rhale_stats.local.rows import THREADS_FROM, choosing_rows, columns
 from rhale_stats.models.groups import by_groups
@@ -178,7 +178,7 @@ def rhale(
     _settings(bins, centering, weighting)
     if isinstance(bins, GivenBins) and not is_chunked(local):
         local = inside(local, {name: bins.limits(name) for name in feature_names(local)})
-    with kept(local) as same:
+    with cached(local) as same:
         effect = quiet_rhale(
             same,
             bins=bins,

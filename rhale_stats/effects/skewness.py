@@ -27,7 +27,7 @@ def row_skewness(
     away = (cells.pieces.mean - float(row["average_effect"])) ** 2
     between = float(np.nansum(share**2 * away / cells.n_effective))
     of_bins = _by_bin(cells.loading[0], cells.bin)
-    on_stretch = cells_skewness.at(cells.stretch)
+    on_stretch = cells_skewness.part(cells.stretch)
     loadings = fit.loadings(fit.pieces.edges)
     return _named(
         row,

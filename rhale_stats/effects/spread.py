@@ -19,8 +19,7 @@ from rhale_stats.arrays.skewness import clear_sign
 from rhale_stats.bins.adaptive import AdaptiveBins
 from rhale_stats.bins.rule import BinRule
 from rhale_stats.effects.estimates import FittedBins
-from rhale_stats.inference.estimate import Estimate, Facts
-from rhale_stats.inference.estimate import Moments as CentralMoments
+from rhale_stats.inference.estimate import CentralMoments, Estimate, Facts
 from rhale_stats.local.reductions import Reduction
 from rhale_stats.local.rows import Rows
 from rhale_stats.schema.features import is_grouped, one_feature, resolution

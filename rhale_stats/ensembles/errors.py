@@ -96,11 +96,11 @@ def vcov(ensemble: xr.Dataset, feature: str | int | None, what: str) -> xr.DataA
 
 
 def for_hypotheses(
-    ensemble: xr.Dataset, feature: str | int | None, of: str | None, local: Any, groups: Any
+    ensemble: xr.Dataset, feature: str | int | None, variable: str | None, local: Any, groups: Any
 ) -> Estimates:
     """The curve of one feature along the grid, for `hypotheses`."""
     refuse_beside("results of several models", local=local, groups=groups)
-    ensemble, name = with_errors(check_ensemble(ensemble)), of or "curve"
+    ensemble, name = with_errors(check_ensemble(ensemble)), variable or "curve"
     feature = given_feature(feature, "hypotheses(effect, feature='dose')", ensemble)
     covariance, row = vcov(ensemble, feature, name), one_row(ensemble, feature)
     return Estimates(

@@ -96,12 +96,12 @@ def shortest(draws: FloatArray, level: float) -> FloatArray:
     """math [85]: shortest intervals with a share of the draws, (draw, ...) -> (..., 2)."""
     import arviz
 
-    known = np.where(np.isfinite(draws), draws, np.nan)
+    finite = np.where(np.isfinite(draws), draws, np.nan)
     dims = ("chain", "draw", *(f"dim_{number}" for number in range(draws.ndim - 1)))
     # By position: the share has another name before version 1.
-    sample = xr.Dataset({"draws": (dims, known[None])})
-    found = arviz.hdi(sample, level, skipna=True)  # type: ignore[no-untyped-call]
-    return np.asarray(found["draws"].values)
+    sample = xr.Dataset({"draws": (dims, finite[None])})
+    interval = arviz.hdi(sample, level, skipna=True)  # type: ignore[no-untyped-call]
+    return np.asarray(interval["draws"].values)
 
 
 def _said(variable: Variable, origin: Origin) -> Variable:

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from rhale_stats.arguments.rows import row_codes
 from rhale_stats.arrays.moments import IntArray
 from rhale_stats.inference.draws import in_strata
-from rhale_stats.models.form import ARRAY, Form
+from rhale_stats.models.form import ARRAY, TableFormat
 from rhale_stats.models.forms import read
 from rhale_stats.models.table import COPY_ON_WRITE, as_array
 
@@ -27,7 +27,7 @@ class RefitTable(NamedTuple):
     data: Any
     unit: IntArray | None
     strata: Sequence[IntArray]
-    form: Form = ARRAY
+    form: TableFormat = ARRAY
 
     @classmethod
     def read(cls, data: Any, groups: ArrayLike | None, strata: ArrayLike | None) -> RefitTable:

@@ -18,7 +18,7 @@ from rhale_stats.h_statistics.labelled import InteractionSquares, centred, mean_
 from rhale_stats.models import differences
 from rhale_stats.models.sample import Sample
 from rhale_stats.surfaces.ale2 import second_differences
-from rhale_stats.surfaces.axes import FeatureAxis, Grid, Order, axis_of, order_of
+from rhale_stats.surfaces.axes import FeatureAxis, Order, PairGrid, axis_of, order_of
 
 
 def from_ale(
@@ -49,8 +49,8 @@ def from_ale(
             delta, _ = second_differences(
                 quotients, (positions[j], positions[k]), (a, b), progress=False
             )
-            grid = Grid(a, b, w, frequency=frequency)
-            curves = (main[j].curves[0].at, main[k].curves[0].at)
+            grid = PairGrid(a, b, w, frequency=frequency)
+            curves = (main[j].curves[0].interpolation, main[k].curves[0].interpolation)
             at_rows, with_rows = _second_order(grid, delta, curves if in_memory else None)
         second.append(centred(at_rows, w))
         seconds_with_rows.append(with_rows)
@@ -105,7 +105,7 @@ def _can_be_held(
 
 
 def _second_order(
-    grid: Grid, delta: FloatArray, curves: tuple[Any, Any] | None
+    grid: PairGrid, delta: FloatArray, curves: tuple[Any, Any] | None
 ) -> tuple[FloatArray, list[arrays.Pair]]:
     """The second-order effect at the rows, (row, output), and what it moves by, of every output.
 
@@ -159,7 +159,7 @@ def _ale_influences(
     seconds: Sequence[arrays.Pair | None],
     share: FloatArray,
     total_weight: float,
-) -> arrays.Squares:
+) -> arrays.VarianceShares:
     """math [62] of one output: (..., row)."""
     moved = np.zeros(len(whole))
     moved_overall = np.zeros(row_values.overall.shape)
@@ -188,7 +188,7 @@ def _ale_influences(
         # By a unit of weight; a share is that much of the total.
         of_pair.append(arrays.of_mean_square(pair_values, total_weight * by_pair, share))
         of_joint.append(arrays.of_mean_square(joint, total_weight * by_joint, share))
-    return arrays.Squares(
+    return arrays.VarianceShares(
         arrays.of_mean_square(row_values.every, total_weight * moved, share),
         np.array(
             [

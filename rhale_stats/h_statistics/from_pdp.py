@@ -69,7 +69,7 @@ def from_partial_dependence(
         each = np.reshape(
             [pair_influences[number] for pair_influences in influences], (-1, 2, n_rows)
         )
-        squares.append(arrays.Squares(*of_all, each[:, 0], each[:, 1]))
+        squares.append(arrays.VarianceShares(*of_all, each[:, 0], each[:, 1]))
     kept_answers = None
     if keep_answers:
         kept_answers = (

@@ -37,8 +37,8 @@ METHODS = ("normal", "percentile", "basic", "bca")
 # Numbers that the weights of draws, and what is made of them, hold at once.
 CHUNK = 1 << 20
 NOT_WHOLE = (
-    "found must be as h_statistic returned it, for a bootstrap; its answers give other statistics "
-    "than it has. Select features after bootstrap(found)."
+    "effect must be as h_statistic returned it, for a bootstrap; its answers give other statistics "
+    "than it has. Select features after bootstrap(effect)."
 )
 
 
@@ -222,7 +222,7 @@ def check_answers(result: xr.Dataset) -> None:
         )
     if "answers" not in result:
         raise ValueError(
-            "found must hold the answers of the model for a bootstrap; this one has none. Make it "
+            "effect must hold the answers of the model for a bootstrap; this one has none. Make it "
             "with h_statistic(..., keep_answers=True)."
         )
 
@@ -250,7 +250,7 @@ def bootstrap(result: xr.Dataset, effect: object, resampling: Resampling) -> Dra
     return Drawn(drawn, units, result, {OF_ESTIMATE: of_estimate})
 
 
-def accelerations(result: xr.Dataset, units: resample.Units) -> dict[str, Any]:
+def accelerations(result: xr.Dataset, units: resample.ResampledUnits) -> dict[str, Any]:
     """Accelerations of all statistics by the influences of what is drawn (Efron 1987)."""
     weight, frequency = weight_of(result), is_frequency(result)
     out = {}
@@ -275,7 +275,7 @@ def accelerations(result: xr.Dataset, units: resample.Units) -> dict[str, Any]:
 def replicates(
     result: xr.Dataset,
     scheme: str,
-    units: resample.Units,
+    units: resample.ResampledUnits,
     seeds: Sequence[np.random.Generator],
 ) -> xr.Dataset:
     """Replicates along ``draw`` of all H-statistics: math [60] with the rows weighted anew."""
@@ -326,7 +326,7 @@ def replicates(
 
 
 def _statistics(
-    squares: kernel.Squares, pairs: list[tuple[int, int]], n: int, least: float
+    squares: kernel.VarianceShares, pairs: list[tuple[int, int]], n: int, least: float
 ) -> dict[str, FloatArray]:
     """(draw, ...) by name."""
 

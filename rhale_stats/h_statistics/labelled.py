@@ -38,7 +38,7 @@ class InteractionSquares(NamedTuple):
     pair: FloatArray
     joint: FloatArray
     least: FloatArray
-    influences: list[arrays.Squares] | None
+    influences: list[arrays.VarianceShares] | None
     answers: tuple[list[FloatArray], list[FloatArray]] | None = None
 
 

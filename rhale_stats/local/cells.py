@@ -14,11 +14,11 @@ from rhale_stats.bins.rule import BinRule, Column
 
 # Cells that finite differences are taken across by default: so many at most and at least, and so
 # many rows in each.
-MOST_CELLS, LEAST_CELLS, ROWS_OF_A_CELL = 40, 5, 10
+MAX_CELLS, MIN_CELLS, ROWS_OF_A_CELL = 40, 5, 10
 # Cells go from each value to the next where a feature has ties and so many values at most.
-MOST_VALUES, ROWS_OF_A_STEP = 100, 5
+MAX_VALUES, ROWS_OF_A_STEP = 100, 5
 # Bins of ALE by default.
-ALE_BINS = QuantileBins(MOST_CELLS)
+ALE_BINS = QuantileBins(MAX_CELLS)
 
 
 def difference_edges(
@@ -49,9 +49,9 @@ def difference_edges(
             return values
         if rule is ALE_BINS:
             return _of_rule(rule, Column(name, x_with_weight, low, high, counts))
-        most = rule.max_bins if isinstance(rule, SEARCHING) else MOST_CELLS
+        most = rule.max_bins if isinstance(rule, SEARCHING) else MAX_CELLS
         n_rows = len(x_with_weight) if repeats is None else repeats.sum()
-        n_cells = int(min(max(n_rows // ROWS_OF_A_CELL, LEAST_CELLS), most))
+        n_cells = int(min(max(n_rows // ROWS_OF_A_CELL, MIN_CELLS), most))
         edges = binning.quantile_edges(x_with_weight, n_cells, counts)
         return np.concatenate([[low], edges[(edges > low) & (edges < high)], [high]])
     edges = _of_rule(rule, Column(name, x_with_weight, low, high, counts))
@@ -69,10 +69,10 @@ def repeated_values(x: FloatArray, counts: FloatArray | None) -> FloatArray | No
 
     Between two edges, and on them, are 5 rows or more, so that cells of some of the rows have rows.
     """
-    if len(np.unique(x[: 2 * MOST_VALUES])) > MOST_VALUES:
+    if len(np.unique(x[: 2 * MAX_VALUES])) > MAX_VALUES:
         return None
     values, of_row = np.unique(x, return_inverse=True)
-    if len(values) > MOST_VALUES or not are_repeated(x, counts):
+    if len(values) > MAX_VALUES or not are_repeated(x, counts):
         return None
     n_rows, chosen = np.bincount(of_row, counts), [0]
     for number in range(1, len(values) - 1):

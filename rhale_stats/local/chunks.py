@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from rhale_stats.arrays.moments import FloatArray, IntArray
 from rhale_stats.arrays.thinned import most_of_chunk, thinned, together
 from rhale_stats.chunks import listed, of_all
-from rhale_stats.local.reductions import Places, Reduction, Source
+from rhale_stats.local.reductions import Reduction, SortedValues, Source
 from rhale_stats.local.rows import SELECT_ROWS, Rows
 from rhale_stats.schema.checksums import joined_checksum
 from rhale_stats.schema.features import feature_names
@@ -93,14 +93,14 @@ class ChunkedRows:
             )
         return float(about.low[position]), float(about.high[position])
 
-    def places(self, position: int) -> Places:
+    def places(self, position: int) -> SortedValues:
         """Where the rows of a feature are on its axis; a summary of them if they are many."""
         x, weight = self._about.places[position]
         if weight is None or (self._precise and not self.unequal and (weight == weight[0]).all()):
-            return Places(x, None, False)
+            return SortedValues(x, None, False)
         if self._precise:
-            return Places(x, weight / self._about.largest, not self.unequal)
-        return Places(x, weight, True)
+            return SortedValues(x, weight / self._about.largest, not self.unequal)
+        return SortedValues(x, weight, True)
 
     def reduced(
         self,
@@ -150,7 +150,7 @@ class ChunkedRows:
         self._checksums = self._checksums or checksums
         return result  # type: ignore[no-any-return]
 
-    def chosen(self, number: IntArray, what: str) -> Chosen:
+    def chosen(self, number: IntArray, what: str) -> RowSample:
         """Those rows whose ``number`` is not below 0, of weight 0 too; one number a row."""
         beside = np.split(number, np.cumsum(self.lengths)[:-1])
         chunks = [(*chunk, extra) for chunk, extra in zip(self._chunks, beside, strict=True)]
@@ -179,7 +179,7 @@ class ChunkedRows:
         return f"{joined_checksum(weights, of_rows):08x}-{of_effects:08x}"
 
 
-class Chosen(NamedTuple):
+class RowSample(NamedTuple):
     """Chosen rows: their numbers, values and local effects (row, feature), and weights."""
 
     rows: IntArray
@@ -360,21 +360,23 @@ class _ChosenOf:
 
     def __call__(
         self, x: Any, g: Any, weight: Any, number: IntArray
-    ) -> tuple[Chosen, list[_Checksums]]:
+    ) -> tuple[RowSample, list[_Checksums]]:
         rows = _rows(x, g, weight, weights=self.weights)
         selected = np.flatnonzero(number >= 0)
         x, g = (np.asarray(table, dtype=np.float64)[selected] for table in (x, g))
         weights = None if weight is None else np.asarray(weight, dtype=np.float64)[selected]
-        return Chosen(number[selected], x, g, weights), _checksums_of(rows) if rows.n_rows else []
+        return RowSample(number[selected], x, g, weights), _checksums_of(
+            rows
+        ) if rows.n_rows else []
 
 
 def _chosen_of_all(
-    chunks: Sequence[tuple[Chosen, list[_Checksums]]],
-) -> tuple[Chosen, list[_Checksums]]:
+    chunks: Sequence[tuple[RowSample, list[_Checksums]]],
+) -> tuple[RowSample, list[_Checksums]]:
     chosen, checksums = zip(*chunks, strict=True)
     rows, x, g, weights = zip(*chosen, strict=True)
     weight = None if weights[0] is None else np.concatenate(weights)
-    chosen = Chosen(np.concatenate(rows), np.concatenate(x), np.concatenate(g), weight)
+    chosen = RowSample(np.concatenate(rows), np.concatenate(x), np.concatenate(g), weight)
     return chosen, listed(checksums)
 
 

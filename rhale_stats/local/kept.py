@@ -23,15 +23,15 @@ from rhale_stats.schema.checks import is_chunked
 # Begins the name of the part of a dask graph that holds the model.
 WAITING = "model_of_local_effects-"
 # So many bytes are kept in memory, more on the disk.
-MOST_IN_MEMORY = 1 << 26
+MAX_IN_MEMORY = 1 << 26
 # Share of the free space of the disk that may be used.
-MOST_OF_DISK = 0.8
+MAX_OF_DISK = 0.8
 KEPT = ("x", "local_effect")
 WHAT = "chunks of local effects"
 
 
 @contextmanager
-def kept(local: xr.Dataset) -> Iterator[xr.Dataset]:
+def cached(local: xr.Dataset) -> Iterator[xr.Dataset]:
     """The same local effects, computed once for all that the block asks of them.
 
     They are kept in memory if they are few, else in a temporary folder, which is removed at the
@@ -43,7 +43,7 @@ def kept(local: xr.Dataset) -> Iterator[xr.Dataset]:
         return
     size = sum(local.variables[name].nbytes for name in KEPT)
     client = client_of()
-    if size <= MOST_IN_MEMORY:
+    if size <= MAX_IN_MEMORY:
         yield _with_blocks(local, of_all(_chunks(local), _held, listed, WHAT))
         return
     with tempfile.TemporaryDirectory(prefix="rhale-stats-", dir=_place()) as name:
@@ -51,7 +51,7 @@ def kept(local: xr.Dataset) -> Iterator[xr.Dataset]:
         if client is not None and not all_see(client, folder):
             # A cluster writes to the disks of its workers what their memory does not hold.
             stored = local.assign({name: local[name].persist() for name in KEPT})
-        elif size > (free := shutil.disk_usage(folder).free) * MOST_OF_DISK:
+        elif size > (free := shutil.disk_usage(folder).free) * MAX_OF_DISK:
             warn(
                 f"The local effects take {size / 2**30:.3g} GiB, and {folder.parent} has "
                 f"{free / 2**30:.3g} GiB free. They are therefore not kept, and the model is "

@@ -39,7 +39,7 @@ class Derivatives(NamedTuple):
     progress: bool
 
     @classmethod
-    def of(cls, fitted: Fitted, local: xr.Dataset) -> Derivatives:
+    def from_model(cls, fitted: Fitted, local: xr.Dataset) -> Derivatives:
         """Raise ``ValueError`` unless ``X`` are the rows of ``local``, numbered by it."""
         model, table = fitted.model, as_table(fitted.X)
         _check_rows(table, local)
@@ -73,7 +73,7 @@ class Derivatives(NamedTuple):
             self.local[variable_name].values[:, number] for variable_name in ("local_effect", "x")
         )
         halves = self.local[AT_MEAN].values if AT_MEAN in self.local else None
-        around = _Around.of(x)
+        around = _Around.from_values(x)
         # Both differences have it, and 1 % of the rows have more.
         rounding = 4 * float(np.nan_to_num(self.local["local_effect_error"].values[number]))
         for part, quotients in self._parts(name, rows, 4):
@@ -135,7 +135,7 @@ class _Around(NamedTuple):
     high: float
 
     @classmethod
-    def of(cls, x: FloatArray) -> _Around:
+    def from_values(cls, x: FloatArray) -> _Around:
         """Of all values, of which some may be missing."""
         x = x[~np.isnan(x)]
         return cls(kernel.robust_scale(x), float(x.min()), float(x.max()))

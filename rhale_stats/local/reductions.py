@@ -24,7 +24,7 @@ class Reduction(NamedTuple):
     combine: Callable[[Sequence[Any]], Any]
 
 
-class Places(NamedTuple):
+class SortedValues(NamedTuple):
     """Values of one feature with their weights, sorted or not; None if each counts as one row.
 
     For many rows in chunks these are a summary [97]: some values, with the weight of the rows
@@ -63,7 +63,7 @@ class Source(Protocol):
     def ends(self, position: int, name: str) -> tuple[float, float]:
         """Smallest and largest value of a feature; refused where values are not finite."""
 
-    def places(self, position: int) -> Places:
+    def places(self, position: int) -> SortedValues:
         """Where the rows of a feature are on its axis."""
 
     def reduced(

@@ -14,7 +14,7 @@ from rhale_stats.arguments.checks import MAX_SIZE, check_finite
 from rhale_stats.arrays.moments import FloatArray
 from rhale_stats.arrays.stretches import sorting
 from rhale_stats.local.cells import cell_edges
-from rhale_stats.local.reductions import Places, Reduction, Source, unequal
+from rhale_stats.local.reductions import Reduction, SortedValues, Source, unequal
 from rhale_stats.parallel import in_threads
 from rhale_stats.schema.dimensions import HALF_OF, ROWS
 from rhale_stats.schema.features import feature_names, feature_position
@@ -129,9 +129,9 @@ class Rows(NamedTuple):
             check_finite(x, "x", name, SELECT_ROWS)
         return float(low), float(high)
 
-    def places(self, position: int) -> Places:
+    def places(self, position: int) -> SortedValues:
         """Where the rows of a feature are on its axis."""
-        return Places(self.x[position], self.weight, self.frequency, self.ordered)
+        return SortedValues(self.x[position], self.weight, self.frequency, self.ordered)
 
     def reduced(
         self,

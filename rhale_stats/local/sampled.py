@@ -11,7 +11,7 @@ from rhale_stats.arrays.moments import IntArray
 from rhale_stats.local.chunks import ChunkedRows
 
 # Of more rows so many are read: as many as places are kept of, 16 MB a feature.
-MOST_ROWS = 1 << 20
+MAX_ROWS = 1 << 20
 
 
 class Sampled(NamedTuple):
@@ -33,16 +33,16 @@ class Sampled(NamedTuple):
 
 
 def sampled(local: xr.Dataset, what: str) -> Sampled:
-    """All rows, or one drawn from each of `MOST_ROWS` stretches of them.
+    """All rows, or one drawn from each of `MAX_ROWS` stretches of them.
 
     The draws are the same in every call, whatever the chunks. A progress bar counts chunks of
     ``what``.
     """
     source = ChunkedRows(local, precise=True)
     n_rows = sum(source.lengths)
-    number, every = np.arange(n_rows), n_rows <= MOST_ROWS
+    number, every = np.arange(n_rows), n_rows <= MAX_ROWS
     if not every:
-        first = np.arange(MOST_ROWS + 1) * n_rows // MOST_ROWS
+        first = np.arange(MAX_ROWS + 1) * n_rows // MAX_ROWS
         drawn = np.random.default_rng(0).integers(first[:-1], first[1:])
         number = np.full(n_rows, -1)
         number[drawn] = drawn

@@ -21,7 +21,7 @@ def as_is(rows: Any) -> Any:
 
 
 @dataclass(frozen=True)
-class Form:
+class TableFormat:
     """What kind of table the user has, and how rows are brought into this kind.
 
     ``labelled`` says whether rows have labels of their own, by which pandas objects are aligned.
@@ -40,8 +40,8 @@ class Form:
         return self.give(self.restore(rows))
 
 
-PANDAS = Form("pandas DataFrame", labelled=True)
-ARRAY = Form("array")
+PANDAS = TableFormat("pandas DataFrame", labelled=True)
+ARRAY = TableFormat("array")
 
 
 def framed(columns: Mapping[Any, Any], names: Sequence[Any], n_rows: int) -> pd.DataFrame:

@@ -12,7 +12,7 @@ import xarray as xr
 from numpy.typing import NDArray
 
 from rhale_stats.arguments.words import listed, warn
-from rhale_stats.models.form import ARRAY, PANDAS, PLAIN, Data, Form, as_is, framed
+from rhale_stats.models.form import ARRAY, PANDAS, PLAIN, Data, TableFormat, as_is, framed
 from rhale_stats.models.frames import native_series, read_narwhals, read_series
 
 # Libraries of models whose ``predict`` is documented for pandas and NumPy.
@@ -21,7 +21,7 @@ PANDAS_MODELS = ("sklearn", "xgboost", "lightgbm", "catboost", "statsmodels")
 NUMPY_MODELS = ("lightgbm", "statsmodels")
 
 
-def read(X: Any, parameter: str = "X") -> tuple[Any, Form]:
+def read(X: Any, parameter: str = "X") -> tuple[Any, TableFormat]:
     """A table as a DataFrame, or what it is where it is none (an array), and its form.
 
     Raises
@@ -62,7 +62,7 @@ def n_rows_of(X: Any) -> int:
     return len(next(iter(X.values()))) if isinstance(X, Mapping) else len(X)
 
 
-def given_to(model: Any, form: Form, data: Data) -> Callable[[Data], Any]:
+def given_to(model: Any, form: TableFormat, data: Data) -> Callable[[Data], Any]:
     """How rows are brought into the form that a model takes: that of the user, or of its fit.
 
     Models of scikit-learn and the like, which remember the columns of their fit, get these columns
@@ -196,7 +196,7 @@ def plain_answer(answer: Any) -> Any:
     return answer
 
 
-def read_dataset(X: xr.Dataset, parameter: str) -> tuple[pd.DataFrame, Form]:
+def read_dataset(X: xr.Dataset, parameter: str) -> tuple[pd.DataFrame, TableFormat]:
     """Variables over one dimension, which is that of the rows."""
     dims = {str(name): tuple(map(str, variable.dims)) for name, variable in X.data_vars.items()}
     if not dims:
@@ -227,10 +227,10 @@ def read_dataset(X: xr.Dataset, parameter: str) -> tuple[pd.DataFrame, Form]:
         }
         return xr.Dataset(data, attrs=X.attrs)
 
-    return frame, Form("xarray Dataset", give, labelled=labelled)
+    return frame, TableFormat("xarray Dataset", give, labelled=labelled)
 
 
-def read_data_array(X: xr.DataArray, parameter: str) -> tuple[Any, Form]:
+def read_data_array(X: xr.DataArray, parameter: str) -> tuple[Any, TableFormat]:
     """An array of (row, column), whose columns may have names."""
     if X.ndim != 2:
         raise ValueError(
@@ -254,7 +254,7 @@ def read_data_array(X: xr.DataArray, parameter: str) -> tuple[Any, Form]:
         values = rows.to_numpy(copy=True) if isinstance(rows, pd.DataFrame) else rows
         return xr.DataArray(values, dims=(row, column), coords=coords, attrs=X.attrs, name=X.name)
 
-    return frame, Form("xarray DataArray", give, labelled=labelled)
+    return frame, TableFormat("xarray DataArray", give, labelled=labelled)
 
 
 def _attributes(
@@ -273,7 +273,7 @@ def _attributes(
     return without_units | ({"units": units} if units else {})
 
 
-def read_structured(X: NDArray[Any], parameter: str) -> tuple[pd.DataFrame, Form]:
+def read_structured(X: NDArray[Any], parameter: str) -> tuple[pd.DataFrame, TableFormat]:
     """Fields of a structured array."""
     if X.ndim != 1:
         raise ValueError(
@@ -304,10 +304,10 @@ def read_structured(X: NDArray[Any], parameter: str) -> tuple[pd.DataFrame, Form
             out[name] = values
         return out
 
-    return frame, Form("structured array", give)
+    return frame, TableFormat("structured array", give)
 
 
-def read_columns(X: Mapping[Any, Any], parameter: str) -> tuple[pd.DataFrame, Form]:
+def read_columns(X: Mapping[Any, Any], parameter: str) -> tuple[pd.DataFrame, TableFormat]:
     """A dict of columns, each of which may be of any library."""
     if not X:
         raise ValueError(f"{parameter} must have at least one column; got an empty dict.")
@@ -334,7 +334,7 @@ def read_columns(X: Mapping[Any, Any], parameter: str) -> tuple[pd.DataFrame, Fo
             name: givers[name](rows.iloc[:, position]) for position, name in enumerate(rows.columns)
         }
 
-    return frame, Form("dict", give, labelled=bool(indices), days=frozenset(days))
+    return frame, TableFormat("dict", give, labelled=bool(indices), days=frozenset(days))
 
 
 def _check_labels(X: Mapping[Any, Any], parameter: str) -> None:

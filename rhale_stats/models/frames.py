@@ -9,10 +9,10 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from rhale_stats.models.form import Data, Form, framed
+from rhale_stats.models.form import Data, TableFormat, framed
 
 
-def read_narwhals(table: nw.DataFrame[Any]) -> tuple[pd.DataFrame, Form]:
+def read_narwhals(table: nw.DataFrame[Any]) -> tuple[pd.DataFrame, TableFormat]:
     """A table column by column; without the detour of ``to_pandas``, which loses integers."""
     schema = dict(table.schema)
     columns = {name: read_series(table[name]) for name in table.columns}
@@ -30,7 +30,7 @@ def read_narwhals(table: nw.DataFrame[Any]) -> tuple[pd.DataFrame, Form]:
         first = made[0].to_frame()
         return first.with_columns(*made[1:]).to_native() if len(made) > 1 else first.to_native()
 
-    return frame, Form(_name_of(table), give, days=days)
+    return frame, TableFormat(_name_of(table), give, days=days)
 
 
 def _name_of(table: nw.DataFrame[Any]) -> str:

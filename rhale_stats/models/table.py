@@ -19,7 +19,7 @@ from rhale_stats.arguments.words import warn
 from rhale_stats.arrays.moments import FloatArray
 from rhale_stats.models import forms
 from rhale_stats.models.columns import is_nested, readings_of
-from rhale_stats.models.form import ARRAY, Form
+from rhale_stats.models.form import ARRAY, TableFormat
 from rhale_stats.schema.features import names_of_labels
 from rhale_stats.schema.variables import unit_mapping
 
@@ -41,7 +41,7 @@ class Table:
     """The rows of ``X`` as pandas or NumPy hold them, and the form in which the user has them."""
 
     data: pd.DataFrame | NDArray[np.floating[Any]]
-    form: Form
+    form: TableFormat
     names: list[str]
 
     @property
@@ -303,7 +303,7 @@ def as_table(X: Any, parameter: str = "X") -> Table:
         if not np.issubdtype(array.dtype, np.floating):
             try:
                 form = (
-                    Form("array", restore=partial(_whole_as, dtype=array.dtype))
+                    TableFormat("array", restore=partial(_whole_as, dtype=array.dtype))
                     if array.dtype.kind in "iu"
                     else ARRAY
                 )
@@ -319,7 +319,7 @@ def as_table(X: Any, parameter: str = "X") -> Table:
     return table
 
 
-def _with_readings(data: pd.DataFrame, form: Form) -> tuple[pd.DataFrame, Form]:
+def _with_readings(data: pd.DataFrame, form: TableFormat) -> tuple[pd.DataFrame, TableFormat]:
     """The table with columns of objects and text as the numbers or dates that they hold.
 
     The model gets such columns as they were.

@@ -31,7 +31,7 @@ def size(background: int | pd.DataFrame | ArrayLike, n_rows: int) -> int:
     return int(np.shape(background)[0])
 
 
-def check_centre(axes: Sequence[Axis], centering: str) -> None:
+def check_centre(axes: Sequence[ProfileAxis], centering: str) -> None:
     """Raise ``ValueError`` unless the value at which curves are to be 0 is on all axes."""
     if centering in CENTERINGS:
         return
@@ -49,7 +49,7 @@ def check_centre(axes: Sequence[Axis], centering: str) -> None:
             )
 
 
-def axis_names(a: Axis, b: Axis) -> str:
+def axis_names(a: ProfileAxis, b: ProfileAxis) -> str:
     """The name of a pair of features."""
     return f"{a.name}:{b.name}"
 
@@ -66,7 +66,7 @@ def split_pairs(features: Any) -> tuple[Any, list[Any]]:
 # --- what is given --------------------------------------------------------------------------------
 
 
-class Axis(NamedTuple):
+class ProfileAxis(NamedTuple):
     """One feature: its values in the rows, or numbers of levels, and its grid."""
 
     name: str
@@ -76,10 +76,10 @@ class Axis(NamedTuple):
     grid: FloatArray
     values: models.Values
     levels: list[str] | None
-    pair: tuple[Axis, Axis] | None = None
+    pair: tuple[ProfileAxis, ProfileAxis] | None = None
 
     @classmethod
-    def of_pair(cls, a: Axis, b: Axis) -> Axis:
+    def of_pair(cls, a: ProfileAxis, b: ProfileAxis) -> ProfileAxis:
         """Two features together: their grid is of all pairs of points, which stand for levels.
 
         A row is at the pair of points nearest to its values.
@@ -117,7 +117,7 @@ class Axis(NamedTuple):
         return [f"{self.name} = {point}" for point in points]
 
     @property
-    def there(self) -> NDArray[np.bool_]:
+    def present(self) -> NDArray[np.bool_]:
         """Rows that have a value, or "missing" as a level."""
         return ~np.isnan(self.x)
 

@@ -20,7 +20,7 @@ from rhale_stats.local.request import on_axis
 from rhale_stats.models.options import ModelOptions
 from rhale_stats.models.outputs import Model
 from rhale_stats.profiles.data import CENTERINGS, variable
-from rhale_stats.profiles.given import Given, no_rows
+from rhale_stats.profiles.given import ProfileInputs, no_rows
 from rhale_stats.profiles.grid import N_GRID
 from rhale_stats.profiles.pdp import at_rows, bin_beside
 from rhale_stats.schema.dimensions import OUTPUT
@@ -106,7 +106,7 @@ def m_plot(
             f"bins must be QuantileBins, EqualWidthBins or GivenBins, which do not look at local "
             f"effects; got {type(rule).__name__}."
         )
-    inputs = Given.used(X, features, options, percentiles=percentiles)
+    inputs = ProfileInputs.used(X, features, options, percentiles=percentiles)
     quotients = inputs.quotients(model)
     with quotients.counted(inputs.table.n_rows, "M-plot", progress=progress):
         answers = at_rows(quotients)
@@ -114,16 +114,16 @@ def m_plot(
     for axis in inputs.axes(None, N_GRID, "quantile"):
         if axis.levels is None and len(axis.grid):
             axis = axis._replace(x=on_axis(inputs, axis.position, axis.x, rule))
-        weight = inputs.weight_at(axis.there)
+        weight = inputs.weight_at(axis.present)
         if axis.levels is not None:
-            cell, edges = axis.x[axis.there].astype(np.intp), np.arange(len(axis.grid) + 1) - 0.5
+            cell, edges = axis.x[axis.present].astype(np.intp), np.arange(len(axis.grid) + 1) - 0.5
         else:
-            cell, edges = in_bins(rule, axis.name, axis.x[axis.there], weight)
+            cell, edges = in_bins(rule, axis.name, axis.x[axis.present], weight)
         n_bins = max(len(edges) - 1, 0)
-        x = kernel.bin_means(axis.x[axis.there], cell, n_bins, weight, frequency=inputs.frequency)
+        x = kernel.bin_means(axis.x[axis.present], cell, n_bins, weight, frequency=inputs.frequency)
         axes.append(axis._replace(grid=x.mean, values=x.mean))
         each = [
-            kernel.bin_means(f[axis.there], cell, n_bins, weight, frequency=inputs.frequency)
+            kernel.bin_means(f[axis.present], cell, n_bins, weight, frequency=inputs.frequency)
             for f in answers.T
         ]
         estimates.append(

@@ -17,10 +17,10 @@ from rhale_stats.inference.parameters import KIND, Directions, check_model, erro
 from rhale_stats.models.options import ModelOptions
 from rhale_stats.models.parametric import ROW_NUMBER, Fitted
 from rhale_stats.profiles.data import is_nominal, one_profile, pair_of, variable
-from rhale_stats.profiles.given import Given
-from rhale_stats.profiles.grid import N_GRID, Axis
+from rhale_stats.profiles.given import ProfileInputs
+from rhale_stats.profiles.grid import N_GRID, ProfileAxis
 from rhale_stats.profiles.pdp import at_rows
-from rhale_stats.profiles.rows import Curves, Outputs, Shapley, rows_behind
+from rhale_stats.profiles.rows import BinnedOutputs, Curves, Shapley, rows_behind
 from rhale_stats.schema.features import feature_names
 from rhale_stats.schema.identity import model_facts, row_labels
 from rhale_stats.schema.padding import padded
@@ -61,7 +61,7 @@ def of_curves(
 
 
 def of_bins(
-    outputs: Outputs, row: xr.Dataset, centering: str, group: IntArray | None
+    outputs: BinnedOutputs, row: xr.Dataset, centering: str, group: IntArray | None
 ) -> tuple[FloatArray, FloatArray, delta.Units]:
     """Covariance of an M-plot, its degrees of freedom by bin, and what rows or groups do to it."""
     means = outputs.means(outputs.values)
@@ -91,7 +91,7 @@ def of_bins(
     return covariance, of_units.degrees, of_units.units
 
 
-def _centre(outputs: Outputs, means: kernel.BinMeans, centering: str) -> FloatArray | None:
+def _centre(outputs: BinnedOutputs, means: kernel.BinMeans, centering: str) -> FloatArray | None:
     """Weights of bins in the constant; None of the mean over rows, 0 without a constant."""
     if centering == "mean":
         return None
@@ -123,14 +123,14 @@ class FromModel:
         names = [name for name in every if one_profile(profile, name).sizes["grid"]]
         names = names or every[:1]
         pairs = {name: pair for name in names if (pair := pair_of(one_profile(profile, name)))}
-        self.given = Given.used(
+        self.given = ProfileInputs.used(
             table.take(self.numbers).data,
             [name for name in names if name not in pairs],
             self.options,
             pairs=[[name for name, _ in pair] for pair in pairs.values()],
         )
         self.asked = self.given.quotients(directions.changes.ask, probe=False)
-        self.axes: dict[str, Axis] = {}
+        self.axes: dict[str, ProfileAxis] = {}
         if profile.attrs["method"] != "m_plot":
             grid: dict[str, Any] = {
                 name: [points for _, points in pairs[name]] if name in pairs else points
@@ -179,7 +179,7 @@ class FromModel:
         behind = Curves(values, axis.grid, weight, inputs.frequency, places, derivative)
         return total, behind
 
-    def bins(self, outputs: Outputs, has_curve: np.ndarray, centering: str) -> FloatArray:
+    def bins(self, outputs: BinnedOutputs, has_curve: np.ndarray, centering: str) -> FloatArray:
         """Change of an M-plot by direction."""
         answers = at_rows(self.asked)[has_curve]
         weight = outputs.base
@@ -281,7 +281,7 @@ def _behind(
     if profile.attrs["method"] == "m_plot":
         assert rows is not None, "M-plots keep their rows"
         outputs = rows_behind(rows, name)
-        assert isinstance(outputs, Outputs), "M-plots keep outputs"
+        assert isinstance(outputs, BinnedOutputs), "M-plots keep outputs"
         has_curve = ~np.isnan(one_profile(rows, name)["x"].values)
         group = None if code is None else code[has_curve]
         covariance, degrees, units = of_bins(outputs, row, centering, _numbered(group))

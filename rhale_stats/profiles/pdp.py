@@ -24,7 +24,7 @@ from rhale_stats.profiles.data import CENTERINGS
 from rhale_stats.profiles.given import (
     BESIDE,
     Blocks,
-    Given,
+    ProfileInputs,
     counts_of,
     estimates_of,
     no_rows,
@@ -34,8 +34,8 @@ from rhale_stats.profiles.given import (
 from rhale_stats.profiles.grid import (
     GRID_KINDS,
     N_GRID,
-    Axis,
     Grid,
+    ProfileAxis,
     check_centre,
     split_pairs,
 )
@@ -63,7 +63,7 @@ def _common_grid(
     missing = fields.get("missing", options.missing)
     options = ModelOptions(weights=fields.get("weights", options.weights), missing=missing)
     singles, pairs = split_pairs(fields.get("feature", features))
-    inputs = Given.used(X, singles, options, percentiles=percentiles, pairs=pairs)
+    inputs = ProfileInputs.used(X, singles, options, percentiles=percentiles, pairs=pairs)
     points: dict[str, Any] = {}
     for axis in inputs.axes(grid, n_grid, grid_kind):
         if axis.pair is not None:
@@ -199,7 +199,7 @@ def pdp(
             )
         return pdp_in_chunks(model, chunks, features, grid, n_grid, grid_kind, centering, options)
     singles, pairs = split_pairs(features)
-    inputs = Given.used(X, singles, options, percentiles=percentiles, pairs=pairs)
+    inputs = ProfileInputs.used(X, singles, options, percentiles=percentiles, pairs=pairs)
     axes = inputs.axes(grid, n_grid, grid_kind)
     check_centre(axes, centering)
     quotients = inputs.quotients(model)
@@ -287,7 +287,7 @@ def ice(
         )
     every = with_slopes if kind == "derivative" else None
     singles, pairs = split_pairs(features)
-    inputs = Given.used(X, singles, options, every, percentiles, pairs)
+    inputs = ProfileInputs.used(X, singles, options, every, percentiles, pairs)
     axes = inputs.axes(grid, n_grid, grid_kind)
     check_centre(axes, chosen)
     if kind == "derivative":
@@ -349,9 +349,9 @@ class _Mean(NamedTuple):
 
 
 def _average(
-    inputs: Given,
+    inputs: ProfileInputs,
     quotients: DifferenceQuotients,
-    axis: Axis,
+    axis: ProfileAxis,
     blocks: Blocks,
     centering: str,
     *,
@@ -374,8 +374,8 @@ def _average(
     alike = kernel.centre_of(
         "none" if derivative else "mean" if centering == "none" else centering, axis.grid, share
     )
-    by_weight: list[curves_of.Moments] = []
-    by_squares: list[curves_of.Moments] = []
+    by_weight: list[curves_of.CurveMoments] = []
+    by_squares: list[curves_of.CurveMoments] = []
     precise = sums.need_squares(weight, frequency=inputs.frequency)
     constants, origin, largest = [], np.zeros(0), np.zeros(1)
     for rows, curves, error in blocks:
@@ -411,8 +411,8 @@ def _average(
                 else block
             )
         largest = np.maximum(largest, error)
-    squared: Sequence[curves_of.Moments | None] = by_squares or [None] * len(by_weight)
-    totals = kernel.Totals.of(weight, len(places.left), frequency=inputs.frequency)
+    squared: Sequence[curves_of.CurveMoments | None] = by_squares or [None] * len(by_weight)
+    totals = kernel.Totals.from_weights(weight, len(places.left), frequency=inputs.frequency)
     profiles = [
         curves_of.profile(moments, axis.grid, totals, float(start), centering, by_squares=by)
         for moments, by, start in zip(by_weight, squared, origin, strict=True)
@@ -422,9 +422,9 @@ def _average(
 
 
 def _beside(
-    inputs: Given,
+    inputs: ProfileInputs,
     quotients: DifferenceQuotients,
-    axis: Axis,
+    axis: ProfileAxis,
     mean: _Mean,
     centering: str,
 ) -> dict[str, NDArray[Any]]:
@@ -432,7 +432,7 @@ def _beside(
     if inputs.missing != "bin":
         return {}
     curves = mean.estimates["curve"]
-    if axis.levels is not None or axis.there.all() or not len(axis.grid):
+    if axis.levels is not None or axis.present.all() or not len(axis.grid):
         return dict.fromkeys(BESIDE, np.full(len(curves), np.nan))
     places, weight = inputs.places(axis), inputs.weight
     values = [
@@ -447,8 +447,8 @@ def _beside(
 
 
 def bin_beside(
-    inputs: Given,
-    axis: Axis,
+    inputs: ProfileInputs,
+    axis: ProfileAxis,
     answers: FloatArray,
     each: Sequence[kernel.BinMeans],
     x: FloatArray,
@@ -457,7 +457,7 @@ def bin_beside(
     """math [42]: the mean output of the rows without a value, on the scale of the curve."""
     if inputs.missing != "bin":
         return {}
-    if axis.there.all() or not len(x):
+    if axis.present.all() or not len(x):
         return dict.fromkeys(BESIDE, np.full(len(each), np.nan))
     values = []
     for f, means in zip(answers.T, each, strict=True):
@@ -467,7 +467,7 @@ def bin_beside(
                 inputs.weight_at(rows),
                 frequency=inputs.frequency,
             )
-            for rows in (~axis.there, axis.there)
+            for rows in (~axis.present, axis.present)
         )
         has_rows = means.share > 0
         spread = means.variance if means.robust is None else means.robust

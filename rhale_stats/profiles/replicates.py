@@ -12,7 +12,7 @@ from rhale_stats.arrays.moments import FloatArray
 from rhale_stats.inference.draws import Drawn, Resampling
 from rhale_stats.profiles.data import variable
 from rhale_stats.profiles.inference import check_curves
-from rhale_stats.profiles.rows import KEPT, Curves, Outputs, Shapley, rows_behind
+from rhale_stats.profiles.rows import KEPT, BinnedOutputs, Curves, Shapley, rows_behind
 from rhale_stats.schema.features import feature_names
 from rhale_stats.schema.identity import OF_ESTIMATE, estimate_fingerprint, row_labels
 from rhale_stats.schema.padding import padded
@@ -39,7 +39,7 @@ def replicates(
     ice: xr.Dataset,
     profile: xr.Dataset,
     scheme: str,
-    units: resample.Units,
+    units: resample.ResampledUnits,
     seeds: Sequence[np.random.Generator],
 ) -> xr.Dataset:
     """math [29]: the profile with the rows weighted anew, over (draw, feature, ...)."""
@@ -91,7 +91,9 @@ def replicates(
 
 
 def _acceleration(
-    rows_of_feature: Curves | Outputs | Shapley, centering: str, units: resample.Units
+    rows_of_feature: Curves | BinnedOutputs | Shapley,
+    centering: str,
+    units: resample.ResampledUnits,
 ) -> FloatArray:
     """sum psi^3 / (6 (sum psi^2)^(3/2)) over units, psi the influence of a unit (Efron 1987)."""
     if not len(rows_of_feature.grid):

@@ -21,8 +21,8 @@ from rhale_stats.models.outputs import Model
 from rhale_stats.models.shapley import ShapleyOptions, given_column, shapley_values
 from rhale_stats.models.table import as_table
 from rhale_stats.profiles.data import CENTERINGS
-from rhale_stats.profiles.given import BESIDE, SPREAD_BINS, Given, counts_of, no_rows
-from rhale_stats.profiles.grid import N_GRID, Axis, Grid, size
+from rhale_stats.profiles.given import BESIDE, SPREAD_BINS, ProfileInputs, counts_of, no_rows
+from rhale_stats.profiles.grid import N_GRID, Grid, ProfileAxis, size
 from rhale_stats.profiles.m_plot import in_bins
 from rhale_stats.schema.validation import validated
 
@@ -119,7 +119,7 @@ def shap_dependence(
     array([-1.08, -0.09,  0.91])
     """
     check_choice("centering", centering, CENTERINGS)
-    inputs = Given.used(X, features, options)
+    inputs = ProfileInputs.used(X, features, options)
     axes = inputs.axes(grid, n_grid, grid_kind)
     quotients, how = None, "given"
     generator, seed = source_of(rng)
@@ -159,10 +159,10 @@ def shap_dependence(
 
 
 def _smoothed(
-    inputs: Given, axis: Axis, values: FloatArray, centering: str
+    inputs: ProfileInputs, axis: ProfileAxis, values: FloatArray, centering: str
 ) -> dict[str, NDArray[Any]]:
     """A spline through Shapley values (output, row), with its errors and its spread."""
-    present, gone = axis.there, inputs.gone(axis) & ~axis.there
+    present, gone = axis.present, inputs.gone(axis) & ~axis.present
     weight = inputs.weight_at(present)
     counts = counts_of(inputs, weight, int(present.sum()))
     if not len(axis.grid):

@@ -193,7 +193,7 @@ class CurveProblem:
         """Effective rows that a region must have."""
         return max(self.min_obs, 2.0) * (1 - 1e-12)
 
-    def node(self, row_numbers: IntArray, min_share: float) -> Node[search.Curves]:  # noqa: ARG002
+    def node(self, row_numbers: IntArray, min_share: float) -> Node[search.NodeCurves]:  # noqa: ARG002
         """The node with these rows: all that differs between its curves is left in it."""
         weight = None if self.weight is None else self.weight[row_numbers]
         rows = search.curves_of(self.curves[row_numbers], weight, frequency=self.frequency)
@@ -202,15 +202,15 @@ class CurveProblem:
         n_obs = total if self.frequency else float(len(row_numbers))
         return Node(row_numbers, rows, n_obs, total, loss, loss > (4 * self.error) ** 2, self.error)
 
-    def with_bins_of(self, node: Node[search.Curves]) -> CurveProblem:  # noqa: ARG002
+    def with_bins_of(self, node: Node[search.NodeCurves]) -> CurveProblem:  # noqa: ARG002
         """The same: there are no bins."""
         return self
 
     def statistics(
         self,
         children: search.Children,
-        rows: search.Curves,  # noqa: ARG002
-        node: Node[search.Curves],  # noqa: ARG002
+        rows: search.NodeCurves,  # noqa: ARG002
+        node: Node[search.NodeCurves],  # noqa: ARG002
     ) -> FloatArray:
         """Studentised drops by many splits: (split,)."""
         return search.studentised_curves(children.left, children.right)
@@ -218,24 +218,24 @@ class CurveProblem:
     def degrees(
         self,
         children: search.Children,
-        rows: search.Curves,  # noqa: ARG002
-        node: Node[search.Curves],  # noqa: ARG002
+        rows: search.NodeCurves,  # noqa: ARG002
+        node: Node[search.NodeCurves],  # noqa: ARG002
     ) -> FloatArray:
         """Degrees of freedom of the variances in these, (split,)."""
         return search.degrees_of_curves(children.left, children.right)
 
-    def coarse(self, node: Node[search.Curves]) -> tuple[CurveProblem, Node[search.Curves]]:
+    def coarse(self, node: Node[search.NodeCurves]) -> tuple[CurveProblem, Node[search.NodeCurves]]:
         """The same: there are no bins."""
         return self, node
 
-    def apart(self, node: Node[search.Curves], unit: IntArray) -> search.Curves:
+    def apart(self, node: Node[search.NodeCurves], unit: IntArray) -> search.NodeCurves:
         """Curves of a node about their mean, corrected for the leverage of units."""
         return search.apart_curves(node.rows, unit)
 
-    def flipped(self, rows: search.Curves, sign: FloatArray) -> search.Curves:
+    def flipped(self, rows: search.NodeCurves, sign: FloatArray) -> search.NodeCurves:
         """The same with distances that have these signs."""
         return search.flipped_curves(rows, sign)
 
-    def losses(self, sums: FloatArray, rows: search.Curves, exact: float) -> FloatArray:  # noqa: ARG002
+    def losses(self, sums: FloatArray, rows: search.NodeCurves, exact: float) -> FloatArray:  # noqa: ARG002
         """Losses of many sets of rows."""
         return search.curve_loss(sums)

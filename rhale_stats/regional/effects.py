@@ -10,7 +10,7 @@ import xarray as xr
 from rhale_stats.bins.description import rule_of
 from rhale_stats.bins.rule import BinRule
 from rhale_stats.effects.rhale import rhale
-from rhale_stats.local.kept import kept
+from rhale_stats.local.kept import cached
 from rhale_stats.regional.trees import check_rows_of_tree, check_tree
 from rhale_stats.schema.checks import check_local
 from rhale_stats.schema.dimensions import ROWS
@@ -95,7 +95,7 @@ def regional_rhale(
     feature_local = local.isel(feature=[feature_position(local, name)])
     region_of_row = tree[ROWS].values
     leaves = tree.isel(node=np.flatnonzero(tree["region"].values >= 0))
-    with kept(feature_local) as same:
+    with cached(feature_local) as same:
         effects = [
             rhale(
                 same.isel(obs=np.flatnonzero(region_of_row == number)),

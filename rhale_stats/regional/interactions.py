@@ -15,7 +15,7 @@ from rhale_stats.arguments.checks import check_choice
 from rhale_stats.arguments.progress import progress_bar
 from rhale_stats.arguments.seeds import source_of
 from rhale_stats.arrays.moments import FloatArray, IntArray
-from rhale_stats.arrays.regions import Rows
+from rhale_stats.arrays.regions import NodeRows
 from rhale_stats.bins.description import describe
 from rhale_stats.bins.rule import BinRule
 from rhale_stats.inference.adjustment import ADJUSTMENTS, adjusted
@@ -214,7 +214,7 @@ def _best_splits(
 
 def _pvalues(
     problem: Problem,
-    node: Node[Rows],
+    node: Node[NodeRows],
     tried: Sequence[SplitCandidates],
     n_permutations: int,
     rng: np.random.Generator,

@@ -173,11 +173,11 @@ class Problem:
         """Minimum number of effective rows of a region, from the caller and the bin rule."""
         return max(self.min_obs, 2.0, float(getattr(self.rule, "min_obs", None) or 0)) * (1 - 1e-12)
 
-    def node(self, row_numbers: IntArray, min_share: float) -> Node[search.Rows]:
+    def node(self, row_numbers: IntArray, min_share: float) -> Node[search.NodeRows]:
         """The node with the rows ``row_numbers``."""
         return node_of(self, row_numbers, min_share)
 
-    def losses(self, sums: FloatArray, rows: search.Rows, exact: float) -> FloatArray:
+    def losses(self, sums: FloatArray, rows: search.NodeRows, exact: float) -> FloatArray:
         """Losses of many sets of rows, from their sums in the cells."""
         cells, products = search.moments(sums, rows)
         return self.loss_in(*self.starts(cells, products, exact), cells, products)
@@ -196,19 +196,19 @@ class Problem:
         return self.scale * loss
 
     def statistics(
-        self, children: search.Children, rows: search.Rows, node: Node[search.Rows]
+        self, children: search.Children, rows: search.NodeRows, node: Node[search.NodeRows]
     ) -> FloatArray:
         """Studentised drops by many splits, in the bins of the node: (split,)."""
         return search.studentised(*self._sides(children, rows, node), node.resolution)
 
     def degrees(
-        self, children: search.Children, rows: search.Rows, node: Node[search.Rows]
+        self, children: search.Children, rows: search.NodeRows, node: Node[search.NodeRows]
     ) -> FloatArray:
         """Degrees of freedom of the variances in these, (split,)."""
         return search.studentised_degrees(*self._sides(children, rows, node))
 
     def _sides(
-        self, children: search.Children, rows: search.Rows, node: Node[search.Rows]
+        self, children: search.Children, rows: search.NodeRows, node: Node[search.NodeRows]
     ) -> tuple[Moments, Moments, NDArray[np.bool_], FloatArray | None]:
         """Moments on both sides of many splits, the bins of the node, and widths if they count."""
         if node.starts is None:
@@ -217,7 +217,7 @@ class Problem:
         right, _ = search.moments(children.right, rows)
         return left, right, node.starts, self.width if self.loss == "index" else None
 
-    def coarse(self, node: Node[search.Rows]) -> tuple[Problem, Node[search.Rows]]:
+    def coarse(self, node: Node[search.NodeRows]) -> tuple[Problem, Node[search.NodeRows]]:
         """The same with the bins of the node as cells: sums over fewer cells, without lines."""
         if node.starts is None:
             raise AssertionError("a node of local effects has bins")
@@ -225,24 +225,24 @@ class Problem:
         bins = (np.cumsum(node.starts) - 1)[rows.cell]
         values = rows.centre[rows.cell] + rows.effect
         centre = search.means(bins, values, rows.weight, len(begins))
-        binned = search.Rows(bins, values - centre[bins], rows.weight, rows.frequency, centre)
+        binned = search.NodeRows(bins, values - centre[bins], rows.weight, rows.frequency, centre)
         edges = np.append(self.edges[begins], self.edges[-1])
         return (
             replace(self, edges=edges, gaps=None),
             node._replace(rows=binned, starts=np.ones(len(begins), dtype=bool)),
         )
 
-    def apart(self, node: Node[search.Rows], unit: IntArray) -> search.Rows:
+    def apart(self, node: Node[search.NodeRows], unit: IntArray) -> search.NodeRows:
         """Rows of a node about the means of their bins, corrected for the leverage of units."""
         if node.starts is None:
             raise AssertionError("a node of local effects has bins")
         return search.apart(node.rows, node.starts, unit)
 
-    def flipped(self, rows: search.Rows, sign: FloatArray) -> search.Rows:
+    def flipped(self, rows: search.NodeRows, sign: FloatArray) -> search.NodeRows:
         """The same with distances that have these signs."""
         return search.flipped(rows, sign)
 
-    def with_bins_of(self, node: Node[search.Rows]) -> Problem:
+    def with_bins_of(self, node: Node[search.NodeRows]) -> Problem:
         """The same with the bins of a node, none of which is chosen again."""
         return replace(self, bins=node.starts)
 
@@ -308,7 +308,7 @@ def _spread(x: FloatArray, weight: FloatArray | None, *, frequency: bool) -> flo
     return float(np.sqrt(np.cov(x, **weights)))
 
 
-def node_of(problem: Problem, row_numbers: IntArray, min_share: float) -> Node[search.Rows]:
+def node_of(problem: Problem, row_numbers: IntArray, min_share: float) -> Node[search.NodeRows]:
     """The node with the rows ``row_numbers``."""
     x, g, cell = (part(values, row_numbers) for values in (problem.x, problem.g, problem.cell))
     w = None if problem.weight is None else part(problem.weight, row_numbers)
@@ -319,7 +319,7 @@ def node_of(problem: Problem, row_numbers: IntArray, min_share: float) -> Node[s
         x_centre = search.means(cell, x, w, n_cells)
         place = search.away(x, x_centre, cell)
     effect = search.away(g, centre, cell)
-    rows = search.Rows(cell, effect, w, problem.frequency, centre, place, x_centre)
+    rows = search.NodeRows(cell, effect, w, problem.frequency, centre, place, x_centre)
     sums = search.table(np.zeros(len(row_numbers), dtype=np.uint8), 1, rows)
     cells, products = search.moments(sums, rows)
     exact = resolution(cells.mean, problem.error)

@@ -69,7 +69,7 @@ def pruned(
     problem: Problem,
     conditioning: Sequence[Conditioning],
     settings: SplitSearch,
-    tree: SplitTree[search.Rows],
+    tree: SplitTree[search.NodeRows],
     rows: IntArray,
     n_folds: int,
     rng: np.random.Generator,
@@ -119,7 +119,7 @@ def _folds(
 
 
 def cut_back(
-    tree: SplitTree[search.Rows], regions: frozenset[int]
+    tree: SplitTree[search.NodeRows], regions: frozenset[int]
 ) -> tuple[list[TreeNode], dict[int, IntArray]]:
     """The nodes of a tree that ends at ``regions``, and the rows of these."""
     remaining = [n for n in range(len(tree.nodes)) if not _above(tree.nodes, n) & regions]
@@ -149,7 +149,7 @@ def _above(nodes: Sequence[TreeNode], number: int) -> set[int]:
 
 def held_out_loss(
     problem: Problem,
-    tree: SplitTree[search.Rows],
+    tree: SplitTree[search.NodeRows],
     regions: frozenset[int],
     training_rows: IntArray,
     held_out_rows: IntArray,

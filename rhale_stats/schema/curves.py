@@ -75,14 +75,16 @@ class CurveCells(NamedTuple):
     @property
     def effect_parts(self) -> FloatArray:
         """Parts of the variance of every bin's effect, by cell."""
-        parts = self.noise.of(*self.loading)
+        parts = self.noise.variance_along(*self.loading)
         return np.where(self.pieces.share > 0, parts, 0.0)
 
     def skewness(self) -> Skewness | None:
         """Skewness of the errors of the cells' means; None if it is not clear anywhere."""
         if self.third is None:
             return None
-        return Skewness.of(self.third, np.nan_to_num(self.variance), self.n_effective, self.sign)
+        return Skewness.from_cumulants(
+            self.third, np.nan_to_num(self.variance), self.n_effective, self.sign
+        )
 
     def n_bins(self) -> int:
         """Number of bins."""

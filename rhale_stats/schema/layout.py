@@ -108,10 +108,10 @@ def _coordinates_as_text(replicates: xr.Dataset) -> xr.Dataset:
 
     It is that of the effect, and ArviZ takes no coordinates that some variables have not.
     """
-    own = {name: coord for name, coord in replicates.coords.items() if len(coord.dims) > 1}
+    coordinates = {name: coord for name, coord in replicates.coords.items() if len(coord.dims) > 1}
     text = {
         str(name): [coord.dims, coord.transpose("feature", ...).values.tolist(), coord.attrs]
-        for name, coord in own.items()
+        for name, coord in coordinates.items()
         if coord.dims[0] == "feature"
     }
     out = replicates.drop_vars(list(text))
@@ -578,7 +578,7 @@ def _of_feature(
     out |= {"cell_effect": cells.means().mean, "cell_share": cells.weight / cells.weight.sum()}
     length = np.diff(starts, append=n_cells)
     if "slope" in values:
-        products = Line.of(bins, slope).repeated(length).sums(cells, sums.LEVEL_POWERS)
+        products = Line.through(bins, slope).repeated(length).sums(cells, sums.LEVEL_POWERS)
         bin_of = np.repeat(np.arange(n), length)
         out["effect_slope_correlation"] = cell_kernel.slope_correlation(
             products, np.diff(cell_edges), cells.weight, bin_of, slope

@@ -186,8 +186,8 @@ def _is_symmetric(covariance: xr.Variable) -> bool:
     missing in one of them.
     """
     if "edge_other" in covariance.dims:
-        known = slice(covariance.sizes["edge_other"])
-        covariance = covariance.isel(edge=known)
+        estimated = slice(covariance.sizes["edge_other"])
+        covariance = covariance.isel(edge=estimated)
     values = covariance.values
     tolerance = 1e-6 * np.nanmax(np.abs(values), initial=0.0)
     mirrored = values

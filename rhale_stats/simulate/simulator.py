@@ -153,7 +153,7 @@ class Simulator:
         the truth does neither. Compare it in narrow bins, or with ``heterogeneity_within`` of
         `check_unbiased` where rows are spread evenly.
         """
-        given, effect = effect, check_effect(effect)
+        result, effect = effect, check_effect(effect)
         marginals = self._marginals()
         rows = []
         for name in feature_names(effect):
@@ -168,7 +168,7 @@ class Simulator:
             linear = slopes(row) != 0 if "slope" in row else None
             curve = curve_of(row)
             where_known = curve.edges[np.isfinite(curve.values)]
-            edges = given["edge_value"].sel(feature=name).values
+            edges = result["edge_value"].sel(feature=name).values
             rows.append(
                 truth_of(
                     marginals[name],
@@ -179,13 +179,13 @@ class Simulator:
                     edges[np.isfinite(edges)],
                 )
             )
-        sizes = {"edge": given.sizes["edge"], "cell": CELLS, "cell_edge": CELLS + 1}
+        sizes = {"edge": result.sizes["edge"], "cell": CELLS, "cell_edge": CELLS + 1}
         arrays = pad_features(rows, effect.sizes["bin"], **sizes)
         cell_value = arrays.pop("cell_value")
         return xr.Dataset(
             {name: variable(name, array) for name, array in arrays.items()},
             {
-                **given.drop_dims(
+                **result.drop_dims(
                     ["moment", "square_moment", "weight_product", "cell", "cell_edge"],
                     errors="ignore",
                 ).coords,

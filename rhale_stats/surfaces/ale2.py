@@ -23,8 +23,8 @@ from rhale_stats.schema.validation import validated
 from rhale_stats.surfaces.axes import (
     SHARED,
     FeatureAxis,
-    Grid,
     Order,
+    PairGrid,
     Rules,
     axis_of,
     check_order,
@@ -168,7 +168,7 @@ def ale2(
     delta, error = second_differences(
         quotients, (positions[0], positions[1]), axes, progress=progress
     )
-    grid = Grid(axes[0], axes[1], inside.weight, frequency=sample.frequency)
+    grid = PairGrid(axes[0], axes[1], inside.weight, frequency=sample.frequency)
     parts = [
         one_output(
             grid, present, sample.weight, delta[..., number], float(error[number]), centering

@@ -71,7 +71,7 @@ class FeatureAxis(NamedTuple):
         return kernel.Axis(len(self.edges), levels=False)
 
 
-class Grid:
+class PairGrid:
     """Two axes, and rows with their weights in the cells that they make."""
 
     def __init__(
@@ -85,11 +85,11 @@ class Grid:
         self.cell = kernel.members(*self.axes, *self.places)
         self.table = kernel.table(*self.axes, *self.places, self.weight)
 
-    def cells(self, delta: FloatArray) -> kernel.Cells:
+    def cells(self, delta: FloatArray) -> kernel.SurfaceCells:
         """Moments in the cells."""
         return kernel.cells(*self.axes, self.cell, delta, self.weight, frequency=self.frequency)
 
-    def surface(self, cells: kernel.Cells) -> kernel.Surface:
+    def surface(self, cells: kernel.SurfaceCells) -> kernel.Surface:
         """The surface, gaps filled."""
         fill = kernel.filling(cells.supported)
         return kernel.surface(*self.axes, kernel.filled(fill, cells.mean), self.table)
@@ -192,17 +192,19 @@ def _levels(sample: Sample, position: int, order: list[Any] | str) -> FeatureAxi
     levels, column = levels_of(sample, position), sample.table.series(position)
     if not isinstance(order, str):
         # Categories without rows may be named.
-        levels = in_order([one for one in order if level_text(one) not in levels.unused], levels)
-    held = column.iloc[levels.first].tolist()
-    if len(held) < 2:
-        _refuse_constant(levels.name, repr(held[0]), len(column))
+        levels = in_order(
+            [level for level in order if level_text(level) not in levels.unused], levels
+        )
+    values = column.iloc[levels.first].tolist()
+    if len(values) < 2:
+        _refuse_constant(levels.name, repr(values[0]), len(column))
     if levels.with_missing:
-        held[levels.texts.index(MISSING_LEVEL)] = MISSING_LEVEL
-    last = len(held) - 1
+        values[levels.texts.index(MISSING_LEVEL)] = MISSING_LEVEL
+    last = len(values) - 1
     versions = [
         column.array.take(levels.first[np.clip(levels.code + step, 0, last)]) for step in (-1, 0, 1)
     ]
-    return FeatureAxis(levels.name, None, held, None, levels.code, versions)
+    return FeatureAxis(levels.name, None, values, None, levels.code, versions)
 
 
 def _refuse_constant(name: str, value: str, n_rows: int) -> None:

@@ -38,22 +38,22 @@ from rhale_stats.surfaces.inference import (
 )
 from rhale_stats.surfaces.labelled import AT_EDGES, IN_CELLS
 from rhale_stats.surfaces.parameters import without_parts
-from rhale_stats.surfaces.rows import GROUP, Rows
+from rhale_stats.surfaces.rows import GROUP, SurfaceRows
 
 KEPT_ATTRS = ("feature_a", "feature_b", "kind_a", "kind_b", "units_a", "units_b")
 
 
 def scores(value: FloatArray, se: FloatArray, degrees: FloatArray, least: float) -> FloatArray:
     """Normal scores of estimates over their standard errors; 0 of what is 0 up to rounding."""
-    there = np.abs(value) > least
+    positive = np.abs(value) > least
     se = np.maximum(se, least)
     with np.errstate(invalid="ignore", divide="ignore"):
-        t = np.where(there, value / se, 0.0)
+        t = np.where(positive, value / se, 0.0)
     size = intervals.normal_score(t, np.maximum(degrees, 1e-3))
-    return np.asarray(np.where(there, np.sign(value) * size, 0.0))
+    return np.asarray(np.where(positive, np.sign(value) * size, 0.0))
 
 
-class Compared(NamedTuple):
+class SurfaceComparison(NamedTuple):
     """Two surfaces compared: tests of the pair, and what is at corners and in cells."""
 
     values: dict[str, FloatArray]
@@ -82,7 +82,7 @@ class Errors(NamedTuple):
 
 def errors_of(surface: xr.Dataset) -> list[Errors]:
     """Those of the surface at corners, and of the means in cells."""
-    rows = Rows.of(surface)
+    rows = SurfaceRows.from_surface(surface)
     noise = noise_of(surface, rows)
     degrees = cell_degrees(surface).ravel()
     return [
@@ -91,7 +91,7 @@ def errors_of(surface: xr.Dataset) -> list[Errors]:
     ]
 
 
-def compared(a: xr.Dataset, b: xr.Dataset, request: Asked) -> Compared:
+def compared(a: xr.Dataset, b: xr.Dataset, request: Asked) -> SurfaceComparison:
     """`compare` of two surfaces."""
     a, b = with_part_facts(a), with_part_facts(b)
     _check_cells(a, b)
@@ -142,7 +142,7 @@ def compared(a: xr.Dataset, b: xr.Dataset, request: Asked) -> Compared:
         for name, coordinate in a.coords.items()
         if set(coordinate.dims) <= {*AT_EDGES, *IN_CELLS} and coordinate.dims
     }
-    return Compared(
+    return SurfaceComparison(
         {name: np.array([value]) for name, value in tests.items()},
         {
             **_variables("difference", AT_EDGES, a, edges, source, request.level),

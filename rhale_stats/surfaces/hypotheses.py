@@ -14,7 +14,7 @@ from rhale_stats.inference.results import Size, labelled_test
 from rhale_stats.schema.dimensions import with_part_facts
 from rhale_stats.schema.features import resolution
 from rhale_stats.schema.variables import OUTPUT_UNITS
-from rhale_stats.surfaces.rows import GROUP, Rows
+from rhale_stats.surfaces.rows import GROUP, SurfaceRows
 from rhale_stats.surfaces.values import pair_name
 
 NULLS = {
@@ -60,7 +60,7 @@ def wald(surface: xr.Dataset, null: str) -> dict[str, NDArray[Any]]:
             "is a test of signs of rows. With parameters use confband(surface): it holds 0 "
             "everywhere without an interaction. Or drop them: std_error(surface)."
         )
-    rows = Rows.of(surface)
+    rows = SurfaceRows.from_surface(surface)
     cells, error = rows.cells, float(surface["second_difference_error"])
     mean, spread = cells.mean.ravel(), cells.spread().ravel()
     least = resolution(mean[cells.supported.ravel()], error)

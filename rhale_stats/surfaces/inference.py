@@ -33,12 +33,12 @@ from rhale_stats.schema.kinds import SURFACE
 from rhale_stats.schema.variables import OUTPUT_UNITS, variable
 from rhale_stats.surfaces import parameters
 from rhale_stats.surfaces.labelled import AT_EDGES, IN_CELLS
-from rhale_stats.surfaces.rows import GROUP, Rows
+from rhale_stats.surfaces.rows import GROUP, SurfaceRows
 from rhale_stats.surfaces.values import pair_name
 
 METHODS = ("normal", "percentile", "basic")
 # Corners that a covariance may have: its square is 50 MB.
-MOST_EDGES = 2500
+MAX_EDGES = 2500
 SOURCE = "rows"
 SKEWNESS = ("second_effect_skewness", "surface_skewness")
 
@@ -51,7 +51,7 @@ def std_error(
 ) -> xr.Dataset:
     """`std_error` of a surface: ``second_effect_se`` in cells, ``surface_se`` at edges [59]."""
     surface = _with_groups(parameters.without_parts(surface), groups)
-    rows = Rows.of(surface)
+    rows = SurfaceRows.from_surface(surface)
     influence = rows.influence(surface)
     errors = _by_rows(rows, influence) if rows.group is None else _by_groups(rows, influence)
     surface_se = np.where(surface["surface"].notnull(), np.sqrt(errors.variance), np.nan)
@@ -112,7 +112,7 @@ class _Errors(NamedTuple):
     skewness: Skewness | None = None
 
 
-def _by_rows(rows: Rows, influence: kernel.Influence) -> _Errors:
+def _by_rows(rows: SurfaceRows, influence: kernel.Influence) -> _Errors:
     """math [59]: rows are independent."""
     cells, skewness = rows.cells, None
     with np.errstate(invalid="ignore", divide="ignore"):
@@ -129,7 +129,7 @@ def _by_rows(rows: Rows, influence: kernel.Influence) -> _Errors:
     return _Errors(second_effect_se, variance, n_borrowed, degrees, SOURCE, skewness)
 
 
-def _by_groups(rows: Rows, influence: kernel.Influence) -> _Errors:
+def _by_groups(rows: SurfaceRows, influence: kernel.Influence) -> _Errors:
     """math [98]: the rows of a group may depend on each other."""
     assert rows.group is not None, "of groups"
     sums = rows.group_sums(influence)
@@ -156,9 +156,9 @@ def _with_groups(surface: xr.Dataset, groups: ArrayLike | None) -> xr.Dataset:
     surface.attrs.pop("n_groups", None)
     if groups is None:
         return surface
-    if surface["second_effect"].size > MOST_EDGES:
+    if surface["second_effect"].size > MAX_EDGES:
         raise ValueError(
-            f"surface must have at most {MOST_EDGES} cells for errors by groups; this one has "
+            f"surface must have at most {MAX_EDGES} cells for errors by groups; this one has "
             f"{surface['second_effect'].size}. Use fewer bins, or bootstrap(surface, groups=...)."
         )
     used = surface["cell_a"].values >= 0
@@ -171,32 +171,32 @@ def _with_groups(surface: xr.Dataset, groups: ArrayLike | None) -> xr.Dataset:
     return surface.assign_coords({GROUP: ("obs", group_of_row, about)})
 
 
-class Noise(NamedTuple):
+class SurfaceNoise(NamedTuple):
     """Covariance of the surface (edges of both, edges of both), degrees of freedom (edge, edge)."""
 
     covariance: FloatArray
     degrees: FloatArray
 
 
-def noise_of(surface: xr.Dataset, rows: Rows) -> Noise:
+def noise_of(surface: xr.Dataset, rows: SurfaceRows) -> SurfaceNoise:
     """Raise ``ValueError`` where the covariance would be too large to hold."""
     size = surface["surface"].size
-    if size > MOST_EDGES:
+    if size > MAX_EDGES:
         raise ValueError(
-            f"surface must have at most {MOST_EDGES} corners for a covariance of them; this one "
+            f"surface must have at most {MAX_EDGES} corners for a covariance of them; this one "
             f"has {size}. Use fewer bins; std_error, confint and bootstrap take it as it is."
         )
     influence = rows.influence(surface)
     covariance = kernel.surface_covariance(influence, rows.noise_factors(influence))
     variance = np.diagonal(covariance).reshape(surface["surface"].shape)
     degrees = kernel.surface_degrees(influence, variance)
-    return Noise(
+    return SurfaceNoise(
         parameters.with_model(surface, "surface", covariance),
         parameters.degrees_of(surface, "surface", degrees),
     )
 
 
-def cell_covariance(surface: xr.Dataset, rows: Rows) -> FloatArray:
+def cell_covariance(surface: xr.Dataset, rows: SurfaceRows) -> FloatArray:
     """Of the means of the cells, (cell, cell)."""
     of_rows = rows.cell_covariance(rows.influence(surface))
     return parameters.with_model(surface, "second_effect", of_rows)
@@ -220,7 +220,7 @@ def vcov(surface: xr.Dataset, feature: object, estimand: str) -> xr.DataArray:
             f"one: effect.isel(output=0)."
         )
     surface = with_std_error(with_part_facts(surface))
-    rows = Rows.of(surface)
+    rows = SurfaceRows.from_surface(surface)
     if estimand == "curve":
         dims, se = AT_EDGES, surface["surface_se"]
         what, values = "surface", noise_of(surface, rows).covariance
@@ -272,7 +272,7 @@ def estimates(surface: xr.Dataset) -> dict[str, Estimate]:
 def confband(surface: xr.Dataset, level: float, n_draws: int, rng: object) -> xr.Dataset:
     """`confband` of a surface: ``surface_band`` and ``second_effect_band``, math [59]."""
     surface = with_std_error(with_part_facts(surface))
-    rows = Rows.of(surface)
+    rows = SurfaceRows.from_surface(surface)
     noise = noise_of(surface, rows)
     of_edges, of_cells = np.random.default_rng(rng).spawn(2)  # type: ignore[arg-type]
     has_surface = surface["surface"].notnull().values.ravel()
@@ -298,7 +298,7 @@ def confint(
     surface = with_std_error(surface)
     of_surface = estimates(surface)
     if chosen == "normal":
-        influence = Rows.of(surface).influence(surface)
+        influence = SurfaceRows.from_surface(surface).influence(surface)
         of_edges = kernel.surface_degrees(influence, surface["surface_se"].values ** 2)
         degrees = {
             "second_effect": cell_degrees(surface),
@@ -315,7 +315,7 @@ def confint(
 
 def size(surface: xr.Dataset) -> float:
     """Standard deviation over the rows of the surface at their values, math [61]."""
-    rows = Rows.of(surface)
+    rows = SurfaceRows.from_surface(surface)
     places = {"a": rows.place_a, "b": rows.place_b}
     fraction: dict[str, FloatArray | None] = {}
     for side, place in places.items():
@@ -347,7 +347,7 @@ def bootstrap(surface: xr.Dataset, effect: object, resampling: Resampling) -> Dr
         raise ValueError(
             "bootstrap of a surface of ale2 takes the surface alone: bootstrap(surface)."
         )
-    rows = Rows.of(surface)
+    rows = SurfaceRows.from_surface(surface)
     counts = rows.weight if rows.frequency else None
     units = resampling.units(len(rows.weight), counts, rows.used, row_labels(surface))
     drawn = replicates(surface, rows, resampling.scheme, units, resampling.seeds)
@@ -357,9 +357,9 @@ def bootstrap(surface: xr.Dataset, effect: object, resampling: Resampling) -> Dr
 
 def replicates(
     surface: xr.Dataset,
-    rows: Rows,
+    rows: SurfaceRows,
     scheme: str,
-    units: resample.Units,
+    units: resample.ResampledUnits,
     seeds: Sequence[np.random.Generator],
 ) -> xr.Dataset:
     """Replicates along ``draw`` of everything that `ale2` estimates, math [29]."""

@@ -16,11 +16,11 @@ from rhale_stats.schema.levels import level_text
 from rhale_stats.schema.tables.surfaces import AT_EDGES as AT_EDGES
 from rhale_stats.schema.tables.surfaces import IN_CELLS as IN_CELLS
 from rhale_stats.schema.variables import variable
-from rhale_stats.surfaces.axes import NO_CELL, FeatureAxis, Grid
+from rhale_stats.surfaces.axes import NO_CELL, FeatureAxis, PairGrid
 
 
 def one_output(
-    grid: Grid,
+    grid: PairGrid,
     has_cell: NDArray[np.bool_],
     weight: FloatArray | None,
     delta: FloatArray,
@@ -53,7 +53,7 @@ def one_output(
     return xr.Dataset(data, coords, {"n_empty": n_empty, "n_filled": n_empty})
 
 
-def _in_cells(cells: kernel.Cells) -> dict[str, Any]:
+def _in_cells(cells: kernel.SurfaceCells) -> dict[str, Any]:
     """Mean, spread and number of the second differences in every cell."""
     values: dict[str, NDArray[Any]] = {
         "second_effect": np.where(cells.supported, cells.mean, np.nan),
@@ -79,7 +79,7 @@ def _surface(
 
 
 def _differences(
-    grid: Grid, has_cell: NDArray[np.bool_], delta: FloatArray, error: float
+    grid: PairGrid, has_cell: NDArray[np.bool_], delta: FloatArray, error: float
 ) -> dict[str, Any]:
     """Second differences of all rows, NaN of rows without a cell, and their numerical error."""
     rows = np.full((len(has_cell), *delta.shape[1:]), np.nan)

@@ -18,7 +18,7 @@ from rhale_stats.arrays.moments import FloatArray, IntArray
 GROUP = "group"
 
 
-class Rows(NamedTuple):
+class SurfaceRows(NamedTuple):
     """The rows behind a surface, with the grid that they lie in."""
 
     used: NDArray[np.bool_]
@@ -30,11 +30,11 @@ class Rows(NamedTuple):
     delta: FloatArray
     weight: FloatArray
     frequency: bool
-    cells: kernel.Cells
+    cells: kernel.SurfaceCells
     group: IntArray | None
 
     @classmethod
-    def of(cls, surface: xr.Dataset) -> Rows:
+    def from_surface(cls, surface: xr.Dataset) -> SurfaceRows:
         """Raise ``ValueError`` unless the rows are those that the surface was made from."""
         needed = ("second_difference", "cell_a", "cell_b")
         absent = [name for name in needed if name not in surface]

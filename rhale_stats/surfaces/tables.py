@@ -240,10 +240,10 @@ def surface_page(surface: xr.Dataset, most: int) -> Page:
 
 
 def for_hypotheses(
-    surface: xr.Dataset, feature: Any, of: str | None, local: Any, groups: Any
+    surface: xr.Dataset, feature: Any, variable: str | None, local: Any, groups: Any
 ) -> Estimates:
     """Mean second differences of the cells with rows, for `hypotheses`."""
-    refuse_beside("surfaces", feature=feature, of=of, local=local, groups=groups)
+    refuse_beside("surfaces", feature=feature, of=variable, local=local, groups=groups)
     surface = with_std_error(with_part_facts(surface))
     supported = np.flatnonzero(surface["supported"].values.ravel())
     sides = [

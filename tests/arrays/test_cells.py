@@ -87,8 +87,8 @@ def test_where_rows_are_sparse_cells_are_narrow_and_have_fewer():
     assert len(rows) > 10
     assert rows.max() == 100
     low, high = np.quantile(x, [0.01, 0.99], method="inverted_cdf")
-    widest = kernel.WIDEST * (high - low) * (1 + 1e-7)
-    assert ((width <= widest) | (rows < 2 * kernel.LEAST_ROWS)).all()
+    widest = kernel.MAX_WIDTH * (high - low) * (1 + 1e-7)
+    assert ((width <= widest) | (rows < 2 * kernel.MIN_ROWS)).all()
     # Halves of halves of what was asked for.
     assert set(rows) <= {100, 50, 25, 13, 12, 7, 6, 5, 4, 3}
 
@@ -197,7 +197,7 @@ def test_moments_of_cells(kind, weights):
     assert_allclose(cells.n_effective, n, rtol=1e-12)
     assert_allclose(cells.mean, mean, rtol=1e-10, atol=1e-14)
     assert_allclose(cells.x_mean, x_mean, rtol=1e-10, atol=1e-14)
-    many = n >= kernel.FEW_ROWS
+    many = n >= kernel.MIN_OWN_ROWS
     assert_allclose(cells.variance[many], variance[many], rtol=1e-10)
     k = np.minimum(np.searchsorted(edges, x, side="right") - 1, len(edges) - 2)
     # Squares of precision weights have fewer degrees of freedom than the effective rows.
@@ -224,7 +224,7 @@ def variance_with_neighbours(cells, cell):
             apart = (cells.mean[a] - cells.mean[b]) ** 2
             squares += 2 / 3 * apart / (1 / cells.rows[a] + 1 / cells.rows[b])
             degrees += 2 / 3
-        if degrees >= kernel.TOGETHER - 1e-6 or len(near) == len(there):
+        if degrees >= kernel.POOLED_DEGREES - 1e-6 or len(near) == len(there):
             return squares / degrees, degrees
     raise AssertionError
 
@@ -244,7 +244,7 @@ def test_cells_of_few_rows_take_their_variance_with_neighbours(kind, n_cells):
     cells = moments_in(edges, bins, x, g, None)
     n, mean, own, _ = brute_force(x, g, np.ones(len(x)), edges)
     by_hand = Drawn(counted(x, edges), n, own, mean)
-    few = np.flatnonzero((n > 0) & (n < kernel.FEW_ROWS))
+    few = np.flatnonzero((n > 0) & (n < kernel.MIN_OWN_ROWS))
     assert n_cells < 60 or len(few)
     for cell in few:
         variance, degrees = variance_with_neighbours(by_hand, cell)
@@ -260,7 +260,7 @@ def test_single_rows_know_their_spread_from_each_other():
     cells = moments_in(edges, edges[[0, -1]], x, rng.normal(0, 2, 4000), None, frequency=False)
     # Some 4000 / 10 independent stretches of 12 degrees: the error of the mean is 2 %.
     assert_allclose(cells.variance.mean(), 4, rtol=0.08)
-    assert (cells.degrees >= kernel.TOGETHER - 1e-6).all()
+    assert (cells.degrees >= kernel.POOLED_DEGREES - 1e-6).all()
     alone = moments_in(edges[:2], edges[:2], x[:1], np.ones(1), None)
     assert np.isnan(alone.variance).all()
     assert_array_equal(alone.degrees, [0])

@@ -20,7 +20,7 @@ MANY = 1e9
 def along(mean, v=V, rows=MANY, edges=EDGES):
     """Cells of equal width with these means."""
     width = np.diff(edges)
-    return Along.of(edges, mean, v / width, np.full(len(width), rows / len(width)))
+    return Along.from_cells(edges, mean, v / width, np.full(len(width), rows / len(width)))
 
 
 def two_bins(mean, fits, slopes=(0.0, 0.0), **given):

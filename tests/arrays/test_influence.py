@@ -219,7 +219,7 @@ def test_standard_errors_by_jackknife(weight, linear):
         np.sqrt(np.sum((left_out - everything) ** 2, axis=0)), [5, 10, 16, 22]
     )
     noise = rows.line_noise()
-    effect_se = np.sqrt(noise.of(np.ones(5), rows.pieces.away()))
+    effect_se = np.sqrt(noise.variance_along(np.ones(5), rows.pieces.away()))
     # The two differ at first order in leverages, and these are p / n_k on average, p parameters.
     assert rows.n.min() > 100
     close = {"rtol": (2 if any(linear) else 1) / rows.n.min()}

@@ -58,7 +58,7 @@ def test_replicates_are_those_of_the_same_weights_in_memory(bins, weighting, wei
     for number, n in enumerate(local["x"].chunks[0]):
         rng = np.random.default_rng(np.random.SeedSequence([seed, number]))
         size = None if weights is None else weights[first : first + n]
-        units = resample.Units(None, [np.arange(n)], size)
+        units = resample.ResampledUnits(None, [np.arange(n)], size)
         own.append(resample.weights_of("poisson", units, [rng] * DRAWS, n))
         first += n
     memory = rs.local_effects(model, X, **given)

@@ -52,9 +52,9 @@ EQUIVALENT: dict[tuple[str, str], dict[str, str]] = {
     ("arrays/cells.py", "nested_edges"): {
         "beside = 1e-09 * (high - low) + [64 → 65] * np.spacing(np.abs(edges).max(…": ROUNDING,
     },
-    ("arrays/resample.py", "Replicates.heterogeneity_se"): {
-        "known = (usual > 1e-09 * [m2 ** 2 → (m2 * 2)]) & (ours > 0)": ROUNDING,
-        "known = (usual > 1e-09 * m2 ** [2 → 3]) & (ours > 0)": ROUNDING,
+    ("arrays/resample.py", "BinReplicates.heterogeneity_se"): {
+        "usable = (usual > 1e-09 * [m2 ** 2 → (m2 * 2)]) & (ours > 0)": ROUNDING,
+        "usable = (usual > 1e-09 * m2 ** [2 → 3]) & (ours > 0)": ROUNDING,
     },
     ("effects/replicates.py", "_shared_out"): {
         "…np.clip(draws // resample.BLOCK [* → /] resample.BLOCK, resample.BLOCK,…": BLOCKS,
@@ -150,7 +150,7 @@ EQUIVALENT: dict[tuple[str, str], dict[str, str]] = {
             "a row on an end is on the same side of all thresholds between the ends"
         ),
     },
-    ("arrays/spread.py", "_Search.best"): {
+    ("arrays/spread.py", "_SpreadSearch.best"): {
         "total[0] = [0.0 → 1.0]": "a constant is added to the costs of all partitions",
     },
     ("regional/split_losses.py", "split_losses"): {
@@ -158,18 +158,18 @@ EQUIVALENT: dict[tuple[str, str], dict[str, str]] = {
         "…ape[1] for _, each in waiting)) [>= → >] PROBLEMS // 2:": BLOCKS,
     },
     ("arrays/intervals.py", "_drawn"): {
-        "return ([np.zeros → np.ones]((n_draws, 0), np.float32), own)": "it has no elements",
+        "return ([np.zeros → np.ones]((n_draws, 0), np.float32), free…": "it has no elements",
     },
     ("arrays/cells.py", "gap_edges"): {
         "return [np.zeros → np.ones](0)": "it has no elements",
     },
-    ("arrays/resample.py", "Replicates.curve_se"): {
+    ("arrays/resample.py", "BinReplicates.curve_se"): {
         "[within -= np.sum(self.share * within, axis=1, keepdims=True) → pass]": (
             "a curve with its mean subtracted has none left"
         ),
     },
     ("arrays/splines.py", "_natural"): {
-        "right = at[beyond] > z[-[1 → 0]]": "what is beyond the knots is above both ends or below",
+        "right = x[beyond] > z[-[1 → 0]]": "what is beyond the knots is above both ends or below",
     },
     ("h_statistics/inference.py", "accelerations"): {
         "…ence_of(result, name) * (weight [/ → *] weight.sum())": (
@@ -190,10 +190,10 @@ EQUIVALENT: dict[tuple[str, str], dict[str, str]] = {
         "previous = [np.zeros → np.ones]((n_cells + 1, n_problems), dtyp…": ASSIGNED,
     },
     ("arrays/accumulate.py", "places"): {
-        "return np.asarray(np.where(v [<= → <] TINY, at, out), dtype=np.float6…": ROUNDING,
+        "return np.asarray(np.where(v [<= → <] TINY, position, out), dtype=np.…": ROUNDING,
     },
     ("arrays/accumulate.py", "mean_distance"): {
-        "away = np.where(v [<= → <] TINY, np.abs(at - root), away)": ROUNDING,
+        "away = np.where(v [<= → <] TINY, np.abs(position - root), …": ROUNDING,
     },
     ("arrays/skewness.py", "_agreed"): {
         "return np.asarray(np.abs(mean) [> → >=] special.stdtrit(width - 1, 1 - …": (
@@ -292,7 +292,7 @@ EQUIVALENT: dict[tuple[str, str], dict[str, str]] = {
     },
     ("profiles/comparison.py", "_compared_bins"): {
         "nothing = [np.zeros → np.ones](0)": NO_ELEMENTS,
-        "…ed(nothing, (nothing, nothing), [np.zeros → np.ones]((0, 0)), nothing)": NO_ELEMENTS,
+        "…id(nothing, (nothing, nothing), [np.zeros → np.ones]((0, 0)), nothing)": NO_ELEMENTS,
     },
     ("profiles/reference.py", "relative_to"): {
         "…k([curve - half, curve + half], [- → ]1)": "the last of two axes is axis 1",

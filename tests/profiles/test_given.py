@@ -159,7 +159,7 @@ def test_small_features_are_asked_for_together(monkeypatch):
 
 def test_blocks_have_the_rows_that_there_is_room_for(monkeypatch):
     """Four arrays of curves of 8 bytes a point; at least one row, and no more than a batch."""
-    given = module.Given.used(X, ["a"], ModelOptions())
+    given = module.ProfileInputs.used(X, ["a"], ModelOptions())
     (axis,) = given.axes(None, 5, "quantile")
     asked = given.quotients(f)
     whole = np.concatenate([curves for _, curves, _ in given.curves(asked, axis)], axis=1)
