@@ -78,11 +78,6 @@ def estimate(
     return f"{_fixed(value, decimals)} [{_fixed(lower, decimals)}, {_fixed(upper, decimals)}]"
 
 
-def decimals_below(size: float) -> int:
-    """Decimals with which a tenth of a size can be told."""
-    return _decimals(size, DIGITS) if size > 0 else 9
-
-
 def percent(share: float) -> str:
     """A share in whole per cent; below 1 it says so."""
     if 0 < share < 0.01:

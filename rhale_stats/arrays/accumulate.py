@@ -236,11 +236,6 @@ def turning_points(edges: FloatArray, effect: FloatArray, slope: FloatArray) -> 
     return np.asarray((middle - np.divide(effect, slope, where=inside, out=half * 0))[inside])
 
 
-def zero_start_se(effect_se: FloatArray, width: FloatArray) -> FloatArray:
-    """math [25]: standard error of F(z_k) - F(z_0)."""
-    return np.sqrt(_running_sum((effect_se * width) ** 2))
-
-
 def line_noise(
     variance: FloatArray, pieces: Pieces, line: FloatArray, n_effective: FloatArray
 ) -> Noise:

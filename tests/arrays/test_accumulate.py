@@ -32,7 +32,6 @@ def test_spread_by_hand():
     sigma, width = frozen(3, 4), frozen(1, 1)
     assert_array_equal(acc.curve_std(sigma, width), [0, 3, 5])
     assert_array_equal(acc.curve_std_sum(sigma, width), [0, 3, 7])
-    assert_array_equal(acc.zero_start_se(sigma, width), [0, 3, 5])
 
 
 @pytest.mark.parametrize(("n_bins", "at_the_end"), [(1, 10), (5, 4.47), (50, 1.41)])
@@ -46,7 +45,7 @@ def test_spread_depends_on_the_partition(n_bins, at_the_end):
 
 def test_an_unknown_bin_is_not_stepped_across():
     effect, width = frozen(1, NAN, 2), np.ones(3)
-    for statistic in (acc.accumulate, acc.curve_std, acc.curve_std_sum, acc.zero_start_se):
+    for statistic in (acc.accumulate, acc.curve_std, acc.curve_std_sum):
         assert_array_equal(np.isnan(statistic(effect, width)), [False, False, True, True])
 
 
@@ -247,15 +246,6 @@ def test_a_stretch_of_pieces():
 
 
 # --- standard errors -----------------------------------------------------------------------------
-
-
-@WEIGHTS
-@LINES
-def test_zero_start_se_by_influence(weight, linear):
-    rows = Rows(weight=weight, linear=linear)
-    effect_se = np.sqrt(rows.noise().variance_along(np.ones(5), rows.pieces.away()))
-    se = acc.zero_start_se(effect_se, rows.width)
-    assert_allclose(se, rows.standard_error(rows.steps()), rtol=1e-12)
 
 
 def test_standard_errors_of_lines_are_those_of_statsmodels():

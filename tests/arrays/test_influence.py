@@ -225,7 +225,6 @@ def test_standard_errors_by_jackknife(weight, linear):
     close = {"rtol": (2 if any(linear) else 1) / rows.n.min()}
     assert_allclose(effect_se, effect, **close)
     assert_allclose(np.sqrt(noise.slope), slope, **close)
-    assert_allclose(acc.zero_start_se(effect_se, rows.width), start, **close)
     assert_allclose(at_edges_se(rows, noise, "start"), start, **close)
     assert_allclose(at_edges_se(rows, noise, "mean"), mean, **close)
     assert_allclose(at_edges_se(rows, noise, "integral"), integral, **close)
