@@ -15,8 +15,7 @@ from .effects.merged import merge
 from .effects.rhale import rhale
 from .effects.tables import augment
 from .ensembles.cross import cross_effects
-from .ensembles.draws import over_models
-from .ensembles.given import DrawOptions
+from .ensembles.draws import DrawOptions, over_models
 from .ensembles.refits import RefitOptions, bootstrap_refit
 from .explanation.explain import explain
 from .explanation.settings import ExplainOptions
@@ -48,13 +47,11 @@ from .outcome.outcome_effects import outcome_effects
 from .profiles.m_plot import m_plot
 from .profiles.pdp import ice, pdp
 from .profiles.shap import shap_dependence
-from .regional.ale import regional_ale
+from .regional.comparisons import regional_ale, regional_pdp, regional_shap
 from .regional.effects import regional_rhale
 from .regional.interactions import interaction_matrix
-from .regional.pdp import regional_pdp
 from .regional.regions import all_regions, regions
 from .regional.search import SplitSearch
-from .regional.shap import regional_shap
 from .regional.trees import assign
 from .reporting.report import report
 from .surfaces.ale2 import ale2

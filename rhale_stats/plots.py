@@ -8,10 +8,12 @@ from importlib import import_module
 # The modules of `drawing` that draw them.
 _MODULES = {
     **{name: name for name in ("bias", "bins", "compare", "edges", "effect", "effects", "forest")},
-    **{name: name for name in ("h_statistics", "interactions", "methods", "outputs", "profile")},
-    **{name: name for name in ("regions", "scores", "surface", "tree")},
+    **{name: name for name in ("interactions", "methods", "outputs", "profile", "surface", "tree")},
     "curves": "facets",
+    "h_statistics": "interactions",
     "outcome": "overview",
+    "regions": "tree",
+    "scores": "bins",
     "summary": "overview",
 }
 __all__ = sorted(_MODULES)  # listed in plots.pyi

@@ -17,8 +17,8 @@ import xarray as xr
 
 import rhale_stats as rs
 from rhale_stats.chunks import all_see, array_of, of_all
-from rhale_stats.local import kept as module
-from rhale_stats.local.kept import cached
+from rhale_stats.local import chunks as module
+from rhale_stats.local.chunks import cached
 
 pytest.importorskip("dask")
 da = pytest.importorskip("dask.array")

@@ -224,7 +224,7 @@ def _halved(
         wide = np.flatnonzero((np.diff(edges) > widest) & (n_rows >= 2 * least))
         begin, end = running.before(first[wide]), running.before(first[wide + 1])
         half = begin + n_rows[wide] // 2
-        left, right = (running.rows_within(half - shift) for shift in (1, 0))
+        left, right = running.rows_within(half - np.array([[1], [0]]))
         # Rows at one place stay together.
         tied = x[left] == x[right]
         right = np.where(tied, np.searchsorted(x, x[right], side="right"), right)
@@ -368,7 +368,7 @@ def cells_of(
         degrees = np.where(degrees > 0, np.maximum(squares.rows - 1, MIN_DEGREES), 0.0)
     with np.errstate(invalid="ignore", divide="ignore"):
         x_variance, x_covariance, second, third = (
-            moments.product(*power) / of_cells.weight for power in ((2, 0), (1, 1), (0, 2), (0, 3))
+            moments.products(((2, 0), (1, 1), (0, 2), (0, 3))) / of_cells.weight
         )
     return Cells(
         edges,
@@ -407,7 +407,7 @@ def _with_neighbours(cells: Moments, variance: FloatArray) -> tuple[FloatArray, 
     scatter = degrees[occupied] * np.nan_to_num(variance[occupied])
     apart = OF_DIFFERENCE * np.diff(mean) ** 2 / (1 / rows[1:] + 1 / rows[:-1])
     # Running sums, so that any stretch of cells is a difference.
-    spread, steps = (np.concatenate([[0.0], np.cumsum(part)]) for part in (scatter, apart))
+    spread, steps = [np.concatenate([[0.0], np.cumsum(part)]) for part in (scatter, apart)]
     few, low, high, total = _stretches(rows)
     squares = spread[high + 1] - spread[low] + steps[high] - steps[low]
     variance[occupied[few]] = np.maximum(squares, 0.0) / total
@@ -423,7 +423,7 @@ def _stretches(rows: FloatArray) -> tuple[IntArray, IntArray, IntArray, FloatArr
     df = np.concatenate([[0.0], np.cumsum(np.maximum(rows - 1, 0.0))])
     waiting, reach, end = np.arange(len(few)), 1, len(rows) - 1
     while len(waiting):
-        low, high = (np.clip(few[waiting] + by, 0, end) for by in (-reach, reach))
+        low, high = [np.clip(few[waiting] + by, 0, end) for by in (-reach, reach)]
         reached = df[high + 1] - df[low] + OF_DIFFERENCE * (high - low)
         first[waiting], last[waiting], total[waiting] = low, high, reached
         # Thirds add up to a whole number but for rounding.
@@ -450,6 +450,6 @@ def variance_sources(n_effective: FloatArray) -> tuple[sparse.csr_array, FloatAr
     for cell, first, last, total in zip(*pooled, strict=True):
         source = np.concatenate([np.arange(first, last + 1), n + np.arange(first, last)])
         blocks.append((np.full(len(source), occupied[cell]), source, degrees[source] / total))
-    cells, sources, weights = (np.concatenate(part) for part in zip(*blocks, strict=True))
+    cells, sources, weights = [np.concatenate(part) for part in zip(*blocks, strict=True)]
     shape = len(n_effective), len(degrees)
     return sparse.csr_array((weights, (cells, sources)), shape), degrees

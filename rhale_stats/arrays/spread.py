@@ -48,7 +48,7 @@ class Residuals(NamedTuple):
 
     def merged(self, starts: IntArray) -> Residuals:
         """Sums of unions of neighbouring cells, which begin at ``starts``."""
-        return Residuals(*(np.add.reduceat(part, starts) for part in self))
+        return Residuals(*[np.add.reduceat(part, starts) for part in self])
 
     @property
     def degrees(self) -> FloatArray:

@@ -29,7 +29,7 @@ from rhale_stats.schema.dimensions import LEFT
 from rhale_stats.schema.features import feature_names, feature_position, one_feature, slopes
 from rhale_stats.schema.identity import check_same_output, model_facts
 from rhale_stats.schema.levels import refuse_categorical
-from rhale_stats.schema.moments import cell_count, has_cells
+from rhale_stats.schema.moments import cell_edges, has_cells
 from rhale_stats.schema.padding import Estimates, pad_features
 from rhale_stats.schema.parts import over_outputs
 from rhale_stats.schema.validation import validated
@@ -297,7 +297,7 @@ def _along_axis(
     k, x, weight = pairs.bin, pairs.x, pairs.weight
     bins = row["edge_value"].values
     if has_cells(row):
-        edges = row["cell_value"].values[: cell_count(row) + 1]
+        edges = cell_edges(row)
     else:
         n = float(row["n_effective"].values.sum())
         n_cells = min(max(n / cells.CELL_ROWS, 1.0), cells.MAX_CELLS)

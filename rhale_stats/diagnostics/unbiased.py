@@ -16,8 +16,8 @@ from rhale_stats.effects.errors import std_error
 from rhale_stats.effects.provenance import check_same_chunks, check_same_rows
 from rhale_stats.effects.rhale import quiet_rhale
 from rhale_stats.inference.adjustment import ADJUSTMENTS, adjusted
+from rhale_stats.local.chunks import sampled
 from rhale_stats.local.rows import THREADS_FROM, Rows, estimation_rows, own_columns
-from rhale_stats.local.sampled import sampled
 from rhale_stats.parallel import cpus, in_threads
 from rhale_stats.schema.checks import check_effect, check_local, is_chunked
 from rhale_stats.schema.features import (

@@ -16,8 +16,16 @@ from rhale_stats.drawing.canvas import (
     feature_label,
     one_panel,
 )
-from rhale_stats.drawing.legend import draw_legend, say_empty
-from rhale_stats.drawing.marks import BIN_ERROR, BIN_ERROR_SE, MARKS, OURS, TOTAL, WITHIN
+from rhale_stats.drawing.legend import (
+    BIN_ERROR,
+    BIN_ERROR_SE,
+    MARKS,
+    OURS,
+    TOTAL,
+    WITHIN,
+    draw_legend,
+    say_empty,
+)
 from rhale_stats.schema.checks import check_effect
 from rhale_stats.schema.features import one_feature, units_of
 from rhale_stats.schema.validation import validated

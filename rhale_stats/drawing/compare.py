@@ -15,8 +15,7 @@ from rhale_stats.drawing.canvas import (
     upright,
 )
 from rhale_stats.drawing.curve import draw_band, draw_interval, ends_of
-from rhale_stats.drawing.legend import draw_legend, note, say_empty
-from rhale_stats.drawing.marks import DIFFERENCE, NO_RANGE, OURS
+from rhale_stats.drawing.legend import DIFFERENCE, NO_RANGE, OURS, draw_legend, note, say_empty
 from rhale_stats.schema.dimensions import check_one_part
 from rhale_stats.schema.features import feature_position, units_of
 from rhale_stats.schema.validation import validated

@@ -13,9 +13,8 @@ from numpy.typing import NDArray
 from rhale_stats.arrays.moments import FloatArray
 from rhale_stats.drawing.canvas import OTHER, as_array, feature_label, new_panels, several_panels
 from rhale_stats.drawing.compare import check_result
-from rhale_stats.drawing.legend import note, say, say_empty
-from rhale_stats.drawing.limits import EDGE_SHARE
-from rhale_stats.drawing.marks import ONE_BIN
+from rhale_stats.drawing.curve import EDGE_SHARE
+from rhale_stats.drawing.legend import ONE_BIN, note, say, say_empty
 from rhale_stats.schema.features import feature_position
 from rhale_stats.schema.validation import validated
 

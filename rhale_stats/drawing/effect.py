@@ -19,15 +19,18 @@ from rhale_stats.drawing.canvas import (
     refuse_reference,
     several_panels,
 )
-from rhale_stats.drawing.curve import draw_bins, draw_curve
+from rhale_stats.drawing.curve import (
+    draw_bins,
+    draw_curve,
+    draw_deciles,
+    draw_shares,
+    keep_noise_small,
+)
 from rhale_stats.drawing.effects import plot_effects
 from rhale_stats.drawing.ensembles import plot_ensemble
 from rhale_stats.drawing.legend import draw_legend, label_axes, say_empty
-from rhale_stats.drawing.levels import draw_shares
-from rhale_stats.drawing.limits import draw_deciles, keep_noise_small
 from rhale_stats.drawing.profile import plot_profile
-from rhale_stats.drawing.rows import draw_rug, pair, rows_of
-from rhale_stats.drawing.violins import draw_violins
+from rhale_stats.drawing.rows import draw_rug, draw_violins, pair, rows_of
 from rhale_stats.effects.contrasts import relative_to
 from rhale_stats.effects.intervals import with_own_intervals
 from rhale_stats.local.rows import estimation_rows

@@ -19,9 +19,9 @@ from rhale_stats.drawing.canvas import (
     refuse_reference,
     several_panels,
 )
+from rhale_stats.drawing.curve import draw_curves
 from rhale_stats.drawing.ensembles import plot_ensembles
 from rhale_stats.drawing.legend import draw_legend, grid_of_panels, say_limited
-from rhale_stats.drawing.limits import draw_curves
 from rhale_stats.drawing.profile import plot_profiles
 from rhale_stats.effects.contrasts import relative_to
 from rhale_stats.effects.intervals import with_own_intervals

@@ -25,15 +25,16 @@ from rhale_stats.drawing.canvas import (
 )
 from rhale_stats.drawing.curve import ends_of
 from rhale_stats.drawing.legend import (
+    LEVEL,
+    OURS,
     draw_legend,
     grid_of_panels,
     label_bins,
     say_constant,
     say_limited,
 )
-from rhale_stats.drawing.marks import LEVEL, OURS
 from rhale_stats.ensembles.intervals import confint
-from rhale_stats.ensembles.members import (
+from rhale_stats.ensembles.labelled import (
     Row,
     centre_of,
     check_ensemble,

@@ -17,8 +17,8 @@ from rhale_stats.drawing.canvas import (
     output_label,
     several_panels,
 )
+from rhale_stats.drawing.curve import draw_curves
 from rhale_stats.drawing.legend import draw_legend, grid_of_panels
-from rhale_stats.drawing.limits import draw_curves
 from rhale_stats.drawing.profile import plot_profile_outputs
 from rhale_stats.effects.intervals import with_own_intervals
 from rhale_stats.profiles.data import check_profile

@@ -24,8 +24,7 @@ from rhale_stats.drawing.canvas import (
     several_panels,
     upright,
 )
-from rhale_stats.drawing.legend import draw_legend, grid_of_panels, note
-from rhale_stats.drawing.marks import OBSERVED, OURS, PREDICTED
+from rhale_stats.drawing.legend import OBSERVED, OURS, PREDICTED, draw_legend, grid_of_panels, note
 from rhale_stats.schema.features import feature_position, units_of, with_units
 from rhale_stats.schema.validation import validated
 

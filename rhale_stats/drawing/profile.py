@@ -31,10 +31,9 @@ from rhale_stats.drawing.canvas import (
     several_panels,
     upright,
 )
-from rhale_stats.drawing.coloured import RowColours, coloured
-from rhale_stats.drawing.legend import grid_of_panels, say
-from rhale_stats.drawing.limits import enlarge
-from rhale_stats.drawing.marks import CONSTANT, ERRORS_SHOWN
+from rhale_stats.drawing.curve import enlarge
+from rhale_stats.drawing.legend import CONSTANT, ERRORS_SHOWN, grid_of_panels, say
+from rhale_stats.drawing.rows import RowColours, coloured
 from rhale_stats.drawing.surface import draw_pair
 from rhale_stats.inference.parts import is_of_both, with_rows_alone
 from rhale_stats.printing.text import holds_model

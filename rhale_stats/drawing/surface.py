@@ -20,10 +20,10 @@ from rhale_stats.drawing.canvas import (
     one_panel,
     output_label,
 )
-from rhale_stats.drawing.coloured import SHADES
 from rhale_stats.drawing.compare import pvalue_text
-from rhale_stats.drawing.h_statistics import ALL
-from rhale_stats.drawing.marks import ERRORS_SHOWN
+from rhale_stats.drawing.interactions import ALL
+from rhale_stats.drawing.legend import ERRORS_SHOWN
+from rhale_stats.drawing.rows import SHADES
 from rhale_stats.profiles.data import pair_of
 from rhale_stats.schema.dimensions import with_part_facts
 from rhale_stats.schema.features import label_of, with_units

@@ -16,8 +16,7 @@ from rhale_stats.arrays.moments import FloatArray, IntArray
 from rhale_stats.arrays.skewness import Skewness, clear_sign
 from rhale_stats.effects import skewness
 from rhale_stats.effects.fit import CurveErrors, at_edges
-from rhale_stats.effects.group_sums import UnitSums
-from rhale_stats.effects.grouped import Grouped, GroupWeights
+from rhale_stats.effects.group_sums import Grouped, GroupWeights, UnitSums
 from rhale_stats.effects.provenance import check_same_rows
 from rhale_stats.effects.spread import SpreadSums
 from rhale_stats.effects.targets import GROUP_COVARIANCES, GROUP_DEGREES, TARGETS

@@ -10,9 +10,9 @@ from numpy.typing import ArrayLike
 
 from rhale_stats.arguments.words import warn
 from rhale_stats.arrays import accumulate, influence
+from rhale_stats.arrays.adaptive import Along, added_variance
 from rhale_stats.arrays.moments import FloatArray, ResidualMoments
 from rhale_stats.effects import skewness
-from rhale_stats.effects.chosen_edges import effect_variance
 from rhale_stats.effects.clusters import MIN_GROUPS, Clusters, Groups, group_errors
 from rhale_stats.effects.fit import (
     CurveErrors,
@@ -44,6 +44,30 @@ from rhale_stats.schema.moments import has_cells, has_moments, residuals_of
 from rhale_stats.schema.padding import Estimates, pad_features
 from rhale_stats.schema.quick import with_variables
 from rhale_stats.schema.variables import variable
+
+# Rules that place every edge by the local effects.
+PLACED = ("AdaptiveBins", "OptimalBins")
+
+
+def includes_choice(effect: xr.Dataset) -> bool:
+    """Whether standard errors of bin effects include the choice of edges."""
+    searched = effect.attrs["bin_rule"] in PLACED and "honest_seed" not in effect.attrs
+    return searched and "cell_effect" in effect
+
+
+def effect_variance(
+    row: xr.Dataset, fit: CurveErrors, residuals: ResidualMoments | None = None
+) -> FloatArray:
+    """Variances of the effects of one feature's bins, about the targets of these bins."""
+    cells = fit.cells
+    variance = cells.effect_variance()
+    if not includes_choice(row) or not has_cells(row):
+        return variance
+    pieces, bins = cells.pieces, pieces_of(row, residuals)
+    along = Along.from_cells(pieces.edges, pieces.mean, cells.noise.mean, cells.n_effective)
+    ends = np.stack([bins.edges[:-1], bins.edges[1:]])
+    at_edges = bins.mean + bins.slope * (ends - bins.x_mean)
+    return np.asarray(variance + added_variance(along, cells.bin, at_edges, bins.slope))
 
 
 def std_error(
@@ -180,7 +204,7 @@ def _feature_errors(row: xr.Dataset, fit: CurveErrors | None) -> Estimates:
     spread_se, of_average = spread_and_average_errors(row, residuals)
     skewed = fit.cells.skewness()
     return {
-        "effect_se": np.sqrt(effect_variance(row, fit)),
+        "effect_se": np.sqrt(effect_variance(row, fit, residuals)),
         **({"slope_se": np.sqrt(bin_noise(row, residuals).slope)} if "slope" in row else {}),
         "heterogeneity_se": spread_se,
         "curve_se": at_edges(centred, fit),

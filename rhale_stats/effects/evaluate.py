@@ -9,8 +9,7 @@ import xarray as xr
 
 from rhale_stats.arrays.binning import bin_index
 from rhale_stats.arrays.moments import FloatArray
-from rhale_stats.effects.chosen_edges import effect_variance
-from rhale_stats.effects.errors import spread_and_average_errors
+from rhale_stats.effects.errors import effect_variance, spread_and_average_errors
 from rhale_stats.effects.fit import fit_of
 from rhale_stats.schema.curves import bin_noise, curve_of, pieces_of
 from rhale_stats.schema.features import effect_at

@@ -123,7 +123,7 @@ def fit_of(row: xr.Dataset) -> CurveErrors:
     return CurveErrors(
         cells,
         pieces,
-        accumulate.Noise(*(part[stretch] for part in noise)),
+        accumulate.Noise(*[part[stretch] for part in noise]),
         places,
         curve,
         edges[edge_slice],
@@ -260,7 +260,7 @@ def row_degrees(row: xr.Dataset) -> float:
         return float(group_degrees(row, "average_effect"))
     parts = ("n_effective", "weight_share")
     parts = ("n_level_effective", "level_share") if is_categorical(row) else parts
-    n, share = (row[name].values for name in parts)
+    n, share = [row[name].values for name in parts]
     occupied = share > 0
     return float(1 / np.sum(share[occupied] ** 2 / n[occupied]) - 1) if occupied.any() else np.nan
 

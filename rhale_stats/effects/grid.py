@@ -17,8 +17,7 @@ from rhale_stats.arrays.stretches import sorting
 from rhale_stats.bins.description import cells_of
 from rhale_stats.bins.fixed import GivenBins
 from rhale_stats.bins.rule import BinRule, Candidates, Column, nearest_to
-from rhale_stats.local.reductions import Reduction, SortedValues, Source
-from rhale_stats.local.rows import SELECT_ROWS, Rows, is_sized
+from rhale_stats.local.rows import SELECT_ROWS, Reduction, Rows, SortedValues, Source, is_sized
 from rhale_stats.schema.features import resolution
 
 # Cells of equal numbers of rows, from which those of the curve and the bins of the spread are made.

@@ -18,9 +18,8 @@ from rhale_stats.effects.estimates import feature_estimates, own_products
 from rhale_stats.effects.labelled import MISSING_EFFECTS, dataset
 from rhale_stats.effects.spread import without_spread
 from rhale_stats.schema.checks import check_effect
-from rhale_stats.schema.checksums import joined_checksum, without_start
 from rhale_stats.schema.features import feature_names, methods_of, one_feature
-from rhale_stats.schema.identity import as_attribute, fingerprint_of
+from rhale_stats.schema.identity import as_attribute, fingerprint_of, joined_checksum, without_start
 from rhale_stats.schema.moments import bin_starts, has_cells, moments_of
 from rhale_stats.schema.padding import Estimates
 from rhale_stats.schema.validation import validated

@@ -29,10 +29,8 @@ from rhale_stats.effects.spread import (
 )
 from rhale_stats.effects.values import predict
 from rhale_stats.local.cells import cell_edges
-from rhale_stats.local.chunks import ChunkedRows
-from rhale_stats.local.kept import cached
-from rhale_stats.local.reductions import Reduction, Source
-from rhale_stats.local.rows import THREADS_FROM, choosing_rows, columns
+from rhale_stats.local.chunks import ChunkedRows, cached
+from rhale_stats.local.rows import THREADS_FROM, Reduction, Source, choosing_rows, columns
 from rhale_stats.models.groups import by_groups
 from rhale_stats.models.outputs import Model
 from rhale_stats.parallel import cpus
@@ -271,7 +269,7 @@ class RowSplit(NamedTuple):
         ``rows`` are those of an unsplit sample, in any order.
         """
         halves = (self.for_edges, self.for_estimates) if self.is_honest else (rows,)
-        low, high = zip(*(half.ends(position, name) for half in halves), strict=True)
+        low, high = zip(*[half.ends(position, name) for half in halves], strict=True)
         return min(low), max(high)
 
 
@@ -451,7 +449,7 @@ def _may_have_gaps(effect: xr.Variable, curve: xr.Variable, n_bins: xr.Variable)
     """Whether estimates are missing in bins or at edges; a count, as this is asked every time."""
     if effect.dims != (*n_bins.dims, "bin") or curve.dims != (*n_bins.dims, "edge"):
         return True
-    n_known, at_edges = (np.sum(~np.isnan(part.values), axis=-1) for part in (effect, curve))
+    n_known, at_edges = [np.sum(~np.isnan(part.values), axis=-1) for part in (effect, curve)]
     n = n_bins.values
     return bool((n_known != n).any() or (at_edges != n + (n > 0)).any())
 
@@ -535,9 +533,9 @@ def _widest_gap(row: xr.Dataset) -> str:
         if dim in row.dims:
             row = row.isel({dim: 0})
     cells = ("cell_value", "cell_share")
-    edges, share = (
+    edges, share = [
         row[name].values for name in (cells if has_cells(row) else ("edge_value", "weight_share"))
-    )
+    ]
     width = np.where(share == 0, np.diff(edges), -np.inf)
     widest = int(np.nanargmax(width))
     return f"from {edges[widest]:.6g} to {edges[widest + 1]:.6g}"

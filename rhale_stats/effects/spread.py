@@ -20,10 +20,9 @@ from rhale_stats.bins.adaptive import AdaptiveBins
 from rhale_stats.bins.rule import BinRule
 from rhale_stats.effects.estimates import FittedBins
 from rhale_stats.inference.estimate import CentralMoments, Estimate, Facts
-from rhale_stats.local.reductions import Reduction
-from rhale_stats.local.rows import Rows
+from rhale_stats.local.rows import Reduction, Rows
 from rhale_stats.schema.features import is_grouped, one_feature, resolution
-from rhale_stats.schema.moments import cell_count, moments_of
+from rhale_stats.schema.moments import cell_edges, moments_of
 from rhale_stats.schema.padding import Estimates, padded
 from rhale_stats.schema.variables import EFFECT_VARIABLES, counted, variable
 
@@ -199,7 +198,7 @@ class SpreadSums(NamedTuple):
         k, weight, left, value, n_bins = _Residuals.of_rows(row, rows, position)
         cell, size = group * n_bins + k, n_groups * n_bins
         sums = [np.bincount(cell, weight * part, size) for part in (left, value**2)]
-        return cls(*(part.astype(np.float64).reshape(n_groups, n_bins) for part in sums))
+        return cls(*[part.astype(np.float64).reshape(n_groups, n_bins) for part in sums])
 
     def influences(self, spread: FloatArray) -> FloatArray:
         """Influences of the groups on the spread, (group, spread_bin); 0 without a spread."""
@@ -220,8 +219,7 @@ def weights_of_rows(row: xr.Dataset, rows: Rows, position: int) -> sparse.csr_ar
 def _stored_effect(row: xr.Dataset) -> tuple[FloatArray, Line, FloatArray]:
     """Edges of the pieces of the fitted effect of `_residuals`, their lines, what they leave."""
     sloped = str(row["local_effect_method"].values) != "finite_difference"
-    edges = row["cell_value"].values[: cell_count(row) + 1]
-    return edges, *kernel.effect_in_cells(moments_of(row), sloped=sloped)
+    return cell_edges(row), *kernel.effect_in_cells(moments_of(row), sloped=sloped)
 
 
 def spread_estimate(effect: xr.Dataset) -> dict[str, Estimate]:

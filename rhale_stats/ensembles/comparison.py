@@ -11,8 +11,8 @@ from rhale_stats.arrays import intervals
 from rhale_stats.arrays.moments import FloatArray
 from rhale_stats.effects.errors import with_std_error
 from rhale_stats.effects.fit import CurveErrors, curve_degrees, fit_of, interpolation
-from rhale_stats.ensembles.errors import with_errors
-from rhale_stats.ensembles.members import (
+from rhale_stats.ensembles.intervals import with_errors
+from rhale_stats.ensembles.labelled import (
     Row,
     centre_of,
     check_ensemble,

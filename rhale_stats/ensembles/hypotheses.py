@@ -7,9 +7,8 @@ import xarray as xr
 
 from rhale_stats.arrays import intervals
 from rhale_stats.arrays.moments import FloatArray
-from rhale_stats.ensembles.errors import with_errors
-from rhale_stats.ensembles.intervals import largest_of
-from rhale_stats.ensembles.members import (
+from rhale_stats.ensembles.intervals import largest_of, with_errors
+from rhale_stats.ensembles.labelled import (
     FOLDS,
     Origin,
     centre_of,

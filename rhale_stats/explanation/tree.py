@@ -11,9 +11,8 @@ from typing import Any
 import pandas as pd
 import xarray as xr
 
-from rhale_stats.answers.printed import printed
+from rhale_stats.answers.printed import Text, printed, summary, tidy
 from rhale_stats.answers.sentences import answers_in, outputs_in
-from rhale_stats.answers.tables import Text, summary, tidy
 from rhale_stats.reporting.notebook import notebook_html
 from rhale_stats.reporting.report import report
 from rhale_stats.schema.dimensions import OUTPUT

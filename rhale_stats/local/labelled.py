@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from rhale_stats.arguments.checks import check_size
 from rhale_stats.arrays.moments import FloatArray
 from rhale_stats.models.differences import DifferenceQuotients, Differences
-from rhale_stats.models.form import PANDAS
+from rhale_stats.models.forms import PANDAS
 from rhale_stats.models.sample import Sample
 from rhale_stats.models.table import Table
 from rhale_stats.schema.dimensions import LEFT, OUTPUT, with_outputs

@@ -21,7 +21,14 @@ from rhale_stats.bins.rule import BinRule
 from rhale_stats.local.cells import difference_edges, repeated_values
 from rhale_stats.local.labelled import labelled
 from rhale_stats.models import jacobian as models_jacobian
-from rhale_stats.models.differences import DifferenceQuotients, Differences, no_differences
+from rhale_stats.models.differences import (
+    DifferenceQuotients,
+    Differences,
+    Steps,
+    Versions,
+    answered,
+    no_differences,
+)
 from rhale_stats.models.jacobian import gradient_columns, refuse_jacobian, warn_of_gradient
 from rhale_stats.models.probes import (
     JumpWarning,
@@ -33,7 +40,6 @@ from rhale_stats.models.probes import (
 )
 from rhale_stats.models.sample import ALL_ROWS, Sample
 from rhale_stats.models.table import check_column
-from rhale_stats.models.together import Steps, Versions, answered
 
 # Features that a warning names.
 SOME_FEATURES = 5

@@ -1,25 +1,96 @@
-"""The rows of local effects: weights, honest halves, columns of single features."""
+"""The rows of local effects: weights, honest halves, columns of single features, sums over them."""
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
 from rhale_stats.arguments.checks import MAX_SIZE, check_finite
-from rhale_stats.arrays.moments import FloatArray
+from rhale_stats.arrays.moments import FloatArray, need_squares
 from rhale_stats.arrays.stretches import sorting
 from rhale_stats.local.cells import cell_edges
-from rhale_stats.local.reductions import Reduction, SortedValues, Source, unequal
 from rhale_stats.parallel import in_threads
 from rhale_stats.schema.dimensions import HALF_OF, ROWS
 from rhale_stats.schema.features import feature_names, feature_position
 from rhale_stats.schema.identity import as_attribute, fingerprint
 from rhale_stats.schema.parts import features_by_rows, has_own_rows
+
+
+class Reduction(NamedTuple):
+    """A function of one chunk of rows, and one that combines the answers of several, in order."""
+
+    map: Callable[[Rows], Any]
+    combine: Callable[[Sequence[Any]], Any]
+
+
+class SortedValues(NamedTuple):
+    """Values of one feature with their weights, sorted or not; None if each counts as one row.
+
+    For many rows in chunks these are a summary [97]: some values, with the weight of the rows
+    between them.
+    """
+
+    x: FloatArray
+    weight: FloatArray | None
+    frequency: bool
+    ordered: bool = False
+
+
+class Source(Protocol):
+    """All rows of the local effects, in memory or in chunks."""
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows of positive weight."""
+
+    @property
+    def size(self) -> int:
+        """Number of local effects."""
+
+    @property
+    def unequal(self) -> bool:
+        """Whether rows have precision weights that differ."""
+
+    @property
+    def largest(self) -> float:
+        """Largest precision weight as it was given; weights are divided by it."""
+
+    @property
+    def most_rows(self) -> int:
+        """Most rows of a chunk that are taken where an answer is made of rows themselves."""
+
+    def ends(self, position: int, name: str) -> tuple[float, float]:
+        """Smallest and largest value of a feature; refused where values are not finite."""
+
+    def places(self, position: int) -> SortedValues:
+        """Where the rows of a feature are on its axis."""
+
+    def reduced(
+        self,
+        plan: Callable[[Source, int], Reduction | None],
+        done: Callable[[int, Any], R],
+        threads: int,
+        /,
+    ) -> list[R]:
+        """Results of ``done`` for the number of every feature and the answer of its reduction.
+
+        ``plan`` gives the reduction of a feature from the places of its rows, in whose order the
+        rows come. Without a reduction the answer is None.
+        """
+
+    def fingerprints(self, names: Sequence[str], threads: int, /) -> dict[str, str]:
+        """The attribute of an effect that tells what every feature of it was made from."""
+
+
+def unequal(weight: FloatArray | None, *, frequency: bool) -> bool:
+    """Whether there are precision weights that differ."""
+    return weight is not None and need_squares(weight, frequency=frequency)
+
 
 SELECT_ROWS = "Select the rows first: local.isel(obs=...)."
 R = TypeVar("R")
@@ -79,7 +150,7 @@ def is_estimation_row(local: xr.Dataset, effect: xr.Dataset) -> NDArray[np.bool_
         return np.asarray(region_of_row == effect["region"].item())
     if "honest_seed" not in effect.attrs:
         return np.ones(n_obs, dtype=bool)
-    fraction, seed = (effect.attrs[name] for name in ("honest_fraction", "honest_seed"))
+    fraction, seed = [effect.attrs[name] for name in ("honest_fraction", "honest_seed")]
     return ~choosing_rows(local, float(fraction), int(seed))
 
 
@@ -173,7 +244,7 @@ class Rows(NamedTuple):
         weight = None
         if self.weight is not None:
             weight = self.weight.take(order, out=of_weight[0], mode="clip")
-        of_x, of_g = ([np.zeros(0)] * len(self.x) for _ in range(2))
+        of_x, of_g = [[np.zeros(0)] * len(self.x) for _ in range(2)]
         of_x[position], of_g[position] = x, g
         return self._replace(
             x=of_x,
@@ -198,9 +269,9 @@ class Rows(NamedTuple):
 
 def columns(local: xr.Dataset) -> Rows:
     """Columns of the local effects; weights scaled to 1 at most and dropped where all are equal."""
-    x, g = (
+    x, g = [
         local.variables[name].transpose("obs", "feature").values for name in ("x", "local_effect")
-    )
+    ]
     if not len(x):
         raise ValueError("local must have at least one row; got none.")
     sides = [

@@ -18,12 +18,11 @@ from rhale_stats.arrays import probes as sums
 from rhale_stats.arrays.moments import FloatArray
 from rhale_stats.models import forms
 from rhale_stats.models.adapters.statsmodels import through_link
-from rhale_stats.models.chosen import positions_of
 from rhale_stats.models.differences import DifferenceQuotients, Differences
 from rhale_stats.models.options import ModelOptions
 from rhale_stats.models.outputs import Model, ModelError
 from rhale_stats.models.probes import KINKS, Probe, looked_at, probed
-from rhale_stats.models.sample import Sample
+from rhale_stats.models.sample import Sample, positions_of
 from rhale_stats.models.table import Table, as_array, check_column
 from rhale_stats.schema.validation import validated
 

@@ -12,10 +12,15 @@ from numpy.typing import NDArray
 from rhale_stats.arrays import local_effects as kernel
 from rhale_stats.arrays import probes as sums
 from rhale_stats.arrays.moments import FloatArray, IntArray
-from rhale_stats.models.differences import DifferenceQuotients, Differences
+from rhale_stats.models.differences import (
+    DifferenceQuotients,
+    Differences,
+    Steps,
+    Versions,
+    answered,
+)
 from rhale_stats.models.outputs import ModelError
 from rhale_stats.models.table import Table
-from rhale_stats.models.together import Steps, Versions, answered
 
 # Rows of a feature that are looked at, and rows that the model answers twice.
 ROWS, TWICE = 1000, 500

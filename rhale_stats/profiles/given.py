@@ -19,20 +19,20 @@ from rhale_stats.arrays.binning import quantile_edges
 from rhale_stats.arrays.moments import FloatArray
 from rhale_stats.arrays.profile_moments import Profile
 from rhale_stats.models import differences
-from rhale_stats.models.chosen import columns_named, default_columns
-from rhale_stats.models.differences import DifferenceQuotients
+from rhale_stats.models.differences import MAX_CALL_ROWS, DifferenceQuotients, Versions, evaluated
 from rhale_stats.models.levels import in_order, levels_of
 from rhale_stats.models.options import ModelOptions
-from rhale_stats.models.sample import Sample
+from rhale_stats.models.sample import Sample, columns_named, default_columns
 from rhale_stats.models.table import Table, Values, check_column
-from rhale_stats.models.together import MAX_CALL_ROWS, Versions, evaluated
-from rhale_stats.profiles.data import NOMINAL, VARIABLES, variable
-from rhale_stats.profiles.grid import (
+from rhale_stats.profiles.data import (
     GRID_KINDS,
     N_GRID_OF_PAIR,
+    NOMINAL,
+    VARIABLES,
     Grid,
     ProfileAxis,
     grids,
+    variable,
 )
 from rhale_stats.schema.dimensions import OUTPUT, with_outputs
 from rhale_stats.schema.features import feature_coordinate

@@ -27,8 +27,8 @@ from rhale_stats.models.chunked import (
 from rhale_stats.models.differences import DifferenceQuotients
 from rhale_stats.models.options import ModelOptions
 from rhale_stats.models.outputs import Model
+from rhale_stats.profiles.data import Grid, ProfileAxis, check_centre, grids
 from rhale_stats.profiles.given import ProfileInputs, estimates_of, no_rows
-from rhale_stats.profiles.grid import Grid, ProfileAxis, check_centre, grids
 
 
 def pdp_in_chunks(

@@ -19,9 +19,8 @@ from rhale_stats.bins.rule import BinRule, Column
 from rhale_stats.local.request import on_axis
 from rhale_stats.models.options import ModelOptions
 from rhale_stats.models.outputs import Model
-from rhale_stats.profiles.data import CENTERINGS, variable
+from rhale_stats.profiles.data import CENTERINGS, N_GRID, variable
 from rhale_stats.profiles.given import ProfileInputs, no_rows
-from rhale_stats.profiles.grid import N_GRID
 from rhale_stats.profiles.pdp import at_rows, bin_beside
 from rhale_stats.schema.dimensions import OUTPUT
 from rhale_stats.schema.validation import validated

@@ -16,9 +16,15 @@ from rhale_stats.arrays.moments import FloatArray, IntArray
 from rhale_stats.inference.parameters import KIND, Directions, check_model, errors, sources
 from rhale_stats.models.options import ModelOptions
 from rhale_stats.models.parametric import ROW_NUMBER, Fitted
-from rhale_stats.profiles.data import is_nominal, one_profile, pair_of, variable
+from rhale_stats.profiles.data import (
+    N_GRID,
+    ProfileAxis,
+    is_nominal,
+    one_profile,
+    pair_of,
+    variable,
+)
 from rhale_stats.profiles.given import ProfileInputs
-from rhale_stats.profiles.grid import N_GRID, ProfileAxis
 from rhale_stats.profiles.pdp import at_rows
 from rhale_stats.profiles.rows import BinnedOutputs, Curves, Shapley, rows_behind
 from rhale_stats.schema.features import feature_names

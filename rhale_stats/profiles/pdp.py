@@ -20,7 +20,15 @@ from rhale_stats.models.differences import DifferenceQuotients
 from rhale_stats.models.groups import by_groups
 from rhale_stats.models.options import ModelOptions
 from rhale_stats.models.outputs import Model
-from rhale_stats.profiles.data import CENTERINGS
+from rhale_stats.profiles.data import (
+    CENTERINGS,
+    GRID_KINDS,
+    N_GRID,
+    Grid,
+    ProfileAxis,
+    check_centre,
+    split_pairs,
+)
 from rhale_stats.profiles.given import (
     BESIDE,
     Blocks,
@@ -30,14 +38,6 @@ from rhale_stats.profiles.given import (
     no_rows,
     with_bar,
     with_slopes,
-)
-from rhale_stats.profiles.grid import (
-    GRID_KINDS,
-    N_GRID,
-    Grid,
-    ProfileAxis,
-    check_centre,
-    split_pairs,
 )
 from rhale_stats.profiles.in_chunks import pdp_in_chunks
 from rhale_stats.schema.validation import validated

@@ -20,9 +20,8 @@ from rhale_stats.models.options import ModelOptions
 from rhale_stats.models.outputs import Model
 from rhale_stats.models.shapley import ShapleyOptions, given_column, shapley_values
 from rhale_stats.models.table import as_table
-from rhale_stats.profiles.data import CENTERINGS
+from rhale_stats.profiles.data import CENTERINGS, N_GRID, Grid, ProfileAxis, size
 from rhale_stats.profiles.given import BESIDE, SPREAD_BINS, ProfileInputs, counts_of, no_rows
-from rhale_stats.profiles.grid import N_GRID, Grid, ProfileAxis, size
 from rhale_stats.profiles.m_plot import in_bins
 from rhale_stats.schema.validation import validated
 

@@ -10,7 +10,7 @@ import xarray as xr
 from rhale_stats.bins.description import rule_of
 from rhale_stats.bins.rule import BinRule
 from rhale_stats.effects.rhale import rhale
-from rhale_stats.local.kept import cached
+from rhale_stats.local.chunks import cached
 from rhale_stats.regional.trees import check_rows_of_tree, check_tree
 from rhale_stats.schema.checks import check_local
 from rhale_stats.schema.dimensions import ROWS

@@ -14,10 +14,10 @@ from rhale_stats.arguments.chunked import is_in_chunks
 from rhale_stats.arguments.rows import of_rows
 from rhale_stats.arrays.moments import FloatArray, IntArray
 from rhale_stats.chunks import listed, of_all
-from rhale_stats.local.sampled import Sampled, sampled
+from rhale_stats.local.chunks import Sampled, sampled
 from rhale_stats.models.chunked import chunks_of
-from rhale_stats.regional.columns import checked_table, frame_of
 from rhale_stats.regional.search import SplitSearch
+from rhale_stats.regional.splits import checked_table, frame_of
 from rhale_stats.regional.trees import Placing
 from rhale_stats.schema.checks import check_local, is_chunked
 from rhale_stats.schema.dimensions import ROWS

@@ -20,9 +20,16 @@ from rhale_stats.bins.description import describe
 from rhale_stats.bins.rule import BinRule
 from rhale_stats.inference.adjustment import ADJUSTMENTS, adjusted
 from rhale_stats.models.outputs import Model
-from rhale_stats.regional.columns import conditioning_columns
 from rhale_stats.regional.in_chunks import SearchRows
-from rhale_stats.regional.losses import LOSSES, TIE, Node, Problem, node_of
+from rhale_stats.regional.losses import (
+    LOSSES,
+    TIE,
+    Node,
+    Problem,
+    node_of,
+    split_losses,
+    split_statistics,
+)
 from rhale_stats.regional.search import (
     SplitSearch,
     largest_of,
@@ -30,8 +37,7 @@ from rhale_stats.regional.search import (
     null_rows,
     tried_of,
 )
-from rhale_stats.regional.split_losses import split_losses, split_statistics
-from rhale_stats.regional.splits import SplitCandidates, sides_of
+from rhale_stats.regional.splits import SplitCandidates, conditioning_columns, sides_of
 from rhale_stats.regional.work import Work, work_of
 from rhale_stats.schema.features import feature_names
 from rhale_stats.schema.kinds import INTERACTIONS

@@ -13,12 +13,21 @@ from rhale_stats.arguments.checks import check_choice
 from rhale_stats.arrays import regions as search
 from rhale_stats.arrays.moments import FloatArray, IntArray, part
 from rhale_stats.arrays.stretches import sorting
-from rhale_stats.regional.columns import Conditioning
-from rhale_stats.regional.conditions import Condition
-from rhale_stats.regional.losses import BLOCK, TESTS, TIE, Node, R, Searchable
-from rhale_stats.regional.split_losses import split_degrees, split_losses, split_statistics
+from rhale_stats.regional.losses import (
+    BLOCK,
+    TESTS,
+    TIE,
+    Node,
+    R,
+    Searchable,
+    split_degrees,
+    split_losses,
+    split_statistics,
+)
 from rhale_stats.regional.splits import (
     THRESHOLDS,
+    Condition,
+    Conditioning,
     SplitCandidates,
     candidates_of,
     quantile_cuts,

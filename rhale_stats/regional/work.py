@@ -16,10 +16,9 @@ from rhale_stats.arrays.moments import IntArray
 from rhale_stats.bins.rule import BinRule, check_rule
 from rhale_stats.bins.searched import OptimalBins
 from rhale_stats.local.rows import Rows, columns, honest_split
-from rhale_stats.regional.columns import Conditioning, conditioning_columns
 from rhale_stats.regional.losses import LOSSES, Problem, problem_of, root_bins
 from rhale_stats.regional.search import SplitSearch
-from rhale_stats.regional.splits import SplitCandidates
+from rhale_stats.regional.splits import Conditioning, SplitCandidates, conditioning_columns
 from rhale_stats.schema.checks import check_local
 from rhale_stats.schema.features import feature_names
 from rhale_stats.schema.identity import row_labels

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-import numpy as np
-from numpy.typing import NDArray
+from rhale_stats.arrays.moments import FloatArray
 
-FloatArray = NDArray[np.float64]
 # Quantiles of single rows in `Windows`.
 QUANTILES = (0.1, 0.25, 0.5, 0.75, 0.9)
 

@@ -15,15 +15,14 @@ from rhale_stats.reporting.pictures import (
     MAX_GROUPS,
     NARROW,
     WIDE,
+    Drawing,
     drawn,
     mark_of,
     of_feature,
     of_group,
     overview,
 )
-from rhale_stats.reporting.svg import Drawing
-from rhale_stats.reporting.text import number_text, typeset
-from rhale_stats.reporting.words import Words
+from rhale_stats.reporting.words import Words, number_text, typeset
 
 PANEL = 300.0
 MAX_VALUES = 7

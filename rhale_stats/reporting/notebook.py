@@ -8,7 +8,7 @@ from rhale_stats.answers.sentences import uncertainty_text
 from rhale_stats.reporting.figures import small_feature, small_overview
 from rhale_stats.reporting.page import ranking
 from rhale_stats.reporting.reading import explained
-from rhale_stats.reporting.rendered import rendered_part
+from rhale_stats.reporting.report import rendered_part
 from rhale_stats.reporting.words import Words
 from rhale_stats.schema.layout import complete, each_result
 

@@ -35,8 +35,7 @@ from rhale_stats.reporting.content import (
     Trust,
     Windows,
 )
-from rhale_stats.reporting.text import typeset, with_interval
-from rhale_stats.reporting.words import Words
+from rhale_stats.reporting.words import Words, typeset, with_interval
 from rhale_stats.schema.features import one_feature, units_of
 from rhale_stats.schema.levels import is_categorical, level_names
 from rhale_stats.schema.variables import OUTPUT_UNITS

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Hashable, Mapping, Sequence
+from itertools import chain
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -31,7 +32,7 @@ def padded(
 
     ``shape`` is that of each, and by default that of the longest. A single number is everywhere.
     """
-    arrays = [np.asarray(values) for values in each]
+    arrays = list(map(np.asarray, each))
     if shape is None:
         shape = np.max([array.shape for array in arrays], axis=0)
     out = np.full((len(arrays), *shape), missing, dtype=dtype)
@@ -54,7 +55,7 @@ def pad_features(rows: Sequence[Estimates], n_bins: int, **more: int) -> dict[st
     sizes["weight_product"] = len(WEIGHT_PRODUCTS)
     sizes |= {"bin_other": n_bins, "edge_other": n_bins + 1, "ci_bound": 2, **more}
     out: dict[str, NDArray[Any]] = {}
-    for name in dict.fromkeys(name for row in rows for name in row):
+    for name in dict.fromkeys(chain.from_iterable(rows)):
         shape = [sizes[dim] for dim in EFFECT_VARIABLES[name][0][1:]]
         array = padded([row.get(name, np.nan) for row in rows], shape)
         if name in COUNTS:

@@ -8,6 +8,7 @@ functions give what ``assign`` and ``isel`` give.
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
+from itertools import filterfalse, repeat
 from typing import Any
 
 import numpy as np
@@ -25,8 +26,8 @@ def with_variables(
     present, sizes = dataset.variables, dict(dataset.sizes)
     coordinates = {} if coords is None else dict(coords.variables)
     for name, variable in (new | coordinates).items():
-        sizes |= {dim: sizes.get(dim, size) for dim, size in variable.sizes.items()}
-        fits = all(sizes[dim] == size for dim, size in variable.sizes.items())
+        sizes = {**variable.sizes, **sizes}
+        fits = sizes == {**sizes, **variable.sizes}
         replaced = name in present and (name not in new or present[name].dims != variable.dims)
         if not fits or replaced or name in dataset.coords:
             # Which may remove a dimension, or is refused: xarray knows.
@@ -43,34 +44,30 @@ def with_variables(
 
 def selected(dataset: xr.Dataset, place: Mapping[Hashable, int | slice]) -> xr.Dataset:
     """``dataset.isel(place)`` for numbers and slices."""
-    every = slice(None)
+    numbers = {dim for dim in place if isinstance(place[dim], int)}
     variables: dict[Hashable, xr.Variable] = {}
     indexes = dict(dataset.xindexes)
-    # The selection from variables of the same dimensions, and the dimensions that are left.
-    keys: dict[tuple[Hashable, ...], tuple[Any, ...]] = {}
     for name, variable in dataset.variables.items():
         dims = variable.dims
-        if dims not in keys:
-            key = tuple(place.get(dim, every) for dim in dims)
-            left = tuple(dim for dim in dims if isinstance(place.get(dim, every), slice))
-            # A single number is selected as an array, which keeps its type.
-            keys[dims] = (any(dim in place for dim in dims), (*key, ...), left)
-        within, key, left = keys[dims]
-        if not within:
+        if place.keys().isdisjoint(dims):
             variables[name] = variable
         elif name in indexes or not isinstance(variable._data, np.ndarray):
-            variables[name] = variable.isel({dim: place[dim] for dim in dims if dim in place})
+            within = {dim: place[dim] for dim in dims if dim in place}
+            variables[name] = variable.isel(within)
             index = indexes.pop(name, None)
-            part = None if index is None else index.isel({dim: place[dim] for dim in dims})
+            part = None if index is None else index.isel(within)
             if part is not None:
                 indexes[name] = part
         else:
+            # A single number is selected as an array, which keeps its type.
+            values = variable._data[(*map(place.get, dims, repeat(slice(None))), ...)]
+            left = tuple(filterfalse(numbers.__contains__, dims))
             variables[name] = xr.Variable(
-                left, variable._data[key], variable.attrs, variable._encoding, fastpath=True
+                left, values, variable.attrs, variable._encoding, fastpath=True
             )
     sizes = {
         dim: len(range(size)[place[dim]]) if dim in place else size  # type: ignore[arg-type]
         for dim, size in dataset.sizes.items()
-        if not isinstance(place.get(dim, every), int)
+        if dim not in numbers
     }
     return dataset._replace(variables, dims=sizes, indexes=indexes)

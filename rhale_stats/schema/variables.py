@@ -81,10 +81,10 @@ def in_order(dataset: xr.Dataset) -> xr.Dataset:
     local = any(name in dataset for name in ("local_effect", "difference_up"))
     order = ("obs", *DIMENSIONS) if local else DIMENSIONS
     dims = [dim for dim in dict.fromkeys(order) if dim in dataset.dims]
-    rank = {dim: number for number, dim in enumerate(dims)}
+    rank: dict[Hashable, int] = {dim: number for number, dim in enumerate(dims)}
     for array in dataset.variables.values():
-        ranks = [rank[dim] for dim in array.dims if dim in rank]
-        if ranks != sorted(ranks):
+        ordered = list(filter(rank.__contains__, array.dims))
+        if ordered != sorted(ordered, key=rank.__getitem__):
             return dataset.transpose(*dims, ...)
     return dataset
 

@@ -30,6 +30,8 @@ from rhale_stats.schema.kinds import SURFACE
 from rhale_stats.schema.variables import OUTPUT_UNITS
 from rhale_stats.surfaces.hypotheses import of_pair
 from rhale_stats.surfaces.inference import (
+    GROUP,
+    SurfaceRows,
     cell_covariance,
     cell_degrees,
     noise_of,
@@ -38,7 +40,6 @@ from rhale_stats.surfaces.inference import (
 )
 from rhale_stats.surfaces.labelled import AT_EDGES, IN_CELLS
 from rhale_stats.surfaces.parameters import without_parts
-from rhale_stats.surfaces.rows import GROUP, SurfaceRows
 
 KEPT_ATTRS = ("feature_a", "feature_b", "kind_a", "kind_b", "units_a", "units_b")
 

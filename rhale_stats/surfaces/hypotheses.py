@@ -14,7 +14,7 @@ from rhale_stats.inference.results import Size, labelled_test
 from rhale_stats.schema.dimensions import with_part_facts
 from rhale_stats.schema.features import resolution
 from rhale_stats.schema.variables import OUTPUT_UNITS
-from rhale_stats.surfaces.rows import GROUP, SurfaceRows
+from rhale_stats.surfaces.inference import GROUP, SurfaceRows
 from rhale_stats.surfaces.values import pair_name
 
 NULLS = {

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from rhale_stats.arrays.chosen_edges import OF_MAXIMUM, Along, added_variance
+from rhale_stats.arrays.adaptive import OF_MAXIMUM, Along, added_variance
 
 EDGES = np.linspace(0, 1, 401)
 MIDDLES = (EDGES[1:] + EDGES[:-1]) / 2

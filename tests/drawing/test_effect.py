@@ -17,11 +17,12 @@ from matplotlib.colors import to_rgb
 from scipy import stats
 
 import rhale_stats as rs
-from rhale_stats.drawing import canvas, violins
+from rhale_stats.drawing import canvas
 from rhale_stats.drawing import curve as plots_curve
-from rhale_stats.drawing import limits as plots_limits
-from rhale_stats.drawing import marks as plots_marks
+from rhale_stats.drawing import curve as plots_limits
+from rhale_stats.drawing import legend as plots_marks
 from rhale_stats.drawing import rows as plots_rows
+from rhale_stats.drawing import rows as violins
 from rhale_stats.drawing.bias import plot_bias
 from rhale_stats.drawing.bins import plot_bins
 from rhale_stats.drawing.compare import plot_compare

@@ -11,8 +11,8 @@ import pytest
 import xarray as xr
 
 import rhale_stats as rs
-from rhale_stats.local import kept as module
-from rhale_stats.local.kept import cached
+from rhale_stats.local import chunks as module
+from rhale_stats.local.chunks import cached
 
 dask = pytest.importorskip("dask")
 da = pytest.importorskip("dask.array")

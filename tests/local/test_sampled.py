@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import rhale_stats as rs
-from rhale_stats.local import sampled as module
-from rhale_stats.local.sampled import sampled
+from rhale_stats.local import chunks as module
+from rhale_stats.local.chunks import sampled
 
 pytest.importorskip("dask", reason="dask is not installed")
 N = 1000

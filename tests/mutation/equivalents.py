@@ -44,7 +44,7 @@ EQUIVALENT: dict[tuple[str, str], dict[str, str]] = {
             "the means of the cells are subtracted afterwards; this is for precision"
         ),
     },
-    ("arrays/thinned.py", "thinned"): {
+    ("arrays/stretches.py", "thinned"): {
         "…1, np.arange(max(len(x) - ENDS, [0 → 1]), len(x))])": (
             "few rows, of which the first is kept as one of the first rows"
         ),
@@ -88,20 +88,20 @@ EQUIVALENT: dict[tuple[str, str], dict[str, str]] = {
     ("diagnostics/chance.py", "_without_information"): {
         "sample = table.copy(deep=[False → True])": "a column is replaced, not changed in place",
     },
-    ("regional/split_losses.py", "_of_splits"): {
+    ("regional/losses.py", "_of_splits"): {
         "…, each in waiting)) >= PROBLEMS [// → *] 2:": BLOCKS,
         "…ape[1] for _, each in waiting)) [>= → <] PROBLEMS // 2:": BLOCKS,
     },
-    ("regional/printed.py", "_region_test_notes"): {
+    ("regional/tables.py", "_region_test_notes"): {
         "notes[[- → ]1] += ' Each permutation repeats…": "there are two notes",
     },
-    ("regional/printed.py", "trees_page"): {
+    ("regional/tables.py", "trees_page"): {
         "table = glance_trees(trees, [0.95 → 1.95])": "a tree has no intervals",
     },
-    ("regional/printed.py", "interactions_page"): {
+    ("regional/tables.py", "interactions_page"): {
         "…ble = tidy_interactions(matrix, [0.95 → 1.95])": "a matrix has no intervals",
     },
-    ("regional/conditions.py", "rule_text"): {
+    ("regional/splits.py", "rule_text"): {
         "…f c.operator == ABOVE), default=[- → ]np.inf)": "both say that there is no limit",
         "…threshold_text(end, conditions[-[1 → 0]].units) for end in (below, abov…": (
             "all conditions on a column have its units"
@@ -124,7 +124,7 @@ EQUIVALENT: dict[tuple[str, str], dict[str, str]] = {
     ("regional/losses.py", "node_of"): {
         "worth = spread [> → >=] (4 * exact) ** 2": "a spread of 0 leaves a loss of 0 as well",
     },
-    ("regional/columns.py", "_numeric"): {
+    ("regional/splits.py", "_numeric"): {
         "if low < high and two(values[[ → 1]:GLANCE]) and two(values):": (
             "all values are looked at afterwards"
         ),
@@ -153,7 +153,7 @@ EQUIVALENT: dict[tuple[str, str], dict[str, str]] = {
     ("arrays/spread.py", "_SpreadSearch.best"): {
         "total[0] = [0.0 → 1.0]": "a constant is added to the costs of all partitions",
     },
-    ("regional/split_losses.py", "split_losses"): {
+    ("regional/losses.py", "split_losses"): {
         "…ach in waiting)) >= PROBLEMS // [2 → 3]:": BLOCKS,
         "…ape[1] for _, each in waiting)) [>= → >] PROBLEMS // 2:": BLOCKS,
     },
@@ -176,7 +176,7 @@ EQUIVALENT: dict[tuple[str, str], dict[str, str]] = {
             "an acceleration does not depend on the unit of influences"
         ),
     },
-    ("arrays/chosen_edges.py", "added_variance"): {
+    ("arrays/adaptive.py", "added_variance"): {
         "…nonzero(np.diff(bin_of, prepend=[- → ]1))": FIRST_BIN,
     },
     ("arrays/leverage.py", "degrees"): {
@@ -253,7 +253,7 @@ EQUIVALENT: dict[tuple[str, str], dict[str, str]] = {
         "return ([np.zeros → np.ones](len(x), dtype=np.intp), np.zero…": NO_BINS,
         "…p.zeros(len(x), dtype=np.intp), [np.zeros → np.ones](0))": NO_ELEMENTS,
     },
-    ("profiles/replicates.py", "_acceleration"): {
+    ("profiles/inference.py", "_acceleration"): {
         "return [np.zeros → np.ones](0)": NO_ELEMENTS,
     },
     ("profiles/rows.py", "rows_behind"): {
@@ -274,8 +274,8 @@ EQUIVALENT: dict[tuple[str, str], dict[str, str]] = {
     ("profiles/pdp.py", "at_rows"): {
         "…_rows().astype(np.float64, copy=[False → True])": COPY,
     },
-    ("profiles/printed.py", "profile_page"): {
-        "table = tables.glance(profile, [0.95 → 1.95])": "it has no intervals",
+    ("profiles/tables.py", "profile_page"): {
+        "table = glance(profile, [0.95 → 1.95])": "it has no intervals",
     },
     ("profiles/given.py", "no_rows"): {
         "none, nan = ([np.zeros → np.ones]((n_outputs, 0)), np.full(n_outp…": NO_ELEMENTS,
@@ -318,7 +318,7 @@ EQUIVALENT: dict[tuple[str, str], dict[str, str]] = {
     ("h_statistics/comparison.py", "_differences"): {
         "…e = np.where(np.abs(difference) [<= → <] _rounding(a, b, name), 1.0, p_v…": ROUNDING,
     },
-    ("h_statistics/printed.py", "_largest_first"): {
+    ("h_statistics/tables.py", "_largest_first"): {
         "…und(-size / (largest if largest [> → >=] 0 else 1.0), 9)": SIZES_OF_0,
         "… / (largest if largest > 0 else [1.0 → 0.0]), 9)": SIZES_OF_0,
         "…rgest if largest > 0 else 1.0), [9 → 10])": ROUNDING,
@@ -334,8 +334,8 @@ EQUIVALENT: dict[tuple[str, str], dict[str, str]] = {
             "the frame has one line"
         ),
     },
-    ("h_statistics/printed.py", "difference_page"): {
-        "…ables.tidy_difference(compared, [0.95 → 1.95])": (
+    ("h_statistics/tables.py", "difference_page"): {
+        "…ble = tidy_difference(compared, [0.95 → 1.95])": (
             "the table has the intervals of the result, at whatever level they are"
         ),
     },
@@ -345,10 +345,10 @@ EQUIVALENT: dict[tuple[str, str], dict[str, str]] = {
     ("h_statistics/from_pdp.py", "predictions"): {
         "… answer.astype(np.float64, copy=[False → True])": COPY,
     },
-    ("h_statistics/screening.py", "_answers"): {
+    ("h_statistics/statistic.py", "_answers"): {
         "… answer.astype(np.float64, copy=[False → True]).reshape(len(replaced), len(row…": COPY,
     },
-    ("h_statistics/screening.py", "pairs_to_estimate"): {
+    ("h_statistics/statistic.py", "pairs_to_estimate"): {
         "if len(spread) > [1 → 0]:": ONE_OUTPUT,
         "if len(spread) [> → >=] 1:": ONE_OUTPUT,
     },
@@ -431,26 +431,26 @@ EQUIVALENT: dict[tuple[str, str], dict[str, str]] = {
         "return np.asarray(np.clip(z[(z [>= → >] low - slack) & (z <= high + sla…": ROUNDING,
         "….clip(z[(z >= low - slack) & (z [<= → <] high + slack)], low, high))": ROUNDING,
     },
-    ("ensembles/errors.py", "with_errors"): {
+    ("ensembles/intervals.py", "with_errors"): {
         "if np.isfinite(error.degrees)[.any → .all]():": (
             "folds have degrees of every estimate, and other members of none"
         ),
     },
-    ("ensembles/given.py", "Draws.identity"): {
+    ("ensembles/draws.py", "Draws.identity"): {
         "checksum = [0 → 1]": "any start of a checksum tells draws apart",
     },
     ("ensembles/cross.py", "_pooled"): {
         "…GRID, *TOTALS) if name in sound[[0 → 1]]]": "all members have the same estimates",
     },
-    ("ensembles/given.py", "_chained"): {
+    ("ensembles/draws.py", "_chained"): {
         "least = 2 if by_chain else [1 → 0]": "a single number is no list, which is refused before",
     },
-    ("ensembles/samples.py", "RefitTable.whole"): {
+    ("ensembles/refits.py", "RefitTable.whole"): {
         "…f.form.give(self.data.copy(deep=[not → ]COPY_ON_WRITE))": (
             "a table that is copied on write needs no copy before"
         ),
     },
-    ("local/orders.py", "by_encoding"): {
+    ("local/levels.py", "by_encoding"): {
         "place = np.round(codes / scale, [12 → 13]) if scale > 0 else codes": ROUNDING,
         "…ptp(codes)), float(np.abs(codes)[.max → .min]()))": ROUNDING,
     },
@@ -470,7 +470,7 @@ EQUIVALENT: dict[tuple[str, str], dict[str, str]] = {
         "…((3 if self.weight is None else [4 → 5], self.n_rows))": "more room than is needed",
     },
     ("local/rows.py", "Rows._sorted_by"): {
-        "of_x, of_g = ([[np.zeros → np.ones](0)] * len(self.x) for _ in rang…": (
+        "of_x, of_g = [[[np.zeros → np.ones](0)] * len(self.x) for _ in rang…": (
             "it has no elements"
         ),
     },
@@ -537,11 +537,11 @@ EQUIVALENT: dict[tuple[str, str], dict[str, str]] = {
     ("effects/hypotheses.py", "_correlated"): {
         "…e / np.outer(se, se), hermitian=[True → False]) @ score)": SYMMETRIC,
     },
-    ("effects/paired.py", "pairs_of"): {
+    ("effects/comparison.py", "pairs_of"): {
         "unit = np.zeros(sizes[[0 → 1]], dtype=np.int64)": PAIRS,
         "…eats, source = (np.arange(sizes[[0 → 1]]), _multiplicity(paired), 'pair…": PAIRS,
     },
-    ("effects/paired.py", "_multiplicity"): {
+    ("effects/comparison.py", "_multiplicity"): {
         "ones = np.ones(paired[[0 → 1]].sizes['obs'])": PAIRS,
     },
     ("effects/parameters.py", "row_covariances"): {
@@ -590,7 +590,7 @@ EQUIVALENT: dict[tuple[str, str], dict[str, str]] = {
             "there are no weights"
         ),
     },
-    ("effects/paired.py", "paired_covariance"): {
+    ("effects/comparison.py", "paired_covariance"): {
         "…p.sqrt(np.where(pairs.repeats > [0 → 1], pairs.repeats, 1.0))": (
             "repeats are whole numbers, and 1 is 1 either way"
         ),

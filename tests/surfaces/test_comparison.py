@@ -10,8 +10,7 @@ from scipy import stats
 import rhale_stats as rs
 from rhale_stats.arrays import quadratic
 from rhale_stats.surfaces import comparison
-from rhale_stats.surfaces.inference import noise_of, rounding
-from rhale_stats.surfaces.rows import SurfaceRows
+from rhale_stats.surfaces.inference import SurfaceRows, noise_of, rounding
 from tests.helpers import in_turn
 
 N = 60

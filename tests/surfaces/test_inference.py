@@ -12,8 +12,7 @@ from rhale_stats.arrays import resample
 from rhale_stats.arrays.second_order import edges_of
 from rhale_stats.arrays.skewness import Skewness
 from rhale_stats.surfaces import inference as module
-from rhale_stats.surfaces.inference import noise_of, size
-from rhale_stats.surfaces.rows import SurfaceRows
+from rhale_stats.surfaces.inference import SurfaceRows, noise_of, size
 from tests.helpers import sizes_of_blocks
 
 
