@@ -7,9 +7,10 @@ from importlib import import_module
 
 # The modules of `drawing` that draw them.
 _MODULES = {
-    **{name: name for name in ("bias", "bins", "compare", "edges", "effect", "effects", "forest")},
+    **{name: name for name in ("bias", "bins", "compare", "edges", "effects", "forest")},
     **{name: name for name in ("interactions", "methods", "outputs", "profile", "surface", "tree")},
     "curves": "facets",
+    "effect": "effects",
     "h_statistics": "interactions",
     "outcome": "overview",
     "regions": "tree",

@@ -5,7 +5,7 @@ from .drawing.bins import plot_bins as bins
 from .drawing.bins import plot_scores as scores
 from .drawing.compare import plot_compare as compare
 from .drawing.edges import plot_edges as edges
-from .drawing.effect import plot_effect as effect
+from .drawing.effects import plot_effect as effect
 from .drawing.effects import plot_effects as effects
 from .drawing.facets import plot_curves as curves
 from .drawing.forest import plot_forest as forest

@@ -12,9 +12,8 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import betainc, stdtr
 
-from rhale_stats.arrays.binning import bin_index
+from rhale_stats.arrays.binning import bin_index, sorting
 from rhale_stats.arrays.moments import FloatArray, IntArray
-from rhale_stats.arrays.stretches import sorting
 
 
 class OrderedRows(NamedTuple):

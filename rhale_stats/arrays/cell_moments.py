@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from rhale_stats.arrays.binning import bin_index
+from rhale_stats.arrays.binning import Stretches, bin_index
 from rhale_stats.arrays.moments import (
     LINE_POWERS,
     POWERS_OF_CUBES,
@@ -27,7 +27,6 @@ from rhale_stats.arrays.moments import (
     SquareSums,
     of_squares,
 )
-from rhale_stats.arrays.stretches import Stretches
 
 # Exponents (p, q) of the sums of w (x - x_mean)^p (g - mean)^q.
 POWERS = (

@@ -15,9 +15,9 @@ from scipy import sparse
 
 from rhale_stats.arrays import binning
 from rhale_stats.arrays import moments as sums
+from rhale_stats.arrays.binning import sorting
 from rhale_stats.arrays.cell_moments import CellMoments
 from rhale_stats.arrays.moments import FloatArray, IntArray, Moments
-from rhale_stats.arrays.stretches import sorting
 
 # Rows of a cell, and the largest number of cells of one axis; chosen by the study ``weighting``.
 CELL_ROWS, MAX_CELLS = 15, 400

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from rhale_stats.arrays.binning import sorting
 from rhale_stats.arrays.moments import FloatArray, IntArray
-from rhale_stats.arrays.stretches import sorting
 
 # A window reaches over this share of the rows to either side.
 REACH = 0.005

@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
+from rhale_stats.arrays.binning import sorting
 from rhale_stats.arrays.moments import MIN_REMAINING, FloatArray, IntArray
-from rhale_stats.arrays.stretches import sorting
 
 # Neighbouring cells whose skewness is taken together, the smallest number of them, and the cells
 # whose variance is taken together; chosen by simulation (tests/arrays/test_skewness.py).

@@ -14,9 +14,15 @@ from rhale_stats.arguments.words import shown
 from rhale_stats.arrays import binning
 from rhale_stats.arrays.moments import Axis, Comoments, FloatArray, Moments
 from rhale_stats.bins.adaptive import AdaptiveBins
-from rhale_stats.bins.fixed import EqualWidthBins, GivenBins, QuantileBins
 from rhale_stats.bins.rule import BinRule, Candidates, Column, make_lines, nearest_to
-from rhale_stats.bins.searched import BestEqualWidthBins, GreedyBins, OptimalBins
+from rhale_stats.bins.rules import (
+    BestEqualWidthBins,
+    EqualWidthBins,
+    GivenBins,
+    GreedyBins,
+    OptimalBins,
+    QuantileBins,
+)
 
 
 def is_ours(rule: BinRule) -> bool:

@@ -12,9 +12,8 @@ from scipy.special import stdtr
 
 from rhale_stats.arguments.checks import check_choice, check_finite
 from rhale_stats.arrays import cells
-from rhale_stats.arrays.binning import bin_index
+from rhale_stats.arrays.binning import bin_index, sorting
 from rhale_stats.arrays.moments import FloatArray, IntArray
-from rhale_stats.arrays.stretches import sorting
 from rhale_stats.diagnostics.unbiased import NO_PVALUE
 from rhale_stats.effects.bias import TESTED_ROWS
 from rhale_stats.effects.provenance import check_same_rows

@@ -10,7 +10,7 @@ from rhale_stats.arguments.checks import check_choice
 from rhale_stats.arguments.seeds import seeded
 from rhale_stats.arrays import accumulate, bin_error
 from rhale_stats.arrays.moments import FloatArray
-from rhale_stats.bins.fixed import GivenBins
+from rhale_stats.bins.rules import GivenBins
 from rhale_stats.effects.bias import BIASED, FINE, LARGE, TESTED_ROWS, TOO_FEW
 from rhale_stats.effects.errors import std_error
 from rhale_stats.effects.provenance import check_same_chunks, check_same_rows

@@ -9,15 +9,14 @@ import numpy as np
 import xarray as xr
 from numpy.typing import ArrayLike
 
-from rhale_stats.arguments.checks import centering_text
-from rhale_stats.arguments.chunked import is_in_chunks, is_path
+from rhale_stats.arguments.checks import centering_text, is_in_chunks, is_path
 from rhale_stats.arrays import accumulate
 from rhale_stats.arrays import categories as kernel
 from rhale_stats.arrays import moments as sums
 from rhale_stats.arrays.cell_moments import POWERS, CellMoments
 from rhale_stats.arrays.moments import FloatArray, Moments
-from rhale_stats.bins.fixed import EqualWidthBins
 from rhale_stats.bins.rule import BinRule
+from rhale_stats.bins.rules import EqualWidthBins
 from rhale_stats.effects.labelled import FACTS, Method, effects_of
 from rhale_stats.effects.rhale import CENTERINGS, rhale
 from rhale_stats.local.ale import DALE_BINS, AleRequest

@@ -13,7 +13,7 @@ from rhale_stats.arrays import cells as fine
 from rhale_stats.arrays import moments as sums
 from rhale_stats.arrays.cell_moments import CellMoments, merged, residual_moments
 from rhale_stats.arrays.moments import FloatArray, Moments
-from rhale_stats.bins.fixed import GivenBins
+from rhale_stats.bins.rules import GivenBins
 from rhale_stats.effects.estimates import feature_estimates, own_products
 from rhale_stats.effects.labelled import MISSING_EFFECTS, dataset
 from rhale_stats.effects.spread import without_spread

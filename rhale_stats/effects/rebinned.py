@@ -14,7 +14,7 @@ from rhale_stats.arrays.binning import bin_index
 from rhale_stats.arrays.moments import FloatArray
 from rhale_stats.bins.description import for_share_of_rows, rule_of
 from rhale_stats.bins.rule import BinRule
-from rhale_stats.effects.evaluate import values_at
+from rhale_stats.effects.errors import values_at
 from rhale_stats.effects.rhale import quiet_rhale
 from rhale_stats.inference.draws import Resampling
 from rhale_stats.parallel import cpus, in_threads

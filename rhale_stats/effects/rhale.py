@@ -16,10 +16,18 @@ from rhale_stats.arrays.cell_moments import RowMoments
 from rhale_stats.arrays.cells import inner_ends
 from rhale_stats.arrays.moments import FloatArray
 from rhale_stats.bins.description import DEFAULT_BINS, is_ours
-from rhale_stats.bins.fixed import GivenBins
 from rhale_stats.bins.rule import BinRule, Column, Partition, check_rule
-from rhale_stats.effects.estimates import FittedBins, RhaleSettings, estimates_of, fitted_bins
-from rhale_stats.effects.grid import CellGrid, grid_of, grid_of_others, moments_on
+from rhale_stats.bins.rules import GivenBins
+from rhale_stats.effects.estimates import (
+    CellGrid,
+    FittedBins,
+    RhaleSettings,
+    estimates_of,
+    fitted_bins,
+    grid_of,
+    grid_of_others,
+    moments_on,
+)
 from rhale_stats.effects.labelled import dataset
 from rhale_stats.effects.spread import (
     skewness_rows,

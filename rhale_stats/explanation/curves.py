@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from rhale_stats.arguments.words import warn
 from rhale_stats.arrays.binning import quantile_edges
 from rhale_stats.arrays.moments import FloatArray
-from rhale_stats.bins.fixed import GivenBins
+from rhale_stats.bins.rules import GivenBins
 from rhale_stats.diagnostics.unbiased import check_unbiased
 from rhale_stats.effects.ale import ale_from_local
 from rhale_stats.explanation.request import ExplainRequest

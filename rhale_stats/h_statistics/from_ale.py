@@ -18,7 +18,7 @@ from rhale_stats.h_statistics.labelled import InteractionSquares, centred, mean_
 from rhale_stats.models import differences
 from rhale_stats.models.sample import Sample
 from rhale_stats.surfaces.ale2 import second_differences
-from rhale_stats.surfaces.axes import FeatureAxis, Order, PairGrid, axis_of, order_of
+from rhale_stats.surfaces.labelled import FeatureAxis, Order, PairGrid, axis_of, order_of
 
 
 def from_ale(

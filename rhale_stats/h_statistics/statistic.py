@@ -20,8 +20,8 @@ from rhale_stats.arguments.seeds import number_of
 from rhale_stats.arguments.words import shown, warn
 from rhale_stats.arrays.moments import FloatArray, IntArray
 from rhale_stats.bins.description import describe
-from rhale_stats.bins.fixed import QuantileBins
 from rhale_stats.bins.rule import BinRule
+from rhale_stats.bins.rules import QuantileBins
 from rhale_stats.h_statistics.from_ale import axis_or_none, from_ale
 from rhale_stats.h_statistics.from_pdp import HELD_BYTES, KEPT_BYTES, from_partial_dependence
 from rhale_stats.h_statistics.labelled import KINDS, METHOD, InteractionSquares, dataset
@@ -35,7 +35,7 @@ from rhale_stats.schema.kinds import H_STATISTICS
 from rhale_stats.schema.padding import stack
 from rhale_stats.schema.validation import Options, validated
 from rhale_stats.schema.variables import variable
-from rhale_stats.surfaces.axes import Order, check_rules, order_of
+from rhale_stats.surfaces.labelled import Order, check_rules, order_of
 
 # Pairs that are estimated by default: all of 10 features.
 MAX_PAIRS = 45

@@ -17,7 +17,7 @@ from rhale_stats.arguments.checks import check_choice
 from rhale_stats.arrays import intervals
 from rhale_stats.arrays.moments import FloatArray
 from rhale_stats.inference.draws import draws_of
-from rhale_stats.schema.quick import with_variables
+from rhale_stats.schema.variables import with_variables
 
 BY_ERRORS = "standard errors, Student's t"
 BY_SKEWNESS = f"{BY_ERRORS}, corrected for skewness"

@@ -11,7 +11,7 @@ import numpy as np
 import xarray as xr
 from numpy.typing import ArrayLike
 
-from rhale_stats.arguments.chunked import is_in_chunks, is_path
+from rhale_stats.arguments.checks import is_in_chunks, is_path
 from rhale_stats.arguments.rows import of_rows
 from rhale_stats.bins.rule import BinRule, check_rule
 from rhale_stats.local.cells import ALE_BINS

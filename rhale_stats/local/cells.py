@@ -9,8 +9,8 @@ from rhale_stats.arrays import binning
 from rhale_stats.arrays.local_effects import are_repeated
 from rhale_stats.arrays.moments import FloatArray
 from rhale_stats.bins.description import SEARCHING
-from rhale_stats.bins.fixed import GivenBins, QuantileBins
 from rhale_stats.bins.rule import BinRule, Column
+from rhale_stats.bins.rules import GivenBins, QuantileBins
 
 # Cells that finite differences are taken across by default: so many at most and at least, and so
 # many rows in each.

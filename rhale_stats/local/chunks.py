@@ -19,8 +19,8 @@ import xarray as xr
 from numpy.typing import NDArray
 
 from rhale_stats.arguments.words import warn
+from rhale_stats.arrays.binning import most_of_chunk, thinned, together
 from rhale_stats.arrays.moments import FloatArray, IntArray
-from rhale_stats.arrays.stretches import most_of_chunk, thinned, together
 from rhale_stats.chunks import all_see, array_of, client_of, listed, of_all
 from rhale_stats.local.rows import SELECT_ROWS, Reduction, Rows, SortedValues, Source
 from rhale_stats.schema.checks import is_chunked

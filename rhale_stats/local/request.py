@@ -16,8 +16,8 @@ from rhale_stats.arguments.progress import progress_bar
 from rhale_stats.arguments.words import warn
 from rhale_stats.arrays import local_effects as kernel
 from rhale_stats.arrays.moments import FloatArray, need_squares
-from rhale_stats.bins.fixed import GivenBins
 from rhale_stats.bins.rule import BinRule
+from rhale_stats.bins.rules import GivenBins
 from rhale_stats.local.cells import difference_edges, repeated_values
 from rhale_stats.local.labelled import labelled
 from rhale_stats.models import jacobian as models_jacobian

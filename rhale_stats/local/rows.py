@@ -11,8 +11,8 @@ import xarray as xr
 from numpy.typing import NDArray
 
 from rhale_stats.arguments.checks import MAX_SIZE, check_finite
+from rhale_stats.arrays.binning import sorting
 from rhale_stats.arrays.moments import FloatArray, need_squares
-from rhale_stats.arrays.stretches import sorting
 from rhale_stats.local.cells import cell_edges
 from rhale_stats.parallel import in_threads
 from rhale_stats.schema.dimensions import HALF_OF, ROWS

@@ -16,8 +16,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from rhale_stats.arguments import times
-from rhale_stats.arguments.checks import check_finite, check_size
-from rhale_stats.arguments.chunked import refuse_chunks
+from rhale_stats.arguments.checks import check_finite, check_size, refuse_chunks
 from rhale_stats.arguments.rows import as_weights
 from rhale_stats.arguments.words import listed, warn
 from rhale_stats.arrays.moments import FloatArray

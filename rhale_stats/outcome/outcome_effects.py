@@ -18,8 +18,8 @@ from rhale_stats.arrays.answers import inner_range
 from rhale_stats.arrays.cell_moments import FIELDS
 from rhale_stats.arrays.moments import FloatArray, IntArray
 from rhale_stats.bins.description import SEARCHING
-from rhale_stats.bins.fixed import GivenBins
 from rhale_stats.bins.rule import BinRule, check_rule
+from rhale_stats.bins.rules import GivenBins
 from rhale_stats.effects.ale import ale_from_local
 from rhale_stats.local.ale import ale_local_effects
 from rhale_stats.local.cells import difference_edges

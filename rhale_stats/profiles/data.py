@@ -16,7 +16,7 @@ from rhale_stats.models import table as models
 from rhale_stats.schema.dimensions import check_one_part, with_part_facts
 from rhale_stats.schema.features import by_name, feature_position, own_facts
 from rhale_stats.schema.kinds import PROFILE
-from rhale_stats.schema.tables.profiles import PROFILE_VARIABLES
+from rhale_stats.schema.variable_table import PROFILE_VARIABLES
 from rhale_stats.schema.variables import variable as labelled
 
 GRID_KINDS = ("quantile", "equal_width")

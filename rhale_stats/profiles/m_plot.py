@@ -14,8 +14,8 @@ from rhale_stats.arrays import profiles as kernel
 from rhale_stats.arrays.binning import bin_edges, bin_index
 from rhale_stats.arrays.moments import FloatArray, IntArray
 from rhale_stats.bins.description import describe
-from rhale_stats.bins.fixed import EqualWidthBins, GivenBins, QuantileBins
 from rhale_stats.bins.rule import BinRule, Column
+from rhale_stats.bins.rules import EqualWidthBins, GivenBins, QuantileBins
 from rhale_stats.local.request import on_axis
 from rhale_stats.models.options import ModelOptions
 from rhale_stats.models.outputs import Model

@@ -15,7 +15,7 @@ from rhale_stats.arguments.seeds import source_of
 from rhale_stats.arrays import profiles as kernel
 from rhale_stats.arrays import splines
 from rhale_stats.arrays.moments import FloatArray
-from rhale_stats.bins.fixed import QuantileBins
+from rhale_stats.bins.rules import QuantileBins
 from rhale_stats.models.options import ModelOptions
 from rhale_stats.models.outputs import Model
 from rhale_stats.models.shapley import ShapleyOptions, given_column, shapley_values

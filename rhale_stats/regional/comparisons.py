@@ -17,7 +17,7 @@ from rhale_stats.arrays import regions as search
 from rhale_stats.arrays.binning import bin_index
 from rhale_stats.arrays.moments import FloatArray, IntArray
 from rhale_stats.bins.description import describe
-from rhale_stats.bins.fixed import EqualWidthBins, GivenBins
+from rhale_stats.bins.rules import EqualWidthBins, GivenBins
 from rhale_stats.effects.rhale import quiet_rhale
 from rhale_stats.local.cells import difference_edges
 from rhale_stats.local.labelled import labelled

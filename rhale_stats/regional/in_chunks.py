@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 
-from rhale_stats.arguments.chunked import is_in_chunks
+from rhale_stats.arguments.checks import is_in_chunks
 from rhale_stats.arguments.rows import of_rows
 from rhale_stats.arrays.moments import FloatArray, IntArray
 from rhale_stats.chunks import listed, of_all

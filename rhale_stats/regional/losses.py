@@ -27,7 +27,7 @@ from rhale_stats.arrays.moments import (
 )
 from rhale_stats.bins.description import cells_of, starts_of
 from rhale_stats.bins.rule import BinRule, Column, make_lines
-from rhale_stats.bins.searched import OptimalBins
+from rhale_stats.bins.rules import OptimalBins
 from rhale_stats.local.rows import Rows
 from rhale_stats.regional.splits import SplitCandidates
 from rhale_stats.schema.features import resolution

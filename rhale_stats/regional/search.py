@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from rhale_stats.arguments.checks import check_choice
 from rhale_stats.arrays import regions as search
+from rhale_stats.arrays.binning import sorting
 from rhale_stats.arrays.moments import FloatArray, IntArray, part
-from rhale_stats.arrays.stretches import sorting
 from rhale_stats.regional.losses import (
     BLOCK,
     TESTS,

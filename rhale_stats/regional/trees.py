@@ -45,8 +45,8 @@ from rhale_stats.schema.identity import (
     same_rows,
 )
 from rhale_stats.schema.kinds import TREE, kind_of
-from rhale_stats.schema.tables.trees import NODE_VARIABLES
 from rhale_stats.schema.validation import validated
+from rhale_stats.schema.variable_table import NODE_VARIABLES
 from rhale_stats.schema.variables import software, variable
 
 

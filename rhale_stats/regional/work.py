@@ -14,7 +14,7 @@ from rhale_stats.arguments.rows import row_codes
 from rhale_stats.arguments.seeds import seed_of, source_of
 from rhale_stats.arrays.moments import IntArray
 from rhale_stats.bins.rule import BinRule, check_rule
-from rhale_stats.bins.searched import OptimalBins
+from rhale_stats.bins.rules import OptimalBins
 from rhale_stats.local.rows import Rows, columns, honest_split
 from rhale_stats.regional.losses import LOSSES, Problem, problem_of, root_bins
 from rhale_stats.regional.search import SplitSearch

@@ -10,7 +10,6 @@ from markupsafe import Markup
 
 from rhale_stats.answers.numbers import axis_texts, percent
 from rhale_stats.printing.text import count_text
-from rhale_stats.reporting.content import Group, ReportContent, ReportFeature
 from rhale_stats.reporting.pictures import (
     MAX_GROUPS,
     NARROW,
@@ -22,6 +21,7 @@ from rhale_stats.reporting.pictures import (
     of_group,
     overview,
 )
+from rhale_stats.reporting.reading import Group, ReportContent, ReportFeature
 from rhale_stats.reporting.words import Words, number_text, typeset
 
 PANEL = 300.0

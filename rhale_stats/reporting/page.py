@@ -19,7 +19,6 @@ from rhale_stats.answers.numbers import percent
 from rhale_stats.answers.sentences import pvalue_text
 from rhale_stats.arguments.times import are_dates
 from rhale_stats.printing.text import count_text
-from rhale_stats.reporting.content import Group, ReportContent, ReportFeature, ReportSize
 from rhale_stats.reporting.figures import (
     feature_picture,
     group_panels,
@@ -27,6 +26,7 @@ from rhale_stats.reporting.figures import (
     place_of,
     rows_text,
 )
+from rhale_stats.reporting.reading import Group, ReportContent, ReportFeature, ReportSize
 from rhale_stats.reporting.words import Words, number_text, typeset, with_interval
 
 # A spreadsheet reads a cell that begins with one of these as a formula.

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from rhale_stats.answers.numbers import FIVE_DIGITS
 from rhale_stats.arguments.times import are_dates, date_texts
 from rhale_stats.arrays.moments import FloatArray
-from rhale_stats.reporting.content import (
+from rhale_stats.reporting.reading import (
     Bars,
     Group,
     PictureCurve,

@@ -1,4 +1,4 @@
-"""`report`: what `explain` found, as one HTML file."""
+"""`report`: what `explain` found, as one HTML file; and in a notebook."""
 
 from __future__ import annotations
 
@@ -17,14 +17,41 @@ import xarray as xr
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from rhale_stats.answers.sentences import answers_in, outputs_in
+from rhale_stats.answers.sentences import answers_in, outputs_in, uncertainty_text
 from rhale_stats.arguments.words import shown
 from rhale_stats.files import whole
-from rhale_stats.reporting.page import ReportPage, Selection, page_of, page_of_outputs
+from rhale_stats.reporting.figures import small_feature, small_overview
+from rhale_stats.reporting.page import ReportPage, Selection, page_of, page_of_outputs, ranking
 from rhale_stats.reporting.reading import explained
 from rhale_stats.reporting.words import LANGUAGES, Words
 from rhale_stats.schema.features import position_of
+from rhale_stats.schema.layout import complete, each_result
 from rhale_stats.schema.validation import validated
+
+# Features in the picture and the table, and those whose curves are drawn.
+MAX_FEATURES, MAX_CURVES = 14, 4
+
+
+def notebook_html(tree: xr.DataTree, text: str) -> str:
+    """HTML for a notebook; ``text`` is shown where styles are not."""
+    t = Words("en")
+    content = explained(each_result(tree, complete), t)
+    shown = content.features[:MAX_FEATURES]
+    values = {
+        "text": text,
+        "head": text.partition("\n")[0],
+        "about": content.about,
+        "points": content.points,
+        "picture": small_overview(content, shown, t),
+        "table": ranking(content, shown, t),
+        "curves": [
+            {"headline": feature.headline, "picture": small_feature(feature, content, t)}
+            for feature in shown[:MAX_CURVES]
+        ],
+        "sure": uncertainty_text(tree.attrs),
+    }
+    return rendered_part(values, t)
+
 
 # Characters that XML and HTML do not have.
 NAMES = re.compile(r'(\s(?:id|aria-labelledby|aria-describedby)="|href="#)([^"]+)')

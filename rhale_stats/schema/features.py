@@ -15,7 +15,7 @@ from rhale_stats.arguments.times import are_dates
 from rhale_stats.arguments.words import listed
 from rhale_stats.arrays.moments import FloatArray
 from rhale_stats.schema.levels import is_categorical
-from rhale_stats.schema.quick import selected
+from rhale_stats.schema.variables import selected
 
 # Attributes that differ between features of different rows.
 OWN_FACTS = ("n_groups", "n_units", "n_strata", "units_df")

@@ -27,9 +27,8 @@ from rhale_stats.arrays.moments import FloatArray, IntArray
 from rhale_stats.schema.features import is_of_outcome, stores_errors
 from rhale_stats.schema.kinds import EFFECT
 from rhale_stats.schema.levels import CATEGORICAL
-from rhale_stats.schema.quick import with_variables
 from rhale_stats.schema.variable_table import EFFECT_VARIABLES
-from rhale_stats.schema.variables import COUNTS, DIMENSIONS, counted, variable
+from rhale_stats.schema.variables import COUNTS, DIMENSIONS, counted, variable, with_variables
 
 MOMENTS = "moments"
 # What follows from the moments and from the estimates beside them: always, and where it is there.

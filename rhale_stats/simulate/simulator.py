@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from rhale_stats.arguments.checks import check_count
 from rhale_stats.arguments.seeds import source_of
-from rhale_stats.bins.fixed import EqualWidthBins
+from rhale_stats.bins.rules import EqualWidthBins
 from rhale_stats.effects.rhale import rhale
 from rhale_stats.local.local_effects import local_effects
 from rhale_stats.models.outputs import Model

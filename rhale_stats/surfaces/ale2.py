@@ -20,7 +20,7 @@ from rhale_stats.models.sample import Sample
 from rhale_stats.schema.dimensions import OUTPUT, with_outputs
 from rhale_stats.schema.padding import stack
 from rhale_stats.schema.validation import validated
-from rhale_stats.surfaces.axes import (
+from rhale_stats.surfaces.labelled import (
     SHARED,
     FeatureAxis,
     Order,
@@ -30,10 +30,10 @@ from rhale_stats.surfaces.axes import (
     check_order,
     check_rules,
     missing_in,
+    one_output,
     order_of,
     pair_of,
 )
-from rhale_stats.surfaces.labelled import one_output
 
 METHOD = "second-order ALE"
 CENTERINGS = ("ale", "start")

@@ -1,22 +1,221 @@
-"""A second-order ALE surface of one output as a labelled Dataset."""
+"""A second-order ALE surface of one output as a labelled Dataset, and its two axes."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
+from rhale_stats.arguments.checks import check_choice
+from rhale_stats.arguments.words import first_rows
+from rhale_stats.arrays import binning
 from rhale_stats.arrays import second_order as kernel
 from rhale_stats.arrays.moments import FloatArray, IntArray
+from rhale_stats.bins.adaptive import AdaptiveBins
+from rhale_stats.bins.rule import BinRule, Column, check_rule
+from rhale_stats.bins.rules import BestEqualWidthBins, GreedyBins, OptimalBins, QuantileBins
+from rhale_stats.models import table as models
+from rhale_stats.models.levels import in_order, levels_of
+from rhale_stats.models.sample import Sample
+from rhale_stats.schema.features import by_name, position_of
 from rhale_stats.schema.kinds import SURFACE
-from rhale_stats.schema.levels import level_text
-from rhale_stats.schema.tables.surfaces import AT_EDGES as AT_EDGES
-from rhale_stats.schema.tables.surfaces import IN_CELLS as IN_CELLS
+from rhale_stats.schema.levels import MISSING_LEVEL, level_text
+from rhale_stats.schema.variable_table import AT_EDGES as AT_EDGES
+from rhale_stats.schema.variable_table import IN_CELLS as IN_CELLS
 from rhale_stats.schema.variables import variable
-from rhale_stats.surfaces.axes import NO_CELL, FeatureAxis, PairGrid
+
+DEFAULT_BINS = QuantileBins(20)
+SEARCHING = (AdaptiveBins, BestEqualWidthBins, GreedyBins, OptimalBins)
+NUMERIC, CATEGORICAL = "numeric", "categorical"
+# Of rows that have no place: of weight 0, or with a missing value.
+NO_CELL = -1
+# What depends on the rows alone, and so is the same for all outputs.
+SHARED = ("n_obs", "n_effective", "supported", "cell_a", "cell_b", "x_a", "x_b", "weight")
+Rules = BinRule | tuple[BinRule, BinRule]
+Order = str | Sequence[Any] | Mapping[str, str | Sequence[Any]]
+
+
+class FeatureAxis(NamedTuple):
+    """One of two features: its edges or levels, the place of every row, versions of its column.
+
+    ``x`` are the values of a numeric feature. ``versions`` are its values at the edges around a
+    row, or at the levels below, of, and above the row; at the ends of the order, that of the row
+    itself.
+    """
+
+    name: str
+    edges: FloatArray | None
+    levels: list[Any] | None
+    x: FloatArray | None
+    place: IntArray
+    versions: list[Any]
+
+    @property
+    def kind(self) -> str:
+        """Numeric or categorical."""
+        return NUMERIC if self.levels is None else CATEGORICAL
+
+    @property
+    def fraction(self) -> FloatArray | None:
+        """Share of its bin to the left of every row; None on levels."""
+        if self.edges is None or self.x is None:
+            return None
+        left, right = self.edges[self.place], self.edges[self.place + 1]
+        return np.asarray((self.x - left) / (right - left))
+
+    @property
+    def axis(self) -> kernel.Axis:
+        """As the formulas see it."""
+        if self.levels is not None:
+            return kernel.Axis(len(self.levels), levels=True)
+        assert self.edges is not None
+        return kernel.Axis(len(self.edges), levels=False)
+
+
+class PairGrid:
+    """Two axes, and rows with their weights in the cells that they make."""
+
+    def __init__(
+        self, a: FeatureAxis, b: FeatureAxis, weight: FloatArray | None, *, frequency: bool
+    ) -> None:
+        self.features = (a, b)
+        self.axes = (a.axis, b.axis)
+        self.places = (a.place, b.place)
+        self.weight = np.ones(len(a.place)) if weight is None else weight
+        self.frequency = frequency and weight is not None
+        self.cell = kernel.members(*self.axes, *self.places)
+        self.table = kernel.table(*self.axes, *self.places, self.weight)
+
+    def cells(self, delta: FloatArray) -> kernel.SurfaceCells:
+        """Moments in the cells."""
+        return kernel.cells(*self.axes, self.cell, delta, self.weight, frequency=self.frequency)
+
+    def surface(self, cells: kernel.SurfaceCells) -> kernel.Surface:
+        """The surface, gaps filled."""
+        fill = kernel.filling(cells.supported)
+        return kernel.surface(*self.axes, kernel.filled(fill, cells.mean), self.table)
+
+
+# --- the two features -----------------------------------------------------------------------------
+
+
+def pair_of(features: object, names: list[str]) -> list[int]:
+    """Positions of the two columns."""
+    if isinstance(features, str) or not isinstance(features, Sequence) or len(features) != 2:
+        raise TypeError(f"features must be a pair of columns, as in ('a', 'b'); got {features!r}.")
+    positions = [position_of(feature, names) for feature in features]
+    if positions[0] == positions[1]:
+        raise ValueError(f"features must be two different columns; got {features!r}.")
+    return positions
+
+
+def check_rules(bins: Any) -> list[BinRule]:
+    """Rules of both features."""
+    bins = DEFAULT_BINS if bins is None else bins
+    rules = list(bins) if isinstance(bins, tuple | list) else [bins] * 2
+    if len(rules) != 2:
+        raise TypeError(f"bins must be one rule, or a pair of them; got {len(rules)}.")
+    for rule in rules:
+        check_rule(rule)
+        if isinstance(rule, SEARCHING):
+            raise TypeError(
+                f"bins must be QuantileBins, EqualWidthBins or GivenBins here; got {rule!r}, which "
+                f"searches for bins by local effects of one feature. Take the edges that it found: "
+                f"GivenBins(edges)."
+            )
+    return rules
+
+
+def check_order(order: Order, table: models.Table, positions: list[int]) -> None:
+    """Refuse an order that nobody would look at, or two would."""
+    if isinstance(order, str):
+        check_choice("order", order, ("as_is",))
+    elif not isinstance(order, Mapping):
+        categorical = [p for p in positions if not table.is_numeric(p)]
+        if len(categorical) != 1:
+            raise ValueError(
+                f"order can be a sequence of levels only if exactly one of the two features is "
+                f"categorical; got {len(categorical)} categorical features. Name the feature, as "
+                f"in order={{{table.names[positions[0]]!r}: [...]}}."
+            )
+
+
+def order_of(order: Order, table: models.Table, position: int) -> list[Any] | str | None:
+    """What is said of the levels of a column; None where it is numeric."""
+    name = table.names[position]
+    numeric = table.is_numeric(position)
+    if isinstance(order, Mapping):
+        asked_order = by_name(order, table.names, "order").get(name)
+    else:
+        asked_order = None if numeric else order
+    if asked_order is None:
+        return None if numeric else "as_is"
+    if isinstance(asked_order, str):
+        check_choice("order", asked_order, ("as_is",))
+        return asked_order
+    return list(asked_order)
+
+
+def missing_in(sample: Sample, position: int, *, levels: bool) -> NDArray[np.bool_]:
+    """Rows without a value; refused where they are not allowed."""
+    gaps = sample.gaps(position, numeric=not levels)
+    if sample.missing != "bin":
+        return gaps
+    if gaps.any() and not levels:
+        raise ValueError(
+            f"missing='bin' needs a categorical feature where values are missing; got "
+            f"{int(gaps.sum())} missing values of the numeric feature "
+            f"{sample.table.names[position]!r} (first rows: {first_rows(gaps)}), for which no "
+            f"second difference is defined. Use missing='drop'. ale(..., missing='bin') gives the "
+            f"effect of missing values alone."
+        )
+    return np.zeros_like(gaps)
+
+
+def axis_of(
+    sample: Sample, position: int, rule: BinRule, order: list[Any] | str | None
+) -> FeatureAxis:
+    """Edges or levels of a column, the place of every row, and the versions that are asked for."""
+    if order is not None:
+        return _levels(sample, position, order)
+    name, x = sample.table.names[position], sample.table.column(position)
+    low, high = float(x.min()), float(x.max())
+    if low == high:
+        _refuse_constant(name, f"{low:.6g}", len(x))
+    axis = rule.cells(Column(name, x, low, high, sample.weight))
+    edges = binning.bin_edges(axis, np.arange(len(axis)), low, high)
+    place = binning.bin_index(edges, x)
+    return FeatureAxis(name, edges, None, x, place, [edges[place], edges[place + 1]])
+
+
+def _levels(sample: Sample, position: int, order: list[Any] | str) -> FeatureAxis:
+    """A categorical feature; rows without a level, where there are any, are one of their own."""
+    levels, column = levels_of(sample, position), sample.table.series(position)
+    if not isinstance(order, str):
+        # Categories without rows may be named.
+        levels = in_order(
+            [level for level in order if level_text(level) not in levels.unused], levels
+        )
+    values = column.iloc[levels.first].tolist()
+    if len(values) < 2:
+        _refuse_constant(levels.name, repr(values[0]), len(column))
+    if levels.with_missing:
+        values[levels.texts.index(MISSING_LEVEL)] = MISSING_LEVEL
+    last = len(values) - 1
+    versions = [
+        column.array.take(levels.first[np.clip(levels.code + step, 0, last)]) for step in (-1, 0, 1)
+    ]
+    return FeatureAxis(levels.name, None, values, None, levels.code, versions)
+
+
+def _refuse_constant(name: str, value: str, n_rows: int) -> None:
+    raise ValueError(
+        f"Feature {name!r} must vary; all {n_rows} rows have {value}. A constant feature "
+        f"interacts with nothing."
+    )
 
 
 def one_output(
@@ -42,7 +241,7 @@ def one_output(
         "ab", grid.features, grid.axes, grid.places, strict=True
     ):
         coords |= dict(
-            _levels(feature, side) if feature.levels is not None else _bins(feature, side)
+            _of_levels(feature, side) if feature.levels is not None else _bins(feature, side)
         )
         coords[f"bin_{side}"] = (f"bin_{side}", np.arange(axis.n_bins))
         coords[f"edge_{side}"] = (f"edge_{side}", np.arange(axis.n_edges))
@@ -90,7 +289,7 @@ def _differences(
     }
 
 
-def _levels(feature: FeatureAxis, side: str) -> Iterator[tuple[str, Any]]:
+def _of_levels(feature: FeatureAxis, side: str) -> Iterator[tuple[str, Any]]:
     """Coordinates of a categorical feature: its levels, and the sides of a row."""
     assert feature.levels is not None
     texts = not all(isinstance(level, int | float) for level in feature.levels) or any(

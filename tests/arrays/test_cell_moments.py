@@ -8,6 +8,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from rhale_stats.arrays import moments as sums
+from rhale_stats.arrays.binning import BLOCK_ROWS
 from rhale_stats.arrays.cell_moments import (
     FIELDS,
     HEADS,
@@ -20,7 +21,6 @@ from rhale_stats.arrays.cell_moments import (
     residual_moments,
 )
 from rhale_stats.arrays.moments import n_effective, variance
-from rhale_stats.arrays.stretches import BLOCK_ROWS
 from tests.arrays.made import in_cells, rows_in_cells
 
 EPS = np.finfo(float).eps

@@ -8,7 +8,7 @@ import pytest
 import xarray as xr
 
 import rhale_stats as rs
-from rhale_stats.arrays import stretches as arrays_thinned
+from rhale_stats.arrays import binning as arrays_thinned
 
 dd = pytest.importorskip("dask.dataframe", reason="dask is not installed")
 

@@ -14,8 +14,7 @@ import rhale_stats as rs
 from rhale_stats.arguments import progress
 from rhale_stats.arrays import resample
 from rhale_stats.bins.description import describe, rule_of
-from rhale_stats.effects import rebinned
-from rhale_stats.effects import replicates as replicates_in_chunks
+from rhale_stats.effects import rebinned, replicates
 from rhale_stats.effects.sizes import SIZES
 from rhale_stats.local.rows import is_estimation_row
 from rhale_stats.schema.features import one_feature
@@ -207,9 +206,9 @@ def test_results_do_not_depend_on_threads_and_chunks(monkeypatch):
     expected = rs.bootstrap(local, effect, n_resamples=44, rng=2)
     own_bins = rs.bootstrap(local, again, n_resamples=8, rebin=True, rng=2)
     for threads, chunk in ((1, 1), (3, 1 << 17), (16, 1 << 28)):
-        for module in (replicates_in_chunks, rebinned):
+        for module in (replicates, rebinned):
             monkeypatch.setattr(module, "cpus", lambda n=threads: n)
-        monkeypatch.setattr(replicates_in_chunks, "CHUNK_BYTES", chunk)
+        monkeypatch.setattr(replicates, "CHUNK_BYTES", chunk)
         xr.testing.assert_identical(rs.bootstrap(local, effect, n_resamples=44, rng=2), expected)
         found = rs.bootstrap(local, again, n_resamples=8, rebin=True, rng=2)
         xr.testing.assert_identical(found, own_bins)
@@ -412,9 +411,7 @@ def test_a_statistic_of_all_replicates():
 
     def ratio(replicates):
         calls.append(1)
-        return replicates_in_chunks["effect"].isel(bin=0) / replicates_in_chunks["effect"].isel(
-            bin=1
-        )
+        return replicates["effect"].isel(bin=0) / replicates["effect"].isel(bin=1)
 
     boot = rs.bootstrap(local, effect, n_resamples=8, statistic=ratio, rng=0)
     expected = boot["effect"].isel(bin=0) / boot["effect"].isel(bin=1)

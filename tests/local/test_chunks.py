@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import rhale_stats as rs
-from rhale_stats.arrays import stretches as arrays_thinned
-from rhale_stats.arrays.stretches import thinned
+from rhale_stats.arrays import binning as arrays_thinned
+from rhale_stats.arrays.binning import thinned
 from rhale_stats.local.chunks import ChunkedRows
 from rhale_stats.local.rows import columns
 from tests.helpers import local_of

@@ -44,7 +44,7 @@ EQUIVALENT: dict[tuple[str, str], dict[str, str]] = {
             "the means of the cells are subtracted afterwards; this is for precision"
         ),
     },
-    ("arrays/stretches.py", "thinned"): {
+    ("arrays/binning.py", "thinned"): {
         "…1, np.arange(max(len(x) - ENDS, [0 → 1]), len(x))])": (
             "few rows, of which the first is kept as one of the first rows"
         ),
@@ -238,10 +238,10 @@ EQUIVALENT: dict[tuple[str, str], dict[str, str]] = {
         "off = np.abs(nearest - inner) [> → >=] 1e-09 * (cells[-1] - cells[0])": ROUNDING,
         "…ny() or (beyond and max(beyond) [> → >=] 1e-09 * (cells[-1] - cells[0]))…": ROUNDING,
     },
-    ("bins/searched.py", "BestEqualWidthBins._loss"): {
+    ("bins/rules.py", "BestEqualWidthBins._loss"): {
         "if not (n_effective(bins) [>= → >] max(self.min_obs, 2) * (1 - 1e-…": ROUNDING,
     },
-    ("bins/searched.py", "BestEqualWidthBins._best"): {
+    ("bins/rules.py", "BestEqualWidthBins._best"): {
         "tie = binning.TIE * losses[[0 → 1]] + span * candidate.resolution": ROUNDING,
     },
     ("bins/description.py", "cells_of"): {
@@ -372,7 +372,7 @@ EQUIVALENT: dict[tuple[str, str], dict[str, str]] = {
             "the mean of the sum of effects is subtracted afterwards"
         ),
     },
-    ("surfaces/parameters.py", "with_parameters"): {
+    ("surfaces/inference.py", "with_parameters"): {
         "…r(surface.attrs['weight_kind']) [== → !=] 'frequency'": (
             "only influences of rows on the parameters need it, which are not asked for"
         ),
@@ -389,14 +389,14 @@ EQUIVALENT: dict[tuple[str, str], dict[str, str]] = {
     ("surfaces/comparison.py", "tidy"): {
         "…s[0])}, index=range(len(corners[[0 → 1]])))": "both axes have as many places",
     },
-    ("surfaces/hypotheses.py", "wald"): {
+    ("surfaces/comparison.py", "wald"): {
         "…a = np.where(np.abs(rows.delta) [<= → <] least, 0.0, rows.delta)": ROUNDING,
         "…uare / total, 0.0))) if total > [0 → 1] else float('nan')": (
             "a cell with a spread has two rows at least"
         ),
         "…e) & np.isfinite(spread) & (n > [0 → 1])": "a cell with a spread has two rows at least",
     },
-    ("surfaces/parameters.py", "_changes"): {
+    ("surfaces/inference.py", "_changes"): {
         "…g']), options=options, progress=[False → True])": BAR,
     },
     ("h_statistics/inference.py", "_changes"): {
@@ -521,7 +521,7 @@ EQUIVALENT: dict[tuple[str, str], dict[str, str]] = {
     ("effects/tables.py", "curve_extent"): {
         "turns = [np.zeros → np.ones](0)": "it has no elements",
     },
-    ("effects/grid.py", "_given_cells"): {
+    ("effects/estimates.py", "_given_cells"): {
         "…tinct = np.abs(nearest - cells) [> → >=] 1e-09 * (edges[-1] - edges[0])": ROUNDING,
         "cells = cells[(cells [> → >=] edges[0]) & (cells < edges[-1])…": AT_AN_EDGE,
         "…lls[(cells > edges[0]) & (cells [< → <=] edges[-1])]": AT_AN_EDGE,
