@@ -8,11 +8,13 @@ from importlib import import_module
 # The modules of `drawing` that draw them.
 _MODULES = {
     **{name: name for name in ("bias", "bins", "compare", "edges", "effects", "forest")},
-    **{name: name for name in ("interactions", "methods", "outputs", "profile", "surface", "tree")},
+    **{name: name for name in ("interactions", "profile", "surface", "tree")},
     "curves": "facets",
     "effect": "effects",
     "h_statistics": "interactions",
+    "methods": "profile",
     "outcome": "overview",
+    "outputs": "overview",
     "regions": "tree",
     "scores": "bins",
     "summary": "overview",

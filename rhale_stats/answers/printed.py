@@ -10,8 +10,7 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 
-from rhale_stats.answers.lines import NOT_EXAMINED, AnswerLine, lines_of
-from rhale_stats.answers.numbers import number, percent
+from rhale_stats.answers.numbers import NOT_EXAMINED, AnswerLine, lines_of, number, percent
 from rhale_stats.answers.sentences import (
     NOT_SHOWN,
     YES,

@@ -30,7 +30,6 @@ from rhale_stats.schema.validation import validated
 MAX_FEATURES = 24
 # Text for a share above 100 %, and its colour.
 OVER, DARK = "> 100 %", "#01324f"
-ALL = "rows in all fields"
 
 
 @validated

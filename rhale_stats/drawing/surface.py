@@ -21,7 +21,6 @@ from rhale_stats.drawing.canvas import (
     output_label,
 )
 from rhale_stats.drawing.compare import pvalue_text
-from rhale_stats.drawing.interactions import ALL
 from rhale_stats.drawing.legend import ERRORS_SHOWN
 from rhale_stats.drawing.rows import SHADES
 from rhale_stats.profiles.data import pair_of
@@ -115,7 +114,11 @@ def plot_surface(surface: xr.Dataset, ax: Axes | None = None, *, contour: bool =
             label = with_units(label_of(surface, name), surface.attrs[f"units_{side}"])
             axis.set_label_text(label, parse_math=False)
         share = f"{int(empty.sum())} of {empty.size} fields"
-        texts = ("not in both", "rows of both in all fields") if compared else ("no rows", ALL)
+        texts = (
+            ("not in both", "rows of both in all fields")
+            if compared
+            else ("no rows", "rows in all fields")
+        )
         note = f"hatched: {texts[0]} ({share})" if empty.any() else texts[1]
         title = f"Second-order effect on {surface.attrs['output_name']}"
         if compared:

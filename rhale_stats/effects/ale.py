@@ -20,9 +20,8 @@ from rhale_stats.bins.rules import EqualWidthBins
 from rhale_stats.effects.labelled import FACTS, Method, effects_of
 from rhale_stats.effects.rhale import CENTERINGS, rhale
 from rhale_stats.local.ale import DALE_BINS, AleRequest
-from rhale_stats.local.cells import ALE_BINS
 from rhale_stats.local.levels import DIFFERENCES, LABELS, LEVEL_FACTS, Orders
-from rhale_stats.local.rows import columns, own_columns
+from rhale_stats.local.rows import ALE_BINS, columns, own_columns
 from rhale_stats.models.groups import by_groups
 from rhale_stats.models.options import ModelOptions
 from rhale_stats.models.outputs import Model

@@ -36,9 +36,15 @@ from rhale_stats.effects.spread import (
     spread_edges,
 )
 from rhale_stats.effects.values import predict
-from rhale_stats.local.cells import cell_edges
 from rhale_stats.local.chunks import ChunkedRows, cached
-from rhale_stats.local.rows import THREADS_FROM, Reduction, Source, choosing_rows, columns
+from rhale_stats.local.rows import (
+    THREADS_FROM,
+    Reduction,
+    Source,
+    cell_edges,
+    choosing_rows,
+    columns,
+)
 from rhale_stats.models.groups import by_groups
 from rhale_stats.models.outputs import Model
 from rhale_stats.parallel import cpus

@@ -7,9 +7,8 @@ import xarray as xr
 from numpy.typing import NDArray
 
 from rhale_stats.arrays.accumulate import turning_points
-from rhale_stats.effects.inner import inner, inner_text
+from rhale_stats.effects.inner import importances, inner, inner_text
 from rhale_stats.effects.printed import bias_warnings, method_title
-from rhale_stats.effects.sizes import importances
 from rhale_stats.effects.tables import curve_extent, glance, source_text, spread_notes
 from rhale_stats.inference.meaning import is_unordered
 from rhale_stats.printing.pages import (

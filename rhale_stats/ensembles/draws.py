@@ -26,9 +26,9 @@ from rhale_stats.ensembles.labelled import MemberGrid, common_grid, labelled, on
 from rhale_stats.ensembles.variances import SPREAD
 from rhale_stats.inference.draws import GRID
 from rhale_stats.local.ale import ale_local_effects
-from rhale_stats.local.cells import ALE_BINS
 from rhale_stats.local.levels import DIFFERENCES, LABELS
 from rhale_stats.local.local_effects import local_effects
+from rhale_stats.local.rows import ALE_BINS
 from rhale_stats.models.forms import collected, n_rows_of
 from rhale_stats.models.options import ModelOptions
 from rhale_stats.models.outputs import ModelError, is_classifier

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from rhale_stats.arrays.moments import FloatArray
 from rhale_stats.effects.errors import errors_at, own_error, values_at
-from rhale_stats.effects.sizes import importances
+from rhale_stats.effects.inner import importances
 from rhale_stats.ensembles.variances import CROSS_FITTED, SPREAD, SUBSAMPLING, variance_kind
 from rhale_stats.inference.draws import draws_of, in_chains
 from rhale_stats.inference.estimate import Facts, Joint

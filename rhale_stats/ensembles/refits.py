@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from rhale_stats.arguments.checks import check_callable, check_choice
 from rhale_stats.arguments.progress import progress_bar
-from rhale_stats.arguments.rows import row_codes
+from rhale_stats.arguments.rows import as_array, row_codes
 from rhale_stats.arguments.seeds import seeded
 from rhale_stats.arguments.words import warn
 from rhale_stats.arrays.members import subsampling_factor
@@ -29,7 +29,7 @@ from rhale_stats.ensembles.labelled import (
 from rhale_stats.ensembles.variances import BOOTSTRAP, SUBSAMPLING
 from rhale_stats.inference.draws import GRID, chains_of, in_strata
 from rhale_stats.models.forms import ARRAY, TableFormat, read
-from rhale_stats.models.table import COPY_ON_WRITE, as_array
+from rhale_stats.models.table import COPY_ON_WRITE
 from rhale_stats.parallel import in_processes, n_processes
 from rhale_stats.schema.features import feature_names
 from rhale_stats.schema.validation import Options, validated

@@ -18,7 +18,7 @@ from rhale_stats.explanation.request import ExplainRequest
 from rhale_stats.generics.errors import std_error
 from rhale_stats.generics.intervals import confband, confint
 from rhale_stats.local.ale import ale_local_effects
-from rhale_stats.local.cells import MAX_CELLS, repeated_values
+from rhale_stats.local.rows import MAX_CELLS, repeated_values
 from rhale_stats.models.parametric import ROW_NUMBER, has_parameters
 from rhale_stats.models.table import check_column
 from rhale_stats.schema.features import one_feature

@@ -15,8 +15,8 @@ from rhale_stats.arrays import local_effects as kernel
 from rhale_stats.arrays.moments import FloatArray
 from rhale_stats.bins.rule import BinRule
 from rhale_stats.chunks import array_of
-from rhale_stats.local.cells import cell_edges, difference_edges
 from rhale_stats.local.chunks import WAITING
+from rhale_stats.local.rows import cell_edges, difference_edges
 from rhale_stats.models.chunked import Glance, places_of, weights_of_rows
 from rhale_stats.models.differences import DifferenceQuotients, Differences
 from rhale_stats.models.jacobian import gradient_columns, jacobian_columns

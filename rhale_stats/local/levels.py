@@ -26,9 +26,8 @@ from rhale_stats.models.differences import (
     answered,
     no_differences,
 )
-from rhale_stats.models.levels import Levels, in_order, levels_of
 from rhale_stats.models.outputs import Model
-from rhale_stats.models.sample import Sample, columns_and_levels
+from rhale_stats.models.sample import Levels, Sample, columns_and_levels, in_order, levels_of
 from rhale_stats.models.table import Table
 from rhale_stats.parallel import ignoring
 from rhale_stats.schema.dimensions import OUTPUT

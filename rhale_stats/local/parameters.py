@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from rhale_stats.arguments.progress import progress_bar
 from rhale_stats.arrays import local_effects as kernel
 from rhale_stats.arrays.moments import FloatArray, IntArray
-from rhale_stats.local.cells import cell_edges
 from rhale_stats.local.levels import DIFFERENCES, differences
+from rhale_stats.local.rows import cell_edges
 from rhale_stats.models.differences import DifferenceQuotients
 from rhale_stats.models.outputs import Outputs
 from rhale_stats.models.parametric import ROW_NUMBER, Fitted, ParameterChanges, Parametric

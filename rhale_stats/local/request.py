@@ -18,8 +18,8 @@ from rhale_stats.arrays import local_effects as kernel
 from rhale_stats.arrays.moments import FloatArray, need_squares
 from rhale_stats.bins.rule import BinRule
 from rhale_stats.bins.rules import GivenBins
-from rhale_stats.local.cells import difference_edges, repeated_values
 from rhale_stats.local.labelled import labelled
+from rhale_stats.local.rows import difference_edges, repeated_values
 from rhale_stats.models import jacobian as models_jacobian
 from rhale_stats.models.differences import (
     DifferenceQuotients,

@@ -16,8 +16,8 @@ from rhale_stats.arguments.checks import check_name_or_column
 from rhale_stats.arguments.rows import of_rows, series_of_rows
 from rhale_stats.arguments.words import warn
 from rhale_stats.arrays.moments import IntArray
-from rhale_stats.models.levels import numbered
 from rhale_stats.models.options import ModelOptions
+from rhale_stats.models.sample import numbered
 from rhale_stats.models.table import as_table
 from rhale_stats.schema.dimensions import OUTPUT, REGION, ROWS
 from rhale_stats.schema.features import feature_names, position_of

@@ -11,7 +11,7 @@ import xarray as xr
 from numpy.typing import NDArray
 from scipy.special import expit
 
-from rhale_stats.arguments.rows import aligned
+from rhale_stats.arguments.rows import aligned, as_array
 from rhale_stats.arguments.words import warn
 from rhale_stats.arrays import local_effects as kernel
 from rhale_stats.arrays import probes as sums
@@ -23,7 +23,7 @@ from rhale_stats.models.options import ModelOptions
 from rhale_stats.models.outputs import Model, ModelError
 from rhale_stats.models.probes import KINKS, Probe, looked_at, probed
 from rhale_stats.models.sample import Sample, positions_of
-from rhale_stats.models.table import Table, as_array, check_column
+from rhale_stats.models.table import Table, check_column
 from rhale_stats.schema.validation import validated
 
 # A Jacobian may deviate from differences by this share (root mean squares), beyond rounding.

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from rhale_stats.arguments.rows import as_array
 from rhale_stats.arrays.moments import FloatArray
-from rhale_stats.models.table import as_array
 
 # Models of statsmodels that predict by an inverse link of X @ params.
 LINEAR = ("OLS", "WLS", "GLS", "GLM", "Logit", "Probit", "Poisson")

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from rhale_stats.arguments import times
 from rhale_stats.arguments.checks import check_finite, check_size, refuse_chunks
-from rhale_stats.arguments.rows import as_weights
+from rhale_stats.arguments.rows import as_array, as_weights
 from rhale_stats.arguments.words import listed, warn
 from rhale_stats.arrays.moments import FloatArray
 from rhale_stats.models import forms
@@ -478,26 +478,6 @@ def column_names(frame: pd.DataFrame, parameter: str) -> list[str]:
             f"more than once. Rename or drop columns."
         )
     return names
-
-
-def as_array(data: Any, what: str, error: type[Exception] = TypeError) -> NDArray[Any]:
-    """Numbers of an array, a tensor or a table as an array; complex and masked ones are refused."""
-    if hasattr(data, "detach"):
-        data = data.detach()
-        data = data.cpu() if hasattr(data, "cpu") else data
-    if np.ma.is_masked(data):
-        raise error(
-            f"{what} plain numbers; got a masked array, "
-            f"{int(np.sum(np.ma.getmaskarray(data)))} of {np.size(data)} masked. Fill it or drop "
-            f"these rows: its mask would be ignored."
-        )
-    array = np.asarray(data)
-    if np.iscomplexobj(array):
-        raise error(
-            f"{what} real numbers; got dtype {array.dtype}. Take the real part, or the absolute "
-            f"value, before the call."
-        )
-    return array
 
 
 def check_column(table: Table, position: int, *, missing: str = "raise") -> FloatArray:

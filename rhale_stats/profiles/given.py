@@ -14,15 +14,15 @@ from numpy.typing import ArrayLike, NDArray
 from rhale_stats.arguments.checks import check_choice, check_finite
 from rhale_stats.arguments.progress import progress_bar
 from rhale_stats.arguments.rows import as_edges
+from rhale_stats.arguments.words import first_rows
 from rhale_stats.arrays import profiles as kernel
 from rhale_stats.arrays.binning import quantile_edges
 from rhale_stats.arrays.moments import FloatArray
 from rhale_stats.arrays.profile_moments import Profile
 from rhale_stats.models import differences
 from rhale_stats.models.differences import MAX_CALL_ROWS, DifferenceQuotients, Versions, evaluated
-from rhale_stats.models.levels import in_order, levels_of
 from rhale_stats.models.options import ModelOptions
-from rhale_stats.models.sample import Sample, columns_named, default_columns
+from rhale_stats.models.sample import Sample, columns_named, default_columns, in_order, levels_of
 from rhale_stats.models.table import Table, Values, check_column
 from rhale_stats.profiles.data import (
     GRID_KINDS,
@@ -518,3 +518,52 @@ def estimates_of(profiles: Sequence[Profile], share: FloatArray) -> dict[str, An
         "importance": np.array([kernel.importance(profile.curve, share) for profile in profiles]),
         "weight_share": share,
     }
+
+
+def at_rows(quotients: DifferenceQuotients) -> FloatArray:
+    """The model's answer at the rows, (row, output)."""
+    answers = quotients.at_rows().astype(np.float64, copy=False)
+    bad = np.asarray(~np.isfinite(answers).all(axis=1))
+    if bad.any():
+        raise ValueError(
+            f"model must return finite numbers; got others in {int(bad.sum())} of {len(bad)} rows "
+            f"(first rows: {first_rows(bad)}). See what it returns at these rows."
+        )
+    return answers
+
+
+def bin_beside(
+    inputs: ProfileInputs,
+    axis: ProfileAxis,
+    answers: FloatArray,
+    each: Sequence[kernel.BinMeans],
+    x: FloatArray,
+    centering: str,
+) -> dict[str, NDArray[Any]]:
+    """math [42]: the mean output of the rows without a value, on the scale of the curve."""
+    if inputs.missing != "bin":
+        return {}
+    if axis.present.all() or not len(x):
+        return dict.fromkeys(BESIDE, np.full(len(each), np.nan))
+    values = []
+    for f, means in zip(answers.T, each, strict=True):
+        gone, others = (
+            kernel.mean_of_rows(
+                f[rows, None],
+                inputs.weight_at(rows),
+                frequency=inputs.frequency,
+            )
+            for rows in (~axis.present, axis.present)
+        )
+        has_rows = means.share > 0
+        spread = means.variance if means.robust is None else means.robust
+        centre = kernel.centre_of(centering, x[has_rows], means.share[has_rows])
+        # Its error: that of a mean over the same rows, or of fixed parts of the bins' means.
+        constant = float(centre**2 @ (spread[has_rows] / means.n_effective[has_rows]))
+        if centering == "mean":
+            constant = others.variance
+        elif centering == "none":
+            constant = 0.0
+        value = float(gone.value[0] - centre @ means.mean[has_rows])
+        values.append((value, np.sqrt(gone.variance + constant)))
+    return dict(zip(BESIDE, np.array(values).T, strict=True))

@@ -11,17 +11,16 @@ from numpy.typing import NDArray
 
 from rhale_stats.arguments.checks import centering_text
 from rhale_stats.arrays import profiles as kernel
-from rhale_stats.arrays.binning import bin_edges, bin_index
-from rhale_stats.arrays.moments import FloatArray, IntArray
+from rhale_stats.arrays.moments import FloatArray
 from rhale_stats.bins.description import describe
-from rhale_stats.bins.rule import BinRule, Column
+from rhale_stats.bins.rule import BinRule
 from rhale_stats.bins.rules import EqualWidthBins, GivenBins, QuantileBins
 from rhale_stats.local.request import on_axis
 from rhale_stats.models.options import ModelOptions
 from rhale_stats.models.outputs import Model
 from rhale_stats.profiles.data import CENTERINGS, N_GRID, variable
-from rhale_stats.profiles.given import ProfileInputs, no_rows
-from rhale_stats.profiles.pdp import at_rows, bin_beside
+from rhale_stats.profiles.given import ProfileInputs, at_rows, bin_beside, no_rows
+from rhale_stats.profiles.rows import in_bins
 from rhale_stats.schema.dimensions import OUTPUT
 from rhale_stats.schema.validation import validated
 
@@ -145,21 +144,6 @@ def m_plot(
     return out.set_coords(["bin_left", "bin_right"]).assign_attrs(
         bin_rule=rule_name, bin_parameters=parameters
     )
-
-
-def in_bins(
-    rule: EqualWidthBins | QuantileBins | GivenBins,
-    name: str,
-    x: FloatArray,
-    weight: FloatArray | None,
-) -> tuple[IntArray, FloatArray]:
-    """The bin of every row, and the edges; none of a constant feature."""
-    low, high = float(x.min()), float(x.max())
-    if low == high:
-        return np.zeros(len(x), dtype=np.intp), np.zeros(0)
-    cells = rule.cells(Column(name, x, low, high, weight))
-    edges = bin_edges(cells, np.arange(len(cells)), low, high)
-    return bin_index(edges, x), edges
 
 
 def _of_bins(

@@ -10,7 +10,6 @@ import xarray as xr
 from numpy.typing import NDArray
 
 from rhale_stats.arguments.checks import centering_text, check_choice
-from rhale_stats.arguments.words import first_rows
 from rhale_stats.arrays import moments as sums
 from rhale_stats.arrays import profile_moments as curves_of
 from rhale_stats.arrays import profiles as kernel
@@ -444,52 +443,3 @@ def _beside(
         )
     ]
     return dict(zip(BESIDE, np.array(values).T, strict=True))
-
-
-def bin_beside(
-    inputs: ProfileInputs,
-    axis: ProfileAxis,
-    answers: FloatArray,
-    each: Sequence[kernel.BinMeans],
-    x: FloatArray,
-    centering: str,
-) -> dict[str, NDArray[Any]]:
-    """math [42]: the mean output of the rows without a value, on the scale of the curve."""
-    if inputs.missing != "bin":
-        return {}
-    if axis.present.all() or not len(x):
-        return dict.fromkeys(BESIDE, np.full(len(each), np.nan))
-    values = []
-    for f, means in zip(answers.T, each, strict=True):
-        gone, others = (
-            kernel.mean_of_rows(
-                f[rows, None],
-                inputs.weight_at(rows),
-                frequency=inputs.frequency,
-            )
-            for rows in (~axis.present, axis.present)
-        )
-        has_rows = means.share > 0
-        spread = means.variance if means.robust is None else means.robust
-        centre = kernel.centre_of(centering, x[has_rows], means.share[has_rows])
-        # Its error: that of a mean over the same rows, or of fixed parts of the bins' means.
-        constant = float(centre**2 @ (spread[has_rows] / means.n_effective[has_rows]))
-        if centering == "mean":
-            constant = others.variance
-        elif centering == "none":
-            constant = 0.0
-        value = float(gone.value[0] - centre @ means.mean[has_rows])
-        values.append((value, np.sqrt(gone.variance + constant)))
-    return dict(zip(BESIDE, np.array(values).T, strict=True))
-
-
-def at_rows(quotients: DifferenceQuotients) -> FloatArray:
-    """The model's answer at the rows, (row, output)."""
-    answers = quotients.at_rows().astype(np.float64, copy=False)
-    bad = np.asarray(~np.isfinite(answers).all(axis=1))
-    if bad.any():
-        raise ValueError(
-            f"model must return finite numbers; got others in {int(bad.sum())} of {len(bad)} rows "
-            f"(first rows: {first_rows(bad)}). See what it returns at these rows."
-        )
-    return answers

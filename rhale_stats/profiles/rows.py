@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import xarray as xr
 
 from rhale_stats.arrays import leverage, splines
 from rhale_stats.arrays import profiles as kernel
-from rhale_stats.arrays.binning import bin_index
+from rhale_stats.arrays.binning import bin_edges, bin_index
 from rhale_stats.arrays.moments import FloatArray, IntArray
+from rhale_stats.bins.rule import Column
+from rhale_stats.bins.rules import EqualWidthBins, GivenBins, QuantileBins
 from rhale_stats.profiles.data import check_profile, is_nominal, one_profile
-from rhale_stats.profiles.shap import Smoother, smoothed, smoother_of
+from rhale_stats.profiles.given import SPREAD_BINS
 from rhale_stats.schema.features import feature_names
 
 # What each keeps.
@@ -229,3 +232,66 @@ def check_rows(rows: object, profile: xr.Dataset, parameter: str) -> xr.Dataset:
                 f"{name!r} make another curve. Pass the profile itself: its rows are in it."
             )
     return result
+
+
+class Smoother(NamedTuple):
+    """What smooths values of one feature, and where their spread is taken."""
+
+    basis: splines.Basis
+    near: splines.Near
+
+
+def smoother_of(
+    name: str, x: FloatArray, grid: FloatArray, weight: FloatArray | None, *, nominal: bool
+) -> Smoother:
+    """Splines, or means of levels; spread about them in quantile bins, or at levels."""
+    if nominal:
+        level = x.astype(np.intp)
+        return Smoother(
+            splines.level_basis(level, len(grid)), splines.near_levels(level, len(grid))
+        )
+    cell, edges = in_bins(QuantileBins(SPREAD_BINS), name, x, weight)
+    cell, n_bins = (cell, len(edges) - 1) if len(edges) else (np.zeros(len(x), dtype=np.intp), 1)
+    means = kernel.bin_means(x, cell, n_bins, weight, frequency=False).mean
+    near = splines.near_bins(cell, means, grid)
+    return Smoother(splines.spline_basis(x, weight, grid), near)
+
+
+def smoothed(
+    smoother: Smoother,
+    fit: splines.Smooth,
+    places: kernel.Places,
+    weight: FloatArray | None,
+    centering: str,
+    frequency: bool,
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """math [45]: the centred curve, the spread about it, and influences of the rows on it."""
+    share = places.share(weight)
+    centre = kernel.centre_of(centering, np.asarray(smoother.basis.grid_place), share)
+    curve = fit.curve - centre @ fit.curve
+    base = np.ones(len(fit.residual)) if weight is None else weight
+    spread = smoother.near.spread(fit.residual[:, None], base[:, None])[:, 0]
+    influence = splines.influences(
+        smoother.basis, fit.residual, weight, fit.smoothing, frequency=frequency
+    )
+    if centering != "none":
+        influence = influence - (influence @ centre)[:, None]
+    if centering == "mean":
+        # The constant is a mean over places of rows, too, as in `influences`.
+        influence -= places.at_rows(curve, weight)[:, None]
+    return curve, spread, influence
+
+
+def in_bins(
+    rule: EqualWidthBins | QuantileBins | GivenBins,
+    name: str,
+    x: FloatArray,
+    weight: FloatArray | None,
+) -> tuple[IntArray, FloatArray]:
+    """The bin of every row, and the edges; none of a constant feature."""
+    low, high = float(x.min()), float(x.max())
+    if low == high:
+        return np.zeros(len(x), dtype=np.intp), np.zeros(0)
+    cells = rule.cells(Column(name, x, low, high, weight))
+    edges = bin_edges(cells, np.arange(len(cells)), low, high)
+    return bin_index(edges, x), edges

@@ -19,8 +19,8 @@ from rhale_stats.arrays.moments import FloatArray, IntArray
 from rhale_stats.bins.description import describe
 from rhale_stats.bins.rules import EqualWidthBins, GivenBins
 from rhale_stats.effects.rhale import quiet_rhale
-from rhale_stats.local.cells import difference_edges
 from rhale_stats.local.labelled import labelled
+from rhale_stats.local.rows import difference_edges
 from rhale_stats.models.differences import DifferenceQuotients, Differences, no_differences
 from rhale_stats.models.options import ModelOptions
 from rhale_stats.models.outputs import Model

@@ -9,8 +9,14 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from rhale_stats.answers.lines import AnswerLine, lines_of, with_labels
-from rhale_stats.answers.numbers import axis_texts, number, percent
+from rhale_stats.answers.numbers import (
+    AnswerLine,
+    axis_texts,
+    lines_of,
+    number,
+    percent,
+    with_labels,
+)
 from rhale_stats.answers.sentences import (
     answers_in,
     examined,

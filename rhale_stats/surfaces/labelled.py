@@ -18,8 +18,7 @@ from rhale_stats.bins.adaptive import AdaptiveBins
 from rhale_stats.bins.rule import BinRule, Column, check_rule
 from rhale_stats.bins.rules import BestEqualWidthBins, GreedyBins, OptimalBins, QuantileBins
 from rhale_stats.models import table as models
-from rhale_stats.models.levels import in_order, levels_of
-from rhale_stats.models.sample import Sample
+from rhale_stats.models.sample import Sample, in_order, levels_of
 from rhale_stats.schema.features import by_name, position_of
 from rhale_stats.schema.kinds import SURFACE
 from rhale_stats.schema.levels import MISSING_LEVEL, level_text

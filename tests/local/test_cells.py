@@ -11,7 +11,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 import rhale_stats as rs
 from rhale_stats.arrays.cells import CELL_ROWS, MAX_CELLS, MAX_WIDTH, MIN_OWN_ROWS, MIN_ROWS
 from rhale_stats.effects.errors import includes_choice
-from rhale_stats.local.cells import cell_edges, difference_edges
+from rhale_stats.local.rows import cell_edges, difference_edges
 from rhale_stats.schema.features import one_feature
 from tests.helpers import unpacked
 

@@ -249,7 +249,7 @@ EQUIVALENT: dict[tuple[str, str], dict[str, str]] = {
             "the first edge is nearest to the first cell, which is added in any case"
         ),
     },
-    ("profiles/m_plot.py", "in_bins"): {
+    ("profiles/rows.py", "in_bins"): {
         "return ([np.zeros → np.ones](len(x), dtype=np.intp), np.zero…": NO_BINS,
         "…p.zeros(len(x), dtype=np.intp), [np.zeros → np.ones](0))": NO_ELEMENTS,
     },
@@ -271,7 +271,7 @@ EQUIVALENT: dict[tuple[str, str], dict[str, str]] = {
         "…uts) | counts | nothing, empty, [np.zeros → np.ones]((n_outputs, 0)))": NO_ELEMENTS,
         "…nstants, origin, largest = ([], [np.zeros → np.ones](0), np.zeros(1))": ASSIGNED,
     },
-    ("profiles/pdp.py", "at_rows"): {
+    ("profiles/given.py", "at_rows"): {
         "…_rows().astype(np.float64, copy=[False → True])": COPY,
     },
     ("profiles/tables.py", "profile_page"): {
