@@ -349,13 +349,14 @@ def residual_moments(
     if slope is not None:
         cells = cells.sheared(np.repeat(slope, length))
     bins = cells.pooled(starts)
+    weight = bins.weight
     with np.errstate(invalid="ignore", divide="ignore"):
         third, fourth, x_variance, x_covariance, second = (
-            bins.products((*RESIDUAL_POWERS, (0, 2))) / bins.weight
+            bins.products((*RESIDUAL_POWERS, (0, 2))) / weight
         )
-        line = None if slope is None else (bins.products(LINE_POWERS) / bins.weight).T
+        line = None if slope is None else (bins.products(LINE_POWERS) / weight).T
     mean = bins.mean if slope is None else bins.mean + slope * bins.x_mean
-    mean = np.where(bins.weight > 0, mean, np.nan)
+    mean = np.where(weight > 0, mean, np.nan)
     return ResidualMoments(second, third, fourth, x_variance, x_covariance, line, mean)
 
 

@@ -21,6 +21,7 @@ from rhale_stats.local.rows import THREADS_FROM, Rows, estimation_rows, own_colu
 from rhale_stats.parallel import cpus, in_threads
 from rhale_stats.schema.checks import check_effect, check_local, is_chunked
 from rhale_stats.schema.features import (
+    each_feature,
     feature_names,
     feature_position,
     one_feature,
@@ -375,7 +376,7 @@ def debias(effect: xr.Dataset, check: xr.Dataset) -> xr.Dataset:
                 f"check must come from effect; for feature {name!r} it comes from other rows or "
                 f"another model. Run check_unbiased(local, effect) again."
             )
-    rows = [_spread(one_feature(check, name)) for name in feature_names(check)]
+    rows = list(map(_spread, each_feature(check)))
     arrays = pad_features(rows, check.sizes["bin"])
     arrays["heterogeneity"] = check["heterogeneity_within"].values
     arrays["heterogeneity_se"] = check["heterogeneity_within_se"].values

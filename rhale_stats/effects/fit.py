@@ -18,7 +18,7 @@ from rhale_stats.schema.curves import (
     pieces_of,
     squares_of,
 )
-from rhale_stats.schema.features import one_feature, slopes, stores_errors
+from rhale_stats.schema.features import each_feature, slopes, stores_errors
 from rhale_stats.schema.levels import is_categorical
 from rhale_stats.schema.moments import has_cells, residuals_of
 
@@ -144,8 +144,7 @@ class Feature(NamedTuple):
 
 def features_of(effect: xr.Dataset) -> list[Feature]:
     """All features, each unpacked once."""
-    rows = (one_feature(effect, number) for number in range(effect.sizes["feature"]))
-    return [Feature(row, fit_of(row) if row.sizes["bin"] else None) for row in rows]
+    return [Feature(row, fit_of(row) if row.sizes["bin"] else None) for row in each_feature(effect)]
 
 
 def at_edges(values: FloatArray, fit: CurveErrors) -> FloatArray:

@@ -54,6 +54,7 @@ from rhale_stats.printing.text import (
     with_facts,
 )
 from rhale_stats.schema.features import (
+    each_feature,
     feature_names,
     feature_position,
     is_grouped,
@@ -219,7 +220,7 @@ def jump_table(effect: xr.Dataset, feature: str | int | None) -> tuple[SimpleTab
         f"The line of a feature shows its bin with the smallest P. missed: number of bins with P "
         f"below {SIGNIFICANCE:g}."
     )
-    lines = [_largest_jump(one_feature(effect, name)) for name in feature_names(effect)]
+    lines = list(map(_largest_jump, each_feature(effect)))
     heads = ["bins", "missed", *JUMP_HEADS]
     return _table(lines, heads, feature_names(effect), JUMP_TITLE), notes
 
@@ -583,8 +584,7 @@ def kurtosis(effect: xr.Dataset) -> np.ndarray:
     NaN where no bin has a spread beyond the numerical error of the local effects.
     """
     spread, n = (effect.variables[name].values for name in ("heterogeneity", "n_effective"))
-    features = [one_feature(effect, name) for name in feature_names(effect)]
-    (fourth,) = bin_residuals(features, ["fourth_moment"], effect.sizes["bin"])
+    (fourth,) = bin_residuals(each_feature(effect), ["fourth_moment"], effect.sizes["bin"])
     with np.errstate(invalid="ignore", divide="ignore"):
         by_bin = fourth / spread**4
     usable = np.isfinite(by_bin) & (spread > _numerical(effect)) & (n >= 4)

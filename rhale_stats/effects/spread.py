@@ -21,7 +21,7 @@ from rhale_stats.bins.rule import BinRule
 from rhale_stats.effects.estimates import FittedBins
 from rhale_stats.inference.estimate import CentralMoments, Estimate, Facts
 from rhale_stats.local.rows import Reduction, Rows
-from rhale_stats.schema.features import is_grouped, one_feature, resolution
+from rhale_stats.schema.features import each_feature, is_grouped, resolution
 from rhale_stats.schema.moments import cell_edges, moments_of
 from rhale_stats.schema.padding import Estimates, padded
 from rhale_stats.schema.variables import EFFECT_VARIABLES, counted, variable
@@ -147,7 +147,7 @@ def spread_errors(effect: xr.Dataset, clusters: Groups | None) -> dict[str, Any]
         se = heterogeneity_se(variance, fourth, effect["spread_degrees"].values + 1)
     else:
         facts["source"] = f"rows in {clusters.n_groups} groups"
-        rows = [one_feature(effect, position) for position in range(effect.sizes["feature"])]
+        rows = each_feature(effect)
         se = padded([_group_errors(row, clusters) for row in rows], [effect.sizes["spread_bin"]])
     return {"spread_se": variable("spread_se", se, **facts)}
 

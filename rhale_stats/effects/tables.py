@@ -25,6 +25,7 @@ from rhale_stats.printing.text import holds_model, interval_labels, number_text,
 from rhale_stats.schema.checks import check_effect, check_local
 from rhale_stats.schema.curves import curve_of
 from rhale_stats.schema.features import (
+    each_feature,
     effect_at,
     feature_names,
     feature_position,
@@ -194,7 +195,7 @@ def _spoken(table: pd.DataFrame) -> pd.DataFrame:
 def glance(effect: xr.Dataset, level: float) -> pd.DataFrame:
     """`glance` of effects in bins: a line a feature."""
     effect = complete(effect)
-    rows = [one_feature(effect, name) for name in feature_names(effect)]
+    rows = each_feature(effect)
     reasons = [of_average(row) for row in rows]
     degrees = np.array([row_degrees(row) for row in rows])
     columns = _wald_columns(effect, "average_effect", level, degrees, reasons)
@@ -202,7 +203,7 @@ def glance(effect: xr.Dataset, level: float) -> pd.DataFrame:
     share = effect["weight_share"].where(effect["heterogeneity"].notnull())
     alike = np.array([bool(is_alike(row)[row["effect"].notnull().values].all()) for row in rows])
     squares = (share * effect["heterogeneity"] ** 2).sum("bin", min_count=1) / share.sum("bin")
-    extent = np.array([curve_extent(one_feature(within, row)) for row in feature_names(effect)])
+    extent = np.array([curve_extent(row) for row in each_feature(within)])
     columns |= {
         name: np.where(alike & np.isfinite(values), 0.0, values)
         for name, values in (
