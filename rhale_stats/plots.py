@@ -7,9 +7,11 @@ from importlib import import_module
 
 # The modules of `drawing` that draw them.
 _MODULES = {
-    **{name: name for name in ("bias", "bins", "compare", "edges", "effects", "forest")},
+    **{name: name for name in ("bins", "compare", "effects", "forest")},
     **{name: name for name in ("interactions", "profile", "surface", "tree")},
+    "bias": "bins",
     "curves": "facets",
+    "edges": "bins",
     "effect": "effects",
     "h_statistics": "interactions",
     "methods": "profile",

@@ -1,10 +1,10 @@
 """The pictures, and the modules that draw them."""
 
-from .drawing.bias import plot_bias as bias
+from .drawing.bins import plot_bias as bias
 from .drawing.bins import plot_bins as bins
+from .drawing.bins import plot_edges as edges
 from .drawing.bins import plot_scores as scores
 from .drawing.compare import plot_compare as compare
-from .drawing.edges import plot_edges as edges
 from .drawing.effects import plot_effect as effect
 from .drawing.effects import plot_effects as effects
 from .drawing.facets import plot_curves as curves

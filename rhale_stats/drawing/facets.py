@@ -23,8 +23,7 @@ from rhale_stats.effects.contrasts import relative_to
 from rhale_stats.effects.intervals import with_own_intervals
 from rhale_stats.effects.rhale import rhale
 from rhale_stats.profiles.data import check_profile, is_nominal
-from rhale_stats.profiles.inference import confint
-from rhale_stats.profiles.reference import one_relative
+from rhale_stats.profiles.inference import confint, one_relative
 from rhale_stats.schema.checks import check_effect
 from rhale_stats.schema.dimensions import OUTPUT, REGION
 from rhale_stats.schema.features import (

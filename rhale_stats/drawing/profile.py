@@ -39,7 +39,7 @@ from rhale_stats.drawing.surface import draw_pair
 from rhale_stats.inference.parts import is_of_both, with_rows_alone
 from rhale_stats.printing.text import holds_model
 from rhale_stats.profiles.data import check_profile, is_nominal, one_profile, pair_of
-from rhale_stats.profiles.reference import one_relative
+from rhale_stats.profiles.inference import one_relative
 from rhale_stats.schema.dimensions import OUTPUT
 from rhale_stats.schema.features import feature_names, feature_position, units_of, with_units
 from rhale_stats.schema.validation import validated

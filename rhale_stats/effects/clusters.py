@@ -14,8 +14,7 @@ from rhale_stats.arrays import accumulate, categories, influence
 from rhale_stats.arrays.binning import bin_index
 from rhale_stats.arrays.moments import FloatArray, IntArray
 from rhale_stats.arrays.skewness import Skewness, clear_sign
-from rhale_stats.effects import skewness
-from rhale_stats.effects.fit import CurveErrors, at_edges
+from rhale_stats.effects.fit import CurveErrors, at_edges, group_skewness
 from rhale_stats.effects.group_sums import Grouped, GroupWeights, UnitSums
 from rhale_stats.effects.provenance import check_same_rows
 from rhale_stats.effects.spread import SpreadSums
@@ -317,7 +316,7 @@ def _skewness(
     )
     of_rows = sums.mean @ np.nan_to_num(fit.cells.pieces.share)
     of_average = float(np.sum(of_rows**2)), float(np.sum(sums.average**2))
-    return skewness.group_skewness(row, fit, of_effects, of_curve, of_average)
+    return group_skewness(row, fit, of_effects, of_curve, of_average)
 
 
 def degrees_of_groups(row: xr.Dataset, fit: CurveErrors | None, clusters: Groups) -> Estimates:

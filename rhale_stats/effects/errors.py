@@ -14,7 +14,6 @@ from rhale_stats.arrays import accumulate, influence
 from rhale_stats.arrays.adaptive import Along, added_variance
 from rhale_stats.arrays.binning import bin_index
 from rhale_stats.arrays.moments import FloatArray, ResidualMoments
-from rhale_stats.effects import skewness
 from rhale_stats.effects.clusters import MIN_GROUPS, Clusters, Groups, group_errors
 from rhale_stats.effects.fit import (
     CurveErrors,
@@ -24,6 +23,7 @@ from rhale_stats.effects.fit import (
     features_of,
     fit_of,
     has_covariance,
+    row_skewness,
     spread_rows,
 )
 from rhale_stats.effects.groups_in_chunks import GroupsInChunks
@@ -315,7 +315,7 @@ def _feature_errors(row: xr.Dataset, fit: CurveErrors | None) -> Estimates:
         **({"cell_curve_se": at_cells(np.sqrt(variance), fit)} if has_cells(row) else {}),
         "curve_se_start": at_edges(start, fit),
         "average_effect_se": of_average,
-        **skewness.row_skewness(row, fit, skewed, variance),
+        **row_skewness(row, fit, skewed, variance),
     }
 
 

@@ -20,6 +20,8 @@ from rhale_stats.ensembles.labelled import (
     check_ensemble,
     covariance_of,
     degrees_of,
+    deviations,
+    error_of,
     errors,
     estimated,
     joint_of,
@@ -30,7 +32,6 @@ from rhale_stats.ensembles.labelled import (
     origin_of,
     own_errors,
 )
-from rhale_stats.ensembles.variances import deviations, error_of
 from rhale_stats.inference.results import (
     CONSTANT,
     Asked,

@@ -22,8 +22,7 @@ from rhale_stats.bins.rule import BinRule, Partition, check_rule
 from rhale_stats.effects.ale import level_ale
 from rhale_stats.effects.errors import with_std_error
 from rhale_stats.effects.rhale import CENTERINGS, quiet_rhale, warn_of_gaps
-from rhale_stats.ensembles.labelled import MemberGrid, common_grid, labelled, on_grid
-from rhale_stats.ensembles.variances import SPREAD
+from rhale_stats.ensembles.labelled import SPREAD, MemberGrid, common_grid, labelled, on_grid
 from rhale_stats.inference.draws import GRID
 from rhale_stats.local.ale import ale_local_effects
 from rhale_stats.local.levels import DIFFERENCES, LABELS

@@ -20,6 +20,8 @@ from rhale_stats.ensembles.labelled import (
     check_ensemble,
     covariance_of,
     degrees_of,
+    deviations,
+    error_of,
     errors,
     estimated,
     facts_of,
@@ -31,7 +33,6 @@ from rhale_stats.ensembles.labelled import (
     own_errors,
     scaled,
 )
-from rhale_stats.ensembles.variances import deviations, error_of
 from rhale_stats.inference.combinations import Estimates, refuse_beside
 from rhale_stats.inference.estimate import (
     BOUNDS,

@@ -19,6 +19,8 @@ from rhale_stats.arguments.words import warn
 from rhale_stats.arrays.members import subsampling_factor
 from rhale_stats.arrays.moments import IntArray
 from rhale_stats.ensembles.labelled import (
+    BOOTSTRAP,
+    SUBSAMPLING,
     Member,
     MemberGrid,
     check_member,
@@ -26,7 +28,6 @@ from rhale_stats.ensembles.labelled import (
     labelled,
     on_grid,
 )
-from rhale_stats.ensembles.variances import BOOTSTRAP, SUBSAMPLING
 from rhale_stats.inference.draws import GRID, chains_of, in_strata
 from rhale_stats.models.forms import ARRAY, TableFormat, read
 from rhale_stats.models.table import COPY_ON_WRITE

@@ -83,7 +83,7 @@ METHODS: Mapping[Kind, Mapping[str, str]] = {
         "bootstrap": "surfaces.inference:bootstrap",
         "wald_test": "surfaces.comparison:wald_test",
         "compare": "surfaces.comparison:compare",
-        "predict": "surfaces.values:predict",
+        "predict": "surfaces.labelled:predict",
         "tidy": "surfaces.tables:tidy",
         "glance": "surfaces.tables:glance",
         "summary": "surfaces.tables:summary",

@@ -22,8 +22,13 @@ from rhale_stats.arrays.moments import FloatArray, IntArray
 from rhale_stats.bins.description import describe
 from rhale_stats.bins.rule import BinRule
 from rhale_stats.bins.rules import QuantileBins
-from rhale_stats.h_statistics.from_ale import axis_or_none, from_ale
-from rhale_stats.h_statistics.from_pdp import HELD_BYTES, KEPT_BYTES, from_partial_dependence
+from rhale_stats.h_statistics.estimates import (
+    HELD_BYTES,
+    KEPT_BYTES,
+    axis_or_none,
+    from_ale,
+    from_partial_dependence,
+)
 from rhale_stats.h_statistics.labelled import KINDS, METHOD, InteractionSquares, dataset
 from rhale_stats.models.differences import DifferenceQuotients
 from rhale_stats.models.options import ModelOptions

@@ -28,9 +28,8 @@ from rhale_stats.models.sample import Sample, positions_of
 from rhale_stats.models.shapley import ShapleyOptions, given_column, shapley_values
 from rhale_stats.models.table import check_column
 from rhale_stats.regional.losses import LOSSES, Node
-from rhale_stats.regional.search import SplitSearch
+from rhale_stats.regional.search import SplitSearch, Work, work_of
 from rhale_stats.regional.trees import tree_of
-from rhale_stats.regional.work import Work, work_of
 from rhale_stats.schema.dimensions import ROWS
 from rhale_stats.schema.features import one_feature
 from rhale_stats.schema.validation import refuse_fields, validated

@@ -20,7 +20,6 @@ from rhale_stats.bins.description import describe
 from rhale_stats.bins.rule import BinRule
 from rhale_stats.inference.adjustment import ADJUSTMENTS, adjusted
 from rhale_stats.models.outputs import Model
-from rhale_stats.regional.in_chunks import SearchRows
 from rhale_stats.regional.losses import (
     LOSSES,
     TIE,
@@ -30,15 +29,17 @@ from rhale_stats.regional.losses import (
     split_losses,
     split_statistics,
 )
+from rhale_stats.regional.regions import SearchRows
 from rhale_stats.regional.search import (
     SplitSearch,
+    Work,
     largest_of,
     least_of,
     null_rows,
     tried_of,
+    work_of,
 )
 from rhale_stats.regional.splits import SplitCandidates, conditioning_columns, sides_of
-from rhale_stats.regional.work import Work, work_of
 from rhale_stats.schema.features import feature_names
 from rhale_stats.schema.kinds import INTERACTIONS
 from rhale_stats.schema.validation import refuse_fields, validated

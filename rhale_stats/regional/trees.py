@@ -24,7 +24,7 @@ from rhale_stats.arrays.moments import (
 from rhale_stats.bins.description import describe
 from rhale_stats.local.rows import columns
 from rhale_stats.regional.losses import LOSSES, Problem, Searchable, node_of
-from rhale_stats.regional.search import SplitSearch, SplitTree, TreeNode, Verdict
+from rhale_stats.regional.search import SplitSearch, SplitTree, TreeNode, Verdict, Work
 from rhale_stats.regional.splits import (
     Condition,
     Conditioning,
@@ -33,7 +33,6 @@ from rhale_stats.regional.splits import (
     of_json,
     rule_text,
 )
-from rhale_stats.regional.work import Work
 from rhale_stats.schema.checks import is_chunked
 from rhale_stats.schema.dimensions import ROWS
 from rhale_stats.schema.features import feature_names, feature_position, labels_kept

@@ -41,8 +41,7 @@ from rhale_stats.surfaces.inference import (
     std_error,
     without_parts,
 )
-from rhale_stats.surfaces.labelled import AT_EDGES, IN_CELLS
-from rhale_stats.surfaces.values import pair_name
+from rhale_stats.surfaces.labelled import AT_EDGES, IN_CELLS, pair_name
 
 NULLS = {
     "zero": "no interaction on average: all mean second differences are 0",

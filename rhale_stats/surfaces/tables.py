@@ -24,7 +24,7 @@ from rhale_stats.surfaces.inference import (
     vcov,
     with_std_error,
 )
-from rhale_stats.surfaces.values import pair_name
+from rhale_stats.surfaces.labelled import pair_name
 
 if TYPE_CHECKING:
     from statsmodels.iolib.summary import Summary

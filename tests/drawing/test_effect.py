@@ -21,10 +21,8 @@ from rhale_stats.drawing import canvas
 from rhale_stats.drawing import curve as plots_curve
 from rhale_stats.drawing import legend as plots_marks
 from rhale_stats.drawing import rows as plots_rows
-from rhale_stats.drawing.bias import plot_bias
-from rhale_stats.drawing.bins import plot_bins
+from rhale_stats.drawing.bins import plot_bias, plot_bins, plot_edges
 from rhale_stats.drawing.compare import plot_compare
-from rhale_stats.drawing.edges import plot_edges
 from rhale_stats.drawing.effects import plot_effect, plot_effects
 from rhale_stats.drawing.forest import plot_forest
 from rhale_stats.effects.spread import without_spread

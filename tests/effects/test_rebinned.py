@@ -9,7 +9,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 import rhale_stats as rs
 from rhale_stats.arrays.resample import ResampledUnits, draw_weights
 from rhale_stats.bins.description import for_share_of_rows
-from rhale_stats.effects.rebinned import _n_effective, common_grid
+from rhale_stats.effects.replicates import _n_effective, common_grid
 from rhale_stats.effects.spread import without_spread
 from tests.helpers import local_of
 

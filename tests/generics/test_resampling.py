@@ -14,7 +14,7 @@ import rhale_stats as rs
 from rhale_stats.arguments import progress
 from rhale_stats.arrays import resample
 from rhale_stats.bins.description import describe, rule_of
-from rhale_stats.effects import rebinned, replicates
+from rhale_stats.effects import replicates
 from rhale_stats.effects.sizes import SIZES
 from rhale_stats.local.rows import is_estimation_row
 from rhale_stats.schema.features import one_feature
@@ -206,7 +206,7 @@ def test_results_do_not_depend_on_threads_and_chunks(monkeypatch):
     expected = rs.bootstrap(local, effect, n_resamples=44, rng=2)
     own_bins = rs.bootstrap(local, again, n_resamples=8, rebin=True, rng=2)
     for threads, chunk in ((1, 1), (3, 1 << 17), (16, 1 << 28)):
-        for module in (replicates, rebinned):
+        for module in (replicates, replicates):
             monkeypatch.setattr(module, "cpus", lambda n=threads: n)
         monkeypatch.setattr(replicates, "CHUNK_BYTES", chunk)
         xr.testing.assert_identical(rs.bootstrap(local, effect, n_resamples=44, rng=2), expected)

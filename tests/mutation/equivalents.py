@@ -110,7 +110,7 @@ EQUIVALENT: dict[tuple[str, str], dict[str, str]] = {
     ("regional/splits.py", "_smallest"): {
         "return np.uint8 if n_codes [<= → <] 256 else np.int32": "the same numbers in more memory",
     },
-    ("regional/in_chunks.py", "SearchRows._counted"): {
+    ("regional/regions.py", "SearchRows._counted"): {
         "…unt(region[region >= 0], w, int([leaves.max → leaves.min]()) + 1)": (
             "every region has rows, the last one too"
         ),
@@ -294,7 +294,7 @@ EQUIVALENT: dict[tuple[str, str], dict[str, str]] = {
         "nothing = [np.zeros → np.ones](0)": NO_ELEMENTS,
         "…id(nothing, (nothing, nothing), [np.zeros → np.ones]((0, 0)), nothing)": NO_ELEMENTS,
     },
-    ("profiles/reference.py", "relative_to"): {
+    ("profiles/inference.py", "relative_to"): {
         "…k([curve - half, curve + half], [- → ]1)": "the last of two axes is axis 1",
     },
     ("profiles/inference.py", "check_curves"): {
@@ -339,10 +339,10 @@ EQUIVALENT: dict[tuple[str, str], dict[str, str]] = {
             "the table has the intervals of the result, at whatever level they are"
         ),
     },
-    ("h_statistics/from_pdp.py", "_partial_dependence"): {
+    ("h_statistics/estimates.py", "_partial_dependence"): {
         "… answer.astype(np.float64, copy=[False → True]).reshape(len(part), n, -1)": COPY,
     },
-    ("h_statistics/from_pdp.py", "predictions"): {
+    ("h_statistics/estimates.py", "predictions"): {
         "… answer.astype(np.float64, copy=[False → True])": COPY,
     },
     ("h_statistics/statistic.py", "_answers"): {
@@ -367,7 +367,7 @@ EQUIVALENT: dict[tuple[str, str], dict[str, str]] = {
             "with its own value of any feature a row has its own prediction"
         ),
     },
-    ("h_statistics/from_ale.py", "_main_effect"): {
+    ("h_statistics/estimates.py", "_main_effect"): {
         "return _MainEffect([np.zeros → np.ones]((n, n_outputs)), [])": (
             "the mean of the sum of effects is subtracted afterwards"
         ),
@@ -403,7 +403,7 @@ EQUIVALENT: dict[tuple[str, str], dict[str, str]] = {
         "out = {name: [np.zeros → np.ones]((n_directions, result[name].siz…": ASSIGNED,
         "…None, options=options, progress=[False → True])": BAR,
     },
-    ("surfaces/values.py", "predict"): {
+    ("surfaces/labelled.py", "predict"): {
         "…e.attrs[f'feature_{s}']): (pair[[0 → 1]].dims, column) for s, column in…": BROADCAST,
         "array = xr.DataArray(out, pair[[0 → 1]].coords, pair[0].dims, 'surface…": BROADCAST,
         "…Array(out, pair[0].coords, pair[[0 → 1]].dims, 'surface', surface['surf…": BROADCAST,
@@ -554,7 +554,7 @@ EQUIVALENT: dict[tuple[str, str], dict[str, str]] = {
         ),
         "…es ** 2 if 'spread' in row else [np.zeros → np.ones](0)}": "it has no elements",
     },
-    ("effects/rebinned.py", "_rebinned_replicate"): {
+    ("effects/replicates.py", "_rebinned_replicate"): {
         "…weighting=weighting, has_spread=[False → True])": "a spread takes time only",
     },
     ("effects/shown.py", "_columns"): {

@@ -9,7 +9,7 @@ import xarray as xr
 
 import rhale_stats as rs
 from rhale_stats.local import chunks
-from rhale_stats.regional.in_chunks import SearchRows
+from rhale_stats.regional.regions import SearchRows
 from tests.helpers import in_turn
 
 dd = pytest.importorskip("dask.dataframe", reason="dask is not installed")
