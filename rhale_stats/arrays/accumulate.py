@@ -280,9 +280,9 @@ def average_effect_se(
 def weighted_average_se(pieces: Pieces, squares: FloatArray, n_effective: FloatArray) -> float:
     """The same from moments by squared weights, with the residuals from the mean of all rows."""
     occupied = pieces.share > 0
-    share, n, slope, part = (
+    share, n, slope, part = [
         values[occupied] for values in (pieces.share, n_effective, pieces.slope, squares)
-    )
+    ]
     away = pieces.mean[occupied] - np.sum(share * pieces.mean[occupied])
     x1, x2, r, xr, r2 = part[:, [0, 1, 2, 3, 10]].T
     total = r2 + slope**2 * x2 + 2 * slope * xr + 2 * away * (r + slope * x1) + away**2

@@ -50,7 +50,7 @@ def ordered_rows(
 ) -> OrderedRows:
     """Rows sorted by x, those with equal x in random order; frequency weights written out."""
     if weight is not None and frequency:
-        x, g = (np.repeat(column, weight.astype(np.int64)) for column in (x, g))
+        x, g = [np.repeat(column, weight.astype(np.int64)) for column in (x, g)]
         weight = None
     order = sorting(x)
     in_order = x[order]
@@ -211,7 +211,7 @@ def von_neumann(
     """math [14]: the ratio RVN = 2 sigma^2_diff / sigma^2 and its one-sided p-value, per bin."""
     k, residual = rows.bin, rows.g - mean[rows.bin]
     n = _total(k, np.ones(len(k)), len(mean))
-    s2, s4 = (_total(k, residual**power, len(mean)) for power in (2, 4))
+    s2, s4 = [_total(k, residual**power, len(mean)) for power in (2, 4)]
     with np.errstate(invalid="ignore", divide="ignore"):
         ratio = 2 * within / variance
         null = permutation_variance(s2, s4, n)

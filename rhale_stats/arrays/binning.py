@@ -407,7 +407,7 @@ def _of_many(problems: _Problems) -> tuple[IntArray, FloatArray]:
                 total[:j] += part[j - 1]
             if not ends[j - 1]:
                 continue
-            span, weight, first, second = (total[:j] for total in of_bins[:4])
+            span, weight, first, second = [total[:j] for total in of_bins[:4]]
             (cost, other), flag = room[:, :j], flags[:j]
             # Sums of squares times the weight, over the weight and the degrees of freedom: one
             # division. Below 0 by rounding, 1e-16 of the squares, which is far below a tie.
@@ -529,7 +529,7 @@ def greedy_partition(
 
 def _growing(cells: Moments, begin: int, centre: FloatArray) -> Moments:
     """Moments of the first 1, 2, ... cells from ``begin`` on; their sums are about ``centre``."""
-    n_obs, weight, weight_sq, mean, m2, x_mean = (part[begin:] for part in cells)
+    n_obs, weight, weight_sq, mean, m2, x_mean = [part[begin:] for part in cells]
     occupied = weight > 0
     deviation = np.where(occupied, mean - centre, 0.0)
     total, first = np.cumsum(weight), np.cumsum(weight * deviation)

@@ -127,7 +127,7 @@ def pdp_pair_influences(
     both: Answers, first: Answers, second: Answers, share: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
     """math [62]: influences (row,) on the numerator of a pair, and on its denominator."""
-    joint, *curves = (centred(answers.along(share), share) for answers in (both, first, second))
+    joint, *curves = [centred(answers.along(share), share) for answers in (both, first, second)]
     e = joint - curves[0] - curves[1]
     moved = both.rest(share * e) - first.rest(share * e) - second.rest(share * e)
     return (

@@ -113,7 +113,7 @@ def covariance(loadings: Loadings, noise: Noise, places: OwnPlaces | None) -> Fl
     level, tilt = loadings
     # Bins on which a curve does not depend may be unknown: 0 times NaN is 0 here.
     unknown = np.isnan(noise.mean)
-    estimated = Noise(*(np.where(unknown, 0.0, part) for part in noise))
+    estimated = Noise(*[np.where(unknown, 0.0, part) for part in noise])
     mixed = (level * estimated.covariance) @ tilt.T
     total = (level * estimated.mean) @ level.T + (tilt * estimated.slope) @ tilt.T + mixed + mixed.T
     reached = ((level != 0) & unknown).any(axis=1)

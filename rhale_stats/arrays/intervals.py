@@ -191,7 +191,7 @@ def heavy_kurtosis(second: FloatArray, fourth: FloatArray, n: FloatArray) -> Flo
 def _shared(second: FloatArray, square: FloatArray, n: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Mean squares over squared means, (..., 1): the average of bins, and by neighbouring bins."""
     estimable = n > 0
-    second, square = (np.where(estimable, values, 0.0) for values in (second, square))
+    second, square = [np.where(estimable, values, 0.0) for values in (second, square)]
     with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
         sums = np.where(estimable, n * square / second**2, 0.0).sum(axis=-1, keepdims=True)
         usual = sums / n.sum(axis=-1, keepdims=True)
@@ -430,7 +430,7 @@ def of_replicates(
         with np.errstate(invalid="ignore", divide="ignore"):
             pivot = (draws - estimate) / draws_se
         # A replicate without spread, where the estimate has some, gives no pivot.
-        low, high = (quantiles(pivot, np.full(draws.shape[1:], tail)) for tail in tails)
+        low, high = [quantiles(pivot, np.full(draws.shape[1:], tail)) for tail in tails]
         ends = [estimate - high * estimate_se, estimate - low * estimate_se]
         # An estimate without error has no pivot.
         return np.stack([np.where(estimate_se == 0, estimate, end) for end in ends], axis=-1)
@@ -442,7 +442,7 @@ def of_replicates(
             below = (draws < estimate).sum(axis=0) + (draws == estimate).sum(axis=0) / 2
             z0 = special.ndtri(np.clip(below / n_finite, 0.5 / n_finite, 1 - 0.5 / n_finite))
             scores = [_shifted(z0 + end, acceleration) + z0 for end in scores]
-    low, high = (quantiles(draws, special.ndtr(end)) for end in scores)
+    low, high = [quantiles(draws, special.ndtr(end)) for end in scores]
     if method == "basic":
         low, high = 2 * estimate - high, 2 * estimate - low
     return np.stack([low, high], axis=-1)

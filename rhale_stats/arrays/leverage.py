@@ -55,10 +55,10 @@ class Shares(NamedTuple):
 
         A group may stand for ``repeats`` (group,) independent ones with equal parts.
         """
-        s, q = (
+        s, q = [
             shares.data / np.bincount(shares.indices, shares.data, shares.shape[1])[shares.indices]
             for shares in (weight, square)
-        )
+        ]
         if repeats is not None:
             each = np.repeat(repeats, np.diff(weight.indptr))
             s, q = s / each, q / each
@@ -66,7 +66,7 @@ class Shares(NamedTuple):
         rest = 1 - 2 * s + np.divide(s**2, q, out=np.zeros(len(q)), where=q > 0)
         alone = rest <= MIN_REST
         factor = np.where(alone, 1.0, 1 / np.sqrt(np.where(alone, 1.0, rest)))
-        return cls(*(like(weight, values) for values in (s, q, factor)))
+        return cls(*[like(weight, values) for values in (s, q, factor)])
 
     def with_lines(self, lines: Lines) -> Shares:
         """For degrees of freedom where lines are fitted: the mean leverage of the two parameters.
@@ -174,7 +174,7 @@ def of_lines(sums: RowSums, shares: Shares, lines: Lines) -> tuple[FloatArray, F
     size = np.sqrt(np.where(linear, rest[0] + rest[2] + 2 * root, 1.0))
     # The root of a matrix of two by two is (A + sqrt(det A) I) / size; this is its inverse.
     scale = 1 / (size * root)
-    level, shared, tilt = (scale * part for part in (rest[2] + root, -rest[1], rest[0] + root))
+    level, shared, tilt = [scale * part for part in (rest[2] + root, -rest[1], rest[0] + root)]
     sd = np.where(sd > 0, sd, 1.0)
     moved = level * mean + shared * slope * sd, shared * mean / sd + tilt * slope
     return (

@@ -219,7 +219,7 @@ class SquareSums(NamedTuple):
 
 def square_sums_of_all(chunks: Sequence[SquareSums]) -> SquareSums:
     """Sums over all rows, from those over chunks about common means."""
-    return SquareSums(*(np.sum(part, axis=0) for part in zip(*chunks, strict=True)))
+    return SquareSums(*[np.sum(part, axis=0) for part in zip(*chunks, strict=True)])
 
 
 def moved_squares(

@@ -167,7 +167,7 @@ def _by_squares(
 ) -> FloatArray:
     """Sum of squares and products of weighted influences, from moments with squared weights."""
     whole = centering == "none"
-    ours, theirs = (part.whole if whole else part.apart for part in (moments, by))
+    ours, theirs = [part.whole if whole else part.apart for part in (moments, by)]
     away = theirs.mean - ours.mean
     squares = theirs.squares + theirs.total * np.outer(away, away)
     if centering == "mean":

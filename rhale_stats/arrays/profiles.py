@@ -183,7 +183,7 @@ class Totals(NamedTuple):
     @classmethod
     def merged(cls, parts: Sequence[Totals]) -> Totals:
         """Those of the rows of all parts."""
-        weight, square, cube, _ = (sum(sums) for sums in zip(*parts, strict=True))
+        weight, square, cube, _ = [sum(sums) for sums in zip(*parts, strict=True)]
         return cls(weight, square, cube, counts=parts[0].counts)
 
     @property

@@ -334,11 +334,11 @@ def loss(
     """
     n_problems, n_cells = starts.shape
     begin = np.flatnonzero(starts)
-    flat = Moments(*(part.ravel() for part in cells))
+    flat = Moments(*[part.ravel() for part in cells])
     bins = merge(flat, begin)
     spread = variance(bins, ddof)
     if comoments is not None and linear is not None:
-        within = Comoments(*(part.ravel() for part in comoments))
+        within = Comoments(*[part.ravel() for part in comoments])
         x_m2, xg = merge_comoments(flat, within, begin, bins)
         with np.errstate(invalid="ignore", divide="ignore"):
             residual = bins._replace(m2=np.maximum(bins.m2 - xg**2 / x_m2, 0.0))
@@ -380,15 +380,17 @@ def studentised(
         Standard deviation below which local effects are only rounded.
     """
     begin = np.flatnonzero(starts)
-    sides = [_in_bins(side, begin) for side in (left, right)]
-    (below, above) = sides
+    below, above = sides = [_in_bins(side, begin) for side in (left, right)]
     total = below.weight + above.weight
     with np.errstate(invalid="ignore", divide="ignore"):
         share = below.weight * above.weight / total
         if width is not None:
             share = share * np.add.reduceat(width, begin) / total
-        noise = sum(_variance_or_pooled(side) * side.weight_sq / side.weight**2 for side in sides)
-        floor = sum(rounding**2 * side.weight_sq / side.weight**2 for side in sides)
+        noise = floor = np.zeros(share.shape)
+        for side in sides:
+            of_mean = side.weight_sq / side.weight**2
+            noise = noise + _variance_or_pooled(side) * of_mean
+            floor = floor + rounding**2 * of_mean
         squared = (below.mean - above.mean) ** 2
     usable = np.isfinite(share) & np.isfinite(noise) & np.isfinite(squared) & (share > 0)
     drop = np.where(usable, share * squared, 0.0).sum(axis=1)
@@ -448,8 +450,8 @@ def _in_bins(cells: Moments, begin: IntArray) -> Moments:
     """Moments of the same bins of every problem, (problem, bin)."""
     n_problems, n_cells = cells.weight.shape
     begins = (n_cells * np.arange(n_problems)[:, None] + begin).ravel()
-    bins = merge(Moments(*(part.ravel() for part in cells)), begins)
-    return Moments(*(part.reshape(n_problems, len(begin)) for part in bins))
+    bins = merge(Moments(*[part.ravel() for part in cells]), begins)
+    return Moments(*[part.reshape(n_problems, len(begin)) for part in bins])
 
 
 def _variance_or_pooled(bins: Moments) -> FloatArray:

@@ -168,7 +168,7 @@ def terms(
         more = r if standard_errors else d
         columns += [w * more**3, w * more**4]
     if standard_errors and need_squares(weight, frequency=frequency):
-        columns += [w**3, *(w**2 * moment for moment in (r, r**2, r**3, r**4, d, d**2, d * r))]
+        columns += [w**3, *[w**2 * moment for moment in (r, r**2, r**3, r**4, d, d**2, d * r)]]
     return Terms(order, bounds, np.array(columns), once)
 
 

@@ -126,7 +126,7 @@ def cells(
         mean,
         total(w * (d - mean[number]) ** 2),
     )
-    return SurfaceCells(*(part.reshape(a.n_bins, b.n_bins) for part in parts))
+    return SurfaceCells(*[part.reshape(a.n_bins, b.n_bins) for part in parts])
 
 
 def table(a: Axis, b: Axis, place_a: IntArray, place_b: IntArray, w: FloatArray) -> FloatArray:

@@ -66,7 +66,7 @@ def add_tree(total: FloatArray, tree: Tree, rows: FloatArray, background: FloatA
     for leaf, met in tree.leaves(rows, background):
         if not met:
             continue  # a tree of one leaf
-        mine, others = (_pattern([each[side] for each in met.values()]) for side in (0, 1))
+        mine, others = [_pattern([each[side] for each in met.values()]) for side in (0, 1)]
         patterns, which = _distinct(mine, len(met))
         of_pattern = leaf_values(patterns, *np.unique(others, return_counts=True), len(met))
         for column, values in zip(met, of_pattern.T, strict=True):
@@ -98,7 +98,7 @@ def leaf_values(mine: IntArray, others: IntArray, counts: IntArray, n_met: int) 
     ``mine`` are the patterns of rows, ``others`` those of the background, with their counts.
     """
     bits = 1 << np.arange(n_met)
-    has, had = (patterns[:, None] & bits > 0 for patterns in (mine, others))
+    has, had = [patterns[:, None] & bits > 0 for patterns in (mine, others)]
     # A condition that neither row meets leaves the leaf out of reach, whatever is replaced.
     reached = (mine[:, None] | others) == (1 << n_met) - 1
     only_other = n_met - has.sum(axis=1)[:, None]
@@ -168,10 +168,10 @@ class Walks(NamedTuple):
         )
         change = np.diff(path, axis=3)
         n = self.rank.shape[-1]
-        forwards, backwards = (
+        forwards, backwards = [
             np.take_along_axis(change[:, :, side], turn[..., None], axis=2)
             for side, turn in enumerate((self.rank, n - 1 - self.rank))
-        )
+        ]
         return np.asarray((forwards + backwards) / 2)
 
 

@@ -167,7 +167,7 @@ class Shared(NamedTuple):
     def from_influences(cls, z: FloatArray) -> Shared:
         """From standardised influences, (group, unit): means over all choices of units."""
         n = z.shape[1]
-        sum_1, sum_2, sum_3 = (np.sum(z**power, axis=1) for power in (1, 2, 3))
+        sum_1, sum_2, sum_3 = [np.sum(z**power, axis=1) for power in (1, 2, 3)]
         pairs, triples = n * (n - 1), n * (n - 1) * (n - 2)
         return cls(
             float(np.sum(sum_1**2 - sum_2)) / max(pairs, 1),
@@ -243,7 +243,7 @@ class Skewness(NamedTuple):
         second, third = square @ self.second, (square * weight) @ self.third
         if self.shared is not None:
             x = weight * np.sqrt(self.second)
-            sum_1, sum_2, sum_3 = (np.sum(x**power, axis=-1) for power in (1, 2, 3))
+            sum_1, sum_2, sum_3 = [np.sum(x**power, axis=-1) for power in (1, 2, 3)]
             pair, twice, thrice = self.shared
             second = second + pair * (sum_1**2 - sum_2)
             third = third + 3 * twice * (sum_2 * sum_1 - sum_3)

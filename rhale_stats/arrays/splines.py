@@ -64,11 +64,11 @@ def spline_basis(x: FloatArray, weight: FloatArray | None, grid: FloatArray) -> 
     z = np.round(np.bincount(cell, w * row) / np.bincount(cell, w), DIGITS)
     if len(z) < MIN_PLACES:
         cells = sparse.csr_array(sparse.eye_array(len(z)))
-        rows, points = (_hats(z, places) for places in (row, place))
+        rows, points = [_hats(z, places) for places in (row, place)]
         return Basis(cell, cells, rows, points, None, z, row, place)
     bend = _second_derivatives(z)
     roughness = sparse.csr_array(bend.T @ _gram_of_hats(z) @ bend)
-    cells, rows, points = (_natural(z, places) for places in (z, row, place))
+    cells, rows, points = [_natural(z, places) for places in (z, row, place)]
     return Basis(cell, cells, rows, points, roughness, z, row, place)
 
 

@@ -111,8 +111,8 @@ def starts_of(
     starts, linear = np.zeros(shape, dtype=bool), np.zeros(shape, dtype=bool)
     candidates, of_cells = [], None if equal else edges
     for number in range(len(starts)):
-        moments = Moments(*(part[number] for part in cells))
-        products = None if comoments is None else Comoments(*(part[number] for part in comoments))
+        moments = Moments(*[part[number] for part in cells])
+        products = None if comoments is None else Comoments(*[part[number] for part in comoments])
         candidates.append(
             Candidates(name, moments, low, high, resolution, products, of_cells, gaps)
         )

@@ -96,7 +96,7 @@ class OptimalBins:
             members = [number for number, n_cells in enumerate(lengths) if n_cells == length]
             some = [candidates[number] for number in members]
             stacked = Moments(
-                *(np.stack(part) for part in zip(*(c.moments for c in some), strict=True))
+                *[np.stack(part) for part in zip(*[c.moments for c in some], strict=True)]
             )
             for candidate, needed in zip(some, self._least_rows(stacked), strict=True):
                 check_enough_rows(candidate, needed)

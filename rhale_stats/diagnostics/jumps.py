@@ -330,7 +330,7 @@ def _means(
         centre = mean(values)
         squares = (each * (values - centre[k])) ** 2
         with np.errstate(invalid="ignore", divide="ignore"):
-            square, fourth = (np.bincount(k, count * squares**p, n_bins) for p in (1, 2))
+            square, fourth = [np.bincount(k, count * squares**p, n_bins) for p in (1, 2)]
             # Satterthwaite: fewer where a few rows decide, n for normal values of equal weight.
             degrees = 2 * square**2 / (fourth - square**2 / n)
             return centre, np.sqrt(square * n / (n - 1)), np.clip(degrees, 1.0, n - 1)

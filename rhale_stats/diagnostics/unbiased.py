@@ -214,7 +214,7 @@ def _in_memory(
             f"{len(sample.rows):,} rows, of which these are checked. Use a sample of the rows: "
             f"local.isel(obs=slice(None, None, 100)).compute(), and its effect."
         )
-    centering, weighting = (str(effect.attrs[fact]) for fact in ("centering", "weighting"))
+    centering, weighting = [str(effect.attrs[fact]) for fact in ("centering", "weighting")]
     sample_effect = quiet_rhale(
         sample.local, GivenBins(effect), centering=centering, weighting=weighting
     )
@@ -238,7 +238,7 @@ def _check(row: xr.Dataset, rows: Rows, position: int, rng: np.random.Generator)
     )
     if not np.isfinite(ordered.g).all():
         raise ValueError(f"Local effects of feature {name!r} must be finite; some are not.")
-    n, x_mean = (row[what].values for what in ("n_effective", "x_mean"))
+    n, x_mean = [row[what].values for what in ("n_effective", "x_mean")]
     mean, slope = bin_means(row), slopes(row)
     if slope.any():
         # In a linear bin everything is computed from the residuals.
@@ -368,9 +368,9 @@ def debias(effect: xr.Dataset, check: xr.Dataset) -> xr.Dataset:
             "check_unbiased(local, effect) again."
         )
     for name in feature_names(check):
-        expected, other = (
+        expected, other = [
             fingerprint_of(one_feature(dataset, name)) for dataset in (effect, check)
-        )
+        ]
         if expected and other and expected != other:
             raise ValueError(
                 f"check must come from effect; for feature {name!r} it comes from other rows or "

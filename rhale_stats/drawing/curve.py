@@ -224,7 +224,7 @@ def common_limits(rows: list[xr.Dataset], spread_as: str) -> tuple[float, float]
             *([] if missing is None else [missing]),
             curve,
             *([curve - spread, curve + spread] if wide else []),
-            *(part for part in about if part is not None),
+            *[part for part in about if part is not None],
         ]
         for part in drawn:
             ends.extend(part[~np.isnan(part)])
@@ -273,9 +273,9 @@ def draw_own_spread(panel: Axes, row: xr.Dataset, *, opacity: float, linewidths:
     finite = np.isfinite(pieces.effect).all(axis=1) & np.isfinite(pieces.spread)
     x = np.column_stack([pieces.edges[:-1], pieces.edges[1:]])
     spread = pieces.spread[:, None]
-    below, above = (
+    below, above = [
         np.stack([x, pieces.effect + side * spread], axis=-1)[finite] for side in (-1, 1)
-    )
+    ]
     area = PolyCollection(
         list(np.concatenate([below, above[:, ::-1]], axis=1)),
         facecolors=to_rgba(HETEROGENEITY, opacity),
@@ -353,7 +353,7 @@ def curve_drawn(row: xr.Dataset) -> _DrawnCurve:
     spread = accumulated_spread(row, x)
     row = with_rows_alone(row)
     names = ("curve_ci", "curve_band", "curve_ci_rows")
-    interval, band, rows = (between(name) if name in row else None for name in names)
+    interval, band, rows = [between(name) if name in row else None for name in names]
     return _DrawnCurve(x, value, spread, interval, band, rows)
 
 

@@ -276,7 +276,7 @@ def _drawn(
     colours = dict(zip(hues, sns.color_palette("colorblind", len(hues)), strict=True))
     if len(hues) == 1:
         colours = dict.fromkeys(hues, (0.0, 0.0, 0.0))
-    lines, columns = (order[by[key]] if key in by else [None] for key in ("row", "col"))
+    lines, columns = [order[by[key]] if key in by else [None] for key in ("row", "col")]
     if ax is None:
         panels = list(_grid(frame, by, len(columns), n_columns).axes.flat)
     else:
@@ -348,7 +348,7 @@ def _draw(
     for number, name in enumerate(hues):
         hue_table = table if hue is None else table[table[hue] == name]
         x = hue_table["x"].to_numpy(dtype=np.float64)
-        value, low, high = (hue_table[column].to_numpy() for column in ("value", "low", "high"))
+        value, low, high = [hue_table[column].to_numpy() for column in ("value", "low", "high")]
         how = {"color": colours[name], "label": name or None}
         if not levels:
             panel.plot(x, value, linewidth=1.4, zorder=3, **how)

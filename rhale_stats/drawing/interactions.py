@@ -309,7 +309,7 @@ def plot_interactions(
 
 def _draw_drops(panel: Axes, matrix: xr.Dataset, marked: NDArray[np.bool_]) -> None:
     drop = matrix["loss_drop"].values
-    names, columns = (list(map(str, matrix[dim].values)) for dim in ("feature", "conditioning"))
+    names, columns = [list(map(str, matrix[dim].values)) for dim in ("feature", "conditioning")]
     marks = np.where(marked, "*", "")
     texts = np.array(
         [

@@ -239,7 +239,7 @@ def _label_lines(panels: Any, titles: Sequence[str]) -> None:
     """Names of the methods at the left, one scale a line, and one legend."""
     handles: dict[str, Any] = {}
     for line, title in zip(panels, titles, strict=True):
-        low, high = zip(*(panel.get_ylim() for panel in line), strict=True)
+        low, high = zip(*[panel.get_ylim() for panel in line], strict=True)
         for number, panel in enumerate(line):
             panel.set_ylim(min(low), max(high))
             panel.tick_params(labelleft=not number)

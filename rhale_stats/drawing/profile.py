@@ -340,7 +340,7 @@ def _label(panel: Axes, profile: xr.Dataset, row: xr.Dataset) -> None:
     units = units_of(profile, name)
     panel.set_xlabel(feature_label(profile, name), parse_math=False)
     date_axis(panel, units)
-    output, output_units = (str(profile.attrs[key]) for key in ("output_name", "output_units"))
+    output, output_units = [str(profile.attrs[key]) for key in ("output_name", "output_units")]
     label = output_label(row)
     if "reference" in row.attrs:
         panel.set_ylabel(label, parse_math=False)
@@ -429,7 +429,7 @@ def _draw_rows(panel: Axes, row: xr.Dataset, by: RowColours | None) -> None:
 
 
 def _draw_curve(panel: Axes, row: xr.Dataset, *, spread: bool = True) -> None:
-    x, curve, width = (row[name].values for name in ("grid_value", "curve", "curve_std"))
+    x, curve, width = [row[name].values for name in ("grid_value", "curve", "curve_std")]
     if spread and np.isfinite(width).any():  # it would cover colours
         draw_spread(panel, x, curve, width, alpha=0.7, label=SPREAD)
     panel.plot(x, curve, color=AVERAGE, linewidth=1.6, zorder=3, label=_name(row))

@@ -125,10 +125,10 @@ def draw_violins(panel: Axes, rows: RowsInBins, row: xr.Dataset) -> None:
         value, reach = violins.value[position], half * violins.density[position]
         if violins.flat[position]:
             value, reach = value[:1], np.array([half])
-        side, other = (
+        side, other = [
             np.column_stack([middle[position] + step, value + slope[position] * step])
             for step in (-reach, reach)
-        )
+        ]
         outline = np.concatenate([side, other[::-1]])
         (flat if violins.flat[position] else outlines).append(outline)
     room = width.min() / np.ptp(edges) * panel.get_window_extent().width * 72 / panel.figure.dpi

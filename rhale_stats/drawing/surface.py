@@ -155,7 +155,7 @@ def _draw_surface(panel: Axes, surface: xr.Dataset, *, contour: bool) -> NDArray
     colours: dict[str, Any] = {"cmap": DIVERGING, "vmin": -limit, "vmax": limit}
     if surface.attrs.get("centering") == "none":
         colours = {"cmap": SHADES}
-    bounds, centres = zip(*(_bounds(surface, side) for side in "ab"), strict=True)
+    bounds, centres = zip(*[_bounds(surface, side) for side in "ab"], strict=True)
     panel.set_facecolor(UNKNOWN)
     numeric = [f"level_{side}" not in surface.coords for side in "ab"]
     # A fine grid between the edges of numeric features; levels are stripes.
@@ -238,7 +238,7 @@ def _unshared(comparison: xr.Dataset) -> NDArray[np.bool_]:
     shared = comparison["supported"].values == 1
     for axis, side in enumerate("ab"):
         if f"level_{side}" in comparison.coords:
-            first, last = (np.zeros_like(shared.take([0], axis)) for _ in range(2))
+            first, last = [np.zeros_like(shared.take([0], axis)) for _ in range(2)]
             below = np.concatenate([first, shared], axis)
             shared = below | np.concatenate([shared, last], axis)
     return np.asarray(~shared)

@@ -214,7 +214,7 @@ def _regional(effect: object, name: str, leaves: xr.Dataset) -> xr.Dataset:
             f"effect must be of the feature of the tree, {name!r}; got "
             f"{', '.join(map(repr, feature_names(effect)))}."
         )
-    rules, got = (list(map(str, rule.values)) for rule in (leaves["rule"], effect["region_rule"]))
+    rules, got = [list(map(str, rule.values)) for rule in (leaves["rule"], effect["region_rule"])]
     if rules != got:
         raise ValueError(
             f"effect must have the regions of the tree, {'; '.join(rules)}; got {'; '.join(got)}. "

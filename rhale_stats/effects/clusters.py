@@ -399,5 +399,5 @@ def effect_influences(sums: influence.RowSums, cells: CurveCells) -> sparse.csr_
     """Influences on the effects of the bins, sparse (group, bin), from those on their cells."""
     level, tilt = cells.loading
     positions = (np.arange(len(level)), cells.bin)
-    of_mean, of_slope = (sparse.coo_array((part, positions)).tocsr() for part in (level, tilt))
+    of_mean, of_slope = [sparse.coo_array((part, positions)).tocsr() for part in (level, tilt)]
     return sparse.csr_array(sums.mean @ of_mean + sums.slope @ of_slope)

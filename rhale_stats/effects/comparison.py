@@ -108,10 +108,10 @@ def pairs_of(
         unit[either] = code
         repeats = np.ones(n_groups)
         source = f"pairs of rows in {n_groups} groups"
-    first, second = (
+    first, second = [
         Clusters(columns(local.isel(obs=rows)), local, unit[rows], len(repeats))
         for local, rows in zip(paired, used, strict=True)
-    )
+    ]
     for side, effect, names_of_pair in zip((first, second), effects, PAIRED, strict=True):
         for name in names:
             row = one_feature(effect, name)
@@ -156,12 +156,12 @@ def _check_rows_of_pairs(paired: tuple[xr.Dataset, xr.Dataset]) -> None:
 def _multiplicity(paired: tuple[xr.Dataset, xr.Dataset]) -> FloatArray:
     """Number of pairs that every pair of rows represents: its frequency weight, or 1."""
     ones = np.ones(paired[0].sizes["obs"])
-    first, second = (
+    first, second = [
         np.asarray(local["weight"].values, dtype=np.float64)
         if "weight" in local and local.attrs.get("weight_kind") == "frequency"
         else ones
         for local in paired
-    )
+    ]
     if not np.array_equal(first, second):
         row = int(np.flatnonzero(first != second)[0])
         raise ValueError(
@@ -201,10 +201,10 @@ def paired_covariance(
     share = 1 / np.sqrt(np.where(pairs.repeats > 0, pairs.repeats, 1.0))
     for begin in range(0, len(share), influence.BLOCK_ROWS):
         block = slice(begin, begin + influence.BLOCK_ROWS)
-        first, second = (
+        first, second = [
             sums.of_curve(loadings, population=population, rows=block)
             for sums, loadings, population in influences
-        )
+        ]
         influence_of_units = share[block, None] * (first - second)
         covariance += influence_of_units.T @ influence_of_units
     covariance[unknown] = covariance[:, unknown] = np.nan
@@ -453,7 +453,7 @@ def common_reference(
         width = np.diff(z, prepend=z[0], append=z[-1])
         along = CurveReference(z, (width[:-1] + width[1:]) / 2)
         return same if np.array_equal(ends[0], ends[1]) else along
-    places, shares = zip(*(_places(fit) for fit in fits), strict=True)
+    places, shares = zip(*[_places(fit) for fit in fits], strict=True)
     alike = np.array_equal(places[0], places[1])
     alike = alike and np.allclose(shares[0], shares[1], rtol=1e-9, atol=0)
     if alike or (all(marks) and same_rows(*marks)):

@@ -411,7 +411,7 @@ def _add_numerical_error(effect: xr.Dataset, arrays: dict[str, FloatArray]) -> N
     error = effect["numerical_error"].values if "numerical_error" in effect else np.zeros(1)
     if not error.any():
         return
-    share, x_mean = (np.nan_to_num(effect[name].values) for name in ("weight_share", "x_mean"))
+    share, x_mean = [np.nan_to_num(effect[name].values) for name in ("weight_share", "x_mean")]
     centre = np.sum(share * x_mean, axis=1)[:, None]
     how = effect.attrs["centering"]
     if how not in ("mean", "integral"):

@@ -161,7 +161,7 @@ def lines_of(
     share = w / np.bincount(unit, w, n_units)[unit]
     if weights.repeats is not None:
         share = share / weights.repeats[weights.group]
-    shared, slope = (weights.table(share * part, unit, n_units) for part in (away, away**2))
+    shared, slope = [weights.table(share * part, unit, n_units) for part in (away, away**2)]
     return leverage.Lines(shared, slope, sd)
 
 
@@ -215,10 +215,10 @@ class UnitSums(NamedTuple):
         first = parts[0]
         if len(parts) == 1:
             return first
-        group, unit, *values = (
+        group, unit, *values = [
             np.concatenate(each)
-            for each in zip(*((part[0], part[1], *part[4:]) for part in parts), strict=True)
-        )
+            for each in zip(*[(part[0], part[1], *part[4:]) for part in parts], strict=True)
+        ]
         return cls._summed(group, unit, first.n_groups, first.n_units, values, 2)
 
     @classmethod
@@ -311,14 +311,14 @@ class UnitSums(NamedTuple):
         unit_sd = sd[self.unit]
         share = 1 / self.total(self.weight)[self.unit]
         weights = self.group_weights()
-        shared, slope = (
+        shared, slope = [
             weights.table(
                 share * np.divide(sums, unit_sd**power, out=np.zeros(len(sums)), where=unit_sd > 0),
                 self.unit,
                 self.n_units,
             )
             for power, sums in ((1, self.d), (2, self.dd))
-        )
+        ]
         return leverage.Lines(shared, slope, sd)
 
     def effective(self) -> float:
@@ -334,7 +334,7 @@ class UnitSums(NamedTuple):
         """
         shape = self.n_groups, self.n_units
         pairs = self.group, self.unit
-        weight, d, dd, first, second = (np.zeros(shape) for _ in range(5))
+        weight, d, dd, first, second = [np.zeros(shape) for _ in range(5)]
         slope = pieces.slope[self.unit]
         mean = pieces.mean[self.unit]
         weight[pairs], d[pairs], dd[pairs] = self.weight, self.d, self.dd

@@ -130,7 +130,7 @@ def _small(row: xr.Dataset, delta: float) -> Wald:
     error = np.maximum(np.maximum(np.array(se), least), 1e-100 * (np.abs(value) + delta))
     skewness = _skewness(row, np.array(se))
     # What an effect of delta, or of -delta, would have as its error.
-    above, below = (unskewed((value - end) / error, skewness) for end in (delta, -delta))
+    above, below = [unskewed((value - end) / error, skewness) for end in (delta, -delta)]
     distance = np.minimum(-above, below)
     pvalue = np.asarray(stats.t.sf(distance, np.broadcast_to(degrees, distance.shape)))
     if np.isnan(pvalue).all():

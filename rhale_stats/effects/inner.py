@@ -73,7 +73,7 @@ def _share_of_axis(effect: xr.Dataset, inner_edges: FloatArray) -> FloatArray:
     clipped = np.clip(edges, low[:, None], high[:, None])
     n = np.maximum(effect.get("n_effective", effect["n_obs"]).values, 1)
     both = np.stack([square, square * (1 - 1 / n)])
-    part, whole = (np.nansum(np.diff(ends, axis=-1) * both, axis=-1) for ends in (clipped, edges))
+    part, whole = [np.nansum(np.diff(ends, axis=-1) * both, axis=-1) for ends in (clipped, edges)]
     return np.asarray(np.divide(part, whole, out=np.ones_like(whole), where=whole > 0))
 
 

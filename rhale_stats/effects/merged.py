@@ -176,7 +176,7 @@ def _check_alike(first: xr.Dataset, part: xr.Dataset, number: int) -> None:
             f"{', '.join(feature_names(part))}."
         )
     for name, text in AGREED.items():
-        a, b = (str(effect.attrs.get(name, "")) for effect in (first, part))
+        a, b = [str(effect.attrs.get(name, "")) for effect in (first, part)]
         if a != b:
             raise ValueError(f"{what} must have the same {text}; got {a!r} and {b!r}.")
     if methods_of(first) != methods_of(part):
@@ -306,10 +306,10 @@ def _squares(parts: Sequence[_Part], everything: Moments) -> sums.SquareSums | N
     for part in parts:
         if part.squares is None or part.products is None:
             return None
-        g, x = (
+        g, x = [
             np.nan_to_num(getattr(part.moments.means(), name) - getattr(everything, name))
             for name in ("mean", "x_mean")
-        )
+        ]
         moved.append(sums.moved_squares(part.squares, np.nan_to_num(part.products), g, x))
     return sums.square_sums_of_all(moved)
 

@@ -172,7 +172,7 @@ def _bias_of_bins(effect: xr.Dataset, feature: str | int) -> SimpleTable:
             number_text(float(line["von_neumann_ratio"])),
             pvalue_text(float(line["bin_error_pvalue_adjusted"])),
             pvalue_text(float(line["rank_pvalue_adjusted"])),
-            *(number_text(float(line[name])) for name in density),
+            *[number_text(float(line[name])) for name in density],
             str(line["verdict"].values),
         ]
         for line in (row.isel(bin=k) for k in range(row.sizes["bin"]))
@@ -229,7 +229,7 @@ def _jumps_of_bins(row: xr.Dataset) -> SimpleTable:
     """A line a bin of one feature."""
     lines = [
         [
-            *(number_text(float(row[name][k])) for name in JUMPS),
+            *[number_text(float(row[name][k])) for name in JUMPS],
             pvalue_text(float(row["jump_pvalue_adjusted"][k])),
         ]
         for k in range(row.sizes["bin"])
@@ -246,7 +246,7 @@ def _largest_jump(row: xr.Dataset) -> list[str]:
     return [
         str(len(pvalue)),
         str(int((pvalue < SIGNIFICANCE).sum())),
-        *(number_text(float(row[name][k])) for name in JUMPS),
+        *[number_text(float(row[name][k])) for name in JUMPS],
         pvalue_text(pvalue[k]),
     ]
 
@@ -413,7 +413,7 @@ def _feature_table(
         rows.append(
             [
                 str(line["n_bins"]),
-                *(cell(line, name) for name in wald),
+                *[cell(line, name) for name in wald],
                 number_text(line["heterogeneity"]),
                 number_text(line["heterogeneity_output"]),
                 number_text(line["curve_max"] - line["curve_min"]),
@@ -454,8 +454,8 @@ def _bin_table(
     rows = [
         [
             str(line["n_obs"]),
-            *(cell(line, column) for column in wald),
-            *(number_text(line[number]) for number in numbers),
+            *[cell(line, column) for column in wald],
+            *[number_text(line[number]) for number in numbers],
         ]
         for _, line in table.iterrows()
     ]
@@ -492,7 +492,7 @@ def _level_table(row: xr.Dataset, level: float) -> SimpleTable:
         heads = [head for head in heads if head not in ("t", "P>|t|")]
     table = table.assign(conf_low=ends[:, 0], conf_high=ends[:, 1])
     lines = [
-        [f"{n}", f"{share:.1%}", *(cell(line, str(column)) for column in table)]
+        [f"{n}", f"{share:.1%}", *[cell(line, str(column)) for column in table]]
         for n, share, (_, line) in zip(
             row["n_level"].values, row["level_share"].values, table.iterrows(), strict=True
         )
@@ -583,7 +583,7 @@ def kurtosis(effect: xr.Dataset) -> np.ndarray:
 
     NaN where no bin has a spread beyond the numerical error of the local effects.
     """
-    spread, n = (effect.variables[name].values for name in ("heterogeneity", "n_effective"))
+    spread, n = [effect.variables[name].values for name in ("heterogeneity", "n_effective")]
     (fourth,) = bin_residuals(each_feature(effect), ["fourth_moment"], effect.sizes["bin"])
     with np.errstate(invalid="ignore", divide="ignore"):
         by_bin = fourth / spread**4
@@ -596,7 +596,7 @@ def kurtosis(effect: xr.Dataset) -> np.ndarray:
 
 def _numerical(effect: xr.Dataset) -> np.ndarray:
     """Numerical errors of local effects, (feature, 1)."""
-    errors, means = (effect.variables[name].values for name in ("local_effect_error", "effect"))
+    errors, means = [effect.variables[name].values for name in ("local_effect_error", "effect")]
     pairs = zip(means, np.ravel(errors), strict=True)
     return np.array([[resolution(mean, float(error))] for mean, error in pairs])
 
@@ -643,7 +643,7 @@ def _heavy_weights(effect: xr.Dataset, names: list[str], positions: list[int]) -
     """Features in whose bins a few rows of large precision weight decide on the errors."""
     if "error_rows" not in effect or "skewness_sign" not in effect:
         return []
-    rows, sign = (effect.variables[name].values for name in ("error_rows", "skewness_sign"))
+    rows, sign = [effect.variables[name].values for name in ("error_rows", "skewness_sign")]
     texts = []
     for k in positions:
         of_bins = rows[k][np.isfinite(rows[k]) & (rows[k] > 0)]

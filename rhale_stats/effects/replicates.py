@@ -241,7 +241,7 @@ def nothing(effect: xr.Dataset, n_draws: int, *, studentize: bool) -> dict[str, 
     if "slope" not in effect:
         names.remove("slope")
     return {
-        name: np.full((n_draws, *(effect.sizes[dim] for dim in EFFECT_VARIABLES[name][0])), np.nan)
+        name: np.full((n_draws, *[effect.sizes[dim] for dim in EFFECT_VARIABLES[name][0]]), np.nan)
         for name in names
     }
 
@@ -438,7 +438,7 @@ def _output(bins: resample.BinReplicates) -> FloatArray:
     n_together = 1 / np.nansum(share**2 / bins.n_effective, axis=1)
     mean = np.nansum(share * bins.x_mean, axis=1, keepdims=True)
     spread = np.nansum(share * (bins.x_moments[0] + (bins.x_mean - mean) ** 2), axis=1)
-    share, variance = (np.where(usable, values, 0.0) for values in (share, bins.variance))
+    share, variance = [np.where(usable, values, 0.0) for values in (share, bins.variance)]
     squares = np.sum(share * variance, axis=1) / share.sum(axis=1)
     return np.asarray(np.sqrt(spread * n_together / (n_together - 1) * squares))
 

@@ -47,7 +47,7 @@ def effect_page(effect: xr.Dataset, max_features: int) -> Page:
     columns, source = _columns(effect, np.where(reach == 0, 0.0, size))
     columns |= {end: np.array([extent[k] for extent in extents]) for k, end in enumerate(ENDS)}
     lines = [
-        [names[k], *(_cell(head, float(values[k])) for head, values in columns.items())]
+        [names[k], *[_cell(head, float(values[k])) for head, values in columns.items()]]
         for k in order
     ]
     for line, k in zip(lines, order, strict=True):

@@ -286,7 +286,7 @@ def square_of_curve(row: xr.Dataset, fit: CurveErrors) -> quadratic.Square:
     """Mean square of the curve of a feature with an axis, from values at edges and slopes."""
     pieces = fit.pieces
     linear = np.flatnonzero(pieces.slope != 0)
-    third, fourth = (fit.cells.line[fit.cells.stretch][:, column] for column in (0, 1))
+    third, fourth = [fit.cells.line[fit.cells.stretch][:, column] for column in (0, 1)]
     weight = moments_of_rows(pieces, third, fourth, linear)
     value = np.concatenate([fit.curve, pieces.slope[linear]])
     loadings = influence.loadings(pieces, pieces.edges, "start")
@@ -352,7 +352,7 @@ def moments_of_rows(
     total[left_edge + 1, left_edge + 1] += share * (left**2 + x2) / width**2
     total[left_edge, left_edge + 1] = total[left_edge + 1, left_edge] = both
     if len(linear):
-        p, a, b, v, h = (values[linear] for values in (share, left, right, x2, width))
+        p, a, b, v, h = [values[linear] for values in (share, left, right, x2, width)]
         m3, m4 = third[linear], fourth[linear]
         bump = n + 1 + np.arange(len(linear))
         inside = a * b - v

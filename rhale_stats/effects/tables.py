@@ -53,7 +53,7 @@ MAX_LINES = 20
 
 def within_bins(row: xr.Dataset) -> FloatArray:
     """Smallest and largest spread in every bin of the effect of one feature, (end, bin)."""
-    return _within(*(row[name].values for name in ("edge_value", "spread_edge_value", "spread")))
+    return _within(*[row[name].values for name in ("edge_value", "spread_edge_value", "spread")])
 
 
 def _within(edges: FloatArray, spread_edges: FloatArray, spread: FloatArray) -> FloatArray:
@@ -66,7 +66,7 @@ def _within(edges: FloatArray, spread_edges: FloatArray, spread: FloatArray) -> 
         return np.full((2, len(left)), np.nan)
     shared = np.minimum(right, spread_edges[1:]) - np.maximum(left, spread_edges[:-1])
     counts = shared > OVERLAP * np.minimum(right - left, np.diff(spread_edges))
-    low, high = (np.where(counts, spread, end) for end in (np.inf, -np.inf))
+    low, high = [np.where(counts, spread, end) for end in (np.inf, -np.inf)]
     return np.stack([low.min(axis=1), high.max(axis=1)])
 
 
@@ -112,7 +112,7 @@ def spread_table(row: xr.Dataset, level: float) -> SimpleTable | None:
     heads = ["rows", "spread", "std err", f"[{tail:.3g}", f"{1 - tail:.3g}]"]
     columns = (row["spread"].values, row["spread_se"].values, ends[:, 0], ends[:, 1])
     lines = [
-        [f"{n}", *(number_text(float(value)) for value in values)]
+        [f"{n}", *[number_text(float(value)) for value in values]]
         for n, *values in zip(row["spread_n_obs"].values, *columns, strict=True)
     ]
     labels = interval_labels(row["spread_edge_value"].values, units_in(row))
@@ -184,8 +184,8 @@ def _spoken(table: pd.DataFrame) -> pd.DataFrame:
     silent = [
         name
         for name, nothing in (
-            *((name, table[name].isna()) for name in ("statistic", "p_value") if name in table),
-            *((name, table[name] == "") for name in ("reason",) if name in table),
+            *[(name, table[name].isna()) for name in ("statistic", "p_value") if name in table],
+            *[(name, table[name] == "") for name in ("reason",) if name in table],
         )
         if nothing.all()
     ]
@@ -337,7 +337,7 @@ def _wald_columns(
 
     estimate, se = effect[name].values, effect[f"{name}_se"].values
     ends = ends_in_table(effect, name, se, degrees, level)
-    zero, alike = (np.array([reason == why for reason in reasons], dtype=bool) for why in _EXACT)
+    zero, alike = [np.array([reason == why for reason in reasons], dtype=bool) for why in _EXACT]
     estimate = np.where(zero, 0.0, estimate)
     se = np.where(zero | alike, 0.0, se)
     ends = np.where((zero | alike)[:, None], estimate[:, None], ends)

@@ -230,7 +230,7 @@ def _identity(result: xr.Dataset) -> Any:
     seed = attrs.get("seed", -1)
     # Refits of one table by one seed are of the same rows.
     facts = ("source", "scheme", "n_rows", "n_resamples")
-    return None if seed == -1 else (seed, *(attrs.get(fact) for fact in facts))
+    return None if seed == -1 else (seed, *[attrs.get(fact) for fact in facts])
 
 
 class _ComparedCurve(NamedTuple):
@@ -281,7 +281,7 @@ def _at(curve: _ComparedCurve, z: FloatArray) -> _Values:
     if curve.row is not None:
         row = curve.row
         at_grid = own_errors(row.dataset, "curve")[0], degrees_of(row.dataset, "curve")[0]
-        se, degrees = (np.interp(z, row.z, values) for values in at_grid)
+        se, degrees = [np.interp(z, row.z, values) for values in at_grid]
         return _of_members(_on_points(row, z), se, degrees)
     if isinstance(curve.source, xr.Dataset):
         weight = interpolation(curve.z, z)
@@ -342,7 +342,7 @@ def _of_feature(
     z = _points(sides)
     if len(z) < 2:
         return no_difference(NO_RANGE)
-    first, second = (_at(side, z) for side in sides)
+    first, second = [_at(side, z) for side in sides]
     values = (first.values, second.values)
     rows = [side.row for side in sides]
     if paired and rows[0] is not None and rows[1] is not None:
@@ -351,7 +351,7 @@ def _of_feature(
         both = _of_members(apart, np.sqrt(error.variance[0]), np.asarray(error.degrees)[0])
         return difference_of(z, values, both.covariance, both.degrees, request, rng)
     degrees = intervals.satterthwaite(
-        *((np.diagonal(side.covariance), side.degrees) for side in (first, second))
+        *[(np.diagonal(side.covariance), side.degrees) for side in (first, second)]
     )
     covariance = first.covariance + second.covariance
     return difference_of(z, values, covariance, degrees, request, rng)

@@ -530,7 +530,7 @@ class _DrawRequest(NamedTuple):
         values = [on_grid(member_effect, grid) for member_effect in effects]
         rest_on = in_processes(partial(self._on_grid, grid=grid, how=how), others, processes, told)
         return _MemberEstimates(
-            [*values, *(member_values for part in rest_on for member_values in part)],
+            [*values, *[member_values for part in rest_on for member_values in part]],
             grid,
             effects[0],
         )

@@ -194,7 +194,7 @@ def shortest(draws: FloatArray, level: float) -> FloatArray:
     import arviz
 
     finite = np.where(np.isfinite(draws), draws, np.nan)
-    dims = ("chain", "draw", *(f"dim_{number}" for number in range(draws.ndim - 1)))
+    dims = ("chain", "draw", *[f"dim_{number}" for number in range(draws.ndim - 1)])
     # By position: the share has another name before version 1.
     sample = xr.Dataset({"draws": (dims, finite[None])})
     interval = arviz.hdi(sample, level, skipna=True)  # type: ignore[no-untyped-call]

@@ -506,7 +506,7 @@ def _lean(effect: xr.Dataset) -> xr.Dataset:
     """An effect as it is read fast: xarray goes through all variables and coordinates each time."""
     names = [name for name in effect.variables if str(name).startswith(NOT_READ)]
     effect = effect.drop_vars(
-        [*names, *(coordinate for coordinate in effect.coords if coordinate not in COORDINATES)]
+        [*names, *[coordinate for coordinate in effect.coords if coordinate not in COORDINATES]]
     )
     return effect.reset_coords([name for name in effect.coords if name in AS_VARIABLES])
 

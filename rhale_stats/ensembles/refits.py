@@ -59,10 +59,10 @@ class RefitTable(NamedTuple):
         )
         labels = table.index.to_numpy() if form.labelled else None
         used = np.ones(len(table), dtype=bool)
-        unit, stratum = (
+        unit, stratum = [
             None if values is None else row_codes(values, labels, used, name, "rows of data")
             for values, name in ((groups, "groups"), (strata, "strata"))
-        )
+        ]
         n_units = len(table) if unit is None else int(unit.max()) + 1
         return cls(table, unit, in_strata(n_units, unit, stratum), form)
 

@@ -367,9 +367,9 @@ def _tested(row: xr.Dataset) -> dict[str, float]:
     from scipy import stats
 
     name = "average_effect"
-    estimate, se, degrees = (
+    estimate, se, degrees = [
         float(statistic_of(row, name)[0]) for statistic_of in (centre_of, errors, degrees_of)
-    )
+    ]
     statistic = estimate / se if se > 0 else np.nan
     return {"statistic": statistic, "p_value": float(2 * stats.t.sf(abs(statistic), degrees))}
 

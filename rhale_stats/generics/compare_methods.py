@@ -280,7 +280,7 @@ def _labelled(
     }
     if grid.levels:
         coords["level"] = ("grid", np.array(grid.levels), {"long_name": "level of the category"})
-    curve, se, spread = (np.stack(values) for values in zip(*curves, strict=True))
+    curve, se, spread = [np.stack(values) for values in zip(*curves, strict=True)]
     values = {
         "curve": (_centred(curve, grid.share), "effect"),
         "curve_se": (se, "standard error of the curve"),

@@ -172,7 +172,7 @@ def method(verb: str, result: object, parameter: str = "effect") -> Callable[...
         return function_of(kind, verb)
     if kind in (LOCAL, REPLICATES) or not (isinstance(result, xr.Dataset) or kind is EXPLANATION):
         return function_of(EFFECT, verb)
-    *makers, last = (other.maker for other, by in METHODS.items() if verb in by)
+    *makers, last = [other.maker for other, by in METHODS.items() if verb in by]
     makers_text = f"{', '.join(makers)} or {last}" if makers else last
     raise ValueError(
         f"{parameter} must be the Dataset that {makers_text} returns; got {kind.name}, "

@@ -216,7 +216,7 @@ def _of_features(result: xr.Dataset, most: int) -> Page:
     first = result[columns[0]].values.astype(float)
     order, names = largest_first(first)[:most], feature_names(result)
     lines = [
-        [names[position], *(number_text(float(result[name].values[position])) for name in columns)]
+        [names[position], *[number_text(float(result[name].values[position])) for name in columns]]
         for position in order
     ]
     return Page(

@@ -229,7 +229,7 @@ def from_ale(
         share = w / w.sum()
         influences = [
             _ale_influences(
-                _AtRows(*(values[..., number] for values in row_values)),
+                _AtRows(*[values[..., number] for values in row_values]),
                 whole[:, number],
                 pairs,
                 [effect.curves[number] if effect.curves else None for effect in main],

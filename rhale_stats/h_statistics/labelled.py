@@ -87,9 +87,9 @@ def dataset(
         )
     if squares.answers is None:
         return out
-    features, pairs = (
+    features, pairs = [
         np.array([answers[..., number] for answers in each]) for each in squares.answers
-    )
+    ]
     out["answers"] = variable("answers", features, H_STATISTICS)
     if not pairwise:
         return out

@@ -72,7 +72,7 @@ def summary(result: xr.Dataset, feature: str | int | None, level: float) -> Summ
         bounds = bounds_text(level)
         heads = ["H²", "std err", *bounds, "size", "std err", *bounds]
         ends = ("std_error", "conf_low", "conf_high")
-        columns = [name for stem in ("h2", "h") for name in (stem, *(f"{stem}_{e}" for e in ends))]
+        columns = [name for stem in ("h2", "h") for name in (stem, *[f"{stem}_{e}" for e in ends])]
     above = reasons_of(table)
     lines = [
         [ABOVE_ONE if name == "h2" and reason else number_text(line[name]) for name in columns]
@@ -249,8 +249,8 @@ def difference_page(compared: xr.Dataset, most: int) -> Page:
     lines = [
         [
             f"{names[line['statistic']]}, {line['term']}",
-            *(number_text(line[name]) for name in ("estimate", "std_error")),
-            *(pvalue_text(line[name]) for name in ("p_value", "p_value_adjusted")),
+            *[number_text(line[name]) for name in ("estimate", "std_error")],
+            *[pvalue_text(line[name]) for name in ("p_value", "p_value_adjusted")],
         ]
         for _, line in table.iloc[order].iterrows()
     ]

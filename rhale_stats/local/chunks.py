@@ -544,7 +544,7 @@ class _ChosenOf:
     ) -> tuple[RowSample, list[_Checksums]]:
         rows = _rows(x, g, weight, weights=self.weights)
         selected = np.flatnonzero(number >= 0)
-        x, g = (np.asarray(table, dtype=np.float64)[selected] for table in (x, g))
+        x, g = [np.asarray(table, dtype=np.float64)[selected] for table in (x, g)]
         weights = None if weight is None else np.asarray(weight, dtype=np.float64)[selected]
         return RowSample(number[selected], x, g, weights), _checksums_of(
             rows

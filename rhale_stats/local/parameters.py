@@ -69,9 +69,9 @@ class Derivatives(NamedTuple):
         interpolated = methods_of(self.local)[number] != "finite_difference" and edges is not None
         if interpolated:
             edges = None
-        stored, x = (
+        stored, x = [
             self.local[variable_name].values[:, number] for variable_name in ("local_effect", "x")
-        )
+        ]
         halves = self.local[AT_MEAN].values if AT_MEAN in self.local else None
         around = _Around.from_values(x)
         # Both differences have it, and 1 % of the rows have more.

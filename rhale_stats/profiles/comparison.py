@@ -132,7 +132,7 @@ def _compared_bins(
     degrees = _welch(rows)
     covariance = rows[0]["curve_cov"].values + rows[1]["curve_cov"].values
     if pairs is not None:
-        a, b = (rows_behind(pair_rows, name) for pair_rows in pairs)
+        a, b = [rows_behind(pair_rows, name) for pair_rows in pairs]
         assert isinstance(a, BinnedOutputs), "M-plots keep outputs"
         assert isinstance(b, BinnedOutputs), "M-plots keep outputs"
         if not np.array_equal(a.cell, b.cell):

@@ -120,10 +120,10 @@ class ProfileInputs(Sample):
         ]
         for name, pair in zip(both, self.pairs, strict=True):
             of_pair = own_grids.get(name, [own_grids.get(names[position]) for position in pair])
-            a, b = (
+            a, b = [
                 axis(position, points, min(n_grid, N_GRID_OF_PAIR))
                 for position, points in zip(pair, of_pair, strict=True)
-            )
+            ]
             out.append(ProfileAxis.of_pair(a, b))
             if self.missing == "bin" and not out[-1].present.all():
                 raise ValueError(
@@ -262,7 +262,7 @@ class ProfileInputs(Sample):
         """Results of all features, padded to the longest grid."""
         if quotients is not None:
             quotients.check_size()
-        n_grid = max(*(len(axis.grid) for axis in axes), 1)
+        n_grid = max(*[len(axis.grid) for axis in axes], 1)
         labels = [] if quotients is None else quotients.outputs.labels
         sizes = {"grid": n_grid, "grid_other": n_grid, "obs": self.table.n_rows}
         facts = FACTS | {"curve": {"estimator": ESTIMATORS[method], "centering": centering}}
@@ -379,7 +379,7 @@ def _stacked(
             np.broadcast_to(of_feature, (n_outputs, *of_feature.shape[1:])) for of_feature in each
         ]
         outer = (n_outputs,)
-    values = padded(each, (*outer, *(sizes[dim] for dim in dims[1:])), missing=filler)
+    values = padded(each, (*outer, *[sizes[dim] for dim in dims[1:]]), missing=filler)
     if name not in OF_ROWS:
         return values.swapaxes(0, 1), (OUTPUT, *dims)
     return values.astype(np.int64) if name == "n_obs" else values, dims
@@ -547,14 +547,14 @@ def bin_beside(
         return dict.fromkeys(BESIDE, np.full(len(each), np.nan))
     values = []
     for f, means in zip(answers.T, each, strict=True):
-        gone, others = (
+        gone, others = [
             kernel.mean_of_rows(
                 f[rows, None],
                 inputs.weight_at(rows),
                 frequency=inputs.frequency,
             )
             for rows in (~axis.present, axis.present)
-        )
+        ]
         has_rows = means.share > 0
         spread = means.variance if means.robust is None else means.robust
         centre = kernel.centre_of(centering, x[has_rows], means.share[has_rows])

@@ -171,7 +171,7 @@ def replicates(
                 place: tuple[int | slice, ...] = (
                     done,
                     number,
-                    *(slice(n) for n in values.shape[1:]),
+                    *[slice(n) for n in values.shape[1:]],
                 )
                 out[name][place] = values
     acceleration = [

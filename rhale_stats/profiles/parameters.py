@@ -176,7 +176,7 @@ class FromModel:
         values = np.concatenate(last_curves)
         total = total / (len(values) if weight is None else weight.sum())
         if derivative:
-            total, values = (kernel.along(answers, axis.grid) for answers in (total, values))
+            total, values = [kernel.along(answers, axis.grid) for answers in (total, values)]
         places = inputs.places(axis)
         if centering != "none":
             centre = kernel.centre_of(centering, axis.grid, places.share(weight))

@@ -65,7 +65,7 @@ def summary(profile: xr.Dataset, feature: str | int | None, level: float) -> Sum
             [
                 str(line["n_grid"]),
                 str(line["n_obs"]),
-                *(number_text(line[name]) for name in numbers),
+                *[number_text(line[name]) for name in numbers],
             ]
             if line["kind"] != "constant"
             else ["0", "constant", "", "", "", ""]
@@ -89,7 +89,7 @@ def summary(profile: xr.Dataset, feature: str | int | None, level: float) -> Sum
         elif "p_value" in table:
             heads[3:3], numbers[2:2] = ["t", "P"], ["statistic", "p_value"]
         lines = [
-            [percent(line["weight_share"]), *(cell(line, number) for number in numbers)]
+            [percent(line["weight_share"]), *[cell(line, number) for number in numbers]]
             for _, line in table.iterrows()
         ] or [["constant"] + [""] * (len(heads) - 1)]
         nominal = is_nominal(profile.sel(feature=name))

@@ -89,10 +89,10 @@ def _of_splits(
 
     def solve() -> None:
         # All at once: with few rows the calls take longer than the sums.
-        left, right = (
+        left, right = [
             np.concatenate([getattr(children, side) for _, children in waiting], axis=1)
             for side in ("left", "right")
-        )
+        ]
         enough = np.minimum(rows.effective_rows(left), rows.effective_rows(right))
         values = np.where(
             enough >= least, statistic(search.Children(0, left, right), rows, node), -np.inf
@@ -104,11 +104,14 @@ def _of_splits(
             begin += n
         waiting.clear()
 
+    n_waiting = 0
     for candidates, out in zip(tried, statistics, strict=True):
         for children in _children(candidates, rows):
             waiting.append((out, children))
-            if sum(each.left.shape[1] for _, each in waiting) >= PROBLEMS // 2:
+            n_waiting += children.left.shape[1]
+            if n_waiting >= PROBLEMS // 2:
                 solve()
+                n_waiting = 0
     if waiting:
         solve()
     return statistics
@@ -434,7 +437,7 @@ def _spread(x: FloatArray, weight: FloatArray | None, *, frequency: bool) -> flo
 
 def node_of(problem: Problem, row_numbers: IntArray, min_share: float) -> Node[search.NodeRows]:
     """The node with the rows ``row_numbers``."""
-    x, g, cell = (part(values, row_numbers) for values in (problem.x, problem.g, problem.cell))
+    x, g, cell = [part(values, row_numbers) for values in (problem.x, problem.g, problem.cell)]
     w = None if problem.weight is None else part(problem.weight, row_numbers)
     n_cells = len(problem.width)
     centre = search.means(cell, g, w, n_cells)

@@ -459,9 +459,9 @@ class SplitTree(Generic[R]):
 
     def _meets(self, condition: Condition, rows: IntArray) -> NDArray[np.bool_]:
         """Which of the rows are on this side."""
-        (column,) = (
+        (column,) = [
             candidate for candidate in self.conditioning if candidate.name == condition.feature
-        )
+        ]
         return column.meets(condition, rows)
 
     def _pvalue(self, node: Node[R], tried: Sequence[SplitCandidates]) -> float:
@@ -556,11 +556,4 @@ def least_of(losses: Sequence[FloatArray]) -> float:
 
 def largest_of(statistics: Sequence[FloatArray]) -> float:
     """The largest statistic of all splits, -inf if there are none."""
-    return max(
-        (
-            float(column_statistics.max())
-            for column_statistics in statistics
-            if len(column_statistics)
-        ),
-        default=-np.inf,
-    )
+    return float(np.concatenate([*statistics, [-np.inf]]).max())

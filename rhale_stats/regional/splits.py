@@ -277,7 +277,7 @@ def rule_text(path: Sequence[Condition]) -> str:
             continue
         below = min((c.threshold for c in conditions if c.operator == UP_TO), default=np.inf)
         above = max((c.threshold for c in conditions if c.operator == ABOVE), default=-np.inf)
-        upper, lower = (threshold_text(end, conditions[-1].units) for end in (below, above))
+        upper, lower = [threshold_text(end, conditions[-1].units) for end in (below, above)]
         if np.isfinite(below) and np.isfinite(above):
             texts.append(f"{lower} < {name} ≤ {upper}")
         elif np.isfinite(below):

@@ -111,7 +111,7 @@ def _pruning_table(tree: xr.Dataset) -> SimpleTable:
     values = ("pruning_price", "pruning_loss", "pruning_loss_se")
     lines = [
         [
-            *(loss_text(float(sequence[name][position])) for name in values),
+            *[loss_text(float(sequence[name][position])) for name in values],
             "chosen" if n_regions[position] == chosen else "",
         ]
         for position in range(len(n_regions))
@@ -194,24 +194,24 @@ def interactions_summary(matrix: xr.Dataset, feature: str | int | None, _level: 
     if feature is not None:
         matrix = matrix.isel(feature=[feature_position(matrix, feature)])
     attrs = matrix.attrs
-    names, columns = (matrix[dim].values.astype(str) for dim in ("feature", "conditioning"))
+    names, columns = [matrix[dim].values.astype(str) for dim in ("feature", "conditioning")]
     drop, pvalue = matrix["loss_drop"].values, matrix["pvalue_adjusted"].values
     tested = bool(np.isfinite(pvalue).any())
     room = max(len(mark) for _, mark in STARS) if tested else 0
     lines = [
         [
             loss_text(float(matrix["loss"][row])),
-            *(
+            *[
                 percent(drop[row, column]) + f"{stars(pvalue[row, column]):{room}}"
                 if np.isfinite(drop[row, column])
                 else ""
                 for column in range(len(columns))
-            ),
+            ],
         ]
         for row in range(len(names))
     ]
     # Heads stand over the numbers, not over their stars.
-    heads = ["loss", *(f"{name}{'':{room}}" for name in columns)]
+    heads = ["loss", *[f"{name}{'':{room}}" for name in columns]]
     output = with_units(attrs["output_name"], attrs.get("output_units", ""))
     title = f"Interactions: effects on {output}, split by other columns"
     cells = [
@@ -368,10 +368,10 @@ def glance_trees(trees: xr.Dataset, _level: float) -> pd.DataFrame:
 
 
 def _tidy_tree(tree: xr.Dataset) -> pd.DataFrame:
-    parent, region = (
+    parent, region = [
         pd.Series(tree[name].values, dtype="Int64").where(tree[name].values >= 0, pd.NA)
         for name in ("parent", "region")
-    )
+    ]
     return pd.DataFrame(
         {
             "term": str(tree["feature"].values),

@@ -206,12 +206,12 @@ def _distance(problem: Problem, training_rows: IntArray, held_out_rows: IntArray
     cells, products = search.moments(sums, node.rows)
     starts, linear = problem.starts(cells, products, node.resolution)
     first_cells = np.flatnonzero(starts[0])
-    of_cells = Moments(*(part[0] for part in cells))
+    of_cells = Moments(*[part[0] for part in cells])
     bins = merge(of_cells, first_cells)
     k = np.cumsum(starts[0])[problem.cell[held_out_rows]] - 1
     residual = problem.g[held_out_rows] - bins.mean[k]
     if products is not None and linear is not None:
-        within = Comoments(*(part[0] for part in products))
+        within = Comoments(*[part[0] for part in products])
         x_m2, xg = merge_comoments(of_cells, within, first_cells, bins)
         slope = np.where(
             linear[0][first_cells] & (x_m2 > 0), xg / np.where(x_m2 > 0, x_m2, 1.0), 0.0

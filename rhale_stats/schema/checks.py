@@ -135,10 +135,10 @@ def _are_moments_of(effect: xr.Dataset) -> NDArray[np.bool_]:
     of_one = effect["edge_value"].dims == ("feature", "edge")
     if "moments" not in effect or is_of_outcome(effect) or not of_one:
         return np.ones(effect.sizes["feature"], dtype=bool)
-    weight, x_mean, mean = (
+    weight, x_mean, mean = [
         np.nan_to_num(effect["moments"].sel(moment=name).values)
         for name in ("weight", "x_mean", "mean")
-    )
+    ]
     edges = np.full((len(weight), weight.shape[-1] + 1), np.nan)
     edges[:, : effect.sizes["edge"]] = effect["edge_value"].values
     if "cell_value" in effect:
@@ -214,7 +214,7 @@ def _check_bins(effect: xr.Dataset, parameter: str) -> None:
     """Raise ``ValueError`` unless edges rise and bins lie between them, feature by feature."""
     if effect["edge_value"].dims != ("feature", "edge") or effect["n_bins"].dims != ("feature",):
         return  # of several samples, which come here one by one
-    edges, left, right = (effect[name].values for name in ("edge_value", "bin_left", "bin_right"))
+    edges, left, right = [effect[name].values for name in ("edge_value", "bin_left", "bin_right")]
     n_bins, max_bins = effect["n_bins"].values, left.shape[1]
     used = np.arange(max_bins) < n_bins[:, None]
     enough = edges.shape[1] == max_bins + 1 and (n_bins <= max_bins).all()

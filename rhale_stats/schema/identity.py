@@ -117,7 +117,7 @@ def with_joint_fingerprints(parts: Sequence[xr.Dataset]) -> list[xr.Dataset]:
         name = f"{dim}_{FINGERPRINT}"
         if all(name in part.coords for part in parts):
             # The coordinate of a selected output or region has no dimension.
-            each = zip(*(np.atleast_1d(part[name].values) for part in parts), strict=True)
+            each = zip(*[np.atleast_1d(part[name].values) for part in parts], strict=True)
             joint = np.array([_joint(texts)[FINGERPRINT] for texts in each])
             coords[name] = (parts[0][name].dims, joint if parts[0][name].ndim else joint[0])
     return [part.assign_attrs(attrs).assign_coords(coords) for part in parts]

@@ -82,7 +82,7 @@ def stack(
 
     def as_one(name: Hashable) -> xr.Variable:
         each = [dataset.variables[name] for dataset in datasets]
-        dtype = np.result_type(*(array.dtype for array in each))
+        dtype = np.result_type(*[array.dtype for array in each])
         missing = {"f": np.nan, "U": "", "i": integer}.get(dtype.kind, 0)
         missing = 0 if name in COUNTS else missing
         shape = [longest[axis].sizes[axis] for axis in each[0].dims]
@@ -119,7 +119,7 @@ def joined_attrs(each: Sequence[Mapping[Any, Any]]) -> dict[Any, Any]:
     for key, value in first.items():
         if isinstance(value, str):
             # Attributes of one part may be joint ones already.
-            texts = (text for attrs in each for text in str(attrs.get(key, value)).split("; "))
+            texts = "; ".join([str(attrs.get(key, value)) for attrs in each]).split("; ")
             first[key] = "; ".join(dict.fromkeys(texts))
     return first
 

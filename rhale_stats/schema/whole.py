@@ -38,7 +38,7 @@ BECOMES = {"i": "if", "u": "uif", "b": "bif", "U": "UO"}
 SITE, PYTHON = Path(np.__file__).parents[1], str(Path(contextlib.__file__).parent)
 LIBRARIES = (
     *(PACKAGE, LABELS),
-    *(str(SITE / name) for name in ("matplotlib", "numpy", "pandas", "scipy", "seaborn")),
+    *[str(SITE / name) for name in ("matplotlib", "numpy", "pandas", "scipy", "seaborn")],
 )
 # Parameters that may be a Dataset of the user's own.
 TABLES = ("X", "conditioning", "data", "x")

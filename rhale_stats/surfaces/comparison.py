@@ -176,7 +176,7 @@ class Errors(NamedTuple):
 
     def less(self, other: Errors) -> Errors:
         """The difference of two that are independent."""
-        variance_a, variance_b = (np.diagonal(estimates.covariance) for estimates in (self, other))
+        variance_a, variance_b = [np.diagonal(estimates.covariance) for estimates in (self, other)]
         return Errors(
             self.values - other.values,
             self.covariance + other.covariance,
@@ -224,7 +224,7 @@ def compared(a: xr.Dataset, b: xr.Dataset, request: Asked) -> SurfaceComparison:
             for estimates, other in zip(errors_of(a), errors_of(b), strict=True)
         ]
     least = float(a["second_difference_error"]) + float(b["second_difference_error"])
-    edges, cells = (
+    edges, cells = [
         _tested(*estimates, error, request, stream)
         for estimates, error, stream in zip(
             both,
@@ -232,7 +232,7 @@ def compared(a: xr.Dataset, b: xr.Dataset, request: Asked) -> SurfaceComparison:
             np.random.default_rng(request.rng).spawn(2),
             strict=True,
         )
-    )
+    ]
     tests: dict[str, float | FloatArray] = {
         "statistic": edges.statistic,
         "p_value": edges.zero.p_value,
@@ -291,8 +291,8 @@ def _variables(
     long_name, target = f"a less b, {kind}", f"difference of the {kind}"
     facts = Facts(dims, long_name, OUTPUT_UNITS, target, source)
     about = {"target": target, "units": OUTPUT_UNITS}
-    value, se = (values.reshape(shape) for values in (tested.value, tested.se))
-    ends, bands = (values.reshape(*shape, 2) for values in (tested.zero.interval, tested.zero.band))
+    value, se = [values.reshape(shape) for values in (tested.value, tested.se)]
+    ends, bands = [values.reshape(*shape, 2) for values in (tested.zero.interval, tested.zero.band)]
     return {
         name: (dims, value, {"long_name": long_name, **about}),
         f"{name}_se": (dims, se, {"long_name": f"standard error of {long_name}", **about}),
@@ -428,7 +428,7 @@ def _common_rows(a: xr.Dataset, b: xr.Dataset) -> tuple[int, str]:
     _, *positions = np.intersect1d(labels[0], labels[1], return_indices=True)
     used = [surface["cell_a"].values >= 0 for surface in (a, b)]
     both = used[0][positions[0]] & used[1][positions[1]]
-    first, second = (rows[both] for rows in positions)
+    first, second = [rows[both] for rows in positions]
     if not len(first):
         return 0, "labels of rows"
     for name in ("cell_a", "cell_b", "x_a", "x_b"):

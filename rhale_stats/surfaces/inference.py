@@ -191,14 +191,14 @@ class SurfaceRows(NamedTuple):
             raise ValueError(
                 "surface must be what ale2 or std_error returned; this one holds replicates."
             )
-        a, b = (
+        a, b = [
             kernel.Axis(
                 surface.sizes[f"edge_{side}"], levels=surface.attrs[f"kind_{side}"] == "categorical"
             )
             for side in "ab"
-        )
+        ]
         used = surface["cell_a"].values >= 0
-        place_a, place_b = (surface[f"cell_{side}"].values[used].astype(np.int64) for side in "ab")
+        place_a, place_b = [surface[f"cell_{side}"].values[used].astype(np.int64) for side in "ab"]
         delta = surface["second_difference"].transpose("obs", "side_a", "side_b").values[used]
         weight = np.ones(int(used.sum()))
         frequency = surface.attrs["weight_kind"] == "frequency"
@@ -476,7 +476,7 @@ def estimates(surface: xr.Dataset) -> dict[str, Estimate]:
         ("surface", AT_EDGES, "surface_se"),
     ):
         se, long_name = surface[name_of_error], str(surface[name].attrs["long_name"])
-        target, source = (str(se.attrs[key]) for key in ("target", "source"))
+        target, source = [str(se.attrs[key]) for key in ("target", "source")]
         facts = Facts(dims, long_name, OUTPUT_UNITS, target, source)
         skewness = surface[f"{name}_skewness"].values if f"{name}_skewness" in surface else 0.0
         out[name] = Estimate(surface[name].values, facts, se.values, skewness=skewness)
@@ -583,9 +583,9 @@ def replicates(
     for begin in range(0, len(seeds), size):
         drawn = resample.weights_of(scheme, units, seeds[begin : begin + size], len(rows.weight))
         parts.append(kernel.replicates(influence, *rows.arrays(), drawn))
-    mean, at_edges, n_filled = (
+    mean, at_edges, n_filled = [
         np.concatenate(coordinate) for coordinate in zip(*parts, strict=True)
-    )
+    ]
     at_edges = np.where(surface["surface"].notnull().values, at_edges, np.nan)
     names = ("second_effect", "surface")
     coords = {

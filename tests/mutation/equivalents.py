@@ -89,8 +89,8 @@ EQUIVALENT: dict[tuple[str, str], dict[str, str]] = {
         "sample = table.copy(deep=[False → True])": "a column is replaced, not changed in place",
     },
     ("regional/losses.py", "_of_splits"): {
-        "…, each in waiting)) >= PROBLEMS [// → *] 2:": BLOCKS,
-        "…ape[1] for _, each in waiting)) [>= → <] PROBLEMS // 2:": BLOCKS,
+        "if n_waiting >= PROBLEMS [// → *] 2:": BLOCKS,
+        "if n_waiting [>= → <] PROBLEMS // 2:": BLOCKS,
     },
     ("regional/tables.py", "_region_test_notes"): {
         "notes[[- → ]1] += ' Each permutation repeats…": "there are two notes",
