@@ -26,7 +26,6 @@ from rhale_stats.drawing.canvas import (
     several_panels,
     upright,
 )
-from rhale_stats.drawing.compare import check_result
 from rhale_stats.drawing.curve import EDGE_SHARE
 from rhale_stats.drawing.legend import (
     BIN_ERROR,
@@ -46,7 +45,7 @@ from rhale_stats.drawing.legend import (
 )
 from rhale_stats.drawing.rows import draw_rows, rows_of
 from rhale_stats.local.rows import estimation_rows
-from rhale_stats.schema.checks import check_effect, check_local
+from rhale_stats.schema.checks import check_effect, check_local, check_variables
 from rhale_stats.schema.features import feature_position, one_feature, units_of
 from rhale_stats.schema.levels import refuse_categorical
 from rhale_stats.schema.validation import validated
@@ -103,7 +102,7 @@ def plot_edges(
     >>> edges.get_xlabel(), number.get_xlabel()
     ('x0', 'number of bins')
     """
-    check_result(boot, "boot", "bootstrap(local, effect, rebin=True)")
+    check_variables(boot, "boot", ("feature",), "bootstrap(local, effect, rebin=True)")
     if not {"edge_frequency", "n_bins"} <= set(boot.variables) or "draw" not in boot["n_bins"].dims:
         raise ValueError(
             "boot must have edges that were chosen again in every replicate; in this one they are "

@@ -22,6 +22,7 @@ from rhale_stats.drawing.canvas import (
 from rhale_stats.h_statistics.tables import WHOLE
 from rhale_stats.printing.text import holds_model
 from rhale_stats.regional.tables import loss_text
+from rhale_stats.schema.checks import check_variables
 from rhale_stats.schema.dimensions import with_part_facts
 from rhale_stats.schema.features import label_of, with_units
 from rhale_stats.schema.validation import validated
@@ -82,16 +83,7 @@ def plot_h_statistics(
     >>> [text.get_text() for text in panels[0].get_yticklabels()]
     ['x1', 'x2', 'x0']
     """
-    maker = "h_statistic(model, X)"
-    if not isinstance(statistics, xr.Dataset):
-        raise TypeError(
-            f"statistics must be the Dataset that {maker} returns; got {type(statistics).__name__}."
-        )
-    if "h2_overall" not in statistics:
-        raise ValueError(
-            f"statistics must be the Dataset that {maker} returns; this one has "
-            f"{', '.join(map(str, statistics.data_vars))}."
-        )
+    check_variables(statistics, "statistics", ("h2_overall",), "h_statistic(model, X)")
     if "output" in statistics.dims:
         raise ValueError(
             f"statistics must be of one output; this one is of {statistics.sizes['output']}. "
@@ -279,17 +271,8 @@ def plot_interactions(
     >>> [text.get_text() for text in panel.texts]
     ['0 %', '95 %', '0 %', '0 %', '0 %', '0 %']
     """
-    maker = "interaction_matrix(local)"
-    if not isinstance(interactions, xr.Dataset):
-        raise TypeError(
-            f"interactions must be the Dataset that {maker} returns; got "
-            f"{type(interactions).__name__}."
-        )
-    if "loss_drop" not in interactions or "conditioning" not in interactions.dims:
-        raise ValueError(
-            f"interactions must be the Dataset that {maker} returns; this one has no loss_drop "
-            f"over (feature, conditioning) (it has {', '.join(map(str, interactions.data_vars))})."
-        )
+    needed, maker = ("loss_drop", "conditioning"), "interaction_matrix(local)"
+    check_variables(interactions, "interactions", needed, maker)
     drop, pvalue = interactions["loss_drop"].values, interactions["pvalue_adjusted"].values
     n_lines, n_columns = drop.shape
     size = (max(0.75 * n_columns + 2.8, 4.5), max(0.5 * n_lines + 1.5, 2.6))

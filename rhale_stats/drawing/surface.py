@@ -24,6 +24,7 @@ from rhale_stats.drawing.compare import pvalue_text
 from rhale_stats.drawing.legend import ERRORS_SHOWN
 from rhale_stats.drawing.rows import SHADES
 from rhale_stats.profiles.data import pair_of
+from rhale_stats.schema.checks import check_dataset
 from rhale_stats.schema.dimensions import with_part_facts
 from rhale_stats.schema.features import label_of, with_units
 from rhale_stats.schema.kinds import SURFACE
@@ -87,11 +88,7 @@ def plot_surface(surface: xr.Dataset, ax: Axes | None = None, *, contour: bool =
     >>> rs.plots.surface(surface).get_xlabel()
     'x0'
     """
-    if not isinstance(surface, xr.Dataset):
-        raise TypeError(
-            f"surface must be the Dataset that ale2(model, X, features) returns; got "
-            f"{type(surface).__name__}."
-        )
+    check_dataset(surface, "surface", "ale2(model, X, features)")
     compared = {"difference", "edge_a"} <= set(surface.variables)
     if not (SURFACE.holds(surface) or compared) or "chain" in surface.dims:
         raise ValueError(

@@ -37,7 +37,7 @@ from rhale_stats.local.rows import estimation_rows
 from rhale_stats.regional.splits import ROOT_RULE
 from rhale_stats.regional.tables import LOSS_NAMES, loss_text, loss_units, rejected
 from rhale_stats.regional.trees import check_rows_of_tree, check_tree
-from rhale_stats.schema.checks import check_effect, check_local
+from rhale_stats.schema.checks import check_dataset, check_effect, check_local
 from rhale_stats.schema.dimensions import ROWS
 from rhale_stats.schema.features import feature_names, label_of, one_feature, units_of, with_units
 from rhale_stats.schema.validation import validated
@@ -199,11 +199,7 @@ def _one_region(
 
 def _regional(effect: object, name: str, leaves: xr.Dataset) -> xr.Dataset:
     """The effects in the regions of a tree; raise if they are of another tree."""
-    if not isinstance(effect, xr.Dataset):
-        raise TypeError(
-            f"effect must be the Dataset that regional_rhale(local, tree) returns; got "
-            f"{type(effect).__name__}."
-        )
+    effect = check_dataset(effect, "effect", "regional_rhale(local, tree)")
     if "region" not in effect.dims or "region_rule" not in effect.coords:
         raise ValueError(
             "effect must be the Dataset that regional_rhale(local, tree) returns; this one has no "

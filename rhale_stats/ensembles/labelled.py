@@ -16,7 +16,7 @@ from rhale_stats.effects.inner import importances
 from rhale_stats.inference.draws import draws_of, in_chains
 from rhale_stats.inference.estimate import Facts, Joint
 from rhale_stats.profiles.data import check_profile, one_profile
-from rhale_stats.schema.checks import check_effect
+from rhale_stats.schema.checks import check_dataset, check_effect
 from rhale_stats.schema.dimensions import check_one_part, with_part_facts
 from rhale_stats.schema.features import feature_names, feature_position, one_feature
 from rhale_stats.schema.kinds import ENSEMBLE, PROFILE
@@ -187,10 +187,7 @@ def origin_of(ensemble: xr.Dataset) -> Origin:
 
 def check_ensemble(ensemble: object, parameter: str = "effect") -> xr.Dataset:
     """The argument itself; raise ``TypeError`` or ``ValueError`` unless it has all members."""
-    if not isinstance(ensemble, xr.Dataset):
-        raise TypeError(
-            f"{parameter} must be the Dataset that {MAKERS} returns; got {type(ensemble).__name__}."
-        )
+    ensemble = check_dataset(ensemble, parameter, MAKERS)
     needed = ("curve", "curve_estimate", "grid_value", "feature_kind", "failed")
     absent = [name for name in needed if name not in ensemble.variables]
     dims = [dim for dim in ("chain", "draw", "feature") if dim not in ensemble.dims]

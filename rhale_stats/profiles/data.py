@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from rhale_stats.arguments.words import listed
 from rhale_stats.arrays.moments import FloatArray
 from rhale_stats.models import table as models
+from rhale_stats.schema.checks import check_dataset
 from rhale_stats.schema.dimensions import check_one_part, with_part_facts
 from rhale_stats.schema.features import by_name, feature_position, own_facts
 from rhale_stats.schema.kinds import PROFILE
@@ -178,11 +179,7 @@ def check_profile(
     advice: str = "",
 ) -> xr.Dataset:
     """The argument itself, of one output, with the variables that it needs."""
-    if not isinstance(dataset, xr.Dataset):
-        raise TypeError(
-            f"{parameter} must be the Dataset that pdp, ice, m_plot or shap_dependence returns; "
-            f"got {type(dataset).__name__}."
-        )
+    dataset = check_dataset(dataset, parameter, "pdp, ice, m_plot or shap_dependence")
     if not PROFILE.holds(dataset) or "curve" not in dataset:
         raise ValueError(
             f"{parameter} must be the Dataset that pdp, ice, m_plot or shap_dependence returns; "

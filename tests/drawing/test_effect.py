@@ -1612,9 +1612,9 @@ class TestCompare:
         assert [text.get_text() for text in ax.texts] == [plots_marks.NO_RANGE]
 
     def test_something_else(self, comparison, effect):
-        with pytest.raises(ValueError, match="this one has no difference, difference_ci, "):
+        with pytest.raises(ValueError, match="got effects in bins, which rhale"):
             plot_compare(effect, "x0")
-        with pytest.raises(ValueError, match="this one has no features"):
+        with pytest.raises(ValueError, match="this one has no feature, difference"):
             plot_compare(xr.Dataset(), "x0")
         with pytest.raises(TypeError, match="got int"):
             plot_compare(3, "x0")

@@ -455,7 +455,7 @@ class TestInteractions:
     def test_something_else(self, found, tree):
         with pytest.raises(TypeError, match="interaction_matrix.*; got DataArray"):
             plot_interactions(found["loss_drop"])
-        with pytest.raises(ValueError, match=r"no loss_drop over \(feature, conditioning\)"):
+        with pytest.raises(ValueError, match="got trees of regions, which regions"):
             plot_interactions(tree)
         with pytest.raises(ValueError, match=r"between 0 and 1.*got 5"):
             plot_interactions(found, level=5)
