@@ -121,6 +121,9 @@ def _label(answers: xr.Dataset, column: str) -> str:
     return str(answers["label"].values[names.index(column)]) if column in names else column
 
 
+# --- numbers --------------------------------------------------------------------------------------
+
+
 # Digits of a half-width, and of a number without interval. Numbers outside are powers of ten.
 DIGITS, PLAIN_DIGITS, MAX_DIGITS = 2, 3, 4
 MIN_PLAIN, MAX_PLAIN = 1e-4, 1e7

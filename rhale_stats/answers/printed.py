@@ -106,6 +106,9 @@ def show(tree: xr.DataTree, max_features: int) -> Text:
     return Text(printed(tree, max_features).splitlines(), [])
 
 
+# --- the printed answer of an explanation ---------------------------------------------------------
+
+
 WIDTH, MAX_LINES = 100, 40
 MAX_FEATURES, MIN_FEATURES = 14, 5
 MAX_MARKED = 3

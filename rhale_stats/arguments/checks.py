@@ -47,6 +47,9 @@ def refuse_chunks(X: Any, parameter: str) -> None:
         )
 
 
+# --- checks of single arguments -------------------------------------------------------------------
+
+
 # Fourth powers of such sizes, and of 1e-15 times these, neither overflow nor underflow.
 MIN_SIZE, MAX_SIZE = 1e-60, 1e60
 

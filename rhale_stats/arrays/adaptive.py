@@ -91,6 +91,9 @@ def added_variance(
     return added
 
 
+# --- bins by penalised squares --------------------------------------------------------------------
+
+
 # Cells of the fine grid in a cell of the coarse one, on which the programme runs.
 FINE = 10
 # Number of last cells that the dynamic programme handles at a time: 64 x 1000 bins are half a

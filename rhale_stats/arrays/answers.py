@@ -75,6 +75,9 @@ def round_step(length: float) -> float:
     return float(5 * power if 5 * power <= length / 10 * (1 + 1e-9) else power)
 
 
+# --- what curves say in words ---------------------------------------------------------------------
+
+
 # Draws of a curve for the quantile of its largest standardised difference.
 N_DRAWS = 2000
 # Pairs of places of which draws are held at a time.

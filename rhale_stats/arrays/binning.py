@@ -73,6 +73,9 @@ def thinned(
     return x[rows], np.diff(up_to, prepend=0.0)
 
 
+# --- rows in the order of one feature -------------------------------------------------------------
+
+
 # Rows that are handled at a time, so that their temporary columns stay in the cache.
 BLOCK_ROWS = 1 << 15
 # Fewer rows are sorted as they are.
@@ -192,6 +195,9 @@ class Block(NamedTuple):
     def add(self, total: NDArray[np.float64], column: NDArray[np.float64]) -> None:
         """Add sums of a column over the rows of each cell to the totals of cells with rows."""
         total[self.groups] += np.add.reduceat(column, self.starts)
+
+
+# --- cells of a fine grid along an axis -----------------------------------------------------------
 
 
 # A partition with more bins is preferred only if its cost is smaller by this share of the cost of

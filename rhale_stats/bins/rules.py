@@ -284,6 +284,9 @@ class BestEqualWidthBins:
         return np.unique(np.minimum(nearest, len(candidate.edges) - 2))
 
 
+# --- rules that do not look at the local effects --------------------------------------------------
+
+
 # Edges of all features, or by feature: tuples, so that rules with the same edges are equal, and a
 # rule may be the key of a mapping.
 Edges: TypeAlias = tuple[float, ...] | dict[str, tuple[float, ...]]

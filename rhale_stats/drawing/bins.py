@@ -147,6 +147,9 @@ def _draw_numbers(panel: Axes, n_bins: FloatArray) -> None:
     note(panel, f"{count.sum()} replicates")
 
 
+# --- plots of the heterogeneity within bins and of the bin error ----------------------------------
+
+
 @validated
 def plot_bias(check: xr.Dataset, feature: str | int, ax: Axes | None = None) -> Axes:
     """Variance of the local effects in every bin, split into heterogeneity and bin error.
@@ -274,6 +277,9 @@ def _draw_bias(panel: Axes, row: xr.Dataset) -> None:
     panel.margins(y=0.12)
 
 
+# --- plot of the loss of numbers of bins ----------------------------------------------------------
+
+
 @validated
 def plot_scores(effect: xr.Dataset, feature: str | int, ax: Axes | None = None) -> Axes:
     """Loss L against the number of bins K, and the number that the rule chose.
@@ -375,6 +381,9 @@ def draw_loss(panel: Axes, row: xr.Dataset) -> None:
     )
     if not allowed.all():
         note(panel, f"{(~allowed).sum()} of {len(tried)} numbers of bins leave too few rows")
+
+
+# --- plots of the bins of one feature over its local effects --------------------------------------
 
 
 @validated

@@ -144,6 +144,9 @@ def name_levels(panel: Axes, row: xr.Dataset) -> None:
             text.set_rotation_mode("anchor")
 
 
+# --- common axis limits of panels -----------------------------------------------------------------
+
+
 # Minimum range of the axis of shares of replicates, so that rare edges look rare.
 EDGE_SHARE = 0.2
 
@@ -232,6 +235,9 @@ def common_limits(rows: list[xr.Dataset], spread_as: str) -> tuple[float, float]
     if low == high:
         return None
     return low - 0.05 * (high - low), high + 0.05 * (high - low)
+
+
+# --- drawing of the curve of one feature with its intervals and bands -----------------------------
 
 
 # Number of straight pieces by which a curve in a linear bin is drawn.

@@ -264,6 +264,9 @@ def _said(interval: xr.DataArray) -> str:
     return f"{_percent(interval)} {words},\npointwise"
 
 
+# --- plot of one feature --------------------------------------------------------------------------
+
+
 @validated
 def plot_effect(
     effect: xr.Dataset,
@@ -447,6 +450,9 @@ def _draw_levels(upper: Axes, lower: Axes, effect: xr.Dataset, row: xr.Dataset) 
     draw_curve(upper, row)
     draw_shares(lower, row)
     draw_legend([upper, lower])
+
+
+# --- plot of all features -------------------------------------------------------------------------
 
 
 # Maximum number of features drawn together.

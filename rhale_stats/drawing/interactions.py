@@ -224,6 +224,9 @@ def _share(value: float) -> str:
     return OVER if value > WHOLE else f"{100 * value:.3g} %"
 
 
+# --- plot of the columns that condition each effect -----------------------------------------------
+
+
 # Mark of pairs without an allowed split; the pair of a feature with itself stays empty.
 NOT_ALLOWED = "–"
 

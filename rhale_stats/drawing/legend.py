@@ -91,6 +91,9 @@ NO_RANGE = "no range that both curves have:\nno difference to show"
 ONE_BIN = "one bin in\nevery replicate"
 
 
+# --- legends --------------------------------------------------------------------------------------
+
+
 def grid_of_panels(
     n_panels: int,
     n_columns: int,

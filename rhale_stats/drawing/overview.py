@@ -130,6 +130,9 @@ def plot_outputs(
     return as_array(panels)
 
 
+# --- pictures of an explanation -------------------------------------------------------------------
+
+
 # Names are written beside so many points, those that move the output most; features in a figure.
 MAX_NAMES, MAX_PANELS = 14, 12
 # Half the width of a point, in pixels.

@@ -137,6 +137,9 @@ def plot_methods(comparison: xr.Dataset, ax: Axes | None = None) -> Axes:
     return panel
 
 
+# --- plots of profiles ----------------------------------------------------------------------------
+
+
 # Maximum numbers of ICE curves and of points drawn; more would merge.
 CURVES_DRAWN, POINTS_DRAWN = 200, 3000
 ROWS = "0.55"

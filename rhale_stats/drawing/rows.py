@@ -91,6 +91,9 @@ def coloured(hue: ArrayLike, n_rows: int) -> RowColours:
     return RowColours(colours, name and f"{name}:", levels, None)
 
 
+# --- the distribution of the local effects in each bin --------------------------------------------
+
+
 # Number of points of a violin, and the share of its bin's width that it takes.
 VIOLIN_POINTS = 512
 VIOLIN_WIDTH = 0.9
@@ -232,6 +235,9 @@ def _silverman(share: FloatArray, n_effective: float) -> float:
     if robust > 0:  # otherwise half of the rows share one value
         spread = min(spread, robust)
     return max(float(0.9 * spread * n_effective**-0.2), 1.0)
+
+
+# --- drawing of the rows --------------------------------------------------------------------------
 
 
 # The rug's grid is finer than print resolution. More ticks than this would merge.

@@ -311,6 +311,9 @@ def _one_scale(panels: list[Axes], rows: list[xr.Dataset], spread: str) -> None:
             panel.set_ylim(*limits)
 
 
+# --- plot of a tree of splits ---------------------------------------------------------------------
+
+
 # Inches of a box of a tree, with the room around it.
 BOX_SIZE = (1.8, 1.2)
 

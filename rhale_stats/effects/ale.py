@@ -34,8 +34,6 @@ from rhale_stats.schema.padding import Estimates, by_feature, concat_features
 from rhale_stats.schema.parts import over_outputs
 from rhale_stats.schema.validation import validated
 
-# --- effects -------------------------------------------------------------------------------------
-
 
 @over_outputs
 def level_ale(local: xr.Dataset, *, centering: str = "mean") -> xr.Dataset:
@@ -162,6 +160,9 @@ def _moments(steps: Moments, third: FloatArray, fourth: FloatArray) -> FloatArra
     products = {(0, 2): steps.m2, (0, 3): steps.weight * third, (0, 4): steps.weight * fourth}
     unknown = {power: np.full(len(third), np.nan) for power in POWERS if power[0]}
     return CellMoments.of_products(heads, products | unknown).table.T
+
+
+# --- accumulated local effects by finite differences ----------------------------------------------
 
 
 # Values and local effects of a feature are held until its bins are estimated, of more than one

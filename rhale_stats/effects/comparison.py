@@ -257,6 +257,9 @@ def _on_curve(x: FloatArray, fit: CurveErrors) -> NDArray[np.bool_]:
     return np.asarray((k >= fit.cells.stretch.start) & (k < fit.cells.stretch.stop))
 
 
+# --- tests of no difference between two curves ----------------------------------------------------
+
+
 # Draws for a band that is not asked for.
 N_DRAWS = 200
 

@@ -149,6 +149,9 @@ def _between(row: xr.Dataset, z: FloatArray) -> FloatArray:
     return np.asarray(np.interp(z, edges[is_known], values[is_known], np.nan, np.nan))
 
 
+# --- variances of bin effects where edges were chosen on the same rows ----------------------------
+
+
 # Rules that place every edge by the local effects.
 PLACED = ("AdaptiveBins", "OptimalBins")
 
@@ -172,6 +175,9 @@ def effect_variance(
     ends = np.stack([bins.edges[:-1], bins.edges[1:]])
     at_edges = bins.mean + bins.slope * (ends - bins.x_mean)
     return np.asarray(variance + added_variance(along, cells.bin, at_edges, bins.slope))
+
+
+# --- standard errors of effects in bins by the central limit theorem ------------------------------
 
 
 def std_error(

@@ -248,6 +248,9 @@ def moments_on(grid: CellGrid, position: int, *, unequal: bool) -> Reduction:
     return Reduction(of_chunk, merged_rows)
 
 
+# --- estimates of one feature from the moments of its rows ----------------------------------------
+
+
 class RhaleSettings(NamedTuple):
     """What a user asks of `rhale`, apart from the rows; and whether the spread is wanted."""
 

@@ -281,6 +281,9 @@ def noise_in_the_middle(row: xr.Dataset) -> accumulate.Noise:
     return accumulate.Noise(effect_se**2, shared, noise.slope)
 
 
+# --- skewness of the errors of effects ------------------------------------------------------------
+
+
 def row_skewness(
     row: xr.Dataset, fit: CurveErrors, cells_skewness: Skewness | None, variance: FloatArray
 ) -> Estimates:

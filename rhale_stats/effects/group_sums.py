@@ -165,6 +165,9 @@ def lines_of(
     return leverage.Lines(shared, slope, sd)
 
 
+# --- sums over rows by group and unit -------------------------------------------------------------
+
+
 # Webb's weights (2023) of a wild cluster bootstrap, and its number of draws.
 WEBB = np.array([-np.sqrt(1.5), -1, -np.sqrt(0.5), np.sqrt(0.5), 1, np.sqrt(1.5)])
 N_DRAWS = 999

@@ -149,6 +149,9 @@ def _skewness(row: xr.Dataset, se: FloatArray) -> FloatArray:
         return np.asarray(np.nan_to_num(skewness * np.minimum(se[:1] / se, 1.0) ** 3))
 
 
+# --- tests of zero, constant and homogeneous effects ----------------------------------------------
+
+
 NULLS = {
     "zero": "all effects are 0",
     "constant": "all effects are equal",

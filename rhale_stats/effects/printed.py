@@ -72,6 +72,7 @@ if TYPE_CHECKING:
     from statsmodels.iolib.summary import Summary
     from statsmodels.iolib.table import SimpleTable
 
+
 # Significance level of jumps, and of bin error if `check_unbiased` stored none.
 SIGNIFICANCE = 0.05
 # How bin error affects the curve, and what removes a bias of the curve.
@@ -249,6 +250,9 @@ def _largest_jump(row: xr.Dataset) -> list[str]:
         *[number_text(float(row[name][k])) for name in JUMPS],
         pvalue_text(pvalue[k]),
     ]
+
+
+# --- effects as printed tables --------------------------------------------------------------------
 
 
 FIXED = "Standard errors treat the model as fixed."

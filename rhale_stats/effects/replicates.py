@@ -128,6 +128,9 @@ def evaluated(effect: xr.Dataset, grid: FloatArray) -> dict[str, FloatArray]:
     return out
 
 
+# --- bootstrap of effects in bins that are held fixed ---------------------------------------------
+
+
 PER_BIN = ("effect", "heterogeneity", "slope", "effect_se", "heterogeneity_se")
 PER_EDGE = ("curve", "curve_se")
 TOTALS = ("average_effect", "heterogeneity_index", "heterogeneity_output", *SIZES)
@@ -536,6 +539,9 @@ def _powers(table: Any, size: FloatArray) -> tuple[FloatArray, FloatArray]:
 def _acceleration(second: FloatArray, third: FloatArray) -> FloatArray:
     with np.errstate(invalid="ignore", divide="ignore"):
         return np.where(second > 0, third / (6 * second**1.5), 0.0)
+
+
+# --- rows in memory or in chunks ------------------------------------------------------------------
 
 
 # Bytes of the sums of one chunk, of which a few are held at a time.

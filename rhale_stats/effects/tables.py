@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from statsmodels.iolib.summary import Summary
     from statsmodels.iolib.table import SimpleTable
 
+
 # Largest spread over the smallest one in a bin of the effect, from which a note says so.
 NOTABLE = 1.5
 # Least share of a bin, or of a bin of the spread, that both have in common, for that note.
@@ -117,6 +118,9 @@ def spread_table(row: xr.Dataset, level: float) -> SimpleTable | None:
     ]
     labels = interval_labels(row["spread_edge_value"].values, units_in(row))
     return SimpleTable(lines, heads, labels, "Spread, in bins of its own", txt_fmt=fmt_params)
+
+
+# --- effects as data frames -----------------------------------------------------------------------
 
 
 # Source of a standard error that has no formula, before there are replicates.

@@ -154,6 +154,9 @@ def largest_test(
     return statistic, p_value, ""
 
 
+# --- differences of the curves of several models --------------------------------------------------
+
+
 NO_P = "members that are no refits have no p-value; see whether the band excludes 0"
 NO_RANGE = "the two curves have no points in common"
 PAIRED = "of the same members, paired"

@@ -342,6 +342,9 @@ def _named(model: object) -> str:
     return f"{type(model).__name__} {id(model)}"
 
 
+# --- effects of several models --------------------------------------------------------------------
+
+
 EFFECTS = ("rhale", "ale", "pdp")
 HELD = "chosen on the mean of the local effects of all models, the same for all"
 FIXED = "the same for all models"

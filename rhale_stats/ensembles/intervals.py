@@ -137,6 +137,9 @@ def for_hypotheses(
     )
 
 
+# --- intervals and bands of results of several models ---------------------------------------------
+
+
 WORDS = {"confidence": "confidence interval", "credible": "credible interval"}
 SPREAD = "interval of the spread of the models"
 HOW = {

@@ -140,6 +140,9 @@ def _corrected(ensemble: xr.Dataset, values: FloatArray, within: FloatArray) -> 
     return Error(total, rows, np.maximum(total - rows, 0.0), np.maximum(n - 1.0, 0.0))
 
 
+# --- results of several models as the functions of this wing read them ----------------------------
+
+
 # What is never negative: intervals by standard errors are made on the log scale.
 SIZES = ("heterogeneity", "importance", "heterogeneity_index", "heterogeneity_output")
 MAKERS = "bootstrap_refit, cross_effects or over_models"
@@ -349,6 +352,9 @@ def through(values: FloatArray, weight: FloatArray) -> FloatArray:
     """Sums of weights and values along the last axis, unknown where a value with weight is."""
     unknown = np.isnan(values).astype(np.float64) @ (weight != 0).T.astype(np.float64)
     return np.asarray(np.where(unknown > 0, np.nan, np.nan_to_num(values) @ weight.T))
+
+
+# --- effects of several models on one grid --------------------------------------------------------
 
 
 ON_GRID = ("effect", "heterogeneity", "curve")

@@ -131,6 +131,9 @@ class RefitTable(NamedTuple):
         return sizes
 
 
+# --- bootstrap and subsampling with the model fitted again to every sample ------------------------
+
+
 SCHEMES = (BOOTSTRAP, SUBSAMPLING)
 # Share of the rows in a subsample: the distinct rows of a bootstrap sample, 1 - 1/e of all.
 SUBSAMPLE = 0.632

@@ -62,6 +62,7 @@ from rhale_stats.schema.notes import with_notes
 if TYPE_CHECKING:
     from statsmodels.iolib.summary import Summary
 
+
 TITLES = {
     REFITS: "Refits (bootstrap)",
     SUBSAMPLES: "Refits (subsamples)",
@@ -265,6 +266,9 @@ def ensemble_page(ensemble: xr.Dataset, most: int) -> Page:
         (table_of(["", *heads.values()], lines, len(table), "features", note),),
         f"summary(effect, {first}), plot(effect, {first}), tidy(effect)",
     )
+
+
+# --- results of several models as data frames -----------------------------------------------------
 
 
 # What a line of `glance` says of a feature whatever its kind.

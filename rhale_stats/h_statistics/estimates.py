@@ -188,6 +188,9 @@ def _check_answers(answer: FloatArray) -> None:
         )
 
 
+# --- H-statistics from accumulated local effects --------------------------------------------------
+
+
 def from_ale(
     quotients: differences.DifferenceQuotients,
     positions: list[int],

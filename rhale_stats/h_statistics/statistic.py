@@ -201,6 +201,9 @@ def _named_pair(sample: Sample, pair: Any) -> tuple[int, int]:
     return min(places), max(places)
 
 
+# --- H-statistics of all features and pairs -------------------------------------------------------
+
+
 PDP_ROWS = 500
 # More take gigabytes, and millions of rows of the model a pair.
 MAX_PDP_ROWS = 5000

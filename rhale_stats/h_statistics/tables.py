@@ -40,6 +40,7 @@ from rhale_stats.schema.notes import with_notes
 if TYPE_CHECKING:
     from statsmodels.iolib.summary import Summary
 
+
 # So many pairs of H-statistics are printed.
 # Sum of fourth powers of influences over the square of their sum of squares, the relative variance
 # of a squared standard error, above which intervals covered 50 to 85 % (math [62]).
@@ -261,6 +262,9 @@ def difference_page(compared: xr.Dataset, most: int) -> Page:
         (table_of(heads, lines, len(table), "differences", "The smallest P first."),),
         "summary(result), tidy(result)",
     )
+
+
+# --- H-statistics as pandas frames ----------------------------------------------------------------
 
 
 # What a line of `tidy` is of.

@@ -158,6 +158,9 @@ def _written(folder: Path, n_chunks: int) -> list[tuple[Any, Any]]:
 MAX_ROWS = 1 << 20
 
 
+# --- rows of local effects in chunks --------------------------------------------------------------
+
+
 class Sampled(NamedTuple):
     """Some rows of local effects in memory.
 
@@ -201,6 +204,9 @@ def sampled(local: xr.Dataset, what: str) -> Sampled:
     if chosen.weight is not None:
         data["weight"] = ("obs", chosen.weight, local["weight"].attrs)
     return Sampled(rest.assign(data), chosen.rows, every, source)
+
+
+# --- local effects in chunks of rows --------------------------------------------------------------
 
 
 R = TypeVar("R")

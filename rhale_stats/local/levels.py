@@ -188,6 +188,9 @@ def mean_of_known(up: FloatArray, down: FloatArray) -> FloatArray:
     return np.asarray(both / 2)
 
 
+# --- local effects of categorical features --------------------------------------------------------
+
+
 DIFFERENCES = {
     "difference_up": "change of the output from the row's level to the next",
     "difference_down": "change of the output to the row's level from the one before",

@@ -102,6 +102,9 @@ def cell_edges(local: xr.Dataset) -> list[FloatArray | None]:
     return [edges if len(edges) else None for edges in edges_of_features]
 
 
+# --- sums over rows -------------------------------------------------------------------------------
+
+
 class Reduction(NamedTuple):
     """A function of one chunk of rows, and one that combines the answers of several, in order."""
 
@@ -171,6 +174,9 @@ class Source(Protocol):
 def unequal(weight: FloatArray | None, *, frequency: bool) -> bool:
     """Whether there are precision weights that differ."""
     return weight is not None and need_squares(weight, frequency=frequency)
+
+
+# --- the rows of local effects --------------------------------------------------------------------
 
 
 SELECT_ROWS = "Select the rows first: local.isel(obs=...)."

@@ -467,6 +467,9 @@ def _values_text(columns: Sequence[Values]) -> str:
     return f"in {', '.join(map(str, values[:10]))}{', ...' if len(values) > 10 else ''}"
 
 
+# --- versions of several columns in one call of the model -----------------------------------------
+
+
 # Rows that a call for several columns has at most: longer calls save nothing, and some models need
 # much memory for a row.
 MAX_CALL_ROWS = 1 << 14

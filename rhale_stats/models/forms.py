@@ -122,6 +122,9 @@ def _plain_values(column: Any) -> tuple[Any, NDArray[np.bool_] | None]:
     return values.tolist(), None
 
 
+# --- what kind of table a user has ----------------------------------------------------------------
+
+
 Data: TypeAlias = pd.DataFrame | NDArray[Any]
 PLAIN = (
     "A table has columns of numbers, true and false, text, categories, dates, times or durations"
@@ -161,6 +164,9 @@ def framed(columns: Mapping[Any, Any], names: Sequence[Any], n_rows: int) -> pd.
     """Columns as a DataFrame, whose rows are numbered."""
     frame = pd.DataFrame(dict(enumerate(columns.values())), index=pd.RangeIndex(n_rows))
     return frame.set_axis(pd.Index(list(names), dtype=object if not len(names) else None), axis=1)
+
+
+# --- tables of all libraries ----------------------------------------------------------------------
 
 
 # Libraries of models whose ``predict`` is documented for pandas and NumPy.

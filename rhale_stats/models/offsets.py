@@ -113,6 +113,9 @@ def stacked(answers: list[Any]) -> FloatArray:
     return np.stack([array[:, None] if array.ndim == 1 else array for array in values], axis=-1)
 
 
+# --- offset and exposure of models of statsmodels -------------------------------------------------
+
+
 # Name of the column that carries the offset of every row beside the user's own columns.
 COLUMN = "offset of the row (rhale_stats)"
 # Functions by which an offset is made from a column, up to a constant and a factor.

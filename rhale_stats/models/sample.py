@@ -155,6 +155,10 @@ OFFSETS = 100.0, 1e6
 # this share, as sums of matrices are taken in another order.
 ROUNDINGS, BATCH_TOLERANCE = 64, 1e-3
 
+
+# --- which columns of a table are features --------------------------------------------------------
+
+
 # Reasons for which a column is left out, and which naming it does not change.
 NESTED = "lists, records or complex numbers"
 TOO_MANY = f"more than {MAX_LEVELS:,} levels"
@@ -271,6 +275,9 @@ def columns_named(
         repeated = next(p for p in positions if positions.count(p) > 1)
         raise ValueError(f"{parameter} must be distinct; got {table.names[repeated]!r} twice.")
     return positions
+
+
+# --- what an estimator is given -------------------------------------------------------------------
 
 
 # Percentiles that leave no row out.

@@ -135,6 +135,9 @@ def _of_text(plain: pd.Series[Any], values: list[Any]) -> Reading | None:
     return Reading(dates, lambda some: some.dt.strftime(pattern), "dates", days)
 
 
+# --- the user's table in its own form -------------------------------------------------------------
+
+
 # Values of a column: numbers, or levels.
 Values: TypeAlias = NDArray[Any] | pd.api.extensions.ExtensionArray
 # A column of numbers with at most so many distinct values, each twice or more on average, is

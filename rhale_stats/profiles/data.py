@@ -151,6 +151,9 @@ def grids(grid: Grid, names: Sequence[str], columns: Sequence[str]) -> dict[str,
     return {names[0]: grid}
 
 
+# --- what a profile is ----------------------------------------------------------------------------
+
+
 # Printed names of the methods.
 METHOD_NAMES = {
     "pdp": "Partial dependence",

@@ -121,6 +121,9 @@ def _place(row: xr.Dataset, value: Any) -> FloatArray:
     return np.array([np.interp(value, grid, unit) for unit in np.eye(len(grid))])
 
 
+# --- bootstrap of profiles ------------------------------------------------------------------------
+
+
 # Weights of this many bytes are held at once.
 CHUNK_BYTES = 1 << 27
 REPLICATED = ("curve", "curve_std", "heterogeneity_output", "importance")
@@ -217,6 +220,9 @@ def _acceleration(
     second, third = size @ moved**2, size @ moved**3
     with np.errstate(invalid="ignore", divide="ignore"):
         return np.where(second > 0, third / (6 * second**1.5), 0.0)
+
+
+# --- intervals and bands of profiles --------------------------------------------------------------
 
 
 ERRORS = ("curve_se", "curve_cov")

@@ -166,6 +166,9 @@ def profile_page(profile: xr.Dataset, most: int) -> Page:
     )
 
 
+# --- profiles as pandas frames --------------------------------------------------------------------
+
+
 def tidy(profile: xr.Dataset, level: float) -> pd.DataFrame:
     """A line a point of the grid."""
     profile = check_profile(profile)

@@ -152,6 +152,9 @@ def _means_in_bins(
     return mean, spread
 
 
+# --- regions by partial dependence ----------------------------------------------------------------
+
+
 @validated
 def regional_pdp(
     model: Model,
@@ -266,6 +269,9 @@ def regional_pdp(
     out = finished(tree, "regional_pdp", "centred ICE", grid, curve, spread, quotients)
     del out.attrs["min_share"]
     return out
+
+
+# --- regions by ALE -------------------------------------------------------------------------------
 
 
 @validated

@@ -157,6 +157,9 @@ def _solve(
         begin += n
 
 
+# --- losses of the nodes of a tree ----------------------------------------------------------------
+
+
 # Losses, and their units.
 LOSSES = {"index": "(output units)^2 per feature unit", "output": "output units"}
 TESTS = ("permutation", "honest")

@@ -189,6 +189,9 @@ def _taken(chunk: Any, rows: IntArray) -> pd.DataFrame:
     return frame_of(chunk, "conditioning").iloc[rows]
 
 
+# --- RHALE in each region -------------------------------------------------------------------------
+
+
 def positions_in(local: xr.Dataset, features: str | int | Sequence[str | int] | None) -> list[int]:
     """Features by name or number, one or several; all by default."""
     if features is None:
@@ -283,6 +286,9 @@ def regional_rhale(
         region_node=("region", leaves["node"].values, {"long_name": "node of the tree"}),
         obs=local["obs"],
     )
+
+
+# --- trees of regions of one feature --------------------------------------------------------------
 
 
 @validated

@@ -183,6 +183,9 @@ def _honest_rows(
     return search, judge
 
 
+# --- how a tree of regions grows ------------------------------------------------------------------
+
+
 # Number of thresholds in one step of the refinement.
 REFINED = 64
 # Share of the loss of all rows below which there is nothing to split.

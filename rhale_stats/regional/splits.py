@@ -197,6 +197,9 @@ def _numeric(name: str, values: FloatArray) -> Conditioning:
     return Conditioning(name, "numeric", values)
 
 
+# --- conditions of splits -------------------------------------------------------------------------
+
+
 ROOT_RULE, OR_MISSING = "all rows", " or missing"
 UP_TO, ABOVE, EQUAL, UNEQUAL, IN = "<=", ">", "==", "!=", "in"
 
@@ -312,6 +315,9 @@ def as_json(levels: tuple[Any, ...]) -> str:
 def of_json(text: str) -> tuple[Any, ...]:
     """Levels from text."""
     return tuple(json.loads(text)) if text else ()
+
+
+# --- candidate splits of each column --------------------------------------------------------------
 
 
 THRESHOLDS = ("quantile", "equal_width", "exact")

@@ -320,6 +320,9 @@ def interactions_page(matrix: xr.Dataset, most: int) -> Page:
     )
 
 
+# --- trees of regions as pandas frames ------------------------------------------------------------
+
+
 # Losses of trees in words.
 LEFT = "heterogeneity left in the bins of the node"
 LOSS_NAMES = {

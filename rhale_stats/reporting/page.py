@@ -102,6 +102,9 @@ def size_text(n_bytes: int) -> str:
     return f"{max(round(n_bytes / 1000), 1):,} kB"
 
 
+# --- the sections of a report ---------------------------------------------------------------------
+
+
 # Features with pictures, lines of picture 1 and lines of the table of pairs.
 MAX_PICTURES, MAX_PAIRS = 30, 8
 

@@ -194,6 +194,9 @@ class Drawing:
         )
 
 
+# --- the pictures of a report ---------------------------------------------------------------------
+
+
 WIDE, NARROW = 680.0, 340.0
 # Heights of the panels of a curve, and of a line of a dot chart.
 COLUMNS = 40

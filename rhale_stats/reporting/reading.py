@@ -209,6 +209,9 @@ class ReportContent:
         return f"{self.output} [{self.units}]" if self.units else self.output
 
 
+# --- what a report shows --------------------------------------------------------------------------
+
+
 # Levels with fewer rows than these have no name in a report: they may point to persons.
 MIN_ROWS = 5
 Attrs = Mapping[Any, Any]

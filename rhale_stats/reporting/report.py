@@ -53,6 +53,9 @@ def notebook_html(tree: xr.DataTree, text: str) -> str:
     return rendered_part(values, t)
 
 
+# --- pages as HTML --------------------------------------------------------------------------------
+
+
 # Characters that XML and HTML do not have.
 NAMES = re.compile(r'(\s(?:id|aria-labelledby|aria-describedby)="|href="#)([^"]+)')
 CONTROLS = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ud800-\udfff]")
@@ -194,6 +197,9 @@ PRINT: Final = {**LIGHT, "ink": "#000000", "soft": "#333333", "link": "#000000"}
 def variables(colours: Mapping[str, str]) -> str:
     """Colours as variables of CSS."""
     return " ".join(f"--{name}: {value};" for name, value in colours.items())
+
+
+# --- `report` -------------------------------------------------------------------------------------
 
 
 @validated

@@ -32,6 +32,9 @@ def number_text(value: float, digits: float | None = None) -> str:
     return typeset(number(value, digits))
 
 
+# --- the texts around the numbers of a report -----------------------------------------------------
+
+
 # Sentences with facts are those of `explain`; these are heads, keys and explanations.
 TEXTS: Final[dict[str, dict[str, Any]]] = {
     "en": {

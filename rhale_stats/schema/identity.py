@@ -59,6 +59,9 @@ def _times(a: int, b: int) -> int:
     return product
 
 
+# --- what tells results apart ---------------------------------------------------------------------
+
+
 # The attribute of an effect: what every feature was made from, as JSON.
 FINGERPRINT = "row_fingerprint"
 # Attributes of HDF5 hold 64 KiB: of so many features none is known.

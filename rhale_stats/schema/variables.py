@@ -74,6 +74,9 @@ def selected(dataset: xr.Dataset, place: Mapping[Hashable, int | slice]) -> xr.D
     return dataset._replace(variables, dims=sizes, indexes=indexes)
 
 
+# --- variables of results as their table says -----------------------------------------------------
+
+
 # Of results that write their units themselves.
 EFFECT_UNITS, EFFECT_SQUARE_UNITS = table.EFFECT_UNITS, table.EFFECT_SQUARE_UNITS
 OUTPUT_UNITS, X_UNITS = table.OUTPUT_UNITS, table.X_UNITS

@@ -157,6 +157,9 @@ def _changes(surface: xr.Dataset, directions: Directions) -> xr.Dataset:
     return changed if OUTPUT in changed.dims else changed.expand_dims(OUTPUT)
 
 
+# --- the rows behind a surface --------------------------------------------------------------------
+
+
 # Numbers of the groups of all rows, where standard errors are of groups; -1 of a row without a
 # cell.
 GROUP = "group"
@@ -248,6 +251,9 @@ class SurfaceRows(NamedTuple):
         values = kernel.surface(self.a, self.b, mean, table)
         centred = str(surface.attrs["centering"]) == "ale"
         return kernel.Influence(self.a, self.b, fill, table, values, self.cells, centred)
+
+
+# --- standard errors ------------------------------------------------------------------------------
 
 
 METHODS = ("normal", "percentile", "basic")

@@ -152,6 +152,9 @@ def _place(
     return place, share, [np.where(share == 0, np.maximum(place - 1, 0), place), place], inside
 
 
+# --- the two axes of a surface --------------------------------------------------------------------
+
+
 DEFAULT_BINS = QuantileBins(20)
 SEARCHING = (AdaptiveBins, BestEqualWidthBins, GreedyBins, OptimalBins)
 NUMERIC, CATEGORICAL = "numeric", "categorical"
@@ -341,6 +344,9 @@ def _refuse_constant(name: str, value: str, n_rows: int) -> None:
         f"Feature {name!r} must vary; all {n_rows} rows have {value}. A constant feature "
         f"interacts with nothing."
     )
+
+
+# --- a second-order ALE surface of one output as a labelled Dataset -------------------------------
 
 
 def one_output(
