@@ -28,7 +28,7 @@ from rhale_stats.models.differences import DifferenceQuotients
 from rhale_stats.models.options import ModelOptions
 from rhale_stats.models.outputs import Model
 from rhale_stats.profiles.data import Grid, ProfileAxis, check_centre, grids
-from rhale_stats.profiles.given import ProfileInputs, estimates_of, no_rows
+from rhale_stats.profiles.inputs import ProfileInputs, estimates_of, no_rows
 
 
 def pdp_in_chunks(

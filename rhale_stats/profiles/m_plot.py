@@ -19,7 +19,7 @@ from rhale_stats.local.request import on_axis
 from rhale_stats.models.options import ModelOptions
 from rhale_stats.models.outputs import Model
 from rhale_stats.profiles.data import CENTERINGS, N_GRID, variable
-from rhale_stats.profiles.given import ProfileInputs, at_rows, bin_beside, no_rows
+from rhale_stats.profiles.inputs import ProfileInputs, at_rows, bin_beside, no_rows
 from rhale_stats.profiles.rows import in_bins
 from rhale_stats.schema.dimensions import OUTPUT
 from rhale_stats.schema.validation import validated

@@ -24,7 +24,7 @@ from rhale_stats.profiles.data import (
     pair_of,
     variable,
 )
-from rhale_stats.profiles.given import ProfileInputs, at_rows
+from rhale_stats.profiles.inputs import ProfileInputs, at_rows
 from rhale_stats.profiles.rows import BinnedOutputs, Curves, Shapley, rows_behind
 from rhale_stats.schema.features import feature_names
 from rhale_stats.schema.identity import model_facts, row_labels

@@ -28,7 +28,8 @@ from rhale_stats.profiles.data import (
     check_centre,
     split_pairs,
 )
-from rhale_stats.profiles.given import (
+from rhale_stats.profiles.in_chunks import pdp_in_chunks
+from rhale_stats.profiles.inputs import (
     BESIDE,
     Blocks,
     ProfileInputs,
@@ -38,7 +39,6 @@ from rhale_stats.profiles.given import (
     with_bar,
     with_slopes,
 )
-from rhale_stats.profiles.in_chunks import pdp_in_chunks
 from rhale_stats.schema.validation import validated
 from rhale_stats.schema.variables import EFFECT_UNITS
 

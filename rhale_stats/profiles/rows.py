@@ -15,7 +15,7 @@ from rhale_stats.arrays.moments import FloatArray, IntArray
 from rhale_stats.bins.rule import Column
 from rhale_stats.bins.rules import EqualWidthBins, GivenBins, QuantileBins
 from rhale_stats.profiles.data import check_profile, is_nominal, one_profile
-from rhale_stats.profiles.given import SPREAD_BINS
+from rhale_stats.profiles.inputs import SPREAD_BINS
 from rhale_stats.schema.features import feature_names
 
 # What each keeps.

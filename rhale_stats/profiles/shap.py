@@ -20,7 +20,7 @@ from rhale_stats.models.outputs import Model
 from rhale_stats.models.shapley import ShapleyOptions, given_column, shapley_values
 from rhale_stats.models.table import as_table
 from rhale_stats.profiles.data import CENTERINGS, N_GRID, Grid, ProfileAxis, size
-from rhale_stats.profiles.given import BESIDE, ProfileInputs, counts_of, no_rows
+from rhale_stats.profiles.inputs import BESIDE, ProfileInputs, counts_of, no_rows
 from rhale_stats.profiles.rows import smoothed, smoother_of
 from rhale_stats.schema.validation import validated
 

@@ -8,7 +8,7 @@ import rhale_stats as rs
 from rhale_stats.models import differences
 from rhale_stats.models.differences import DifferenceQuotients, Versions, answered, evaluated
 from rhale_stats.models.table import as_table
-from rhale_stats.profiles import given
+from rhale_stats.profiles import inputs
 from tests.helpers import in_turn
 
 N = 150
@@ -94,7 +94,7 @@ def test_results_are_those_of_calls_for_one_column(name, table, monkeypatch):
     few, many = Counted(numbers_of), Counted(numbers_of)
     found = CALLS[name](few, X, **more)
     monkeypatch.setattr(differences, "MAX_CALL_ROWS", 0)
-    monkeypatch.setattr(given, "MAX_CALL_ROWS", 0)
+    monkeypatch.setattr(inputs, "MAX_CALL_ROWS", 0)
     expected = CALLS[name](many, X, **more)
     for attrs in (found.attrs, expected.attrs):
         for cost in COST:
@@ -150,7 +150,7 @@ def test_types_are_kept_where_a_model_reads_them(estimate, monkeypatch):
     names = ["a", "k", *"bcdef"]
     found = estimate(texts, table, features=names)
     monkeypatch.setattr(differences, "MAX_CALL_ROWS", 0)
-    monkeypatch.setattr(given, "MAX_CALL_ROWS", 0)
+    monkeypatch.setattr(inputs, "MAX_CALL_ROWS", 0)
     expected = estimate(texts, table, features=names)
     for attrs in (found.attrs, expected.attrs):
         for cost in COST:

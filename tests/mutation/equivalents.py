@@ -271,19 +271,19 @@ EQUIVALENT: dict[tuple[str, str], dict[str, str]] = {
         "…uts) | counts | nothing, empty, [np.zeros → np.ones]((n_outputs, 0)))": NO_ELEMENTS,
         "…nstants, origin, largest = ([], [np.zeros → np.ones](0), np.zeros(1))": ASSIGNED,
     },
-    ("profiles/given.py", "at_rows"): {
+    ("profiles/inputs.py", "at_rows"): {
         "…_rows().astype(np.float64, copy=[False → True])": COPY,
     },
     ("profiles/tables.py", "profile_page"): {
         "table = glance(profile, [0.95 → 1.95])": "it has no intervals",
     },
-    ("profiles/given.py", "no_rows"): {
+    ("profiles/inputs.py", "no_rows"): {
         "none, nan = ([np.zeros → np.ones]((n_outputs, 0)), np.full(n_outp…": NO_ELEMENTS,
         "…curve_se'), none), 'curve_cov': [np.zeros → np.ones]((n_outputs, 0, 0)), **dict.from…": (
             NO_ELEMENTS
         ),
     },
-    ("profiles/given.py", "_block"): {
+    ("profiles/inputs.py", "_block"): {
         "sums = [np.zeros → np.ones](n_rows)": "of the sums only matters whether they are finite",
     },
     ("profiles/comparison.py", "compared"): {

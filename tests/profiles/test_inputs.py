@@ -10,7 +10,7 @@ import rhale_stats as rs
 from rhale_stats.arrays.binning import quantile_edges
 from rhale_stats.models import differences
 from rhale_stats.models.options import ModelOptions
-from rhale_stats.profiles import given as module
+from rhale_stats.profiles import inputs as module
 from tests.helpers import Counting, rows_of_probe
 
 N = 20

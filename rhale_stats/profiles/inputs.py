@@ -1,4 +1,4 @@
-"""What every profile is given: table, model, features, weights, missing values."""
+"""What every profile is made from: table, model, features, grids, weights, missing values."""
 
 from __future__ import annotations
 
