@@ -52,7 +52,7 @@ from rhale_stats.drawing.rows import draw_rug, draw_violins, pair, rows_of
 from rhale_stats.effects.contrasts import relative_to
 from rhale_stats.effects.intervals import with_own_intervals
 from rhale_stats.effects.sizes import largest
-from rhale_stats.ensembles.intervals import confint
+from rhale_stats.ensembles.intervals import WORDS, confint
 from rhale_stats.ensembles.labelled import (
     Row,
     centre_of,
@@ -80,7 +80,6 @@ from rhale_stats.schema.validation import validated
 ESTIMATE, OF_EFFECT = "estimate:\ncurve", "estimate:\neffect"
 TOTAL, OF_ROWS = "± standard error:\nmodels and rows", "± standard error:\nrows alone"
 SPREAD = "± heterogeneity\nof the rows"
-WORDS = {"confidence": "confidence interval", "credible": "credible interval"}
 # Opacity of the error of models and rows, and of that of the rows.
 LIGHT, DARK = 0.25, 0.6
 

@@ -17,6 +17,7 @@ from rhale_stats.schema.checks import check_dataset
 from rhale_stats.schema.dimensions import check_one_part, with_part_facts
 from rhale_stats.schema.features import by_name, feature_position, own_facts
 from rhale_stats.schema.kinds import PROFILE
+from rhale_stats.schema.levels import NOMINAL
 from rhale_stats.schema.variable_table import PROFILE_VARIABLES
 from rhale_stats.schema.variables import variable as labelled
 
@@ -24,7 +25,6 @@ GRID_KINDS = ("quantile", "equal_width")
 N_GRID = 40
 # Points of each of two features together at most, unless others are given, and pairs of points.
 N_GRID_OF_PAIR, MAX_PAIRS = 20, 2500
-NOMINAL = "nominal"
 CENTERINGS = ("mean", "start", "integral", "none")
 # What a user may give as a grid: of the only feature, or by its name.
 Grid = ArrayLike | Mapping[Any, Any] | None

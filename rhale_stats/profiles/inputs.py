@@ -27,7 +27,6 @@ from rhale_stats.models.table import Table, Values, check_column
 from rhale_stats.profiles.data import (
     GRID_KINDS,
     N_GRID_OF_PAIR,
-    NOMINAL,
     VARIABLES,
     Grid,
     ProfileAxis,
@@ -36,6 +35,7 @@ from rhale_stats.profiles.data import (
 )
 from rhale_stats.schema.dimensions import OUTPUT, with_outputs
 from rhale_stats.schema.features import feature_coordinate
+from rhale_stats.schema.levels import NOMINAL
 from rhale_stats.schema.padding import padded
 from rhale_stats.schema.variables import COUNTS, GRID_VALUE
 

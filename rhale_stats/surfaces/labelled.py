@@ -16,9 +16,9 @@ from rhale_stats.arrays import binning
 from rhale_stats.arrays import second_order as kernel
 from rhale_stats.arrays.binning import bin_index
 from rhale_stats.arrays.moments import FloatArray, IntArray
-from rhale_stats.bins.adaptive import AdaptiveBins
+from rhale_stats.bins.description import SEARCHING
 from rhale_stats.bins.rule import BinRule, Column, check_rule
-from rhale_stats.bins.rules import BestEqualWidthBins, GreedyBins, OptimalBins, QuantileBins
+from rhale_stats.bins.rules import QuantileBins
 from rhale_stats.models import table as models
 from rhale_stats.models.sample import Sample, in_order, levels_of
 from rhale_stats.schema.dimensions import with_part_facts
@@ -156,7 +156,6 @@ def _place(
 
 
 DEFAULT_BINS = QuantileBins(20)
-SEARCHING = (AdaptiveBins, BestEqualWidthBins, GreedyBins, OptimalBins)
 NUMERIC, CATEGORICAL = "numeric", "categorical"
 # Of rows that have no place: of weight 0, or with a missing value.
 NO_CELL = -1
