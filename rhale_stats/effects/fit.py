@@ -162,17 +162,13 @@ def at_cells(values: FloatArray, fit: CurveErrors) -> FloatArray:
 
 
 def group_degrees(row: xr.Dataset, name: str) -> FloatArray:
-    """Degrees of freedom of a standard error by groups; of older results those of the groups."""
-    if f"{name}_df" in row:
-        return np.asarray(row[f"{name}_df"].values, dtype=np.float64)
-    return np.full(row[name].shape, float(row.attrs["n_groups"]) - 1)
+    """Degrees of freedom of a standard error by groups."""
+    return np.asarray(row[f"{name}_df"].values, dtype=np.float64)
 
 
 def group_overlap(row: xr.Dataset) -> FloatArray:
-    """What the variances of effects by groups have in common; of older results all of it."""
-    if "effect_overlap" in row:
-        return np.asarray(row["effect_overlap"].values, dtype=np.float64)
-    return np.full((row.sizes["bin"],) * 2, 1 / (float(row.attrs["n_groups"]) - 1))
+    """What the variances of effects by groups have in common."""
+    return np.asarray(row["effect_overlap"].values, dtype=np.float64)
 
 
 def curve_degrees(row: xr.Dataset, fit: CurveErrors, z: FloatArray) -> FloatArray:
