@@ -3,21 +3,26 @@
 from . import plots, simulate, sklearn
 from .arguments.survey import SurveyDesign
 from .bins.adaptive import AdaptiveBins
-from .bins.fixed import EqualWidthBins, GivenBins, QuantileBins
-from .bins.searched import BestEqualWidthBins, GreedyBins, OptimalBins
+from .bins.rules import (
+    BestEqualWidthBins,
+    EqualWidthBins,
+    GivenBins,
+    GreedyBins,
+    OptimalBins,
+    QuantileBins,
+)
 from .diagnostics.chance import sizes_by_chance
 from .diagnostics.folds import folds
 from .diagnostics.jumps import jump_check
 from .diagnostics.unbiased import check_unbiased, debias
 from .drawing.picture import plot
 from .effects.ale import ale, ale_from_local, dale
-from .effects.equivalence import equivalence_test
+from .effects.hypotheses import equivalence_test
 from .effects.merged import merge
 from .effects.rhale import rhale
 from .effects.tables import augment
 from .ensembles.cross import cross_effects
-from .ensembles.draws import over_models
-from .ensembles.given import DrawOptions
+from .ensembles.draws import DrawOptions, over_models
 from .ensembles.refits import RefitOptions, bootstrap_refit
 from .explanation.explain import explain
 from .explanation.settings import ExplainOptions
@@ -50,13 +55,10 @@ from .outcome.outcome_effects import outcome_effects
 from .profiles.m_plot import m_plot
 from .profiles.pdp import ice, pdp
 from .profiles.shap import shap_dependence
-from .regional.ale import regional_ale
-from .regional.effects import regional_rhale
+from .regional.comparisons import regional_ale, regional_pdp, regional_shap
 from .regional.interactions import interaction_matrix
-from .regional.pdp import regional_pdp
-from .regional.regions import all_regions, regions
+from .regional.regions import all_regions, regional_rhale, regions
 from .regional.search import SplitSearch
-from .regional.shap import regional_shap
 from .regional.trees import assign
 from .reporting.report import report
 from .surfaces.ale2 import ale2

@@ -12,7 +12,7 @@ import numpy as np
 
 T = TypeVar("T")
 # So many results of chunks are merged by one task.
-TOGETHER = 16
+MERGED_AT_ONCE = 16
 
 
 def of_all(
@@ -22,7 +22,7 @@ def of_all(
     what: str = "chunks of rows",
     *,
     delay: float = 2.0,
-    most: int = TOGETHER,
+    most: int = MERGED_AT_ONCE,
 ) -> Any:
     """The merged results of a function of every chunk, whose arguments may be delayed.
 
@@ -34,7 +34,7 @@ def of_all(
 
     # One node of the graph each: what a function holds is sent once, and not with every chunk.
     each, together = delayed(_call), delayed(_merge)
-    function, merge = (delayed(one, traverse=False) for one in (function, merge))
+    function, merge = (delayed(task, traverse=False) for task in (function, merge))
     results = tasks = [each(function, *chunk) for chunk in chunks]
     while True:
         results = [
@@ -46,7 +46,7 @@ def of_all(
 
 def listed(chunks: Sequence[list[T]]) -> list[T]:
     """A merge of lists: one list of what all chunks have, in their order."""
-    return [one for chunk in chunks for one in chunk]
+    return [item for chunk in chunks for item in chunk]
 
 
 def array_of(
@@ -114,8 +114,8 @@ def _computed(result: Any, tasks: Sequence[Any], what: str, delay: float) -> Any
             with callback(posttask=count):
                 return result.compute()
         future, *others = client.compute([result, *tasks])
-        for one in others:
-            one.add_done_callback(lambda _: bar.update())
+        for other in others:
+            other.add_done_callback(lambda _: bar.update())
         return future.result()
 
 
@@ -124,5 +124,5 @@ def _call(function: Callable[..., Any], *chunk: Any) -> Any:
 
 
 def _merge(merge: Callable[[list[Any]], Any], results: list[Any]) -> Any:
-    known = [one for one in results if one is not None]
-    return merge(known) if known else None
+    present = [result for result in results if result is not None]
+    return merge(present) if present else None

@@ -7,11 +7,18 @@ from importlib import import_module
 
 # The modules of `drawing` that draw them.
 _MODULES = {
-    **{name: name for name in ("bias", "bins", "compare", "edges", "effect", "effects", "forest")},
-    **{name: name for name in ("h_statistics", "interactions", "methods", "outputs", "profile")},
-    **{name: name for name in ("regions", "scores", "surface", "tree")},
+    **{name: name for name in ("bins", "compare", "effects", "forest")},
+    **{name: name for name in ("interactions", "profile", "surface", "tree")},
+    "bias": "bins",
     "curves": "facets",
+    "edges": "bins",
+    "effect": "effects",
+    "h_statistics": "interactions",
+    "methods": "profile",
     "outcome": "overview",
+    "outputs": "overview",
+    "regions": "tree",
+    "scores": "bins",
     "summary": "overview",
 }
 __all__ = sorted(_MODULES)  # listed in plots.pyi

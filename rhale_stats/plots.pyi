@@ -1,23 +1,23 @@
 """The pictures, and the modules that draw them."""
 
-from .drawing.bias import plot_bias as bias
+from .drawing.bins import plot_bias as bias
 from .drawing.bins import plot_bins as bins
+from .drawing.bins import plot_edges as edges
+from .drawing.bins import plot_scores as scores
 from .drawing.compare import plot_compare as compare
-from .drawing.edges import plot_edges as edges
-from .drawing.effect import plot_effect as effect
+from .drawing.effects import plot_effect as effect
 from .drawing.effects import plot_effects as effects
 from .drawing.facets import plot_curves as curves
 from .drawing.forest import plot_forest as forest
-from .drawing.h_statistics import plot_h_statistics as h_statistics
+from .drawing.interactions import plot_h_statistics as h_statistics
 from .drawing.interactions import plot_interactions as interactions
-from .drawing.methods import plot_methods as methods
-from .drawing.outputs import plot_outputs as outputs
 from .drawing.overview import plot_outcome as outcome
+from .drawing.overview import plot_outputs as outputs
 from .drawing.overview import plot_summary as summary
+from .drawing.profile import plot_methods as methods
 from .drawing.profile import plot_profile as profile
-from .drawing.regions import plot_regions as regions
-from .drawing.scores import plot_scores as scores
 from .drawing.surface import plot_surface as surface
+from .drawing.tree import plot_regions as regions
 from .drawing.tree import plot_tree as tree
 
 __all__ = [

@@ -119,7 +119,7 @@ class EffectDisplay:
         """
         if kind is None:
             several = features if isinstance(features, list) else ()
-            kind = "average" if any(isinstance(one, tuple | list) for one in several) else "ale"
+            kind = "average" if any(isinstance(item, tuple | list) for item in several) else "ale"
         check_choice("kind", kind, tuple(KINDS))
         check_choice("response_method", response_method, tuple(SCALES))
         name, grid = KINDS[kind], "n_grid" if KINDS[kind] in ("pdp", "ice") else "bins"

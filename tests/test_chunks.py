@@ -17,8 +17,8 @@ import xarray as xr
 
 import rhale_stats as rs
 from rhale_stats.chunks import all_see, array_of, of_all
-from rhale_stats.local import kept as module
-from rhale_stats.local.kept import kept
+from rhale_stats.local import chunks as module
+from rhale_stats.local.chunks import cached
 
 pytest.importorskip("dask")
 da = pytest.importorskip("dask.array")
@@ -118,7 +118,7 @@ def test_a_killed_worker_costs_time_and_not_the_result(tmp_path, monkeypatch):
         # In memory here; then on the disk; then with the workers, as if they saw other disks.
         for way in ("memory", "disk", "workers"):
             if way == "disk":
-                monkeypatch.setattr(module, "MOST_IN_MEMORY", 0)
+                monkeypatch.setattr(module, "MAX_IN_MEMORY", 0)
             if way == "workers":
                 monkeypatch.setattr(module, "all_see", lambda *_: False)
             xr.testing.assert_identical(found(slow_model), expected)
@@ -128,7 +128,7 @@ def test_a_killed_worker_costs_time_and_not_the_result(tmp_path, monkeypatch):
             assert set(cluster.scheduler.workers) != before
         # Chunks that a worker has kept are computed again by another one.
         local = rs.local_effects(slow_model, blocks)
-        with kept(local) as same:
+        with cached(local) as same:
             client.gather(client.compute(same["local_effect"].data.sum()))
             one = next(iter(client.run(os.getpid).values()))
             os.kill(one, signal.SIGKILL)

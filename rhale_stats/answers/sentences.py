@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from rhale_stats.answers.lines import NOT_EXAMINED, AnswerLine
-from rhale_stats.answers.numbers import estimate, listed, number, percent
+from rhale_stats.answers.numbers import NOT_EXAMINED, AnswerLine, estimate, listed, number, percent
 from rhale_stats.arguments.words import shown
 
 YES, HARDLY, UNKNOWN = "yes", "hardly", "cannot tell"

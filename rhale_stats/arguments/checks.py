@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, cast
@@ -10,9 +11,44 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
-from rhale_stats.arguments.chunked import is_path
 from rhale_stats.arguments.peers import other_value
 from rhale_stats.arguments.words import first_rows, shown
+
+LIBRARIES = ("dask", "dask_expr")
+TAKEN = "local_effects, and what follows from it, ale and pdp"
+
+
+def is_path(X: Any) -> bool:
+    """Whether a table is given by the path of its files."""
+    return isinstance(X, str | os.PathLike)
+
+
+def is_in_chunks(X: Any) -> bool:
+    """Whether a table or an array is computed by dask when it is needed."""
+    data = getattr(X, "data", X) if type(X).__module__.startswith("xarray") else X
+    return type(data).__module__.partition(".")[0] in LIBRARIES or (
+        type(X).__module__.startswith("xarray") and bool(getattr(X, "chunks", None))
+    )
+
+
+def refuse_chunks(X: Any, parameter: str) -> None:
+    """Raise ``TypeError`` for tables in chunks, which may be larger than the memory."""
+    if is_path(X):
+        raise TypeError(
+            f"{parameter} must be a DataFrame or a two-dimensional array of shape (rows, "
+            f"features); got {shown(X)}. Read the file, or a sample of its rows. {TAKEN} "
+            f"take paths of Parquet files."
+        )
+    if is_in_chunks(X):
+        raise TypeError(
+            f"{parameter} must be in memory here; got {type(X).__module__.partition('.')[0]} "
+            f"{type(X).__name__}, which is in chunks. Use {parameter}.compute() if it fits into "
+            f"memory, or a sample of its rows. {TAKEN} take tables in chunks."
+        )
+
+
+# --- checks of single arguments -------------------------------------------------------------------
+
 
 # Fourth powers of such sizes, and of 1e-15 times these, neither overflow nor underflow.
 MIN_SIZE, MAX_SIZE = 1e-60, 1e60

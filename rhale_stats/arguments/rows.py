@@ -195,3 +195,23 @@ def series_of_rows(
     ordered = of_rows(values, labels, n_rows, parameter, rows)
     has_categories = isinstance(getattr(ordered, "dtype", None), pd.CategoricalDtype)
     return pd.Series(ordered if has_categories else np.asarray(ordered)).reset_index(drop=True)
+
+
+def as_array(data: Any, what: str, error: type[Exception] = TypeError) -> NDArray[Any]:
+    """Numbers of an array, a tensor or a table as an array; complex and masked ones are refused."""
+    if hasattr(data, "detach"):
+        data = data.detach()
+        data = data.cpu() if hasattr(data, "cpu") else data
+    if np.ma.is_masked(data):
+        raise error(
+            f"{what} plain numbers; got a masked array, "
+            f"{int(np.sum(np.ma.getmaskarray(data)))} of {np.size(data)} masked. Fill it or drop "
+            f"these rows: its mask would be ignored."
+        )
+    array = np.asarray(data)
+    if np.iscomplexobj(array):
+        raise error(
+            f"{what} real numbers; got dtype {array.dtype}. Take the real part, or the absolute "
+            f"value, before the call."
+        )
+    return array

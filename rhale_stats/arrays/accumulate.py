@@ -33,15 +33,15 @@ class Pieces(NamedTuple):
     x_variance: FloatArray
     share: FloatArray
 
-    def stretch(self, here: slice) -> Pieces:
+    def stretch(self, cells: slice) -> Pieces:
         """The bins of one stretch, their shares adding up to 1."""
-        share = self.share[here]
+        share = self.share[cells]
         return Pieces(
-            self.edges[here.start : here.stop + 1],
-            self.mean[here],
-            self.slope[here],
-            self.x_mean[here],
-            self.x_variance[here],
+            self.edges[cells.start : cells.stop + 1],
+            self.mean[cells],
+            self.slope[cells],
+            self.x_mean[cells],
+            self.x_variance[cells],
             share / share.sum(),
         )
 
@@ -57,7 +57,7 @@ class Noise(NamedTuple):
     covariance: FloatArray
     slope: FloatArray
 
-    def of(self, level: FloatArray, tilt: FloatArray) -> FloatArray:
+    def variance_along(self, level: FloatArray, tilt: FloatArray) -> FloatArray:
         """Variance of level * mean + tilt * slope."""
         # Of rows at one place the slope is not known, and its part may be 0 times infinity.
         with np.errstate(invalid="ignore"):
@@ -190,25 +190,25 @@ def mean_distance(left: FloatArray, pieces: Pieces) -> FloatArray:
     edges, mean, slope, x_mean, x_variance, _ = pieces
     width = np.diff(edges)
     with np.errstate(invalid="ignore", divide="ignore"):
-        at, v = np.clip((x_mean - edges[:-1]) / width, 0.0, 1.0), x_variance / width**2
+        position, v = np.clip((x_mean - edges[:-1]) / width, 0.0, 1.0), x_variance / width**2
         rise = mean * width
         root = np.clip(-left / rise, 0.0, 1.0)
-        together = np.maximum(at * (1 - at) / v - 1, 0.0)
-        a, b = np.maximum(at * together, TINY), np.maximum((1 - at) * together, TINY)
+        together = np.maximum(position * (1 - position) / v - 1, 0.0)
+        a, b = np.maximum(position * together, TINY), np.maximum((1 - position) * together, TINY)
         below, moved = betainc(a, b, root), betainc(a + 1, b, root)
-        away = root * (2 * below - 1) + at * (1 - 2 * moved)
-        away = np.where(together <= TINY, at * (1 - root) + (1 - at) * root, away)
-        away = np.where(v <= TINY, np.abs(at - root), away)
+        away = root * (2 * below - 1) + position * (1 - 2 * moved)
+        away = np.where(together <= TINY, position * (1 - root) + (1 - position) * root, away)
+        away = np.where(v <= TINY, np.abs(position - root), away)
         crosses = (root > 0) & (root < 1)
-        straight = np.where(crosses, np.abs(rise) * away, np.abs(left + rise * at))
+        straight = np.where(crosses, np.abs(rise) * away, np.abs(left + rise * position))
 
-    def there(x: FloatArray) -> FloatArray:
+    def distance(x: FloatArray) -> FloatArray:
         start = edges[:-1] - x_mean
         bend = slope / 2 * ((x - x_mean) ** 2 - start**2)
         return np.abs(left + mean * (x - edges[:-1]) + bend)
 
     spread = np.sqrt(np.maximum(x_variance, 0.0))
-    bent = (there(x_mean - spread) + there(x_mean + spread)) / 2
+    bent = (distance(x_mean - spread) + distance(x_mean + spread)) / 2
     return np.asarray(np.where(slope == 0, straight, bent))
 
 
@@ -220,13 +220,13 @@ def places(pieces: Pieces, n: int) -> FloatArray:
     width = np.diff(pieces.edges)
     share = (np.arange(n) + 0.5) / n
     with np.errstate(invalid="ignore", divide="ignore"):
-        at = np.clip((pieces.x_mean - pieces.edges[:-1]) / width, 0.0, 1.0)[:, None]
+        position = np.clip((pieces.x_mean - pieces.edges[:-1]) / width, 0.0, 1.0)[:, None]
         v = (pieces.x_variance / width**2)[:, None]
-        together = np.maximum(at * (1 - at) / v - 1, 0.0)
-        a, b = np.maximum(at * together, TINY), np.maximum((1 - at) * together, TINY)
+        together = np.maximum(position * (1 - position) / v - 1, 0.0)
+        a, b = np.maximum(position * together, TINY), np.maximum((1 - position) * together, TINY)
         out = betaincinv(a, b, share)
-    out = np.where(together <= TINY, share > 1 - at, out)
-    return np.asarray(np.where(v <= TINY, at, out), dtype=np.float64)
+    out = np.where(together <= TINY, share > 1 - position, out)
+    return np.asarray(np.where(v <= TINY, position, out), dtype=np.float64)
 
 
 def turning_points(edges: FloatArray, effect: FloatArray, slope: FloatArray) -> FloatArray:
@@ -234,11 +234,6 @@ def turning_points(edges: FloatArray, effect: FloatArray, slope: FloatArray) -> 
     middle, half = (edges[:-1] + edges[1:]) / 2, np.diff(edges) / 2
     inside = np.abs(effect) < np.abs(slope) * half
     return np.asarray((middle - np.divide(effect, slope, where=inside, out=half * 0))[inside])
-
-
-def zero_start_se(effect_se: FloatArray, width: FloatArray) -> FloatArray:
-    """math [25]: standard error of F(z_k) - F(z_0)."""
-    return np.sqrt(_running_sum((effect_se * width) ** 2))
 
 
 def line_noise(
@@ -253,12 +248,12 @@ def line_noise(
     linear = pieces.slope != 0
     covariance, of_slope = np.zeros((2, len(variance)))
     with np.errstate(invalid="ignore", divide="ignore"):
-        known = variance / n_effective
+        of_mean = variance / n_effective
         var = pieces.x_variance
         factor = 1 / (n_effective - 2)
         covariance[linear] = (factor * xr2 / var)[linear]
         of_slope[linear] = (factor * x2r2 / var**2)[linear]
-    return Noise(known, covariance, of_slope)
+    return Noise(of_mean, covariance, of_slope)
 
 
 def heterogeneity_se(
@@ -284,11 +279,11 @@ def average_effect_se(
 
 def weighted_average_se(pieces: Pieces, squares: FloatArray, n_effective: FloatArray) -> float:
     """The same from moments by squared weights, with the residuals from the mean of all rows."""
-    there = pieces.share > 0
-    share, n, slope, part = (
-        one[there] for one in (pieces.share, n_effective, pieces.slope, squares)
-    )
-    away = pieces.mean[there] - np.sum(share * pieces.mean[there])
+    occupied = pieces.share > 0
+    share, n, slope, part = [
+        values[occupied] for values in (pieces.share, n_effective, pieces.slope, squares)
+    ]
+    away = pieces.mean[occupied] - np.sum(share * pieces.mean[occupied])
     x1, x2, r, xr, r2 = part[:, [0, 1, 2, 3, 10]].T
     total = r2 + slope**2 * x2 + 2 * slope * xr + 2 * away * (r + slope * x1) + away**2
     rows = _rows_together(pieces.share, n_effective)
@@ -338,10 +333,10 @@ def heterogeneity_output(variance: FloatArray, x_variance: float, share: FloatAr
 
     Bins of one row, whose variance is not known, are left out of the mean.
     """
-    known = ~np.isnan(variance)
-    if not known.any():
+    finite = ~np.isnan(variance)
+    if not finite.any():
         return float("nan")
-    return float(np.sqrt(x_variance * np.sum((share * variance)[known]) / np.sum(share[known])))
+    return float(np.sqrt(x_variance * np.sum((share * variance)[finite]) / np.sum(share[finite])))
 
 
 def _running_sum(steps: FloatArray) -> FloatArray:

@@ -1,9 +1,4 @@
-"""Bins by penalised squares, math [22]: how many, where, and which of them need a slope.
-
-Everything here is arithmetic on sums over the cells of one fine grid. Places are in units of the
-axis, from -1/2 to 1/2, and local effects are taken about their mean, so that sums over a bin, which
-are differences of running sums, keep their digits.
-"""
+"""Bins by penalised squares, math [22], and what the choice of their edges adds to variances."""
 
 from __future__ import annotations
 
@@ -24,6 +19,81 @@ from rhale_stats.arrays.moments import (
     n_effective,
 )
 
+# E B(Z)^2 for two-sided Brownian motion B and Z the place of the maximum of B(t) - t^2.
+OF_MAXIMUM = 1.5
+# Rounds in which the distance over which the slope at an edge is taken settles; it shrinks by this
+# factor in a round at most.
+ROUNDS, SHRINKS = 4, 8
+
+
+class Along(NamedTuple):
+    """Running sums along an axis at the edges of cells: of the effect, its noise, and rows."""
+
+    edges: FloatArray
+    area: FloatArray
+    noise: FloatArray
+    rows: FloatArray
+
+    @classmethod
+    def from_cells(
+        cls, edges: FloatArray, mean: FloatArray, variance: FloatArray, rows: FloatArray
+    ) -> Along:
+        """From the means of the cells, the variances of these means, and their rows."""
+        width = np.diff(edges)
+        finite = np.isfinite(mean) & np.isfinite(variance)
+        parts = np.stack([mean * width, variance * width**2, rows])
+        running = np.cumsum(np.where(finite, parts, 0.0), axis=1)
+        return cls(edges, *np.pad(running, ((0, 0), (1, 0))))
+
+    def added(self, end: float, fits: FloatArray, widest: float) -> float:
+        """Added variance of the integral on either side of an edge between two fits.
+
+        ``fits`` are the values of the two fits at the edge, and their slopes.
+        """
+        (level, line), (step, bend) = fits.mean(axis=1), np.diff(fits, axis=1)[:, 0]
+        away = reach = widest
+        for _ in range(ROUNDS):
+            places = np.array([end - away, end, end + away])
+            noise, rows = [
+                float(np.diff(np.interp(places[::2], self.edges, running))[0]) / (2 * away)
+                for running in (self.noise, self.rows)
+            ]
+            # Averages on both sides less the mean of the fits, signed as the second fit less the
+            # first one is there.
+            sides = np.diff(np.interp(places, self.edges, self.area)) / away - level
+            sides += np.array([0.5, -0.5]) * line * away
+            signs = np.where(step + np.array([-0.5, 0.5]) * bend * away >= 0, 1.0, -1.0)
+            apart = max(float(np.sum(np.array([-1.0, 1.0]) * signs * sides)), 0.0)
+            reach = widest
+            if apart > 0:
+                reach = min((2 * np.sqrt(noise) * away / apart) ** (2 / 3), widest)
+            between = apart / rows if rows > 0 else 0.0
+            added = OF_MAXIMUM * noise * reach + between**2
+            away = min(max(2 * reach, away / SHRINKS), widest)
+        return float(added)
+
+
+def added_variance(
+    along: Along, bin_of: IntArray, at_edges: FloatArray, slope: FloatArray
+) -> FloatArray:
+    """Added variance of the average of every bin.
+
+    ``slope`` are those of the fits to the bins, ``at_edges`` their values at the left and the right
+    edge of each bin, (2, bin).
+    """
+    first = np.flatnonzero(np.diff(bin_of, prepend=-1))
+    ends = np.append(along.edges[first], along.edges[-1])
+    added = np.zeros(len(first))
+    for k, (left, right) in enumerate(pairwise(np.diff(ends))):
+        fits = np.array([[at_edges[1, k], at_edges[0, k + 1]], slope[k : k + 2]])
+        of_end = along.added(ends[k + 1], fits, min(left, right))
+        added[k : k + 2] += of_end / np.array([left, right]) ** 2
+    return added
+
+
+# --- bins by penalised squares --------------------------------------------------------------------
+
+
 # Cells of the fine grid in a cell of the coarse one, on which the programme runs.
 FINE = 10
 # Number of last cells that the dynamic programme handles at a time: 64 x 1000 bins are half a
@@ -33,10 +103,10 @@ BLOCK_CELLS = 64
 NOISE_ROWS, NOISE_SHARE = 100.0, 0.05
 # It is at least this share of the variance of all local effects: a smooth effect without noise is
 # told to a few hundredths of its spread, and not by as many bins as there may be.
-LEAST_NOISE = 1e-3
+MIN_NOISE = 1e-3
 # And this share of the average noise: where the noise is least, bins are no finer than a reader of
 # the whole axis has use for.
-LEAST_SHARE = 0.3
+MIN_SHARE = 0.3
 # Running sums of squares are exact to about this share of all of them.
 ROUNDING = 8 * float(np.finfo(np.float64).eps)
 
@@ -57,7 +127,7 @@ class Penalties(NamedTuple):
     refine: bool = True
 
 
-class Grid(NamedTuple):
+class FineCells(NamedTuple):
     """The cells of one feature: their edges, and the number of cells to a coarse one.
 
     ``gaps`` are the cells that no row of all is in (math [11]); no bin reaches over them.
@@ -106,7 +176,7 @@ class Fits(NamedTuple):
 def adaptive_partition(
     cells: Moments,
     comoments: Comoments | None,
-    grid: Grid,
+    grid: FineCells,
     *,
     penalties: Penalties,
     min_obs: float,
@@ -125,20 +195,22 @@ def adaptive_partition(
     """
     starts, linear = [], []
     for part in grid.stretches():
-        own = Moments(*(values[part] for values in cells))
-        products = None if comoments is None else Comoments(*(one[part] for one in comoments))
-        own_grid = Grid(grid.edges[part.start : part.stop + 1], grid.fine)
-        if not own.weight.any():
+        moments = Moments(*[values[part] for values in cells])
+        products = None if comoments is None else Comoments(*[sums[part] for sums in comoments])
+        own_grid = FineCells(grid.edges[part.start : part.stop + 1], grid.fine)
+        if not moments.weight.any():
             starts.append(np.array([part.start]))
             linear.append(np.array([False]))
             continue
-        found = _partition(_Search(own, products, own_grid, penalties, min_obs, resolution))
-        starts.append(part.start + found[0])
-        linear.append(found[1])
+        partition = _partition(
+            _PartitionSearch(moments, products, own_grid, penalties, min_obs, resolution)
+        )
+        starts.append(part.start + partition[0])
+        linear.append(partition[1])
     return np.concatenate(starts), np.concatenate(linear)
 
 
-def _partition(search: _Search) -> tuple[IntArray, NDArray[np.bool_]]:
+def _partition(search: _PartitionSearch) -> tuple[IntArray, NDArray[np.bool_]]:
     """First cells of the bins of a stretch without gaps, and which of them are linear."""
     if search.rows < search.needed:
         return np.zeros(1, dtype=np.int64), np.zeros(1, dtype=bool)
@@ -152,14 +224,14 @@ def _partition(search: _Search) -> tuple[IntArray, NDArray[np.bool_]]:
     return edges[:-1], search.is_linear(edges)
 
 
-class _Search:
+class _PartitionSearch:
     """Running sums of one feature, which give the sums of any bin between edges of fine cells."""
 
     def __init__(
         self,
         cells: Moments,
         comoments: Comoments | None,
-        grid: Grid,
+        grid: FineCells,
         penalties: Penalties,
         min_obs: float,
         resolution: float,
@@ -196,7 +268,7 @@ class _Search:
         # is no reason for an edge.
         spread = float(everything.m2[0] / everything.weight[0])
         self.rows = float(n_effective(everything)[0])
-        self.floor = resolution**2 + max(LEAST_NOISE, ROUNDING * self.rows) * spread
+        self.floor = resolution**2 + max(MIN_NOISE, ROUNDING * self.rows) * spread
         self.floor += (ROUNDING * float(everything.mean[0])) ** 2
         self.set_noise(self.noise_of_neighbours())
 
@@ -205,7 +277,7 @@ class _Search:
         self.noise = noise
         # Without any spread there is nothing to tell apart.
         noise = np.maximum(noise, self.floor or 1.0)
-        noise = np.maximum(noise, LEAST_SHARE * np.average(noise, weights=self.weights[0]))
+        noise = np.maximum(noise, MIN_SHARE * np.average(noise, weights=self.weights[0]))
         self.cells = Sums(*self.weights, *(self.plain / noise))
         self.running = np.zeros((len(self.cells), self.n_cells + 1))
         np.cumsum(self.cells, axis=1, out=self.running[:, 1:])
@@ -285,7 +357,7 @@ class _Search:
 
     def _around(self, squares: FloatArray, degrees: FloatArray, step: int) -> FloatArray:
         """Variance around every cell, from squares of which every ``step``-th is that of a cell."""
-        total, sums = (np.append(0.0, np.cumsum(part)) for part in (degrees, squares))
+        total, sums = [np.append(0.0, np.cumsum(part)) for part in (degrees, squares)]
         most = total[-1]
         window = min(max(NOISE_ROWS, NOISE_SHARE * most), most)
         noise = np.full(self.n_cells, self.floor)
@@ -310,10 +382,10 @@ class _Search:
         previous = np.zeros(n_coarse + 1, dtype=np.int64)
         for ends, fits in self._coarse_fits(n_coarse):
             costs = self.costs(fits)[0]
-            for at, end in enumerate(ends):
-                total = costs[at, :end] + best[:end]
-                found = int(total.argmin())
-                previous[end], best[end] = found, total[found]
+            for row, end in enumerate(ends):
+                total = costs[row, :end] + best[:end]
+                start = int(total.argmin())
+                previous[end], best[end] = start, total[start]
         return np.asarray(self.coarse_ends[np.append(backtrack(previous), n_coarse)])
 
     def _coarse_fits(self, n_coarse: int) -> Iterator[tuple[list[int], Fits]]:
@@ -353,11 +425,11 @@ class _Search:
             total = best[:, None] + cost
             previous.append(total.argmin(axis=0))
             best = total.min(axis=0)
-        at = int(best.argmin())
-        moved = [int(places[-1, at])]
+        candidate = int(best.argmin())
+        moved = [int(places[-1, candidate])]
         for place, back in zip(places[-2::-1], previous[::-1], strict=True):
-            at = int(back[at])
-            moved.append(int(place[at]))
+            candidate = int(back[candidate])
+            moved.append(int(place[candidate]))
         return np.array(moved[::-1])
 
     def centred(self, edges: IntArray) -> IntArray:

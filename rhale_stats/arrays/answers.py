@@ -1,4 +1,4 @@
-"""What curves say in words: how far they reach, how they go, how much rows differ (math [108])."""
+"""What curves say in words: how far they reach, how they go, how much rows differ and change."""
 
 from __future__ import annotations
 
@@ -10,6 +10,74 @@ from numpy.typing import NDArray
 from rhale_stats.arrays.intervals import student
 from rhale_stats.arrays.moments import FloatArray, IntArray
 
+# Quantiles of single rows: middle half, middle 80 %, median.
+SHARES = (0.1, 0.25, 0.5, 0.75, 0.9)
+MAX_WINDOWS = 24
+
+
+class Changes(NamedTuple):
+    """Windows (window,), quantiles of rows (window, share) and their mean, per unit of x."""
+
+    left: FloatArray
+    right: FloatArray
+    n_rows: IntArray
+    quantiles: FloatArray
+    mean: FloatArray
+
+
+def changes_of_rows(
+    edges: FloatArray,
+    number: IntArray,
+    g: FloatArray,
+    weight: FloatArray | None = None,
+    most: int = MAX_WINDOWS,
+) -> Changes:
+    """Distribution of local effects ``g`` of rows in the bins ``number``, by window.
+
+    A row of bin k counts with its share of the bin's weight times the width of the bin, so that the
+    mean times the width of the window is the step of the curve across it [112]. Bins without rows
+    take no part.
+    """
+    weight = np.ones(len(g)) if weight is None else weight
+    in_bin = np.bincount(number, weight, minlength=len(edges) - 1)
+    windows = windows_of(edges, most)
+    window = np.searchsorted(windows, number, side="right") - 1
+    width = np.diff(edges)
+    share = weight * np.where(in_bin > 0, width / np.where(in_bin > 0, in_bin, 1), 0)[number]
+    n_windows = len(windows) - 1
+    quantiles = np.full((n_windows, len(SHARES)), np.nan)
+    mean, n_rows = np.full(n_windows, np.nan), np.zeros(n_windows, dtype=np.int64)
+    for place in range(n_windows):
+        inside = (window == place) & (share > 0)
+        n_rows[place] = inside.sum()
+        if n_rows[place]:
+            quantiles[place] = np.quantile(
+                g[inside], SHARES, weights=share[inside], method="inverted_cdf"
+            )
+            mean[place] = share[inside] @ g[inside] / share[inside].sum()
+    return Changes(edges[windows[:-1]], edges[windows[1:]], n_rows, quantiles, mean)
+
+
+def windows_of(edges: FloatArray, most: int) -> IntArray:
+    """Numbers of the edges of at most ``most`` windows, by joining the narrowest neighbours."""
+    places = list(range(len(edges)))
+    while len(places) - 1 > most:
+        edge = edges[places]
+        del places[int(np.argmin(edge[2:] - edge[:-2])) + 1]
+    return np.array(places)
+
+
+def round_step(length: float) -> float:
+    """A change of x to speak of: a tenth of an axis or less, as 1 or 5 times a power of ten."""
+    if not length > 0:
+        return 1.0
+    power = 10.0 ** np.floor(np.log10(length / 10))
+    return float(5 * power if 5 * power <= length / 10 * (1 + 1e-9) else power)
+
+
+# --- what curves say in words ---------------------------------------------------------------------
+
+
 # Draws of a curve for the quantile of its largest standardised difference.
 N_DRAWS = 2000
 # Pairs of places of which draws are held at a time.
@@ -20,9 +88,9 @@ def inner_range(
     x: FloatArray, share: FloatArray, percentiles: tuple[float, float]
 ) -> tuple[float, float]:
     """The values of rows at two percentiles, by their shares; all of them where these are equal."""
-    known = np.isfinite(x)
-    order = np.argsort(x[known], kind="stable")
-    value, below = x[known][order], np.cumsum(share[known][order])
+    finite = np.isfinite(x)
+    order = np.argsort(x[finite], kind="stable")
+    value, below = x[finite][order], np.cumsum(share[finite][order])
     wanted = np.array(percentiles) / 100 * below[-1] * (1 - 1e-12)
     low, high = value[np.minimum(np.searchsorted(below, wanted), len(value) - 1)]
     return (low, high) if low < high else (value[0], value[-1])
@@ -52,17 +120,17 @@ def half_widths(
     )
     half = np.full_like(se, np.nan)
     if np.isfinite(se).all():
-        known = se > 1e-12 * max(se.max(initial=0.0), np.finfo(float).tiny)
-        half = np.where(known, se, 0.0)
+        positive = se > 1e-12 * max(se.max(initial=0.0), np.finfo(float).tiny)
+        half = np.where(positive, se, 0.0)
         values, vectors = np.linalg.eigh(covariance)
         root = vectors * np.sqrt(np.maximum(values, 0.0))
         drawn = rng.standard_normal((N_DRAWS, len(covariance))) @ root.T
         if np.isfinite(degrees):
             drawn /= np.sqrt(rng.chisquare(degrees, N_DRAWS) / degrees)[:, None]
-        largest, pairs = np.zeros(N_DRAWS), np.flatnonzero(known)
+        largest, pairs = np.zeros(N_DRAWS), np.flatnonzero(positive)
         for begin in range(0, len(pairs), BLOCK):
-            own = pairs[begin : begin + BLOCK]
-            away = np.abs(drawn[:, first[own]] - drawn[:, second[own]]) / se[own]
+            block = pairs[begin : begin + BLOCK]
+            away = np.abs(drawn[:, first[block]] - drawn[:, second[block]]) / se[block]
             np.maximum(largest, away.max(axis=1), out=largest)
         half = np.quantile(largest, level) * half
     out = np.zeros_like(covariance)
@@ -96,18 +164,18 @@ def shape_of(curve: FloatArray, least: float | FloatArray) -> Shape:
     least = np.broadcast_to(least, (len(curve),) * 2)
     legs: list[int] = []
     turns: list[int] = []
-    known = 0  # the first place at which the last leg is known
+    settled = 0  # the first place at which the last leg is known
     for place in range(1, len(curve)):
-        own = np.arange(known, place)
-        beyond = curve[place] - curve[own]
-        sure = beyond[np.abs(beyond) > least[own, place]]
+        earlier = np.arange(settled, place)
+        beyond = curve[place] - curve[earlier]
+        sure = beyond[np.abs(beyond) > least[earlier, place]]
         sure = sure[np.sign(sure) != (legs[-1] if legs else 0)]
         if len(sure):
             direction = int(np.sign(sure[0]))
             if legs:
-                turns.append(known + int(np.argmin(direction * curve[known : place + 1])))
+                turns.append(settled + int(np.argmin(direction * curve[settled : place + 1])))
             legs.append(direction)
-            known = place
+            settled = place
     return Shape(legs, turns)
 
 
@@ -116,8 +184,8 @@ def hidden_in(curve: FloatArray, half: FloatArray, shape: Shape) -> float:
     ends = [0, *shape.turns, len(curve) - 1]
     largest = 0.0
     for leg, begin, end in zip(shape.legs, ends[:-1], ends[1:], strict=True):
-        own = slice(begin, end + 1)
-        against = leg * (curve[own, None] - curve[own]) + half[own, own]
+        stretch = slice(begin, end + 1)
+        against = leg * (curve[stretch, None] - curve[stretch]) + half[stretch, stretch]
         largest = max(largest, float(np.triu(against, 1).max(initial=0.0)))
     return largest
 
@@ -146,9 +214,9 @@ def spread_of_rows(
     n = len(curves)
     share = np.full(n, 1 / n) if weight is None else weight / weight.sum()
     n_effective = 1 / float(share @ share)
-    own = curves - (curves @ place_share)[:, None]
-    own -= share @ own
-    square = (own * own) @ place_share
+    deviations = curves - (curves @ place_share)[:, None]
+    deviations -= share @ deviations
+    square = (deviations * deviations) @ place_share
     scale = float(np.abs(curves).max(initial=0.0))
     mean = float(share @ square)
     if n_effective < 2:
@@ -158,8 +226,8 @@ def spread_of_rows(
     if np.sqrt(value) <= 1e-10 * max(scale, np.finfo(float).tiny):
         return Spread(0.0, 0.0, 0.0)
     # What a row adds by its curve, and by its place: the spread between all rows there.
-    there = np.interp(place, np.arange(curves.shape[1]), share @ (own * own))
-    influence = share * (square - mean + there - share @ there)
+    square_there = np.interp(place, np.arange(curves.shape[1]), share @ (deviations * deviations))
+    influence = share * (square - mean + square_there - share @ square_there)
     units = n if group is None else int(group.max()) + 1
     if group is not None:
         influence = np.bincount(group, influence)
@@ -179,18 +247,18 @@ def half_width_of_places(
 
     ``value`` is the curve at the row; rows beside the curve are NaN.
     """
-    there = np.isfinite(value)
-    if there.sum() < 2:
+    finite = np.isfinite(value)
+    if finite.sum() < 2:
         return 0.0
-    weight = share[there] / share[there].sum()
-    away = value[there] - weight @ value[there]
+    weight = share[finite] / share[finite].sum()
+    away = value[finite] - weight @ value[finite]
     variance = float(weight @ away**2)
-    if variance <= 1e-20 * float(np.abs(value[there]).max() ** 2):
+    if variance <= 1e-20 * float(np.abs(value[finite]).max() ** 2):
         return 0.0
     influence = weight * (away**2 - variance)
     if group is not None:
-        influence = np.bincount(group[there], influence)
-    units = len(influence) if group is None else len(np.unique(group[there]))
+        influence = np.bincount(group[finite], influence)
+    units = len(influence) if group is None else len(np.unique(group[finite]))
     if units < 2:
         return np.inf
     square = units / (units - 1) * float(influence @ influence)

@@ -12,9 +12,8 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import betainc, stdtr
 
-from rhale_stats.arrays.binning import bin_index
+from rhale_stats.arrays.binning import bin_index, sorting
 from rhale_stats.arrays.moments import FloatArray, IntArray
-from rhale_stats.arrays.stretches import sorting
 
 
 class OrderedRows(NamedTuple):
@@ -26,7 +25,7 @@ class OrderedRows(NamedTuple):
     weight: FloatArray | None
 
 
-class Differences(NamedTuple):
+class NeighbourDifferences(NamedTuple):
     """math [13] per bin: the variance from neighbours, and moments for its standard errors.
 
     ``variance`` is half the mean squared difference. ``fourth`` estimates E sigma^4(z), ``square``
@@ -51,7 +50,7 @@ def ordered_rows(
 ) -> OrderedRows:
     """Rows sorted by x, those with equal x in random order; frequency weights written out."""
     if weight is not None and frequency:
-        x, g = (np.repeat(column, weight.astype(np.int64)) for column in (x, g))
+        x, g = [np.repeat(column, weight.astype(np.int64)) for column in (x, g)]
         weight = None
     order = sorting(x)
     in_order = x[order]
@@ -64,7 +63,7 @@ def ordered_rows(
     )
 
 
-def differences(rows: OrderedRows, mean: FloatArray) -> Differences:
+def differences(rows: OrderedRows, mean: FloatArray) -> NeighbourDifferences:
     """math [13]: sum d^2 / (2 (n - 1)), a pair of rows weighted by the product of their weights.
 
     A weighted variance is a mean of (g_i - g_j)^2 / 2 over all pairs with those weights; this is
@@ -79,7 +78,7 @@ def differences(rows: OrderedRows, mean: FloatArray) -> Differences:
     apart = _inside(rows, 3)
     with np.errstate(invalid="ignore", divide="ignore"):
         n_apart = _total(k[3:], apart, len(mean))
-        return Differences(
+        return NeighbourDifferences(
             variance=_total(k[1:], pair_weight * square, len(mean))
             / _total(k[1:], 2 * pair_weight, len(mean)),
             fourth=_total(k[3:], apart * square[2:] * square[:-2], len(mean)) / (4 * n_apart),
@@ -127,20 +126,22 @@ def pair_weights(rows: OrderedRows, n_bins: int) -> PairWeights:
     with np.errstate(invalid="ignore", divide="ignore"):
         total, total_sq = _total(k, w, n_bins), _total(k, w**2, n_bins)
         omega = _total(k[1:], pair, n_bins)
-        own = np.zeros(len(w))
-        own[1:] += pair
-        own[:-1] += pair
-        own /= 2 * omega[k]
+        row_weight = np.zeros(len(w))
+        row_weight[1:] += pair
+        row_weight[:-1] += pair
+        row_weight /= 2 * omega[k]
         square = w / (total - total_sq / total)[k]
         return PairWeights(
             _total(k[1:], pair**2, n_bins) / omega**2,
-            _total(k, own**2, n_bins),
+            _total(k, row_weight**2, n_bins),
             _total(k, square**2, n_bins),
-            _total(k, (square - own) ** 2, n_bins),
+            _total(k, (square - row_weight) ** 2, n_bins),
         )
 
 
-def bin_error_se(found: Differences, bin_error: FloatArray, weights: PairWeights) -> FloatArray:
+def bin_error_se(
+    differences: NeighbourDifferences, bin_error: FloatArray, weights: PairWeights
+) -> FloatArray:
     """Standard error of sigma^2_k - sigma^2_diff,k, for rows at random places of the bin.
 
     To first order that difference is a mean of r_i r_(i+1), residuals of neighbours. With r = rho +
@@ -148,34 +149,36 @@ def bin_error_se(found: Differences, bin_error: FloatArray, weights: PairWeights
     the weights of pairs, and the other terms those of rows. Unequal weights add sum c_i^2
     var(noise^2).
     """
-    known = np.maximum(bin_error, 0.0)
-    rho = np.maximum(found.rho_fourth - known**2, 0.0)
-    of_rows = 4 * found.variance * known + rho
+    error = np.maximum(bin_error, 0.0)
+    rho = np.maximum(differences.rho_fourth - error**2, 0.0)
+    of_rows = 4 * differences.variance * error + rho
     return np.asarray(
         np.sqrt(
-            found.fourth * weights.pairs
+            differences.fourth * weights.pairs
             + of_rows * weights.squares
-            + _variance_of_squares(found) * weights.excess
+            + _variance_of_squares(differences) * weights.excess
         )
     )
 
 
-def within_se(found: Differences, weights: PairWeights) -> FloatArray:
+def within_se(differences: NeighbourDifferences, weights: PairWeights) -> FloatArray:
     """Standard error of the square root of sigma^2_diff.
 
     The variance of sigma^2_diff is [E m4(z) + var sigma^2(z)] / n, of which E sigma^4 / n comes
     from products of neighbours and the rest from squares. E d^4 / 2 is E m4 + 3 E sigma^4, and m4
     is at least sigma^4.
     """
-    of_variance = _variance_of_squares(found) * weights.rows + found.fourth * weights.pairs
+    of_variance = (
+        _variance_of_squares(differences) * weights.rows + differences.fourth * weights.pairs
+    )
     with np.errstate(invalid="ignore", divide="ignore"):
-        se = np.sqrt(of_variance) / (2 * np.sqrt(found.variance))
-    return np.where(found.variance == 0, 0.0, se)
+        se = np.sqrt(of_variance) / (2 * np.sqrt(differences.variance))
+    return np.where(differences.variance == 0, 0.0, se)
 
 
-def _variance_of_squares(found: Differences) -> FloatArray:
+def _variance_of_squares(differences: NeighbourDifferences) -> FloatArray:
     """E m4(z) - (E sigma^2)^2."""
-    return np.maximum(found.square - 3 * found.fourth - found.variance**2, 0.0)
+    return np.maximum(differences.square - 3 * differences.fourth - differences.variance**2, 0.0)
 
 
 def permutation_variance(s2: FloatArray, s4: FloatArray, n: FloatArray) -> FloatArray:
@@ -208,7 +211,7 @@ def von_neumann(
     """math [14]: the ratio RVN = 2 sigma^2_diff / sigma^2 and its one-sided p-value, per bin."""
     k, residual = rows.bin, rows.g - mean[rows.bin]
     n = _total(k, np.ones(len(k)), len(mean))
-    s2, s4 = (_total(k, residual**power, len(mean)) for power in (2, 4))
+    s2, s4 = [_total(k, residual**power, len(mean)) for power in (2, 4)]
     with np.errstate(invalid="ignore", divide="ignore"):
         ratio = 2 * within / variance
         null = permutation_variance(s2, s4, n)

@@ -33,12 +33,12 @@ def ks_distance(x: FloatArray, code: IntArray, weight: FloatArray, n_levels: int
     grid, cell = np.unique(x, return_inverse=True)
     if len(grid) > GRID:
         behind = np.cumsum(np.bincount(cell, weight))
-        at = np.searchsorted(behind, behind[-1] * np.arange(1, GRID + 1) / GRID * (1 - EQUAL))
-        grid = grid[np.unique(np.minimum(at, len(grid) - 1))]
+        rank = np.searchsorted(behind, behind[-1] * np.arange(1, GRID + 1) / GRID * (1 - EQUAL))
+        grid = grid[np.unique(np.minimum(rank, len(grid) - 1))]
         cell = np.searchsorted(grid, x)
     table = _table(cell, code, weight, len(grid) + 1, n_levels)
     below = np.cumsum(table, axis=1)
-    return np.array([np.abs(below - one).max(axis=1) for one in below])
+    return np.array([np.abs(below - row).max(axis=1) for row in below])
 
 
 def share_distance(
@@ -46,7 +46,7 @@ def share_distance(
 ) -> FloatArray:
     """Half the sum of differences of the shares of another category given the level."""
     table = _table(other, code, weight, n_other, n_levels)
-    return np.array([np.abs(table - one).sum(axis=1) / 2 for one in table])
+    return np.array([np.abs(table - row).sum(axis=1) / 2 for row in table])
 
 
 def _table(
@@ -113,11 +113,11 @@ class StepMoments(NamedTuple):
 
 
 def step_moments(
-    of: Steps, code: IntArray, weight: FloatArray | None, n_steps: int, *, frequency: bool
+    steps: Steps, code: IntArray, weight: FloatArray | None, n_steps: int, *, frequency: bool
 ) -> StepMoments:
     """math [5] and [6] of the rows of both levels."""
-    k, d = of.step, of.difference
-    w = np.ones(len(k)) if weight is None else weight[of.row]
+    k, d = steps.step, steps.difference
+    w = np.ones(len(k)) if weight is None else weight[steps.row]
 
     def added(values: FloatArray) -> FloatArray:
         return np.asarray(np.bincount(k, values, n_steps), dtype=np.float64)
@@ -127,7 +127,7 @@ def step_moments(
     mean = added(w * d) / total
     r = d - mean[k]
     rows = total if frequency else added(np.ones(len(k)))
-    bins = Moments(rows, total, squares, mean, added(w * r**2), added(w * code[of.row]) / total)
+    bins = Moments(rows, total, squares, mean, added(w * r**2), added(w * code[steps.row]) / total)
     return StepMoments(bins, added(w * r**3) / total, added(w * r**4) / total)
 
 
@@ -161,7 +161,7 @@ def curve(effect: FloatArray, share: FloatArray, centering: str) -> tuple[FloatA
 
 
 def row_sums(
-    of: Steps,
+    steps: Steps,
     code: IntArray,
     at_levels: FloatArray,
     weight: FloatArray | None,
@@ -174,23 +174,23 @@ def row_sums(
     """
     n_steps, n_rows = len(at_levels) - 1, len(code)
     w = np.ones(n_rows) if weight is None else weight
-    k, g, own = of.step, of.difference, w[of.row]
-    total = np.bincount(k, own, n_steps)
-    mean = np.bincount(k, own * g, n_steps) / total
-    r, share = g - mean[k], own / total[k]
-    spread = np.bincount(k, own * r**2, n_steps) / total
+    k, g, step_weight = steps.step, steps.difference, w[steps.row]
+    total = np.bincount(k, step_weight, n_steps)
+    mean = np.bincount(k, step_weight * g, n_steps) / total
+    r, share = g - mean[k], step_weight / total[k]
+    spread = np.bincount(k, step_weight * r**2, n_steps) / total
 
     def table(values: FloatArray) -> sparse.csr_array:
-        return sparse.coo_array((values, (group[of.row], k)), (n_groups, n_steps)).tocsr()
+        return sparse.coo_array((values, (group[steps.row], k)), (n_groups, n_steps)).tocsr()
 
     level = at_levels[code] - np.average(at_levels[code], weights=w)
-    average = g - np.average(g, weights=own)
+    average = g - np.average(g, weights=step_weight)
     return RowSums(
         table(share * r),
         table(np.zeros(len(k))),
         table(share * (r**2 - spread[k])),
         _added(group, w / w.sum() * level, n_groups),
-        _added(group[of.row], own / own.sum() * average, n_groups),
+        _added(group[steps.row], step_weight / step_weight.sum() * average, n_groups),
     )
 
 
@@ -198,7 +198,7 @@ def _added(group: IntArray, values: FloatArray, n_groups: int) -> FloatArray:
     return np.asarray(np.bincount(group, values, n_groups), dtype=np.float64)
 
 
-class Covariances(NamedTuple):
+class LevelCovariances(NamedTuple):
     """Covariances of the effects of steps, and of the centred curve at the levels."""
 
     effect: FloatArray
@@ -206,23 +206,28 @@ class Covariances(NamedTuple):
 
 
 def covariances(
-    moved: RowSums, at: Loadings, size: FloatArray, n_effective: FloatArray, *, population: bool
-) -> Covariances:
+    moved: RowSums,
+    loadings: Loadings,
+    size: FloatArray,
+    n_effective: FloatArray,
+    *,
+    population: bool,
+) -> LevelCovariances:
     """Sums of products of the rows' influences, each row standing for ``size`` rows.
 
     Residuals of a step are multiplied by sqrt(n / (n - 1)), so that its variance is that of math
     [24]. Both are sums of squares, so that no variance is negative.
     """
-    one = sparse.diags_array(1 / size)
+    by_size = sparse.diags_array(1 / size)
     with np.errstate(divide="ignore", invalid="ignore"):
         # A step with one row has no variance: infinity times 0.
         stretch = np.sqrt(n_effective / (n_effective - 1))
-        effect = (moved.mean.T @ one @ moved.mean).toarray() * np.outer(stretch, stretch)
-        total = at.level @ effect @ at.level.T
+        effect = (moved.mean.T @ by_size @ moved.mean).toarray() * np.outer(stretch, stretch)
+        total = loadings.level @ effect @ loadings.level.T
         if population:
-            shared = at.level @ (stretch * (moved.mean.T @ (moved.places / size)))
+            shared = loadings.level @ (stretch * (moved.mean.T @ (moved.places / size)))
             total = total + np.sum(moved.places**2 / size) - shared[:, None] - shared
-    return Covariances(effect, np.asarray(total))
+    return LevelCovariances(effect, np.asarray(total))
 
 
 def average_se(moved: RowSums, size: FloatArray, n_effective: float) -> float:
@@ -253,10 +258,10 @@ def heterogeneity_output(
     number = np.arange(share.shape[-1])
     mean = np.sum(share * number, axis=-1, keepdims=True)
     spread = np.sum(share * (number - mean) ** 2, axis=-1)
-    known = np.isfinite(variance)
-    weight = np.where(known, weight, 0.0)
+    finite = np.isfinite(variance)
+    weight = np.where(finite, weight, 0.0)
     with np.errstate(divide="ignore", invalid="ignore"):
-        squares = np.sum(weight * np.where(known, variance, 0.0), axis=-1) / weight.sum(axis=-1)
+        squares = np.sum(weight * np.where(finite, variance, 0.0), axis=-1) / weight.sum(axis=-1)
         return np.asarray(np.sqrt(spread * n_effective / (n_effective - 1) * squares))
 
 

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from rhale_stats.arrays.binning import bin_index
+from rhale_stats.arrays.binning import Stretches, bin_index
 from rhale_stats.arrays.moments import (
     LINE_POWERS,
     POWERS_OF_CUBES,
@@ -27,7 +27,6 @@ from rhale_stats.arrays.moments import (
     SquareSums,
     of_squares,
 )
-from rhale_stats.arrays.stretches import Stretches
 
 # Exponents (p, q) of the sums of w (x - x_mean)^p (g - mean)^q.
 POWERS = (
@@ -36,7 +35,7 @@ POWERS = (
     *((4, 0), (3, 1), (2, 2), (1, 3), (0, 4)),
 )
 HEADS = ("n_obs", "weight", "weight_sq", "x_mean", "mean")
-FIELDS = (*HEADS, *(f"x{p}g{q}" for p, q in POWERS))
+FIELDS = (*HEADS, *[f"x{p}g{q}" for p, q in POWERS])
 _ROW = {power: len(HEADS) + number for number, power in enumerate(POWERS)}
 DEGREE = 4
 OF_X, OF_G = np.transpose(POWERS)
@@ -119,17 +118,17 @@ class CellMoments(NamedTuple):
     ) -> CellMoments:
         """Moments with these `HEADS` and sums of products; others, which are not known, are 0."""
         none = np.zeros(len(heads[0]))
-        rows = [*heads, *(products.get(power, none) for power in POWERS)]
+        rows = [*heads, *[products.get(power, none) for power in POWERS]]
         return cls(np.where(heads[1] > 0, np.stack(rows), 0.0))
 
     def _about_rest(self, x: FloatArray, g: FloatArray) -> CellMoments:
         """With the means moved by what is left of the first sums about them."""
-        table = self.table.copy()
+        table, weight = self.table.copy(), self.weight
         table[3] += x
         table[4] += g
-        table[_ROW[2, 0]] -= self.weight * x * x
-        table[_ROW[1, 1]] -= self.weight * x * g
-        table[_ROW[0, 2]] -= self.weight * g * g
+        table[_ROW[2, 0]] -= weight * x * x
+        table[_ROW[1, 1]] -= weight * x * g
+        table[_ROW[0, 2]] -= weight * g * g
         return CellMoments(table)
 
     @property
@@ -158,22 +157,19 @@ class CellMoments(NamedTuple):
         return np.asarray(self.table[4])
 
     def product(self, p: int, q: int) -> FloatArray:
-        """Sum of w (x - x_mean)^p (g - mean)^q."""
-        if p + q >= 2:
-            return np.asarray(self.table[_ROW[p, q]])
-        return self.weight if p + q == 0 else np.zeros_like(self.weight)
+        """Sum of w (x - x_mean)^p (g - mean)^q, of the second degree or more."""
+        return np.asarray(self.table[_ROW[p, q]])
+
+    def products(self, powers: Sequence[tuple[int, int]]) -> FloatArray:
+        """The sums of all ``powers`` (p, q), (powers, cells)."""
+        return np.asarray(self.table[[_ROW[power] for power in powers]])
 
     def means(self) -> Moments:
         """Weights and means with the squares about them; means are NaN where there are no rows."""
-        x_mean, mean = np.where(self.weight > 0, self.table[3:5], np.nan)
-        return Moments(
-            self.n_obs,
-            self.weight,
-            self.weight_sq,
-            mean,
-            np.maximum(self.product(0, 2), 0.0),
-            x_mean,
-        )
+        n_obs, weight, weight_sq = self.table[:3]
+        x_mean, mean = np.where(weight > 0, self.table[3:5], np.nan)
+        squares = np.maximum(self.product(0, 2), 0.0)
+        return Moments(n_obs, weight, weight_sq, mean, squares, x_mean)
 
     def comoments(self) -> Comoments:
         """Spread of x, and its product with g."""
@@ -186,16 +182,16 @@ class CellMoments(NamedTuple):
 
         Shape (powers, cells).
         """
-        products, occupied = self._products(), self.weight > 0
-        _add_distance(products, np.where(occupied, self.x_mean - x, 0.0))
-        _add_distance(products.swapaxes(0, 1), np.where(occupied, self.mean - g, 0.0))
+        products, (weight, _, x_mean, mean) = self._products(), self.table[1:5]
+        _add_distance(products, np.where(weight > 0, x_mean - x, 0.0))
+        _add_distance(products.swapaxes(0, 1), np.where(weight > 0, mean - g, 0.0))
         p, q = np.transpose(powers)
         return np.asarray(products[p, q])
 
     def _products(self) -> FloatArray:
         """Sums of w (x - x_mean)^p (g - mean)^q, (p, q, cell); 0 above the fourth degree."""
-        products = np.zeros((DEGREE + 1, DEGREE + 1, len(self.weight)))
-        products[0, 0] = self.weight
+        products = np.zeros((DEGREE + 1, DEGREE + 1, self.table.shape[1]))
+        products[0, 0] = self.table[1]
         products[OF_X, OF_G] = self.table[len(HEADS) :]
         return products
 
@@ -220,17 +216,18 @@ class CellMoments(NamedTuple):
 
         The pairwise update of Chan, Golub and LeVeque (1983) over whole runs, to the fourth degree.
         """
-        if len(starts) == len(self.weight):
+        weight = self.weight
+        if len(starts) == len(weight):
             return self
-        length = np.diff(starts, append=len(self.weight))
+        length = np.diff(starts, append=len(weight))
         sums = np.add.reduceat(self.table[:3], starts, axis=1)
         total = np.where(sums[1] > 0, sums[1], 1.0)
         # About one cell of each run, so that equal means keep their digits.
-        there = np.where(self.weight > 0, np.arange(len(self.weight)), 0)
-        some = np.maximum.reduceat(there, starts)
+        occupied = np.where(weight > 0, np.arange(len(weight)), 0)
+        some = np.maximum.reduceat(occupied, starts)
         centre = self.table[3:5, some]
-        apart = self.weight * (self.table[3:5] - np.repeat(centre, length, axis=1))
-        apart = np.where(self.weight > 0, apart, 0.0)
+        apart = weight * (self.table[3:5] - np.repeat(centre, length, axis=1))
+        apart = np.where(weight > 0, apart, 0.0)
         means = np.where(sums[1] > 0, centre + np.add.reduceat(apart, starts, axis=1) / total, 0.0)
         with np.errstate(over="ignore", invalid="ignore"):
             x, g = np.repeat(means, length, axis=1)
@@ -289,7 +286,7 @@ class RowMoments(NamedTuple):
         cells = CellMoments.of_rows(edges, x, g, weight, frequency=frequency)
         if not unequal or weight is None:
             return cls(cells)
-        squares, cubes = (CellMoments.of_rows(edges, x, g, weight**power) for power in (2, 3))
+        squares, cubes = [CellMoments.of_rows(edges, x, g, weight**power) for power in (2, 3)]
         fifth = np.bincount(bin_index(edges, x), weight**5, len(edges) - 1)
         return cls(cells, squares, cubes, fifth.astype(np.float64))
 
@@ -298,9 +295,9 @@ class RowMoments(NamedTuple):
         if self.squares is None or self.cubes is None or self.fifth is None:
             return RowMoments(self.cells.pooled(starts))
         fifth = np.add.reduceat(self.fifth, starts)
-        cells, squares, cubes = (
+        cells, squares, cubes = [
             part.pooled(starts) for part in (self.cells, self.squares, self.cubes)
-        )
+        ]
         return RowMoments(cells, squares, cubes, fifth)
 
     @property
@@ -314,11 +311,11 @@ class RowMoments(NamedTuple):
         assert self.cubes is not None, "weights differ"
         assert self.fifth is not None, "weights differ"
         length = np.diff(starts, append=len(self.fifth))
-        about = Line.of(bins, slope).repeated(length)
+        about = Line.through(bins, slope).repeated(length)
         powers = [SQUARE_POWERS[number] for number in of_squares(slope)]
         each = about.sums(self.squares, [*powers, (0, 3)]), about.sums(self.cubes, POWERS_OF_CUBES)
         more = self.squares.weight_sq, self.fifth
-        return SquareSums(*(np.add.reduceat(one, starts, axis=-1) for one in (*each, *more)))
+        return SquareSums(*[np.add.reduceat(sums, starts, axis=-1) for sums in (*each, *more)])
 
 
 class Line(NamedTuple):
@@ -329,14 +326,14 @@ class Line(NamedTuple):
     slope: FloatArray
 
     @classmethod
-    def of(cls, bins: Moments, slope: FloatArray | None) -> Line:
+    def through(cls, bins: Moments, slope: FloatArray | None) -> Line:
         """The lines of bins through their means."""
         tilt = np.zeros(len(bins.mean)) if slope is None else slope
         return cls(np.nan_to_num(bins.x_mean), np.nan_to_num(bins.mean), tilt)
 
     def repeated(self, length: IntArray) -> Line:
         """The lines of bins in each of their cells."""
-        return Line(*(np.repeat(one, length) for one in self))
+        return Line(*[np.repeat(values, length) for values in self])
 
     def sums(self, cells: CellMoments, powers: Sequence[tuple[int, int]]) -> FloatArray:
         """Sums of w d^p r^q, d being the distance from ``x`` and r that from the line."""
@@ -352,15 +349,14 @@ def residual_moments(
     if slope is not None:
         cells = cells.sheared(np.repeat(slope, length))
     bins = cells.pooled(starts)
+    weight = bins.weight
     with np.errstate(invalid="ignore", divide="ignore"):
         third, fourth, x_variance, x_covariance, second = (
-            bins.product(*power) / bins.weight for power in (*RESIDUAL_POWERS, (0, 2))
+            bins.products((*RESIDUAL_POWERS, (0, 2))) / weight
         )
-        line = None
-        if slope is not None:
-            line = np.stack([bins.product(*power) / bins.weight for power in LINE_POWERS], axis=-1)
+        line = None if slope is None else (bins.products(LINE_POWERS) / weight).T
     mean = bins.mean if slope is None else bins.mean + slope * bins.x_mean
-    mean = np.where(bins.weight > 0, mean, np.nan)
+    mean = np.where(weight > 0, mean, np.nan)
     return ResidualMoments(second, third, fourth, x_variance, x_covariance, line, mean)
 
 

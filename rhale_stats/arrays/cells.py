@@ -15,26 +15,26 @@ from scipy import sparse
 
 from rhale_stats.arrays import binning
 from rhale_stats.arrays import moments as sums
+from rhale_stats.arrays.binning import sorting
 from rhale_stats.arrays.cell_moments import CellMoments
 from rhale_stats.arrays.moments import FloatArray, IntArray, Moments
-from rhale_stats.arrays.stretches import sorting
 
 # Rows of a cell, and the largest number of cells of one axis; chosen by the study ``weighting``.
-CELL_ROWS, MOST_CELLS = 15, 400
+CELL_ROWS, MAX_CELLS = 15, 400
 # A cell that is wider than this share of the inner range is divided, and has fewer rows.
-WIDEST, LEAST_ROWS = 0.05, 3
+MAX_WIDTH, MIN_ROWS = 0.05, 3
 # The variance of a small cell is estimated together with its neighbours, from so many degrees of
 # freedom. A squared difference of two neighbouring cells counts as 2/3 of one.
-FEW_ROWS, TOGETHER, OF_DIFFERENCE = 8, 12.0, 2 / 3
+MIN_OWN_ROWS, POOLED_DEGREES, OF_DIFFERENCE = 8, 12.0, 2 / 3
 # Degrees of freedom of the variance of a cell in which a few rows have most of the weight.
-LEAST_DEGREES = 1.0
+MIN_DEGREES = 1.0
 # Two neighbours are the ends of a gap if they are this many times as far apart as the rows around
-# them, and by more than this share of the inner range. Beyond a gap are at least this share of the
-# rows, and five rows, because tails are sparse anyway. Fewer rows suffice if they are so many inner
-# ranges away, as coded values are.
-GAP_SPACINGS, GAP_SHARE, GAP_ROWS, FAR_AWAY = 30.0, 0.1, 0.02, 10.0
+# them, with few rows on a side more, and by more than this share of the inner range. Beyond a gap
+# are at least this share of the rows, and five rows, because tails are sparse anyway. Fewer rows
+# suffice if they are so many inner ranges away, as coded values are.
+GAP_SPACINGS, SPACINGS_OF_FEW, GAP_SHARE, GAP_ROWS, TAIL_SPACINGS = 10.0, 100.0, 0.1, 0.02, 10.0
 # Number of neighbours on each side that give the usual distance.
-AROUND = 10
+NEIGHBOURS = 10
 
 
 class Cells(NamedTuple):
@@ -138,7 +138,7 @@ def nested_edges(
     n_cells: float,
     *,
     frequency: bool = False,
-    least: float = LEAST_ROWS,
+    least: float = MIN_ROWS,
     ordered: bool = False,
     gaps: FloatArray | None = None,
     rows: FloatArray | None = None,
@@ -155,7 +155,7 @@ def nested_edges(
         x = np.sort(x) if order is None else x[order]
         weight = None if weight is None else weight[order]
     none = _Running(len(x), None)
-    running = none if weight is None else _Running.of(weight)
+    running = none if weight is None else _Running.from_weights(weight)
     if gaps is None:
         gaps = gap_edges(x, None if running.sums is None else running.sums[1:])
     fixed = union(bins, gaps)
@@ -164,25 +164,25 @@ def nested_edges(
     first[-1] = len(x)
     below = running.before(first)
     # Cells of every stretch between fixed edges, by its share of the weight.
-    held = np.diff(below)
-    asked = np.where(held > 0, np.maximum(np.rint(n_cells * held / running.total), 1), 0)
-    asked = asked.astype(int)
-    stretch = np.repeat(np.arange(len(asked)), asked)
-    number = np.arange(len(stretch)) - np.repeat(np.cumsum(asked) - asked, asked)
+    mass = np.diff(below)
+    n_parts = np.where(mass > 0, np.maximum(np.rint(n_cells * mass / running.total), 1), 0)
+    n_parts = n_parts.astype(int)
+    stretch = np.repeat(np.arange(len(n_parts)), n_parts)
+    number = np.arange(len(stretch)) - np.repeat(np.cumsum(n_parts) - n_parts, n_parts)
     inner = number > 0
     stretch, number = stretch[inner], number[inner]
-    rank = below[stretch] + held[stretch] * number / asked[stretch]
+    rank = below[stretch] + mass[stretch] * number / n_parts[stretch]
     # Sums of weights that are no whole numbers may round.
     left = running.row_at(rank * (1 - 1e-12))
     left = np.searchsorted(x, x[left], side="right") - 1  # the last of its ties
-    known = left + 1 < first[stretch + 1]
-    left = np.unique(left[known])
+    inside = left + 1 < first[stretch + 1]
+    left = np.unique(left[inside])
     edges = union(fixed, _between(x[left], x[left + 1]))
     low, high = x[running.row_at(running.total * np.array([0.01, 0.99]) * (1 - 1e-12))]
     # Widths of rounded values are the same but for rounding; edges of a grid stand beside them.
     beside = 1e-9 * (high - low) + 64 * np.spacing(np.abs(edges).max())
-    counted = running if frequency else none if rows is None else _Running.of(rows)
-    return _halved(x, counted, edges, WIDEST * (high - low) + beside, least)
+    counted = running if frequency else none if rows is None else _Running.from_weights(rows)
+    return _halved(x, counted, edges, MAX_WIDTH * (high - low) + beside, least)
 
 
 class _Running(NamedTuple):
@@ -192,7 +192,7 @@ class _Running(NamedTuple):
     sums: FloatArray | None
 
     @classmethod
-    def of(cls, weight: FloatArray) -> _Running:
+    def from_weights(cls, weight: FloatArray) -> _Running:
         sums = np.concatenate([[0.0], np.cumsum(weight)])
         return cls(sums[-1], sums)
 
@@ -224,7 +224,7 @@ def _halved(
         wide = np.flatnonzero((np.diff(edges) > widest) & (n_rows >= 2 * least))
         begin, end = running.before(first[wide]), running.before(first[wide + 1])
         half = begin + n_rows[wide] // 2
-        left, right = (running.rows_within(half - one) for one in (1, 0))
+        left, right = running.rows_within(half - np.array([[1], [0]]))
         # Rows at one place stay together.
         tied = x[left] == x[right]
         right = np.where(tied, np.searchsorted(x, x[right], side="right"), right)
@@ -241,7 +241,7 @@ def gap_edges(x: FloatArray, running: FloatArray | None = None) -> FloatArray:
 
     ``running`` are sums of the rows' weights up to each.
     """
-    if len(x) < AROUND:
+    if len(x) < NEIGHBOURS:
         return np.zeros(0)
     apart = np.diff(x)
     if apart.all():
@@ -249,25 +249,28 @@ def gap_edges(x: FloatArray, running: FloatArray | None = None) -> FloatArray:
     else:
         first = np.append(0, np.flatnonzero(apart) + 1)
         places, apart = x[first], apart[first[1:] - 1]
-    if len(places) < AROUND:
+    if len(places) < NEIGHBOURS:
         return np.zeros(0)
     # Distances of distinct values, so that repeated rows do not change them.
     inner = places[int(0.99 * (len(places) - 1))] - places[int(np.ceil(0.01 * (len(places) - 1)))]
     wide = np.flatnonzero(apart > GAP_SHARE * inner) if inner > 0 else np.zeros(0, dtype=np.int64)
-    found = []
-    for at in wide:
-        row = at + 1 if first is None else first[at + 1]
+    edges = []
+    for gap in wide:
+        row = gap + 1 if first is None else first[gap + 1]
         share = row / len(x) if running is None else running[row - 1] / running[-1]
-        is_tail = min(share, 1 - share) < GAP_ROWS or min(row, len(x) - row) < AROUND // 2
-        if is_tail and apart[at] <= FAR_AWAY * inner:
+        beyond = min(row, len(x) - row)
+        is_tail = min(share, 1 - share) < GAP_ROWS or beyond < NEIGHBOURS // 2
+        if is_tail and apart[gap] <= TAIL_SPACINGS * inner:
             continue
-        sides = apart[max(at - AROUND, 0) : at], apart[at + 1 : at + 1 + AROUND]
-        usual = max((side.mean() for side in sides if len(side) >= AROUND // 2), default=np.inf)
-        if apart[at] > GAP_SPACINGS * usual:
+        sides = apart[max(gap - NEIGHBOURS, 0) : gap], apart[gap + 1 : gap + 1 + NEIGHBOURS]
+        usual = max((side.mean() for side in sides if len(side) >= NEIGHBOURS // 2), default=np.inf)
+        if apart[gap] > (GAP_SPACINGS + SPACINGS_OF_FEW / beyond) * usual:
             # The last value is the end of the axis, and has a cell of its own before it.
-            end = places[at + 1] if at + 2 < len(places) else np.nextafter(places[at + 1], -np.inf)
-            found += [np.nextafter(places[at], np.inf), end]
-    return np.array(found)
+            end = (
+                places[gap + 1] if gap + 2 < len(places) else np.nextafter(places[gap + 1], -np.inf)
+            )
+            edges += [np.nextafter(places[gap], np.inf), end]
+    return np.array(edges)
 
 
 def count_edges(
@@ -287,7 +290,7 @@ def count_edges(
     if gaps is None:
         order = sorting(x)
         x, weight = x[order], None if weight is None else weight[order]
-    running = _Running(len(x), None) if weight is None else _Running.of(weight)
+    running = _Running(len(x), None) if weight is None else _Running.from_weights(weight)
     if gaps is None:
         gaps = gap_edges(x, None if running.sums is None else running.sums[1:])
     last = running.row_at(running.total * np.arange(1, n_cells) / n_cells * (1 - 1e-12))
@@ -354,29 +357,29 @@ def cells_of(
     of_squares: sums.SquareSums | None = None,
 ) -> Cells:
     """The cells between ``edges``, from their moments and, under weights, sums by squares."""
-    found = moments.means()
+    of_cells = moments.means()
     bin_of = binning.bin_index(bins, (edges[:-1] + edges[1:]) / 2)
-    variance, degrees = _with_neighbours(found, sums.variance(found, 1))
+    variance, degrees = _with_neighbours(of_cells, sums.variance(of_cells, 1))
     by_squares = robust = robust_third = products = None
     if of_squares is not None:
-        known = sums.squares_of(of_squares, found)
-        by_squares, robust_third, products = known.moments, known.third, known.products
-        robust = _with_neighbours(found, known.variance())[0]
-        degrees = np.where(degrees > 0, np.maximum(known.rows - 1, LEAST_DEGREES), 0.0)
+        squares = sums.squares_of(of_squares, of_cells)
+        by_squares, robust_third, products = squares.moments, squares.third, squares.products
+        robust = _with_neighbours(of_cells, squares.variance())[0]
+        degrees = np.where(degrees > 0, np.maximum(squares.rows - 1, MIN_DEGREES), 0.0)
     with np.errstate(invalid="ignore", divide="ignore"):
         x_variance, x_covariance, second, third = (
-            moments.product(*power) / found.weight for power in ((2, 0), (1, 1), (0, 2), (0, 3))
+            moments.products(((2, 0), (1, 1), (0, 2), (0, 3))) / of_cells.weight
         )
     return Cells(
         edges,
         bin_of,
-        found.n_obs,
-        found.weight,
-        found.weight_sq,
-        found.mean,
+        of_cells.n_obs,
+        of_cells.weight,
+        of_cells.weight_sq,
+        of_cells.mean,
         variance,
         degrees,
-        found.x_mean,
+        of_cells.x_mean,
         x_variance,
         x_covariance,
         third,
@@ -401,10 +404,10 @@ def _with_neighbours(cells: Moments, variance: FloatArray) -> tuple[FloatArray, 
     rows, mean = n[occupied], cells.mean[occupied]
     if len(occupied) < 2:
         return variance, degrees
-    own = degrees[occupied] * np.nan_to_num(variance[occupied])
+    scatter = degrees[occupied] * np.nan_to_num(variance[occupied])
     apart = OF_DIFFERENCE * np.diff(mean) ** 2 / (1 / rows[1:] + 1 / rows[:-1])
     # Running sums, so that any stretch of cells is a difference.
-    spread, steps = (np.concatenate([[0.0], np.cumsum(part)]) for part in (own, apart))
+    spread, steps = [np.concatenate([[0.0], np.cumsum(part)]) for part in (scatter, apart)]
     few, low, high, total = _stretches(rows)
     squares = spread[high + 1] - spread[low] + steps[high] - steps[low]
     variance[occupied[few]] = np.maximum(squares, 0.0) / total
@@ -415,16 +418,16 @@ def _with_neighbours(cells: Moments, variance: FloatArray) -> tuple[FloatArray, 
 def _stretches(rows: FloatArray) -> tuple[IntArray, IntArray, IntArray, FloatArray]:
     """Small cells with rows, the cells that each is pooled with, and the degrees of freedom."""
     # Effective numbers of rows round where weights are nearly equal.
-    few = np.flatnonzero(rows < FEW_ROWS * (1 - 1e-12))
+    few = np.flatnonzero(rows < MIN_OWN_ROWS * (1 - 1e-12))
     first, last, total = few.copy(), few.copy(), np.zeros(len(few))
     df = np.concatenate([[0.0], np.cumsum(np.maximum(rows - 1, 0.0))])
     waiting, reach, end = np.arange(len(few)), 1, len(rows) - 1
     while len(waiting):
-        low, high = (np.clip(few[waiting] + by, 0, end) for by in (-reach, reach))
-        found = df[high + 1] - df[low] + OF_DIFFERENCE * (high - low)
-        first[waiting], last[waiting], total[waiting] = low, high, found
+        low, high = [np.clip(few[waiting] + by, 0, end) for by in (-reach, reach)]
+        reached = df[high + 1] - df[low] + OF_DIFFERENCE * (high - low)
+        first[waiting], last[waiting], total[waiting] = low, high, reached
         # Thirds add up to a whole number but for rounding.
-        done = (found >= TOGETHER * (1 - 1e-9)) | ((low == 0) & (high == end))
+        done = (reached >= POOLED_DEGREES * (1 - 1e-9)) | ((low == 0) & (high == end))
         waiting, reach = waiting[~done], reach + 1
     return few, first, last, total
 
@@ -443,10 +446,10 @@ def variance_sources(n_effective: FloatArray) -> tuple[sparse.csr_array, FloatAr
     pooled = _stretches(rows) if n >= 2 else ()
     if pooled:
         alone = np.setdiff1d(alone, pooled[0])
-    found = [(occupied[alone], alone, np.ones(len(alone)))]
+    blocks = [(occupied[alone], alone, np.ones(len(alone)))]
     for cell, first, last, total in zip(*pooled, strict=True):
-        at = np.concatenate([np.arange(first, last + 1), n + np.arange(first, last)])
-        found.append((np.full(len(at), occupied[cell]), at, degrees[at] / total))
-    cells, sources, weights = (np.concatenate(part) for part in zip(*found, strict=True))
+        source = np.concatenate([np.arange(first, last + 1), n + np.arange(first, last)])
+        blocks.append((np.full(len(source), occupied[cell]), source, degrees[source] / total))
+    cells, sources, weights = [np.concatenate(part) for part in zip(*blocks, strict=True)]
     shape = len(n_effective), len(degrees)
     return sparse.csr_array((weights, (cells, sources)), shape), degrees

@@ -99,7 +99,7 @@ def of_bins(
         leverage.table(one, code, cell, n_units, n_bins)
         for one in (w, w if frequency else w**2, w * (values - mean[cell]) / total[cell])
     ]
-    shares = leverage.Shares.of(tables[0], tables[1], repeats)
+    shares = leverage.Shares.from_sums(tables[0], tables[1], repeats)
     moved = leverage.like(tables[2], tables[2].data * shares.factor.data).toarray()
     if repeats is not None:
         moved /= np.sqrt(repeats)[:, None]

@@ -38,7 +38,7 @@ def of_mean_square(e: FloatArray, moved: FloatArray, share: FloatArray) -> Float
     return centred(e**2 + 2 * moved, share)
 
 
-class Squares(NamedTuple):
+class VarianceShares(NamedTuple):
     """Numerators and denominators: ``total``, ``variance`` (...), ``overall`` (feature, ...).
 
     ``pair`` and ``joint`` are (pair, ...). They hold estimates, influences, or replicates.
@@ -63,12 +63,12 @@ class Answers(NamedTuple):
     values: FloatArray
     version: IntArray
 
-    def own(self, share: FloatArray) -> FloatArray:
+    def along(self, share: FloatArray) -> FloatArray:
         """(i, ...): means over k, the partial dependence of these columns; ``share`` (k, ...)."""
         return np.asarray(self.values @ share)[self.version]
 
     def rest(self, share: FloatArray) -> FloatArray:
-        """(k, ...): means over i, that of all other columns; the transpose of `own`."""
+        """(k, ...): means over i, that of all other columns; the transpose of `along`."""
         n, m = len(self.version), len(self.values)
         ones = (np.ones(n), (self.version, np.arange(n)))
         return np.asarray(self.values.T @ (sparse.csr_array(ones, shape=(m, n)) @ share))
@@ -80,22 +80,22 @@ def pdp_squares(
     pairs: Sequence[tuple[int, int]],
     pair_answers: Sequence[Answers],
     share: FloatArray,
-) -> Squares:
+) -> VarianceShares:
     """math [60] for shares of weight (row, draw): each (..., draw)."""
     whole = centred(prediction[:, None], share)
-    own = [centred(of.own(share), share) for of in features]
-    total = mean_square(whole - sum(own), share)
+    curves = [centred(answers.along(share), share) for answers in features]
+    total = mean_square(whole - sum(curves), share)
     overall = [
-        mean_square(whole - f - centred(of.rest(share), share), share)
-        for f, of in zip(own, features, strict=True)
+        mean_square(whole - f - centred(answers.rest(share), share), share)
+        for f, answers in zip(curves, features, strict=True)
     ]
     pair, joint = [], []
-    for (j, k), of in zip(pairs, pair_answers, strict=True):
-        both = centred(of.own(share), share)
-        pair.append(mean_square(both - own[j] - own[k], share))
+    for (j, k), answers in zip(pairs, pair_answers, strict=True):
+        both = centred(answers.along(share), share)
+        pair.append(mean_square(both - curves[j] - curves[k], share))
         joint.append(mean_square(both, share))
     n_draws = share.shape[1]
-    return Squares(
+    return VarianceShares(
         total,
         np.array(overall),
         mean_square(whole, share),
@@ -109,15 +109,17 @@ def pdp_influences(
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """math [62]: influences (..., row) on the total, on those of features, and on the variance."""
     whole = centred(prediction, share)
-    own = [centred(of.own(share), share) for of in features]
-    e = whole - sum(own)
-    moved = -np.sum([of.rest(share * e) for of in features], axis=0)
+    curves = [centred(answers.along(share), share) for answers in features]
+    e = whole - sum(curves)
+    moved = -np.sum([answers.rest(share * e) for answers in features], axis=0)
     total = of_mean_square(e, moved, share)
     overall = []
-    for f, of in zip(own, features, strict=True):
-        e = whole - f - centred(of.rest(share), share)
+    for f, answers in zip(curves, features, strict=True):
+        e = whole - f - centred(answers.rest(share), share)
         # Means of the answers over rows and over columns give both effects.
-        overall.append(of_mean_square(e, -of.rest(share * e) - of.own(share * e), share))
+        overall.append(
+            of_mean_square(e, -answers.rest(share * e) - answers.along(share * e), share)
+        )
     return total, np.array(overall), of_mean_square(whole, np.zeros(len(whole)), share)
 
 
@@ -125,8 +127,8 @@ def pdp_pair_influences(
     both: Answers, first: Answers, second: Answers, share: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
     """math [62]: influences (row,) on the numerator of a pair, and on its denominator."""
-    joint, *own = (centred(of.own(share), share) for of in (both, first, second))
-    e = joint - own[0] - own[1]
+    joint, *curves = [centred(answers.along(share), share) for answers in (both, first, second)]
+    e = joint - curves[0] - curves[1]
     moved = both.rest(share * e) - first.rest(share * e) - second.rest(share * e)
     return (
         of_mean_square(e, moved, share),
@@ -151,7 +153,7 @@ def interpolation(n_edges: int, place: IntArray, fraction: FloatArray | None) ->
 class Curve(NamedTuple):
     """A first-order effect with its rows: ``change`` (row, side) across steps, their means.
 
-    ``mass`` is the weight of a step, and ``at`` (row, edge) interpolates at the rows.
+    ``mass`` is the weight of a step, and ``interpolation`` (row, edge) interpolates at the rows.
     """
 
     axis: Axis
@@ -159,19 +161,19 @@ class Curve(NamedTuple):
     change: FloatArray
     steps: FloatArray
     mass: FloatArray
-    at: sparse.csr_array
+    interpolation: sparse.csr_array
 
     def moved(self, by: FloatArray) -> FloatArray:
         """Derivative of sum_i by_i curve_i in the weight of every row, (row,)."""
         # A step increases the curve at all edges beyond it.
-        beyond = _beyond(self.at.T @ by)
+        beyond = _beyond(self.interpolation.T @ by)
         lift = np.divide(beyond, self.mass, out=np.zeros(len(beyond)), where=self.mass > 0)
         out = np.zeros(len(self.place))
         for number, side in enumerate(self.axis.sides):
             step = self.place + side
-            here = np.flatnonzero((step >= 0) & (step < self.axis.n_bins))
-            of = step[here]
-            out[here] += (self.change[here, number] - self.steps[of]) * lift[of]
+            inside = np.flatnonzero((step >= 0) & (step < self.axis.n_bins))
+            bins = step[inside]
+            out[inside] += (self.change[inside, number] - self.steps[bins]) * lift[bins]
         return out
 
 
@@ -197,8 +199,8 @@ class Pair(NamedTuple):
         inside = self.cell >= 0
         safe = np.where(inside, self.cell, 0)
         residual = np.where(inside, self.delta - cells.mean.ravel()[safe], 0.0)
-        for number, one in enumerate(by.T):
-            gradient = (self.at_a.T @ (sparse.diags_array(one) @ self.at_b)).toarray()
+        for number, column in enumerate(by.T):
+            gradient = (self.at_a.T @ (sparse.diags_array(column) @ self.at_b)).toarray()
             by_place = _by_places(self.influence, gradient)
             out[:, number] = by_place[self.place_a, self.place_b]
             by_mean = _by_means(self.influence, gradient).ravel()
@@ -217,13 +219,13 @@ def _beyond(values: FloatArray) -> FloatArray:
 
 def _by_means(influence: Influence, gradient: FloatArray) -> FloatArray:
     """(bin_a, bin_b): derivative of <gradient, surface> by each cell mean, math [56]-[58]."""
-    a, b, table, found = influence.a, influence.b, influence.table, influence.found
+    a, b, table, surface = influence.a, influence.b, influence.table, influence.surface
     # The mean over the rows is subtracted last, and therefore first in the adjoint.
     at_rows = a.values().T @ table @ b.values()
     gradient = gradient - gradient.sum() / table.sum() * at_rows
     of_start = gradient.copy()
-    of_start -= _by_main(b, found.main_a, gradient.sum(axis=1), table)
-    of_start -= _by_main(a, found.main_b, gradient.sum(axis=0), table.T).T
+    of_start -= _by_main(b, surface.main_a, gradient.sum(axis=1), table)
+    of_start -= _by_main(a, surface.main_b, gradient.sum(axis=0), table.T).T
     of_filled = _beyond(_beyond(of_start).T).T
     return np.asarray((influence.fill.T @ of_filled.ravel()).reshape(a.n_bins, b.n_bins))
 
@@ -237,10 +239,10 @@ def _by_main(other: Axis, main: Main, along: FloatArray, table: FloatArray) -> F
 
 def _by_places(influence: Influence, gradient: FloatArray) -> FloatArray:
     """(place_a, place_b): derivative of <gradient, surface> by the weight there, math [59]."""
-    found, table = influence.found, influence.table
-    by_a = _main_by_places(influence.a, found.main_a, gradient.sum(axis=1), table)
-    by_b = _main_by_places(influence.b, found.main_b, gradient.sum(axis=0), table.T)
-    return np.asarray(-by_a - by_b.T - gradient.sum() / table.sum() * found.at_rows)
+    surface, table = influence.surface, influence.table
+    by_a = _main_by_places(influence.a, surface.main_a, gradient.sum(axis=1), table)
+    by_b = _main_by_places(influence.b, surface.main_b, gradient.sum(axis=0), table.T)
+    return np.asarray(-by_a - by_b.T - gradient.sum() / table.sum() * surface.at_rows)
 
 
 def _main_by_places(a: Axis, main: Main, along: FloatArray, table: FloatArray) -> FloatArray:

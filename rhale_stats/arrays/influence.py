@@ -43,8 +43,8 @@ def loadings(pieces: Pieces, z: FloatArray, centering: str) -> Loadings:
         mean_level = (right * width + width**2 / 2) / span
         # For the slope: its full contribution in the bins to the right, its mean in its own bin.
         from_left = left - pieces.x_mean
-        own = from_left * width**2 / 2 + width**3 / 6
-        mean_tilt = (right * _area(width, pieces) + own) / span
+        within = from_left * width**2 / 2 + width**3 / 6
+        mean_tilt = (right * _area(width, pieces) + within) / span
         return Loadings(level - mean_level, tilt - mean_tilt)
     if centering != "mean":
         at_zero = loadings(pieces, np.array([float(centering)]), "start")
@@ -95,8 +95,8 @@ def own_places(
     if squares is not None:
         x1, x2, r, x_covariance = squares.T[:4]
     # The place of a row above the mean of all: away + mean d + bend (d^2 - var).
-    own = away**2 + 2 * away * (mean * x1 + bend * (x2 - var)) + mean**2 * x2
-    own = own + 2 * mean * bend * (x3 - var * x1) + bend**2 * (x4 - 2 * var * x2 + var**2)
+    square = away**2 + 2 * away * (mean * x1 + bend * (x2 - var)) + mean**2 * x2
+    square = square + 2 * mean * bend * (x3 - var * x1) + bend**2 * (x4 - 2 * var * x2 + var**2)
     linear = pieces.slope != 0
     with_mean = away * r + mean * x_covariance + bend * (x2r - var * r)
     with_slope = np.zeros(len(share))
@@ -104,18 +104,18 @@ def own_places(
     with_slope[linear] = of_slope[linear] / var[linear]
     per_row = share / n_effective
     return OwnPlaces(
-        float(np.sum(per_row * share * own)), per_row * with_mean, per_row * with_slope
+        float(np.sum(per_row * share * square)), per_row * with_mean, per_row * with_slope
     )
 
 
-def covariance(at: Loadings, noise: Noise, places: OwnPlaces | None) -> FloatArray:
+def covariance(loadings: Loadings, noise: Noise, places: OwnPlaces | None) -> FloatArray:
     """Covariance of the curve between points, (point, point)."""
-    level, tilt = at
+    level, tilt = loadings
     # Bins on which a curve does not depend may be unknown: 0 times NaN is 0 here.
     unknown = np.isnan(noise.mean)
-    known = Noise(*(np.where(unknown, 0.0, part) for part in noise))
-    mixed = (level * known.covariance) @ tilt.T
-    total = (level * known.mean) @ level.T + (tilt * known.slope) @ tilt.T + mixed + mixed.T
+    estimated = Noise(*[np.where(unknown, 0.0, part) for part in noise])
+    mixed = (level * estimated.covariance) @ tilt.T
+    total = (level * estimated.mean) @ level.T + (tilt * estimated.slope) @ tilt.T + mixed + mixed.T
     reached = ((level != 0) & unknown).any(axis=1)
     total[reached] = total[:, reached] = np.nan
     if places is not None:
@@ -124,18 +124,18 @@ def covariance(at: Loadings, noise: Noise, places: OwnPlaces | None) -> FloatArr
     return np.asarray(total)
 
 
-def parts(at: Loadings, noise: Noise) -> FloatArray:
+def parts(loadings: Loadings, noise: Noise) -> FloatArray:
     """Part of every bin's noise in the variance of the curve, (point, bin)."""
-    reached = (at.level != 0) | (at.tilt != 0)
-    return np.where(reached, noise.of(at.level, at.tilt), 0.0)
+    reached = (loadings.level != 0) | (loadings.tilt != 0)
+    return np.where(reached, noise.variance_along(loadings.level, loadings.tilt), 0.0)
 
 
-def variance(at: Loadings, noise: Noise, places: OwnPlaces | None) -> FloatArray:
+def variance(loadings: Loadings, noise: Noise, places: OwnPlaces | None) -> FloatArray:
     """Variance of the curve, (point,): the diagonal of the covariance, not below 0."""
-    total = np.sum(parts(at, noise), axis=1)
+    total = np.sum(parts(loadings, noise), axis=1)
     if places is not None:
         total = total + places.alone
-        total = total - 2 * (at.level @ places.with_mean + at.tilt @ places.with_slope)
+        total = total - 2 * (loadings.level @ places.with_mean + loadings.tilt @ places.with_slope)
     return np.asarray(np.maximum(total, 0.0))
 
 
@@ -157,9 +157,11 @@ class RowSums(NamedTuple):
         """Groups that have rows in every bin, (bin,)."""
         return np.bincount(self.mean.indices, minlength=self.mean.shape[1])
 
-    def of_curve(self, at: Loadings, *, population: bool, rows: slice = slice(None)) -> FloatArray:
+    def of_curve(
+        self, loadings: Loadings, *, population: bool, rows: slice = slice(None)
+    ) -> FloatArray:
         """Influence of groups on the curve at points, (group, point)."""
-        total = self.mean[rows] @ at.level.T + self.slope[rows] @ at.tilt.T
+        total = self.mean[rows] @ loadings.level.T + self.slope[rows] @ loadings.tilt.T
         return np.asarray(total - self.places[rows, None] if population else total)
 
 

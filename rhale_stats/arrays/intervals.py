@@ -13,32 +13,32 @@ from rhale_stats.arrays.moments import FloatArray
 # Draws of errors, in single precision.
 Draws: TypeAlias = NDArray[np.float32]
 # Smaller skewness of an error is none.
-LEAST_SKEWNESS = 1e-9
+MIN_SKEWNESS = 1e-9
 # Methods that need replicates.
 METHODS = ("percentile", "basic", "bca", "studentized")
 # Number of means at which `of_deviation` evaluates the test.
 OFFSETS = 401
 # Lower limit of the variance of squares given the mean, in squared variances.
-LEAST_SPREAD = 0.02
+MIN_SPREAD = 0.02
 # Quantile of Student's t from which nothing is known: powers of larger ones overflow.
 LARGEST_QUANTILE = 1e50
 # Kurtosis from which tails are heavy, the most that neighbours may raise it by, and what it is
 # raised by where there are none; chosen by simulation (math [92]).
-HEAVY, MOST_RAISED, ALONE = 3.5, 4.0, 1.5
+HEAVY, MAX_RAISED, ALONE = 3.5, 4.0, 1.5
 # Neighbouring bins whose mean variance fourth moments are scaled by.
 SCALED = 4
 # Rows below which a bin says nothing of its kurtosis.
-LEAST_FOR_KURTOSIS = 4
+MIN_FOR_KURTOSIS = 4
 # Log of the smallest tail that floating point can represent; scores of smaller ones are
 # approximated.
-LEAST_TAIL = -700.0
+MIN_TAIL = -700.0
 # Number of draws of the largest deviation that are made at a time.
 CHUNK = 4096
 # Draws at once where they are only read.
 IN_CACHE = 128
 # Sources that add less than this to half the relative variance of an estimated variance are not
 # drawn: hundreds of them vary as much as a variance with several thousand degrees of freedom.
-LEAST_SOURCE = 1e-6
+MIN_SOURCE = 1e-6
 # With more degrees of freedom, the errors of estimated variances are negligible.
 MANY_DEGREES = 200.0
 
@@ -60,13 +60,13 @@ def normal_score(t: FloatArray, degrees: FloatArray) -> FloatArray:
     t, degrees = np.broadcast_arrays(np.abs(t), degrees)
     with np.errstate(divide="ignore"):
         tail = np.asarray(np.log(special.stdtr(degrees, -t)))
-    exact = np.abs(special.ndtri_exp(np.maximum(tail, LEAST_TAIL)))
+    exact = np.abs(special.ndtri_exp(np.maximum(tail, MIN_TAIL)))
     with np.errstate(invalid="ignore", over="ignore"):
         # log(1 + t^2 / v) without the square, which may overflow.
         logarithm = 2 * np.log(np.hypot(1.0, t / np.sqrt(degrees)))
         wallace = (8 * degrees + 1) / (8 * degrees + 3) * np.sqrt(degrees * logarithm)
     beyond = np.where(np.isinf(degrees), t, np.maximum(wallace, exact))
-    return np.asarray(np.where(tail < LEAST_TAIL, beyond, exact))
+    return np.asarray(np.where(tail < MIN_TAIL, beyond, exact))
 
 
 def satterthwaite(*parts: tuple[FloatArray, FloatArray | float]) -> FloatArray:
@@ -96,7 +96,7 @@ def skewed(
     Hall (1992), *JRSS B* 54, 221-228: T + k T^2 / 3 + k^2 T^3 / 27 + k / 6 is nearly Student's t
     for an estimate T standard errors off, whose error has skewness k.
     """
-    k = np.asarray(np.where(np.abs(skewness) < LEAST_SKEWNESS, np.nan, skewness))
+    k = np.asarray(np.where(np.abs(skewness) < MIN_SKEWNESS, np.nan, skewness))
     with np.errstate(invalid="ignore"):
         ends = [
             estimate - se * np.where(np.isnan(k), t, 3 / k * (np.cbrt(1 + k * (t - k / 6)) - 1))
@@ -110,7 +110,7 @@ def unskewed(t: FloatArray, skewness: FloatArray | float) -> FloatArray:
 
     It rises, so that one-sided tests by it agree with one-sided intervals.
     """
-    k = np.where(np.abs(skewness) < LEAST_SKEWNESS, np.nan, skewness)
+    k = np.where(np.abs(skewness) < MIN_SKEWNESS, np.nan, skewness)
     with np.errstate(invalid="ignore", over="ignore"):
         return np.where(np.isnan(k), t, ((1 + k * t / 3) ** 3 - 1) / k + k / 6)
 
@@ -156,7 +156,7 @@ def of_deviation(
         a = m2 + u**2
         b = m3 + 2 * u * m2
         c = m4 + 4 * u * m3 + 4 * u**2 * m2 - m2**2
-        c = np.maximum(c - b**2 / m2, LEAST_SPREAD * m2**2 / n[k])
+        c = np.maximum(c - b**2 / m2, MIN_SPREAD * m2**2 / n[k])
         left = np.sqrt(c * np.maximum(within - u**2 / m2, 0.0))
         explained = b / m2 * u
         ratios = 1 + np.stack([explained - left, explained + left]) / a
@@ -178,21 +178,23 @@ def heavy_kurtosis(second: FloatArray, fourth: FloatArray, n: FloatArray) -> Flo
     That of few rows is too small, most of all where their variance is. The variances of two bins
     are independent, and so is their product.
     """
-    known = (second > 0) & np.isfinite(fourth) & (n >= LEAST_FOR_KURTOSIS)
+    estimable = (second > 0) & np.isfinite(fourth) & (n >= MIN_FOR_KURTOSIS)
     with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
-        own = np.where(known, fourth / second**2, np.nan)
-    usual, shared = _shared(second, fourth, np.where(known, n, 0.0))
+        kurtosis = np.where(estimable, fourth / second**2, np.nan)
+    usual, shared = _shared(second, fourth, np.where(estimable, n, 0.0))
     with np.errstate(invalid="ignore"):
-        return np.where(known & (usual > HEAVY), np.maximum(shared, (own + shared) / 2), np.nan)
+        return np.where(
+            estimable & (usual > HEAVY), np.maximum(shared, (kurtosis + shared) / 2), np.nan
+        )
 
 
 def _shared(second: FloatArray, square: FloatArray, n: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Mean squares over squared means, (..., 1): the average of bins, and by neighbouring bins."""
-    known = n > 0
-    second, square = (np.where(known, values, 0.0) for values in (second, square))
+    estimable = n > 0
+    second, square = [np.where(estimable, values, 0.0) for values in (second, square)]
     with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
-        own = np.where(known, n * square / second**2, 0.0).sum(axis=-1, keepdims=True)
-        usual = own / n.sum(axis=-1, keepdims=True)
+        sums = np.where(estimable, n * square / second**2, 0.0).sum(axis=-1, keepdims=True)
+        usual = sums / n.sum(axis=-1, keepdims=True)
         # Pairs of bins with a large variance would outweigh the others.
         scale = _running_sum(n * second) / _running_sum(n)
         pair = np.minimum(n[..., 1:], n[..., :-1]) / (scale[..., 1:] * scale[..., :-1])
@@ -201,7 +203,7 @@ def _shared(second: FloatArray, square: FloatArray, n: FloatArray) -> tuple[Floa
         below = np.sum(pair * second[..., 1:] * second[..., :-1], axis=-1, keepdims=True)
         shared = np.where(below > 0, above / below, ALONE * usual)
     # Where variances differ between bins, the product is too small.
-    return usual, np.minimum(shared, MOST_RAISED * usual)
+    return usual, np.minimum(shared, MAX_RAISED * usual)
 
 
 def _running_sum(values: FloatArray) -> FloatArray:
@@ -227,12 +229,12 @@ def of_heavy_tails(
 
     NaN where tails are not heavy. ``second`` and ``fourth`` are central moments.
     """
-    found = heavy_kurtosis(second, fourth, n)
+    kurtosis = heavy_kurtosis(second, fourth, n)
     with np.errstate(invalid="ignore", divide="ignore"):
-        variance = np.maximum(found - (n - 3) / (n - 1), 0.0) / (n - 1)
+        variance = np.maximum(kurtosis - (n - 3) / (n - 1), 0.0) / (n - 1)
     half = student(level, degrees) * np.sqrt(variance) / 2 * deviation
     ends = log_scale(deviation, half)
-    return np.where(np.isfinite(found)[..., None], ends, np.nan)
+    return np.where(np.isfinite(kurtosis)[..., None], ends, np.nan)
 
 
 def shared_error(deviation: FloatArray, se: FloatArray, degrees: FloatArray) -> FloatArray:
@@ -241,15 +243,15 @@ def shared_error(deviation: FloatArray, se: FloatArray, degrees: FloatArray) -> 
     They are not smaller than those that neighbouring bins share. A deviation and its own error are
     correlated.
     """
-    known = (deviation > 0) & (se >= 0) & (degrees > 0)
-    free = np.where(known, degrees, 0.0)
+    estimable = (deviation > 0) & (se >= 0) & (degrees > 0)
+    free = np.where(estimable, degrees, 0.0)
     with np.errstate(invalid="ignore", divide="ignore"):
         # Relative variances of the squares, if each had one degree of freedom.
         square = free * (2 * deviation * se) ** 2
-        shared = _shared(deviation**2, square, free)[1] / np.where(known, degrees, np.nan)
-        own = (2 * se / deviation) ** 2
-        raised = np.sqrt(np.maximum(shared, (own + shared) / 2)) * deviation / 2
-    return np.where(known & np.isfinite(raised), raised, se)
+        shared = _shared(deviation**2, square, free)[1] / np.where(estimable, degrees, np.nan)
+        square_ratio = (2 * se / deviation) ** 2
+        raised = np.sqrt(np.maximum(shared, (square_ratio + shared) / 2)) * deviation / 2
+    return np.where(estimable & np.isfinite(raised), raised, se)
 
 
 class Sources(NamedTuple):
@@ -264,7 +266,7 @@ class Sources(NamedTuple):
     degrees: FloatArray
 
     @classmethod
-    def one(cls, variance: FloatArray, degrees: float) -> Sources:
+    def single(cls, variance: FloatArray, degrees: float) -> Sources:
         """One estimate of scale for all points: their errors are multivariate t."""
         return cls(np.asarray(variance)[:, None], np.array([degrees]))
 
@@ -280,7 +282,7 @@ class Sources(NamedTuple):
         # Parts may exceed the variance, because other covariances are added to it.
         shares = shares / np.maximum(shares.sum(axis=1, keepdims=True), 1.0)
         with np.errstate(invalid="ignore", divide="ignore"):
-            used = ((shares**2).max(axis=0, initial=0.0) / self.degrees) > LEAST_SOURCE
+            used = ((shares**2).max(axis=0, initial=0.0) / self.degrees) > MIN_SOURCE
         # A source without degrees of freedom has no variance that could be drawn.
         used &= self.degrees > 0
         shares, degrees = shares[:, used], self.degrees[used]
@@ -289,19 +291,19 @@ class Sources(NamedTuple):
         drawn = rng.standard_gamma(half, (n_draws, len(half)), dtype=np.float32)
         np.maximum(drawn, np.finfo(np.float32).tiny, out=drawn)
         drawn /= np.maximum(half, np.finfo(np.float32).tiny)
-        found = drawn @ np.asarray(shares.T, dtype=np.float32)
-        found += np.asarray(1 - shares.sum(axis=1), dtype=np.float32)
-        return np.maximum(found, np.finfo(np.float32).tiny, out=found)
+        ratios = drawn @ np.asarray(shares.T, dtype=np.float32)
+        ratios += np.asarray(1 - shares.sum(axis=1), dtype=np.float32)
+        return np.maximum(ratios, np.finfo(np.float32).tiny, out=ratios)
 
 
 def score_quantile(score: float, degrees: FloatArray) -> FloatArray:
     """Student's quantile at the tail of a normal score, by degrees of freedom; NaN without any."""
     tail = special.ndtr(-score)
     with np.errstate(invalid="ignore", over="ignore"):
-        found = -special.stdtrit(degrees, tail)
+        quantile = -special.stdtrit(degrees, tail)
         # In tails too far for SciPy's quantile its sign and NaN say nothing.
-        found = np.where(tail > 0, np.copysign(found, score), np.inf)
-        return np.asarray(np.where(np.isnan(score) | ~(degrees > 0), np.nan, found))
+        quantile = np.where(tail > 0, np.copysign(quantile, score), np.inf)
+        return np.asarray(np.where(np.isnan(score) | ~(degrees > 0), np.nan, quantile))
 
 
 def largest_deviation(
@@ -318,20 +320,20 @@ def largest_deviation(
     ``sources``. Without sources there is one estimate for all points if ``degrees`` is a number,
     and a separate one for every point if it is an array.
     """
-    drawn, own = _drawn(covariance, degrees, n_draws, rng, sources)
-    if not len(own):
+    drawn, freedom = _drawn(covariance, degrees, n_draws, rng, sources)
+    if not len(freedom):
         return 0.0 if np.isfinite(np.diagonal(covariance)).any() else float("nan")
 
     def excess(score: float) -> float:
-        largest = np.quantile(_largest_over(drawn, score_quantile(score, own)), level)
+        largest = np.quantile(_largest_over(drawn, score_quantile(score, freedom)), level)
         return float(np.log(max(float(largest), np.finfo(np.float64).tiny)))
 
-    if np.isinf(own).all():
+    if np.isinf(freedom).all():
         return float(np.quantile(drawn.max(axis=1), level))
     # The quantile lies between that of one point and Bonferroni's, apart from errors of the draws
     # and of Satterthwaite's approximation.
     low = -special.ndtri((1 - level) / 2) / 2
-    high = -2 * special.ndtri((1 - level) / (2 * len(own))) + 1
+    high = -2 * special.ndtri((1 - level) / (2 * len(freedom))) + 1
     if excess(low) <= 0 or excess(high) >= 0:
         return float(low if excess(low) <= 0 else high)
     return float(optimize.brentq(excess, low, high, xtol=1e-6))
@@ -343,9 +345,9 @@ def _largest_over(drawn: Draws, quantiles: FloatArray) -> Draws:
         quantiles = quantiles.astype(np.float32)
     out, part = np.empty(len(drawn), np.float32), np.empty((IN_CACHE, drawn.shape[1]), np.float32)
     for begin in range(0, len(drawn), IN_CACHE):
-        own = drawn[begin : begin + IN_CACHE]
-        found = np.divide(own, quantiles, out=part[: len(own)])
-        out[begin : begin + len(own)] = found.max(axis=1)
+        block = drawn[begin : begin + IN_CACHE]
+        ratio = np.divide(block, quantiles, out=part[: len(block)])
+        out[begin : begin + len(block)] = ratio.max(axis=1)
     return out
 
 
@@ -360,10 +362,10 @@ def largest_deviation_pvalue(
     """Share of draws with at least this normal score; the observed one counts as a draw."""
     if np.isnan(score):
         return float("nan")
-    drawn, own = _drawn(covariance, degrees, n_draws, rng, sources)
-    if not len(own):
+    drawn, freedom = _drawn(covariance, degrees, n_draws, rng, sources)
+    if not len(freedom):
         return 0.0 if score > 0 else 1.0
-    beyond = (drawn >= score_quantile(score, own)).any(axis=1)
+    beyond = (drawn >= score_quantile(score, freedom)).any(axis=1)
     return float((1 + np.sum(beyond)) / (1 + n_draws))
 
 
@@ -380,30 +382,30 @@ def _drawn(
     """
     variance = np.maximum(np.nan_to_num(np.diagonal(covariance)), 0.0)
     se = np.sqrt(variance)
-    own = np.broadcast_to(np.asarray(degrees, dtype=np.float64), se.shape)
-    there = (se > 1e-12 * se.max(initial=0.0)) & (own > 0)
-    own = own[there]
-    if not there.any():
-        return np.zeros((n_draws, 0), np.float32), own
+    freedom = np.broadcast_to(np.asarray(degrees, dtype=np.float64), se.shape)
+    estimable = (se > 1e-12 * se.max(initial=0.0)) & (freedom > 0)
+    freedom = freedom[estimable]
+    if not estimable.any():
+        return np.zeros((n_draws, 0), np.float32), freedom
     if sources is None and np.ndim(degrees) == 0:
-        sources = Sources.one(variance, float(degrees))
-    if sources is None or own.min() >= MANY_DEGREES:
+        sources = Sources.single(variance, float(degrees))
+    if sources is None or freedom.min() >= MANY_DEGREES:
         # Scores are normal at every point; their joint distribution is approximated by a normal
         # one.
-        sources, own = None, np.full(len(own), np.inf)
-    correlation = covariance[np.ix_(there, there)] / np.outer(se[there], se[there])
+        sources, freedom = None, np.full(len(freedom), np.inf)
+    correlation = covariance[np.ix_(estimable, estimable)] / np.outer(se[estimable], se[estimable])
     values, vectors = np.linalg.eigh(correlation)
     keep = values > 1e-12 * values[-1]
     root = np.asarray((vectors[:, keep] * np.sqrt(values[keep])).T, dtype=np.float32)
-    drawn = np.empty((n_draws, len(own)), np.float32)
+    drawn = np.empty((n_draws, len(freedom)), np.float32)
     for begin in range(0, n_draws, CHUNK):
         part = drawn[begin : begin + CHUNK]
         np.abs(rng.standard_normal((len(part), len(root)), dtype=np.float32) @ root, out=part)
         if sources is not None:
-            of = sources._replace(parts=sources.parts[there])
-            ratios = of.ratios(variance[there], len(part), rng)
+            part_sources = sources._replace(parts=sources.parts[estimable])
+            ratios = part_sources.ratios(variance[estimable], len(part), rng)
             part /= np.sqrt(ratios, out=ratios)
-    return drawn, own
+    return drawn, freedom
 
 
 def of_replicates(
@@ -428,7 +430,7 @@ def of_replicates(
         with np.errstate(invalid="ignore", divide="ignore"):
             pivot = (draws - estimate) / draws_se
         # A replicate without spread, where the estimate has some, gives no pivot.
-        low, high = (quantiles(pivot, np.full(draws.shape[1:], tail)) for tail in tails)
+        low, high = [quantiles(pivot, np.full(draws.shape[1:], tail)) for tail in tails]
         ends = [estimate - high * estimate_se, estimate - low * estimate_se]
         # An estimate without error has no pivot.
         return np.stack([np.where(estimate_se == 0, estimate, end) for end in ends], axis=-1)
@@ -436,11 +438,11 @@ def of_replicates(
     scores = [-upper, upper]
     if method == "bca":
         with np.errstate(invalid="ignore", divide="ignore"):
-            known = np.isfinite(draws).sum(axis=0)
+            n_finite = np.isfinite(draws).sum(axis=0)
             below = (draws < estimate).sum(axis=0) + (draws == estimate).sum(axis=0) / 2
-            z0 = special.ndtri(np.clip(below / known, 0.5 / known, 1 - 0.5 / known))
+            z0 = special.ndtri(np.clip(below / n_finite, 0.5 / n_finite, 1 - 0.5 / n_finite))
             scores = [_shifted(z0 + end, acceleration) + z0 for end in scores]
-    low, high = (quantiles(draws, special.ndtr(end)) for end in scores)
+    low, high = [quantiles(draws, special.ndtr(end)) for end in scores]
     if method == "basic":
         low, high = 2 * estimate - high, 2 * estimate - low
     return np.stack([low, high], axis=-1)
@@ -455,10 +457,10 @@ def _shifted(score: FloatArray, acceleration: FloatArray | float) -> FloatArray:
 
 def equal_tailed(draws: FloatArray, level: float) -> FloatArray:
     """math [85]: quantiles of draws with equal tails, (draw, ...) -> (..., 2)."""
-    known = np.isfinite(draws).any(axis=0)
+    finite = np.isfinite(draws).any(axis=0)
     ends = np.full((*draws.shape[1:], 2), np.nan)
     shares = [(1 - level) / 2, (1 + level) / 2]
-    ends[known] = np.nanquantile(draws[:, known], shares, axis=0).T
+    ends[finite] = np.nanquantile(draws[:, finite], shares, axis=0).T
     return ends
 
 
@@ -469,14 +471,16 @@ def quantiles(draws: FloatArray, share: FloatArray) -> FloatArray:
     2.3). Beyond the extremes it is the smallest or the largest.
     """
     ordered = np.sort(np.where(np.isfinite(draws), draws, np.nan), axis=0)
-    known = np.isfinite(ordered).sum(axis=0)
-    at = np.clip(share * (known + 1), 1, np.maximum(known, 1))
-    there = np.isfinite(at) & (known > 0)
-    below = np.where(there, at, 1).astype(np.intp)
+    n_finite = np.isfinite(ordered).sum(axis=0)
+    rank = np.clip(share * (n_finite + 1), 1, np.maximum(n_finite, 1))
+    defined = np.isfinite(rank) & (n_finite > 0)
+    below = np.where(defined, rank, 1).astype(np.intp)
     ends = [
-        np.take_along_axis(ordered, np.minimum(number, np.maximum(known - 1, 0))[None], axis=0)[0]
+        np.take_along_axis(ordered, np.minimum(number, np.maximum(n_finite - 1, 0))[None], axis=0)[
+            0
+        ]
         for number in (below - 1, below)
     ]
-    part = at - below
+    part = rank - below
     value = ends[0] + np.where(part > 0, part * (ends[1] - ends[0]), 0.0)
-    return np.where(there, value, np.nan)
+    return np.where(defined, value, np.nan)

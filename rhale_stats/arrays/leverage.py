@@ -17,7 +17,7 @@ from rhale_stats.arrays.influence import RowSums
 from rhale_stats.arrays.moments import FloatArray, IntArray
 
 # A group that leaves less than this of a unit to the others is its only group.
-LEAST_REST = 1e-10
+MIN_REST = 1e-10
 
 
 def table(
@@ -45,7 +45,7 @@ class Shares(NamedTuple):
     factor: sparse.csr_array
 
     @classmethod
-    def of(
+    def from_sums(
         cls,
         weight: sparse.csr_array,
         square: sparse.csr_array,
@@ -55,18 +55,18 @@ class Shares(NamedTuple):
 
         A group may stand for ``repeats`` (group,) independent ones with equal parts.
         """
-        s, q = (
-            one.data / np.bincount(one.indices, one.data, one.shape[1])[one.indices]
-            for one in (weight, square)
-        )
+        s, q = [
+            shares.data / np.bincount(shares.indices, shares.data, shares.shape[1])[shares.indices]
+            for shares in (weight, square)
+        ]
         if repeats is not None:
             each = np.repeat(repeats, np.diff(weight.indptr))
             s, q = s / each, q / each
         # Variance of the sum of residuals over that of the sum of errors.
         rest = 1 - 2 * s + np.divide(s**2, q, out=np.zeros(len(q)), where=q > 0)
-        alone = rest <= LEAST_REST
+        alone = rest <= MIN_REST
         factor = np.where(alone, 1.0, 1 / np.sqrt(np.where(alone, 1.0, rest)))
-        return cls(*(like(weight, values) for values in (s, q, factor)))
+        return cls(*[like(weight, values) for values in (s, q, factor)])
 
     def with_lines(self, lines: Lines) -> Shares:
         """For degrees of freedom where lines are fitted: the mean leverage of the two parameters.
@@ -75,7 +75,7 @@ class Shares(NamedTuple):
         """
         linear = (lines.sd > 0)[self.weight.indices]
         s = np.where(linear, (self.square.data + lines.slope.data) / 2, self.square.data)
-        alone = 1 - s <= LEAST_REST
+        alone = 1 - s <= MIN_REST
         factor = np.where(alone, 1.0, 1 / np.sqrt(np.where(alone, 1.0, 1 - s)))
         factor = np.where(linear, factor, self.factor.data)
         return Shares(self.weight, like(self.weight, s), like(self.weight, factor))
@@ -83,9 +83,11 @@ class Shares(NamedTuple):
 
 def of_mean(group: IntArray, weight: FloatArray, *, frequency: bool) -> Shares:
     """Shares of groups of rows in the mean over all rows."""
-    one, n_groups = np.zeros(len(group), dtype=np.int64), int(group.max()) + 1
+    cell, n_groups = np.zeros(len(group), dtype=np.int64), int(group.max()) + 1
     square = weight if frequency else weight**2
-    return Shares.of(table(weight, group, one, n_groups, 1), table(square, group, one, n_groups, 1))
+    return Shares.from_sums(
+        table(weight, group, cell, n_groups, 1), table(square, group, cell, n_groups, 1)
+    )
 
 
 def mean_degrees(shares: Shares) -> float:
@@ -95,9 +97,9 @@ def mean_degrees(shares: Shares) -> float:
     return float(1 / overlap) if overlap > 0 else 0.0
 
 
-def products(one: sparse.csr_array) -> FloatArray:
+def products(matrix: sparse.csr_array) -> FloatArray:
     """Products of the columns of a table, summed over groups."""
-    return np.asarray((one.T @ one).toarray())
+    return np.asarray((matrix.T @ matrix).toarray())
 
 
 def between(lost: sparse.csr_array) -> FloatArray:
@@ -106,8 +108,8 @@ def between(lost: sparse.csr_array) -> FloatArray:
     ``lost`` are the shares of groups times their factors. With (sum v)^2 / v' overlap v degrees of
     freedom, v the parts of a variance by unit, those of one mean are Bell and McCaffrey's (2002).
     """
-    own = like(lost, lost.data**2)
-    return np.asarray(np.maximum(products(lost) ** 2 - products(own), 0.0))
+    squares = like(lost, lost.data**2)
+    return np.asarray(np.maximum(products(lost) ** 2 - products(squares), 0.0))
 
 
 def degrees(parts: FloatArray, overlap: FloatArray) -> FloatArray:
@@ -131,18 +133,18 @@ def of_cells(
     """
     n_blocks = blocks.weight.shape[1]
 
-    def keys(of: sparse.csr_array, unit: NDArray[np.integer]) -> NDArray[np.integer]:
-        return np.repeat(np.arange(of.shape[0]), np.diff(of.indptr)) * n_blocks + unit
+    def keys(matrix: sparse.csr_array, unit: NDArray[np.integer]) -> NDArray[np.integer]:
+        return np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr)) * n_blocks + unit
 
-    own = keys(mean, block[mean.indices])
-    at = np.searchsorted(keys(blocks.weight, blocks.weight.indices), own)
+    wanted = keys(mean, block[mean.indices])
+    entry = np.searchsorted(keys(blocks.weight, blocks.weight.indices), wanted)
     of_cell = total[mean.indices]
-    residual = np.bincount(at, mean.data * of_cell, len(blocks.factor.data))
-    held = np.bincount(at, cells.weight.data * of_cell, len(residual))
+    residual = np.bincount(entry, mean.data * of_cell, len(blocks.factor.data))
+    block_weight = np.bincount(entry, cells.weight.data * of_cell, len(residual))
     lost = (blocks.factor.data - 1) * np.divide(
-        residual, held, out=np.zeros(len(held)), where=held > 0
+        residual, block_weight, out=np.zeros(len(block_weight)), where=block_weight > 0
     )
-    return like(mean, mean.data + lost[at] * cells.weight.data)
+    return like(mean, mean.data + lost[entry] * cells.weight.data)
 
 
 class Lines(NamedTuple):
@@ -165,14 +167,14 @@ def of_lines(sums: RowSums, shares: Shares, lines: Lines) -> tuple[FloatArray, F
     """
     mean, slope = sums.mean.data, sums.slope.data
     sd = lines.sd[sums.mean.indices]
-    own = 1 - shares.weight.data, -lines.shared.data, 1 - lines.slope.data
-    determinant = own[0] * own[2] - own[1] ** 2
-    linear = (sd > 0) & (determinant > LEAST_REST)
+    rest = 1 - shares.weight.data, -lines.shared.data, 1 - lines.slope.data
+    determinant = rest[0] * rest[2] - rest[1] ** 2
+    linear = (sd > 0) & (determinant > MIN_REST)
     root = np.sqrt(np.where(linear, determinant, 1.0))
-    size = np.sqrt(np.where(linear, own[0] + own[2] + 2 * root, 1.0))
+    size = np.sqrt(np.where(linear, rest[0] + rest[2] + 2 * root, 1.0))
     # The root of a matrix of two by two is (A + sqrt(det A) I) / size; this is its inverse.
     scale = 1 / (size * root)
-    level, shared, tilt = (scale * part for part in (own[2] + root, -own[1], own[0] + root))
+    level, shared, tilt = [scale * part for part in (rest[2] + root, -rest[1], rest[0] + root)]
     sd = np.where(sd > 0, sd, 1.0)
     moved = level * mean + shared * slope * sd, shared * mean / sd + tilt * slope
     return (

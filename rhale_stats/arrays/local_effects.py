@@ -27,7 +27,7 @@ NO_NOISE = 1e-9
 # Polynomials that smooth means are of so high a degree at most.
 MAX_DEGREE = 15
 # With fewer values a smoothing spline has nothing to choose by.
-FEWEST_TO_SMOOTH = 5
+MIN_TO_SMOOTH = 5
 # No weight at all.
 TINY = float(np.finfo(np.float64).tiny)
 # Unit of rounding of bfloat16.
@@ -144,11 +144,11 @@ def precision_held(values: NDArray[Any]) -> float:
         some = values.ravel()[:: max(1, values.size // 256)]
         for these in (some, values):
             with np.errstate(over="ignore"):
-                held = these.astype(coarse)
-            if not np.array_equal(held, these, equal_nan=True):
+                rounded = these.astype(coarse)
+            if not np.array_equal(rounded, these, equal_nan=True):
                 break
         else:
-            last = held[np.isfinite(held) & (held != 0)].view(bits) & 1
+            last = rounded[np.isfinite(rounded) & (rounded != 0)].view(bits) & 1
             if len(last) and last.mean() >= LAST_DIGIT_SHARE:
                 return float(np.finfo(coarse).eps)
     return float(np.finfo(values.dtype).eps)
@@ -165,10 +165,10 @@ def _are_brain_floats(values: NDArray[Any]) -> bool:
         digits = single.view(np.uint32)
         if (digits & 0xFFFF).any() or not np.array_equal(single, these, equal_nan=True):
             return False
-    known = np.isfinite(single) & (single != 0)
+    nonzero = np.isfinite(single) & (single != 0)
     # Whole numbers say nothing of the type.
-    known &= single != np.round(single)
-    last = (digits[known] >> 16) & 1
+    nonzero &= single != np.round(single)
+    last = (digits[nonzero] >> 16) & 1
     return bool(len(last) and last.mean() >= LAST_DIGIT_SHARE)
 
 
@@ -185,11 +185,11 @@ def cell_ends(edges: FloatArray, x: FloatArray) -> tuple[FloatArray, FloatArray]
 
 def on_edges(edges: FloatArray, x: FloatArray) -> tuple[IntArray, IntArray]:
     """Rows on an edge between two cells, and the cells to the left of them."""
-    at = np.searchsorted(edges, x)
-    inner = (at > 0) & (at < len(edges) - 1)
-    inner &= edges[np.minimum(at, len(edges) - 1)] == x
+    edge = np.searchsorted(edges, x)
+    inner = (edge > 0) & (edge < len(edges) - 1)
+    inner &= edges[np.minimum(edge, len(edges) - 1)] == x
     rows = np.flatnonzero(inner)
-    return rows, at[rows] - 1
+    return rows, edge[rows] - 1
 
 
 def are_repeated(x: FloatArray, counts: FloatArray | None) -> bool:
@@ -250,11 +250,11 @@ def move_to_means(
 ) -> None:
     """Move values (row, ...) of halves ``at_mean``, in place: their mean is that of the cell."""
     cell = bin_index(edges, x)
-    for one in np.unique(cell[at_mean]):
+    for number in np.unique(cell[at_mean]):
         means = []
-        for rows in (~at_mean & (cell == one), at_mean & (cell == one)):
-            own = None if weight is None else weight[rows]
-            means.append(np.average(values[rows], axis=0, weights=own))
+        for rows in (~at_mean & (cell == number), at_mean & (cell == number)):
+            row_weight = None if weight is None else weight[rows]
+            means.append(np.average(values[rows], axis=0, weights=row_weight))
         values[rows] += means[0] - means[1]
 
 
@@ -292,7 +292,7 @@ def cells_around(values: FloatArray, n_rows: FloatArray) -> FloatArray:
     A value that has a cell of its own, and half of its rows on either side, has 5 rows together
     with the one before, and so have it and all behind it; others share that of the one before.
     """
-    enough = ROWS_OF_A_CELL if len(values) >= FEWEST_TO_SMOOTH else 0
+    enough = ROWS_OF_A_CELL if len(values) >= MIN_TO_SMOOTH else 0
     firsts = [0]
     for number in range(1, len(values)):
         if min(n_rows[firsts[-1] : number + 1].sum(), n_rows[number:].sum()) >= enough:
@@ -375,7 +375,7 @@ def _smoothed(
     By the polynomial with the least BIC, ``noise`` being the variance of a row of weight 1; where
     none fits, by a smoothing spline (generalised cross-validation), which carries more noise.
     """
-    if len(values) < FEWEST_TO_SMOOTH:
+    if len(values) < MIN_TO_SMOOTH:
         return means
     # In units in which the criteria are the same for any scale of the feature.
     place = (values - values[0]) / np.ptp(values)

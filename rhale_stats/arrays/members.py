@@ -11,23 +11,23 @@ from numpy.typing import NDArray
 from rhale_stats.arrays.moments import FloatArray
 
 # Numbers over members are unknown where fewer than this share of the members are known.
-LEAST_KNOWN = 0.5
+MIN_KNOWN = 0.5
 
 
 def n_known(values: FloatArray) -> NDArray[np.int64]:
     """Number of members with a value, where these are enough; else 0."""
     n = np.isfinite(values).sum(axis=0)
-    return np.where(n >= max(1.0, LEAST_KNOWN * len(values)), n, 0)
+    return np.where(n >= max(1.0, MIN_KNOWN * len(values)), n, 0)
 
 
 def mean(values: FloatArray, weight: FloatArray | None = None) -> FloatArray:
     """Mean over the members that are known, weighted by ``weight`` (member,)."""
-    known = np.isfinite(values)
+    finite = np.isfinite(values)
     w = np.ones(len(values)) if weight is None else weight
-    w = np.where(known, w.reshape(-1, *[1] * (values.ndim - 1)), 0.0)
+    w = np.where(finite, w.reshape(-1, *[1] * (values.ndim - 1)), 0.0)
     with np.errstate(invalid="ignore", divide="ignore"):
-        found = np.sum(w * np.where(known, values, 0.0), axis=0) / w.sum(axis=0)
-    return np.where(n_known(values) > 0, found, np.nan)
+        average = np.sum(w * np.where(finite, values, 0.0), axis=0) / w.sum(axis=0)
+    return np.where(n_known(values) > 0, average, np.nan)
 
 
 def variance(values: FloatArray) -> FloatArray:
@@ -39,18 +39,18 @@ def variance(values: FloatArray) -> FloatArray:
 
 def variance_within(values: FloatArray) -> FloatArray:
     """Variance between members of one repeat, (repeat, member, ...), averaged over repeats."""
-    known = np.isfinite(values)
-    n = known.sum(axis=1)
+    finite = np.isfinite(values)
+    n = finite.sum(axis=1)
     with np.errstate(invalid="ignore", divide="ignore"):
-        middle = np.where(known, values, 0.0).sum(axis=1) / n
-        away = np.where(known, values - middle[:, None], 0.0)
-        found = np.sum(away**2, axis=(0, 1)) / np.maximum(n - 1, 0).sum(axis=0)
-    return np.where(n_known(values.reshape(-1, *values.shape[2:])) > 0, found, np.nan)
+        middle = np.where(finite, values, 0.0).sum(axis=1) / n
+        away = np.where(finite, values - middle[:, None], 0.0)
+        pooled = np.sum(away**2, axis=(0, 1)) / np.maximum(n - 1, 0).sum(axis=0)
+    return np.where(n_known(values.reshape(-1, *values.shape[2:])) > 0, pooled, np.nan)
 
 
-def variance_of_models(own: FloatArray, other: FloatArray) -> FloatArray:
+def variance_of_models(effect: FloatArray, other: FloatArray) -> FloatArray:
     """math [83]: half the mean squared difference of two models on the same rows."""
-    return mean((own - other) ** 2) / 2
+    return mean((effect - other) ** 2) / 2
 
 
 def subsampling_factor(n_drawn: float, n_units: float) -> float:

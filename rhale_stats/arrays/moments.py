@@ -24,7 +24,7 @@ LEVEL_POWERS = ((1, 2), (0, 2), (2, 2))
 SQUARE_POWERS = ((1, 0), (2, 0), (0, 1), (1, 1), *LINE_POWERS, (0, 2), (0, 4))
 OF_CONSTANT = (0, 1, 2, 3, 10, 11)
 # Powers of the residual in sums by cubed weights; and exponents of (w, r) in the sums that parts of
-# weighted rows need, besides `Squares`, to be put together.
+# weighted rows need, besides `SquaredWeightMoments`, to be put together.
 POWERS_OF_CUBES = ((0, 0), (0, 1), (0, 2), (0, 3))
 WEIGHT_POWERS = ((1, 0), (2, 0), (2, 3), (3, 0), (3, 1), (3, 2), (3, 3), (4, 0), (5, 0))
 
@@ -161,10 +161,10 @@ def merge_comoments(
 
 
 # A smaller share of a third cumulant that is left in residuals says nothing of it.
-LEAST_KEPT = 0.1
+MIN_REMAINING = 0.1
 
 
-class Squares(NamedTuple):
+class SquaredWeightMoments(NamedTuple):
     """Moments by squared precision weights, for variances that do not take weights for unrelated.
 
     ``moments`` (bins, powers) are means over the squared weights of the products of
@@ -199,7 +199,7 @@ def rows_of_squares(weight: FloatArray) -> float:
 
 
 class SquareSums(NamedTuple):
-    """What `Squares` are made of: sums over rows, which add up over chunks of them.
+    """What `SquaredWeightMoments` are made of: sums over rows, which add up over chunks of them.
 
     ``by_square`` (powers, bins) are sums of w^2 times the products of `SQUARE_POWERS`, or of those
     without lines, and w^2 r^3; ``by_cube`` those of w^3 times 1, r, r^2 and r^3; the others of w^4
@@ -212,20 +212,20 @@ class SquareSums(NamedTuple):
     fifth: FloatArray
 
     def products(self, bins: Moments) -> FloatArray:
-        """What other parts of the rows need besides `Squares`: (bins, `WEIGHT_POWERS`)."""
+        """Sums that other parts of the rows also need: (bins, `WEIGHT_POWERS`)."""
         parts = bins.weight, bins.weight_sq, self.by_square[-1], *self.by_cube
         return np.stack([*parts, self.fourth, self.fifth], axis=-1)
 
 
 def square_sums_of_all(chunks: Sequence[SquareSums]) -> SquareSums:
     """Sums over all rows, from those over chunks about common means."""
-    return SquareSums(*(np.sum(part, axis=0) for part in zip(*chunks, strict=True)))
+    return SquareSums(*[np.sum(part, axis=0) for part in zip(*chunks, strict=True)])
 
 
 def moved_squares(
     moments: FloatArray, products: FloatArray, g: FloatArray, x: FloatArray
 ) -> SquareSums:
-    """Sums about other means, from those of `Squares` about constant bins.
+    """Sums about other means, from those of `SquaredWeightMoments` about constant bins.
 
     ``g`` and ``x`` are the distances of the old means from the new ones; (bins,).
     """
@@ -260,14 +260,16 @@ def of_squares(slope: FloatArray | None) -> IntArray:
     return np.arange(len(SQUARE_POWERS)) if linear else np.array(OF_CONSTANT)
 
 
-def squares_of(found: SquareSums, bins: Moments, slope: FloatArray | None = None) -> Squares:
+def squares_of(
+    sums: SquareSums, bins: Moments, slope: FloatArray | None = None
+) -> SquaredWeightMoments:
     """Moments by squared weights of the bins, from sums about their means or lines."""
-    at = of_squares(slope)
+    powers = of_squares(slope)
     out = np.zeros((len(bins.weight), len(SQUARE_POWERS)))
     q, w = bins.weight_sq, bins.weight
-    cubes, fourth = found.by_cube[0], found.fourth
+    cubes, fourth = sums.by_cube[0], sums.fourth
     with np.errstate(invalid="ignore", divide="ignore"):
-        out[:, at] = np.nan_to_num(found.by_square[:-1] / q).T
+        out[:, powers] = np.nan_to_num(sums.by_square[:-1] / q).T
         rest = 1 - 2 * cubes / (w * q) + q / w**2
         n = w**2 / q
         factor = np.where(n > 1 + 1e-12, 1 / rest, np.nan)
@@ -275,6 +277,6 @@ def squares_of(found: SquareSums, bins: Moments, slope: FloatArray | None = None
             factor = np.where(slope != 0, factor * (n - 1) / (n - 2), factor)
         n_rows = np.nan_to_num(q**2 / fourth)
         # Of sum a^3 e^3, a = w / sum w, the residuals e - sum a e keep this share.
-        kept = 1 - (3 * fourth / w - 3 * found.fifth / w**2 + cubes**2 / w**3) / cubes
-        third = np.where(kept > LEAST_KEPT, found.by_cube[3] * w / q**2 / kept, np.nan)
-    return Squares(out, factor, n_rows, third, found.products(bins))
+        remaining = 1 - (3 * fourth / w - 3 * sums.fifth / w**2 + cubes**2 / w**3) / cubes
+        third = np.where(remaining > MIN_REMAINING, sums.by_cube[3] * w / q**2 / remaining, np.nan)
+    return SquaredWeightMoments(out, factor, n_rows, third, sums.products(bins))

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from rhale_stats.arrays.moments import FloatArray
 
 
-class Cells(NamedTuple):
+class TrueCells(NamedTuple):
     """A truth that is constant in narrow cells.
 
     ``noise`` is the variance of ``mean``, 0 if the mean is exact; ``share`` is the share of the
@@ -25,7 +25,7 @@ class Cells(NamedTuple):
 
 
 def over_bins(
-    cells: Cells, edges: FloatArray, linear: NDArray[np.bool_]
+    cells: TrueCells, edges: FloatArray, linear: NDArray[np.bool_]
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """math [33]: mean, variance and bin error of the bins, with cells weighted by their overlap.
 
@@ -43,8 +43,8 @@ def over_bins(
         middle = (lower + upper) / 2
         away = middle - np.sum(share * middle, axis=1, keepdims=True)
         length = np.sum(share * away**2, axis=1)
-        known = linear & (length > 0)
-        length[~known] = np.inf
+        usable = linear & (length > 0)
+        length[~usable] = np.inf
         slope = np.sum(share * rho * away, axis=1) / length
         rho = rho - slope[:, None] * away
         noise -= (share * away) ** 2 / length[:, None]
@@ -97,11 +97,11 @@ def step_at(edges: FloatArray, values: FloatArray, z: FloatArray) -> FloatArray:
     return np.asarray(values[np.searchsorted(edges[1:-1], z, side="right")])
 
 
-def accumulated_at(cells: Cells, z: FloatArray) -> FloatArray:
+def accumulated_at(cells: TrueCells, z: FloatArray) -> FloatArray:
     """Integral of the cells' mean from the first of the increasing ``z``."""
     total = np.concatenate([[0.0], np.cumsum(cells.mean * np.diff(cells.edges))])
-    at = np.interp(z, cells.edges, total)
-    return np.asarray(at - at[0])
+    values = np.interp(z, cells.edges, total)
+    return np.asarray(values - values[0])
 
 
 def mass_between(edges: FloatArray, share: FloatArray, z: FloatArray) -> FloatArray:

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from rhale_stats.arrays.binning import sorting
 from rhale_stats.arrays.moments import FloatArray, IntArray
-from rhale_stats.arrays.stretches import sorting
 
 # A window reaches over this share of the rows to either side.
 REACH = 0.005
@@ -40,8 +40,8 @@ def windows(x: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Ends of the window of every row, at least the next values on both sides; x ascends."""
     n = len(x)
     reach = max(1, round(REACH * n))
-    at = np.arange(n)
-    left, right = x[np.maximum(at - reach, 0)], x[np.minimum(at + reach, n - 1)]
+    row = np.arange(n)
+    left, right = x[np.maximum(row - reach, 0)], x[np.minimum(row + reach, n - 1)]
     values, which = np.unique(x, return_inverse=True)
     left = np.minimum(left, values[np.maximum(which - 1, 0)])
     right = np.maximum(right, values[np.minimum(which + 1, len(values) - 1)])
@@ -50,8 +50,8 @@ def windows(x: FloatArray) -> tuple[FloatArray, FloatArray]:
 
 def inner(n: int, share: float) -> NDArray[np.bool_]:
     """Windows without this share of them at each end (at least one)."""
-    at, outer = np.arange(n), max(1, round(share * n))
-    return np.asarray((at >= outer) & (at < n - outer))
+    row, outer = np.arange(n), max(1, round(share * n))
+    return np.asarray((row >= outer) & (row < n - outer))
 
 
 def strata(n: int) -> list[NDArray[np.bool_]]:
@@ -68,13 +68,13 @@ def unexplained(
     window; the smaller error counts. The first is right if the derivative hardly changes within a
     window, the second if it is the same function of x for all rows.
     """
-    own = np.abs(change - derivative * (right - left)[:, None])
+    rest = np.abs(change - derivative * (right - left)[:, None])
     steps = np.diff(x)[:, None] * (derivative[1:] + derivative[:-1]) / 2
     sums = np.vstack([np.zeros((1, derivative.shape[1])), np.cumsum(steps, axis=0)])
     for output, total in enumerate(sums.T):
         across = np.interp(right, x, total) - np.interp(left, x, total)
-        own[:, output] = np.minimum(own[:, output], np.abs(change[:, output] - across))
-    return own
+        rest[:, output] = np.minimum(rest[:, output], np.abs(change[:, output] - across))
+    return rest
 
 
 def whole_change(
@@ -120,13 +120,13 @@ def jump_of(increments: FloatArray) -> tuple[IntArray, FloatArray]:
     around = np.clip(np.arange(n) - 2, 0, n - 5)[:, None] + np.arange(5)
     surprise = np.abs(increments - np.median(increments[:, around], axis=2))
     piece = np.argmax(surprise, axis=1)
-    at = np.arange(len(piece))
+    rows = np.arange(len(piece))
     # At an end the two next pieces replace the two sides, at half the distance.
     left, right = np.where(piece == 0, 2, piece - 1), np.where(piece == n - 1, n - 3, piece + 1)
-    kink = np.abs(increments[at, right] - increments[at, left])
+    kink = np.abs(increments[rows, right] - increments[rows, left])
     kink[(piece == 0) | (piece == n - 1)] *= 2
     noise = NOISE * np.median(surprise, axis=1)
-    return piece, np.maximum(surprise[at, piece] - noise - kink, 0.0)
+    return piece, np.maximum(surprise[rows, piece] - noise - kink, 0.0)
 
 
 def third_difference(
@@ -149,8 +149,8 @@ def relative_noise(third: FloatArray, size: FloatArray) -> float:
     noise = NOISE_SD * np.median(np.abs(third), axis=0)
     typical = np.median(np.abs(size), axis=0)
     with np.errstate(invalid="ignore", divide="ignore"):
-        found = np.where(noise > 0, noise / typical, 0.0)
-    return float(np.max(found[np.isfinite(found)], initial=0.0))
+        ratio = np.where(noise > 0, noise / typical, 0.0)
+    return float(np.max(ratio[np.isfinite(ratio)], initial=0.0))
 
 
 def rms(values: FloatArray) -> FloatArray:

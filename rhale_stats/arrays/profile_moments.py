@@ -31,7 +31,7 @@ class Profile(NamedTuple):
     n_effective: float
 
 
-class Moments(NamedTuple):
+class CurveMoments(NamedTuple):
     """Moments of ICE curves that a profile needs, for some rows or all; blocks can be merged.
 
     ``apart`` is the scatter of curves after the constant of each has been subtracted; the mean of
@@ -49,65 +49,65 @@ class Moments(NamedTuple):
     cross: FloatArray
 
     @property
-    def known(self) -> float:
+    def placed(self) -> float:
         """Share of the rows that have a place."""
         return float(self.hats.sum())
 
     @property
     def share(self) -> FloatArray:
         """Share of these rows at every point, with which curves are averaged over the rows."""
-        return self.hats / self.known
+        return self.hats / self.placed
 
-    def along(self, curve: FloatArray, known: float) -> float:
+    def along(self, curve: FloatArray, weight: float) -> float:
         """Sum of squares of the curve at the places of all rows, about its mean.
 
-        Rows without a place have 0, the others 1 / ``known`` of the curve.
+        Rows without a place have 0, the others 1 / ``weight`` of the curve.
         """
         total = self.apart.total
         squares = float(curve @ self.pairs @ curve) - total * float(self.hats @ curve) ** 2
-        return max(squares, 0.0) / known**2
+        return max(squares, 0.0) / weight**2
 
 
 def moments(
     curves: FloatArray,
     constant: FloatArray,
-    at: Places,
+    places: Places,
     weight: FloatArray | None,
     *,
     levels: bool,
-) -> Moments:
+) -> CurveMoments:
     """Moments of ICE curves (row, grid), given the constant at which each curve is centred.
 
     A large offset must have been subtracted. ``whole`` is computed only if ``levels`` is set.
     """
     apart = curves - constant[:, None]
-    found = scatter(apart, weight)
-    plain = hats = at.hats()
+    scattered = scatter(apart, weight)
+    plain = hats = places.hats()
     if weight is not None:
         hats = sparse.csr_array(plain.multiply(weight[:, None]))
-    return Moments(
-        found,
-        scatter(curves, weight) if levels else found,
+    return CurveMoments(
+        scattered,
+        scatter(curves, weight) if levels else scattered,
         float(np.average(constant, weights=weight)),
-        np.asarray(hats.sum(axis=0)) / found.total,
+        np.asarray(hats.sum(axis=0)) / scattered.total,
         (hats.T @ plain).toarray(),
-        np.asarray(hats.T @ (apart - found.mean)),
+        np.asarray(hats.T @ (apart - scattered.mean)),
     )
 
 
-def merged(a: Moments, b: Moments) -> Moments:
+def merged(a: CurveMoments, b: CurveMoments) -> CurveMoments:
     """Moments of the rows of both, those of ``a`` first (Chan, Golub and LeVeque 1983)."""
 
-    def joint(one: Scatter, other: Scatter) -> Scatter:
-        total, apart = one.total + other.total, other.mean - one.mean
-        moved = np.outer(apart, apart) * (one.total * other.total / total)
-        mean = one.mean + apart * (other.total / total)
-        return Scatter(total, mean, one.squares + other.squares + moved)
+    def joint(first: Scatter, other: Scatter) -> Scatter:
+        total, apart = first.total + other.total, other.mean - first.mean
+        moved = np.outer(apart, apart) * (first.total * other.total / total)
+        mean = first.mean + apart * (other.total / total)
+        return Scatter(total, mean, first.squares + other.squares + moved)
 
     apart = joint(a.apart, b.apart)
     share = b.apart.total / apart.total
     between = np.outer(b.hats - a.hats, b.apart.mean - a.apart.mean)
-    return Moments(
+    return CurveMoments(
         apart,
         apart if a.whole is a.apart else joint(a.whole, b.whole),
         a.constant + (b.constant - a.constant) * share,
@@ -118,13 +118,13 @@ def merged(a: Moments, b: Moments) -> Moments:
 
 
 def profile(
-    of: Moments,
+    moments: CurveMoments,
     grid: FloatArray,
     rows: Totals,
     origin: float,
     centering: str,
     *,
-    by_squares: Moments | None = None,
+    by_squares: CurveMoments | None = None,
 ) -> Profile:
     """math [41]: mean of ICE curves, with their spread and the covariance of the mean.
 
@@ -133,43 +133,50 @@ def profile(
     precision weights; the covariance is then that of the weighted influences. ``origin`` has been
     subtracted from all curves.
     """
-    own = as_sample(of.apart, rows)
-    error = as_sample(of.whole if centering == "none" else of.apart, rows)
-    mean, offset = (error.mean if centering == "none" else own.mean + of.constant), 0.0
+    curve = as_sample(moments.apart, rows)
+    error = as_sample(moments.whole if centering == "none" else moments.apart, rows)
+    mean, offset = (error.mean if centering == "none" else curve.mean + moments.constant), 0.0
     covariance = error.covariance
     if centering != "none":
-        offset = float(centre_of(centering, grid, of.share) @ mean)
+        offset = float(centre_of(centering, grid, moments.share) @ mean)
         mean = mean - offset
     if centering == "mean":
         # The value of the curve at the place of each row is subtracted, math [26].
-        with_apart = own.mean @ of.cross / of.known
-        squares = of.apart.squares - with_apart[:, None] - with_apart + of.along(own.mean, of.known)
+        with_apart = curve.mean @ moments.cross / moments.placed
+        squares = (
+            moments.apart.squares
+            - with_apart[:, None]
+            - with_apart
+            + moments.along(curve.mean, moments.placed)
+        )
         covariance = _not_below_zero(squares / rows.degrees)
     covariance = covariance / error.n_effective
     if by_squares is not None:
-        covariance = _by_squares(of, by_squares, rows, centering)
+        covariance = _by_squares(moments, by_squares, rows, centering)
     return Profile(
         mean + origin if centering == "none" else mean,
         0.0 if centering == "none" else offset + origin,
-        np.sqrt(np.diagonal(own.covariance)),
+        np.sqrt(np.diagonal(curve.covariance)),
         covariance,
         error.n_effective,
     )
 
 
-def _by_squares(of: Moments, by: Moments, rows: Totals, centering: str) -> FloatArray:
+def _by_squares(
+    moments: CurveMoments, by: CurveMoments, rows: Totals, centering: str
+) -> FloatArray:
     """Sum of squares and products of weighted influences, from moments with squared weights."""
     whole = centering == "none"
-    ours, theirs = (one.whole if whole else one.apart for one in (of, by))
+    ours, theirs = [part.whole if whole else part.apart for part in (moments, by)]
     away = theirs.mean - ours.mean
     squares = theirs.squares + theirs.total * np.outer(away, away)
     if centering == "mean":
-        mean, known = ours.mean, of.known
+        mean, weight = ours.mean, moments.placed
         # The value of the curve at the rows, by squared weights about its mean by the weights.
-        level = float(by.hats @ mean - of.hats @ mean) / known
+        level = float(by.hats @ mean - moments.hats @ mean) / weight
         # `cross` has the curves about the mean by squared weights, and the places not centred.
-        mixed = mean @ by.cross / known + theirs.total * level * away
-        along_curve = by.along(mean, known) + theirs.total * level**2
+        mixed = mean @ by.cross / weight + theirs.total * level * away
+        along_curve = by.along(mean, weight) + theirs.total * level**2
         squares = squares - mixed[:, None] - mixed + along_curve
     return _not_below_zero(squares * (rows.unrelated / rows.weight**2))
 

@@ -19,23 +19,23 @@ from rhale_stats.arrays.moments import FloatArray, IntArray, need_squares
 BLOCK_PRODUCTS, BLOCK_VALUES = 1 << 17, 1 << 13
 # Rows of a block where there are many columns, whose products take more time to add up than to
 # make, and products of all blocks that are held at once.
-LEAST_ROWS, HELD_PRODUCTS = 64, 1 << 22
+MIN_BLOCK_ROWS, HELD_PRODUCTS = 64, 1 << 22
 
 
 class Places(NamedTuple):
     """Places of rows on a grid: the point to the left, and the fraction of the way to the next.
 
-    Rows without a value of the feature are not ``known``: they have no place and no share.
+    Rows without a value of the feature are not ``present``: they have no place and no share.
     """
 
     left: IntArray
     part: FloatArray
     n_grid: int
-    known: NDArray[np.bool_]
+    present: NDArray[np.bool_]
 
     def of_rows(self, rows: slice) -> Places:
         """Places of some of the rows."""
-        return Places(self.left[rows], self.part[rows], self.n_grid, self.known[rows])
+        return Places(self.left[rows], self.part[rows], self.n_grid, self.present[rows])
 
     @property
     def right(self) -> IntArray:
@@ -47,7 +47,7 @@ class Places(NamedTuple):
         row = np.arange(len(self.left))
         return sparse.csr_array(
             (
-                np.concatenate([self.known * (1 - self.part), self.known * self.part]),
+                np.concatenate([self.present * (1 - self.part), self.present * self.part]),
                 (np.concatenate([row, row]), np.concatenate([self.left, self.right])),
             ),
             shape=(len(row), self.n_grid),
@@ -55,7 +55,7 @@ class Places(NamedTuple):
 
     def share(self, weight: FloatArray | None) -> FloatArray:
         """Share of the rows at every point, with which curves are averaged over the rows."""
-        w = np.where(self.known, 1.0 if weight is None else weight, 0.0)
+        w = np.where(self.present, 1.0 if weight is None else weight, 0.0)
         total = np.bincount(self.left, w * (1 - self.part), self.n_grid)
         total += np.bincount(self.right, w * self.part, self.n_grid)
         return np.asarray(total / w.sum())
@@ -63,18 +63,18 @@ class Places(NamedTuple):
     def at_rows(self, curve: FloatArray, weight: FloatArray | None) -> FloatArray:
         """A curve at every row; the mean over all rows is that over the rows with a value."""
         values = curve[self.left] * (1 - self.part) + curve[self.right] * self.part
-        return np.where(self.known, values / np.average(self.known, weights=weight), 0.0)
+        return np.where(self.present, values / np.average(self.present, weights=weight), 0.0)
 
 
 def places(grid: FloatArray, x: FloatArray) -> Places:
     """Places of rows between the points of a grid."""
-    known = ~np.isnan(x)
+    finite = ~np.isnan(x)
     last = max(len(grid) - 2, 0)
     left = np.clip(np.searchsorted(grid, x, "right") - 1, 0, last)
     if len(grid) < 2:
-        return Places(left, np.zeros(len(x)), len(grid), known)
+        return Places(left, np.zeros(len(x)), len(grid), finite)
     part = np.clip((x - grid[left]) / (grid[left + 1] - grid[left]), 0.0, 1.0)
-    return Places(left, np.where(known, part, 0.0), len(grid), known)
+    return Places(left, np.where(finite, part, 0.0), len(grid), finite)
 
 
 def level_places(level: IntArray, n_levels: int) -> Places:
@@ -105,7 +105,7 @@ def centre_of(centering: str, grid: FloatArray, share: FloatArray) -> FloatArray
     return weight
 
 
-class Sample(NamedTuple):
+class SampleMoments(NamedTuple):
     """Mean of columns over rows, and their covariance between rows, math [5] and [6]."""
 
     mean: FloatArray
@@ -121,7 +121,7 @@ def _blocks(values: FloatArray, n_grid: int) -> list[FloatArray]:
     """
     n_rows, width = values.shape
     few = min(BLOCK_PRODUCTS // max(n_grid, 1) ** 2, BLOCK_VALUES // max(n_grid, 1))
-    size = max(few, min(LEAST_ROWS, n_rows), 1)
+    size = max(few, min(MIN_BLOCK_ROWS, n_rows), 1)
     whole = n_rows // size * size
     return [values[:whole].reshape(-1, size, width), values[whole:][None]]
 
@@ -149,17 +149,19 @@ def scatter(values: FloatArray, weight: FloatArray | None) -> Scatter:
         deviation = v - mean
         if weight is not None:
             deviation *= np.sqrt(u)
-        held = max(HELD_PRODUCTS // max(n_grid, 1) ** 2, 1)
-        for begin in range(0, len(deviation), held):
-            own = deviation[begin : begin + held]
+        size = max(HELD_PRODUCTS // max(n_grid, 1) ** 2, 1)
+        for begin in range(0, len(deviation), size):
+            block = deviation[begin : begin + size]
             # A product with itself is symmetric to the last bit.
-            squares += (own.transpose(0, 2, 1) @ own).sum(axis=0)
+            squares += (block.transpose(0, 2, 1) @ block).sum(axis=0)
     return Scatter(total, mean, squares)
 
 
-def sample(values: FloatArray, weight: FloatArray | None, *, frequency: bool) -> Sample:
+def sample(values: FloatArray, weight: FloatArray | None, *, frequency: bool) -> SampleMoments:
     """Weighted mean and covariance (ddof 1) of (row, grid); NaN covariance of a single row."""
-    return as_sample(scatter(values, weight), Totals.of(weight, len(values), frequency=frequency))
+    return as_sample(
+        scatter(values, weight), Totals.from_weights(weight, len(values), frequency=frequency)
+    )
 
 
 class Totals(NamedTuple):
@@ -171,7 +173,7 @@ class Totals(NamedTuple):
     counts: bool
 
     @classmethod
-    def of(cls, weight: FloatArray | None, n_rows: int, *, frequency: bool) -> Totals:
+    def from_weights(cls, weight: FloatArray | None, n_rows: int, *, frequency: bool) -> Totals:
         """Those of rows with these weights, or of weight 1."""
         if weight is None:
             return cls(n_rows, n_rows, n_rows, counts=True)
@@ -179,9 +181,9 @@ class Totals(NamedTuple):
         return cls(*sums, counts=frequency)
 
     @classmethod
-    def of_parts(cls, parts: Sequence[Totals]) -> Totals:
+    def merged(cls, parts: Sequence[Totals]) -> Totals:
         """Those of the rows of all parts."""
-        weight, square, cube, _ = (sum(own) for own in zip(*parts, strict=True))
+        weight, square, cube, _ = [sum(sums) for sums in zip(*parts, strict=True)]
         return cls(weight, square, cube, counts=parts[0].counts)
 
     @property
@@ -204,14 +206,14 @@ class Totals(NamedTuple):
         return 1 / rest if rest > 1e-12 else np.nan
 
 
-def as_sample(of: Scatter, rows: Totals) -> Sample:
+def as_sample(scattered: Scatter, rows: Totals) -> SampleMoments:
     """math [6]: mean and covariance of all rows together."""
-    return Sample(of.mean, of.squares / rows.degrees, rows.n_effective)
+    return SampleMoments(scattered.mean, scattered.squares / rows.degrees, rows.n_effective)
 
 
 def unrelated(w: FloatArray) -> float:
     """Factor of a sum of squares of w r about a weighted mean, unbiased for equal variances."""
-    return Totals.of(w, len(w), frequency=False).unrelated
+    return Totals.from_weights(w, len(w), frequency=False).unrelated
 
 
 class Mean(NamedTuple):
@@ -229,18 +231,18 @@ class Mean(NamedTuple):
 
 def mean_of_rows(values: FloatArray, weight: FloatArray | None, *, frequency: bool) -> Mean:
     """Mean of (row, grid) with its errors: a sandwich under precision weights, math [26]."""
-    found = sample(values, weight, frequency=frequency)
+    rows = sample(values, weight, frequency=frequency)
     if weight is None or not need_squares(weight, frequency=frequency):
-        return Mean(found.mean, found.covariance / found.n_effective, found.n_effective)
-    moved = weight[:, None] * (values - found.mean)
+        return Mean(rows.mean, rows.covariance / rows.n_effective, rows.n_effective)
+    moved = weight[:, None] * (values - rows.mean)
     covariance = moved.T @ moved * (unrelated(weight) / float(weight.sum()) ** 2)
-    return Mean(found.mean, covariance, found.n_effective)
+    return Mean(rows.mean, covariance, rows.n_effective)
 
 
 def influences(
     curves: FloatArray,
     grid: FloatArray,
-    at: Places,
+    places: Places,
     weight: FloatArray | None,
     centering: str,
 ) -> FloatArray:
@@ -252,14 +254,14 @@ def influences(
     """
     if centering == "none":
         return curves
-    share = at.share(weight)
-    own: FloatArray = (
+    share = places.share(weight)
+    moved: FloatArray = (
         curves - np.einsum("ij,j->i", curves, centre_of(centering, grid, share))[:, None]
     )
     if centering == "mean":
-        mean = np.average(own, axis=0, weights=weight)
-        own -= at.at_rows(mean, weight)[:, None]
-    return own
+        mean = np.average(moved, axis=0, weights=weight)
+        moved -= places.at_rows(mean, weight)[:, None]
+    return moved
 
 
 class Beside(NamedTuple):
@@ -273,7 +275,7 @@ def beside(
     answers: FloatArray,
     constant: FloatArray,
     mean: FloatArray,
-    at: Places,
+    places: Places,
     weight: FloatArray | None,
     centering: str,
     *,
@@ -284,12 +286,12 @@ def beside(
     ``constant`` (row,) is the constant of every row's curve, and ``mean`` the centred mean curve.
     The constant is a mean over the same rows, so that errors are correlated, as in `influences`.
     """
-    own = answers if centering == "none" else answers - constant
-    value = float(np.average(own, weights=weight))
+    values = answers if centering == "none" else answers - constant
+    value = float(np.average(values, weights=weight))
     if centering == "mean":
-        own = own - at.at_rows(mean, weight)
-    found = mean_of_rows(own[:, None], weight, frequency=frequency)
-    return Beside(value, float(np.sqrt(found.variance)))
+        values = values - places.at_rows(mean, weight)
+    estimate = mean_of_rows(values[:, None], weight, frequency=frequency)
+    return Beside(value, float(np.sqrt(estimate.variance)))
 
 
 def along(curves: FloatArray, grid: FloatArray) -> FloatArray:
@@ -302,21 +304,21 @@ def root_mean_square(spread: FloatArray, share: FloatArray) -> FloatArray:
 
     Points with a single row have no spread and are left out, as in math [10].
     """
-    known = (share > 0) & ~np.isnan(spread)
-    weight = np.where(known, share, 0.0)
-    squares = np.sum(weight * np.where(known, spread, 0.0) ** 2, axis=-1)
+    usable = (share > 0) & ~np.isnan(spread)
+    weight = np.where(usable, share, 0.0)
+    squares = np.sum(weight * np.where(usable, spread, 0.0) ** 2, axis=-1)
     with np.errstate(invalid="ignore"):
         return np.asarray(np.sqrt(squares / weight.sum(axis=-1)))
 
 
 def importance(curve: FloatArray, share: FloatArray) -> float:
     """Standard deviation of a curve over the rows."""
-    known = share > 0
-    share, curve = share[known], curve[known]
+    used = share > 0
+    share, curve = share[used], curve[used]
     return float(np.sqrt(share @ (curve - share @ curve) ** 2))
 
 
-class Replicates(NamedTuple):
+class ProfileReplicates(NamedTuple):
     """Curves and spreads of replicates, (draw, grid), and their sizes over the rows."""
 
     curve: FloatArray
@@ -328,13 +330,13 @@ class Replicates(NamedTuple):
 def replicates(
     curves: FloatArray,
     grid: FloatArray,
-    at: Places,
+    places: Places,
     weight: FloatArray,
     centering: str,
     correction: float,
     *,
     themselves: bool,
-) -> Replicates:
+) -> ProfileReplicates:
     """math [29]: the same statistics with weights (row, draw); variances times ``correction``.
 
     The spread is that of the curves ``themselves``, or of curves of which each is centred.
@@ -343,18 +345,18 @@ def replicates(
     origin = curves.mean(axis=0)
     moved = curves - origin
     mean = weight.T @ moved / total
-    share = np.asarray(weight.T @ at.hats())
+    share = np.asarray(weight.T @ places.hats())
     share /= share.sum(axis=1, keepdims=True)
     fixed = centre_of(centering, grid, share[0])
     centre = share if centering in ("mean", "none") else np.tile(fixed, (len(share), 1))
-    own = np.zeros_like(centre) if themselves else centre
+    around = np.zeros_like(centre) if themselves else centre
     # Each curve less its constant, which differs a little between replicates.
-    apart = moved - (moved @ own.mean(axis=0))[:, None]
+    apart = moved - (moved @ around.mean(axis=0))[:, None]
     apart -= apart.mean(axis=0)
-    constant = apart @ own.T
+    constant = apart @ around.T
     weighted = weight * constant
     first = weight.T @ apart / total
-    first -= np.sum(first * own, axis=1, keepdims=True)
+    first -= np.sum(first * around, axis=1, keepdims=True)
     second = weight.T @ apart**2 - 2 * weighted.T @ apart
     second += np.sum(weighted * constant, axis=0)[:, None]
     variance = np.maximum(second / total - first**2, 0.0) * correction
@@ -362,7 +364,7 @@ def replicates(
     if centering != "none":
         whole = whole - np.sum(whole * centre, axis=1, keepdims=True)
     level = np.sum(share * whole, axis=1, keepdims=True)
-    return Replicates(
+    return ProfileReplicates(
         whole,
         np.sqrt(variance),
         np.sqrt(np.sum(share * variance, axis=1)),
@@ -435,12 +437,12 @@ def bin_covariance(
 
     ``n`` are effective numbers of rows. A bin has covariance with the whole by its share.
     """
-    own = variance / n
-    with_whole = share * own
+    each = variance / n
+    with_whole = share * each
     rows = 1 / np.sum(share**2 / n)
     between = share @ (mean - share @ mean) ** 2
     whole = share @ with_whole + between / rows
-    return np.asarray(np.diag(own) - with_whole[:, None] - with_whole + whole)
+    return np.asarray(np.diag(each) - with_whole[:, None] - with_whole + whole)
 
 
 def contrast(covariance: FloatArray, centre: FloatArray) -> FloatArray:
@@ -456,47 +458,49 @@ class BinCurve(NamedTuple):
     covariance: FloatArray
 
 
-def bin_curve(of: BinMeans, x: FloatArray, centering: str) -> BinCurve:
+def bin_curve(bins: BinMeans, x: FloatArray, centering: str) -> BinCurve:
     """math [42]: bins without rows are NaN, and not included in the constant."""
-    there = of.share > 0
-    share, mean = of.share[there], of.mean[there]
-    variance = (of.variance if of.robust is None else of.robust)[there]
-    centre = centre_of(centering, x[there], share)
-    error = np.diag(variance / of.n_effective[there])
+    occupied = bins.share > 0
+    share, mean = bins.share[occupied], bins.mean[occupied]
+    variance = (bins.variance if bins.robust is None else bins.robust)[occupied]
+    centre = centre_of(centering, x[occupied], share)
+    error = np.diag(variance / bins.n_effective[occupied])
     if centering == "mean":
-        error = bin_covariance(variance, of.n_effective[there], share, mean)
+        error = bin_covariance(variance, bins.n_effective[occupied], share, mean)
     elif centering != "none":
         error = contrast(error, centre)
     covariance = np.full((len(x), len(x)), np.nan)
-    covariance[np.ix_(there, there)] = error
+    covariance[np.ix_(occupied, occupied)] = error
     return BinCurve(float(centre @ mean), covariance)
 
 
 def bin_influences(
-    values: FloatArray, cell: IntArray, of: BinMeans, x: FloatArray, centering: str
+    values: FloatArray, cell: IntArray, bins: BinMeans, x: FloatArray, centering: str
 ) -> FloatArray:
     """Influence of every row on the centred mean of every bin, (row, bin); 0 without rows."""
-    there = of.share > 0
-    mean = np.where(there, of.mean, 0.0)
-    own = np.zeros((len(values), len(x)))
-    own[np.arange(len(values)), cell] = (values - mean[cell]) / of.share[cell]
+    occupied = bins.share > 0
+    mean = np.where(occupied, bins.mean, 0.0)
+    moved = np.zeros((len(values), len(x)))
+    moved[np.arange(len(values)), cell] = (values - mean[cell]) / bins.share[cell]
     if centering == "mean":
-        own -= (values - of.share @ mean)[:, None]
+        moved -= (values - bins.share @ mean)[:, None]
     elif centering != "none":
-        own -= (own[:, there] @ centre_of(centering, x[there], of.share[there]))[:, None]
-    own[:, ~there] = 0.0
-    return own
+        moved -= (moved[:, occupied] @ centre_of(centering, x[occupied], bins.share[occupied]))[
+            :, None
+        ]
+    moved[:, ~occupied] = 0.0
+    return moved
 
 
 def bin_replicates(
     values: FloatArray,
     cell: IntArray,
-    of: BinMeans,
+    bins: BinMeans,
     x: FloatArray,
     centering: str,
     base: FloatArray | None,
     drawn: FloatArray,
-) -> Replicates:
+) -> ProfileReplicates:
     """math [29]: means of bins in replicates; ``drawn`` (row, draw) says how often a row is drawn.
 
     ``base`` are precision weights; it is None for frequency weights, which are included in
@@ -508,8 +512,8 @@ def bin_replicates(
     )
     weight = drawn if base is None else base[:, None] * drawn
     total = np.asarray(in_bins @ weight)
-    there = of.share > 0
-    rest = (values - np.where(there, of.mean, 0.0)[cell])[:, None]
+    occupied = bins.share > 0
+    rest = (values - np.where(occupied, bins.mean, 0.0)[cell])[:, None]
     # A replicate may draw no row at all.
     with np.errstate(invalid="ignore", divide="ignore"):
         share = total / total.sum(axis=0)
@@ -518,16 +522,16 @@ def bin_replicates(
         second = np.asarray(in_bins @ (weight * rest**2)) / total - shift**2
         degrees = np.where(total - lost > 1e-12 * total, total - lost, np.nan)
         variance = np.maximum(second, 0.0) * total / degrees
-    mean = of.mean[:, None] + shift
+    mean = bins.mean[:, None] + shift
     if centering == "mean":
         constant = np.sum(np.where(total > 0, share * mean, 0.0), axis=0)
     else:
         centre = np.zeros(len(x))
-        centre[there] = centre_of(centering, x[there], of.share[there])
+        centre[occupied] = centre_of(centering, x[occupied], bins.share[occupied])
         constant = centre[centre != 0] @ mean[centre != 0]
     level = np.sum(np.where(total > 0, share * mean, 0.0), axis=0)
     apart = np.where(total > 0, share * (mean - level) ** 2, 0.0)
-    return Replicates(
+    return ProfileReplicates(
         (mean - constant).T,
         np.sqrt(variance).T,
         root_mean_square(np.sqrt(variance).T, share.T),

@@ -17,7 +17,7 @@ LARGE = 30.0
 ROUNDING = 1e-9
 
 
-class Form(NamedTuple):
+class QuadraticForm(NamedTuple):
     """A quadratic form over its expectation, and Box's degrees of freedom of its numerator.
 
     ``expected`` is the expectation under the null hypothesis, the denominator. ``parts`` are what
@@ -42,7 +42,7 @@ def form(
     weight: sparse.csr_array,
     covariance: sparse.csr_array,
     level: FloatArray | None = None,
-) -> Form:
+) -> QuadraticForm:
     """Form of ``weight``; with ``level``, of what is left of a common multiple of it.
 
     The multiple is fitted by least squares with ``weight``, which must be symmetric.
@@ -54,8 +54,8 @@ def form(
         total = float(level @ loading)
         value = value - level * (float(loading @ value) / total)
         shared = covariance @ loading
-        taken = float(loading @ shared) / total
-        squares += taken**2 - 2 * float(shared @ (weight @ shared)) / total
+        part = float(loading @ shared) / total
+        squares += part**2 - 2 * float(shared @ (weight @ shared)) / total
         parts = parts - loading * shared / total
     expected = float(parts.sum())
     loaded = weight @ value
@@ -63,29 +63,29 @@ def form(
     statistic = float(value @ loaded) / expected if expected > 0 else np.nan
     moved = float(loaded @ (covariance @ loaded))
     degrees = expected**2 / squares if squares > 0 else np.nan
-    return Form(statistic, degrees, expected, parts, moved)
+    return QuadraticForm(statistic, degrees, expected, parts, moved)
 
 
 def blocks(
-    level: FloatArray, shared: FloatArray, slope: FloatArray, at: NDArray[np.intp]
+    level: FloatArray, shared: FloatArray, slope: FloatArray, cell: NDArray[np.intp]
 ) -> sparse.csr_array:
-    """Matrix of independent bins, effects first; the bins ``at`` have slopes."""
+    """Matrix of independent bins, effects first; those of ``cell`` have slopes."""
     n, n_slopes = len(level), len(slope)
     below = n + np.arange(n_slopes)
-    row = np.concatenate([np.arange(n), at, below, below])
-    column = np.concatenate([np.arange(n), below, at, below])
+    row = np.concatenate([np.arange(n), cell, below, below])
+    column = np.concatenate([np.arange(n), below, cell, below])
     entries = np.concatenate([level, shared, shared, slope])
     return sparse.csr_array((entries, (row, column)), shape=(n + n_slopes, n + n_slopes))
 
 
 def inverse(
-    level: FloatArray, shared: FloatArray, slope: FloatArray, at: NDArray[np.intp]
+    level: FloatArray, shared: FloatArray, slope: FloatArray, cell: NDArray[np.intp]
 ) -> sparse.csr_array:
     """Inverse of such a matrix."""
-    own = level[at] * slope - shared**2
+    determinant = level[cell] * slope - shared**2
     of_level = 1 / level
-    of_level[at] = slope / own
-    return blocks(of_level, -shared / own, level[at] / own, at)
+    of_level[cell] = slope / determinant
+    return blocks(of_level, -shared / determinant, level[cell] / determinant, cell)
 
 
 class Square(NamedTuple):
@@ -145,12 +145,12 @@ class Square(NamedTuple):
         ends = []
         for share in (1 - tail, tail):
             most = 4 * self.value / scale + 100.0
-            found = 0.0
+            end = 0.0
             if beyond(0.0, share) > 0:
                 while beyond(most, share) > 0:
                     most *= 2
-                found = float(optimize.brentq(beyond, 0.0, most, args=(share,)))
-            ends.append(np.sqrt(found * scale))
+                end = float(optimize.brentq(beyond, 0.0, most, args=(share,)))
+            ends.append(np.sqrt(end * scale))
         return np.array(ends)
 
 

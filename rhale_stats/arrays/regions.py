@@ -37,8 +37,8 @@ class Tabled(Protocol):
     def counts(self) -> FloatArray | None:
         """How often a row occurs, where weights say that."""
 
-    def take(self, at: IntArray) -> Self:
-        """The rows ``at``."""
+    def take(self, rows: IntArray) -> Self:
+        """These rows."""
 
     def table(self, codes: NDArray[np.integer], n_codes: int) -> FloatArray:
         """Sums over the rows of every code."""
@@ -50,7 +50,7 @@ class Tabled(Protocol):
         """Kish's number of the rows of every problem."""
 
 
-class Rows(NamedTuple):
+class NodeRows(NamedTuple):
     """Rows of a node: their cell of the feature, and their distance from its centre.
 
     ``effect`` is the local effect less ``centre[cell]``; ``place`` the feature's value less
@@ -65,13 +65,13 @@ class Rows(NamedTuple):
     place: FloatArray | None = None
     x_centre: FloatArray | None = None
 
-    def take(self, at: IntArray) -> Rows:
-        """The rows ``at``, about the same centres."""
+    def take(self, rows: IntArray) -> NodeRows:
+        """These rows, about the same centres."""
         return self._replace(
-            cell=self.cell[at],
-            effect=self.effect[at],
-            weight=None if self.weight is None else self.weight[at],
-            place=None if self.place is None else self.place[at],
+            cell=self.cell[rows],
+            effect=self.effect[rows],
+            weight=None if self.weight is None else self.weight[rows],
+            place=None if self.place is None else self.place[rows],
         )
 
     @property
@@ -104,9 +104,9 @@ def means(
     total, first = np.zeros((2, n_cells))
     for begin in range(0, len(values), BLOCK_ROWS):
         block = slice(begin, begin + BLOCK_ROWS)
-        at, w = cell[block].astype(np.intp), None if weight is None else weight[block]
-        total += np.bincount(at, w, n_cells)
-        first += np.bincount(at, values[block] if w is None else w * values[block], n_cells)
+        codes, w = cell[block].astype(np.intp), None if weight is None else weight[block]
+        total += np.bincount(codes, w, n_cells)
+        first += np.bincount(codes, values[block] if w is None else w * values[block], n_cells)
     return first / np.where(total > 0, total, 1.0)
 
 
@@ -119,7 +119,7 @@ def away(values: FloatArray, centre: FloatArray, cell: NDArray[np.integer]) -> F
     return out
 
 
-def table(codes: NDArray[np.integer], n_codes: int, rows: Rows) -> FloatArray:
+def table(codes: NDArray[np.integer], n_codes: int, rows: NodeRows) -> FloatArray:
     """Sums over the rows of every (code, cell), about the centres: (sum, code, cell).
 
     The sums are of w, w g, w g^2; with precision weights also of 1 and w^2; for lines also of w x,
@@ -130,9 +130,9 @@ def table(codes: NDArray[np.integer], n_codes: int, rows: Rows) -> FloatArray:
     out = np.zeros((n_sums, n_codes * n_cells))
     for begin in range(0, len(codes), BLOCK_ROWS):
         block = slice(begin, begin + BLOCK_ROWS)
-        at = codes[block].astype(np.intp)
-        at *= n_cells
-        at += rows.cell[block]
+        entry = codes[block].astype(np.intp)
+        entry *= n_cells
+        entry += rows.cell[block]
         g = rows.effect[block]
         w = None if rows.weight is None else rows.weight[block]
         wg = g if w is None else w * g
@@ -144,11 +144,11 @@ def table(codes: NDArray[np.integer], n_codes: int, rows: Rows) -> FloatArray:
             wx = x if w is None else w * x
             columns += [wx, wx * x, wx * g]
         for total, column in zip(out, columns, strict=True):
-            total += np.bincount(at, column, len(total))
+            total += np.bincount(entry, column, len(total))
     return out.reshape(n_sums, n_codes, n_cells)
 
 
-class Curves(NamedTuple):
+class NodeCurves(NamedTuple):
     """Rows of a node that are curves along a grid, less their mean: every row is in every cell.
 
     ``columns`` of a row: 1, its precision weight (else 1), the sum of squares of its curve, and
@@ -163,15 +163,15 @@ class Curves(NamedTuple):
         """The weights if they are frequency weights."""
         return None if (self.columns[:, 1] != 1).any() else self.weight
 
-    def take(self, at: IntArray) -> Curves:
-        """The rows ``at``."""
-        return Curves(self.columns[at], None if self.weight is None else self.weight[at])
+    def take(self, rows: IntArray) -> NodeCurves:
+        """These rows."""
+        return NodeCurves(self.columns[rows], None if self.weight is None else self.weight[rows])
 
     def table(self, codes: NDArray[np.integer], n_codes: int) -> FloatArray:
         """Weighted sums of the columns over the rows of every code, (1, code, column)."""
         n_rows = len(codes)
-        one = np.ones(n_rows) if self.weight is None else self.weight
-        member = sparse.csr_array((one, codes, np.arange(n_rows + 1)), shape=(n_rows, n_codes))
+        values = np.ones(n_rows) if self.weight is None else self.weight
+        member = sparse.csr_array((values, codes, np.arange(n_rows + 1)), shape=(n_rows, n_codes))
         return np.asarray(member.T @ self.columns)[None]
 
     def total_weight(self, sums: FloatArray) -> FloatArray:
@@ -184,12 +184,12 @@ class Curves(NamedTuple):
             return np.asarray(np.nan_to_num(sums[0, :, 0] ** 2 / sums[0, :, 1]))
 
 
-def curves_of(values: FloatArray, weight: FloatArray | None, *, frequency: bool) -> Curves:
+def curves_of(values: FloatArray, weight: FloatArray | None, *, frequency: bool) -> NodeCurves:
     """Rows of a node from their curves, (row, grid)."""
     away = values - np.average(values, axis=0, weights=weight)
     precision = np.ones(len(away)) if weight is None or frequency else weight
     squares = np.einsum("ij,ij->i", away, away)
-    return Curves(np.column_stack([np.ones(len(away)), precision, squares, away]), weight)
+    return NodeCurves(np.column_stack([np.ones(len(away)), precision, squares, away]), weight)
 
 
 def curve_loss(sums: FloatArray) -> FloatArray:
@@ -221,8 +221,8 @@ def threshold_children(
     in blocks, to limit memory.
     """
     if n_codes <= BLOCK_CODES:
-        here = rows.table(codes, n_codes)
-        yield Children(0, np.cumsum(here, axis=1)[:, :-1], _from_the_right(here)[:, 1:])
+        sums = rows.table(codes, n_codes)
+        yield Children(0, np.cumsum(sums, axis=1)[:, :-1], _from_the_right(sums)[:, 1:])
         return
     block = codes // BLOCK_CODES
     n_blocks = -(-n_codes // BLOCK_CODES)
@@ -232,13 +232,13 @@ def threshold_children(
     order = np.argsort(block, kind="stable")
     bounds = np.searchsorted(block[order], np.arange(n_blocks + 1))
     for number in range(n_blocks):
-        at = order[bounds[number] : bounds[number + 1]]
+        members = order[bounds[number] : bounds[number + 1]]
         first = number * BLOCK_CODES
         n_here = min(BLOCK_CODES, n_codes - first)
-        here = rows.take(at).table(codes[at] - first, n_here)
-        left = np.cumsum(here, axis=1) + before[:, number, None]
-        right = np.zeros_like(here)
-        right[:, :-1] = _from_the_right(here)[:, 1:]
+        sums = rows.take(members).table(codes[members] - first, n_here)
+        left = np.cumsum(sums, axis=1) + before[:, number, None]
+        right = np.zeros_like(sums)
+        right[:, :-1] = _from_the_right(sums)[:, 1:]
         if number + 1 < n_blocks:
             right += after[:, number + 1, None]
         # The last code is not a threshold.
@@ -266,17 +266,17 @@ def one_against_rest(n_levels: int) -> NDArray[np.bool_]:
 
 def all_subsets(n_levels: int) -> NDArray[np.bool_]:
     """All 2^(n - 1) - 1 divisions of the levels into two sets, those of few levels first."""
-    found = []
+    subsets = []
     for size in range(1, n_levels // 2 + 1):
         for members in combinations(range(n_levels), size):
             if 2 * size < n_levels or 0 in members:  # of two halves, the one with the first level
                 inside = np.zeros(n_levels, dtype=bool)
                 inside[list(members)] = True
-                found.append(inside)
-    return np.array(found)
+                subsets.append(inside)
+    return np.array(subsets)
 
 
-def effective_rows(sums: FloatArray, rows: Rows) -> FloatArray:
+def effective_rows(sums: FloatArray, rows: NodeRows) -> FloatArray:
     """Kish's number of the rows of every problem, (sum, problem, cell) -> (problem,)."""
     weight = sums[0].sum(axis=1)
     if rows.counted:
@@ -285,7 +285,7 @@ def effective_rows(sums: FloatArray, rows: Rows) -> FloatArray:
         return np.asarray(np.nan_to_num(weight**2 / sums[4].sum(axis=1)))
 
 
-def moments(sums: FloatArray, rows: Rows) -> tuple[Moments, Comoments | None]:
+def moments(sums: FloatArray, rows: NodeRows) -> tuple[Moments, Comoments | None]:
     """Moments of the cells, (problem, cell)."""
     weight, g, gg = sums[:3]
     n_obs, weight_sq = (weight, weight) if rows.counted else (sums[3], sums[4])
@@ -333,21 +333,21 @@ def loss(
         Of a constant bin.
     """
     n_problems, n_cells = starts.shape
-    at = np.flatnonzero(starts)
-    flat = Moments(*(part.ravel() for part in cells))
-    bins = merge(flat, at)
+    begin = np.flatnonzero(starts)
+    flat = Moments(*[part.ravel() for part in cells])
+    bins = merge(flat, begin)
     spread = variance(bins, ddof)
     if comoments is not None and linear is not None:
-        within = Comoments(*(part.ravel() for part in comoments))
-        x_m2, xg = merge_comoments(flat, within, at, bins)
+        within = Comoments(*[part.ravel() for part in comoments])
+        x_m2, xg = merge_comoments(flat, within, begin, bins)
         with np.errstate(invalid="ignore", divide="ignore"):
             residual = bins._replace(m2=np.maximum(bins.m2 - xg**2 / x_m2, 0.0))
-        spread = np.where(linear.ravel()[at], variance(residual, ddof + 1), spread)
-    share = np.add.reduceat(np.tile(width, n_problems), at) if kind == "index" else bins.weight
-    known = np.isfinite(spread)
-    first = np.flatnonzero(at % n_cells == 0)
-    total = np.add.reduceat(np.where(known, share * spread, 0.0), first)
-    over = np.add.reduceat(np.where(known, share, 0.0), first)
+        spread = np.where(linear.ravel()[begin], variance(residual, ddof + 1), spread)
+    share = np.add.reduceat(np.tile(width, n_problems), begin) if kind == "index" else bins.weight
+    finite = np.isfinite(spread)
+    first = np.flatnonzero(begin % n_cells == 0)
+    total = np.add.reduceat(np.where(finite, share * spread, 0.0), first)
+    over = np.add.reduceat(np.where(finite, share, 0.0), first)
     with np.errstate(invalid="ignore", divide="ignore"):
         mean = total / over
     if kind == "variance":
@@ -379,20 +379,22 @@ def studentised(
     rounding : float
         Standard deviation below which local effects are only rounded.
     """
-    at = np.flatnonzero(starts)
-    sides = [_in_bins(side, at) for side in (left, right)]
-    (one, two) = sides
-    total = one.weight + two.weight
+    begin = np.flatnonzero(starts)
+    below, above = sides = [_in_bins(side, begin) for side in (left, right)]
+    total = below.weight + above.weight
     with np.errstate(invalid="ignore", divide="ignore"):
-        share = one.weight * two.weight / total
+        share = below.weight * above.weight / total
         if width is not None:
-            share = share * np.add.reduceat(width, at) / total
-        noise = sum(_variance_or_pooled(side) * side.weight_sq / side.weight**2 for side in sides)
-        floor = sum(rounding**2 * side.weight_sq / side.weight**2 for side in sides)
-        squared = (one.mean - two.mean) ** 2
-    known = np.isfinite(share) & np.isfinite(noise) & np.isfinite(squared) & (share > 0)
-    drop = np.where(known, share * squared, 0.0).sum(axis=1)
-    expected = np.where(known, share * np.maximum(noise, floor), 0.0).sum(axis=1)
+            share = share * np.add.reduceat(width, begin) / total
+        noise = floor = np.zeros(share.shape)
+        for side in sides:
+            of_mean = side.weight_sq / side.weight**2
+            noise = noise + _variance_or_pooled(side) * of_mean
+            floor = floor + rounding**2 * of_mean
+        squared = (below.mean - above.mean) ** 2
+    usable = np.isfinite(share) & np.isfinite(noise) & np.isfinite(squared) & (share > 0)
+    drop = np.where(usable, share * squared, 0.0).sum(axis=1)
+    expected = np.where(usable, share * np.maximum(noise, floor), 0.0).sum(axis=1)
     with np.errstate(invalid="ignore", divide="ignore"):
         return np.where(drop > 0, drop / expected, 0.0)
 
@@ -404,12 +406,12 @@ def studentised_degrees(
 
     A bin without a variance of its own takes that of its side, and all of its degrees.
     """
-    at = np.flatnonzero(starts)
-    sides = [_in_bins(side, at) for side in (left, right)]
+    begin = np.flatnonzero(starts)
+    sides = [_in_bins(side, begin) for side in (left, right)]
     with np.errstate(invalid="ignore", divide="ignore"):
         share = sides[0].weight * sides[1].weight / (sides[0].weight + sides[1].weight)
         if width is not None:
-            share = share * np.add.reduceat(width, at) / (sides[0].weight + sides[1].weight)
+            share = share * np.add.reduceat(width, begin) / (sides[0].weight + sides[1].weight)
         total = squares = np.zeros(len(share))
         for side in sides:
             part = share * _variance_or_pooled(side) * side.weight_sq / side.weight**2
@@ -429,8 +431,8 @@ def degrees_of_curves(left: FloatArray, right: FloatArray) -> FloatArray:
         parts = [curve_loss(side) * side[0, :, 1] / side[0, :, 0] ** 2 for side in (left, right)]
         degrees = [side[0, :, 0] ** 2 / side[0, :, 1] - 1 for side in (left, right)]
         squares = parts[0] ** 2 / degrees[0] + parts[1] ** 2 / degrees[1]
-        found = (parts[0] + parts[1]) ** 2 / squares
-    return np.where(np.isnan(found), np.inf, found)
+        combined = (parts[0] + parts[1]) ** 2 / squares
+    return np.where(np.isnan(combined), np.inf, combined)
 
 
 def at_most(largest: float, degrees: FloatArray) -> float:
@@ -444,21 +446,21 @@ def at_most(largest: float, degrees: FloatArray) -> float:
     return float(np.minimum(np.sum(2 * stats.t.sf(np.sqrt(largest), degrees)), 1.0))
 
 
-def _in_bins(cells: Moments, at: IntArray) -> Moments:
+def _in_bins(cells: Moments, begin: IntArray) -> Moments:
     """Moments of the same bins of every problem, (problem, bin)."""
     n_problems, n_cells = cells.weight.shape
-    begins = (n_cells * np.arange(n_problems)[:, None] + at).ravel()
-    bins = merge(Moments(*(part.ravel() for part in cells)), begins)
-    return Moments(*(part.reshape(n_problems, len(at)) for part in bins))
+    begins = (n_cells * np.arange(n_problems)[:, None] + begin).ravel()
+    bins = merge(Moments(*[part.ravel() for part in cells]), begins)
+    return Moments(*[part.reshape(n_problems, len(begin)) for part in bins])
 
 
 def _variance_or_pooled(bins: Moments) -> FloatArray:
     """Variances of the bins (math [6]); a bin without one has that of all bins together."""
-    own = variance(bins, 1)
+    single = variance(bins, 1)
     with np.errstate(invalid="ignore", divide="ignore"):
         degrees = np.where(bins.weight > 0, bins.weight - bins.weight_sq / bins.weight, 0.0)
         pooled = bins.m2.sum(axis=1) / np.maximum(degrees.sum(axis=1), 0.0)
-    return np.where(np.isfinite(own), own, pooled[:, None])
+    return np.where(np.isfinite(single), single, pooled[:, None])
 
 
 def studentised_curves(left: FloatArray, right: FloatArray) -> FloatArray:
@@ -470,7 +472,7 @@ def studentised_curves(left: FloatArray, right: FloatArray) -> FloatArray:
         return np.asarray(np.nan_to_num(squared / noise, nan=0.0, posinf=np.inf))
 
 
-def apart(rows: Rows, starts: NDArray[np.bool_], unit: IntArray) -> Rows:
+def apart(rows: NodeRows, starts: NDArray[np.bool_], unit: IntArray) -> NodeRows:
     """Rows about the means of their bins, whose units have errors as large as if unadjusted.
 
     A unit with the share s of the weight of a bin moves the mean of the bin towards itself: the
@@ -491,22 +493,22 @@ def _unadjusted(
     w = np.ones(len(away)) if weight is None else weight
     n_units = int(unit.max()) + 1
     _, pair = np.unique(bins * n_units + unit, return_inverse=True)
-    held = sparse.csr_array((w, (pair, np.arange(len(w)))), shape=(int(pair.max()) + 1, len(w)))
+    by_pair = sparse.csr_array((w, (pair, np.arange(len(w)))), shape=(int(pair.max()) + 1, len(w)))
     total = np.bincount(pair, w)
     share = total[pair] / np.bincount(bins, w)[bins]
-    own = np.asarray(held @ away)[pair] / np.where(total > 0, total, 1.0)[pair, None]
+    mean = np.asarray(by_pair @ away)[pair] / np.where(total > 0, total, 1.0)[pair, None]
     # The only unit of a bin is at the mean, and stays there.
     with np.errstate(divide="ignore"):
         more = np.where(share < 1 - 1e-9, 1 / np.sqrt(1 - share) - 1, 0.0)
-    return np.asarray(away + more[:, None] * own)
+    return np.asarray(away + more[:, None] * mean)
 
 
-def flipped(rows: Rows, sign: FloatArray) -> Rows:
+def flipped(rows: NodeRows, sign: FloatArray) -> NodeRows:
     """Rows whose distances from the means of their bins, as of `apart`, have these signs."""
     return rows._replace(effect=sign * rows.effect)
 
 
-def apart_curves(rows: Curves, unit: IntArray) -> Curves:
+def apart_curves(rows: NodeCurves, unit: IntArray) -> NodeCurves:
     """`apart` of curves, which are all in one bin."""
     fixed, curve = np.split(rows.columns, [3], axis=1)
     mean = np.average(curve, axis=0, weights=rows.weight)
@@ -515,7 +517,7 @@ def apart_curves(rows: Curves, unit: IntArray) -> Curves:
     return rows._replace(columns=np.column_stack([fixed, away]))
 
 
-def flipped_curves(rows: Curves, sign: FloatArray) -> Curves:
+def flipped_curves(rows: NodeCurves, sign: FloatArray) -> NodeCurves:
     """Curves whose distances from their mean have these signs."""
     fixed, curve = np.split(rows.columns, [3], axis=1)
     return rows._replace(columns=np.column_stack([fixed, sign[:, None] * curve]))

@@ -20,7 +20,7 @@ from rhale_stats.arrays.moments import FloatArray, IntArray, need_squares
 Weights: TypeAlias = FloatArray | NDArray[np.uint8]
 # Draws are multiplied by a multiple of so many at a time, so that rounding is the same whatever
 # comes with them, and by at most so many: more gain nothing.
-BLOCK, WIDEST = 8, 32
+BLOCK, DRAWS_OF_BLOCK = 8, 32
 # A spread below this share of the squared distances from the mean of x counts as 0.
 ONE_PLACE = 1e-12
 # Sums of a cell that its mean, spread and place are made of.
@@ -28,7 +28,7 @@ SUMS = 7
 SCHEMES = ("multinomial", "bayesian", "poisson")
 
 
-class Units(NamedTuple):
+class ResampledUnits(NamedTuple):
     """Units that are drawn (rows, or groups of rows), each within its stratum.
 
     ``unit`` is the unit of every row, ``strata`` the units of every stratum, ``size`` how many
@@ -47,7 +47,7 @@ class Units(NamedTuple):
         return float(sum(len(members) for members in self.strata))
 
 
-def draw_weights(scheme: str, units: Units, rng: np.random.Generator) -> FloatArray:
+def draw_weights(scheme: str, units: ResampledUnits, rng: np.random.Generator) -> FloatArray:
     """Weights of the rows in one replicate: how often each is drawn, 1 on average.
 
     "multinomial": units with replacement, as many as there are. "poisson": each unit a Poisson
@@ -65,7 +65,7 @@ def draw_weights(scheme: str, units: Units, rng: np.random.Generator) -> FloatAr
 
 
 def weights_of(
-    scheme: str, units: Units, streams: Sequence[np.random.Generator], n_rows: int
+    scheme: str, units: ResampledUnits, streams: Sequence[np.random.Generator], n_rows: int
 ) -> FloatArray:
     """Weights of the rows in several replicates, (row, draw)."""
     # All at once, because columns are not contiguous in memory.
@@ -73,7 +73,7 @@ def weights_of(
 
 
 def counts_of(
-    scheme: str, units: Units, streams: Sequence[np.random.Generator], n_rows: int
+    scheme: str, units: ResampledUnits, streams: Sequence[np.random.Generator], n_rows: int
 ) -> Weights:
     """The same, `in_bytes` before they are put in order."""
     drawn = _by_draw(scheme, units, streams, n_rows)
@@ -82,7 +82,7 @@ def counts_of(
 
 
 def _by_draw(
-    scheme: str, units: Units, streams: Sequence[np.random.Generator], n_rows: int
+    scheme: str, units: ResampledUnits, streams: Sequence[np.random.Generator], n_rows: int
 ) -> FloatArray:
     """Weights of the rows in several replicates, (draw, row)."""
     drawn = np.empty((len(streams), n_rows))
@@ -91,7 +91,7 @@ def _by_draw(
     return drawn
 
 
-def in_bytes(weight: FloatArray, scheme: str, units: Units) -> Weights:
+def in_bytes(weight: FloatArray, scheme: str, units: ResampledUnits) -> Weights:
     """Weights as single bytes where they are counts: an eighth of the memory to put in order."""
     if scheme == "bayesian" or units.size is not None or weight.max() > np.iinfo(np.uint8).max:
         return weight
@@ -168,27 +168,27 @@ def terms(
         more = r if standard_errors else d
         columns += [w * more**3, w * more**4]
     if standard_errors and need_squares(weight, frequency=frequency):
-        columns += [w**3, *(w**2 * one for one in (r, r**2, r**3, r**4, d, d**2, d * r))]
+        columns += [w**3, *[w**2 * moment for moment in (r, r**2, r**3, r**4, d, d**2, d * r)]]
     return Terms(order, bounds, np.array(columns), once)
 
 
-def replicate_sums(of: Terms, weight: Weights) -> FloatArray:
+def replicate_sums(terms: Terms, weight: Weights) -> FloatArray:
     """Sums of the products for ``weight`` (row, draw): (draw, bin, product)."""
-    n_bins, n_draws = len(of.bounds) - 1, weight.shape[1]
+    n_bins, n_draws = len(terms.bounds) - 1, weight.shape[1]
     padded = np.pad(weight, ((0, 0), (0, -n_draws % BLOCK))) if n_draws % BLOCK else weight
-    out = np.zeros((padded.shape[1], n_bins, len(of.products) + of.once))
-    in_order = padded.take(of.order, axis=0)  # many times as fast as padded[order]
-    for begin in range(0, len(out), WIDEST):
-        draws = slice(begin, begin + WIDEST)
+    out = np.zeros((padded.shape[1], n_bins, len(terms.products) + terms.once))
+    in_order = padded.take(terms.order, axis=0)  # many times as fast as padded[order]
+    for begin in range(0, len(out), DRAWS_OF_BLOCK):
+        draws = slice(begin, begin + DRAWS_OF_BLOCK)
         for k in range(n_bins):
-            rows = slice(of.bounds[k], of.bounds[k + 1])
+            rows = slice(terms.bounds[k], terms.bounds[k + 1])
             drawn = in_order[rows, draws].astype(np.float64, copy=False)
-            products = (of.products[:, rows] @ drawn).T
-            if of.once:
+            products = (terms.products[:, rows] @ drawn).T
+            if terms.once:
                 out[draws, k, 2:], out[draws, k, 0] = products[:, 1:], products[:, 0]
             else:
                 out[draws, k] = products
-    if of.once:
+    if terms.once:
         out[..., 1] = out[..., 0]
     return out[:n_draws]
 
@@ -213,7 +213,7 @@ def of_unions(sums: FloatArray, cells: Pieces, bins: Pieces, bin_of: IntArray) -
         d3, d4 = places
         moved.append(d3 + 3 * a * d2 + 3 * a**2 * d1 + a**3 * w)
         moved.append(d4 + 4 * a * d3 + 6 * a**2 * d2 + 4 * a**3 * d1 + a**4 * w)
-    return np.stack([np.add.reduceat(one, starts, axis=1) for one in moved], axis=-1)
+    return np.stack([np.add.reduceat(part, starts, axis=1) for part in moved], axis=-1)
 
 
 class Squared(NamedTuple):
@@ -233,7 +233,7 @@ class Squared(NamedTuple):
     slope: FloatArray
 
 
-class Replicates(NamedTuple):
+class BinReplicates(NamedTuple):
     """Estimates of replicates, (draw, bin), and curves, (draw, edge)."""
 
     mean: FloatArray
@@ -258,15 +258,15 @@ class Replicates(NamedTuple):
     def heterogeneity_se(self) -> FloatArray:
         """Standard errors of the spreads, (draw, bin): math [24]."""
         assert self.fourth_moment is not None, "terms were made for standard errors"
-        found = accumulate.heterogeneity_se(self.variance, self.fourth_moment, self.n_effective)
+        se = accumulate.heterogeneity_se(self.variance, self.fourth_moment, self.n_effective)
         if self.squared is None:
-            return found
+            return se
         m2 = self.residual
         with np.errstate(invalid="ignore", divide="ignore"):
             ours = self.squared.r4 - 2 * m2 * self.squared.r2 + m2**2
             usual = self.fourth_moment - m2**2
-            known = (usual > 1e-9 * m2**2) & (ours > 0)
-            return np.asarray(found * np.sqrt(np.where(known, ours / usual, 1.0)))
+            usable = (usual > 1e-9 * m2**2) & (ours > 0)
+            return np.asarray(se * np.sqrt(np.where(usable, ours / usual, 1.0)))
 
     def mean_of_curve(self, edges: FloatArray) -> FloatArray:
         """Means of the curves over the rows, (draw,)."""
@@ -296,13 +296,13 @@ class Replicates(NamedTuple):
             per_row = self.share / self.n_effective
             within = self.curve[:, :-1] + self.mean * reach
             within -= np.sum(self.share * within, axis=1, keepdims=True)
-            own = within**2 + self.mean**2 * self.x_moments[0]
+            square = within**2 + self.mean**2 * self.x_moments[0]
             with_mean = per_row * self.mean * self.x_covariance
             if self.squared is not None:
                 by = self.squared
-                own = within**2 + 2 * within * self.mean * by.d + self.mean**2 * by.d2
+                square = within**2 + 2 * within * self.mean * by.d + self.mean**2 * by.d2
                 with_mean = per_row * (within * by.r + self.mean * by.dr)
-            alone = np.sum(per_row * self.share * own, axis=1, keepdims=True)
+            alone = np.sum(per_row * self.share * square, axis=1, keepdims=True)
             level = level - mean_level[:, None]
             places = alone - 2 * np.sum(level * with_mean[:, None], axis=2)
             return _root_of_noise(level, noise, places)
@@ -344,7 +344,7 @@ def replicates(
     keep: FloatArray | None = None,
     *,
     places: bool = True,
-) -> Replicates:
+) -> BinReplicates:
     """Estimates of `rhale` from rows with these weights, in the same bins.
 
     A bin without drawn rows is NaN. A fine cell without drawn rows keeps its mean, and its variance
@@ -393,10 +393,10 @@ def replicates(
         squared = None
         if sums.shape[-1] > 9:
             squared = _squared(sums[..., 9:], w, w2, r_mean, d_mean, pieces.slope)
-            known = np.isfinite(squared.variance)
+            finite = np.isfinite(squared.variance)
             other = np.nan if keep is None else keep
-            squared = squared._replace(variance=np.where(known, squared.variance, other))
-    found = Replicates(
+            squared = squared._replace(variance=np.where(finite, squared.variance, other))
+    drawn = BinReplicates(
         mean=mean,
         slope=slope,
         effect=effect,
@@ -411,7 +411,7 @@ def replicates(
         residual=residual / w,
         squared=squared,
     )
-    return found._replace(curve=_curves(pieces, found, centering))
+    return drawn._replace(curve=_curves(pieces, drawn, centering))
 
 
 def _squared(
@@ -439,21 +439,21 @@ def _squared(
     )
 
 
-def _curves(pieces: Pieces, found: Replicates, centering: str) -> FloatArray:
+def _curves(pieces: Pieces, drawn: BinReplicates, centering: str) -> FloatArray:
     """Centred curves that the effects of replicates accumulate to, (draw, edge); math [7], [8]."""
-    width, slope, x_variance = np.diff(pieces.edges), found.slope, found.x_moments[0]
-    curve = np.zeros((len(found.effect), len(width) + 1))
-    np.cumsum(found.effect * width, axis=1, out=curve[:, 1:])
+    width, slope, x_variance = np.diff(pieces.edges), drawn.slope, drawn.x_moments[0]
+    curve = np.zeros((len(drawn.effect), len(width) + 1))
+    np.cumsum(drawn.effect * width, axis=1, out=curve[:, 1:])
     if centering == "mean":
-        reach = found.x_mean - pieces.edges[:-1]
+        reach = drawn.x_mean - pieces.edges[:-1]
         bend = np.where(pieces.slope != 0, x_variance - reach**2, 0.0)
-        within = found.mean * reach + slope / 2 * bend
-        curve -= np.sum(found.share * (curve[:, :-1] + within), axis=1, keepdims=True)
+        within = drawn.mean * reach + slope / 2 * bend
+        curve -= np.sum(drawn.share * (curve[:, :-1] + within), axis=1, keepdims=True)
     elif centering == "integral":
         area = width * (curve[:, :-1] + curve[:, 1:]) / 2 - slope * width**3 / 12
         curve -= np.sum(area, axis=1, keepdims=True) / width.sum()
     elif centering != "start":
         to = np.clip(float(centering) - pieces.edges[:-1], 0.0, width)
-        curve -= np.sum(found.effect * to - slope * to * (width - to) / 2, axis=1, keepdims=True)
+        curve -= np.sum(drawn.effect * to - slope * to * (width - to) / 2, axis=1, keepdims=True)
     curve[np.isnan(curve).any(axis=1)] = np.nan
     return curve

@@ -65,7 +65,7 @@ class Axis(NamedTuple):
         return np.where(occupied, rows, 1.0)
 
 
-class Cells(NamedTuple):
+class SurfaceCells(NamedTuple):
     """Second differences in every cell (bin, bin): how many, their weight, mean and spread."""
 
     n_obs: FloatArray
@@ -86,9 +86,9 @@ class Cells(NamedTuple):
     def spread(self) -> FloatArray:
         """Standard deviation with divisor n - 1, math [6]; NaN with one row."""
         degrees = self.weight - _ratio(self.weight_sq, self.weight)
-        known = self.n_effective() > 1 + 1e-9
-        out = np.full(known.shape, np.nan)
-        return np.asarray(np.sqrt(np.divide(self.m2, degrees, where=known, out=out)))
+        usable = self.n_effective() > 1 + 1e-9
+        out = np.full(usable.shape, np.nan)
+        return np.asarray(np.sqrt(np.divide(self.m2, degrees, where=usable, out=out)))
 
 
 def _ratio(upper: FloatArray, lower: FloatArray) -> FloatArray:
@@ -105,10 +105,10 @@ def members(a: Axis, b: Axis, place_a: IntArray, place_b: IntArray) -> IntArray:
 
 def cells(
     a: Axis, b: Axis, cell: IntArray, delta: FloatArray, weight: FloatArray, *, frequency: bool
-) -> Cells:
+) -> SurfaceCells:
     """math [55]: moments of second differences ``delta`` (row, side_a, side_b) in their cells."""
-    at = np.nonzero(cell >= 0)
-    number, d, w = cell[at], delta[at], weight[at[0]]
+    pair = np.nonzero(cell >= 0)
+    number, d, w = cell[pair], delta[pair], weight[pair[0]]
     size = a.n_bins * b.n_bins
 
     def total(values: FloatArray) -> FloatArray:
@@ -126,7 +126,7 @@ def cells(
         mean,
         total(w * (d - mean[number]) ** 2),
     )
-    return Cells(*(part.reshape(a.n_bins, b.n_bins) for part in parts))
+    return SurfaceCells(*[part.reshape(a.n_bins, b.n_bins) for part in parts])
 
 
 def table(a: Axis, b: Axis, place_a: IntArray, place_b: IntArray, w: FloatArray) -> FloatArray:
@@ -147,11 +147,11 @@ def filling(supported: NDArray[np.bool_]) -> sparse.csr_array:
     lines, columns, shares = [full], [full], [np.ones(len(full))]
     step = max(1, BLOCK // max(len(full), 1))
     for begin in range(0, len(empty), step):
-        of = empty[begin : begin + step]
-        away = (of[:, None] // n_b - full // n_b) ** 2 + (of[:, None] % n_b - full % n_b) ** 2
+        block = empty[begin : begin + step]
+        away = (block[:, None] // n_b - full // n_b) ** 2 + (block[:, None] % n_b - full % n_b) ** 2
         nearest = away == away.min(axis=1, keepdims=True)
         line, column = np.nonzero(nearest)
-        lines.append(of[line])
+        lines.append(block[line])
         columns.append(full[column])
         shares.append(1 / nearest.sum(axis=1)[line])
     place = (np.concatenate(lines), np.concatenate(columns))
@@ -270,9 +270,9 @@ def _moved_by_rows(a: Axis, main: Main, weight: FloatArray) -> FloatArray:
     """(place, place, edge): change of a centred main effect by a unit of weight at a place."""
     away = (main.at_rows - main.steps[:, None]) / main.total[:, None]
     curve = from_zero(np.einsum("kp,kq->pqk", main.over, away))
-    own = a.values() @ curve.reshape(-1, a.n_edges).T
-    own = own.reshape(a.n_places, *curve.shape[:2])
-    mean = np.einsum("p,prq->rq", weight.sum(axis=1) / weight.sum(), own)
+    moved = a.values() @ curve.reshape(-1, a.n_edges).T
+    moved = moved.reshape(a.n_places, *curve.shape[:2])
+    mean = np.einsum("p,prq->rq", weight.sum(axis=1) / weight.sum(), moved)
     return np.asarray(curve - mean[:, :, None])
 
 
@@ -287,8 +287,8 @@ class Influence(NamedTuple):
     b: Axis
     fill: sparse.csr_array
     table: FloatArray
-    found: Surface
-    cells: Cells
+    surface: Surface
+    cells: SurfaceCells
     centred: bool
 
     def of_cells(self, number: IntArray) -> FloatArray:
@@ -308,10 +308,10 @@ class Influence(NamedTuple):
         """(place, edge, edge) by a unit of weight at these places, second differences held."""
         if not self.centred:
             return np.zeros((len(p), self.a.n_edges, self.b.n_edges))
-        found = self.found
-        by_a = _moved_by_rows(self.a, found.main_a, self.table)[p, q]
-        by_b = _moved_by_rows(self.b, found.main_b, self.table.T)[q, p]
-        mean = found.at_rows[p, q] / self.table.sum()
+        surface = self.surface
+        by_a = _moved_by_rows(self.a, surface.main_a, self.table)[p, q]
+        by_b = _moved_by_rows(self.b, surface.main_b, self.table.T)[q, p]
+        mean = surface.at_rows[p, q] / self.table.sum()
         return np.asarray(-by_a[:, :, None] - by_b[:, None, :] - mean[:, None, None])
 
 
@@ -332,12 +332,12 @@ def noise_factors(
     the place. Residuals of a cell of n rows are multiplied by (n / (n - 1))^(1/2). A cell of one
     row has the pooled variance of all others.
     """
-    of, a, b = influence.cells, influence.a, influence.b
-    n, spread = of.n_effective().ravel(), of.spread().ravel()
+    cells, a, b = influence.cells, influence.a, influence.b
+    n, spread = cells.n_effective().ravel(), cells.spread().ravel()
     scale = np.sqrt(np.divide(n, n - 1, where=~np.isnan(spread), out=np.zeros(len(n))))
     inside = cell >= 0
     safe = np.where(inside, cell, 0)
-    residual = np.where(inside, (delta - of.mean.ravel()[safe]) * scale[safe], 0.0)
+    residual = np.where(inside, (delta - cells.mean.ravel()[safe]) * scale[safe], 0.0)
     residual = residual.reshape(len(residual), -1)
     square = weight if frequency else weight**2
     place = place_a * b.n_places + place_b
@@ -351,25 +351,23 @@ def noise_factors(
             moments[:, s, t] = np.bincount(rank, values, len(places))
     root = _roots(moments)
     side_cell = safe.reshape(len(safe), -1)[first_row]
-    known = inside.reshape(len(inside), -1)[first_row]
+    occupied = inside.reshape(len(inside), -1)[first_row]
     size = a.n_edges * b.n_edges
     step = max(1, BLOCK // (size * (n_sides + 1)))
     for begin in range(0, len(places), step):
         part = slice(begin, begin + step)
-        at = places[part]
-        moved = np.zeros((len(at), n_sides + 1, size))
-        moved[:, 0] = influence.of_places(at // b.n_places, at % b.n_places).reshape(-1, size)
+        block = places[part]
+        moved = np.zeros((len(block), n_sides + 1, size))
+        moved[:, 0] = influence.of_places(block // b.n_places, block % b.n_places).reshape(-1, size)
         for s in range(n_sides):
-            there = known[part, s]
-            if there.any():
-                moved[there, s + 1] = influence.of_cells(side_cell[part, s][there]).reshape(
-                    -1, size
-                )
+            rows = occupied[part, s]
+            if rows.any():
+                moved[rows, s + 1] = influence.of_cells(side_cell[part, s][rows]).reshape(-1, size)
         yield (root[part].swapaxes(1, 2) @ moved).reshape(-1, size)
-    single = np.flatnonzero(singles(of))
+    single = np.flatnonzero(singles(cells))
     for begin in range(0, len(single), step):
         alone = influence.by_means(single[begin : begin + step]).reshape(-1, size)
-        yield np.sqrt(pooled(of)[0]) * alone
+        yield np.sqrt(pooled(cells)[0]) * alone
 
 
 def _roots(moments: FloatArray) -> FloatArray:
@@ -383,17 +381,17 @@ def _roots(moments: FloatArray) -> FloatArray:
     return np.asarray(size[..., None] * vectors * np.sqrt(np.maximum(values, 0))[..., None, :])
 
 
-def singles(cells: Cells) -> NDArray[np.bool_]:
+def singles(cells: SurfaceCells) -> NDArray[np.bool_]:
     """Cells of one row, which have no variance of their own, (cell,)."""
     return np.asarray(cells.supported & np.isnan(cells.spread())).ravel()
 
 
-def pooled(cells: Cells) -> tuple[float, float]:
+def pooled(cells: SurfaceCells) -> tuple[float, float]:
     """Variance of second differences about the means of all cells together; its degrees."""
-    there = ~singles(cells)
-    divisor = (cells.weight - _ratio(cells.weight_sq, cells.weight)).ravel()[there].sum()
-    degrees = float(np.maximum(cells.n_effective().ravel()[there] - 1, 0.0).sum())
-    return float(cells.m2.ravel()[there].sum() / divisor) if divisor > 0 else np.nan, degrees
+    several = ~singles(cells)
+    divisor = (cells.weight - _ratio(cells.weight_sq, cells.weight)).ravel()[several].sum()
+    degrees = float(np.maximum(cells.n_effective().ravel()[several] - 1, 0.0).sum())
+    return float(cells.m2.ravel()[several].sum() / divisor) if divisor > 0 else np.nan, degrees
 
 
 def surface_variance(influence: Influence, factors: Iterable[FloatArray]) -> tuple[FloatArray, int]:
@@ -423,23 +421,24 @@ def surface_degrees(influence: Influence, variance: FloatArray) -> FloatArray:
     A cell of n rows has n - 1. The part due to the places of rows has the number of all rows less
     one.
     """
-    of = influence.cells
-    n, noise = of.n_effective().ravel(), (of.spread() ** 2).ravel()
-    alone = singles(of)
-    noise[alone], borrowed = pooled(of)
+    cells = influence.cells
+    n, noise = cells.n_effective().ravel(), (cells.spread() ** 2).ravel()
+    alone = singles(cells)
+    noise[alone], borrowed = pooled(cells)
     degrees = np.where(alone, borrowed, n - 1)
     total = variance.ravel()
     by_cells, squares = np.zeros(len(total)), np.zeros(len(total))
-    numbers = np.flatnonzero(of.supported.ravel() & (degrees > 0))
+    numbers = np.flatnonzero(cells.supported.ravel() & (degrees > 0))
     step = max(1, BLOCK // len(total))
     for begin in range(0, len(numbers), step):
-        here = numbers[begin : begin + step]
+        block = numbers[begin : begin + step]
         part = (
-            influence.by_means(here).reshape(len(here), -1) ** 2 * (noise[here] / n[here])[:, None]
+            influence.by_means(block).reshape(len(block), -1) ** 2
+            * (noise[block] / n[block])[:, None]
         )
         by_cells += part.sum(axis=0)
-        squares += (part**2 / degrees[here, None]).sum(axis=0)
-    rows = max(float(of.weight.sum() ** 2 / of.weight_sq.sum()) - 1, 1.0)
+        squares += (part**2 / degrees[block, None]).sum(axis=0)
+    rows = max(float(cells.weight.sum() ** 2 / cells.weight_sq.sum()) - 1, 1.0)
     squares += np.maximum(total - by_cells, 0.0) ** 2 / rows
     # Without variance the degrees of freedom are infinite.
     out = np.full(len(total), np.inf)
@@ -448,7 +447,7 @@ def surface_degrees(influence: Influence, variance: FloatArray) -> FloatArray:
 
 
 def cell_skewness(
-    cells: Cells, cell: IntArray, delta: FloatArray, weight: FloatArray
+    cells: SurfaceCells, cell: IntArray, delta: FloatArray, weight: FloatArray
 ) -> Skewness | None:
     """Skewness of the errors of means of cells, as of cells in one row; None if it is not clear."""
     line, *side = np.nonzero(cell >= 0)
@@ -458,19 +457,19 @@ def cell_skewness(
     cubes = np.bincount(number, weight[line] * residual**3, len(n)).astype(np.float64)
     third = _ratio(cubes, cells.weight.ravel())
     variance = np.nan_to_num(cells.spread().ravel() ** 2)
-    return Skewness.of(third_cumulant(third, n), variance, n)
+    return Skewness.from_cumulants(third_cumulant(third, n), variance, n)
 
 
-def surface_skewness(influence: Influence, own: Skewness, variance: FloatArray) -> FloatArray:
+def surface_skewness(influence: Influence, skewness: Skewness, variance: FloatArray) -> FloatArray:
     """math [64]: skewness of the errors of the surface with this variance, (edge, edge)."""
     numbers = np.flatnonzero(influence.cells.supported.ravel())
     second, third = np.zeros((2, variance.size))
     step = max(1, BLOCK // variance.size)
     for begin in range(0, len(numbers), step):
-        here = numbers[begin : begin + step]
-        moved = influence.by_means(here).reshape(len(here), -1)
-        second += own.second[here] @ moved**2
-        third += own.third[here] @ moved**3
+        block = numbers[begin : begin + step]
+        moved = influence.by_means(block).reshape(len(block), -1)
+        second += skewness.second[block] @ moved**2
+        third += skewness.third[block] @ moved**3
     with np.errstate(invalid="ignore", divide="ignore"):
         # What the places of the rows add to the variance has no skewness.
         ratio = third / np.maximum(second, variance.ravel()) ** 1.5
@@ -478,7 +477,7 @@ def surface_skewness(influence: Influence, own: Skewness, variance: FloatArray) 
 
 
 def cell_covariance(
-    cells: Cells, cell: IntArray, delta: FloatArray, weight: FloatArray, *, frequency: bool
+    cells: SurfaceCells, cell: IntArray, delta: FloatArray, weight: FloatArray, *, frequency: bool
 ) -> FloatArray:
     """Covariance of the means of cells, (cell, cell), NaN without a variance, math [59].
 
@@ -488,29 +487,29 @@ def cell_covariance(
     line, *side = np.nonzero(cell >= 0)
     number = cell[(line, *side)]
     n = cells.n_effective().ravel()
-    known = cells.supported.ravel() & ~singles(cells)
-    scale = np.sqrt(np.divide(n, n - 1, where=known, out=np.zeros(len(n))))
+    usable = cells.supported.ravel() & ~singles(cells)
+    scale = np.sqrt(np.divide(n, n - 1, where=usable, out=np.zeros(len(n))))
     w = np.sqrt(weight[line]) if frequency else weight[line]
     share = _ratio(scale, cells.weight.ravel())[number]
     moved = w * (delta[(line, *side)] - cells.mean.ravel()[number]) * share
     rows = sparse.csr_array((moved, (line, number)), shape=(len(cell), len(n)))
     covariance = np.asarray((rows.T @ rows).todense(), dtype=np.float64)
-    covariance[~known] = covariance[:, ~known] = np.nan
+    covariance[~usable] = covariance[:, ~usable] = np.nan
     return covariance
 
 
 def weighted_error(
-    cells: Cells, cell: IntArray, delta: FloatArray, weight: FloatArray
+    cells: SurfaceCells, cell: IntArray, delta: FloatArray, weight: FloatArray
 ) -> FloatArray:
     """Standard errors of means of cells with precision weights, (bin, bin), math [24]."""
     line, *side = np.nonzero(cell >= 0)
     number = cell[(line, *side)]
     n, total = cells.n_effective().ravel(), cells.weight.ravel()
     moved = (weight[line] * (delta[(line, *side)] - cells.mean.ravel()[number])) ** 2
-    known = np.isfinite(cells.spread().ravel())
+    usable = np.isfinite(cells.spread().ravel())
     out = np.full(len(n), np.nan)
-    scale = np.divide(n, n - 1, out=np.zeros(len(n)), where=known)
-    np.divide(scale * np.bincount(number, moved, len(n)), total**2, out=out, where=known)
+    scale = np.divide(n, n - 1, out=np.zeros(len(n)), where=usable)
+    np.divide(scale * np.bincount(number, moved, len(n)), total**2, out=out, where=usable)
     return np.asarray(np.sqrt(out).reshape(cells.mean.shape))
 
 
@@ -555,7 +554,7 @@ def sign_test(
     return float(total @ total) * degrees / mean, degrees
 
 
-class Replicates(NamedTuple):
+class SurfaceReplicates(NamedTuple):
     """Cell means (draw, bin, bin), NaN without rows, surface (draw, edge, edge), cells filled."""
 
     mean: FloatArray
@@ -564,21 +563,21 @@ class Replicates(NamedTuple):
 
 
 def replicates(
-    of: Influence,
+    influence: Influence,
     place_a: IntArray,
     place_b: IntArray,
     cell: IntArray,
     delta: FloatArray,
     weight: FloatArray,
     drawn: FloatArray,
-) -> Replicates:
+) -> SurfaceReplicates:
     """math [29] for surfaces: estimates under ``drawn`` weights (row, draw), gaps filled anew."""
-    a, b = of.a, of.b
+    a, b = influence.a, influence.b
     n_rows, n_draws, size = len(weight), drawn.shape[1], a.n_bins * b.n_bins
     lines, *side = np.nonzero(cell >= 0)
     number = cell[(lines, *side)]
     w = weight[lines]
-    residual = delta[(lines, *side)] - of.cells.mean.ravel()[number]
+    residual = delta[(lines, *side)] - influence.cells.mean.ravel()[number]
 
     def summed(values: FloatArray, line: IntArray, row: IntArray, n_lines: int) -> FloatArray:
         matrix = sparse.csr_array((values, (line, row)), shape=(n_lines, n_rows))
@@ -586,7 +585,7 @@ def replicates(
 
     mass = summed(w, number, lines, size)
     change = _ratio(summed(w * residual, number, lines, size), mass)
-    mean = np.where(mass > 0, of.cells.mean.ravel() + change, np.nan).reshape(
+    mean = np.where(mass > 0, influence.cells.mean.ravel() + change, np.nan).reshape(
         -1, a.n_bins, b.n_bins
     )
     n_places = a.n_places * b.n_places
@@ -601,5 +600,5 @@ def replicates(
         if key not in fillings:
             fillings = {key: filling(supported[draw])}
         full[draw] = filled(fillings[key], np.nan_to_num(mean[draw]))
-    found = surface(a, b, full, tables).pure if of.centred else accumulated(full)
-    return Replicates(mean, found, (~supported).sum(axis=(1, 2)))
+    curves = surface(a, b, full, tables).pure if influence.centred else accumulated(full)
+    return SurfaceReplicates(mean, curves, (~supported).sum(axis=(1, 2)))

@@ -52,8 +52,8 @@ class GroupSums(NamedTuple):
     def degrees(self) -> FloatArray:
         """Degrees of freedom of the means of cells, 0 with fewer than two groups."""
         overlap = np.diagonal(self.overlap)
-        known = (self.n_groups > 1) & (overlap > 0)
-        return np.divide(1.0, overlap, out=np.zeros(len(overlap)), where=known)
+        usable = (self.n_groups > 1) & (overlap > 0)
+        return np.divide(1.0, overlap, out=np.zeros(len(overlap)), where=usable)
 
     def covariance(self) -> FloatArray:
         """Of the means of cells, NaN with fewer than two groups, (cell, cell)."""
@@ -64,7 +64,7 @@ class GroupSums(NamedTuple):
 
 
 def group_sums(
-    of: kernel.Influence,
+    influence: kernel.Influence,
     place_a: IntArray,
     place_b: IntArray,
     cell: IntArray,
@@ -77,21 +77,21 @@ def group_sums(
     """Sums over the rows of every group; ``group`` (row,) are numbers from 0."""
     line, *side = np.nonzero(cell >= 0)
     number, w = cell[(line, *side)], weight[line]
-    cells, n_cells = of.cells, of.cells.mean.size
+    cells, n_cells = influence.cells, influence.cells.mean.size
     n_groups = int(group.max(initial=-1)) + 1
     residual = delta[(line, *side)] - cells.mean.ravel()[number]
 
     def table(values: FloatArray) -> sparse.csr_array:
         return leverage.table(values, group[line], number, n_groups, n_cells)
 
-    shares = leverage.Shares.of(table(w), table(w if frequency else w**2))
+    shares = leverage.Shares.from_sums(table(w), table(w if frequency else w**2))
     sums = table(w * residual / cells.weight.ravel()[number])
     every = leverage.of_mean(group, weight, frequency=frequency)
-    n_places = of.a.n_places * of.b.n_places
+    n_places = influence.a.n_places * influence.b.n_places
     places = leverage.table(
         weight * every.factor.toarray()[group, 0],
         group,
-        place_a * of.b.n_places + place_b,
+        place_a * influence.b.n_places + place_b,
         n_groups,
         n_places,
     )
@@ -133,13 +133,13 @@ def surface_degrees(
     What is left of the variance, by the places of the groups and by what cells have in common, has
     those of a mean over all rows.
     """
-    own, overlap, alone = np.nan_to_num(groups.variance), groups.overlap, groups.alone
-    own[alone] = kernel.pooled(influence.cells)[0]
+    of_cells, overlap, alone = np.nan_to_num(groups.variance), groups.overlap, groups.alone
+    of_cells[alone] = kernel.pooled(influence.cells)[0]
     overlap[alone] = overlap[:, alone] = 0.0
     overlap[alone, alone] = 1 / max(groups.every, 1.0)
     supported = np.flatnonzero(influence.cells.supported.ravel())
     moved = influence.by_means(supported).reshape(len(supported), -1)
-    parts = (moved**2 * own[supported][:, None]).T
+    parts = (moved**2 * of_cells[supported][:, None]).T
     squares = np.sum((parts @ overlap[np.ix_(supported, supported)]) * parts, axis=1)
     total = variance.ravel()
     squares += np.maximum(total - parts.sum(axis=1), 0.0) ** 2 / max(groups.every, 1.0)

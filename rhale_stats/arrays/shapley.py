@@ -57,8 +57,8 @@ class Tree:
         return np.asarray(left)
 
 
-def add_tree(found: FloatArray, tree: Tree, rows: FloatArray, background: FloatArray) -> None:
-    """math [88]: add the Shapley values of one tree to ``found`` (row, column, output).
+def add_tree(total: FloatArray, tree: Tree, rows: FloatArray, background: FloatArray) -> None:
+    """math [88]: add the Shapley values of one tree to ``total`` (row, column, output).
 
     A leaf is a product of conditions, one a feature. Rows that meet the same ones have the same
     values, so that all pairs of rows are compared by which conditions both meet.
@@ -66,19 +66,19 @@ def add_tree(found: FloatArray, tree: Tree, rows: FloatArray, background: FloatA
     for leaf, met in tree.leaves(rows, background):
         if not met:
             continue  # a tree of one leaf
-        own, others = (_pattern([each[at] for each in met.values()]) for at in (0, 1))
-        patterns, which = _distinct(own, len(met))
+        mine, others = [_pattern([each[side] for each in met.values()]) for side in (0, 1)]
+        patterns, which = _distinct(mine, len(met))
         of_pattern = leaf_values(patterns, *np.unique(others, return_counts=True), len(met))
         for column, values in zip(met, of_pattern.T, strict=True):
             if values.any():
-                found[:, column] += values[which, None] * tree.value[leaf]
+                total[:, column] += values[which, None] * tree.value[leaf]
 
 
 def _pattern(met: list[BoolArray]) -> IntArray:
     """Conditions that every row meets, as the bits of a number."""
     out = np.zeros(len(met[0]), dtype=np.int64)
-    for bit, one in enumerate(met):
-        out |= one.astype(np.int64) << bit
+    for bit, condition in enumerate(met):
+        out |= condition.astype(np.int64) << bit
     return out
 
 
@@ -92,17 +92,17 @@ def _distinct(patterns: IntArray, n_bits: int) -> tuple[IntArray, IntArray]:
     return occurs, number[patterns]
 
 
-def leaf_values(own: IntArray, others: IntArray, counts: IntArray, n_met: int) -> FloatArray:
+def leaf_values(mine: IntArray, others: IntArray, counts: IntArray, n_met: int) -> FloatArray:
     """Shapley values of the conditions of a leaf of value 1, (pattern, condition).
 
-    ``own`` are the patterns of rows, ``others`` those of the background, with their counts.
+    ``mine`` are the patterns of rows, ``others`` those of the background, with their counts.
     """
     bits = 1 << np.arange(n_met)
-    has, had = (patterns[:, None] & bits > 0 for patterns in (own, others))
+    has, had = [patterns[:, None] & bits > 0 for patterns in (mine, others)]
     # A condition that neither row meets leaves the leaf out of reach, whatever is replaced.
-    reached = (own[:, None] | others) == (1 << n_met) - 1
+    reached = (mine[:, None] | others) == (1 << n_met) - 1
     only_other = n_met - has.sum(axis=1)[:, None]
-    only_own = np.bitwise_count(own[:, None] & ~others).astype(np.int64)
+    only_own = np.bitwise_count(mine[:, None] & ~others).astype(np.int64)
     share = reached * (counts / counts.sum())
     either = only_own + only_other
     # (a - 1)! b! / (a + b)! for a condition that the row meets alone; b and a change places for one
@@ -146,10 +146,10 @@ class Walks(NamedTuple):
         """
         n = self.rank.shape[-1]
         step = np.arange(1, n)[:, None]
-        taken = np.stack(
+        changed = np.stack(
             [self.rank[..., None, :] < step, self.rank[..., None, :] >= n - step], axis=2
         )
-        return np.where(taken, rows[:, None, None, None, :], others[None, :, None, None, :])
+        return np.where(changed, rows[:, None, None, None, :], others[None, :, None, None, :])
 
     def values(self, inner: FloatArray, first: FloatArray, last: FloatArray) -> FloatArray:
         """math [89]: the mean change at each column's turn, (row, pair, column, output).
@@ -168,10 +168,10 @@ class Walks(NamedTuple):
         )
         change = np.diff(path, axis=3)
         n = self.rank.shape[-1]
-        forwards, backwards = (
-            np.take_along_axis(change[:, :, at], turn[..., None], axis=2)
-            for at, turn in enumerate((self.rank, n - 1 - self.rank))
-        )
+        forwards, backwards = [
+            np.take_along_axis(change[:, :, side], turn[..., None], axis=2)
+            for side, turn in enumerate((self.rank, n - 1 - self.rank))
+        ]
         return np.asarray((forwards + backwards) / 2)
 
 

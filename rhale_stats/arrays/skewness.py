@@ -14,27 +14,27 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
-from rhale_stats.arrays.moments import LEAST_KEPT, FloatArray, IntArray
-from rhale_stats.arrays.stretches import sorting
+from rhale_stats.arrays.binning import sorting
+from rhale_stats.arrays.moments import MIN_REMAINING, FloatArray, IntArray
 
 # Neighbouring cells whose skewness is taken together, the smallest number of them, and the cells
 # whose variance is taken together; chosen by simulation (tests/arrays/test_skewness.py).
-TOGETHER, LEAST, SMOOTH = 20, 5, 6
+POOLED_CELLS, MIN_CELLS, SMOOTHED_CELLS = 20, 5, 6
 # Neighbouring cells about whose mean the sign of the skewness is tested.
 CENTRED = 3
 # Chance of a correction where the local effects are symmetric: from stretches of cells, and from
 # all rows together.
 SIGNIFICANCE, OF_ALL = 0.01, 0.05
 # Rows below which a cell says nothing of its skewness.
-LEAST_ROWS = 3
+MIN_ROWS = 3
 # Smallest degrees of freedom of the test of a sign.
-LEAST_DEGREES = 1.0
+MIN_DEGREES = 1.0
 
 
 def third_cumulant(third_moment: FloatArray, n: FloatArray) -> FloatArray:
     """Unbiased third cumulant of rows from their third central moment (over n); NaN for few."""
     with np.errstate(invalid="ignore", divide="ignore"):
-        return np.where(n >= LEAST_ROWS, third_moment * n**2 / ((n - 1) * (n - 2)), np.nan)
+        return np.where(n >= MIN_ROWS, third_moment * n**2 / ((n - 1) * (n - 2)), np.nan)
 
 
 def of_cells(
@@ -46,22 +46,22 @@ def of_cells(
     clear is decided by the cells, or is known: ``sign`` is that of the skewness, 0 if unclear.
     """
     out = np.zeros(len(n))
-    known = np.isfinite(third) & (variance > 0) & (n >= LEAST_ROWS)
-    if not known.any() or sign == 0:
+    usable = np.isfinite(third) & (variance > 0) & (n >= MIN_ROWS)
+    if not usable.any() or sign == 0:
         return out
-    k3, v, rows = third[known], variance[known], n[known]
-    width, few = min(TOGETHER, len(rows)), min(SMOOTH, len(rows))
+    k3, v, rows = third[usable], variance[usable], n[usable]
+    width, few = min(POOLED_CELLS, len(rows)), min(SMOOTHED_CELLS, len(rows))
     common = _around(rows * v, few) / _around(rows, few)
     with np.errstate(invalid="ignore", divide="ignore"):
-        found = _around(rows * k3 / common**1.5, width) / _around(rows, width)
-    clear = _agreed(k3, v, rows, width) if sign is None else found * sign > 0
-    out[known] = np.where(clear & np.isfinite(found), found, 0.0)
+        estimate = _around(rows * k3 / common**1.5, width) / _around(rows, width)
+    clear = _agreed(k3, v, rows, width) if sign is None else estimate * sign > 0
+    out[usable] = np.where(clear & np.isfinite(estimate), estimate, 0.0)
     return out
 
 
 def _agreed(k3: FloatArray, v: FloatArray, rows: FloatArray, width: int) -> NDArray[np.bool_]:
     """Whether the cells around each agree on the sign of their skewness."""
-    if len(rows) < LEAST:
+    if len(rows) < MIN_CELLS:
         return np.zeros(len(rows), dtype=bool)
     # Standardised by the cell's own variance: bounded, so that one row does not decide on the sign.
     with np.errstate(over="ignore"):
@@ -97,22 +97,22 @@ def clear_sign(
         return 0.0
     # Few units with most of the influence are as few units.
     degrees = square**2 / float(np.sum(influence**4)) - 1
-    limit = special.stdtrit(max(degrees, LEAST_DEGREES), 1 - OF_ALL / 2) * np.sqrt(square)
+    limit = special.stdtrit(max(degrees, MIN_DEGREES), 1 - OF_ALL / 2) * np.sqrt(square)
     return float(np.sign(moment)) if abs(moment) > limit else 0.0
 
 
 def third_l_moment(x: FloatArray, weight: FloatArray) -> tuple[float, FloatArray]:
     """The third L-moment of weighted rows, and the influences of the rows on it, in their order."""
-    at = sorting(x)
-    y, p = x[at], weight[at] / weight.sum()
+    order = sorting(x)
+    y, p = x[order], weight[order] / weight.sum()
     rank = np.cumsum(p) - p / 2
     legendre = 6 * rank**2 - 6 * rank + 1
     moment = float(np.sum(p * y * legendre))
     # The second part is the change of the ranks, of the rows above and half of the row's own.
     change = p * y * (12 * rank - 6)
     influence = np.empty(len(x))
-    influence[at] = y * legendre + np.cumsum(change[::-1])[::-1] - change / 2
-    return moment, weight / weight.sum() * (influence - np.sum(p * influence[at]))
+    influence[order] = y * legendre + np.cumsum(change[::-1])[::-1] - change / 2
+    return moment, weight / weight.sum() * (influence - np.sum(p * influence[order]))
 
 
 def _standardised(values: FloatArray, cell: IntArray, weight: FloatArray, few: int) -> FloatArray:
@@ -120,16 +120,16 @@ def _standardised(values: FloatArray, cell: IntArray, weight: FloatArray, few: i
 
     A row with most of the weight of a fine cell would have next to no distance from its mean.
     """
-    of = np.unique(cell, return_inverse=True)[1]
-    n_cells = int(of.max(initial=0)) + 1
+    number = np.unique(cell, return_inverse=True)[1]
+    n_cells = int(number.max(initial=0)) + 1
     few = min(few, n_cells)
 
     def around(values: FloatArray) -> FloatArray:
-        return _around(np.bincount(of, values, n_cells).astype(np.float64), few)
+        return _around(np.bincount(number, values, n_cells).astype(np.float64), few)
 
     total = around(weight)
-    away = values - (around(weight * values) / total)[of]
-    sd = np.sqrt(around(weight * away**2) / total)[of]
+    away = values - (around(weight * values) / total)[number]
+    sd = np.sqrt(around(weight * away**2) / total)[number]
     return np.divide(away, sd, out=np.zeros(len(away)), where=sd > 0)
 
 
@@ -143,12 +143,12 @@ def _around(values: FloatArray, width: int) -> FloatArray:
 
 def smooth_variance(variance: FloatArray, n: FloatArray) -> FloatArray:
     """Variances of cells together with their neighbours, as the skewness is standardised by."""
-    known = np.isfinite(variance) & (n > 0)
+    usable = np.isfinite(variance) & (n > 0)
     out = np.zeros(len(n))
-    if known.any():
-        few = min(SMOOTH, int(known.sum()))
-        rows = n[known]
-        out[known] = _around(rows * variance[known], few) / _around(rows, few)
+    if usable.any():
+        few = min(SMOOTHED_CELLS, int(usable.sum()))
+        rows = n[usable]
+        out[usable] = _around(rows * variance[usable], few) / _around(rows, few)
     return out
 
 
@@ -164,15 +164,15 @@ class Shared(NamedTuple):
     thrice: float
 
     @classmethod
-    def of(cls, z: FloatArray) -> Shared:
+    def from_influences(cls, z: FloatArray) -> Shared:
         """From standardised influences, (group, unit): means over all choices of units."""
         n = z.shape[1]
-        one, two, three = (np.sum(z**power, axis=1) for power in (1, 2, 3))
+        sum_1, sum_2, sum_3 = [np.sum(z**power, axis=1) for power in (1, 2, 3)]
         pairs, triples = n * (n - 1), n * (n - 1) * (n - 2)
         return cls(
-            float(np.sum(one**2 - two)) / max(pairs, 1),
-            float(np.sum(two * one - three)) / max(pairs, 1),
-            float(np.sum(one**3 - 3 * two * one + 2 * three)) / triples if triples else 0.0,
+            float(np.sum(sum_1**2 - sum_2)) / max(pairs, 1),
+            float(np.sum(sum_2 * sum_1 - sum_3)) / max(pairs, 1),
+            float(np.sum(sum_1**3 - 3 * sum_2 * sum_1 + 2 * sum_3)) / triples if triples else 0.0,
         )
 
 
@@ -187,18 +187,18 @@ class Skewness(NamedTuple):
     shared: Shared | None = None
 
     @classmethod
-    def of(
+    def from_cumulants(
         cls, third: FloatArray, variance: FloatArray, n: FloatArray, sign: float | None = None
     ) -> Skewness | None:
         """From third cumulants, variances and numbers of rows; None if no cell has a skewness."""
-        found = of_cells(third, variance, n, sign)
-        if not found.any():
+        skewness = of_cells(third, variance, n, sign)
+        if not skewness.any():
             return None
         smooth = smooth_variance(variance, n)
         with np.errstate(invalid="ignore", divide="ignore"):
             return cls(
                 np.where(n > 0, smooth / n, 0.0),
-                np.where(n > 0, found * smooth**1.5 / n**2, 0.0),
+                np.where(n > 0, skewness * smooth**1.5 / n**2, 0.0),
             )
 
     @classmethod
@@ -211,17 +211,21 @@ class Skewness(NamedTuple):
         n = np.maximum(degrees, 0.0) + 1
         # Of the third cumulant, corrected influences keep this share if groups are equal.
         with np.errstate(invalid="ignore", divide="ignore"):
-            kept = (1 - 2 / n) / np.sqrt(1 - 1 / n)
-            third = np.where(kept > LEAST_KEPT, np.sum(influence**3, axis=0) / kept, np.nan)
-        found = cls.of(third * n**2, np.sum(influence**2, axis=0) * n, n, sign)
-        if found is None:
+            remaining = (1 - 2 / n) / np.sqrt(1 - 1 / n)
+            third = np.where(
+                remaining > MIN_REMAINING, np.sum(influence**3, axis=0) / remaining, np.nan
+            )
+        skewness = cls.from_cumulants(third * n**2, np.sum(influence**2, axis=0) * n, n, sign)
+        if skewness is None:
             return None
-        sd = np.sqrt(found.second)
-        return found._replace(
-            shared=Shared.of(np.divide(influence, sd, out=np.zeros(influence.shape), where=sd > 0))
+        sd = np.sqrt(skewness.second)
+        return skewness._replace(
+            shared=Shared.from_influences(
+                np.divide(influence, sd, out=np.zeros(influence.shape), where=sd > 0)
+            )
         )
 
-    def at(self, cells: slice) -> Skewness:
+    def part(self, cells: slice) -> Skewness:
         """Of some of the cells."""
         return self._replace(second=self.second[cells], third=self.third[cells])
 
@@ -239,11 +243,11 @@ class Skewness(NamedTuple):
         second, third = square @ self.second, (square * weight) @ self.third
         if self.shared is not None:
             x = weight * np.sqrt(self.second)
-            one, two, three = (np.sum(x**power, axis=-1) for power in (1, 2, 3))
+            sum_1, sum_2, sum_3 = [np.sum(x**power, axis=-1) for power in (1, 2, 3)]
             pair, twice, thrice = self.shared
-            second = second + pair * (one**2 - two)
-            third = third + 3 * twice * (two * one - three)
-            third = third + thrice * (one**3 - 3 * two * one + 2 * three)
+            second = second + pair * (sum_1**2 - sum_2)
+            third = third + 3 * twice * (sum_2 * sum_1 - sum_3)
+            third = third + thrice * (sum_1**3 - 3 * sum_2 * sum_1 + 2 * sum_3)
         second = np.maximum(second, least)
         with np.errstate(invalid="ignore", divide="ignore"):
             return np.where(second > 0, third / second**1.5, 0.0)

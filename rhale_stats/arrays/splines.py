@@ -20,7 +20,7 @@ from rhale_stats.arrays.profiles import places
 # Values that differ by less than 1 / CELLS of the axis count as one place.
 CELLS = 1024
 # With fewer places there is nothing to smooth.
-LEAST_PLACES = 5
+MIN_PLACES = 5
 # Rounding errors of a straight line, relative to the largest value; digits that are kept.
 ROUNDING, DIGITS = 1e-13, 12
 # Smoothing parameters with which the spline is a straight line and (over the fourth power of the
@@ -57,32 +57,32 @@ def spline_basis(x: FloatArray, weight: FloatArray | None, grid: FloatArray) -> 
     Values of x that are equal, or nearly equal, are one place: their weighted mean.
     """
     low, span = float(x.min()), float(np.ptp(x)) or 1.0
-    row, at = (x - low) / span, (grid - low) / span
+    row, place = (x - low) / span, (grid - low) / span
     _, cell = np.unique(np.rint(row * CELLS), return_inverse=True)
     w = np.ones(len(x)) if weight is None else weight
     # Rounding in sums over repeated rows must not change the search for the penalty.
     z = np.round(np.bincount(cell, w * row) / np.bincount(cell, w), DIGITS)
-    if len(z) < LEAST_PLACES:
-        own = sparse.csr_array(sparse.eye_array(len(z)))
-        rows, points = (_hats(z, one) for one in (row, at))
-        return Basis(cell, own, rows, points, None, z, row, at)
+    if len(z) < MIN_PLACES:
+        cells = sparse.csr_array(sparse.eye_array(len(z)))
+        rows, points = [_hats(z, places) for places in (row, place)]
+        return Basis(cell, cells, rows, points, None, z, row, place)
     bend = _second_derivatives(z)
     roughness = sparse.csr_array(bend.T @ _gram_of_hats(z) @ bend)
-    own, rows, points = (_natural(z, one) for one in (z, row, at))
-    return Basis(cell, own, rows, points, roughness, z, row, at)
+    cells, rows, points = [_natural(z, places) for places in (z, row, place)]
+    return Basis(cell, cells, rows, points, roughness, z, row, place)
 
 
 def level_basis(level: IntArray, n_levels: int) -> Basis:
     """A mean for every level."""
-    own = sparse.csr_array(sparse.eye_array(n_levels))
+    cells = sparse.csr_array(sparse.eye_array(n_levels))
     place = np.arange(n_levels, dtype=np.float64)
-    return Basis(level, own, own[level], own, None, place, place[level], place)
+    return Basis(level, cells, cells[level], cells, None, place, place[level], place)
 
 
-def _hats(z: FloatArray, at: FloatArray) -> sparse.csr_array:
-    found = places(z, at).hats()
-    found.eliminate_zeros()
-    return found
+def _hats(z: FloatArray, x: FloatArray) -> sparse.csr_array:
+    hats = places(z, x).hats()
+    hats.eliminate_zeros()
+    return hats
 
 
 def _extension(z: FloatArray) -> sparse.csr_array:
@@ -99,27 +99,27 @@ def _extension(z: FloatArray) -> sparse.csr_array:
     return sparse.csr_array((value, (row, column)), shape=(n + 2, n))
 
 
-def _natural(z: FloatArray, at: FloatArray) -> sparse.csr_array:
+def _natural(z: FloatArray, x: FloatArray) -> sparse.csr_array:
     """The functions at places, straight beyond the knots, (place, function)."""
     knots = np.concatenate([[z[0]] * 3, z, [z[-1]] * 3])
-    inside = np.clip(at, z[0], z[-1])
-    own = sparse.csr_array(BSpline.design_matrix(inside, knots, 3) @ _extension(z))
-    beyond = np.flatnonzero(at != inside)
-    right = at[beyond] > z[-1]
+    inside = np.clip(x, z[0], z[-1])
+    inner = sparse.csr_array(BSpline.design_matrix(inside, knots, 3) @ _extension(z))
+    beyond = np.flatnonzero(x != inside)
+    right = x[beyond] > z[-1]
     # Slope of the tangents at both ends.
     step = np.where(right, z[-1] - z[-3], z[2] - z[0])
-    slope = 3 * (at - inside)[beyond] / step
+    slope = 3 * (x - inside)[beyond] / step
     ends = np.where(right, len(z) - 2, 0)
     more = sparse.csr_array(
         (
             np.concatenate([-slope, slope]),
             (np.tile(beyond, 2), np.concatenate([ends, ends + 1])),
         ),
-        shape=own.shape,
+        shape=inner.shape,
     )
-    found = sparse.csr_array(own + more)
-    found.eliminate_zeros()
-    return found
+    basis = sparse.csr_array(inner + more)
+    basis.eliminate_zeros()
+    return basis
 
 
 def _second_derivatives(z: FloatArray) -> sparse.csr_array:
@@ -146,8 +146,8 @@ def _solved(basis: Basis, share: FloatArray, smoothing: float, right: FloatArray
     if basis.roughness is None:
         with np.errstate(invalid="ignore", divide="ignore"):
             return np.asarray(right / share.reshape(-1, *(1,) * (right.ndim - 1)))
-    own = basis.at_cells
-    whole = own.T @ (own * share[:, None]) + smoothing * basis.roughness
+    cells = basis.at_cells
+    whole = cells.T @ (cells * share[:, None]) + smoothing * basis.roughness
     bands = np.zeros((4, len(share)))
     for offset in range(4):
         bands[3 - offset, offset:] = whole.diagonal(offset)
@@ -158,16 +158,16 @@ def _solved(basis: Basis, share: FloatArray, smoothing: float, right: FloatArray
 
 
 def _influence_of_cells(
-    basis: Basis, share: FloatArray, smoothing: float, at: sparse.csr_array
+    basis: Basis, share: FloatArray, smoothing: float, rows: sparse.csr_array
 ) -> FloatArray:
     """Effect of a unit residual at a place on the curve at other places, (cell, other)."""
-    return np.asarray(basis.at_cells @ _solved(basis, share, smoothing, at.T.toarray()))
+    return np.asarray(basis.at_cells @ _solved(basis, share, smoothing, rows.T.toarray()))
 
 
 def _leverage(basis: Basis, share: FloatArray, smoothing: float) -> FloatArray:
     """b_c' A^-1 b_c of every place; times the share of a row, this is its leverage."""
-    own = basis.at_cells.T.toarray()
-    return np.asarray(np.sum(own * _solved(basis, share, smoothing, own), axis=0))
+    cells = basis.at_cells.T.toarray()
+    return np.asarray(np.sum(cells * _solved(basis, share, smoothing, cells), axis=0))
 
 
 def _chosen(basis: Basis, share: FloatArray, height: FloatArray, *, each: bool) -> float:
@@ -191,8 +191,8 @@ def _chosen(basis: Basis, share: FloatArray, height: FloatArray, *, each: bool) 
     tried = np.linspace(np.log(NONE / n**4), np.log(STRAIGHT), TRIED)
     best = int(np.nanargmin([criterion(log) for log in tried]))
     bounds = tried[max(best - 1, 0)], tried[min(best + 1, TRIED - 1)]
-    found = minimize_scalar(criterion, bounds=bounds, method="bounded", options={"xatol": 1e-3})
-    return float(np.exp(found.x))
+    minimum = minimize_scalar(criterion, bounds=bounds, method="bounded", options={"xatol": 1e-3})
+    return float(np.exp(minimum.x))
 
 
 class Smooth(NamedTuple):
@@ -240,7 +240,7 @@ def smooth(
             each = need_squares(weight, frequency=frequency)
             smoothing = _chosen(basis, share, rest, each=each)
         beta = scale * _solved(basis, share, smoothing, basis.at_cells.T @ (share * rest))
-    line = [mean + slope * (one - middle) for one in (basis.grid_place, basis.row_place)]
+    line = [mean + slope * (place - middle) for place in (basis.grid_place, basis.row_place)]
     return Smooth(line[0] + basis.at_grid @ beta, y - line[1] - basis.at_rows @ beta, smoothing)
 
 
@@ -259,8 +259,8 @@ def influences(
     """
     w = np.ones(len(residual)) if weight is None else weight
     share = _shares(basis, w)
-    own = _leverage(basis, share, smoothing)[basis.cell] / w.sum()
-    free = 1 - own * (1.0 if frequency else w)
+    leverage = _leverage(basis, share, smoothing)[basis.cell] / w.sum()
+    free = 1 - leverage * (1.0 if frequency else w)
     with np.errstate(invalid="ignore", divide="ignore"):
         scaled = np.where(free > ALONE, residual / np.sqrt(free), np.nan)
     effect = _influence_of_cells(basis, share, smoothing, basis.at_grid)[basis.cell]
@@ -291,13 +291,13 @@ def of_groups(
     """
     w = np.ones(len(residual)) if weight is None else weight
     share, n_groups = _shares(basis, w), int(group.max(initial=-1)) + 1
-    own = basis.at_cells.T.toarray()
-    whole = np.asarray(basis.at_cells @ _solved(basis, share, smoothing, own))
+    cells = basis.at_cells.T.toarray()
+    whole = np.asarray(basis.at_cells @ _solved(basis, share, smoothing, cells))
     root = np.sqrt(share)
     values, vectors = np.linalg.eigh(root[:, None] * np.nan_to_num(whole) * root)
-    kept = values > ALONE
+    positive = values > ALONE
     # Of all rows H is U diag(values) U' between places; of a group the same with its own weights.
-    factor = vectors[:, kept] * np.sqrt(values[kept])
+    factor = vectors[:, positive] * np.sqrt(values[positive])
     effect = _influence_of_cells(basis, share, smoothing, basis.at_grid)
     effect = effect - (effect @ centre)[:, None]
     n_cells, key = len(share), group * len(share) + basis.cell
@@ -306,14 +306,14 @@ def of_groups(
     sums = np.bincount(key, w / w.sum() * residual, size).reshape(n_groups, n_cells)
     moved = sums @ effect
     for number in range(n_groups):
-        here = np.flatnonzero(mass[number])
-        block = factor[here] * np.sqrt(mass[number, here] / share[here])[:, None]
+        members = np.flatnonzero(mass[number])
+        block = factor[members] * np.sqrt(mass[number, members] / share[members])[:, None]
         left, size_of, _ = np.linalg.svd(block, full_matrices=False)
         rest = 1 - size_of**2
         more = np.where(rest > ALONE, 1 / np.sqrt(np.maximum(rest, ALONE)) - 1, 0.0)
-        half = np.sqrt(mass[number, here])
-        added = half * (left @ (more * (left.T @ (sums[number, here] / half))))
-        moved[number] += added @ effect[here]
+        half = np.sqrt(mass[number, members])
+        added = half * (left @ (more * (left.T @ (sums[number, members] / half))))
+        moved[number] += added @ effect[members]
     square = w / w.sum() ** 2 if frequency else (w / w.sum()) ** 2
     parts = np.bincount(key, square, size).reshape(n_groups, n_cells) @ effect**2
     with np.errstate(invalid="ignore", divide="ignore"):
@@ -341,7 +341,8 @@ def replicate_curves(
     sums = np.asarray(of_cells @ (weight * (y - origin)[:, None])) / total
     right = np.asarray(basis.at_cells.T @ sums)
     beta = np.stack(
-        [_solved(basis, p, smoothing, one) for p, one in zip(share.T, right.T, strict=True)], axis=1
+        [_solved(basis, p, smoothing, column) for p, column in zip(share.T, right.T, strict=True)],
+        axis=1,
     )
     return (
         origin + np.asarray(basis.at_grid @ beta),

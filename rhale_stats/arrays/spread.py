@@ -18,13 +18,13 @@ OF_CELL = 1 - 1 / 24
 OF_RESIDUALS = ((0, 2), (0, 3), (0, 4))
 # A spread counts as at least this share of that of all rows: where there is next to none, what is
 # left is the error of the fitted effect.
-LEAST_SPREAD = 0.05
+MIN_SPREAD = 0.05
 # So many cells have neighbours enough to compare; the largest of their differences, which are
 # jumps, are left out.
-FEW_CELLS, TRIM = 5, 0.1
+MIN_CELLS, TRIM = 5, 0.1
 # The mean of the squares of normal errors, of which the largest tenth is left out. Light tails have
 # less noise than normal ones, as many cells can tell.
-OF_TRIMMED, LEAST_NOISE, MANY_CELLS = 0.62, 0.5, 100
+OF_TRIMMED, MIN_NOISE, MANY_CELLS = 0.62, 0.5, 100
 # Number of runs of cells between which the programme chooses before edges move among all cells, and
 # how often every edge is moved while the others stay.
 PLACES, SWEEPS = 100, 2
@@ -48,7 +48,7 @@ class Residuals(NamedTuple):
 
     def merged(self, starts: IntArray) -> Residuals:
         """Sums of unions of neighbouring cells, which begin at ``starts``."""
-        return Residuals(*(np.add.reduceat(part, starts) for part in self))
+        return Residuals(*[np.add.reduceat(part, starts) for part in self])
 
     @property
     def degrees(self) -> FloatArray:
@@ -60,9 +60,9 @@ class Residuals(NamedTuple):
         return np.asarray(_ratio(getattr(self, name), self.free, np.nan))
 
 
-def _ratio(of: FloatArray, over: FloatArray, otherwise: float = 0.0) -> FloatArray:
-    out = np.full(np.shape(of), otherwise)
-    np.divide(of, over, out=out, where=over > 0)
+def _ratio(part: FloatArray, over: FloatArray, otherwise: float = 0.0) -> FloatArray:
+    out = np.full(np.shape(part), otherwise)
+    np.divide(part, over, out=out, where=over > 0)
     return out
 
 
@@ -73,7 +73,7 @@ def effect_in_cells(cells: CellMoments, *, sloped: bool) -> tuple[Line, FloatArr
     """
     means = cells.means()
     slope = slopes_along(means.mean, means.x_mean) if sloped else None
-    return Line.of(means, slope), share_left(n_effective(means), OF_CELL)
+    return Line.through(means, slope), share_left(n_effective(means), OF_CELL)
 
 
 def share_left(rows: FloatArray, parameters: FloatArray | float) -> FloatArray:
@@ -131,19 +131,19 @@ def spread_starts(
     """
     degrees, variance = cells.degrees, _ratio(cells.square, cells.free)
     overall = float(cells.square.sum() / cells.free.sum()) if cells.free.any() else 0.0
-    there = np.flatnonzero(degrees > 0)
-    if not len(there) or not overall > resolution**2:
+    occupied = np.flatnonzero(degrees > 0)
+    if not len(occupied) or not overall > resolution**2:
         return np.zeros(1, dtype=np.int64)
-    floor = max(LEAST_SPREAD**2 * overall, resolution**2)
-    half = degrees[there] / 2
-    level = np.log(np.maximum(variance[there], floor)) - special.digamma(half) + np.log(half)
+    floor = max(MIN_SPREAD**2 * overall, resolution**2)
+    half = degrees[occupied] / 2
+    level = np.log(np.maximum(variance[occupied], floor)) - special.digamma(half) + np.log(half)
     weight = 1 / special.polygamma(1, half)
-    if len(there) >= FEW_CELLS:
+    if len(occupied) >= MIN_CELLS:
         apart = np.sort(np.diff(level) ** 2 / (1 / weight[1:] + 1 / weight[:-1]))
         usual = float(apart[: len(apart) - int(np.ceil(TRIM * len(apart)))].mean()) / OF_TRIMMED
-        weight = weight / max(usual, LEAST_NOISE if len(there) >= MANY_CELLS else 1.0)
-    search = _Search(
-        there, len(degrees), np.stack([degrees[there], weight, weight * level]), min_obs
+        weight = weight / max(usual, MIN_NOISE if len(occupied) >= MANY_CELLS else 1.0)
+    search = _SpreadSearch(
+        occupied, len(degrees), np.stack([degrees[occupied], weight, weight * level]), min_obs
     )
     edges = search.best(search.places(), penalty)
     for _ in range(SWEEPS):
@@ -179,13 +179,13 @@ def refined(
     return edges[:-1]
 
 
-class _Search:
+class _SpreadSearch:
     """Running sums of one feature, which give the cost of any bin between edges of cells."""
 
-    def __init__(self, there: IntArray, n_cells: int, sums: FloatArray, min_obs: float) -> None:
+    def __init__(self, occupied: IntArray, n_cells: int, sums: FloatArray, min_obs: float) -> None:
         self.n_cells = n_cells
         self.running = np.zeros((len(sums), n_cells + 1))
-        self.running[:, there + 1] = sums
+        self.running[:, occupied + 1] = sums
         np.cumsum(self.running, axis=1, out=self.running)
         self.step = max(n_cells // PLACES, 1)
         self.needed = min_obs * (1 - 1e-12)
@@ -210,8 +210,8 @@ class _Search:
         total[0] = 0.0
         for end in range(1, n + 1):
             reached = total[:end] + costs[end - 1, :end]
-            found = int(reached.argmin())
-            previous[end], total[end] = found, reached[found]
+            start = int(reached.argmin())
+            previous[end], total[end] = start, reached[start]
         edges = [n]
         while edges[-1] > 0:
             edges.append(int(previous[edges[-1]]) if np.isfinite(total[edges[-1]]) else 0)

@@ -127,7 +127,7 @@ class AdaptiveBins:
             starts, linear = adaptive.adaptive_partition(
                 candidate.moments,
                 candidate.comoments,
-                adaptive.Grid(edges, self._fine(n_cells), candidate.gaps),
+                adaptive.FineCells(edges, self._fine(n_cells), candidate.gaps),
                 penalties=self._penalties(),
                 min_obs=self.min_obs,
                 resolution=candidate.resolution,

@@ -14,9 +14,15 @@ from rhale_stats.arguments.words import shown
 from rhale_stats.arrays import binning
 from rhale_stats.arrays.moments import Axis, Comoments, FloatArray, Moments
 from rhale_stats.bins.adaptive import AdaptiveBins
-from rhale_stats.bins.fixed import EqualWidthBins, GivenBins, QuantileBins
 from rhale_stats.bins.rule import BinRule, Candidates, Column, make_lines, nearest_to
-from rhale_stats.bins.searched import BestEqualWidthBins, GreedyBins, OptimalBins
+from rhale_stats.bins.rules import (
+    BestEqualWidthBins,
+    EqualWidthBins,
+    GivenBins,
+    GreedyBins,
+    OptimalBins,
+    QuantileBins,
+)
 
 
 def is_ours(rule: BinRule) -> bool:
@@ -105,8 +111,8 @@ def starts_of(
     starts, linear = np.zeros(shape, dtype=bool), np.zeros(shape, dtype=bool)
     candidates, of_cells = [], None if equal else edges
     for number in range(len(starts)):
-        moments = Moments(*(part[number] for part in cells))
-        products = None if comoments is None else Comoments(*(part[number] for part in comoments))
+        moments = Moments(*[part[number] for part in cells])
+        products = None if comoments is None else Comoments(*[part[number] for part in comoments])
         candidates.append(
             Candidates(name, moments, low, high, resolution, products, of_cells, gaps)
         )

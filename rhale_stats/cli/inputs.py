@@ -11,7 +11,7 @@ import xarray as xr
 from rhale_stats.arguments.times import as_days, is_time, time_units
 from rhale_stats.cli.formula import reason
 from rhale_stats.cli.interruption import UsageError
-from rhale_stats.models.columns import readings_of
+from rhale_stats.models.table import readings_of
 
 OF_CSV = (".csv", ".txt", ".dat", "")
 COMPRESSED = (".gz", ".bz2", ".xz", ".zst", ".zip")

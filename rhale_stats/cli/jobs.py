@@ -30,8 +30,7 @@ from rhale_stats.cli.inputs import read_table, with_readings, without_missing
 from rhale_stats.cli.interruption import FailureError, UsageError
 from rhale_stats.cli.outputs import folder_of, save
 from rhale_stats.cli.report import writer_of
-from rhale_stats.drawing.effect import plot_effect
-from rhale_stats.drawing.effects import plot_effects
+from rhale_stats.drawing.effects import plot_effect, plot_effects
 from rhale_stats.effects.rhale import rhale
 from rhale_stats.ensembles.refits import bootstrap_refit
 from rhale_stats.explanation.explain import explain

@@ -14,8 +14,7 @@ from rhale_stats.cli.given import ModelInputs
 from rhale_stats.cli.interruption import UsageError
 from rhale_stats.cli.outputs import files_of, said_files, save, writers_of
 from rhale_stats.generics.tables import glance, summary, tidy
-from rhale_stats.regional.effects import regional_rhale
-from rhale_stats.regional.regions import regions
+from rhale_stats.regional.regions import regional_rhale, regions
 
 
 def regions_job(arguments: argparse.Namespace) -> dict[str, Any]:

@@ -13,11 +13,10 @@ from numpy.typing import ArrayLike
 
 from rhale_stats.arguments.checks import check_callable
 from rhale_stats.arguments.progress import progress_bar
+from rhale_stats.arguments.rows import as_array
 from rhale_stats.arguments.seeds import seeded
 from rhale_stats.effects.sizes import NORMALISED, SIZES, effect_sizes
-from rhale_stats.models.form import Form
-from rhale_stats.models.forms import read
-from rhale_stats.models.table import as_array
+from rhale_stats.models.forms import TableFormat, read
 from rhale_stats.parallel import in_processes, n_processes
 from rhale_stats.schema.checks import check_effect
 from rhale_stats.schema.features import feature_names
@@ -219,7 +218,7 @@ class _ChanceRefit:
 
     fit: Callable[[Any], xr.Dataset]
     table: Any
-    form: Form
+    form: TableFormat
     y: ArrayLike | None
     columns: tuple[tuple[Any, str], ...]
 

@@ -14,7 +14,7 @@ from rhale_stats.arguments.seeds import seeded
 from rhale_stats.arguments.words import warn
 from rhale_stats.bins.description import DEFAULT_BINS
 from rhale_stats.bins.rule import BinRule
-from rhale_stats.effects.rebinned import evaluated
+from rhale_stats.effects.replicates import evaluated
 from rhale_stats.effects.rhale import quiet_rhale
 from rhale_stats.inference.draws import GRID
 from rhale_stats.models.outputs import Model

@@ -12,9 +12,8 @@ from scipy.special import stdtr
 
 from rhale_stats.arguments.checks import check_choice, check_finite
 from rhale_stats.arrays import cells
-from rhale_stats.arrays.binning import bin_index
+from rhale_stats.arrays.binning import bin_index, sorting
 from rhale_stats.arrays.moments import FloatArray, IntArray
-from rhale_stats.arrays.stretches import sorting
 from rhale_stats.diagnostics.unbiased import NO_PVALUE
 from rhale_stats.effects.bias import TESTED_ROWS
 from rhale_stats.effects.provenance import check_same_rows
@@ -29,7 +28,7 @@ from rhale_stats.schema.dimensions import LEFT
 from rhale_stats.schema.features import feature_names, feature_position, one_feature, slopes
 from rhale_stats.schema.identity import check_same_output, model_facts
 from rhale_stats.schema.levels import refuse_categorical
-from rhale_stats.schema.moments import cell_count, has_cells
+from rhale_stats.schema.moments import cell_edges, has_cells
 from rhale_stats.schema.padding import Estimates, pad_features
 from rhale_stats.schema.parts import over_outputs
 from rhale_stats.schema.validation import validated
@@ -297,10 +296,10 @@ def _along_axis(
     k, x, weight = pairs.bin, pairs.x, pairs.weight
     bins = row["edge_value"].values
     if has_cells(row):
-        edges = row["cell_value"].values[: cell_count(row) + 1]
+        edges = cell_edges(row)
     else:
         n = float(row["n_effective"].values.sum())
-        n_cells = min(max(n / cells.CELL_ROWS, 1.0), cells.MOST_CELLS)
+        n_cells = min(max(n / cells.CELL_ROWS, 1.0), cells.MAX_CELLS)
         edges = cells.nested_edges(x, weight, bins, n_cells, frequency=frequency)
     cell = bin_index(edges, x)
     bin_of = bin_index(bins, (edges[:-1] + edges[1:]) / 2)
@@ -331,7 +330,7 @@ def _means(
         centre = mean(values)
         squares = (each * (values - centre[k])) ** 2
         with np.errstate(invalid="ignore", divide="ignore"):
-            square, fourth = (np.bincount(k, count * squares**p, n_bins) for p in (1, 2))
+            square, fourth = [np.bincount(k, count * squares**p, n_bins) for p in (1, 2)]
             # Satterthwaite: fewer where a few rows decide, n for normal values of equal weight.
             degrees = 2 * square**2 / (fourth - square**2 / n)
             return centre, np.sqrt(square * n / (n - 1)), np.clip(degrees, 1.0, n - 1)

@@ -10,17 +10,18 @@ from rhale_stats.arguments.checks import check_choice
 from rhale_stats.arguments.seeds import seeded
 from rhale_stats.arrays import accumulate, bin_error
 from rhale_stats.arrays.moments import FloatArray
-from rhale_stats.bins.fixed import GivenBins
+from rhale_stats.bins.rules import GivenBins
 from rhale_stats.effects.bias import BIASED, FINE, LARGE, TESTED_ROWS, TOO_FEW
 from rhale_stats.effects.errors import std_error
 from rhale_stats.effects.provenance import check_same_chunks, check_same_rows
 from rhale_stats.effects.rhale import quiet_rhale
 from rhale_stats.inference.adjustment import ADJUSTMENTS, adjusted
+from rhale_stats.local.chunks import sampled
 from rhale_stats.local.rows import THREADS_FROM, Rows, estimation_rows, own_columns
-from rhale_stats.local.sampled import sampled
 from rhale_stats.parallel import cpus, in_threads
 from rhale_stats.schema.checks import check_effect, check_local, is_chunked
 from rhale_stats.schema.features import (
+    each_feature,
     feature_names,
     feature_position,
     one_feature,
@@ -213,7 +214,7 @@ def _in_memory(
             f"{len(sample.rows):,} rows, of which these are checked. Use a sample of the rows: "
             f"local.isel(obs=slice(None, None, 100)).compute(), and its effect."
         )
-    centering, weighting = (str(effect.attrs[fact]) for fact in ("centering", "weighting"))
+    centering, weighting = [str(effect.attrs[fact]) for fact in ("centering", "weighting")]
     sample_effect = quiet_rhale(
         sample.local, GivenBins(effect), centering=centering, weighting=weighting
     )
@@ -237,7 +238,7 @@ def _check(row: xr.Dataset, rows: Rows, position: int, rng: np.random.Generator)
     )
     if not np.isfinite(ordered.g).all():
         raise ValueError(f"Local effects of feature {name!r} must be finite; some are not.")
-    n, x_mean = (row[what].values for what in ("n_effective", "x_mean"))
+    n, x_mean = [row[what].values for what in ("n_effective", "x_mean")]
     mean, slope = bin_means(row), slopes(row)
     if slope.any():
         # In a linear bin everything is computed from the residuals.
@@ -367,15 +368,15 @@ def debias(effect: xr.Dataset, check: xr.Dataset) -> xr.Dataset:
             "check_unbiased(local, effect) again."
         )
     for name in feature_names(check):
-        expected, other = (
+        expected, other = [
             fingerprint_of(one_feature(dataset, name)) for dataset in (effect, check)
-        )
+        ]
         if expected and other and expected != other:
             raise ValueError(
                 f"check must come from effect; for feature {name!r} it comes from other rows or "
                 f"another model. Run check_unbiased(local, effect) again."
             )
-    rows = [_spread(one_feature(check, name)) for name in feature_names(check)]
+    rows = list(map(_spread, each_feature(check)))
     arrays = pad_features(rows, check.sizes["bin"])
     arrays["heterogeneity"] = check["heterogeneity_within"].values
     arrays["heterogeneity_se"] = check["heterogeneity_within_se"].values

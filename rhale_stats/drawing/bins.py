@@ -1,4 +1,4 @@
-"""Plots of the bins of one feature over its local effects, and of the loss of the bins."""
+"""Plots of bins: over local effects, the loss of their numbers, their bias, edges in replicates."""
 
 from __future__ import annotations
 
@@ -7,21 +7,383 @@ from collections.abc import Sequence
 import numpy as np
 import xarray as xr
 from matplotlib.axes import Axes
+from matplotlib.ticker import LogLocator, MaxNLocator, NullFormatter, StrMethodFormatter
 from numpy.typing import NDArray
 
+from rhale_stats.arrays.moments import FloatArray
 from rhale_stats.drawing.canvas import (
+    AVERAGE,
+    HETEROGENEITY,
+    HETEROGENEITY_FILL,
+    OTHER,
+    REFERENCE,
+    UNCERTAINTY,
     as_array,
+    date_axis,
+    feature_label,
     new_panels,
+    one_panel,
     several_panels,
+    upright,
 )
-from rhale_stats.drawing.legend import draw_legend, label_bins, say_empty
+from rhale_stats.drawing.curve import EDGE_SHARE
+from rhale_stats.drawing.legend import (
+    BIN_ERROR,
+    BIN_ERROR_SE,
+    CHOSEN,
+    LOSS,
+    MARKS,
+    ONE_BIN,
+    OURS,
+    TOTAL,
+    WITHIN,
+    draw_legend,
+    label_bins,
+    note,
+    say,
+    say_empty,
+)
 from rhale_stats.drawing.rows import draw_rows, rows_of
-from rhale_stats.drawing.scores import draw_loss, label_loss
 from rhale_stats.local.rows import estimation_rows
-from rhale_stats.schema.checks import check_effect, check_local
-from rhale_stats.schema.features import one_feature
+from rhale_stats.schema.checks import check_effect, check_local, check_variables
+from rhale_stats.schema.features import feature_position, one_feature, units_of
 from rhale_stats.schema.levels import refuse_categorical
 from rhale_stats.schema.validation import validated
+
+
+@validated
+def plot_edges(
+    boot: xr.Dataset,
+    feature: str | int,
+    ax: Sequence[Axes] | NDArray[np.object_] | None = None,
+) -> NDArray[np.object_]:
+    """Positions and number of the bin edges of one feature in bootstrap replicates.
+
+    The first panel shows, for every cell of the grid, the share of replicates with an edge in it.
+    The second shows the distribution of the number of bins over the replicates. Edges that the data
+    determine well are narrow peaks near 1.
+
+    Parameters
+    ----------
+    boot : Dataset
+        What `bootstrap` returned with ``rebin=True``.
+    feature : str or int
+        Name or number of the feature.
+    ax : pair of Axes, optional
+        One for the edges, one for the number of bins. By default those of a new figure.
+
+    Returns
+    -------
+    ndarray of shape (2,)
+        The Axes.
+
+    Raises
+    ------
+    KeyError
+        Unknown feature.
+    TypeError
+        ``boot`` is not a Dataset, or ``ax`` is not a pair of Axes.
+    ValueError
+        ``boot`` has fixed bins, or the number of Axes is not two.
+
+    Notes
+    -----
+    The ends of the axis do not count as edges here. Finer grids have lower bars, because fewer
+    replicates have an edge in each cell.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import rhale_stats as rs
+    >>> x = np.random.default_rng(0).uniform(-1, 1, (500, 1))
+    >>> local = rs.local_effects(lambda X: np.abs(X[:, 0]), x)
+    >>> boot = rs.bootstrap(local, rs.rhale(local), n_resamples=40, rebin=True, rng=0)
+    >>> edges, number = rs.plots.edges(boot, "x0")
+    >>> edges.get_xlabel(), number.get_xlabel()
+    ('x0', 'number of bins')
+    """
+    check_variables(boot, "boot", ("feature",), "bootstrap(local, effect, rebin=True)")
+    if not {"edge_frequency", "n_bins"} <= set(boot.variables) or "draw" not in boot["n_bins"].dims:
+        raise ValueError(
+            "boot must have edges that were chosen again in every replicate; in this one they are "
+            "fixed or not counted. Make it with bootstrap(local, effect, rebin=True)."
+        )
+    row = boot.isel(feature=feature_position(boot, feature))
+    with several_panels(
+        "ax",
+        ax,
+        2,
+        "for edges and for number of bins",
+        lambda: list(new_panels(1, 2, (7.0, 2.8), width_ratios=[2.2, 1])[0]),
+    ) as panels:
+        edges, number = panels
+        name = str(row["feature"].values)
+        edges.set_xlabel(feature_label(boot, name), parse_math=False)
+        edges.set_ylabel("share of replicates\nwith an edge in the cell")
+        number.set_xlabel("number of bins")
+        number.set_ylabel("share of replicates")
+        grid = row["grid_value"].values
+        if np.isnan(grid).all():
+            say_empty(panels)
+            return as_array(panels)
+        _draw_edges(edges, grid, row["edge_frequency"].values)
+        _draw_numbers(number, row["n_bins"].values.ravel())
+    return as_array(panels)
+
+
+def _draw_edges(panel: Axes, grid: FloatArray, frequency: FloatArray) -> None:
+    panel.stairs(frequency, grid, fill=True, color=OTHER, linewidth=0)
+    highest = float(frequency.max())
+    if not highest:
+        say(panel, ONE_BIN)
+    panel.set_ylim(0, min(1.1 * max(highest, EDGE_SHARE), 1.0))
+    panel.margins(x=0.02)
+
+
+def _draw_numbers(panel: Axes, n_bins: FloatArray) -> None:
+    number, count = np.unique(n_bins[np.isfinite(n_bins)], return_counts=True)
+    panel.bar(number, count / count.sum(), 0.8, color=OTHER)
+    panel.xaxis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1))
+    note(panel, f"{count.sum()} replicates")
+
+
+# --- plots of the heterogeneity within bins and of the bin error ----------------------------------
+
+
+@validated
+def plot_bias(check: xr.Dataset, feature: str | int, ax: Axes | None = None) -> Axes:
+    """Variance of the local effects in every bin, split into heterogeneity and bin error.
+
+    The filled part of a bar is the squared heterogeneity within the bin, and the hatched part above
+    it is the bin error. The line is their sum, sigma2_star: the variance about the effect in the
+    bin (in a linear bin, about its line). A whisker is the sum plus and minus the standard error of
+    the bin error. One star marks bins with significant bin error. Two stars mark those whose bias
+    also exceeds the standard error of the heterogeneity. A cross marks bins with too few rows to
+    test.
+
+    Parameters
+    ----------
+    check : Dataset
+        What `check_unbiased` returned.
+    feature : str or int
+        Name or number of the feature.
+    ax : Axes, optional
+        By default that of a new figure.
+
+    Returns
+    -------
+    Axes
+
+    Raises
+    ------
+    KeyError
+        Unknown feature.
+    TypeError
+        ``check`` is not a Dataset, or ``ax`` is not an Axes.
+    ValueError
+        ``check`` is not a result of `check_unbiased`.
+
+    Notes
+    -----
+    The estimated bin error can be negative by chance. The line then lies inside the filled part.
+
+    References
+    ----------
+    Gkolemis et al. (2023), *RHALE*, Theorem 1.
+
+    Examples
+    --------
+    >>> import rhale_stats as rs
+    >>> example = rs.simulate.Quadratic()
+    >>> X = example.sample(2000, rng=0)
+    >>> local = rs.local_effects(None, X, jacobian=example.jacobian, features="x1")
+    >>> check = rs.check_unbiased(local, rs.rhale(local, bins=rs.EqualWidthBins(4)))
+    >>> rs.plots.bias(check, "x1").get_xlabel()
+    'x1'
+    """
+    check = check_effect(check, "check", "check_unbiased(local, effect)")
+    if "verdict" not in check:
+        raise ValueError(
+            "check must be what check_unbiased(local, effect) returned; this one has no verdict."
+        )
+    row = one_feature(check, feature)
+    with one_panel(ax, (7.0, 3.6)) as panel:
+        name = str(row["feature"].values)
+        panel.set_xlabel(feature_label(check, name), parse_math=False)
+        date_axis(panel, units_of(check, name))
+        panel.set_ylabel("variance of local effects")
+        if not row.sizes["bin"]:
+            say_empty([panel])
+            return panel
+        _draw_bias(panel, row)
+        draw_legend([panel])
+    return panel
+
+
+def _draw_bias(panel: Axes, row: xr.Dataset) -> None:
+    left, right = row["bin_left"].values, row["bin_right"].values
+    width, middle = right - left, (left + right) / 2
+    within, total = row["heterogeneity_within"].values ** 2, row["sigma2_star"].values
+    se = row["bin_error_se"].values
+    panel.bar(
+        left,
+        within,
+        width,
+        align="edge",
+        color=HETEROGENEITY_FILL,
+        edgecolor="white",
+        linewidth=0.5,
+        label=WITHIN,
+    )
+    panel.bar(
+        left,
+        np.maximum(total - within, 0.0),
+        width,
+        bottom=within,
+        align="edge",
+        facecolor="none",
+        edgecolor=OTHER,
+        hatch="////",
+        linewidth=0,
+        label=BIN_ERROR,
+    )
+    lines = panel.hlines(total, left, right, color=AVERAGE, linewidth=1.4, label=TOTAL)
+    lines.set_gid(OURS)
+    panel.errorbar(
+        middle,
+        total,
+        se,
+        fmt="none",
+        ecolor=UNCERTAINTY,
+        elinewidth=1.2,
+        capsize=2,
+        label=BIN_ERROR_SE,
+    )
+    panel.axhline(0, color=REFERENCE, linewidth=0.6, zorder=0.5, gid=OURS)
+    top = np.fmax(np.fmax(total + np.nan_to_num(se), within), 0.0)
+    verdict = row["verdict"].values
+    for phrase, mark in MARKS.items():
+        for k in np.flatnonzero(verdict == phrase):
+            panel.annotate(
+                mark,
+                (middle[k], np.nan_to_num(top[k])),
+                (0, 2),
+                textcoords="offset points",
+                ha="center",
+                va="bottom",
+                fontsize="small",
+            )
+    panel.set_xlim(left[0] - 0.02 * (right[-1] - left[0]), right[-1] + 0.02 * (right[-1] - left[0]))
+    panel.margins(y=0.12)
+
+
+# --- plot of the loss of numbers of bins ----------------------------------------------------------
+
+
+@validated
+def plot_scores(effect: xr.Dataset, feature: str | int, ax: Axes | None = None) -> Axes:
+    """Loss L against the number of bins K, and the number that the rule chose.
+
+    Parameters
+    ----------
+    effect : Dataset
+        What `rhale` returned, with a rule that compares numbers of bins: `BestEqualWidthBins`.
+    feature : str or int
+        Name or number of the feature.
+    ax : Axes, optional
+        By default that of a new figure.
+
+    Returns
+    -------
+    Axes
+
+    Raises
+    ------
+    KeyError
+        Unknown feature.
+    TypeError, ValueError
+        ``effect`` is another kind of object, or its rule compares no numbers of bins; ``ax`` is not
+        an Axes.
+
+    Notes
+    -----
+    Numbers of bins that leave too few rows in some bin have no loss; a note says how many there
+    are. `plots.bins` shows the same below the bins themselves.
+
+    References
+    ----------
+    Gkolemis et al. (2023), *RHALE*, Eq. 10 and 11.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import rhale_stats as rs
+    >>> X = np.random.default_rng(0).uniform(-1, 1, (500, 2))
+    >>> local = rs.local_effects(lambda X: X[:, 0] ** 3 + X[:, 0] * X[:, 1], X)
+    >>> panel = rs.plots.scores(rs.rhale(local, bins=rs.BestEqualWidthBins()), "x0")
+    >>> panel.get_xlabel()
+    'number of bins'
+    """
+    effect = check_effect(effect)
+    row = one_feature(effect, feature)
+    refuse_categorical(row, "plots.scores")
+    if "bin_loss" not in effect:
+        raise ValueError(
+            f"effect must be of a rule that compares numbers of bins, such as "
+            f"rhale(local, bins=BestEqualWidthBins()); its rule is {effect.attrs['bin_rule']}."
+        )
+    with one_panel(ax, (5.0, 3.4)) as panel:
+        label_loss(panel, effect)
+        if np.isfinite(row["bin_loss"].values).any():
+            draw_loss(panel, row)
+            draw_legend([panel])
+        else:
+            say_empty([panel])
+    return panel
+
+
+def label_loss(panel: Axes, effect: xr.Dataset) -> None:
+    """Name the axes of a panel of losses."""
+    panel.set_xlabel("number of bins")
+    units = str(effect.attrs.get("output_units", ""))
+    panel.set_ylabel(upright("loss", units), parse_math=False)
+
+
+def draw_loss(panel: Axes, row: xr.Dataset) -> None:
+    """Draw the loss of every allowed number of bins, and mark the chosen one."""
+    tried, loss = row["n_bins_tried"].values, row["bin_loss"].values
+    allowed = np.isfinite(loss)
+    panel.plot(
+        tried[allowed],
+        loss[allowed],
+        color=HETEROGENEITY,
+        marker="o",
+        markersize=3,
+        linewidth=0.8,
+        label=f"{LOSS} of so many bins",
+        gid=OURS,
+    )
+    # Few bins differ most: from 1 to 2 as much of the axis as from 50 to 100.
+    panel.set_xscale("log")
+    panel.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+    panel.xaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
+    panel.xaxis.set_minor_formatter(NullFormatter())
+    chosen = int(row["n_bins"])
+    panel.plot(
+        [chosen],
+        loss[tried == chosen],
+        color=AVERAGE,
+        marker="D",
+        markersize=6,
+        linestyle="none",
+        zorder=3,
+        label=f"{CHOSEN} {chosen}",
+    )
+    if not allowed.all():
+        note(panel, f"{(~allowed).sum()} of {len(tried)} numbers of bins leave too few rows")
+
+
+# --- plots of the bins of one feature over its local effects --------------------------------------
 
 
 @validated

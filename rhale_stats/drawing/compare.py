@@ -15,11 +15,13 @@ from rhale_stats.drawing.canvas import (
     upright,
 )
 from rhale_stats.drawing.curve import draw_band, draw_interval, ends_of
-from rhale_stats.drawing.legend import draw_legend, note, say_empty
-from rhale_stats.drawing.marks import DIFFERENCE, NO_RANGE, OURS
+from rhale_stats.drawing.legend import DIFFERENCE, NO_RANGE, OURS, draw_legend, note, say_empty
+from rhale_stats.schema.checks import check_dataset, check_variables
 from rhale_stats.schema.dimensions import check_one_part
 from rhale_stats.schema.features import feature_position, units_of
 from rhale_stats.schema.validation import validated
+
+DRAWN = ("feature", "difference", "difference_ci", "difference_band", "grid_value", "p_value")
 
 
 @validated
@@ -66,22 +68,13 @@ def plot_compare(comparison: xr.Dataset, feature: str | int, ax: Axes | None = N
     >>> rs.plots.compare(rs.compare(*effects, rng=0), "x0").texts[0].get_text()
     'no difference between the curves: p = 0.84, adjusted (holm) 1.00'
     """
-    check_result(comparison, "comparison", "compare(a, b)")
+    check_dataset(comparison, "comparison", "compare(a, b)")
     if "edge_a" in comparison.dims:
         raise ValueError(
             "comparison must be of curves here; this one is of two surfaces. Draw it with "
             "plots.surface(comparison)."
         )
-    missing = [
-        name
-        for name in ("difference", "difference_ci", "difference_band", "grid_value", "p_value")
-        if name not in comparison
-    ]
-    if missing:
-        raise ValueError(
-            f"comparison must be the Dataset that compare(a, b) returns; this one has no "
-            f"{', '.join(missing)}."
-        )
+    check_variables(comparison, "comparison", DRAWN, "compare(a, b)")
     check_one_part(comparison, "comparison")
     row = comparison.isel(feature=feature_position(comparison, feature))
     row = row.isel(grid=row["grid_value"].notnull().values)
@@ -126,15 +119,3 @@ def pvalue_text(value: float) -> str:
     if value < 0.001:
         return "< 0.001"
     return f"= {value:.3f}" if value < 0.1 else f"= {value:.2f}"
-
-
-def check_result(dataset: object, parameter: str, maker: str) -> None:
-    """Raise ``TypeError`` or ``ValueError`` unless this is a Dataset of features."""
-    if not isinstance(dataset, xr.Dataset):
-        raise TypeError(
-            f"{parameter} must be the Dataset that {maker} returns; got {type(dataset).__name__}."
-        )
-    if "feature" not in dataset.coords:
-        raise ValueError(
-            f"{parameter} must be the Dataset that {maker} returns; this one has no features."
-        )

@@ -1,8 +1,9 @@
-"""Drawing of the curve of one feature with its intervals and bands."""
+"""Drawing of the curve of one feature, or of its levels, with intervals, bands and axis limits."""
 
 from __future__ import annotations
 
 import textwrap
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -23,8 +24,7 @@ from rhale_stats.drawing.canvas import (
     draw_missing,
     draw_spread,
 )
-from rhale_stats.drawing.levels import Ends, draw_levels
-from rhale_stats.drawing.marks import (
+from rhale_stats.drawing.legend import (
     AT_LEVEL,
     BAND,
     BIN,
@@ -35,19 +35,210 @@ from rhale_stats.drawing.marks import (
     CURVE,
     CURVE_BAND,
     CURVE_INTERVAL,
+    ERRORS_SHOWN,
     GIVEN,
     LEGEND_WIDTH,
     MISSING,
     OURS,
     OWN_SPREAD,
     ROWS_INTERVAL,
+    error_text,
+    say_constant,
 )
 from rhale_stats.inference.parts import with_rows_alone
 from rhale_stats.printing import text as meaning
 from rhale_stats.schema.curves import accumulated_spread, curve_of, spread_pieces
 from rhale_stats.schema.features import effect_at
-from rhale_stats.schema.levels import is_categorical
-from rhale_stats.schema.moments import has_cells
+from rhale_stats.schema.levels import is_categorical, level_names
+from rhale_stats.schema.moments import cell_edges, has_cells
+
+BAR_WIDTH = 0.7
+LEVEL_FILL, SHARE_FILL = "#d9d9d9", "#c3ddec"
+# Names of levels that are too long are broken into lines, and rotated if still too long.
+NAME_LENGTH, TURNED = 14, 30
+
+
+class Ends(NamedTuple):
+    """An interval at every level, (lower or upper, level), and its entry in the legend.
+
+    ``rows`` is the interval of the rows alone, where the other holds the model too.
+    """
+
+    ends: FloatArray
+    label: str
+    rows: Ends | None = None
+
+
+def draw_levels(
+    panel: Axes,
+    row: xr.Dataset,
+    interval: Ends | None,
+    band: Ends | None,
+    *,
+    label: str,
+    line: str,
+    uncertainty: str,
+    mark: str,
+) -> None:
+    """Draw the curve over levels as bars with whiskers; ``mark`` is the gid of these artists."""
+    number, curve = row["edge_value"].values, row["curve"].values
+    panel.axhline(0, color=line, linewidth=0.8, zorder=2, gid=mark)
+    panel.bar(
+        number, curve, BAR_WIDTH, color=LEVEL_FILL, edgecolor=line, linewidth=0.8, label=label
+    )
+    # The wider of two intervals is thinner, so that both are visible.
+    rows = None if interval is None else interval.rows
+    whole = uncertainty if rows is None else UNCERTAINTY_LIGHT
+    for ends, width, cap, colour in (
+        (band, 0.8, 5.0, uncertainty),
+        (interval, 2.0, 0.0, whole),
+        (rows, 2.0, 0.0, uncertainty),
+    ):
+        if ends is not None:
+            panel.errorbar(
+                number,
+                curve,
+                np.abs(ends.ends - curve),
+                fmt="none",
+                ecolor=colour,
+                elinewidth=width,
+                capsize=cap,
+                label=ends.label,
+                zorder=3,
+            )
+    name_levels(panel, row)
+
+
+def draw_shares(panel: Axes, row: xr.Dataset) -> None:
+    """Draw the share of the rows at every level, with their number."""
+    number, share = row["edge_value"].values, row["level_share"].values
+    panel.bar(number, 100 * share, BAR_WIDTH, color=SHARE_FILL, linewidth=0)
+    for place, height, n in zip(number, share, row["n_level"].values, strict=True):
+        panel.annotate(
+            f"{n:,}",
+            (place, 100 * height),
+            (0, 1.5),
+            textcoords="offset points",
+            ha="center",
+            va="bottom",
+            fontsize="x-small",
+        )
+    panel.set_ylim(0, 118 * share.max())
+    weighted = not np.allclose(share, row["n_level"].values / row["n_level"].values.sum())
+    panel.set_ylabel("weight [%]" if weighted else "rows [%]")
+    name_levels(panel, row)
+
+
+def name_levels(panel: Axes, row: xr.Dataset) -> None:
+    """Write the names of the levels along the x axis."""
+    names = level_names(row)
+    panel.set_xlim(-0.6, len(names) - 0.4)
+    total = sum(min(len(name), NAME_LENGTH) + 2 for name in names)
+    crowded = total * 5 > panel.get_window_extent().width * 72 / panel.figure.dpi
+    texts = [name if crowded else textwrap.fill(name, NAME_LENGTH) for name in names]
+    panel.set_xticks(range(len(names)), texts, parse_math=False)
+    if crowded:
+        panel.tick_params(axis="x", labelrotation=TURNED)
+        for text in panel.get_xticklabels():
+            text.set_horizontalalignment("right")
+            text.set_rotation_mode("anchor")
+
+
+# --- common axis limits of panels -----------------------------------------------------------------
+
+
+# Minimum range of the axis of shares of replicates, so that rare edges look rare.
+EDGE_SHARE = 0.2
+
+
+def keep_noise_small(upper: Axes, lower: Axes, row: xr.Dataset) -> None:
+    """Enlarge the y scale so that rounding in the local effects does not look like an effect."""
+    slope = ERRORS_SHOWN * error_text(row)
+    enlarge(upper, slope * np.ptp(row["edge_value"].values))
+    enlarge(lower, slope)
+
+
+def enlarge(panel: Axes, least: float) -> None:
+    """Enlarge the y scale to at least this length."""
+    bottom, top = panel.get_ylim()
+    if top - bottom < least:
+        middle = (bottom + top) / 2
+        panel.set_ylim(middle - least / 2, middle + least / 2)
+
+
+def draw_curves(
+    panels: Sequence[Axes], rows: list[xr.Dataset], label: str = "", spread: str = "none"
+) -> None:
+    """A curve in every panel, all on one scale; ``label`` is that of the y axes of a figure."""
+    limits = common_limits(rows, spread)
+    for panel, row in zip(panels, rows, strict=True):
+        if row.sizes["bin"]:
+            draw_curve(panel, row, spread)
+            draw_deciles(panel, row)
+        else:
+            say_constant(panel)
+        if limits is not None:
+            panel.set_ylim(*limits)
+    if label:
+        size = panels[0].yaxis.label.get_fontsize()
+        panels[0].figure.supylabel(label, fontsize=size, parse_math=False)
+
+
+def draw_deciles(panel: Axes, row: xr.Dataset) -> None:
+    """Ticks above the axis at the deciles of the rows, the median longer; of levels none.
+
+    Within cells, and where there are none within bins, rows count as evenly spread.
+    """
+    deciles = quantiles_of(row, np.arange(0.1, 0.95, 0.1))
+    if deciles is None:
+        return
+    height = np.where(np.arange(9) == 4, 0.045, 0.025)
+    ticks = panel.vlines(
+        deciles, 0, height, colors="0.35", linewidths=0.8, transform=panel.get_xaxis_transform()
+    )
+    ticks.set_gid(OURS)
+
+
+def quantiles_of(row: xr.Dataset, shares: FloatArray) -> FloatArray | None:
+    """Quantiles of the rows along the axis of one feature; None of levels, and where not known."""
+    if is_categorical(row):
+        return None
+    name, edges = "cell_share", cell_edges(row)
+    if not len(edges):
+        name, edges = "weight_share", row["edge_value"].values
+    if name not in row:
+        return None
+    total = np.append(0.0, np.cumsum(np.nan_to_num(row[name].values[: len(edges) - 1])))
+    if not total[-1] > 0:
+        return None
+    return np.asarray(np.interp(shares * total[-1], total, edges))
+
+
+def common_limits(rows: list[xr.Dataset], spread_as: str) -> tuple[float, float] | None:
+    """Limits that contain every curve with its bands and intervals; None without any curve."""
+    ends = [0.0]
+    for row in rows:
+        if not row.sizes["bin"]:
+            continue
+        _, curve, spread, *about = curve_drawn(row)
+        missing = missing_mark(row)
+        wide = spread_as == "band" and not is_categorical(row)
+        drawn = [
+            *([] if missing is None else [missing]),
+            curve,
+            *([curve - spread, curve + spread] if wide else []),
+            *[part for part in about if part is not None],
+        ]
+        for part in drawn:
+            ends.extend(part[~np.isnan(part)])
+    low, high = min(ends), max(ends)
+    if low == high:
+        return None
+    return low - 0.05 * (high - low), high + 0.05 * (high - low)
+
+
+# --- drawing of the curve of one feature with its intervals and bands -----------------------------
+
 
 # Number of straight pieces by which a curve in a linear bin is drawn.
 PARABOLA_PIECES = 32
@@ -88,9 +279,9 @@ def draw_own_spread(panel: Axes, row: xr.Dataset, *, opacity: float, linewidths:
     finite = np.isfinite(pieces.effect).all(axis=1) & np.isfinite(pieces.spread)
     x = np.column_stack([pieces.edges[:-1], pieces.edges[1:]])
     spread = pieces.spread[:, None]
-    below, above = (
+    below, above = [
         np.stack([x, pieces.effect + side * spread], axis=-1)[finite] for side in (-1, 1)
-    )
+    ]
     area = PolyCollection(
         list(np.concatenate([below, above[:, ::-1]], axis=1)),
         facecolors=to_rgba(HETEROGENEITY, opacity),
@@ -168,7 +359,7 @@ def curve_drawn(row: xr.Dataset) -> _DrawnCurve:
     spread = accumulated_spread(row, x)
     row = with_rows_alone(row)
     names = ("curve_ci", "curve_band", "curve_ci_rows")
-    interval, band, rows = (between(name) if name in row else None for name in names)
+    interval, band, rows = [between(name) if name in row else None for name in names]
     return _DrawnCurve(x, value, spread, interval, band, rows)
 
 

@@ -1,9 +1,9 @@
-"""Plot of all features, one panel each."""
+"""Plots of one feature (the paper's Figure 3b), of all features, and of several models."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import xarray as xr
@@ -12,22 +12,58 @@ from numpy.typing import NDArray
 
 from rhale_stats.arguments.checks import check_choice
 from rhale_stats.arguments.words import shown as shortly
+from rhale_stats.arrays.moments import FloatArray
+from rhale_stats.drawing.bins import column
 from rhale_stats.drawing.canvas import (
+    AVERAGE,
+    HETEROGENEITY,
+    REFERENCE,
+    UNCERTAINTY,
     as_array,
     date_axis,
+    draw_ends,
+    given_axes,
     output_label,
     refuse_reference,
     several_panels,
 )
-from rhale_stats.drawing.ensembles import plot_ensembles
-from rhale_stats.drawing.legend import draw_legend, grid_of_panels, say_limited
-from rhale_stats.drawing.limits import draw_curves
-from rhale_stats.drawing.profile import plot_profiles
+from rhale_stats.drawing.curve import (
+    draw_bins,
+    draw_curve,
+    draw_curves,
+    draw_deciles,
+    draw_shares,
+    ends_of,
+    keep_noise_small,
+)
+from rhale_stats.drawing.legend import (
+    LEVEL,
+    OURS,
+    draw_legend,
+    grid_of_panels,
+    label_axes,
+    label_bins,
+    say_constant,
+    say_empty,
+    say_limited,
+)
+from rhale_stats.drawing.profile import plot_profile, plot_profiles
+from rhale_stats.drawing.rows import draw_rug, draw_violins, pair, rows_of
 from rhale_stats.effects.contrasts import relative_to
 from rhale_stats.effects.intervals import with_own_intervals
 from rhale_stats.effects.sizes import largest
+from rhale_stats.ensembles.intervals import WORDS, confint
+from rhale_stats.ensembles.labelled import (
+    Row,
+    centre_of,
+    check_ensemble,
+    estimated,
+    one_row,
+    size_of,
+)
+from rhale_stats.local.rows import estimation_rows
 from rhale_stats.profiles.data import check_profile
-from rhale_stats.schema.checks import check_effect
+from rhale_stats.schema.checks import check_effect, check_local
 from rhale_stats.schema.features import (
     feature_names,
     feature_position,
@@ -38,7 +74,385 @@ from rhale_stats.schema.features import (
     with_units,
 )
 from rhale_stats.schema.kinds import ENSEMBLE, PROFILE
+from rhale_stats.schema.levels import is_categorical
 from rhale_stats.schema.validation import validated
+
+ESTIMATE, OF_EFFECT = "estimate:\ncurve", "estimate:\neffect"
+TOTAL, OF_ROWS = "± standard error:\nmodels and rows", "± standard error:\nrows alone"
+SPREAD = "± heterogeneity\nof the rows"
+# Opacity of the error of models and rows, and of that of the rows.
+LIGHT, DARK = 0.25, 0.6
+
+
+class _EnsembleCurve(NamedTuple):
+    """One estimate of one feature along its grid: value, errors, interval and band."""
+
+    z: FloatArray
+    value: FloatArray
+    total: FloatArray
+    rows: FloatArray | None
+    interval: xr.DataArray
+    band: xr.DataArray | None
+
+
+def plot_ensemble(
+    ensemble: xr.Dataset,
+    feature: str | int,
+    ax: Axes | Sequence[Axes] | NDArray[np.object_] | None,
+) -> NDArray[np.object_]:
+    """One feature of several models: the curve above, the effect below if there is one."""
+    ensemble = _prepared(ensemble)
+    row = one_row(ensemble, feature)
+    lower = "effect" in estimated(ensemble) and not row.levels
+    n, heights = (2, [3.6, 1.9]) if lower else (1, [3.6])
+    which = "an upper and a lower one" if lower else "one"
+    with several_panels("ax", ax, n, which, lambda: column(heights)) as panels:
+        first, last = panels[0], panels[-1]
+        first.set_ylabel(output_label(ensemble), parse_math=False)
+        if lower:
+            label_bins(last, ensemble, row.dataset.isel(feature=0))
+        last.set_xlabel(with_units(row.name, units_of(ensemble, row.name)), parse_math=False)
+        date_axis(last, units_of(ensemble, row.name))
+        if not len(row.z):
+            for panel in panels:
+                say_constant(panel)
+            return as_array(panels)
+        _draw(first, row, "curve")
+        if lower:
+            _draw(last, row, "effect")
+            first.set_xlim(last.get_xlim())
+        draw_legend(panels)
+    return as_array(panels)
+
+
+def plot_ensembles(
+    ensemble: xr.Dataset,
+    features: Any,
+    n_columns: int,
+    most: int,
+    ax: Axes | Sequence[Axes] | NDArray[np.object_] | None,
+) -> NDArray[np.object_]:
+    """Curves of several features, a panel each, on one scale in a figure of our own."""
+    ensemble = _prepared(ensemble)
+    chosen = _chosen(ensemble, features, most, limited=ax is None)
+    rows = [one_row(ensemble, feature) for feature in chosen]
+    new_figure = ax is None
+    with several_panels(
+        "ax", ax, len(rows), "one a feature", lambda: grid_of_panels(len(rows), n_columns)
+    ) as panels:
+        for panel, row in zip(panels, rows, strict=True):
+            panel.set_title(row.name, parse_math=False)
+            units = units_of(ensemble, row.name)
+            panel.set_xlabel(with_units("", units).strip(), parse_math=False)
+            date_axis(panel, units)
+            if not new_figure:
+                panel.set_ylabel(output_label(ensemble), parse_math=False)
+            if len(row.z):
+                _draw(panel, row, "curve")
+            else:
+                say_constant(panel)
+        if new_figure:
+            size = panels[0].yaxis.label.get_fontsize()
+            label = output_label(ensemble)
+            panels[0].figure.supylabel(label, fontsize=size, parse_math=False)
+            if features is None and len(rows) < ensemble.sizes["feature"]:
+                say_limited(panels, ensemble.sizes["feature"])
+        draw_legend(panels)
+    return as_array(panels)
+
+
+def _prepared(ensemble: xr.Dataset) -> xr.Dataset:
+    """With intervals, which are made if there are none."""
+    ensemble = check_ensemble(ensemble)
+    return ensemble if "curve_ci" in ensemble else confint(ensemble, None, LEVEL, None)
+
+
+def _chosen(ensemble: xr.Dataset, features: Any, most: int, *, limited: bool) -> list[Any]:
+    """The features to draw; by default all, or those of largest importance."""
+    names = feature_names(ensemble)
+    if features is None:
+        order = np.argsort(-np.nan_to_num(size_of(ensemble)), kind="stable")
+        some = limited and len(names) > most
+        return [names[position] for position in order[:most]] if some else list(names)
+    chosen = [features] if isinstance(features, str | int | np.integer) else list(features)
+    if not chosen:
+        raise ValueError("features must name at least one feature; got none.")
+    return chosen
+
+
+def _drawn(row: Row, name: str) -> _EnsembleCurve:
+    dataset = row.dataset
+
+    def values(key: str) -> FloatArray | None:
+        return np.asarray(dataset[key].values[0]) if key in dataset else None
+
+    total = values(f"{name}_se")
+    assert total is not None, "intervals come with standard errors"
+    band = dataset[f"{name}_band"].isel(feature=0) if f"{name}_band" in dataset else None
+    return _EnsembleCurve(
+        row.z,
+        centre_of(dataset, name)[0],
+        total,
+        values(f"{name}_se_rows"),
+        dataset[f"{name}_ci"].isel(feature=0),
+        band,
+    )
+
+
+def _draw(panel: Axes, row: Row, name: str) -> None:
+    """Draw one estimate with its errors; levels as points with whiskers."""
+    drawn = _drawn(row, name)
+    panel.axhline(0, color=REFERENCE, linewidth=0.6, zorder=0.5, gid=OURS)
+    if row.levels:
+        _draw_levels_of_models(panel, drawn, row.levels)
+        return
+    if name == "effect":
+        spread = centre_of(row.dataset, "heterogeneity")[0]
+        low, high = drawn.value - spread, drawn.value + spread
+        how: dict[str, Any] = {"color": HETEROGENEITY, "alpha": 0.15, "linewidth": 0}
+        panel.fill_between(drawn.z, low, high, zorder=1, label=SPREAD, **how)
+    for half, opacity, label in (
+        (drawn.total, LIGHT, TOTAL if drawn.rows is not None else TOTAL.partition(":")[0]),
+        (drawn.rows, DARK, OF_ROWS),
+    ):
+        if half is not None:
+            low, high = drawn.value - half, drawn.value + half
+            how = {"color": UNCERTAINTY, "alpha": opacity, "linewidth": 0, "zorder": 2}
+            panel.fill_between(drawn.z, low, high, label=label, **how)
+    text = ESTIMATE if name == "curve" else OF_EFFECT
+    panel.plot(drawn.z, drawn.value, color=AVERAGE, linewidth=1.4, zorder=4, label=text)
+    dashes = {"linewidth": 1.0, "linestyle": (0, (4, 2)), "zorder": 3}
+    draw_ends(panel, drawn.z, ends_of(drawn.interval), _said(drawn.interval), **dashes)
+    if drawn.band is not None:
+        text = f"{_percent(drawn.band)} band,\nsimultaneous over the axis"
+        draw_ends(panel, drawn.z, ends_of(drawn.band), text, linewidth=0.7, zorder=3)
+
+
+def _draw_levels_of_models(panel: Axes, drawn: _EnsembleCurve, levels: list[str]) -> None:
+    """Points at the levels: thick whiskers of the rows, thin ones of models and rows, interval."""
+    low, high = ends_of(drawn.interval)
+    middle, half = (low + high) / 2, (high - low) / 2
+    for place, value, error, width, label in (
+        (drawn.z + 0.12, middle, half, 1.0, _said(drawn.interval)),
+        (drawn.z, drawn.value, drawn.total, 2.0, TOTAL),
+        (drawn.z, drawn.value, drawn.rows, 5.0, OF_ROWS),
+    ):
+        if error is not None:
+            alpha = {2.0: LIGHT + 0.2, 5.0: DARK}.get(width, 1.0)
+            how: dict[str, Any] = {
+                "fmt": "none",
+                "ecolor": UNCERTAINTY,
+                "elinewidth": width,
+                "alpha": alpha,
+            }
+            panel.errorbar(place, value, error, label=label, zorder=2, **how)
+    panel.plot(
+        drawn.z, drawn.value, "o", color=AVERAGE, markersize=4, zorder=4, label=ESTIMATE, gid=OURS
+    )
+    panel.set_xticks(drawn.z, levels, parse_math=False)
+    panel.margins(x=0.1)
+
+
+def _percent(interval: xr.DataArray) -> str:
+    return f"{100 * float(interval.attrs['ci_prob']):g} %"
+
+
+def _said(interval: xr.DataArray) -> str:
+    """The interval in words, for the legend."""
+    words = WORDS.get(str(interval.attrs.get("ci_kind")), "spread of the models")
+    return f"{_percent(interval)} {words},\npointwise"
+
+
+# --- plot of one feature --------------------------------------------------------------------------
+
+
+@validated
+def plot_effect(
+    effect: xr.Dataset,
+    feature: str | int | None = None,
+    local: xr.Dataset | None = None,
+    ax: Axes | Sequence[Axes] | NDArray[np.object_] | None = None,
+    *,
+    spread: str = "strip",
+    reference: Any = None,
+) -> NDArray[np.object_]:
+    """Effect of one feature: its curve above, its bins below.
+
+    Black and grey are about the average and how sure it is; colour is about rows. The upper panel
+    shows the curve and, dashed, a pointwise 95 % interval. The lower panel, a strip of its own for
+    the rows, shows the effect of every bin with, as a bar, a 95 % interval, and the area of plus
+    and minus the heterogeneity, which changes at the edges of its own bins (``spread``); with
+    ``local`` also a violin of the local effects in every bin, and a rug of the feature's values. In
+    a linear bin the effect is a sloped line, with its bar in the middle. If `confint` was called,
+    its intervals replace these. If `confband` was called, simultaneous bands are drawn as thin
+    lines along the curve and as thin extensions of the bars.
+
+    Parameters
+    ----------
+    effect : Dataset
+        What `rhale`, `std_error`, `confint` or `confband` returned; a profile such as `pdp`, which
+        `plots.profile` draws; or effects of several models. Intervals that are missing are added by
+        `confint` where they can be computed. Of an explanation its effects are drawn.
+    feature : str or int, optional
+        Name or number of the feature. Without it, where there are several, all are drawn as by
+        `plots.effects`.
+    local : Dataset, optional
+        The local effects that ``effect`` was made from. All rows used for estimation are drawn,
+        with their weights if there are any.
+    ax : Axes, or pair of them, optional
+        The upper and the lower panel; in a single one the curve alone is drawn, as by
+        `plots.effects`. By default those of a new figure.
+    spread : {"strip", "band"}, default "strip"
+        Where the heterogeneity is drawn: in the lower panel alone, or, as in the paper, also as a
+        band of plus and minus its sum around the curve.
+    reference : number or level, optional
+        A value of the feature. The curve is drawn as the difference from its value there, with
+        intervals of that difference; the spread is not drawn as a band.
+
+    Returns
+    -------
+    ndarray of shape (2,)
+        The upper and the lower Axes; the one, or one a feature, where only curves are drawn.
+
+    Raises
+    ------
+    KeyError
+        Unknown feature, or a feature that ``local`` does not have.
+    TypeError
+        ``effect`` or ``local`` is another kind of object, or ``ax`` is not a pair of Axes.
+    ValueError
+        The number of Axes is not two, or rows of ``local`` lie in no bin; another ``spread``; a
+        ``reference`` where there is no curve, or of effects of several models.
+
+    Notes
+    -----
+    The band of ``spread="band"`` is the spread of the output if every row keeps its
+    rank all along the axis (comonotone, math [9]): the ``spread``, accumulated. Results without
+    ``spread``, as those of `merge`, have ``curve_std_sum`` instead, and whiskers in the
+    lower panel. It measures how much the rows differ and does not shrink with their number. The
+    intervals and confidence bands of the average do shrink. It is 0 where the axis begins and grows
+    from there, and can be wider than the range of the output: it is easily taken for uncertainty,
+    and is no default for that reason. A pointwise interval contains the curve at a given point in
+    95 % of samples; a simultaneous band contains the whole curve in 95 % of samples.
+
+    Ticks above the lower axis are the deciles of the rows, the median longer, as far as the counts
+    of cells tell them; with ``local`` there is the rug instead.
+
+    If `std_error` was given the model, the intervals hold its parameters, too. They are then drawn
+    light, and dark within them the intervals of the rows alone, with the same quantile: lengths
+    compare as ``curve_se`` and ``curve_se_rows``. The simultaneous band holds both.
+
+    Between edges the half-widths are interpolated linearly. For the heterogeneity this is exact. In
+    a constant bin, intervals from standard errors are never too narrow between the edges, because
+    the standard error is a convex function where the curve is linear. In a linear bin they can be
+    too narrow, by at most t ``slope_se`` width^2 / 8, where t is the quantile of `confint`.
+
+    A violin is a kernel density estimate from the smallest to the largest local effect of its
+    bin, with Silverman's bandwidth, scaled to the bin's width: its area has no meaning. If long
+    tails would hide the bins, the panel shows the central 99 % of the local effects, and a note
+    gives the share off the scale. The rug is darker where there are more rows, and becomes a strip
+    if its ticks would merge.
+
+    In a linear bin the violin shows the residuals about the line: every local effect is moved along
+    the slope to the middle of the bin.
+
+    For a categorical feature the upper panel has a bar for every level, with the interval and band
+    as whiskers. The lower panel shows the share and number of rows at every level; ``local`` is not
+    used.
+
+    With ``missing="bin"`` a mark beside the axis shows the rows without a value: the curve at the
+    median plus the effect of a missing value, with the interval of that effect.
+
+    For effects of several models (`over_models`, `bootstrap_refit`, `cross_effects`) the light area
+    is plus and minus one standard error, the dark area within it the part of the rows. Both panels
+    are over the points of the grid; profiles have the upper panel only.
+
+    A bin without rows leaves a gap. A figure has one legend, above its panels; in one of your own
+    ``layout="constrained"`` makes room for it.
+
+    References
+    ----------
+    Gkolemis, Dalamagas, Ntoutsi and Diou (2023), *RHALE: Robust and Heterogeneity-aware
+    Accumulated Local Effects*, Figure 3b.
+
+    Silverman (1986), *Density Estimation for Statistics and Data Analysis*, Eq. 3.31.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import rhale_stats as rs
+    >>> X = np.random.default_rng(0).uniform(-1, 1, (500, 2))
+    >>> local = rs.local_effects(lambda X: 2 * X[:, 0] + 4 * X[:, 0] * X[:, 1], X)
+    >>> upper, lower = rs.plots.effect(rs.rhale(local), "x0", local)
+    >>> upper.get_ylabel(), lower.get_ylabel()
+    ('effect on output', 'd output / d x0')
+    """
+    check_choice("spread", spread, ("strip", "band"))
+    local = None if local is None else check_local(local)
+    names = (
+        feature_names(effect)
+        if feature is None and "feature" in getattr(effect, "dims", ())
+        else []
+    )
+    if len(names) == 1:
+        feature = names[0]
+    if feature is None or (isinstance(ax, Axes) and not PROFILE.holds(effect)):
+        band = "band" if spread == "band" else "none"
+        if feature is not None and reference is not None:
+            reference = {feature_names(effect)[feature_position(effect, feature)]: reference}
+        return plot_effects(effect, feature, ax=ax, spread=band, reference=reference)
+    if ENSEMBLE.holds(effect):
+        refuse_reference(reference)
+        return plot_ensemble(effect, feature, ax)
+    if PROFILE.holds(effect):
+        only = None if ax is None else given_axes("ax", ax, 1, "one for a profile")[0]
+        return as_array([plot_profile(effect, feature, only, reference=reference)])
+    effect = check_effect(effect)
+    # The others are not drawn.
+    effect = with_own_intervals(effect.isel(feature=[feature_position(effect, feature)]))
+    if reference is not None:
+        effect, spread = relative_to(effect, reference), "strip"
+    row = one_feature(effect, 0)
+    rows = None
+    if local is not None:
+        rows = rows_of(estimation_rows(local, effect), row)
+    levels = is_categorical(row)
+    with several_panels(
+        "ax", ax, 2, "an upper and a lower one", lambda: column([3.6, 1.6]) if levels else pair()
+    ) as panels:
+        upper, lower = panels
+        if levels:
+            _draw_levels(upper, lower, effect, row)
+            return as_array(panels)
+        label_axes(upper, lower, effect, row)
+        if not row.sizes["bin"]:
+            say_empty(panels)
+            return as_array(panels)
+        draw_curve(upper, row, spread)
+        draw_bins(lower, row)
+        upper.set_xlim(lower.get_xlim())
+        if rows is not None:
+            draw_violins(lower, rows, row)
+        keep_noise_small(upper, lower, row)
+        if rows is not None:
+            draw_rug(lower, rows, row["edge_value"].values)
+        else:
+            draw_deciles(lower, row)
+        draw_legend(panels)
+    return as_array(panels)
+
+
+def _draw_levels(upper: Axes, lower: Axes, effect: xr.Dataset, row: xr.Dataset) -> None:
+    """Bars of the levels above, of their rows below."""
+    upper.set_ylabel(output_label(effect), parse_math=False)
+    lower.set_xlabel(label_of(row, str(row["feature"].values)), parse_math=False)
+    draw_curve(upper, row)
+    draw_shares(lower, row)
+    draw_legend([upper, lower])
+
+
+# --- plot of all features -------------------------------------------------------------------------
+
 
 # Maximum number of features drawn together.
 MAX_FEATURES = 24

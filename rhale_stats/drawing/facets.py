@@ -23,8 +23,7 @@ from rhale_stats.effects.contrasts import relative_to
 from rhale_stats.effects.intervals import with_own_intervals
 from rhale_stats.effects.rhale import rhale
 from rhale_stats.profiles.data import check_profile, is_nominal
-from rhale_stats.profiles.inference import confint
-from rhale_stats.profiles.reference import one_relative
+from rhale_stats.profiles.inference import confint, one_relative
 from rhale_stats.schema.checks import check_effect
 from rhale_stats.schema.dimensions import OUTPUT, REGION
 from rhale_stats.schema.features import (
@@ -277,7 +276,7 @@ def _drawn(
     colours = dict(zip(hues, sns.color_palette("colorblind", len(hues)), strict=True))
     if len(hues) == 1:
         colours = dict.fromkeys(hues, (0.0, 0.0, 0.0))
-    lines, columns = (order[by[key]] if key in by else [None] for key in ("row", "col"))
+    lines, columns = [order[by[key]] if key in by else [None] for key in ("row", "col")]
     if ax is None:
         panels = list(_grid(frame, by, len(columns), n_columns).axes.flat)
     else:
@@ -349,7 +348,7 @@ def _draw(
     for number, name in enumerate(hues):
         hue_table = table if hue is None else table[table[hue] == name]
         x = hue_table["x"].to_numpy(dtype=np.float64)
-        value, low, high = (hue_table[column].to_numpy() for column in ("value", "low", "high"))
+        value, low, high = [hue_table[column].to_numpy() for column in ("value", "low", "high")]
         how = {"color": colours[name], "label": name or None}
         if not levels:
             panel.plot(x, value, linewidth=1.4, zorder=3, **how)

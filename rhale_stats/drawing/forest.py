@@ -18,8 +18,7 @@ from rhale_stats.drawing.canvas import (
     one_panel,
 )
 from rhale_stats.drawing.curve import bar, source_suffix
-from rhale_stats.drawing.legend import draw_legend
-from rhale_stats.drawing.marks import (
+from rhale_stats.drawing.legend import (
     CHAIN,
     EACH,
     ESTIMATE,
@@ -30,6 +29,7 @@ from rhale_stats.drawing.marks import (
     REPLICATES,
     ROWS_EACH,
     UNORDERED,
+    draw_legend,
 )
 from rhale_stats.effects.forest_data import ForestData, forest_data
 from rhale_stats.ensembles.tables import one_number

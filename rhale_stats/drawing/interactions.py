@@ -1,6 +1,8 @@
-"""Plot of the columns that condition each effect."""
+"""Plots of interactions: H-statistics, and the columns that condition each effect."""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 import numpy as np
 import seaborn as sns
@@ -9,9 +11,221 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import PercentFormatter
 from numpy.typing import NDArray
 
-from rhale_stats.drawing.canvas import HETEROGENEITY, one_panel
+from rhale_stats.drawing.canvas import (
+    HETEROGENEITY,
+    UNCERTAINTY,
+    as_array,
+    new_panels,
+    one_panel,
+    several_panels,
+)
+from rhale_stats.h_statistics.tables import WHOLE
+from rhale_stats.printing.text import holds_model
 from rhale_stats.regional.tables import loss_text
+from rhale_stats.schema.checks import check_variables
+from rhale_stats.schema.dimensions import with_part_facts
+from rhale_stats.schema.features import label_of, with_units
 from rhale_stats.schema.validation import validated
+
+# Maximum number of features drawn.
+MAX_FEATURES = 24
+# Text for a share above 100 %, and its colour.
+OVER, DARK = "> 100 %", "#01324f"
+
+
+@validated
+def plot_h_statistics(
+    statistics: xr.Dataset,
+    ax: Axes | Sequence[Axes] | NDArray[np.object_] | None = None,
+    *,
+    max_features: int = MAX_FEATURES,
+) -> NDArray[np.object_]:
+    """H-statistics: bars of the features, and a heat map of the pairs.
+
+    The plot shows shares of variances or, after ``h_statistic(..., normalize=False)``, sizes in
+    units of the output. Features are ordered by the length of their bars. Shares of different pairs
+    refer to different variances, so that a large share can be small in absolute terms; sizes can be
+    compared. If the joint effect of a pair varies less than its interaction, because main effects
+    offset the interaction, the share is not defined: the cell shows "> 100 %" and is dark, beyond
+    the end of the scale. A bar ends in an arrow at 100 %.
+
+    Parameters
+    ----------
+    statistics : Dataset
+        What `h_statistic`, `std_error` or `confint` returned, of one output. Lines on the bars are
+        the intervals of `confint`; if it was not called, plus and minus one standard error.
+    ax : Axes, or sequence of them, optional
+        Two Axes, for the bars and for the pairs; one if there are no pairs. By default those of a
+        new figure.
+    max_features : int, default 24
+        If there are more features, those with the longest bars are drawn. The title says so.
+
+    Returns
+    -------
+    ndarray of shape (n_panels,)
+        The Axes.
+
+    Raises
+    ------
+    TypeError
+        ``statistics`` is not a Dataset, or ``ax`` is not Axes.
+    ValueError
+        ``statistics`` is another kind of result or has several outputs, or the number of Axes is
+        wrong.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import rhale_stats as rs
+    >>> X = np.random.default_rng(0).normal(size=(200, 3))
+    >>> statistics = rs.h_statistic(lambda X: X[:, 0] + X[:, 1] * X[:, 2], X)
+    >>> panels = rs.plots.h_statistics(statistics)
+    >>> [text.get_text() for text in panels[0].get_yticklabels()]
+    ['x1', 'x2', 'x0']
+    """
+    check_variables(statistics, "statistics", ("h2_overall",), "h_statistic(model, X)")
+    if "output" in statistics.dims:
+        raise ValueError(
+            f"statistics must be of one output; this one is of {statistics.sizes['output']}. "
+            f"Select one: statistics.isel(output=0)."
+        )
+    statistics = with_part_facts(statistics)
+    pairs = "h2_pairwise" in statistics
+    shares = bool(statistics.attrs["normalize"])
+    stem = "h2" if shares else "h"
+    # Two features that interact only with each other differ only by rounding.
+    sizes = statistics[f"{stem}_overall"].values
+    order = np.argsort(-np.round(sizes / (sizes.max() or 1.0), 9), kind="stable")
+    n_features, order = len(order), order[:max_features]
+    statistics = statistics.isel(feature=order)
+    if pairs:
+        statistics = statistics.isel(feature_other=order)
+    which = "bars, then pairs" if pairs else "bars"
+    with several_panels(
+        "ax", ax, 1 + pairs, which, lambda: _panels(statistics.sizes["feature"], pairs=pairs)
+    ) as panels:
+        _draw_bars(panels[0], statistics, stem, shares=shares, n_features=n_features)
+        if pairs:
+            _draw_pairs(panels[1], statistics, stem, shares=shares)
+    return as_array(panels)
+
+
+def _panels(n: int, *, pairs: bool) -> list[Axes]:
+    """Panels of a new figure for so many features, and for their pairs."""
+    width, height = (4.0, 1.0 + 0.42 * n) if not pairs else (6.0 + 0.62 * n, 1.6 + 0.5 * n)
+    panels = list(new_panels(1, 1 + pairs, (width, max(height, 2.6)), despined=False)[0])
+    sns.despine(ax=panels[0])
+    return panels
+
+
+def _size_label(result: xr.Dataset) -> str:
+    return with_units("size of the interaction", str(result.attrs["output_units"]))
+
+
+def _draw_bars(
+    panel: Axes, result: xr.Dataset, stem: str, *, shares: bool, n_features: int
+) -> None:
+    names = [label_of(result, str(feature)) for feature in result["feature"].values]
+    places = np.arange(len(names))
+    name = f"{stem}_overall"
+    values = result[name].values
+    above = shares & (values > WHOLE)
+    values = np.where(above, 1.0, values)
+    panel.barh(places, values, color=HETEROGENEITY, height=0.7)
+    for place in places[above]:
+        panel.annotate(
+            OVER,
+            (1.0, place),
+            (4, 0),
+            textcoords="offset points",
+            va="center",
+            fontsize="small",
+            annotation_clip=False,
+        )
+    label = ""
+    if f"{name}_ci" in result:
+        ends = result[f"{name}_ci"]
+        off = np.abs(ends.transpose("ci_bound", "feature").values - values)
+        label = f"lines: {ends.attrs['ci_prob']:.0%} intervals{_included(ends)}"
+    elif f"{name}_se" in result:
+        errors = result[f"{name}_se"]
+        off, label = errors.values, f"lines: standard errors{_included(errors)}"
+    if label:
+        off = np.where(above, np.nan, off)
+        panel.errorbar(values, places, xerr=off, fmt="none", ecolor=UNCERTAINTY, lw=1.4, capsize=2)
+    panel.set_yticks(places, names, parse_math=False)
+    panel.invert_yaxis()
+    panel.tick_params(left=False)
+    panel.set_xlim(0, None if np.any(result[f"{stem}_overall"].values > 0) else 1)
+    if shares:
+        panel.xaxis.set_major_formatter(PercentFormatter(1.0))
+    what = "share of the variance of the output" if shares else _size_label(result)
+    panel.set_xlabel(f"{what}\n{label}" if label else what)
+    total = float(result[stem])
+    text = _share(total) if shares else f"{total:.3g}"
+    title = f"Interactions with all others\nall interactions: {text}"
+    if len(names) < n_features:
+        title += f"\n{len(names)} of {n_features} features (max_features)"
+    panel.set_title(title, parse_math=False, fontsize="medium")
+
+
+def _included(errors: xr.DataArray) -> str:
+    source = str(errors.attrs.get("source", "rows"))
+    return f" ({source})" if holds_model(source) else " (model as given)"
+
+
+def _draw_pairs(panel: Axes, result: xr.Dataset, stem: str, *, shares: bool) -> None:
+    values = result[f"{stem}_pairwise"].values
+    names = [label_of(result, str(feature)) for feature in result["feature"].values]
+    texts = [
+        ["" if np.isnan(value) else _share(value) if shares else f"{value:.2g}" for value in line]
+        for line in values
+    ]
+    over = bool(shares and np.nanmax(values, initial=0.0) > WHOLE)
+    colours = sns.light_palette(HETEROGENEITY, as_cmap=True)
+    colours = colours.with_extremes(over=DARK)
+    # Each pair once: below the diagonal.
+    hidden = np.isnan(values) | np.triu(np.ones(values.shape, dtype=bool))
+    scale = {"label": "share of the variance of the pair" if shares else _size_label(result)}
+    sns.heatmap(
+        values,
+        vmin=0,
+        vmax=1 if shares or np.isnan(values).all() else None,
+        cmap=colours,
+        annot=np.array(texts),
+        fmt="",
+        mask=hidden,
+        linewidths=1.0,
+        cbar_kws={
+            **scale,
+            **({"format": PercentFormatter(1.0)} if shares else {}),
+            "extend": "max" if over else "neither",
+        },
+        ax=panel,
+    )
+    places = np.arange(len(names)) + 0.5
+    turned = max(map(len, names)) > 8
+    panel.set_yticks(places, names, rotation=0, parse_math=False)
+    panel.set_xticks(
+        places, names, rotation=30 if turned else 0, ha="right" if turned else "center",
+        parse_math=False,
+    )  # fmt: skip
+    panel.tick_params(left=False, bottom=False)
+    attrs = result.attrs
+    kind = "partial dependence" if attrs["h_kind"] == "pdp" else "accumulated local effects"
+    rows = f"{attrs['n_rows']} of {attrs['n_rows_total']} rows"
+    panel.set_title(f"Interactions of pairs\n{kind}, {rows}", parse_math=False, fontsize="medium")
+    if over:
+        panel.set_xlabel(f"{OVER}: the joint effect varies less\nthan the interaction in it")
+
+
+def _share(value: float) -> str:
+    """A share of a variance as text; a share above 100 % is not a number."""
+    return OVER if value > WHOLE else f"{100 * value:.3g} %"
+
+
+# --- plot of the columns that condition each effect -----------------------------------------------
+
 
 # Mark of pairs without an allowed split; the pair of a feature with itself stays empty.
 NOT_ALLOWED = "–"
@@ -21,7 +235,9 @@ NOT_ALLOWED = "–"
 
 
 @validated
-def plot_interactions(found: xr.Dataset, ax: Axes | None = None, *, level: float = 0.05) -> Axes:
+def plot_interactions(
+    interactions: xr.Dataset, ax: Axes | None = None, *, level: float = 0.05
+) -> Axes:
     """Heat map of interactions: how much of each feature's loss the best split by a column removes.
 
     Each line is a feature, with its loss beside the name; if the loss is near 0, even a large share
@@ -31,7 +247,7 @@ def plot_interactions(found: xr.Dataset, ax: Axes | None = None, *, level: float
 
     Parameters
     ----------
-    found : Dataset
+    interactions : Dataset
         What `interaction_matrix` returned.
     ax : Axes, optional
         By default that of a new figure. The colour bar takes a part of it.
@@ -45,9 +261,9 @@ def plot_interactions(found: xr.Dataset, ax: Axes | None = None, *, level: float
     Raises
     ------
     TypeError
-        ``found`` is not a Dataset, or ``ax`` is not an Axes.
+        ``interactions`` is not a Dataset, or ``ax`` is not an Axes.
     ValueError
-        ``found`` is not an interaction matrix; ``level`` outside (0, 1).
+        ``interactions`` is not an interaction matrix; ``level`` outside (0, 1).
 
     Examples
     --------
@@ -58,36 +274,28 @@ def plot_interactions(found: xr.Dataset, ax: Axes | None = None, *, level: float
     >>> [text.get_text() for text in panel.texts]
     ['0 %', '95 %', '0 %', '0 %', '0 %', '0 %']
     """
-    maker = "interaction_matrix(local)"
-    if not isinstance(found, xr.Dataset):
-        raise TypeError(
-            f"found must be the Dataset that {maker} returns; got {type(found).__name__}."
-        )
-    if "loss_drop" not in found or "conditioning" not in found.dims:
-        raise ValueError(
-            f"found must be the Dataset that {maker} returns; this one has no loss_drop over "
-            f"(feature, conditioning) (it has {', '.join(map(str, found.data_vars))})."
-        )
-    drop, pvalue = found["loss_drop"].values, found["pvalue_adjusted"].values
+    needed, maker = ("loss_drop", "conditioning"), "interaction_matrix(local)"
+    check_variables(interactions, "interactions", needed, maker)
+    drop, pvalue = interactions["loss_drop"].values, interactions["pvalue_adjusted"].values
     n_lines, n_columns = drop.shape
     size = (max(0.75 * n_columns + 2.8, 4.5), max(0.5 * n_lines + 1.5, 2.6))
     with one_panel(ax, size, despined=False) as panel:
-        _draw_drops(panel, found, pvalue <= level)
+        _draw_drops(panel, interactions, pvalue <= level)
         tested = bool(np.isfinite(pvalue).any())
         if tested:
-            adjust = found["pvalue_adjusted"].attrs.get("adjust", "none")
+            adjust = interactions["pvalue_adjusted"].attrs.get("adjust", "none")
             how = "" if adjust == "none" else f", adjusted ({adjust})"
-            test = f"* p ≤ {level:g}{how}; {found.attrs['n_permutations']} permutations"
+            test = f"* p ≤ {level:g}{how}; {interactions.attrs['n_permutations']} permutations"
         else:
             test = "no test was made"
-        title = f"Interactions in the effects on {found.attrs.get('output_name', 'output')}"
+        title = f"Interactions in the effects on {interactions.attrs.get('output_name', 'output')}"
         panel.set_title(f"{title}\n{test}", parse_math=False, fontsize="medium")
     return panel
 
 
 def _draw_drops(panel: Axes, matrix: xr.Dataset, marked: NDArray[np.bool_]) -> None:
     drop = matrix["loss_drop"].values
-    names, columns = (list(map(str, matrix[dim].values)) for dim in ("feature", "conditioning"))
+    names, columns = [list(map(str, matrix[dim].values)) for dim in ("feature", "conditioning")]
     marks = np.where(marked, "*", "")
     texts = np.array(
         [

@@ -14,8 +14,8 @@ from rhale_stats.answers.sentences import outputs_in
 from rhale_stats.arguments.checks import check_percentiles
 from rhale_stats.arguments.words import shown
 from rhale_stats.drawing.canvas import as_array, feature_label, new_panels, several_panels
+from rhale_stats.drawing.curve import quantiles_of
 from rhale_stats.drawing.legend import grid_of_panels
-from rhale_stats.drawing.limits import quantiles_of
 from rhale_stats.margins.tables import is_compared
 from rhale_stats.profiles.data import is_nominal, one_profile
 from rhale_stats.schema import kinds
@@ -239,7 +239,7 @@ def _label_lines(panels: Any, titles: Sequence[str]) -> None:
     """Names of the methods at the left, one scale a line, and one legend."""
     handles: dict[str, Any] = {}
     for line, title in zip(panels, titles, strict=True):
-        low, high = zip(*(panel.get_ylim() for panel in line), strict=True)
+        low, high = zip(*[panel.get_ylim() for panel in line], strict=True)
         for number, panel in enumerate(line):
             panel.set_ylim(min(low), max(high))
             panel.tick_params(labelleft=not number)

@@ -20,11 +20,11 @@ from rhale_stats.drawing.canvas import (
     one_panel,
     output_label,
 )
-from rhale_stats.drawing.coloured import SHADES
 from rhale_stats.drawing.compare import pvalue_text
-from rhale_stats.drawing.h_statistics import ALL
-from rhale_stats.drawing.marks import ERRORS_SHOWN
+from rhale_stats.drawing.legend import ERRORS_SHOWN
+from rhale_stats.drawing.rows import SHADES
 from rhale_stats.profiles.data import pair_of
+from rhale_stats.schema.checks import check_dataset
 from rhale_stats.schema.dimensions import with_part_facts
 from rhale_stats.schema.features import label_of, with_units
 from rhale_stats.schema.kinds import SURFACE
@@ -88,11 +88,7 @@ def plot_surface(surface: xr.Dataset, ax: Axes | None = None, *, contour: bool =
     >>> rs.plots.surface(surface).get_xlabel()
     'x0'
     """
-    if not isinstance(surface, xr.Dataset):
-        raise TypeError(
-            f"surface must be the Dataset that ale2(model, X, features) returns; got "
-            f"{type(surface).__name__}."
-        )
+    check_dataset(surface, "surface", "ale2(model, X, features)")
     compared = {"difference", "edge_a"} <= set(surface.variables)
     if not (SURFACE.holds(surface) or compared) or "chain" in surface.dims:
         raise ValueError(
@@ -115,7 +111,11 @@ def plot_surface(surface: xr.Dataset, ax: Axes | None = None, *, contour: bool =
             label = with_units(label_of(surface, name), surface.attrs[f"units_{side}"])
             axis.set_label_text(label, parse_math=False)
         share = f"{int(empty.sum())} of {empty.size} fields"
-        texts = ("not in both", "rows of both in all fields") if compared else ("no rows", ALL)
+        texts = (
+            ("not in both", "rows of both in all fields")
+            if compared
+            else ("no rows", "rows in all fields")
+        )
         note = f"hatched: {texts[0]} ({share})" if empty.any() else texts[1]
         title = f"Second-order effect on {surface.attrs['output_name']}"
         if compared:
@@ -152,7 +152,7 @@ def _draw_surface(panel: Axes, surface: xr.Dataset, *, contour: bool) -> NDArray
     colours: dict[str, Any] = {"cmap": DIVERGING, "vmin": -limit, "vmax": limit}
     if surface.attrs.get("centering") == "none":
         colours = {"cmap": SHADES}
-    bounds, centres = zip(*(_bounds(surface, side) for side in "ab"), strict=True)
+    bounds, centres = zip(*[_bounds(surface, side) for side in "ab"], strict=True)
     panel.set_facecolor(UNKNOWN)
     numeric = [f"level_{side}" not in surface.coords for side in "ab"]
     # A fine grid between the edges of numeric features; levels are stripes.
@@ -235,7 +235,7 @@ def _unshared(comparison: xr.Dataset) -> NDArray[np.bool_]:
     shared = comparison["supported"].values == 1
     for axis, side in enumerate("ab"):
         if f"level_{side}" in comparison.coords:
-            first, last = (np.zeros_like(shared.take([0], axis)) for _ in range(2))
+            first, last = [np.zeros_like(shared.take([0], axis)) for _ in range(2)]
             below = np.concatenate([first, shared], axis)
             shared = below | np.concatenate([shared, last], axis)
     return np.asarray(~shared)

@@ -1,8 +1,11 @@
-"""Plot of a tree of splits."""
+"""Plots of a tree of splits, and of regional effects, one panel per region."""
 
 from __future__ import annotations
 
-from typing import Any
+import re
+import textwrap
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 import xarray as xr
@@ -12,13 +15,304 @@ from matplotlib.colors import LinearSegmentedColormap
 from matplotlib.offsetbox import AnnotationBbox, TextArea, VPacker
 from numpy.typing import NDArray
 
-from rhale_stats.drawing.canvas import HETEROGENEITY, HETEROGENEITY_FILL, REFERENCE, one_panel
+from rhale_stats.arguments.checks import check_choice
+from rhale_stats.drawing.canvas import (
+    HETEROGENEITY,
+    HETEROGENEITY_FILL,
+    REFERENCE,
+    as_array,
+    date_axis,
+    feature_label,
+    new_panels,
+    one_panel,
+    output_label,
+    several_panels,
+)
 from rhale_stats.drawing.compare import pvalue_text
-from rhale_stats.drawing.regions import BOX_LENGTH, node_facts, wrapped
-from rhale_stats.regional.tables import LOSS_NAMES, loss_units, rejected
-from rhale_stats.regional.trees import check_tree
-from rhale_stats.schema.features import label_of, with_units
+from rhale_stats.drawing.curve import common_limits, draw_curve
+from rhale_stats.drawing.legend import draw_legend, say_constant
+from rhale_stats.drawing.rows import RowsInBins, draw_rug, rows_of
+from rhale_stats.effects.intervals import with_own_intervals
+from rhale_stats.local.rows import estimation_rows
+from rhale_stats.regional.splits import ROOT_RULE
+from rhale_stats.regional.tables import LOSS_NAMES, loss_text, loss_units, rejected
+from rhale_stats.regional.trees import check_rows_of_tree, check_tree
+from rhale_stats.schema.checks import check_dataset, check_effect, check_local
+from rhale_stats.schema.dimensions import ROWS
+from rhale_stats.schema.features import feature_names, label_of, one_feature, units_of, with_units
 from rhale_stats.schema.validation import validated
+
+# Maximum length of a line of a rule, in titles of panels and in boxes of a tree.
+TITLE_LENGTH, BOX_LENGTH = 28, 24
+UNBROKEN = "\N{NO-BREAK SPACE}"
+
+
+@validated
+def plot_regions(
+    tree: xr.Dataset,
+    effect: xr.Dataset,
+    global_effect: xr.Dataset | None = None,
+    local: xr.Dataset | None = None,
+    ax: Axes | Sequence[Axes] | NDArray[np.object_] | None = None,
+    *,
+    spread: str = "none",
+) -> NDArray[np.object_]:
+    """Effect of a feature in every region of a tree: one panel per region, with common scales.
+
+    Every panel shows the curve, a pointwise 95 % interval (dashed) and the simultaneous band of
+    `confband` (thin), as in the upper panel of `plots.effect`, whose notes explain them. The title
+    is the rule of the region, with the number of rows and the loss. With ``global_effect`` the
+    first panel shows all rows.
+
+    Parameters
+    ----------
+    tree : Dataset
+        What `regions` returned, of one feature.
+    effect : Dataset
+        What `regional_rhale` made from the tree, or what `std_error`, `confint` or `confband` made
+        from that. Intervals are added by `confint` if they are missing and can be computed.
+    global_effect : Dataset, optional
+        What `rhale`, `std_error`, `confint` or `confband` returned, for the effect in all rows.
+    local : Dataset, optional
+        The local effects that the tree was made from, for a rug of the values of the feature in
+        every region.
+    ax : Axes, or sequence of them, optional
+        One Axes per region, preceded by one for ``global_effect`` if it is given. By default those
+        of a new figure.
+    spread : {"none", "band"}, default "none"
+        Whether to draw the heterogeneity as a band around the curves, as in the paper.
+
+    Returns
+    -------
+    ndarray of shape (n_panels,)
+        The Axes: first that of all rows if it is drawn, then the regions by their numbers.
+
+    Raises
+    ------
+    KeyError
+        ``global_effect`` or ``local`` does not have the feature of the tree.
+    TypeError
+        An argument is another kind of object, or ``ax`` is not Axes.
+    ValueError
+        ``effect`` has no regions or those of another tree; ``global_effect`` has regions; ``tree``
+        has several features; ``local`` has other rows; wrong number of Axes.
+
+    Notes
+    -----
+    Every curve is centred as ``effect`` says, by default at its mean over the rows of its region:
+    compare the shapes and spreads of the panels, not their levels. A curve ends where the rows of
+    its region end.
+
+    The number of rows and the loss in the panel of all rows are those of the root of the tree; for
+    an honest tree they refer to the rows that tested its splits. If ``global_effect`` has another
+    number of rows, its own number is shown, without a loss.
+
+    References
+    ----------
+    Gkolemis, Diou, Ntoutsi, Dalamagas, Bischl, Herbinger and Casalicchio (2024), *RegionalRHALE*,
+    Figure 2.
+
+    Examples
+    --------
+    >>> import rhale_stats as rs
+    >>> example = rs.simulate.TwoRegimes()
+    >>> local = rs.local_effects(None, example.sample(500, rng=0), jacobian=example.jacobian)
+    >>> tree = rs.regions(local, "x1")
+    >>> panels = rs.plots.regions(tree, rs.regional_rhale(local, tree), rs.rhale(local))
+    >>> [panel.get_title().splitlines()[0] for panel in panels]
+    ['all rows', 'x3 ≤ 0', 'x3 > 0']
+    """
+    check_choice("spread", spread, ("none", "band"))
+    tree = check_tree(tree)
+    leaves = tree.isel(node=np.flatnonzero(tree["region"].values >= 0))
+    effect = _regional(effect, str(tree["feature"].values), leaves)
+    drawn = [] if global_effect is None else [_everywhere(tree, global_effect, local)]
+    drawn += [
+        _one_region(tree, leaves.isel(node=number), effect.isel(region=number), local)
+        for number in range(leaves.sizes["node"])
+    ]
+    has_model = [
+        "fitted_model" in result.attrs for result in (effect, global_effect) if result is not None
+    ]
+    if any(has_model) and not all(has_model):
+        raise ValueError(
+            "effect and global_effect must have errors of the same sources; got parameters of the "
+            "model in one of them alone. Give both to std_error(..., model=model, X=X)."
+        )
+    which = "one a region" if global_effect is None else "of all rows, then one a region"
+    with several_panels(
+        "ax",
+        ax,
+        len(drawn),
+        which,
+        lambda: _panels(leaves.sizes["node"], everywhere=global_effect is not None),
+    ) as panels:
+        for panel, content in zip(panels, drawn, strict=True):
+            panel.set_title(content.title, parse_math=False, fontsize="medium")
+            if content.row.sizes["bin"]:
+                draw_curve(panel, content.row, spread)
+            else:
+                say_constant(panel)
+        _label_panels(panels, effect, new_figure=ax is None)
+        _one_scale(panels, [content.row for content in drawn], spread)
+        for panel, content in zip(panels, drawn, strict=True):
+            if content.rows is not None:
+                draw_rug(panel, content.rows, content.row["edge_value"].values)
+        draw_legend(panels)
+    return as_array(panels)
+
+
+class _RegionPanel(NamedTuple):
+    """Content of one panel: an effect of one feature, its title, and the rows of its rug."""
+
+    row: xr.Dataset
+    title: str
+    rows: RowsInBins | None
+
+
+def _everywhere(tree: xr.Dataset, effect: object, local: object) -> _RegionPanel:
+    """The panel of all rows."""
+    whole = with_own_intervals(_global(effect, str(tree["feature"].values)))
+    row = one_feature(whole, 0)
+    rows = None
+    if local is not None:
+        rows = rows_of(estimation_rows(_local_of(local, tree), whole), row)
+    n_root, n_obs = int(tree["n_obs"][0]), int(row["n_obs"].sum())
+    if n_obs not in (0, n_root):
+        return _RegionPanel(row, _title(ROOT_RULE, n_obs, np.nan), rows)
+    return _RegionPanel(row, _title(ROOT_RULE, n_root, float(tree["loss"][0])), rows)
+
+
+def _one_region(
+    tree: xr.Dataset, leaf: xr.Dataset, effect: xr.Dataset, local: object
+) -> _RegionPanel:
+    """The panel of a region."""
+    effect = check_effect(effect, "effect", "regional_rhale(local, tree)")
+    row = one_feature(with_own_intervals(effect), str(tree["feature"].values))
+    rows = None
+    if local is not None:
+        in_region = np.flatnonzero(tree[ROWS].values == int(leaf["region"]))
+        rows = rows_of(_local_of(local, tree).isel(obs=in_region), row)
+    title = _title(str(leaf["rule"].values), int(leaf["n_obs"]), float(leaf["loss"]))
+    return _RegionPanel(row, title, rows)
+
+
+def _regional(effect: object, name: str, leaves: xr.Dataset) -> xr.Dataset:
+    """The effects in the regions of a tree; raise if they are of another tree."""
+    effect = check_dataset(effect, "effect", "regional_rhale(local, tree)")
+    if "region" not in effect.dims or "region_rule" not in effect.coords:
+        raise ValueError(
+            "effect must be the Dataset that regional_rhale(local, tree) returns; this one has no "
+            "dimension region. An effect in all rows is global_effect=."
+        )
+    if name not in feature_names(effect):
+        raise ValueError(
+            f"effect must be of the feature of the tree, {name!r}; got "
+            f"{', '.join(map(repr, feature_names(effect)))}."
+        )
+    rules, got = [list(map(str, rule.values)) for rule in (leaves["rule"], effect["region_rule"])]
+    if rules != got:
+        raise ValueError(
+            f"effect must have the regions of the tree, {'; '.join(rules)}; got {'; '.join(got)}. "
+            f"Make it with regional_rhale(local, tree)."
+        )
+    return effect
+
+
+def _global(effect: object, name: str) -> xr.Dataset:
+    effect = check_effect(effect, "global_effect")
+    names = feature_names(effect)
+    if name not in names:
+        raise KeyError(
+            f"global_effect must hold the feature of the tree, {name!r}; it holds "
+            f"{', '.join(map(repr, names))}."
+        )
+    return effect.isel(feature=[names.index(name)])
+
+
+def _local_of(local: object, tree: xr.Dataset) -> xr.Dataset:
+    local = check_local(local)
+    check_rows_of_tree(local, tree)
+    return local
+
+
+def _title(rule: str, n_obs: int, loss: float) -> str:
+    return f"{wrapped(rule, TITLE_LENGTH)}\n{node_facts(n_obs, loss)}"
+
+
+def node_facts(n_obs: int, loss: float) -> str:
+    """Rows and loss, where there is one."""
+    return f"n = {n_obs}" + (f", loss {loss_text(loss)}" if np.isfinite(loss) else "")
+
+
+def wrapped(rule: str, length: int) -> str:
+    """A rule in lines, broken between its conditions if possible."""
+    lines: list[str] = []
+    for condition in rule.split(" and "):
+        if lines and len(lines[-1]) + len(condition) + 5 <= length:
+            lines[-1] += f" and {condition}"
+            continue
+        if lines:
+            lines[-1] += " and"
+        lines.append(condition)
+    # A sign stays with its value.
+    unbroken = [re.sub(r"([≤≥<>=≠]) ", rf"\1{UNBROKEN}", line) for line in lines]
+    return "\n".join(textwrap.fill(line, length) for line in unbroken).replace(UNBROKEN, " ")
+
+
+def _panels(n_regions: int, *, everywhere: bool) -> list[Axes]:
+    """A grid of regions with all rows on the left; the sides of a split are neighbours."""
+    n_columns = 2 if n_regions == 4 or (everywhere and n_regions < 4) else 3
+    n_columns = min(n_columns, n_regions)
+    n_lines = -(-n_regions // n_columns)
+    width = n_columns + everywhere
+    grid = new_panels(n_lines, width, (max(2.7 * width + 0.5, 4.5), 2.5 * n_lines + 0.8))
+    regions = list(grid[:, int(everywhere) :].flat)
+    panels = list(grid[:1, : int(everywhere)].flat) + regions[:n_regions]
+    for unused in (panel for panel in grid.flat if panel not in panels):
+        unused.remove()
+    return panels
+
+
+def _label_panels(panels: list[Axes], effect: xr.Dataset, *, new_figure: bool) -> None:
+    """Labels of the axes; in a grid of ours where no other panel is below or on the left."""
+    name = feature_names(effect)[0]
+    x_label, y_label = feature_label(effect, name), output_label(effect)
+    spots = [panel.get_subplotspec() for panel in panels]
+    for panel, spot in zip(panels, spots, strict=True):
+        below = left = False
+        if new_figure and spot is not None:
+            others = [other for other in spots if other is not None]
+            below = any(
+                other.colspan == spot.colspan and other.rowspan.start > spot.rowspan.start
+                for other in others
+            )
+            left = any(
+                other.rowspan == spot.rowspan and other.colspan.start < spot.colspan.start
+                for other in others
+            )
+        if not below:
+            panel.set_xlabel(x_label, parse_math=False)
+            date_axis(panel, units_of(effect, name))
+        if not left:
+            panel.set_ylabel(y_label, parse_math=False)
+
+
+def _one_scale(panels: list[Axes], rows: list[xr.Dataset], spread: str) -> None:
+    """The same limits in every panel, along both axes."""
+    edges = np.concatenate([row["edge_value"].values for row in rows])
+    if not len(edges):
+        return
+    limits = common_limits(rows, spread)
+    margin = 0.02 * (edges.max() - edges.min())
+    for panel in panels:
+        panel.set_xlim(edges.min() - margin, edges.max() + margin)
+        if limits is not None:
+            panel.set_ylim(*limits)
+
+
+# --- plot of a tree of splits ---------------------------------------------------------------------
+
 
 # Inches of a box of a tree, with the room around it.
 BOX_SIZE = (1.8, 1.2)

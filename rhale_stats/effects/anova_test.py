@@ -211,7 +211,7 @@ def _rows_in(weight: sparse.csr_array, selection: BinSelection) -> float:
     return float(level @ (weight @ level))
 
 
-def _against_f(form: quadratic.Form, denominator: float, rows: float) -> Wald:
+def _against_f(form: quadratic.QuadraticForm, denominator: float, rows: float) -> Wald:
     """The test, with the root mean square of what it tests (math [31])."""
     from scipy import stats
 

@@ -7,7 +7,7 @@ import xarray as xr
 
 from rhale_stats.arrays import bin_error
 from rhale_stats.inference.adjustment import adjusted
-from rhale_stats.schema.features import feature_names, one_feature, resolution
+from rhale_stats.schema.features import each_feature, resolution
 from rhale_stats.schema.moments import bin_means, bin_residuals
 
 # With fewer rows there is no p-value: the test would have no power.
@@ -36,7 +36,7 @@ def linear_bin_error(effect: xr.Dataset, *, significance: float) -> xr.DataArray
 
     n = effect["n_effective"].values
     variance = effect["heterogeneity"].values ** 2
-    rows = [one_feature(effect, name) for name in feature_names(effect)]
+    rows = each_feature(effect)
     x_variance, x_covariance = bin_residuals(rows, ["x_variance", "x_covariance"], n.shape[-1])
     line, statistic = bin_error.linear_part(variance, x_variance, x_covariance, n)
     least = [

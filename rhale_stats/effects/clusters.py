@@ -15,10 +15,8 @@ from rhale_stats.arrays.binning import bin_index
 from rhale_stats.arrays.moments import FloatArray, IntArray
 from rhale_stats.arrays.skewness import Skewness, clear_sign
 from rhale_stats.arrays.survey import SamplingDesign
-from rhale_stats.effects import skewness
-from rhale_stats.effects.fit import CurveErrors, at_edges
-from rhale_stats.effects.group_sums import UnitSums
-from rhale_stats.effects.grouped import Grouped, GroupWeights
+from rhale_stats.effects.fit import CurveErrors, at_edges, group_skewness
+from rhale_stats.effects.group_sums import Grouped, GroupWeights, UnitSums
 from rhale_stats.effects.provenance import check_same_rows
 from rhale_stats.effects.spread import SpreadSums
 from rhale_stats.effects.targets import GROUP_COVARIANCES, GROUP_DEGREES, TARGETS
@@ -364,7 +362,7 @@ def _skewness(
     )
     of_rows = sums.mean @ np.nan_to_num(fit.cells.pieces.share)
     of_average = float(np.sum(of_rows**2)), float(np.sum(sums.average**2))
-    return skewness.group_skewness(row, fit, of_effects, of_curve, of_average)
+    return group_skewness(row, fit, of_effects, of_curve, of_average)
 
 
 def degrees_of_groups(row: xr.Dataset, fit: CurveErrors | None, clusters: Groups) -> Estimates:
@@ -447,5 +445,5 @@ def effect_influences(sums: influence.RowSums, cells: CurveCells) -> sparse.csr_
     """Influences on the effects of the bins, sparse (group, bin), from those on their cells."""
     level, tilt = cells.loading
     positions = (np.arange(len(level)), cells.bin)
-    of_mean, of_slope = (sparse.coo_array((part, positions)).tocsr() for part in (level, tilt))
+    of_mean, of_slope = [sparse.coo_array((part, positions)).tocsr() for part in (level, tilt)]
     return sparse.csr_array(sums.mean @ of_mean + sums.slope @ of_slope)

@@ -77,9 +77,9 @@ class Weights(NamedTuple):
     ) -> Weights:
         """Values of rows in the places of their bins."""
         index, shape = (k, np.arange(len(k))), (n_bins, len(k))
-        mean, slope, variance = (
+        mean, slope, variance = [
             sparse.csr_array(sparse.coo_array((values, index), shape)) for values in of_rows
-        )
+        ]
         return cls(mean, slope, variance, w / w.sum())
 
     def applied(self, rows: slice, change: FloatArray) -> list[FloatArray]:
@@ -192,22 +192,22 @@ def _level_influences(
     n_levels, code = row.sizes["edge"], rows.x[position].astype(np.int64)
     steps = categories.steps(code, *rows.sides[position], n_levels)
     weights = Weights.of_steps(steps, row["effect"].values, rows.weight, row["n_effective"].values)
-    up, down = map(np.concatenate, zip(*(both for _, *both in changes), strict=True))
+    up, down = map(np.concatenate, zip(*[both for _, *both in changes], strict=True))
     change = categories.steps(code, up, down, n_levels).difference
     return _row_sums(weights.applied(slice(0, len(change)), change))
 
 
 def _row_sums(parts: Sequence[FloatArray]) -> RowSums:
-    mean, slope, variance = (sparse.csr_array(part) for part in parts[:3])
+    mean, slope, variance = [sparse.csr_array(part) for part in parts[:3]]
     # The rows and their places do not change with the parameters.
     return RowSums(mean, slope, variance, np.zeros(mean.shape[0]), parts[3])
 
 
 def _contracted(sums: RowSums, factor: FloatArray) -> RowSums:
     """Sums over rows of their influences times ``factor`` (row, direction)."""
-    mean, slope, variance = (
+    mean, slope, variance = [
         sparse.csr_array((part.T @ factor).T) for part in (sums.mean, sums.slope, sums.variance)
-    )
+    ]
     return RowSums(mean, slope, variance, sums.places @ factor, sums.average @ factor)
 
 
@@ -280,7 +280,7 @@ def added(
     ``shared`` are the products of the influences of rows with the directions, and ``squares`` the
     sums of squares of the influences on the directions, (direction, direction).
     """
-    total = products(model, Gradients(*(squares @ influences for influences in model)))
+    total = products(model, Gradients(*[squares @ influences for influences in model]))
     if shared is not None:
         left, right = products(model, shared), products(shared, model)
         total = {name: total[name] + left[name] + right[name] for name in total}

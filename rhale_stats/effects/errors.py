@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import xarray as xr
@@ -10,9 +11,9 @@ import xarray as xr
 from rhale_stats.arguments.survey import GroupsOrDesign
 from rhale_stats.arguments.words import warn
 from rhale_stats.arrays import accumulate, influence
+from rhale_stats.arrays.adaptive import Along, added_variance
+from rhale_stats.arrays.binning import bin_index
 from rhale_stats.arrays.moments import FloatArray, ResidualMoments
-from rhale_stats.effects import skewness
-from rhale_stats.effects.chosen_edges import effect_variance
 from rhale_stats.effects.clusters import MIN_GROUPS, Clusters, Groups, group_errors
 from rhale_stats.effects.fit import (
     CurveErrors,
@@ -22,6 +23,7 @@ from rhale_stats.effects.fit import (
     features_of,
     fit_of,
     has_covariance,
+    row_skewness,
     spread_rows,
 )
 from rhale_stats.effects.groups_in_chunks import GroupsInChunks
@@ -37,13 +39,145 @@ from rhale_stats.effects.targets import (
 )
 from rhale_stats.models.parametric import Fitted
 from rhale_stats.schema.checks import check_effect, check_local, is_chunked
-from rhale_stats.schema.curves import bin_noise, cell_sizes, curve_name, pieces_of, squares_of
-from rhale_stats.schema.features import given_feature, is_of_outcome, one_feature, stores_errors
+from rhale_stats.schema.curves import (
+    bin_noise,
+    cell_sizes,
+    curve_name,
+    curve_of,
+    pieces_of,
+    squares_of,
+)
+from rhale_stats.schema.features import (
+    effect_at,
+    given_feature,
+    is_of_outcome,
+    one_feature,
+    stores_errors,
+)
 from rhale_stats.schema.levels import categorical_features, is_categorical
 from rhale_stats.schema.moments import has_cells, has_moments, residuals_of
 from rhale_stats.schema.padding import Estimates, pad_features
-from rhale_stats.schema.quick import with_variables
-from rhale_stats.schema.variables import variable
+from rhale_stats.schema.variables import variable, with_variables
+
+
+def values_at(row: xr.Dataset, z: FloatArray) -> dict[str, FloatArray]:
+    """Effect, heterogeneity and curve of one feature; NaN outside its bins."""
+    edges = row["edge_value"].values
+    inside = (z >= edges[0]) & (z <= edges[-1])
+    k = bin_index(edges, z)
+    return {
+        "effect": np.where(inside, effect_at(row, z, k), np.nan),
+        "heterogeneity": np.where(inside, row["heterogeneity"].values[k], np.nan),
+        "curve": curve_of(row).evaluate(z),
+    }
+
+
+def errors_at(row: xr.Dataset, z: FloatArray) -> dict[str, Any]:
+    """Standard errors of the same and of the average effect, by name, as far as they are known.
+
+    By rows from the moments of the result; by groups of rows those that the result holds.
+    """
+    edges = row["edge_value"].values
+    inside = (z >= edges[0]) & (z <= edges[-1])
+    k = bin_index(edges, z)
+    if has_moments(row) and "n_groups" not in row.attrs:
+        fit = fit_of(row)
+        residuals = residuals_of(row)
+        noise = bin_noise(row, residuals)
+        effect_se, slope_se = np.sqrt(effect_variance(row, fit)), np.sqrt(noise.slope)
+        shared = _covariance_of(row, effect_se, slope_se)
+        if shared is None:
+            shared = noise.covariance + pieces_of(row, residuals).away() * noise.slope
+        spread_se, average_se = spread_and_average_errors(row, residuals)
+        ends = fit.pieces.edges
+        has_curve = (z >= ends[0]) & (z <= ends[-1])
+        curve_se = np.full(len(z), np.nan)
+        curve_se[has_curve] = np.sqrt(np.maximum(fit.variance(z[has_curve]), 0.0))
+    elif "curve_se" in row and "rows" in str(row["curve_se"].attrs.get("source", "rows")):
+        effect_se, spread_se = own_error(row, "effect_se"), own_error(row, "heterogeneity_se")
+        slope_se = own_error(row, "slope_se") if "slope_se" in row else np.zeros(len(edges) - 1)
+        average_se, curve_se = float(own_error(row, "average_effect_se")), _between(row, z)
+        shared = _stored_covariance(row, effect_se, slope_se)
+    else:
+        return {}
+    away = z - (edges[k] + edges[k + 1]) / 2
+    square = effect_se[k] ** 2 + away**2 * np.nan_to_num(slope_se)[k] ** 2
+    square += 2 * away * np.nan_to_num(shared)[k]
+    return {
+        "effect": np.where(inside, np.sqrt(np.maximum(square, 0.0)), np.nan),
+        "heterogeneity": np.where(inside, spread_se[k], np.nan),
+        "curve": curve_se,
+        "average_effect": average_se,
+    }
+
+
+def _covariance_of(
+    row: xr.Dataset, effect_se: FloatArray, slope_se: FloatArray
+) -> FloatArray | None:
+    """Covariance of the effect in the middle of every bin with its slope, of their correlation."""
+    if "effect_slope_correlation" not in row:
+        return None
+    return np.asarray(row["effect_slope_correlation"].values * effect_se * slope_se)
+
+
+def _stored_covariance(row: xr.Dataset, effect_se: FloatArray, slope_se: FloatArray) -> FloatArray:
+    """Covariances of effects and slopes, from errors that the result holds."""
+    if "effect_slope_cov" in row and "effect_se_rows" not in row:
+        return np.diagonal(row["effect_slope_cov"].values)
+    covariance = _covariance_of(row, effect_se, slope_se)
+    if covariance is not None:
+        return covariance
+    # As if slopes and the means of their rows were uncorrelated.
+    bound = effect_se * slope_se
+    return np.clip(pieces_of(row).away() * slope_se**2, -bound, bound)
+
+
+def own_error(row: xr.Dataset, name: str) -> FloatArray:
+    """A standard error that the result holds: its part by rows, where it also has one by models."""
+    part = f"{name}_rows"
+    return np.asarray(row[part if part in row else name].values, dtype=np.float64)
+
+
+def _between(row: xr.Dataset, z: FloatArray) -> FloatArray:
+    """Standard errors of the curve: between two edges at most the mean of theirs."""
+    x_name, name = ("cell_value", "cell_curve_se") if has_cells(row) else ("edge_value", "curve_se")
+    values = own_error(row, name)
+    edges = row[x_name].values[: len(values)]
+    is_known = np.isfinite(values) & np.isfinite(edges)
+    if not is_known.any():
+        return np.full(len(z), np.nan)
+    return np.asarray(np.interp(z, edges[is_known], values[is_known], np.nan, np.nan))
+
+
+# --- variances of bin effects where edges were chosen on the same rows ----------------------------
+
+
+# Rules that place every edge by the local effects.
+PLACED = ("AdaptiveBins", "OptimalBins")
+
+
+def includes_choice(effect: xr.Dataset) -> bool:
+    """Whether standard errors of bin effects include the choice of edges."""
+    searched = effect.attrs["bin_rule"] in PLACED and "honest_seed" not in effect.attrs
+    return searched and "cell_effect" in effect
+
+
+def effect_variance(
+    row: xr.Dataset, fit: CurveErrors, residuals: ResidualMoments | None = None
+) -> FloatArray:
+    """Variances of the effects of one feature's bins, about the targets of these bins."""
+    cells = fit.cells
+    variance = cells.effect_variance()
+    if not includes_choice(row) or not has_cells(row):
+        return variance
+    pieces, bins = cells.pieces, pieces_of(row, residuals)
+    along = Along.from_cells(pieces.edges, pieces.mean, cells.noise.mean, cells.n_effective)
+    ends = np.stack([bins.edges[:-1], bins.edges[1:]])
+    at_edges = bins.mean + bins.slope * (ends - bins.x_mean)
+    return np.asarray(variance + added_variance(along, cells.bin, at_edges, bins.slope))
+
+
+# --- standard errors of effects in bins by the central limit theorem ------------------------------
 
 
 def std_error(
@@ -184,14 +318,14 @@ def _feature_errors(row: xr.Dataset, fit: CurveErrors | None) -> Estimates:
     spread_se, of_average = spread_and_average_errors(row, residuals)
     skewed = fit.cells.skewness()
     return {
-        "effect_se": np.sqrt(effect_variance(row, fit)),
+        "effect_se": np.sqrt(effect_variance(row, fit, residuals)),
         **({"slope_se": np.sqrt(bin_noise(row, residuals).slope)} if "slope" in row else {}),
         "heterogeneity_se": spread_se,
         "curve_se": at_edges(centred, fit),
         **({"cell_curve_se": at_cells(np.sqrt(variance), fit)} if has_cells(row) else {}),
         "curve_se_start": at_edges(start, fit),
         "average_effect_se": of_average,
-        **skewness.row_skewness(row, fit, skewed, variance),
+        **row_skewness(row, fit, skewed, variance),
     }
 
 
@@ -287,7 +421,7 @@ def _add_numerical_error(effect: xr.Dataset, arrays: dict[str, FloatArray]) -> N
     error = effect["numerical_error"].values if "numerical_error" in effect else np.zeros(1)
     if not error.any():
         return
-    share, x_mean = (np.nan_to_num(effect[name].values) for name in ("weight_share", "x_mean"))
+    share, x_mean = [np.nan_to_num(effect[name].values) for name in ("weight_share", "x_mean")]
     centre = np.sum(share * x_mean, axis=1)[:, None]
     how = effect.attrs["centering"]
     if how not in ("mean", "integral"):

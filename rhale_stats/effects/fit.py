@@ -9,7 +9,8 @@ import xarray as xr
 
 from rhale_stats.arrays import accumulate, categories, influence, intervals
 from rhale_stats.arrays.binning import bin_index
-from rhale_stats.arrays.moments import FloatArray
+from rhale_stats.arrays.moments import FloatArray, IntArray
+from rhale_stats.arrays.skewness import Skewness
 from rhale_stats.schema.curves import (
     CurveCells,
     bin_noise,
@@ -18,9 +19,10 @@ from rhale_stats.schema.curves import (
     pieces_of,
     squares_of,
 )
-from rhale_stats.schema.features import one_feature, slopes, stores_errors
+from rhale_stats.schema.features import each_feature, slopes, stores_errors
 from rhale_stats.schema.levels import is_categorical
 from rhale_stats.schema.moments import has_cells, residuals_of
+from rhale_stats.schema.padding import Estimates
 
 
 def has_covariance(row: xr.Dataset) -> bool:
@@ -123,7 +125,7 @@ def fit_of(row: xr.Dataset) -> CurveErrors:
     return CurveErrors(
         cells,
         pieces,
-        accumulate.Noise(*(part[stretch] for part in noise)),
+        accumulate.Noise(*[part[stretch] for part in noise]),
         places,
         curve,
         edges[edge_slice],
@@ -144,8 +146,7 @@ class Feature(NamedTuple):
 
 def features_of(effect: xr.Dataset) -> list[Feature]:
     """All features, each unpacked once."""
-    rows = (one_feature(effect, number) for number in range(effect.sizes["feature"]))
-    return [Feature(row, fit_of(row) if row.sizes["bin"] else None) for row in rows]
+    return [Feature(row, fit_of(row) if row.sizes["bin"] else None) for row in each_feature(effect)]
 
 
 def at_edges(values: FloatArray, fit: CurveErrors) -> FloatArray:
@@ -161,17 +162,13 @@ def at_cells(values: FloatArray, fit: CurveErrors) -> FloatArray:
 
 
 def group_degrees(row: xr.Dataset, name: str) -> FloatArray:
-    """Degrees of freedom of a standard error by groups; of older results those of the groups."""
-    if f"{name}_df" in row:
-        return np.asarray(row[f"{name}_df"].values, dtype=np.float64)
-    return np.full(row[name].shape, float(row.attrs["n_groups"]) - 1)
+    """Degrees of freedom of a standard error by groups."""
+    return np.asarray(row[f"{name}_df"].values, dtype=np.float64)
 
 
 def group_overlap(row: xr.Dataset) -> FloatArray:
-    """What the variances of effects by groups have in common; of older results all of it."""
-    if "effect_overlap" in row:
-        return np.asarray(row["effect_overlap"].values, dtype=np.float64)
-    return np.full((row.sizes["bin"],) * 2, 1 / (float(row.attrs["n_groups"]) - 1))
+    """What the variances of effects by groups have in common."""
+    return np.asarray(row["effect_overlap"].values, dtype=np.float64)
 
 
 def curve_degrees(row: xr.Dataset, fit: CurveErrors, z: FloatArray) -> FloatArray:
@@ -260,7 +257,7 @@ def row_degrees(row: xr.Dataset) -> float:
         return float(group_degrees(row, "average_effect"))
     parts = ("n_effective", "weight_share")
     parts = ("n_level_effective", "level_share") if is_categorical(row) else parts
-    n, share = (row[name].values for name in parts)
+    n, share = [row[name].values for name in parts]
     occupied = share > 0
     return float(1 / np.sum(share[occupied] ** 2 / n[occupied]) - 1) if occupied.any() else np.nan
 
@@ -278,3 +275,93 @@ def noise_in_the_middle(row: xr.Dataset) -> accumulate.Noise:
         # With a correlation no variance is negative; those along the axis are of other residuals.
         shared = row["effect_slope_correlation"].values * effect_se * np.sqrt(noise.slope)
     return accumulate.Noise(effect_se**2, shared, noise.slope)
+
+
+# --- skewness of the errors of effects ------------------------------------------------------------
+
+
+def row_skewness(
+    row: xr.Dataset, fit: CurveErrors, cells_skewness: Skewness | None, variance: FloatArray
+) -> Estimates:
+    """Skewness of errors by rows, by name, from that of cells.
+
+    ``variance`` is that of the curve at edges of cells.
+    """
+    cells = fit.cells
+    if cells_skewness is None:
+        return _named(row, fit, None)
+    share = np.nan_to_num(cells.pieces.share)
+    within = float(np.nansum(share**2 * cells.noise.mean))
+    away = (cells.pieces.mean - float(row["average_effect"])) ** 2
+    between = float(np.nansum(share**2 * away / cells.n_effective))
+    of_bins = _by_bin(cells.loading[0], cells.bin)
+    on_stretch = cells_skewness.part(cells.stretch)
+    loadings = fit.loadings(fit.pieces.edges)
+    return _named(
+        row,
+        fit,
+        cells_skewness.of_sums(of_bins),
+        on_stretch.of_sums(loadings.level) * _part(fit.variance_of_effects(), variance),
+        float(cells_skewness.of_sums(share) * _part(np.array(within), np.array(within + between))),
+    )
+
+
+def group_skewness(
+    row: xr.Dataset,
+    fit: CurveErrors,
+    effects_skewness: Skewness | None,
+    of_curve: tuple[FloatArray, FloatArray],
+    of_average: tuple[float, float],
+) -> Estimates:
+    """Skewness of errors by groups, by name, from that of the effects of bins.
+
+    ``of_curve``, at the edges of cells, and ``of_average`` are variances: that of the errors of the
+    effects, and that of all.
+    """
+    if effects_skewness is None:
+        return _named(row, fit, None)
+    cells = fit.cells
+    stretch = cells.stretch
+    by_bin = _by_bin(np.ones(len(cells.bin)), cells.bin).T[stretch]
+    level = fit.loadings(fit.pieces.edges).level @ by_bin
+    share = np.bincount(cells.bin, np.nan_to_num(cells.pieces.share)).astype(np.float64)
+    within, total = of_curve
+    average = np.array(of_average[0])
+    return _named(
+        row,
+        fit,
+        effects_skewness.of_means(),
+        effects_skewness.of_sums(level, within) * _part(within, total),
+        float(effects_skewness.of_sums(share, average) * _part(average, np.array(of_average[1]))),
+    )
+
+
+def _by_bin(values: FloatArray, bin_of: IntArray) -> FloatArray:
+    """Values of cells as (bin, cell), 0 outside of their bins."""
+    out = np.zeros((int(bin_of[-1]) + 1, len(bin_of)))
+    out[bin_of, np.arange(len(bin_of))] = values
+    return out
+
+
+def _part(within: FloatArray, total: FloatArray) -> FloatArray:
+    """Factor of a skewness: what the places of the rows add to an error has none."""
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return np.asarray(np.clip(np.nan_to_num(within / total), 0.0, 1.0) ** 1.5)
+
+
+def _named(
+    row: xr.Dataset,
+    fit: CurveErrors,
+    of_effect: FloatArray | None,
+    of_curve: FloatArray | float = 0.0,
+    of_average: float = 0.0,
+) -> Estimates:
+    cell_edges = fit.pieces.edges
+    of_curve = np.broadcast_to(of_curve, cell_edges.shape)
+    positions = np.searchsorted(cell_edges, fit.edges)
+    return {
+        "effect_skewness": np.zeros(fit.n_bins) if of_effect is None else of_effect,
+        "curve_skewness": at_edges(of_curve[positions], fit),
+        "average_effect_skewness": of_average,
+        **({"cell_curve_skewness": at_cells(of_curve, fit)} if has_cells(row) else {}),
+    }

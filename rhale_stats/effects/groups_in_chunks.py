@@ -9,15 +9,14 @@ from typing import Any, NamedTuple
 import numpy as np
 import xarray as xr
 
-from rhale_stats.arguments.chunked import is_in_chunks
+from rhale_stats.arguments.checks import is_in_chunks
 from rhale_stats.arguments.rows import row_codes
 from rhale_stats.arrays import accumulate
+from rhale_stats.arrays.binning import most_of_chunk
 from rhale_stats.arrays.moments import FloatArray, IntArray
-from rhale_stats.arrays.thinned import most_of_chunk
 from rhale_stats.effects.clusters import RowLevels, bin_influences, cell_influences, check_n_groups
 from rhale_stats.effects.fit import CurveErrors
-from rhale_stats.effects.group_sums import UnitSums
-from rhale_stats.effects.grouped import Grouped
+from rhale_stats.effects.group_sums import Grouped, UnitSums
 from rhale_stats.effects.provenance import check_same_chunks
 from rhale_stats.effects.spread import SpreadSums
 from rhale_stats.local.chunks import ChunkedRows

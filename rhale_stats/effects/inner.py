@@ -1,4 +1,7 @@
-"""Curves over the inner rows of their features, so that a few distant rows decide no summary."""
+"""Curves over the inner rows of their features, so that a few distant rows decide no summary.
+
+Their importance, the size by which features are ranked, is computed here too.
+"""
 
 from __future__ import annotations
 
@@ -6,8 +9,12 @@ import numpy as np
 import xarray as xr
 
 from rhale_stats.arguments.checks import check_percentiles
+from rhale_stats.arrays import accumulate, categories
 from rhale_stats.arrays.moments import FloatArray
-from rhale_stats.schema.levels import CATEGORICAL
+from rhale_stats.schema.curves import curve_cells
+from rhale_stats.schema.features import one_feature
+from rhale_stats.schema.levels import CATEGORICAL, is_categorical
+from rhale_stats.schema.moments import has_cells, has_moments
 
 # Between which percentiles of the rows summaries are made, unless others are asked for.
 PERCENTILES = (1.0, 99.0)
@@ -66,7 +73,7 @@ def _share_of_axis(effect: xr.Dataset, inner_edges: FloatArray) -> FloatArray:
     clipped = np.clip(edges, low[:, None], high[:, None])
     n = np.maximum(effect.get("n_effective", effect["n_obs"]).values, 1)
     both = np.stack([square, square * (1 - 1 / n)])
-    part, whole = (np.nansum(np.diff(ends, axis=-1) * both, axis=-1) for ends in (clipped, edges))
+    part, whole = [np.nansum(np.diff(ends, axis=-1) * both, axis=-1) for ends in (clipped, edges)]
     return np.asarray(np.divide(part, whole, out=np.ones_like(whole), where=whole > 0))
 
 
@@ -80,3 +87,34 @@ def inner_text(effect: xr.Dataset) -> str:
     """Which rows ranges and sizes are over, in words."""
     low, high = percentiles_of(effect)
     return "all rows" if (low, high) == (0, 100) else f"inner {high - low:g} % of the rows"
+
+
+def importances(effect: xr.Dataset) -> FloatArray:
+    """``importance`` of `effect_sizes`, (feature); NaN where the moments for it are not there."""
+    effect = inner(effect)
+    out = np.full(effect.sizes["feature"], np.nan)
+    for number in np.flatnonzero(effect["n_bins"].values > 0):
+        row = one_feature(effect, int(number))
+        curve = row["curve"].values
+        if np.isnan(curve).all():
+            continue
+        if is_categorical(row):
+            out[number] = categories.sizes(curve, row["level_share"].values)[0]
+        elif has_moments(row):
+            cells = curve_cells(row)
+            at_edges = row["cell_curve"].values if has_cells(row) else curve
+            out[number] = _importance(cells.pieces, at_edges, cells.line)
+    return out
+
+
+def _importance(pieces: accumulate.Pieces, curve: FloatArray, moments: FloatArray) -> float:
+    """Standard deviation over the rows of a curve, given at the edges of all its pieces.
+
+    ``moments`` are those of linear bins that the spread of a parabola needs, (piece, 2).
+    """
+    full = bool((pieces.share > 0).all())
+    stretch = slice(0, len(pieces.share)) if full else accumulate.known_stretch(pieces.share)
+    occupied = pieces.stretch(stretch)
+    at_edges = curve[stretch.start : stretch.stop + 1]
+    spread, _ = accumulate.spread(at_edges, occupied, moments[stretch, 0], moments[stretch, 1])
+    return float(spread)

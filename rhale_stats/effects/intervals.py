@@ -27,10 +27,10 @@ from rhale_stats.effects.spread import spread_estimate
 from rhale_stats.effects.targets import GROUP_DEGREES, SOURCE, source_of_errors, target_of
 from rhale_stats.inference.draws import check_boot, draws_of
 from rhale_stats.inference.estimate import (
+    CentralMoments,
     Estimate,
     Facts,
     Joint,
-    Moments,
     Replicates,
     chosen_method,
     independent_quantiles,
@@ -96,7 +96,7 @@ def estimates(effect: xr.Dataset, features: Sequence[Feature]) -> dict[str, Esti
     if has_moments(effect) and not stores_errors(effect):
         rows_of = [row for row, _ in features]
         of_bins = bin_residuals(rows_of, ["third_moment", "fourth_moment"], effect.sizes["bin"])
-        moments = Moments(of_bins[0], of_bins[1], effect["n_effective"].values)
+        moments = CentralMoments(of_bins[0], of_bins[1], effect["n_effective"].values)
         if "squares" in effect:
             each = [{"n_effective": spread_rows(row)} for row, _ in features]
             counted = pad_features(each, effect.sizes["bin"])["n_effective"]
@@ -143,15 +143,15 @@ def _degrees(row: xr.Dataset, fit: CurveErrors | None) -> Estimates:
         return dict.fromkeys(WITH_ERRORS, np.nan)
     grouped, bin_residuals = "slope_df" in row, spread_degrees(row)
 
-    def of_curve(z: FloatArray) -> FloatArray:
-        return curve_degrees(row, fit, z)
-
+    of_curve = curve_degrees(row, fit, fit.pieces.edges)
+    # The edges of the bins are among those of the cells.
+    at_bins = of_curve[np.searchsorted(fit.pieces.edges, fit.edges)]
     return {
         "effect": bin_degrees(row, fit.cells),
         "slope": group_degrees(row, "slope") if grouped else bin_residuals,
         "heterogeneity": bin_residuals,
-        "curve": at_edges(of_curve(fit.edges), fit),
-        "cell_curve": at_cells(of_curve(fit.pieces.edges), fit) if has_cells(row) else np.nan,
+        "curve": at_edges(at_bins, fit),
+        "cell_curve": at_cells(of_curve, fit) if has_cells(row) else np.nan,
         "average_effect": row_degrees(row),
     }
 
@@ -168,9 +168,9 @@ def replicated(
     rows = [
         _varying(*feature, own_facts(boot.isel(feature=k))) for k, feature in enumerate(features)
     ]
-    degrees, shortfall = (
+    degrees, shortfall = [
         pad_features(each, effect.sizes["bin"]) for each in zip(*rows, strict=True)
-    )
+    ]
     out = {}
     for name, estimate in _with_errors(effect, names).items():
         # Totals are cut as the average effect.

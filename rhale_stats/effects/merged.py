@@ -13,14 +13,13 @@ from rhale_stats.arrays import cells as fine
 from rhale_stats.arrays import moments as sums
 from rhale_stats.arrays.cell_moments import CellMoments, merged, residual_moments
 from rhale_stats.arrays.moments import FloatArray, Moments
-from rhale_stats.bins.fixed import GivenBins
+from rhale_stats.bins.rules import GivenBins
 from rhale_stats.effects.estimates import feature_estimates, own_products
 from rhale_stats.effects.labelled import MISSING_EFFECTS, dataset
 from rhale_stats.effects.spread import without_spread
 from rhale_stats.schema.checks import check_effect
-from rhale_stats.schema.checksums import joined_checksum, without_start
 from rhale_stats.schema.features import feature_names, methods_of, one_feature
-from rhale_stats.schema.identity import as_attribute, fingerprint_of
+from rhale_stats.schema.identity import as_attribute, fingerprint_of, joined_checksum, without_start
 from rhale_stats.schema.moments import bin_starts, has_cells, moments_of
 from rhale_stats.schema.padding import Estimates
 from rhale_stats.schema.validation import validated
@@ -180,7 +179,7 @@ def _check_alike(first: xr.Dataset, part: xr.Dataset, number: int) -> None:
             f"{', '.join(feature_names(part))}."
         )
     for name, text in AGREED.items():
-        a, b = (str(effect.attrs.get(name, "")) for effect in (first, part))
+        a, b = [str(effect.attrs.get(name, "")) for effect in (first, part)]
         if a != b:
             raise ValueError(f"{what} must have the same {text}; got {a!r} and {b!r}.")
     if methods_of(first) != methods_of(part):
@@ -310,10 +309,10 @@ def _squares(parts: Sequence[_Part], everything: Moments) -> sums.SquareSums | N
     for part in parts:
         if part.squares is None or part.products is None:
             return None
-        g, x = (
+        g, x = [
             np.nan_to_num(getattr(part.moments.means(), name) - getattr(everything, name))
             for name in ("mean", "x_mean")
-        )
+        ]
         moved.append(sums.moved_squares(part.squares, np.nan_to_num(part.products), g, x))
     return sums.square_sums_of_all(moved)
 

@@ -78,7 +78,7 @@ class ErrorRequest(NamedTuple):
     ) -> ErrorRequest:
         """The model and the groups of the rows: without groups every row is one of its own."""
         codes = row_numbers(local) if groups is None else groups
-        derivatives, both = Derivatives.of(fitted, local), fitted.uncertainty == "both"
+        derivatives, both = Derivatives.from_model(fitted, local), fitted.uncertainty == "both"
         clusters = Clusters.of_effect(local, effect, codes)
         influence = fitted.influence_of_rows() if both else None
         if clusters.design is not None:

@@ -47,7 +47,7 @@ def check_same_chunks(rows: ChunkedRows, local: xr.Dataset, effect: xr.Dataset) 
     """Raise ``ValueError`` unless the effect was made from these rows."""
     of_rows = effect.assign_attrs(rows.fingerprints(feature_names(local)))
     for name in feature_names(effect):
-        expected, actual = (fingerprint_of(one_feature(x, name)) for x in (effect, of_rows))
+        expected, actual = [fingerprint_of(one_feature(x, name)) for x in (effect, of_rows)]
         if not expected or actual == expected:
             continue
         what = f"the values of feature {name!r}, the weights or the order of its rows differ"

@@ -1,42 +1,142 @@
-"""Bootstrap of effects in bins that are held fixed (math [28], [29])."""
+"""Bootstrap of effects in bins that are held fixed, or chosen again (math [28] to [30])."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 import xarray as xr
+from numpy.typing import NDArray
 
 from rhale_stats.arguments.progress import progress_bar
 from rhale_stats.arrays import accumulate, categories, influence, resample
 from rhale_stats.arrays import cells as kernel
 from rhale_stats.arrays.binning import bin_index
 from rhale_stats.arrays.moments import FloatArray, IntArray
+from rhale_stats.bins.description import for_share_of_rows, rule_of
+from rhale_stats.bins.rule import BinRule
 from rhale_stats.effects.clusters import Clusters, degrees_of_groups, effect_influences, level_sums
+from rhale_stats.effects.errors import values_at
 from rhale_stats.effects.fit import CurveErrors, at_edges, fit_of
-from rhale_stats.effects.provenance import check_same_rows
-from rhale_stats.effects.rebinned import with_chosen_bins
+from rhale_stats.effects.provenance import check_same_chunks, check_same_rows
+from rhale_stats.effects.rhale import quiet_rhale
 from rhale_stats.effects.sizes import SIZES
 from rhale_stats.inference.draws import CHUNK_BYTES, CHUNK_DRAWS, CHUNK_WEIGHTS, Drawn, Resampling
-from rhale_stats.local.rows import Rows, columns, is_used_row
+from rhale_stats.local.chunks import ChunkedRows
+from rhale_stats.local.rows import Rows, columns, estimation_rows, is_used_row
 from rhale_stats.parallel import cpus, in_threads, one_blas_thread
-from rhale_stats.schema.checks import check_effect, check_local
+from rhale_stats.schema.checks import check_effect, check_local, is_chunked
 from rhale_stats.schema.curves import CurveCells, curve_cells, curve_of, pieces_of
 from rhale_stats.schema.dimensions import HALF_OF
 from rhale_stats.schema.features import feature_names, feature_position, one_feature
 from rhale_stats.schema.identity import check_same_output, row_labels
-from rhale_stats.schema.kinds import EFFECT
+from rhale_stats.schema.kinds import EFFECT, LOCAL, REPLICATES
 from rhale_stats.schema.levels import is_categorical, refuse_categorical
 from rhale_stats.schema.moments import has_cells
 from rhale_stats.schema.padding import pad_features
-from rhale_stats.schema.variables import EFFECT_VARIABLES, variable
+from rhale_stats.schema.variables import EFFECT_VARIABLES, GRID_VALUE, variable
+
+
+def with_chosen_bins(
+    local: xr.Dataset, effect: xr.Dataset, units: resample.ResampledUnits, request: Resampling
+) -> xr.Dataset:
+    """Replicates with edges of their own, on a grid of each feature, over (draw, feature, ...)."""
+    scheme, seeds, n_grid = request.scheme, request.seeds, request.n_grid
+    rule = rule_of(str(effect.attrs["bin_rule"]), str(effect.attrs["bin_parameters"]))
+    centering = str(effect.attrs["centering"])
+    weighting = str(effect.attrs.get("weighting", "rows"))
+    names = feature_names(effect)
+    local = local.isel(feature=[feature_position(local, name) for name in names])
+    grid = common_grid(effect, n_grid)
+    base = local["weight"].values if "weight" in local else np.ones(local.sizes["obs"])
+    shape = (len(seeds), len(names), n_grid)
+    out = {name: np.full(shape, np.nan) for name in ("effect", "heterogeneity", "curve")}
+    n_bins = np.zeros(shape[:2])
+    hits = np.zeros((len(seeds), len(names), n_grid - 1), dtype=bool)
+
+    def replicate(draw: int) -> None:
+        weight = base * resample.draw_weights(scheme, units, seeds[draw])
+        sample = local.assign(weight=("obs", weight)).assign_attrs(weight_kind="precision")
+        own_rule = for_share_of_rows(rule, _n_effective(weight) / _n_effective(base))
+        estimates = _rebinned_replicate(sample, own_rule, centering, weighting, grid)
+        n_bins[draw] = estimates.pop("n_bins")
+        hits[draw] = estimates.pop("hits")
+        for name, values in estimates.items():
+            out[name][draw] = values
+
+    with progress_bar(len(seeds), "bootstrap", "replicate", progress=request.progress) as bar:
+        in_threads(replicate, range(len(seeds)), cpus(), lambda _: bar.update(1))
+    on_grid = ("draw", "feature", "grid")
+    return xr.Dataset(
+        {
+            **{name: variable(name, values, EFFECT, on_grid) for name, values in out.items()},
+            "n_bins": variable("n_bins", n_bins, EFFECT, on_grid[:2]),
+            "edge_frequency": variable("edge_frequency", hits.mean(axis=0), REPLICATES),
+        },
+        {
+            "feature": effect["feature"].variable,
+            "feature_kind": effect["feature_kind"].variable,
+            "feature_units": effect["feature_units"].variable,
+            "grid_value": (("feature", "grid"), grid, GRID_VALUE),
+        },
+    )
+
+
+def _n_effective(weight: FloatArray) -> float:
+    """Kish's effective number of rows; about half of all rows in a bootstrap sample."""
+    return float(weight.sum() ** 2 / np.sum(weight**2))
+
+
+def _rebinned_replicate(
+    local: xr.Dataset, rule: BinRule, centering: str, weighting: str, grid: FloatArray
+) -> dict[str, NDArray[Any]]:
+    """One replicate with edges of its own, evaluated on the grids of the features."""
+    drawn = local.isel(obs=local["weight"].values > 0)
+    effect = quiet_rhale(
+        drawn, bins=rule, centering=centering, weighting=weighting, has_spread=False
+    )
+    shape = grid.shape
+    out: dict[str, NDArray[Any]] = evaluated(effect, grid)
+    out["hits"] = np.zeros((shape[0], shape[1] - 1), dtype=bool)
+    out["n_bins"] = effect["n_bins"].values.astype(np.float64)
+    for number in np.flatnonzero(effect["n_bins"].values):
+        inner = one_feature(effect, int(number))["edge_value"].values[1:-1]
+        out["hits"][number, bin_index(grid[number], inner)] = True
+    return out
+
+
+def common_grid(effect: xr.Dataset, n_grid: int) -> FloatArray:
+    """Points along the axis of every feature, (feature, grid); NaN for a constant one."""
+    grid = np.full((effect.sizes["feature"], n_grid), np.nan)
+    for number in np.flatnonzero(effect["n_bins"].values):
+        edges = one_feature(effect, int(number))["edge_value"].values
+        grid[number] = np.linspace(edges[0], edges[-1], n_grid)
+    return grid
+
+
+def evaluated(effect: xr.Dataset, grid: FloatArray) -> dict[str, FloatArray]:
+    """Effect, heterogeneity and curve at points of (feature, grid); NaN outside the bins."""
+    out = {name: np.full(grid.shape, np.nan) for name in ("effect", "heterogeneity", "curve")}
+    # Selection of a feature is slow with many variables, so only these are kept.
+    needed = (*out, "slope", "cell_effect", "cell_curve", "cell_value")
+    effect = effect[[name for name in needed if name in effect]]
+    for number in np.flatnonzero(effect["n_bins"].values):
+        for name, values in values_at(one_feature(effect, int(number)), grid[number]).items():
+            out[name][number] = values
+    return out
+
+
+# --- bootstrap of effects in bins that are held fixed ---------------------------------------------
+
 
 PER_BIN = ("effect", "heterogeneity", "slope", "effect_se", "heterogeneity_se")
 PER_EDGE = ("curve", "curve_se")
 TOTALS = ("average_effect", "heterogeneity_index", "heterogeneity_output", *SIZES)
 
 
-def bootstrap(local: xr.Dataset, effect: xr.Dataset | None, request: Resampling) -> Drawn:
+def in_memory(local: xr.Dataset, effect: xr.Dataset | None, request: Resampling) -> Drawn:
     """`bootstrap` of effects in bins, which are held, or chosen again on every sample."""
     local, effect = check_local(local), check_effect(effect)
     check_same_output(local, effect, ("local", "effect"))
@@ -86,7 +186,11 @@ class FeatureTerms(NamedTuple):
 
 
 def in_fixed_bins(
-    rows: Rows, local: xr.Dataset, effect: xr.Dataset, units: resample.Units, request: Resampling
+    rows: Rows,
+    local: xr.Dataset,
+    effect: xr.Dataset,
+    units: resample.ResampledUnits,
+    request: Resampling,
 ) -> xr.Dataset:
     """Replicates in the bins of ``effect``, over (draw, feature, ...)."""
     linear = "slope" in effect and bool((effect["slope"] != 0).any())
@@ -140,7 +244,7 @@ def nothing(effect: xr.Dataset, n_draws: int, *, studentize: bool) -> dict[str, 
     if "slope" not in effect:
         names.remove("slope")
     return {
-        name: np.full((n_draws, *(effect.sizes[dim] for dim in EFFECT_VARIABLES[name][0])), np.nan)
+        name: np.full((n_draws, *[effect.sizes[dim] for dim in EFFECT_VARIABLES[name][0]]), np.nan)
         for name in names
     }
 
@@ -331,13 +435,13 @@ def from_cells(feature: FeatureTerms, sums: FloatArray) -> tuple[FloatArray, Flo
     return sums[..., : resample.SUMS], of_bins
 
 
-def _output(bins: resample.Replicates) -> FloatArray:
+def _output(bins: resample.BinReplicates) -> FloatArray:
     """heterogeneity_output of every replicate, math [10]."""
     share, usable = bins.share, np.isfinite(bins.variance)
     n_together = 1 / np.nansum(share**2 / bins.n_effective, axis=1)
     mean = np.nansum(share * bins.x_mean, axis=1, keepdims=True)
     spread = np.nansum(share * (bins.x_moments[0] + (bins.x_mean - mean) ** 2), axis=1)
-    share, variance = (np.where(usable, values, 0.0) for values in (share, bins.variance))
+    share, variance = [np.where(usable, values, 0.0) for values in (share, bins.variance)]
     squares = np.sum(share * variance, axis=1) / share.sum(axis=1)
     return np.asarray(np.sqrt(spread * n_together / (n_together - 1) * squares))
 
@@ -346,7 +450,7 @@ ACCELERATIONS = ("effect_acceleration", "heterogeneity_acceleration", "curve_acc
 
 
 def accelerations(
-    rows: Rows, local: xr.Dataset, effect: xr.Dataset, units: resample.Units
+    rows: Rows, local: xr.Dataset, effect: xr.Dataset, units: resample.ResampledUnits
 ) -> dict[str, Any]:
     """Accelerations of all features: sum psi^3 / (6 (sum psi^2)^(3/2)) over the units."""
     unit = np.arange(rows.n_rows) if units.unit is None else units.unit
@@ -435,3 +539,143 @@ def _powers(table: Any, size: FloatArray) -> tuple[FloatArray, FloatArray]:
 def _acceleration(second: FloatArray, third: FloatArray) -> FloatArray:
     with np.errstate(invalid="ignore", divide="ignore"):
         return np.where(second > 0, third / (6 * second**1.5), 0.0)
+
+
+# --- rows in memory or in chunks ------------------------------------------------------------------
+
+
+# Bytes of the sums of one chunk, of which a few are held at a time.
+MAX_BYTES = 1 << 30
+# Draws of which weights are made at a time.
+DRAWS = 32
+
+
+def bootstrap(local: xr.Dataset, effect: xr.Dataset | None, request: Resampling) -> Drawn:
+    """`bootstrap` of effects in bins, of rows in memory or in chunks."""
+    chunked = LOCAL.holds(local) and is_chunked(local)
+    if not chunked:
+        return in_memory(local, effect, request)
+    local = check_local(local, in_chunks=True)
+    effect = check_effect(effect)
+    check_same_output(local, effect, ("local", "effect"))
+    _check_asked(effect, request)
+    local = estimation_rows(local, effect)
+    rows = ChunkedRows(local)
+    features = [_feature(effect, name) for name in feature_names(effect)]
+    positions = [feature_position(local, name) for name in feature_names(effect)]
+    used = [feature for feature in features if feature is not None]
+    n_draws = len(request.seeds)
+    n_bytes = 8 * n_draws * (resample.SUMS + 2) * sum(len(_pieces(part).mean) for part in used)
+    if n_bytes > MAX_BYTES:
+        raise ValueError(
+            f"n_resamples must be fewer where local effects are in chunks: sums of {n_draws} "
+            f"replicates of {len(used)} features need {n_bytes / 2**30:.1f} GiB a chunk. Take "
+            f"{max(int(n_draws * MAX_BYTES / n_bytes), 2)}, or some of the features."
+        )
+    seed = int(request.seeds[0].integers(2**63))
+    of_chunk = _Sums(features, positions, seed, n_draws)
+    numbers = range(len(rows.lengths))
+    merged = rows.merged(of_chunk, _added, "bootstrap", beside=numbers, progress=request.progress)
+    sums = iter(merged)
+    check_same_chunks(rows, local, effect)
+    centering = str(effect.attrs["centering"])
+    out = nothing(effect, n_draws, studentize=False)
+    for position, feature in enumerate(features):
+        if feature is None:
+            continue
+        of_cells = of_bins = next(sums)
+        if has_cells(feature.row):
+            of_cells, of_bins = from_cells(feature, of_cells)
+        estimates = estimates_from_sums(feature, of_cells, of_bins, centering)
+        for name, values in estimates.items():
+            if name in out:
+                place: tuple[int | slice, ...] = (position, *map(slice, values.shape[1:]))
+                out[name][(slice(None), *place)] = values
+    counted = float(np.nansum(used[0].row["n_effective"].values)) if used else rows.n_rows
+    units = resample.ResampledUnits(None, [np.zeros(1, dtype=np.int64)], np.array([counted]))
+    return Drawn(labelled_replicates(out, effect), units, effect, {"bins": "fixed"})
+
+
+def _check_asked(effect: xr.Dataset, request: Resampling) -> None:
+    """Raise ``ValueError`` for what needs all rows at once."""
+    refuse_categorical(effect, "bootstrap of local effects in chunks")
+    refused = {
+        "scheme": request.scheme != "poisson",
+        "groups": request.groups is not None,
+        "strata": request.strata is not None,
+        "rebin": request.rebin,
+        "studentize": request.studentize,
+    }
+    instead = {"scheme": "'poisson', which draws every row by itself", "groups": "None"}
+    instead |= {"strata": "None", "rebin": "False", "studentize": "False"}
+    for name, is_refused in refused.items():
+        if is_refused:
+            raise ValueError(
+                f"{name} must be {instead[name]} where local effects are in chunks. Or use "
+                f"local.compute(), or the rows of a sample."
+            )
+    if "debiased" in effect.attrs:
+        raise ValueError(
+            "effect must be of means, as rhale or std_error returned it, where local effects are "
+            "in chunks."
+        )
+
+
+def _feature(effect: xr.Dataset, name: str) -> FeatureTerms | None:
+    """The bins and cells of one feature; None for a constant one."""
+    row = one_feature(effect, name)
+    return FeatureTerms(row, pieces_of(row), curve_cells(row)) if row.sizes["bin"] else None
+
+
+def _added(chunks: Sequence[list[FloatArray]]) -> list[FloatArray]:
+    return [np.sum(each, axis=0) for each in zip(*chunks, strict=True)]
+
+
+def _pieces(feature: FeatureTerms) -> accumulate.Pieces:
+    """Cells of the curve, or bins where there are none: what is summed over."""
+    return feature.cells.pieces if has_cells(feature.row) else feature.pieces
+
+
+@dataclass(frozen=True)
+class _Sums:
+    """Sums of one chunk of rows over cells, for all replicates: (draw, cell, product) a feature.
+
+    Every row is drawn a Poisson number of times, by a random stream of the chunk.
+    """
+
+    features: Sequence[FeatureTerms | None]
+    positions: Sequence[int]
+    seed: int
+    n_draws: int
+
+    def __call__(self, rows: Rows, number: int) -> list[FloatArray]:
+        rng = np.random.default_rng(np.random.SeedSequence([self.seed, number]))
+        terms_of_features = [
+            self._terms(feature, rows, position)
+            for feature, position in zip(self.features, self.positions, strict=True)
+            if feature is not None
+        ]
+        units = resample.ResampledUnits(None, [np.arange(rows.n_rows)], rows.weight)
+        parts: list[list[FloatArray]] = [[] for _ in terms_of_features]
+        with one_blas_thread:
+            for begin in range(0, self.n_draws, DRAWS):
+                n = min(DRAWS, self.n_draws - begin)
+                weight = resample.counts_of("poisson", units, [rng] * n, rows.n_rows)
+                for part, terms in zip(parts, terms_of_features, strict=True):
+                    part.append(resample.replicate_sums(terms, weight))
+        return [np.concatenate(part) for part in parts]
+
+    @staticmethod
+    def _terms(feature: FeatureTerms, rows: Rows, position: int) -> resample.Terms:
+        pieces = _pieces(feature)
+        x, g = rows.x[position], rows.local_effect[position]
+        return resample.terms(
+            pieces,
+            bin_index(pieces.edges, x),
+            x,
+            g,
+            rows.weight,
+            frequency=True,
+            standard_errors=False,
+            places=bool(feature.pieces.slope.any()),
+        )

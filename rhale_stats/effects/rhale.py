@@ -16,10 +16,18 @@ from rhale_stats.arrays.cell_moments import RowMoments
 from rhale_stats.arrays.cells import inner_ends
 from rhale_stats.arrays.moments import FloatArray
 from rhale_stats.bins.description import DEFAULT_BINS, is_ours
-from rhale_stats.bins.fixed import GivenBins
 from rhale_stats.bins.rule import BinRule, Column, Partition, check_rule
-from rhale_stats.effects.estimates import FittedBins, RhaleSettings, estimates_of, fitted_bins
-from rhale_stats.effects.grid import CellGrid, grid_of, grid_of_others, moments_on
+from rhale_stats.bins.rules import GivenBins
+from rhale_stats.effects.estimates import (
+    CellGrid,
+    FittedBins,
+    RhaleSettings,
+    estimates_of,
+    fitted_bins,
+    grid_of,
+    grid_of_others,
+    moments_on,
+)
 from rhale_stats.effects.labelled import dataset
 from rhale_stats.effects.spread import (
     skewness_rows,
@@ -28,11 +36,15 @@ from rhale_stats.effects.spread import (
     spread_edges,
 )
 from rhale_stats.effects.values import predict
-from rhale_stats.local.cells import cell_edges
-from rhale_stats.local.chunks import ChunkedRows
-from rhale_stats.local.kept import kept
-from rhale_stats.local.reductions import Reduction, Source
-from rhale_stats.local.rows import THREADS_FROM, choosing_rows, columns
+from rhale_stats.local.chunks import ChunkedRows, cached
+from rhale_stats.local.rows import (
+    THREADS_FROM,
+    Reduction,
+    Source,
+    cell_edges,
+    choosing_rows,
+    columns,
+)
 from rhale_stats.models.groups import by_groups
 from rhale_stats.models.outputs import Model
 from rhale_stats.parallel import cpus
@@ -178,7 +190,7 @@ def rhale(
     _settings(bins, centering, weighting)
     if isinstance(bins, GivenBins) and not is_chunked(local):
         local = inside(local, {name: bins.limits(name) for name in feature_names(local)})
-    with kept(local) as same:
+    with cached(local) as same:
         effect = quiet_rhale(
             same,
             bins=bins,
@@ -271,7 +283,7 @@ class RowSplit(NamedTuple):
         ``rows`` are those of an unsplit sample, in any order.
         """
         halves = (self.for_edges, self.for_estimates) if self.is_honest else (rows,)
-        low, high = zip(*(half.ends(position, name) for half in halves), strict=True)
+        low, high = zip(*[half.ends(position, name) for half in halves], strict=True)
         return min(low), max(high)
 
 
@@ -451,7 +463,7 @@ def _may_have_gaps(effect: xr.Variable, curve: xr.Variable, n_bins: xr.Variable)
     """Whether estimates are missing in bins or at edges; a count, as this is asked every time."""
     if effect.dims != (*n_bins.dims, "bin") or curve.dims != (*n_bins.dims, "edge"):
         return True
-    n_known, at_edges = (np.sum(~np.isnan(part.values), axis=-1) for part in (effect, curve))
+    n_known, at_edges = [np.sum(~np.isnan(part.values), axis=-1) for part in (effect, curve)]
     n = n_bins.values
     return bool((n_known != n).any() or (at_edges != n + (n > 0)).any())
 
@@ -535,9 +547,9 @@ def _widest_gap(row: xr.Dataset) -> str:
         if dim in row.dims:
             row = row.isel({dim: 0})
     cells = ("cell_value", "cell_share")
-    edges, share = (
+    edges, share = [
         row[name].values for name in (cells if has_cells(row) else ("edge_value", "weight_share"))
-    )
+    ]
     width = np.where(share == 0, np.diff(edges), -np.inf)
     widest = int(np.nanargmax(width))
     return f"from {edges[widest]:.6g} to {edges[widest + 1]:.6g}"

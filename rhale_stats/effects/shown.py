@@ -7,11 +7,9 @@ import xarray as xr
 from numpy.typing import NDArray
 
 from rhale_stats.arrays.accumulate import turning_points
-from rhale_stats.effects.inner import inner, inner_text
+from rhale_stats.effects.inner import importances, inner, inner_text
 from rhale_stats.effects.printed import bias_warnings, method_title
-from rhale_stats.effects.sizes import importances
-from rhale_stats.effects.spread_tables import spread_notes
-from rhale_stats.effects.tables import curve_extent, glance, source_text
+from rhale_stats.effects.tables import curve_extent, glance, source_text, spread_notes
 from rhale_stats.inference.meaning import is_unordered
 from rhale_stats.printing.pages import (
     IMPORTANCE,
@@ -49,7 +47,7 @@ def effect_page(effect: xr.Dataset, max_features: int) -> Page:
     columns, source = _columns(effect, np.where(reach == 0, 0.0, size))
     columns |= {end: np.array([extent[k] for extent in extents]) for k, end in enumerate(ENDS)}
     lines = [
-        [names[k], *(_cell(head, float(values[k])) for head, values in columns.items())]
+        [names[k], *[_cell(head, float(values[k])) for head, values in columns.items()]]
         for k in order
     ]
     for line, k in zip(lines, order, strict=True):

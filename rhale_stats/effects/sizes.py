@@ -16,7 +16,7 @@ from rhale_stats.arrays.intervals import satterthwaite
 from rhale_stats.arrays.moments import FloatArray
 from rhale_stats.arrays.quadratic import Square
 from rhale_stats.effects.fit import CurveErrors, bin_degrees, fit_of, has_covariance
-from rhale_stats.effects.inner import AXIS_SHARE, asked_for, inner, percentiles_of
+from rhale_stats.effects.inner import AXIS_SHARE, asked_for, importances, inner, percentiles_of
 from rhale_stats.effects.intervals import MAKER
 from rhale_stats.inference.draws import check_boot, draws_of
 from rhale_stats.inference.estimate import (
@@ -29,7 +29,7 @@ from rhale_stats.inference.estimate import (
 )
 from rhale_stats.inference.results import BY_NONCENTRAL
 from rhale_stats.schema.checks import check_effect
-from rhale_stats.schema.curves import curve_cells, pieces_of
+from rhale_stats.schema.curves import pieces_of
 from rhale_stats.schema.features import feature_names, one_feature, slopes, stores_errors
 from rhale_stats.schema.levels import is_categorical
 from rhale_stats.schema.moments import has_cells, has_moments
@@ -55,24 +55,6 @@ def _sizes_of(row: xr.Dataset, fit: CurveErrors | None) -> dict[str, float]:
     return {name: float(value) for name, value in values._asdict().items()}
 
 
-def importances(effect: xr.Dataset) -> FloatArray:
-    """``importance`` of `effect_sizes`, (feature); NaN where the moments for it are not there."""
-    effect = inner(effect)
-    out = np.full(effect.sizes["feature"], np.nan)
-    for number in np.flatnonzero(effect["n_bins"].values > 0):
-        row = one_feature(effect, int(number))
-        curve = row["curve"].values
-        if np.isnan(curve).all():
-            continue
-        if is_categorical(row):
-            out[number] = categories.sizes(curve, row["level_share"].values)[0]
-        elif has_moments(row):
-            cells = curve_cells(row)
-            at_edges = row["cell_curve"].values if has_cells(row) else curve
-            out[number] = _importance(cells.pieces, at_edges, cells.line)
-    return out
-
-
 def largest(result: xr.Dataset, max_features: int) -> list[str]:
     """Features whose curves vary most over the rows (without moments, over their edges)."""
     if "importance" in result:
@@ -83,19 +65,6 @@ def largest(result: xr.Dataset, max_features: int) -> list[str]:
         size = result["curve"].std("edge").values
     order = np.argsort(-np.nan_to_num(size, nan=-1.0), kind="stable")
     return [feature_names(result)[position] for position in order[:max_features]]
-
-
-def _importance(pieces: accumulate.Pieces, curve: FloatArray, moments: FloatArray) -> float:
-    """Standard deviation over the rows of a curve, given at the edges of all its pieces.
-
-    ``moments`` are those of linear bins that the spread of a parabola needs, (piece, 2).
-    """
-    full = bool((pieces.share > 0).all())
-    stretch = slice(0, len(pieces.share)) if full else accumulate.known_stretch(pieces.share)
-    occupied = pieces.stretch(stretch)
-    at_edges = curve[stretch.start : stretch.stop + 1]
-    spread, _ = accumulate.spread(at_edges, occupied, moments[stretch, 0], moments[stretch, 1])
-    return float(spread)
 
 
 def _centre(row: xr.Dataset, fit: CurveErrors | None) -> float:
@@ -317,7 +286,7 @@ def square_of_curve(row: xr.Dataset, fit: CurveErrors) -> quadratic.Square:
     """Mean square of the curve of a feature with an axis, from values at edges and slopes."""
     pieces = fit.pieces
     linear = np.flatnonzero(pieces.slope != 0)
-    third, fourth = (fit.cells.line[fit.cells.stretch][:, column] for column in (0, 1))
+    third, fourth = [fit.cells.line[fit.cells.stretch][:, column] for column in (0, 1)]
     weight = moments_of_rows(pieces, third, fourth, linear)
     value = np.concatenate([fit.curve, pieces.slope[linear]])
     loadings = influence.loadings(pieces, pieces.edges, "start")
@@ -383,7 +352,7 @@ def moments_of_rows(
     total[left_edge + 1, left_edge + 1] += share * (left**2 + x2) / width**2
     total[left_edge, left_edge + 1] = total[left_edge + 1, left_edge] = both
     if len(linear):
-        p, a, b, v, h = (values[linear] for values in (share, left, right, x2, width))
+        p, a, b, v, h = [values[linear] for values in (share, left, right, x2, width)]
         m3, m4 = third[linear], fourth[linear]
         bump = n + 1 + np.arange(len(linear))
         inside = a * b - v

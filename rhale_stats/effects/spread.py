@@ -19,12 +19,10 @@ from rhale_stats.arrays.skewness import clear_sign
 from rhale_stats.bins.adaptive import AdaptiveBins
 from rhale_stats.bins.rule import BinRule
 from rhale_stats.effects.estimates import FittedBins
-from rhale_stats.inference.estimate import Estimate, Facts
-from rhale_stats.inference.estimate import Moments as CentralMoments
-from rhale_stats.local.reductions import Reduction
-from rhale_stats.local.rows import Rows
-from rhale_stats.schema.features import is_grouped, one_feature, resolution
-from rhale_stats.schema.moments import cell_count, moments_of
+from rhale_stats.inference.estimate import CentralMoments, Estimate, Facts
+from rhale_stats.local.rows import Reduction, Rows
+from rhale_stats.schema.features import each_feature, is_grouped, resolution
+from rhale_stats.schema.moments import cell_edges, moments_of
 from rhale_stats.schema.padding import Estimates, padded
 from rhale_stats.schema.variables import EFFECT_VARIABLES, counted, variable
 
@@ -149,7 +147,7 @@ def spread_errors(effect: xr.Dataset, clusters: Groups | None) -> dict[str, Any]
         se = heterogeneity_se(variance, fourth, effect["spread_degrees"].values + 1)
     else:
         facts["source"] = clusters.source
-        rows = [one_feature(effect, position) for position in range(effect.sizes["feature"])]
+        rows = each_feature(effect)
         se = padded([_group_errors(row, clusters) for row in rows], [effect.sizes["spread_bin"]])
     return {"spread_se": variable("spread_se", se, **facts)}
 
@@ -201,7 +199,7 @@ class SpreadSums(NamedTuple):
         k, weight, left, value, n_bins = _Residuals.of_rows(row, rows, position)
         cell, size = group * n_bins + k, n_groups * n_bins
         sums = [np.bincount(cell, weight * part, size) for part in (left, value**2)]
-        return cls(*(part.astype(np.float64).reshape(n_groups, n_bins) for part in sums))
+        return cls(*[part.astype(np.float64).reshape(n_groups, n_bins) for part in sums])
 
     def influences(self, spread: FloatArray) -> FloatArray:
         """Influences of the groups on the spread, (group, spread_bin); 0 without a spread."""
@@ -222,8 +220,7 @@ def weights_of_rows(row: xr.Dataset, rows: Rows, position: int) -> sparse.csr_ar
 def _stored_effect(row: xr.Dataset) -> tuple[FloatArray, Line, FloatArray]:
     """Edges of the pieces of the fitted effect of `_residuals`, their lines, what they leave."""
     sloped = str(row["local_effect_method"].values) != "finite_difference"
-    edges = row["cell_value"].values[: cell_count(row) + 1]
-    return edges, *kernel.effect_in_cells(moments_of(row), sloped=sloped)
+    return cell_edges(row), *kernel.effect_in_cells(moments_of(row), sloped=sloped)
 
 
 def spread_estimate(effect: xr.Dataset) -> dict[str, Estimate]:

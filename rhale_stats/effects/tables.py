@@ -11,19 +11,21 @@ import xarray as xr
 from rhale_stats.arguments.times import shown_values
 from rhale_stats.arrays.accumulate import turning_points
 from rhale_stats.arrays.binning import bin_index
+from rhale_stats.arrays.moments import FloatArray
 from rhale_stats.effects.errors import std_error
 from rhale_stats.effects.fit import bin_degrees, row_degrees
 from rhale_stats.effects.inner import inner
 from rhale_stats.effects.provenance import check_same_model
-from rhale_stats.effects.spread_tables import within_bins
+from rhale_stats.effects.spread import spread_estimate
 from rhale_stats.inference import meaning as inference_meaning
-from rhale_stats.inference.estimate import ends_in_table
+from rhale_stats.inference.estimate import by_errors, ends_in_table, kept_interval
 from rhale_stats.inference.meaning import is_alike, is_unordered, of_average, of_bins, of_effects
 from rhale_stats.inference.notes import bins_note
-from rhale_stats.printing.text import holds_model, number_text, pvalue_text
+from rhale_stats.printing.text import holds_model, interval_labels, number_text, pvalue_text
 from rhale_stats.schema.checks import check_effect, check_local
 from rhale_stats.schema.curves import curve_of
 from rhale_stats.schema.features import (
+    each_feature,
     effect_at,
     feature_names,
     feature_position,
@@ -39,6 +41,87 @@ from rhale_stats.schema.validation import validated
 
 if TYPE_CHECKING:
     from statsmodels.iolib.summary import Summary
+    from statsmodels.iolib.table import SimpleTable
+
+
+# Largest spread over the smallest one in a bin of the effect, from which a note says so.
+NOTABLE = 1.5
+# Least share of a bin, or of a bin of the spread, that both have in common, for that note.
+OVERLAP = 0.05
+# Most lines of the table of the spread.
+MAX_LINES = 20
+
+
+def within_bins(row: xr.Dataset) -> FloatArray:
+    """Smallest and largest spread in every bin of the effect of one feature, (end, bin)."""
+    return _within(*[row[name].values for name in ("edge_value", "spread_edge_value", "spread")])
+
+
+def _within(edges: FloatArray, spread_edges: FloatArray, spread: FloatArray) -> FloatArray:
+    """Lowest and highest spread, by ``spread_edges``, in the bins between ``edges``.
+
+    A bin of the spread that only a twentieth of the bin, or less, belongs to does not count there.
+    """
+    left, right = edges[:-1, None], edges[1:, None]
+    if len(spread_edges) < 2:
+        return np.full((2, len(left)), np.nan)
+    shared = np.minimum(right, spread_edges[1:]) - np.maximum(left, spread_edges[:-1])
+    counts = shared > OVERLAP * np.minimum(right - left, np.diff(spread_edges))
+    low, high = [np.where(counts, spread, end) for end in (np.inf, -np.inf)]
+    return np.stack([low.min(axis=1), high.max(axis=1)])
+
+
+def spread_notes(effect: xr.Dataset, feature: str | int | None) -> list[str]:
+    """Note on features whose spread changes within bins of the effect."""
+    if "spread" not in effect:
+        return []
+    names, texts = feature_names(effect), []
+    # Arrays, because the selection of a feature takes a millisecond.
+    values = {name: effect.variables[name].values for name in _OF_NOTES}
+    for position in range(len(names)) if feature is None else [feature_position(effect, feature)]:
+        n_bins, n_own = int(values["n_bins"][position]), int(values["n_spread_bins"][position])
+        if n_own < 2:
+            continue
+        spread = values["spread"][position, :n_own]
+        edges = values["edge_value"][position, : n_bins + 1]
+        low, high = _within(edges, values["spread_edge_value"][position, : n_own + 1], spread)
+        if (high > NOTABLE * low).any():
+            ends = f"{number_text(np.nanmin(spread))} to {number_text(np.nanmax(spread))}"
+            texts.append(f"{names[position]} ({ends} in {n_own} bins of the spread)")
+    if not texts:
+        return []
+    note = f"The spread of the local effects changes within bins of {', '.join(texts)}"
+    if feature is not None:
+        return [f"{note}. heterog. is its average over a bin."]
+    return [f"{note}. See summary(effect, {texts[0].partition(' (')[0]!r})."]
+
+
+_OF_NOTES = ("n_bins", "n_spread_bins", "edge_value", "spread", "spread_edge_value")
+
+
+def spread_table(row: xr.Dataset, level: float) -> SimpleTable | None:
+    """The spread of one feature in bins of its own, where it has several, and not very many."""
+    from statsmodels.iolib.table import SimpleTable
+    from statsmodels.iolib.tableformatting import fmt_params
+
+    if "spread_se" not in row or not 1 < row.sizes["spread_bin"] <= MAX_LINES:
+        return None
+    (estimate,) = spread_estimate(row.expand_dims("feature")).values()
+    ends = kept_interval(row, "spread", level)
+    ends = by_errors(estimate, level)[0][0] if ends is None else ends
+    tail = (1 - level) / 2
+    heads = ["rows", "spread", "std err", f"[{tail:.3g}", f"{1 - tail:.3g}]"]
+    columns = (row["spread"].values, row["spread_se"].values, ends[:, 0], ends[:, 1])
+    lines = [
+        [f"{n}", *[number_text(float(value)) for value in values]]
+        for n, *values in zip(row["spread_n_obs"].values, *columns, strict=True)
+    ]
+    labels = interval_labels(row["spread_edge_value"].values, units_in(row))
+    return SimpleTable(lines, heads, labels, "Spread, in bins of its own", txt_fmt=fmt_params)
+
+
+# --- effects as data frames -----------------------------------------------------------------------
+
 
 # Source of a standard error that has no formula, before there are replicates.
 NOT_ESTIMATED = "not estimated; see confint(effect, boot)"
@@ -105,8 +188,8 @@ def _spoken(table: pd.DataFrame) -> pd.DataFrame:
     silent = [
         name
         for name, nothing in (
-            *((name, table[name].isna()) for name in ("statistic", "p_value") if name in table),
-            *((name, table[name] == "") for name in ("reason",) if name in table),
+            *[(name, table[name].isna()) for name in ("statistic", "p_value") if name in table],
+            *[(name, table[name] == "") for name in ("reason",) if name in table],
         )
         if nothing.all()
     ]
@@ -116,7 +199,7 @@ def _spoken(table: pd.DataFrame) -> pd.DataFrame:
 def glance(effect: xr.Dataset, level: float) -> pd.DataFrame:
     """`glance` of effects in bins: a line a feature."""
     effect = complete(effect)
-    rows = [one_feature(effect, name) for name in feature_names(effect)]
+    rows = each_feature(effect)
     reasons = [of_average(row) for row in rows]
     degrees = np.array([row_degrees(row) for row in rows])
     columns = _wald_columns(effect, "average_effect", level, degrees, reasons)
@@ -124,7 +207,7 @@ def glance(effect: xr.Dataset, level: float) -> pd.DataFrame:
     share = effect["weight_share"].where(effect["heterogeneity"].notnull())
     alike = np.array([bool(is_alike(row)[row["effect"].notnull().values].all()) for row in rows])
     squares = (share * effect["heterogeneity"] ** 2).sum("bin", min_count=1) / share.sum("bin")
-    extent = np.array([curve_extent(one_feature(within, row)) for row in feature_names(effect)])
+    extent = np.array([curve_extent(row) for row in each_feature(within)])
     columns |= {
         name: np.where(alike & np.isfinite(values), 0.0, values)
         for name, values in (
@@ -258,7 +341,7 @@ def _wald_columns(
 
     estimate, se = effect[name].values, effect[f"{name}_se"].values
     ends = ends_in_table(effect, name, se, degrees, level)
-    zero, alike = (np.array([reason == why for reason in reasons], dtype=bool) for why in _EXACT)
+    zero, alike = [np.array([reason == why for reason in reasons], dtype=bool) for why in _EXACT]
     estimate = np.where(zero, 0.0, estimate)
     se = np.where(zero | alike, 0.0, se)
     ends = np.where((zero | alike)[:, None], estimate[:, None], ends)

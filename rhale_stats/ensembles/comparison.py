@@ -1,4 +1,4 @@
-"""Differences of the curves of several models, or of several models and one effect."""
+"""Tests of the effects of several models (math [87]), and of differences of their curves."""
 
 from __future__ import annotations
 
@@ -11,21 +11,27 @@ from rhale_stats.arrays import intervals
 from rhale_stats.arrays.moments import FloatArray
 from rhale_stats.effects.errors import with_std_error
 from rhale_stats.effects.fit import CurveErrors, curve_degrees, fit_of, interpolation
-from rhale_stats.ensembles.errors import with_errors
-from rhale_stats.ensembles.members import (
+from rhale_stats.ensembles.intervals import largest_of, with_errors
+from rhale_stats.ensembles.labelled import (
+    FOLDS,
+    Origin,
     Row,
     centre_of,
     check_ensemble,
     covariance_of,
     degrees_of,
+    deviations,
+    error_of,
     errors,
+    estimated,
+    joint_of,
     mapped,
+    members_of,
     names_of,
     one_row,
     origin_of,
     own_errors,
 )
-from rhale_stats.ensembles.variances import deviations, error_of
 from rhale_stats.inference.results import (
     CONSTANT,
     Asked,
@@ -33,15 +39,123 @@ from rhale_stats.inference.results import (
     difference_of,
     features_in_common,
     labelled_differences,
+    labelled_test,
     no_difference,
 )
 from rhale_stats.profiles.data import check_profile, is_nominal, one_profile
 from rhale_stats.profiles.inference import degrees_of as profile_degrees
 from rhale_stats.schema.checks import check_effect
 from rhale_stats.schema.curves import curve_of
-from rhale_stats.schema.features import one_feature
+from rhale_stats.schema.features import feature_names, one_feature
 from rhale_stats.schema.kinds import EFFECT, ENSEMBLE, PROFILE
 from rhale_stats.schema.levels import is_categorical, level_names
+
+NULLS = {
+    "zero": "the effect is zero everywhere",
+    "constant": "the effect is the same everywhere, so that the curve is a straight line",
+}
+# Draws of the largest error of means over folds, and their seed: a test has no rng.
+N_DRAWS, SEED = 20_000, 0
+# Parts of the axis whose mean effects are tested.
+N_PARTS = 5
+NO_ERROR = "one point of the grid has no standard error, or there is none to compare"
+
+
+def wald_test(
+    ensemble: xr.Dataset, null: str, method: str, adjust: str, local: object
+) -> xr.Dataset:
+    """`wald_test` by the largest standardised effect along the grid."""
+    ensemble = with_errors(check_ensemble(ensemble))
+    origin = origin_of(ensemble)
+    if not origin.is_tested:
+        raise ValueError(
+            f"effect must hold refits or folds for a test; this one holds {origin.kind}, which "
+            f"have no distribution under a null hypothesis. Use confband(effect) and see where its "
+            f"band excludes 0."
+        )
+    if null not in NULLS:
+        raise ValueError(
+            f"null must be one of 'zero', 'constant' for results of several models; got {null!r}. "
+            f"Heterogeneity is of the rows: wald_test(rhale(local), 'homogeneous')."
+        )
+    if method != "box" or local is not None:
+        raise ValueError(
+            "method and local must be left out for results of several models, whose statistic is "
+            "the largest effect over its standard error."
+        )
+    if "effect" not in estimated(ensemble):
+        raise ValueError(
+            "effect must hold effects for a test; profiles of several models have curves only. "
+            "Use confband(effect)."
+        )
+    names = feature_names(ensemble)
+    tests = [_tested(ensemble, name, null, origin) for name in names]
+    statistic, p_value, reason = zip(*tests, strict=True)
+    return labelled_test(
+        names_of(ensemble),
+        {
+            "statistic": np.array(statistic),
+            "p_value": np.array(p_value),
+            "reason": np.array(reason),
+        },
+        adjust,
+        null=NULLS[null],
+        source=origin.source,
+        test="largest standardised effect along the axis",
+    )
+
+
+def _tested(ensemble: xr.Dataset, name: str, null: str, origin: Origin) -> tuple[float, float, str]:
+    """Statistic, p-value, and why there is none, of one feature."""
+    row = one_row(ensemble, name)
+    if not len(row.z):
+        return np.nan, np.nan, CONSTANT
+    # Over the points that all members reach.
+    values = members_of(row.dataset, "effect")[:, 0]
+    sound = np.isfinite(values).any(axis=1)
+    common = np.isfinite(values[sound]).all(axis=0)
+    if not common.any():
+        return np.nan, np.nan, NO_ERROR
+    # Effects at single points are too noisy to tell: means over parts of the axis.
+    parts = np.array_split(np.flatnonzero(common), min(N_PARTS, int(common.sum())))
+    weight = np.array([np.isin(np.arange(len(row.z)), part) / len(part) for part in parts])
+    if null == "constant":
+        weight = weight - common / common.sum()
+    moved = mapped(row, "effect", weight)
+    error = error_of(moved, "effect")
+    return largest_test(moved, np.sqrt(error.variance[0]), np.asarray(error.degrees)[0], origin)
+
+
+def largest_test(
+    ensemble: xr.Dataset, se: FloatArray, degrees: FloatArray, origin: Origin
+) -> tuple[float, float, str]:
+    """The largest |effect| of one feature over its standard error, compared with its distribution.
+
+    Of refits that is the distribution of the members about their mean; of folds that of correlated
+    errors with Student's degrees. Up to rounding there is nothing to test.
+    """
+    centre = centre_of(ensemble, "effect")[0]
+    least = 1e-9 * float(np.nanmax(np.abs(centre), initial=0.0))
+    used = np.isfinite(centre) & (se > least)
+    if not used.any():
+        return np.nan, np.nan, NO_ERROR
+    scaled = np.abs(centre[used]) / se[used]
+    statistic = float(scaled.max())
+    if origin.kind != FOLDS:
+        largest = largest_of(members_of(ensemble, "effect")[:, 0][:, used])
+        largest = largest[np.isfinite(largest)]
+        return statistic, float((1 + np.sum(largest >= statistic)) / (1 + len(largest))), ""
+    joint = joint_of(deviations(ensemble, "effect")[:, 0][:, used], se[used], degrees[used])
+    score = float(intervals.normal_score(scaled, degrees[used]).max())
+    rng = np.random.default_rng(SEED)
+    p_value = intervals.largest_deviation_pvalue(
+        joint.covariance, score, joint.degrees, N_DRAWS, rng
+    )
+    return statistic, p_value, ""
+
+
+# --- differences of the curves of several models --------------------------------------------------
+
 
 NO_P = "members that are no refits have no p-value; see whether the band excludes 0"
 NO_RANGE = "the two curves have no points in common"
@@ -119,7 +233,7 @@ def _identity(result: xr.Dataset) -> Any:
     seed = attrs.get("seed", -1)
     # Refits of one table by one seed are of the same rows.
     facts = ("source", "scheme", "n_rows", "n_resamples")
-    return None if seed == -1 else (seed, *(attrs.get(fact) for fact in facts))
+    return None if seed == -1 else (seed, *[attrs.get(fact) for fact in facts])
 
 
 class _ComparedCurve(NamedTuple):
@@ -170,7 +284,7 @@ def _at(curve: _ComparedCurve, z: FloatArray) -> _Values:
     if curve.row is not None:
         row = curve.row
         at_grid = own_errors(row.dataset, "curve")[0], degrees_of(row.dataset, "curve")[0]
-        se, degrees = (np.interp(z, row.z, values) for values in at_grid)
+        se, degrees = [np.interp(z, row.z, values) for values in at_grid]
         return _of_members(_on_points(row, z), se, degrees)
     if isinstance(curve.source, xr.Dataset):
         weight = interpolation(curve.z, z)
@@ -231,7 +345,7 @@ def _of_feature(
     z = _points(sides)
     if len(z) < 2:
         return no_difference(NO_RANGE)
-    first, second = (_at(side, z) for side in sides)
+    first, second = [_at(side, z) for side in sides]
     values = (first.values, second.values)
     rows = [side.row for side in sides]
     if paired and rows[0] is not None and rows[1] is not None:
@@ -240,7 +354,7 @@ def _of_feature(
         both = _of_members(apart, np.sqrt(error.variance[0]), np.asarray(error.degrees)[0])
         return difference_of(z, values, both.covariance, both.degrees, request, rng)
     degrees = intervals.satterthwaite(
-        *((np.diagonal(side.covariance), side.degrees) for side in (first, second))
+        *[(np.diagonal(side.covariance), side.degrees) for side in (first, second)]
     )
     covariance = first.covariance + second.covariance
     return difference_of(z, values, covariance, degrees, request, rng)

@@ -17,6 +17,8 @@ from rhale_stats.arguments.words import shown
 from rhale_stats.arrays.members import mean
 from rhale_stats.arrays.moments import FloatArray, IntArray
 from rhale_stats.ensembles.labelled import (
+    CROSS_FITTED,
+    JACKKNIFE,
     ON_GRID,
     TOTALS,
     Member,
@@ -27,9 +29,7 @@ from rhale_stats.ensembles.labelled import (
     labelled,
     on_grid,
 )
-from rhale_stats.ensembles.refits import fitted_members, same_features
-from rhale_stats.ensembles.samples import RefitTable
-from rhale_stats.ensembles.variances import CROSS_FITTED, JACKKNIFE
+from rhale_stats.ensembles.refits import RefitTable, fitted_members, same_features
 from rhale_stats.inference.draws import GRID
 from rhale_stats.schema.validation import validated
 

@@ -1,8 +1,4 @@
-"""Effects of several models on one grid, as a Dataset: the layout of all results of ensembles.
-
-A member is the effect, or the profile, of one model. Its estimates are read off at the points of a
-grid that all members have in common, or at the levels of a feature.
-"""
+"""Effects of several models on one grid as a Dataset: how it is made, and how it is read."""
 
 from __future__ import annotations
 
@@ -13,16 +9,353 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
+from rhale_stats.arrays import intervals, members
 from rhale_stats.arrays.moments import FloatArray
-from rhale_stats.effects.evaluate import errors_at, own_error, values_at
-from rhale_stats.effects.sizes import importances
-from rhale_stats.inference.draws import in_chains
+from rhale_stats.effects.errors import errors_at, own_error, values_at
+from rhale_stats.effects.inner import importances
+from rhale_stats.inference.draws import draws_of, in_chains
+from rhale_stats.inference.estimate import Facts, Joint
 from rhale_stats.profiles.data import check_profile, one_profile
-from rhale_stats.schema.checks import check_effect
-from rhale_stats.schema.features import feature_names, one_feature
-from rhale_stats.schema.kinds import PROFILE
+from rhale_stats.schema.checks import check_dataset, check_effect
+from rhale_stats.schema.dimensions import check_one_part, with_part_facts
+from rhale_stats.schema.features import feature_names, feature_position, one_feature
+from rhale_stats.schema.kinds import ENSEMBLE, PROFILE
 from rhale_stats.schema.levels import is_categorical, level_names
-from rhale_stats.schema.variables import EFFECT_VARIABLES, GRID_VALUE, software
+from rhale_stats.schema.variables import EFFECT_VARIABLES, GRID_VALUE, in_order, software
+
+# The attribute ``variance``: how an error is made from the members.
+BOOTSTRAP, SUBSAMPLING, SPREAD = "bootstrap", "subsampling", "spread"
+JACKKNIFE, CORRECTED = "jackknife", "nadeau-bengio"
+CROSS_FITTED = (JACKKNIFE, CORRECTED)
+
+
+class Error(NamedTuple):
+    """Variance of an estimate, its parts, and degrees of freedom for Student's t, (feature, ...).
+
+    ``rows`` is NaN where the members' errors by rows are not known. Degrees are infinite where the
+    error is taken as known.
+    """
+
+    variance: FloatArray
+    rows: FloatArray
+    model: FloatArray
+    degrees: FloatArray
+
+
+def variance_kind(ensemble: xr.Dataset) -> str:
+    """How errors are made."""
+    return str(ensemble.attrs["variance"])
+
+
+def error_of(ensemble: xr.Dataset, name: str) -> Error:
+    """The error of the estimate of one variable, such as ``curve``."""
+    kind, values = variance_kind(ensemble), draws_of(ensemble, name)
+    if kind == JACKKNIFE:
+        return _jackknife(ensemble, name)
+    within = _rows(ensemble, name)
+    if kind == CORRECTED:
+        return _corrected(ensemble, values, within)
+    between = members.variance(values)
+    never = np.full(between.shape, np.inf)
+    if kind == SPREAD:
+        # Every member is of all rows: their sampling comes on top of what the models differ by.
+        return Error(between + np.nan_to_num(within), within, between, never)
+    factor = float(ensemble.attrs.get("variance_factor", 1.0))
+    total, rows = factor * between, float(ensemble.attrs.get("rows_factor", 1.0)) * within
+    return Error(total, rows, np.maximum(total - rows, 0.0), never)
+
+
+def deviations(ensemble: xr.Dataset, name: str) -> FloatArray:
+    """Deviations (n, feature, ...) whose sums of products estimate the covariance of the error.
+
+    For the correlation between points of a curve; variances are those of `error_of`. Unknown values
+    count as 0.
+    """
+    kind, values = variance_kind(ensemble), draws_of(ensemble, name)
+    if kind not in CROSS_FITTED:
+        factor = float(ensemble.attrs.get("variance_factor", 1.0))
+        n = np.maximum(members.n_known(values) - 1, 1)
+        return np.asarray(np.nan_to_num((values - members.mean(values)) * np.sqrt(factor / n)))
+    by_repeat = _by_repeat(ensemble, name)
+    with np.errstate(invalid="ignore"):
+        away = values - np.repeat(_mean_of_folds(by_repeat), by_repeat.shape[1], axis=0)
+    n_repeats, n_folds = by_repeat.shape[:2]
+    away = np.nan_to_num(away) / np.sqrt(n_folds * n_repeats * max(n_folds - 1, 1))
+    other = f"{name}_other_model"
+    if other not in ensemble:
+        return np.asarray(away)
+    models = np.nan_to_num(values - draws_of(ensemble, other))
+    factor = members.jackknife_factor(n_folds) / (2 * len(values))
+    return np.concatenate([away, np.sqrt(factor) * models])
+
+
+def _rows(ensemble: xr.Dataset, name: str) -> FloatArray:
+    """Mean over the members of the squared standard error by rows; NaN where that is not known."""
+    error_name = f"{name}_se_rows"
+    if error_name not in ensemble:
+        return np.full(draws_of(ensemble, name).shape[1:], np.nan)
+    return members.mean(draws_of(ensemble, error_name) ** 2)
+
+
+def _by_repeat(ensemble: xr.Dataset, name: str) -> FloatArray:
+    """One variable over (repeat, fold, feature, ...)."""
+    values = draws_of(ensemble, name)
+    return values.reshape(ensemble.sizes["chain"], ensemble.sizes["draw"], *values.shape[1:])
+
+
+def _mean_of_folds(values: FloatArray) -> FloatArray:
+    """Mean of the known folds of every repeat, (repeat, ...)."""
+    finite = np.isfinite(values)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return np.asarray(np.where(finite, values, 0.0).sum(axis=1) / finite.sum(axis=1))
+
+
+def _jackknife(ensemble: xr.Dataset, name: str) -> Error:
+    """math [83]: models by differences on the same rows; rows by their own errors, or what is left.
+
+    Errors by rows are wrong where groups of rows were held out together.
+    """
+    values = draws_of(ensemble, name)
+    n_folds, n_repeats = ensemble.attrs["n_folds"], ensemble.attrs["n_repeats"]
+    of_models = members.variance_of_models(values, draws_of(ensemble, f"{name}_other_model"))
+    left = members.variance_within(_by_repeat(ensemble, name)) - of_models
+    by_groups = "groups" in str(ensemble.attrs["source"])
+    within = np.full(of_models.shape, np.nan) if by_groups else _rows(ensemble, name)
+    within = np.where(np.isfinite(within), within, np.maximum(left, 0.0))
+    model, rows = members.jackknife_factor(n_folds) * of_models, within / n_folds
+    most = float(ensemble.attrs["n_units"]) - 1
+    degrees = intervals.satterthwaite(
+        (model, min(members.paired_degrees(n_folds, n_repeats), most)),
+        (rows, n_folds - 1.0 if by_groups else most),
+    )
+    return Error(model + rows, rows, model, degrees)
+
+
+def _corrected(ensemble: xr.Dataset, values: FloatArray, within: FloatArray) -> Error:
+    """math [84]: the variance of the members, corrected for training rows in common."""
+    n = members.n_known(values)
+    share = float(ensemble.attrs["test_over_train"])
+    total = members.corrected_factor(n.astype(np.float64), share) * members.variance(values)
+    rows = within / ensemble.attrs["n_folds"]
+    return Error(total, rows, np.maximum(total - rows, 0.0), np.maximum(n - 1.0, 0.0))
+
+
+# --- results of several models as the functions of this wing read them ----------------------------
+
+
+# What is never negative: intervals by standard errors are made on the log scale.
+SIZES = ("heterogeneity", "importance", "heterogeneity_index", "heterogeneity_output")
+MAKERS = "bootstrap_refit, cross_effects or over_models"
+REFITS, SUBSAMPLES, FOLDS, DRAWS, MODELS = "refits", "subsamples", "folds", "draws", "models"
+CREDIBLE = ("eti", "hdi", "normal")
+
+
+class Origin(NamedTuple):
+    """Where the members come from, and what their spread is.
+
+    ``contained``: the members vary with the rows as well, so that the part of the rows is within
+    their variance. ``methods`` are those of intervals, the usual one first.
+    """
+
+    kind: str
+    source: str
+    target: str
+    interval: str = "confidence"
+    methods: tuple[str, ...] = ("percentile", "basic", "normal")
+    contained: bool = True
+
+    @property
+    def is_tested(self) -> bool:
+        """Whether the spread is that of a sampling distribution, so that P is defined."""
+        return self.interval == "confidence"
+
+
+def origin_of(ensemble: xr.Dataset) -> Origin:
+    """Where the members come from."""
+    attrs, kind = ensemble.attrs, variance_kind(ensemble)
+    source = str(attrs.get("source", "refits"))
+    if kind == SPREAD:
+        if source == DRAWS:
+            what = "draws of the parameters", "effect of the model over these rows", "credible"
+            return Origin(DRAWS, *what, CREDIBLE, contained=False)
+        what = "spread of the models", "effect of a model over these rows", "spread"
+        return Origin(MODELS, *what, CREDIBLE, contained=False)
+    groups = ", groups of rows" if "groups" in source else ""
+    if kind in CROSS_FITTED:
+        target = "mean effect of models fitted to the rows of a training set"
+        return Origin(FOLDS, f"refits of folds{groups}", target, methods=("normal",))
+    name = SUBSAMPLES if kind == SUBSAMPLING else REFITS
+    return Origin(name, f"refits{groups}", "mean effect of models fitted to so many rows")
+
+
+def check_ensemble(ensemble: object, parameter: str = "effect") -> xr.Dataset:
+    """The argument itself; raise ``TypeError`` or ``ValueError`` unless it has all members."""
+    ensemble = check_dataset(ensemble, parameter, MAKERS)
+    needed = ("curve", "curve_estimate", "grid_value", "feature_kind", "failed")
+    absent = [name for name in needed if name not in ensemble.variables]
+    dims = [dim for dim in ("chain", "draw", "feature") if dim not in ensemble.dims]
+    if not ENSEMBLE.holds(ensemble) or absent or dims:
+        what = f"no {', '.join(absent)}" if absent else f"no dimension {', '.join(dims)}"
+        raise ValueError(
+            f"{parameter} must be the whole Dataset that {MAKERS} returns; this one has {what}. "
+            f"Pass that Dataset with all its members."
+        )
+    check_one_part(ensemble, parameter)
+    return in_order(with_part_facts(ensemble))
+
+
+# --- numbers --------------------------------------------------------------------------------------
+
+
+def estimated(ensemble: xr.Dataset) -> list[str]:
+    """Estimates that the members have, those along the grid first."""
+    names = (*ON_GRID, *TOTALS)
+    return [name for name in names if name in ensemble and "draw" in ensemble[name].dims]
+
+
+def dims_of(name: str) -> tuple[str, ...]:
+    """Dimensions of an estimate."""
+    return ("feature", "grid") if name in ON_GRID else ("feature",)
+
+
+def members_of(ensemble: xr.Dataset, name: str) -> FloatArray:
+    """One estimate of all members, (member, feature) or (member, feature, grid)."""
+    return draws_of(ensemble, name, dims_of(name))
+
+
+def centre_of(ensemble: xr.Dataset, name: str) -> FloatArray:
+    """The estimate: from all rows, or the mean over the members."""
+    if f"{name}_estimate" in ensemble.variables:
+        estimate = ensemble[f"{name}_estimate"].transpose(*dims_of(name)).values
+        return np.asarray(estimate, dtype=np.float64)
+    return mean_of(members_of(ensemble, name))
+
+
+def mean_of(values: FloatArray) -> FloatArray:
+    """Mean over the members that have a value."""
+    finite = np.isfinite(values)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return np.asarray(np.where(finite, values, 0.0).sum(axis=0) / finite.sum(axis=0))
+
+
+def scaled(ensemble: xr.Dataset, name: str) -> FloatArray:
+    """Members about the estimate, with the variance of its error: those of subsamples are wider."""
+    values, factor = members_of(ensemble, name), float(ensemble.attrs.get("variance_factor", 1.0))
+    if factor == 1.0:
+        return values
+    centre = centre_of(ensemble, name)
+    return np.asarray(centre + np.sqrt(factor) * (values - centre))
+
+
+def errors(ensemble: xr.Dataset, name: str) -> FloatArray:
+    """Standard error of an estimate, as `std_error` has added it."""
+    return np.asarray(ensemble[f"{name}_se"].transpose(*dims_of(name)).values)
+
+
+def own_errors(ensemble: xr.Dataset, name: str) -> FloatArray:
+    """Standard error that is the spread of the members: of draws with the rows as given."""
+    if origin_of(ensemble).contained or f"{name}_se_model" not in ensemble:
+        return errors(ensemble, name)
+    return np.asarray(ensemble[f"{name}_se_model"].transpose(*dims_of(name)).values)
+
+
+def degrees_of(ensemble: xr.Dataset, name: str) -> FloatArray:
+    """Degrees of freedom of a standard error; infinite but for folds."""
+    if f"{name}_df" not in ensemble:
+        return np.full(errors(ensemble, name).shape, np.inf)
+    return np.asarray(ensemble[f"{name}_df"].transpose(*dims_of(name)).values)
+
+
+def covariance_of(deviations: FloatArray, se: FloatArray) -> FloatArray:
+    """Covariance between points, with these standard errors; 0 where there is none."""
+    products = deviations.T @ deviations
+    scale = np.sqrt(np.diagonal(products))
+    with np.errstate(invalid="ignore", divide="ignore"):
+        correlation = np.nan_to_num(products / np.outer(scale, scale))
+    se = np.nan_to_num(se)
+    return np.asarray(correlation * np.outer(se, se))
+
+
+def joint_of(deviations: FloatArray, se: FloatArray, degrees: FloatArray) -> Joint:
+    """Errors along a curve, with one estimate of scale."""
+    finite = degrees[np.isfinite(degrees)]
+    common = float(finite.min()) if len(finite) else np.inf
+    return Joint(covariance_of(deviations, se), common)
+
+
+def facts_of(ensemble: xr.Dataset, name: str, *, of_rows: bool = False) -> Facts:
+    """What an estimate is, as its intervals say it; ``of_rows``: with the sampling of the rows."""
+    origin, about = origin_of(ensemble), ensemble[name].attrs
+    _, long_name, units = EFFECT_VARIABLES[name]
+    source, target = origin.source, origin.target
+    if of_rows and not origin.contained and f"{name}_se_rows" in ensemble:
+        source, target = f"{source} and rows", target.replace("these rows", "rows like these")
+    named = str(about.get("long_name", long_name)), str(about.get("units", units))
+    return Facts(dims_of(name), *named, target, source)
+
+
+def size_of(ensemble: xr.Dataset) -> FloatArray:
+    """How large every effect is, to put features in order: its importance, where that is known."""
+    if "importance" in estimated(ensemble):
+        return centre_of(ensemble, "importance")
+    curve = centre_of(ensemble, "curve")
+    finite = np.isfinite(curve)
+    low, high = np.where(finite, curve, np.inf), np.where(finite, curve, -np.inf)
+    return np.where(finite.any(axis=1), high.max(axis=1) - low.min(axis=1), np.nan)
+
+
+def names_of(result: xr.Dataset) -> xr.Dataset:
+    """The features of a result with its attributes, and nothing else."""
+    coords = {name: result[name].variable for name in ("feature", "feature_kind", "feature_units")}
+    return xr.Dataset(coords=coords, attrs=result.attrs)
+
+
+# --- one feature ----------------------------------------------------------------------------------
+
+
+class Row(NamedTuple):
+    """One feature of an ensemble, without the points beyond its grid; ``feature`` has length 1."""
+
+    name: str
+    dataset: xr.Dataset
+    z: FloatArray
+    levels: list[str]
+
+
+def one_row(ensemble: xr.Dataset, feature: str | int) -> Row:
+    """One feature, by name or number."""
+    row = ensemble.isel(feature=[feature_position(ensemble, feature)])
+    z = row["grid_value"].values[0]
+    points = np.flatnonzero(np.isfinite(z))
+    row, levels = row.isel(grid=points), []
+    if "level" in row.coords:
+        levels = [str(name) for name in row["level"].values[0] if str(name)]
+    return Row(str(row["feature"].values[0]), row, z[points], levels)
+
+
+def mapped(row: Row, name: str, weight: FloatArray) -> xr.Dataset:
+    """The members of one estimate, each multiplied by (point, grid): values elsewhere, contrasts.
+
+    What is not known stays unknown. Errors by the rows are left out.
+    """
+    names = [variable for variable in (name, f"{name}_other_model") if variable in row.dataset]
+    variables: dict[str, Any] = {}
+    for variable in names:
+        values = row.dataset[variable].transpose("chain", "draw", "feature", "grid").values
+        variables[variable] = (("chain", "draw", "feature", "grid"), through(values, weight))
+    centre = through(centre_of(row.dataset, name), weight)
+    variables[f"{name}_estimate"] = (("feature", "grid"), centre)
+    return xr.Dataset(variables, attrs=row.dataset.attrs)
+
+
+def through(values: FloatArray, weight: FloatArray) -> FloatArray:
+    """Sums of weights and values along the last axis, unknown where a value with weight is."""
+    unknown = np.isnan(values).astype(np.float64) @ (weight != 0).T.astype(np.float64)
+    return np.asarray(np.where(unknown > 0, np.nan, np.nan_to_num(values) @ weight.T))
+
+
+# --- effects of several models on one grid --------------------------------------------------------
+
 
 ON_GRID = ("effect", "heterogeneity", "curve")
 TOTALS = ("average_effect", "importance", "heterogeneity_index", "heterogeneity_output")
@@ -176,7 +509,7 @@ def _lean(effect: xr.Dataset) -> xr.Dataset:
     """An effect as it is read fast: xarray goes through all variables and coordinates each time."""
     names = [name for name in effect.variables if str(name).startswith(NOT_READ)]
     effect = effect.drop_vars(
-        [*names, *(coordinate for coordinate in effect.coords if coordinate not in COORDINATES)]
+        [*names, *[coordinate for coordinate in effect.coords if coordinate not in COORDINATES]]
     )
     return effect.reset_coords([name for name in effect.coords if name in AS_VARIABLES])
 

@@ -11,14 +11,14 @@ from numpy.typing import NDArray
 from rhale_stats.arguments.words import warn
 from rhale_stats.arrays.binning import quantile_edges
 from rhale_stats.arrays.moments import FloatArray
-from rhale_stats.bins.fixed import GivenBins
+from rhale_stats.bins.rules import GivenBins
 from rhale_stats.diagnostics.unbiased import check_unbiased
 from rhale_stats.effects.ale import ale_from_local
 from rhale_stats.explanation.request import ExplainRequest
 from rhale_stats.generics.errors import std_error
 from rhale_stats.generics.intervals import confband, confint
 from rhale_stats.local.ale import ale_local_effects
-from rhale_stats.local.cells import MOST_CELLS, repeated_values
+from rhale_stats.local.rows import MAX_CELLS, repeated_values
 from rhale_stats.models.parametric import ROW_NUMBER, has_parameters
 from rhale_stats.models.table import check_column
 from rhale_stats.schema.features import one_feature
@@ -43,7 +43,7 @@ class FeatureCurves(NamedTuple):
 
 def n_bins_of(n_effective: float) -> int:
     """Bins of a feature with an axis: 40 where each has 30 rows, else fewer."""
-    return int(np.clip(n_effective // BIN_ROWS, MIN_BINS, MOST_CELLS))
+    return int(np.clip(n_effective // BIN_ROWS, MIN_BINS, MAX_CELLS))
 
 
 def _edges(request: ExplainRequest, name: str) -> FloatArray:

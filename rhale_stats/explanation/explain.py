@@ -15,8 +15,8 @@ from numpy.typing import ArrayLike
 
 from rhale_stats.arguments.progress import progress_bar
 from rhale_stats.arguments.seeds import number_of, source_of
+from rhale_stats.arrays.answers import SHARES, Changes, changes_of_rows, round_step
 from rhale_stats.arrays.binning import bin_index
-from rhale_stats.arrays.changes import SHARES, Changes, changes_of_rows, round_step
 from rhale_stats.explanation.budget import Budget, seconds_of
 from rhale_stats.explanation.curves import FeatureCurves, curves_of, with_reliable
 from rhale_stats.explanation.described import described

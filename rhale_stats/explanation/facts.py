@@ -232,7 +232,7 @@ def _curve_at_rows(request: ExplainRequest, effect: xr.Dataset, name: str) -> Fl
 
 
 def _codes(request: ExplainRequest, position: int, names: list[str]) -> NDArray[np.int64]:
-    from rhale_stats.models.levels import levels_of
+    from rhale_stats.models.sample import levels_of
 
     levels = levels_of(request.sample, position)
     number = np.array([names.index(text) if text in names else -1 for text in levels.texts] + [-1])

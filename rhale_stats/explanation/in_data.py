@@ -9,7 +9,7 @@ import numpy as np
 import xarray as xr
 from scipy import stats
 
-from rhale_stats.answers.lines import NOT_EXAMINED
+from rhale_stats.answers.numbers import NOT_EXAMINED
 from rhale_stats.answers.sentences import NO, NOT_SHOWN, YES
 from rhale_stats.arrays.moments import FloatArray, IntArray
 from rhale_stats.explanation.outcome import row_losses

@@ -15,7 +15,7 @@ from rhale_stats.explanation.budget import Budget
 from rhale_stats.explanation.described import described
 from rhale_stats.explanation.request import PERMUTED, ExplainRequest
 from rhale_stats.inference.adjustment import adjusted
-from rhale_stats.models.levels import levels_of
+from rhale_stats.models.sample import levels_of
 from rhale_stats.outcome.cross_fitting import class_of, outcome_numbers
 
 # Places along a feature, and groups of rows by their prediction, of at least so many rows; rows

@@ -15,10 +15,9 @@ from rhale_stats.arguments.rows import of_rows, row_codes
 from rhale_stats.arrays.moments import FloatArray, IntArray
 from rhale_stats.explanation.budget import Budget
 from rhale_stats.models.adapters.libraries import columns_known_of
-from rhale_stats.models.chosen import columns_and_levels
 from rhale_stats.models.options import ModelOptions
 from rhale_stats.models.outputs import Model, ModelError
-from rhale_stats.models.sample import Sample
+from rhale_stats.models.sample import Sample, columns_and_levels
 from rhale_stats.models.table import Table
 from rhale_stats.schema.identity import row_coordinate
 

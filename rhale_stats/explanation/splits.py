@@ -11,7 +11,7 @@ import pandas as pd
 import xarray as xr
 
 from rhale_stats.arrays.moments import FloatArray, IntArray
-from rhale_stats.bins.fixed import QuantileBins
+from rhale_stats.bins.rules import QuantileBins
 from rhale_stats.effects.comparison import contrast
 from rhale_stats.effects.rhale import rhale
 from rhale_stats.explanation.budget import Budget
@@ -21,9 +21,8 @@ from rhale_stats.generics.hypotheses import compare
 from rhale_stats.generics.intervals import confband, confint
 from rhale_stats.local.local_effects import local_effects
 from rhale_stats.models.parametric import ROW_NUMBER
-from rhale_stats.regional.effects import regional_rhale
 from rhale_stats.regional.interactions import interaction_matrix
-from rhale_stats.regional.regions import regions
+from rhale_stats.regional.regions import regional_rhale, regions
 from rhale_stats.regional.search import SplitSearch
 from rhale_stats.schema.padding import concat_features
 

@@ -11,11 +11,9 @@ from typing import Any
 import pandas as pd
 import xarray as xr
 
-from rhale_stats.answers.printed import printed
+from rhale_stats.answers.printed import Text, printed, summary, tidy
 from rhale_stats.answers.sentences import answers_in, outputs_in
-from rhale_stats.answers.tables import Text, summary, tidy
-from rhale_stats.reporting.notebook import notebook_html
-from rhale_stats.reporting.report import report
+from rhale_stats.reporting.report import notebook_html, report
 from rhale_stats.schema.dimensions import OUTPUT
 from rhale_stats.schema.padding import filled, stack
 
@@ -62,9 +60,8 @@ class Explanation(xr.DataTree):  # type: ignore[no-untyped-call]
     def plot(self, feature: str | int | None = None, **options: Any) -> Any:
         """The picture of one feature, as `plots.effect`; of all without one, as `plots.summary`."""
         # Only now: pictures load matplotlib.
-        from rhale_stats.drawing.effect import plot_effect
-        from rhale_stats.drawing.outputs import plot_outputs
-        from rhale_stats.drawing.overview import plot_summary
+        from rhale_stats.drawing.effects import plot_effect
+        from rhale_stats.drawing.overview import plot_outputs, plot_summary
 
         if feature is None:
             return plot_summary(self, **options)

@@ -105,9 +105,9 @@ def compare_methods(
     datasets = list(results)
     if not datasets:
         raise ValueError("results must hold at least one result; got none.")
-    reference = _Result.of(next(filter(PROFILE.holds, datasets), datasets[0]), feature)
+    reference = _Result.from_dataset(next(filter(PROFILE.holds, datasets), datasets[0]), feature)
     name = str(reference.row["feature"].values)
-    each = [_Result.of(result, name) for result in datasets]
+    each = [_Result.from_dataset(result, name) for result in datasets]
     grid = _grid(each, reference, name)
     output = _output_of_all(datasets)
     labels = _labels(each, names)
@@ -143,7 +143,7 @@ class _Result(NamedTuple):
     levels: list[str] | None
 
     @classmethod
-    def of(cls, result: xr.Dataset, feature: str | int) -> _Result:
+    def from_dataset(cls, result: xr.Dataset, feature: str | int) -> _Result:
         """Checked."""
         if PROFILE.holds(result):
             profile = check_profile(result, "results")
@@ -184,7 +184,7 @@ class _Result(NamedTuple):
         if not len(places):
             return _Curve(nothing, nothing, nothing)
 
-        def there(variable: str) -> FloatArray:
+        def interpolated(variable: str) -> FloatArray:
             if variable not in row:
                 return nothing
             at_places = row[variable].values
@@ -194,9 +194,9 @@ class _Result(NamedTuple):
 
         bent = not (levels or self.is_profile)  # in linear bins
         return _Curve(
-            predict(dataset, z, name).values if bent else there("curve"),
-            there("curve_se") if dataset.attrs["centering"] == "mean" else nothing,
-            there("curve_std" if self.is_profile else "curve_std_sum"),
+            predict(dataset, z, name).values if bent else interpolated("curve"),
+            interpolated("curve_se") if dataset.attrs["centering"] == "mean" else nothing,
+            interpolated("curve_std" if self.is_profile else "curve_std_sum"),
         )
 
 
@@ -280,7 +280,7 @@ def _labelled(
     }
     if grid.levels:
         coords["level"] = ("grid", np.array(grid.levels), {"long_name": "level of the category"})
-    curve, se, spread = (np.stack(values) for values in zip(*curves, strict=True))
+    curve, se, spread = [np.stack(values) for values in zip(*curves, strict=True)]
     values = {
         "curve": (_centred(curve, grid.share), "effect"),
         "curve_se": (se, "standard error of the curve"),

@@ -37,7 +37,7 @@ METHODS: Mapping[Kind, Mapping[str, str]] = {
         "vcov": "effects.errors:vcov",
         "confint": "effects.intervals:confint",
         "confband": "effects.intervals:confband",
-        "bootstrap": "effects.replicates_in_chunks:bootstrap",
+        "bootstrap": "effects.replicates:bootstrap",
         "wald_test": "effects.hypotheses:wald_test",
         "hypotheses": "effects.linear:for_hypotheses",
         "compare": "effects.comparison:compare",
@@ -66,13 +66,13 @@ METHODS: Mapping[Kind, Mapping[str, str]] = {
         "hypotheses": "profiles.inference:for_hypotheses",
         "confint": "profiles.inference:confint",
         "confband": "profiles.inference:confband",
-        "bootstrap": "profiles.replicates:bootstrap",
+        "bootstrap": "profiles.inference:bootstrap",
         "compare": "profiles.comparison:compare",
         "predict": "profiles.tables:predict",
         "tidy": "profiles.tables:tidy",
         "glance": "profiles.tables:glance",
-        "summary": "profiles.printed:summary",
-        "show": "profiles.printed:profile_page",
+        "summary": "profiles.tables:summary",
+        "show": "profiles.tables:profile_page",
     },
     SURFACE: {
         "std_error": "surfaces.inference:std_error",
@@ -81,9 +81,9 @@ METHODS: Mapping[Kind, Mapping[str, str]] = {
         "confint": "surfaces.inference:confint",
         "confband": "surfaces.inference:confband",
         "bootstrap": "surfaces.inference:bootstrap",
-        "wald_test": "surfaces.hypotheses:wald_test",
+        "wald_test": "surfaces.comparison:wald_test",
         "compare": "surfaces.comparison:compare",
-        "predict": "surfaces.values:predict",
+        "predict": "surfaces.labelled:predict",
         "tidy": "surfaces.tables:tidy",
         "glance": "surfaces.tables:glance",
         "summary": "surfaces.tables:summary",
@@ -102,39 +102,39 @@ METHODS: Mapping[Kind, Mapping[str, str]] = {
         "compare": "h_statistics.comparison:compare",
         "tidy": "h_statistics.tables:tidy",
         "glance": "h_statistics.tables:glance",
-        "summary": "h_statistics.printed:summary",
-        "show": "h_statistics.printed:h_statistics_page",
+        "summary": "h_statistics.tables:summary",
+        "show": "h_statistics.tables:h_statistics_page",
     },
     H_DIFFERENCE: {
         "tidy": "h_statistics.tables:tidy_difference",
-        "summary": "h_statistics.printed:difference_summary",
-        "show": "h_statistics.printed:difference_page",
+        "summary": "h_statistics.tables:difference_summary",
+        "show": "h_statistics.tables:difference_page",
     },
     TREE: {
         "tidy": "regional.tables:tidy_trees",
         "glance": "regional.tables:glance_trees",
-        "summary": "regional.printed:trees_summary",
-        "show": "regional.printed:trees_page",
+        "summary": "regional.tables:trees_summary",
+        "show": "regional.tables:trees_page",
     },
     INTERACTIONS: {
         "tidy": "regional.tables:tidy_interactions",
-        "summary": "regional.printed:interactions_summary",
-        "show": "regional.printed:interactions_page",
+        "summary": "regional.tables:interactions_summary",
+        "show": "regional.tables:interactions_page",
     },
     ENSEMBLE: {
-        "std_error": "ensembles.errors:std_error",
-        "vcov": "ensembles.errors:vcov",
-        "hypotheses": "ensembles.errors:for_hypotheses",
+        "std_error": "ensembles.intervals:std_error",
+        "vcov": "ensembles.intervals:vcov",
+        "hypotheses": "ensembles.intervals:for_hypotheses",
         "confint": "ensembles.intervals:confint",
         "confband": "ensembles.intervals:confband",
-        "wald_test": "ensembles.hypotheses:wald_test",
+        "wald_test": "ensembles.comparison:wald_test",
         "compare": "ensembles.comparison:compare",
         "predict": "ensembles.tables:predict",
         "effect_sizes": "ensembles.tables:effect_sizes",
         "tidy": "ensembles.tables:tidy",
         "glance": "ensembles.tables:glance",
-        "summary": "ensembles.printed:summary",
-        "show": "ensembles.printed:ensemble_page",
+        "summary": "ensembles.tables:summary",
+        "show": "ensembles.tables:ensemble_page",
     },
     TEST: {
         "tidy": "inference.tests:tidy",
@@ -149,9 +149,9 @@ METHODS: Mapping[Kind, Mapping[str, str]] = {
         "show": "local.shown:local_page",
     },
     EXPLANATION: {
-        "tidy": "answers.tables:tidy",
-        "summary": "answers.tables:summary",
-        "show": "answers.tables:show",
+        "tidy": "answers.printed:tidy",
+        "summary": "answers.printed:summary",
+        "show": "answers.printed:show",
     },
 }
 
@@ -172,7 +172,7 @@ def method(verb: str, result: object, parameter: str = "effect") -> Callable[...
         return function_of(kind, verb)
     if kind in (LOCAL, REPLICATES) or not (isinstance(result, xr.Dataset) or kind is EXPLANATION):
         return function_of(EFFECT, verb)
-    *makers, last = (other.maker for other, by in METHODS.items() if verb in by)
+    *makers, last = [other.maker for other, by in METHODS.items() if verb in by]
     makers_text = f"{', '.join(makers)} or {last}" if makers else last
     raise ValueError(
         f"{parameter} must be the Dataset that {makers_text} returns; got {kind.name}, "

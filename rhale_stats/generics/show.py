@@ -30,7 +30,7 @@ from rhale_stats.schema.validation import validated
 from rhale_stats.schema.variables import in_order
 
 # Columns of a table of sizes or errors.
-MOST_COLUMNS = 6
+MAX_COLUMNS = 6
 # Of sizes that were compared with those by chance, with their heads.
 BY_CHANCE = {"importance_threshold": "threshold", "importance_chance_p_value": "P chance"}
 # Variables that every effect has, and a true effect as well.
@@ -211,12 +211,12 @@ def _of_features(result: xr.Dataset, most: int) -> Page:
         # Of the first size alone.
         others = [name for name in columns if not name.endswith(("_threshold", "_p_value"))]
         columns = [*others[:1], *BY_CHANCE, *others[1:]]
-    columns = columns[:MOST_COLUMNS]
+    columns = columns[:MAX_COLUMNS]
     heads = [BY_CHANCE.get(name, name) for name in columns]
     first = result[columns[0]].values.astype(float)
     order, names = largest_first(first)[:most], feature_names(result)
     lines = [
-        [names[position], *(number_text(float(result[name].values[position])) for name in columns)]
+        [names[position], *[number_text(float(result[name].values[position])) for name in columns]]
         for position in order
     ]
     return Page(

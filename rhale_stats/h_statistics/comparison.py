@@ -51,7 +51,7 @@ def compare(a: xr.Dataset, b: xr.Dataset, request: Asked) -> xr.Dataset:
     if pairs:
         error, degrees, source = _paired_errors(a, b, names, request.groups)
     else:
-        a, b = (result if "h2_se" in result else std_error(result, None, None) for result in (a, b))
+        a, b = [result if "h2_se" in result else std_error(result, None, None) for result in (a, b)]
         error = {name: np.hypot(a[f"{name}_se"].values, b[f"{name}_se"].values) for name in names}
         degrees, source = min(degrees_of(a), degrees_of(b)), "rows against rows, independent"
     data: dict[str, Any] = {}
@@ -114,10 +114,10 @@ def _rounding(a: xr.Dataset, b: xr.Dataset, name: str) -> FloatArray:
     size = float(a["h_error"]) + float(b["h_error"])
     if not name.startswith("h2"):
         return np.asarray(size)
-    share, root = (
+    share, root = [
         np.maximum(a[variable].values, b[variable].values)
         for variable in (name, name.replace("h2", "h"))
-    )
+    ]
     # A share goes with the square of its size, of which both parts round.
     relative = np.divide(size, root, out=np.zeros_like(root), where=root > 0)
     return np.asarray(4 * share * relative)

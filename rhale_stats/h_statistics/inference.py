@@ -37,8 +37,8 @@ METHODS = ("normal", "percentile", "basic", "bca")
 # Numbers that the weights of draws, and what is made of them, hold at once.
 CHUNK = 1 << 20
 NOT_WHOLE = (
-    "found must be as h_statistic returned it, for a bootstrap; its answers give other statistics "
-    "than it has. Select features after bootstrap(found)."
+    "effect must be as h_statistic returned it, for a bootstrap; its answers give other statistics "
+    "than it has. Select features after bootstrap(effect)."
 )
 
 
@@ -196,7 +196,7 @@ def _estimate(result: xr.Dataset, name: str) -> Estimate:
     """One statistic; of a size the log is half of that of its square; 0 stays 0 (math [62])."""
     statistic, se = result[name], result[f"{name}_se"]
     dims = tuple(map(str, statistic.dims))
-    text, units = (str(statistic.attrs[key]) for key in ("long_name", "units"))
+    text, units = [str(statistic.attrs[key]) for key in ("long_name", "units")]
     facts = Facts(dims, text, units, str(se.attrs["target"]), str(se.attrs["source"]))
     degrees = result[f"{name}_df"].values if f"{name}_df" in result else degrees_of(result)
     return Estimate(statistic.values, facts, se.values, degrees, log=True)
@@ -222,7 +222,7 @@ def check_answers(result: xr.Dataset) -> None:
         )
     if "answers" not in result:
         raise ValueError(
-            "found must hold the answers of the model for a bootstrap; this one has none. Make it "
+            "effect must hold the answers of the model for a bootstrap; this one has none. Make it "
             "with h_statistic(..., keep_answers=True)."
         )
 
@@ -236,10 +236,10 @@ def bootstrap(result: xr.Dataset, effect: object, resampling: Resampling) -> Dra
         )
     check_answers(result)
     weight = weight_of(result)
-    groups, strata = (
+    groups, strata = [
         None if values is None else by_row(values, name, result)
         for values, name in ((resampling.groups, "groups"), (resampling.strata, "strata"))
-    )
+    ]
     resampling = resampling._replace(groups=groups, strata=strata)
     units = resampling.units(
         len(weight), weight if is_frequency(result) else None, used_rows(result), None
@@ -250,7 +250,7 @@ def bootstrap(result: xr.Dataset, effect: object, resampling: Resampling) -> Dra
     return Drawn(drawn, units, result, {OF_ESTIMATE: of_estimate})
 
 
-def accelerations(result: xr.Dataset, units: resample.Units) -> dict[str, Any]:
+def accelerations(result: xr.Dataset, units: resample.ResampledUnits) -> dict[str, Any]:
     """Accelerations of all statistics by the influences of what is drawn (Efron 1987)."""
     weight, frequency = weight_of(result), is_frequency(result)
     out = {}
@@ -265,7 +265,7 @@ def accelerations(result: xr.Dataset, units: resample.Units) -> dict[str, Any]:
             members[np.arange(len(weight)), units.unit] = 1.0
             influence, copies = influence @ members, np.ones(members.shape[1])
         each = np.divide(influence, copies, out=np.zeros_like(influence), where=copies > 0)
-        second, third = (np.sum(copies * each**power, axis=-1) for power in (2, 3))
+        second, third = [np.sum(copies * each**power, axis=-1) for power in (2, 3)]
         value = np.divide(third, 6 * second**1.5, out=np.zeros(np.shape(second)), where=second > 0)
         about = {"long_name": f"acceleration of {result[name].attrs['long_name']}", "units": "1"}
         out[f"{name}_acceleration"] = (result[name].dims, value, about)
@@ -275,7 +275,7 @@ def accelerations(result: xr.Dataset, units: resample.Units) -> dict[str, Any]:
 def replicates(
     result: xr.Dataset,
     scheme: str,
-    units: resample.Units,
+    units: resample.ResampledUnits,
     seeds: Sequence[np.random.Generator],
 ) -> xr.Dataset:
     """Replicates along ``draw`` of all H-statistics: math [60] with the rows weighted anew."""
@@ -326,7 +326,7 @@ def replicates(
 
 
 def _statistics(
-    squares: kernel.Squares, pairs: list[tuple[int, int]], n: int, least: float
+    squares: kernel.VarianceShares, pairs: list[tuple[int, int]], n: int, least: float
 ) -> dict[str, FloatArray]:
     """(draw, ...) by name."""
 

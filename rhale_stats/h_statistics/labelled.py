@@ -38,7 +38,7 @@ class InteractionSquares(NamedTuple):
     pair: FloatArray
     joint: FloatArray
     least: FloatArray
-    influences: list[arrays.Squares] | None
+    influences: list[arrays.VarianceShares] | None
     answers: tuple[list[FloatArray], list[FloatArray]] | None = None
 
 
@@ -87,9 +87,9 @@ def dataset(
         )
     if squares.answers is None:
         return out
-    features, pairs = (
+    features, pairs = [
         np.array([answers[..., number] for answers in each]) for each in squares.answers
-    )
+    ]
     out["answers"] = variable("answers", features, H_STATISTICS)
     if not pairwise:
         return out

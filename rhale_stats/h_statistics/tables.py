@@ -1,8 +1,9 @@
-"""H-statistics as pandas frames: a line a feature and a pair, or one line in all."""
+"""H-statistics as pandas frames: a line a feature and a pair, or one line in all; and printed."""
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
@@ -12,15 +13,266 @@ from numpy.typing import NDArray
 from rhale_stats.h_statistics.inference import confint
 from rhale_stats.h_statistics.labelled import OTHER, pairs_of
 from rhale_stats.inference.estimate import kept_interval
+from rhale_stats.inference.notes import because, bins_note, how_made, reasons_of
+from rhale_stats.printing import text
+from rhale_stats.printing import text as meaning
+from rhale_stats.printing.pages import (
+    Line,
+    Page,
+    PageTable,
+    largest_first,
+    output,
+    table_of,
+    uncertainty_line,
+)
+from rhale_stats.printing.text import (
+    ABOVE_ONE,
+    bounds_text,
+    number_text,
+    pvalue_text,
+    share_text,
+    with_facts,
+)
 from rhale_stats.schema.dimensions import with_part_facts
-from rhale_stats.schema.features import feature_names
+from rhale_stats.schema.features import feature_names, feature_position, with_units
+from rhale_stats.schema.notes import with_notes
+
+if TYPE_CHECKING:
+    from statsmodels.iolib.summary import Summary
+
+
+# So many pairs of H-statistics are printed.
+# Sum of fourth powers of influences over the square of their sum of squares, the relative variance
+# of a squared standard error, above which intervals covered 50 to 85 % (math [62]).
+HEAVY = 0.1
+MAX_PAIRS = 15
+
+
+def summary(result: xr.Dataset, feature: str | int | None, level: float) -> Summary:
+    """H-statistics: a line a feature, and a line a pair, the largest first."""
+    result = with_intervals(with_part_facts(result), level)
+    attrs = result.attrs
+    if feature is not None:
+        result = result.isel(feature=[feature_position(result, feature)])
+    shares = bool(attrs["normalize"])
+    table, n_pairs = _largest_first(tidy(result, level), shares=shares)
+    kind = {"pdp": "partial dependence", "ale": "ALE"}[attrs["h_kind"]]
+    rows = str(attrs["n_rows"])
+    if attrs["n_rows"] < attrs["n_rows_total"]:
+        rows = f"{rows} of {attrs['n_rows_total']}"
+    all_h2 = share(result["h2"].item())
+    cells = [
+        ["Rows:", rows, "Computed from:", kind],
+        ["Weights:", attrs["weight_kind"], "Sorted by:", "share" if shares else "size"],
+        ["Model calls:", str(attrs["n_model_calls"]), "All, H²:", share_text(all_h2)],
+        ["Model rows:", str(attrs["n_model_rows"]), "All, size:", f"{result['h'].item():.4g}"],
+    ]
+    heads, columns = ["H²", "size"], ["h2", "h"]
+    errors = "h2_std_error" in table
+    if errors:
+        bounds = bounds_text(level)
+        heads = ["H²", "std err", *bounds, "size", "std err", *bounds]
+        ends = ("std_error", "conf_low", "conf_high")
+        columns = [name for stem in ("h2", "h") for name in (stem, *[f"{stem}_{e}" for e in ends])]
+    above = reasons_of(table)
+    lines = [
+        [ABOVE_ONE if name == "h2" and reason else number_text(line[name]) for name in columns]
+        for reason, (_, line) in zip(above, table.iterrows(), strict=True)
+    ]
+    output = with_units(attrs["output_name"], attrs["output_units"])
+    notes = [*because(table["term"].tolist(), above)]
+    if errors:
+        cells.append(
+            ["Uncertainty:", meaning.uncertainty(str(result["h2_se"].attrs["source"])), "", ""]
+        )
+        notes.append(
+            f"Intervals: pointwise, {how_made(result, 'h2', level)}. They say how large an "
+            f"interaction is, not whether there is one.{_of_tails(result)}"
+        )
+    notes += _notes(result, n_pairs)
+    title = f"H-statistics: interactions in {output}"
+    return with_notes(with_facts(cells, title, lines, heads, table["term"].tolist()), notes)
+
+
+def _largest_first(table: pd.DataFrame, *, shares: bool) -> tuple[pd.DataFrame, int]:
+    """Features, then the pairs that are printed, in order of size; and the number of all pairs."""
+    # Two that interact with each other only differ by rounding.
+    size = table["h2"].fillna(np.inf) if shares else table["h"]
+    largest = size[np.isfinite(size)].max()
+    place = np.round(-size / (largest if largest > 0 else 1.0), 9)
+    table = table.assign(place=place, pair=table["kind"] == PAIR)
+    table = table.sort_values(["pair", "place"], kind="stable")
+    printed = ~table["pair"] | (table.groupby("pair").cumcount() < MAX_PAIRS)
+    return table[printed], int(table["pair"].sum())
+
+
+def _of_tails(result: xr.Dataset) -> str:
+    """Statistics whose standard errors few rows decide on, so that intervals are too short."""
+    terms = []
+    for name in ("h2_overall", "h2_pairwise"):
+        if f"{name}_influence" not in result:
+            continue
+        influence = result[f"{name}_influence"].transpose(..., "obs")
+        names = [str(feature) for feature in result["feature"].values]
+        with np.errstate(invalid="ignore", divide="ignore"):
+            n = np.isfinite(influence.values).sum(axis=-1)
+            apart = influence.values - (np.nansum(influence.values, axis=-1) / n)[..., None]
+            share = np.nansum(apart**4, axis=-1) / np.nansum(apart**2, axis=-1) ** 2
+        heavy = share > HEAVY  # not where it is unknown
+        if name == "h2_overall":
+            terms += [names[position] for position in np.flatnonzero(heavy)]
+        else:
+            terms += [f"{names[a]} and {names[b]}" for a, b in np.argwhere(np.triu(heavy))]
+    if not terms:
+        return ""
+    more = f" and {len(terms) - 3} more" if len(terms) > 3 else ""
+    return (
+        f" Those of {', '.join(terms[:3])}{more} may be too short, because few rows decide on the "
+        f"errors: see docs/validity.md."
+    )
+
+
+def _notes(result: xr.Dataset, n_pairs: int) -> list[str]:
+    """What the columns mean, and what was left out."""
+    attrs = result.attrs
+    notes = [
+        "H²: share of the variance of the output; of a pair, share of the variance of its joint "
+        "effect. Shares of different pairs cannot be compared.",
+        "size: root mean square of the interaction, in units of the output. Sizes can be compared.",
+    ]
+    if attrs.get("n_pairs_left_out"):
+        others = ", and count as 0 in what is summed" if attrs["h_kind"] == "ale" else ""
+        by = ", which interact least by h_screening" if "h_screening" in result else ""
+        notes.insert(
+            0, f"{attrs['n_pairs_left_out']} pairs were left out{by}{others}. See n_pairs."
+        )
+    if n_pairs > MAX_PAIRS:
+        notes.append(f"The {MAX_PAIRS} largest of {n_pairs} pairs; tidy has all of them.")
+    if attrs["n_rows_missing"]:
+        notes.append(f"{attrs['n_rows_missing']} rows without a value were left out.")
+    if attrs["row_seed"] >= 0:
+        notes.append(f"Rows were drawn at random; seed {attrs['row_seed']}.")
+    if "h2_pairwise" not in result:
+        notes.append("Pairs were not computed; see pairwise.")
+    if attrs["h_kind"] == "ale":
+        notes.append(bins_note(attrs))
+    return notes
+
+
+def difference_summary(compared: xr.Dataset, _feature: object, level: float) -> Summary:
+    """Two H-statistics side by side: a line a difference."""
+    from statsmodels.iolib.table import SimpleTable
+    from statsmodels.iolib.tableformatting import fmt_params
+
+    attrs, table = compared.attrs, tidy_difference(compared, level)
+    heads = ["a less b", "std err", "P", "P, adj.", "conf low", "conf high"]
+    names = ("estimate", "std_error", "p_value", "p_value_adjusted", "conf_low", "conf_high")
+    lines = [
+        [
+            pvalue_text(line[name]) if name.startswith("p_") else number_text(line[name])
+            for name in names
+        ]
+        for _, line in table.iterrows()
+    ]
+    text = {"h2": "H²", "h": "size"}
+    stubs = [f"{text[line['statistic']]}, {line['term']}" for _, line in table.iterrows()]
+    title = f"H-statistics: difference on {with_units(attrs['output_name'], attrs['output_units'])}"
+    level = compared["h2_difference_ci"].attrs["ci_prob"]
+    notes = [
+        f"Uncertainty: {meaning.uncertainty(str(attrs['source']))}. Intervals: {level:.3g}, "
+        f"pointwise, Student's t.",
+        f"P, adj.: adjusted ({attrs['adjust']}) over features, or over pairs, of one statistic.",
+    ]
+    return with_notes([SimpleTable(lines, heads, stubs, title, txt_fmt=fmt_params)], notes)
+
+
+def h_statistics_page(result: xr.Dataset, most: int) -> Page:
+    """What is printed of H-statistics: the largest features and pairs."""
+    attrs, has_errors = result.attrs, "h2_overall_se" in result
+    tables = [_h_table(result, "overall", (), feature_names(result), most)]
+    if "h2_pairwise" in result:
+        positions, names = pairs_of(result)
+        tables.append(_h_table(result, "pairwise", tuple(positions), names, most))
+    meant = (
+        "H²: share of the variance of the output, or of the joint effect of a pair. size: in units "
+        "of the output."
+    )
+    tables[-1] = replace(tables[-1], notes=(*tables[-1].notes, meant))
+    h2 = number_text(float(share(result["h2"].item()))) or ABOVE_ONE
+    return Page(
+        f"H-statistics: interactions in {output(result)}",
+        (
+            f"{attrs['n_rows']} of {attrs['n_rows_total']} rows; all interactions: H² {h2}, "
+            f"size {number_text(float(result['h']))}",
+            uncertainty_line(result, "h2_overall_se", estimated=has_errors),
+        ),
+        tuple(tables),
+        "summary(result), plot(result), tidy(result)",
+    )
+
+
+def _h_table(
+    result: xr.Dataset,
+    suffix: str,
+    positions: tuple[NDArray[np.int64], ...],
+    names: Line,
+    most: int,
+) -> PageTable:
+    """Features, or pairs at these places, the largest first."""
+    columns = {"H²": f"h2_{suffix}", "size": f"h_{suffix}"}
+    order = largest_first(result[columns["size"]].values[positions].ravel())[:most]
+    heads, cells = [""], [[names[position] for position in order]]
+    for head, name in columns.items():
+        values = result[name].values[positions].ravel()[order]
+        shares = share(values) if head == "H²" else values
+        above = np.isnan(shares) & ~np.isnan(values)
+        heads.append(head)
+        cells.append(
+            [
+                ABOVE_ONE if no else number_text(share)
+                for share, no in zip(shares, above, strict=True)
+            ]
+        )
+        if f"{name}_se" in result:
+            errors = np.where(above, np.nan, result[f"{name}_se"].values[positions].ravel()[order])
+            heads.append("std err")
+            cells.append([number_text(error) for error in errors])
+    lines = [list(line) for line in zip(*cells, strict=True)]
+    what = "pairs" if positions else "features"
+    return table_of(heads, lines, len(names), what, "", what.capitalize())
+
+
+def difference_page(compared: xr.Dataset, most: int) -> Page:
+    """What is printed of two H-statistics compared: the smallest p-values first."""
+    table = tidy_difference(compared, 0.95)
+    order = np.argsort(table["p_value"].fillna(np.inf).to_numpy(), kind="stable")[:most]
+    names = {"h2": "H²", "h": "size"}
+    lines = [
+        [
+            f"{names[line['statistic']]}, {line['term']}",
+            *[number_text(line[name]) for name in ("estimate", "std_error")],
+            *[pvalue_text(line[name]) for name in ("p_value", "p_value_adjusted")],
+        ]
+        for _, line in table.iloc[order].iterrows()
+    ]
+    heads = ["", "a less b", "std err", "P", f"P, {compared.attrs['adjust']}"]
+    return Page(
+        f"H-statistics: difference on {output(compared)}",
+        (f"Uncertainty: {text.uncertainty(str(compared.attrs['source']))}",),
+        (table_of(heads, lines, len(table), "differences", "The smallest P first."),),
+        "summary(result), tidy(result)",
+    )
+
+
+# --- H-statistics as pandas frames ----------------------------------------------------------------
+
 
 # What a line of `tidy` is of.
 OVERALL, PAIR, ALL = "overall", "pair", "all"
 STEMS = ("h2", "h")
 # Above this, by more than rounding, a share is none.
 WHOLE = 1 + 1e-9
-ABOVE_ONE = {
+WHY_ABOVE_ONE = {
     ALL: "the interactions vary more than the output: main effects offset part of them",
     OVERALL: "its interactions vary more than the output: main effects offset part of them",
     PAIR: "its joint effect varies less than its interaction: main effects offset part of it",
@@ -46,7 +298,7 @@ def _shares(frame: pd.DataFrame, kind: str) -> pd.DataFrame:
     above = frame["h2"] > WHOLE
     ends = [name for name in frame if str(name).startswith("h2")]
     frame.loc[above, ends] = np.nan
-    return frame.assign(reason=np.where(above, ABOVE_ONE[kind], ""))
+    return frame.assign(reason=np.where(above, WHY_ABOVE_ONE[kind], ""))
 
 
 def _columns(result: xr.Dataset, suffix: str) -> list[tuple[str, str, int | None]]:

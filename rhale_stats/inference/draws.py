@@ -67,7 +67,7 @@ class Resampling(NamedTuple):
         counts: FloatArray | None,
         used: NDArray[np.bool_],
         labels: NDArray[Any] | None,
-    ) -> resample.Units:
+    ) -> resample.ResampledUnits:
         """The units to be drawn, for this number of rows with these frequencies.
 
         ``groups`` and ``strata`` are of all rows, which have these labels; ``used`` are those that
@@ -79,7 +79,7 @@ class Resampling(NamedTuple):
         )
         n_units = n_rows if group is None else int(group.max()) + 1
         members = in_strata(n_units, group, stratum)
-        return resample.Units(group, members, counts if group is None else None)
+        return resample.ResampledUnits(group, members, counts if group is None else None)
 
 
 def in_strata(n_units: int, group: IntArray | None, stratum: IntArray | None) -> list[IntArray]:
@@ -102,7 +102,7 @@ class Drawn(NamedTuple):
     """Replicates along ``draw``, what was drawn, the result they are of, and facts of their own."""
 
     replicates: xr.Dataset
-    units: resample.Units
+    units: resample.ResampledUnits
     effect: xr.Dataset
     facts: Mapping[str, str]
 

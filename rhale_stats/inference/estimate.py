@@ -17,7 +17,7 @@ from rhale_stats.arguments.checks import check_choice
 from rhale_stats.arrays import intervals
 from rhale_stats.arrays.moments import FloatArray
 from rhale_stats.inference.draws import draws_of
-from rhale_stats.schema.quick import with_variables
+from rhale_stats.schema.variables import with_variables
 
 BY_ERRORS = "standard errors, Student's t"
 BY_SKEWNESS = f"{BY_ERRORS}, corrected for skewness"
@@ -39,7 +39,7 @@ class Facts(NamedTuple):
     source: str
 
 
-class Moments(NamedTuple):
+class CentralMoments(NamedTuple):
     """Third and fourth central moments about which a standard deviation is, and of how many.
 
     With unequal weights ``n`` rows count in the squares, and ``n_effective`` in means.
@@ -81,7 +81,7 @@ class Estimate(NamedTuple):
     se: FloatArray | None = None
     degrees: FloatArray | float = np.inf
     log: bool = False
-    moments: Moments | None = None
+    moments: CentralMoments | None = None
     replicates: Replicates | None = None
     skewness: FloatArray | float = 0.0
 
@@ -107,7 +107,7 @@ def of_one_scale(covariance: FloatArray, degrees: FloatArray) -> Joint:
     share = float(np.mean(1 / degrees[estimated])) if estimated.any() else 0.0
     # Variances that are known, as those of parameters by normal theory, have infinite degrees.
     common = 1 / share if share > 0 else np.inf
-    return Joint(covariance, degrees, intervals.Sources.one(variance, common))
+    return Joint(covariance, degrees, intervals.Sources.single(variance, common))
 
 
 # --- numbers --------------------------------------------------------------------------------------
@@ -135,7 +135,7 @@ def by_errors(estimate: Estimate, level: float) -> tuple[FloatArray, str]:
 
 
 def _of_deviations(
-    values: FloatArray, moments: Moments, degrees: FloatArray, level: float
+    values: FloatArray, moments: CentralMoments, degrees: FloatArray, level: float
 ) -> tuple[FloatArray, str]:
     """Intervals of standard deviations, (..., bin, 2): on the log scale where tails are heavy."""
     degrees, (third, fourth, n, rows) = np.broadcast_to(degrees, values.shape), moments

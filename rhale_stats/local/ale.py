@@ -11,14 +11,13 @@ import numpy as np
 import xarray as xr
 from numpy.typing import ArrayLike
 
-from rhale_stats.arguments.chunked import is_in_chunks, is_path
+from rhale_stats.arguments.checks import is_in_chunks, is_path
 from rhale_stats.arguments.rows import of_rows
 from rhale_stats.bins.rule import BinRule, check_rule
-from rhale_stats.local.cells import ALE_BINS
-from rhale_stats.local.levels import level_effects, split_features
+from rhale_stats.local.levels import Orders, level_effects, split_features
 from rhale_stats.local.local_effects import local_effects
-from rhale_stats.local.orders import Orders
 from rhale_stats.local.request import Request, axis_values
+from rhale_stats.local.rows import ALE_BINS
 from rhale_stats.models.adapters.libraries import columns_known_of
 from rhale_stats.models.options import ModelOptions
 from rhale_stats.models.outputs import Model

@@ -1,26 +1,213 @@
-"""Local effects in chunks of rows, out of memory or on other machines: sums over them by dask."""
+"""Local effects in chunks of rows, out of memory or on other machines: sums, copies, samples."""
 
 from __future__ import annotations
 
+import os
+import shutil
+import tempfile
+import uuid
 import zlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
+from rhale_stats.arguments.words import warn
+from rhale_stats.arrays.binning import most_of_chunk, thinned, together
 from rhale_stats.arrays.moments import FloatArray, IntArray
-from rhale_stats.arrays.thinned import most_of_chunk, thinned, together
-from rhale_stats.chunks import listed, of_all
-from rhale_stats.local.reductions import Places, Reduction, Source
-from rhale_stats.local.rows import SELECT_ROWS, Rows
-from rhale_stats.schema.checksums import joined_checksum
+from rhale_stats.chunks import all_see, array_of, client_of, listed, of_all
+from rhale_stats.local.rows import SELECT_ROWS, Reduction, Rows, SortedValues, Source
+from rhale_stats.schema.checks import is_chunked
 from rhale_stats.schema.features import feature_names
-from rhale_stats.schema.identity import as_attribute
+from rhale_stats.schema.identity import as_attribute, joined_checksum
 from rhale_stats.schema.parts import has_own_rows
+
+# Begins the name of the part of a dask graph that holds the model.
+WAITING = "model_of_local_effects-"
+# So many bytes are kept in memory, more on the disk.
+MAX_IN_MEMORY = 1 << 26
+# Share of the free space of the disk that may be used.
+MAX_OF_DISK = 0.8
+KEPT = ("x", "local_effect")
+WHAT = "chunks of local effects"
+
+
+@contextmanager
+def cached(local: xr.Dataset) -> Iterator[xr.Dataset]:
+    """The same local effects, computed once for all that the block asks of them.
+
+    They are kept in memory if they are few, else in a temporary folder, which is removed at the
+    end of the block, or by the workers of a cluster that do not all see that folder. Local effects
+    without a model behind them, such as those of a file, stay as they are.
+    """
+    if not _wait(local):
+        yield local
+        return
+    size = sum(local.variables[name].nbytes for name in KEPT)
+    client = client_of()
+    if size <= MAX_IN_MEMORY:
+        yield _with_blocks(local, of_all(_chunks(local), _held, listed, WHAT))
+        return
+    with tempfile.TemporaryDirectory(prefix="rhale-stats-", dir=_place()) as name:
+        folder = Path(name)
+        if client is not None and not all_see(client, folder):
+            # A cluster writes to the disks of its workers what their memory does not hold.
+            stored = local.assign({name: local[name].persist() for name in KEPT})
+        elif size > (free := shutil.disk_usage(folder).free) * MAX_OF_DISK:
+            warn(
+                f"The local effects take {size / 2**30:.3g} GiB, and {folder.parent} has "
+                f"{free / 2**30:.3g} GiB free. They are therefore not kept, and the model is "
+                f"called again in every pass over the rows. Name a folder with more space: "
+                f"dask.config.set(temporary_directory=...)."
+            )
+            stored = local
+        else:
+            chunks = _chunks(local)
+            numbered = [(*chunk, number) for number, chunk in enumerate(chunks)]
+            of_all(numbered, _Writer(folder), listed, WHAT)
+            stored = _with_blocks(local, _written(folder, len(chunks)))
+        yield stored
+
+
+def _wait(local: object) -> bool:
+    """Whether these are local effects that a model computes when they are needed."""
+    if not isinstance(local, xr.Dataset) or any(name not in local for name in KEPT):
+        return False
+    data = local.variables["local_effect"]._data if is_chunked(local) else None
+    layers = getattr(getattr(data, "dask", None), "layers", {})
+    return any(str(name).startswith(WAITING) for name in layers)
+
+
+def _place() -> str | None:
+    """The folder that a user has named for large temporary files, else one that is on a disk."""
+    from dask import config
+
+    named: str | None = config.get("temporary-directory", None)
+    if named is not None or "TMPDIR" in os.environ:
+        return named
+    # /tmp may be in memory.
+    return "/var/tmp" if os.access("/var/tmp", os.W_OK) else None
+
+
+def _kept_lengths(local: xr.Dataset) -> tuple[int, ...]:
+    name = "local_effect" if local.variables["local_effect"].chunks else "x"
+    return tuple(local[name].chunksizes["obs"])
+
+
+def _chunks(local: xr.Dataset) -> list[tuple[Any, Any]]:
+    """Blocks of x and of the local effects, rows first, of the same rows."""
+
+    def blocks(name: str) -> list[Any]:
+        whole = local.variables[name].transpose("obs", ...)
+        data = whole.chunk({"obs": _kept_lengths(local), **dict.fromkeys(whole.dims[1:], -1)}).data
+        return list(data.to_delayed(optimize_graph=False).ravel())
+
+    return list(zip(blocks("x"), blocks("local_effect"), strict=True))
+
+
+def _with_blocks(local: xr.Dataset, blocks: Sequence[tuple[Any, Any]]) -> xr.Dataset:
+    """The same Dataset with other blocks of x and local effects: arrays, or tasks of dask."""
+    variables: dict[str, xr.Variable] = {}
+    for name, of_name in zip(KEPT, zip(*blocks, strict=True), strict=True):
+        whole = local.variables[name].transpose("obs", ...)
+        array = array_of(f"kept-{uuid.uuid4().hex}", of_name, _kept_lengths(local), whole.shape[1:])
+        stored = xr.Variable(whole.dims, array, whole.attrs)
+        variables[name] = stored.transpose(*local.variables[name].dims)
+    return local.assign(variables)
+
+
+# --- in a worker ----------------------------------------------------------------------------------
+
+
+def _held(x: NDArray[Any], g: NDArray[Any]) -> list[tuple[NDArray[Any], NDArray[Any]]]:
+    return [(np.asfortranarray(x), np.asfortranarray(g))]
+
+
+def _name(folder: Path, kind: str, number: int) -> Path:
+    return folder / f"{kind}-{number}.npy"
+
+
+@dataclass(frozen=True)
+class _Writer:
+    """Writes a chunk to two files, of x and of the local effects, column by column."""
+
+    folder: Path
+
+    def __call__(self, x: NDArray[Any], g: NDArray[Any], number: int) -> list[int]:
+        for kind, values in zip(KEPT, (x, g), strict=True):
+            # A worker that dies leaves no half of a file.
+            whole = _name(self.folder, kind, number)
+            part = whole.with_name(f"{os.getpid()}-{whole.name}")
+            np.save(part, np.asfortranarray(values))
+            part.replace(whole)
+        return [number]
+
+
+def _written(folder: Path, n_chunks: int) -> list[tuple[Any, Any]]:
+    names = ([_name(folder, kind, number) for kind in KEPT] for number in range(n_chunks))
+    return [((np.load, x), (np.load, g)) for x, g in names]
+
+
+# Of more rows so many are read: as many as places are kept of, 16 MB a feature.
+MAX_ROWS = 1 << 20
+
+
+# --- rows of local effects in chunks --------------------------------------------------------------
+
+
+class Sampled(NamedTuple):
+    """Some rows of local effects in memory.
+
+    ``rows`` are their numbers among all, ``every`` says whether they are all. ``source`` are all
+    rows.
+    """
+
+    local: xr.Dataset
+    rows: IntArray
+    every: bool
+    source: ChunkedRows
+
+    @property
+    def facts(self) -> dict[str, int]:
+        """What a result says, as an attribute, if it comes from some of the rows."""
+        return {} if self.every else {"n_rows_read": len(self.rows)}
+
+
+def sampled(local: xr.Dataset, what: str) -> Sampled:
+    """All rows, or one drawn from each of `MAX_ROWS` stretches of them.
+
+    The draws are the same in every call, whatever the chunks. A progress bar counts chunks of
+    ``what``.
+    """
+    source = ChunkedRows(local, precise=True)
+    n_rows = sum(source.lengths)
+    number, every = np.arange(n_rows), n_rows <= MAX_ROWS
+    if not every:
+        first = np.arange(MAX_ROWS + 1) * n_rows // MAX_ROWS
+        drawn = np.random.default_rng(0).integers(first[:-1], first[1:])
+        number = np.full(n_rows, -1)
+        number[drawn] = drawn
+    chosen = source.chosen(number, what)
+    names = [name for name in ("x", "local_effect", "weight") if name in local]
+    rest = local.drop_vars(names).isel(obs=chosen.rows, missing_dims="ignore")
+    dims = ("obs", "feature")
+    data: dict[str, Any] = {
+        "x": (dims, chosen.x, local["x"].attrs),
+        "local_effect": (dims, chosen.local_effect, local["local_effect"].attrs),
+    }
+    if chosen.weight is not None:
+        data["weight"] = ("obs", chosen.weight, local["weight"].attrs)
+    return Sampled(rest.assign(data), chosen.rows, every, source)
+
+
+# --- local effects in chunks of rows --------------------------------------------------------------
+
 
 R = TypeVar("R")
 
@@ -93,14 +280,14 @@ class ChunkedRows:
             )
         return float(about.low[position]), float(about.high[position])
 
-    def places(self, position: int) -> Places:
+    def places(self, position: int) -> SortedValues:
         """Where the rows of a feature are on its axis; a summary of them if they are many."""
         x, weight = self._about.places[position]
         if weight is None or (self._precise and not self.unequal and (weight == weight[0]).all()):
-            return Places(x, None, False)
+            return SortedValues(x, None, False)
         if self._precise:
-            return Places(x, weight / self._about.largest, not self.unequal)
-        return Places(x, weight, True)
+            return SortedValues(x, weight / self._about.largest, not self.unequal)
+        return SortedValues(x, weight, True)
 
     def reduced(
         self,
@@ -150,7 +337,7 @@ class ChunkedRows:
         self._checksums = self._checksums or checksums
         return result  # type: ignore[no-any-return]
 
-    def chosen(self, number: IntArray, what: str) -> Chosen:
+    def chosen(self, number: IntArray, what: str) -> RowSample:
         """Those rows whose ``number`` is not below 0, of weight 0 too; one number a row."""
         beside = np.split(number, np.cumsum(self.lengths)[:-1])
         chunks = [(*chunk, extra) for chunk, extra in zip(self._chunks, beside, strict=True)]
@@ -179,7 +366,7 @@ class ChunkedRows:
         return f"{joined_checksum(weights, of_rows):08x}-{of_effects:08x}"
 
 
-class Chosen(NamedTuple):
+class RowSample(NamedTuple):
     """Chosen rows: their numbers, values and local effects (row, feature), and weights."""
 
     rows: IntArray
@@ -360,21 +547,23 @@ class _ChosenOf:
 
     def __call__(
         self, x: Any, g: Any, weight: Any, number: IntArray
-    ) -> tuple[Chosen, list[_Checksums]]:
+    ) -> tuple[RowSample, list[_Checksums]]:
         rows = _rows(x, g, weight, weights=self.weights)
         selected = np.flatnonzero(number >= 0)
-        x, g = (np.asarray(table, dtype=np.float64)[selected] for table in (x, g))
+        x, g = [np.asarray(table, dtype=np.float64)[selected] for table in (x, g)]
         weights = None if weight is None else np.asarray(weight, dtype=np.float64)[selected]
-        return Chosen(number[selected], x, g, weights), _checksums_of(rows) if rows.n_rows else []
+        return RowSample(number[selected], x, g, weights), _checksums_of(
+            rows
+        ) if rows.n_rows else []
 
 
 def _chosen_of_all(
-    chunks: Sequence[tuple[Chosen, list[_Checksums]]],
-) -> tuple[Chosen, list[_Checksums]]:
+    chunks: Sequence[tuple[RowSample, list[_Checksums]]],
+) -> tuple[RowSample, list[_Checksums]]:
     chosen, checksums = zip(*chunks, strict=True)
     rows, x, g, weights = zip(*chosen, strict=True)
     weight = None if weights[0] is None else np.concatenate(weights)
-    chosen = Chosen(np.concatenate(rows), np.concatenate(x), np.concatenate(g), weight)
+    chosen = RowSample(np.concatenate(rows), np.concatenate(x), np.concatenate(g), weight)
     return chosen, listed(checksums)
 
 

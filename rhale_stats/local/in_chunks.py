@@ -15,8 +15,8 @@ from rhale_stats.arrays import local_effects as kernel
 from rhale_stats.arrays.moments import FloatArray
 from rhale_stats.bins.rule import BinRule
 from rhale_stats.chunks import array_of
-from rhale_stats.local.cells import cell_edges, difference_edges
-from rhale_stats.local.kept import WAITING
+from rhale_stats.local.chunks import WAITING
+from rhale_stats.local.rows import cell_edges, difference_edges
 from rhale_stats.models.chunked import Glance, places_of, weights_of_rows
 from rhale_stats.models.differences import DifferenceQuotients, Differences
 from rhale_stats.models.jacobian import gradient_columns, jacobian_columns
@@ -31,7 +31,7 @@ BATCH_ROWS = 1 << 17
 
 
 @dataclass(frozen=True)
-class Way:
+class LocalMethod:
     """How local effects of one feature are taken at any row.
 
     ``scale`` is that of the steps of central differences, ``edges`` are those of the cells that
@@ -61,7 +61,7 @@ class Plan:
     precision: float
     offset: float
     n_outputs: int
-    ways: Sequence[Way]
+    ways: Sequence[LocalMethod]
 
     def values(self, chunk: Any) -> FloatArray:
         """Values of the features, (row, feature)."""
@@ -102,7 +102,7 @@ class Plan:
         self,
         table: Table,
         quotients: DifferenceQuotients | None,
-        way: Way,
+        way: LocalMethod,
         differences: Differences | None,
     ) -> FloatArray:
         name, x = table.names[way.position], table.column(way.position)
@@ -228,7 +228,7 @@ def _ways(
     *,
     counted: bool,
     dropped: bool,
-) -> list[Way]:
+) -> list[LocalMethod]:
     """How local effects are taken, with the ends of all rows, and cells by their ``places``."""
     ways, table = [], as_table(seen.sample)
     names, methods, edges_of_features = (
@@ -260,7 +260,7 @@ def _ways(
             edges = difference_edges(bins, name, *places[position], counted=counted)
             edges = table.whole(position, edges)
         scale = kernel.robust_scale(x)
-        ways.append(Way(int(position), methods[number], low, high, scale, edges, tied))
+        ways.append(LocalMethod(int(position), methods[number], low, high, scale, edges, tied))
     return ways
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import xarray as xr
@@ -13,12 +13,14 @@ from numpy.typing import NDArray
 from rhale_stats.arguments.checks import check_size
 from rhale_stats.arrays.moments import FloatArray
 from rhale_stats.models.differences import DifferenceQuotients, Differences
-from rhale_stats.models.form import PANDAS
-from rhale_stats.models.sample import Sample
+from rhale_stats.models.forms import PANDAS
 from rhale_stats.models.table import Table
 from rhale_stats.schema.dimensions import LEFT, OUTPUT, with_outputs
 from rhale_stats.schema.features import feature_coordinate
 from rhale_stats.schema.variables import EFFECT_UNITS, X_UNITS, variable
+
+if TYPE_CHECKING:
+    from rhale_stats.models.sample import Sample
 
 # Forms of a table: of arrays, of names, of numbers in place of names.
 ARRAY, FRAME, NUMBERED_FRAME = "array", "DataFrame", "DataFrame with numbered columns"

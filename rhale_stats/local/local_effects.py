@@ -13,14 +13,13 @@ from rhale_stats.bins.rule import BinRule, check_rule
 from rhale_stats.local.in_chunks import check_in_chunks, in_chunks
 from rhale_stats.local.request import Request, axis_values
 from rhale_stats.models.adapters.libraries import columns_known_of
-from rhale_stats.models.chosen import positions_of
 from rhale_stats.models.chunked import chunks_of, glance, of_sample
 from rhale_stats.models.jacobian import (
     jacobian_columns,
 )
 from rhale_stats.models.options import ModelOptions
 from rhale_stats.models.outputs import Model
-from rhale_stats.models.sample import Sample
+from rhale_stats.models.sample import Sample, positions_of
 from rhale_stats.schema.validation import validated
 
 METHODS = ("auto", "gradient", "jacobian", "central_difference", "finite_difference")

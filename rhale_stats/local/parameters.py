@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from rhale_stats.arguments.progress import progress_bar
 from rhale_stats.arrays import local_effects as kernel
 from rhale_stats.arrays.moments import FloatArray, IntArray
-from rhale_stats.local.cells import cell_edges
 from rhale_stats.local.levels import DIFFERENCES, differences
+from rhale_stats.local.rows import cell_edges
 from rhale_stats.models.differences import DifferenceQuotients
 from rhale_stats.models.outputs import Outputs
 from rhale_stats.models.parametric import ROW_NUMBER, Fitted, ParameterChanges, Parametric
@@ -39,7 +39,7 @@ class Derivatives(NamedTuple):
     progress: bool
 
     @classmethod
-    def of(cls, fitted: Fitted, local: xr.Dataset) -> Derivatives:
+    def from_model(cls, fitted: Fitted, local: xr.Dataset) -> Derivatives:
         """Raise ``ValueError`` unless ``X`` are the rows of ``local``, numbered by it."""
         model, table = fitted.model, as_table(fitted.X)
         _check_rows(table, local)
@@ -69,11 +69,11 @@ class Derivatives(NamedTuple):
         interpolated = methods_of(self.local)[number] != "finite_difference" and edges is not None
         if interpolated:
             edges = None
-        stored, x = (
+        stored, x = [
             self.local[variable_name].values[:, number] for variable_name in ("local_effect", "x")
-        )
+        ]
         halves = self.local[AT_MEAN].values if AT_MEAN in self.local else None
-        around = _Around.of(x)
+        around = _Around.from_values(x)
         # Both differences have it, and 1 % of the rows have more.
         rounding = 4 * float(np.nan_to_num(self.local["local_effect_error"].values[number]))
         for part, quotients in self._parts(name, rows, 4):
@@ -135,7 +135,7 @@ class _Around(NamedTuple):
     high: float
 
     @classmethod
-    def of(cls, x: FloatArray) -> _Around:
+    def from_values(cls, x: FloatArray) -> _Around:
         """Of all values, of which some may be missing."""
         x = x[~np.isnan(x)]
         return cls(kernel.robust_scale(x), float(x.min()), float(x.max()))

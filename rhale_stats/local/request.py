@@ -16,12 +16,19 @@ from rhale_stats.arguments.progress import progress_bar
 from rhale_stats.arguments.words import warn
 from rhale_stats.arrays import local_effects as kernel
 from rhale_stats.arrays.moments import FloatArray, need_squares
-from rhale_stats.bins.fixed import GivenBins
 from rhale_stats.bins.rule import BinRule
-from rhale_stats.local.cells import difference_edges, repeated_values
+from rhale_stats.bins.rules import GivenBins
 from rhale_stats.local.labelled import labelled
+from rhale_stats.local.rows import difference_edges, repeated_values
 from rhale_stats.models import jacobian as models_jacobian
-from rhale_stats.models.differences import DifferenceQuotients, Differences, no_differences
+from rhale_stats.models.differences import (
+    DifferenceQuotients,
+    Differences,
+    Steps,
+    Versions,
+    answered,
+    no_differences,
+)
 from rhale_stats.models.jacobian import gradient_columns, refuse_jacobian, warn_of_gradient
 from rhale_stats.models.probes import (
     JumpWarning,
@@ -33,7 +40,6 @@ from rhale_stats.models.probes import (
 )
 from rhale_stats.models.sample import ALL_ROWS, Sample
 from rhale_stats.models.table import check_column
-from rhale_stats.models.together import Steps, Versions, answered
 
 # Features that a warning names.
 SOME_FEATURES = 5
@@ -41,7 +47,7 @@ SOME_FEATURES = 5
 GIVEN = ("jacobian", "gradient")
 
 
-class Way(NamedTuple):
+class FeatureMethod(NamedTuple):
     """How local effects of one feature are taken ("constant": not), and the result of its probe."""
 
     kind: str
@@ -184,7 +190,7 @@ class Request:
         return labelled(sample, x, differences, quotients, absent, beyond)
 
     def _feature(
-        self, column: int, x: FloatArray, way: Way, precision: float
+        self, column: int, x: FloatArray, way: FeatureMethod, precision: float
     ) -> Steps[Differences]:
         """Local effects of one feature, at the rows that have a value."""
         if way.kind == "constant":
@@ -267,23 +273,23 @@ class Request:
         left[rows] = slopes.local_effect
         return replace(differences, left=left, error=np.maximum(differences.error, slopes.error))
 
-    def _ways(self, x: FloatArray) -> list[Way]:
+    def _ways(self, x: FloatArray) -> list[FeatureMethod]:
         """How local effects of every column are taken; derivatives where the probes allow them."""
         table, quotients, positions = self.sample.table, self.quotients, self.sample.positions
         ways, looks = {}, {}
         for position, x_of_feature in zip(positions, x.T, strict=True):
             present = ~np.isnan(x_of_feature)
             if np.nanmin(x_of_feature) == np.nanmax(x_of_feature):
-                ways[position] = Way("constant")
+                ways[position] = FeatureMethod("constant")
             elif quotients is None or self.kind == "finite_difference":
-                ways[position] = Way(self.kind)
+                ways[position] = FeatureMethod(self.kind)
             elif self._has_cells(position, x_of_feature):
-                ways[position] = Way("finite_difference")
+                ways[position] = FeatureMethod("finite_difference")
             else:
                 looks[position] = looked_at(table, position, present & self.sample.present)
         if quotients is not None:
             for position, probe in probed(quotients, looks).items():
-                ways[position] = Way(self._kind(position, probe), probe)
+                ways[position] = FeatureMethod(self._kind(position, probe), probe)
         return [ways[position] for position in positions]
 
     def _has_cells(self, position: int, x: FloatArray) -> bool:

@@ -1,25 +1,183 @@
-"""The rows of local effects: weights, honest halves, columns of single features."""
+"""The rows of local effects: weights, honest halves, columns and cells of features, sums."""
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
 from rhale_stats.arguments.checks import MAX_SIZE, check_finite
-from rhale_stats.arrays.moments import FloatArray
-from rhale_stats.arrays.stretches import sorting
-from rhale_stats.local.cells import cell_edges
-from rhale_stats.local.reductions import Places, Reduction, Source, unequal
+from rhale_stats.arrays import binning
+from rhale_stats.arrays.binning import sorting
+from rhale_stats.arrays.local_effects import are_repeated
+from rhale_stats.arrays.moments import FloatArray, need_squares
+from rhale_stats.bins.description import SEARCHING
+from rhale_stats.bins.rule import BinRule, Column
+from rhale_stats.bins.rules import GivenBins, QuantileBins
 from rhale_stats.parallel import in_threads
 from rhale_stats.schema.dimensions import HALF_OF, ROWS
 from rhale_stats.schema.features import feature_names, feature_position
 from rhale_stats.schema.identity import as_attribute, fingerprint
 from rhale_stats.schema.parts import features_by_rows, has_own_rows
+
+# Cells that finite differences are taken across by default: so many at most and at least, and so
+# many rows in each.
+MAX_CELLS, MIN_CELLS, ROWS_OF_A_CELL = 40, 5, 10
+# Cells go from each value to the next where a feature has ties and so many values at most.
+MAX_VALUES, ROWS_OF_A_STEP = 100, 5
+# Bins of ALE by default.
+ALE_BINS = QuantileBins(MAX_CELLS)
+
+
+def difference_edges(
+    rule: BinRule | None,
+    name: str,
+    x: FloatArray,
+    weight: FloatArray | None,
+    *,
+    counted: bool = False,
+) -> FloatArray:
+    """Edges of the cells that slopes are taken across, math [2].
+
+    Cells are those of the rule, of the rows with weight. A rule that joins cells gets cells that
+    adapt to the rows, and so do none and the default of ALE: from each value to the next where
+    there are at most 100 values of three rows or more on average, else cells of equal numbers of
+    rows, with 10 or more; ``max_bins`` of the rule at most, and 40 without one.
+    """
+    counts = None if weight is None or (weight == weight.max()).all() else weight[weight > 0]
+    x_with_weight = x if weight is None else x[weight > 0]
+    low, high = float(x_with_weight.min()), float(x_with_weight.max())
+    if low == high:
+        return np.array([low])
+    if rule is None or rule is ALE_BINS or isinstance(rule, SEARCHING):
+        # A row of frequency weight w represents w equal rows.
+        repeats = None if weight is None or not counted else weight[weight > 0]
+        values = repeated_values(x_with_weight, repeats)
+        if values is not None:
+            return values
+        if rule is ALE_BINS:
+            return _of_rule(rule, Column(name, x_with_weight, low, high, counts))
+        most = rule.max_bins if isinstance(rule, SEARCHING) else MAX_CELLS
+        n_rows = len(x_with_weight) if repeats is None else repeats.sum()
+        n_cells = int(min(max(n_rows // ROWS_OF_A_CELL, MIN_CELLS), most))
+        edges = binning.quantile_edges(x_with_weight, n_cells, counts)
+        return np.concatenate([[low], edges[(edges > low) & (edges < high)], [high]])
+    edges = _of_rule(rule, Column(name, x_with_weight, low, high, counts))
+    cells = rule.cells_of(name) if isinstance(rule, GivenBins) else None
+    return edges if cells is None else np.union1d(edges, cells)
+
+
+def _of_rule(rule: BinRule, column: Column) -> FloatArray:
+    axis = rule.cells(column)
+    return binning.bin_edges(axis, np.arange(len(axis)), column.low, column.high)
+
+
+def repeated_values(x: FloatArray, counts: FloatArray | None) -> FloatArray | None:
+    """Edges at the distinct values, where these are few and repeated; None where they are not.
+
+    Between two edges, and on them, are 5 rows or more, so that cells of some of the rows have rows.
+    """
+    if len(np.unique(x[: 2 * MAX_VALUES])) > MAX_VALUES:
+        return None
+    values, of_row = np.unique(x, return_inverse=True)
+    if len(values) > MAX_VALUES or not are_repeated(x, counts):
+        return None
+    n_rows, chosen = np.bincount(of_row, counts), [0]
+    for number in range(1, len(values) - 1):
+        if min(n_rows[chosen[-1] : number + 1].sum(), n_rows[number:].sum()) >= ROWS_OF_A_STEP:
+            chosen.append(number)
+    return values[[*chosen, len(values) - 1]] if len(values) > 1 else values
+
+
+def cell_edges(local: xr.Dataset) -> list[FloatArray | None]:
+    """Edges of the cells of finite differences, by feature; None if derivatives were taken."""
+    if "cell_value" not in local:
+        return [None] * local.sizes["feature"]
+    table = local["cell_value"].transpose("feature", "cell_edge").values
+    edges_of_features = [edges[np.isfinite(edges)] for edges in table]
+    return [edges if len(edges) else None for edges in edges_of_features]
+
+
+# --- sums over rows -------------------------------------------------------------------------------
+
+
+class Reduction(NamedTuple):
+    """A function of one chunk of rows, and one that combines the answers of several, in order."""
+
+    map: Callable[[Rows], Any]
+    combine: Callable[[Sequence[Any]], Any]
+
+
+class SortedValues(NamedTuple):
+    """Values of one feature with their weights, sorted or not; None if each counts as one row.
+
+    For many rows in chunks these are a summary [97]: some values, with the weight of the rows
+    between them.
+    """
+
+    x: FloatArray
+    weight: FloatArray | None
+    frequency: bool
+    ordered: bool = False
+
+
+class Source(Protocol):
+    """All rows of the local effects, in memory or in chunks."""
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows of positive weight."""
+
+    @property
+    def size(self) -> int:
+        """Number of local effects."""
+
+    @property
+    def unequal(self) -> bool:
+        """Whether rows have precision weights that differ."""
+
+    @property
+    def largest(self) -> float:
+        """Largest precision weight as it was given; weights are divided by it."""
+
+    @property
+    def most_rows(self) -> int:
+        """Most rows of a chunk that are taken where an answer is made of rows themselves."""
+
+    def ends(self, position: int, name: str) -> tuple[float, float]:
+        """Smallest and largest value of a feature; refused where values are not finite."""
+
+    def places(self, position: int) -> SortedValues:
+        """Where the rows of a feature are on its axis."""
+
+    def reduced(
+        self,
+        plan: Callable[[Source, int], Reduction | None],
+        done: Callable[[int, Any], R],
+        threads: int,
+        /,
+    ) -> list[R]:
+        """Results of ``done`` for the number of every feature and the answer of its reduction.
+
+        ``plan`` gives the reduction of a feature from the places of its rows, in whose order the
+        rows come. Without a reduction the answer is None.
+        """
+
+    def fingerprints(self, names: Sequence[str], threads: int, /) -> dict[str, str]:
+        """The attribute of an effect that tells what every feature of it was made from."""
+
+
+def unequal(weight: FloatArray | None, *, frequency: bool) -> bool:
+    """Whether there are precision weights that differ."""
+    return weight is not None and need_squares(weight, frequency=frequency)
+
+
+# --- the rows of local effects --------------------------------------------------------------------
+
 
 SELECT_ROWS = "Select the rows first: local.isel(obs=...)."
 R = TypeVar("R")
@@ -79,7 +237,7 @@ def is_estimation_row(local: xr.Dataset, effect: xr.Dataset) -> NDArray[np.bool_
         return np.asarray(region_of_row == effect["region"].item())
     if "honest_seed" not in effect.attrs:
         return np.ones(n_obs, dtype=bool)
-    fraction, seed = (effect.attrs[name] for name in ("honest_fraction", "honest_seed"))
+    fraction, seed = [effect.attrs[name] for name in ("honest_fraction", "honest_seed")]
     return ~choosing_rows(local, float(fraction), int(seed))
 
 
@@ -129,9 +287,9 @@ class Rows(NamedTuple):
             check_finite(x, "x", name, SELECT_ROWS)
         return float(low), float(high)
 
-    def places(self, position: int) -> Places:
+    def places(self, position: int) -> SortedValues:
         """Where the rows of a feature are on its axis."""
-        return Places(self.x[position], self.weight, self.frequency, self.ordered)
+        return SortedValues(self.x[position], self.weight, self.frequency, self.ordered)
 
     def reduced(
         self,
@@ -173,7 +331,7 @@ class Rows(NamedTuple):
         weight = None
         if self.weight is not None:
             weight = self.weight.take(order, out=of_weight[0], mode="clip")
-        of_x, of_g = ([np.zeros(0)] * len(self.x) for _ in range(2))
+        of_x, of_g = [[np.zeros(0)] * len(self.x) for _ in range(2)]
         of_x[position], of_g[position] = x, g
         return self._replace(
             x=of_x,
@@ -198,9 +356,9 @@ class Rows(NamedTuple):
 
 def columns(local: xr.Dataset) -> Rows:
     """Columns of the local effects; weights scaled to 1 at most and dropped where all are equal."""
-    x, g = (
+    x, g = [
         local.variables[name].transpose("obs", "feature").values for name in ("x", "local_effect")
-    )
+    ]
     if not len(x):
         raise ValueError("local must have at least one row; got none.")
     sides = [

@@ -16,7 +16,7 @@ def local_page(local: xr.Dataset, most: int) -> Page:
     """The page that shows local effects: facts, and a table with one line for each feature."""
     names = feature_names(local)
     kind = local["feature_kind"].values.astype(str)
-    values, x = (local[name].transpose("feature", "obs").values for name in ("local_effect", "x"))
+    values, x = [local[name].transpose("feature", "obs").values for name in ("local_effect", "x")]
     is_finite = np.isfinite(values)
     n = is_finite.sum(axis=1)
     some = np.maximum(n, 1)

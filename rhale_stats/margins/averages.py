@@ -34,13 +34,11 @@ from rhale_stats.margins.contrasts import (
 from rhale_stats.margins.hypotheses import labelled_combinations
 from rhale_stats.margins.tables import estimates
 from rhale_stats.models.adapters.libraries import columns_known_of
-from rhale_stats.models.chosen import columns_named
 from rhale_stats.models.differences import DifferenceQuotients
-from rhale_stats.models.levels import Levels, levels_beside, levels_of
 from rhale_stats.models.options import ModelOptions
 from rhale_stats.models.outputs import SCALES, ModelError
 from rhale_stats.models.parametric import Fitted
-from rhale_stats.models.sample import Sample
+from rhale_stats.models.sample import Levels, Sample, columns_named, levels_beside, levels_of
 from rhale_stats.models.scales import PredictionScale
 from rhale_stats.models.table import check_column
 from rhale_stats.schema.dimensions import OUTPUT, with_outputs

@@ -12,11 +12,11 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from rhale_stats.arguments.chunked import is_in_chunks, is_path
+from rhale_stats.arguments.checks import is_in_chunks, is_path
 from rhale_stats.arguments.rows import as_weights
 from rhale_stats.arguments.words import listed, one_line, shown
+from rhale_stats.arrays.binning import most_of_chunk, thinned, together
 from rhale_stats.arrays.moments import FloatArray
-from rhale_stats.arrays.thinned import most_of_chunk, thinned, together
 from rhale_stats.chunks import of_all
 from rhale_stats.models.outputs import ModelError
 from rhale_stats.models.table import as_table

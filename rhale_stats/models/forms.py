@@ -1,9 +1,10 @@
-"""Tables of all libraries: read as pandas or NumPy, and given to the model in their own form."""
+"""Tables of all libraries: read as pandas or NumPy, and given to the model in their own kind."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, TypeAlias
 
 import narwhals as nw
 import numpy as np
@@ -12,8 +13,161 @@ import xarray as xr
 from numpy.typing import NDArray
 
 from rhale_stats.arguments.words import listed, warn
-from rhale_stats.models.form import ARRAY, PANDAS, PLAIN, Data, Form, as_is, framed
-from rhale_stats.models.frames import native_series, read_narwhals, read_series
+
+
+def read_narwhals(table: nw.DataFrame[Any]) -> tuple[pd.DataFrame, TableFormat]:
+    """A table column by column; without the detour of ``to_pandas``, which loses integers."""
+    schema = dict(table.schema)
+    columns = {name: read_series(table[name]) for name in table.columns}
+    days = frozenset(position for position, kind in enumerate(schema.values()) if kind == nw.Date)
+    frame = framed(columns, table.columns, len(table))
+    like = table.head(0)
+
+    def give(rows: Data) -> Any:
+        assert isinstance(rows, pd.DataFrame)
+        names = list(rows.columns)
+        made = [
+            native_series(rows.iloc[:, position], str(name), schema.get(name), like)
+            for position, name in enumerate(names)
+        ]
+        first = made[0].to_frame()
+        return first.with_columns(*made[1:]).to_native() if len(made) > 1 else first.to_native()
+
+    return frame, TableFormat(_name_of(table), give, days=days)
+
+
+def _name_of(table: nw.DataFrame[Any]) -> str:
+    kind = type(table.to_native())
+    return f"{kind.__module__.partition('.')[0]} {kind.__name__}"
+
+
+def read_series(column: nw.Series[Any]) -> Any:
+    """One column in the type of pandas that holds all of it, missing values included."""
+    kind = column.dtype
+    gone = column.is_null().to_numpy() if column.null_count() else None
+    if kind.is_integer() and gone is not None:
+        filled = column.fill_null(0).to_numpy()
+        return pd.arrays.IntegerArray(np.array(filled), np.array(gone))
+    if kind.is_float() and gone is not None:
+        filled = column.fill_null(0.0).to_numpy()
+        return pd.arrays.FloatingArray(np.array(filled), np.array(gone))
+    if kind == nw.Boolean and gone is not None:
+        filled = column.fill_null(False).to_numpy()
+        return pd.arrays.BooleanArray(np.array(filled, dtype=bool), np.array(gone))
+    if (kind.is_numeric() and not kind.is_decimal()) or kind == nw.Boolean:
+        return column.to_numpy()
+    if kind.is_decimal():
+        return column.cast(nw.Float64).to_numpy()
+    if isinstance(kind, nw.Enum):
+        return pd.Categorical(column.to_list(), categories=list(kind.categories), ordered=True)
+    if kind == nw.Categorical:
+        return pd.Categorical(column.to_list())
+    if kind == nw.String:
+        return pd.Series(column.to_list(), dtype=None if len(column) else object)
+    if kind == nw.Date:
+        return pd.Series(column.cast(nw.Datetime("ms")).to_numpy())
+    if isinstance(kind, nw.Datetime):
+        if kind.time_zone is None:
+            return pd.Series(column.to_numpy())
+        utc = column.dt.convert_time_zone("UTC").dt.replace_time_zone(None).to_numpy()
+        return pd.DatetimeIndex(utc).tz_localize("UTC").tz_convert(kind.time_zone)
+    if isinstance(kind, nw.Duration):
+        return pd.Series(column.to_numpy())
+    return pd.Series(column.to_list(), dtype=object)  # the model gets it as it is
+
+
+def native_series(column: pd.Series[Any], name: str, kind: Any, like: nw.DataFrame[Any]) -> Any:
+    """A column of pandas in the library of a table, in its own type where it has not changed."""
+    backend = like.implementation
+    values, gone = _plain_values(column)
+    if isinstance(values, list):
+        target = kind if kind is not None else nw.String()
+        made = nw.new_series(name, values, backend=backend)
+        return made if made.dtype == target else _cast(made, target)
+    made = nw.new_series(name, values, backend=backend)
+    if gone is not None and gone.any():
+        present = nw.new_series("there", ~gone, backend=backend)
+        missing = nw.new_series(name, [None] * len(values), made.dtype, backend=backend)
+        made = made.zip_with(present, missing)
+    dtype = column.dtype
+    if isinstance(dtype, pd.DatetimeTZDtype):
+        made = made.dt.replace_time_zone("UTC").dt.convert_time_zone(str(dtype.tz))
+    elif kind == nw.Date:
+        made = made.cast(nw.Date)
+    return made
+
+
+def _cast(made: nw.Series[Any], kind: Any) -> nw.Series[Any]:
+    """Text as the categories that it was."""
+    if made.dtype == nw.Unknown or made.null_count() == len(made):
+        made = made.cast(nw.String)
+    return made.cast(kind) if kind != nw.String else made
+
+
+def _plain_values(column: Any) -> tuple[Any, NDArray[np.bool_] | None]:
+    """Values of a column as an array, or as a list of text; and where there are none."""
+    dtype = column.dtype
+    if isinstance(dtype, np.dtype) and dtype.kind in "biufmM":
+        values = column.to_numpy()
+        gone = np.isnat(values) if dtype.kind in "mM" else None
+        return np.ascontiguousarray(values), gone
+    if isinstance(dtype, pd.DatetimeTZDtype):
+        return column.dt.tz_convert("UTC").dt.tz_localize(None).to_numpy(), column.isna().to_numpy()
+    if pd.api.types.is_numeric_dtype(dtype):  # nullable types
+        numpy = np.dtype(getattr(dtype, "numpy_dtype", np.float64))
+        gone = column.isna().to_numpy()
+        filled = column.fillna(False if numpy.kind == "b" else 0) if gone.any() else column
+        return filled.to_numpy(dtype=numpy), gone
+    values = column.astype(object).where(column.notna(), None)
+    return values.tolist(), None
+
+
+# --- what kind of table a user has ----------------------------------------------------------------
+
+
+Data: TypeAlias = pd.DataFrame | NDArray[Any]
+PLAIN = (
+    "A table has columns of numbers, true and false, text, categories, dates, times or durations"
+)
+
+
+def as_is(rows: Any) -> Any:
+    """Rows as they are."""
+    return rows
+
+
+@dataclass(frozen=True)
+class TableFormat:
+    """What kind of table the user has, and how rows are brought into this kind.
+
+    ``labelled`` says whether rows have labels of their own, by which pandas objects are aligned.
+    ``days`` are the numbers of columns of dates without a time of the day. ``restore`` turns
+    columns that were read as numbers or dates back into what they hold.
+    """
+
+    name: str
+    give: Callable[[Data], Any] = as_is
+    labelled: bool = False
+    days: frozenset[int] = frozenset()
+    restore: Callable[[Data], Any] = as_is
+
+    def as_given(self, rows: Data) -> Any:
+        """Rows in the form and the types of the user."""
+        return self.give(self.restore(rows))
+
+
+PANDAS = TableFormat("pandas DataFrame", labelled=True)
+ARRAY = TableFormat("array")
+
+
+def framed(columns: Mapping[Any, Any], names: Sequence[Any], n_rows: int) -> pd.DataFrame:
+    """Columns as a DataFrame, whose rows are numbered."""
+    frame = pd.DataFrame(dict(enumerate(columns.values())), index=pd.RangeIndex(n_rows))
+    return frame.set_axis(pd.Index(list(names), dtype=object if not len(names) else None), axis=1)
+
+
+# --- tables of all libraries ----------------------------------------------------------------------
+
 
 # Libraries of models whose ``predict`` is documented for pandas and NumPy.
 PANDAS_MODELS = ("sklearn", "xgboost", "lightgbm", "catboost", "statsmodels")
@@ -21,7 +175,7 @@ PANDAS_MODELS = ("sklearn", "xgboost", "lightgbm", "catboost", "statsmodels")
 NUMPY_MODELS = ("lightgbm", "statsmodels")
 
 
-def read(X: Any, parameter: str = "X") -> tuple[Any, Form]:
+def read(X: Any, parameter: str = "X") -> tuple[Any, TableFormat]:
     """A table as a DataFrame, or what it is where it is none (an array), and its form.
 
     Raises
@@ -62,7 +216,7 @@ def n_rows_of(X: Any) -> int:
     return len(next(iter(X.values()))) if isinstance(X, Mapping) else len(X)
 
 
-def given_to(model: Any, form: Form, data: Data) -> Callable[[Data], Any]:
+def given_to(model: Any, form: TableFormat, data: Data) -> Callable[[Data], Any]:
     """How rows are brought into the form that a model takes: that of the user, or of its fit.
 
     Models of scikit-learn and the like, which remember the columns of their fit, get these columns
@@ -196,7 +350,7 @@ def plain_answer(answer: Any) -> Any:
     return answer
 
 
-def read_dataset(X: xr.Dataset, parameter: str) -> tuple[pd.DataFrame, Form]:
+def read_dataset(X: xr.Dataset, parameter: str) -> tuple[pd.DataFrame, TableFormat]:
     """Variables over one dimension, which is that of the rows."""
     dims = {str(name): tuple(map(str, variable.dims)) for name, variable in X.data_vars.items()}
     if not dims:
@@ -227,10 +381,10 @@ def read_dataset(X: xr.Dataset, parameter: str) -> tuple[pd.DataFrame, Form]:
         }
         return xr.Dataset(data, attrs=X.attrs)
 
-    return frame, Form("xarray Dataset", give, labelled=labelled)
+    return frame, TableFormat("xarray Dataset", give, labelled=labelled)
 
 
-def read_data_array(X: xr.DataArray, parameter: str) -> tuple[Any, Form]:
+def read_data_array(X: xr.DataArray, parameter: str) -> tuple[Any, TableFormat]:
     """An array of (row, column), whose columns may have names."""
     if X.ndim != 2:
         raise ValueError(
@@ -254,7 +408,7 @@ def read_data_array(X: xr.DataArray, parameter: str) -> tuple[Any, Form]:
         values = rows.to_numpy(copy=True) if isinstance(rows, pd.DataFrame) else rows
         return xr.DataArray(values, dims=(row, column), coords=coords, attrs=X.attrs, name=X.name)
 
-    return frame, Form("xarray DataArray", give, labelled=labelled)
+    return frame, TableFormat("xarray DataArray", give, labelled=labelled)
 
 
 def _attributes(
@@ -273,7 +427,7 @@ def _attributes(
     return without_units | ({"units": units} if units else {})
 
 
-def read_structured(X: NDArray[Any], parameter: str) -> tuple[pd.DataFrame, Form]:
+def read_structured(X: NDArray[Any], parameter: str) -> tuple[pd.DataFrame, TableFormat]:
     """Fields of a structured array."""
     if X.ndim != 1:
         raise ValueError(
@@ -304,10 +458,10 @@ def read_structured(X: NDArray[Any], parameter: str) -> tuple[pd.DataFrame, Form
             out[name] = values
         return out
 
-    return frame, Form("structured array", give)
+    return frame, TableFormat("structured array", give)
 
 
-def read_columns(X: Mapping[Any, Any], parameter: str) -> tuple[pd.DataFrame, Form]:
+def read_columns(X: Mapping[Any, Any], parameter: str) -> tuple[pd.DataFrame, TableFormat]:
     """A dict of columns, each of which may be of any library."""
     if not X:
         raise ValueError(f"{parameter} must have at least one column; got an empty dict.")
@@ -334,7 +488,7 @@ def read_columns(X: Mapping[Any, Any], parameter: str) -> tuple[pd.DataFrame, Fo
             name: givers[name](rows.iloc[:, position]) for position, name in enumerate(rows.columns)
         }
 
-    return frame, Form("dict", give, labelled=bool(indices), days=frozenset(days))
+    return frame, TableFormat("dict", give, labelled=bool(indices), days=frozenset(days))
 
 
 def _check_labels(X: Mapping[Any, Any], parameter: str) -> None:

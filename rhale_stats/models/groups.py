@@ -16,8 +16,8 @@ from rhale_stats.arguments.checks import check_name_or_column
 from rhale_stats.arguments.rows import of_rows, series_of_rows
 from rhale_stats.arguments.words import warn
 from rhale_stats.arrays.moments import IntArray
-from rhale_stats.models.levels import numbered
 from rhale_stats.models.options import ModelOptions
+from rhale_stats.models.sample import numbered
 from rhale_stats.models.table import as_table
 from rhale_stats.schema.dimensions import OUTPUT, REGION, ROWS
 from rhale_stats.schema.features import feature_names, position_of
@@ -40,9 +40,9 @@ class RowGroups(NamedTuple):
     rules: list[str]
 
     @classmethod
-    def of(cls, by: Any, labels: Any, n_rows: int, of: str = "local") -> RowGroups:
+    def by_column(cls, by: Any, labels: Any, n_rows: int, rows_of: str = "local") -> RowGroups:
         """By the levels of a column, or by both halves of one of many numbers."""
-        values = series_of_rows(by, labels, n_rows, "by", of)
+        values = series_of_rows(by, labels, n_rows, "by", rows_of)
         numbers = pd.Series(np.asarray(values))
         name = str(getattr(by, "name", None) or "")
         before = f"{name} " if name else ""
@@ -110,7 +110,7 @@ def _divided(arguments: list[Any], by: Any) -> tuple[RowGroups, list[list[Any]]]
         if is_name:
             position = position_of(by, feature_names(local), "by")
             by = pd.Series(local["x"].isel(feature=position).values, name=str(by))
-        groups = RowGroups.of(by, row_labels(local), local.sizes["obs"])
+        groups = RowGroups.by_column(by, row_labels(local), local.sizes["obs"])
         return groups, [[local.isel(obs=rows), *arguments[1:]] for rows in groups.rows.values()]
     if len(arguments) < 2:
         raise TypeError("by needs the rows: X is missing, as in ale(model, X, by='group').")
@@ -119,7 +119,7 @@ def _divided(arguments: list[Any], by: Any) -> tuple[RowGroups, list[list[Any]]]
         position = position_of(by, table.names, "by")
         by = table.series(position).rename(table.names[position])
     labels = None if table.index is None else table.index.to_numpy()
-    groups = RowGroups.of(by, labels, table.n_rows, "rows of X")
+    groups = RowGroups.by_column(by, labels, table.n_rows, "rows of X")
     return groups, [
         [arguments[0], table.form.as_given(table.take(rows).data)] for rows in groups.rows.values()
     ]
@@ -130,20 +130,20 @@ def _of_rows(named: Mapping[str, Any], rows: IntArray, arguments: list[Any]) -> 
     out = dict(named)
     if isinstance(arguments[0], xr.Dataset):
         labels: Any = row_labels(arguments[0])
-        n_rows, of = arguments[0].sizes["obs"], "local"
+        n_rows, rows_of = arguments[0].sizes["obs"], "local"
     else:
         table = as_table(arguments[1])
-        labels, n_rows, of = table.index, table.n_rows, "rows of X"
+        labels, n_rows, rows_of = table.index, table.n_rows, "rows of X"
 
-    def taken(name: str, values: Any) -> Any:
-        return np.asarray(of_rows(values, labels, n_rows, name, of))[rows]
+    def selected(name: str, values: Any) -> Any:
+        return np.asarray(of_rows(values, labels, n_rows, name, rows_of))[rows]
 
     for name in OF_ROWS:
         if out.get(name) is not None:
-            out[name] = taken(name, out[name])
+            out[name] = selected(name, out[name])
     options = out.get("options")
     if isinstance(options, ModelOptions) and options.weights is not None:
-        out["options"] = replace(options, weights=taken("weights", options.weights))
+        out["options"] = replace(options, weights=selected("weights", options.weights))
     jacobian = out.get("jacobian")
     if jacobian is not None and not callable(jacobian):
         is_frame = isinstance(jacobian, pd.DataFrame)
@@ -153,20 +153,20 @@ def _of_rows(named: Mapping[str, Any], rows: IntArray, arguments: list[Any]) -> 
 
 def _side_by_side(results: list[xr.Dataset], groups: RowGroups, arguments: list[Any]) -> xr.Dataset:
     """Results of all groups along the dimension ``region``, of the features that all have."""
-    kept = [
+    names = [
         name
         for name in feature_names(results[0])
         if all(name in feature_names(other) for other in results)
         and not (name == groups.name and not groups.rules[0].startswith(f"{name} ≤"))
     ]
-    if not kept:
+    if not names:
         raise ValueError(
             f"by must leave features that all groups have; {groups.name!r} leaves none."
         )
-    lost = {name for result in results for name in feature_names(result)} - {*kept, groups.name}
+    lost = {name for result in results for name in feature_names(result)} - {*names, groups.name}
     if lost:
         warn(f"Left out, because not all groups have an effect of them: {', '.join(sorted(lost))}.")
-    results = [result.sel(feature=kept).drop_vars("obs", errors="ignore") for result in results]
+    results = [result.sel(feature=names).drop_vars("obs", errors="ignore") for result in results]
     for other in results:
         results = [filled(result, other) for result in results]
     out = stack(results, REGION)

@@ -11,20 +11,19 @@ import xarray as xr
 from numpy.typing import NDArray
 from scipy.special import expit
 
-from rhale_stats.arguments.rows import aligned
+from rhale_stats.arguments.rows import aligned, as_array
 from rhale_stats.arguments.words import warn
 from rhale_stats.arrays import local_effects as kernel
 from rhale_stats.arrays import probes as sums
 from rhale_stats.arrays.moments import FloatArray
 from rhale_stats.models import forms
 from rhale_stats.models.adapters.statsmodels import through_link
-from rhale_stats.models.chosen import positions_of
 from rhale_stats.models.differences import DifferenceQuotients, Differences
 from rhale_stats.models.options import ModelOptions
 from rhale_stats.models.outputs import Model, ModelError
 from rhale_stats.models.probes import KINKS, Probe, looked_at, probed
-from rhale_stats.models.sample import Sample
-from rhale_stats.models.table import Table, as_array, check_column
+from rhale_stats.models.sample import Sample, positions_of
+from rhale_stats.models.table import Table, check_column
 from rhale_stats.schema.validation import validated
 
 # A Jacobian may deviate from differences by this share (root mean squares), beyond rounding.

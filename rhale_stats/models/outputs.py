@@ -10,18 +10,16 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from rhale_stats.arguments.checks import check_choice
-from rhale_stats.arguments.rows import aligned
+from rhale_stats.arguments.rows import aligned, as_array
 from rhale_stats.arrays import local_effects as kernel
 from rhale_stats.arrays.moments import FloatArray
 from rhale_stats.models.adapters import sklearn, statsmodels
 from rhale_stats.models.adapters.adapter import Adapter, Gradient
 from rhale_stats.models.adapters.libraries import adapter_of, is_of_jax, jax_adapter
 from rhale_stats.models.design import watched
-from rhale_stats.models.form import as_is
-from rhale_stats.models.forms import given_to, plain_answer
-from rhale_stats.models.offsets import predict_of
-from rhale_stats.models.table import Table, as_array
-from rhale_stats.models.versions import prediction_function
+from rhale_stats.models.forms import as_is, given_to, plain_answer
+from rhale_stats.models.offsets import predict_of, prediction_function
+from rhale_stats.models.table import Table
 
 Model: TypeAlias = Any
 OutputLabels: TypeAlias = Any  # one label, a sequence of them, or None

@@ -18,17 +18,17 @@ from rhale_stats.arguments.survey import GroupsOrDesign, SurveyDesign
 from rhale_stats.arrays.moments import FloatArray
 from rhale_stats.models.design import Design, influence_of, row_factor, watched
 from rhale_stats.models.forms import collected, plain_answer
-from rhale_stats.models.offsets import predict_of
-from rhale_stats.models.scales import PredictionScale
-from rhale_stats.models.table import Table, as_table
-from rhale_stats.models.versions import (
+from rhale_stats.models.offsets import (
     LINEAR,
     Linear,
     ManyVersions,
     OutputShares,
+    predict_of,
     prediction_function,
     stacked,
 )
+from rhale_stats.models.scales import PredictionScale
+from rhale_stats.models.table import Table, as_table
 from rhale_stats.schema.identity import row_labels
 
 # Step along each direction of the parameters, in standard errors. Central differences along x

@@ -6,19 +6,22 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 
 from rhale_stats.arrays import local_effects as kernel
 from rhale_stats.arrays import probes as sums
 from rhale_stats.arrays.moments import FloatArray, IntArray
-from rhale_stats.models.differences import DifferenceQuotients, Differences
-from rhale_stats.models.outputs import ModelError
+from rhale_stats.models.differences import (
+    DifferenceQuotients,
+    Differences,
+    Steps,
+    Versions,
+    answered,
+)
 from rhale_stats.models.table import Table
-from rhale_stats.models.together import Steps, Versions, answered
 
-# Rows of a feature that are looked at, and rows that the model answers twice.
-ROWS, TWICE = 1000, 500
+# Rows of a feature that are looked at.
+ROWS = 1000
 # Features that are looked at together.
 PROBED = 64
 # Number of windows that are cut into pieces.
@@ -33,11 +36,6 @@ STEP_SHARE, GROWS = 0.05, 0.25
 KINKS = 3.0
 # Derivatives are useless where this share of them is zero although the output moves.
 ZERO_SHARE = 0.95
-# Steps are longer for answers whose size is so many times their range.
-OFFSETS = 100.0, 1e6
-# Answers to the same rows may differ by so many units of rounding; with other rows beside them by
-# this share, as sums of matrices are taken in another order.
-ROUNDINGS, BATCH_TOLERANCE = 64, 1e-3
 # Noise of so many units of rounding is looked at again. It is noise where a quarter of the step
 # leaves this share of it; a unit of rounding is so many of its standard deviations.
 SUSPECT, NOISE_SHARE, NOISE_UNITS = 64, 0.7, 3.0
@@ -93,47 +91,6 @@ class Probe:
         Exact ones depend on no step.
         """
         return not (self.located if exact else self.jumps).any()
-
-
-def check_answers(quotients: DifferenceQuotients) -> None:
-    """Refuse a model whose answers to the same rows differ.
-
-    Raises
-    ------
-    ModelError
-        They do, from call to call or with the other rows of a call.
-    """
-    n = quotients.table.n_rows
-    rows = np.unique(np.linspace(0, n - 1, min(n, TWICE)).round().astype(np.int64))
-    whole = ~pd.DataFrame(quotients.table.take(rows).data).isna().any(axis=1).to_numpy()
-    rows = rows[whole] if whole.any() else rows  # not every model takes missing values
-    some = quotients.take(rows)
-    first, second = (some.at_rows("rows looked at of X") for _ in range(2))
-    sizes = np.abs(first).max(axis=0)
-    if np.isfinite(sizes).all():
-        ranges = np.ptp(first, axis=0)
-        moving = ranges > ROUNDINGS * quotients.precision * sizes
-        quotients.outputs.range = float(np.max(ranges[moving], initial=0.0))
-        offset = float(np.min(sizes[moving] / ranges[moving], initial=np.inf))
-        quotients.outputs.offset = offset if OFFSETS[0] < offset < OFFSETS[1] else 1.0
-    differ = sums.differing(first, second, ROUNDINGS * quotients.precision)
-    if differ.any():
-        worst = int(np.argmax(np.abs(np.nan_to_num(first - second)).max(axis=1)))
-        raise ModelError(
-            f"model must give the same answer for the same rows; two calls differ in "
-            f"{int(differ.sum())} of {len(rows)} rows, by {abs(first - second)[worst].max():.3g} "
-            f"in row {rows[worst]}. Set it to evaluation mode (model.eval() in torch), or fix its "
-            f"source of random numbers."
-        )
-    if len(rows) > 3:
-        alone = quotients.take(rows[::2]).at_rows("rows looked at of X")
-        differ = sums.differing(first[::2], alone, BATCH_TOLERANCE)
-        if differ.any():
-            raise ModelError(
-                f"model must answer row by row; its answer in {int(differ.sum())} of {len(alone)} "
-                f"rows depends on the other rows of the call. Set it to evaluation mode (batch "
-                f"normalisation), or scale columns before the call."
-            )
 
 
 def looked_at(table: Table, position: int, used: NDArray[np.bool_]) -> IntArray:

@@ -1,27 +1,284 @@
-"""What an estimator is given, read once: table, weights, columns, options."""
+"""What an estimator is given, read once: table, weights, features with their levels, options."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
 from rhale_stats.arguments.checks import check_percentiles
-from rhale_stats.arguments.words import first_rows, warn
+from rhale_stats.arguments.words import first_rows, listed, warn
 from rhale_stats.arrays.answers import inner_range
 from rhale_stats.arrays.moments import FloatArray, IntArray
+from rhale_stats.arrays.probes import differing
+from rhale_stats.models.adapters.adapter import ModelColumns
 from rhale_stats.models.adapters.libraries import columns_known_of
 from rhale_stats.models.differences import DifferenceQuotients
 from rhale_stats.models.options import ModelOptions
 from rhale_stats.models.outputs import Model, ModelError
-from rhale_stats.models.probes import check_answers
-from rhale_stats.models.table import Table, as_table, check_column
-from rhale_stats.schema.features import label_facts
+from rhale_stats.models.table import MAX_LEVELS, Table, as_table, check_column
+from rhale_stats.schema.features import label_facts, position_of
 from rhale_stats.schema.identity import row_coordinate
+from rhale_stats.schema.levels import MISSING_LEVEL, level_text
 from rhale_stats.schema.variables import software
+
+
+class Levels(NamedTuple):
+    """One column as numbers of its levels, -1 where a value is missing or its row has no weight.
+
+    ``first`` is a row of each level: the model gets levels as the column itself holds them.
+    ``unused`` are those without rows that count; ``with_missing`` says whether one of the others is
+    of the rows without a value.
+    """
+
+    name: str
+    kind: str
+    code: IntArray
+    texts: list[str]
+    first: IntArray
+    unused: list[str]
+    with_missing: bool
+
+    def ordered(self, order: IntArray) -> Levels:
+        """The same with levels in another order."""
+        number = np.empty(len(order) + 1, dtype=np.int64)
+        number[order], number[-1] = np.arange(len(order)), -1
+        texts = [self.texts[position] for position in order]
+        return self._replace(code=number[self.code], texts=texts, first=self.first[order])
+
+
+def levels_of(sample: Sample, position: int) -> Levels:
+    """Levels of a column that occur, in their own order: that of categories, else sorted.
+
+    With ``missing="bin"`` rows without a value are a level, the last.
+    """
+    table = sample.table
+    is_numeric = table.is_numeric(position)
+    return levels_beside(sample, table.names[position], table.series(position), is_numeric)
+
+
+def levels_beside(sample: Sample, name: str, series: pd.Series[Any], is_numeric: bool) -> Levels:
+    """Levels of a column with an entry for every row of the table, which may stand beside it."""
+    gone, weightless = series.isna().to_numpy(), ~sample.present
+    if gone.any() and sample.missing == "raise":
+        refuse_gaps(name, gone)
+    if (gone | weightless).all():
+        raise ValueError(
+            f"X must have values of feature {name!r}; all {len(gone)} are missing. Leave the "
+            f"feature out: features=[...]."
+        )
+    kind, code, names = numbered(series, is_numeric)
+    binned = sample.missing == "bin" and bool(gone.any())
+    if binned:
+        if MISSING_LEVEL in names:
+            raise ValueError(
+                f"Levels of feature {name!r} must not hold {MISSING_LEVEL!r} with missing='bin', "
+                f"because rows without a value get this level; got a level of that name. Rename "
+                f"it, or use missing='drop'."
+            )
+        code, names = np.where(gone, len(names), code), [*names, MISSING_LEVEL]
+    absent = weightless if binned else gone | weightless
+    occurs, first, occurring_code = np.unique(code[~absent], return_index=True, return_inverse=True)
+    out = np.full(len(code), -1)
+    out[~absent] = occurring_code
+    if len(occurs) > MAX_LEVELS:
+        raise ValueError(
+            f"features must have at most {MAX_LEVELS:,} levels; column {name!r} has "
+            f"{len(occurs):,}: the covariance of its curve has {len(occurs) ** 2:,} numbers, and "
+            f"every level in every row makes {len(occurs) * len(code):,} rows for the model. Put "
+            f"levels together, or leave the column out: the model still receives it."
+        )
+    texts = [names[position] for position in occurs]
+    if len(set(texts)) < len(texts):
+        twice = next(text for text in texts if texts.count(text) > 1)
+        raise ValueError(
+            f"Levels of feature {name!r} must differ as text; two of them read {twice!r}. Convert "
+            f"the column to text."
+        )
+    unused = []
+    if isinstance(series.dtype, pd.CategoricalDtype):
+        categories = names[: len(series.cat.categories)]
+        unused = [level for position, level in enumerate(categories) if position not in occurs]
+    at_first = np.flatnonzero(~absent)[first]
+    return Levels(name, kind, out, texts, at_first, unused, MISSING_LEVEL in texts and binned)
+
+
+def numbered(series: pd.Series[Any], is_numeric: bool) -> tuple[str, IntArray, list[str]]:
+    """Kind of a column, the number of the level of every row (-1: none), and levels as text."""
+    kind = "nominal"
+    if isinstance(series.dtype, pd.CategoricalDtype):
+        code, values = series.cat.codes.to_numpy(dtype=np.int64), series.cat.categories
+        kind = "ordinal" if series.cat.ordered else kind
+    else:
+        try:
+            code, values = pd.factorize(series, sort=True)
+        except TypeError:  # what cannot be compared, as texts and tuples
+            code, values = pd.factorize(series.map(level_text, na_action="ignore"), sort=True)
+        if pd.api.types.is_bool_dtype(series.dtype) or set(values) <= {True, False}:
+            kind = "ordinal" if is_numeric else "boolean"
+        elif is_numeric:
+            kind = "ordinal"
+    return kind, np.asarray(code, dtype=np.int64), [level_text(value) for value in values]
+
+
+def in_order(order: Sequence[Any], levels: Levels, what: str = "order") -> Levels:
+    """Levels in the order of a list, which must have each once; "missing" may be left out."""
+    texts = [level_text(level) for level in order]
+    if levels.with_missing and MISSING_LEVEL not in texts:
+        texts.append(MISSING_LEVEL)
+    unknown = [text for text in texts if text not in levels.texts]
+    absent = [text for text in levels.texts if text not in texts]
+    twice = [text for text in dict.fromkeys(texts) if texts.count(text) > 1]
+    for wrong_texts, why in (
+        (unknown, "not among the levels with rows"),
+        (absent, "left out"),
+        (twice, "named twice"),
+    ):
+        if wrong_texts:
+            raise ValueError(
+                f"{what} of feature {levels.name!r} must hold each of its levels once, "
+                f"{', '.join(map(repr, levels.texts))}; {', '.join(map(repr, wrong_texts))} "
+                f"{'is' if len(wrong_texts) == 1 else 'are'} {why}."
+            )
+    return levels.ordered(np.array([levels.texts.index(text) for text in texts]))
+
+
+# Rows that the model answers twice.
+TWICE = 500
+# Steps are longer for answers whose size is so many times their range.
+OFFSETS = 100.0, 1e6
+# Answers to the same rows may differ by so many units of rounding; with other rows beside them by
+# this share, as sums of matrices are taken in another order.
+ROUNDINGS, BATCH_TOLERANCE = 64, 1e-3
+
+
+# --- which columns of a table are features --------------------------------------------------------
+
+
+# Reasons for which a column is left out, and which naming it does not change.
+NESTED = "lists, records or complex numbers"
+TOO_MANY = f"more than {MAX_LEVELS:,} levels"
+
+
+def default_columns(
+    table: Table,
+    model_columns: ModelColumns | None = None,
+    named: Sequence[int] = (),
+    *,
+    constants: bool = True,
+    axes_only: bool = False,
+) -> tuple[list[int], list[int]]:
+    """Columns of which effects are taken by default, and those of them whose values are levels.
+
+    All that the model uses but identifiers and nested columns, which a warning names, as it does
+    constants and levels where these are not wanted. Levels are what is no number, what is
+    ``named``, and numbers with few values; of those of a formula only what it has in ``C(...)``.
+    """
+    names, levels = table.names, list(named)
+    left: dict[str, list[str]] = {}
+    chosen = list(range(len(names))) if model_columns is None else model_columns.positions(names)
+    for p in [p for p in chosen if p not in named]:
+        coded = model_columns is not None and names[p] in model_columns.levels
+        plain = model_columns is not None and model_columns.discrete
+        numeric, why = table.is_numeric(p), ""
+        if table.is_nested(p):
+            why = NESTED
+        elif not constants and table.series(p).nunique() < 2:
+            why = "one value"
+        elif not (numeric or coded or axes_only) and table.is_key(p):
+            why = "more than one level for every two rows"
+        elif not (numeric or axes_only) and table.series(p).nunique() > MAX_LEVELS:
+            why = TOO_MANY
+        elif not numeric or coded or (not plain and table.is_discrete(p)):
+            of_numbers = "levels in the formula" if coded else "discrete"
+            why = (of_numbers if numeric else "not numeric") if axes_only else ""
+            levels.append(p)
+        if why:
+            left.setdefault(why, []).append(names[p])
+    gone = [name for some in left.values() for name in some]
+    chosen = [p for p in dict.fromkeys([*chosen, *named]) if names[p] not in gone]
+    reasons = "; ".join(f"{listed(some)} ({why})" for why, some in left.items())
+    if not chosen:
+        what = "at least one continuous numeric column" if axes_only else "a column with an effect"
+        raise TypeError(f"X must have {what}; got {reasons}. {_advice(left)}")
+    if left:
+        warn(f"Left out: {reasons}. {_advice(left)}")
+    return chosen, [p for p in chosen if p in levels]
+
+
+def _advice(left: dict[str, list[str]]) -> str:
+    """What to do about columns that were left out, by the reason."""
+    if set(left) <= {NESTED, TOO_MANY}:
+        return "Make columns of numbers, or of fewer levels, of them."
+    if not set(left) - {NESTED, TOO_MANY, "not numeric"}:
+        return "ale(model, X) has the effects of their levels, and rhale with categorical=."
+    return "Name columns in features= to take them."
+
+
+def columns_and_levels(
+    table: Table,
+    features: str | int | Sequence[str | int] | None,
+    categorical: str | int | Sequence[str | int] | None,
+    model_columns: ModelColumns | None,
+    *,
+    constants: bool = True,
+) -> tuple[list[int], list[int]]:
+    """Columns named, or those of the default, and those of them whose values are levels."""
+    named = [] if categorical is None else columns_named(table, categorical, "categorical")
+    if features is None:
+        return default_columns(table, model_columns, named, constants=constants)
+    chosen = list(dict.fromkeys([*columns_named(table, features), *named]))
+    return chosen, [p for p in chosen if p in named or not table.is_numeric(p)]
+
+
+def positions_of(
+    table: Table,
+    features: str | int | Sequence[str | int] | None,
+    model_columns: ModelColumns | None = None,
+) -> list[int]:
+    """Columns chosen by name or number; by default all numeric ones that are not discrete.
+
+    ``model_columns`` are the columns that the model uses.
+    """
+    if features is None:
+        return default_columns(table, model_columns, axes_only=True)[0]
+    positions = columns_named(table, features)
+    for position in positions:
+        if not table.is_numeric(position):
+            name = table.names[position]
+            raise TypeError(
+                f"features must be numeric; column {name!r} is not. Effects of its levels: "
+                f"ale(model, X, {name!r}), or rhale(model, X, categorical={name!r})."
+            )
+    return positions
+
+
+def columns_named(
+    table: Table, selection: str | int | Sequence[str | int], parameter: str = "features"
+) -> list[int]:
+    """Columns by name or number, each once."""
+    several = [selection] if isinstance(selection, str | int | np.integer) else list(selection)
+    positions = [position_of(name, table.names, parameter) for name in several]
+    nested = [table.names[position] for position in positions if table.is_nested(position)]
+    if nested:
+        raise TypeError(
+            f"{parameter} must hold one plain value a row; column {nested[0]!r} holds lists, "
+            f"records or complex numbers. Leave it out: the model still receives it."
+        )
+    if not positions:
+        raise ValueError(f"{parameter} must name at least one column; got none.")
+    if len(set(positions)) < len(positions):
+        repeated = next(p for p in positions if positions.count(p) > 1)
+        raise ValueError(f"{parameter} must be distinct; got {table.names[repeated]!r} twice.")
+    return positions
+
+
+# --- what an estimator is given -------------------------------------------------------------------
+
 
 # Percentiles that leave no row out.
 ALL_ROWS = (0.0, 100.0)
@@ -225,3 +482,44 @@ def refuse_gaps(name: str, gone: NDArray[np.bool_]) -> None:
         f"in {len(gone)} rows (first rows: {first_rows(gone)}). Drop or impute these rows, leave "
         f"them out, missing='drop', or make them a level of their own: missing='bin'."
     )
+
+
+def check_answers(quotients: DifferenceQuotients) -> None:
+    """Refuse a model whose answers to the same rows differ.
+
+    Raises
+    ------
+    ModelError
+        They do, from call to call or with the other rows of a call.
+    """
+    n = quotients.table.n_rows
+    rows = np.unique(np.linspace(0, n - 1, min(n, TWICE)).round().astype(np.int64))
+    whole = ~pd.DataFrame(quotients.table.take(rows).data).isna().any(axis=1).to_numpy()
+    rows = rows[whole] if whole.any() else rows  # not every model takes missing values
+    some = quotients.take(rows)
+    first, second = (some.at_rows("rows looked at of X") for _ in range(2))
+    sizes = np.abs(first).max(axis=0)
+    if np.isfinite(sizes).all():
+        ranges = np.ptp(first, axis=0)
+        moving = ranges > ROUNDINGS * quotients.precision * sizes
+        quotients.outputs.range = float(np.max(ranges[moving], initial=0.0))
+        offset = float(np.min(sizes[moving] / ranges[moving], initial=np.inf))
+        quotients.outputs.offset = offset if OFFSETS[0] < offset < OFFSETS[1] else 1.0
+    differ = differing(first, second, ROUNDINGS * quotients.precision)
+    if differ.any():
+        worst = int(np.argmax(np.abs(np.nan_to_num(first - second)).max(axis=1)))
+        raise ModelError(
+            f"model must give the same answer for the same rows; two calls differ in "
+            f"{int(differ.sum())} of {len(rows)} rows, by {abs(first - second)[worst].max():.3g} "
+            f"in row {rows[worst]}. Set it to evaluation mode (model.eval() in torch), or fix its "
+            f"source of random numbers."
+        )
+    if len(rows) > 3:
+        alone = quotients.take(rows[::2]).at_rows("rows looked at of X")
+        differ = differing(first[::2], alone, BATCH_TOLERANCE)
+        if differ.any():
+            raise ModelError(
+                f"model must answer row by row; its answer in {int(differ.sum())} of {len(alone)} "
+                f"rows depends on the other rows of the call. Set it to evaluation mode (batch "
+                f"normalisation), or scale columns before the call."
+            )

@@ -18,16 +18,14 @@ from rhale_stats.arrays.answers import inner_range
 from rhale_stats.arrays.cell_moments import FIELDS
 from rhale_stats.arrays.moments import FloatArray, IntArray
 from rhale_stats.bins.description import SEARCHING
-from rhale_stats.bins.fixed import GivenBins
 from rhale_stats.bins.rule import BinRule, check_rule
+from rhale_stats.bins.rules import GivenBins
 from rhale_stats.effects.ale import ale_from_local
 from rhale_stats.local.ale import ale_local_effects
-from rhale_stats.local.cells import difference_edges
+from rhale_stats.local.rows import difference_edges
 from rhale_stats.models.adapters.libraries import columns_known_of
-from rhale_stats.models.chosen import columns_and_levels
-from rhale_stats.models.levels import levels_of
 from rhale_stats.models.options import ModelOptions
-from rhale_stats.models.sample import Sample
+from rhale_stats.models.sample import Sample, columns_and_levels, levels_of
 from rhale_stats.models.table import check_column
 from rhale_stats.outcome.cross_fitting import CrossFits, cross_fit, groups_and_outcome
 from rhale_stats.outcome.debiasing import DebiasedEffects, FoldAnswers, debiased

@@ -49,7 +49,7 @@ def feature_counts(result: xr.Dataset, name: str, feature: str | int | None) -> 
         return []
     names, counts = feature_names(result), result[name].values
     places = range(len(names)) if feature is None else [feature_position(result, feature)]
-    return [f"{names[at]}: {counts[at]:.0f}" for at in places if counts[at] > 0]
+    return [f"{names[place]}: {counts[place]:.0f}" for place in places if counts[place] > 0]
 
 
 def beyond_notes(

@@ -26,12 +26,12 @@ from rhale_stats.profiles import inference
 from rhale_stats.profiles.data import is_nominal, one_profile
 from rhale_stats.profiles.inference import check_curves, degrees_of
 from rhale_stats.profiles.parameters import groups_of, of_bins
-from rhale_stats.profiles.rows import Curves, Outputs, Shapley, rows_behind
+from rhale_stats.profiles.rows import BinnedOutputs, Curves, Shapley, rows_behind
 
 # --- two profiles ---------------------------------------------------------------------------------
 
 
-class Compared(NamedTuple):
+class CommonGrid(NamedTuple):
     """Values of two profiles on their common grid, with the covariance of the difference."""
 
     grid: FloatArray
@@ -52,7 +52,7 @@ def compared(
     name: str,
     pairs: tuple[xr.Dataset, xr.Dataset] | None,
     code: IntArray | None = None,
-) -> Compared:
+) -> CommonGrid:
     """One feature of both profiles, paired if both are made from the same rows.
 
     ``code`` are the groups of the pairs, which may depend on each other within one.
@@ -70,17 +70,17 @@ def compared(
     values = rows[0]["curve"].values, rows[1]["curve"].values
     if pairs is None or not len(grids[0]):  # a constant feature has no curve
         covariance = rows[0]["curve_cov"].values + rows[1]["curve_cov"].values
-        return Compared(grids[0], values, covariance, _welch(rows))
+        return CommonGrid(grids[0], values, covariance, _welch(rows))
     sides = [rows_behind(pair_rows, name) for pair_rows in pairs]
     centering = str(a.attrs["centering"])
     group = None if code is None else _groups_at(pairs[0], name, code)
     if group is not None:
-        return Compared(grids[0], values, *_by_groups(sides, group, centering))
+        return CommonGrid(grids[0], values, *_by_groups(sides, group, centering))
     moved = [pair_rows.influences(centering) for pair_rows in sides]
     weight, frequency = sides[0].weight, sides[0].frequency
     error = kernel.mean_of_rows(moved[0] - moved[1], weight, frequency=frequency)
     degrees = np.full(len(grids[0]), float(error.n_effective) - 1)
-    return Compared(grids[0], values, error.covariance, degrees)
+    return CommonGrid(grids[0], values, error.covariance, degrees)
 
 
 def _groups_at(rows: xr.Dataset, name: str, code: IntArray) -> IntArray:
@@ -93,7 +93,7 @@ def _groups_at(rows: xr.Dataset, name: str, code: IntArray) -> IntArray:
 
 
 def _by_groups(
-    sides: Sequence[Curves | Outputs | Shapley], group: IntArray, centering: str
+    sides: Sequence[Curves | BinnedOutputs | Shapley], group: IntArray, centering: str
 ) -> tuple[FloatArray, FloatArray]:
     """Covariance of the difference of two curves of the same groups, and its degrees."""
     a, b = sides
@@ -112,7 +112,7 @@ def _compared_bins(
     name: str,
     pairs: tuple[xr.Dataset, xr.Dataset] | None,
     code: IntArray | None,
-) -> Compared:
+) -> CommonGrid:
     """M-plots in the bins where both have rows, at the midpoint of their mean places.
 
     For pairs the difference is the M-plot of the difference of the outputs, math [42].
@@ -127,15 +127,15 @@ def _compared_bins(
     both_known = np.all([np.isfinite(row["curve"].values) for row in rows], axis=0)
     if not both_known.any():
         nothing = np.zeros(0)
-        return Compared(nothing, (nothing, nothing), np.zeros((0, 0)), nothing)
+        return CommonGrid(nothing, (nothing, nothing), np.zeros((0, 0)), nothing)
     grid = np.mean([row["grid_value"].values for row in rows], axis=0)[both_known]
     values = rows[0]["curve"].values[both_known], rows[1]["curve"].values[both_known]
     degrees = _welch(rows)
     covariance = rows[0]["curve_cov"].values + rows[1]["curve_cov"].values
     if pairs is not None:
-        a, b = (rows_behind(pair_rows, name) for pair_rows in pairs)
-        assert isinstance(a, Outputs), "M-plots keep outputs"
-        assert isinstance(b, Outputs), "M-plots keep outputs"
+        a, b = [rows_behind(pair_rows, name) for pair_rows in pairs]
+        assert isinstance(a, BinnedOutputs), "M-plots keep outputs"
+        assert isinstance(b, BinnedOutputs), "M-plots keep outputs"
         if not np.array_equal(a.cell, b.cell):
             raise ValueError(
                 f"paired must have the rows in the same bins; those of feature {name!r} are in "
@@ -147,7 +147,7 @@ def _compared_bins(
         )
         if group is None:
             degrees = np.minimum(*map(degrees_of, rows))
-    return Compared(grid, values, covariance[np.ix_(both_known, both_known)], degrees[both_known])
+    return CommonGrid(grid, values, covariance[np.ix_(both_known, both_known)], degrees[both_known])
 
 
 def check_pairs(
@@ -189,7 +189,11 @@ def compare(a: xr.Dataset, b: xr.Dataset, request: Asked) -> xr.Dataset:
     code, n_groups = groups_of(request.groups, None if pairs is None else pairs[0], None)
     if isinstance(code, SamplingDesign):
         raise ValueError("groups must be a column for pairs of profiles; got a SurveyDesign.")
-    if pairs is not None and n_groups is None and any("n_groups" in one.attrs for one in (a, b)):
+    if (
+        pairs is not None
+        and n_groups is None
+        and any("n_groups" in comparison.attrs for comparison in (a, b))
+    ):
         raise ValueError(
             "groups must be given for pairs of profiles with standard errors by groups: "
             "compare(a, b, paired=..., groups=...)."
@@ -197,11 +201,13 @@ def compare(a: xr.Dataset, b: xr.Dataset, request: Asked) -> xr.Dataset:
     differences = []
     streams = np.random.default_rng(request.rng).spawn(len(names))
     for name, stream in zip(names, streams, strict=True):
-        one = compared(a, b, name, pairs, code)
+        comparison = compared(a, b, name, pairs, code)
         differences.append(
-            difference_of(*one, request, stream) if len(one.grid) else no_difference(CONSTANT)
+            difference_of(*comparison, request, stream)
+            if len(comparison.grid)
+            else no_difference(CONSTANT)
         )
-    sides = " against ".join(str(one["curve_se"].attrs["source"]) for one in (a, b))
+    sides = " against ".join(str(comparison["curve_se"].attrs["source"]) for comparison in (a, b))
     source = f"{sides}, independent"
     if pairs is not None:
         source = "pairs of rows" if n_groups is None else f"pairs of rows in {n_groups} groups"

@@ -27,8 +27,8 @@ from rhale_stats.models.chunked import (
 from rhale_stats.models.differences import DifferenceQuotients
 from rhale_stats.models.options import ModelOptions
 from rhale_stats.models.outputs import Model
-from rhale_stats.profiles.given import Given, estimates_of, no_rows
-from rhale_stats.profiles.grid import Axis, Grid, check_centre, grids
+from rhale_stats.profiles.data import Grid, ProfileAxis, check_centre, grids
+from rhale_stats.profiles.inputs import ProfileInputs, estimates_of, no_rows
 
 
 def pdp_in_chunks(
@@ -49,7 +49,7 @@ def pdp_in_chunks(
         )
     seen = glance(chunks)
     without_weights = replace(options, weights=None)
-    inputs = Given.used(seen.sample, features, without_weights, _numbers)
+    inputs = ProfileInputs.used(seen.sample, features, without_weights, _numbers)
     _check_numbers(inputs, seen)
     weights = None
     if options.weights is not None:
@@ -65,7 +65,7 @@ def pdp_in_chunks(
     shares = [values / totals.sums.weight for values in sums]
     quotients = inputs.quotients(model)
     check_centre(axes, centering)
-    looks = [_Look.of(inputs, quotients, axis, share, centering)
+    looks = [_Look.from_sample(inputs, quotients, axis, share, centering)
              for axis, share in zip(varying, shares, strict=True)]  # fmt: skip
     work = _MomentsOf(model, without_weights, looks, centering, precise=not totals.sums.counts)
     moments = of_all(each, work, _moments_of_all, "chunks of partial dependence", most=2)
@@ -117,7 +117,7 @@ def _numbers(table: Any) -> list[int]:
     return chosen
 
 
-def _check_numbers(inputs: Given, seen: Glance) -> None:
+def _check_numbers(inputs: ProfileInputs, seen: Glance) -> None:
     """Raise for features that are not numbers, or have no value in some row."""
     for name, position in zip(inputs.names, inputs.positions, strict=True):
         if not inputs.table.is_numeric(position):
@@ -133,14 +133,14 @@ def _check_numbers(inputs: Given, seen: Glance) -> None:
 
 
 def _axes(
-    inputs: Given,
+    inputs: ProfileInputs,
     seen: Glance,
     chunks: Sequence[Any],
     weights: Any,
     own_grids: dict[str, Any],
     n_grid: int,
     grid_kind: str,
-) -> list[Axis]:
+) -> list[ProfileAxis]:
     """The features with grids from all rows, or from a summary of very many."""
     free = [
         position
@@ -159,7 +159,9 @@ def _axes(
             kind = "discrete" if inputs.table.is_discrete(position) else "continuous"
             grid = inputs.table.whole(position, grid, integers=name not in own_grids)
         x = inputs.table.column(position)
-        out.append(Axis(name, position, kind, x, grid, inputs.held(position, grid), None))
+        out.append(
+            ProfileAxis(name, position, kind, x, grid, inputs.grid_values(position, grid), None)
+        )
     return out
 
 
@@ -175,16 +177,16 @@ def _grid(x: FloatArray, weight: FloatArray | None, n_grid: int, kind: str) -> F
 class _Look(NamedTuple):
     """How curves of one feature are looked at: where each is centred, and from where measured."""
 
-    axis: Axis
+    axis: ProfileAxis
     alike: FloatArray
     origin: FloatArray
 
     @classmethod
-    def of(
+    def from_sample(
         cls,
-        inputs: Given,
+        inputs: ProfileInputs,
         quotients: DifferenceQuotients,
-        axis: Axis,
+        axis: ProfileAxis,
         share: FloatArray,
         centering: str,
     ) -> _Look:
@@ -207,7 +209,7 @@ class _Totals(NamedTuple):
 class _SharesOf:
     """Sums of weights of one chunk, and those of its rows at the points of every grid."""
 
-    axes: Sequence[Axis]
+    axes: Sequence[ProfileAxis]
     weight_kind: str
 
     def __call__(self, chunk: Any, weight: Any) -> tuple[_Totals, list[FloatArray]] | None:
@@ -215,7 +217,9 @@ class _SharesOf:
         if rows is None:
             return None
         inputs, w = rows
-        sums = kernel.Totals.of(w, inputs.table.n_rows, frequency=self.weight_kind == "frequency")
+        sums = kernel.Totals.from_weights(
+            w, inputs.table.n_rows, frequency=self.weight_kind == "frequency"
+        )
         weights_of_points = [
             kernel.places(axis.grid, inputs.table.column(axis.position)).share(w) * sums.weight
             for axis in self.axes
@@ -229,7 +233,7 @@ def _sums_of_all(
     totals, shares = zip(*chunks, strict=True)
     n_rows, sums = zip(*totals, strict=True)
     return (
-        _Totals(sum(n_rows), kernel.Totals.of_parts(sums)),
+        _Totals(sum(n_rows), kernel.Totals.merged(sums)),
         [np.sum(share, axis=0) for share in zip(*shares, strict=True)],
     )
 
@@ -237,8 +241,8 @@ def _sums_of_all(
 class _Found(NamedTuple):
     """Moments of all features, output by output, and by squared precision weights; errors."""
 
-    by_weight: list[list[curves_of.Moments]]
-    by_squares: list[list[curves_of.Moments]]
+    by_weight: list[list[curves_of.CurveMoments]]
+    by_squares: list[list[curves_of.CurveMoments]]
     error: list[FloatArray]
     n_calls: int
     n_rows: int
@@ -267,12 +271,16 @@ class _MomentsOf:
         return _Found(by_weight, by_squares, error, quotients.n_calls, quotients.n_rows)
 
     def _of(
-        self, look: _Look, inputs: Given, quotients: DifferenceQuotients, w: FloatArray | None
-    ) -> tuple[list[curves_of.Moments], list[curves_of.Moments], FloatArray]:
+        self,
+        look: _Look,
+        inputs: ProfileInputs,
+        quotients: DifferenceQuotients,
+        w: FloatArray | None,
+    ) -> tuple[list[curves_of.CurveMoments], list[curves_of.CurveMoments], FloatArray]:
         axis = look.axis._replace(x=inputs.table.column(look.axis.position))
         places, levels = inputs.places(axis), self.centering == "none"
-        by_weight: list[curves_of.Moments] = []
-        by_squares: list[curves_of.Moments] = []
+        by_weight: list[curves_of.CurveMoments] = []
+        by_squares: list[curves_of.CurveMoments] = []
         largest: FloatArray = np.zeros(1)
         for rows, curves, error in inputs.curves(quotients, axis):
             moved = curves - look.origin[:, None, None]
@@ -304,18 +312,18 @@ def _moments_of_all(chunks: Sequence[_Found]) -> _Found:
 
 
 def _both(
-    first: list[list[curves_of.Moments]], second: list[list[curves_of.Moments]]
-) -> list[list[curves_of.Moments]]:
+    first: list[list[curves_of.CurveMoments]], second: list[list[curves_of.CurveMoments]]
+) -> list[list[curves_of.CurveMoments]]:
     return [list(map(curves_of.merged, *both)) for both in zip(first, second, strict=True)]
 
 
 def _some(
     chunk: Any, weight: Any, options: ModelOptions
-) -> tuple[Given, NDArray[np.float64] | None] | None:
+) -> tuple[ProfileInputs, NDArray[np.float64] | None] | None:
     """The rows of a chunk that have weight, and their weights; None without any."""
     if not len(chunk):
         return None
-    inputs = Given.from_table(chunk, options)
+    inputs = ProfileInputs.from_table(chunk, options)
     if weight is None:
         return inputs, None
     w = np.asarray(weight, dtype=np.float64)

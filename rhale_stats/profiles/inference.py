@@ -1,17 +1,20 @@
-"""Intervals and bands of profiles (math section 5)."""
+"""Intervals, bands and bootstrap of profiles (math section 5 and [29]), and their differences."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import xarray as xr
 from numpy.typing import ArrayLike
 
-from rhale_stats.arrays import resample
+from rhale_stats.arguments.rows import as_numbers
+from rhale_stats.arguments.times import as_values
+from rhale_stats.arrays import intervals, resample
 from rhale_stats.arrays.moments import FloatArray
 from rhale_stats.inference.combinations import Estimates, refuse_beside
-from rhale_stats.inference.draws import check_boot, draws_of
+from rhale_stats.inference.draws import Drawn, Resampling, check_boot, draws_of
 from rhale_stats.inference.estimate import (
     Estimate,
     Facts,
@@ -24,12 +27,203 @@ from rhale_stats.inference.estimate import (
     with_intervals,
 )
 from rhale_stats.models.parametric import Fitted
+from rhale_stats.printing.text import number_text
 from rhale_stats.profiles import parameters
-from rhale_stats.profiles.data import VARIABLES, check_profile, is_nominal, one_profile
-from rhale_stats.profiles.rows import KEPT, check_rows, rows_behind
-from rhale_stats.schema.features import feature_names, given_feature, own_facts
+from rhale_stats.profiles.data import VARIABLES, check_profile, is_nominal, one_profile, variable
+from rhale_stats.profiles.rows import KEPT, BinnedOutputs, Curves, Shapley, check_rows, rows_behind
+from rhale_stats.schema.features import feature_names, given_feature, label_of, own_facts
+from rhale_stats.schema.identity import OF_ESTIMATE, estimate_fingerprint, row_labels
 from rhale_stats.schema.levels import level_text
 from rhale_stats.schema.padding import padded
+
+N_DRAWS = 10_000
+
+
+def one_relative(profile: xr.Dataset, feature: str | int, value: Any) -> xr.Dataset:
+    """One feature of a profile, relative to a value of it where one is given."""
+    row = one_profile(profile, feature)
+    return row if value is None else relative_to(row, value)
+
+
+def relative_to(row: xr.Dataset, value: Any) -> xr.Dataset:
+    """A profile of one feature whose curve is 0 at a value, with intervals of the difference.
+
+    Their variances are those of F(z) - F(r), from the covariance of the curve; between two points
+    of the grid the curve at the value is interpolated. ICE curves are 0 there as well, and the
+    spread is theirs; without ICE curves the spread of differences is not known, and left out.
+    """
+    if not is_nominal(row):
+        value = float(as_numbers(as_values([value]), "reference")[0])
+    weight = _place(row, value)
+    text = level_text(value) if is_nominal(row) else number_text(value)
+    name = label_of(row, str(row["feature"].values))
+    out = row.assign(curve=row["curve"] - float(weight @ row["curve"].values))
+    out = out.assign(curve_std=xr.full_like(row["curve_std"], np.nan))
+    out.attrs["reference"] = f"{name} = {text}"
+    if "ice" in row:
+        out = _with_rows(out, weight)
+    covariance = row["curve_cov"].values
+    shared, variance = covariance @ weight, float(weight @ covariance @ weight)
+    covariance = covariance - shared[:, None] - shared + variance
+    covariance[weight == 1] = covariance[:, weight == 1] = 0.0
+    degrees = degrees_of(row)
+    degrees = np.minimum(degrees, degrees[weight > 0].min())
+    se = np.sqrt(np.maximum(np.diagonal(covariance), 0.0))
+    out = out.drop_vars(["curve_se_rows", "curve_ci_rows"], errors="ignore")
+    out["curve_se"] = row["curve_se"].copy(data=se)
+    for end in ("curve_ci", "curve_band"):
+        if end not in row:
+            continue
+        level = float(row[end].attrs.get("ci_prob", 0.95))
+        quantile = intervals.student(level, degrees)
+        if end == "curve_band":
+            joint = of_one_scale(covariance, degrees)
+            quantile = joint_quantiles(joint, degrees, level, N_DRAWS, np.random.default_rng(0))
+        half = np.where(se == 0, 0.0, quantile * se)
+        curve = out["curve"].values
+        ends = np.stack([curve - half, curve + half], -1)
+        out[end] = (("grid", "ci_bound"), ends, dict(row[end].attrs))
+    return out
+
+
+def _with_rows(out: xr.Dataset, weight: FloatArray) -> xr.Dataset:
+    """ICE curves that are 0 at the reference, and their spread."""
+    curves = out["ice"].transpose("obs", "grid").values
+    curves = curves - (curves @ weight)[:, None]
+    is_finite = np.isfinite(curves).all(axis=1)
+    rows = out["weight"].values[is_finite] if "weight" in out else None
+    apart = curves[is_finite] - out["curve"].values
+    spread = np.sqrt(np.average(apart**2, axis=0, weights=rows))
+    attrs = out["ice"].attrs
+    return out.assign(
+        ice=(("obs", "grid"), curves, attrs), curve_std=out["curve_std"].copy(data=spread)
+    )
+
+
+def _place(row: xr.Dataset, value: Any) -> FloatArray:
+    """Weights of the points of the grid in the curve at a value."""
+    name, grid = str(row["feature"].values), row["grid_value"].values
+    if is_nominal(row):
+        names = [level_text(level) for level in row["level"].values]
+        if level_text(value) not in names:
+            raise ValueError(
+                f"reference must be a level of {name!r}, {', '.join(map(repr, names))}; got "
+                f"{value!r}."
+            )
+        return np.asarray(np.eye(len(grid))[names.index(level_text(value))])
+    if not len(grid):
+        raise ValueError(f"reference must be None for {name!r}, which is constant; got {value!r}.")
+    if not grid[0] <= value <= grid[-1]:
+        raise ValueError(
+            f"reference must be a value of {name!r} within the grid, {number_text(grid[0])} to "
+            f"{number_text(grid[-1])}; got {value!r}."
+        )
+    return np.array([np.interp(value, grid, unit) for unit in np.eye(len(grid))])
+
+
+# --- bootstrap of profiles ------------------------------------------------------------------------
+
+
+# Weights of this many bytes are held at once.
+CHUNK_BYTES = 1 << 27
+REPLICATED = ("curve", "curve_std", "heterogeneity_output", "importance")
+
+
+def bootstrap(ice: xr.Dataset, profile: xr.Dataset | None, resampling: Resampling) -> Drawn:
+    """`bootstrap` of a profile, from its ICE curves or from the rows kept with it."""
+    resampling.refuse_choices_of_bins()
+    profile = ice if profile is None else profile
+    ice = check_curves(ice, profile)
+    frequency = "weight" in ice and ice.attrs["weight_kind"] == "frequency"
+    counts, n_rows = ice["weight"].values if frequency else None, ice.sizes["obs"]
+    units = resampling.units(n_rows, counts, np.ones(n_rows, dtype=bool), row_labels(ice))
+    drawn = replicates(ice, profile, resampling.scheme, units, resampling.seeds)
+    facts = {"grid": "fixed", OF_ESTIMATE: estimate_fingerprint(profile, ["curve"])}
+    return Drawn(drawn, units, profile, facts)
+
+
+def replicates(
+    ice: xr.Dataset,
+    profile: xr.Dataset,
+    scheme: str,
+    units: resample.ResampledUnits,
+    seeds: Sequence[np.random.Generator],
+) -> xr.Dataset:
+    """math [29]: the profile with the rows weighted anew, over (draw, feature, ...)."""
+    names, centering = feature_names(profile), str(profile.attrs["centering"])
+    n_rows, n_grid = ice.sizes["obs"], profile.sizes["grid"]
+    over_row_sets = profile.attrs["method"] in KEPT
+    features = [rows_behind(ice, name) for name in names]
+    n_empty = np.zeros((len(seeds), len(names)), dtype=np.int64)
+    shape = {"curve": (n_grid,), "curve_std": (n_grid,)}
+    out = {
+        name: np.full((len(seeds), len(names), *shape.get(name, ())), np.nan) for name in REPLICATED
+    }
+    size = max(1, CHUNK_BYTES // (16 * n_rows))
+    for first in range(0, len(seeds), size):
+        streams = seeds[first : first + size]
+        drawn = resample.weights_of(scheme, units, streams, n_rows)
+        done = slice(first, first + len(streams))
+        for number, rows_of_feature in enumerate(features):
+            if not len(rows_of_feature.grid):
+                continue
+            drawn_estimates = rows_of_feature.replicates(drawn, centering)
+            has_curve = np.isfinite(profile["curve"].values[number, : len(rows_of_feature.grid)])
+            n_empty[done, number] = np.isnan(drawn_estimates.curve[:, has_curve]).sum(axis=1)
+            for name, values in zip(REPLICATED, drawn_estimates, strict=True):
+                place: tuple[int | slice, ...] = (
+                    done,
+                    number,
+                    *[slice(n) for n in values.shape[1:]],
+                )
+                out[name][place] = values
+    acceleration = [
+        _acceleration(rows_of_feature, centering, units) for rows_of_feature in features
+    ]
+    data = {
+        name: (("draw", *variable(name, values)[0]), values, dict(profile[name].attrs))
+        for name, values in out.items()
+    }
+    coords = {
+        name: rows_of_feature
+        for name, rows_of_feature in profile.coords.items()
+        if not set(rows_of_feature.dims) & {"obs", "ci_bound"}
+    }
+    if over_row_sets:
+        dims = ("draw", *variable("n_empty", n_empty)[0])
+        data["n_empty"] = variable("n_empty", n_empty, dims)
+    return xr.Dataset(data, coords).assign(
+        curve_acceleration=variable("curve_acceleration", padded(acceleration, (n_grid,)))
+    )
+
+
+def _acceleration(
+    rows_of_feature: Curves | BinnedOutputs | Shapley,
+    centering: str,
+    units: resample.ResampledUnits,
+) -> FloatArray:
+    """sum psi^3 / (6 (sum psi^2)^(3/2)) over units, psi the influence of a unit (Efron 1987)."""
+    if not len(rows_of_feature.grid):
+        return np.zeros(0)
+    base = rows_of_feature.base
+    psi = rows_of_feature.influences(centering)
+    psi = psi - np.average(psi, axis=0, weights=base)
+    size = np.ones(len(base))
+    if units.unit is not None:
+        moved = np.zeros((int(units.unit.max()) + 1, psi.shape[1]))
+        np.add.at(moved, units.unit, base[:, None] * psi)
+        size = np.ones(len(moved))
+    elif rows_of_feature.frequency and rows_of_feature.weight is not None:
+        moved, size = psi, base
+    else:
+        moved = base[:, None] * psi
+    second, third = size @ moved**2, size @ moved**3
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return np.where(second > 0, third / (6 * second**1.5), 0.0)
+
+
+# --- intervals and bands of profiles --------------------------------------------------------------
+
 
 ERRORS = ("curve_se", "curve_cov")
 NO_ERRORS = "Make it again: it is of an older version."

@@ -11,18 +11,16 @@ from numpy.typing import NDArray
 
 from rhale_stats.arguments.checks import centering_text
 from rhale_stats.arrays import profiles as kernel
-from rhale_stats.arrays.binning import bin_edges, bin_index
-from rhale_stats.arrays.moments import FloatArray, IntArray
+from rhale_stats.arrays.moments import FloatArray
 from rhale_stats.bins.description import describe
-from rhale_stats.bins.fixed import EqualWidthBins, GivenBins, QuantileBins
-from rhale_stats.bins.rule import BinRule, Column
+from rhale_stats.bins.rule import BinRule
+from rhale_stats.bins.rules import EqualWidthBins, GivenBins, QuantileBins
 from rhale_stats.local.request import on_axis
 from rhale_stats.models.options import ModelOptions
 from rhale_stats.models.outputs import Model
-from rhale_stats.profiles.data import CENTERINGS, variable
-from rhale_stats.profiles.given import Given, no_rows
-from rhale_stats.profiles.grid import N_GRID
-from rhale_stats.profiles.pdp import at_rows, bin_beside
+from rhale_stats.profiles.data import CENTERINGS, N_GRID, variable
+from rhale_stats.profiles.inputs import ProfileInputs, at_rows, bin_beside, no_rows
+from rhale_stats.profiles.rows import in_bins
 from rhale_stats.schema.dimensions import OUTPUT
 from rhale_stats.schema.validation import validated
 
@@ -106,7 +104,7 @@ def m_plot(
             f"bins must be QuantileBins, EqualWidthBins or GivenBins, which do not look at local "
             f"effects; got {type(rule).__name__}."
         )
-    inputs = Given.used(X, features, options, percentiles=percentiles)
+    inputs = ProfileInputs.used(X, features, options, percentiles=percentiles)
     quotients = inputs.quotients(model)
     with quotients.counted(inputs.table.n_rows, "M-plot", progress=progress):
         answers = at_rows(quotients)
@@ -114,16 +112,16 @@ def m_plot(
     for axis in inputs.axes(None, N_GRID, "quantile"):
         if axis.levels is None and len(axis.grid):
             axis = axis._replace(x=on_axis(inputs, axis.position, axis.x, rule))
-        weight = inputs.weight_at(axis.there)
+        weight = inputs.weight_at(axis.present)
         if axis.levels is not None:
-            cell, edges = axis.x[axis.there].astype(np.intp), np.arange(len(axis.grid) + 1) - 0.5
+            cell, edges = axis.x[axis.present].astype(np.intp), np.arange(len(axis.grid) + 1) - 0.5
         else:
-            cell, edges = in_bins(rule, axis.name, axis.x[axis.there], weight)
+            cell, edges = in_bins(rule, axis.name, axis.x[axis.present], weight)
         n_bins = max(len(edges) - 1, 0)
-        x = kernel.bin_means(axis.x[axis.there], cell, n_bins, weight, frequency=inputs.frequency)
+        x = kernel.bin_means(axis.x[axis.present], cell, n_bins, weight, frequency=inputs.frequency)
         axes.append(axis._replace(grid=x.mean, values=x.mean))
         each = [
-            kernel.bin_means(f[axis.there], cell, n_bins, weight, frequency=inputs.frequency)
+            kernel.bin_means(f[axis.present], cell, n_bins, weight, frequency=inputs.frequency)
             for f in answers.T
         ]
         estimates.append(
@@ -146,21 +144,6 @@ def m_plot(
     return out.set_coords(["bin_left", "bin_right"]).assign_attrs(
         bin_rule=rule_name, bin_parameters=parameters
     )
-
-
-def in_bins(
-    rule: EqualWidthBins | QuantileBins | GivenBins,
-    name: str,
-    x: FloatArray,
-    weight: FloatArray | None,
-) -> tuple[IntArray, FloatArray]:
-    """The bin of every row, and the edges; none of a constant feature."""
-    low, high = float(x.min()), float(x.max())
-    if low == high:
-        return np.zeros(len(x), dtype=np.intp), np.zeros(0)
-    cells = rule.cells(Column(name, x, low, high, weight))
-    edges = bin_edges(cells, np.arange(len(cells)), low, high)
-    return bin_index(edges, x), edges
 
 
 def _of_bins(

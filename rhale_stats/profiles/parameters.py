@@ -17,11 +17,16 @@ from rhale_stats.arrays.survey import SamplingDesign
 from rhale_stats.inference.parameters import KIND, Directions, check_model, errors, sources
 from rhale_stats.models.options import ModelOptions
 from rhale_stats.models.parametric import ROW_NUMBER, Fitted
-from rhale_stats.profiles.data import is_nominal, one_profile, pair_of, variable
-from rhale_stats.profiles.given import Given
-from rhale_stats.profiles.grid import N_GRID, Axis
-from rhale_stats.profiles.pdp import at_rows
-from rhale_stats.profiles.rows import Curves, Outputs, Shapley, rows_behind
+from rhale_stats.profiles.data import (
+    N_GRID,
+    ProfileAxis,
+    is_nominal,
+    one_profile,
+    pair_of,
+    variable,
+)
+from rhale_stats.profiles.inputs import ProfileInputs, at_rows
+from rhale_stats.profiles.rows import BinnedOutputs, Curves, Shapley, rows_behind
 from rhale_stats.schema.features import feature_names
 from rhale_stats.schema.identity import model_facts, row_labels
 from rhale_stats.schema.padding import padded
@@ -62,7 +67,10 @@ def of_curves(
 
 
 def of_bins(
-    outputs: Outputs, row: xr.Dataset, centering: str, group: IntArray | SamplingDesign | None
+    outputs: BinnedOutputs,
+    row: xr.Dataset,
+    centering: str,
+    group: IntArray | SamplingDesign | None,
 ) -> tuple[FloatArray, FloatArray, delta.Units]:
     """Covariance of an M-plot, its degrees of freedom by bin, and what rows or groups do to it."""
     means = outputs.means(outputs.values)
@@ -92,7 +100,7 @@ def of_bins(
     return covariance, of_units.degrees, of_units.units
 
 
-def _centre(outputs: Outputs, means: kernel.BinMeans, centering: str) -> FloatArray | None:
+def _centre(outputs: BinnedOutputs, means: kernel.BinMeans, centering: str) -> FloatArray | None:
     """Weights of bins in the constant; None of the mean over rows, 0 without a constant."""
     if centering == "mean":
         return None
@@ -124,14 +132,14 @@ class FromModel:
         names = [name for name in every if one_profile(profile, name).sizes["grid"]]
         names = names or every[:1]
         pairs = {name: pair for name in names if (pair := pair_of(one_profile(profile, name)))}
-        self.given = Given.used(
+        self.given = ProfileInputs.used(
             table.take(self.numbers).data,
             [name for name in names if name not in pairs],
             self.options,
             pairs=[[name for name, _ in pair] for pair in pairs.values()],
         )
         self.asked = self.given.quotients(directions.changes.ask, probe=False)
-        self.axes: dict[str, Axis] = {}
+        self.axes: dict[str, ProfileAxis] = {}
         if profile.attrs["method"] != "m_plot":
             grid: dict[str, Any] = {
                 name: [points for _, points in pairs[name]] if name in pairs else points
@@ -172,7 +180,7 @@ class FromModel:
         values = np.concatenate(last_curves)
         total = total / (len(values) if weight is None else weight.sum())
         if derivative:
-            total, values = (kernel.along(answers, axis.grid) for answers in (total, values))
+            total, values = [kernel.along(answers, axis.grid) for answers in (total, values)]
         places = inputs.places(axis)
         if centering != "none":
             centre = kernel.centre_of(centering, axis.grid, places.share(weight))
@@ -180,7 +188,7 @@ class FromModel:
         behind = Curves(values, axis.grid, weight, inputs.frequency, places, derivative)
         return total, behind
 
-    def bins(self, outputs: Outputs, has_curve: np.ndarray, centering: str) -> FloatArray:
+    def bins(self, outputs: BinnedOutputs, has_curve: np.ndarray, centering: str) -> FloatArray:
         """Change of an M-plot by direction."""
         answers = at_rows(self.asked)[has_curve]
         weight = outputs.base
@@ -289,7 +297,7 @@ def _behind(
     if profile.attrs["method"] == "m_plot":
         assert rows is not None, "M-plots keep their rows"
         outputs = rows_behind(rows, name)
-        assert isinstance(outputs, Outputs), "M-plots keep outputs"
+        assert isinstance(outputs, BinnedOutputs), "M-plots keep outputs"
         has_curve = ~np.isnan(one_profile(rows, name)["x"].values)
         covariance, degrees, units = of_bins(outputs, row, centering, _some(code, has_curve))
         if from_model is not None:

@@ -10,7 +10,6 @@ import xarray as xr
 from numpy.typing import NDArray
 
 from rhale_stats.arguments.checks import centering_text, check_choice
-from rhale_stats.arguments.words import first_rows
 from rhale_stats.arrays import moments as sums
 from rhale_stats.arrays import profile_moments as curves_of
 from rhale_stats.arrays import profiles as kernel
@@ -20,26 +19,26 @@ from rhale_stats.models.differences import DifferenceQuotients
 from rhale_stats.models.groups import by_groups
 from rhale_stats.models.options import ModelOptions
 from rhale_stats.models.outputs import Model
-from rhale_stats.profiles.data import CENTERINGS
-from rhale_stats.profiles.given import (
+from rhale_stats.profiles.data import (
+    CENTERINGS,
+    GRID_KINDS,
+    N_GRID,
+    Grid,
+    ProfileAxis,
+    check_centre,
+    split_pairs,
+)
+from rhale_stats.profiles.in_chunks import pdp_in_chunks
+from rhale_stats.profiles.inputs import (
     BESIDE,
     Blocks,
-    Given,
+    ProfileInputs,
     counts_of,
     estimates_of,
     no_rows,
     with_bar,
     with_slopes,
 )
-from rhale_stats.profiles.grid import (
-    GRID_KINDS,
-    N_GRID,
-    Axis,
-    Grid,
-    check_centre,
-    split_pairs,
-)
-from rhale_stats.profiles.in_chunks import pdp_in_chunks
 from rhale_stats.schema.validation import validated
 from rhale_stats.schema.variables import EFFECT_UNITS
 
@@ -63,7 +62,7 @@ def _common_grid(
     missing = fields.get("missing", options.missing)
     options = ModelOptions(weights=fields.get("weights", options.weights), missing=missing)
     singles, pairs = split_pairs(fields.get("feature", features))
-    inputs = Given.used(X, singles, options, percentiles=percentiles, pairs=pairs)
+    inputs = ProfileInputs.used(X, singles, options, percentiles=percentiles, pairs=pairs)
     points: dict[str, Any] = {}
     for axis in inputs.axes(grid, n_grid, grid_kind):
         if axis.pair is not None:
@@ -199,7 +198,7 @@ def pdp(
             )
         return pdp_in_chunks(model, chunks, features, grid, n_grid, grid_kind, centering, options)
     singles, pairs = split_pairs(features)
-    inputs = Given.used(X, singles, options, percentiles=percentiles, pairs=pairs)
+    inputs = ProfileInputs.used(X, singles, options, percentiles=percentiles, pairs=pairs)
     axes = inputs.axes(grid, n_grid, grid_kind)
     check_centre(axes, centering)
     quotients = inputs.quotients(model)
@@ -287,7 +286,7 @@ def ice(
         )
     every = with_slopes if kind == "derivative" else None
     singles, pairs = split_pairs(features)
-    inputs = Given.used(X, singles, options, every, percentiles, pairs)
+    inputs = ProfileInputs.used(X, singles, options, every, percentiles, pairs)
     axes = inputs.axes(grid, n_grid, grid_kind)
     check_centre(axes, chosen)
     if kind == "derivative":
@@ -349,9 +348,9 @@ class _Mean(NamedTuple):
 
 
 def _average(
-    inputs: Given,
+    inputs: ProfileInputs,
     quotients: DifferenceQuotients,
-    axis: Axis,
+    axis: ProfileAxis,
     blocks: Blocks,
     centering: str,
     *,
@@ -374,8 +373,8 @@ def _average(
     alike = kernel.centre_of(
         "none" if derivative else "mean" if centering == "none" else centering, axis.grid, share
     )
-    by_weight: list[curves_of.Moments] = []
-    by_squares: list[curves_of.Moments] = []
+    by_weight: list[curves_of.CurveMoments] = []
+    by_squares: list[curves_of.CurveMoments] = []
     precise = sums.need_squares(weight, frequency=inputs.frequency)
     constants, origin, largest = [], np.zeros(0), np.zeros(1)
     for rows, curves, error in blocks:
@@ -411,8 +410,8 @@ def _average(
                 else block
             )
         largest = np.maximum(largest, error)
-    squared: Sequence[curves_of.Moments | None] = by_squares or [None] * len(by_weight)
-    totals = kernel.Totals.of(weight, len(places.left), frequency=inputs.frequency)
+    squared: Sequence[curves_of.CurveMoments | None] = by_squares or [None] * len(by_weight)
+    totals = kernel.Totals.from_weights(weight, len(places.left), frequency=inputs.frequency)
     profiles = [
         curves_of.profile(moments, axis.grid, totals, float(start), centering, by_squares=by)
         for moments, by, start in zip(by_weight, squared, origin, strict=True)
@@ -422,9 +421,9 @@ def _average(
 
 
 def _beside(
-    inputs: Given,
+    inputs: ProfileInputs,
     quotients: DifferenceQuotients,
-    axis: Axis,
+    axis: ProfileAxis,
     mean: _Mean,
     centering: str,
 ) -> dict[str, NDArray[Any]]:
@@ -432,7 +431,7 @@ def _beside(
     if inputs.missing != "bin":
         return {}
     curves = mean.estimates["curve"]
-    if axis.levels is not None or axis.there.all() or not len(axis.grid):
+    if axis.levels is not None or axis.present.all() or not len(axis.grid):
         return dict.fromkeys(BESIDE, np.full(len(curves), np.nan))
     places, weight = inputs.places(axis), inputs.weight
     values = [
@@ -444,52 +443,3 @@ def _beside(
         )
     ]
     return dict(zip(BESIDE, np.array(values).T, strict=True))
-
-
-def bin_beside(
-    inputs: Given,
-    axis: Axis,
-    answers: FloatArray,
-    each: Sequence[kernel.BinMeans],
-    x: FloatArray,
-    centering: str,
-) -> dict[str, NDArray[Any]]:
-    """math [42]: the mean output of the rows without a value, on the scale of the curve."""
-    if inputs.missing != "bin":
-        return {}
-    if axis.there.all() or not len(x):
-        return dict.fromkeys(BESIDE, np.full(len(each), np.nan))
-    values = []
-    for f, means in zip(answers.T, each, strict=True):
-        gone, others = (
-            kernel.mean_of_rows(
-                f[rows, None],
-                inputs.weight_at(rows),
-                frequency=inputs.frequency,
-            )
-            for rows in (~axis.there, axis.there)
-        )
-        has_rows = means.share > 0
-        spread = means.variance if means.robust is None else means.robust
-        centre = kernel.centre_of(centering, x[has_rows], means.share[has_rows])
-        # Its error: that of a mean over the same rows, or of fixed parts of the bins' means.
-        constant = float(centre**2 @ (spread[has_rows] / means.n_effective[has_rows]))
-        if centering == "mean":
-            constant = others.variance
-        elif centering == "none":
-            constant = 0.0
-        value = float(gone.value[0] - centre @ means.mean[has_rows])
-        values.append((value, np.sqrt(gone.variance + constant)))
-    return dict(zip(BESIDE, np.array(values).T, strict=True))
-
-
-def at_rows(quotients: DifferenceQuotients) -> FloatArray:
-    """The model's answer at the rows, (row, output)."""
-    answers = quotients.at_rows().astype(np.float64, copy=False)
-    bad = np.asarray(~np.isfinite(answers).all(axis=1))
-    if bad.any():
-        raise ValueError(
-            f"model must return finite numbers; got others in {int(bad.sum())} of {len(bad)} rows "
-            f"(first rows: {first_rows(bad)}). See what it returns at these rows."
-        )
-    return answers

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import xarray as xr
 
 from rhale_stats.arrays import leverage, splines
 from rhale_stats.arrays import profiles as kernel
-from rhale_stats.arrays.binning import bin_index
+from rhale_stats.arrays.binning import bin_edges, bin_index
 from rhale_stats.arrays.moments import FloatArray, IntArray
+from rhale_stats.bins.rule import Column
+from rhale_stats.bins.rules import EqualWidthBins, GivenBins, QuantileBins
 from rhale_stats.profiles.data import check_profile, is_nominal, one_profile
-from rhale_stats.profiles.shap import Smoother, smoothed, smoother_of
+from rhale_stats.profiles.inputs import SPREAD_BINS
 from rhale_stats.schema.features import feature_names
 
 # What each keeps.
@@ -38,14 +41,14 @@ class _Behind:
 class Curves(_Behind):
     """ICE curves, (row, grid), of the rows that have one, or their derivatives."""
 
-    at: kernel.Places
+    places: kernel.Places
     derivative: bool
 
     def influences(self, centering: str) -> FloatArray:
         """What every row adds to the curve, (row, grid)."""
-        return kernel.influences(self.values, self.grid, self.at, self.weight, centering)
+        return kernel.influences(self.values, self.grid, self.places, self.weight, centering)
 
-    def replicates(self, drawn: FloatArray, centering: str) -> kernel.Replicates:
+    def replicates(self, drawn: FloatArray, centering: str) -> kernel.ProfileReplicates:
         """Statistics of rows drawn as often as ``drawn`` (row, draw) says."""
         base = self.base
         total = base.sum()
@@ -54,7 +57,7 @@ class Curves(_Behind):
         return kernel.replicates(
             self.values,
             self.grid,
-            self.at,
+            self.places,
             base[:, None] * drawn,
             centering,
             correction,
@@ -63,7 +66,7 @@ class Curves(_Behind):
 
 
 @dataclass(frozen=True)
-class Outputs(_Behind):
+class BinnedOutputs(_Behind):
     """The output of the rows of an M-plot, and their bins."""
 
     cell: IntArray
@@ -84,7 +87,7 @@ class Outputs(_Behind):
         means = self.means(self.values)
         return kernel.bin_influences(self.values, self.cell, means, self.grid, centering)
 
-    def replicates(self, drawn: FloatArray, centering: str) -> kernel.Replicates:
+    def replicates(self, drawn: FloatArray, centering: str) -> kernel.ProfileReplicates:
         """The same statistics of rows that were drawn anew."""
         counts = self.weight is None or self.frequency
         base = None if counts else self.weight
@@ -98,7 +101,7 @@ class Outputs(_Behind):
 class Shapley(_Behind):
     """The Shapley values of the rows, and the smoother, whose parameter is held."""
 
-    at: kernel.Places
+    places: kernel.Places
     smoother: Smoother
     smoothing: float
 
@@ -110,7 +113,7 @@ class Shapley(_Behind):
             self.smoothing,
             frequency=self.frequency,
         )
-        return smoothed(self.smoother, fit, self.at, self.weight, centering, self.frequency)
+        return smoothed(self.smoother, fit, self.places, self.weight, centering, self.frequency)
 
     def curve(self, centering: str) -> FloatArray:
         """The curve itself."""
@@ -125,7 +128,7 @@ class Shapley(_Behind):
         fit = splines.smooth(
             self.smoother.basis, self.values, self.weight, self.smoothing, frequency=self.frequency
         )
-        share = self.at.share(self.weight)
+        share = self.places.share(self.weight)
         centre = kernel.centre_of(centering, np.asarray(self.smoother.basis.grid_place), share)
         units = splines.of_groups(
             self.smoother.basis,
@@ -138,21 +141,21 @@ class Shapley(_Behind):
         )
         if centering != "mean":
             return units
-        along = self.at.at_rows(fit.curve - centre @ fit.curve, self.weight)
+        along = self.places.at_rows(fit.curve - centre @ fit.curve, self.weight)
         of_mean = leverage.of_mean(group, self.base, frequency=self.frequency)
         places = np.bincount(group, self.base / self.base.sum() * along)
         return units._replace(
             moved=units.moved - (places * of_mean.factor.toarray()[:, 0])[:, None]
         )
 
-    def replicates(self, drawn: FloatArray, centering: str) -> kernel.Replicates:
+    def replicates(self, drawn: FloatArray, centering: str) -> kernel.ProfileReplicates:
         """The same statistics of rows that were drawn anew."""
         weight = self.base[:, None] * drawn
         curve, residual = splines.replicate_curves(
             self.smoother.basis, self.values, weight, self.smoothing
         )
         spread = self.smoother.near.spread(residual, weight)
-        share = np.asarray(self.at.hats().T @ weight)
+        share = np.asarray(self.places.hats().T @ weight)
         share /= share.sum(axis=0)
         if centering == "mean":
             constant = np.sum(np.where(share > 0, share * curve, 0.0), axis=0)
@@ -161,7 +164,7 @@ class Shapley(_Behind):
             constant = centre[centre != 0] @ curve[centre != 0]
         level = np.sum(np.where(share > 0, share * curve, 0.0), axis=0)
         apart = np.where(share > 0, share * (curve - level) ** 2, 0.0)
-        return kernel.Replicates(
+        return kernel.ProfileReplicates(
             (curve - constant).T,
             spread.T,
             np.sqrt(np.sum(np.where(share > 0, share * spread**2, 0.0), axis=0)),
@@ -169,7 +172,7 @@ class Shapley(_Behind):
         )
 
 
-def rows_behind(profile: xr.Dataset, feature: str | int) -> Curves | Outputs | Shapley:
+def rows_behind(profile: xr.Dataset, feature: str | int) -> Curves | BinnedOutputs | Shapley:
     """The rows of one feature that have a value of it, or a curve."""
     row = one_profile(profile, feature)
     method, nominal = str(profile.attrs["method"]), is_nominal(row)
@@ -189,7 +192,7 @@ def rows_behind(profile: xr.Dataset, feature: str | int) -> Curves | Outputs | S
         elif len(grid):
             edges = np.append(row["bin_left"].values, row["bin_right"].values[-1])
             cell = bin_index(edges, x)
-        return Outputs(row["output_value"].values[has_curve], grid, weight, frequency, cell)
+        return BinnedOutputs(row["output_value"].values[has_curve], grid, weight, frequency, cell)
     places = (
         kernel.level_places(x.astype(np.intp), len(grid)) if nominal else kernel.places(grid, x)
     )
@@ -229,3 +232,66 @@ def check_rows(rows: object, profile: xr.Dataset, parameter: str) -> xr.Dataset:
                 f"{name!r} make another curve. Pass the profile itself: its rows are in it."
             )
     return result
+
+
+class Smoother(NamedTuple):
+    """What smooths values of one feature, and where their spread is taken."""
+
+    basis: splines.Basis
+    near: splines.Near
+
+
+def smoother_of(
+    name: str, x: FloatArray, grid: FloatArray, weight: FloatArray | None, *, nominal: bool
+) -> Smoother:
+    """Splines, or means of levels; spread about them in quantile bins, or at levels."""
+    if nominal:
+        level = x.astype(np.intp)
+        return Smoother(
+            splines.level_basis(level, len(grid)), splines.near_levels(level, len(grid))
+        )
+    cell, edges = in_bins(QuantileBins(SPREAD_BINS), name, x, weight)
+    cell, n_bins = (cell, len(edges) - 1) if len(edges) else (np.zeros(len(x), dtype=np.intp), 1)
+    means = kernel.bin_means(x, cell, n_bins, weight, frequency=False).mean
+    near = splines.near_bins(cell, means, grid)
+    return Smoother(splines.spline_basis(x, weight, grid), near)
+
+
+def smoothed(
+    smoother: Smoother,
+    fit: splines.Smooth,
+    places: kernel.Places,
+    weight: FloatArray | None,
+    centering: str,
+    frequency: bool,
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """math [45]: the centred curve, the spread about it, and influences of the rows on it."""
+    share = places.share(weight)
+    centre = kernel.centre_of(centering, np.asarray(smoother.basis.grid_place), share)
+    curve = fit.curve - centre @ fit.curve
+    base = np.ones(len(fit.residual)) if weight is None else weight
+    spread = smoother.near.spread(fit.residual[:, None], base[:, None])[:, 0]
+    influence = splines.influences(
+        smoother.basis, fit.residual, weight, fit.smoothing, frequency=frequency
+    )
+    if centering != "none":
+        influence = influence - (influence @ centre)[:, None]
+    if centering == "mean":
+        # The constant is a mean over places of rows, too, as in `influences`.
+        influence -= places.at_rows(curve, weight)[:, None]
+    return curve, spread, influence
+
+
+def in_bins(
+    rule: EqualWidthBins | QuantileBins | GivenBins,
+    name: str,
+    x: FloatArray,
+    weight: FloatArray | None,
+) -> tuple[IntArray, FloatArray]:
+    """The bin of every row, and the edges; none of a constant feature."""
+    low, high = float(x.min()), float(x.max())
+    if low == high:
+        return np.zeros(len(x), dtype=np.intp), np.zeros(0)
+    cells = rule.cells(Column(name, x, low, high, weight))
+    edges = bin_edges(cells, np.arange(len(cells)), low, high)
+    return bin_index(edges, x), edges

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import xarray as xr
@@ -15,15 +15,13 @@ from rhale_stats.arguments.seeds import source_of
 from rhale_stats.arrays import profiles as kernel
 from rhale_stats.arrays import splines
 from rhale_stats.arrays.moments import FloatArray
-from rhale_stats.bins.fixed import QuantileBins
 from rhale_stats.models.options import ModelOptions
 from rhale_stats.models.outputs import Model
 from rhale_stats.models.shapley import ShapleyOptions, given_column, shapley_values
 from rhale_stats.models.table import as_table
-from rhale_stats.profiles.data import CENTERINGS
-from rhale_stats.profiles.given import BESIDE, SPREAD_BINS, Given, counts_of, no_rows
-from rhale_stats.profiles.grid import N_GRID, Axis, Grid, size
-from rhale_stats.profiles.m_plot import in_bins
+from rhale_stats.profiles.data import CENTERINGS, N_GRID, Grid, ProfileAxis, size
+from rhale_stats.profiles.inputs import BESIDE, ProfileInputs, counts_of, no_rows
+from rhale_stats.profiles.rows import smoothed, smoother_of
 from rhale_stats.schema.validation import validated
 
 
@@ -119,7 +117,7 @@ def shap_dependence(
     array([-1.08, -0.09,  0.91])
     """
     check_choice("centering", centering, CENTERINGS)
-    inputs = Given.used(X, features, options)
+    inputs = ProfileInputs.used(X, features, options)
     axes = inputs.axes(grid, n_grid, grid_kind)
     quotients, how = None, "given"
     generator, seed = source_of(rng)
@@ -159,10 +157,10 @@ def shap_dependence(
 
 
 def _smoothed(
-    inputs: Given, axis: Axis, values: FloatArray, centering: str
+    inputs: ProfileInputs, axis: ProfileAxis, values: FloatArray, centering: str
 ) -> dict[str, NDArray[Any]]:
     """A spline through Shapley values (output, row), with its errors and its spread."""
-    present, gone = axis.there, inputs.gone(axis) & ~axis.there
+    present, gone = axis.present, inputs.gone(axis) & ~axis.present
     weight = inputs.weight_at(present)
     counts = counts_of(inputs, weight, int(present.sum()))
     if not len(axis.grid):
@@ -212,51 +210,3 @@ def _smoothed(
                 estimates[-1] |= dict(zip(BESIDE, (value, np.sqrt(variance)), strict=True))
     out = {name: np.stack([estimate[name] for estimate in estimates]) for name in estimates[0]}
     return counts | {"weight_share": share} | out
-
-
-class Smoother(NamedTuple):
-    """What smooths values of one feature, and where their spread is taken."""
-
-    basis: splines.Basis
-    near: splines.Near
-
-
-def smoother_of(
-    name: str, x: FloatArray, grid: FloatArray, weight: FloatArray | None, *, nominal: bool
-) -> Smoother:
-    """Splines, or means of levels; spread about them in quantile bins, or at levels."""
-    if nominal:
-        level = x.astype(np.intp)
-        return Smoother(
-            splines.level_basis(level, len(grid)), splines.near_levels(level, len(grid))
-        )
-    cell, edges = in_bins(QuantileBins(SPREAD_BINS), name, x, weight)
-    cell, n_bins = (cell, len(edges) - 1) if len(edges) else (np.zeros(len(x), dtype=np.intp), 1)
-    means = kernel.bin_means(x, cell, n_bins, weight, frequency=False).mean
-    near = splines.near_bins(cell, means, grid)
-    return Smoother(splines.spline_basis(x, weight, grid), near)
-
-
-def smoothed(
-    smoother: Smoother,
-    fit: splines.Smooth,
-    places: kernel.Places,
-    weight: FloatArray | None,
-    centering: str,
-    frequency: bool,
-) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """math [45]: the centred curve, the spread about it, and influences of the rows on it."""
-    share = places.share(weight)
-    centre = kernel.centre_of(centering, np.asarray(smoother.basis.grid_place), share)
-    curve = fit.curve - centre @ fit.curve
-    base = np.ones(len(fit.residual)) if weight is None else weight
-    spread = smoother.near.spread(fit.residual[:, None], base[:, None])[:, 0]
-    influence = splines.influences(
-        smoother.basis, fit.residual, weight, fit.smoothing, frequency=frequency
-    )
-    if centering != "none":
-        influence = influence - (influence @ centre)[:, None]
-    if centering == "mean":
-        # The constant is a mean over places of rows, too, as in `influences`.
-        influence -= places.at_rows(curve, weight)[:, None]
-    return curve, spread, influence

@@ -1,8 +1,8 @@
-"""Profiles as pandas frames: a line a point of the grid, or a line a feature."""
+"""Profiles as pandas frames, and printed."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
@@ -10,11 +10,163 @@ import xarray as xr
 
 from rhale_stats.arguments.rows import as_numbers
 from rhale_stats.inference.estimate import ends_in_table, student
-from rhale_stats.printing.text import holds_model
-from rhale_stats.profiles.data import check_profile, is_nominal, one_profile, pair_of
+from rhale_stats.inference.notes import how_made, interval_notes
+from rhale_stats.inference.parts import parts_note
+from rhale_stats.printing import text
+from rhale_stats.printing.pages import (
+    IMPORTANCE,
+    Page,
+    feature_lines,
+    output,
+    rows_text,
+    table_of,
+    uncertainty_line,
+)
+from rhale_stats.printing.text import (
+    beyond_notes,
+    bounds_text,
+    cell,
+    holds_model,
+    number_text,
+    output_text,
+    percent,
+    with_facts,
+)
+from rhale_stats.profiles.data import METHOD_NAMES, check_profile, is_nominal, one_profile, pair_of
 from rhale_stats.profiles.inference import degrees_of
-from rhale_stats.schema.features import feature_names, feature_position, given_feature
+from rhale_stats.schema.features import (
+    feature_names,
+    feature_position,
+    given_feature,
+    rows_used,
+    units_of,
+    with_units,
+)
 from rhale_stats.schema.levels import level_text
+from rhale_stats.schema.notes import with_notes
+
+if TYPE_CHECKING:
+    from statsmodels.iolib.summary import Summary
+
+
+def summary(profile: xr.Dataset, feature: str | int | None, level: float) -> Summary:
+    """`summary` of a profile: one line per feature, or per grid point of one feature."""
+    profile = check_profile(profile)
+    attrs = profile.attrs
+    title = METHOD_NAMES[str(attrs["method"])]
+    meanings = [f"Curves: {profile['curve'].attrs['estimator'].partition(', math')[0]}."]
+    errors: list[str] = []
+    if feature is None:
+        title = f"{title}: effects on {output_text(profile)}"
+        table = glance(profile, level)
+        heads = ["points", "rows", "importance", "heterog.", "lowest", "highest"]
+        numbers = ["importance", "heterogeneity_output", "curve_min", "curve_max"]
+        lines = [
+            [
+                str(line["n_grid"]),
+                str(line["n_obs"]),
+                *[number_text(line[name]) for name in numbers],
+            ]
+            if line["kind"] != "constant"
+            else ["0", "constant", "", "", "", ""]
+            for _, line in table.iterrows()
+        ]
+        stubs = table["term"].tolist()
+        meanings += [
+            "importance: standard deviation of the curve over the rows. heterog.: root mean square "
+            "of the spread about it. Both are in units of the output."
+        ]
+    else:
+        name = feature_names(profile)[feature_position(profile, feature)]
+        title = f"{title}: effect of {with_units(name, units_of(profile, name))} on"
+        title = f"{title} {output_text(profile)}"
+        table = tidy(profile.sel(feature=[name]), level)
+        has_errors = "std_error" in table
+        heads = ["share", "curve", "std err", *bounds_text(level), "spread"]
+        numbers = ["estimate", "std_error", "conf_low", "conf_high", "spread"]
+        if not has_errors:
+            heads, numbers = ["share", "curve", "spread"], ["estimate", "spread"]
+        elif "p_value" in table:
+            heads[3:3], numbers[2:2] = ["t", "P"], ["statistic", "p_value"]
+        lines = [
+            [percent(line["weight_share"]), *[cell(line, number) for number in numbers]]
+            for _, line in table.iterrows()
+        ] or [["constant"] + [""] * (len(heads) - 1)]
+        nominal = is_nominal(profile.sel(feature=name))
+        stubs = (table["level"] if nominal else table["x"].map(number_text)).tolist() or [name]
+        meanings += [
+            "share: share of the rows at the point. Rows between two points count in part for both."
+        ]
+        if has_errors:
+            fixed = "the grid" if holds_model(_source(profile)) else "the model and the grid"
+            errors += [
+                f"Standard errors treat {fixed} as fixed. "
+                f"Intervals: pointwise, {how_made(profile, 'curve', level)}. "
+                f"{parts_note(profile.sel(feature=name), 'curve', 'the curve')}".rstrip()
+            ]
+            if "p_value" in table and attrs["centering"] != "none":
+                errors += ["P: of a curve that is 0 at the point, as it is centred."]
+    title = f"{title}{text.region_text(profile)}"
+    part = profile if feature is None else profile.sel(feature=name)
+    cells = [
+        ["Rows:", f"{rows_used(part)}", "Model asked for rows:", f"{attrs['model_rows']}"],
+        ["Weights:", attrs["weight_kind"], "Curve centred at:", attrs["centering"]],
+    ]
+    if "curve_se" in profile:
+        cells.append(["Uncertainty:", text.uncertainty(_source(profile)), "", ""])
+    if "shapley" in attrs:
+        meanings += [
+            f"Shapley values: {attrs['shapley']}; {attrs['n_background']} background rows."
+        ]
+    if "shap_value_error" in profile:
+        error = float(np.sqrt((part["shap_value_error"] ** 2).mean()))
+        errors += [
+            f"Monte-Carlo standard error of a Shapley value: {number_text(error)} (root mean "
+            f"square). More background rows make it smaller."
+        ]
+    if "smoothing" in profile:
+        errors += ["Standard errors treat the smoothing and the Shapley values as fixed."]
+    notes = [*beyond_notes(profile, feature), *errors, *meanings, *interval_notes(profile)]
+    return with_notes(with_facts(cells, title, lines, heads, stubs), notes)
+
+
+def _source(profile: xr.Dataset) -> str:
+    return str(profile["curve_se"].attrs["source"])
+
+
+def profile_page(profile: xr.Dataset, most: int) -> Page:
+    """What is printed of a profile: the features of largest importance."""
+    table = glance(profile, 0.95)
+    columns = ["importance", "heterogeneity_output", "curve_min", "curve_max"]
+    heads = ["", "importance", "heterog.", "lowest", "highest"]
+    has_errors = "curve_se" in profile and bool(profile["curve_se"].notnull().any())
+    if has_errors:
+        table["largest_se"] = profile["curve_se"].max("grid").values
+        columns.append("largest_se")
+        heads.append("std err up to")
+    lines = feature_lines(table, columns, table["importance"].to_numpy(), most)
+    first = repr(lines[0][0])
+    return Page(
+        f"{METHOD_NAMES[str(profile.attrs['method'])]}: effects on {output(profile)}",
+        (
+            rows_text(profile),
+            uncertainty_line(profile, "curve_se", estimated=has_errors),
+        ),
+        (
+            table_of(
+                heads,
+                lines,
+                len(table),
+                "features",
+                f"{IMPORTANCE}. heterog.: root mean square of the spread about it. lowest, "
+                "highest: of the curve.",
+            ),
+        ),
+        f"summary(effect, {first}), plot(effect, {first}), tidy(effect)",
+    )
+
+
+# --- profiles as pandas frames --------------------------------------------------------------------
 
 
 def tidy(profile: xr.Dataset, level: float) -> pd.DataFrame:

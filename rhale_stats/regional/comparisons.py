@@ -1,8 +1,8 @@
-"""Code shared by regions of ALE, partial dependence and Shapley values."""
+"""Regions by ALE, partial dependence and Shapley values, for comparison (math [40])."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -10,24 +10,352 @@ import pandas as pd
 import xarray as xr
 from numpy.typing import ArrayLike
 
+from rhale_stats.arguments.checks import check_finite
+from rhale_stats.arguments.seeds import source_of
+from rhale_stats.arrays import local_effects as kernel
 from rhale_stats.arrays import regions as search
+from rhale_stats.arrays.binning import bin_index
 from rhale_stats.arrays.moments import FloatArray, IntArray
 from rhale_stats.bins.description import describe
-from rhale_stats.bins.fixed import GivenBins
+from rhale_stats.bins.rules import EqualWidthBins, GivenBins
 from rhale_stats.effects.rhale import quiet_rhale
 from rhale_stats.local.labelled import labelled
-from rhale_stats.models.chosen import positions_of
-from rhale_stats.models.differences import DifferenceQuotients, Differences
+from rhale_stats.local.rows import difference_edges
+from rhale_stats.models.differences import DifferenceQuotients, Differences, no_differences
 from rhale_stats.models.options import ModelOptions
-from rhale_stats.models.sample import Sample
+from rhale_stats.models.outputs import Model
+from rhale_stats.models.sample import Sample, positions_of
+from rhale_stats.models.shapley import ShapleyOptions, given_column, shapley_values
 from rhale_stats.models.table import check_column
-from rhale_stats.regional.losses import Node
+from rhale_stats.regional.losses import LOSSES, Node
+from rhale_stats.regional.search import SplitSearch, Work, work_of
 from rhale_stats.regional.trees import tree_of
-from rhale_stats.regional.work import Work
 from rhale_stats.schema.dimensions import ROWS
 from rhale_stats.schema.features import one_feature
-from rhale_stats.schema.validation import refuse_fields
+from rhale_stats.schema.validation import refuse_fields, validated
 from rhale_stats.schema.variables import GRID_VALUE, software
+
+# Units of losses in the output itself.
+SQUARED = "(output units)^2"
+
+
+@validated
+def regional_shap(
+    model: Model,
+    X: Any,
+    feature: str | int,
+    *,
+    shapley: ShapleyOptions = ShapleyOptions(),
+    conditioning: pd.DataFrame | ArrayLike | None = None,
+    n_bins: int = 20,
+    search: SplitSearch = SplitSearch(),
+    options: ModelOptions = ModelOptions(),
+    rng: np.random.Generator | int | None = None,
+    progress: bool = True,
+    **fields: Any,
+) -> xr.Dataset:
+    """Regions in which the Shapley values of a feature depend less on other features.
+
+    Parameters
+    ----------
+    model, X, options
+        As in `local_effects`; the output is one, and no value is missing. The model may be None
+        when ``shap_values`` are given.
+    feature : str or int
+        Whose Shapley values, by name or number.
+    shapley : ShapleyOptions, optional
+        As in `shap_dependence`.
+    conditioning : table, or array_like of shape (n_rows, n_columns), optional
+        Columns to split by, as in `regions`; by default all other columns of ``X``.
+    n_bins : int, default 20
+        Equal bins along the feature, the same in all nodes.
+    search, rng
+        As in `regions`. ``rng`` also draws the background.
+    progress : bool, default True
+        Show a progress bar if it takes more than two seconds.
+
+    Returns
+    -------
+    Dataset
+        A tree as `regions` gives it. ``loss`` is the mean over the rows of the variance (ddof 1)
+        of the Shapley values in bins of the feature (math [45], with bins in place of a spline).
+        With ``curve`` (node, grid), the mean of the Shapley values of the rows of each node in
+        each bin, their standard deviation ``curve_std``, both NaN in bins without rows, and
+        ``grid_value`` (grid), the middles of the bins. The attributes ``model_calls`` and
+        ``model_rows`` give the number of calls of the model and of its rows in total; ``shapley``
+        says how the values were computed, and ``shap_value_error`` is the root mean square of their
+        Monte-Carlo standard errors if they were sampled.
+
+    Raises
+    ------
+    ImportError
+        The library shap is needed and not installed.
+    ValueError, KeyError, TypeError, ModelError
+        As `local_effects` and `regions`.
+
+    References
+    ----------
+    Lundberg and Lee (2017); Herbinger, Bischl and Casalicchio (2023), section 4.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import rhale_stats as rs
+    >>> X = rs.simulate.TwoRegimes().sample(500, rng=0)
+    >>> phi = 1.5 * X["x1"] * np.sign(X["x3"])  # half of the interaction, whose mean is 0
+    >>> tree = rs.regional_shap(None, X, "x1", shap_values=phi)
+    >>> tree[["rule", "n_obs", "loss"]].reset_coords(drop=True).to_dataframe().round(2)
+              rule  n_obs  loss
+    node
+    0     all rows    500  0.77
+    1       x3 ≤ 0    253  0.00
+    2       x3 > 0    247  0.00
+    """
+    inputs = RegionalInputs.from_arguments(X, feature, conditioning, options)
+    generator, seed = source_of(rng)
+    quotients, how, error = None, "given", None
+    shap_values = shapley.shap_values
+    if shap_values is None:
+        quotients = inputs.sample.quotients(model, single=True)
+        estimate = shapley_values(
+            model, quotients, shapley, generator, "regional_shap", progress=progress
+        )
+        how = estimate.how
+        values = np.ascontiguousarray(estimate.values[:, inputs.position, 0])
+        if estimate.error is not None:
+            error = float(np.sqrt(np.mean(estimate.error[:, inputs.position, 0] ** 2)))
+    else:
+        values = given_column(shap_values, inputs.sample.table, inputs.position)
+    local = inputs.local(Differences(values[:, None], np.zeros(1), "shapley"))
+    rule = EqualWidthBins(n_bins)
+    work = work_of(local, rule, search, "index", None, generator)
+    tree, edges = binned_tree(work, inputs, "variance", SQUARED)
+    curve, spread = _means_in_bins(tree, inputs, values, edges)
+    middles = (edges[:-1] + edges[1:]) / 2
+    out = finished(tree, "regional_shap", "Shapley values", middles, curve, spread, quotients)
+    drawn = quotients is not None or search.test is not None
+    sampled = {} if error is None else {"shap_value_error": error}
+    return out.assign_attrs(shapley=how, **sampled, **({"seed": seed} if drawn else {}))
+
+
+def _means_in_bins(
+    tree: xr.Dataset, inputs: RegionalInputs, values: FloatArray, edges: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Mean and standard deviation of values in bins, (node, bin): of the rows of every node."""
+    cell, nodes = bin_index(edges, inputs.x), rows_of_nodes(tree)
+    mean = np.full((len(nodes), len(edges) - 1), np.nan)
+    spread = np.full_like(mean, np.nan)
+    for number, node_rows in enumerate(nodes if inputs.varies else ()):
+        for k in np.unique(cell[node_rows]):
+            rows = node_rows[cell[node_rows] == k]
+            mean[number, k], spread[number, k] = inputs.mean_and_std(values[rows], rows)
+    return mean, spread
+
+
+# --- regions by partial dependence ----------------------------------------------------------------
+
+
+@validated
+def regional_pdp(
+    model: Model,
+    X: Any,
+    feature: str | int,
+    *,
+    conditioning: pd.DataFrame | ArrayLike | None = None,
+    n_grid: int = 30,
+    search: SplitSearch = SplitSearch(),
+    options: ModelOptions = ModelOptions(),
+    rng: np.random.Generator | int | None = None,
+    progress: bool = True,
+    **fields: Any,
+) -> xr.Dataset:
+    """Regions in which the ICE curves of a feature are more similar in shape.
+
+    The model is evaluated for every row at every grid point, also for combinations that cannot
+    occur.
+
+    Parameters
+    ----------
+    model, X, options
+        As in `local_effects`; the output is one, and no value is missing.
+    feature : str or int
+        Whose effect, by name or number.
+    conditioning : table, or array_like of shape (n_rows, n_columns), optional
+        Columns to split by, as in `regions`; by default all other columns of ``X``.
+    n_grid : int, default 30
+        Points from the least to the largest value of the feature, at equal distances; its distinct
+        values where these are no more.
+    search, rng
+        As in `regions`, without ``min_share``. With ``test="permutation"`` any rows exchange their
+        conditioning values, not only neighbours along the feature: an ICE curve does not depend on
+        where its row is.
+    progress : bool, default True
+        Show a progress bar if it takes more than two seconds.
+
+    Returns
+    -------
+    Dataset
+        A tree as `regions` gives it. ``loss`` is the mean along the grid of the variance (ddof 1)
+        of the ICE curves, each of which has mean 0 along the grid (math [40]). With ``curve``
+        (node, grid), the mean of these curves over the rows of each node (PDP, math [41]), their
+        standard deviation ``curve_std``, and ``grid_value`` (grid). The attributes ``model_calls``
+        and ``model_rows`` give the number of calls of the model and of its rows in total:
+        ``n_grid`` times the rows of ``X``.
+
+    Raises
+    ------
+    ValueError, KeyError, TypeError, ModelError
+        As `local_effects` and `regions`.
+
+    Notes
+    -----
+    The curves are held in memory: 8 bytes per row and grid point.
+
+    References
+    ----------
+    Goldstein, Kapelner, Bleich and Pitkin (2015); Herbinger, Bischl and Casalicchio (2023),
+    section 4.
+
+    Examples
+    --------
+    >>> import rhale_stats as rs
+    >>> example = rs.simulate.TwoRegimes()
+    >>> X = example.sample(500, rng=0)
+    >>> tree = rs.regional_pdp(example.model, X, "x1")
+    >>> tree[["rule", "n_obs", "loss"]].reset_coords(drop=True).to_dataframe().round(2)
+              rule  n_obs  loss
+    node
+    0     all rows    500  3.19
+    1       x3 ≤ 0    253  0.00
+    2       x3 > 0    247  0.00
+    >>> tree.attrs["model_calls"], tree.attrs["model_rows"]
+    (4, 16250)
+    """
+    refuse_fields(search, ("min_share",), "ICE curves have no bins")
+    inputs = RegionalInputs.from_arguments(X, feature, conditioning, options)
+    # Curves take the place of local effects.
+    local = inputs.local(no_differences("none"))
+    work = work_of(local, None, replace(search, min_share=0.0), "index", None, rng)
+    quotients = inputs.sample.quotients(model, single=True)
+    grid = np.unique(inputs.x)
+    if len(grid) > n_grid:
+        grid = np.linspace(grid[0], grid[-1], n_grid)
+    curves, problem = np.full((len(inputs.x), len(grid)), np.nan), None
+    if inputs.varies:
+        with quotients.counted(len(inputs.x) * len(grid), "ICE curves", progress=progress):
+            each, rounding = quotients.curves(inputs.position, grid)
+        curves, error = each[..., 0], float(rounding[0])
+        curves -= curves.mean(axis=1, keepdims=True)
+        check_finite(
+            curves.sum(axis=1),
+            "ICE curves",
+            inputs.name,
+            "See what the model returns at these rows along the grid.",
+        )
+        problem = CurveProblem(
+            work.rows.x[0],
+            curves if work.present.all() else curves[work.present],
+            work.rows.weight,
+            work.rows.frequency,
+            error,
+            work.min_obs,
+        )
+    tree = tree_of(work, 0, inputs.conditioning, problem, SQUARED)
+    nodes = rows_of_nodes(tree)
+    curve = np.empty((len(nodes), len(grid)))
+    spread = np.empty_like(curve)
+    for number, rows in enumerate(nodes):
+        curve[number], spread[number] = inputs.mean_and_std(curves[rows], rows)
+    out = finished(tree, "regional_pdp", "centred ICE", grid, curve, spread, quotients)
+    del out.attrs["min_share"]
+    return out
+
+
+# --- regions by ALE -------------------------------------------------------------------------------
+
+
+@validated
+def regional_ale(
+    model: Model,
+    X: Any,
+    feature: str | int,
+    *,
+    conditioning: pd.DataFrame | ArrayLike | None = None,
+    n_bins: int = 20,
+    loss: str = "index",
+    search: SplitSearch = SplitSearch(),
+    options: ModelOptions = ModelOptions(),
+    rng: np.random.Generator | int | None = None,
+    progress: bool = True,
+    **fields: Any,
+) -> xr.Dataset:
+    """Regions in which the ALE effect of a feature is less heterogeneous.
+
+    The model is evaluated once, for every row at both ends of its bin.
+
+    Parameters
+    ----------
+    model, X, options
+        As in `local_effects`; the output is one, and no value is missing.
+    feature : str or int
+        Whose effect, by name or number.
+    conditioning : table, or array_like of shape (n_rows, n_columns), optional
+        Columns to split by, as in `regions`; by default all other columns of ``X``.
+    n_bins : int, default 20
+        Equal bins along the feature, the same in all nodes. Local effects are the slopes across
+        them (math [2]).
+    loss, search, rng
+        As in `regions`.
+    progress : bool, default True
+        Show a progress bar if it takes more than two seconds.
+
+    Returns
+    -------
+    Dataset
+        A tree as `regions` gives it, with ``curve`` (node, grid), the ALE curve (math [43]) of the
+        rows of each node at the edges of the bins, ``grid_value`` (grid); mean 0 over these rows,
+        NaN beyond a bin without rows. ``curve_std`` is the comonotone spread, summed from bin to
+        bin (math [9]). The attributes ``model_calls`` and ``model_rows`` give the number of calls
+        of the model and of its rows in total.
+
+    Raises
+    ------
+    ValueError, KeyError, TypeError, ModelError
+        As `local_effects` and `regions`.
+
+    References
+    ----------
+    Apley and Zhu (2020); Herbinger, Bischl and Casalicchio (2023), section 4.
+
+    Examples
+    --------
+    >>> import rhale_stats as rs
+    >>> example = rs.simulate.TwoRegimes()
+    >>> X = example.sample(500, rng=0)
+    >>> tree = rs.regional_ale(example.model, X, "x1")
+    >>> tree[["rule", "n_obs", "loss"]].reset_coords(drop=True).to_dataframe().round(2)
+              rule  n_obs   loss
+    node
+    0     all rows    500  18.11
+    1       x3 ≤ 0    253   0.00
+    2       x3 > 0    247   0.00
+    >>> tree.attrs["model_calls"], tree.attrs["model_rows"]
+    (4, 2250)
+    """
+    inputs = RegionalInputs.from_arguments(X, feature, conditioning, options)
+    quotients, bins = inputs.sample.quotients(model, single=True), EqualWidthBins(n_bins)
+    differences = no_differences("finite_difference")
+    if inputs.varies:
+        edges = difference_edges(bins, inputs.name, inputs.x, inputs.sample.weight)
+        with quotients.counted(2 * len(inputs.x), "local effects", progress=progress):
+            inputs = replace(inputs, x=kernel.on_both_sides(edges, inputs.x))
+            differences = quotients.finite(inputs.position, edges, inputs.x)
+    local = inputs.local(differences, quotients)
+    work = work_of(local, bins, search, loss, None, rng)
+    tree, edges = binned_tree(work, inputs, loss, LOSSES[loss])
+    curve, spread = curves_of_regions(local, tree, edges)
+    return finished(tree, "regional_ale", loss, edges, curve, spread, quotients)
+
 
 # --- what the three have in common ----------------------------------------------------------------
 
@@ -193,7 +521,7 @@ class CurveProblem:
         """Effective rows that a region must have."""
         return max(self.min_obs, 2.0) * (1 - 1e-12)
 
-    def node(self, row_numbers: IntArray, min_share: float) -> Node[search.Curves]:  # noqa: ARG002
+    def node(self, row_numbers: IntArray, min_share: float) -> Node[search.NodeCurves]:  # noqa: ARG002
         """The node with these rows: all that differs between its curves is left in it."""
         weight = None if self.weight is None else self.weight[row_numbers]
         rows = search.curves_of(self.curves[row_numbers], weight, frequency=self.frequency)
@@ -202,15 +530,15 @@ class CurveProblem:
         n_obs = total if self.frequency else float(len(row_numbers))
         return Node(row_numbers, rows, n_obs, total, loss, loss > (4 * self.error) ** 2, self.error)
 
-    def with_bins_of(self, node: Node[search.Curves]) -> CurveProblem:  # noqa: ARG002
+    def with_bins_of(self, node: Node[search.NodeCurves]) -> CurveProblem:  # noqa: ARG002
         """The same: there are no bins."""
         return self
 
     def statistics(
         self,
         children: search.Children,
-        rows: search.Curves,  # noqa: ARG002
-        node: Node[search.Curves],  # noqa: ARG002
+        rows: search.NodeCurves,  # noqa: ARG002
+        node: Node[search.NodeCurves],  # noqa: ARG002
     ) -> FloatArray:
         """Studentised drops by many splits: (split,)."""
         return search.studentised_curves(children.left, children.right)
@@ -218,24 +546,24 @@ class CurveProblem:
     def degrees(
         self,
         children: search.Children,
-        rows: search.Curves,  # noqa: ARG002
-        node: Node[search.Curves],  # noqa: ARG002
+        rows: search.NodeCurves,  # noqa: ARG002
+        node: Node[search.NodeCurves],  # noqa: ARG002
     ) -> FloatArray:
         """Degrees of freedom of the variances in these, (split,)."""
         return search.degrees_of_curves(children.left, children.right)
 
-    def coarse(self, node: Node[search.Curves]) -> tuple[CurveProblem, Node[search.Curves]]:
+    def coarse(self, node: Node[search.NodeCurves]) -> tuple[CurveProblem, Node[search.NodeCurves]]:
         """The same: there are no bins."""
         return self, node
 
-    def apart(self, node: Node[search.Curves], unit: IntArray) -> search.Curves:
+    def apart(self, node: Node[search.NodeCurves], unit: IntArray) -> search.NodeCurves:
         """Curves of a node about their mean, corrected for the leverage of units."""
         return search.apart_curves(node.rows, unit)
 
-    def flipped(self, rows: search.Curves, sign: FloatArray) -> search.Curves:
+    def flipped(self, rows: search.NodeCurves, sign: FloatArray) -> search.NodeCurves:
         """The same with distances that have these signs."""
         return search.flipped_curves(rows, sign)
 
-    def losses(self, sums: FloatArray, rows: search.Curves, exact: float) -> FloatArray:  # noqa: ARG002
+    def losses(self, sums: FloatArray, rows: search.NodeCurves, exact: float) -> FloatArray:  # noqa: ARG002
         """Losses of many sets of rows."""
         return search.curve_loss(sums)

@@ -15,24 +15,31 @@ from rhale_stats.arguments.checks import check_choice
 from rhale_stats.arguments.progress import progress_bar
 from rhale_stats.arguments.seeds import source_of
 from rhale_stats.arrays.moments import FloatArray, IntArray
-from rhale_stats.arrays.regions import Rows
+from rhale_stats.arrays.regions import NodeRows
 from rhale_stats.bins.description import describe
 from rhale_stats.bins.rule import BinRule
 from rhale_stats.inference.adjustment import ADJUSTMENTS, adjusted
 from rhale_stats.models.outputs import Model
-from rhale_stats.regional.columns import conditioning_columns
-from rhale_stats.regional.in_chunks import SearchRows
-from rhale_stats.regional.losses import LOSSES, TIE, Node, Problem, node_of
+from rhale_stats.regional.losses import (
+    LOSSES,
+    TIE,
+    Node,
+    Problem,
+    node_of,
+    split_losses,
+    split_statistics,
+)
+from rhale_stats.regional.regions import SearchRows
 from rhale_stats.regional.search import (
     SplitSearch,
+    Work,
     largest_of,
     least_of,
     null_rows,
     tried_of,
+    work_of,
 )
-from rhale_stats.regional.split_losses import split_losses, split_statistics
-from rhale_stats.regional.splits import SplitCandidates, sides_of
-from rhale_stats.regional.work import Work, work_of
+from rhale_stats.regional.splits import SplitCandidates, conditioning_columns, sides_of
 from rhale_stats.schema.features import feature_names
 from rhale_stats.schema.kinds import INTERACTIONS
 from rhale_stats.schema.validation import refuse_fields, validated
@@ -214,7 +221,7 @@ def _best_splits(
 
 def _pvalues(
     problem: Problem,
-    node: Node[Rows],
+    node: Node[NodeRows],
     tried: Sequence[SplitCandidates],
     n_permutations: int,
     rng: np.random.Generator,

@@ -1,7 +1,8 @@
-"""Losses of the nodes of a tree: one feature's rows, and what is left in bins of a set of them."""
+"""Losses of the nodes of a tree, and of all candidate splits of a node (math [38])."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar, Generic, NamedTuple, Protocol, TypeVar
 
@@ -26,9 +27,138 @@ from rhale_stats.arrays.moments import (
 )
 from rhale_stats.bins.description import cells_of, starts_of
 from rhale_stats.bins.rule import BinRule, Column, make_lines
-from rhale_stats.bins.searched import OptimalBins
+from rhale_stats.bins.rules import OptimalBins
 from rhale_stats.local.rows import Rows
+from rhale_stats.regional.splits import SplitCandidates
 from rhale_stats.schema.features import resolution
+
+# Number of bin problems that are solved at once: some ten megabytes.
+PROBLEMS = 2048
+
+
+def split_losses(
+    problem: Searchable[R],
+    node: Node[R],
+    rows: R,
+    tried: Sequence[SplitCandidates],
+    others: FloatArray | None = None,
+) -> list[FloatArray]:
+    """Mean loss of both sides of every split of every column, by their weight; inf if not allowed.
+
+    math [37]: sum over children of (n_child / n_node) loss(child), all of them in few batches.
+    ``others`` are sums of the node's other rows, always left and always right: (sum, 2, cell).
+    """
+    losses = [np.full(candidates.n_splits, np.inf) for candidates in tried]
+    waiting: list[tuple[FloatArray, search.Children]] = []
+    for candidates, out in zip(tried, losses, strict=True):
+        for children in _children(candidates, rows):
+            if others is not None:
+                children.left[:] += others[:, :1]
+                children.right[:] += others[:, 1:]
+            waiting.append((out, children))
+            if sum(each.left.shape[1] for _, each in waiting) >= PROBLEMS // 2:
+                _solve(problem, node, rows, waiting)
+                waiting = []
+    _solve(problem, node, rows, waiting)
+    return losses
+
+
+def split_statistics(
+    problem: Searchable[R], node: Node[R], rows: R, tried: Sequence[SplitCandidates]
+) -> list[FloatArray]:
+    """The studentised drop of every split of every column (math [39]); -inf if not allowed."""
+    return _of_splits(problem.statistics, problem.least_rows, node, rows, tried)
+
+
+def split_degrees(
+    problem: Searchable[R], node: Node[R], rows: R, tried: Sequence[SplitCandidates]
+) -> list[FloatArray]:
+    """Degrees of freedom of the denominators of these; -inf if not allowed."""
+    return _of_splits(problem.degrees, problem.least_rows, node, rows, tried)
+
+
+def _of_splits(
+    statistic: Callable[[search.Children, R, Node[R]], FloatArray],
+    least: float,
+    node: Node[R],
+    rows: R,
+    tried: Sequence[SplitCandidates],
+) -> list[FloatArray]:
+    statistics = [np.full(candidates.n_splits, -np.inf) for candidates in tried]
+    waiting: list[tuple[FloatArray, search.Children]] = []
+
+    def solve() -> None:
+        # All at once: with few rows the calls take longer than the sums.
+        left, right = [
+            np.concatenate([getattr(children, side) for _, children in waiting], axis=1)
+            for side in ("left", "right")
+        ]
+        enough = np.minimum(rows.effective_rows(left), rows.effective_rows(right))
+        values = np.where(
+            enough >= least, statistic(search.Children(0, left, right), rows, node), -np.inf
+        )
+        begin = 0
+        for out, children in waiting:
+            n = children.left.shape[1]
+            out[children.first : children.first + n] = values[begin : begin + n]
+            begin += n
+        waiting.clear()
+
+    n_waiting = 0
+    for candidates, out in zip(tried, statistics, strict=True):
+        for children in _children(candidates, rows):
+            waiting.append((out, children))
+            n_waiting += children.left.shape[1]
+            if n_waiting >= PROBLEMS // 2:
+                solve()
+                n_waiting = 0
+    if waiting:
+        solve()
+    return statistics
+
+
+def _children(candidates: SplitCandidates, rows: search.Tabled) -> Iterator[search.Children]:
+    if not candidates.n_splits:
+        return iter(())
+    if candidates.subsets is None:
+        return search.threshold_children(candidates.codes, candidates.n_codes, rows)
+    return search.subset_children(candidates.codes, candidates.subsets, rows)
+
+
+def _solve(
+    problem: Searchable[R],
+    node: Node[R],
+    rows: R,
+    waiting: list[tuple[FloatArray, search.Children]],
+) -> None:
+    """Fill in the losses of the splits that are waiting."""
+    if not waiting:
+        return
+    sides = np.concatenate(
+        [children.left for _, children in waiting] + [children.right for _, children in waiting],
+        axis=1,
+    )
+    # Both sides of all waiting splits.
+    enough = rows.effective_rows(sides) >= problem.least_rows
+    enough = np.tile(enough.reshape(2, -1).all(axis=0), 2)
+    losses = np.full(len(enough), np.inf)
+    if enough.any():
+        allowed_sides = sides if enough.all() else sides[:, enough]
+        losses[enough] = problem.losses(allowed_sides, rows, node.resolution)
+    losses[np.isnan(losses)] = np.inf
+    share = rows.total_weight(sides) / node.weight
+    with np.errstate(invalid="ignore"):
+        together = (share * losses).reshape(2, -1).sum(axis=0)
+    together[np.isnan(together)] = np.inf  # a side without rows
+    begin = 0
+    for out, children in waiting:
+        n = children.left.shape[1]
+        out[children.first : children.first + n] = together[begin : begin + n]
+        begin += n
+
+
+# --- losses of the nodes of a tree ----------------------------------------------------------------
+
 
 # Losses, and their units.
 LOSSES = {"index": "(output units)^2 per feature unit", "output": "output units"}
@@ -173,11 +303,11 @@ class Problem:
         """Minimum number of effective rows of a region, from the caller and the bin rule."""
         return max(self.min_obs, 2.0, float(getattr(self.rule, "min_obs", None) or 0)) * (1 - 1e-12)
 
-    def node(self, row_numbers: IntArray, min_share: float) -> Node[search.Rows]:
+    def node(self, row_numbers: IntArray, min_share: float) -> Node[search.NodeRows]:
         """The node with the rows ``row_numbers``."""
         return node_of(self, row_numbers, min_share)
 
-    def losses(self, sums: FloatArray, rows: search.Rows, exact: float) -> FloatArray:
+    def losses(self, sums: FloatArray, rows: search.NodeRows, exact: float) -> FloatArray:
         """Losses of many sets of rows, from their sums in the cells."""
         cells, products = search.moments(sums, rows)
         return self.loss_in(*self.starts(cells, products, exact), cells, products)
@@ -196,19 +326,19 @@ class Problem:
         return self.scale * loss
 
     def statistics(
-        self, children: search.Children, rows: search.Rows, node: Node[search.Rows]
+        self, children: search.Children, rows: search.NodeRows, node: Node[search.NodeRows]
     ) -> FloatArray:
         """Studentised drops by many splits, in the bins of the node: (split,)."""
         return search.studentised(*self._sides(children, rows, node), node.resolution)
 
     def degrees(
-        self, children: search.Children, rows: search.Rows, node: Node[search.Rows]
+        self, children: search.Children, rows: search.NodeRows, node: Node[search.NodeRows]
     ) -> FloatArray:
         """Degrees of freedom of the variances in these, (split,)."""
         return search.studentised_degrees(*self._sides(children, rows, node))
 
     def _sides(
-        self, children: search.Children, rows: search.Rows, node: Node[search.Rows]
+        self, children: search.Children, rows: search.NodeRows, node: Node[search.NodeRows]
     ) -> tuple[Moments, Moments, NDArray[np.bool_], FloatArray | None]:
         """Moments on both sides of many splits, the bins of the node, and widths if they count."""
         if node.starts is None:
@@ -217,7 +347,7 @@ class Problem:
         right, _ = search.moments(children.right, rows)
         return left, right, node.starts, self.width if self.loss == "index" else None
 
-    def coarse(self, node: Node[search.Rows]) -> tuple[Problem, Node[search.Rows]]:
+    def coarse(self, node: Node[search.NodeRows]) -> tuple[Problem, Node[search.NodeRows]]:
         """The same with the bins of the node as cells: sums over fewer cells, without lines."""
         if node.starts is None:
             raise AssertionError("a node of local effects has bins")
@@ -225,24 +355,24 @@ class Problem:
         bins = (np.cumsum(node.starts) - 1)[rows.cell]
         values = rows.centre[rows.cell] + rows.effect
         centre = search.means(bins, values, rows.weight, len(begins))
-        binned = search.Rows(bins, values - centre[bins], rows.weight, rows.frequency, centre)
+        binned = search.NodeRows(bins, values - centre[bins], rows.weight, rows.frequency, centre)
         edges = np.append(self.edges[begins], self.edges[-1])
         return (
             replace(self, edges=edges, gaps=None),
             node._replace(rows=binned, starts=np.ones(len(begins), dtype=bool)),
         )
 
-    def apart(self, node: Node[search.Rows], unit: IntArray) -> search.Rows:
+    def apart(self, node: Node[search.NodeRows], unit: IntArray) -> search.NodeRows:
         """Rows of a node about the means of their bins, corrected for the leverage of units."""
         if node.starts is None:
             raise AssertionError("a node of local effects has bins")
         return search.apart(node.rows, node.starts, unit)
 
-    def flipped(self, rows: search.Rows, sign: FloatArray) -> search.Rows:
+    def flipped(self, rows: search.NodeRows, sign: FloatArray) -> search.NodeRows:
         """The same with distances that have these signs."""
         return search.flipped(rows, sign)
 
-    def with_bins_of(self, node: Node[search.Rows]) -> Problem:
+    def with_bins_of(self, node: Node[search.NodeRows]) -> Problem:
         """The same with the bins of a node, none of which is chosen again."""
         return replace(self, bins=node.starts)
 
@@ -308,9 +438,9 @@ def _spread(x: FloatArray, weight: FloatArray | None, *, frequency: bool) -> flo
     return float(np.sqrt(np.cov(x, **weights)))
 
 
-def node_of(problem: Problem, row_numbers: IntArray, min_share: float) -> Node[search.Rows]:
+def node_of(problem: Problem, row_numbers: IntArray, min_share: float) -> Node[search.NodeRows]:
     """The node with the rows ``row_numbers``."""
-    x, g, cell = (part(values, row_numbers) for values in (problem.x, problem.g, problem.cell))
+    x, g, cell = [part(values, row_numbers) for values in (problem.x, problem.g, problem.cell)]
     w = None if problem.weight is None else part(problem.weight, row_numbers)
     n_cells = len(problem.width)
     centre = search.means(cell, g, w, n_cells)
@@ -319,7 +449,7 @@ def node_of(problem: Problem, row_numbers: IntArray, min_share: float) -> Node[s
         x_centre = search.means(cell, x, w, n_cells)
         place = search.away(x, x_centre, cell)
     effect = search.away(g, centre, cell)
-    rows = search.Rows(cell, effect, w, problem.frequency, centre, place, x_centre)
+    rows = search.NodeRows(cell, effect, w, problem.frequency, centre, place, x_centre)
     sums = search.table(np.zeros(len(row_numbers), dtype=np.uint8), 1, rows)
     cells, products = search.moments(sums, rows)
     exact = resolution(cells.mean, problem.error)

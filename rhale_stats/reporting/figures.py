@@ -10,20 +10,19 @@ from markupsafe import Markup
 
 from rhale_stats.answers.numbers import axis_texts, percent
 from rhale_stats.printing.text import count_text
-from rhale_stats.reporting.content import Group, ReportContent, ReportFeature
 from rhale_stats.reporting.pictures import (
     MAX_GROUPS,
     NARROW,
     WIDE,
+    Drawing,
     drawn,
     mark_of,
     of_feature,
     of_group,
     overview,
 )
-from rhale_stats.reporting.svg import Drawing
-from rhale_stats.reporting.text import number_text, typeset
-from rhale_stats.reporting.words import Words
+from rhale_stats.reporting.reading import Group, ReportContent, ReportFeature
+from rhale_stats.reporting.words import Words, number_text, typeset
 
 PANEL = 300.0
 MAX_VALUES = 7

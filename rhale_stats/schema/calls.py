@@ -258,7 +258,7 @@ class Call(NamedTuple):
         return self.with_rule(arguments)
 
     def _with_local(self, arguments: dict[str, Any], earlier: Mapping[str, Any]) -> dict[str, Any]:
-        local, X, features = (arguments.get(name) for name in ("local", "X", "features"))
+        local, X, features = [arguments.get(name) for name in ("local", "X", "features")]
         # Rows are split by columns of the table, for which no local effects are needed.
         splits = "conditioning" in self.names
         selects = not splits

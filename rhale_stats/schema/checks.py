@@ -135,10 +135,10 @@ def _are_moments_of(effect: xr.Dataset) -> NDArray[np.bool_]:
     of_one = effect["edge_value"].dims == ("feature", "edge")
     if "moments" not in effect or is_of_outcome(effect) or not of_one:
         return np.ones(effect.sizes["feature"], dtype=bool)
-    weight, x_mean, mean = (
+    weight, x_mean, mean = [
         np.nan_to_num(effect["moments"].sel(moment=name).values)
         for name in ("weight", "x_mean", "mean")
-    )
+    ]
     edges = np.full((len(weight), weight.shape[-1] + 1), np.nan)
     edges[:, : effect.sizes["edge"]] = effect["edge_value"].values
     if "cell_value" in effect:
@@ -214,7 +214,7 @@ def _check_bins(effect: xr.Dataset, parameter: str) -> None:
     """Raise ``ValueError`` unless edges rise and bins lie between them, feature by feature."""
     if effect["edge_value"].dims != ("feature", "edge") or effect["n_bins"].dims != ("feature",):
         return  # of several samples, which come here one by one
-    edges, left, right = (effect[name].values for name in ("edge_value", "bin_left", "bin_right"))
+    edges, left, right = [effect[name].values for name in ("edge_value", "bin_left", "bin_right")]
     n_bins, max_bins = effect["n_bins"].values, left.shape[1]
     used = np.arange(max_bins) < n_bins[:, None]
     enough = edges.shape[1] == max_bins + 1 and (n_bins <= max_bins).all()
@@ -232,7 +232,8 @@ def _check_bins(effect: xr.Dataset, parameter: str) -> None:
         )
 
 
-def _check_kind(dataset: object, name: str, needed: tuple[str, ...], maker: str) -> xr.Dataset:
+def check_dataset(dataset: object, name: str, maker: str) -> xr.Dataset:
+    """The argument itself; raise ``TypeError`` unless it is a Dataset."""
     if not isinstance(dataset, xr.Dataset):
         raise TypeError(
             f"{name} must be the Dataset that {maker} returns; got {type(dataset).__name__}."
@@ -240,15 +241,26 @@ def _check_kind(dataset: object, name: str, needed: tuple[str, ...], maker: str)
             + " Read it: xarray.open_dataset(path)." * isinstance(dataset, str)
             + " Of a model: rhale(model, X), or averages(model, X)." * hasattr(dataset, "predict")
         )
+    return dataset
+
+
+def check_variables(dataset: object, name: str, needed: tuple[str, ...], maker: str) -> xr.Dataset:
+    """The argument itself; raise unless it is a Dataset with these variables or coordinates."""
+    dataset = check_dataset(dataset, name, maker)
     missing = [variable for variable in needed if variable not in dataset]
     if missing:
         kind = kind_of(dataset)
-        if kind is not None:
+        if kind is not None and kind.maker != maker:
             _refuse_kind(kind, name, maker)
         raise ValueError(
             f"{name} must be the Dataset that {maker} returns; this one has no "
             f"{', '.join(missing)} (it has {', '.join(str(v) for v in dataset.data_vars)})."
         )
+    return dataset
+
+
+def _check_kind(dataset: object, name: str, needed: tuple[str, ...], maker: str) -> xr.Dataset:
+    dataset = check_variables(dataset, name, needed, maker)
     check_one_part(dataset, name)
     return with_part_facts(dataset)
 

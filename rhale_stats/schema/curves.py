@@ -17,7 +17,7 @@ from rhale_stats.arrays.moments import FloatArray, IntArray, ResidualMoments
 from rhale_stats.arrays.skewness import Skewness
 from rhale_stats.schema.features import effect_at, slopes
 from rhale_stats.schema.layout import MOMENTS
-from rhale_stats.schema.moments import cell_count, cells_of, has_cells, residuals_of
+from rhale_stats.schema.moments import cell_edges, cells_of, has_cells, residuals_of
 from rhale_stats.schema.variables import LINE_MOMENTS
 
 # Where moments by squared weights have those of lines.
@@ -75,14 +75,16 @@ class CurveCells(NamedTuple):
     @property
     def effect_parts(self) -> FloatArray:
         """Parts of the variance of every bin's effect, by cell."""
-        parts = self.noise.of(*self.loading)
+        parts = self.noise.variance_along(*self.loading)
         return np.where(self.pieces.share > 0, parts, 0.0)
 
     def skewness(self) -> Skewness | None:
         """Skewness of the errors of the cells' means; None if it is not clear anywhere."""
         if self.third is None:
             return None
-        return Skewness.of(self.third, np.nan_to_num(self.variance), self.n_effective, self.sign)
+        return Skewness.from_cumulants(
+            self.third, np.nan_to_num(self.variance), self.n_effective, self.sign
+        )
 
     def n_bins(self) -> int:
         """Number of bins."""
@@ -132,10 +134,8 @@ def curve_name(row: xr.Dataset) -> str:
 
 def bin_edge_numbers(row: xr.Dataset) -> IntArray:
     """Numbers of the edges of one feature's bins among the edges of its curve."""
-    edges = row.variables["edge_value"].values
-    if not has_cells(row):
-        return np.arange(len(edges))
-    return np.searchsorted(row.variables["cell_value"].values[: cell_count(row) + 1], edges)
+    edges, of_cells = row.variables["edge_value"].values, cell_edges(row)
+    return np.searchsorted(of_cells, edges) if len(of_cells) else np.arange(len(edges))
 
 
 def pieces_of(row: xr.Dataset, residuals: ResidualMoments | None = None) -> Pieces:
@@ -207,10 +207,10 @@ def curve_cells(row: xr.Dataset) -> CurveCells:
     variance, degrees, squares = cells.variance, cells.degrees, None
     third = skewness.third_cumulant(cells.third_moment, cells.n_effective)
     if "cell_squares" in row:
-        variance, degrees, squares, third = (
+        variance, degrees, squares, third = [
             np.asarray(row.variables[f"cell_{name}"].values[used])
             for name in ("robust_variance", "degrees", "squares", "robust_third_cumulant")
-        )
+        ]
     return CurveCells(
         Pieces(cells.edges, cells.mean, none, cells.x_mean, cells.x_variance, share),
         cells.bin,
@@ -299,8 +299,8 @@ def curve_of(row: xr.Dataset) -> FeatureCurve:
         return FeatureCurve(
             row.variables["edge_value"].values, row.variables["curve"].values, slopes(row)
         )
-    n_edges = cell_count(row) + 1
-    edges, values = (row.variables[name].values[:n_edges] for name in ("cell_value", "cell_curve"))
+    edges = cell_edges(row)
+    values = row.variables["cell_curve"].values[: len(edges)]
     has_curve = np.isfinite(values)
     return FeatureCurve(
         edges[has_curve], values[has_curve], np.zeros(max(int(has_curve.sum()) - 1, 0))

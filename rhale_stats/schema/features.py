@@ -15,7 +15,7 @@ from rhale_stats.arguments.times import are_dates
 from rhale_stats.arguments.words import listed
 from rhale_stats.arrays.moments import FloatArray
 from rhale_stats.schema.levels import is_categorical
-from rhale_stats.schema.quick import selected
+from rhale_stats.schema.variables import selected
 
 # Attributes that differ between features of different rows.
 OWN_FACTS = ("n_groups", "n_units", "n_strata", "units_df")
@@ -69,7 +69,7 @@ def position_of(feature: Any, names: Sequence[str], parameter: str = "feature") 
 
     An integer is a label where the table has integers among its labels, and else a position.
     """
-    numbered = any(isinstance(name, Numbered) for name in names)
+    numbered = Numbered in map(type, names)
     if _is_integer(feature) and not numbered:
         if -len(names) <= feature < len(names):
             return int(feature) % len(names)
@@ -180,7 +180,15 @@ def with_units(text: str, units: str) -> str:
 
 def one_feature(dataset: xr.Dataset, feature: str | int) -> xr.Dataset:
     """One feature of an effects Dataset, without the padding of its bins and edges."""
-    position = feature_position(dataset, feature)
+    return _at_position(dataset, feature_position(dataset, feature))
+
+
+def each_feature(dataset: xr.Dataset) -> list[xr.Dataset]:
+    """All features of an effects Dataset, each as `one_feature` gives it."""
+    return [_at_position(dataset, position) for position in range(dataset.sizes["feature"])]
+
+
+def _at_position(dataset: xr.Dataset, position: int) -> xr.Dataset:
     # Variables without coordinates: to take these along would take longer than the selection.
     counts = _select_feature(dataset.variables["n_bins"], position)
     if counts.ndim:
@@ -228,8 +236,9 @@ def own_facts(row: xr.Dataset) -> xr.Dataset:
 
     `stack` has made coordinates of them.
     """
-    names = {key: f"feature_{key}" for key in OWN_FACTS}
-    facts = {key: row[name].item() for key, name in names.items() if name in row.coords}
+    facts = {
+        key: row[f"feature_{key}"].item() for key in OWN_FACTS if f"feature_{key}" in row.coords
+    }
     return row.assign_attrs(facts) if facts else row
 
 

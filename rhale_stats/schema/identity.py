@@ -1,10 +1,11 @@
-"""What tells results apart: the rows, the local effects and the output they are of."""
+"""What tells results apart: checksums of the rows, the local effects and the output they are of."""
 
 from __future__ import annotations
 
 import json
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,52 @@ from numpy.typing import NDArray
 
 from rhale_stats.arguments.rows import storable
 from rhale_stats.schema.dimensions import OUTPUT, PARTS
+
+# The polynomial of CRC-32, lowest power in the highest bit, and x^0.
+_POLYNOMIAL, _ONE = 0xEDB88320, 1 << 31
+
+
+def joined_checksum(parts: Iterable[tuple[int, int]], start: int = 0) -> int:
+    """Checksum of all parts in a row, from (checksum, bytes) of each; ``start`` as of zlib."""
+    for checksum, n_bytes in parts:
+        start = shifted(start, n_bytes) ^ checksum
+    return start
+
+
+def shifted(checksum: int, n_bytes: int) -> int:
+    """What a checksum adds to that of ``n_bytes`` which follow: times x^(8 n), modulo."""
+    return _times(_power(8 * n_bytes), checksum)
+
+
+def without_start(checksum: int, n_bytes: int, start: int) -> int:
+    """Checksum of data without the value that it was started from."""
+    return checksum ^ shifted(start, n_bytes)
+
+
+@lru_cache(maxsize=64)
+def _power(n: int) -> int:
+    """x^n modulo the polynomial."""
+    result, square = _ONE, _ONE >> 1
+    while n:
+        if n & 1:
+            result = _times(square, result)
+        square, n = _times(square, square), n >> 1
+    return result
+
+
+def _times(a: int, b: int) -> int:
+    """Product of two polynomials over GF(2), modulo that of CRC-32."""
+    product = 0
+    while a:
+        if a & _ONE:
+            product ^= b
+        a = (a << 1) & 0xFFFFFFFF
+        b = b >> 1 ^ (_POLYNOMIAL if b & 1 else 0)
+    return product
+
+
+# --- what tells results apart ---------------------------------------------------------------------
+
 
 # The attribute of an effect: what every feature was made from, as JSON.
 FINGERPRINT = "row_fingerprint"
@@ -73,7 +120,7 @@ def with_joint_fingerprints(parts: Sequence[xr.Dataset]) -> list[xr.Dataset]:
         name = f"{dim}_{FINGERPRINT}"
         if all(name in part.coords for part in parts):
             # The coordinate of a selected output or region has no dimension.
-            each = zip(*(np.atleast_1d(part[name].values) for part in parts), strict=True)
+            each = zip(*[np.atleast_1d(part[name].values) for part in parts], strict=True)
             joint = np.array([_joint(texts)[FINGERPRINT] for texts in each])
             coords[name] = (parts[0][name].dims, joint if parts[0][name].ndim else joint[0])
     return [part.assign_attrs(attrs).assign_coords(coords) for part in parts]

@@ -29,8 +29,8 @@ class Kind(NamedTuple):
         return (
             isinstance(result, xr.Dataset | xr.DataTree)
             and isinstance(result, self.form)
-            and self.variables <= set(map(str, result.variables))
-            and self.dims <= set(map(str, result.dims))
+            and result.variables.keys() >= self.variables
+            and result.sizes.keys() >= self.dims
             and (not self.methods or str(result.attrs.get("method")) in self.methods)
         )
 

@@ -27,9 +27,8 @@ from rhale_stats.arrays.moments import FloatArray, IntArray
 from rhale_stats.schema.features import is_of_outcome, stores_errors
 from rhale_stats.schema.kinds import EFFECT
 from rhale_stats.schema.levels import CATEGORICAL
-from rhale_stats.schema.quick import with_variables
 from rhale_stats.schema.variable_table import EFFECT_VARIABLES
-from rhale_stats.schema.variables import COUNTS, DIMENSIONS, counted, variable
+from rhale_stats.schema.variables import COUNTS, DIMENSIONS, counted, variable, with_variables
 
 MOMENTS = "moments"
 # What follows from the moments and from the estimates beside them: always, and where it is there.
@@ -108,10 +107,10 @@ def _coordinates_as_text(replicates: xr.Dataset) -> xr.Dataset:
 
     It is that of the effect, and ArviZ takes no coordinates that some variables have not.
     """
-    own = {name: coord for name, coord in replicates.coords.items() if len(coord.dims) > 1}
+    coordinates = {name: coord for name, coord in replicates.coords.items() if len(coord.dims) > 1}
     text = {
         str(name): [coord.dims, coord.transpose("feature", ...).values.tolist(), coord.attrs]
-        for name, coord in own.items()
+        for name, coord in coordinates.items()
         if coord.dims[0] == "feature"
     }
     out = replicates.drop_vars(list(text))
@@ -153,16 +152,12 @@ def kept_complete(result: xr.Dataset) -> xr.Dataset | None:
 
 def _contents(result: xr.Dataset) -> Any:
     """What is in a result: checksums of all values, dimensions and attributes."""
-    variables = [
-        (name, data.dims, _checksum(data.values), dict(data.attrs))
-        for name, data in result.variables.items()
-    ]
+    variables = []
+    for name, data in result.variables.items():
+        values = data.values
+        content = repr(values.tolist()).encode() if values.dtype.kind == "O" else values.tobytes()
+        variables.append((name, data.dims, zlib.crc32(content), dict(data.attrs)))
     return variables, dict(result.attrs)
-
-
-def _checksum(values: NDArray[Any]) -> int:
-    content = repr(values.tolist()).encode() if values.dtype.kind == "O" else None
-    return zlib.crc32(np.ascontiguousarray(values).data if content is None else content)
 
 
 def each_result(value: Any, change: Callable[[xr.Dataset], xr.Dataset]) -> Any:
@@ -212,10 +207,10 @@ class _Axes(NamedTuple):
     def rows(self) -> Iterator[tuple[tuple[int, ...], FloatArray, FloatArray, FloatArray]]:
         """The place of every feature, and its edges without padding."""
         for place in np.ndindex(*self.bins.shape[:-1]):
-            bins, cells, spread = (
+            bins, cells, spread = [
                 edges[place][np.isfinite(edges[place])]
                 for edges in (self.bins, self.cells, self.spread)
-            )
+            ]
             yield place, bins, cells, spread
 
     def places(self, n: int, dim: str) -> tuple[IntArray, tuple[str, ...]]:
@@ -244,12 +239,12 @@ def _complete_axes(result: xr.Dataset) -> _Axes:
     names = {"edge_value": "edge", "cell_value": "cell_edge", "spread_edge_value": "spread_edge"}
     lead = _lead(result, list(names))
     shape = tuple(result.sizes[dim] for dim in lead)
-    bins, cells, spread = (
+    bins, cells, spread = [
         _broadcast(result, result.variables[name], (*lead, dim))
         if name in result.variables
         else np.full((*shape, 0), np.nan)
         for name, dim in names.items()
-    )
+    ]
     grid = np.full((*shape, max(result.sizes["cell"] + 1, bins.shape[-1])), np.nan)
     grid[..., : bins.shape[-1]] = bins
     axes = _Axes(lead, grid, bins, cells, spread)
@@ -259,10 +254,10 @@ def _complete_axes(result: xr.Dataset) -> _Axes:
 
 def _compact_axes(result: xr.Dataset) -> _Axes:
     lead = _lead(result, ("edge_value", "bin_left"))
-    left, right = (
+    left, right = [
         _broadcast(result, result.variables[name], (*lead, "bin"))
         for name in ("bin_left", "bin_right")
-    )
+    ]
     bins = np.concatenate([left, np.full_like(left[..., :1], np.nan)], axis=-1)
     # The last edge of every feature is the right one of its last bin.
     last = np.isfinite(right).sum(axis=-1, keepdims=True)
@@ -518,7 +513,7 @@ def _derived(result: xr.Dataset, axes: _Axes) -> dict[str, Any]:
     }
     # Features may all be constant.
     names = [*ALWAYS, *(OF_SPREAD if "spread" in result.data_vars else ())]
-    names = list(dict.fromkeys([*names, *(name for row in rows.values() for name in row)]))
+    names = list(dict.fromkeys([*names, *[name for row in rows.values() for name in row]]))
     out = {}
     for name in [name for name in names if name not in result.variables]:
         rest = [dim for dim in EFFECT_VARIABLES[name][0] if dim != "feature"]
@@ -578,7 +573,7 @@ def _of_feature(
     out |= {"cell_effect": cells.means().mean, "cell_share": cells.weight / cells.weight.sum()}
     length = np.diff(starts, append=n_cells)
     if "slope" in values:
-        products = Line.of(bins, slope).repeated(length).sums(cells, sums.LEVEL_POWERS)
+        products = Line.through(bins, slope).repeated(length).sums(cells, sums.LEVEL_POWERS)
         bin_of = np.repeat(np.arange(n), length)
         out["effect_slope_correlation"] = cell_kernel.slope_correlation(
             products, np.diff(cell_edges), cells.weight, bin_of, slope

@@ -23,9 +23,9 @@ def categorical_features(dataset: xr.Dataset) -> list[str]:
     """Features that have levels in place of an axis."""
     if "feature_kind" not in dataset.coords:
         return []
-    names, kinds = (
+    names, kinds = [
         np.atleast_1d(dataset.variables[name].values) for name in ("feature", "feature_kind")
-    )
+    ]
     return [str(name) for name, kind in zip(names, kinds, strict=True) if str(kind) in CATEGORICAL]
 
 

@@ -21,36 +21,33 @@ def has_moments(effect: xr.Dataset) -> bool:
     return MOMENTS in effect and "debiased" not in effect.attrs
 
 
+def cell_edges(row: xr.Dataset) -> FloatArray:
+    """Edges of the cells that the curve of one feature is accumulated from; none without cells."""
+    edges = row.variables["cell_value"].values if "cell_effect" in row else np.zeros(0)
+    return np.asarray(edges[np.isfinite(edges)])
+
+
 def has_cells(row: xr.Dataset) -> bool:
     """Whether the curve of one feature is accumulated from cells finer than its bins."""
-    return "cell_effect" in row and bool(np.isfinite(row.variables["cell_value"].values).any())
-
-
-def cell_count(row: xr.Dataset) -> int:
-    """Number of cells of one feature, without padding."""
-    return max(int(np.isfinite(row.variables["cell_value"].values).sum()) - 1, 0)
+    return len(cell_edges(row)) > 0
 
 
 def moments_of(row: xr.Dataset) -> CellMoments:
     """Moments in the cells of the curve of one feature; without cells, in its bins."""
-    n = cell_count(row) if has_cells(row) else row.sizes["bin"]
+    n = len(cell_edges(row)) - 1 if has_cells(row) else row.sizes["bin"]
     return CellMoments(np.ascontiguousarray(row.variables[MOMENTS].values[:n].T))
 
 
 def cells_of(row: xr.Dataset) -> kernel.Cells:
     """The cells of the curve of one feature."""
-    edges = row.variables["cell_value"].values[: cell_count(row) + 1]
-    return kernel.cells_of(edges, row.variables["edge_value"].values, moments_of(row))
+    return kernel.cells_of(cell_edges(row), row.variables["edge_value"].values, moments_of(row))
 
 
 def bin_starts(row: xr.Dataset) -> IntArray:
     """First cell of every bin of one feature."""
     if not has_cells(row):
         return np.arange(row.sizes["bin"])
-    return np.searchsorted(
-        row.variables["cell_value"].values[: cell_count(row) + 1],
-        row.variables["edge_value"].values[:-1],
-    )
+    return np.searchsorted(cell_edges(row), row.variables["edge_value"].values[:-1])
 
 
 def residuals_of(row: xr.Dataset) -> ResidualMoments:

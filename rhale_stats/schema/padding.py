@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Hashable, Mapping, Sequence
+from itertools import chain
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -31,7 +32,7 @@ def padded(
 
     ``shape`` is that of each, and by default that of the longest. A single number is everywhere.
     """
-    arrays = [np.asarray(values) for values in each]
+    arrays = list(map(np.asarray, each))
     if shape is None:
         shape = np.max([array.shape for array in arrays], axis=0)
     out = np.full((len(arrays), *shape), missing, dtype=dtype)
@@ -54,7 +55,7 @@ def pad_features(rows: Sequence[Estimates], n_bins: int, **more: int) -> dict[st
     sizes["weight_product"] = len(WEIGHT_PRODUCTS)
     sizes |= {"bin_other": n_bins, "edge_other": n_bins + 1, "ci_bound": 2, **more}
     out: dict[str, NDArray[Any]] = {}
-    for name in dict.fromkeys(name for row in rows for name in row):
+    for name in dict.fromkeys(chain.from_iterable(rows)):
         shape = [sizes[dim] for dim in EFFECT_VARIABLES[name][0][1:]]
         array = padded([row.get(name, np.nan) for row in rows], shape)
         if name in COUNTS:
@@ -81,7 +82,7 @@ def stack(
 
     def as_one(name: Hashable) -> xr.Variable:
         each = [dataset.variables[name] for dataset in datasets]
-        dtype = np.result_type(*(array.dtype for array in each))
+        dtype = np.result_type(*[array.dtype for array in each])
         missing = {"f": np.nan, "U": "", "i": integer}.get(dtype.kind, 0)
         missing = 0 if name in COUNTS else missing
         shape = [longest[axis].sizes[axis] for axis in each[0].dims]
@@ -118,7 +119,7 @@ def joined_attrs(each: Sequence[Mapping[Any, Any]]) -> dict[Any, Any]:
     for key, value in first.items():
         if isinstance(value, str):
             # Attributes of one part may be joint ones already.
-            texts = (text for attrs in each for text in str(attrs.get(key, value)).split("; "))
+            texts = "; ".join([str(attrs.get(key, value)) for attrs in each]).split("; ")
             first[key] = "; ".join(dict.fromkeys(texts))
     return first
 

@@ -45,7 +45,7 @@ def over_outputs(function: Callable[P, T]) -> Callable[P, T]:
                 call: Callable[..., Any] = over_parts
                 results = [
                     call(
-                        *(_select_part(value, dim, number) for value in some),
+                        *[_select_part(value, dim, number) for value in some],
                         **{name: _select_part(value, dim, number) for name, value in named.items()},
                     )
                     for number, (some, named) in enumerate(
@@ -271,7 +271,7 @@ def _halves(column: xr.Dataset) -> Halves:
     """The rows of one feature, those on edges in halves."""
     edges = column["cell_value"].values
     edges = edges[np.isfinite(edges)]
-    x, g, left = (column[name].values for name in ("x", "local_effect", LEFT))
+    x, g, left = [column[name].values for name in ("x", "local_effect", LEFT)]
     weight = column["weight"].values if "weight" in column else None
     positive = None if weight is None else weight[weight > 0]
     unequal = positive is not None and len(positive) and positive.min() < positive.max()

@@ -126,8 +126,8 @@ CHECKS: dict[str, Callable[[str, Any], None]] = {
     **dict.fromkeys(("paired", "results"), check_results),
     **dict.fromkeys(
         (
-            *("a", "b", "boot", "check", "comparison", "effect", "found", "global_effect", "local"),
-            *("profile", "result", "surface", "truth"),
+            *("a", "b", "boot", "check", "comparison", "effect", "global_effect", "interactions"),
+            *("local", "profile", "result", "statistics", "surface", "truth"),
         ),
         check_result,
     ),

@@ -1,9 +1,10 @@
-"""Variables of results as their table says, and the order of their dimensions."""
+"""Variables of results: what the tables say of them, how they are added, selected and ordered."""
 
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
 from functools import lru_cache
+from itertools import filterfalse, repeat
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -13,11 +14,72 @@ from numpy.typing import NDArray
 from rhale_stats._version import __version__
 from rhale_stats.schema import variable_table as table
 from rhale_stats.schema.kinds import EFFECT, Kind
-from rhale_stats.schema.tables import units
+
+
+def with_variables(
+    dataset: xr.Dataset, added: Mapping[str, Any], coords: xr.Dataset | None = None
+) -> xr.Dataset:
+    """``dataset.assign(added)`` for variables, or tuples that make them, without coordinates.
+
+    ``coords`` has coordinates of new dimensions, which are added too.
+    """
+    new: dict[Hashable, xr.Variable] = {name: xr.as_variable(added[name]) for name in added}
+    present, sizes = dataset.variables, dict(dataset.sizes)
+    coordinates = {} if coords is None else dict(coords.variables)
+    for name, variable in (new | coordinates).items():
+        sizes = {**variable.sizes, **sizes}
+        fits = sizes == {**sizes, **variable.sizes}
+        replaced = name in present and (name not in new or present[name].dims != variable.dims)
+        if not fits or replaced or name in dataset.coords:
+            # Which may remove a dimension, or is refused: xarray knows.
+            return dataset.assign(added).assign_coords({} if coords is None else coords.coords)
+    # Variables are shared with no other result, so that their attributes are not, either.
+    out = dataset.copy()
+    return out._replace(
+        {**out.variables, **new, **coordinates},
+        coord_names={*out.coords, *coordinates},
+        dims=sizes,
+        indexes=dict(out.xindexes) | ({} if coords is None else dict(coords.xindexes)),
+    )
+
+
+def selected(dataset: xr.Dataset, place: Mapping[Hashable, int | slice]) -> xr.Dataset:
+    """``dataset.isel(place)`` for numbers and slices."""
+    numbers = {dim for dim in place if isinstance(place[dim], int)}
+    variables: dict[Hashable, xr.Variable] = {}
+    indexes = dict(dataset.xindexes)
+    for name, variable in dataset.variables.items():
+        dims = variable.dims
+        if place.keys().isdisjoint(dims):
+            variables[name] = variable
+        elif name in indexes or not isinstance(variable._data, np.ndarray):
+            within = {dim: place[dim] for dim in dims if dim in place}
+            variables[name] = variable.isel(within)
+            index = indexes.pop(name, None)
+            part = None if index is None else index.isel(within)
+            if part is not None:
+                indexes[name] = part
+        else:
+            # A single number is selected as an array, which keeps its type.
+            values = variable._data[(*map(place.get, dims, repeat(slice(None))), ...)]
+            left = tuple(filterfalse(numbers.__contains__, dims))
+            variables[name] = xr.Variable(
+                left, values, variable.attrs, variable._encoding, fastpath=True
+            )
+    sizes = {
+        dim: len(range(size)[place[dim]]) if dim in place else size  # type: ignore[arg-type]
+        for dim, size in dataset.sizes.items()
+        if dim not in numbers
+    }
+    return dataset._replace(variables, dims=sizes, indexes=indexes)
+
+
+# --- variables of results as their table says -----------------------------------------------------
+
 
 # Of results that write their units themselves.
-EFFECT_UNITS, EFFECT_SQUARE_UNITS = units.EFFECT_UNITS, units.EFFECT_SQUARE_UNITS
-OUTPUT_UNITS, X_UNITS = units.OUTPUT_UNITS, units.X_UNITS
+EFFECT_UNITS, EFFECT_SQUARE_UNITS = table.EFFECT_UNITS, table.EFFECT_SQUARE_UNITS
+OUTPUT_UNITS, X_UNITS = table.OUTPUT_UNITS, table.X_UNITS
 EFFECT_VARIABLES = table.EFFECT_VARIABLES
 # What is known of points at which curves are compared.
 GRID_VALUE = {"long_name": "value of the feature", "units": X_UNITS}
@@ -81,10 +143,10 @@ def in_order(dataset: xr.Dataset) -> xr.Dataset:
     local = any(name in dataset for name in ("local_effect", "difference_up"))
     order = ("obs", *DIMENSIONS) if local else DIMENSIONS
     dims = [dim for dim in dict.fromkeys(order) if dim in dataset.dims]
-    rank = {dim: number for number, dim in enumerate(dims)}
+    rank: dict[Hashable, int] = {dim: number for number, dim in enumerate(dims)}
     for array in dataset.variables.values():
-        ranks = [rank[dim] for dim in array.dims if dim in rank]
-        if ranks != sorted(ranks):
+        ordered = list(filter(rank.__contains__, array.dims))
+        if ordered != sorted(ordered, key=rank.__getitem__):
             return dataset.transpose(*dims, ...)
     return dataset
 

@@ -38,7 +38,7 @@ BECOMES = {"i": "if", "u": "uif", "b": "bif", "U": "UO"}
 SITE, PYTHON = Path(np.__file__).parents[1], str(Path(contextlib.__file__).parent)
 LIBRARIES = (
     *(PACKAGE, LABELS),
-    *(str(SITE / name) for name in ("matplotlib", "numpy", "pandas", "scipy", "seaborn")),
+    *[str(SITE / name) for name in ("matplotlib", "numpy", "pandas", "scipy", "seaborn")],
 )
 # Parameters that may be a Dataset of the user's own.
 TABLES = ("X", "conditioning", "data", "x")
@@ -186,8 +186,8 @@ def _is_symmetric(covariance: xr.Variable) -> bool:
     missing in one of them.
     """
     if "edge_other" in covariance.dims:
-        known = slice(covariance.sizes["edge_other"])
-        covariance = covariance.isel(edge=known)
+        estimated = slice(covariance.sizes["edge_other"])
+        covariance = covariance.isel(edge=estimated)
     values = covariance.values
     tolerance = 1e-6 * np.nanmax(np.abs(values), initial=0.0)
     mirrored = values

@@ -11,9 +11,8 @@ from rhale_stats.simulate.examples import (
     TwoRegimes,
 )
 from rhale_stats.simulate.scores import mae, mcse
-from rhale_stats.simulate.simulator import Simulator
+from rhale_stats.simulate.simulator import Marginal, Simulator, dense_truth
 from rhale_stats.simulate.studies import study
-from rhale_stats.simulate.truth import Marginal, dense_truth
 
 __all__ = [
     "Marginal",

@@ -9,8 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import betainc, ndtr
 
-from rhale_stats.simulate.simulator import Simulator
-from rhale_stats.simulate.truth import TURNS, FloatArray, Function, Marginal
+from rhale_stats.simulate.simulator import TURNS, FloatArray, Function, Marginal, Simulator
 
 
 @dataclass(frozen=True)

@@ -210,7 +210,7 @@ def _scores(row: xr.Dataset, truth: xr.Dataset) -> dict[str, float]:
     }
 
 
-def _cells(truth: xr.Dataset, edges: FloatArray) -> overlap.Cells:
+def _cells(truth: xr.Dataset, edges: FloatArray) -> overlap.TrueCells:
     """The truth along the axis: its cells, or the narrow bins of a dense truth."""
     name = str(truth["feature"].values)
     if _is_exact(truth):
@@ -245,7 +245,7 @@ def _cells(truth: xr.Dataset, edges: FloatArray) -> overlap.Cells:
     )
     reach = places[needed.start : needed.stop + 1].copy()
     reach[0], reach[-1] = min(reach[0], edges[0]), max(reach[-1], edges[-1])
-    return overlap.Cells(reach, mean[needed], sigma[needed] ** 2, noise[needed], share[needed])
+    return overlap.TrueCells(reach, mean[needed], sigma[needed] ** 2, noise[needed], share[needed])
 
 
 def _is_exact(truth: xr.Dataset) -> bool:
@@ -254,7 +254,7 @@ def _is_exact(truth: xr.Dataset) -> bool:
 
 
 def _true_curve(
-    row: xr.Dataset, truth: xr.Dataset, cells: overlap.Cells, grid: FloatArray
+    row: xr.Dataset, truth: xr.Dataset, cells: overlap.TrueCells, grid: FloatArray
 ) -> FloatArray:
     """The true curve at grid points, with the centring of the effect."""
     curve = overlap.accumulated_at(cells, grid)

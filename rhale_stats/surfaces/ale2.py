@@ -20,20 +20,20 @@ from rhale_stats.models.sample import Sample
 from rhale_stats.schema.dimensions import OUTPUT, with_outputs
 from rhale_stats.schema.padding import stack
 from rhale_stats.schema.validation import validated
-from rhale_stats.surfaces.axes import (
+from rhale_stats.surfaces.labelled import (
     SHARED,
     FeatureAxis,
-    Grid,
     Order,
+    PairGrid,
     Rules,
     axis_of,
     check_order,
     check_rules,
     missing_in,
+    one_output,
     order_of,
     pair_of,
 )
-from rhale_stats.surfaces.labelled import one_output
 
 METHOD = "second-order ALE"
 CENTERINGS = ("ale", "start")
@@ -168,7 +168,7 @@ def ale2(
     delta, error = second_differences(
         quotients, (positions[0], positions[1]), axes, progress=progress
     )
-    grid = Grid(axes[0], axes[1], inside.weight, frequency=sample.frequency)
+    grid = PairGrid(axes[0], axes[1], inside.weight, frequency=sample.frequency)
     parts = [
         one_output(
             grid, present, sample.weight, delta[..., number], float(error[number]), centering

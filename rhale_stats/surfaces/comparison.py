@@ -1,4 +1,4 @@
-"""Two surfaces compared."""
+"""Tests of no interaction (math [59]), and of two surfaces compared."""
 
 from __future__ import annotations
 
@@ -8,11 +8,13 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 import xarray as xr
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from rhale_stats.arguments.words import warn
 from rhale_stats.arrays import intervals, quadratic
+from rhale_stats.arrays import second_order as kernel
 from rhale_stats.arrays.moments import FloatArray
+from rhale_stats.inference import meaning
 from rhale_stats.inference.estimate import (
     BOUNDS,
     BY_ERRORS,
@@ -26,34 +28,139 @@ from rhale_stats.inference.estimate import (
 from rhale_stats.inference.parameters import refuse_shared
 from rhale_stats.inference.results import Asked, Size, labelled_test
 from rhale_stats.schema.dimensions import with_part_facts
+from rhale_stats.schema.features import resolution
 from rhale_stats.schema.kinds import SURFACE
 from rhale_stats.schema.variables import OUTPUT_UNITS
-from rhale_stats.surfaces.hypotheses import of_pair
 from rhale_stats.surfaces.inference import (
+    GROUP,
+    SurfaceRows,
     cell_covariance,
     cell_degrees,
     noise_of,
     rounding,
     std_error,
+    without_parts,
 )
-from rhale_stats.surfaces.labelled import AT_EDGES, IN_CELLS
-from rhale_stats.surfaces.parameters import without_parts
-from rhale_stats.surfaces.rows import GROUP, Rows
+from rhale_stats.surfaces.labelled import AT_EDGES, IN_CELLS, pair_name
+
+NULLS = {
+    "zero": "no interaction on average: all mean second differences are 0",
+    "homogeneous": "all rows have one second difference in a cell",
+}
+SIZES = {
+    "zero": Size(
+        "root mean square interaction in the cells, without the part of noise", OUTPUT_UNITS
+    ),
+    "homogeneous": Size("standard deviation of second differences in the cells", OUTPUT_UNITS),
+}
+ADDITIVE = "the second differences are 0 up to their numerical error"
+
+
+def of_pair(surface: xr.Dataset) -> xr.Dataset:
+    """The two features as one, as tests of features are labelled."""
+    surface = with_part_facts(surface)
+    attrs = surface.attrs
+    facts = {
+        "bin_rule": f"{attrs['bins_a']} by {attrs['bins_b'].removesuffix('()').split('(')[0]}",
+        "bin_parameters": attrs["bins_b"].partition("(")[2].removesuffix(")"),
+        **{key: attrs[key] for key in ("output_name", "output_units", "n_rows")},
+    }
+    name = pair_name(surface)
+    coords = {"feature": ("feature", [name]), "feature_kind": ("feature", ["pair"])}
+    return xr.Dataset(None, coords, facts)
+
+
+def wald(surface: xr.Dataset, null: str) -> dict[str, NDArray[Any]]:
+    """`wald_test` of a surface: statistic, degrees of freedom, p-value, reason; of one pair."""
+    from scipy import stats
+
+    if null not in NULLS:
+        raise ValueError(
+            f"null must be one of {', '.join(map(repr, NULLS))} for a surface; got {null!r}. "
+            f"Second differences of cells of different widths have no reason to be equal."
+        )
+    surface = with_part_facts(surface)
+    if null == "zero" and "parameters" in surface.attrs:
+        raise ValueError(
+            "effect must be a surface without the parameters of the model for null='zero', which "
+            "is a test of signs of rows. With parameters use confband(surface): it holds 0 "
+            "everywhere without an interaction. Or drop them: std_error(surface)."
+        )
+    rows = SurfaceRows.from_surface(surface)
+    cells, error = rows.cells, float(surface["second_difference_error"])
+    mean, spread = cells.mean.ravel(), cells.spread().ravel()
+    least = resolution(mean[cells.supported.ravel()], error)
+    if null == "homogeneous":
+        has_variance = np.isfinite(spread)
+        largest = float(spread[has_variance].max(initial=0.0)) / least
+        tested = (largest, float(has_variance.sum()), 1.0 if largest <= 1 else 0.0, "")
+    else:
+        # What is 0 up to rounding is 0.
+        delta = np.where(np.abs(rows.delta) <= least, 0.0, rows.delta)
+        statistic, df = kernel.sign_test(
+            len(mean), rows.cell, delta, rows.weight, rows.group, frequency=rows.frequency
+        )
+        tested = (statistic, df, float(stats.chi2.sf(statistic, df)), "")
+        if df <= 0:
+            # One row per cell: its sign carries no information.
+            reason = meaning.NO_ROWS if (delta != 0).any() else ADDITIVE
+            tested = (float("nan"), 0.0, float("nan"), reason)
+    variance, n = spread**2, rows.cells.n_effective().ravel()
+    if rows.group is not None:
+        variance = n * rows.group_sums(rows.influence(surface)).variance
+    has_variance = np.isfinite(variance) & np.isfinite(spread) & (n > 0)
+    square = float(
+        np.sum((n * spread**2 if null == "homogeneous" else n * mean**2 - variance)[has_variance])
+    )
+    total = n[has_variance].sum()
+    size = float(np.sqrt(max(square / total, 0.0))) if total > 0 else float("nan")
+    return {
+        name: np.array([value])
+        for name, value in zip(
+            ("statistic", "df", "p_value", "reason", "size"), (*tested, size), strict=True
+        )
+    }
+
+
+def wald_test(
+    surface: xr.Dataset, null: str, method: str, adjust: str, local: xr.Dataset | None
+) -> xr.Dataset:
+    """`wald_test` of a surface: whether there is an interaction at all."""
+    if method != "box":
+        raise ValueError(f"method must be 'box' for a surface; got {method!r}.")
+    if local is not None:
+        raise ValueError(
+            f"local must be None, except with null 'homogeneous' of effects in bins; got local "
+            f"with null {null!r} of a surface. Leave it out."
+        )
+    return labelled_test(
+        of_pair(surface),
+        wald(surface, null),
+        adjust,
+        null=NULLS[null],
+        source=str(surface["surface_se"].attrs["source"]) if GROUP in surface.coords else "rows",
+        test=f"wald_test, null {null!r}",
+        size=SIZES[null],
+    )
+
+
+# --- two surfaces compared ------------------------------------------------------------------------
+
 
 KEPT_ATTRS = ("feature_a", "feature_b", "kind_a", "kind_b", "units_a", "units_b")
 
 
 def scores(value: FloatArray, se: FloatArray, degrees: FloatArray, least: float) -> FloatArray:
     """Normal scores of estimates over their standard errors; 0 of what is 0 up to rounding."""
-    there = np.abs(value) > least
+    positive = np.abs(value) > least
     se = np.maximum(se, least)
     with np.errstate(invalid="ignore", divide="ignore"):
-        t = np.where(there, value / se, 0.0)
+        t = np.where(positive, value / se, 0.0)
     size = intervals.normal_score(t, np.maximum(degrees, 1e-3))
-    return np.asarray(np.where(there, np.sign(value) * size, 0.0))
+    return np.asarray(np.where(positive, np.sign(value) * size, 0.0))
 
 
-class Compared(NamedTuple):
+class SurfaceComparison(NamedTuple):
     """Two surfaces compared: tests of the pair, and what is at corners and in cells."""
 
     values: dict[str, FloatArray]
@@ -72,7 +179,7 @@ class Errors(NamedTuple):
 
     def less(self, other: Errors) -> Errors:
         """The difference of two that are independent."""
-        variance_a, variance_b = (np.diagonal(estimates.covariance) for estimates in (self, other))
+        variance_a, variance_b = [np.diagonal(estimates.covariance) for estimates in (self, other)]
         return Errors(
             self.values - other.values,
             self.covariance + other.covariance,
@@ -82,7 +189,7 @@ class Errors(NamedTuple):
 
 def errors_of(surface: xr.Dataset) -> list[Errors]:
     """Those of the surface at corners, and of the means in cells."""
-    rows = Rows.of(surface)
+    rows = SurfaceRows.from_surface(surface)
     noise = noise_of(surface, rows)
     degrees = cell_degrees(surface).ravel()
     return [
@@ -91,7 +198,7 @@ def errors_of(surface: xr.Dataset) -> list[Errors]:
     ]
 
 
-def compared(a: xr.Dataset, b: xr.Dataset, request: Asked) -> Compared:
+def compared(a: xr.Dataset, b: xr.Dataset, request: Asked) -> SurfaceComparison:
     """`compare` of two surfaces."""
     a, b = with_part_facts(a), with_part_facts(b)
     _check_cells(a, b)
@@ -120,7 +227,7 @@ def compared(a: xr.Dataset, b: xr.Dataset, request: Asked) -> Compared:
             for estimates, other in zip(errors_of(a), errors_of(b), strict=True)
         ]
     least = float(a["second_difference_error"]) + float(b["second_difference_error"])
-    edges, cells = (
+    edges, cells = [
         _tested(*estimates, error, request, stream)
         for estimates, error, stream in zip(
             both,
@@ -128,7 +235,7 @@ def compared(a: xr.Dataset, b: xr.Dataset, request: Asked) -> Compared:
             np.random.default_rng(request.rng).spawn(2),
             strict=True,
         )
-    )
+    ]
     tests: dict[str, float | FloatArray] = {
         "statistic": edges.statistic,
         "p_value": edges.zero.p_value,
@@ -142,7 +249,7 @@ def compared(a: xr.Dataset, b: xr.Dataset, request: Asked) -> Compared:
         for name, coordinate in a.coords.items()
         if set(coordinate.dims) <= {*AT_EDGES, *IN_CELLS} and coordinate.dims
     }
-    return Compared(
+    return SurfaceComparison(
         {name: np.array([value]) for name, value in tests.items()},
         {
             **_variables("difference", AT_EDGES, a, edges, source, request.level),
@@ -187,8 +294,8 @@ def _variables(
     long_name, target = f"a less b, {kind}", f"difference of the {kind}"
     facts = Facts(dims, long_name, OUTPUT_UNITS, target, source)
     about = {"target": target, "units": OUTPUT_UNITS}
-    value, se = (values.reshape(shape) for values in (tested.value, tested.se))
-    ends, bands = (values.reshape(*shape, 2) for values in (tested.zero.interval, tested.zero.band))
+    value, se = [values.reshape(shape) for values in (tested.value, tested.se)]
+    ends, bands = [values.reshape(*shape, 2) for values in (tested.zero.interval, tested.zero.band)]
     return {
         name: (dims, value, {"long_name": long_name, **about}),
         f"{name}_se": (dims, se, {"long_name": f"standard error of {long_name}", **about}),
@@ -324,7 +431,7 @@ def _common_rows(a: xr.Dataset, b: xr.Dataset) -> tuple[int, str]:
     _, *positions = np.intersect1d(labels[0], labels[1], return_indices=True)
     used = [surface["cell_a"].values >= 0 for surface in (a, b)]
     both = used[0][positions[0]] & used[1][positions[1]]
-    first, second = (rows[both] for rows in positions)
+    first, second = [rows[both] for rows in positions]
     if not len(first):
         return 0, "labels of rows"
     for name in ("cell_a", "cell_b", "x_a", "x_b"):

@@ -1,19 +1,22 @@
-"""Standard errors, intervals, bands and replicates of surfaces (math [59])."""
+"""Standard errors, intervals, bands and replicates of surfaces (math [59]), and their rows."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 import xarray as xr
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from rhale_stats.arguments.rows import row_codes
-from rhale_stats.arrays import resample, second_order_groups
+from rhale_stats.arrays import intervals, resample, second_order_groups
 from rhale_stats.arrays import second_order as kernel
-from rhale_stats.arrays.moments import FloatArray, need_squares
+from rhale_stats.arrays import second_order_groups as by_groups
+from rhale_stats.arrays.moments import FloatArray, IntArray, need_squares
 from rhale_stats.arrays.skewness import Skewness
+from rhale_stats.bins.rule import BinRule
+from rhale_stats.bins.rules import GivenBins
 from rhale_stats.inference.draws import Drawn, Resampling, check_boot
 from rhale_stats.inference.estimate import (
     Estimate,
@@ -26,19 +29,236 @@ from rhale_stats.inference.estimate import (
     with_intervals,
     with_replicates,
 )
+from rhale_stats.inference.parameters import KIND, ROWS_FIXED, Directions, check_model, sources
+from rhale_stats.models.options import ModelOptions
 from rhale_stats.models.parametric import Fitted
 from rhale_stats.schema.dimensions import OUTPUT, with_part_facts
-from rhale_stats.schema.identity import OF_ESTIMATE, estimate_fingerprint, row_labels
+from rhale_stats.schema.identity import OF_ESTIMATE, estimate_fingerprint, model_facts, row_labels
 from rhale_stats.schema.kinds import SURFACE
+from rhale_stats.schema.levels import MISSING_LEVEL
 from rhale_stats.schema.variables import OUTPUT_UNITS, variable
-from rhale_stats.surfaces import parameters
-from rhale_stats.surfaces.labelled import AT_EDGES, IN_CELLS
-from rhale_stats.surfaces.rows import GROUP, Rows
-from rhale_stats.surfaces.values import pair_name
+from rhale_stats.surfaces.ale2 import ale2
+from rhale_stats.surfaces.labelled import AT_EDGES, IN_CELLS, pair_name
+
+ESTIMATES = ("second_effect", "surface")
+
+
+def change_of(surface: xr.Dataset, name: str) -> FloatArray | None:
+    """Change of an estimate by direction, (direction, place), where the errors hold it."""
+    stored = surface.get(f"{name}_change")
+    return None if stored is None else np.asarray(stored.values.reshape(len(stored), -1))
+
+
+def with_model(surface: xr.Dataset, name: str, rows: FloatArray) -> FloatArray:
+    """Covariance of an estimate, from that of the rows and, where it is known, the parameters."""
+    change = change_of(surface, name)
+    if change is None:
+        return rows
+    rows_are_fixed = surface.attrs.get("parameters") == ROWS_FIXED
+    return np.asarray(
+        (np.where(np.isnan(rows), np.nan, 0.0) if rows_are_fixed else rows) + change.T @ change
+    )
+
+
+def degrees_of(surface: xr.Dataset, name: str, rows: FloatArray) -> FloatArray:
+    """Degrees of freedom of an estimate: those of the rows, or with parameters the stored ones."""
+    stored = surface.get(f"{name}_df")
+    return rows if stored is None else np.asarray(stored.values)
+
+
+def without_parts(surface: xr.Dataset) -> xr.Dataset:
+    """The surface without what errors by parameters or by groups left behind."""
+    if "parameters" not in surface.attrs and "second_effect_df" not in surface:
+        return surface
+    ends = ("_se_rows", "_se_model", "_df", "_change", "_ci", "_band")
+    out = surface.drop_vars([name for name in surface.data_vars if str(name).endswith(ends)])
+    for fact in ("parameters", "fitted_model"):
+        out.attrs.pop(fact, None)
+    return out
+
+
+def with_parameters(
+    surface: xr.Dataset, fitted: Fitted, degrees: dict[str, FloatArray]
+) -> xr.Dataset:
+    """A surface with standard errors of its rows gets those that hold the parameters.
+
+    ``degrees`` are those of freedom of the errors by rows, by estimate. The variances of rows and
+    of parameters are added.
+    """
+    frequency = str(surface.attrs["weight_kind"]) == "frequency"
+    facts = surface.attrs | model_facts(surface)
+    # Variances are added: what a row does to the parameters is not asked for.
+    directions = Directions.of(fitted, facts, frequency=frequency)._replace(influence=None)
+    changes = _changes(surface, directions)
+    made: dict[str, Any] = {}
+    for name in ESTIMATES:
+        change = changes[name].values
+        check_model(change[-1], surface[name].values, name.replace("_", " "))
+        estimable = directions.model.estimable(change[:-1].reshape(len(change) - 1, -1))
+        change = estimable.reshape(-1, *change.shape[1:])
+        rows, model = surface[f"{name}_se"], np.sum(change**2, axis=0)
+        model = np.where(rows.isnull(), np.nan, model)
+        of_rows = rows.values**2
+        counted = np.zeros_like(of_rows) if directions.uncertainty == "parameters" else of_rows
+        parts = {
+            "se_rows": rows.values,
+            "se_model": np.sqrt(model),
+            "se": np.sqrt(counted + model),
+            "df": intervals.satterthwaite(
+                (np.nan_to_num(counted), degrees[name]),
+                (np.nan_to_num(model), directions.model.degrees),
+            ),
+        }
+        facts_of_error = {key: value for key, value in rows.attrs.items() if key != "long_name"}
+        for end, source in sources(directions, str(rows.attrs["source"])).items():
+            if end in parts:
+                about = facts_of_error | {"source": source, "kind": KIND}
+                about["units"] = "1" if end == "df" else facts_of_error["units"]
+                made[f"{name}_{end}"] = variable(f"{name}_{end}", parts[end], SURFACE, **about)
+        made[f"{name}_change"] = variable(f"{name}_change", change, SURFACE)
+    return surface.assign(made).assign_attrs(directions.facts())
+
+
+def _changes(surface: xr.Dataset, directions: Directions) -> xr.Dataset:
+    """The surface of every direction, and at the end that of the model, over (output, ...)."""
+    attrs, names = surface.attrs, (surface.attrs["feature_a"], surface.attrs["feature_b"])
+    rules: list[BinRule] = []
+    order: dict[str, list[str]] = {}
+    missing = "drop" if attrs["n_rows_missing"] else "raise"
+    for side, name in zip("ab", names, strict=True):
+        if attrs[f"kind_{side}"] == "categorical":
+            order[name] = surface[f"level_{side}"].values.tolist()
+            missing = "bin" if MISSING_LEVEL in order[name] else missing
+            rules.append(GivenBins([0.0, 1.0]))
+        else:
+            rules.append(GivenBins(surface[f"edge_value_{side}"].values))
+    table = directions.changes.table
+    if table.n_rows != surface.sizes["obs"]:
+        raise ValueError(
+            f"X must hold the rows of the surface; got {table.n_rows} rows for "
+            f"{surface.sizes['obs']}. Pass the table that ale2 was given."
+        )
+    weighted = attrs["weight_kind"] != "none"
+    options = ModelOptions(
+        weights=surface["weight"].values if weighted else None,
+        weight_kind=str(attrs["weight_kind"]) if weighted else "precision",
+        missing=missing,
+    )
+    changed = ale2(
+        directions.changes.ask,
+        table.data,
+        names,
+        bins=(rules[0], rules[1]),
+        order=order or "as_is",
+        centering=str(attrs["centering"]),
+        options=options,
+        progress=False,
+    )
+    return changed if OUTPUT in changed.dims else changed.expand_dims(OUTPUT)
+
+
+# --- the rows behind a surface --------------------------------------------------------------------
+
+
+# Numbers of the groups of all rows, where standard errors are of groups; -1 of a row without a
+# cell.
+GROUP = "group"
+
+
+class SurfaceRows(NamedTuple):
+    """The rows behind a surface, with the grid that they lie in."""
+
+    used: NDArray[np.bool_]
+    a: kernel.Axis
+    b: kernel.Axis
+    place_a: IntArray
+    place_b: IntArray
+    cell: IntArray
+    delta: FloatArray
+    weight: FloatArray
+    frequency: bool
+    cells: kernel.SurfaceCells
+    group: IntArray | None
+
+    @classmethod
+    def from_surface(cls, surface: xr.Dataset) -> SurfaceRows:
+        """Raise ``ValueError`` unless the rows are those that the surface was made from."""
+        needed = ("second_difference", "cell_a", "cell_b")
+        absent = [name for name in needed if name not in surface]
+        if absent:
+            raise ValueError(
+                f"surface must be the Dataset that ale2(model, X, features) returns, with its "
+                f"rows; this one has no {', '.join(absent)}."
+            )
+        if "chain" in surface.dims:
+            raise ValueError(
+                "surface must be what ale2 or std_error returned; this one holds replicates."
+            )
+        a, b = [
+            kernel.Axis(
+                surface.sizes[f"edge_{side}"], levels=surface.attrs[f"kind_{side}"] == "categorical"
+            )
+            for side in "ab"
+        ]
+        used = surface["cell_a"].values >= 0
+        place_a, place_b = [surface[f"cell_{side}"].values[used].astype(np.int64) for side in "ab"]
+        delta = surface["second_difference"].transpose("obs", "side_a", "side_b").values[used]
+        weight = np.ones(int(used.sum()))
+        frequency = surface.attrs["weight_kind"] == "frequency"
+        if "weight" in surface:
+            weight = surface["weight"].values[used]
+        cell = kernel.members(a, b, place_a, place_b)
+        cells = kernel.cells(a, b, cell, np.nan_to_num(delta), weight, frequency=frequency)
+        if not np.array_equal(cells.n_obs, surface["n_obs"].values):
+            raise ValueError(
+                f"surface must have the rows that it was made from; its cells count "
+                f"{int(surface['n_obs'].sum())} second differences, and its rows have "
+                f"{int(cells.n_obs.sum())}. Select rows of X before ale2."
+            )
+        group = None
+        if GROUP in surface.coords:
+            group = np.unique(surface[GROUP].values[used], return_inverse=True)[1]
+        delta = np.nan_to_num(delta)
+        return cls(used, a, b, place_a, place_b, cell, delta, weight, frequency, cells, group)
+
+    def arrays(self) -> tuple[IntArray, IntArray, IntArray, FloatArray, FloatArray]:
+        """Places, cells, second differences and weights, as formulas take them."""
+        return self.place_a, self.place_b, self.cell, self.delta, self.weight
+
+    def group_sums(self, influence: kernel.Influence) -> by_groups.GroupSums:
+        """Sums over groups, where standard errors are of groups."""
+        assert self.group is not None, "of groups"
+        return by_groups.group_sums(influence, *self.arrays(), self.group, frequency=self.frequency)
+
+    def noise_factors(self, influence: kernel.Influence) -> Iterator[FloatArray]:
+        """Blocks whose products add up to the covariance of the surface."""
+        if self.group is not None:
+            return by_groups.noise_factors(influence, self.group_sums(influence))
+        return kernel.noise_factors(influence, *self.arrays(), frequency=self.frequency)
+
+    def cell_covariance(self, influence: kernel.Influence) -> FloatArray:
+        """Of the cells' means, (cell, cell)."""
+        if self.group is not None:
+            return self.group_sums(influence).covariance()
+        rows = (self.cell, self.delta, self.weight)
+        return kernel.cell_covariance(self.cells, *rows, frequency=self.frequency)
+
+    def influence(self, surface: xr.Dataset) -> kernel.Influence:
+        """What every row does to the surface."""
+        fill = kernel.filling(self.cells.supported)
+        table = kernel.table(self.a, self.b, self.place_a, self.place_b, self.weight)
+        mean = kernel.filled(fill, self.cells.mean)
+        values = kernel.surface(self.a, self.b, mean, table)
+        centred = str(surface.attrs["centering"]) == "ale"
+        return kernel.Influence(self.a, self.b, fill, table, values, self.cells, centred)
+
+
+# --- standard errors ------------------------------------------------------------------------------
+
 
 METHODS = ("normal", "percentile", "basic")
 # Corners that a covariance may have: its square is 50 MB.
-MOST_EDGES = 2500
+MAX_EDGES = 2500
 SOURCE = "rows"
 SKEWNESS = ("second_effect_skewness", "surface_skewness")
 
@@ -50,8 +270,8 @@ def std_error(
     fitted: Fitted | None = None,
 ) -> xr.Dataset:
     """`std_error` of a surface: ``second_effect_se`` in cells, ``surface_se`` at edges [59]."""
-    surface = _with_groups(parameters.without_parts(surface), groups)
-    rows = Rows.of(surface)
+    surface = _with_groups(without_parts(surface), groups)
+    rows = SurfaceRows.from_surface(surface)
     influence = rows.influence(surface)
     errors = _by_rows(rows, influence) if rows.group is None else _by_groups(rows, influence)
     surface_se = np.where(surface["surface"].notnull(), np.sqrt(errors.variance), np.nan)
@@ -98,7 +318,7 @@ def std_error(
     if fitted is None or fitted.uncertainty == "rows":
         return out
     out = with_part_facts(out).drop_vars(SKEWNESS, errors="ignore")
-    return parameters.with_parameters(out, fitted, errors.degrees)
+    return with_parameters(out, fitted, errors.degrees)
 
 
 class _Errors(NamedTuple):
@@ -112,7 +332,7 @@ class _Errors(NamedTuple):
     skewness: Skewness | None = None
 
 
-def _by_rows(rows: Rows, influence: kernel.Influence) -> _Errors:
+def _by_rows(rows: SurfaceRows, influence: kernel.Influence) -> _Errors:
     """math [59]: rows are independent."""
     cells, skewness = rows.cells, None
     with np.errstate(invalid="ignore", divide="ignore"):
@@ -129,7 +349,7 @@ def _by_rows(rows: Rows, influence: kernel.Influence) -> _Errors:
     return _Errors(second_effect_se, variance, n_borrowed, degrees, SOURCE, skewness)
 
 
-def _by_groups(rows: Rows, influence: kernel.Influence) -> _Errors:
+def _by_groups(rows: SurfaceRows, influence: kernel.Influence) -> _Errors:
     """math [98]: the rows of a group may depend on each other."""
     assert rows.group is not None, "of groups"
     sums = rows.group_sums(influence)
@@ -156,9 +376,9 @@ def _with_groups(surface: xr.Dataset, groups: ArrayLike | None) -> xr.Dataset:
     surface.attrs.pop("n_groups", None)
     if groups is None:
         return surface
-    if surface["second_effect"].size > MOST_EDGES:
+    if surface["second_effect"].size > MAX_EDGES:
         raise ValueError(
-            f"surface must have at most {MOST_EDGES} cells for errors by groups; this one has "
+            f"surface must have at most {MAX_EDGES} cells for errors by groups; this one has "
             f"{surface['second_effect'].size}. Use fewer bins, or bootstrap(surface, groups=...)."
         )
     used = surface["cell_a"].values >= 0
@@ -171,41 +391,41 @@ def _with_groups(surface: xr.Dataset, groups: ArrayLike | None) -> xr.Dataset:
     return surface.assign_coords({GROUP: ("obs", group_of_row, about)})
 
 
-class Noise(NamedTuple):
+class SurfaceNoise(NamedTuple):
     """Covariance of the surface (edges of both, edges of both), degrees of freedom (edge, edge)."""
 
     covariance: FloatArray
     degrees: FloatArray
 
 
-def noise_of(surface: xr.Dataset, rows: Rows) -> Noise:
+def noise_of(surface: xr.Dataset, rows: SurfaceRows) -> SurfaceNoise:
     """Raise ``ValueError`` where the covariance would be too large to hold."""
     size = surface["surface"].size
-    if size > MOST_EDGES:
+    if size > MAX_EDGES:
         raise ValueError(
-            f"surface must have at most {MOST_EDGES} corners for a covariance of them; this one "
+            f"surface must have at most {MAX_EDGES} corners for a covariance of them; this one "
             f"has {size}. Use fewer bins; std_error, confint and bootstrap take it as it is."
         )
     influence = rows.influence(surface)
     covariance = kernel.surface_covariance(influence, rows.noise_factors(influence))
     variance = np.diagonal(covariance).reshape(surface["surface"].shape)
     degrees = kernel.surface_degrees(influence, variance)
-    return Noise(
-        parameters.with_model(surface, "surface", covariance),
-        parameters.degrees_of(surface, "surface", degrees),
+    return SurfaceNoise(
+        with_model(surface, "surface", covariance),
+        degrees_of(surface, "surface", degrees),
     )
 
 
-def cell_covariance(surface: xr.Dataset, rows: Rows) -> FloatArray:
+def cell_covariance(surface: xr.Dataset, rows: SurfaceRows) -> FloatArray:
     """Of the means of the cells, (cell, cell)."""
     of_rows = rows.cell_covariance(rows.influence(surface))
-    return parameters.with_model(surface, "second_effect", of_rows)
+    return with_model(surface, "second_effect", of_rows)
 
 
 def cell_degrees(surface: xr.Dataset) -> FloatArray:
     """Degrees of freedom of the means of the cells."""
     rows = np.maximum(surface["n_effective"].values - 1, 0.0)
-    return parameters.degrees_of(surface, "second_effect", rows)
+    return degrees_of(surface, "second_effect", rows)
 
 
 def vcov(surface: xr.Dataset, feature: object, estimand: str) -> xr.DataArray:
@@ -220,7 +440,7 @@ def vcov(surface: xr.Dataset, feature: object, estimand: str) -> xr.DataArray:
             f"one: effect.isel(output=0)."
         )
     surface = with_std_error(with_part_facts(surface))
-    rows = Rows.of(surface)
+    rows = SurfaceRows.from_surface(surface)
     if estimand == "curve":
         dims, se = AT_EDGES, surface["surface_se"]
         what, values = "surface", noise_of(surface, rows).covariance
@@ -262,7 +482,7 @@ def estimates(surface: xr.Dataset) -> dict[str, Estimate]:
         ("surface", AT_EDGES, "surface_se"),
     ):
         se, long_name = surface[name_of_error], str(surface[name].attrs["long_name"])
-        target, source = (str(se.attrs[key]) for key in ("target", "source"))
+        target, source = [str(se.attrs[key]) for key in ("target", "source")]
         facts = Facts(dims, long_name, OUTPUT_UNITS, target, source)
         skewness = surface[f"{name}_skewness"].values if f"{name}_skewness" in surface else 0.0
         out[name] = Estimate(surface[name].values, facts, se.values, skewness=skewness)
@@ -272,7 +492,7 @@ def estimates(surface: xr.Dataset) -> dict[str, Estimate]:
 def confband(surface: xr.Dataset, level: float, n_draws: int, rng: object) -> xr.Dataset:
     """`confband` of a surface: ``surface_band`` and ``second_effect_band``, math [59]."""
     surface = with_std_error(with_part_facts(surface))
-    rows = Rows.of(surface)
+    rows = SurfaceRows.from_surface(surface)
     noise = noise_of(surface, rows)
     of_edges, of_cells = np.random.default_rng(rng).spawn(2)  # type: ignore[arg-type]
     has_surface = surface["surface"].notnull().values.ravel()
@@ -298,11 +518,11 @@ def confint(
     surface = with_std_error(surface)
     of_surface = estimates(surface)
     if chosen == "normal":
-        influence = Rows.of(surface).influence(surface)
+        influence = SurfaceRows.from_surface(surface).influence(surface)
         of_edges = kernel.surface_degrees(influence, surface["surface_se"].values ** 2)
         degrees = {
             "second_effect": cell_degrees(surface),
-            "surface": parameters.degrees_of(surface, "surface", of_edges),
+            "surface": degrees_of(surface, "surface", of_edges),
         }
         of_surface = {
             name: estimate._replace(degrees=degrees[name]) for name, estimate in of_surface.items()
@@ -315,7 +535,7 @@ def confint(
 
 def size(surface: xr.Dataset) -> float:
     """Standard deviation over the rows of the surface at their values, math [61]."""
-    rows = Rows.of(surface)
+    rows = SurfaceRows.from_surface(surface)
     places = {"a": rows.place_a, "b": rows.place_b}
     fraction: dict[str, FloatArray | None] = {}
     for side, place in places.items():
@@ -347,7 +567,7 @@ def bootstrap(surface: xr.Dataset, effect: object, resampling: Resampling) -> Dr
         raise ValueError(
             "bootstrap of a surface of ale2 takes the surface alone: bootstrap(surface)."
         )
-    rows = Rows.of(surface)
+    rows = SurfaceRows.from_surface(surface)
     counts = rows.weight if rows.frequency else None
     units = resampling.units(len(rows.weight), counts, rows.used, row_labels(surface))
     drawn = replicates(surface, rows, resampling.scheme, units, resampling.seeds)
@@ -357,9 +577,9 @@ def bootstrap(surface: xr.Dataset, effect: object, resampling: Resampling) -> Dr
 
 def replicates(
     surface: xr.Dataset,
-    rows: Rows,
+    rows: SurfaceRows,
     scheme: str,
-    units: resample.Units,
+    units: resample.ResampledUnits,
     seeds: Sequence[np.random.Generator],
 ) -> xr.Dataset:
     """Replicates along ``draw`` of everything that `ale2` estimates, math [29]."""
@@ -369,9 +589,9 @@ def replicates(
     for begin in range(0, len(seeds), size):
         drawn = resample.weights_of(scheme, units, seeds[begin : begin + size], len(rows.weight))
         parts.append(kernel.replicates(influence, *rows.arrays(), drawn))
-    mean, at_edges, n_filled = (
+    mean, at_edges, n_filled = [
         np.concatenate(coordinate) for coordinate in zip(*parts, strict=True)
-    )
+    ]
     at_edges = np.where(surface["surface"].notnull().values, at_edges, np.nan)
     names = ("second_effect", "surface")
     coords = {

@@ -24,7 +24,7 @@ from rhale_stats.surfaces.inference import (
     vcov,
     with_std_error,
 )
-from rhale_stats.surfaces.values import pair_name
+from rhale_stats.surfaces.labelled import pair_name
 
 if TYPE_CHECKING:
     from statsmodels.iolib.summary import Summary
@@ -53,9 +53,9 @@ def tidy(surface: xr.Dataset, level: float) -> pd.DataFrame:
         else:
             for end in ("left", "right"):
                 frame[f"bin_{end}_{side}"] = surface[f"bin_{end}_{side}"].values[bins]
-    estimate, se = (
+    estimate, se = [
         surface[name].values[at_a, at_b] for name in ("second_effect", "second_effect_se")
-    )
+    ]
     degrees = cell_degrees(surface)
     ends = ends_in_table(
         surface, "second_effect", surface["second_effect_se"].values, degrees, level
@@ -117,9 +117,9 @@ def summary(surface: xr.Dataset, _feature: object, level: float) -> Summary:
     heads = ["surface", "std err", *tests, *meaning.bounds_text(level)]
     lines = [
         [
-            *(f"{value:.4g}" for value in (values[corner], with_ends["surface_se"].values[corner])),
-            *(TESTS[head](values_of_test[corner]) for head, values_of_test in tests.items()),
-            *(f"{end:.4g}" for end in with_ends["surface_ci"].values[corner]),
+            *[f"{value:.4g}" for value in (values[corner], with_ends["surface_se"].values[corner])],
+            *[TESTS[head](values_of_test[corner]) for head, values_of_test in tests.items()],
+            *[f"{end:.4g}" for end in with_ends["surface_ci"].values[corner]],
         ]
         for corner in chosen
     ]
@@ -184,7 +184,7 @@ def farthest_corners(surface: xr.Dataset, most: int) -> list[tuple[int, int]]:
     """Places of the corners of cells where the surface is farthest from 0, the farthest first."""
     size = np.abs(surface["surface"].values)
     order = np.argsort(-np.nan_to_num(size).ravel(), kind="stable")[:most]
-    places = zip(*(axis.tolist() for axis in np.unravel_index(order, size.shape)), strict=True)
+    places = zip(*[axis.tolist() for axis in np.unravel_index(order, size.shape)], strict=True)
     return [(a, b) for a, b in places if not np.isnan(size[a, b])]
 
 
@@ -212,8 +212,8 @@ def surface_page(surface: xr.Dataset, most: int) -> Page:
     lines = [
         [
             corner_name(surface, corner),
-            *(number_text(float(surface[name].values[corner])) for name in columns),
-            *(TESTS[head](values[corner]) for head, values in tests.items()),
+            *[number_text(float(surface[name].values[corner])) for name in columns],
+            *[TESTS[head](values[corner]) for head, values in tests.items()],
         ]
         for corner in corners
     ]
@@ -240,10 +240,10 @@ def surface_page(surface: xr.Dataset, most: int) -> Page:
 
 
 def for_hypotheses(
-    surface: xr.Dataset, feature: Any, of: str | None, local: Any, groups: Any
+    surface: xr.Dataset, feature: Any, variable: str | None, local: Any, groups: Any
 ) -> Estimates:
     """Mean second differences of the cells with rows, for `hypotheses`."""
-    refuse_beside("surfaces", feature=feature, of=of, local=local, groups=groups)
+    refuse_beside("surfaces", feature=feature, of=variable, local=local, groups=groups)
     surface = with_std_error(with_part_facts(surface))
     supported = np.flatnonzero(surface["supported"].values.ravel())
     sides = [

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from rhale_stats.answers.lines import AnswerLine
+from rhale_stats.answers.numbers import AnswerLine
 from rhale_stats.answers.sentences import (
     HEADLINES,
     MAX_POINTS,

@@ -32,7 +32,6 @@ def test_spread_by_hand():
     sigma, width = frozen(3, 4), frozen(1, 1)
     assert_array_equal(acc.curve_std(sigma, width), [0, 3, 5])
     assert_array_equal(acc.curve_std_sum(sigma, width), [0, 3, 7])
-    assert_array_equal(acc.zero_start_se(sigma, width), [0, 3, 5])
 
 
 @pytest.mark.parametrize(("n_bins", "at_the_end"), [(1, 10), (5, 4.47), (50, 1.41)])
@@ -46,7 +45,7 @@ def test_spread_depends_on_the_partition(n_bins, at_the_end):
 
 def test_an_unknown_bin_is_not_stepped_across():
     effect, width = frozen(1, NAN, 2), np.ones(3)
-    for statistic in (acc.accumulate, acc.curve_std, acc.curve_std_sum, acc.zero_start_se):
+    for statistic in (acc.accumulate, acc.curve_std, acc.curve_std_sum):
         assert_array_equal(np.isnan(statistic(effect, width)), [False, False, True, True])
 
 
@@ -249,20 +248,14 @@ def test_a_stretch_of_pieces():
 # --- standard errors -----------------------------------------------------------------------------
 
 
-@WEIGHTS
-@LINES
-def test_zero_start_se_by_influence(weight, linear):
-    rows = Rows(weight=weight, linear=linear)
-    effect_se = np.sqrt(rows.noise().of(np.ones(5), rows.pieces.away()))
-    se = acc.zero_start_se(effect_se, rows.width)
-    assert_allclose(se, rows.standard_error(rows.steps()), rtol=1e-12)
-
-
 def test_standard_errors_of_lines_are_those_of_statsmodels():
     """White's, with N / (N - 2) or, in constant bins, N / (N - 1): HC1."""
     rows = Rows(linear=(1, 0, 1, 0, 1))
     noise = rows.line_noise()
-    effect_se, slope_se = np.sqrt(noise.of(np.ones(5), rows.pieces.away())), np.sqrt(noise.slope)
+    effect_se, slope_se = (
+        np.sqrt(noise.variance_along(np.ones(5), rows.pieces.away())),
+        np.sqrt(noise.slope),
+    )
     for k in range(5):
         here = rows.bin == k
         columns = [np.ones(here.sum())]
@@ -277,7 +270,7 @@ def test_standard_errors_of_lines_are_those_of_statsmodels():
             # The effect at any place of the bin.
             away = rows.edges[k] - rows.x_mean[k]
             at_left = fit.get_prediction([1, rows.edges[k] - rows.middle[k]]).se_mean[0]
-            ours = np.sqrt(noise.of(np.ones(5), np.full(5, away)))[k]
+            ours = np.sqrt(noise.variance_along(np.ones(5), np.full(5, away)))[k]
             assert ours == pytest.approx(at_left, rel=1e-11)
         else:
             assert slope_se[k] == 0
@@ -295,7 +288,9 @@ def test_noise_of_a_line_by_hand():
     assert_allclose(noise.covariance, 1.5 / 2)
     assert_allclose(noise.slope, 10 / 16 * 4 / 2)
     # 2 means + 3 slopes.
-    assert_allclose(noise.of(frozen(2), frozen(3)), 4 * 5 / 4 + 12 * 1.5 / 2 + 9 * 5 / 4)
+    assert_allclose(
+        noise.variance_along(frozen(2), frozen(3)), 4 * 5 / 4 + 12 * 1.5 / 2 + 9 * 5 / 4
+    )
 
 
 def test_a_line_changes_the_noise_of_its_own_bin_only():
@@ -499,4 +494,4 @@ def test_places_of_rows_in_their_bins():
 
 def test_variance_of_a_weighted_sum_of_mean_and_slope():
     noise = acc.Noise(frozen(2, 1), frozen(0.5, np.inf), frozen(3, np.inf))
-    assert_allclose(noise.of(frozen(3, 2), frozen(-1, 1))[0], 9 * 2 - 6 * 0.5 + 3)
+    assert_allclose(noise.variance_along(frozen(3, 2), frozen(-1, 1))[0], 9 * 2 - 6 * 0.5 + 3)

@@ -11,12 +11,12 @@ from numpy.testing import assert_allclose, assert_array_equal
 from rhale_stats.arrays import adaptive
 from rhale_stats.arrays.adaptive import (
     FINE,
-    LEAST_NOISE,
-    LEAST_SHARE,
+    MIN_NOISE,
+    MIN_SHARE,
     NOISE_ROWS,
-    Grid,
+    FineCells,
     Penalties,
-    _Search,
+    _PartitionSearch,
     adaptive_partition,
 )
 from rhale_stats.arrays.binning import regular_axis
@@ -51,9 +51,9 @@ class Problem:
     def set_noise(self, noise):
         """Noise variances of the cells, at least the shares that the search takes as least."""
         self.noise_of_cells = np.full(self.n_cells, noise)
-        noise = np.maximum(self.noise_of_cells, LEAST_NOISE * self.variance)
+        noise = np.maximum(self.noise_of_cells, MIN_NOISE * self.variance)
         average = np.average(noise, weights=self.cells.weight)
-        self.noise = np.maximum(noise, LEAST_SHARE * average)
+        self.noise = np.maximum(noise, MIN_SHARE * average)
         self.known = {}
 
     def search(self, resolution=0.0):
@@ -62,10 +62,10 @@ class Problem:
         return search
 
     def without_noise(self, resolution=0.0):
-        return _Search(
+        return _PartitionSearch(
             self.cells,
             self.comoments,
-            Grid(np.linspace(self.low, self.high, self.n_cells + 1)),
+            FineCells(np.linspace(self.low, self.high, self.n_cells + 1)),
             self.risk,
             self.min_obs,
             resolution,
@@ -75,7 +75,7 @@ class Problem:
         return adaptive_partition(
             self.cells,
             self.comoments if self.risk.lines else None,
-            Grid(np.linspace(self.low, self.high, self.n_cells + 1)),
+            FineCells(np.linspace(self.low, self.high, self.n_cells + 1)),
             penalties=self.risk,
             min_obs=self.min_obs,
             resolution=resolution,
@@ -445,8 +445,8 @@ def test_noise_of_neighbours_is_unbiased(kind):
         x = np.round(rng.uniform(size=n), 1)  # cells with several rows, and cells without
         weight = None if kind == "none" else rng.uniform(0.2, 2, n)
         cells = cell_moments(axis, x, 5 + 2 * rng.normal(size=n), weight, frequency=False)
-        grid = Grid(np.linspace(0, 1, len(cells.weight) + 1))
-        noise = _Search(cells, None, grid, risk(lines=False), 2, 0.0).noise_of_neighbours()
+        grid = FineCells(np.linspace(0, 1, len(cells.weight) + 1))
+        noise = _PartitionSearch(cells, None, grid, risk(lines=False), 2, 0.0).noise_of_neighbours()
         occupied = cells.weight > 0
         assert np.ptp(noise[occupied]) < 1e-12  # of so few rows all are around each
         found.append(noise[occupied][0])

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rhale_stats.arrays.changes import (
+from rhale_stats.arrays.answers import (
     SHARES,
     changes_of_rows,
     round_step,

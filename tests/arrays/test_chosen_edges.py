@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from rhale_stats.arrays.chosen_edges import OF_MAXIMUM, Along, added_variance
+from rhale_stats.arrays.adaptive import OF_MAXIMUM, Along, added_variance
 
 EDGES = np.linspace(0, 1, 401)
 MIDDLES = (EDGES[1:] + EDGES[:-1]) / 2
@@ -20,7 +20,7 @@ MANY = 1e9
 def along(mean, v=V, rows=MANY, edges=EDGES):
     """Cells of equal width with these means."""
     width = np.diff(edges)
-    return Along.of(edges, mean, v / width, np.full(len(width), rows / len(width)))
+    return Along.from_cells(edges, mean, v / width, np.full(len(width), rows / len(width)))
 
 
 def two_bins(mean, fits, slopes=(0.0, 0.0), **given):

@@ -28,7 +28,7 @@ def answers(rng):
 def test_means_over_rows_and_over_the_others(answers, rng):
     of, share = answers[0], rng.dirichlet(np.ones(N))
     whole = of.values[of.version]
-    assert_allclose(of.own(share), whole @ share)
+    assert_allclose(of.along(share), whole @ share)
     assert_allclose(of.rest(share), share @ whole)
 
 

@@ -71,7 +71,7 @@ def test_interval_of_a_deviation_inverts_its_test(kind, level, rng):
     # Covariance of g - mu and (g - mu)^2, and the variance of the latter, with mu a step u away.
     b = np.mean(d**3) + 2 * u * m2
     c = np.mean(d**4) + 4 * u * np.mean(d**3) + 4 * u**2 * m2 - m2**2 - b**2 / m2
-    c = np.maximum(c, intervals.LEAST_SPREAD * m2**2 / n)
+    c = np.maximum(c, intervals.MIN_SPREAD * m2**2 / n)
     statistic = u**2 / m2 + ((a / s0 - 1) * a - b * u / m2) ** 2 / c
     plausible = s0[(statistic <= within).any(axis=0)]
     step = s0[1] - s0[0]
@@ -186,7 +186,7 @@ def test_points_over_one_estimate_of_scale_are_multivariate_t(degrees):
     expected = stats.norm.isf(stats.t.sf(exact, degrees))
     assert abs(quantile(np.eye(6), 0.9, degrees) - expected) < 4 * quantile_error(0.9)
     # As the source of all of them.
-    of = intervals.Sources.one(np.ones(6), degrees)
+    of = intervals.Sources.single(np.ones(6), degrees)
     found = with_sources(np.eye(6), of, 0.9)
     assert abs(found - expected) < 4 * quantile_error(0.9)
 

@@ -17,7 +17,9 @@ UNIT = np.array([0, 1, 0, 0, 1, 1, 1, 0, 0, 0, 1, 2])
 def shares_of(weight, group=GROUP, unit=UNIT, *, frequency=False):
     shape = group.max() + 1, unit.max() + 1
     square = weight if frequency else weight**2
-    return kernel.Shares.of(*(kernel.table(one, group, unit, *shape) for one in (weight, square)))
+    return kernel.Shares.from_sums(
+        *(kernel.table(one, group, unit, *shape) for one in (weight, square))
+    )
 
 
 def residuals(weight, unit=UNIT):
@@ -62,7 +64,7 @@ def test_a_group_may_be_several_with_equal_parts():
     apart = np.append(np.repeat([0, 1, 2, 3], [5, 4, 4, 4]), [4, 4, 4])
     one, weight = np.zeros(20, int), np.ones(20)
     rows = kernel.table(weight, group, one, 3, 1)
-    found = kernel.Shares.of(rows, rows, np.array([1.0, 3.0, 1.0]))
+    found = kernel.Shares.from_sums(rows, rows, np.array([1.0, 3.0, 1.0]))
     expected = kernel.of_mean(apart, weight, frequency=False)
     for ours, theirs in zip(found, expected, strict=True):
         assert_allclose(ours.toarray()[:, 0], theirs.toarray()[[0, 1, 4], 0], rtol=1e-12)

@@ -10,7 +10,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from rhale_stats.arrays import overlap
-from rhale_stats.arrays.overlap import Cells
+from rhale_stats.arrays.overlap import TrueCells
 from tests import helpers
 
 frozen = partial(helpers.frozen, dtype=float)
@@ -20,7 +20,7 @@ EPS = np.finfo(float).eps
 
 def cells(edges, mean, variance=None, noise=None):
     zero = np.zeros(len(mean))
-    return Cells(
+    return TrueCells(
         frozen(edges),
         frozen(mean),
         frozen(zero if variance is None else variance),
@@ -113,7 +113,7 @@ def test_over_bins_agrees_with_a_fine_grid(rng, n_bins):
 def test_finer_cells_of_the_same_truth_change_nothing(rng):
     truth = random_cells(rng, 5)._replace(noise=np.zeros(5))
     halves = np.sort(np.concatenate([truth.edges, (truth.edges[1:] + truth.edges[:-1]) / 2]))
-    finer = Cells(halves, *(np.repeat(part, 2) for part in truth[1:]))
+    finer = TrueCells(halves, *(np.repeat(part, 2) for part in truth[1:]))
     edges = frozen([0, 0.3, 0.31, 1])
     for found, expected in zip(over_bins(finer, edges), over_bins(truth, edges), strict=True):
         assert_allclose(found, expected, rtol=1e-12, atol=1e-14)

@@ -32,7 +32,7 @@ class Rows:
         }[kind]
         self.w = np.ones(N) if self.weight is None else self.weight
         self.at = profiles.places(GRID, self.x)
-        self.totals = profiles.Totals.of(self.weight, N, frequency=self.frequency)
+        self.totals = profiles.Totals.from_weights(self.weight, N, frequency=self.frequency)
         # Linear interpolation: how much of a row belongs to each point.
         self.hats = np.array([np.interp(self.x, GRID, e) for e in np.eye(4)]).T
         self.hats[np.isnan(self.x)] = 0
@@ -119,14 +119,14 @@ def test_merged_moments_are_those_of_all_rows(rng, kind):
             assert_allclose(b, a, rtol=1e-10, atol=1e-10)
     w = rows.w
     known = ~np.isnan(rows.x)
-    assert_allclose(whole.known, w @ known / w.sum())
+    assert_allclose(whole.placed, w @ known / w.sum())
     assert_allclose(whole.share, rows.share)
     assert_allclose(whole.constant, w @ rows.constant("none") / w.sum())
     assert_allclose(whole.pairs, (w[:, None] * rows.hats).T @ rows.hats)
     curve = np.array([1.0, -2.0, 0.5, 3.0])
-    at_rows = np.where(known, rows.hats @ curve, 0) / whole.known
+    at_rows = np.where(known, rows.hats @ curve, 0) / whole.placed
     expected = w @ (at_rows - w @ at_rows / w.sum()) ** 2
-    assert_allclose(whole.along(curve, whole.known), expected)
+    assert_allclose(whole.along(curve, whole.placed), expected)
     assert whole.along(np.zeros(4), 1.0) == 0
     # A constant curve at rows that all have a place has no sum of squares, nor less than that.
     full = rows.moments("start", (N,))
@@ -138,7 +138,7 @@ def test_rounding_leaves_no_variance_below_zero():
     curves = np.full((12, 4), 0.1) + np.array([0.3, 0.7, 1.1, 1e6])
     at = profiles.places(GRID, np.linspace(0, 4, 12))
     of = kernel.moments(curves, np.full(12, 0.4), at, None, levels=False)
-    rows = profiles.Totals.of(None, 12, frequency=False)
+    rows = profiles.Totals.from_weights(None, 12, frequency=False)
     found = kernel.profile(of, GRID, rows, 0.0, "start")
     assert_array_equal(np.diagonal(found.covariance) >= 0, True)
     assert_allclose(found.covariance, 0, atol=1e-6)

@@ -159,7 +159,7 @@ def test_places_by_hand():
     assert at.left.tolist()[:7] == [0, 0, 0, 1, 1, 2, 2]
     assert at.right.tolist()[:7] == [1, 1, 1, 2, 2, 3, 3]
     assert_allclose(at.part, [0, 0, 0.25, 0, 0.75, 1, 1, 0])
-    assert at.known.tolist() == [True] * 7 + [False]
+    assert at.present.tolist() == [True] * 7 + [False]
     hats = at.hats().toarray()
     expected = np.array([np.interp(x, GRID, e) for e in np.eye(4)]).T
     expected[7] = 0
@@ -228,21 +228,21 @@ def test_a_mean_of_rows_with_its_errors(rng, kind):
 
 def test_totals_of_parts_and_of_single_rows():
     w = np.array([1.0, 2.0, 4.0])
-    parts = [kernel.Totals.of(one, len(one), frequency=False) for one in (w[:1], w[1:])]
-    whole = kernel.Totals.of_parts(parts)
-    assert whole == kernel.Totals.of(w, 3, frequency=False) == (7, 21, 73, False)
+    parts = [kernel.Totals.from_weights(one, len(one), frequency=False) for one in (w[:1], w[1:])]
+    whole = kernel.Totals.merged(parts)
+    assert whole == kernel.Totals.from_weights(w, 3, frequency=False) == (7, 21, 73, False)
     assert_allclose([whole.n_effective, whole.degrees], [7 / 3, 4])
     assert_allclose(whole.unrelated, 1 / (1 - 146 / 147 + 21 / 49))
-    counts = kernel.Totals.of_parts([kernel.Totals.of(None, 2, frequency=False)] * 2)
+    counts = kernel.Totals.merged([kernel.Totals.from_weights(None, 2, frequency=False)] * 2)
     assert counts == (4, 4, 4, True)
     assert (counts.n_effective, counts.degrees) == (4, 3)
-    times = kernel.Totals.of(w, 3, frequency=True)
+    times = kernel.Totals.from_weights(w, 3, frequency=True)
     assert (times.n_effective, times.degrees) == (7, 6)
     for frequency in (False, True):
-        one = kernel.Totals.of(np.ones(1), 1, frequency=frequency)
+        one = kernel.Totals.from_weights(np.ones(1), 1, frequency=frequency)
         assert np.isnan(one.degrees)
     assert np.isnan(parts[0].unrelated)
-    assert np.isnan(kernel.Totals.of(None, 1, frequency=False).degrees)
+    assert np.isnan(kernel.Totals.from_weights(None, 1, frequency=False).degrees)
 
 
 @KINDS

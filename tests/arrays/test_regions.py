@@ -9,7 +9,7 @@ from scipy import stats
 
 from rhale_stats.arrays import regions
 from rhale_stats.arrays.moments import BLOCK_ROWS, Comoments, Moments
-from rhale_stats.arrays.regions import BLOCK_CODES, Rows
+from rhale_stats.arrays.regions import BLOCK_CODES, NodeRows
 from tests.helpers import frozen
 
 EPS = np.finfo(float).eps
@@ -27,7 +27,7 @@ def random_rows(rng, kind="none", *, lines=False, n=400, n_cells=6, offset=0.0):
     }[kind]
     centre = regions.means(cell, g, weight, n_cells)
     x_centre = regions.means(cell, x, weight, n_cells) if lines else None
-    rows = Rows(
+    rows = NodeRows(
         frozen(cell),
         frozen(g - centre[cell]),
         None if weight is None else frozen(weight),
@@ -82,7 +82,7 @@ def assert_moments(actual, number, expected, *, lines, scale=1.0):
 
 
 def test_a_table_by_hand():
-    rows = Rows(
+    rows = NodeRows(
         np.array([0, 0, 1, 1]),
         np.array([1.0, -1.0, 2.0, 3.0]),
         None,
@@ -129,7 +129,7 @@ def test_rows_beyond_one_block(rng):
     for k in range(3):
         assert_allclose(centre[k], np.average(g[cell == k], weights=weight[cell == k]), atol=1e-12)
     assert_array_equal(regions.away(g, centre, cell), g - centre[cell])
-    rows = Rows(cell, g, weight, True, np.zeros(3))
+    rows = NodeRows(cell, g, weight, True, np.zeros(3))
     codes = rng.integers(0, 2, n).astype(np.uint8)
     sums = regions.table(codes, 2, rows)
     for code in range(2):
@@ -466,7 +466,7 @@ def test_distances_corrected_for_the_leverage_of_units_one_by_one(rng, weighted)
     w = np.ones(n) if weight is None else weight
     starts = np.array([True, False, True, False, True, False])
     effect, centre = rng.normal(size=n), rng.normal(size=6)
-    found = regions.apart(Rows(cell, effect, weight, False, centre, None, None), starts, unit)
+    found = regions.apart(NodeRows(cell, effect, weight, False, centre, None, None), starts, unit)
     bins, values = (np.cumsum(starts) - 1)[cell], centre[cell] + effect
     for k in range(3):
         here = bins == k

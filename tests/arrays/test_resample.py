@@ -16,7 +16,7 @@ SCHEMES = pytest.mark.parametrize("scheme", resample.SCHEMES)
 
 def units(n, group=None, strata=None, size=None):
     every = [np.arange(n)] if strata is None else strata
-    return resample.Units(group, every, None if size is None else np.asarray(size, float))
+    return resample.ResampledUnits(group, every, None if size is None else np.asarray(size, float))
 
 
 def many(scheme, given, n_draws=4000, seed=0):

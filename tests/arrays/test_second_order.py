@@ -361,7 +361,7 @@ def test_skewness_of_cells_and_of_the_surface(rng):
         rows[k] = v.sum() ** 2 / (v @ v)
         variance[k] = np.cov(d, aweights=v)
         third[k] = np.average(r**3, weights=v) * rows[k] ** 2 / ((rows[k] - 1) * (rows[k] - 2))
-    expected = Skewness.of(third, variance, rows)
+    expected = Skewness.from_cumulants(third, variance, rows)
     np.testing.assert_allclose(own.second, expected.second, rtol=1e-10)
     np.testing.assert_allclose(own.third, expected.third, rtol=1e-10)
     assert (own.third > 0).all()

@@ -48,7 +48,7 @@ def test_symmetric_rows_have_none(rng):
 
 
 def test_few_cells_have_none(rng):
-    values = rng.exponential(size=(skewness.LEAST - 1, ROWS))
+    values = rng.exponential(size=(skewness.MIN_CELLS - 1, ROWS))
     assert_array_equal(skewness.of_cells(*moments(values)), 0)
 
 
@@ -65,7 +65,7 @@ def test_sum_of_equal_cells_by_hand():
     # Variance 9 and skewness 2 of the rows, 25 of them in each of four cells.
     cells = skewness.Skewness(np.full(4, 9 / 25), np.full(4, 2 * 27 / 25**2))
     assert_allclose(cells.of_sums(np.full((1, 4), 0.25)), 2 / np.sqrt(100))
-    assert_allclose(cells.at(slice(0, 1)).of_sums(np.ones((1, 1))), 2 / np.sqrt(25))
+    assert_allclose(cells.part(slice(0, 1)).of_sums(np.ones((1, 1))), 2 / np.sqrt(25))
 
 
 @pytest.mark.parametrize("k", [-0.8, -0.1, 0.3, 1.5])
@@ -87,7 +87,7 @@ def test_one_sided_tests_agree_with_intervals(k):
 
 def test_shared_cumulants_by_brute_force(rng):
     z = rng.normal(size=(7, 4))
-    found = skewness.Shared.of(z)
+    found = skewness.Shared.from_influences(z)
     pair, twice, thrice = [], [], []
     for i, j, k in product(range(4), repeat=3):
         value = np.sum(z[:, i] * z[:, j] * z[:, k])
@@ -190,7 +190,7 @@ def covered(name, seed, n_samples):
     for _ in range(n_samples):
         values = sd * drawn(name, rng, (N_CELLS, ROWS))
         third, variance, n = moments(values)
-        own = skewness.Skewness.of(third, variance, n)
+        own = skewness.Skewness.from_cumulants(third, variance, n)
         of_bins = np.zeros(10) if own is None else own.of_sums(weight)
         mean = weight @ values.mean(axis=1)
         se = np.sqrt(weight**2 @ (variance / n))
@@ -307,7 +307,7 @@ def test_skewness_of_cells_and_of_their_means(rng, n_cells, sign):
         assert_allclose(skewness.smooth_variance(variance, n)[i], common)
     assert any(clear)
     assert_allclose(np.delete(found, [3, 4]), np.where(clear, expected, 0), rtol=1e-10)
-    whole = skewness.Skewness.of(third, variance, n, sign)
+    whole = skewness.Skewness.from_cumulants(third, variance, n, sign)
     plain, smooth = skewness.of_cells(third, variance, n, sign), np.array(smooth)
     assert_allclose(whole.second, smooth / n)
     assert_allclose(whole.third, plain * smooth**1.5 / n**2)

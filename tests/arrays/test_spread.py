@@ -21,7 +21,7 @@ def residuals(x, g, n_cells=4, weight=None, frequency=False):
     cells = in_cells(np.linspace(0, 1, n_cells + 1), x, g, weight, frequency=frequency)
     n = cells.weight**2 / np.maximum(cells.weight_sq, 1e-300)
     left = np.where(n > 1, 1 - 1 / np.maximum(n, 1), 0.0)
-    return spread.residuals(cells, Line.of(cells.means(), None), left)
+    return spread.residuals(cells, Line.through(cells.means(), None), left)
 
 
 def sums_of(deviation, degrees=50.0):
@@ -155,7 +155,7 @@ def search_of(levels, weights, rows=50.0, min_obs=30):
     weights = np.asarray(weights, dtype=float)
     every = np.arange(len(weights))
     sums = np.stack([np.full(len(weights), rows), weights, weights * levels])
-    return spread._Search(every, len(weights), sums, min_obs)
+    return spread._SpreadSearch(every, len(weights), sums, min_obs)
 
 
 def test_the_search_is_the_best_of_all_partitions(rng):

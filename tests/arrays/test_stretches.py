@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
 
-from rhale_stats.arrays.stretches import BLOCK_ROWS, PACKED_FROM, Stretches, ascends, sorting
+from rhale_stats.arrays.binning import BLOCK_ROWS, PACKED_FROM, Stretches, ascends, sorting
 
 N = 2 * BLOCK_ROWS + 77
 

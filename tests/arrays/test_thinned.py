@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from rhale_stats.arrays import thinned as kernel
+from rhale_stats.arrays import binning as kernel
 from tests.helpers import frozen
 
 

@@ -11,8 +11,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
-from rhale_stats.bins.fixed import EqualWidthBins, QuantileBins
-from rhale_stats.bins.searched import OptimalBins
+from rhale_stats.bins.rules import EqualWidthBins, OptimalBins, QuantileBins
 from rhale_stats.effects.ale import ale
 from rhale_stats.effects.rhale import rhale
 from rhale_stats.generics.resampling import bootstrap

@@ -13,8 +13,7 @@ import numpy as np
 import pandas as pd
 
 from rhale_stats.arrays.moments import FloatArray
-from rhale_stats.bins.fixed import EqualWidthBins, QuantileBins
-from rhale_stats.bins.searched import OptimalBins
+from rhale_stats.bins.rules import EqualWidthBins, OptimalBins, QuantileBins
 from rhale_stats.effects.ale import ale
 from rhale_stats.effects.rhale import rhale
 from rhale_stats.generics.resampling import bootstrap

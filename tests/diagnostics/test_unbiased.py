@@ -18,7 +18,7 @@ from rhale_stats.arrays import bin_error
 from rhale_stats.diagnostics.unbiased import FACTS as CHECKS
 from rhale_stats.effects.bias import linear_bin_error
 from rhale_stats.inference.adjustment import ADJUSTMENTS
-from rhale_stats.local import sampled
+from rhale_stats.local import chunks
 from rhale_stats.local.rows import honest_split
 from rhale_stats.schema.variables import EFFECT_VARIABLES
 from tests.bins.test_rule import frozen
@@ -1283,7 +1283,7 @@ def test_rows_in_chunks(monkeypatch):
     other = rs.rhale(memory.isel(obs=slice(3999)), bins=few)
     with pytest.raises(ValueError, match="local must be the Dataset that effect was made from"):
         rs.check_unbiased(chunked, other)
-    monkeypatch.setattr(sampled, "MOST_ROWS", 1000)
+    monkeypatch.setattr(chunks, "MAX_ROWS", 1000)
     found = rs.check_unbiased(chunked, effect, rng=0)
     assert found.attrs["n_rows_read"] == 1000
     error = np.hypot(found["bin_error_se"], whole["bin_error_se"])

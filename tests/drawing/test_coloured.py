@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 import rhale_stats as rs
-from rhale_stats.drawing.coloured import MISSING_COLOUR, coloured
+from rhale_stats.drawing.rows import MISSING_COLOUR, coloured
 
 
 def profile(kind=rs.ice, **options):

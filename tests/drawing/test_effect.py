@@ -17,17 +17,13 @@ from matplotlib.colors import to_rgb
 from scipy import stats
 
 import rhale_stats as rs
-from rhale_stats.drawing import canvas, violins
+from rhale_stats.drawing import canvas
 from rhale_stats.drawing import curve as plots_curve
-from rhale_stats.drawing import limits as plots_limits
-from rhale_stats.drawing import marks as plots_marks
+from rhale_stats.drawing import legend as plots_marks
 from rhale_stats.drawing import rows as plots_rows
-from rhale_stats.drawing.bias import plot_bias
-from rhale_stats.drawing.bins import plot_bins
+from rhale_stats.drawing.bins import plot_bias, plot_bins, plot_edges
 from rhale_stats.drawing.compare import plot_compare
-from rhale_stats.drawing.edges import plot_edges
-from rhale_stats.drawing.effect import plot_effect
-from rhale_stats.drawing.effects import plot_effects
+from rhale_stats.drawing.effects import plot_effect, plot_effects
 from rhale_stats.drawing.forest import plot_forest
 from rhale_stats.effects.spread import without_spread
 from rhale_stats.local.rows import estimation_rows
@@ -94,7 +90,7 @@ def dashed(ax):
 
 
 def outlines(ax):
-    """Vertices of the violins."""
+    """Vertices of the plots_rows."""
     return [path.vertices for path in labelled(ax, "local effects").get_paths()]
 
 
@@ -264,12 +260,12 @@ def test_violins_stand_in_the_middle_of_their_bins(local, effect):
         low, high = vertices[:, 0].min(), vertices[:, 0].max()
         assert left < low < high < right
         assert (low + high) / 2 == pytest.approx((left + right) / 2)
-        assert high - low == pytest.approx(violins.VIOLIN_WIDTH * (right - left))
+        assert high - low == pytest.approx(plots_rows.VIOLIN_WIDTH * (right - left))
 
 
 def density_of(ax):
     """Half width of the first violin over its maximum, and where."""
-    vertices = outlines(ax)[0][: 2 * violins.VIOLIN_POINTS]
+    vertices = outlines(ax)[0][: 2 * plots_rows.VIOLIN_POINTS]
     side, other = np.split(vertices, 2)
     half = (other[::-1, 0] - side[:, 0]) / 2
     return side[:, 1], half / half.max()
@@ -359,7 +355,7 @@ def test_bin_without_spread_is_a_line():
         and collection.get_gid() is None
         and len(collection.get_segments()) == 1
     ]
-    middle, half = 0.25, violins.VIOLIN_WIDTH * 0.25
+    middle, half = 0.25, plots_rows.VIOLIN_WIDTH * 0.25
     np.testing.assert_allclose(lines, [[[middle - half, 3], [middle + half, 3]]])
 
 
@@ -1120,7 +1116,7 @@ class TestLinearBins:
         unsheared = linear[:, 1] - slope * (linear[:, 0] - middle)
         assert unsheared.min() == pytest.approx(level.min())
         assert unsheared.max() == pytest.approx(level.max())
-        assert np.ptp(linear[:, 0]) == pytest.approx(violins.VIOLIN_WIDTH * (right - left))
+        assert np.ptp(linear[:, 0]) == pytest.approx(plots_rows.VIOLIN_WIDTH * (right - left))
         assert constant[:, 1].min() == g[x >= right].min()
         assert constant[:, 1].max() == g[x >= right].max()
 
@@ -1540,7 +1536,7 @@ class TestEdges:
         edges, number = plot_edges(rebinned.assign(n_bins=n_bins, edge_frequency=frequency), 0)
         assert [text.get_text() for text in edges.texts] == [plots_marks.ONE_BIN]
         assert [bar.get_height() for bar in number.patches] == [1.0]
-        assert edges.get_ylim()[1] >= plots_limits.EDGE_SHARE
+        assert edges.get_ylim()[1] >= plots_curve.EDGE_SHARE
 
     def test_constant_feature_and_given_axes(self, rebinned):
         _, pair = plt.subplots(1, 2)
@@ -1616,9 +1612,9 @@ class TestCompare:
         assert [text.get_text() for text in ax.texts] == [plots_marks.NO_RANGE]
 
     def test_something_else(self, comparison, effect):
-        with pytest.raises(ValueError, match="this one has no difference, difference_ci, "):
+        with pytest.raises(ValueError, match="got effects in bins, which rhale"):
             plot_compare(effect, "x0")
-        with pytest.raises(ValueError, match="this one has no features"):
+        with pytest.raises(ValueError, match="this one has no feature, difference"):
             plot_compare(xr.Dataset(), "x0")
         with pytest.raises(TypeError, match="got int"):
             plot_compare(3, "x0")

@@ -6,7 +6,7 @@ import pytest
 import xarray as xr
 
 import rhale_stats as rs
-from rhale_stats.drawing import marks
+from rhale_stats.drawing import legend
 from tests.explanation.explained import explained as explained
 from tests.helpers import labelled
 
@@ -22,7 +22,7 @@ def test_points_are_the_sizes(explained):
     np.testing.assert_array_equal(x, explained.answers["importance"])
     np.testing.assert_array_equal(y, explained.answers["row_spread"])
     delta = explained.attrs["delta"]
-    grey = [line for line in panel.lines if line.get_gid() == marks.OURS]
+    grey = [line for line in panel.lines if line.get_gid() == legend.OURS]
     assert next(np.unique(line.get_xdata())[0] for line in grey) == delta
     names = {text.get_text() for text in panel.texts}
     assert {"The line", "turned"} <= names
@@ -59,9 +59,9 @@ def test_observed_and_predicted(explained):
     assert [panel.get_title() for panel in panels] == ["The line", "city"]
     own = explained["outcome"].to_dataset().sel(feature="line")
     known = np.isfinite(own["place_left"])
-    line = labelled(panels[0], marks.PREDICTED)
+    line = labelled(panels[0], legend.PREDICTED)
     np.testing.assert_array_equal(line.get_ydata(), own["predicted"][known])
-    dots = labelled(panels[0], marks.OBSERVED)
+    dots = labelled(panels[0], legend.OBSERVED)
     np.testing.assert_array_equal(dots.lines[0].get_ydata(), own["observed"][known])
     ends = np.array([segment[:, 1] for segment in dots.lines[2][0].get_segments()])
     width = np.ptp(own["residual_ci"].transpose("place", "ci_bound").values, axis=1)[known]

@@ -6,7 +6,7 @@ from numpy.testing import assert_allclose
 from scipy import sparse, stats
 
 import rhale_stats as rs
-from rhale_stats.arrays.resample import Units
+from rhale_stats.arrays.resample import ResampledUnits
 from rhale_stats.effects.replicates import _acceleration, _powers, accelerations
 from rhale_stats.local.rows import columns
 
@@ -21,7 +21,7 @@ def found(rows, **options):
     bins = rs.GivenBins([0, 0.3, 0.6, 1])
     effect = rs.rhale(local, bins=bins, weighting="rows", centering="start")
     size = options.get("weights")
-    units = Units(None, [np.arange(len(rows))], None if size is None else np.asarray(size))
+    units = ResampledUnits(None, [np.arange(len(rows))], None if size is None else np.asarray(size))
     return accelerations(columns(local), local, effect, units)
 
 
@@ -89,7 +89,7 @@ def test_of_levels_by_the_influences_of_rows(centering, weighted):
 
     local = rs.ale_local_effects(model, X, features=0, categorical=0, **weights)
     effect = rs.ale_from_local(local, centering=centering)
-    units = Units(None, [np.arange(30)], counts.astype(float) if weighted else None)
+    units = ResampledUnits(None, [np.arange(30)], counts.astype(float) if weighted else None)
     rows = columns(local)
     own = {name: one[1][0] for name, one in accelerations(rows, local, effect, units).items()}
 

@@ -146,7 +146,7 @@ def test_degrees_of_a_matrix_of_independent_contrasts(levels):
 
 
 def test_without_degrees_of_freedom_there_is_no_test():
-    found = quadratic.Form(2.0, 3.0, 1.5, np.ones(3), 0.5)
+    found = quadratic.QuadraticForm(2.0, 3.0, 1.5, np.ones(3), 0.5)
     for denominator in (0.0, np.nan):
         none = _against_f(found, denominator, 9.0)
         assert (none.df, none.reason) == (0, NO_ROWS)

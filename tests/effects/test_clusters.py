@@ -23,7 +23,7 @@ from rhale_stats.effects.clusters import (
     group_errors,
 )
 from rhale_stats.effects.fit import fit_of
-from rhale_stats.effects.grouped import Grouped
+from rhale_stats.effects.group_sums import Grouped
 from rhale_stats.schema.features import one_feature
 from tests.bins.test_adaptive import Lines
 from tests.helpers import local_of

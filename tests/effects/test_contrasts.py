@@ -12,7 +12,7 @@ from scipy import stats
 import rhale_stats as rs
 from rhale_stats.effects.contrasts import _joint, relative_to
 from rhale_stats.effects.fit import features_of
-from rhale_stats.profiles.reference import one_relative
+from rhale_stats.profiles.inference import one_relative
 from rhale_stats.schema.curves import bin_edge_numbers
 from rhale_stats.schema.features import one_feature
 

@@ -8,7 +8,7 @@ from numpy.testing import assert_allclose
 from scipy import stats
 
 import rhale_stats as rs
-from rhale_stats.effects.equivalence import _skewness
+from rhale_stats.effects.hypotheses import _skewness
 from rhale_stats.schema.features import one_feature
 from tests.helpers import local_of
 

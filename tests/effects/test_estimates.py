@@ -18,12 +18,14 @@ from rhale_stats.arrays import cells as cell_kernel
 from rhale_stats.arrays.cell_moments import RowMoments
 from rhale_stats.bins.rule import Column, Partition
 from rhale_stats.effects.estimates import (
+    CellGrid,
     RhaleSettings,
+    _given_cells,
+    _reached,
     are_agreed,
     centred_curve,
     fitted_bins,
 )
-from rhale_stats.effects.grid import CellGrid, _given_cells, _reached
 from tests.arrays.made import in_cells
 from tests.arrays.test_binning import recount
 from tests.bins.test_adaptive import Lines

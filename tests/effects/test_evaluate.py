@@ -7,7 +7,7 @@ import xarray as xr
 from numpy.testing import assert_allclose
 
 import rhale_stats as rs
-from rhale_stats.effects.evaluate import errors_at, own_error, values_at
+from rhale_stats.effects.errors import errors_at, own_error, values_at
 from rhale_stats.effects.fit import fit_of, noise_in_the_middle
 from rhale_stats.schema.features import one_feature
 

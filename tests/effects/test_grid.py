@@ -12,7 +12,7 @@ from numpy.testing import assert_allclose
 import rhale_stats as rs
 from rhale_stats.bins.rule import Column
 from rhale_stats.effects import rhale as module
-from rhale_stats.effects.grid import grid_of, moments_on
+from rhale_stats.effects.estimates import grid_of, moments_on
 from rhale_stats.local.rows import columns
 
 N = 4000

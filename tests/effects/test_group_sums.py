@@ -9,8 +9,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from rhale_stats.arrays import influence, leverage
 from rhale_stats.arrays.accumulate import Pieces
 from rhale_stats.effects import group_sums as module
-from rhale_stats.effects.group_sums import UnitSums
-from rhale_stats.effects.grouped import GroupWeights, lines_of
+from rhale_stats.effects.group_sums import GroupWeights, UnitSums, lines_of
 from rhale_stats.local.rows import Rows
 
 N = 60

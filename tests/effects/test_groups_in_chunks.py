@@ -8,7 +8,7 @@ import pytest
 import xarray as xr
 
 import rhale_stats as rs
-from rhale_stats.arrays import thinned as arrays_thinned
+from rhale_stats.arrays import binning as arrays_thinned
 
 dd = pytest.importorskip("dask.dataframe", reason="dask is not installed")
 
@@ -86,8 +86,8 @@ def test_groups_may_be_in_chunks_or_labels():
 def test_of_very_many_rows_some_decide_on_the_skewness(monkeypatch):
     memory = rs.local_effects(model, X, features=FEATURES)
     effect = rs.rhale(memory)
-    monkeypatch.setattr(arrays_thinned, "MOST_PLACES", 600)
-    monkeypatch.setattr(arrays_thinned, "LEAST_PLACES", 100)
+    monkeypatch.setattr(arrays_thinned, "MAX_PLACES", 600)
+    monkeypatch.setattr(arrays_thinned, "MIN_PLACES", 100)
     found = rs.std_error(effect, memory.chunk(obs=500), groups=GROUP)
     whole = rs.std_error(effect, memory, groups=GROUP)
     for name in ("effect_se", "curve_se", "effect_df", "curve_df", "spread_se"):

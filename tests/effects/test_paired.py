@@ -10,7 +10,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 
 import rhale_stats as rs
-from rhale_stats.effects.paired import (
+from rhale_stats.effects.comparison import (
     _check_rows_of_pairs,
     _groups_of_bins,
     _multiplicity,

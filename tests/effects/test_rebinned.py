@@ -7,9 +7,9 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 import rhale_stats as rs
-from rhale_stats.arrays.resample import Units, draw_weights
+from rhale_stats.arrays.resample import ResampledUnits, draw_weights
 from rhale_stats.bins.description import for_share_of_rows
-from rhale_stats.effects.rebinned import _n_effective, common_grid
+from rhale_stats.effects.replicates import _n_effective, common_grid
 from rhale_stats.effects.spread import without_spread
 from tests.helpers import local_of
 
@@ -39,7 +39,7 @@ def test_replicates_are_effects_of_the_drawn_rows(weighted, weighting):
     assert_allclose(grid[::2], np.linspace(X.min(axis=0), X.max(axis=0), GRID).T[::2])
     assert np.isnan(grid[1]).all()
     assert_array_equal(boot["grid_value"], grid)
-    seeds, units = np.random.default_rng(3).spawn(DRAWS), Units(None, [np.arange(N)], None)
+    seeds, units = np.random.default_rng(3).spawn(DRAWS), ResampledUnits(None, [np.arange(N)], None)
     hits = np.zeros((3, GRID - 1))
     base = np.ones(N) if weights is None else weights
     for draw in range(DRAWS):

@@ -12,7 +12,7 @@ from numpy.testing import assert_allclose
 
 import rhale_stats as rs
 from rhale_stats.arrays import resample
-from rhale_stats.effects import replicates, replicates_in_chunks
+from rhale_stats.effects import replicates
 from rhale_stats.local.rows import columns
 
 dd = pytest.importorskip("dask.dataframe", reason="dask is not installed")
@@ -58,7 +58,7 @@ def test_replicates_are_those_of_the_same_weights_in_memory(bins, weighting, wei
     for number, n in enumerate(local["x"].chunks[0]):
         rng = np.random.default_rng(np.random.SeedSequence([seed, number]))
         size = None if weights is None else weights[first : first + n]
-        units = resample.Units(None, [np.arange(n)], size)
+        units = resample.ResampledUnits(None, [np.arange(n)], size)
         own.append(resample.weights_of("poisson", units, [rng] * DRAWS, n))
         first += n
     memory = rs.local_effects(model, X, **given)
@@ -111,7 +111,7 @@ def test_what_needs_all_rows_is_refused(monkeypatch):
     other = rs.rhale(rs.local_effects(lambda X: model(X) ** 2, X))
     with pytest.raises(ValueError, match="local must be the Dataset that effect was made from"):
         drawn(local, other)
-    monkeypatch.setattr(replicates_in_chunks, "MAX_BYTES", 1000)
+    monkeypatch.setattr(replicates, "MAX_BYTES", 1000)
     with pytest.raises(ValueError, match="n_resamples must be fewer where local effects"):
         drawn(local, effect)
 
@@ -121,15 +121,15 @@ def test_how_many_replicates_fit(monkeypatch):
     local = in_chunks()
     effect = rs.rhale(local, bins=rs.GivenBins([-9, 0, 9]), weighting="rows")
     n_bytes = 8 * DRAWS * 2 * 2 * (resample.SUMS + 2)
-    monkeypatch.setattr(replicates_in_chunks, "MAX_BYTES", n_bytes)
+    monkeypatch.setattr(replicates, "MAX_BYTES", n_bytes)
     drawn(local, effect)
     for most, takes in ((n_bytes - 1, DRAWS - 1), (n_bytes // 2, DRAWS // 2), (1, 2)):
-        monkeypatch.setattr(replicates_in_chunks, "MAX_BYTES", most)
+        monkeypatch.setattr(replicates, "MAX_BYTES", most)
         with pytest.raises(ValueError, match=rf"60 replicates of 2 features .* Take {takes}, or"):
             drawn(local, effect)
     with pytest.raises(ValueError, match="effect must be of means"):
-        replicates_in_chunks._check_asked(effect.assign_attrs(debiased=1), _asked())
-    replicates_in_chunks._check_asked(effect, _asked())
+        replicates._check_asked(effect.assign_attrs(debiased=1), _asked())
+    replicates._check_asked(effect, _asked())
 
 
 def _asked():

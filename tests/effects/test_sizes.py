@@ -309,9 +309,9 @@ def test_intervals_of_sizes_hold_them(direction, size, rng):
 @pytest.mark.parametrize("weighting", ["axis", "rows"])
 def test_sizes_beside_a_gap(weighting, rng):
     """As if the rows beyond it were not there; a replicate that has no curve has no size."""
-    x = np.concatenate([rng.uniform(0, 1, 20), rng.uniform(2, 4, 80)])[:, None]
-    g, y = rng.normal(size=(100, 1)), rng.normal(size=100)
-    whole, part = local_of(x, g), local_of(x[20:], g[20:])
+    x = np.concatenate([rng.uniform(0, 1, 8), rng.uniform(2, 4, 392)])[:, None]
+    g, y = rng.normal(size=(400, 1)), rng.normal(size=400)
+    whole, part = local_of(x, g), local_of(x[8:], g[8:])
     effect = rs.rhale(whole, bins=rs.GivenBins([0, 1, 2, 3, 4]), weighting=weighting)
     found = rs.effect_sizes(effect, rs.bootstrap(whole, effect, n_resamples=20, rng=0), y=y)
     alone = rs.rhale(part, bins=rs.GivenBins([2, 3, 4]), weighting=weighting)

@@ -8,8 +8,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy import stats
 
 import rhale_stats as rs
-from rhale_stats.effects.fit import bin_degrees, fit_of
-from rhale_stats.effects.skewness import _part, row_skewness
+from rhale_stats.effects.fit import _part, bin_degrees, fit_of, row_skewness
 from rhale_stats.effects.targets import SKEWNESS
 from rhale_stats.schema.features import one_feature
 from studies.skewed import coverage

@@ -15,7 +15,7 @@ from rhale_stats.effects.spread import (
     SpreadSums,
     weights_of_rows,
 )
-from rhale_stats.effects.spread_tables import _within, spread_notes, spread_table
+from rhale_stats.effects.tables import _within, spread_notes, spread_table
 from rhale_stats.local.rows import columns
 from rhale_stats.printing.text import number_text
 from rhale_stats.schema.features import one_feature

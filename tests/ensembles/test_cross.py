@@ -11,8 +11,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy import stats
 
 import rhale_stats as rs
-from rhale_stats.ensembles.samples import RefitTable
-from rhale_stats.ensembles.variances import error_of
+from rhale_stats.ensembles.labelled import error_of
+from rhale_stats.ensembles.refits import RefitTable
 from rhale_stats.schema import validation
 
 QUIET = {"n_jobs": 1, "progress": False, "rng": 0}

@@ -11,8 +11,8 @@ import xarray as xr
 from numpy.testing import assert_allclose, assert_array_equal
 
 import rhale_stats as rs
-from rhale_stats.ensembles import given as module
-from rhale_stats.ensembles.given import DrawOptions, Draws, members_of
+from rhale_stats.ensembles import draws as module
+from rhale_stats.ensembles.draws import DrawOptions, Draws, members_of
 
 # Two chains of five draws of a slope and a level.
 SLOPE = np.arange(20.0).reshape(2, 5, 2)

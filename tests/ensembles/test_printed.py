@@ -8,7 +8,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy import stats
 
 import rhale_stats as rs
-from rhale_stats.ensembles.printed import ensemble_page
+from rhale_stats.ensembles.tables import ensemble_page
 from rhale_stats.printing.text import number_text, pvalue_text
 from tests.ensembles.made import FOLDS, REFITS, constant, ensemble, side_by_side, with_levels
 

@@ -16,8 +16,8 @@ from rhale_stats import parallel
 from rhale_stats.arrays.binning import bin_index
 from rhale_stats.effects.fit import fit_of
 from rhale_stats.ensembles import refits
-from rhale_stats.ensembles.samples import RefitTable
-from rhale_stats.ensembles.variances import error_of
+from rhale_stats.ensembles.labelled import error_of
+from rhale_stats.ensembles.refits import RefitTable
 from rhale_stats.schema.features import one_feature
 
 

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 from numpy.testing import assert_array_equal
 
-from rhale_stats.ensembles.samples import RefitTable
+from rhale_stats.ensembles.refits import RefitTable
 
 FRAME = pd.DataFrame({"a": [1, 2, 3, 4], "k": list("uvuv")}, index=list("wxyz"))
 FRAME.attrs["units"] = {"a": "mg"}

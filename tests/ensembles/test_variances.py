@@ -7,7 +7,7 @@ import pytest
 import xarray as xr
 from numpy.testing import assert_allclose, assert_array_equal
 
-from rhale_stats.ensembles.variances import deviations, error_of, variance_kind
+from rhale_stats.ensembles.labelled import deviations, error_of, variance_kind
 from tests.ensembles.made import FOLDS, GRID, REFITS, ensemble
 
 RNG = np.random.default_rng(1)

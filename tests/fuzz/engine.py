@@ -357,7 +357,7 @@ def kind_of(value: Any) -> str:
     if not isinstance(value, xr.Dataset):
         return type(value).__name__
     method = value.attrs.get("method")
-    kinds = {"second-order ALE": "surface", "H-statistics": "found"}
+    kinds = {"second-order ALE": "surface", "H-statistics": "statistics"}
     kinds |= dict.fromkeys(("pdp", "ice", "m_plot", "shap_dependence"), "profile")
     kinds |= dict.fromkeys(kinds_of_results.ENSEMBLE_METHODS, "ensemble")
     return kinds.get(method, "effect") if isinstance(method, str) else "effect"
@@ -468,7 +468,7 @@ MAKERS = {
     "effect": ("rhale", "rhale", "ale", "ale_from_local", "dale", "simulate.dense_truth"),
     "profile": ("pdp", "ice", "m_plot", "shap_dependence"),
     "surface": ("ale2",),
-    "found": ("h_statistic",),
+    "statistics": ("h_statistic",),
     "boot": ("bootstrap", "bootstrap", "folds"),
     "ensemble": ("over_models", "over_models", "bootstrap_refit", "cross_effects"),
     "averages": ("averages",),
@@ -485,7 +485,7 @@ MAKERS = {
 }
 KIND = {maker: kind for kind, makers in MAKERS.items() for maker in makers}
 KIND |= dict.fromkeys(("std_error", "confint", "confband", "debias"), "same")
-EFFECTS = ("effect", "effect", "effect", "profile", "surface", "found", "regional", "ensemble")
+EFFECTS = ("effect", "effect", "effect", "profile", "surface", "statistics", "regional", "ensemble")
 RESULTS = (*EFFECTS, *MAKERS)
 # Given in every call: pictures of progress and random choices of processes are no matter here.
 ALWAYS = ("progress", "n_jobs", "n_resamples", "n_permutations", "n_draws", "background", "n_rows")
@@ -656,7 +656,8 @@ OF_PARAMETER: dict[str, Any] = {
     "b": kinds(*EFFECTS),
     "truth": kinds("effect"),
     "comparison": kinds("comparison"),
-    "found": kinds("found"),
+    "statistics": kinds("statistics"),
+    "interactions": kinds("interactions"),
     "result": kinds(*EFFECTS),
     "profile": kinds("profile"),
     "surface": kinds("surface"),
@@ -702,8 +703,8 @@ OF_FUNCTION: dict[tuple[str, str], Any] = {
     ("regional_pdp", "min_share"): DEFAULTS["min_share"],
     ("all_regions", "features"): lambda world: world.random.sample(world.names, 1),
     ("assign", "X"): lambda world: world.one_of(world.frame(), world.X),
-    ("bootstrap", "local"): kinds("local", "local", "local", "profile", "surface", "found"),
-    ("bootstrap", "effect"): kinds("effect", "effect", "profile", "surface", "found"),
+    ("bootstrap", "local"): kinds("local", "local", "local", "profile", "surface", "statistics"),
+    ("bootstrap", "effect"): kinds("effect", "effect", "profile", "surface", "statistics"),
     ("std_error", "local"): kinds("local", "profile"),
     ("std_error", "model"): with_parameters,
     ("averages", "model"): with_parameters,
@@ -726,7 +727,6 @@ OF_FUNCTION: dict[tuple[str, str], Any] = {
     ("plots.curves", "reference"): options(None, {"x0": 0.0}),
     ("plots.effects", "reference"): options(None, {"x0": 0.0}),
     ("plots.methods", "comparison"): kinds("methods"),
-    ("plots.interactions", "found"): kinds("interactions"),
     ("plots.surface", "surface"): kinds("surface", "comparison"),
     ("plots.regions", "effect"): kinds("regional"),
     ("plots.outputs", "effect"): kinds("effect", "profile"),
@@ -876,8 +876,8 @@ REFUSED: dict[str, tuple[str, ...]] = {
     ),
     **dict.fromkeys(
         (
-            *("a", "b", "boot", "check", "comparison", "effect", "found", "global_effect", "local"),
-            *("profile", "surface", "tree", "truth"),
+            *("a", "b", "boot", "check", "comparison", "effect", "global_effect", "interactions"),
+            *("local", "profile", "statistics", "surface", "tree", "truth"),
         ),
         (
             *("text", "fraction", "array", "table", "mapping", "function", "empty Dataset"),

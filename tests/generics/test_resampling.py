@@ -14,7 +14,7 @@ import rhale_stats as rs
 from rhale_stats.arguments import progress
 from rhale_stats.arrays import resample
 from rhale_stats.bins.description import describe, rule_of
-from rhale_stats.effects import rebinned, replicates
+from rhale_stats.effects import replicates
 from rhale_stats.effects.sizes import SIZES
 from rhale_stats.local.rows import is_estimation_row
 from rhale_stats.schema.features import one_feature
@@ -152,7 +152,7 @@ def test_a_replicate_is_rhale_of_the_rows_as_often_as_drawn(kind, centering, wei
     boot = rs.bootstrap(local, effect, n_resamples=4, chains=2, rng=7)
     assert dict(boot.sizes) | {"chain": 2, "draw": 2} == dict(boot.sizes)
     size = w if weights == "frequency" else None
-    drawn = weights_of(7, 4, resample.Units(None, [np.arange(n)], size))
+    drawn = weights_of(7, 4, resample.ResampledUnits(None, [np.arange(n)], size))
     for number, weight in [(0, drawn[0]), (3, drawn[3])]:
         found = boot.isel(chain=number // 2, draw=number % 2)
         # Repeated rows, which keep their weights.
@@ -187,7 +187,7 @@ def test_standard_errors_of_a_replicate(centering, weighting):
     local = local_of(X, g)
     effect = rs.rhale(local, bins=rs.GivenBins(EDGES), centering=centering, weighting=weighting)
     boot = rs.bootstrap(local, effect, n_resamples=4, studentize=True, rng=5)
-    drawn = weights_of(5, 4, resample.Units(None, [np.arange(n)], None))
+    drawn = weights_of(5, 4, resample.ResampledUnits(None, [np.arange(n)], None))
     for number, weight in enumerate(drawn):
         rows = np.repeat(np.arange(n), weight.astype(int))
         repeated = local_of(X[rows], g[rows])
@@ -206,7 +206,7 @@ def test_results_do_not_depend_on_threads_and_chunks(monkeypatch):
     expected = rs.bootstrap(local, effect, n_resamples=44, rng=2)
     own_bins = rs.bootstrap(local, again, n_resamples=8, rebin=True, rng=2)
     for threads, chunk in ((1, 1), (3, 1 << 17), (16, 1 << 28)):
-        for module in (replicates, rebinned):
+        for module in (replicates, replicates):
             monkeypatch.setattr(module, "cpus", lambda n=threads: n)
         monkeypatch.setattr(replicates, "CHUNK_BYTES", chunk)
         xr.testing.assert_identical(rs.bootstrap(local, effect, n_resamples=44, rng=2), expected)
@@ -283,7 +283,7 @@ def test_linear_bins_whose_rows_are_at_one_place(weighting):
         slope=(("feature", "bin"), [[5.0, 5.0]])
     )
     boot = rs.bootstrap(local, effect, n_resamples=200, rng=1)
-    streams = weights_of(1, 200, resample.Units(None, [np.arange(32)], None))
+    streams = weights_of(1, 200, resample.ResampledUnits(None, [np.arange(32)], None))
     places = np.array([np.sum(weight[30:] > 0) for weight in streams])
     assert {0, 1, 2} <= set(places)
     assert_array_equal(boot["n_empty"].values.ravel(), places < 2)
@@ -500,7 +500,7 @@ def test_edges_chosen_again(rule):
     xr.testing.assert_identical(boot, again)
     assert boot.attrs["bins"] == "chosen again in every replicate"
     # By hand.
-    weight = weights_of(1, 12, resample.Units(None, [np.arange(400)], None))[7]
+    weight = weights_of(1, 12, resample.ResampledUnits(None, [np.arange(400)], None))[7]
     sample = local_of(X, g, weights=weight)
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Bins without rows", UserWarning)

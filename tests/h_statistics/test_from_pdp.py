@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 import rhale_stats as rs
-from rhale_stats.h_statistics.from_pdp import _copies, predictions
+from rhale_stats.h_statistics.estimates import _copies, predictions
 from rhale_stats.models import differences
 from rhale_stats.models.differences import DifferenceQuotients
 from rhale_stats.models.table import as_table

@@ -9,7 +9,7 @@ import xarray as xr
 from scipy import stats
 
 import rhale_stats as rs
-from rhale_stats.h_statistics import from_ale, from_pdp, inference, statistic
+from rhale_stats.h_statistics import estimates, inference, statistic
 from tests.helpers import as_of_a_file, sizes_of_blocks, through_a_file
 
 NAMES = ("h2", "h2_overall", "h2_pairwise", "h", "h_overall", "h_pairwise")
@@ -459,7 +459,7 @@ def test_what_does_not_fit_is_not_kept(rng, monkeypatch):
         rs.std_error(small, groups=np.arange(50))
     with pytest.raises(ValueError, match="a must hold the influences of rows for pairs"):
         rs.compare(small, whole)
-    for module in (from_pdp, from_ale):
+    for module in (estimates, estimates):
         monkeypatch.setattr(module, "HELD_BYTES", 1 << 10)
     for kind in ("pdp", "ale"):
         none = rs.h_statistic(model, X, kind=kind)
@@ -481,7 +481,7 @@ def test_the_memory_that_is_allowed_is_counted(n_outputs, rng, monkeypatch):
     bins = rs.QuantileBins(3)
     # Answers for three features and at the rows; second differences with their cells, of the
     # only pair whose features vary.
-    cases = (("pdp", from_pdp, 4 * 20**2, {}), ("ale", from_ale, 2 * 20, {"bins": bins}))
+    cases = (("pdp", estimates, 4 * 20**2, {}), ("ale", estimates, 2 * 20, {"bins": bins}))
     for kind, module, n_numbers, more in cases:
         for room, there in ((0, True), (-1, False)):
             monkeypatch.setattr(module, "HELD_BYTES", 8 * n_outputs * n_numbers + room)
@@ -490,7 +490,7 @@ def test_the_memory_that_is_allowed_is_counted(n_outputs, rng, monkeypatch):
     levels = pd.DataFrame({"k": rng.choice(list("uv"), 20), "m": rng.choice(list("pq"), 20)})
     for room, there in ((0, True), (-1, False)):
         # Two levels have two sides each.
-        monkeypatch.setattr(from_ale, "HELD_BYTES", 8 * 2 * 4 * 20 + room)
+        monkeypatch.setattr(estimates, "HELD_BYTES", 8 * 2 * 4 * 20 + room)
         found = rs.h_statistic(lambda X: 1.0 * ((X["k"] == "u") & (X["m"] == "p")), levels,
                                kind="ale")  # fmt: skip
         assert ("h2_se" in found) is there
@@ -510,7 +510,7 @@ def test_influences_of_a_result_are_counted(pairwise, n, rng, monkeypatch):
         assert ("h2_influence" in found) is there
         assert "h2_se" in found
     monkeypatch.setattr(statistic, "KEPT_BYTES", 5 << 20)
-    monkeypatch.setattr(from_pdp, "HELD_BYTES", 0)
+    monkeypatch.setattr(estimates, "HELD_BYTES", 0)
     monkeypatch.setattr(statistic, "HELD_BYTES", 3 << 20)
     none = rs.h_statistic(f, X, pairwise=pairwise)
     assert none.attrs["influence"] == "none: more than 3 MiB to hold"

@@ -7,7 +7,7 @@ import pytest
 import xarray as xr
 from scipy import stats
 
-from rhale_stats.h_statistics.printed import difference_summary, summary
+from rhale_stats.h_statistics.tables import difference_summary, summary
 from tests.helpers import summary_body as body
 from tests.helpers import summary_facts as facts
 

@@ -8,8 +8,8 @@ import pytest
 
 import rhale_stats as rs
 from rhale_stats.arguments.seeds import number_of
-from rhale_stats.h_statistics import screening
-from rhale_stats.h_statistics.screening import largest_pairs, screened
+from rhale_stats.h_statistics import statistic
+from rhale_stats.h_statistics.statistic import largest_pairs, screened
 from rhale_stats.models import differences
 from rhale_stats.models.differences import DifferenceQuotients
 from rhale_stats.models.table import as_table
@@ -50,7 +50,7 @@ def test_superset_importance_has_its_closed_form():
 @pytest.mark.parametrize("kind", ["array", "frame"])
 def test_superset_importance_by_hand(many, kind, batch, monkeypatch):
     """Every row with its own columns, and with those of another row; blocks change nothing."""
-    monkeypatch.setattr(screening, "SCREEN_CALLS", 125)
+    monkeypatch.setattr(statistic, "SCREEN_CALLS", 125)
     if kind == "frame":
         X, f, places = many, mixed, [0, 1, 2, 10]
     else:
@@ -96,7 +96,7 @@ def test_superset_importance_by_hand(many, kind, batch, monkeypatch):
 
 @pytest.mark.parametrize(("calls", "n_rows"), [(6 * 21 + 5, 21), (6 * 200, 200), (6 * 201, 200)])
 def test_rows_that_pairs_are_looked_at_in(many, calls, n_rows, monkeypatch):
-    monkeypatch.setattr(screening, "SCREEN_CALLS", calls)
+    monkeypatch.setattr(statistic, "SCREEN_CALLS", calls)
     X = many.drop(columns="k").to_numpy()
     asked = DifferenceQuotients(lambda X: X[:, 0], as_table(X))
     rng = np.random.default_rng(0)

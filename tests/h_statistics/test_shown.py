@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from rhale_stats.h_statistics.printed import difference_page, h_statistics_page
+from rhale_stats.h_statistics.tables import difference_page, h_statistics_page
 
 MEANT = (
     "H²: share of the variance of the output, or of the joint effect of a pair. size: in units "

@@ -12,10 +12,10 @@ from rhale_stats.inference.estimate import (
     BY_KURTOSIS,
     BY_SKEWNESS,
     ON_LOG_SCALE,
+    CentralMoments,
     Estimate,
     Facts,
     Joint,
-    Moments,
     Replicates,
     against_zero,
     band,
@@ -63,7 +63,7 @@ def test_by_errors_on_the_log_scale():
 def test_standard_deviations_with_moments_invert_a_test():
     """Whatever the dimensions: math [24] goes through all numbers one by one."""
     spread = np.array([[1.0, 2.0, 0.5], [1.5, np.nan, 3.0]])
-    moments = Moments(0.1 * spread**3, 2.5 * spread**4, np.full(spread.shape, 40.0))
+    moments = CentralMoments(0.1 * spread**3, 2.5 * spread**4, np.full(spread.shape, 40.0))
     found = Estimate(spread, FACTS, spread, np.full(spread.shape, 39.0), moments=moments)
     ends, how = by_errors(found, 0.95)
     parts = (one[1] for one in (spread, *moments[:3], np.full(spread.shape, 39.0)))
@@ -215,7 +215,7 @@ def _spread(fourth, n_effective=None, n=200.0):
     """One standard deviation of 1.2 with 180 degrees of freedom, and the moments about it."""
     degrees = 180.0
     second = 1.2**2 * degrees / n
-    moments = Moments(
+    moments = CentralMoments(
         np.array([0.3]),
         np.array([fourth * second**2]),
         np.array([n]),
@@ -232,7 +232,7 @@ def test_heavy_tails_are_on_the_log_scale():
     np.testing.assert_allclose(ends, of_heavy_tails(*full, 0.9), rtol=1e-12)
     assert np.isfinite(ends).all()
     assert how == BY_KURTOSIS
-    more = Moments(*(np.append(one, np.nan) for one in heavy.moments[:3]))
+    more = CentralMoments(*(np.append(one, np.nan) for one in heavy.moments[:3]))
     found = heavy._replace(values=np.array([1.2, np.nan]), moments=more)
     together, how = by_errors(found, 0.9)
     np.testing.assert_allclose(together, [*ends, [np.nan, np.nan]])

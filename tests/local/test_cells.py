@@ -9,9 +9,9 @@ import xarray as xr
 from numpy.testing import assert_allclose, assert_array_equal
 
 import rhale_stats as rs
-from rhale_stats.arrays.cells import CELL_ROWS, FEW_ROWS, LEAST_ROWS, MOST_CELLS, WIDEST
-from rhale_stats.effects.chosen_edges import includes_choice
-from rhale_stats.local.cells import cell_edges, difference_edges
+from rhale_stats.arrays.cells import CELL_ROWS, MAX_CELLS, MAX_WIDTH, MIN_OWN_ROWS, MIN_ROWS
+from rhale_stats.effects.errors import includes_choice
+from rhale_stats.local.rows import cell_edges, difference_edges
 from rhale_stats.schema.features import one_feature
 from tests.helpers import unpacked
 
@@ -75,13 +75,13 @@ def test_cells_nest_in_the_bins(rule):
     of_bins = cells["bin"].value_counts(sort=False).sort_index()
     assert (of_bins >= np.maximum(np.rint(row["n_obs"].values / CELL_ROWS), 1)).all()
     low, high = np.quantile(x, [0.01, 0.99])
-    wide = cells["width"].values > WIDEST * (high - low) * 1.02
+    wide = cells["width"].values > MAX_WIDTH * (high - low) * 1.02
     assert wide.any()
-    assert (counts[wide] < 2 * LEAST_ROWS).all()
+    assert (counts[wide] < 2 * MIN_ROWS).all()
 
 
 def test_as_many_cells_as_are_useful():
-    for n, expected in ((5, 1), (CELL_ROWS * MOST_CELLS * 2, MOST_CELLS)):
+    for n, expected in ((5, 1), (CELL_ROWS * MAX_CELLS * 2, MAX_CELLS)):
         x = np.random.default_rng(0).uniform(size=(n, 1))
         effect = rs.rhale(local_of(x, x), bins=rs.EqualWidthBins(1))
         assert effect.sizes["cell"] == expected
@@ -109,7 +109,7 @@ def test_estimates_by_pandas(rule, weights):
     n = (cells["w"] ** 2 / cells["w2"]).values
     variance = row["cell_heterogeneity"].values ** 2
     own = (cells["squares"] / (cells["w"] - cells["w2"] / cells["w"])).values
-    assert_allclose(variance[n >= FEW_ROWS], own[n >= FEW_ROWS], rtol=1e-10)
+    assert_allclose(variance[n >= MIN_OWN_ROWS], own[n >= MIN_OWN_ROWS], rtol=1e-10)
     # Errors by precision weights are sandwiches, which tests/effects/test_errors.py compares.
     noise = (row["cell_robust_variance"].values if weights else variance) / n
     expected = np.sqrt(in_bins(cells, cells["level"] ** 2 * noise))

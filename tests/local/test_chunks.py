@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import rhale_stats as rs
-from rhale_stats.arrays import thinned as arrays_thinned
-from rhale_stats.arrays.thinned import thinned
+from rhale_stats.arrays import binning as arrays_thinned
+from rhale_stats.arrays.binning import thinned
 from rhale_stats.local.chunks import ChunkedRows
 from rhale_stats.local.rows import columns
 from tests.helpers import local_of
@@ -200,8 +200,8 @@ def test_precision_weights_of_any_chunks(cuts, seed, weighting, unequal):
 
 @pytest.mark.filterwarnings("ignore::rhale_stats.JumpWarning")
 def test_of_many_weighted_rows_some_decide_on_the_skewness(monkeypatch):
-    monkeypatch.setattr(arrays_thinned, "MOST_PLACES", 1000)
-    monkeypatch.setattr(arrays_thinned, "LEAST_PLACES", 100)
+    monkeypatch.setattr(arrays_thinned, "MAX_PLACES", 1000)
+    monkeypatch.setattr(arrays_thinned, "MIN_PLACES", 100)
     rng = np.random.default_rng(0)
     X = rng.normal(size=(20_000, 2))
     weights = rng.gamma(2, size=20_000)
@@ -215,8 +215,8 @@ def test_of_many_weighted_rows_some_decide_on_the_skewness(monkeypatch):
 
 
 def test_many_rows_are_summarised(table, monkeypatch):
-    monkeypatch.setattr(arrays_thinned, "MOST_PLACES", 600)
-    monkeypatch.setattr(arrays_thinned, "LEAST_PLACES", 100)
+    monkeypatch.setattr(arrays_thinned, "MAX_PLACES", 600)
+    monkeypatch.setattr(arrays_thinned, "MIN_PLACES", 100)
     local = rs.local_effects(lambda X: X[:, 0] ** 3 + X[:, 1] * X[:, 2], table)
     found, whole = rs.rhale(local.chunk(obs=250)), rs.rhale(local)
     # Edges of bins and cells are between places that the summary has: they move by a few rows.

@@ -11,8 +11,8 @@ import pytest
 import xarray as xr
 
 import rhale_stats as rs
-from rhale_stats.local import kept as module
-from rhale_stats.local.kept import kept
+from rhale_stats.local import chunks as module
+from rhale_stats.local.chunks import cached
 
 dask = pytest.importorskip("dask")
 da = pytest.importorskip("dask.array")
@@ -55,7 +55,7 @@ def one_thread():
 @pytest.fixture
 def on_disk(monkeypatch, tmp_path):
     """All local effects go to the disk, to this folder."""
-    monkeypatch.setattr(module, "MOST_IN_MEMORY", 0)
+    monkeypatch.setattr(module, "MAX_IN_MEMORY", 0)
     with dask.config.set({"temporary-directory": str(tmp_path)}):
         yield tmp_path
 
@@ -98,7 +98,7 @@ def test_numbers_are_those_of_the_model_and_files_are_read_for_each_pass(waiting
     local, model = waiting
     expected = local.compute()
     model.rows = 0
-    with kept(local) as same:
+    with cached(local) as same:
         once(model)
         (folder,) = on_disk.iterdir()
         names = {f"{name}-{number}.npy" for name in module.KEPT for number in range(N_CHUNKS)}
@@ -106,7 +106,7 @@ def test_numbers_are_those_of_the_model_and_files_are_read_for_each_pass(waiting
         xr.testing.assert_identical(same.compute(), expected)
         assert same["local_effect"].chunks == local["local_effect"].chunks
         # What is kept is not kept again.
-        with kept(same) as again:
+        with cached(same) as again:
             assert again is same
     once(model)
 
@@ -117,7 +117,7 @@ def test_what_a_model_does_not_compute_stays_as_it_is(waiting, on_disk, tmp_path
     model.rows = 0
     computed = persisted.compute()
     for stored in (computed, persisted, computed.chunk(obs=100), "no Dataset"):
-        with kept(stored) as same:
+        with cached(stored) as same:
             assert same is stored
     assert model.rows == 0
 
@@ -137,7 +137,7 @@ def test_without_space_the_model_is_called_again_and_a_warning_says_so(
     local, model = waiting
     expected = rs.rhale(local)
     model.rows = 0
-    monkeypatch.setattr(module, "MOST_OF_DISK", 0.0)
+    monkeypatch.setattr(module, "MAX_OF_DISK", 0.0)
     with pytest.warns(UserWarning, match=r"are therefore not kept.*temporary_directory") as caught:
         found = rs.rhale(local)
     assert Path(caught[0].filename) == Path(__file__)
@@ -177,7 +177,7 @@ def test_files_of_a_table_are_read_once(tmp_path, on_disk, monkeypatch):
     for number in range(2):
         X.iloc[300 * number : 300 * number + 300].to_parquet(folder / f"{number}.parquet")
     local = rs.local_effects(lambda X: X["a"] * X["b"], folder)
-    with kept(local) as same:
+    with cached(local) as same:
         for path in folder.iterdir():
             path.unlink()
         found = rs.rhale(same)

@@ -7,11 +7,10 @@ import pandas as pd
 import pytest
 from numpy.testing import assert_array_equal
 
-from rhale_stats.local import orders as module
-from rhale_stats.local.orders import by_encoding, by_similarity, order_of, target_of_order
-from rhale_stats.models.levels import levels_of
+from rhale_stats.local import levels as module
+from rhale_stats.local.levels import by_encoding, by_similarity, order_of, target_of_order
 from rhale_stats.models.options import ModelOptions
-from rhale_stats.models.sample import Sample
+from rhale_stats.models.sample import Sample, levels_of
 
 # Level "v" lies between the others in x, and "w" in the text; one row has no level.
 FRAME = pd.DataFrame(

@@ -39,7 +39,7 @@ def local_of(rows=None, method="central_difference", **more):
 def derivatives(local, rows=None, model=MODEL, progress=False):
     fitted = Fitted.from_model(model, X if rows is None else rows, "both")
     numbered = fitted.numbered(local)
-    return Derivatives.of(fitted._replace(progress=progress), numbered)
+    return Derivatives.from_model(fitted._replace(progress=progress), numbered)
 
 
 def all_slopes(found, name, rows):
@@ -180,7 +180,7 @@ def test_levels_without_rows_are_refused_by_their_numbers():
     local = rs.ale_local_effects(MODEL, X, features="k", output=1)
     some = np.flatnonzero(X["k"] != "w")
     fitted = Fitted.from_model(MODEL, X.iloc[some].reset_index(drop=True), "both")
-    found = Derivatives.of(fitted, fitted.numbered(local.isel(obs=some)))
+    found = Derivatives.from_model(fitted, fitted.numbered(local.isel(obs=some)))
     with pytest.raises(ValueError, match="of all 3 levels of 'k' with model=; got rows of 2"):
         list(found.steps("k", np.arange(len(some))))
 

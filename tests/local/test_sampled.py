@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import rhale_stats as rs
-from rhale_stats.local import sampled as module
-from rhale_stats.local.sampled import sampled
+from rhale_stats.local import chunks as module
+from rhale_stats.local.chunks import sampled
 
 pytest.importorskip("dask", reason="dask is not installed")
 N = 1000
@@ -32,7 +32,7 @@ def test_few_rows_are_all_read(local):
 
 @pytest.mark.parametrize("n_chunks", [[N], [301, 301, 398], [1, 0, 999]], ids=str)
 def test_of_many_rows_one_of_each_stretch_is_read_whatever_the_chunks(local, n_chunks, monkeypatch):
-    monkeypatch.setattr(module, "MOST_ROWS", 100)
+    monkeypatch.setattr(module, "MAX_ROWS", 100)
     found = sampled(local.chunk(obs=tuple(n_chunks)), "rows")
     assert not found.every
     assert found.facts == {"n_rows_read": 100}
@@ -67,9 +67,9 @@ def test_rows_that_are_read_are_a_dataset_as_that_in_memory(local, monkeypatch, 
     if not weighted:
         local = local.assign_attrs(weight_kind="none")
     chunked = local.chunk(obs=301)
-    monkeypatch.setattr(module, "MOST_ROWS", N)
+    monkeypatch.setattr(module, "MAX_ROWS", N)
     assert sampled(chunked, "rows").every
-    monkeypatch.setattr(module, "MOST_ROWS", N - 1)
+    monkeypatch.setattr(module, "MAX_ROWS", N - 1)
     found = sampled(chunked, "rows")
     assert len(found.rows) == N - 1
     assert found.source.n_rows == (np.arange(N) % 3 > 0).sum() if weighted else N

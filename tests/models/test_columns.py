@@ -211,3 +211,16 @@ def test_the_command_line_takes_a_table_without_any_cleaning(tmp_path, capsys):
         "* score from ",
     ):
         assert one in said
+
+
+@pytest.mark.filterwarnings("ignore:Column 'a' is read as numbers", "ignore:Rows with missing")
+@pytest.mark.parametrize("function", [rs.ale, rs.averages])
+def test_a_model_that_was_fitted_to_numbers_and_gets_text(function):
+    """Its own error says little of the cause."""
+    rng = np.random.default_rng(0)
+    data = pd.DataFrame({"a": rng.normal(size=60), "y": rng.normal(size=60)})
+    fit = smf.ols("y ~ np.exp(a)", data).fit()
+    text = data.astype({"a": str})
+    text.loc[3, "a"] = "?"
+    with pytest.raises(rs.ModelError, match=r"columns of text as they are.*pd\.to_numeric"):
+        function(fit, text)

@@ -5,11 +5,10 @@ import pandas as pd
 import pytest
 
 import rhale_stats as rs
-from rhale_stats.models import together
-from rhale_stats.models.differences import DifferenceQuotients
+from rhale_stats.models import differences
+from rhale_stats.models.differences import DifferenceQuotients, Versions, answered, evaluated
 from rhale_stats.models.table import as_table
-from rhale_stats.models.together import Versions, answered, evaluated
-from rhale_stats.profiles import given
+from rhale_stats.profiles import inputs
 from tests.helpers import in_turn
 
 N = 150
@@ -94,8 +93,8 @@ def test_results_are_those_of_calls_for_one_column(name, table, monkeypatch):
     X, more = TABLES[table], {"missing": "drop"}
     few, many = Counted(numbers_of), Counted(numbers_of)
     found = CALLS[name](few, X, **more)
-    monkeypatch.setattr(together, "MAX_CALL_ROWS", 0)
-    monkeypatch.setattr(given, "MAX_CALL_ROWS", 0)
+    monkeypatch.setattr(differences, "MAX_CALL_ROWS", 0)
+    monkeypatch.setattr(inputs, "MAX_CALL_ROWS", 0)
     expected = CALLS[name](many, X, **more)
     for attrs in (found.attrs, expected.attrs):
         for cost in COST:
@@ -114,16 +113,16 @@ def test_numbers_of_calls():
         model = Counted(numbers_of)
         estimate(model, X)
         assert len(model.rows) <= calls
-        assert max(model.rows) <= together.MAX_CALL_ROWS
+        assert max(model.rows) <= differences.MAX_CALL_ROWS
 
 
 @pytest.mark.parametrize(
-    ("together_rows", "n_calls"), [(together.MAX_CALL_ROWS, (19, 6)), (0, (67, 23))]
+    ("together_rows", "n_calls"), [(differences.MAX_CALL_ROWS, (19, 6)), (0, (67, 23))]
 )
 def test_calls_of_the_table_of_the_page_of_models(together_rows, n_calls, monkeypatch):
     """docs/tables-and-models.md, "Large tables and slow models"."""
     X = np.random.default_rng(0).normal(size=(1000, 20))
-    monkeypatch.setattr(together, "MAX_CALL_ROWS", together_rows)
+    monkeypatch.setattr(differences, "MAX_CALL_ROWS", together_rows)
     for estimate, calls in zip((rs.local_effects, rs.ale), n_calls, strict=True):
         model = Counted(lambda X: X[:, 0] * X[:, 1] + np.sin(2 * X[:, 2]) + X[:, 3:8].sum(axis=1))
         estimate(model, X)
@@ -131,7 +130,7 @@ def test_calls_of_the_table_of_the_page_of_models(together_rows, n_calls, monkey
 
 
 def test_a_table_of_many_rows_is_asked_for_one_column_at_a_time():
-    X = np.random.default_rng(0).normal(size=(together.MAX_CALL_ROWS, 3))
+    X = np.random.default_rng(0).normal(size=(differences.MAX_CALL_ROWS, 3))
     model = Counted(lambda X: X[:, 0] * X[:, 1] + X[:, 2])
     rs.ale(model, X)
     assert model.rows[3:] == [2 * len(X)] * 3
@@ -150,8 +149,8 @@ def test_types_are_kept_where_a_model_reads_them(estimate, monkeypatch):
     table = table.assign(a=rng.normal(size=N), k=rng.integers(1, 4, N))
     names = ["a", "k", *"bcdef"]
     found = estimate(texts, table, features=names)
-    monkeypatch.setattr(together, "MAX_CALL_ROWS", 0)
-    monkeypatch.setattr(given, "MAX_CALL_ROWS", 0)
+    monkeypatch.setattr(differences, "MAX_CALL_ROWS", 0)
+    monkeypatch.setattr(inputs, "MAX_CALL_ROWS", 0)
     expected = estimate(texts, table, features=names)
     for attrs in (found.attrs, expected.attrs):
         for cost in COST:

@@ -44,7 +44,7 @@ EQUIVALENT: dict[tuple[str, str], dict[str, str]] = {
             "the means of the cells are subtracted afterwards; this is for precision"
         ),
     },
-    ("arrays/thinned.py", "thinned"): {
+    ("arrays/binning.py", "thinned"): {
         "…1, np.arange(max(len(x) - ENDS, [0 → 1]), len(x))])": (
             "few rows, of which the first is kept as one of the first rows"
         ),
@@ -52,9 +52,9 @@ EQUIVALENT: dict[tuple[str, str], dict[str, str]] = {
     ("arrays/cells.py", "nested_edges"): {
         "beside = 1e-09 * (high - low) + [64 → 65] * np.spacing(np.abs(edges).max(…": ROUNDING,
     },
-    ("arrays/resample.py", "Replicates.heterogeneity_se"): {
-        "known = (usual > 1e-09 * [m2 ** 2 → (m2 * 2)]) & (ours > 0)": ROUNDING,
-        "known = (usual > 1e-09 * m2 ** [2 → 3]) & (ours > 0)": ROUNDING,
+    ("arrays/resample.py", "BinReplicates.heterogeneity_se"): {
+        "usable = (usual > 1e-09 * [m2 ** 2 → (m2 * 2)]) & (ours > 0)": ROUNDING,
+        "usable = (usual > 1e-09 * m2 ** [2 → 3]) & (ours > 0)": ROUNDING,
     },
     ("effects/replicates.py", "_shared_out"): {
         "…np.clip(draws // resample.BLOCK [* → /] resample.BLOCK, resample.BLOCK,…": BLOCKS,
@@ -88,20 +88,20 @@ EQUIVALENT: dict[tuple[str, str], dict[str, str]] = {
     ("diagnostics/chance.py", "_without_information"): {
         "sample = table.copy(deep=[False → True])": "a column is replaced, not changed in place",
     },
-    ("regional/split_losses.py", "_of_splits"): {
-        "…, each in waiting)) >= PROBLEMS [// → *] 2:": BLOCKS,
-        "…ape[1] for _, each in waiting)) [>= → <] PROBLEMS // 2:": BLOCKS,
+    ("regional/losses.py", "_of_splits"): {
+        "if n_waiting >= PROBLEMS [// → *] 2:": BLOCKS,
+        "if n_waiting [>= → <] PROBLEMS // 2:": BLOCKS,
     },
-    ("regional/printed.py", "_region_test_notes"): {
+    ("regional/tables.py", "_region_test_notes"): {
         "notes[[- → ]1] += ' Each permutation repeats…": "there are two notes",
     },
-    ("regional/printed.py", "trees_page"): {
+    ("regional/tables.py", "trees_page"): {
         "table = glance_trees(trees, [0.95 → 1.95])": "a tree has no intervals",
     },
-    ("regional/printed.py", "interactions_page"): {
+    ("regional/tables.py", "interactions_page"): {
         "…ble = tidy_interactions(matrix, [0.95 → 1.95])": "a matrix has no intervals",
     },
-    ("regional/conditions.py", "rule_text"): {
+    ("regional/splits.py", "rule_text"): {
         "…f c.operator == ABOVE), default=[- → ]np.inf)": "both say that there is no limit",
         "…threshold_text(end, conditions[-[1 → 0]].units) for end in (below, abov…": (
             "all conditions on a column have its units"
@@ -110,7 +110,7 @@ EQUIVALENT: dict[tuple[str, str], dict[str, str]] = {
     ("regional/splits.py", "_smallest"): {
         "return np.uint8 if n_codes [<= → <] 256 else np.int32": "the same numbers in more memory",
     },
-    ("regional/in_chunks.py", "SearchRows._counted"): {
+    ("regional/regions.py", "SearchRows._counted"): {
         "…unt(region[region >= 0], w, int([leaves.max → leaves.min]()) + 1)": (
             "every region has rows, the last one too"
         ),
@@ -124,7 +124,7 @@ EQUIVALENT: dict[tuple[str, str], dict[str, str]] = {
     ("regional/losses.py", "node_of"): {
         "worth = spread [> → >=] (4 * exact) ** 2": "a spread of 0 leaves a loss of 0 as well",
     },
-    ("regional/columns.py", "_numeric"): {
+    ("regional/splits.py", "_numeric"): {
         "if low < high and two(values[[ → 1]:GLANCE]) and two(values):": (
             "all values are looked at afterwards"
         ),
@@ -150,33 +150,33 @@ EQUIVALENT: dict[tuple[str, str], dict[str, str]] = {
             "a row on an end is on the same side of all thresholds between the ends"
         ),
     },
-    ("arrays/spread.py", "_Search.best"): {
+    ("arrays/spread.py", "_SpreadSearch.best"): {
         "total[0] = [0.0 → 1.0]": "a constant is added to the costs of all partitions",
     },
-    ("regional/split_losses.py", "split_losses"): {
+    ("regional/losses.py", "split_losses"): {
         "…ach in waiting)) >= PROBLEMS // [2 → 3]:": BLOCKS,
         "…ape[1] for _, each in waiting)) [>= → >] PROBLEMS // 2:": BLOCKS,
     },
     ("arrays/intervals.py", "_drawn"): {
-        "return ([np.zeros → np.ones]((n_draws, 0), np.float32), own)": "it has no elements",
+        "return ([np.zeros → np.ones]((n_draws, 0), np.float32), free…": "it has no elements",
     },
     ("arrays/cells.py", "gap_edges"): {
         "return [np.zeros → np.ones](0)": "it has no elements",
     },
-    ("arrays/resample.py", "Replicates.curve_se"): {
+    ("arrays/resample.py", "BinReplicates.curve_se"): {
         "[within -= np.sum(self.share * within, axis=1, keepdims=True) → pass]": (
             "a curve with its mean subtracted has none left"
         ),
     },
     ("arrays/splines.py", "_natural"): {
-        "right = at[beyond] > z[-[1 → 0]]": "what is beyond the knots is above both ends or below",
+        "right = x[beyond] > z[-[1 → 0]]": "what is beyond the knots is above both ends or below",
     },
     ("h_statistics/inference.py", "accelerations"): {
         "…ence_of(result, name) * (weight [/ → *] weight.sum())": (
             "an acceleration does not depend on the unit of influences"
         ),
     },
-    ("arrays/chosen_edges.py", "added_variance"): {
+    ("arrays/adaptive.py", "added_variance"): {
         "…nonzero(np.diff(bin_of, prepend=[- → ]1))": FIRST_BIN,
     },
     ("arrays/leverage.py", "degrees"): {
@@ -190,10 +190,10 @@ EQUIVALENT: dict[tuple[str, str], dict[str, str]] = {
         "previous = [np.zeros → np.ones]((n_cells + 1, n_problems), dtyp…": ASSIGNED,
     },
     ("arrays/accumulate.py", "places"): {
-        "return np.asarray(np.where(v [<= → <] TINY, at, out), dtype=np.float6…": ROUNDING,
+        "return np.asarray(np.where(v [<= → <] TINY, position, out), dtype=np.…": ROUNDING,
     },
     ("arrays/accumulate.py", "mean_distance"): {
-        "away = np.where(v [<= → <] TINY, np.abs(at - root), away)": ROUNDING,
+        "away = np.where(v [<= → <] TINY, np.abs(position - root), …": ROUNDING,
     },
     ("arrays/skewness.py", "_agreed"): {
         "return np.asarray(np.abs(mean) [> → >=] special.stdtrit(width - 1, 1 - …": (
@@ -238,10 +238,10 @@ EQUIVALENT: dict[tuple[str, str], dict[str, str]] = {
         "off = np.abs(nearest - inner) [> → >=] 1e-09 * (cells[-1] - cells[0])": ROUNDING,
         "…ny() or (beyond and max(beyond) [> → >=] 1e-09 * (cells[-1] - cells[0]))…": ROUNDING,
     },
-    ("bins/searched.py", "BestEqualWidthBins._loss"): {
+    ("bins/rules.py", "BestEqualWidthBins._loss"): {
         "if not (n_effective(bins) [>= → >] max(self.min_obs, 2) * (1 - 1e-…": ROUNDING,
     },
-    ("bins/searched.py", "BestEqualWidthBins._best"): {
+    ("bins/rules.py", "BestEqualWidthBins._best"): {
         "tie = binning.TIE * losses[[0 → 1]] + span * candidate.resolution": ROUNDING,
     },
     ("bins/description.py", "cells_of"): {
@@ -249,11 +249,11 @@ EQUIVALENT: dict[tuple[str, str], dict[str, str]] = {
             "the first edge is nearest to the first cell, which is added in any case"
         ),
     },
-    ("profiles/m_plot.py", "in_bins"): {
+    ("profiles/rows.py", "in_bins"): {
         "return ([np.zeros → np.ones](len(x), dtype=np.intp), np.zero…": NO_BINS,
         "…p.zeros(len(x), dtype=np.intp), [np.zeros → np.ones](0))": NO_ELEMENTS,
     },
-    ("profiles/replicates.py", "_acceleration"): {
+    ("profiles/inference.py", "_acceleration"): {
         "return [np.zeros → np.ones](0)": NO_ELEMENTS,
     },
     ("profiles/rows.py", "rows_behind"): {
@@ -271,19 +271,19 @@ EQUIVALENT: dict[tuple[str, str], dict[str, str]] = {
         "…uts) | counts | nothing, empty, [np.zeros → np.ones]((n_outputs, 0)))": NO_ELEMENTS,
         "…nstants, origin, largest = ([], [np.zeros → np.ones](0), np.zeros(1))": ASSIGNED,
     },
-    ("profiles/pdp.py", "at_rows"): {
+    ("profiles/inputs.py", "at_rows"): {
         "…_rows().astype(np.float64, copy=[False → True])": COPY,
     },
-    ("profiles/printed.py", "profile_page"): {
-        "table = tables.glance(profile, [0.95 → 1.95])": "it has no intervals",
+    ("profiles/tables.py", "profile_page"): {
+        "table = glance(profile, [0.95 → 1.95])": "it has no intervals",
     },
-    ("profiles/given.py", "no_rows"): {
+    ("profiles/inputs.py", "no_rows"): {
         "none, nan = ([np.zeros → np.ones]((n_outputs, 0)), np.full(n_outp…": NO_ELEMENTS,
         "…curve_se'), none), 'curve_cov': [np.zeros → np.ones]((n_outputs, 0, 0)), **dict.from…": (
             NO_ELEMENTS
         ),
     },
-    ("profiles/given.py", "_block"): {
+    ("profiles/inputs.py", "_block"): {
         "sums = [np.zeros → np.ones](n_rows)": "of the sums only matters whether they are finite",
     },
     ("profiles/comparison.py", "compared"): {
@@ -292,9 +292,9 @@ EQUIVALENT: dict[tuple[str, str], dict[str, str]] = {
     },
     ("profiles/comparison.py", "_compared_bins"): {
         "nothing = [np.zeros → np.ones](0)": NO_ELEMENTS,
-        "…ed(nothing, (nothing, nothing), [np.zeros → np.ones]((0, 0)), nothing)": NO_ELEMENTS,
+        "…id(nothing, (nothing, nothing), [np.zeros → np.ones]((0, 0)), nothing)": NO_ELEMENTS,
     },
-    ("profiles/reference.py", "relative_to"): {
+    ("profiles/inference.py", "relative_to"): {
         "…k([curve - half, curve + half], [- → ]1)": "the last of two axes is axis 1",
     },
     ("profiles/inference.py", "check_curves"): {
@@ -318,7 +318,7 @@ EQUIVALENT: dict[tuple[str, str], dict[str, str]] = {
     ("h_statistics/comparison.py", "_differences"): {
         "…e = np.where(np.abs(difference) [<= → <] _rounding(a, b, name), 1.0, p_v…": ROUNDING,
     },
-    ("h_statistics/printed.py", "_largest_first"): {
+    ("h_statistics/tables.py", "_largest_first"): {
         "…und(-size / (largest if largest [> → >=] 0 else 1.0), 9)": SIZES_OF_0,
         "… / (largest if largest > 0 else [1.0 → 0.0]), 9)": SIZES_OF_0,
         "…rgest if largest > 0 else 1.0), [9 → 10])": ROUNDING,
@@ -334,21 +334,21 @@ EQUIVALENT: dict[tuple[str, str], dict[str, str]] = {
             "the frame has one line"
         ),
     },
-    ("h_statistics/printed.py", "difference_page"): {
-        "…ables.tidy_difference(compared, [0.95 → 1.95])": (
+    ("h_statistics/tables.py", "difference_page"): {
+        "…ble = tidy_difference(compared, [0.95 → 1.95])": (
             "the table has the intervals of the result, at whatever level they are"
         ),
     },
-    ("h_statistics/from_pdp.py", "_partial_dependence"): {
+    ("h_statistics/estimates.py", "_partial_dependence"): {
         "… answer.astype(np.float64, copy=[False → True]).reshape(len(part), n, -1)": COPY,
     },
-    ("h_statistics/from_pdp.py", "predictions"): {
+    ("h_statistics/estimates.py", "predictions"): {
         "… answer.astype(np.float64, copy=[False → True])": COPY,
     },
-    ("h_statistics/screening.py", "_answers"): {
+    ("h_statistics/statistic.py", "_answers"): {
         "… answer.astype(np.float64, copy=[False → True]).reshape(len(replaced), len(row…": COPY,
     },
-    ("h_statistics/screening.py", "pairs_to_estimate"): {
+    ("h_statistics/statistic.py", "pairs_to_estimate"): {
         "if len(spread) > [1 → 0]:": ONE_OUTPUT,
         "if len(spread) [> → >=] 1:": ONE_OUTPUT,
     },
@@ -367,12 +367,12 @@ EQUIVALENT: dict[tuple[str, str], dict[str, str]] = {
             "with its own value of any feature a row has its own prediction"
         ),
     },
-    ("h_statistics/from_ale.py", "_main_effect"): {
+    ("h_statistics/estimates.py", "_main_effect"): {
         "return _MainEffect([np.zeros → np.ones]((n, n_outputs)), [])": (
             "the mean of the sum of effects is subtracted afterwards"
         ),
     },
-    ("surfaces/parameters.py", "with_parameters"): {
+    ("surfaces/inference.py", "with_parameters"): {
         "…r(surface.attrs['weight_kind']) [== → !=] 'frequency'": (
             "only influences of rows on the parameters need it, which are not asked for"
         ),
@@ -389,21 +389,21 @@ EQUIVALENT: dict[tuple[str, str], dict[str, str]] = {
     ("surfaces/comparison.py", "tidy"): {
         "…s[0])}, index=range(len(corners[[0 → 1]])))": "both axes have as many places",
     },
-    ("surfaces/hypotheses.py", "wald"): {
+    ("surfaces/comparison.py", "wald"): {
         "…a = np.where(np.abs(rows.delta) [<= → <] least, 0.0, rows.delta)": ROUNDING,
         "…uare / total, 0.0))) if total > [0 → 1] else float('nan')": (
             "a cell with a spread has two rows at least"
         ),
         "…e) & np.isfinite(spread) & (n > [0 → 1])": "a cell with a spread has two rows at least",
     },
-    ("surfaces/parameters.py", "_changes"): {
+    ("surfaces/inference.py", "_changes"): {
         "…g']), options=options, progress=[False → True])": BAR,
     },
     ("h_statistics/inference.py", "_changes"): {
         "out = {name: [np.zeros → np.ones]((n_directions, result[name].siz…": ASSIGNED,
         "…None, options=options, progress=[False → True])": BAR,
     },
-    ("surfaces/values.py", "predict"): {
+    ("surfaces/labelled.py", "predict"): {
         "…e.attrs[f'feature_{s}']): (pair[[0 → 1]].dims, column) for s, column in…": BROADCAST,
         "array = xr.DataArray(out, pair[[0 → 1]].coords, pair[0].dims, 'surface…": BROADCAST,
         "…Array(out, pair[0].coords, pair[[0 → 1]].dims, 'surface', surface['surf…": BROADCAST,
@@ -431,26 +431,26 @@ EQUIVALENT: dict[tuple[str, str], dict[str, str]] = {
         "return np.asarray(np.clip(z[(z [>= → >] low - slack) & (z <= high + sla…": ROUNDING,
         "….clip(z[(z >= low - slack) & (z [<= → <] high + slack)], low, high))": ROUNDING,
     },
-    ("ensembles/errors.py", "with_errors"): {
+    ("ensembles/intervals.py", "with_errors"): {
         "if np.isfinite(error.degrees)[.any → .all]():": (
             "folds have degrees of every estimate, and other members of none"
         ),
     },
-    ("ensembles/given.py", "Draws.identity"): {
+    ("ensembles/draws.py", "Draws.identity"): {
         "checksum = [0 → 1]": "any start of a checksum tells draws apart",
     },
     ("ensembles/cross.py", "_pooled"): {
         "…GRID, *TOTALS) if name in sound[[0 → 1]]]": "all members have the same estimates",
     },
-    ("ensembles/given.py", "_chained"): {
+    ("ensembles/draws.py", "_chained"): {
         "least = 2 if by_chain else [1 → 0]": "a single number is no list, which is refused before",
     },
-    ("ensembles/samples.py", "RefitTable.whole"): {
+    ("ensembles/refits.py", "RefitTable.whole"): {
         "…f.form.give(self.data.copy(deep=[not → ]COPY_ON_WRITE))": (
             "a table that is copied on write needs no copy before"
         ),
     },
-    ("local/orders.py", "by_encoding"): {
+    ("local/levels.py", "by_encoding"): {
         "place = np.round(codes / scale, [12 → 13]) if scale > 0 else codes": ROUNDING,
         "…ptp(codes)), float(np.abs(codes)[.max → .min]()))": ROUNDING,
     },
@@ -470,7 +470,7 @@ EQUIVALENT: dict[tuple[str, str], dict[str, str]] = {
         "…((3 if self.weight is None else [4 → 5], self.n_rows))": "more room than is needed",
     },
     ("local/rows.py", "Rows._sorted_by"): {
-        "of_x, of_g = ([[np.zeros → np.ones](0)] * len(self.x) for _ in rang…": (
+        "of_x, of_g = [[[np.zeros → np.ones](0)] * len(self.x) for _ in rang…": (
             "it has no elements"
         ),
     },
@@ -521,7 +521,7 @@ EQUIVALENT: dict[tuple[str, str], dict[str, str]] = {
     ("effects/tables.py", "curve_extent"): {
         "turns = [np.zeros → np.ones](0)": "it has no elements",
     },
-    ("effects/grid.py", "_given_cells"): {
+    ("effects/estimates.py", "_given_cells"): {
         "…tinct = np.abs(nearest - cells) [> → >=] 1e-09 * (edges[-1] - edges[0])": ROUNDING,
         "cells = cells[(cells [> → >=] edges[0]) & (cells < edges[-1])…": AT_AN_EDGE,
         "…lls[(cells > edges[0]) & (cells [< → <=] edges[-1])]": AT_AN_EDGE,
@@ -537,11 +537,11 @@ EQUIVALENT: dict[tuple[str, str], dict[str, str]] = {
     ("effects/hypotheses.py", "_correlated"): {
         "…e / np.outer(se, se), hermitian=[True → False]) @ score)": SYMMETRIC,
     },
-    ("effects/paired.py", "pairs_of"): {
+    ("effects/comparison.py", "pairs_of"): {
         "unit = np.zeros(sizes[[0 → 1]], dtype=np.int64)": PAIRS,
         "…eats, source = (np.arange(sizes[[0 → 1]]), _multiplicity(paired), 'pair…": PAIRS,
     },
-    ("effects/paired.py", "_multiplicity"): {
+    ("effects/comparison.py", "_multiplicity"): {
         "ones = np.ones(paired[[0 → 1]].sizes['obs'])": PAIRS,
     },
     ("effects/parameters.py", "row_covariances"): {
@@ -554,7 +554,7 @@ EQUIVALENT: dict[tuple[str, str], dict[str, str]] = {
         ),
         "…es ** 2 if 'spread' in row else [np.zeros → np.ones](0)}": "it has no elements",
     },
-    ("effects/rebinned.py", "_rebinned_replicate"): {
+    ("effects/replicates.py", "_rebinned_replicate"): {
         "…weighting=weighting, has_spread=[False → True])": "a spread takes time only",
     },
     ("effects/shown.py", "_columns"): {
@@ -590,7 +590,7 @@ EQUIVALENT: dict[tuple[str, str], dict[str, str]] = {
             "there are no weights"
         ),
     },
-    ("effects/paired.py", "paired_covariance"): {
+    ("effects/comparison.py", "paired_covariance"): {
         "…p.sqrt(np.where(pairs.repeats > [0 → 1], pairs.repeats, 1.0))": (
             "repeats are whole numbers, and 1 is 1 either way"
         ),

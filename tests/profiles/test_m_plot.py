@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 import rhale_stats as rs
-from rhale_stats.profiles.m_plot import in_bins
+from rhale_stats.profiles.rows import in_bins
 from tests.helpers import in_turn, rows_of_probe
 
 N = 30

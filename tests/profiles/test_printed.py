@@ -7,7 +7,7 @@ import pytest
 from scipy import stats
 
 import rhale_stats as rs
-from rhale_stats.profiles.printed import summary
+from rhale_stats.profiles.tables import summary
 from tests.helpers import summary_body as body
 from tests.helpers import summary_facts as facts
 

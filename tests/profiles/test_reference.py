@@ -9,7 +9,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy import stats
 
 import rhale_stats as rs
-from rhale_stats.profiles.reference import one_relative
+from rhale_stats.profiles.inference import one_relative
 
 N = 40
 

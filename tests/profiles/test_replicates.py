@@ -8,7 +8,7 @@ import pytest
 import xarray as xr
 
 import rhale_stats as rs
-from rhale_stats.profiles import replicates
+from rhale_stats.profiles import inference
 
 N = 18
 RNG = np.random.default_rng(2)
@@ -80,16 +80,16 @@ def test_blocks_of_draws_are_one(make, monkeypatch):
     found = make()
     whole = rs.bootstrap(found, n_resamples=8, chains=2, rng=1)
     for room in (3 * 16 * N, 1):
-        monkeypatch.setattr(replicates, "CHUNK_BYTES", room)
+        monkeypatch.setattr(inference, "CHUNK_BYTES", room)
         asked = []
-        weights_of = replicates.resample.weights_of
+        weights_of = inference.resample.weights_of
 
         def counting(scheme, units, seeds, n, asked=asked, weights_of=weights_of):
             asked.append(len(seeds))
             return weights_of(scheme, units, seeds, n)
 
         with monkeypatch.context() as patch:
-            patch.setattr(replicates.resample, "weights_of", counting)
+            patch.setattr(inference.resample, "weights_of", counting)
             parts = rs.bootstrap(found, n_resamples=8, chains=2, rng=1)
         assert asked == ([3, 3, 2] if room > 1 else [1] * 8)
         xr.testing.assert_allclose(parts, whole)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from rhale_stats.profiles.printed import profile_page
+from rhale_stats.profiles.tables import profile_page
 
 MEANT = (
     "importance: standard deviation of the curve over the rows. heterog.: root mean square of the "

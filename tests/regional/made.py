@@ -10,7 +10,7 @@ import xarray as xr
 from rhale_stats.schema.dimensions import ROWS
 from rhale_stats.schema.kinds import INTERACTIONS, TREE
 from rhale_stats.schema.padding import stack
-from rhale_stats.schema.tables.trees import NODE_VARIABLES
+from rhale_stats.schema.variable_table import NODE_VARIABLES
 from rhale_stats.schema.variables import variable
 
 FACTS: dict[str, Any] = {

@@ -10,13 +10,18 @@ import pytest
 from numpy.testing import assert_array_equal
 
 import rhale_stats as rs
-from rhale_stats.regional.columns import (
+from rhale_stats.regional.splits import (
+    ABOVE,
+    EQUAL,
+    IN,
+    UNEQUAL,
+    UP_TO,
+    Condition,
     Conditioning,
     checked_table,
     conditioning_columns,
     frame_of,
 )
-from rhale_stats.regional.conditions import ABOVE, EQUAL, IN, UNEQUAL, UP_TO, Condition
 
 ROWS = np.array([4, 0, 1, 2])
 

@@ -15,10 +15,9 @@ from numpy.testing import assert_allclose, assert_array_equal
 import rhale_stats as rs
 from rhale_stats.arrays import regions as arrays
 from rhale_stats.models import differences
-from rhale_stats.regional.columns import Conditioning
 from rhale_stats.regional.comparisons import CurveProblem
-from rhale_stats.regional.split_losses import split_losses
-from rhale_stats.regional.splits import candidates_of
+from rhale_stats.regional.losses import split_losses
+from rhale_stats.regional.splits import Conditioning, candidates_of
 from rhale_stats.schema.kinds import TREE, kind_of
 from tests.helpers import Counting, in_turn, rows_of_probe, through_a_file
 

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 import rhale_stats as rs
-from rhale_stats.regional.conditions import as_json, of_json, readable
+from rhale_stats.regional.splits import as_json, of_json, readable
 
 
 @pytest.mark.parametrize(

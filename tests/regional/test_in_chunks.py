@@ -8,8 +8,8 @@ import pytest
 import xarray as xr
 
 import rhale_stats as rs
-from rhale_stats.local import sampled
-from rhale_stats.regional.in_chunks import SearchRows
+from rhale_stats.local import chunks
+from rhale_stats.regional.regions import SearchRows
 from tests.helpers import in_turn
 
 dd = pytest.importorskip("dask.dataframe", reason="dask is not installed")
@@ -58,7 +58,7 @@ def test_all_features_and_interactions_too():
     "options", [{}, {"conditioning": OTHER}, {"groups": np.arange(N) // 3}, {"min_obs": 300}]
 )
 def test_of_many_rows_some_are_searched_and_all_are_counted(options, monkeypatch):
-    monkeypatch.setattr(sampled, "MOST_ROWS", 500)
+    monkeypatch.setattr(chunks, "MAX_ROWS", 500)
     memory = local(weights=WEIGHT, weight_kind="frequency")
     tree = rs.regions(memory.chunk(obs=701), "x1", rng=0, **options)
     assert tree.attrs["n_rows_read"] == 500
@@ -73,7 +73,7 @@ def test_of_many_rows_some_are_searched_and_all_are_counted(options, monkeypatch
 
 
 def test_nodes_of_weighted_rows_are_counted_by_rows(monkeypatch):
-    monkeypatch.setattr(sampled, "MOST_ROWS", 500)
+    monkeypatch.setattr(chunks, "MAX_ROWS", 500)
     weights = np.where(WEIGHT > 0, 0.5 + WEIGHT / 7, 0.0)
     memory = local(weights=weights)
     tree = rs.regions(memory.chunk(obs=701), "x1", rng=0)
@@ -85,7 +85,7 @@ def test_nodes_of_weighted_rows_are_counted_by_rows(monkeypatch):
 
 
 def test_rows_on_which_honest_splits_were_searched_have_no_region(monkeypatch):
-    monkeypatch.setattr(sampled, "MOST_ROWS", 500)
+    monkeypatch.setattr(chunks, "MAX_ROWS", 500)
     tree = rs.regions(local().chunk(obs=701), "x1", test="honest", rng=0)
     assert int((tree["region_of_row"] < 0).sum()) == 250
     assert int(tree["n_obs"][0]) == N - 250
@@ -93,7 +93,7 @@ def test_rows_on_which_honest_splits_were_searched_have_no_region(monkeypatch):
 
 def test_conditioning_in_chunks(monkeypatch):
     chunked = local().chunk(obs=701)
-    monkeypatch.setattr(sampled, "MOST_ROWS", 500)
+    monkeypatch.setattr(chunks, "MAX_ROWS", 500)
     whole = rs.regions(chunked, "x1", rng=0, conditioning=OTHER)
     given = dd.from_pandas(OTHER, npartitions=4)
     xr.testing.assert_identical(rs.regions(chunked, "x1", rng=0, conditioning=given), whole)
@@ -102,12 +102,12 @@ def test_conditioning_in_chunks(monkeypatch):
 
 
 def test_rows_are_drawn_from_all_stretches_whatever_the_chunks(monkeypatch):
-    monkeypatch.setattr(sampled, "MOST_ROWS", 100)
+    monkeypatch.setattr(chunks, "MAX_ROWS", 100)
     memory = local()
-    found = [sampled.sampled(memory.chunk(obs=size), "rows").rows for size in (701, 64)]
+    found = [chunks.sampled(memory.chunk(obs=size), "rows").rows for size in (701, 64)]
     np.testing.assert_array_equal(*found)
     np.testing.assert_array_equal(found[0] // (N // 100), np.arange(100))
-    part = sampled.sampled(memory.chunk(obs=701), "rows").local
+    part = chunks.sampled(memory.chunk(obs=701), "rows").local
     xr.testing.assert_identical(part, memory.isel(obs=found[0]))
 
 
@@ -126,7 +126,7 @@ REGION = np.where(X["x3"] <= 0, 0, np.where(X["x2"] <= 0, 1, 2))
 )
 def test_all_rows_of_all_nodes_are_counted(kind, given, monkeypatch):
     """By hand: those of a node are those of its regions. Rows, and a share of the weight."""
-    monkeypatch.setattr(sampled, "MOST_ROWS", 600)
+    monkeypatch.setattr(chunks, "MAX_ROWS", 600)
     weights = {"none": np.ones(N), "precision": WEIGHT / 3, "frequency": WEIGHT}[kind]
     options = {} if kind == "none" else {"weights": weights, "weight_kind": kind}
     memory = three_regions(**options)
@@ -150,7 +150,7 @@ def test_all_rows_of_all_nodes_are_counted(kind, given, monkeypatch):
 
 
 def searched(local, monkeypatch, *, most=600, conditioning=None, groups=None, **settings):
-    monkeypatch.setattr(sampled, "MOST_ROWS", most)
+    monkeypatch.setattr(chunks, "MAX_ROWS", most)
     return SearchRows.from_arguments(local, conditioning, groups, rs.SplitSearch(**settings))
 
 
@@ -191,5 +191,5 @@ def test_columns_and_groups_of_the_rows_that_are_searched(named, monkeypatch):
 
 def test_small_samples_have_ten_rows_in_a_region(monkeypatch):
     few = three_regions().isel(obs=slice(210)).chunk(obs=50)
-    monkeypatch.setattr(sampled, "MOST_ROWS", 150)
+    monkeypatch.setattr(chunks, "MAX_ROWS", 150)
     assert rs.regions(few, "x1", rng=0, test=None).attrs["min_obs"] == 10

@@ -12,10 +12,11 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 import rhale_stats as rs
 from rhale_stats.local.rows import columns
-from rhale_stats.regional import pruning
-from rhale_stats.regional.columns import conditioning_columns
+from rhale_stats.regional import trees as pruning
 from rhale_stats.regional.losses import problem_of
-from rhale_stats.regional.pruning import (
+from rhale_stats.regional.search import SplitSearch, SplitTree, TreeNode, Verdict
+from rhale_stats.regional.splits import conditioning_columns
+from rhale_stats.regional.trees import (
     ROOT_ALONE,
     PruningPath,
     _folds,
@@ -25,7 +26,6 @@ from rhale_stats.regional.pruning import (
     pruned,
     weakest_links,
 )
-from rhale_stats.regional.search import SplitSearch, SplitTree, TreeNode, Verdict
 from rhale_stats.schema.dimensions import ROWS
 from tests.helpers import daily
 

@@ -16,13 +16,17 @@ from scipy import stats
 import rhale_stats as rs
 from rhale_stats.bins.rule import Candidates, Column, make_lines
 from rhale_stats.local.rows import columns
+from rhale_stats.regional import losses as split_losses_module
 from rhale_stats.regional import regions
-from rhale_stats.regional import split_losses as split_losses_module
-from rhale_stats.regional.columns import conditioning_columns
-from rhale_stats.regional.losses import node_of, problem_of, root_bins
+from rhale_stats.regional.losses import (
+    node_of,
+    problem_of,
+    root_bins,
+    split_losses,
+    split_statistics,
+)
 from rhale_stats.regional.search import SplitSearch, SplitTree
-from rhale_stats.regional.split_losses import split_losses, split_statistics
-from rhale_stats.regional.splits import candidates_of
+from rhale_stats.regional.splits import candidates_of, conditioning_columns
 from studies.regions import two_groups
 from tests.arrays.made import cell_moments, comoments
 from tests.helpers import in_turn

@@ -11,12 +11,16 @@ import rhale_stats as rs
 from rhale_stats.arrays.regions import at_most
 from rhale_stats.local.rows import columns
 from rhale_stats.regional import search
-from rhale_stats.regional.columns import Conditioning
-from rhale_stats.regional.conditions import ABOVE, UP_TO, Condition
-from rhale_stats.regional.losses import Node, Problem, node_of, problem_of
+from rhale_stats.regional.losses import Node, Problem, node_of, problem_of, split_losses
 from rhale_stats.regional.search import SplitSearch, SplitTree, Verdict, best_of
-from rhale_stats.regional.split_losses import split_losses
-from rhale_stats.regional.splits import SplitCandidates, candidates_of
+from rhale_stats.regional.splits import (
+    ABOVE,
+    UP_TO,
+    Condition,
+    Conditioning,
+    SplitCandidates,
+    candidates_of,
+)
 from studies.regions import N_CONDITIONING, two_groups, without_regions
 
 # A size or a coverage is refused at this level: one test in a thousand fails by chance.

@@ -8,9 +8,18 @@ import pytest
 from numpy.testing import assert_array_equal
 
 import rhale_stats as rs
-from rhale_stats.regional.columns import conditioning_columns
-from rhale_stats.regional.conditions import Condition, as_json, of_json, readable, rule_text
-from rhale_stats.regional.splits import candidates_of, quantile_cuts, sides_of, thresholds_at
+from rhale_stats.regional.splits import (
+    Condition,
+    as_json,
+    candidates_of,
+    conditioning_columns,
+    of_json,
+    quantile_cuts,
+    readable,
+    rule_text,
+    sides_of,
+    thresholds_at,
+)
 
 N = 60
 

@@ -9,8 +9,8 @@ import xarray as xr
 from numpy.testing import assert_array_equal
 
 import rhale_stats as rs
-from rhale_stats.regional.conditions import ABOVE, EQUAL, UNEQUAL, UP_TO, Condition
 from rhale_stats.regional.search import TreeNode, Verdict
+from rhale_stats.regional.splits import ABOVE, EQUAL, UNEQUAL, UP_TO, Condition
 from rhale_stats.regional.trees import Placing, _of_nodes, check_rows_of_tree, check_tree
 from rhale_stats.schema.dimensions import ROWS
 from tests.regional.made import of_features, split, tree_of

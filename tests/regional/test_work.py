@@ -9,7 +9,7 @@ from numpy.testing import assert_array_equal
 import rhale_stats as rs
 from rhale_stats.local.rows import columns, honest_split
 from rhale_stats.regional.losses import RootBins
-from rhale_stats.regional.work import _honest_rows, _independent_rows, work_of
+from rhale_stats.regional.search import _honest_rows, _independent_rows, work_of
 
 
 def local_of(n, weights=None, kind="precision", seed=0):

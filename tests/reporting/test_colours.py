@@ -2,7 +2,7 @@
 
 import pytest
 
-from rhale_stats.reporting.rendered import DARK, LIGHT, PRINT, variables
+from rhale_stats.reporting.report import DARK, LIGHT, PRINT, variables
 
 TEXT = ("ink", "soft", "link")
 MARKS = ("up", "down", "edge", "g0", "g1", "g2", "g3")

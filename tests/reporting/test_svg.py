@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from rhale_stats.reporting.svg import Drawing, Scale, runs, spanning, tick_texts, wrapped
+from rhale_stats.reporting.pictures import Drawing, Scale, runs, spanning, tick_texts, wrapped
 
 
 def test_scales_are_straight():

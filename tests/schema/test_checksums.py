@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rhale_stats.schema.checksums import joined_checksum, without_start
+from rhale_stats.schema.identity import joined_checksum, without_start
 
 
 @settings(max_examples=50, deadline=None)

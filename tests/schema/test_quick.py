@@ -8,7 +8,7 @@ import xarray as xr
 
 import rhale_stats as rs
 from rhale_stats.inference.estimate import BOUNDS
-from rhale_stats.schema.quick import selected, with_variables
+from rhale_stats.schema.variables import selected, with_variables
 
 
 @pytest.fixture(scope="module")

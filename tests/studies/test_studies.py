@@ -12,7 +12,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 import studies
-from rhale_stats.bins.fixed import EqualWidthBins, QuantileBins
+from rhale_stats.bins.rules import EqualWidthBins, QuantileBins
 from rhale_stats.effects.rhale import rhale
 from rhale_stats.generics.values import predict
 from rhale_stats.simulate import TwoRegimes

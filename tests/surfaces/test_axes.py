@@ -9,7 +9,7 @@ import pytest
 import rhale_stats as rs
 from rhale_stats.models.options import ModelOptions
 from rhale_stats.models.sample import Sample
-from rhale_stats.surfaces import axes
+from rhale_stats.surfaces import labelled
 
 X = pd.DataFrame({"a": [0.0, 0.5, 1.0, 2.5, 3.0], "k": list("vuvwu"), "n": [2, 1, 2, 3, 3]})
 
@@ -19,7 +19,7 @@ def sample(X=X, **options):
 
 
 def test_places_in_bins():
-    found = axes.axis_of(sample(), 0, rs.GivenBins([0.0, 1.0, 3.0]), None)
+    found = labelled.axis_of(sample(), 0, rs.GivenBins([0.0, 1.0, 3.0]), None)
     assert (found.name, found.kind, found.levels) == ("a", "numeric", None)
     np.testing.assert_array_equal(found.edges, [0, 1, 3])
     np.testing.assert_array_equal(found.place, [0, 0, 1, 1, 1])
@@ -30,7 +30,7 @@ def test_places_in_bins():
 
 @pytest.mark.parametrize(("order", "levels"), [("as_is", "uvw"), (["w", "u", "v"], "wuv")])
 def test_places_at_levels(order, levels):
-    found = axes.axis_of(sample(), 1, rs.QuantileBins(3), order)
+    found = labelled.axis_of(sample(), 1, rs.QuantileBins(3), order)
     assert (found.kind, found.fraction, found.edges) == ("categorical", None, None)
     assert found.levels == list(levels)
     place = [levels.index(one) for one in X["k"]]
@@ -44,62 +44,62 @@ def test_places_at_levels(order, levels):
 
 def test_orders_of_one_column_or_of_several():
     table = sample().table
-    assert axes.order_of("as_is", table, 0) is None
-    assert axes.order_of("as_is", table, 1) == "as_is"
-    assert axes.order_of(("u", "v", "w"), table, 1) == ["u", "v", "w"]
-    assert axes.order_of(("u", "v", "w"), table, 0) is None
+    assert labelled.order_of("as_is", table, 0) is None
+    assert labelled.order_of("as_is", table, 1) == "as_is"
+    assert labelled.order_of(("u", "v", "w"), table, 1) == ["u", "v", "w"]
+    assert labelled.order_of(("u", "v", "w"), table, 0) is None
     given = {"k": ("w", "u", "v"), "n": "as_is"}
-    assert axes.order_of(given, table, 1) == ["w", "u", "v"]
-    assert axes.order_of(given, table, 2) == "as_is"
-    assert axes.order_of(given, table, 0) is None
-    assert axes.order_of({"n": [3, 1, 2]}, table, 1) == "as_is"
-    assert axes.order_of({"n": [3, 1, 2]}, table, 2) == [3, 1, 2]
+    assert labelled.order_of(given, table, 1) == ["w", "u", "v"]
+    assert labelled.order_of(given, table, 2) == "as_is"
+    assert labelled.order_of(given, table, 0) is None
+    assert labelled.order_of({"n": [3, 1, 2]}, table, 1) == "as_is"
+    assert labelled.order_of({"n": [3, 1, 2]}, table, 2) == [3, 1, 2]
     with pytest.raises(KeyError, match="order must be one of .*; got 'z'"):
-        axes.order_of({"k": "as_is", "z": "as_is"}, table, 1)
+        labelled.order_of({"k": "as_is", "z": "as_is"}, table, 1)
     with pytest.raises(ValueError, match="order must be one of 'as_is'; got 'sorted'"):
-        axes.order_of({"k": "sorted"}, table, 1)
-    axes.check_order("as_is", table, [0, 1])
-    axes.check_order(["u"], table, [0, 1])
-    axes.check_order({"k": ["u"]}, table, [0, 2])
+        labelled.order_of({"k": "sorted"}, table, 1)
+    labelled.check_order("as_is", table, [0, 1])
+    labelled.check_order(["u"], table, [0, 1])
+    labelled.check_order({"k": ["u"]}, table, [0, 2])
     both = sample(X.assign(m=X["k"])).table
     for positions, n in (([0, 2], 0), ([1, 3], 2)):
         with pytest.raises(ValueError, match=f"got {n} categorical features. Name the feature"):
-            axes.check_order(["u"], both, positions)
+            labelled.check_order(["u"], both, positions)
 
 
 def test_missing_values_are_gaps_or_a_level():
     gaps = X.assign(a=X["a"].where(X["a"] != 0.5), k=X["k"].where(X["k"] != "w"))
     for position, levels, expected in ((0, False, [1]), (1, True, [3])):
-        found = axes.missing_in(sample(gaps, missing="drop"), position, levels=levels)
+        found = labelled.missing_in(sample(gaps, missing="drop"), position, levels=levels)
         assert np.flatnonzero(found).tolist() == expected
-    assert not axes.missing_in(sample(gaps, missing="bin"), 1, levels=True).any()
-    assert not axes.missing_in(sample(X, missing="bin"), 0, levels=False).any()
+    assert not labelled.missing_in(sample(gaps, missing="bin"), 1, levels=True).any()
+    assert not labelled.missing_in(sample(X, missing="bin"), 0, levels=False).any()
     with pytest.raises(
         ValueError, match=r"got 1 missing values of the numeric feature 'a' \(first"
     ):
-        axes.missing_in(sample(gaps, missing="bin"), 0, levels=False)
+        labelled.missing_in(sample(gaps, missing="bin"), 0, levels=False)
 
 
 def test_pairs_and_rules():
     names = ["a", "k", "n"]
-    assert axes.pair_of(("n", 0), names) == [2, 0]
+    assert labelled.pair_of(("n", 0), names) == [2, 0]
     for wrong in ("ab", ("a",), ("a", "k", "n"), 3):
         with pytest.raises(TypeError, match="features must be a pair of columns"):
-            axes.pair_of(wrong, names)
+            labelled.pair_of(wrong, names)
     with pytest.raises(ValueError, match="two different columns"):
-        axes.pair_of(("k", 1), names)
+        labelled.pair_of(("k", 1), names)
     one, two = rs.QuantileBins(3), rs.EqualWidthBins(2)
-    assert axes.check_rules(None) == [rs.QuantileBins(20)] * 2
-    assert axes.check_rules(one) == [one, one]
-    assert axes.check_rules((one, two)) == axes.check_rules([one, two]) == [one, two]
+    assert labelled.check_rules(None) == [rs.QuantileBins(20)] * 2
+    assert labelled.check_rules(one) == [one, one]
+    assert labelled.check_rules((one, two)) == labelled.check_rules([one, two]) == [one, two]
     for few in ((one,), (one,) * 3):
         with pytest.raises(TypeError, match=f"a pair of them; got {len(few)}"):
-            axes.check_rules(few)
+            labelled.check_rules(few)
     with pytest.raises(TypeError, match="got GreedyBins.*searches for bins"):
-        axes.check_rules((one, rs.GreedyBins()))
+        labelled.check_rules((one, rs.GreedyBins()))
     # Two levels are enough, one is not.
-    axes.axis_of(sample(X[1:3]), 1, one, "as_is")
+    labelled.axis_of(sample(X[1:3]), 1, one, "as_is")
     with pytest.raises(ValueError, match="Feature 'k' must vary; all 2 rows have 'v'"):
-        axes.axis_of(sample(X.iloc[[0, 2]]), 1, one, "as_is")
+        labelled.axis_of(sample(X.iloc[[0, 2]]), 1, one, "as_is")
     with pytest.raises(ValueError, match="Feature 'n' must vary; all 2 rows have 3"):
-        axes.axis_of(sample(X[3:]), 2, one, None)
+        labelled.axis_of(sample(X[3:]), 2, one, None)

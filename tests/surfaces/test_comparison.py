@@ -10,8 +10,7 @@ from scipy import stats
 import rhale_stats as rs
 from rhale_stats.arrays import quadratic
 from rhale_stats.surfaces import comparison
-from rhale_stats.surfaces.inference import noise_of, rounding
-from rhale_stats.surfaces.rows import Rows
+from rhale_stats.surfaces.inference import SurfaceRows, noise_of, rounding
 from tests.helpers import in_turn
 
 N = 60
@@ -73,7 +72,7 @@ def test_every_number_of_a_comparison(pair, paired):
         np.testing.assert_allclose(middle, found[name], atol=1e-12)
         assert found[f"{name}_ci"].attrs["ci_prob"] == 0.9
     if not paired:
-        parts = [noise_of(one, Rows.of(one)) for one in (a, b)]
+        parts = [noise_of(one, SurfaceRows.from_surface(one)) for one in (a, b)]
         variances = [np.diagonal(one.covariance) for one in parts]
         own = [one.degrees.ravel() for one in parts]
         degrees = sum(variances) ** 2 / sum(v**2 / d for v, d in zip(variances, own, strict=True))

@@ -13,7 +13,7 @@ from scipy import stats
 import rhale_stats as rs
 from rhale_stats.arrays import second_order as kernel
 from rhale_stats.inference import meaning
-from rhale_stats.surfaces import hypotheses
+from rhale_stats.surfaces import comparison
 from rhale_stats.surfaces.inference import size
 
 EDGES = rs.GivenBins(np.linspace(-1, 1, 4))
@@ -628,9 +628,9 @@ def test_nothing_is_left_of_a_size_that_is_noise(frame):
 
 def test_what_a_test_of_a_surface_does_not_take(surface):
     with pytest.raises(ValueError, match="method must be 'box' for a surface; got 'weighted'"):
-        hypotheses.wald_test(surface, "zero", "weighted", "holm", None)
+        comparison.wald_test(surface, "zero", "weighted", "holm", None)
     with pytest.raises(ValueError, match="local must be None, .*; got local with null 'zero' of a"):
-        hypotheses.wald_test(surface, "zero", "box", "holm", surface)
+        comparison.wald_test(surface, "zero", "box", "holm", surface)
 
 
 def test_one_row_a_cell_has_a_reason_of_its_own():

@@ -12,8 +12,7 @@ from rhale_stats.arrays import resample
 from rhale_stats.arrays.second_order import edges_of
 from rhale_stats.arrays.skewness import Skewness
 from rhale_stats.surfaces import inference as module
-from rhale_stats.surfaces.inference import noise_of, size
-from rhale_stats.surfaces.rows import Rows
+from rhale_stats.surfaces.inference import SurfaceRows, noise_of, size
 from tests.helpers import sizes_of_blocks
 
 
@@ -88,7 +87,7 @@ def test_bootstrap_is_the_estimate_of_the_drawn_rows(rng):
     surface = rs.ale2(model, X, (0, 1), bins=edges)
     boot = rs.bootstrap(surface, n_resamples=4, chains=1, rng=5)
     streams = np.random.default_rng(5).spawn(4)
-    units = resample.Units(None, [np.arange(120)], None)
+    units = resample.ResampledUnits(None, [np.arange(120)], None)
     drawn = resample.weights_of("multinomial", units, streams, 120)
     for draw in range(4):
         again = rs.ale2(model, X, (0, 1), bins=edges, weights=drawn[:, draw])
@@ -125,7 +124,7 @@ def test_bootstrap_of_frequencies_groups_and_statistics(surface, rng):
 def test_intervals(surface):
     normal = rs.confint(surface, level=0.9)
     # code.md B20: degrees of freedom as in the band, not the normal quantile.
-    degrees = noise_of(normal, Rows.of(normal)).degrees
+    degrees = noise_of(normal, SurfaceRows.from_surface(normal)).degrees
     expected = normal["surface"] + stats.t.ppf(0.95, degrees) * normal["surface_se"]
     assert degrees.min() < 30
     np.testing.assert_allclose(normal["surface_ci"].sel(ci_bound="upper"), expected)
@@ -243,12 +242,12 @@ def skewed(X):
 
 def test_skewness_of_cells_and_of_corners_by_definition(rng):
     found = rs.std_error(rs.ale2(skewed, sample(rng, 800), (0, 1), bins=rs.QuantileBins(3)))
-    rows = Rows.of(found)
+    rows = SurfaceRows.from_surface(found)
     values = [rows.delta.ravel()[rows.cell.ravel() == cell] for cell in range(9)]
     n = np.array([len(own) for own in values])
     third = np.array([stats.kstat(own, 3) if len(own) > 2 else np.nan for own in values])
     variance = np.array([own.var(ddof=1) if len(own) > 1 else 0.0 for own in values])
-    own = Skewness.of(third, variance, n.astype(float))
+    own = Skewness.from_cumulants(third, variance, n.astype(float))
     assert own is not None
     here = n > 2
     expected = own.third[here] / own.second[here] ** 1.5
@@ -331,17 +330,17 @@ def test_groups_of_cells_are_clustered_means():
 
 def test_limits_of_the_number_of_corners_and_cells(monkeypatch):
     _, found = few()
-    monkeypatch.setattr(module, "MOST_EDGES", 9)
+    monkeypatch.setattr(module, "MAX_EDGES", 9)
     rs.confband(found, rng=0, n_draws=200)
     rs.vcov(found)
     rs.std_error(found, groups=np.arange(40) // 2)
-    monkeypatch.setattr(module, "MOST_EDGES", 8)
+    monkeypatch.setattr(module, "MAX_EDGES", 8)
     with pytest.raises(ValueError, match="at most 8 corners .*; this one has 9. Use fewer bins"):
         rs.vcov(found)
     rs.vcov(found, of="effect")
-    monkeypatch.setattr(module, "MOST_EDGES", 4)
+    monkeypatch.setattr(module, "MAX_EDGES", 4)
     rs.std_error(found, groups=np.arange(40) // 2)
-    monkeypatch.setattr(module, "MOST_EDGES", 3)
+    monkeypatch.setattr(module, "MAX_EDGES", 3)
     with pytest.raises(ValueError, match="at most 3 cells for errors by groups; this one has 4"):
         rs.std_error(found, groups=np.arange(40) // 2)
 

@@ -12,9 +12,8 @@ from matplotlib.figure import Figure
 from scipy.stats import gmean
 
 from rhale_stats.bins.adaptive import AdaptiveBins
-from rhale_stats.bins.fixed import EqualWidthBins, QuantileBins
 from rhale_stats.bins.rule import BinRule
-from rhale_stats.bins.searched import GreedyBins, OptimalBins
+from rhale_stats.bins.rules import EqualWidthBins, GreedyBins, OptimalBins, QuantileBins
 from rhale_stats.effects.rhale import quiet_rhale
 from rhale_stats.generics.values import predict
 from rhale_stats.local.local_effects import local_effects

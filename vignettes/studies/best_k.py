@@ -10,8 +10,7 @@ import pandas as pd
 import xarray as xr
 from matplotlib.figure import Figure
 
-from rhale_stats.bins.fixed import EqualWidthBins
-from rhale_stats.bins.searched import BestEqualWidthBins
+from rhale_stats.bins.rules import BestEqualWidthBins, EqualWidthBins
 from rhale_stats.simulate import PiecewiseLinear
 from rhale_stats.simulate.scores import mae
 from studies.report import mean_table

@@ -11,7 +11,7 @@ import xarray as xr
 from matplotlib.figure import Figure
 
 from rhale_stats.bins.rule import BinRule
-from rhale_stats.bins.searched import OptimalBins
+from rhale_stats.bins.rules import OptimalBins
 from rhale_stats.simulate import PiecewiseLinear, Quadratic, Simulator, dense_truth
 from rhale_stats.simulate.scores import mae
 from studies.report import mean_table

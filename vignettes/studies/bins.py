@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 
 from rhale_stats.bins.adaptive import AdaptiveBins
 from rhale_stats.bins.rule import BinRule
-from rhale_stats.bins.searched import BestEqualWidthBins, GreedyBins, OptimalBins
+from rhale_stats.bins.rules import BestEqualWidthBins, GreedyBins, OptimalBins
 from studies.examples import (
     ALONG_THE_AXIS,
     EXAMPLES,

@@ -12,12 +12,10 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 from rhale_stats.arrays.moments import FloatArray
-from rhale_stats.bins.searched import OptimalBins
+from rhale_stats.bins.rules import OptimalBins
 from rhale_stats.generics.values import predict
-from rhale_stats.regional.ale import regional_ale
-from rhale_stats.regional.effects import regional_rhale
-from rhale_stats.regional.pdp import regional_pdp
-from rhale_stats.regional.regions import regions
+from rhale_stats.regional.comparisons import regional_ale, regional_pdp
+from rhale_stats.regional.regions import regional_rhale, regions
 from rhale_stats.simulate import TwoRegimes
 from studies.report import mean_table
 from studies.runner import Options, Output, Scenario, Study

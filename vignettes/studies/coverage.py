@@ -14,10 +14,9 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 from rhale_stats.bins.adaptive import AdaptiveBins
-from rhale_stats.bins.fixed import GivenBins
 from rhale_stats.bins.rule import BinRule
-from rhale_stats.bins.searched import OptimalBins
-from rhale_stats.effects.equivalence import equivalence_test
+from rhale_stats.bins.rules import GivenBins, OptimalBins
+from rhale_stats.effects.hypotheses import equivalence_test
 from rhale_stats.generics.errors import std_error
 from rhale_stats.generics.hypotheses import compare, wald_test
 from rhale_stats.generics.intervals import confband, confint

@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 from scipy.special import betainc
 
-from rhale_stats.bins.fixed import GivenBins
+from rhale_stats.bins.rules import GivenBins
 from rhale_stats.diagnostics.unbiased import check_unbiased
 from rhale_stats.simulate import Toy
 from studies.report import mean_table

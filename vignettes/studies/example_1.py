@@ -10,9 +10,8 @@ import pandas as pd
 import xarray as xr
 from matplotlib.figure import Figure
 
-from rhale_stats.bins.fixed import EqualWidthBins
 from rhale_stats.bins.rule import BinRule
-from rhale_stats.bins.searched import OptimalBins
+from rhale_stats.bins.rules import EqualWidthBins, OptimalBins
 from rhale_stats.diagnostics.jumps import jump_check
 from rhale_stats.effects.rhale import rhale
 from rhale_stats.simulate import OppositeGroups

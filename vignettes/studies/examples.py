@@ -15,7 +15,7 @@ from scipy.special import ndtr, ndtri
 from rhale_stats.bins.rule import BinRule
 from rhale_stats.simulate import Marginal, PiecewiseLinear, Simulator
 from rhale_stats.simulate.scores import mae
-from rhale_stats.simulate.truth import TURNS, FloatArray, Function
+from rhale_stats.simulate.simulator import TURNS, FloatArray, Function
 from studies.runner import Output
 from studies.tools import SCORES, local_of, quiet_rhale
 

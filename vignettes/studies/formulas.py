@@ -17,8 +17,7 @@ from numpy.typing import NDArray
 
 from rhale_stats.arrays import bin_error
 from rhale_stats.arrays.intervals import of_deviation
-from rhale_stats.bins.fixed import EqualWidthBins, QuantileBins
-from rhale_stats.bins.searched import GreedyBins
+from rhale_stats.bins.rules import EqualWidthBins, GreedyBins, QuantileBins
 from rhale_stats.diagnostics.jumps import jump_check
 from rhale_stats.effects.rhale import quiet_rhale, rhale
 from rhale_stats.generics.errors import std_error

@@ -17,7 +17,7 @@ from scipy.special import expit
 from statsmodels.genmod import families
 
 from rhale_stats.arrays.moments import FloatArray
-from rhale_stats.bins.fixed import GivenBins
+from rhale_stats.bins.rules import GivenBins
 
 EDGES = np.linspace(-1, 1, 6)
 RULE = GivenBins(EDGES)

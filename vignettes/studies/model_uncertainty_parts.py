@@ -17,7 +17,7 @@ import xarray as xr
 from scipy.stats import qmc
 
 from rhale_stats.arrays.moments import FloatArray
-from rhale_stats.bins.fixed import EqualWidthBins, QuantileBins
+from rhale_stats.bins.rules import EqualWidthBins, QuantileBins
 from rhale_stats.effects.ale import ale
 from rhale_stats.effects.rhale import quiet_rhale
 from rhale_stats.local.local_effects import local_effects

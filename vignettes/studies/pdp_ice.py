@@ -13,8 +13,7 @@ from scipy.special import ndtr
 
 from rhale_stats.arrays.binning import bin_index
 from rhale_stats.arrays.moments import FloatArray
-from rhale_stats.bins.fixed import QuantileBins
-from rhale_stats.bins.searched import OptimalBins
+from rhale_stats.bins.rules import OptimalBins, QuantileBins
 from rhale_stats.effects.ale import ale
 from rhale_stats.generics.values import predict
 from rhale_stats.profiles.m_plot import m_plot

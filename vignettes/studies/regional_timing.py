@@ -18,8 +18,7 @@ from numpy.typing import NDArray
 from rhale_stats.arrays.moments import FloatArray
 from rhale_stats.local.local_effects import local_effects
 from rhale_stats.parallel import cpus, one_blas_thread
-from rhale_stats.regional.ale import regional_ale
-from rhale_stats.regional.pdp import regional_pdp
+from rhale_stats.regional.comparisons import regional_ale, regional_pdp
 from rhale_stats.regional.regions import regions
 from studies.california import Network
 from studies.runner import Options, Output, Scenario, Study

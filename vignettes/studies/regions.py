@@ -11,10 +11,9 @@ import xarray as xr
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
-from rhale_stats.bins.searched import OptimalBins
+from rhale_stats.bins.rules import OptimalBins
 from rhale_stats.local.local_effects import local_effects
-from rhale_stats.regional.effects import regional_rhale
-from rhale_stats.regional.regions import regions
+from rhale_stats.regional.regions import regional_rhale, regions
 from rhale_stats.simulate import TwoRegimes
 from studies.runner import Options, Output, Scenario, Study
 from studies.tools import holds, panels, quiet_rhale, share, where

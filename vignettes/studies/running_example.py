@@ -11,9 +11,8 @@ import xarray as xr
 from matplotlib.figure import Figure
 
 from rhale_stats.arrays.moments import FloatArray
-from rhale_stats.bins.fixed import EqualWidthBins, QuantileBins
 from rhale_stats.bins.rule import BinRule
-from rhale_stats.bins.searched import OptimalBins
+from rhale_stats.bins.rules import EqualWidthBins, OptimalBins, QuantileBins
 from rhale_stats.profiles.pdp import ice
 from rhale_stats.simulate import RunningExample
 from studies.report import mean_table

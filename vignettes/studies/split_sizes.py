@@ -14,10 +14,9 @@ import xarray as xr
 
 from rhale_stats.arrays import regions as search
 from rhale_stats.local.local_effects import local_effects
+from rhale_stats.regional.losses import split_degrees, split_statistics
 from rhale_stats.regional.regions import regions
-from rhale_stats.regional.search import SplitSearch, largest_of, tried_of
-from rhale_stats.regional.split_losses import split_degrees, split_statistics
-from rhale_stats.regional.work import work_of
+from rhale_stats.regional.search import SplitSearch, largest_of, tried_of, work_of
 from studies.validity_rows import region_rows
 
 CASES = (

@@ -12,7 +12,7 @@ import xarray as xr
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
-from rhale_stats.bins.fixed import EqualWidthBins
+from rhale_stats.bins.rules import EqualWidthBins
 from rhale_stats.effects.rhale import quiet_rhale
 from rhale_stats.generics.intervals import confint
 from rhale_stats.generics.values import predict

@@ -14,8 +14,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
-from rhale_stats.bins.fixed import EqualWidthBins
 from rhale_stats.bins.rule import BinRule
+from rhale_stats.bins.rules import EqualWidthBins
 from rhale_stats.effects import rhale
 from rhale_stats.local.local_effects import local_effects
 from rhale_stats.simulate import Simulator, scores

@@ -10,7 +10,7 @@ import pandas as pd
 import xarray as xr
 from matplotlib.figure import Figure
 
-from rhale_stats.bins.fixed import GivenBins
+from rhale_stats.bins.rules import GivenBins
 from rhale_stats.diagnostics.unbiased import check_unbiased
 from rhale_stats.effects.bias import BIASED, LARGE
 from rhale_stats.schema.padding import padded

@@ -10,9 +10,8 @@ import pandas as pd
 import xarray as xr
 from matplotlib.figure import Figure
 
-from rhale_stats.bins.fixed import EqualWidthBins, GivenBins
 from rhale_stats.bins.rule import BinRule
-from rhale_stats.bins.searched import OptimalBins
+from rhale_stats.bins.rules import EqualWidthBins, GivenBins, OptimalBins
 from rhale_stats.diagnostics.unbiased import check_unbiased
 from rhale_stats.effects.bias import BIASED, LARGE
 from rhale_stats.simulate import PiecewiseLinear, Quadratic, Simulator, Toy

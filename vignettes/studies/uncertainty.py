@@ -10,7 +10,7 @@ import pandas as pd
 import xarray as xr
 from matplotlib.figure import Figure
 
-from rhale_stats.bins.fixed import GivenBins
+from rhale_stats.bins.rules import GivenBins
 from rhale_stats.simulate import Toy
 from studies.report import mean_table
 from studies.runner import Options, Output, Scenario, Study

@@ -15,8 +15,8 @@ import numpy as np
 import xarray as xr
 
 from rhale_stats.bins.adaptive import AdaptiveBins
-from rhale_stats.bins.fixed import GivenBins
-from rhale_stats.effects.equivalence import equivalence_test
+from rhale_stats.bins.rules import GivenBins
+from rhale_stats.effects.hypotheses import equivalence_test
 from rhale_stats.effects.printed import tail_notes
 from rhale_stats.effects.rhale import quiet_rhale
 from rhale_stats.generics.errors import std_error

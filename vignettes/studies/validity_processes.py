@@ -17,7 +17,7 @@ import xarray as xr
 from numpy.typing import NDArray
 from scipy import stats
 
-from rhale_stats.bins.fixed import GivenBins
+from rhale_stats.bins.rules import GivenBins
 from rhale_stats.local.local_effects import local_effects
 
 FloatArray: TypeAlias = NDArray[np.float64]

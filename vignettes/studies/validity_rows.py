@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 
-from rhale_stats.bins.fixed import GivenBins, QuantileBins
+from rhale_stats.bins.rules import GivenBins, QuantileBins
 from rhale_stats.diagnostics.jumps import jump_check
 from rhale_stats.diagnostics.unbiased import check_unbiased
 from rhale_stats.effects.rhale import quiet_rhale

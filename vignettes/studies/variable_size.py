@@ -9,9 +9,8 @@ import numpy as np
 import xarray as xr
 from matplotlib.figure import Figure
 
-from rhale_stats.bins.fixed import QuantileBins
 from rhale_stats.bins.rule import BinRule
-from rhale_stats.bins.searched import BestEqualWidthBins, OptimalBins
+from rhale_stats.bins.rules import BestEqualWidthBins, OptimalBins, QuantileBins
 from rhale_stats.generics.values import predict
 from rhale_stats.simulate import PiecewiseLinear
 from studies.report import mean_table

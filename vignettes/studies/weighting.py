@@ -14,9 +14,8 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from rhale_stats.bins.adaptive import AdaptiveBins
-from rhale_stats.bins.fixed import QuantileBins
 from rhale_stats.bins.rule import BinRule
-from rhale_stats.bins.searched import OptimalBins
+from rhale_stats.bins.rules import OptimalBins, QuantileBins
 from rhale_stats.effects.fit import fit_of
 from rhale_stats.generics.errors import std_error
 from rhale_stats.generics.intervals import confband, confint

@@ -33,11 +33,9 @@ class Library(NamedTuple):
 
     def knows(self, model: Any) -> bool:
         """Whether the model is of this library."""
-        return any(
-            kind.__module__.partition(".")[0] in (self.name, f"{self.name}lib")
-            and kind.__name__ in self.types
-            for kind in type(model).__mro__
-        )
+        of_library = (self.name, f"{self.name}lib")
+        kinds = [k for k in type(model).__mro__ if k.__module__.partition(".")[0] in of_library]
+        return not {kind.__name__ for kind in kinds}.isdisjoint(self.types)
 
     def adapter(self, model: Any) -> Adapter:
         """The model as functions of rows."""
@@ -77,10 +75,9 @@ def adapter_of(model: Any) -> Adapter | None:
 
 def columns_known_of(model: Any) -> ModelColumns | None:
     """Columns that a model says it was fitted to, or that its formula names."""
-    if isinstance(model, Adapter) or any(library.knows(model) for library in LIBRARIES):
-        adapter = adapter_of(model)
-        names = None if adapter is None else adapter.features
-        return None if names is None else ModelColumns(list(names))
+    adapter = adapter_of(model)
+    if adapter is not None:
+        return None if adapter.features is None else ModelColumns(list(adapter.features))
     columns = statsmodels.columns(model)
     if columns is not None:
         return columns

@@ -35,7 +35,6 @@ LINEAR_CLASSIFIERS = (
 # Of these probabilities are the logistic or the softmax function of the decision function.
 WITH_PROBABILITIES = LINEAR_CLASSIFIERS[:3]
 GLMS = ("PoissonRegressor", "GammaRegressor", "TweedieRegressor")
-NETWORKS = ("MLPRegressor", "MLPClassifier")
 # Encoders do not change with their columns, but at jumps, which are found elsewhere.
 ENCODERS = ("OneHotEncoder", "OrdinalEncoder", "TargetEncoder")
 

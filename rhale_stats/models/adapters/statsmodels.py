@@ -13,8 +13,13 @@ from scipy.special import softmax
 
 from rhale_stats.arrays.moments import FloatArray
 from rhale_stats.models.adapters.adapter import ModelColumns
-from rhale_stats.models.offsets import columns_of_fit, predict_of
-from rhale_stats.models.versions import LINEAR, prediction_function, slope_of
+from rhale_stats.models.offsets import (
+    LINEAR,
+    columns_of_fit,
+    predict_of,
+    prediction_function,
+    slope_of,
+)
 
 
 def columns(results: Any) -> ModelColumns | None:

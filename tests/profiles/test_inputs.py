@@ -10,7 +10,7 @@ import rhale_stats as rs
 from rhale_stats.arrays.binning import quantile_edges
 from rhale_stats.models import differences
 from rhale_stats.models.options import ModelOptions
-from rhale_stats.profiles import given as module
+from rhale_stats.profiles import inputs as module
 from tests.helpers import Counting, rows_of_probe
 
 N = 20
@@ -159,7 +159,7 @@ def test_small_features_are_asked_for_together(monkeypatch):
 
 def test_blocks_have_the_rows_that_there_is_room_for(monkeypatch):
     """Four arrays of curves of 8 bytes a point; at least one row, and no more than a batch."""
-    given = module.Given.used(X, ["a"], ModelOptions())
+    given = module.ProfileInputs.used(X, ["a"], ModelOptions())
     (axis,) = given.axes(None, 5, "quantile")
     asked = given.quotients(f)
     whole = np.concatenate([curves for _, curves, _ in given.curves(asked, axis)], axis=1)

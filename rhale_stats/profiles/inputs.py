@@ -1,4 +1,4 @@
-"""What every profile is given: table, model, features, weights, missing values."""
+"""What every profile is made from: table, model, features, grids, weights, missing values."""
 
 from __future__ import annotations
 
@@ -14,28 +14,28 @@ from numpy.typing import ArrayLike, NDArray
 from rhale_stats.arguments.checks import check_choice, check_finite
 from rhale_stats.arguments.progress import progress_bar
 from rhale_stats.arguments.rows import as_edges
+from rhale_stats.arguments.words import first_rows
 from rhale_stats.arrays import profiles as kernel
 from rhale_stats.arrays.binning import quantile_edges
 from rhale_stats.arrays.moments import FloatArray
 from rhale_stats.arrays.profile_moments import Profile
 from rhale_stats.models import differences
-from rhale_stats.models.chosen import columns_named, default_columns
-from rhale_stats.models.differences import DifferenceQuotients
-from rhale_stats.models.levels import in_order, levels_of
+from rhale_stats.models.differences import MAX_CALL_ROWS, DifferenceQuotients, Versions, evaluated
 from rhale_stats.models.options import ModelOptions
-from rhale_stats.models.sample import Sample
+from rhale_stats.models.sample import Sample, columns_named, default_columns, in_order, levels_of
 from rhale_stats.models.table import Table, Values, check_column
-from rhale_stats.models.together import MAX_CALL_ROWS, Versions, evaluated
-from rhale_stats.profiles.data import NOMINAL, VARIABLES, variable
-from rhale_stats.profiles.grid import (
+from rhale_stats.profiles.data import (
     GRID_KINDS,
     N_GRID_OF_PAIR,
-    Axis,
+    VARIABLES,
     Grid,
+    ProfileAxis,
     grids,
+    variable,
 )
 from rhale_stats.schema.dimensions import OUTPUT, with_outputs
 from rhale_stats.schema.features import feature_coordinate
+from rhale_stats.schema.levels import NOMINAL
 from rhale_stats.schema.padding import padded
 from rhale_stats.schema.variables import COUNTS, GRID_VALUE
 
@@ -46,7 +46,7 @@ SPREAD_BINS = 20
 
 
 @dataclass(frozen=True)
-class Given(Sample):
+class ProfileInputs(Sample):
     """Rows of positive weight, and the columns, and pairs of columns, that have a profile."""
 
     pairs: Sequence[tuple[int, int]] = ()
@@ -76,15 +76,15 @@ class Given(Sample):
             used = replace(used, weight=used.weight / used.weight.max())
         return replace(used, positions=positions, pairs=of_pairs)
 
-    def with_curve(self, axis: Axis) -> NDArray[np.bool_]:
+    def with_curve(self, axis: ProfileAxis) -> NDArray[np.bool_]:
         """Rows that have a curve: all, or those that have a value."""
-        return axis.there | (self.missing == "bin")
+        return axis.present | (self.missing == "bin")
 
-    def weight_of(self, axis: Axis) -> FloatArray | None:
+    def weight_of(self, axis: ProfileAxis) -> FloatArray | None:
         """Weights of these rows."""
         return self.weight_at(self.with_curve(axis))
 
-    def gone(self, axis: Axis) -> NDArray[np.bool_]:
+    def gone(self, axis: ProfileAxis) -> NDArray[np.bool_]:
         """Rows without a value of the feature."""
         if axis.pair is not None:
             return self.gone(axis.pair[0]) | self.gone(axis.pair[1])
@@ -94,14 +94,14 @@ class Given(Sample):
         assert isinstance(frame, pd.DataFrame), "arrays hold numbers"
         return frame.iloc[:, axis.position].isna().to_numpy()
 
-    def places(self, axis: Axis, rows: NDArray[np.bool_] | None = None) -> kernel.Places:
+    def places(self, axis: ProfileAxis, rows: NDArray[np.bool_] | None = None) -> kernel.Places:
         """Where rows are on the grid, by default all that have a curve."""
         x = axis.x[self.with_curve(axis) if rows is None else rows]
         if axis.levels is not None:
             return kernel.level_places(x.astype(np.intp), len(axis.levels))
         return kernel.places(axis.grid, x)
 
-    def axes(self, grid: Grid, n_grid: int, grid_kind: str) -> list[Axis]:
+    def axes(self, grid: Grid, n_grid: int, grid_kind: str) -> list[ProfileAxis]:
         """All features with their grids."""
         check_choice("grid_kind", grid_kind, GRID_KINDS)
         names = self.table.names
@@ -109,7 +109,7 @@ class Given(Sample):
         parts = [names[position] for pair in self.pairs for position in pair]
         own_grids = grids(grid, [*self.names, *both, *parts], names)
 
-        def axis(position: int, points: Any, n: int) -> Axis:
+        def axis(position: int, points: Any, n: int) -> ProfileAxis:
             name = names[position]
             if self.table.is_numeric(position):
                 return self._numbers(name, position, points, n, grid_kind)
@@ -120,12 +120,12 @@ class Given(Sample):
         ]
         for name, pair in zip(both, self.pairs, strict=True):
             of_pair = own_grids.get(name, [own_grids.get(names[position]) for position in pair])
-            a, b = (
+            a, b = [
                 axis(position, points, min(n_grid, N_GRID_OF_PAIR))
                 for position, points in zip(pair, of_pair, strict=True)
-            )
-            out.append(Axis.of_pair(a, b))
-            if self.missing == "bin" and not out[-1].there.all():
+            ]
+            out.append(ProfileAxis.of_pair(a, b))
+            if self.missing == "bin" and not out[-1].present.all():
                 raise ValueError(
                     f"missing must be 'drop' for the pair {name!r}, in which numbers are missing; "
                     f"got 'bin'."
@@ -134,7 +134,7 @@ class Given(Sample):
 
     def _numbers(
         self, name: str, position: int, own_grid: ArrayLike | None, n_grid: int, grid_kind: str
-    ) -> Axis:
+    ) -> ProfileAxis:
         x = check_column(self.table, position, missing=self.missing)
         values = x[self.inner(x)]
         kind = "discrete" if self.table.is_discrete(position) else "continuous"
@@ -150,9 +150,9 @@ class Given(Sample):
                 weight = self.weight_at(self.inner(x))
                 grid = quantile_edges(values, n_grid - 1, weight)
         grid = self.table.whole(position, grid, integers=own_grid is None)
-        return Axis(name, position, kind, x, grid, self.held(position, grid), None)
+        return ProfileAxis(name, position, kind, x, grid, self.grid_values(position, grid), None)
 
-    def held(self, position: int, grid: FloatArray) -> Values:
+    def grid_values(self, position: int, grid: FloatArray) -> Values:
         """Whole numbers stay whole for the model where its column has them."""
         if isinstance(self.table.data, pd.DataFrame):
             dtype = self.table.data.dtypes.iloc[position]
@@ -161,15 +161,19 @@ class Given(Sample):
                 return whole
         return grid
 
-    def _levels(self, name: str, position: int, own_grid: ArrayLike | None) -> Axis:
+    def _levels(self, name: str, position: int, own_grid: ArrayLike | None) -> ProfileAxis:
         levels = levels_of(self, position)
         if own_grid is not None:
             levels = in_order(np.asarray(own_grid).ravel().tolist(), levels, "grid")
         x = np.where(levels.code < 0, np.nan, levels.code)
         values = self.table.series(position).array[levels.first]
-        return Axis(name, position, NOMINAL, x, np.arange(float(len(values))), values, levels.texts)
+        return ProfileAxis(
+            name, position, NOMINAL, x, np.arange(float(len(values))), values, levels.texts
+        )
 
-    def all_curves(self, quotients: DifferenceQuotients, axes: Sequence[Axis]) -> Iterator[Blocks]:
+    def all_curves(
+        self, quotients: DifferenceQuotients, axes: Sequence[ProfileAxis]
+    ) -> Iterator[Blocks]:
         """What `curves` gives of every feature; of a small table, several features from one call.
 
         Those of one are to be used before those of the next.
@@ -191,7 +195,9 @@ class Given(Sample):
                 yield from self._together(quotients, axes[begin:end])
             begin = end
 
-    def _together(self, quotients: DifferenceQuotients, axes: Sequence[Axis]) -> Iterator[Blocks]:
+    def _together(
+        self, quotients: DifferenceQuotients, axes: Sequence[ProfileAxis]
+    ) -> Iterator[Blocks]:
         some = [axis for axis in axes if len(axis.grid)]
         answers = evaluated(quotients, [self._versions(axis) for axis in some])
         for axis in axes:
@@ -203,14 +209,14 @@ class Given(Sample):
             error = quotients.rounding(np.abs(curves).max(axis=(0, 1))[None])
             yield iter([_block(axis, slice(0, len(curves)), curves, error, len(curves))])
 
-    def _versions(self, axis: Axis) -> Versions:
+    def _versions(self, axis: ProfileAxis) -> Versions:
         """All rows that have a curve, at every point of the grid."""
         rows = self.with_curve(axis)
         n = int(rows.sum())
         columns = [differences.repeated(axis.values, point, n) for point in range(len(axis.grid))]
         return Versions(axis.position, columns, None if rows.all() else rows)
 
-    def curves(self, quotients: DifferenceQuotients, axis: Axis) -> Blocks:
+    def curves(self, quotients: DifferenceQuotients, axis: ProfileAxis) -> Blocks:
         """Blocks of the rows that have a curve, with (output, row, grid) and its rounding.
 
         So a mean curve of very many rows needs the memory of one block.
@@ -228,7 +234,7 @@ class Given(Sample):
                 curves, error = _pair_curves(some, axis.pair)
             yield _block(axis, rows, curves, error, quotients_of_rows.table.n_rows)
 
-    def without(self, quotients: DifferenceQuotients, axis: Axis) -> FloatArray:
+    def without(self, quotients: DifferenceQuotients, axis: ProfileAxis) -> FloatArray:
         """The output of all rows without a value of the feature, (output, row)."""
         data = self.table.data
         nothing: Values = np.full(1, np.nan)
@@ -246,7 +252,7 @@ class Given(Sample):
 
     def labelled(
         self,
-        axes: Sequence[Axis],
+        axes: Sequence[ProfileAxis],
         estimates: Sequence[Mapping[str, NDArray[Any]]],
         quotients: DifferenceQuotients | None,
         *,
@@ -256,7 +262,7 @@ class Given(Sample):
         """Results of all features, padded to the longest grid."""
         if quotients is not None:
             quotients.check_size()
-        n_grid = max(*(len(axis.grid) for axis in axes), 1)
+        n_grid = max(*[len(axis.grid) for axis in axes], 1)
         labels = [] if quotients is None else quotients.outputs.labels
         sizes = {"grid": n_grid, "grid_other": n_grid, "obs": self.table.n_rows}
         facts = FACTS | {"curve": {"estimator": ESTIMATORS[method], "centering": centering}}
@@ -278,7 +284,7 @@ class Given(Sample):
             },
         )
         n_missing = self._n_missing(axes)
-        n_beyond = self._counted([~axis.there for axis in axes]) - n_missing
+        n_beyond = self._counted([~axis.present for axis in axes]) - n_missing
         if n_beyond.any():
             out["n_beyond"] = variable("n_beyond", n_beyond)
         if n_missing.any() or n_beyond.any():
@@ -287,7 +293,7 @@ class Given(Sample):
             out = out.drop_vars(["missing_curve", "missing_curve_se"])
         return with_outputs(out, labels, [] if quotients is None else quotients.outputs.names)
 
-    def _n_missing(self, axes: Sequence[Axis]) -> NDArray[np.int64]:
+    def _n_missing(self, axes: Sequence[ProfileAxis]) -> NDArray[np.int64]:
         """Rows without a value of each feature; math [6]: a frequency weight is so many rows."""
         return self._counted([self.gone(axis) for axis in axes])
 
@@ -296,7 +302,7 @@ class Given(Sample):
         w = self.weight if self.frequency else None
         return np.array([int(rows.sum() if w is None else w[rows].sum()) for rows in each])
 
-    def with_rows(self, out: xr.Dataset, axes: Sequence[Axis]) -> xr.Dataset:
+    def with_rows(self, out: xr.Dataset, axes: Sequence[ProfileAxis]) -> xr.Dataset:
         """The result with the values and weights of the rows, and their labels."""
         out = out.assign(x=variable("x", np.stack([axis.x for axis in axes])))
         out = out.assign_coords(obs=self.obs)
@@ -319,7 +325,7 @@ def _pair_of(pair: Any, table: Table) -> tuple[int, int]:
 
 
 def _pair_curves(
-    quotients: DifferenceQuotients, pair: tuple[Axis, Axis]
+    quotients: DifferenceQuotients, pair: tuple[ProfileAxis, ProfileAxis]
 ) -> tuple[FloatArray, FloatArray]:
     """The output of every row at all pairs of points, (row, pair, output), and its rounding."""
     a, b = pair
@@ -341,7 +347,7 @@ def _pair_curves(
 
 
 def _block(
-    axis: Axis, rows: slice, curves: FloatArray, error: FloatArray, n_rows: int
+    axis: ProfileAxis, rows: slice, curves: FloatArray, error: FloatArray, n_rows: int
 ) -> tuple[slice, FloatArray, FloatArray]:
     """Rows, their curves (output, row, grid), given (row, grid, output), and the rounding."""
     # The largest output shows whether there is anything to look for.
@@ -373,13 +379,15 @@ def _stacked(
             np.broadcast_to(of_feature, (n_outputs, *of_feature.shape[1:])) for of_feature in each
         ]
         outer = (n_outputs,)
-    values = padded(each, (*outer, *(sizes[dim] for dim in dims[1:])), missing=filler)
+    values = padded(each, (*outer, *[sizes[dim] for dim in dims[1:]]), missing=filler)
     if name not in OF_ROWS:
         return values.swapaxes(0, 1), (OUTPUT, *dims)
     return values.astype(np.int64) if name == "n_obs" else values, dims
 
 
-def _coordinates(axes: Sequence[Axis], n_grid: int, units: Mapping[str, str]) -> dict[str, Any]:
+def _coordinates(
+    axes: Sequence[ProfileAxis], n_grid: int, units: Mapping[str, str]
+) -> dict[str, Any]:
     """Features with their kinds and units, and the points of their grids, padded."""
     values = padded([axis.grid for axis in axes], (n_grid,))
     coords: dict[str, Any] = {
@@ -407,7 +415,7 @@ def _coordinates(axes: Sequence[Axis], n_grid: int, units: Mapping[str, str]) ->
     return coords
 
 
-def _pair_coordinates(axes: Sequence[Axis], n_grid: int) -> dict[str, Any]:
+def _pair_coordinates(axes: Sequence[ProfileAxis], n_grid: int) -> dict[str, Any]:
     """Both features of pairs, and the points of the pairs: values, or levels of categories."""
     out: dict[str, Any] = {}
     for side, letter in enumerate("ab"):
@@ -465,7 +473,7 @@ def with_slopes(table: Table) -> list[int]:
     return chosen
 
 
-def with_bar(axes: Sequence[Axis], what: str, *, progress: bool) -> Iterator[Axis]:
+def with_bar(axes: Sequence[ProfileAxis], what: str, *, progress: bool) -> Iterator[ProfileAxis]:
     """The features, with a progress bar."""
     with progress_bar(len(axes), what, "feature", progress=progress) as bar:
         for axis in axes:
@@ -473,7 +481,9 @@ def with_bar(axes: Sequence[Axis], what: str, *, progress: bool) -> Iterator[Axi
             bar.update()
 
 
-def counts_of(inputs: Given, weight: FloatArray | None, n_rows: int) -> dict[str, NDArray[Any]]:
+def counts_of(
+    inputs: ProfileInputs, weight: FloatArray | None, n_rows: int
+) -> dict[str, NDArray[Any]]:
     """Rows with a value: all of them, repeated ones counted; and how many independent ones."""
     if weight is None:
         n_obs = n_effective = float(n_rows)
@@ -508,3 +518,52 @@ def estimates_of(profiles: Sequence[Profile], share: FloatArray) -> dict[str, An
         "importance": np.array([kernel.importance(profile.curve, share) for profile in profiles]),
         "weight_share": share,
     }
+
+
+def at_rows(quotients: DifferenceQuotients) -> FloatArray:
+    """The model's answer at the rows, (row, output)."""
+    answers = quotients.at_rows().astype(np.float64, copy=False)
+    bad = np.asarray(~np.isfinite(answers).all(axis=1))
+    if bad.any():
+        raise ValueError(
+            f"model must return finite numbers; got others in {int(bad.sum())} of {len(bad)} rows "
+            f"(first rows: {first_rows(bad)}). See what it returns at these rows."
+        )
+    return answers
+
+
+def bin_beside(
+    inputs: ProfileInputs,
+    axis: ProfileAxis,
+    answers: FloatArray,
+    each: Sequence[kernel.BinMeans],
+    x: FloatArray,
+    centering: str,
+) -> dict[str, NDArray[Any]]:
+    """math [42]: the mean output of the rows without a value, on the scale of the curve."""
+    if inputs.missing != "bin":
+        return {}
+    if axis.present.all() or not len(x):
+        return dict.fromkeys(BESIDE, np.full(len(each), np.nan))
+    values = []
+    for f, means in zip(answers.T, each, strict=True):
+        gone, others = [
+            kernel.mean_of_rows(
+                f[rows, None],
+                inputs.weight_at(rows),
+                frequency=inputs.frequency,
+            )
+            for rows in (~axis.present, axis.present)
+        ]
+        has_rows = means.share > 0
+        spread = means.variance if means.robust is None else means.robust
+        centre = kernel.centre_of(centering, x[has_rows], means.share[has_rows])
+        # Its error: that of a mean over the same rows, or of fixed parts of the bins' means.
+        constant = float(centre**2 @ (spread[has_rows] / means.n_effective[has_rows]))
+        if centering == "mean":
+            constant = others.variance
+        elif centering == "none":
+            constant = 0.0
+        value = float(gone.value[0] - centre @ means.mean[has_rows])
+        values.append((value, np.sqrt(gone.variance + constant)))
+    return dict(zip(BESIDE, np.array(values).T, strict=True))

@@ -1,1 +1,0 @@
-"""Variables of results: their dimensions, long names and units."""
