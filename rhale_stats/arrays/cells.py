@@ -29,9 +29,10 @@ MIN_OWN_ROWS, POOLED_DEGREES, OF_DIFFERENCE = 8, 12.0, 2 / 3
 # Degrees of freedom of the variance of a cell in which a few rows have most of the weight.
 MIN_DEGREES = 1.0
 # Two neighbours are the ends of a gap if they are this many times as far apart as the rows around
-# them, with few rows on a side more, and by more than this share of the inner range. Beyond a gap
-# are at least this share of the rows, and five rows, because tails are sparse anyway. Fewer rows
-# suffice if they are so many inner ranges away, as coded values are.
+# them, with few rows on a side more, with few places on a side, as zeros are, three times as many;
+# and by more than this share of the inner range. Beyond a gap are at least this share of the rows,
+# and five rows, because tails are sparse anyway. Fewer rows suffice so many inner ranges away, as
+# coded values are.
 GAP_SPACINGS, SPACINGS_OF_FEW, GAP_SHARE, GAP_ROWS, TAIL_SPACINGS = 10.0, 100.0, 0.1, 0.02, 10.0
 # Number of neighbours on each side that give the usual distance.
 NEIGHBOURS = 10
@@ -263,8 +264,9 @@ def gap_edges(x: FloatArray, running: FloatArray | None = None) -> FloatArray:
         if is_tail and apart[gap] <= TAIL_SPACINGS * inner:
             continue
         sides = apart[max(gap - NEIGHBOURS, 0) : gap], apart[gap + 1 : gap + 1 + NEIGHBOURS]
-        usual = max((side.mean() for side in sides if len(side) >= NEIGHBOURS // 2), default=np.inf)
-        if apart[gap] > (GAP_SPACINGS + SPACINGS_OF_FEW / beyond) * usual:
+        usual = [side.mean() for side in sides if len(side) >= NEIGHBOURS // 2]
+        factor = (GAP_SPACINGS + SPACINGS_OF_FEW / beyond) * (1 if len(usual) == len(sides) else 3)
+        if apart[gap] > factor * max(usual, default=np.inf):
             # The last value is the end of the axis, and has a cell of its own before it.
             end = (
                 places[gap + 1] if gap + 2 < len(places) else np.nextafter(places[gap + 1], -np.inf)

@@ -181,31 +181,33 @@ def influence_of(inner: Any, params: FloatArray, design: Design | None) -> Float
     return influence if influence.shape[1] == len(params) else None
 
 
-def row_factor(inner: Any, n_parameters: int, design: Design | None, *, robust: bool) -> FloatArray:
+def row_factor(inner: Any, n_parameters: int, *, robust: bool) -> FloatArray:
     """Factors of the `influence_of` rows in a robust covariance, (rows,) (math [80]).
 
-    1/(1 - leverage) as in HC3, where the leverage is known; else, and beside a ``robust``
-    covariance of the fit, the one of HC1.
+    1/(1 - leverage) of least squares, as in HC3; of other models, and beside a ``robust``
+    covariance of the fit, the one of HC1. (Where classes of a logit nearly separate, a leverage
+    near 1 says nothing of its errors.)
     """
     model = inner.model
     n_rows = len(model.endog)
-    hc1 = np.full(n_rows, np.sqrt(n_rows / max(n_rows - n_parameters, 1)))
-    repeated = np.any(np.asarray(getattr(model, "freq_weights", 1.0)) != 1)
-    if robust or repeated:
-        return hc1
-    try:
-        if type(model).__name__ in ("OLS", "WLS"):
-            leverage = np.einsum("ij,ji->i", model.wexog, model.pinv_wexog)
-        else:
-            weight = np.asarray(model.hessian_factor(inner.params), dtype=np.float64)
-            weight = weight * np.sign(weight.sum())  # Its sign is that of the information, or not.
-            information = -np.asarray(model.hessian(inner.params), dtype=np.float64)
-            inverse = np.linalg.inv(information) if design is None else design.inverse(information)
-            leverage = weight * np.einsum("ij,jk,ik->i", model.exog, inverse, model.exog)
-    except (NotImplementedError, np.linalg.LinAlgError, TypeError, ValueError, AttributeError):
-        return hc1
-    if leverage.shape != hc1.shape or not ((leverage > -EXACT) & (leverage < 1 + EXACT)).all():
-        return hc1
+    design = None if robust else _least_squares(model)
+    if design is None:
+        return np.full(n_rows, np.sqrt(n_rows / max(n_rows - n_parameters, 1)))
+    leverage = np.einsum("ij,ji->i", design, np.linalg.pinv(design))
     # A row that the fit goes through has no residual that could say anything.
     free = leverage < 1 - EXACT
     return np.asarray(np.divide(1.0, 1 - leverage, out=np.zeros(n_rows), where=free))
+
+
+def _least_squares(model: Any) -> FloatArray | None:
+    """The design of a model fitted by least squares, with roots of weights; None for others."""
+    kind = type(model).__name__
+    if kind in ("OLS", "WLS"):
+        return np.asarray(model.wexog, dtype=np.float64)
+    family = getattr(model, "family", None)
+    names = (type(family).__name__, type(getattr(family, "link", None)).__name__)
+    if kind != "GLM" or names[0] != "Gaussian" or names[1].lower() != "identity":
+        return None
+    if np.any(model.freq_weights != 1):  # of as many rows, each with a leverage of its own
+        return None
+    return np.asarray(np.sqrt(model.iweights)[:, None] * model.exog, dtype=np.float64)

@@ -216,7 +216,7 @@ class _FromResults(Parametric):
         self.robust = getattr(self._inner, "cov_type", "nonrobust") != "nonrobust"
         self.cov = self._covariance()
         self.influence = influence_of(self._inner, self.params, self.design)
-        self.row_factor = row_factor(self._inner, len(self.params), self.design, robust=self.robust)
+        self.row_factor = row_factor(self._inner, len(self.params), robust=self.robust)
         self.groups = _clusters(self._inner)
 
     def _covariance(self) -> FloatArray:

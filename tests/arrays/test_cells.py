@@ -329,9 +329,10 @@ def test_gaps_by_hand():
     # Repeated rows change nothing.
     assert_array_equal(kernel.gap_edges(np.repeat(x, 3)), found)
     assert_array_equal(kernel.gap_edges(np.repeat(x, np.arange(42) % 3 + 1)), found)
-    # Four distances on one side say nothing of the usual one, five do.
-    for n_left, expected in ((5, 2), (6, 0)):
-        x = np.append(3.0 * np.arange(n_left), 3 * n_left + 37 + np.arange(60))
+    # Four distances on a side say nothing of the usual one: 3 (10 + 100 / 5) of the other side are
+    # needed. Five do: 10 + 100 / 6 of theirs.
+    for n_left, expected in ((5, 0), (6, 2)):
+        x = np.append(3.0 * np.arange(n_left), 3 * n_left + 84 + np.arange(60))
         assert len(kernel.gap_edges(x)) == len(kernel.gap_edges(-x[::-1])) == expected
     # The larger of both usual distances counts.
     x = np.append(np.arange(21.0), 20 + 29 + 2 * np.arange(21))
