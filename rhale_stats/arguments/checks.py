@@ -351,7 +351,9 @@ def check_percentiles(bounds: Any) -> tuple[float, float]:
 
     Both up to 1, they are shares of the rows, as in scikit-learn.
     """
-    values = np.asarray(bounds) if np.shape(bounds) == (2,) else np.zeros(2)
+    pair = list(bounds) if isinstance(bounds, list | tuple | np.ndarray) else []
+    numbers = [end for end in pair if isinstance(end, int | float | np.integer | np.floating)]
+    values = np.asarray(numbers if len(numbers) == len(pair) == 2 else [0.0, 0.0])
     if values.dtype.kind not in "iuf" or not 0 <= values[0] < values[1] <= 100:
         raise ValueError(
             f"percentiles must be two numbers from 0 to 100, the smaller first; got {bounds!r}. "

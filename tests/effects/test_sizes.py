@@ -125,8 +125,9 @@ def test_a_few_distant_rows_decide_no_size():
     )
     assert "all rows" in str(rs.summary(effect, percentiles=(0, 100)))
     assert "inner 98 % of the rows" in str(rs.summary(effect))
-    with pytest.raises(ValueError, match="percentiles must be two numbers"):
-        rs.glance(effect, percentiles=(99, 1))
+    for wrong in ((99, 1), [[1], [1, 2]], (True, False), "ab"):
+        with pytest.raises(ValueError, match="percentiles must be two numbers"):
+            rs.effect_sizes(effect, percentiles=wrong)
 
 
 def by_hand():
