@@ -33,12 +33,12 @@ def of_rows(influence: FloatArray, weight: FloatArray | None, *, frequency: bool
     """math [5], [6]: rows are independent; ``influence`` (row, estimate) is of means over them."""
     w = np.ones(len(influence)) if weight is None else weight
     total = float(w.sum())
-    own = influence - np.average(influence, axis=0, weights=w)
+    deviation = influence - np.average(influence, axis=0, weights=w)
     if frequency:
         each = np.sqrt(w / (total - 1)) if total > 1 else np.full(len(w), np.nan)
-        moved, degrees = own * (each / np.sqrt(total))[:, None], total - 1
+        moved, degrees = deviation * (each / np.sqrt(total))[:, None], total - 1
     else:
-        moved = own * (w / total * np.sqrt(unrelated(w)))[:, None]
+        moved = deviation * (w / total * np.sqrt(unrelated(w)))[:, None]
         degrees = total**2 / float(w @ w) - 1
     return Units(moved, np.arange(len(w)), degrees)
 
@@ -52,14 +52,14 @@ def of_groups(
 ) -> Units:
     """math [26]: sums over groups of rows, corrected for their leverage; or math [117]."""
     w = np.ones(len(influence)) if weight is None else weight
-    own = influence - np.average(influence, axis=0, weights=w)
+    deviation = influence - np.average(influence, axis=0, weights=w)
     if isinstance(group, SamplingDesign):
         share = (w / w.sum())[:, None]
-        moved = group.units(own * share, share)
+        moved = group.units(deviation * share, share)
         return Units(moved, group.cluster[group.rows], group.degrees, group)
     shares = leverage.of_mean(group, w, frequency=frequency)
     factor = shares.factor.toarray()[:, 0]
-    moved = summed(own * (w / w.sum())[:, None], group) * factor[:, None]
+    moved = summed(deviation * (w / w.sum())[:, None], group) * factor[:, None]
     return Units(moved, group, leverage.mean_degrees(shares))
 
 
@@ -74,7 +74,7 @@ class BinUnits(NamedTuple):
 def of_bins(
     values: FloatArray,
     cell: IntArray,
-    of: BinMeans,
+    bins: BinMeans,
     centre: FloatArray | None,
     weight: FloatArray | None,
     group: IntArray | SamplingDesign | None,
@@ -88,32 +88,32 @@ def of_bins(
     """
     w = np.ones(len(values)) if weight is None else weight
     if isinstance(group, SamplingDesign):
-        return _of_sampled_bins(values, cell, of, centre, w, group)
+        return _of_sampled_bins(values, cell, bins, centre, w, group)
     code = np.arange(len(values)) if group is None else group
     # A row of a frequency weight is as many rows, whose squares are added.
     repeats = w if frequency and group is None else None
-    n_bins, n_units = len(of.share), int(code.max(initial=-1)) + 1
+    n_bins, n_units = len(bins.share), int(code.max(initial=-1)) + 1
     total = np.bincount(cell, w, n_bins)
-    mean = np.where(of.share > 0, of.mean, 0.0)
+    mean = np.where(bins.share > 0, bins.mean, 0.0)
     tables = [
-        leverage.table(one, code, cell, n_units, n_bins)
-        for one in (w, w if frequency else w**2, w * (values - mean[cell]) / total[cell])
+        leverage.table(row_values, code, cell, n_units, n_bins)
+        for row_values in (w, w if frequency else w**2, w * (values - mean[cell]) / total[cell])
     ]
     shares = leverage.Shares.from_sums(tables[0], tables[1], repeats)
     moved = leverage.like(tables[2], tables[2].data * shares.factor.data).toarray()
     if repeats is not None:
         moved /= np.sqrt(repeats)[:, None]
     if centre is None:
-        apart = (w / w.sum()) * (mean[cell] - of.share @ mean)
+        apart = (w / w.sum()) * (mean[cell] - bins.share @ mean)
         factor = leverage.of_mean(code, w, frequency=frequency).factor.toarray()[:, 0]
-        moved -= (moved @ of.share + summed(apart, code) * factor)[:, None]
+        moved -= (moved @ bins.share + summed(apart, code) * factor)[:, None]
     else:
         moved -= (moved @ centre)[:, None]
     lost = leverage.like(shares.square, shares.square.data * shares.factor.data)
     overlap = np.diagonal(leverage.products(shares.square) + leverage.between(lost))
     degrees = np.divide(1.0, overlap, out=np.zeros(n_bins), where=overlap > 0)
     if group is None:
-        degrees = np.maximum(of.n_effective - 1, 0.0)
+        degrees = np.maximum(bins.n_effective - 1, 0.0)
     return BinUnits(
         Units(moved, code, np.nan), degrees, np.bincount(tables[0].indices, minlength=n_bins)
     )
@@ -181,10 +181,10 @@ def together(
     is made of the influences.
     """
     influence = corrected(influence, len(units.moved), len(used), row_factor)
-    own = summed(influence[used], units.code) @ change
+    by_unit = summed(influence[used], units.code) @ change
     rest = np.delete(influence, used, axis=0) @ change
-    shared = units.moved.T @ own
-    model = change.T @ change if as_fitted else own.T @ own + rest.T @ rest
+    shared = units.moved.T @ by_unit
+    model = change.T @ change if as_fitted else by_unit.T @ by_unit + rest.T @ rest
     return np.asarray(rows + shared + shared.T + model)
 
 

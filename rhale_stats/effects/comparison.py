@@ -30,7 +30,7 @@ from rhale_stats.effects.targets import CURVE_TARGETS
 from rhale_stats.inference import meaning
 from rhale_stats.inference.results import (
     CONSTANT,
-    Asked,
+    ComparisonOptions,
     Difference,
     difference_of,
     features_in_common,
@@ -264,7 +264,7 @@ def _on_curve(x: FloatArray, fit: CurveErrors) -> NDArray[np.bool_]:
 N_DRAWS = 200
 
 
-def compare(a: xr.Dataset, b: xr.Dataset, request: Asked) -> xr.Dataset:
+def compare(a: xr.Dataset, b: xr.Dataset, request: ComparisonOptions) -> xr.Dataset:
     """`compare` of the curves of effects in bins, feature by feature."""
     a, b = check_effect(a, "a"), check_effect(b, "b")
     names = features_in_common(a, b)
@@ -314,7 +314,7 @@ def contrast(
     """
     rows = one_feature(with_std_error(a), 0), one_feature(with_std_error(b), 0)
     fits = fit_of(rows[0]), fit_of(rows[1])
-    request = Asked(None, None, level, N_DRAWS, 0, "none")
+    request = ComparisonOptions(None, None, level, N_DRAWS, 0, "none")
     reference = CurveReference(places[:1], np.ones(1))
     difference = _difference(rows, fits, places, None, request, np.random.default_rng(0), reference)
     lower, upper = difference.difference_ci[1]
@@ -373,7 +373,7 @@ def _difference(
     fits: tuple[CurveErrors, CurveErrors],
     z: FloatArray,
     pairs: Pairs | None,
-    request: Asked,
+    request: ComparisonOptions,
     rng: np.random.Generator,
     given_reference: CurveReference | None = None,
 ) -> Difference:

@@ -23,7 +23,13 @@ from rhale_stats.effects.fit import CurveErrors, at_edges, fit_of
 from rhale_stats.effects.provenance import check_same_chunks, check_same_rows
 from rhale_stats.effects.rhale import quiet_rhale
 from rhale_stats.effects.sizes import SIZES
-from rhale_stats.inference.draws import CHUNK_BYTES, CHUNK_DRAWS, CHUNK_WEIGHTS, Drawn, Resampling
+from rhale_stats.inference.draws import (
+    CHUNK_BYTES,
+    CHUNK_DRAWS,
+    CHUNK_WEIGHTS,
+    Replication,
+    Resampling,
+)
 from rhale_stats.local.chunks import ChunkedRows
 from rhale_stats.local.rows import Rows, columns, estimation_rows, is_used_row
 from rhale_stats.parallel import cpus, in_threads, one_blas_thread
@@ -136,7 +142,7 @@ PER_EDGE = ("curve", "curve_se")
 TOTALS = ("average_effect", "heterogeneity_index", "heterogeneity_output", *SIZES)
 
 
-def in_memory(local: xr.Dataset, effect: xr.Dataset | None, request: Resampling) -> Drawn:
+def in_memory(local: xr.Dataset, effect: xr.Dataset | None, request: Resampling) -> Replication:
     """`bootstrap` of effects in bins, which are held, or chosen again on every sample."""
     local, effect = check_local(local), check_effect(effect)
     check_same_output(local, effect, ("local", "effect"))
@@ -163,9 +169,9 @@ def in_memory(local: xr.Dataset, effect: xr.Dataset | None, request: Resampling)
     units = request.units(rows.n_rows, counts, used, row_labels(local))
     if request.rebin:
         replicates = with_chosen_bins(local.isel(obs=used), effect, units, request)
-        return Drawn(replicates, units, effect, {"bins": "chosen again in every replicate"})
+        return Replication(replicates, units, effect, {"bins": "chosen again in every replicate"})
     replicates = in_fixed_bins(rows, local, effect, units, request)
-    return Drawn(replicates, units, effect, {"bins": "fixed"})
+    return Replication(replicates, units, effect, {"bins": "fixed"})
 
 
 class FeatureTerms(NamedTuple):
@@ -550,7 +556,7 @@ MAX_BYTES = 1 << 30
 DRAWS = 32
 
 
-def bootstrap(local: xr.Dataset, effect: xr.Dataset | None, request: Resampling) -> Drawn:
+def bootstrap(local: xr.Dataset, effect: xr.Dataset | None, request: Resampling) -> Replication:
     """`bootstrap` of effects in bins, of rows in memory or in chunks."""
     chunked = LOCAL.holds(local) and is_chunked(local)
     if not chunked:
@@ -593,7 +599,7 @@ def bootstrap(local: xr.Dataset, effect: xr.Dataset | None, request: Resampling)
                 out[name][(slice(None), *place)] = values
     counted = float(np.nansum(used[0].row["n_effective"].values)) if used else rows.n_rows
     units = resample.ResampledUnits(None, [np.zeros(1, dtype=np.int64)], np.array([counted]))
-    return Drawn(labelled_replicates(out, effect), units, effect, {"bins": "fixed"})
+    return Replication(labelled_replicates(out, effect), units, effect, {"bins": "fixed"})
 
 
 def _check_asked(effect: xr.Dataset, request: Resampling) -> None:

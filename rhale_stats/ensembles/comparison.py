@@ -34,7 +34,7 @@ from rhale_stats.ensembles.labelled import (
 )
 from rhale_stats.inference.results import (
     CONSTANT,
-    Asked,
+    ComparisonOptions,
     Difference,
     difference_of,
     features_in_common,
@@ -163,7 +163,7 @@ PAIRED = "of the same members, paired"
 APART = "independent"
 
 
-def compare(a: xr.Dataset, b: xr.Dataset, request: Asked) -> xr.Dataset:
+def compare(a: xr.Dataset, b: xr.Dataset, request: ComparisonOptions) -> xr.Dataset:
     """`compare` of two results of several models, or of one with the effect of one model."""
     a, b = _side(a, "a"), _side(b, "b")
     if request.groups is not None:
@@ -210,7 +210,7 @@ def _source(result: xr.Dataset) -> str:
     return str(result["curve_se"].attrs.get("source", "rows"))
 
 
-def _are_paired(a: xr.Dataset, b: xr.Dataset, request: Asked) -> bool:
+def _are_paired(a: xr.Dataset, b: xr.Dataset, request: ComparisonOptions) -> bool:
     """Whether the members of both are compared one by one."""
     both = ENSEMBLE.holds(a) and ENSEMBLE.holds(b)
     sizes = [tuple(result.sizes.get(dim, 0) for dim in ("chain", "draw")) for result in (a, b)]
@@ -328,7 +328,7 @@ def _points(sides: tuple[_ComparedCurve, _ComparedCurve]) -> FloatArray:
 def _of_feature(
     sides: tuple[_ComparedCurve, _ComparedCurve],
     name: str,
-    request: Asked,
+    request: ComparisonOptions,
     rng: np.random.Generator,
     *,
     paired: bool,

@@ -108,8 +108,8 @@ def of_outputs(parts: Mapping[str, Explanation]) -> Explanation:
     tree = Explanation.from_dict({"/effect": effect})
     for name, group in groups.items():
         tree[name] = group
-    kept = ("matters", "level", "percentiles", "seed", "model", "n_rows", "software", "created")
+    names = ("matters", "level", "percentiles", "seed", "model", "n_rows", "software", "created")
     tree.attrs = {"method": "explain", "outputs": "\n".join(parts)}
-    tree.attrs |= {name: first.attrs[name] for name in kept if name in first.attrs}
+    tree.attrs |= {name: first.attrs[name] for name in names if name in first.attrs}
     tree.attrs["seconds"] = round(sum(float(part.attrs["seconds"]) for part in parts.values()), 2)
     return tree

@@ -14,7 +14,7 @@ from rhale_stats.arguments.survey import GroupsOrDesign
 from rhale_stats.generics.dispatch import method as of_kind
 from rhale_stats.inference.adjustment import ADJUSTMENTS
 from rhale_stats.inference.combinations import LOCATIONS, Estimates, refuse_beside, separate
-from rhale_stats.inference.results import Asked
+from rhale_stats.inference.results import ComparisonOptions
 from rhale_stats.margins.hypotheses import labelled_combinations, labelled_locations
 from rhale_stats.schema.dimensions import REGION, with_part_facts
 from rhale_stats.schema.kinds import EFFECT, ENSEMBLE, H_STATISTICS, kind_of
@@ -433,7 +433,7 @@ def _compared(a: xr.Dataset, b: xr.Dataset, *options: Any) -> xr.Dataset:
             f"a and b must be of one kind; got {' and '.join(names)}. "
             f"compare_methods puts effects and profiles side by side."
         )
-    out: xr.Dataset = of_kind("compare", leading, "a")(a, b, Asked(*options))
+    out: xr.Dataset = of_kind("compare", leading, "a")(a, b, ComparisonOptions(*options))
     # The head of a table names both results where they differ.
     other = {f"{name}_b": b.attrs.get(name) for name in ("n_rows", "bin_rule", "bin_parameters")}
     return out.assign_attrs(

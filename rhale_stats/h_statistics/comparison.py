@@ -26,7 +26,7 @@ from rhale_stats.h_statistics.labelled import OTHER
 from rhale_stats.inference.adjustment import adjusted
 from rhale_stats.inference.estimate import BOUNDS, Estimate, Facts, by_errors, interval
 from rhale_stats.inference.parameters import refuse_shared
-from rhale_stats.inference.results import Asked
+from rhale_stats.inference.results import ComparisonOptions
 from rhale_stats.schema.features import feature_names
 from rhale_stats.schema.kinds import H_STATISTICS
 from rhale_stats.schema.variables import software
@@ -34,7 +34,7 @@ from rhale_stats.schema.variables import software
 # --- two results ----------------------------------------------------------------------------------
 
 
-def compare(a: xr.Dataset, b: xr.Dataset, request: Asked) -> xr.Dataset:
+def compare(a: xr.Dataset, b: xr.Dataset, request: ComparisonOptions) -> xr.Dataset:
     """`compare` of H-statistics: differences, a less b, with the rows of one table as pairs."""
     a, b = _comparable(a, b)
     same_table = all(a.attrs[name] == b.attrs[name] for name in ("table_hash", "n_rows_total"))
@@ -79,7 +79,7 @@ def _differences(
     error: FloatArray,
     degrees: float,
     source: str,
-    request: Asked,
+    request: ComparisonOptions,
 ) -> dict[str, Any]:
     """The difference of one statistic with standard error, interval and p-values."""
     dims, units = tuple(map(str, a[name].dims)), str(a[name].attrs["units"])

@@ -16,7 +16,7 @@ from rhale_stats.arrays import h_statistics as kernel
 from rhale_stats.arrays.moments import FloatArray, IntArray
 from rhale_stats.h_statistics.labelled import OTHER, SOURCE, STATISTICS, pairs_of, se_variable
 from rhale_stats.h_statistics.statistic import h_statistic
-from rhale_stats.inference.draws import Drawn, Resampling, check_boot
+from rhale_stats.inference.draws import Replication, Resampling, check_boot
 from rhale_stats.inference.estimate import (
     Estimate,
     Facts,
@@ -227,7 +227,7 @@ def check_answers(result: xr.Dataset) -> None:
         )
 
 
-def bootstrap(result: xr.Dataset, effect: object, resampling: Resampling) -> Drawn:
+def bootstrap(result: xr.Dataset, effect: object, resampling: Resampling) -> Replication:
     """`bootstrap` of H-statistics, from the answers kept with them."""
     resampling.refuse_choices_of_bins()
     if effect is not None:
@@ -247,7 +247,7 @@ def bootstrap(result: xr.Dataset, effect: object, resampling: Resampling) -> Dra
     drawn = replicates(result, resampling.scheme, units, resampling.seeds)
     drawn = drawn.assign(accelerations(result, units))
     of_estimate = estimate_fingerprint(result, [name for name in STATISTICS if name in result])
-    return Drawn(drawn, units, result, {OF_ESTIMATE: of_estimate})
+    return Replication(drawn, units, result, {OF_ESTIMATE: of_estimate})
 
 
 def accelerations(result: xr.Dataset, units: resample.ResampledUnits) -> dict[str, Any]:

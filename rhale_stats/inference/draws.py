@@ -98,7 +98,7 @@ def in_strata(n_units: int, group: IntArray | None, stratum: IntArray | None) ->
     return [np.flatnonzero(of_unit == code) for code in range(int(stratum.max()) + 1)]
 
 
-class Drawn(NamedTuple):
+class Replication(NamedTuple):
     """Replicates along ``draw``, what was drawn, the result they are of, and facts of their own."""
 
     replicates: xr.Dataset

@@ -43,7 +43,7 @@ class Size(NamedTuple):
     method: str = BY_NONCENTRAL
 
 
-class Asked(NamedTuple):
+class ComparisonOptions(NamedTuple):
     """What a user asked of `compare`, by the names of its parameters."""
 
     paired: Any
@@ -171,7 +171,7 @@ def labelled_differences(
     b: xr.Dataset,
     names: list[str],
     source: str,
-    request: Asked,
+    request: ComparisonOptions,
 ) -> xr.Dataset:
     """Differences of all features, with the tests."""
     tested = labelled_test(
@@ -247,7 +247,7 @@ def difference_of(
     values: tuple[FloatArray, FloatArray],
     covariance: FloatArray,
     degrees: FloatArray | float,
-    request: Asked,
+    request: ComparisonOptions,
     rng: np.random.Generator,
     least: float = 0.0,
 ) -> Difference:

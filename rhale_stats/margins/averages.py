@@ -533,22 +533,25 @@ class _ByLevel(NamedTuple):
         shape = (len(terms), len(self.texts)) if by else (len(terms),)
         if isinstance(self.group, SamplingDesign):
             rows = design_text(self.group)
-        said = sources(directions, rows)
+        texts = sources(directions, rows)
         kind = CENTRAL_LIMIT if directions.uncertainty == "rows" else KIND
         data = {"average": variable("average", average.reshape(shape), AVERAGES, ("term", *by))}
         for end, values in made.items():
             dims = (
                 "term",
                 *by,
-                *(("term_other", *(f"{one}_other" for one in by)) * (end == "cov")),
+                *(("term_other", *(f"{dim}_other" for dim in by)) * (end == "cov")),
             )
-            own = values.reshape(shape * 2 if end == "cov" else shape)
-            name, about = f"average_{end}", {"source": said[end], "target": "average", "kind": kind}
-            data[name] = variable(name, own, AVERAGES, dims, **about)
+            shaped = values.reshape(shape * 2 if end == "cov" else shape)
+            name, about = (
+                f"average_{end}",
+                {"source": texts[end], "target": "average", "kind": kind},
+            )
+            data[name] = variable(name, shaped, AVERAGES, dims, **about)
         for name in ("n_obs", "weight_share"):
             values = means.n_obs if name == "n_obs" else means.share
-            own = values.astype(np.int64) if name == "n_obs" else values
-            data[name] = variable(name, own if by else own[0], AVERAGES, by)
+            values = values.astype(np.int64) if name == "n_obs" else values
+            data[name] = variable(name, values if by else values[0], AVERAGES, by)
         coords: dict[str, Any] = {
             name: ("term", np.array([getattr(term, name) for term in terms]))
             for name in ("kind", "of", "contrast", "null")

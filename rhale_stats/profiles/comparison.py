@@ -16,7 +16,7 @@ from rhale_stats.arrays.survey import SamplingDesign
 from rhale_stats.inference.parameters import refuse_shared
 from rhale_stats.inference.results import (
     CONSTANT,
-    Asked,
+    ComparisonOptions,
     difference_of,
     features_in_common,
     labelled_differences,
@@ -174,7 +174,7 @@ def check_pairs(
     return a, b
 
 
-def compare(a: xr.Dataset, b: xr.Dataset, request: Asked) -> xr.Dataset:
+def compare(a: xr.Dataset, b: xr.Dataset, request: ComparisonOptions) -> xr.Dataset:
     """`compare` of two profiles on one grid, optionally paired by their ICE curves."""
     a, b = inference.with_errors(a, "a"), inference.with_errors(b, "b")
     refuse_shared(a, b, "profiles", paired=request.paired is not None)

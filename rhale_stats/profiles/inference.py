@@ -14,7 +14,7 @@ from rhale_stats.arguments.times import as_values
 from rhale_stats.arrays import intervals, resample
 from rhale_stats.arrays.moments import FloatArray
 from rhale_stats.inference.combinations import Estimates, refuse_beside
-from rhale_stats.inference.draws import Drawn, Resampling, check_boot, draws_of
+from rhale_stats.inference.draws import Replication, Resampling, check_boot, draws_of
 from rhale_stats.inference.estimate import (
     Estimate,
     Facts,
@@ -129,7 +129,7 @@ CHUNK_BYTES = 1 << 27
 REPLICATED = ("curve", "curve_std", "heterogeneity_output", "importance")
 
 
-def bootstrap(ice: xr.Dataset, profile: xr.Dataset | None, resampling: Resampling) -> Drawn:
+def bootstrap(ice: xr.Dataset, profile: xr.Dataset | None, resampling: Resampling) -> Replication:
     """`bootstrap` of a profile, from its ICE curves or from the rows kept with it."""
     resampling.refuse_choices_of_bins()
     profile = ice if profile is None else profile
@@ -139,7 +139,7 @@ def bootstrap(ice: xr.Dataset, profile: xr.Dataset | None, resampling: Resamplin
     units = resampling.units(n_rows, counts, np.ones(n_rows, dtype=bool), row_labels(ice))
     drawn = replicates(ice, profile, resampling.scheme, units, resampling.seeds)
     facts = {"grid": "fixed", OF_ESTIMATE: estimate_fingerprint(profile, ["curve"])}
-    return Drawn(drawn, units, profile, facts)
+    return Replication(drawn, units, profile, facts)
 
 
 def replicates(

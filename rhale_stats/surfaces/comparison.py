@@ -26,7 +26,7 @@ from rhale_stats.inference.estimate import (
     interval,
 )
 from rhale_stats.inference.parameters import refuse_shared
-from rhale_stats.inference.results import Asked, Size, labelled_test
+from rhale_stats.inference.results import ComparisonOptions, Size, labelled_test
 from rhale_stats.schema.dimensions import with_part_facts
 from rhale_stats.schema.features import resolution
 from rhale_stats.schema.kinds import SURFACE
@@ -198,7 +198,7 @@ def errors_of(surface: xr.Dataset) -> list[Errors]:
     ]
 
 
-def compared(a: xr.Dataset, b: xr.Dataset, request: Asked) -> SurfaceComparison:
+def compared(a: xr.Dataset, b: xr.Dataset, request: ComparisonOptions) -> SurfaceComparison:
     """`compare` of two surfaces."""
     a, b = with_part_facts(a), with_part_facts(b)
     _check_cells(a, b)
@@ -318,7 +318,7 @@ def _tested(
     covariance: FloatArray,
     degrees: FloatArray,
     least: float,
-    request: Asked,
+    request: ComparisonOptions,
     rng: np.random.Generator,
 ) -> _Tested:
     """The largest of normal scores, compared with that of as many normal errors (math [27])."""
@@ -464,7 +464,7 @@ def tidy(comparison: xr.Dataset, _level: float) -> pd.DataFrame:
     return frame
 
 
-def compare(a: xr.Dataset, b: xr.Dataset, request: Asked) -> xr.Dataset:
+def compare(a: xr.Dataset, b: xr.Dataset, request: ComparisonOptions) -> xr.Dataset:
     """`compare` of two surfaces of the same two features."""
     pair = compared(a, b, request)
     tested = labelled_test(

@@ -17,7 +17,7 @@ from rhale_stats.arrays.moments import FloatArray, IntArray, need_squares
 from rhale_stats.arrays.skewness import Skewness
 from rhale_stats.bins.rule import BinRule
 from rhale_stats.bins.rules import GivenBins
-from rhale_stats.inference.draws import Drawn, Resampling, check_boot
+from rhale_stats.inference.draws import Replication, Resampling, check_boot
 from rhale_stats.inference.estimate import (
     Estimate,
     Facts,
@@ -560,7 +560,7 @@ def rounding(surface: xr.Dataset) -> float:
 CHUNK = 1 << 23
 
 
-def bootstrap(surface: xr.Dataset, effect: object, resampling: Resampling) -> Drawn:
+def bootstrap(surface: xr.Dataset, effect: object, resampling: Resampling) -> Replication:
     """`bootstrap` of a surface, which has its rows with it."""
     resampling.refuse_choices_of_bins()
     if effect is not None:
@@ -572,7 +572,7 @@ def bootstrap(surface: xr.Dataset, effect: object, resampling: Resampling) -> Dr
     units = resampling.units(len(rows.weight), counts, rows.used, row_labels(surface))
     drawn = replicates(surface, rows, resampling.scheme, units, resampling.seeds)
     of_estimate = estimate_fingerprint(surface, ["second_effect"])
-    return Drawn(drawn, units, surface, {"bins": "fixed", OF_ESTIMATE: of_estimate})
+    return Replication(drawn, units, surface, {"bins": "fixed", OF_ESTIMATE: of_estimate})
 
 
 def replicates(

@@ -10,7 +10,7 @@ from rhale_stats.inference.results import (
     BY_NONCENTRAL,
     EXACT,
     NO_ERROR,
-    Asked,
+    ComparisonOptions,
     Size,
     difference_of,
     features_in_common,
@@ -19,7 +19,7 @@ from rhale_stats.inference.results import (
     no_difference,
 )
 
-ASKED = Asked(None, None, 0.9, 2000, None, "holm")
+ASKED = ComparisonOptions(None, None, 0.9, 2000, None, "holm")
 
 
 def of_features(*names, **attrs):

@@ -137,7 +137,7 @@ def test_a_line_for_every_corner(pair):
 def test_errors_that_are_not_known_are_not_compared():
     value = np.array([1.0, 5.0, np.nan, 2.0])
     covariance = np.diag([0.25, 0.25, 0.25, np.nan])
-    asked = comparison.Asked(None, None, 0.95, 500, 0, "holm")
+    asked = comparison.ComparisonOptions(None, None, 0.95, 500, 0, "holm")
     rng = np.random.default_rng
     # One degree of freedom is enough.
     found = comparison._tested(value, covariance, np.array([1.0, 0, 9, 9]), 0.0, asked, rng(0))
