@@ -27,8 +27,9 @@ from rhale_stats.reporting.reading import (
 )
 from rhale_stats.reporting.words import MINUS, Words
 
-# Average width of a letter at the font size of the pictures, measured in sans-serif fonts.
-LETTER = 7.8
+# Widths of letters at the font size of the pictures, in wide sans-serif fonts: most, capitals, and
+# the widest.
+LETTER, CAPITAL, WIDEST = 7.8, 10.0, 13.0
 CUT = "…"
 # Steps of ticks that people count in.
 STEPS = [1, 2, 2.5, 5, 10]
@@ -87,9 +88,17 @@ def tick_texts(values: FloatArray, units: str = "") -> list[str]:
     return [text.replace("-", MINUS) for text in texts]
 
 
+def text_width(text: str) -> float:
+    """Room that a text needs, in pixels."""
+    widths = (
+        WIDEST if letter in "mwMW" else CAPITAL if letter.isupper() else LETTER for letter in text
+    )
+    return sum(widths)
+
+
 def wrapped(text: str, room: float) -> list[str]:
     """A text in one row or two of a width in pixels, cut beyond."""
-    most = max(int(room / LETTER), 2)
+    most = max(int(room * len(text) / max(text_width(text), 1.0)), 2)
     return textwrap.wrap(text, most, max_lines=2, placeholder=CUT, break_on_hyphens=False) or [""]
 
 
@@ -236,7 +245,7 @@ def dots(
     linked: bool = False,
 ) -> Drawing:
     """Values with intervals, a line each; ``shown`` are numbers that the scale must hold."""
-    room = min(max(len(line.name) for line in lines) * LETTER + 16, 0.38 * width)
+    room = min(max(text_width(line.name) for line in lines) + 16, 0.38 * width)
     numbers = [*shown, *chain.from_iterable(map(_numbers, lines))]
     scale = spanning(numbers, room, width - 14, room=0.04)
     if from_zero:

@@ -3,7 +3,15 @@
 import numpy as np
 import pytest
 
-from rhale_stats.reporting.pictures import Drawing, Scale, runs, spanning, tick_texts, wrapped
+from rhale_stats.reporting.pictures import (
+    Drawing,
+    Scale,
+    runs,
+    spanning,
+    text_width,
+    tick_texts,
+    wrapped,
+)
 
 
 def test_scales_are_straight():
@@ -54,6 +62,12 @@ def test_long_names_are_cut_to_two_rows():
     assert found[-1].endswith("…")
     assert all(len(one) <= 80 / 7 for one in found)
     assert wrapped("", 80) == [""]
+
+
+def test_wide_letters_need_more_room():
+    """A name of capitals was cut at the left edge of the picture."""
+    assert text_width("WWWW") > text_width("Area") > text_width("area")
+    assert len(wrapped("MW" * 10, 100)[0]) < len(wrapped("ae" * 10, 100)[0])
 
 
 def test_gaps_part_a_curve():
