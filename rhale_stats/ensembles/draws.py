@@ -75,8 +75,8 @@ class DrawOptions(Options):
     >>> import rhale_stats as rs
     >>> X = np.random.default_rng(0).uniform(-1, 1, (200, 2))
     >>> betas = np.random.default_rng(1).normal([2, 1], 0.1, (1000, 2))
-    >>> found = rs.over_models(lambda beta, X: X @ beta, X, draws=betas, max_draws=50)
-    >>> found.sizes["draw"]
+    >>> result = rs.over_models(lambda beta, X: X @ beta, X, draws=betas, max_draws=50)
+    >>> result.sizes["draw"]
     50
     """
 
@@ -447,8 +447,8 @@ def over_models(
     >>> rng = np.random.default_rng(0)
     >>> X = rng.uniform(-1, 1, (300, 2))
     >>> betas = rng.normal([2.0, 1.0], 0.1, (400, 2))
-    >>> found = rs.over_models(lambda beta, X: X @ beta, X, draws=betas, max_draws=100)
-    >>> found["average_effect"].std(("chain", "draw")).round(1).values
+    >>> result = rs.over_models(lambda beta, X: X @ beta, X, draws=betas, max_draws=100)
+    >>> result["average_effect"].std(("chain", "draw")).round(1).values
     array([0.1, 0.1])
 
     Models by name:

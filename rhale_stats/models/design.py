@@ -181,6 +181,11 @@ def influence_of(inner: Any, params: FloatArray, design: Design | None) -> Float
     return influence if influence.shape[1] == len(params) else None
 
 
+def hc1_factor(n_rows: int, n_parameters: int) -> FloatArray:
+    """The factor of HC1, root of n / (n - q), for every row."""
+    return np.full(n_rows, np.sqrt(n_rows / max(n_rows - n_parameters, 1)))
+
+
 def row_factor(inner: Any, n_parameters: int, *, robust: bool) -> FloatArray:
     """Factors of the `influence_of` rows in a robust covariance, (rows,) (math [80]).
 
@@ -192,7 +197,7 @@ def row_factor(inner: Any, n_parameters: int, *, robust: bool) -> FloatArray:
     n_rows = len(model.endog)
     design = None if robust else _least_squares(model)
     if design is None:
-        return np.full(n_rows, np.sqrt(n_rows / max(n_rows - n_parameters, 1)))
+        return hc1_factor(n_rows, n_parameters)
     leverage = np.einsum("ij,ji->i", design, np.linalg.pinv(design))
     # A row that the fit goes through has no residual that could say anything.
     free = leverage < 1 - EXACT

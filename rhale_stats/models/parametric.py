@@ -16,7 +16,7 @@ from rhale_stats.arguments.checks import check_choice
 from rhale_stats.arguments.rows import of_rows
 from rhale_stats.arguments.survey import GroupsOrDesign, SurveyDesign
 from rhale_stats.arrays.moments import FloatArray
-from rhale_stats.models.design import Design, influence_of, row_factor, watched
+from rhale_stats.models.design import Design, hc1_factor, influence_of, row_factor, watched
 from rhale_stats.models.forms import collected, plain_answer
 from rhale_stats.models.offsets import (
     LINEAR,
@@ -95,8 +95,8 @@ class Parametric:
         self.cov = _covariance(cov, len(self.params))
         self.degrees = np.inf
         self.influence = None if scores is None else _scores(scores, self.params) @ self.cov
-        n_rows, n_params = len(() if self.influence is None else self.influence), len(self.params)
-        self.row_factor = np.full(n_rows, np.sqrt(n_rows / max(n_rows - n_params, 1)))
+        n_rows = 0 if self.influence is None else len(self.influence)
+        self.row_factor = hc1_factor(n_rows, len(self.params))
         # Only results know of these: a design without full rank, why rows that were asked for are
         # not estimable, a covariance that was chosen as robust, and its clusters.
         self.design: Design | None = None

@@ -132,13 +132,13 @@ class FromModel:
         names = [name for name in every if one_profile(profile, name).sizes["grid"]]
         names = names or every[:1]
         pairs = {name: pair for name in names if (pair := pair_of(one_profile(profile, name)))}
-        self.given = ProfileInputs.used(
+        self.inputs = ProfileInputs.used(
             table.take(self.numbers).data,
             [name for name in names if name not in pairs],
             self.options,
             pairs=[[name for name, _ in pair] for pair in pairs.values()],
         )
-        self.asked = self.given.quotients(directions.changes.ask, probe=False)
+        self.quotients = self.inputs.quotients(directions.changes.ask, probe=False)
         self.axes: dict[str, ProfileAxis] = {}
         if profile.attrs["method"] != "m_plot":
             grid: dict[str, Any] = {
@@ -146,7 +146,7 @@ class FromModel:
                 for name in names
                 if len(points := self._grid(name))
             }
-            self.axes = {axis.name: axis for axis in self.given.axes(grid, N_GRID, "quantile")}
+            self.axes = {axis.name: axis for axis in self.inputs.axes(grid, N_GRID, "quantile")}
 
     def _grid(self, name: str) -> NDArray[Any]:
         row = one_profile(self.profile, name)
@@ -168,11 +168,11 @@ class FromModel:
 
     def curves(self, name: str, *, derivative: bool, centering: str) -> tuple[FloatArray, Curves]:
         """Change of the curve by direction, and the ICE curves."""
-        axis, inputs = self.axes[name], self.given
+        axis, inputs = self.axes[name], self.inputs
         weight = inputs.weight_of(axis)
         last_curves: list[FloatArray] = []
         total = np.zeros(0)
-        for rows, curves, _ in inputs.curves(self.asked, axis):
+        for rows, curves, _ in inputs.curves(self.quotients, axis):
             w = np.ones(curves.shape[1]) if weight is None else weight[rows]
             part = np.einsum("org,r->og", curves, w)
             total = part if not last_curves else total + part
@@ -190,7 +190,7 @@ class FromModel:
 
     def bins(self, outputs: BinnedOutputs, has_curve: np.ndarray, centering: str) -> FloatArray:
         """Change of an M-plot by direction."""
-        answers = at_rows(self.asked)[has_curve]
+        answers = at_rows(self.quotients)[has_curve]
         weight = outputs.base
         mean = np.zeros((answers.shape[1], len(outputs.grid)))
         np.add.at(mean.T, outputs.cell, answers * weight[:, None])
@@ -317,7 +317,7 @@ def _behind(
     derivative = profile.attrs.get("ice_kind") == "derivative"
     if from_model is not None:
         change, curves = from_model.curves(name, derivative=derivative, centering=centering)
-        has_curve = from_model.given.with_curve(from_model.axes[name])
+        has_curve = from_model.inputs.with_curve(from_model.axes[name])
     else:
         assert rows is not None, "groups come with rows"
         behind = rows_behind(rows, name)

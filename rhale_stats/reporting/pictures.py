@@ -29,7 +29,7 @@ from rhale_stats.reporting.words import MINUS, Words
 
 # Widths of letters at the font size of the pictures, in wide sans-serif fonts: most, capitals, and
 # the widest.
-LETTER, CAPITAL, WIDEST = 7.8, 10.0, 13.0
+LETTER, CAPITAL, WIDE_LETTER = 7.8, 10.0, 13.0
 CUT = "…"
 # Steps of ticks that people count in.
 STEPS = [1, 2, 2.5, 5, 10]
@@ -91,7 +91,8 @@ def tick_texts(values: FloatArray, units: str = "") -> list[str]:
 def text_width(text: str) -> float:
     """Room that a text needs, in pixels."""
     widths = (
-        WIDEST if letter in "mwMW" else CAPITAL if letter.isupper() else LETTER for letter in text
+        WIDE_LETTER if letter in "mwMW" else CAPITAL if letter.isupper() else LETTER
+        for letter in text
     )
     return sum(widths)
 
