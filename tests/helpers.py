@@ -12,8 +12,9 @@ import pytest
 import xarray as xr
 
 import rhale_stats as rs
-from rhale_stats.schema.features import feature_names, one_feature
-from rhale_stats.schema.moments import bin_means, bin_residuals, cells_of
+from rhale_stats.arrays.cells import cells_of
+from rhale_stats.schema.feature_result import FeatureResult, bin_residuals, one_feature
+from rhale_stats.schema.features import feature_names
 from rhale_stats.schema.padding import padded
 
 # Motor Trend (1974), the 32 cars of R's data set mtcars.
@@ -202,10 +203,10 @@ def unpacked(effect):
     rows = [one_feature(effect, name) for name in feature_names(effect)]
     names = ["third_moment", "fourth_moment", "x_variance", "x_covariance"]
     found = dict(zip(names, bin_residuals(rows, names, effect.sizes["bin"]), strict=True))
-    found["effect_rows"] = padded([bin_means(row) for row in rows], [effect.sizes["bin"]])
+    found["effect_rows"] = padded([row.bin_means for row in rows], [effect.sizes["bin"]])
     out = effect.assign({name: (("feature", "bin"), one) for name, one in found.items()})
     if "cell_effect" in effect:
-        cells = [cells_of(row) for row in rows]
+        cells = [cells_of(row.cell_edges, row["edge_value"].values, row.moments) for row in rows]
         size = [effect.sizes["cell"]]
         of_cells = {
             "cell_heterogeneity": [np.sqrt(one.variance) for one in cells],
@@ -215,3 +216,16 @@ def unpacked(effect):
             {name: (("feature", "cell"), padded(each, size)) for name, each in of_cells.items()}
         )
     return out
+
+
+def row_of(dataset):
+    """What a Dataset made by hand holds of its one feature."""
+    if "n_bins" not in dataset:
+        dataset = dataset.assign_coords(n_bins=dataset.sizes.get("bin", 0))
+    return FeatureResult(dataset.expand_dims("feature"), 0)
+
+
+def changed(row, drop=(), attrs=None, **variables):
+    """One feature of a result with other variables and attributes, or without some."""
+    dataset = row.dataset.drop_vars(list(drop), errors="ignore").assign(variables)
+    return row_of(dataset.assign_attrs(attrs or {}))

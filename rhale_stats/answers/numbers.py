@@ -12,6 +12,7 @@ import xarray as xr
 
 from rhale_stats.arguments.times import are_dates, date_texts
 from rhale_stats.arrays.moments import FloatArray
+from rhale_stats.schema.feature_result import Result
 from rhale_stats.schema.features import units_in
 from rhale_stats.schema.levels import is_categorical, level_names
 
@@ -197,7 +198,7 @@ def percent(share: float) -> str:
     return f"{100 * share:.0f} %"
 
 
-def places(row: xr.Dataset) -> list[str]:
+def places(row: Result) -> list[str]:
     """The edges of one feature of an effect as text: values with units of people, or levels."""
     if is_categorical(row):
         return level_names(row)

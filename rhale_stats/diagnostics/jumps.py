@@ -25,10 +25,10 @@ from rhale_stats.models.outputs import Model, is_classifier
 from rhale_stats.models.table import as_table
 from rhale_stats.schema.checks import check_effect, check_local
 from rhale_stats.schema.dimensions import LEFT
-from rhale_stats.schema.features import feature_names, feature_position, one_feature, slopes
+from rhale_stats.schema.feature_result import FeatureResult, one_feature
+from rhale_stats.schema.features import feature_names, feature_position
 from rhale_stats.schema.identity import check_same_output, model_facts
 from rhale_stats.schema.levels import refuse_categorical
-from rhale_stats.schema.moments import cell_edges, has_cells
 from rhale_stats.schema.padding import Estimates, pad_features
 from rhale_stats.schema.parts import over_outputs
 from rhale_stats.schema.validation import validated
@@ -246,7 +246,7 @@ def _ends(bins: FloatArray, x: FloatArray, weight: FloatArray) -> tuple[FloatArr
 
 
 def _jumps(
-    row: xr.Dataset,
+    row: FeatureResult,
     ends: tuple[FloatArray, FloatArray],
     pairs: JumpPairs,
     frequency: bool,
@@ -256,7 +256,7 @@ def _jumps(
     k, across = pairs.bin, pairs.across
     width, middle = ends[1] - ends[0], (ends[0] + ends[1]) / 2
     # In a linear bin the change across it is that of the effect in the middle.
-    derivative = (pairs.g + slopes(row)[k] * (middle[k] - pairs.x)) * width[k]
+    derivative = (pairs.g + row.slopes[k] * (middle[k] - pairs.x)) * width[k]
     share = _along_axis(row, ends, pairs, frequency=frequency)
     count = pairs.weight if frequency else np.ones(len(k))
     n, mean, standard_error = _means(k, share, count, len(width))
@@ -286,7 +286,7 @@ def _jumps(
 
 
 def _along_axis(
-    row: xr.Dataset, ends: tuple[FloatArray, FloatArray], pairs: JumpPairs, *, frequency: bool
+    row: FeatureResult, ends: tuple[FloatArray, FloatArray], pairs: JumpPairs, *, frequency: bool
 ) -> FloatArray:
     """Weights of rows that add up to 1 in every bin, in proportion to the width of their cell.
 
@@ -295,8 +295,8 @@ def _along_axis(
     """
     k, x, weight = pairs.bin, pairs.x, pairs.weight
     bins = row["edge_value"].values
-    if has_cells(row):
-        edges = cell_edges(row)
+    if row.has_cells:
+        edges = row.cell_edges
     else:
         n = float(row["n_effective"].values.sum())
         n_cells = min(max(n / cells.CELL_ROWS, 1.0), cells.MAX_CELLS)

@@ -20,17 +20,10 @@ from rhale_stats.local.chunks import sampled
 from rhale_stats.local.rows import THREADS_FROM, Rows, estimation_rows, own_columns
 from rhale_stats.parallel import cpus, in_threads
 from rhale_stats.schema.checks import check_effect, check_local, is_chunked
-from rhale_stats.schema.features import (
-    each_feature,
-    feature_names,
-    feature_position,
-    one_feature,
-    resolution,
-    slopes,
-)
+from rhale_stats.schema.feature_result import FeatureResult, each_feature, one_feature
+from rhale_stats.schema.features import feature_names, feature_position, resolution
 from rhale_stats.schema.identity import check_same_output, fingerprint_of
 from rhale_stats.schema.levels import refuse_categorical
-from rhale_stats.schema.moments import bin_means, has_cells, residuals_of
 from rhale_stats.schema.padding import Estimates, pad_features
 from rhale_stats.schema.parts import over_outputs
 from rhale_stats.schema.validation import validated
@@ -221,11 +214,11 @@ def _in_memory(
     return sample.local, std_error(sample_effect), sample.facts
 
 
-def _check(row: xr.Dataset, rows: Rows, position: int, rng: np.random.Generator) -> Estimates:
+def _check(row: FeatureResult, rows: Rows, position: int, rng: np.random.Generator) -> Estimates:
     """Everything about one feature, by the names of `schema.EFFECT_VARIABLES`."""
     edges = row["edge_value"].values
     x = rows.x[position]
-    name = str(row["feature"].values)
+    name = row.name
     check_same_rows(row, rows, position)
     _check_written_out(rows)
     ordered = bin_error.ordered_rows(
@@ -239,7 +232,7 @@ def _check(row: xr.Dataset, rows: Rows, position: int, rng: np.random.Generator)
     if not np.isfinite(ordered.g).all():
         raise ValueError(f"Local effects of feature {name!r} must be finite; some are not.")
     n, x_mean = [row[what].values for what in ("n_effective", "x_mean")]
-    mean, slope = bin_means(row), slopes(row)
+    mean, slope = row.bin_means, row.slopes
     if slope.any():
         # In a linear bin everything is computed from the residuals.
         line = slope[ordered.bin] * (ordered.x - x_mean[ordered.bin])
@@ -256,13 +249,13 @@ def _check(row: xr.Dataset, rows: Rows, position: int, rng: np.random.Generator)
     finite = np.isfinite(excess)
     total = np.sum((variance * width)[finite])
     with np.errstate(invalid="ignore", divide="ignore"):
-        residuals = residuals_of(row)
+        residuals = row.residuals
         tilt = residuals.x_covariance / residuals.x_variance
         share = np.where(none, 0.0, np.clip(excess / variance, 0.0, 1.0))
         se = bin_error.bin_error_se(differences, excess, weights)
     # The effect of a linear bin is the effect in its middle, wherever its rows are.
     away = np.where(slope == 0, x_mean - (edges[:-1] + edges[1:]) / 2, 0.0)
-    if has_cells(row):
+    if row.has_cells:
         # Nor does an average along the axis depend on where the rows are.
         away = np.zeros(len(away))
     with np.errstate(invalid="ignore"):
@@ -392,7 +385,7 @@ def debias(effect: xr.Dataset, check: xr.Dataset) -> xr.Dataset:
     return out
 
 
-def _spread(row: xr.Dataset) -> Estimates:
+def _spread(row: FeatureResult) -> Estimates:
     """The estimates of `rhale` that depend on the heterogeneity, from the heterogeneity within."""
     within = row["heterogeneity_within"].values
     n_bins = len(within)
@@ -401,7 +394,7 @@ def _spread(row: xr.Dataset) -> Estimates:
         return dict.fromkeys(names, np.nan)
     share, width = row["weight_share"].values, np.diff(row["edge_value"].values)
     x_variance = accumulate.total_variance(
-        row["x_mean"].values, residuals_of(row).x_variance, share, row["n_effective"].values
+        row["x_mean"].values, row.residuals.x_variance, share, row["n_effective"].values
     )
     std, std_sum = accumulate.spread_along(row["curve"].values, within, width)
     return {

@@ -46,7 +46,8 @@ from rhale_stats.drawing.legend import (
 from rhale_stats.drawing.rows import draw_rows, rows_of
 from rhale_stats.local.rows import estimation_rows
 from rhale_stats.schema.checks import check_effect, check_local, check_variables
-from rhale_stats.schema.features import feature_position, one_feature, units_of
+from rhale_stats.schema.feature_result import FeatureResult, one_feature
+from rhale_stats.schema.features import feature_position, units_of
 from rhale_stats.schema.levels import refuse_categorical
 from rhale_stats.schema.validation import validated
 
@@ -208,7 +209,7 @@ def plot_bias(check: xr.Dataset, feature: str | int, ax: Axes | None = None) -> 
         )
     row = one_feature(check, feature)
     with one_panel(ax, (7.0, 3.6)) as panel:
-        name = str(row["feature"].values)
+        name = row.name
         panel.set_xlabel(feature_label(check, name), parse_math=False)
         date_axis(panel, units_of(check, name))
         panel.set_ylabel("variance of local effects")
@@ -220,7 +221,7 @@ def plot_bias(check: xr.Dataset, feature: str | int, ax: Axes | None = None) -> 
     return panel
 
 
-def _draw_bias(panel: Axes, row: xr.Dataset) -> None:
+def _draw_bias(panel: Axes, row: FeatureResult) -> None:
     left, right = row["bin_left"].values, row["bin_right"].values
     width, middle = right - left, (left + right) / 2
     within, total = row["heterogeneity_within"].values ** 2, row["sigma2_star"].values
@@ -349,7 +350,7 @@ def label_loss(panel: Axes, effect: xr.Dataset) -> None:
     panel.set_ylabel(upright("loss", units), parse_math=False)
 
 
-def draw_loss(panel: Axes, row: xr.Dataset) -> None:
+def draw_loss(panel: Axes, row: FeatureResult) -> None:
     """Draw the loss of every allowed number of bins, and mark the chosen one."""
     tried, loss = row["n_bins_tried"].values, row["bin_loss"].values
     allowed = np.isfinite(loss)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 import xarray as xr
@@ -47,10 +47,8 @@ from rhale_stats.drawing.legend import (
 )
 from rhale_stats.inference.parts import with_rows_alone
 from rhale_stats.printing import text as meaning
-from rhale_stats.schema.curves import accumulated_spread, curve_of, spread_pieces
-from rhale_stats.schema.features import effect_at
-from rhale_stats.schema.levels import is_categorical, level_names
-from rhale_stats.schema.moments import cell_edges, has_cells
+from rhale_stats.schema.feature_result import FeatureResult
+from rhale_stats.schema.levels import level_names
 
 BAR_WIDTH = 0.7
 LEVEL_FILL, SHARE_FILL = "#d9d9d9", "#c3ddec"
@@ -71,7 +69,7 @@ class Ends(NamedTuple):
 
 def draw_levels(
     panel: Axes,
-    row: xr.Dataset,
+    row: FeatureResult,
     interval: Ends | None,
     band: Ends | None,
     *,
@@ -109,7 +107,7 @@ def draw_levels(
     name_levels(panel, row)
 
 
-def draw_shares(panel: Axes, row: xr.Dataset) -> None:
+def draw_shares(panel: Axes, row: FeatureResult) -> None:
     """Draw the share of the rows at every level, with their number."""
     number, share = row["edge_value"].values, row["level_share"].values
     panel.bar(number, 100 * share, BAR_WIDTH, color=SHARE_FILL, linewidth=0)
@@ -129,7 +127,7 @@ def draw_shares(panel: Axes, row: xr.Dataset) -> None:
     name_levels(panel, row)
 
 
-def name_levels(panel: Axes, row: xr.Dataset) -> None:
+def name_levels(panel: Axes, row: FeatureResult) -> None:
     """Write the names of the levels along the x axis."""
     names = level_names(row)
     panel.set_xlim(-0.6, len(names) - 0.4)
@@ -151,7 +149,7 @@ def name_levels(panel: Axes, row: xr.Dataset) -> None:
 EDGE_SHARE = 0.2
 
 
-def keep_noise_small(upper: Axes, lower: Axes, row: xr.Dataset) -> None:
+def keep_noise_small(upper: Axes, lower: Axes, row: FeatureResult) -> None:
     """Enlarge the y scale so that rounding in the local effects does not look like an effect."""
     slope = ERRORS_SHOWN * error_text(row)
     enlarge(upper, slope * np.ptp(row["edge_value"].values))
@@ -167,7 +165,7 @@ def enlarge(panel: Axes, least: float) -> None:
 
 
 def draw_curves(
-    panels: Sequence[Axes], rows: list[xr.Dataset], label: str = "", spread: str = "none"
+    panels: Sequence[Axes], rows: Sequence[FeatureResult], label: str = "", spread: str = "none"
 ) -> None:
     """A curve in every panel, all on one scale; ``label`` is that of the y axes of a figure."""
     limits = common_limits(rows, spread)
@@ -184,7 +182,7 @@ def draw_curves(
         panels[0].figure.supylabel(label, fontsize=size, parse_math=False)
 
 
-def draw_deciles(panel: Axes, row: xr.Dataset) -> None:
+def draw_deciles(panel: Axes, row: FeatureResult) -> None:
     """Ticks above the axis at the deciles of the rows, the median longer; of levels none.
 
     Within cells, and where there are none within bins, rows count as evenly spread.
@@ -199,11 +197,11 @@ def draw_deciles(panel: Axes, row: xr.Dataset) -> None:
     ticks.set_gid(OURS)
 
 
-def quantiles_of(row: xr.Dataset, shares: FloatArray) -> FloatArray | None:
+def quantiles_of(row: FeatureResult, shares: FloatArray) -> FloatArray | None:
     """Quantiles of the rows along the axis of one feature; None of levels, and where not known."""
-    if is_categorical(row):
+    if row.is_categorical:
         return None
-    name, edges = "cell_share", cell_edges(row)
+    name, edges = "cell_share", row.cell_edges
     if not len(edges):
         name, edges = "weight_share", row["edge_value"].values
     if name not in row:
@@ -214,7 +212,7 @@ def quantiles_of(row: xr.Dataset, shares: FloatArray) -> FloatArray | None:
     return np.asarray(np.interp(shares * total[-1], total, edges))
 
 
-def common_limits(rows: list[xr.Dataset], spread_as: str) -> tuple[float, float] | None:
+def common_limits(rows: Sequence[FeatureResult], spread_as: str) -> tuple[float, float] | None:
     """Limits that contain every curve with its bands and intervals; None without any curve."""
     ends = [0.0]
     for row in rows:
@@ -222,7 +220,7 @@ def common_limits(rows: list[xr.Dataset], spread_as: str) -> tuple[float, float]
             continue
         _, curve, spread, *about = curve_drawn(row)
         missing = missing_mark(row)
-        wide = spread_as == "band" and not is_categorical(row)
+        wide = spread_as == "band" and not row.is_categorical
         drawn = [
             *([] if missing is None else [missing]),
             curve,
@@ -244,16 +242,16 @@ def common_limits(rows: list[xr.Dataset], spread_as: str) -> tuple[float, float]
 PARABOLA_PIECES = 32
 
 
-def draw_pieces(panel: Axes, row: xr.Dataset, line: float) -> None:
+def draw_pieces(panel: Axes, row: FeatureResult, line: float) -> None:
     """Draw the effect of every bin, with plus and minus its heterogeneity."""
     has_spread = draw_own_spread(panel, row, opacity=0.22, linewidths=line)
-    row = row.isel(bin=row["effect"].notnull().values)
     ends = _draw_averages(panel, row, linewidth=1.8)
     if has_spread:
         return
-    finite = row["heterogeneity"].notnull().values
+    heterogeneity = row["heterogeneity"].values[row["effect"].notnull().values]
+    finite = np.isfinite(heterogeneity)
     spread = np.zeros((finite.sum(), 2, 2))  # (bin, end, coordinate), as the ends
-    spread[:, :, 1] = row["heterogeneity"].values[finite, None]
+    spread[:, :, 1] = heterogeneity[finite, None]
     below, above = ends[finite] - spread, ends[finite] + spread
     band = PolyCollection(
         list(np.concatenate([below, above[:, ::-1]], axis=1)),
@@ -268,12 +266,12 @@ def draw_pieces(panel: Axes, row: xr.Dataset, line: float) -> None:
     panel.autoscale_view(scalex=False)
 
 
-def draw_own_spread(panel: Axes, row: xr.Dataset, *, opacity: float, linewidths: float) -> bool:
+def draw_own_spread(panel: Axes, row: FeatureResult, *, opacity: float, linewidths: float) -> bool:
     """Draw plus and minus the spread, between its own edges and those of the bins, if it has any.
 
     Say whether it has.
     """
-    pieces = spread_pieces(row)
+    pieces = row.spread_pieces()
     if pieces is None:
         return False
     finite = np.isfinite(pieces.effect).all(axis=1) & np.isfinite(pieces.spread)
@@ -295,16 +293,11 @@ def draw_own_spread(panel: Axes, row: xr.Dataset, *, opacity: float, linewidths:
     return True
 
 
-def _draw_averages(panel: Axes, row: xr.Dataset, linewidth: float) -> FloatArray:
-    """Draw a line for the effect of every bin; return its ends, (bin, end, coordinate)."""
-    bins = np.arange(row.sizes["bin"])
-    ends = np.stack(
-        [
-            np.column_stack([row[end].values, effect_at(row, row[end].values, bins)])
-            for end in ("bin_left", "bin_right")
-        ],
-        axis=1,
-    )
+def _draw_averages(panel: Axes, row: FeatureResult, linewidth: float) -> FloatArray:
+    """Draw a line for every effect that is known; return the ends, (bin, end, coordinate)."""
+    bins = np.flatnonzero(row["effect"].notnull().values)
+    at_ends = [row[end].values[bins] for end in ("bin_left", "bin_right")]
+    ends = np.stack([np.column_stack([x, row.effect_at(x, bins)]) for x in at_ends], axis=1)
     lines = LineCollection(
         list(ends), colors=AVERAGE, linewidths=linewidth, capstyle="butt", zorder=4
     )
@@ -328,9 +321,9 @@ class _DrawnCurve(NamedTuple):
     rows: FloatArray | None
 
 
-def curve_drawn(row: xr.Dataset) -> _DrawnCurve:
+def curve_drawn(row: FeatureResult) -> _DrawnCurve:
     """The curve at the edges of its bins and cells, and in linear bins between them."""
-    edge, curve = row["edge_value"].values, curve_of(row)
+    edge, curve = row["edge_value"].values, row.curve
     ends, bent = curve.edges, np.flatnonzero(curve.slope)
     within = [np.linspace(ends[k], ends[k + 1], PARABOLA_PIECES + 1) for k in bent]
     # The spread bends at the edges of its own bins.
@@ -338,40 +331,45 @@ def curve_drawn(row: xr.Dataset) -> _DrawnCurve:
     x = np.unique(np.concatenate([edge, ends, spread_edges, *within]))
     value = curve.evaluate(x)
 
+    parts = with_rows_alone(row.dataset)
+
     def along(at_edges: FloatArray) -> FloatArray:
         return np.asarray(np.interp(x, edge, at_edges))
 
     def between(name: str) -> FloatArray:
-        if not has_cells(row) or f"cell_{name}" not in row:
+        if not row.has_cells or f"cell_{name}" not in parts:
             return np.stack(
-                [value + along(end - row["curve"].values) for end in ends_of(row[name])]
+                [value + along(end - row["curve"].values) for end in ends_of(parts[name])]
             )
         cells, finite = row["cell_value"].values, np.isfinite(row["cell_curve"].values)
         return np.stack(
             [
                 np.interp(x, cells[finite], end[finite], left=np.nan, right=np.nan)
-                for end in ends_of(row[f"cell_{name}"])
+                for end in ends_of(parts[f"cell_{name}"])
             ]
         )
 
     # With constant residual spread in a bin the band widens linearly, sloped or not. For a
     # standard error it is a stand-in: what a curve is at the edges does not tell it in between.
-    spread = accumulated_spread(row, x)
-    row = with_rows_alone(row)
+    spread = row.accumulated_spread(x)
     names = ("curve_ci", "curve_band", "curve_ci_rows")
-    interval, band, rows = [between(name) if name in row else None for name in names]
+    interval, band, rows = [between(name) if name in parts else None for name in names]
     return _DrawnCurve(x, value, spread, interval, band, rows)
 
 
-def ends_of(interval: xr.DataArray) -> FloatArray:
+# Ends of intervals, as a result holds them.
+Interval: TypeAlias = xr.Variable | xr.DataArray
+
+
+def ends_of(interval: Interval) -> FloatArray:
     """Lower and upper ends, (end, ...)."""
     return np.asarray(interval.transpose("ci_bound", ...).values, dtype=np.float64)
 
 
-def draw_curve(panel: Axes, row: xr.Dataset, spread_as: str = "band") -> None:
+def draw_curve(panel: Axes, row: FeatureResult, spread_as: str = "band") -> None:
     """Draw the curve of one feature with its interval and band, and its spread if it is a band."""
     x, curve, spread, interval, band, rows = curve_drawn(row)
-    if is_categorical(row):
+    if row.is_categorical:
         whiskers = band_of = None
         if interval is not None:
             of_rows = None if rows is None else Ends(rows, rows_label(row["curve_ci"]))
@@ -395,7 +393,7 @@ def draw_curve(panel: Axes, row: xr.Dataset, spread_as: str = "band") -> None:
     _draw_missing(panel, row)
 
 
-def missing_mark(row: xr.Dataset) -> FloatArray | None:
+def missing_mark(row: FeatureResult) -> FloatArray | None:
     """Lower end, estimate and upper end for the rows without a value."""
     if "missing_curve" not in row or np.isnan(row["missing_curve"]):
         return None
@@ -405,7 +403,7 @@ def missing_mark(row: xr.Dataset) -> FloatArray | None:
     return np.asarray(float(row["missing_curve"]) + half * np.array([-1.0, 0.0, 1.0]))
 
 
-def _draw_missing(panel: Axes, row: xr.Dataset) -> None:
+def _draw_missing(panel: Axes, row: FeatureResult) -> None:
     """Draw the rows without a value beside the axis, on which they have no place."""
     ends = missing_mark(row)
     if ends is None:
@@ -414,7 +412,7 @@ def _draw_missing(panel: Axes, row: xr.Dataset) -> None:
     draw_missing(panel, last, float(ends[1]), float(ends[2] - ends[1]), MISSING)
 
 
-def _interval_label(interval: xr.DataArray) -> str:
+def _interval_label(interval: Interval) -> str:
     target = str(interval.attrs.get("target", "curve")).partition(", math")[0]
     source = source_suffix(str(interval.attrs.get("source", "rows")))
     text = f"{_percent(interval)} {CURVE_INTERVAL}{source}: {target}"
@@ -426,18 +424,18 @@ def source_suffix(source: str) -> str:
     return f", {source}" if meaning.holds_model(source) else GIVEN
 
 
-def rows_label(interval: xr.DataArray, text: str = ROWS_INTERVAL) -> str:
+def rows_label(interval: Interval, text: str = ROWS_INTERVAL) -> str:
     """Label for the part of an interval that is due to the rows."""
     return f"{_percent(interval)} {text}"
 
 
-def draw_interval(panel: Axes, x: FloatArray, ends: FloatArray, interval: xr.DataArray) -> None:
+def draw_interval(panel: Axes, x: FloatArray, ends: FloatArray, interval: Interval) -> None:
     """Draw the pointwise interval, dashed; it depends on the centring of the curve."""
     _shade(panel, x, ends)
     draw_ends(panel, x, ends, _interval_label(interval), linewidth=1.0, linestyle=(0, (4, 2)))
 
 
-def draw_band(panel: Axes, x: FloatArray, ends: FloatArray, band: xr.DataArray) -> None:
+def draw_band(panel: Axes, x: FloatArray, ends: FloatArray, band: Interval) -> None:
     """Draw the simultaneous band as thin lines."""
     _shade(panel, x, ends)
     draw_ends(panel, x, ends, f"{_percent(band)} {CURVE_BAND}", linewidth=0.7)
@@ -448,20 +446,19 @@ def _shade(panel: Axes, x: FloatArray, ends: FloatArray) -> None:
     panel.fill_between(x, *ends, color=UNCERTAINTY_LIGHT, alpha=0.35, linewidth=0, zorder=1.5)
 
 
-def _percent(interval: xr.DataArray) -> str:
+def _percent(interval: Interval) -> str:
     """Level of an interval in per cent, as text."""
     return f"{100 * float(interval.attrs['ci_prob']):g} %" if "ci_prob" in interval.attrs else "? %"
 
 
-def draw_bins(panel: Axes, row: xr.Dataset) -> None:
+def draw_bins(panel: Axes, row: FeatureResult) -> None:
     """Draw the effects of the bins of one feature, with their spread and their intervals."""
     edges = row["edge_value"].values
     span = np.ptp(edges)
     panel.set_xlim(edges[0] - 0.02 * span, edges[-1] + 0.02 * span)
     has_spread = draw_own_spread(panel, row, opacity=0.1, linewidths=0.6)
-    row = row.isel(bin=row["effect"].notnull().values)
-    left, right = row["bin_left"].values, row["bin_right"].values
-    mean, middle = row["effect"].values, (left + right) / 2
+    bins = row.dataset.isel(bin=row["effect"].notnull().values)
+    mean, middle = bins["effect"].values, (bins["bin_left"].values + bins["bin_right"].values) / 2
     panel.axhline(0, color=REFERENCE, linewidth=0.6, zorder=0.5, gid=OURS)
     # Maximum width of bars in points, so that they do not overlap.
     gap = np.diff(middle).min() if len(middle) > 1 else span
@@ -471,7 +468,7 @@ def draw_bins(panel: Axes, row: xr.Dataset) -> None:
         panel.errorbar(
             middle,
             mean,
-            yerr=row["heterogeneity"].values,
+            yerr=bins["heterogeneity"].values,
             fmt="none",
             ecolor=HETEROGENEITY,
             elinewidth=np.clip(0.1 * room, 0.5, 1.0),
@@ -481,41 +478,41 @@ def draw_bins(panel: Axes, row: xr.Dataset) -> None:
             label=BIN_SPREAD,
         )
     thick = np.clip(0.3 * room, 1.4, 3.0)
-    row = with_rows_alone(row)
-    parts = "effect_ci_rows" in row
-    if "effect_ci" in row:
+    bins = with_rows_alone(bins)
+    parts = "effect_ci_rows" in bins
+    if "effect_ci" in bins:
         panel.errorbar(
             middle,
-            *bar(ends_of(row["effect_ci"])),
+            *bar(ends_of(bins["effect_ci"])),
             fmt="none",
             ecolor=UNCERTAINTY_LIGHT if parts else UNCERTAINTY,
             elinewidth=thick,
             capsize=0,
             zorder=5,
-            label=f"{_percent(row['effect_ci'])} {BIN_INTERVAL}",
+            label=f"{_percent(bins['effect_ci'])} {BIN_INTERVAL}",
         )
     if parts:
         panel.errorbar(
             middle,
-            *bar(ends_of(row["effect_ci_rows"])),
+            *bar(ends_of(bins["effect_ci_rows"])),
             fmt="none",
             ecolor=UNCERTAINTY,
             elinewidth=thick,
             capsize=0,
             zorder=5.1,
-            label=rows_label(row["effect_ci"], BIN_ROWS),
+            label=rows_label(bins["effect_ci"], BIN_ROWS),
         )
-    if "effect_band" in row:
+    if "effect_band" in bins:
         panel.errorbar(
             middle,
-            *bar(ends_of(row["effect_band"])),
+            *bar(ends_of(bins["effect_band"])),
             fmt="none",
             ecolor=UNCERTAINTY,
             elinewidth=0.3 * thick,
             capthick=0.3 * thick,
             capsize=thick,
             zorder=4.5,
-            label=f"{_percent(row['effect_band'])} {BIN_BAND}",
+            label=f"{_percent(bins['effect_band'])} {BIN_BAND}",
         )
 
 

@@ -64,17 +64,16 @@ from rhale_stats.ensembles.labelled import (
 from rhale_stats.local.rows import estimation_rows
 from rhale_stats.profiles.data import check_profile
 from rhale_stats.schema.checks import check_effect, check_local
+from rhale_stats.schema.feature_result import FeatureResult, one_feature
 from rhale_stats.schema.features import (
     feature_names,
     feature_position,
     label_of,
-    one_feature,
     position_of,
     units_of,
     with_units,
 )
 from rhale_stats.schema.kinds import ENSEMBLE, PROFILE
-from rhale_stats.schema.levels import is_categorical
 from rhale_stats.schema.validation import validated
 
 ESTIMATE, OF_EFFECT = "estimate:\ncurve", "estimate:\neffect"
@@ -416,7 +415,7 @@ def plot_effect(
     rows = None
     if local is not None:
         rows = rows_of(estimation_rows(local, effect), row)
-    levels = is_categorical(row)
+    levels = row.is_categorical
     with several_panels(
         "ax", ax, 2, "an upper and a lower one", lambda: column([3.6, 1.6]) if levels else pair()
     ) as panels:
@@ -442,10 +441,10 @@ def plot_effect(
     return as_array(panels)
 
 
-def _draw_levels(upper: Axes, lower: Axes, effect: xr.Dataset, row: xr.Dataset) -> None:
+def _draw_levels(upper: Axes, lower: Axes, effect: xr.Dataset, row: FeatureResult) -> None:
     """Bars of the levels above, of their rows below."""
     upper.set_ylabel(output_label(effect), parse_math=False)
-    lower.set_xlabel(label_of(row, str(row["feature"].values)), parse_math=False)
+    lower.set_xlabel(label_of(row, row.name), parse_math=False)
     draw_curve(upper, row)
     draw_shares(lower, row)
     draw_legend([upper, lower])
@@ -582,16 +581,16 @@ def plot_effects(
     return as_array(panels)
 
 
-def _relative(effect: xr.Dataset, number: int, value: Any) -> xr.Dataset:
+def _relative(effect: xr.Dataset, number: int, value: Any) -> FeatureResult:
     """One feature, relative to a value of it where one is given."""
     if value is None:
         return one_feature(effect, number)
     return one_feature(relative_to(effect.isel(feature=[number]), value), 0)
 
 
-def _title(row: xr.Dataset) -> str:
+def _title(row: FeatureResult) -> str:
     """The name of the feature, with what its curve is relative to."""
-    name = label_of(row, str(row["feature"].values))
+    name = label_of(row, row.name)
     if "reference" not in row.attrs:
         return name
     return f"{name}, from {str(row.attrs['reference']).rpartition(' = ')[2]}"

@@ -26,11 +26,11 @@ from rhale_stats.profiles.data import check_profile, is_nominal
 from rhale_stats.profiles.inference import confint, one_relative
 from rhale_stats.schema.checks import check_effect
 from rhale_stats.schema.dimensions import OUTPUT, REGION
+from rhale_stats.schema.feature_result import Result, one_feature
 from rhale_stats.schema.features import (
     feature_names,
     feature_position,
     label_of,
-    one_feature,
     units_in,
     with_units,
 )
@@ -153,7 +153,7 @@ def plot_curves(
 class _CurvePart(dict[str, str]):
     """The place of a curve along all dimensions, with the Dataset of its one feature."""
 
-    data: xr.Dataset
+    data: Result
 
 
 def _parts(
@@ -188,10 +188,10 @@ def _parts(
         feature_name = names[feature_position(whole, feature)]
         value = reference.get(feature_name)
         if profile:
-            data = one_relative(whole, feature_name, value)
+            data: Result = one_relative(whole, feature_name, value)
         else:
-            data = with_own_intervals(whole.isel(feature=[feature_position(whole, feature_name)]))
-            data = one_feature(data if value is None else relative_to(data, value), 0)
+            single = with_own_intervals(whole.isel(feature=[feature_position(whole, feature_name)]))
+            data = one_feature(single if value is None else relative_to(single, value), 0)
         part = _CurvePart(
             {FEATURE: label_of(whole, feature_name), EFFECT: name, OUTPUT: "", REGION: ""}
         )
@@ -239,7 +239,7 @@ def _dimensions(parts: list[_CurvePart], named: dict[str, str | None]) -> dict[s
 
 def _curve(part: _CurvePart, *, intervals: bool) -> pd.DataFrame:
     """A curve as a table: places, values, both ends of the interval."""
-    data = part.data
+    data: Any = part.data
     ends: FloatArray | None = None
     if "grid_value" in data and "edge_value" not in data:
         x, value, levels = data["grid_value"].values, data["curve"].values, is_nominal(data)

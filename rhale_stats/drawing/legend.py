@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from rhale_stats.arguments.times import unit_word
 from rhale_stats.drawing.canvas import date_axis, feature_label, new_panels, output_label, upright
 from rhale_stats.effects.bias import BIASED, LARGE, TOO_FEW
+from rhale_stats.schema.feature_result import Result
 from rhale_stats.schema.features import units_of
 
 # Level of the intervals that plots compute if an effect has none.
@@ -114,14 +115,14 @@ def grid_of_panels(
     return panels[:n_panels]
 
 
-def label_axes(upper: Axes, lower: Axes, effect: xr.Dataset, row: xr.Dataset) -> None:
+def label_axes(upper: Axes, lower: Axes, effect: xr.Dataset, row: Result) -> None:
     """Name the axes of both panels: output above, effect below, and the feature."""
     # A name such as "cost [$]" is text, not a formula.
     upper.set_ylabel(output_label(effect), parse_math=False)
     label_bins(lower, effect, row)
 
 
-def label_bins(panel: Axes, effect: xr.Dataset, row: xr.Dataset) -> None:
+def label_bins(panel: Axes, effect: xr.Dataset, row: Result) -> None:
     """Name the axes of a panel of effects: derivative of the output, and the feature."""
     name = str(row["feature"].values)
     units = units_of(effect, name)
@@ -157,7 +158,7 @@ def note(panel: Axes, text: str) -> None:
     panel.text(1, 1.01, text, transform=panel.transAxes, ha="right", va="bottom", fontsize="small")
 
 
-def error_text(row: xr.Dataset) -> float:
+def error_text(row: Result) -> float:
     """Numerical error of a local effect; 0 if it is not known."""
     if "local_effect_error" not in row:
         return 0.0

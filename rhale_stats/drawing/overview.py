@@ -34,13 +34,8 @@ from rhale_stats.effects.intervals import with_own_intervals
 from rhale_stats.profiles.data import check_profile
 from rhale_stats.schema.checks import check_effect
 from rhale_stats.schema.dimensions import OUTPUT
-from rhale_stats.schema.features import (
-    feature_names,
-    feature_position,
-    one_feature,
-    units_of,
-    with_units,
-)
+from rhale_stats.schema.feature_result import one_feature
+from rhale_stats.schema.features import feature_names, feature_position, units_of, with_units
 from rhale_stats.schema.kinds import PROFILE
 from rhale_stats.schema.validation import validated
 

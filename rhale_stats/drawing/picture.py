@@ -22,7 +22,8 @@ from rhale_stats.schema import kinds
 from rhale_stats.schema.calls import public
 from rhale_stats.schema.checks import check_local
 from rhale_stats.schema.dimensions import OUTPUT, REGION
-from rhale_stats.schema.features import feature_names, feature_position, one_feature
+from rhale_stats.schema.feature_result import one_feature
+from rhale_stats.schema.features import feature_names, feature_position
 from rhale_stats.schema.validation import validated
 
 # Kind of result -> the functions that draw all of it, and one feature of it; empty where there is

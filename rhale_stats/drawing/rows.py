@@ -34,7 +34,8 @@ from rhale_stats.drawing.legend import (
 from rhale_stats.effects.provenance import check_no_other_model
 from rhale_stats.local.rows import own_columns
 from rhale_stats.schema.dimensions import LEFT
-from rhale_stats.schema.features import feature_names, slopes
+from rhale_stats.schema.feature_result import FeatureResult
+from rhale_stats.schema.features import feature_names
 
 # Levels with a colour of their own; shades of numbers, dark to light, also in grey.
 MAX_LEVELS, SHADES = 4, "viridis"
@@ -112,9 +113,9 @@ class RowsInBins(NamedTuple):
     bin: IntArray
 
 
-def draw_violins(panel: Axes, rows: RowsInBins, row: xr.Dataset) -> None:
+def draw_violins(panel: Axes, rows: RowsInBins, row: FeatureResult) -> None:
     """Draw the distribution of the local effects in every bin as a violin."""
-    edges, slope = row["edge_value"].values, slopes(row)
+    edges, slope = row["edge_value"].values, row.slopes
     width = np.diff(edges)
     middle = edges[:-1] + width / 2
     # Without removing the slope a violin would be long where rows differ only in x.
@@ -250,7 +251,7 @@ DENSITY_CELLS = 80  # along the axis
 POINT_AREA, LARGEST_POINT = (2.5, 14.0), 100.0
 
 
-def draw_rows(panel: Axes, rows: RowsInBins, row: xr.Dataset) -> None:
+def draw_rows(panel: Axes, rows: RowsInBins, row: FeatureResult) -> None:
     """Draw rows as points or density, edges, and the bin effects with their band."""
     edges = row["edge_value"].values
     span = np.ptp(edges)
@@ -323,9 +324,9 @@ def _draw_density(panel: Axes, rows: RowsInBins) -> None:
     cells.set_label(DENSITY)
 
 
-def rows_of(local: xr.Dataset, row: xr.Dataset) -> RowsInBins | None:
+def rows_of(local: xr.Dataset, row: FeatureResult) -> RowsInBins | None:
     """Rows of ``local`` in the bins of ``row``; None for a constant feature."""
-    name = str(row["feature"].values)
+    name = row.name
     if name not in feature_names(local):
         raise KeyError(
             f"local must hold the feature {name!r}; it holds "

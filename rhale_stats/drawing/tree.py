@@ -39,7 +39,8 @@ from rhale_stats.regional.tables import LOSS_NAMES, loss_text, loss_units, rejec
 from rhale_stats.regional.trees import check_rows_of_tree, check_tree
 from rhale_stats.schema.checks import check_dataset, check_effect, check_local
 from rhale_stats.schema.dimensions import ROWS
-from rhale_stats.schema.features import feature_names, label_of, one_feature, units_of, with_units
+from rhale_stats.schema.feature_result import FeatureResult, one_feature
+from rhale_stats.schema.features import feature_names, label_of, units_of, with_units
 from rhale_stats.schema.validation import validated
 
 # Maximum length of a line of a rule, in titles of panels and in boxes of a tree.
@@ -165,7 +166,7 @@ def plot_regions(
 class _RegionPanel(NamedTuple):
     """Content of one panel: an effect of one feature, its title, and the rows of its rug."""
 
-    row: xr.Dataset
+    row: FeatureResult
     title: str
     rows: RowsInBins | None
 
@@ -298,7 +299,7 @@ def _label_panels(panels: list[Axes], effect: xr.Dataset, *, new_figure: bool) -
             panel.set_ylabel(y_label, parse_math=False)
 
 
-def _one_scale(panels: list[Axes], rows: list[xr.Dataset], spread: str) -> None:
+def _one_scale(panels: list[Axes], rows: Sequence[FeatureResult], spread: str) -> None:
     """The same limits in every panel, along both axes."""
     edges = np.concatenate([row["edge_value"].values for row in rows])
     if not len(edges):

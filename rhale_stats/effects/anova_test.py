@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-import xarray as xr
 from numpy.typing import NDArray
 from scipy import sparse
 
@@ -14,10 +13,9 @@ from rhale_stats.arrays.moments import FloatArray
 from rhale_stats.effects.fit import bin_degrees, group_overlap, noise_in_the_middle
 from rhale_stats.inference import meaning
 from rhale_stats.inference.results import SIZE_LEVEL
-from rhale_stats.schema.curves import CurveCells, curve_cells, pieces_of
-from rhale_stats.schema.features import resolution, slopes, stores_errors
-from rhale_stats.schema.levels import is_categorical
-from rhale_stats.schema.moments import has_cells
+from rhale_stats.schema.curves import CurveCells
+from rhale_stats.schema.feature_result import FeatureResult
+from rhale_stats.schema.features import resolution
 
 # Largest correlation of an effect and its slope in the weights; Kish's rows may overstate it.
 MAX_CORRELATION = 0.95
@@ -40,11 +38,11 @@ class Wald(NamedTuple):
     size_high: float = float("nan")
 
 
-def anova_test(row: xr.Dataset, null: str) -> Wald:
+def anova_test(row: FeatureResult, null: str) -> Wald:
     """Test that all effects of one feature are 0, or equal."""
-    if is_categorical(row):
+    if row.is_categorical:
         return _test_steps(row, null)
-    return _test_grouped_bins(row, null) if stores_errors(row) else _test_bins(row, null)
+    return _test_grouped_bins(row, null) if row.stores_errors else _test_bins(row, null)
 
 
 def fill_spread(cells: CurveCells, least: float) -> CurveCells | None:
@@ -60,7 +58,7 @@ def fill_spread(cells: CurveCells, least: float) -> CurveCells | None:
     return cells._replace(variance=np.where(variance <= least**2, pooled, variance))
 
 
-def least_of_cells(row: xr.Dataset, cells: CurveCells) -> float:
+def least_of_cells(row: FeatureResult, cells: CurveCells) -> float:
     """Numerical limit of one feature, from the means of its cells."""
     return resolution(cells.pieces.mean, float(row["local_effect_error"]))
 
@@ -76,14 +74,14 @@ class BinSelection(NamedTuple):
     width: FloatArray
 
     @classmethod
-    def of_feature(cls, row: xr.Dataset, mask: NDArray[np.bool_]) -> BinSelection:
+    def of_feature(cls, row: FeatureResult, mask: NDArray[np.bool_]) -> BinSelection:
         """The bins of one feature to test, and those with slopes among them."""
-        sloped = np.flatnonzero((slopes(row) != 0)[mask])
+        sloped = np.flatnonzero((row.slopes != 0)[mask])
         return cls(mask, sloped, np.diff(row["edge_value"].values)[mask][sloped])
 
-    def values(self, row: xr.Dataset) -> FloatArray:
+    def values(self, row: FeatureResult) -> FloatArray:
         """Effects, then slopes."""
-        slope = slopes(row)[self.mask][self.sloped] * self.width
+        slope = row.slopes[self.mask][self.sloped] * self.width
         return np.concatenate([row["effect"].values[self.mask], slope])
 
     def level(self, null: str) -> FloatArray | None:
@@ -100,21 +98,21 @@ class BinSelection(NamedTuple):
         return np.asarray(values[self.mask][self.sloped])
 
 
-def _weights(row: xr.Dataset, cells: CurveCells, selection: BinSelection) -> sparse.csr_array:
+def _weights(row: FeatureResult, cells: CurveCells, selection: BinSelection) -> sparse.csr_array:
     """Inverse covariance of effects and slopes if all rows had variance 1."""
-    bins, n = pieces_of(row), row["n_effective"].values
+    bins, n = row.pieces, row["n_effective"].values
     mask, sloped, width = selection
     with np.errstate(invalid="ignore", divide="ignore"):
         of_slope = 1 / (n * bins.x_variance)
         level, _ = cells.loading
         squares = np.where(level > 0, level**2 / cells.n_effective, 0.0)
         effect = np.bincount(cells.bin, squares, len(n))
-        if has_cells(row):
+        if row.has_cells:
             away = np.where(level > 0, level * (cells.pieces.x_mean - bins.x_mean[cells.bin]), 0.0)
             away = np.bincount(cells.bin, away, len(n))
         else:
             away = bins.away()
-            effect = effect + np.where(slopes(row) != 0, away**2 * of_slope, 0.0)
+            effect = effect + np.where(row.slopes != 0, away**2 * of_slope, 0.0)
         shared = away * of_slope
     level = np.asarray(effect[mask], dtype=np.float64)
     slope = selection.of_slopes(of_slope) * width**2
@@ -123,9 +121,9 @@ def _weights(row: xr.Dataset, cells: CurveCells, selection: BinSelection) -> spa
     return quadratic.inverse(level, shared, slope, sloped)
 
 
-def _test_bins(row: xr.Dataset, null: str) -> Wald:
+def _test_bins(row: FeatureResult, null: str) -> Wald:
     """Test with independent bins."""
-    fine = curve_cells(row)
+    fine = row.curve_cells
     least = least_of_cells(row, fine)
     cells = fill_spread(fine, least)
     if cells is None:
@@ -156,7 +154,7 @@ def _test_bins(row: xr.Dataset, null: str) -> Wald:
     return _against_f(form, denominator, _rows_in(weight, selection))
 
 
-def _test_grouped_bins(row: xr.Dataset, null: str) -> Wald:
+def _test_grouped_bins(row: FeatureResult, null: str) -> Wald:
     """Test with groups of rows, which may be in several bins."""
     selection = BinSelection.of_feature(row, np.ones(row.sizes["bin"], dtype=bool))
     _, sloped, width = selection
@@ -167,7 +165,7 @@ def _test_grouped_bins(row: xr.Dataset, null: str) -> Wald:
         slope_cov = row["slope_cov"].values[np.ix_(sloped, sloped)] * np.outer(width, width)
         covariance = np.block([[covariance, mixed], [mixed.T, slope_cov]])
     covariance = covariance + least**2 * np.eye(len(covariance))
-    weight = _weights(row, curve_cells(row), selection)
+    weight = _weights(row, row.curve_cells, selection)
     form = quadratic.form(
         selection.values(row), weight, sparse.csr_array(covariance), selection.level(null)
     )
@@ -178,7 +176,7 @@ def _test_grouped_bins(row: xr.Dataset, null: str) -> Wald:
     return _against_f(form, _degrees_together(row, of_bin), _rows_in(weight, selection))
 
 
-def _degrees_together(row: xr.Dataset, parts: FloatArray) -> float:
+def _degrees_together(row: FeatureResult, parts: FloatArray) -> float:
     """Degrees of freedom of a sum of variances by groups, with what each bin adds to it.
 
     A group counts as one degree in all bins, because its effects may depend on each other.
@@ -189,7 +187,7 @@ def _degrees_together(row: xr.Dataset, parts: FloatArray) -> float:
     return float(parts.sum() ** 2 / shared)
 
 
-def _test_steps(row: xr.Dataset, null: str) -> Wald:
+def _test_steps(row: FeatureResult, null: str) -> Wald:
     """Test of steps between levels, which share rows."""
     value, n = row["effect"].values, row["n_effective"].values
     least = resolution(value, float(row["local_effect_error"]))
@@ -197,7 +195,7 @@ def _test_steps(row: xr.Dataset, null: str) -> Wald:
     level = np.ones(len(value)) if null == "constant" else None
     weight = sparse.diags_array(n).tocsr()
     form = quadratic.form(value, weight, sparse.csr_array(covariance), level)
-    if stores_errors(row):
+    if row.stores_errors:
         return _against_f(form, _degrees_together(row, form.parts), float(n.sum()))
     # Satterthwaite's degrees of freedom, as if steps were independent.
     parts = (n if level is None else n * (1 - n / n.sum())) * np.diagonal(covariance)

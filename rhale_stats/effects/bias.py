@@ -7,8 +7,8 @@ import xarray as xr
 
 from rhale_stats.arrays import bin_error
 from rhale_stats.inference.adjustment import adjusted
-from rhale_stats.schema.features import each_feature, resolution
-from rhale_stats.schema.moments import bin_means, bin_residuals
+from rhale_stats.schema.feature_result import bin_residuals, each_feature
+from rhale_stats.schema.features import resolution
 
 # With fewer rows there is no p-value: the test would have no power.
 TESTED_ROWS = 10
@@ -40,7 +40,7 @@ def linear_bin_error(effect: xr.Dataset, *, significance: float) -> xr.DataArray
     x_variance, x_covariance = bin_residuals(rows, ["x_variance", "x_covariance"], n.shape[-1])
     line, statistic = bin_error.linear_part(variance, x_variance, x_covariance, n)
     least = [
-        resolution(bin_means(row), float(row["local_effect_error"])) if row.sizes["bin"] else 0.0
+        resolution(row.bin_means, float(row["local_effect_error"])) if row.sizes["bin"] else 0.0
         for row in rows
     ]
     with np.errstate(invalid="ignore", divide="ignore"):

@@ -15,17 +15,16 @@ from rhale_stats.arrays.binning import bin_index
 from rhale_stats.arrays.moments import FloatArray, IntArray
 from rhale_stats.arrays.skewness import Skewness, clear_sign
 from rhale_stats.arrays.survey import SamplingDesign
-from rhale_stats.effects.fit import CurveErrors, at_edges, group_skewness
+from rhale_stats.effects.fit import at_edges, group_skewness
 from rhale_stats.effects.group_sums import Grouped, GroupWeights, UnitSums
 from rhale_stats.effects.provenance import check_same_rows
 from rhale_stats.effects.spread import SpreadSums
 from rhale_stats.effects.targets import GROUP_COVARIANCES, GROUP_DEGREES, TARGETS
 from rhale_stats.local.rows import Rows, columns, is_used_row
-from rhale_stats.schema.curves import CurveCells, curve_of, pieces_of
-from rhale_stats.schema.features import feature_position, slopes
+from rhale_stats.schema.curves import CurveCells, CurveErrors
+from rhale_stats.schema.feature_result import FeatureResult
+from rhale_stats.schema.features import feature_position
 from rhale_stats.schema.identity import check_same_output, row_labels
-from rhale_stats.schema.levels import is_categorical
-from rhale_stats.schema.moments import has_cells
 from rhale_stats.schema.padding import Estimates
 
 # Effective groups below which errors and tests by groups are doubtful.
@@ -69,44 +68,44 @@ class Clusters(NamedTuple):
             return design_text(self.design)
         return f"rows in {self.n_groups} groups"
 
-    def position(self, row: xr.Dataset) -> int:
+    def position(self, row: FeatureResult) -> int:
         """Which column one feature is."""
-        return feature_position(self.local, str(row["feature"].values))
+        return feature_position(self.local, row.name)
 
-    def columns(self, row: xr.Dataset) -> tuple[FloatArray, FloatArray]:
+    def columns(self, row: FeatureResult) -> tuple[FloatArray, FloatArray]:
         """Values and local effects of one feature."""
         position = self.position(row)
         return self.rows.x[position], self.rows.local_effect[position]
 
-    def sums(self, row: xr.Dataset, pieces: accumulate.Pieces) -> UnitSums:
+    def sums(self, row: FeatureResult, pieces: accumulate.Pieces) -> UnitSums:
         """Sums over the rows of one feature by group, in cells or bins."""
         return UnitSums.of_rows(pieces, self.rows, self.position(row), self.group, self.n_groups)
 
-    def bin_sums(self, row: xr.Dataset) -> UnitSums:
+    def bin_sums(self, row: FeatureResult) -> UnitSums:
         """Sums over the rows of one feature by group and bin."""
-        return self.sums(row, pieces_of(row))
+        return self.sums(row, row.pieces)
 
-    def influences(self, row: xr.Dataset, cells: CurveCells) -> Grouped:
+    def influences(self, row: FeatureResult, cells: CurveCells) -> Grouped:
         """Influences of the groups on all cells of one feature."""
         return sampled(cell_influences(row, cells, self.sums(row, cells.pieces)), self.design)
 
-    def bin_influences(self, row: xr.Dataset) -> Grouped:
+    def bin_influences(self, row: FeatureResult) -> Grouped:
         """Influences of the groups on means, slopes and variances of the bins by their rows."""
-        if is_categorical(row):
+        if row.is_categorical:
             place = self.rows, self.position(row), self.group, self.n_groups
             return sampled(grouped_levels(row, *place), self.design)
         return sampled(bin_influences(row, self.bin_sums(row)), self.design)
 
-    def sign(self, row: xr.Dataset, fit: CurveErrors) -> float:
+    def sign(self, row: FeatureResult, fit: CurveErrors) -> float:
         """Sign of the skewness of the rows of one feature about their cells, 0 if unclear."""
         position, pieces = self.position(row), fit.cells.pieces
         return RowLevels.of_feature(pieces, self.rows, position, self.group).sign(row)
 
-    def spread_sums(self, row: xr.Dataset) -> SpreadSums:
+    def spread_sums(self, row: FeatureResult) -> SpreadSums:
         """Sums of squared residuals of one feature by group and bin of the spread."""
         return SpreadSums.of_rows(row, self.rows, self.position(row), self.group, self.n_groups)
 
-    def check(self, row: xr.Dataset) -> None:
+    def check(self, row: FeatureResult) -> None:
         """Raise ``ValueError`` unless the effect of one feature was made from these rows."""
         check_same_rows(row, self.rows, self.position(row))
 
@@ -134,22 +133,22 @@ class Groups(Protocol):
     def source(self) -> str:
         """The source of a standard error, in words."""
 
-    def bin_sums(self, row: xr.Dataset, /) -> UnitSums:
+    def bin_sums(self, row: FeatureResult, /) -> UnitSums:
         """Sums over the rows of one feature by group and bin."""
 
-    def influences(self, row: xr.Dataset, cells: CurveCells, /) -> Grouped:
+    def influences(self, row: FeatureResult, cells: CurveCells, /) -> Grouped:
         """Influences of the groups on all cells of one feature."""
 
-    def bin_influences(self, row: xr.Dataset, /) -> Grouped:
+    def bin_influences(self, row: FeatureResult, /) -> Grouped:
         """Influences of the groups on means, slopes and variances of the bins by their rows."""
 
-    def sign(self, row: xr.Dataset, fit: CurveErrors, /) -> float:
+    def sign(self, row: FeatureResult, fit: CurveErrors, /) -> float:
         """Sign of the skewness of the rows of one feature about their cells, 0 if unclear."""
 
-    def spread_sums(self, row: xr.Dataset, /) -> SpreadSums:
+    def spread_sums(self, row: FeatureResult, /) -> SpreadSums:
         """Sums of squared residuals of one feature by group and bin of the spread."""
 
-    def check(self, row: xr.Dataset, /) -> None:
+    def check(self, row: FeatureResult, /) -> None:
         """Raise ``ValueError`` unless the effect of one feature was made from these rows."""
 
 
@@ -170,18 +169,18 @@ class RowLevels(NamedTuple):
         k = bin_index(pieces.edges, x)
         return cls(g - pieces.slope[k] * (x - pieces.x_mean[k]), k, rows.weight, group)
 
-    def sign(self, row: xr.Dataset) -> float:
+    def sign(self, row: FeatureResult) -> float:
         """Sign of their skewness about the cells, 0 if it is not clear."""
-        return clear_sign(self.level, self.cell, self.weight, self.group, fine=has_cells(row))
+        return clear_sign(self.level, self.cell, self.weight, self.group, fine=row.has_cells)
 
 
-def bin_influences(row: xr.Dataset, sums: UnitSums) -> Grouped:
+def bin_influences(row: FeatureResult, sums: UnitSums) -> Grouped:
     """Influences of the groups on the bins of one feature, by their rows."""
-    pieces = pieces_of(row)
+    pieces = row.pieces
     return _corrected(row, pieces, sums, np.arange(len(pieces.mean)))
 
 
-def cell_influences(row: xr.Dataset, cells: CurveCells, sums: UnitSums) -> Grouped:
+def cell_influences(row: FeatureResult, cells: CurveCells, sums: UnitSums) -> Grouped:
     """Influences of the groups on the cells of one feature, with residuals from their blocks."""
     pieces = cells.pieces
     block = blocks(cells, sums.unit, sums.group)
@@ -190,9 +189,9 @@ def cell_influences(row: xr.Dataset, cells: CurveCells, sums: UnitSums) -> Group
 
 
 def _corrected(
-    row: xr.Dataset, pieces: accumulate.Pieces, sums: UnitSums, block: IntArray
+    row: FeatureResult, pieces: accumulate.Pieces, sums: UnitSums, block: IntArray
 ) -> Grouped:
-    row_sums = sums.row_sums(pieces, curve_of(row).evaluate(pieces.edges))
+    row_sums = sums.row_sums(pieces, row.curve.evaluate(pieces.edges))
     return sums.group_weights().corrected(row_sums, block, sums.lines(pieces))
 
 
@@ -253,7 +252,7 @@ def blocks(cells: CurveCells, cell: IntArray, group: IntArray) -> IntArray:
 
 
 def grouped_levels(
-    row: xr.Dataset,
+    row: FeatureResult,
     rows: Rows,
     position: int,
     group: IntArray,
@@ -273,7 +272,7 @@ def grouped_levels(
 
 
 def level_sums(
-    row: xr.Dataset, rows: Rows, position: int, group: IntArray, n_groups: int
+    row: FeatureResult, rows: Rows, position: int, group: IntArray, n_groups: int
 ) -> influence.RowSums:
     """Influences of rows, by group, on the steps between the levels of one feature."""
     assert rows.sides is not None
@@ -282,9 +281,9 @@ def level_sums(
     return categories.row_sums(steps, code, row["curve"].values, rows.weight, group, n_groups)
 
 
-def group_errors(row: xr.Dataset, fit: CurveErrors | None, clusters: Groups) -> Estimates:
+def group_errors(row: FeatureResult, fit: CurveErrors | None, clusters: Groups) -> Estimates:
     """Standard errors of one feature from the influences of groups of rows."""
-    name = str(row["feature"].values)
+    name = row.name
     if fit is None:
         return _constant_feature(row)
     if np.isnan(row["curve"].values).any():
@@ -294,27 +293,27 @@ def group_errors(row: xr.Dataset, fit: CurveErrors | None, clusters: Groups) -> 
         )
     clusters.check(row)
     # RowLevels have no cells but their steps.
-    sums = None if is_categorical(row) else clusters.bin_sums(row)
+    sums = None if row.is_categorical else clusters.bin_sums(row)
     of_bins = clusters.bin_influences(row) if sums is None else bin_influences(row, sums)
-    linear = slopes(row) != 0
+    linear = row.slopes != 0
     _check_enough_groups(of_bins.sums, linear, name)
     of_bins = of_bins if sums is None else sampled(of_bins, clusters.design)
     # For the curve residuals are from the means of blocks of cells, for lines and spreads from
     # those of bins.
-    of_cells = of_bins if is_categorical(row) else clusters.influences(row, fit.cells)
+    of_cells = of_bins if row.is_categorical else clusters.influences(row, fit.cells)
     of_effect = effect_influences(of_cells.sums, fit.cells)
     effect_cov = (of_effect.T @ of_effect).toarray()
     # At all edges of cells, because the curve is not straight within a bin.
     cell_edges = fit.pieces.edges
     of_curve = of_cells.sums.of_curve(fit.loadings(cell_edges), population=fit.centering == "mean")
     fine_cov = of_curve.T @ of_curve
-    skew = {} if is_categorical(row) else _skewness(row, fit, clusters, of_bins, of_cells)
+    skew = {} if row.is_categorical else _skewness(row, fit, clusters, of_bins, of_cells)
     positions = np.searchsorted(cell_edges, fit.edges)
     of_curve, curve_cov = of_curve[:, positions], fine_cov[np.ix_(positions, positions)]
     zero_start = influence.loadings(fit.pieces, fit.edges, "start")
     of_start = of_cells.sums.of_curve(zero_start, population=False)
     more: dict[str, FloatArray] = {}
-    if has_cells(row):
+    if row.has_cells:
         more["cell_curve_cov"] = fine_cov
         more["cell_curve_se"] = np.sqrt(np.maximum(np.diagonal(fine_cov), 0.0))
         more["cell_curve_df"] = of_cells.curve_degrees(fit, cell_edges)
@@ -338,10 +337,10 @@ def group_errors(row: xr.Dataset, fit: CurveErrors | None, clusters: Groups) -> 
         }
 
 
-def _few_groups(row: xr.Dataset, sums: UnitSums) -> dict[str, float]:
+def _few_groups(row: FeatureResult, sums: UnitSums) -> dict[str, float]:
     """The effective number of groups; if these are few, p-values by a wild cluster bootstrap."""
     effective = sums.effective()
-    pvalues = sums.wild_pvalues(pieces_of(row)) if effective < MIN_GROUPS else {}
+    pvalues = sums.wild_pvalues(row.pieces) if effective < MIN_GROUPS else {}
     return {
         "effective_groups": effective,
         **{f"{null}_pvalue": pvalues.get(null, np.nan) for null in ("zero", "constant")},
@@ -349,7 +348,7 @@ def _few_groups(row: xr.Dataset, sums: UnitSums) -> dict[str, float]:
 
 
 def _skewness(
-    row: xr.Dataset, fit: CurveErrors, clusters: Groups, of_bins: Grouped, of_cells: Grouped
+    row: FeatureResult, fit: CurveErrors, clusters: Groups, of_bins: Grouped, of_cells: Grouped
 ) -> Estimates:
     """Skewness of the errors of effects, curve and average of one feature by groups."""
     sums = of_cells.sums
@@ -365,17 +364,17 @@ def _skewness(
     return group_skewness(row, fit, of_effects, of_curve, of_average)
 
 
-def degrees_of_groups(row: xr.Dataset, fit: CurveErrors | None, clusters: Groups) -> Estimates:
+def degrees_of_groups(row: FeatureResult, fit: CurveErrors | None, clusters: Groups) -> Estimates:
     """Degrees of freedom of one feature's estimates by groups of rows."""
     if fit is None:
         return {}
     of_bins = clusters.bin_influences(row)
-    of_cells = of_bins if is_categorical(row) else clusters.influences(row, fit.cells)
+    of_cells = of_bins if row.is_categorical else clusters.influences(row, fit.cells)
     return _degrees(row, fit, of_bins, of_cells)
 
 
 def _degrees(
-    row: xr.Dataset, fit: CurveErrors, of_bins: Grouped, of_cells: Grouped
+    row: FeatureResult, fit: CurveErrors, of_bins: Grouped, of_cells: Grouped
 ) -> dict[str, Any]:
     overlap = _effect_overlap(of_cells, fit)
     with np.errstate(divide="ignore"):
@@ -403,7 +402,7 @@ def _effect_overlap(of_cells: Grouped, fit: CurveErrors) -> FloatArray:
     return np.asarray(shares @ of_cells.unit_overlap() @ shares.T)
 
 
-def _constant_feature(row: xr.Dataset) -> Estimates:
+def _constant_feature(row: FeatureResult) -> Estimates:
     """NaN for all estimates of a feature without bins."""
     absent = [
         part for part, name in (("slope", "slope"), ("cell", "cell_value")) if name not in row

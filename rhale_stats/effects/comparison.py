@@ -15,14 +15,7 @@ from rhale_stats.arrays.binning import bin_index
 from rhale_stats.arrays.moments import FloatArray, IntArray
 from rhale_stats.effects.clusters import Clusters, blocks, centres, grouped_levels
 from rhale_stats.effects.errors import with_std_error
-from rhale_stats.effects.fit import (
-    CurveErrors,
-    bends,
-    curve_covariance,
-    curve_degrees,
-    fit_of,
-    interpolation,
-)
+from rhale_stats.effects.fit import bends, curve_covariance, curve_degrees
 from rhale_stats.effects.group_sums import Grouped, GroupWeights, lines_of
 from rhale_stats.effects.hypotheses import APART, QUARTERS
 from rhale_stats.effects.provenance import check_same_rows
@@ -39,16 +32,11 @@ from rhale_stats.inference.results import (
 )
 from rhale_stats.local.rows import columns, is_used_row
 from rhale_stats.schema.checks import check_effect, check_local
-from rhale_stats.schema.features import (
-    feature_names,
-    feature_position,
-    is_grouped,
-    one_feature,
-    slopes,
-)
+from rhale_stats.schema.curves import CurveErrors, interpolation
+from rhale_stats.schema.feature_result import FeatureResult, Result, one_feature
+from rhale_stats.schema.features import feature_names, feature_position, is_grouped
 from rhale_stats.schema.identity import check_same_output, fingerprint_of, row_labels, same_rows
-from rhale_stats.schema.levels import is_categorical, level_names
-from rhale_stats.schema.moments import has_cells
+from rhale_stats.schema.levels import level_names
 
 # Parameters of `compare` that hold local effects of pairs, and the effects made from them.
 PAIRED = (("paired[0]", "a"), ("paired[1]", "b"))
@@ -173,7 +161,7 @@ def _multiplicity(paired: tuple[xr.Dataset, xr.Dataset]) -> FloatArray:
 
 def paired_covariance(
     pairs: Pairs,
-    rows: tuple[xr.Dataset, xr.Dataset],
+    rows: tuple[FeatureResult, FeatureResult],
     fits: tuple[CurveErrors, CurveErrors],
     z: FloatArray,
 ) -> tuple[FloatArray, list[FloatArray]]:
@@ -222,14 +210,14 @@ def _groups_of_bins(sums: influence.RowSums, fit: CurveErrors) -> IntArray:
 
 
 def _influences(
-    side: Clusters, row: xr.Dataset, fit: CurveErrors, repeats: FloatArray | None
+    side: Clusters, row: FeatureResult, fit: CurveErrors, repeats: FloatArray | None
 ) -> Grouped:
     """Influences of units on the stretch of the curve, corrected for their leverage.
 
     ``repeats``: the pairs that every unit represents; None for groups, whose residuals are from the
     means of blocks of cells.
     """
-    if is_categorical(row):
+    if row.is_categorical:
         return grouped_levels(
             row, side.rows, side.position(row), side.group, side.n_groups, repeats
         )
@@ -286,7 +274,7 @@ def compare(a: xr.Dataset, b: xr.Dataset, request: ComparisonOptions) -> xr.Data
             differences.append(no_difference(CONSTANT))
             continue
         _check_same_levels(rows)
-        fits = fit_of(rows[0]), fit_of(rows[1])
+        fits = rows[0].fit, rows[1].fit
         z = points_of(fits)
         if len(z):
             differences.append(_difference(rows, fits, z, pairs, request, stream))
@@ -313,7 +301,7 @@ def contrast(
     The estimate and the ends of its interval; no zero of a curve is in it.
     """
     rows = one_feature(with_std_error(a), 0), one_feature(with_std_error(b), 0)
-    fits = fit_of(rows[0]), fit_of(rows[1])
+    fits = rows[0].fit, rows[1].fit
     request = ComparisonOptions(None, None, level, N_DRAWS, 0, "none")
     reference = CurveReference(places[:1], np.ones(1))
     difference = _difference(rows, fits, places, None, request, np.random.default_rng(0), reference)
@@ -321,9 +309,9 @@ def contrast(
     return float(difference.difference[1]), float(lower), float(upper)
 
 
-def _check_same_levels(rows: tuple[xr.Dataset, xr.Dataset]) -> None:
+def _check_same_levels(rows: tuple[FeatureResult, FeatureResult]) -> None:
     """Raise ``ValueError`` unless both have an axis, or the same levels in the same order."""
-    levels = [level_names(row) if is_categorical(row) else None for row in rows]
+    levels = [level_names(row) if row.is_categorical else None for row in rows]
     if levels[0] != levels[1]:
         name = str(rows[0]["feature"].values)
         texts = ["an axis" if names is None else ", ".join(map(repr, names)) for names in levels]
@@ -333,7 +321,7 @@ def _check_same_levels(rows: tuple[xr.Dataset, xr.Dataset]) -> None:
         )
 
 
-def _have_one_model(*rows: xr.Dataset) -> bool:
+def _have_one_model(*rows: Result) -> bool:
     """Whether the errors of both hold the same parameters."""
     models = [str(row.attrs.get("fitted_model", "")) for row in rows]
     return bool(models[0]) and models[0] == models[1]
@@ -369,7 +357,7 @@ def points_of(fits: tuple[CurveErrors, CurveErrors]) -> FloatArray:
 
 
 def _difference(
-    rows: tuple[xr.Dataset, xr.Dataset],
+    rows: tuple[FeatureResult, FeatureResult],
     fits: tuple[CurveErrors, CurveErrors],
     z: FloatArray,
     pairs: Pairs | None,
@@ -438,7 +426,7 @@ class CurveReference(NamedTuple):
 
 
 def common_reference(
-    rows: tuple[xr.Dataset, xr.Dataset], fits: tuple[CurveErrors, CurveErrors], z: FloatArray
+    rows: tuple[FeatureResult, FeatureResult], fits: tuple[CurveErrors, CurveErrors], z: FloatArray
 ) -> CurveReference:
     """math [113]: what the centring of both means on their common range; none if it is the same.
 
@@ -461,7 +449,7 @@ def common_reference(
     alike = alike and np.allclose(shares[0], shares[1], rtol=1e-9, atol=0)
     if alike or (all(marks) and same_rows(*marks)):
         return same
-    n_rows = [float(np.nansum(row["n_level" if is_categorical(row) else "n_obs"])) for row in rows]
+    n_rows = [float(np.nansum(row["n_level" if row.is_categorical else "n_obs"])) for row in rows]
     every = np.concatenate(places)
     weight = np.concatenate([n * share for n, share in zip(n_rows, shares, strict=True)])
     within = (every >= z[0]) & (every <= z[-1])
@@ -476,15 +464,15 @@ def _places(fit: CurveErrors) -> tuple[FloatArray, FloatArray]:
     return fit.pieces.x_mean[occupied], fit.pieces.share[occupied]
 
 
-def directions_at(row: xr.Dataset, fit: CurveErrors, z: FloatArray) -> FloatArray:
+def directions_at(row: FeatureResult, fit: CurveErrors, z: FloatArray) -> FloatArray:
     """What the parameters of the model do to a curve at points, (part, point, direction)."""
-    if has_cells(row):
+    if row.has_cells:
         directions = row["cell_curve_directions"].values[fit.cells.edge_stretch]
         return np.asarray(np.einsum("ze,epd->pzd", interpolation(fit.pieces.edges, z), directions))
     edges = row["edge_value"].values
     directions = row["curve_directions"].values[fit.edge_slice]
     out = np.einsum("ze,epd->pzd", interpolation(fit.edges, z), directions)
-    if slopes(row).any():
+    if row.slopes.any():
         bend = bends(edges, z)
         out = out - np.einsum("zb,bpd->pzd", bend, row["slope_directions"].values)
     return np.asarray(out)

@@ -13,20 +13,13 @@ from rhale_stats.arguments.words import shown
 from rhale_stats.arrays import influence, intervals
 from rhale_stats.arrays.moments import FloatArray
 from rhale_stats.effects.errors import opened
-from rhale_stats.effects.fit import (
-    Feature,
-    at_cells,
-    at_edges,
-    curve_covariance,
-    curve_degrees,
-    has_covariance,
-)
+from rhale_stats.effects.fit import Feature, at_cells, at_edges, curve_covariance, curve_degrees
 from rhale_stats.effects.values import predict
 from rhale_stats.inference.estimate import Joint, joint_quantiles, of_one_scale
 from rhale_stats.printing.text import number_text
-from rhale_stats.schema.features import label_of, one_feature
-from rhale_stats.schema.levels import is_categorical, level_names, level_text
-from rhale_stats.schema.moments import has_cells, has_moments
+from rhale_stats.schema.feature_result import FeatureResult, has_moments, one_feature
+from rhale_stats.schema.features import label_of
+from rhale_stats.schema.levels import level_names, level_text
 from rhale_stats.schema.padding import padded
 
 # Intervals about the curve as it was centred, which are computed again.
@@ -44,7 +37,7 @@ def relative_to(effect: xr.Dataset, value: Any) -> xr.Dataset:
     where there was one. Its draws are those of seed 0.
     """
     row = one_feature(effect, 0)
-    name = str(row["feature"].values)
+    name = row.name
     value = _value(row, value)
     reference = float(predict(effect, [value], name).values[0])
     if not np.isfinite(reference):
@@ -52,7 +45,7 @@ def relative_to(effect: xr.Dataset, value: Any) -> xr.Dataset:
             f"reference must be a value of {name!r} at which there is a curve; got {value!r}. "
             f"{_range(row)}"
         )
-    text = level_text(value) if is_categorical(row) else number_text(float(value))
+    text = level_text(value) if row.is_categorical else number_text(float(value))
     out = effect.drop_vars(ABOUT, errors="ignore")
     names = [name for name in ("curve", "cell_curve", "missing_curve") if name in out]
     out = out.assign({name: out[name].copy(data=out[name].values - reference) for name in names})
@@ -70,9 +63,9 @@ def relative_to(effect: xr.Dataset, value: Any) -> xr.Dataset:
     return out.assign_coords(ci_bound=with_errors.get("ci_bound", ["lower", "upper"]))
 
 
-def _value(row: xr.Dataset, value: Any) -> Any:
+def _value(row: FeatureResult, value: Any) -> Any:
     """A level, or a number; dates are days."""
-    if not is_categorical(row):
+    if not row.is_categorical:
         if isinstance(value, list | tuple) or np.ndim(value) > 0:
             raise TypeError(f"reference must be one value of the feature; got {shown(value)}.")
         return float(as_numbers(as_values([value]), "reference")[0])
@@ -85,8 +78,8 @@ def _value(row: xr.Dataset, value: Any) -> Any:
     return value
 
 
-def _range(row: xr.Dataset) -> str:
-    if is_categorical(row):
+def _range(row: FeatureResult) -> str:
+    if row.is_categorical:
         return f"Its levels are {', '.join(map(repr, level_names(row)))}."
     edges = row["edge_value"].values
     edges = edges[np.isfinite(edges)]
@@ -101,7 +94,7 @@ def _intervals(
     """Intervals, and bands where the effect has them, at edges of bins and of cells."""
     row, fit = feature
     assert fit is not None, "a feature with bins"
-    place = level_names(row).index(level_text(value)) if is_categorical(row) else float(value)
+    place = level_names(row).index(level_text(value)) if row.is_categorical else float(value)
     z, reference = fit.pieces.edges, np.array([place], dtype=np.float64)
     if not z[0] <= reference[0] <= z[-1]:
         return {}
@@ -113,7 +106,7 @@ def _intervals(
     joint = _joint(feature, points, covariance)
     degrees = np.asarray(joint.degrees)
     se = np.sqrt(np.maximum(np.diagonal(covariance), 0.0))
-    curve = np.interp(z, *_finite(row, "cell_curve" if has_cells(row) else "curve"))
+    curve = np.interp(z, *_finite(row, "cell_curve" if row.has_cells else "curve"))
     curve = curve - np.interp(reference[0], z, curve)
     level = float(effect["curve_ci"].attrs.get("ci_prob", 0.95)) if "curve_ci" in effect else 0.95
     widths = {"ci": intervals.student(level, degrees) * se}
@@ -125,7 +118,7 @@ def _intervals(
     for end, half in widths.items():
         half = np.where(se == 0, 0.0, half)
         ends = [curve - half, curve + half]
-        if has_cells(row):
+        if row.has_cells:
             results[f"cell_curve_{end}"] = (
                 "cell_edge",
                 np.stack([at_cells(end_values, fit) for end_values in ends], -1),
@@ -140,7 +133,7 @@ def _joint(feature: Feature, points: FloatArray, covariance: FloatArray) -> Join
     """The differences between points and the last one, with what their variances are made from."""
     row, fit = feature
     assert fit is not None, "a feature with bins"
-    if has_covariance(row):
+    if row.has_covariance:
         degrees = curve_degrees(row, fit, points)
         return of_one_scale(covariance, np.minimum(degrees[:-1], degrees[-1]))
     level, tilt = fit.loadings(points)
@@ -151,7 +144,7 @@ def _joint(feature: Feature, points: FloatArray, covariance: FloatArray) -> Join
     return Joint(covariance, sources.satterthwaite(np.diagonal(covariance)), sources)
 
 
-def _finite(row: xr.Dataset, name: str) -> tuple[FloatArray, FloatArray]:
+def _finite(row: FeatureResult, name: str) -> tuple[FloatArray, FloatArray]:
     """Places and values of a curve where there is one."""
     edges = row["cell_value" if name.startswith("cell") else "edge_value"].values
     values = row[name].values

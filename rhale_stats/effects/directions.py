@@ -11,7 +11,6 @@ from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-import xarray as xr
 from scipy import sparse
 
 from rhale_stats.arrays import accumulate, categories, influence
@@ -19,13 +18,11 @@ from rhale_stats.arrays.binning import bin_index
 from rhale_stats.arrays.influence import RowSums
 from rhale_stats.arrays.moments import FloatArray, IntArray
 from rhale_stats.effects.clusters import Clusters, effect_influences, level_sums
-from rhale_stats.effects.fit import CurveErrors
 from rhale_stats.effects.spread import weights_of_rows
 from rhale_stats.local.parameters import Derivatives
 from rhale_stats.local.rows import is_used_row, row_numbers
-from rhale_stats.schema.curves import curve_of, pieces_of
-from rhale_stats.schema.features import slopes
-from rhale_stats.schema.levels import is_categorical
+from rhale_stats.schema.curves import CurveErrors
+from rhale_stats.schema.feature_result import FeatureResult
 
 
 class Weights(NamedTuple):
@@ -115,18 +112,18 @@ class Influences(NamedTuple):
 
 
 def direction_influences(
-    row: xr.Dataset, fit: CurveErrors, clusters: Clusters, derivatives: Derivatives
+    row: FeatureResult, fit: CurveErrors, clusters: Clusters, derivatives: Derivatives
 ) -> Influences:
     """What every direction of the parameters does."""
-    name = str(row["feature"].values)
+    name = row.name
     numbers = np.flatnonzero(is_used_row(clusters.local, row))
-    if is_categorical(row):
+    if row.is_categorical:
         sums = _level_influences(row, clusters, derivatives.steps(name, numbers))
         return Influences(sums, sums, np.zeros((len(sums.average), 0)))
     columns = (*clusters.columns(row), clusters.rows.weight)
     weights = (
         Weights.of_rows(fit.cells.pieces, *columns, fit.cells.n_effective),
-        Weights.of_rows(pieces_of(row), *columns, row["n_effective"].values),
+        Weights.of_rows(row.pieces, *columns, row["n_effective"].values),
     )
     of_spread = _spread_weights(row, clusters)
     totals: list[list[FloatArray]] = []
@@ -140,7 +137,7 @@ def direction_influences(
     return Influences(_row_sums(summed[:4]), _row_sums(summed[4:8]), summed[8])
 
 
-def group_influences(row: xr.Dataset, fit: CurveErrors, clusters: Clusters) -> Influences:
+def group_influences(row: FeatureResult, fit: CurveErrors, clusters: Clusters) -> Influences:
     """Influences of the groups of rows."""
     spread = np.zeros((clusters.n_groups, 0))
     if row.sizes.get("spread_bin"):
@@ -151,28 +148,28 @@ def group_influences(row: xr.Dataset, fit: CurveErrors, clusters: Clusters) -> I
     if clusters.design is None and clusters.n_groups == len(np.unique(numbers)):
         return Influences(*_row_influences(row, fit, clusters), spread)
     of_bins = clusters.bin_influences(row)
-    cells = of_bins if is_categorical(row) else clusters.influences(row, fit.cells)
+    cells = of_bins if row.is_categorical else clusters.influences(row, fit.cells)
     return Influences(cells.sums, of_bins.sums, spread)
 
 
 def _row_influences(
-    row: xr.Dataset, fit: CurveErrors, clusters: Clusters
+    row: FeatureResult, fit: CurveErrors, clusters: Clusters
 ) -> tuple[RowSums, RowSums]:
     """Influences of single rows, which need no correction for their shares."""
     group, n_groups = clusters.group, clusters.n_groups
-    if is_categorical(row):
+    if row.is_categorical:
         steps = level_sums(row, clusters.rows, clusters.position(row), group, n_groups)
         return steps, steps
-    (x, g), weight, curve = clusters.columns(row), clusters.rows.weight, curve_of(row)
+    (x, g), weight, curve = clusters.columns(row), clusters.rows.weight, row.curve
 
     def sums(pieces: accumulate.Pieces) -> RowSums:
         k, at_edges = bin_index(pieces.edges, x), curve.evaluate(pieces.edges)
         return influence.row_sums(pieces, at_edges, k, x, g, weight, group, n_groups)
 
-    return sums(fit.cells.pieces), sums(pieces_of(row))
+    return sums(fit.cells.pieces), sums(row.pieces)
 
 
-def _spread_weights(row: xr.Dataset, clusters: Clusters) -> sparse.csr_array:
+def _spread_weights(row: FeatureResult, clusters: Clusters) -> sparse.csr_array:
     if row.sizes.get("spread_bin"):
         return weights_of_rows(row, clusters.rows, clusters.position(row))
     return sparse.csr_array(np.zeros((0, clusters.rows.n_rows)))
@@ -185,7 +182,9 @@ def _changes(weights: sparse.csr_array, rows: slice, change: FloatArray) -> Floa
 
 
 def _level_influences(
-    row: xr.Dataset, clusters: Clusters, changes: Iterable[tuple[IntArray, FloatArray, FloatArray]]
+    row: FeatureResult,
+    clusters: Clusters,
+    changes: Iterable[tuple[IntArray, FloatArray, FloatArray]],
 ) -> RowSums:
     position, rows = clusters.position(row), clusters.rows
     assert rows.sides is not None
@@ -224,7 +223,7 @@ class Gradients(NamedTuple):
     spread: FloatArray
 
 
-def estimate_changes(influences: Influences, row: xr.Dataset, fit: CurveErrors) -> Gradients:
+def estimate_changes(influences: Influences, row: FeatureResult, fit: CurveErrors) -> Gradients:
     """Gradients of effects and curves, from those of cells and bins."""
     sums, of_bins = influences.cells, influences.bins
     cell_edges = fit.pieces.edges
@@ -236,7 +235,7 @@ def estimate_changes(influences: Influences, row: xr.Dataset, fit: CurveErrors) 
     spread = row["heterogeneity"].values
     with np.errstate(invalid="ignore", divide="ignore"):
         of_spread = np.where(spread > 0, of_bins.variance.toarray() / (2 * spread), 0.0)
-    slope = np.where(slopes(row) != 0, of_bins.slope.toarray(), 0.0)
+    slope = np.where(row.slopes != 0, of_bins.slope.toarray(), 0.0)
     return Gradients(
         effect_influences(sums, fit.cells).toarray(),
         slope,

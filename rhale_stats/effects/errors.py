@@ -16,13 +16,10 @@ from rhale_stats.arrays.binning import bin_index
 from rhale_stats.arrays.moments import FloatArray, ResidualMoments
 from rhale_stats.effects.clusters import MIN_GROUPS, Clusters, Groups, group_errors
 from rhale_stats.effects.fit import (
-    CurveErrors,
     Feature,
     at_cells,
     at_edges,
     features_of,
-    fit_of,
-    has_covariance,
     row_skewness,
     spread_rows,
 )
@@ -39,40 +36,27 @@ from rhale_stats.effects.targets import (
 )
 from rhale_stats.models.parametric import Fitted
 from rhale_stats.schema.checks import check_effect, check_local, is_chunked
-from rhale_stats.schema.curves import (
-    bin_noise,
-    cell_sizes,
-    curve_name,
-    curve_of,
-    pieces_of,
-    squares_of,
-)
-from rhale_stats.schema.features import (
-    effect_at,
-    given_feature,
-    is_of_outcome,
-    one_feature,
-    stores_errors,
-)
-from rhale_stats.schema.levels import categorical_features, is_categorical
-from rhale_stats.schema.moments import has_cells, has_moments, residuals_of
+from rhale_stats.schema.curves import CurveErrors, cell_sizes
+from rhale_stats.schema.feature_result import FeatureResult, Result, has_moments, one_feature
+from rhale_stats.schema.features import given_feature, is_of_outcome, stores_errors
+from rhale_stats.schema.levels import categorical_features
 from rhale_stats.schema.padding import Estimates, pad_features
 from rhale_stats.schema.variables import variable, with_variables
 
 
-def values_at(row: xr.Dataset, z: FloatArray) -> dict[str, FloatArray]:
+def values_at(row: FeatureResult, z: FloatArray) -> dict[str, FloatArray]:
     """Effect, heterogeneity and curve of one feature; NaN outside its bins."""
     edges = row["edge_value"].values
     inside = (z >= edges[0]) & (z <= edges[-1])
     k = bin_index(edges, z)
     return {
-        "effect": np.where(inside, effect_at(row, z, k), np.nan),
+        "effect": np.where(inside, row.effect_at(z, k), np.nan),
         "heterogeneity": np.where(inside, row["heterogeneity"].values[k], np.nan),
-        "curve": curve_of(row).evaluate(z),
+        "curve": row.curve.evaluate(z),
     }
 
 
-def errors_at(row: xr.Dataset, z: FloatArray) -> dict[str, Any]:
+def errors_at(row: FeatureResult, z: FloatArray) -> dict[str, Any]:
     """Standard errors of the same and of the average effect, by name, as far as they are known.
 
     By rows from the moments of the result; by groups of rows those that the result holds.
@@ -81,13 +65,13 @@ def errors_at(row: xr.Dataset, z: FloatArray) -> dict[str, Any]:
     inside = (z >= edges[0]) & (z <= edges[-1])
     k = bin_index(edges, z)
     if has_moments(row) and "n_groups" not in row.attrs:
-        fit = fit_of(row)
-        residuals = residuals_of(row)
-        noise = bin_noise(row, residuals)
+        fit = row.fit
+        residuals = row.residuals
+        noise = row.bin_noise
         effect_se, slope_se = np.sqrt(effect_variance(row, fit)), np.sqrt(noise.slope)
         shared = _covariance_of(row, effect_se, slope_se)
         if shared is None:
-            shared = noise.covariance + pieces_of(row, residuals).away() * noise.slope
+            shared = noise.covariance + row.pieces.away() * noise.slope
         spread_se, average_se = spread_and_average_errors(row, residuals)
         ends = fit.pieces.edges
         has_curve = (z >= ends[0]) & (z <= ends[-1])
@@ -112,7 +96,7 @@ def errors_at(row: xr.Dataset, z: FloatArray) -> dict[str, Any]:
 
 
 def _covariance_of(
-    row: xr.Dataset, effect_se: FloatArray, slope_se: FloatArray
+    row: FeatureResult, effect_se: FloatArray, slope_se: FloatArray
 ) -> FloatArray | None:
     """Covariance of the effect in the middle of every bin with its slope, of their correlation."""
     if "effect_slope_correlation" not in row:
@@ -120,7 +104,9 @@ def _covariance_of(
     return np.asarray(row["effect_slope_correlation"].values * effect_se * slope_se)
 
 
-def _stored_covariance(row: xr.Dataset, effect_se: FloatArray, slope_se: FloatArray) -> FloatArray:
+def _stored_covariance(
+    row: FeatureResult, effect_se: FloatArray, slope_se: FloatArray
+) -> FloatArray:
     """Covariances of effects and slopes, from errors that the result holds."""
     if "effect_slope_cov" in row and "effect_se_rows" not in row:
         return np.diagonal(row["effect_slope_cov"].values)
@@ -129,18 +115,18 @@ def _stored_covariance(row: xr.Dataset, effect_se: FloatArray, slope_se: FloatAr
         return covariance
     # As if slopes and the means of their rows were uncorrelated.
     bound = effect_se * slope_se
-    return np.clip(pieces_of(row).away() * slope_se**2, -bound, bound)
+    return np.clip(row.pieces.away() * slope_se**2, -bound, bound)
 
 
-def own_error(row: xr.Dataset, name: str) -> FloatArray:
+def own_error(row: Result, name: str) -> FloatArray:
     """A standard error that the result holds: its part by rows, where it also has one by models."""
     part = f"{name}_rows"
     return np.asarray(row[part if part in row else name].values, dtype=np.float64)
 
 
-def _between(row: xr.Dataset, z: FloatArray) -> FloatArray:
+def _between(row: FeatureResult, z: FloatArray) -> FloatArray:
     """Standard errors of the curve: between two edges at most the mean of theirs."""
-    x_name, name = ("cell_value", "cell_curve_se") if has_cells(row) else ("edge_value", "curve_se")
+    x_name, name = ("cell_value", "cell_curve_se") if row.has_cells else ("edge_value", "curve_se")
     values = own_error(row, name)
     edges = row[x_name].values[: len(values)]
     is_known = np.isfinite(values) & np.isfinite(edges)
@@ -156,21 +142,19 @@ def _between(row: xr.Dataset, z: FloatArray) -> FloatArray:
 PLACED = ("AdaptiveBins", "OptimalBins")
 
 
-def includes_choice(effect: xr.Dataset) -> bool:
+def includes_choice(effect: Result) -> bool:
     """Whether standard errors of bin effects include the choice of edges."""
     searched = effect.attrs["bin_rule"] in PLACED and "honest_seed" not in effect.attrs
     return searched and "cell_effect" in effect
 
 
-def effect_variance(
-    row: xr.Dataset, fit: CurveErrors, residuals: ResidualMoments | None = None
-) -> FloatArray:
+def effect_variance(row: FeatureResult, fit: CurveErrors) -> FloatArray:
     """Variances of the effects of one feature's bins, about the targets of these bins."""
     cells = fit.cells
     variance = cells.effect_variance()
-    if not includes_choice(row) or not has_cells(row):
+    if not includes_choice(row) or not row.has_cells:
         return variance
-    pieces, bins = cells.pieces, pieces_of(row, residuals)
+    pieces, bins = cells.pieces, row.pieces
     along = Along.from_cells(pieces.edges, pieces.mean, cells.noise.mean, cells.n_effective)
     ends = np.stack([bins.edges[:-1], bins.edges[1:]])
     at_edges = bins.mean + bins.slope * (ends - bins.x_mean)
@@ -299,7 +283,7 @@ def _add_errors(
     return out if levels else out.drop_vars(GROUP_COVARIANCES, errors="ignore")
 
 
-def _feature_errors(row: xr.Dataset, fit: CurveErrors | None) -> Estimates:
+def _feature_errors(row: FeatureResult, fit: CurveErrors | None) -> Estimates:
     """Standard errors of one feature, by name; all NaN where there is no bin."""
     if fit is None:
         absent = {"slope": "slope" not in row, "cell": "cell_effect" not in row}
@@ -307,22 +291,22 @@ def _feature_errors(row: xr.Dataset, fit: CurveErrors | None) -> Estimates:
             name for name in TARGETS if not any(absent[part] and part in name for part in absent)
         ]
         return dict.fromkeys(names, np.nan)
-    if is_categorical(row):
+    if row.is_categorical:
         return _level_errors(row)
     zero_start = influence.loadings(fit.pieces, fit.edges, "start")
     start = np.sqrt(influence.variance(zero_start, fit.noise, None))
     # The edges of the bins are among those of the cells.
     variance = fit.variance(fit.pieces.edges)
     centred = np.sqrt(variance[np.searchsorted(fit.pieces.edges, fit.edges)])
-    residuals = residuals_of(row)
+    residuals = row.residuals
     spread_se, of_average = spread_and_average_errors(row, residuals)
     skewed = fit.cells.skewness()
     return {
-        "effect_se": np.sqrt(effect_variance(row, fit, residuals)),
-        **({"slope_se": np.sqrt(bin_noise(row, residuals).slope)} if "slope" in row else {}),
+        "effect_se": np.sqrt(effect_variance(row, fit)),
+        **({"slope_se": np.sqrt(row.bin_noise.slope)} if "slope" in row else {}),
         "heterogeneity_se": spread_se,
         "curve_se": at_edges(centred, fit),
-        **({"cell_curve_se": at_cells(np.sqrt(variance), fit)} if has_cells(row) else {}),
+        **({"cell_curve_se": at_cells(np.sqrt(variance), fit)} if row.has_cells else {}),
         "curve_se_start": at_edges(start, fit),
         "average_effect_se": of_average,
         **row_skewness(row, fit, skewed, variance),
@@ -330,12 +314,12 @@ def _feature_errors(row: xr.Dataset, fit: CurveErrors | None) -> Estimates:
 
 
 def spread_and_average_errors(
-    row: xr.Dataset, residuals: ResidualMoments
+    row: FeatureResult, residuals: ResidualMoments
 ) -> tuple[FloatArray, float]:
     """Standard errors of the heterogeneities of one feature's bins, and of its average effect."""
     n, share = row["n_effective"].values, row["weight_share"].values
-    by_squares = squares_of(row)
-    pieces, variance = pieces_of(row, residuals), row["heterogeneity"].values ** 2
+    by_squares = row.squares
+    pieces, variance = row.pieces, row["heterogeneity"].values ** 2
     spread_se = accumulate.heterogeneity_se(variance, residuals.fourth_moment, n)
     if by_squares is None:
         squares = accumulate.mean_square(variance, pieces, n)
@@ -345,11 +329,11 @@ def spread_and_average_errors(
     return spread_se, accumulate.weighted_average_se(pieces, by_squares, n)
 
 
-def _level_errors(row: xr.Dataset) -> Estimates:
+def _level_errors(row: FeatureResult) -> Estimates:
     """Standard errors of steps and of the curve over levels, from what was stored with them."""
     effect_cov, curve_cov = row["effect_cov"].values, row["curve_cov"].values
     start = np.tri(len(curve_cov), len(effect_cov), -1)
-    moments = residuals_of(row).fourth_moment, row["n_effective"].values
+    moments = row.residuals.fourth_moment, row["n_effective"].values
     return {
         "effect_se": np.sqrt(np.diagonal(effect_cov)),
         **({"slope_se": np.zeros(len(effect_cov))} if "slope" in row else {}),
@@ -365,15 +349,15 @@ def vcov(effect: xr.Dataset, feature: str | int | None = None, what: str = "curv
     feature = given_feature(feature, "vcov(effect, 'dose')")
     effect = with_std_error(check_effect(effect))
     row = one_feature(effect, feature)
-    dim, name = ("edge", f"{curve_name(row)}_cov") if what == "curve" else ("bin", "effect_cov")
-    if has_covariance(row) and name in row:
+    dim, name = ("edge", f"{row.curve_name}_cov") if what == "curve" else ("bin", "effect_cov")
+    if row.has_covariance and name in row:
         values = row[name].values
     elif what == "effect":
         values = np.diag(row["effect_se"].values ** 2)
     else:
-        values = np.full((row[curve_name(row)].size,) * 2, np.nan)
+        values = np.full((row[row.curve_name].size,) * 2, np.nan)
         if row.sizes["bin"]:
-            fit = fit_of(row)
+            fit = row.fit
             stretch = fit.cells.edge_stretch
             values[stretch, stretch] = fit.covariance(fit.pieces.edges)
     se = row["curve_se" if what == "curve" else "effect_se"]
@@ -387,7 +371,7 @@ def vcov(effect: xr.Dataset, feature: str | int | None = None, what: str = "curv
             "long_name": f"covariance of the {what}",
             "target": se.attrs["target"],
             "source": se.attrs["source"],
-            "feature": str(row["feature"].values),
+            "feature": row.name,
         },
     )
 

@@ -14,7 +14,7 @@ from rhale_stats.effects.intervals import confint
 from rhale_stats.inference import meaning
 from rhale_stats.inference.draws import draws_of
 from rhale_stats.inference.parts import ROWS, with_rows_alone
-from rhale_stats.schema.moments import has_moments
+from rhale_stats.schema.feature_result import has_moments
 from rhale_stats.schema.variables import in_order
 
 # What depends on the order of levels, and says nothing where that is arbitrary.

@@ -12,8 +12,8 @@ from rhale_stats.arrays import accumulate, influence, leverage
 from rhale_stats.arrays.binning import bin_index
 from rhale_stats.arrays.leverage import like
 from rhale_stats.arrays.moments import FloatArray, IntArray
-from rhale_stats.effects.fit import CurveErrors
 from rhale_stats.local.rows import Rows
+from rhale_stats.schema.curves import CurveErrors
 
 
 class GroupWeights(NamedTuple):

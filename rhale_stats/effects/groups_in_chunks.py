@@ -15,14 +15,14 @@ from rhale_stats.arrays import accumulate
 from rhale_stats.arrays.binning import most_of_chunk
 from rhale_stats.arrays.moments import FloatArray, IntArray
 from rhale_stats.effects.clusters import RowLevels, bin_influences, cell_influences, check_n_groups
-from rhale_stats.effects.fit import CurveErrors
 from rhale_stats.effects.group_sums import Grouped, UnitSums
 from rhale_stats.effects.provenance import check_same_chunks
 from rhale_stats.effects.spread import SpreadSums
 from rhale_stats.local.chunks import ChunkedRows
 from rhale_stats.local.rows import Rows, estimation_rows, is_estimation_row, is_used_row
-from rhale_stats.schema.curves import CurveCells, curve_cells, pieces_of
-from rhale_stats.schema.features import feature_names, feature_position, one_feature
+from rhale_stats.schema.curves import CurveCells, CurveErrors
+from rhale_stats.schema.feature_result import FeatureResult, one_feature
+from rhale_stats.schema.features import feature_names, feature_position
 from rhale_stats.schema.identity import check_same_output, row_labels
 from rhale_stats.schema.levels import refuse_categorical
 
@@ -80,50 +80,50 @@ class GroupsInChunks:
         """The source of a standard error, in words."""
         return f"rows in {self._n_groups} groups"
 
-    def bin_sums(self, row: xr.Dataset) -> UnitSums:
+    def bin_sums(self, row: FeatureResult) -> UnitSums:
         """Sums over the rows of one feature by group and bin."""
         return self._of_feature(row).bins
 
-    def influences(self, row: xr.Dataset, cells: CurveCells) -> Grouped:
+    def influences(self, row: FeatureResult, cells: CurveCells) -> Grouped:
         """Influences of the groups on all cells of one feature."""
         return cell_influences(row, cells, self._of_feature(row).cells)
 
-    def bin_influences(self, row: xr.Dataset) -> Grouped:
+    def bin_influences(self, row: FeatureResult) -> Grouped:
         """Influences of the groups on means, slopes and variances of the bins by their rows."""
         return bin_influences(row, self._of_feature(row).bins)
 
-    def sign(self, row: xr.Dataset, _fit: CurveErrors) -> float:
+    def sign(self, row: FeatureResult, _fit: CurveErrors) -> float:
         """Sign of the skewness of the rows of one feature about their cells, 0 if unclear.
 
         Of very many rows it is that of some, evenly from all chunks.
         """
         return self._of_feature(row).levels.sign(row)
 
-    def spread_sums(self, row: xr.Dataset) -> SpreadSums:
+    def spread_sums(self, row: FeatureResult) -> SpreadSums:
         """Sums of squared residuals of one feature by group and bin of the spread."""
         spread = self._of_feature(row).spread
         assert spread is not None, "asked of features with a spread only"
         return spread
 
-    def check(self, row: xr.Dataset) -> None:
+    def check(self, row: FeatureResult) -> None:
         """All features were compared with their rows when the sums were made."""
 
-    def _of_feature(self, row: xr.Dataset) -> FeatureSums:
-        return self._sums[str(row["feature"].values)]
+    def _of_feature(self, row: FeatureResult) -> FeatureSums:
+        return self._sums[row.name]
 
 
 class _Feature(NamedTuple):
     name: str
     position: int
-    row: xr.Dataset
+    row: FeatureResult
     cells: accumulate.Pieces
     bins: accumulate.Pieces
 
     @classmethod
-    def from_row(cls, row: xr.Dataset, local: xr.Dataset) -> _Feature:
-        name = str(row["feature"].values)
+    def from_row(cls, row: FeatureResult, local: xr.Dataset) -> _Feature:
+        name = row.name
         position = feature_position(local, name)
-        return cls(name, position, row, curve_cells(row).pieces, pieces_of(row))
+        return cls(name, position, row, row.curve_cells.pieces, row.pieces)
 
 
 @dataclass(frozen=True)

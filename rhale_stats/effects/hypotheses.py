@@ -31,17 +31,14 @@ from rhale_stats.inference.estimate import BY_ERRORS
 from rhale_stats.inference.results import CONSTANT, SIZE_LEVEL, Size, labelled_test
 from rhale_stats.local.rows import Rows, estimation_rows, own_columns
 from rhale_stats.schema.checks import check_effect, check_local
-from rhale_stats.schema.curves import curve_cells
+from rhale_stats.schema.feature_result import FeatureResult, one_feature
 from rhale_stats.schema.features import (
     feature_names,
     is_of_outcome,
     methods_of,
-    one_feature,
     resolution,
-    slopes,
     stores_errors,
 )
-from rhale_stats.schema.levels import is_categorical
 from rhale_stats.schema.parts import over_outputs
 from rhale_stats.schema.validation import validated
 from rhale_stats.schema.variables import EFFECT_UNITS
@@ -109,11 +106,11 @@ def equivalence_test(effect: xr.Dataset, delta: float, *, adjust: str = "holm") 
     )
 
 
-def _small(row: xr.Dataset, delta: float) -> Wald:
+def _small(row: FeatureResult, delta: float) -> Wald:
     """Statistic, degrees of freedom and p-value of the bin with the largest p-value."""
     from scipy import stats
 
-    slope, half = slopes(row), np.diff(row["edge_value"].values) / 2
+    slope, half = row.slopes, np.diff(row["edge_value"].values) / 2
     linear = slope != 0
     effect, degrees = row["effect"].values, bin_degrees(row)
     n = row["n_effective"].values
@@ -142,7 +139,7 @@ def _small(row: xr.Dataset, delta: float) -> Wald:
     return Wald(float(distance[place, k]), float(degrees[k]), float(pvalue[place, k]))
 
 
-def _skewness(row: xr.Dataset, se: FloatArray) -> FloatArray:
+def _skewness(row: FeatureResult, se: FloatArray) -> FloatArray:
     """Skewness of the errors of the effects, and at the ends of lines; slopes add none."""
     skewness = row["effect_skewness"].values if "effect_skewness" in row else np.zeros(se.shape[1])
     with np.errstate(invalid="ignore", divide="ignore"):
@@ -249,21 +246,22 @@ def fields_of_tests(rows: Sequence[Wald], *, of_f: bool = False) -> dict[str, An
     return {name: tests[name] for name in names if name in tests}
 
 
-def _equal_at_least(row: xr.Dataset, null: str, method: str) -> Wald:
+def _equal_at_least(row: FeatureResult, null: str, method: str) -> Wald:
     """Test of equality; of few groups, P is not below that of a wild cluster bootstrap."""
-    test, least = _equal(row, null, method), float(row.get(f"{null}_pvalue", np.nan))
+    test, name = _equal(row, null, method), f"{null}_pvalue"
+    least = float(row[name]) if name in row else np.nan
     few = np.isfinite([test.p_value, least]).all() and "effect_se_model" not in row
     return test._replace(p_value=max(test.p_value, least)) if few else test
 
 
-def _equal(row: xr.Dataset, null: str, method: str) -> Wald:
+def _equal(row: FeatureResult, null: str, method: str) -> Wald:
     """Test that all effects of one feature are 0, or equal."""
     if not row.sizes["bin"]:
         return Wald(reason=CONSTANT)
     if null == "constant":
         if meaning.is_unordered(row):
             return Wald(reason=meaning.ORDER)
-        if row.sizes["bin"] == 1 and not slopes(row).any():
+        if row.sizes["bin"] == 1 and not row.slopes.any():
             return Wald(df=0.0, reason=meaning.ONE_BIN)
     if reason := meaning.of_effects(row):
         return Wald(reason=reason)
@@ -271,14 +269,14 @@ def _equal(row: xr.Dataset, null: str, method: str) -> Wald:
     # Bins of effects on the outcome are few, and their errors very unequal: each counts alike.
     if method == "box" and not is_of_outcome(row):
         return test
-    if stores_errors(row):
+    if row.stores_errors:
         other = _grouped(row, null)
     else:
-        other = (_correlated if is_categorical(row) else _sum_of_squares)(row, null)
+        other = (_correlated if row.is_categorical else _sum_of_squares)(row, null)
     return other._replace(size=test.size, size_low=test.size_low, size_high=test.size_high)
 
 
-def _monotone(row: xr.Dataset, sign: float) -> Wald:
+def _monotone(row: FeatureResult, sign: float) -> Wald:
     """Test that no effect of a bin is negative, times ``sign``: the least of all, math [120]."""
     if not row.sizes["bin"]:
         return Wald(reason=CONSTANT)
@@ -301,11 +299,11 @@ def _monotone(row: xr.Dataset, sign: float) -> Wald:
     return Wald(-score, float(n_tested), p_value)
 
 
-def _sum_of_squares(row: xr.Dataset, null: str) -> Wald:
+def _sum_of_squares(row: FeatureResult, null: str) -> Wald:
     """Test with independent bins: sum of squared normal scores."""
     from scipy import stats
 
-    linear, fine = slopes(row) != 0, curve_cells(row)
+    linear, fine = row.slopes != 0, row.curve_cells
     least = least_of_cells(row, fine)
     cells = fill_spread(fine, least)
     if cells is None:
@@ -326,7 +324,7 @@ def _sum_of_squares(row: xr.Dataset, null: str) -> Wald:
         # The part of the slope that is uncorrelated with the mean.
         noise = noise_in_the_middle(row)
         shared = noise.covariance[sloped] / noise.mean[sloped]
-        slope = slopes(row)[sloped] - shared * (effect[sloped] - centre)
+        slope = row.slopes[sloped] - shared * (effect[sloped] - centre)
         alone = noise.slope[sloped] - shared * noise.covariance[sloped]
         width = np.diff(row["edge_value"].values)[sloped]
         alone = np.sqrt(np.maximum(alone, (least / width) ** 2))
@@ -337,7 +335,7 @@ def _sum_of_squares(row: xr.Dataset, null: str) -> Wald:
     return Wald(total, df, float(stats.chi2.sf(total, df)))
 
 
-def _contrasted(row: xr.Dataset, null: str) -> tuple[FloatArray, FloatArray, FloatArray, float]:
+def _contrasted(row: FeatureResult, null: str) -> tuple[FloatArray, FloatArray, FloatArray, float]:
     """Effects of one feature with their covariance, what of them is 0, and what rounding makes."""
     value = row["effect"].values
     contrast = np.eye(len(value))
@@ -347,7 +345,7 @@ def _contrasted(row: xr.Dataset, null: str) -> tuple[FloatArray, FloatArray, Flo
     return value, row["effect_cov"].values, contrast, least
 
 
-def _correlated(row: xr.Dataset, null: str) -> Wald:
+def _correlated(row: FeatureResult, null: str) -> Wald:
     """Test of steps between levels, which share rows: normal scores with their correlation."""
     from scipy import stats
 
@@ -363,16 +361,16 @@ def _correlated(row: xr.Dataset, null: str) -> Wald:
     return Wald(statistic, float(len(score)), float(stats.chi2.sf(statistic, len(score))))
 
 
-def _grouped(row: xr.Dataset, null: str) -> Wald:
+def _grouped(row: FeatureResult, null: str) -> Wald:
     """Test with groups of rows: the Wald statistic over its degrees of freedom, against F."""
     from scipy import stats
 
     value, covariance, contrast, least = _contrasted(row, null)
-    linear = slopes(row) != 0
+    linear = row.slopes != 0
     if linear.any():
         # A slope times the width of its bin has the units of effects.
         width = np.diff(row["edge_value"].values)[linear]
-        value = np.concatenate([value, slopes(row)[linear] * width])
+        value = np.concatenate([value, row.slopes[linear] * width])
         mixed = row["effect_slope_cov"].values[:, linear] * width
         slope_cov = row["slope_cov"].values[np.ix_(linear, linear)] * np.outer(width, width)
         covariance = np.block([[covariance, mixed], [mixed.T, slope_cov]])
@@ -407,7 +405,9 @@ def _moved(
     return components.T @ value, components.T @ covariance @ components
 
 
-def _degrees_of_matrix(row: xr.Dataset, contrast: FloatArray, linear: NDArray[np.bool_]) -> float:
+def _degrees_of_matrix(
+    row: FeatureResult, contrast: FloatArray, linear: NDArray[np.bool_]
+) -> float:
     """Degrees of freedom of a covariance by groups (math [31]): of the Wishart matrix like it.
 
     The variances of its entries add up to those of the estimated covariance of the contrasts, each
@@ -423,7 +423,7 @@ def _degrees_of_matrix(row: xr.Dataset, contrast: FloatArray, linear: NDArray[np
     return float(q * (q + 1) / max(overlap.sum() + np.trace(overlap), 1 / MAX_DF))
 
 
-def _homogeneous(row: xr.Dataset, column: tuple[Rows, int] | None) -> Wald:
+def _homogeneous(row: FeatureResult, column: tuple[Rows, int] | None) -> Wald:
     """Test of equal effects of rows at a value of the feature; ``column``: rows and position."""
     from scipy import stats
 
@@ -431,7 +431,7 @@ def _homogeneous(row: xr.Dataset, column: tuple[Rows, int] | None) -> Wald:
         return Wald(reason=CONSTANT)
     least = meaning.least_effect(row)
     largest = float(np.nanmax(row["heterogeneity"].values, initial=0.0)) / least
-    if largest <= 1 or is_categorical(row) or _bins_are_cells(row):
+    if largest <= 1 or row.is_categorical or _bins_are_cells(row):
         # Here only differences between rows cause a spread.
         p_value, spread = (1.0 if largest <= 1 else 0.0), row["heterogeneity"].values
         n = np.where(np.isfinite(spread), row["n_effective"].values, 0.0)
@@ -461,7 +461,7 @@ def _homogeneous(row: xr.Dataset, column: tuple[Rows, int] | None) -> Wald:
     )  # fmt: skip
 
 
-def _bins_are_cells(row: xr.Dataset) -> bool:
+def _bins_are_cells(row: FeatureResult) -> bool:
     """Whether the bins of one feature are the cells of its finite differences."""
     of_ale = row.attrs.get("method") == "ale" and row.attrs.get("bin_rule") in FIXED_RULES
     if "cell_value" not in row:

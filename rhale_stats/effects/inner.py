@@ -11,10 +11,8 @@ import xarray as xr
 from rhale_stats.arguments.checks import check_percentiles
 from rhale_stats.arrays import accumulate, categories
 from rhale_stats.arrays.moments import FloatArray
-from rhale_stats.schema.curves import curve_cells
-from rhale_stats.schema.features import one_feature
+from rhale_stats.schema.feature_result import has_moments, one_feature
 from rhale_stats.schema.levels import CATEGORICAL, is_categorical
-from rhale_stats.schema.moments import has_cells, has_moments
 
 # Between which percentiles of the rows summaries are made, unless others are asked for.
 PERCENTILES = (1.0, 99.0)
@@ -101,8 +99,8 @@ def importances(effect: xr.Dataset) -> FloatArray:
         if is_categorical(row):
             out[number] = categories.sizes(curve, row["level_share"].values)[0]
         elif has_moments(row):
-            cells = curve_cells(row)
-            at_edges = row["cell_curve"].values if has_cells(row) else curve
+            cells = row.curve_cells
+            at_edges = row["cell_curve"].values if row.has_cells else curve
             out[number] = _importance(cells.pieces, at_edges, cells.line)
     return out
 

@@ -11,14 +11,12 @@ from rhale_stats.arrays import influence, intervals, resample
 from rhale_stats.arrays.moments import FloatArray
 from rhale_stats.effects.errors import opened
 from rhale_stats.effects.fit import (
-    CurveErrors,
     Feature,
     at_cells,
     at_edges,
     bin_degrees,
     curve_degrees,
     group_degrees,
-    has_covariance,
     row_degrees,
     spread_degrees,
     spread_rows,
@@ -41,9 +39,9 @@ from rhale_stats.inference.estimate import (
 )
 from rhale_stats.parallel import cpus, in_threads, one_blas_thread
 from rhale_stats.schema.checks import check_effect
-from rhale_stats.schema.curves import cell_sizes
+from rhale_stats.schema.curves import CurveErrors, cell_sizes
+from rhale_stats.schema.feature_result import FeatureResult, bin_residuals, has_moments
 from rhale_stats.schema.features import is_grouped, own_facts, stores_errors
-from rhale_stats.schema.moments import bin_residuals, has_cells, has_moments
 from rhale_stats.schema.padding import Estimates, pad_features
 from rhale_stats.schema.variables import EFFECT_VARIABLES
 
@@ -137,7 +135,7 @@ def _missing_effect(effect: xr.Dataset) -> dict[str, Estimate]:
     }
 
 
-def _degrees(row: xr.Dataset, fit: CurveErrors | None) -> Estimates:
+def _degrees(row: FeatureResult, fit: CurveErrors | None) -> Estimates:
     """Degrees of freedom of all standard errors of one feature, by name."""
     if fit is None:
         return dict.fromkeys(WITH_ERRORS, np.nan)
@@ -151,7 +149,7 @@ def _degrees(row: xr.Dataset, fit: CurveErrors | None) -> Estimates:
         "slope": group_degrees(row, "slope") if grouped else bin_residuals,
         "heterogeneity": bin_residuals,
         "curve": at_edges(at_bins, fit),
-        "cell_curve": at_cells(of_curve, fit) if has_cells(row) else np.nan,
+        "cell_curve": at_cells(of_curve, fit) if row.has_cells else np.nan,
         "average_effect": row_degrees(row),
     }
 
@@ -187,7 +185,7 @@ def replicated(
 
 
 def _varying(
-    row: xr.Dataset, fit: CurveErrors | None, boot: xr.Dataset
+    row: FeatureResult, fit: CurveErrors | None, boot: xr.Dataset
 ) -> tuple[Estimates, Estimates]:
     """Degrees of freedom of the replicates of one feature, and their shortfall of variance.
 
@@ -203,10 +201,8 @@ def _varying(
     if grouped and "effect_df" in boot:
         return _drawn_groups(row, boot)
     # The drawn units count, not the units of the standard errors.
-    row = row.drop_vars(GROUP_DEGREES, errors="ignore")
-    row = row.assign_attrs(n_groups=n_units - n_strata + 1)
-    if not grouped:
-        del row.attrs["n_groups"]
+    if row.stores_errors and not grouped:
+        row = row.without(*GROUP_DEGREES, "n_groups", "feature_n_groups")
 
     def short(n: FloatArray, degrees: FloatArray) -> FloatArray:
         n = np.full(np.shape(n), n_units) if grouped else n
@@ -245,7 +241,7 @@ def _varying(
     }
 
 
-def _drawn_groups(row: xr.Dataset, boot: xr.Dataset) -> tuple[Estimates, Estimates]:
+def _drawn_groups(row: FeatureResult, boot: xr.Dataset) -> tuple[Estimates, Estimates]:
     """Degrees of freedom and shortfall of replicates by groups, by their shares (math [29]).
 
     For means of groups with equal shares the degrees are groups less one, and the shortfall is that
@@ -293,7 +289,7 @@ def _cells(effect: xr.Dataset) -> tuple[str, ...]:
 
 
 def _quantiles(
-    row: xr.Dataset,
+    row: FeatureResult,
     fit: CurveErrors | None,
     effect_se: FloatArray,
     level: float,
@@ -309,10 +305,10 @@ def _quantiles(
     out: dict[str, FloatArray | float] = {
         "curve": at_edges(quantile[np.searchsorted(z, fit.edges)], fit),
         # A feature of levels beside one that has cells has none.
-        "cell_curve": at_cells(quantile, fit) if has_cells(row) else np.nan,
+        "cell_curve": at_cells(quantile, fit) if row.has_cells else np.nan,
     }
     degrees, effect_se = bin_degrees(row, fit.cells), effect_se[: row.sizes["bin"]]
-    if not has_covariance(row):
+    if not row.has_covariance:
         return {**out, "effect": independent_quantiles(effect_se, degrees, level)}
     has_se = np.isfinite(effect_se)
     covariance = row["effect_cov"].values[np.ix_(has_se, has_se)]
@@ -320,16 +316,16 @@ def _quantiles(
     return {**out, "effect": joint_quantiles(of_bins, degrees, level, n_draws, rng)}
 
 
-def _joint_errors(row: xr.Dataset, fit: CurveErrors) -> Joint:
+def _joint_errors(row: FeatureResult, fit: CurveErrors) -> Joint:
     """Errors of the curve at the edges of its cells; one estimate of scale for groups."""
     z = fit.pieces.edges
-    if not has_covariance(row):
+    if not row.has_covariance:
         covariance = fit.covariance(z)
     else:
-        name = "cell_curve_cov" if has_cells(row) else "curve_cov"
+        name = "cell_curve_cov" if row.has_cells else "curve_cov"
         edges = fit.cells.edge_stretch
         covariance = np.asarray(row[name].values[edges, edges])
-    if stores_errors(row):
+    if row.stores_errors:
         return of_one_scale(covariance, curve_degrees(row, fit, z))
     sources = fit.sources(z)
     return Joint(covariance, sources.satterthwaite(fit.variance(z)), sources)

@@ -11,24 +11,23 @@ from rhale_stats.arguments.survey import row_groups
 from rhale_stats.arguments.times import are_dates, date_texts
 from rhale_stats.arrays import delta
 from rhale_stats.effects.errors import opened, vcov
-from rhale_stats.effects.fit import CurveErrors, bin_degrees, features_of
+from rhale_stats.effects.fit import bin_degrees, features_of
 from rhale_stats.effects.intervals import estimates
 from rhale_stats.effects.parameters import row_covariances
 from rhale_stats.inference.combinations import Estimates, refuse_beside
 from rhale_stats.printing.text import bin_labels
 from rhale_stats.schema.checks import check_effect, check_local
-from rhale_stats.schema.curves import curve_name
+from rhale_stats.schema.curves import CurveErrors
+from rhale_stats.schema.feature_result import FeatureResult
 from rhale_stats.schema.features import (
     feature_names,
     feature_position,
     given_feature,
     is_grouped,
-    slopes,
     units_in,
 )
 from rhale_stats.schema.identity import row_labels
-from rhale_stats.schema.levels import is_categorical, level_names
-from rhale_stats.schema.moments import has_cells
+from rhale_stats.schema.levels import level_names
 
 # How far from the middle of a bin its ends are looked at, in halves of its width: neighbours that
 # are lines do not meet at their edge.
@@ -56,9 +55,9 @@ def for_hypotheses(
     names, of_row = bin_labels(row), estimand
     edges = row["edge_value"].values
     if estimand == "curve":
-        of_row = curve_name(row)
-        edges = row["cell_value" if has_cells(row) else "edge_value"].values
-        names = level_names(row) if is_categorical(row) else [f"{edge:.6g}" for edge in edges]
+        of_row = row.curve_name
+        edges = row["cell_value" if row.has_cells else "edge_value"].values
+        names = level_names(row) if row.is_categorical else [f"{edge:.6g}" for edge in edges]
         if are_dates(units_in(row)):
             names = date_texts(edges, units_in(row))
     [name] = feature_names(effect)
@@ -70,18 +69,18 @@ def for_hypotheses(
         str(effect[estimand].attrs["units"]),
         str(covariance.attrs["source"]),
         f"the effects of {name}" if estimand == "effect" else f"the curve of {name}",
-        places=None if is_categorical(row) or estimand == "effect" else edges,
+        places=None if row.is_categorical or estimand == "effect" else edges,
     )
 
 
-def _along_axis(effect: xr.Dataset, row: xr.Dataset, fit: CurveErrors | None) -> Estimates:
+def _along_axis(effect: xr.Dataset, row: FeatureResult, fit: CurveErrors | None) -> Estimates:
     """Effects in the middle of bins, and near both ends of those that are lines."""
-    if fit is None or is_categorical(row):
+    if fit is None or row.is_categorical:
         raise ValueError(
             "feature must have numbers that vary; levels and constant features have no axis."
         )
     edges, n_bins = row["edge_value"].values, row.sizes["bin"]
-    middle, half, slope = (edges[:-1] + edges[1:]) / 2, np.diff(edges) / 2, slopes(row)
+    middle, half, slope = (edges[:-1] + edges[1:]) / 2, np.diff(edges) / 2, row.slopes
     linear = slope != 0
     k = np.repeat(np.arange(n_bins), 1 + linear)
     away = np.where(linear[k], NEAR_ENDS * half[k], 0.0)
@@ -98,7 +97,7 @@ def _along_axis(effect: xr.Dataset, row: xr.Dataset, fit: CurveErrors | None) ->
         degrees[k],
         str(effect["effect"].attrs["units"]),
         str(effect["effect_se"].attrs["source"]),
-        f"the effects of {row['feature'].item()}",
+        f"the effects of {row.name}",
         places=middle[k] + away,
         slopes=True,
     )

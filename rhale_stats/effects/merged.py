@@ -18,9 +18,9 @@ from rhale_stats.effects.estimates import feature_estimates, own_products
 from rhale_stats.effects.labelled import MISSING_EFFECTS, dataset
 from rhale_stats.effects.spread import without_spread
 from rhale_stats.schema.checks import check_effect
-from rhale_stats.schema.features import feature_names, methods_of, one_feature
+from rhale_stats.schema.feature_result import FeatureResult, one_feature
+from rhale_stats.schema.features import feature_names, methods_of
 from rhale_stats.schema.identity import as_attribute, fingerprint_of, joined_checksum, without_start
-from rhale_stats.schema.moments import bin_starts, has_cells, moments_of
 from rhale_stats.schema.padding import Estimates
 from rhale_stats.schema.validation import validated
 
@@ -190,7 +190,7 @@ def _check_alike(first: xr.Dataset, part: xr.Dataset, number: int) -> None:
         )
 
 
-def _check_edges(name: str, rows: Sequence[xr.Dataset]) -> None:
+def _check_edges(name: str, rows: Sequence[FeatureResult]) -> None:
     """Raise ``ValueError`` where bins or cells of one feature differ between parts."""
     advice = "Make all with the same rule: rhale(local, bins=GivenBins(effect))"
     for number, row in enumerate(rows):
@@ -212,9 +212,9 @@ def _check_edges(name: str, rows: Sequence[xr.Dataset]) -> None:
             )
 
 
-def _cells(row: xr.Dataset) -> FloatArray | None:
+def _cells(row: FeatureResult) -> FloatArray | None:
     """Edges of the cells of a curve, where it has some."""
-    if not has_cells(row):
+    if not row.has_cells:
         return None
     edges = row["cell_value"].values
     return np.asarray(edges[np.isfinite(edges)])
@@ -234,18 +234,18 @@ class _Part(NamedTuple):
     products: FloatArray | None
 
 
-def _merged(name: str, rows: Sequence[xr.Dataset], centering: str) -> Estimates:
+def _merged(name: str, rows: Sequence[FeatureResult], centering: str) -> Estimates:
     """Estimates of one feature from the moments of all parts."""
     if not any(row.sizes["bin"] for row in rows):
         return {}
     _check_edges(name, rows)
     scales, first = _scales(rows), rows[0]
-    cells = [_scaled(moments_of(row), scale) for row, scale in zip(rows, scales, strict=True)]
+    cells = [_scaled(row.moments, scale) for row, scale in zip(rows, scales, strict=True)]
     together = merged(cells)
-    starts, edges = bin_starts(first), first["edge_value"].values
+    starts, edges = first.bin_starts, first["edge_value"].values
     bins, along = together.pooled(starts).means(), None
     more: Estimates = {}
-    if has_cells(first):
+    if first.has_cells:
         parts = [_part(*each, "cell_") for each in zip(rows, cells, scales, strict=True)]
         ends = first["cell_value"].values
         along = fine.cells_of(ends, edges, together, _squares(parts, together.means()))
@@ -270,7 +270,7 @@ def _merged(name: str, rows: Sequence[xr.Dataset], centering: str) -> Estimates:
     return {**estimates, **more, "moments": together.table.T}
 
 
-def _scales(rows: Sequence[xr.Dataset]) -> FloatArray:
+def _scales(rows: Sequence[FeatureResult]) -> FloatArray:
     """What weights of each part are multiplied by, so that the largest of all is 1."""
     if "weight_largest" not in rows[0]:
         return np.ones(len(rows))
@@ -278,7 +278,7 @@ def _scales(rows: Sequence[xr.Dataset]) -> FloatArray:
     return np.asarray(largest / largest.max())
 
 
-def _products(row: xr.Dataset, name: str, n: int, scale: float) -> FloatArray | None:
+def _products(row: FeatureResult, name: str, n: int, scale: float) -> FloatArray | None:
     """Sums of powers of weights of one part, in the units of the largest weight of all."""
     if name not in row:
         return None
@@ -296,7 +296,7 @@ def _scaled(moments: CellMoments, scale: float) -> CellMoments:
     return CellMoments(table)
 
 
-def _part(row: xr.Dataset, moments: CellMoments, scale: float, prefix: str) -> _Part:
+def _part(row: FeatureResult, moments: CellMoments, scale: float, prefix: str) -> _Part:
     n = len(moments.weight)
     products = _products(row, f"{prefix}weight_products", n, scale)
     squares = None if products is None else row[f"{prefix}squares"].values[:n]
@@ -317,7 +317,7 @@ def _squares(parts: Sequence[_Part], everything: Moments) -> sums.SquareSums | N
     return sums.square_sums_of_all(moved)
 
 
-def _fingerprints(names: Sequence[str], rows: Sequence[Sequence[xr.Dataset]]) -> dict[str, str]:
+def _fingerprints(names: Sequence[str], rows: Sequence[Sequence[FeatureResult]]) -> dict[str, str]:
     """Checksums of the rows of all parts one below the other, where they have no weights."""
     checksums = {}
     for name, each in zip(names, rows, strict=True):

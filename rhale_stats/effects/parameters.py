@@ -21,14 +21,12 @@ from rhale_stats.effects.directions import (
     group_influences,
 )
 from rhale_stats.effects.fit import (
-    CurveErrors,
     at_edges,
     bin_degrees,
     curve_degrees,
     features_of,
     group_degrees,
     group_overlap,
-    has_covariance,
     noise_in_the_middle,
     row_degrees,
     spread_degrees,
@@ -38,10 +36,9 @@ from rhale_stats.inference.parameters import ADDED, KIND, ROWS_FIXED, TOGETHER, 
 from rhale_stats.local.parameters import Derivatives
 from rhale_stats.local.rows import is_used_row, row_numbers
 from rhale_stats.models.parametric import ROW_NUMBER, Fitted
-from rhale_stats.schema.curves import cell_sizes
+from rhale_stats.schema.curves import CurveErrors, cell_sizes
+from rhale_stats.schema.feature_result import FeatureResult
 from rhale_stats.schema.features import is_grouped
-from rhale_stats.schema.levels import is_categorical
-from rhale_stats.schema.moments import has_cells
 from rhale_stats.schema.padding import Estimates, pad_features
 from rhale_stats.schema.variables import variable
 
@@ -164,7 +161,7 @@ def without_parts(effect: xr.Dataset) -> xr.Dataset:
     return out
 
 
-def feature_errors(row: xr.Dataset, fit: CurveErrors | None, request: ErrorRequest) -> Estimates:
+def feature_errors(row: FeatureResult, fit: CurveErrors | None, request: ErrorRequest) -> Estimates:
     """Standard errors, covariances and degrees of freedom of one feature, by name."""
     if fit is None:
         return {}
@@ -186,7 +183,7 @@ def feature_errors(row: xr.Dataset, fit: CurveErrors | None, request: ErrorReque
 
 
 def _unconditional(
-    row: xr.Dataset, fit: CurveErrors, request: ErrorRequest
+    row: FeatureResult, fit: CurveErrors, request: ErrorRequest
 ) -> tuple[Gradients, FloatArray]:
     """Products of the influences of groups of rows: on estimates and directions, and on these.
 
@@ -213,7 +210,7 @@ def _unconditional(
 
 
 def _directions(
-    row: xr.Dataset,
+    row: FeatureResult,
     fit: CurveErrors,
     model: Gradients,
     shared: Gradients | None,
@@ -228,7 +225,7 @@ def _directions(
     values = np.where(values > RIGID * values[-1], values, np.inf)
     root = (vectors * np.where(np.isfinite(values), np.sqrt(values), 0.0)) @ vectors.T
     inverse = (vectors / np.sqrt(values)) @ vectors.T
-    keys = ("cell_curve",) if has_cells(row) else ("curve", "slope")
+    keys = ("cell_curve",) if row.has_cells else ("curve", "slope")
     out: dict[str, FloatArray] = {}
     for key in keys:
         changes = root @ getattr(model, key)
@@ -238,9 +235,9 @@ def _directions(
     return out
 
 
-def row_covariances(row: xr.Dataset, fit: CurveErrors) -> dict[str, FloatArray]:
+def row_covariances(row: FeatureResult, fit: CurveErrors) -> dict[str, FloatArray]:
     """Covariances from the rows alone, of the result as it is."""
-    n_bins, stored = row.sizes["bin"], has_covariance(row)
+    n_bins, stored = row.sizes["bin"], row.has_covariance
     edges, cell_edges = fit.edge_slice, fit.cells.edge_stretch
 
     def covariance(name: str, otherwise: FloatArray) -> FloatArray:
@@ -248,10 +245,10 @@ def row_covariances(row: xr.Dataset, fit: CurveErrors) -> dict[str, FloatArray]:
 
     none = np.zeros((n_bins, n_bins))
     slope, shared = none, none
-    if "slope" in row and not is_categorical(row):
+    if "slope" in row and not row.is_categorical:
         noise = noise_in_the_middle(row)
         slope, shared = np.diag(noise.slope), np.diag(noise.covariance)
-    cells = covariance("cell_curve_cov", np.zeros(0)) if has_cells(row) else np.zeros(0)
+    cells = covariance("cell_curve_cov", np.zeros(0)) if row.has_cells else np.zeros(0)
     curve, of_all = covariance("curve_cov", np.zeros(0)), np.zeros((fit.n_bins + 1, n_bins))
     return {
         "effect": covariance("effect_cov", np.diag(row["effect_se"].values ** 2)),
@@ -270,7 +267,7 @@ def row_covariances(row: xr.Dataset, fit: CurveErrors) -> dict[str, FloatArray]:
 
 
 def _stored(
-    row: xr.Dataset,
+    row: FeatureResult,
     fit: CurveErrors,
     parts: tuple[dict[str, FloatArray], dict[str, FloatArray], dict[str, FloatArray]],
     request: ErrorRequest,
@@ -296,14 +293,14 @@ def _stored(
     return {**out, **_covariances(row, fit, total)}
 
 
-def _has(row: xr.Dataset, key: str) -> bool:
+def _has(row: FeatureResult, key: str) -> bool:
     if key == "cell_curve":
-        return has_cells(row)
+        return row.has_cells
     return key not in ("slope", "spread") or key in row
 
 
 def _overlap(
-    row: xr.Dataset, parts: Sequence[dict[str, FloatArray]], of_model: float, *, both: bool
+    row: FeatureResult, parts: Sequence[dict[str, FloatArray]], of_model: float, *, both: bool
 ) -> FloatArray:
     """What the variances of two effects have in common: all of the model's, and the rows'."""
     rows, model = (np.maximum(_diagonal(part["effect"]), 0.0) for part in parts[:2])
@@ -311,17 +308,17 @@ def _overlap(
     # A bin of one row has no degree of freedom, and no standard error.
     degrees = bin_degrees(row)
     of_rows = np.diag(np.divide(1.0, degrees, out=np.zeros(len(degrees)), where=degrees > 0))
-    if has_covariance(row) and "n_groups" in row.attrs:
+    if row.has_covariance and "n_groups" in row.attrs:
         of_rows = group_overlap(row)
     total = np.where(rows + model > 0, rows + model, 1.0)
     a, b = rows / total, model / total
     return np.asarray(np.outer(a, a) * of_rows + np.outer(b, b) / of_model)
 
 
-def _covariances(row: xr.Dataset, fit: CurveErrors, total: dict[str, FloatArray]) -> Estimates:
+def _covariances(row: FeatureResult, fit: CurveErrors, total: dict[str, FloatArray]) -> Estimates:
     out: dict[str, FloatArray | float] = {"effect_cov": total["effect"]}
     out["curve_cov"] = _placed(_placed(total["curve"], "curve", fit).T, "curve", fit)
-    if has_cells(row):
+    if row.has_cells:
         cells = _placed(total["cell_curve"], "cell_curve", fit)
         out["cell_curve_cov"] = _placed(cells.T, "cell_curve", fit)
     if "slope" in row:
@@ -347,7 +344,7 @@ def _placed(values: FloatArray, key: str, fit: CurveErrors) -> FloatArray:
     return out
 
 
-def _degrees_of_rows(row: xr.Dataset, fit: CurveErrors) -> dict[str, FloatArray]:
+def _degrees_of_rows(row: FeatureResult, fit: CurveErrors) -> dict[str, FloatArray]:
     in_bins = spread_degrees(row)
     return {
         "effect": bin_degrees(row, fit.cells),
@@ -360,7 +357,7 @@ def _degrees_of_rows(row: xr.Dataset, fit: CurveErrors) -> dict[str, FloatArray]
     }
 
 
-def _degrees_of_spread(row: xr.Dataset) -> FloatArray:
+def _degrees_of_spread(row: FeatureResult) -> FloatArray:
     if "spread" not in row:
         return np.zeros(0)
     degrees = np.asarray(row["spread_degrees"].values, dtype=np.float64)

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from rhale_stats.effects.bias import FINE, LARGE, TESTED_ROWS, TOO_FEW, linear_bin_error
 from rhale_stats.effects.errors import includes_choice
-from rhale_stats.effects.fit import curve_degrees, fit_of
+from rhale_stats.effects.fit import curve_degrees
 from rhale_stats.effects.hypotheses import wald_test
 from rhale_stats.effects.inner import inner_text
 from rhale_stats.effects.tables import (
@@ -53,19 +53,24 @@ from rhale_stats.printing.text import (
     pvalue_text,
     with_facts,
 )
-from rhale_stats.schema.features import (
+from rhale_stats.schema.feature_result import (
+    FeatureResult,
+    Result,
+    bin_residuals,
     each_feature,
+    has_moments,
+    one_feature,
+)
+from rhale_stats.schema.features import (
     feature_names,
     feature_position,
     is_grouped,
     is_of_outcome,
-    one_feature,
     resolution,
     units_of,
     with_units,
 )
 from rhale_stats.schema.levels import is_categorical, level_names
-from rhale_stats.schema.moments import bin_residuals, has_moments
 from rhale_stats.schema.notes import with_notes
 
 if TYPE_CHECKING:
@@ -122,7 +127,7 @@ def _bias_of_features(effect: xr.Dataset) -> SimpleTable:
     return _table(lines, heads, feature_names(effect), BIAS_TITLE)
 
 
-def _bias_of_feature(row: xr.Dataset) -> list[str]:
+def _bias_of_feature(row: FeatureResult) -> list[str]:
     """Number of biased bins of one feature, and the size of their bias."""
     verdict, share = row["verdict"].values, row["weight_share"].values
     biased = ~np.isin(verdict, [FINE, TOO_FEW])
@@ -176,7 +181,7 @@ def _bias_of_bins(effect: xr.Dataset, feature: str | int) -> SimpleTable:
             *[number_text(float(line[name])) for name in density],
             str(line["verdict"].values),
         ]
-        for line in (row.isel(bin=k) for k in range(row.sizes["bin"]))
+        for line in (row.dataset.isel(bin=k) for k in range(row.sizes["bin"]))
     ]
     return _table(lines, heads, bin_labels(row), BIAS_TITLE)
 
@@ -193,12 +198,12 @@ def _notes_of_bins(effect: xr.Dataset) -> list[str]:
     ]
 
 
-def along_axis(effect: xr.Dataset) -> bool:
+def along_axis(effect: Result) -> bool:
     """Whether effects are averages along the axis, which do not depend on the density of rows."""
     return str(effect.attrs.get("weighting", "rows")) == "axis"
 
 
-def _curve_bias(row: xr.Dataset) -> float:
+def _curve_bias(row: FeatureResult) -> float:
     """The largest density bias of the zero-start curve of one feature."""
     of_bins = np.where(meaning.is_alike(row), 0.0, row["density_bias"].values)
     steps = of_bins * np.diff(row["edge_value"].values)
@@ -226,7 +231,7 @@ def jump_table(effect: xr.Dataset, feature: str | int | None) -> tuple[SimpleTab
     return _table(lines, heads, feature_names(effect), JUMP_TITLE), notes
 
 
-def _jumps_of_bins(row: xr.Dataset) -> SimpleTable:
+def _jumps_of_bins(row: FeatureResult) -> SimpleTable:
     """A line a bin of one feature."""
     lines = [
         [
@@ -238,7 +243,7 @@ def _jumps_of_bins(row: xr.Dataset) -> SimpleTable:
     return _table(lines, JUMP_HEADS, bin_labels(row), JUMP_TITLE)
 
 
-def _largest_jump(row: xr.Dataset) -> list[str]:
+def _largest_jump(row: FeatureResult) -> list[str]:
     """Number of bins of one feature, number with a missed jump, and the bin with the smallest P."""
     pvalue = row["jump_pvalue_adjusted"].values
     if not np.isfinite(pvalue).any():
@@ -382,7 +387,7 @@ def _outcome_table(effect: xr.Dataset, bounds: list[str]) -> tuple[Body, list[st
         ends = row["usual_difference_ci"].transpose("ci_bound").values
         places = [float(row[f"usual_{end}"]) for end in ("low", "high")]
         texts = [number_text(place) for place in places]
-        if is_categorical(row) and np.isfinite(places).all():
+        if row.is_categorical and np.isfinite(places).all():
             texts = [level_names(row)[int(place)] for place in places]
         numbers = (float(row["usual_difference"]), float(row["usual_difference_se"]), *ends)
         pvalues = (float(row["usual_difference_pvalue"]), float(test["p_value"].values[position]))
@@ -446,7 +451,7 @@ def _bin_table(
     if not along_axis(row):
         average = "mean of the local effects of the rows in the bin"
     meanings = [f"effect: {average}. heterog.: standard deviation of the local effects in the bin."]
-    if is_categorical(row):
+    if row.is_categorical:
         meanings = ["heterog.: standard deviation of the differences between two levels."]
     if "slope" in table and table["slope"].any():
         heads += ["slope", "std err"]
@@ -473,19 +478,19 @@ def _bin_table(
     return body, meanings, because(bin_labels(row)[: len(reasons)], reasons)
 
 
-def order_text(row: xr.Dataset) -> str:
+def order_text(row: FeatureResult) -> str:
     """How the levels were put in order."""
     order = str(row["order"].values)
     return ORDERS.get(order, order)
 
 
-def _level_table(row: xr.Dataset, level: float) -> SimpleTable:
+def _level_table(row: FeatureResult, level: float) -> SimpleTable:
     """The curve of one feature at its levels, and their rows."""
     from statsmodels.iolib.table import SimpleTable
     from statsmodels.iolib.tableformatting import fmt_params
 
     heads = ["rows", "share", "curve", "std err", "t", "P>|t|", *bounds_text(level)]
-    degrees = curve_degrees(row, fit_of(row), row["edge_value"].values)
+    degrees = curve_degrees(row, row.fit, row["edge_value"].values)
     curve, se = row["curve"].values, row["curve_se"].values
     ends = ends_in_table(row, "curve", se, degrees, level)
     table = pd.DataFrame({"estimate": curve, "std_error": se})
@@ -504,7 +509,7 @@ def _level_table(row: xr.Dataset, level: float) -> SimpleTable:
     return SimpleTable(lines, heads, level_names(row), "Levels", txt_fmt=fmt_params)
 
 
-def _edges_note(effect: xr.Dataset) -> str:
+def _edges_note(effect: Result) -> str:
     """What standard errors hold of the choice of the bin edges."""
     if "honest_seed" in effect.attrs:
         return f"Bin edges were chosen on {effect.attrs['n_rows_edges']} other rows."
@@ -513,7 +518,7 @@ def _edges_note(effect: xr.Dataset) -> str:
     return CHOICE_INCLUDED if includes_choice(effect) and not is_grouped(effect) else CHOSEN_BINS
 
 
-def _error_notes(effect: xr.Dataset, name: str, level: float, *, has_bins: bool) -> list[str]:
+def _error_notes(effect: Result, name: str, level: float, *, has_bins: bool) -> list[str]:
     """Note on what standard errors hold, bin edges included, and on the method of the intervals."""
     edges = f" {_edges_note(effect)}" if has_bins else ""
     if source_text(effect, name) == NOT_ESTIMATED:

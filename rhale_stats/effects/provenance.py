@@ -13,21 +13,20 @@ from rhale_stats.arrays import binning
 from rhale_stats.local.chunks import ChunkedRows
 from rhale_stats.local.rows import SELECT_ROWS, Rows, estimation_rows, own_columns
 from rhale_stats.schema.dimensions import ROWS
-from rhale_stats.schema.features import feature_names, one_feature
+from rhale_stats.schema.feature_result import FeatureResult, one_feature
+from rhale_stats.schema.features import feature_names
 from rhale_stats.schema.identity import check_same_output, fingerprint_of, same_rows
-from rhale_stats.schema.levels import is_categorical
-from rhale_stats.schema.moments import bin_means
 
 
 def check_same_rows(
-    row: xr.Dataset, rows: Rows, position: int, parameter: str = "local", result: str = "effect"
+    row: FeatureResult, rows: Rows, position: int, parameter: str = "local", result: str = "effect"
 ) -> None:
     """Raise ``ValueError`` unless the effect of one feature was made from these local effects."""
     expected = fingerprint_of(row)
     actual = rows.fingerprint(position) if expected else ""
     if expected and actual == expected:
         return
-    name = str(row["feature"].values)
+    name = row.name
     maker = f"{parameter} must be the Dataset that {result} was made from; "
     check_finite(rows.local_effect[position], "Local effects", name, SELECT_ROWS)
     _check_counts(row, rows, position, parameter, maker)
@@ -72,17 +71,19 @@ def check_same_model(local: xr.Dataset, effect: xr.Dataset) -> None:
         check_no_other_model(one_feature(effect, name), *columns[name])
 
 
-def check_no_other_model(row: xr.Dataset, rows: Rows, position: int) -> None:
+def check_no_other_model(row: FeatureResult, rows: Rows, position: int) -> None:
     """Raise ``ValueError`` where the rows of the effect have other local effects."""
     expected = fingerprint_of(row)
     if expected and row.sizes["bin"] and same_rows(rows.fingerprint(position), expected):
         check_same_rows(row, rows, position)
 
 
-def _check_counts(row: xr.Dataset, rows: Rows, position: int, parameter: str, maker: str) -> None:
+def _check_counts(
+    row: FeatureResult, rows: Rows, position: int, parameter: str, maker: str
+) -> None:
     """Raise ``ValueError`` unless these rows have the numbers and weights in ``effect``."""
-    x, edges, name = rows.x[position], row["edge_value"].values, str(row["feature"].values)
-    if is_categorical(row):
+    x, edges, name = rows.x[position], row["edge_value"].values, row.name
+    if row.is_categorical:
         code = x.astype(np.int64)
         total = np.bincount(code, rows.weight, len(edges))
         counts = total if rows.frequency else np.bincount(code, minlength=len(edges))
@@ -117,11 +118,11 @@ def _check_counts(row: xr.Dataset, rows: Rows, position: int, parameter: str, ma
         )
 
 
-def _same_means(row: xr.Dataset, rows: Rows, position: int) -> bool:
+def _same_means(row: FeatureResult, rows: Rows, position: int) -> bool:
     """Whether bins have these means: all that effects of earlier versions say of their rows."""
     x, g, n_bins = rows.x[position], rows.local_effect[position], row.sizes["bin"]
     w = np.ones(rows.n_rows) if rows.weight is None else rows.weight
-    if is_categorical(row):
+    if row.is_categorical:
         assert rows.sides is not None, "checked with the counts"
         code, (up, down) = x.astype(np.int64), rows.sides[position]
         total, weight = np.zeros(n_bins), np.zeros(n_bins)
@@ -136,4 +137,4 @@ def _same_means(row: xr.Dataset, rows: Rows, position: int) -> bool:
     with np.errstate(invalid="ignore", divide="ignore"):
         mean = total / weight
     size = float(np.abs(g).max(initial=0.0))
-    return bool(np.allclose(mean, bin_means(row), rtol=0, atol=1e-9 * size, equal_nan=True))
+    return bool(np.allclose(mean, row.bin_means, rtol=0, atol=1e-9 * size, equal_nan=True))

@@ -19,7 +19,7 @@ from rhale_stats.bins.description import for_share_of_rows, rule_of
 from rhale_stats.bins.rule import BinRule
 from rhale_stats.effects.clusters import Clusters, degrees_of_groups, effect_influences, level_sums
 from rhale_stats.effects.errors import values_at
-from rhale_stats.effects.fit import CurveErrors, at_edges, fit_of
+from rhale_stats.effects.fit import at_edges
 from rhale_stats.effects.provenance import check_same_chunks, check_same_rows
 from rhale_stats.effects.rhale import quiet_rhale
 from rhale_stats.effects.sizes import SIZES
@@ -34,13 +34,13 @@ from rhale_stats.local.chunks import ChunkedRows
 from rhale_stats.local.rows import Rows, columns, estimation_rows, is_used_row
 from rhale_stats.parallel import cpus, in_threads, one_blas_thread
 from rhale_stats.schema.checks import check_effect, check_local, is_chunked
-from rhale_stats.schema.curves import CurveCells, curve_cells, curve_of, pieces_of
+from rhale_stats.schema.curves import CurveCells, CurveErrors
 from rhale_stats.schema.dimensions import HALF_OF
-from rhale_stats.schema.features import feature_names, feature_position, one_feature
+from rhale_stats.schema.feature_result import FeatureResult, one_feature
+from rhale_stats.schema.features import feature_names, feature_position
 from rhale_stats.schema.identity import check_same_output, row_labels
 from rhale_stats.schema.kinds import EFFECT, LOCAL, REPLICATES
-from rhale_stats.schema.levels import is_categorical, refuse_categorical
-from rhale_stats.schema.moments import has_cells
+from rhale_stats.schema.levels import refuse_categorical
 from rhale_stats.schema.padding import pad_features
 from rhale_stats.schema.variables import EFFECT_VARIABLES, GRID_VALUE, variable
 
@@ -182,7 +182,7 @@ class FeatureTerms(NamedTuple):
     their cells unless there are ``terms`` of both.
     """
 
-    row: xr.Dataset
+    row: FeatureResult
     pieces: accumulate.Pieces
     cells: CurveCells
     terms: resample.Terms | None = None
@@ -275,19 +275,19 @@ def _features(
         row, position = one_feature(effect, number), feature_position(local, name)
         if not row.sizes["bin"]:
             features.append(None)
-        elif is_categorical(row):
-            features.append(_feature_of_levels(row, pieces_of(row), rows, position))
+        elif row.is_categorical:
+            features.append(_feature_of_levels(row, row.pieces, rows, position))
         else:
             features.append(_feature_of_axis(row, rows, position, studentize=studentize))
     return features
 
 
 def _feature_of_axis(
-    row: xr.Dataset, rows: Rows, position: int, *, studentize: bool
+    row: FeatureResult, rows: Rows, position: int, *, studentize: bool
 ) -> FeatureTerms:
     """A feature with an axis: its rows in order of bins, and in order of cells."""
     x, g = rows.x[position], rows.local_effect[position]
-    pieces, cells = pieces_of(row), curve_cells(row)
+    pieces, cells = row.pieces, row.curve_cells
     linear = bool(pieces.slope.any())
 
     def ordered(pieces: accumulate.Pieces) -> resample.Terms:
@@ -297,13 +297,13 @@ def _feature_of_axis(
             frequency=frequency, standard_errors=studentize, places=linear and not studentize,
         )  # fmt: skip
 
-    of_cells = ordered(cells.pieces) if has_cells(row) else None
+    of_cells = ordered(cells.pieces) if row.has_cells else None
     of_bins = ordered(pieces) if of_cells is None or studentize else None
     return FeatureTerms(row, pieces, cells, of_bins, of_cells)
 
 
 def _feature_of_levels(
-    row: xr.Dataset, pieces: accumulate.Pieces, rows: Rows, position: int
+    row: FeatureResult, pieces: accumulate.Pieces, rows: Rows, position: int
 ) -> FeatureTerms:
     """A feature with levels: its rows in order of steps, twice where they are in two."""
     assert rows.sides is not None
@@ -320,7 +320,7 @@ def _feature_of_levels(
     levels = accumulate.Pieces(none, none, none, none, none, none)
     at_levels = ordered(code, np.arange(rows.n_rows), np.zeros(rows.n_rows), levels)
     terms = ordered(steps.step, steps.row, steps.difference, pieces)
-    return FeatureTerms(row, pieces, curve_cells(row), terms, at_levels=at_levels)
+    return FeatureTerms(row, pieces, row.curve_cells, terms, at_levels=at_levels)
 
 
 def _level_replicates(
@@ -371,7 +371,7 @@ def estimates_from_sums(
     studentize: bool = False,
 ) -> dict[str, FloatArray]:
     """Estimates of one feature from sums over its cells and its bins, (draw, ...)."""
-    n_bins, cells, in_cells = len(feature.pieces.mean), feature.cells, has_cells(feature.row)
+    n_bins, cells, in_cells = len(feature.pieces.mean), feature.cells, feature.row.has_cells
     bin_edges = feature.pieces.edges
     bins = resample.replicates(feature.pieces, of_bins, centering, places=not studentize)
     on_cells = bins
@@ -468,23 +468,23 @@ def accelerations(
         if not row.sizes["bin"]:
             estimates.append(dict.fromkeys(ACCELERATIONS, np.nan))
             continue
-        of_feature = _level_accelerations if is_categorical(row) else _axis_accelerations
+        of_feature = _level_accelerations if row.is_categorical else _axis_accelerations
         values = of_feature(row, rows, position, unit, size)
         estimates.append(dict(zip(ACCELERATIONS, values, strict=True)))
         if units.unit is not None:
             clusters = Clusters(rows, local, unit, len(size))
-            estimates[-1] |= degrees_of_groups(row, fit_of(row), clusters)
+            estimates[-1] |= degrees_of_groups(row, row.fit, clusters)
     arrays = pad_features(estimates, effect.sizes["bin"])
     return {name: variable(name, values) for name, values in arrays.items()}
 
 
 def _level_accelerations(
-    row: xr.Dataset, rows: Rows, position: int, unit: IntArray, size: FloatArray
+    row: FeatureResult, rows: Rows, position: int, unit: IntArray, size: FloatArray
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Accelerations of the effect, the heterogeneity and the curve of a feature with levels."""
     n_units = int(unit.max()) + 1
     sums = level_sums(row, rows, position, unit, n_units)
-    loadings = fit_of(row).loadings(row["edge_value"].values)
+    loadings = row.fit.loadings(row["edge_value"].values)
     influences = sums.of_curve(loadings, population=str(row.attrs["centering"]) == "mean")
     powers = [np.sum(influences**power / size[:, None] ** (power - 1), axis=0) for power in (2, 3)]
     return (
@@ -495,17 +495,17 @@ def _level_accelerations(
 
 
 def _axis_accelerations(
-    row: xr.Dataset, rows: Rows, position: int, unit: IntArray, size: FloatArray
+    row: FeatureResult, rows: Rows, position: int, unit: IntArray, size: FloatArray
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Accelerations of the effect, the heterogeneity and the curve of a feature with an axis."""
     x, g, n_units = rows.x[position], rows.local_effect[position], int(unit.max()) + 1
-    fit, weight = fit_of(row), rows.weight
-    every, curve = fit.cells.pieces, curve_of(row).evaluate(fit.cells.pieces.edges)
+    fit, weight = row.fit, rows.weight
+    every, curve = fit.cells.pieces, row.curve.evaluate(fit.cells.pieces.edges)
     k = bin_index(every.edges, x)
     sums = influence.row_sums(every, curve, k, x, g, weight, unit, n_units)
     of_effect, of_variance = effect_influences(sums, fit.cells), sums.variance
-    if has_cells(row):
-        bins = pieces_of(row)
+    if row.has_cells:
+        bins = row.pieces
         at_bins = bin_index(bins.edges, x)
         of_variance = influence.row_sums(
             bins, np.zeros(len(bins.edges)), at_bins, x, g, weight, unit, n_units
@@ -590,7 +590,7 @@ def bootstrap(local: xr.Dataset, effect: xr.Dataset | None, request: Resampling)
         if feature is None:
             continue
         of_cells = of_bins = next(sums)
-        if has_cells(feature.row):
+        if feature.row.has_cells:
             of_cells, of_bins = from_cells(feature, of_cells)
         estimates = estimates_from_sums(feature, of_cells, of_bins, centering)
         for name, values in estimates.items():
@@ -630,7 +630,7 @@ def _check_asked(effect: xr.Dataset, request: Resampling) -> None:
 def _feature(effect: xr.Dataset, name: str) -> FeatureTerms | None:
     """The bins and cells of one feature; None for a constant one."""
     row = one_feature(effect, name)
-    return FeatureTerms(row, pieces_of(row), curve_cells(row)) if row.sizes["bin"] else None
+    return FeatureTerms(row, row.pieces, row.curve_cells) if row.sizes["bin"] else None
 
 
 def _added(chunks: Sequence[list[FloatArray]]) -> list[FloatArray]:
@@ -639,7 +639,7 @@ def _added(chunks: Sequence[list[FloatArray]]) -> list[FloatArray]:
 
 def _pieces(feature: FeatureTerms) -> accumulate.Pieces:
     """Cells of the curve, or bins where there are none: what is summed over."""
-    return feature.cells.pieces if has_cells(feature.row) else feature.pieces
+    return feature.cells.pieces if feature.row.has_cells else feature.pieces
 
 
 @dataclass(frozen=True)

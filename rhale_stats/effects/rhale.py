@@ -51,9 +51,9 @@ from rhale_stats.parallel import cpus
 from rhale_stats.schema.checks import check_local, is_chunked
 from rhale_stats.schema.curves import WEIGHTINGS
 from rhale_stats.schema.dimensions import PARTS
-from rhale_stats.schema.features import feature_names, one_feature
+from rhale_stats.schema.feature_result import one_feature
+from rhale_stats.schema.features import feature_names
 from rhale_stats.schema.levels import refuse_categorical
-from rhale_stats.schema.moments import has_cells
 from rhale_stats.schema.parts import inside, over_outputs, over_row_sets
 from rhale_stats.schema.validation import validated
 from rhale_stats.schema.variables import variable
@@ -496,7 +496,7 @@ def warn_of_gaps(effect: xr.Dataset) -> None:
         if empty and (effect.attrs["bin_rule"] != "AdaptiveBins" or "honest_seed" in effect.attrs):
             bins.append(f"{name!r} ({empty} of {total})")
         elif empty or own_unknown.any():
-            gaps.append(f"{name!r} ({_widest_gap(effect.sel(feature=name))})")
+            gaps.append(f"{name!r} ({_widest_gap(effect, name)})")
     if bins:
         better = ", QuantileBins or OptimalBins"
         if "honest_seed" in effect.attrs:
@@ -541,14 +541,12 @@ def _warn_of_distant_rows(effect: xr.Dataset) -> None:
         )
 
 
-def _widest_gap(row: xr.Dataset) -> str:
+def _widest_gap(effect: xr.Dataset, name: str) -> str:
     """The widest stretch without rows of one feature, in words."""
-    for dim in PARTS:
-        if dim in row.dims:
-            row = row.isel({dim: 0})
+    row = one_feature(effect.isel({dim: 0 for dim in PARTS if dim in effect.dims}), name)
     cells = ("cell_value", "cell_share")
     edges, share = [
-        row[name].values for name in (cells if has_cells(row) else ("edge_value", "weight_share"))
+        row[name].values for name in (cells if row.has_cells else ("edge_value", "weight_share"))
     ]
     width = np.where(share == 0, np.diff(edges), -np.inf)
     widest = int(np.nanargmax(width))

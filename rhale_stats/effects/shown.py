@@ -28,7 +28,8 @@ from rhale_stats.printing.text import (
     uncertainty,
 )
 from rhale_stats.schema.curves import FeatureCurve
-from rhale_stats.schema.features import feature_names, method_text, one_feature
+from rhale_stats.schema.feature_result import one_feature
+from rhale_stats.schema.features import feature_names, method_text
 
 ENDS = ("lowest", "highest")
 PVALUE = "P"

@@ -15,7 +15,7 @@ from rhale_stats.arrays.accumulate import Pieces, Sizes
 from rhale_stats.arrays.intervals import satterthwaite
 from rhale_stats.arrays.moments import FloatArray
 from rhale_stats.arrays.quadratic import Square
-from rhale_stats.effects.fit import CurveErrors, bin_degrees, fit_of, has_covariance
+from rhale_stats.effects.fit import bin_degrees
 from rhale_stats.effects.inner import AXIS_SHARE, asked_for, importances, inner, percentiles_of
 from rhale_stats.effects.intervals import MAKER
 from rhale_stats.inference.draws import check_boot, draws_of
@@ -29,10 +29,9 @@ from rhale_stats.inference.estimate import (
 )
 from rhale_stats.inference.results import BY_NONCENTRAL
 from rhale_stats.schema.checks import check_effect
-from rhale_stats.schema.curves import pieces_of
-from rhale_stats.schema.features import feature_names, one_feature, slopes, stores_errors
-from rhale_stats.schema.levels import is_categorical
-from rhale_stats.schema.moments import has_cells, has_moments
+from rhale_stats.schema.curves import CurveErrors
+from rhale_stats.schema.feature_result import FeatureResult, has_moments, one_feature
+from rhale_stats.schema.features import feature_names
 from rhale_stats.schema.padding import pad_features
 from rhale_stats.schema.variables import EFFECT_VARIABLES, variable
 
@@ -42,7 +41,7 @@ NORMALISED = ("naled", "naler_min", "naler_max")
 PLACES = 32
 
 
-def _sizes_of(row: xr.Dataset, fit: CurveErrors | None) -> dict[str, float]:
+def _sizes_of(row: FeatureResult, fit: CurveErrors | None) -> dict[str, float]:
     """Sizes of the curve of one feature, by name; NaN where there is none."""
     curve = row["curve"].values
     if np.isnan(curve).all():
@@ -67,7 +66,7 @@ def largest(result: xr.Dataset, max_features: int) -> list[str]:
     return [feature_names(result)[position] for position in order[:max_features]]
 
 
-def _centre(row: xr.Dataset, fit: CurveErrors | None) -> float:
+def _centre(row: FeatureResult, fit: CurveErrors | None) -> float:
     """Mean of the curve of one feature over the rows."""
     if fit is None:
         return float(np.sum(row["level_share"].values * row["curve"].values))
@@ -144,15 +143,15 @@ class _Scale:
 
 
 def _normalised(
-    scale: _Scale, curve: FloatArray, centre: FloatArray, row: xr.Dataset, slope: FloatArray
+    scale: _Scale, curve: FloatArray, centre: FloatArray, row: FeatureResult, slope: FloatArray
 ) -> dict[str, FloatArray]:
     """math [32] on the scale of the outcomes, for curves (..., edge)."""
-    if is_categorical(row):
+    if row.is_categorical:
         at_edges = scale(curve - centre[..., None])
         share, distance = row["level_share"].values, np.abs(at_edges)
     else:
         stretch = accumulate.known_stretch(row["weight_share"].values)
-        pieces = pieces_of(row).stretch(stretch)
+        pieces = row.pieces.stretch(stretch)
         width, slope = np.diff(pieces.edges), slope[..., stretch]
         centred = curve[..., stretch.start : stretch.stop + 1] - centre[..., None]
         # Places at even shares of the rows in a bin.
@@ -178,7 +177,7 @@ def _source(effect: xr.Dataset) -> str:
     return str(effect["effect_se"].attrs["source"]) if "effect_se" in effect else "rows"
 
 
-def _square(row: xr.Dataset, fit: CurveErrors | None) -> Square:
+def _square(row: FeatureResult, fit: CurveErrors | None) -> Square:
     """The mean square of the curve over the rows."""
     curve = row["curve"].values
     if np.isnan(curve).all():
@@ -186,7 +185,7 @@ def _square(row: xr.Dataset, fit: CurveErrors | None) -> Square:
     return square_of_levels(row) if fit is None else square_of_curve(row, fit)
 
 
-def _without_noise(row: xr.Dataset, sizes: dict[str, float], square: Square) -> dict[str, float]:
+def _without_noise(row: FeatureResult, sizes: dict[str, float], square: Square) -> dict[str, float]:
     """Sizes without the part of the noise: those of the curve shrunk to its corrected square."""
     raw = sizes["importance"]
     size = square.size if np.isfinite(square.corrected) else np.nan
@@ -194,7 +193,7 @@ def _without_noise(row: xr.Dataset, sizes: dict[str, float], square: Square) -> 
     # Without the sign that a product with 0 may have.
     out = {f"{name}_corrected": shrunk * sizes[name] + 0.0 for name in SIZES}
     index = float(np.nansum(np.diff(row["edge_value"].values) * row["heterogeneity"].values ** 2))
-    index *= float(row.get(AXIS_SHARE, 1.0))
+    index *= float(row[AXIS_SHARE]) if AXIS_SHARE in row else 1.0
     index = index if np.isfinite(sizes["heterogeneity_index"]) else np.nan
     return out | {
         "heterogeneity_index_corrected": index,
@@ -203,10 +202,12 @@ def _without_noise(row: xr.Dataset, sizes: dict[str, float], square: Square) -> 
     }
 
 
-def _feature_sizes(row: xr.Dataset, boot: xr.Dataset | None, scale: _Scale | None) -> _FeatureSizes:
+def _feature_sizes(
+    row: FeatureResult, boot: xr.Dataset | None, scale: _Scale | None
+) -> _FeatureSizes:
     """Sizes of one feature, and replicates of them where there are any."""
     # Levels have their shares in place of pieces.
-    fit = fit_of(row) if row.sizes["bin"] and not is_categorical(row) else None
+    fit = row.fit if row.sizes["bin"] and not row.is_categorical else None
     sizes = _sizes_of(row, fit)
     for name in ("heterogeneity_index", "heterogeneity_output"):
         sizes[name] = float(row[name])
@@ -218,19 +219,19 @@ def _feature_sizes(row: xr.Dataset, boot: xr.Dataset | None, scale: _Scale | Non
         corrected |= dict.fromkeys((f"{name}_corrected" for name in NORMALISED), np.nan)
         if not np.isnan(curve).all():
             centre = np.array(_centre(row, fit))
-            normalised = _normalised(scale, curve, centre, row, slopes(row))
+            normalised = _normalised(scale, curve, centre, row, row.slopes)
             sizes |= {name: float(value) for name, value in normalised.items()}
             raw = sizes["importance"]
             shrunk = corrected["importance_corrected"] / raw if raw > 0 else 1.0
             shrunk_curve = centre + shrunk * (curve - centre)
-            normalised = _normalised(scale, shrunk_curve, centre, row, shrunk * slopes(row))
+            normalised = _normalised(scale, shrunk_curve, centre, row, shrunk * row.slopes)
             corrected |= {f"{name}_corrected": float(value) for name, value in normalised.items()}
     draws = {} if boot is None else _draws(row, boot, scale, list(sizes))
     return _FeatureSizes(sizes | corrected, square, draws)
 
 
 def _draws(
-    row: xr.Dataset, boot: xr.Dataset, scale: _Scale | None, names: Sequence[str]
+    row: FeatureResult, boot: xr.Dataset, scale: _Scale | None, names: Sequence[str]
 ) -> dict[str, FloatArray]:
     """Replicates of the sizes of one feature."""
     has_curve = not np.isnan(row["curve"].values).all()
@@ -263,14 +264,14 @@ def _with_intervals(
     return sizes.assign(intervals).assign_coords(BOUNDS)
 
 
-def square_of_levels(row: xr.Dataset) -> quadratic.Square:
+def square_of_levels(row: FeatureResult) -> quadratic.Square:
     """Mean square of the curve of a feature with levels, which is given at these."""
     share, curve = row["level_share"].values, row["curve"].values
     weight = np.diag(share) - np.outer(share, share)
     if "curve_cov" not in row:
         return _unknown(curve, weight)
     degrees = bin_degrees(row)
-    if stores_errors(row):
+    if row.stores_errors:
         denominator = float(degrees.min())
     else:
         # As if steps were independent.
@@ -282,7 +283,7 @@ def square_of_levels(row: xr.Dataset) -> quadratic.Square:
     return quadratic.square(curve, weight, row["curve_cov"].values, denominator)
 
 
-def square_of_curve(row: xr.Dataset, fit: CurveErrors) -> quadratic.Square:
+def square_of_curve(row: FeatureResult, fit: CurveErrors) -> quadratic.Square:
     """Mean square of the curve of a feature with an axis, from values at edges and slopes."""
     pieces = fit.pieces
     linear = np.flatnonzero(pieces.slope != 0)
@@ -290,7 +291,7 @@ def square_of_curve(row: xr.Dataset, fit: CurveErrors) -> quadratic.Square:
     weight = moments_of_rows(pieces, third, fourth, linear)
     value = np.concatenate([fit.curve, pieces.slope[linear]])
     loadings = influence.loadings(pieces, pieces.edges, "start")
-    if not has_covariance(row):
+    if not row.has_covariance:
         covariance = influence.covariance(loadings, fit.noise, None)
         if len(linear):
             # Sums for the slopes, each of which is estimated in its own bin.
@@ -309,10 +310,10 @@ def square_of_curve(row: xr.Dataset, fit: CurveErrors) -> quadratic.Square:
     return quadratic.square(value, weight, covariance, denominator)
 
 
-def _stored(row: xr.Dataset, fit: CurveErrors, linear: NDArray[np.intp]) -> FloatArray:
+def _stored(row: FeatureResult, fit: CurveErrors, linear: NDArray[np.intp]) -> FloatArray:
     """The covariance that standard errors by groups left behind."""
     stretch = fit.cells.edge_stretch
-    if has_cells(row):
+    if row.has_cells:
         return np.asarray(row["cell_curve_cov"].values[stretch, stretch])
     covariance = row["curve_cov"].values[stretch, stretch]
     if len(linear):

@@ -21,8 +21,8 @@ from rhale_stats.bins.rule import BinRule
 from rhale_stats.effects.estimates import FittedBins
 from rhale_stats.inference.estimate import CentralMoments, Estimate, Facts
 from rhale_stats.local.rows import Reduction, Rows
-from rhale_stats.schema.features import each_feature, is_grouped, resolution
-from rhale_stats.schema.moments import cell_edges, moments_of
+from rhale_stats.schema.feature_result import FeatureResult, each_feature
+from rhale_stats.schema.features import is_grouped, resolution
 from rhale_stats.schema.padding import Estimates, padded
 from rhale_stats.schema.variables import EFFECT_VARIABLES, counted, variable
 
@@ -152,7 +152,7 @@ def spread_errors(effect: xr.Dataset, clusters: Groups | None) -> dict[str, Any]
     return {"spread_se": variable("spread_se", se, **facts)}
 
 
-def _group_errors(row: xr.Dataset, clusters: Groups) -> FloatArray:
+def _group_errors(row: FeatureResult, clusters: Groups) -> FloatArray:
     """Standard errors of the spread of one feature, from the sums over groups of rows."""
     if not row.sizes["spread_bin"]:
         return np.zeros(0)
@@ -172,7 +172,7 @@ class _Residuals(NamedTuple):
     n_bins: int
 
     @classmethod
-    def of_rows(cls, row: xr.Dataset, rows: Rows, position: int) -> _Residuals:
+    def of_rows(cls, row: FeatureResult, rows: Rows, position: int) -> _Residuals:
         x, g = rows.x[position], rows.local_effect[position]
         weight = np.ones(len(x)) if rows.weight is None else rows.weight
         edges, line, left = _stored_effect(row)
@@ -193,7 +193,7 @@ class SpreadSums(NamedTuple):
 
     @classmethod
     def of_rows(
-        cls, row: xr.Dataset, rows: Rows, position: int, group: IntArray, n_groups: int
+        cls, row: FeatureResult, rows: Rows, position: int, group: IntArray, n_groups: int
     ) -> SpreadSums:
         """Sums over the rows of one feature."""
         k, weight, left, value, n_bins = _Residuals.of_rows(row, rows, position)
@@ -208,7 +208,7 @@ class SpreadSums(NamedTuple):
         return np.asarray(np.where(by > 0, moved, 0.0) / np.where(by > 0, by, 1.0))
 
 
-def weights_of_rows(row: xr.Dataset, rows: Rows, position: int) -> sparse.csr_array:
+def weights_of_rows(row: FeatureResult, rows: Rows, position: int) -> sparse.csr_array:
     """How the spread changes with the local effect of every row, (spread_bin, row)."""
     k, weight, left, value, n_bins = _Residuals.of_rows(row, rows, position)
     free = np.bincount(k, weight * left, n_bins)
@@ -217,10 +217,10 @@ def weights_of_rows(row: xr.Dataset, rows: Rows, position: int) -> sparse.csr_ar
     return sparse.csr_array(sparse.coo_array((values, (k, np.arange(len(k)))), (n_bins, len(k))))
 
 
-def _stored_effect(row: xr.Dataset) -> tuple[FloatArray, Line, FloatArray]:
+def _stored_effect(row: FeatureResult) -> tuple[FloatArray, Line, FloatArray]:
     """Edges of the pieces of the fitted effect of `_residuals`, their lines, what they leave."""
     sloped = str(row["local_effect_method"].values) != "finite_difference"
-    return cell_edges(row), *kernel.effect_in_cells(moments_of(row), sloped=sloped)
+    return row.cell_edges, *kernel.effect_in_cells(row.moments, sloped=sloped)
 
 
 def spread_estimate(effect: xr.Dataset) -> dict[str, Estimate]:

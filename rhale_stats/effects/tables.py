@@ -23,18 +23,9 @@ from rhale_stats.inference.meaning import is_alike, is_unordered, of_average, of
 from rhale_stats.inference.notes import bins_note
 from rhale_stats.printing.text import holds_model, interval_labels, number_text, pvalue_text
 from rhale_stats.schema.checks import check_effect, check_local
-from rhale_stats.schema.curves import curve_of
-from rhale_stats.schema.features import (
-    each_feature,
-    effect_at,
-    feature_names,
-    feature_position,
-    one_feature,
-    rows_used,
-    units_in,
-)
+from rhale_stats.schema.feature_result import FeatureResult, Result, each_feature, one_feature
+from rhale_stats.schema.features import feature_names, feature_position, rows_used, units_in
 from rhale_stats.schema.levels import categorical_features, is_categorical, level_names
-from rhale_stats.schema.moments import has_cells
 from rhale_stats.schema.notes import with_notes
 from rhale_stats.schema.parts import over_outputs
 from rhale_stats.schema.validation import validated
@@ -52,7 +43,7 @@ OVERLAP = 0.05
 MAX_LINES = 20
 
 
-def within_bins(row: xr.Dataset) -> FloatArray:
+def within_bins(row: FeatureResult) -> FloatArray:
     """Smallest and largest spread in every bin of the effect of one feature, (end, bin)."""
     return _within(*[row[name].values for name in ("edge_value", "spread_edge_value", "spread")])
 
@@ -99,14 +90,14 @@ def spread_notes(effect: xr.Dataset, feature: str | int | None) -> list[str]:
 _OF_NOTES = ("n_bins", "n_spread_bins", "edge_value", "spread", "spread_edge_value")
 
 
-def spread_table(row: xr.Dataset, level: float) -> SimpleTable | None:
+def spread_table(row: FeatureResult, level: float) -> SimpleTable | None:
     """The spread of one feature in bins of its own, where it has several, and not very many."""
     from statsmodels.iolib.table import SimpleTable
     from statsmodels.iolib.tableformatting import fmt_params
 
     if "spread_se" not in row or not 1 < row.sizes["spread_bin"] <= MAX_LINES:
         return None
-    (estimate,) = spread_estimate(row.expand_dims("feature")).values()
+    (estimate,) = spread_estimate(row.dataset.expand_dims("feature")).values()
     ends = kept_interval(row, "spread", level)
     ends = by_errors(estimate, level)[0][0] if ends is None else ends
     tail = (1 - level) / 2
@@ -165,7 +156,7 @@ def tidy(effect: xr.Dataset, level: float) -> pd.DataFrame:
             }
         )
         if levels:
-            texts = level_names(row) if is_categorical(row) else [""] * row.sizes["edge"]
+            texts = level_names(row) if row.is_categorical else [""] * row.sizes["edge"]
             frame.insert(4, "level_from", texts[:-1])
             frame.insert(5, "level_to", texts[1:])
         reasons = of_bins(row)
@@ -235,15 +226,15 @@ def glance(effect: xr.Dataset, level: float) -> pd.DataFrame:
     return _spoken(frame)
 
 
-def curve_extent(row: xr.Dataset) -> tuple[float, float]:
+def curve_extent(row: FeatureResult) -> tuple[float, float]:
     """Smallest and largest value of the curve of one feature along the axis."""
-    curve = curve_of(row)
+    curve = row.curve
     if np.isnan(curve.values).all():
         return np.nan, np.nan
     if of_effects(row) == inference_meaning.ZERO:
         return 0.0, 0.0
     turns = np.zeros(0)
-    if not has_cells(row):
+    if not row.has_cells:
         turns = turning_points(curve.edges, row["effect"].values, curve.slope)
     values = np.concatenate([curve.values, curve.evaluate(turns)])
     return float(np.nanmin(values)), float(np.nanmax(values))
@@ -300,12 +291,12 @@ def augment(effect: xr.Dataset, local: xr.Dataset) -> pd.DataFrame:
         mean, curve = np.full(len(x), np.nan), np.full(len(x), np.nan)
         edges = row["edge_value"].values
         inside = np.zeros(len(x), dtype=bool)
-        if is_categorical(row) != is_categorical(rows):
+        if row.is_categorical != is_categorical(rows):
             raise ValueError(
                 f"local must be what effect was made from; feature {name!r} has levels in one of "
                 f"them and an axis in the other."
             )
-        if is_categorical(row):
+        if row.is_categorical:
             present = ~np.isnan(x)
             level = x[present].astype(np.int64)
             curve[present] = row["curve"].values[level]
@@ -315,8 +306,8 @@ def augment(effect: xr.Dataset, local: xr.Dataset) -> pd.DataFrame:
             inside = (x >= edges[0]) & (x <= edges[-1])
             k = bin_index(edges, x)
             number[:] = k
-            mean = np.where(inside, effect_at(row, x, k), np.nan)
-            curve = curve_of(row).evaluate(x)
+            mean = np.where(inside, row.effect_at(x, k), np.nan)
+            curve = row.curve.evaluate(x)
         number[~inside] = pd.NA
         columns |= {
             name: x,
@@ -334,7 +325,7 @@ WALD = ("estimate", "std_error", "statistic", "p_value", "conf_low", "conf_high"
 
 
 def _wald_columns(
-    effect: xr.Dataset, name: str, level: float, degrees: np.ndarray, reasons: list[str]
+    effect: Result, name: str, level: float, degrees: np.ndarray, reasons: list[str]
 ) -> dict[str, Any]:
     """Columns of an estimate with its standard error; t and P only if it includes the model."""
     from scipy import stats
@@ -362,7 +353,7 @@ def _wald_columns(
 _EXACT = (inference_meaning.ZERO, inference_meaning.ALIKE)
 
 
-def source_text(effect: xr.Dataset, name: str) -> str:
+def source_text(effect: Result, name: str) -> str:
     """The source of the standard errors, in words."""
     return str(effect[f"{name}_se"].attrs.get("source", "rows"))
 

@@ -13,15 +13,9 @@ from rhale_stats.arguments.times import as_values
 from rhale_stats.arrays.binning import bin_index
 from rhale_stats.arrays.moments import FloatArray
 from rhale_stats.schema.checks import check_effect
-from rhale_stats.schema.curves import curve_of
-from rhale_stats.schema.features import (
-    effect_at,
-    feature_names,
-    feature_position,
-    given_feature,
-    one_feature,
-)
-from rhale_stats.schema.levels import is_categorical, level_names, level_text
+from rhale_stats.schema.feature_result import FeatureResult, one_feature
+from rhale_stats.schema.features import feature_names, feature_position, given_feature
+from rhale_stats.schema.levels import level_names, level_text
 from rhale_stats.schema.variables import GRID_VALUE
 
 
@@ -33,7 +27,7 @@ def predict(
     effect = check_effect(effect)
     row = one_feature(effect, feature)
     name = feature_names(effect)[feature_position(effect, feature)]
-    if what != "curve" and is_categorical(row):
+    if what != "curve" and row.is_categorical:
         raise ValueError(
             f"what must be 'curve' for feature {name!r}, which has levels: its effects and their "
             f"heterogeneity are of steps between two levels; got {what!r}."
@@ -42,25 +36,25 @@ def predict(
     labelled = isinstance(x, xr.DataArray)
     values = as_numbers(
         _level_numbers(row, labels)
-        if is_categorical(row)
+        if row.is_categorical
         else as_values(x.values if labelled else x),
         "x",
     )
     dims = "grid" if values.ndim == 1 else None
     points = x.copy(data=values) if labelled else xr.DataArray(values, dims=dims)
-    values, source = curve_of(row).evaluate(points.values), "curve"
+    values, source = row.curve.evaluate(points.values), "curve"
     if what != "curve":
         values, source = _bin_values(row, points.values, what)
     out = xr.DataArray(values, dims=points.dims, coords=points.coords, name=what)
     out.attrs = {**effect[source].attrs, "feature": name}
     if "x" not in out.coords:
         labels = labels.astype(str) if labels.dtype == object else labels
-        texts = (labels,) if is_categorical(row) else (points.values, GRID_VALUE)
+        texts = (labels,) if row.is_categorical else (points.values, GRID_VALUE)
         out = out.assign_coords(x=(points.dims, *texts))
     return out
 
 
-def _bin_values(row: xr.Dataset, x: FloatArray, what: str) -> tuple[FloatArray, str]:
+def _bin_values(row: FeatureResult, x: FloatArray, what: str) -> tuple[FloatArray, str]:
     """The effect at values, or the spread in its own bins, NaN outside; and the variable used."""
     source, edges = "effect", row["edge_value"].values
     if what == "heterogeneity":
@@ -71,11 +65,11 @@ def _bin_values(row: xr.Dataset, x: FloatArray, what: str) -> tuple[FloatArray, 
         return np.full(np.shape(x), np.nan), source
     inside = (x >= edges[0]) & (x <= edges[-1])
     k = bin_index(edges, np.where(inside, x, edges[0]))
-    values = effect_at(row, x, k) if what == "effect" else row[source].values[k]
+    values = row.effect_at(x, k) if what == "effect" else row[source].values[k]
     return np.where(inside, values, np.nan), source
 
 
-def _level_numbers(row: xr.Dataset, labels: NDArray[Any]) -> FloatArray:
+def _level_numbers(row: FeatureResult, labels: NDArray[Any]) -> FloatArray:
     """Numbers of levels from what a table holds, or from their names."""
     names = level_names(row)
     texts = [level_text(label) for label in np.ravel(labels)]

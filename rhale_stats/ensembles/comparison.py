@@ -10,7 +10,7 @@ import xarray as xr
 from rhale_stats.arrays import intervals
 from rhale_stats.arrays.moments import FloatArray
 from rhale_stats.effects.errors import with_std_error
-from rhale_stats.effects.fit import CurveErrors, curve_degrees, fit_of, interpolation
+from rhale_stats.effects.fit import curve_degrees
 from rhale_stats.ensembles.intervals import largest_of, with_errors
 from rhale_stats.ensembles.labelled import (
     FOLDS,
@@ -45,8 +45,9 @@ from rhale_stats.inference.results import (
 from rhale_stats.profiles.data import check_profile, is_nominal, one_profile
 from rhale_stats.profiles.inference import degrees_of as profile_degrees
 from rhale_stats.schema.checks import check_effect
-from rhale_stats.schema.curves import curve_of
-from rhale_stats.schema.features import feature_names, one_feature
+from rhale_stats.schema.curves import CurveErrors, interpolation
+from rhale_stats.schema.feature_result import FeatureResult, one_feature
+from rhale_stats.schema.features import feature_names
 from rhale_stats.schema.kinds import EFFECT, ENSEMBLE, PROFILE
 from rhale_stats.schema.levels import is_categorical, level_names
 
@@ -244,7 +245,7 @@ class _ComparedCurve(NamedTuple):
 
     z: FloatArray
     levels: list[str]
-    source: Row | tuple[xr.Dataset, CurveErrors] | xr.Dataset | None
+    source: Row | tuple[FeatureResult, CurveErrors] | xr.Dataset | None
 
     @property
     def row(self) -> Row | None:
@@ -266,7 +267,7 @@ def _curve(result: xr.Dataset, name: str) -> _ComparedCurve:
     feature_effect = one_feature(result, name)
     if not feature_effect.sizes["bin"]:
         return _ComparedCurve(np.zeros(0), [], None)
-    fit = fit_of(feature_effect)
+    fit = feature_effect.fit
     levels = level_names(feature_effect) if is_categorical(feature_effect) else []
     return _ComparedCurve(fit.pieces.edges, levels, (feature_effect, fit))
 
@@ -294,9 +295,7 @@ def _at(curve: _ComparedCurve, z: FloatArray) -> _Values:
     assert curve.source is not None, "a curve with points has a source"
     assert not isinstance(curve.source, Row), "results of several models are above"
     feature_effect, fit = curve.source
-    values = (
-        np.interp(z, curve.z, fit.curve) if curve.levels else curve_of(feature_effect).evaluate(z)
-    )
+    values = np.interp(z, curve.z, fit.curve) if curve.levels else feature_effect.curve.evaluate(z)
     return _Values(values, fit.covariance(z), curve_degrees(feature_effect, fit, z))
 
 

@@ -18,7 +18,8 @@ from rhale_stats.inference.estimate import Facts, Joint
 from rhale_stats.profiles.data import check_profile, one_profile
 from rhale_stats.schema.checks import check_dataset, check_effect
 from rhale_stats.schema.dimensions import check_one_part, with_part_facts
-from rhale_stats.schema.features import feature_names, feature_position, one_feature
+from rhale_stats.schema.feature_result import FeatureResult, Result, one_feature
+from rhale_stats.schema.features import feature_names, feature_position
 from rhale_stats.schema.kinds import ENSEMBLE, PROFILE
 from rhale_stats.schema.levels import is_categorical, level_names
 from rhale_stats.schema.variables import EFFECT_VARIABLES, GRID_VALUE, in_order, software
@@ -432,31 +433,31 @@ def common_grid(effects: Sequence[xr.Dataset], n_grid: int, what: str) -> Member
     return MemberGrid(names, value, level.astype(np.str_))
 
 
-def _one(effect: xr.Dataset, number: int) -> xr.Dataset:
+def _one(effect: xr.Dataset, number: int) -> Result:
     """One feature with little more than what its axis needs: selection of all is slow."""
     if PROFILE.holds(effect):
         return one_profile(effect, number)
     return one_feature(effect[[name for name in ("curve", "cell_value") if name in effect]], number)
 
 
-def _points(row: xr.Dataset) -> FloatArray:
+def _points(row: Result) -> FloatArray:
     return np.asarray(row["grid_value" if "grid" in row.dims else "edge_value"].values)
 
 
-def _ends(row: xr.Dataset) -> tuple[float, float] | None:
+def _ends(row: Result) -> tuple[float, float] | None:
     """First and last point of one feature; None for a constant feature."""
     points = _points(row)
     return (float(points[0]), float(points[-1])) if len(points) else None
 
 
-def _levels(row: xr.Dataset) -> list[str]:
+def _levels(row: Result) -> list[str]:
     """Levels of one feature of an effect or a profile."""
     if not len(_points(row)):
         return []
     return [str(name) for name in row["level"].values] if "grid" in row.dims else level_names(row)
 
 
-def _axis(rows: Sequence[xr.Dataset], n_grid: int) -> FloatArray:
+def _axis(rows: Sequence[Result], n_grid: int) -> FloatArray:
     """Points of one feature that has an axis; those of its profiles if they are all the same."""
     first = _points(rows[0])
     if all("grid" in row.dims and np.array_equal(_points(row), first) for row in rows):
@@ -490,8 +491,12 @@ def on_grid(effect: xr.Dataset, grid: MemberGrid) -> Values:
         levels = grid.levels(number)
         if levels and not profile and level_names(row) != levels:
             others.append(number)
-        of_row = _of_profile if profile else _of_effect
-        for name, values in of_row(row, grid.value[number], levels).items():
+        z = grid.value[number]
+        if isinstance(row, FeatureResult):
+            values_of = _of_effect(row, z, levels)
+        else:
+            values_of = _of_profile(row, z, levels)
+        for name, values in values_of.items():
             out.setdefault(name, np.full((len(grid.names), *np.shape(values)), np.nan))
             out[name][number] = values
     out |= {name: effect[name].values.astype(np.float64) for name in TOTALS if name in effect}
@@ -514,7 +519,7 @@ def _lean(effect: xr.Dataset) -> xr.Dataset:
     return effect.reset_coords([name for name in effect.coords if name in AS_VARIABLES])
 
 
-def _of_effect(row: xr.Dataset, z: FloatArray, levels: list[str]) -> dict[str, Any]:
+def _of_effect(row: FeatureResult, z: FloatArray, levels: list[str]) -> dict[str, Any]:
     """Estimates and errors of one feature with bins, or with levels."""
     if not levels:
         return {**values_at(row, z), **_named(errors_at(row, z))}
@@ -533,7 +538,7 @@ def _of_effect(row: xr.Dataset, z: FloatArray, levels: list[str]) -> dict[str, A
     return out
 
 
-def _of_levels(row: xr.Dataset, name: str) -> FloatArray | None:
+def _of_levels(row: Result, name: str) -> FloatArray | None:
     """A variable of levels or their steps; its standard error from the stored covariances."""
     covariance = f"{name.removesuffix('_se')}_cov"
     if name in row:

@@ -21,8 +21,7 @@ from rhale_stats.local.ale import ale_local_effects
 from rhale_stats.local.rows import MAX_CELLS, repeated_values
 from rhale_stats.models.parametric import ROW_NUMBER, has_parameters
 from rhale_stats.models.table import check_column
-from rhale_stats.schema.features import one_feature
-from rhale_stats.schema.levels import is_categorical
+from rhale_stats.schema.feature_result import FeatureResult, one_feature
 
 # Rows that a bin of a feature with an axis has at least, where there are so many; fewest bins.
 BIN_ROWS, MIN_BINS = 30, 5
@@ -166,9 +165,9 @@ def with_reliable(curves: FeatureCurves, profile: xr.Dataset, delta: float) -> F
     return curves._replace(effect=effect.assign(reliable=(("feature", "bin"), out, facts)))
 
 
-def _bends(row: xr.Dataset, profile: xr.Dataset) -> FloatArray:
+def _bends(row: FeatureResult, profile: xr.Dataset) -> FloatArray:
     """Largest distance of the average ICE curve from a straight line in each bin of an axis."""
-    if is_categorical(row) or not row.sizes["bin"]:
+    if row.is_categorical or not row.sizes["bin"]:
         return np.zeros(row.sizes["bin"])
     n_grid = int(profile["n_grid"])
     grid, curve = profile["grid_value"].values[:n_grid], profile["curve"].values[:n_grid]
@@ -182,11 +181,11 @@ def _bends(row: xr.Dataset, profile: xr.Dataset) -> FloatArray:
     return out
 
 
-def _of_feature(row: xr.Dataset, bent: NDArray[np.bool_]) -> NDArray[np.str_]:
+def _of_feature(row: FeatureResult, bent: NDArray[np.bool_]) -> NDArray[np.str_]:
     n_effective = row["n_effective"].values
     out = np.where(n_effective < SMALL_ROWS, SMALL, YES).astype(f"<U{len(UNKNOWN)}")
     out[n_effective == 0] = GAP
-    if is_categorical(row) or not len(out):
+    if row.is_categorical or not len(out):
         return out
     edges = row["edge_value"].values
     width, middle = np.diff(edges), (edges[:-1] + edges[1:]) / 2

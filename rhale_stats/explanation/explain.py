@@ -40,7 +40,8 @@ from rhale_stats.explanation.splits import Splits, splits_of
 from rhale_stats.explanation.tree import Explanation, of_outputs
 from rhale_stats.models.options import ModelOptions
 from rhale_stats.models.outputs import Model
-from rhale_stats.schema.features import feature_names, feature_position, one_feature
+from rhale_stats.schema.feature_result import one_feature
+from rhale_stats.schema.features import feature_names, feature_position
 from rhale_stats.schema.levels import is_categorical
 from rhale_stats.schema.validation import validated
 from rhale_stats.schema.variables import software

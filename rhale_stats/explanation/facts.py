@@ -26,8 +26,9 @@ from rhale_stats.explanation.shapes import inner_of, shape_of_curve
 from rhale_stats.explanation.splits import Splits
 from rhale_stats.generics.sizes import effect_sizes
 from rhale_stats.generics.values import predict
-from rhale_stats.schema.features import one_feature, units_of
-from rhale_stats.schema.levels import is_categorical, level_names
+from rhale_stats.schema.feature_result import FeatureResult, Result, one_feature
+from rhale_stats.schema.features import units_of
+from rhale_stats.schema.levels import level_names
 
 MAX_STRETCHES = 3
 # Share of the rows above which an exception is none.
@@ -91,7 +92,7 @@ def sizes_of(
     )
 
 
-def _not_estimable(effect: xr.Dataset) -> NDArray[np.bool_]:
+def _not_estimable(effect: Result) -> NDArray[np.bool_]:
     """Features whose curve the fit of the model does not determine (`models.design`)."""
     return np.asarray((effect["curve"].isnull().all("edge") & (effect["n_bins"] > 0)).values)
 
@@ -248,7 +249,9 @@ def label_of(request: ExplainRequest, name: str) -> str:
 # --- one curve ------------------------------------------------------------------------------------
 
 
-def _of_curve(inputs: FactInputs, row: xr.Dataset, matters: str, rng: np.random.Generator) -> Words:
+def _of_curve(
+    inputs: FactInputs, row: FeatureResult, matters: str, rng: np.random.Generator
+) -> Words:
     if not row.sizes["bin"]:
         return FLAT
     if _not_estimable(row):
@@ -273,7 +276,7 @@ def _of_curve(inputs: FactInputs, row: xr.Dataset, matters: str, rng: np.random.
         "shape": shape,
         "turns": turns,
         "unreliable": _unreliable(row, numbers.places(row)),
-        "bias_share": _bias_share(inputs, str(row["feature"].values)),
+        "bias_share": _bias_share(inputs, row.name),
     }
 
 
@@ -301,9 +304,9 @@ def _bias_share(inputs: FactInputs, name: str) -> float:
     return float(check["bin_error_share_axis"].sel(feature=name))
 
 
-def _unreliable(row: xr.Dataset, texts: list[str]) -> str:
+def _unreliable(row: FeatureResult, texts: list[str]) -> str:
     """Stretches where the curve is not known, as text."""
-    if is_categorical(row):
+    if row.is_categorical:
         few = [
             text
             for text, n in zip(texts, row["n_level_effective"].values, strict=False)
@@ -321,7 +324,7 @@ def _unreliable(row: xr.Dataset, texts: list[str]) -> str:
     return "; ".join(phrases)
 
 
-def _exception(inputs: FactInputs, row: xr.Dataset, position: int, sizes: FeatureSizes) -> str:
+def _exception(inputs: FactInputs, row: FeatureResult, position: int, sizes: FeatureSizes) -> str:
     """Where a feature that hardly matters does: beyond delta from the middle of the curve."""
     if (
         sizes.matters[position] != "hardly"
@@ -333,7 +336,7 @@ def _exception(inputs: FactInputs, row: xr.Dataset, position: int, sizes: Featur
     curve = row["curve"].values
     middle = _median(row, curve)
     far = (reach[:, 0] > middle + inputs.delta) | (reach[:, 1] < middle - inputs.delta)
-    if is_categorical(row):
+    if row.is_categorical:
         share = row["level_share"].values[: len(far)]
         total = float(share[far].sum())
         names = [text for text, is_far in zip(numbers.places(row), far, strict=True) if is_far]
@@ -352,9 +355,9 @@ def _exception(inputs: FactInputs, row: xr.Dataset, position: int, sizes: Featur
     return f"between {texts[begin]} and {texts[end + 1]} ({numbers.percent(part)} of the rows)"
 
 
-def _median(row: xr.Dataset, curve: FloatArray) -> float:
+def _median(row: FeatureResult, curve: FloatArray) -> float:
     """Median of the curve over the rows: at their levels, or by the middles of the bins."""
-    if is_categorical(row):
+    if row.is_categorical:
         value, share = curve, row["level_share"].values[: len(curve)]
     else:
         value = (curve[:-1] + curve[1:]) / 2

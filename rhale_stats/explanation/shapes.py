@@ -11,14 +11,14 @@ from scipy import stats
 from rhale_stats.answers import numbers
 from rhale_stats.arrays.answers import half_widths, hidden_in, inner_range, shape_of
 from rhale_stats.arrays.moments import FloatArray
-from rhale_stats.effects.fit import interpolation
 from rhale_stats.explanation.curves import GAP, UNKNOWN
 from rhale_stats.explanation.request import ExplainRequest
 from rhale_stats.generics.errors import vcov
 from rhale_stats.outcome.outcome_effects import USUAL
-from rhale_stats.schema.curves import bin_edge_numbers
+from rhale_stats.schema.curves import interpolation
+from rhale_stats.schema.feature_result import FeatureResult
 from rhale_stats.schema.features import units_in
-from rhale_stats.schema.levels import NOMINAL, is_categorical
+from rhale_stats.schema.levels import NOMINAL
 
 # A leg of a shape is longer than this share of the range; "overall" is said where changes of this
 # size against the direction of a leg are not excluded.
@@ -45,17 +45,17 @@ class Inner(NamedTuple):
 def inner_of(
     request: ExplainRequest,
     effect: xr.Dataset,
-    row: xr.Dataset,
+    row: FeatureResult,
     within: tuple[float, tuple[float, float]],
     rng: np.random.Generator,
 ) -> Inner:
     """Levels and edges beyond the percentiles are left out, and the curve ends at these."""
-    name, (level, percentiles) = str(row["feature"].values), within
-    numbers_of_edges = bin_edge_numbers(row)
+    name, (level, percentiles) = row.name, within
+    numbers_of_edges = row.bin_edge_numbers
     covariance = vcov(effect, name, of="curve").values[np.ix_(numbers_of_edges, numbers_of_edges)]
     curve, edges, units = row["curve"].values, row["edge_value"].values, units_in(row)
     weigh, ends = np.eye(len(curve)), np.zeros((2, len(curve)))
-    if not is_categorical(row):
+    if not row.is_categorical:
         x = request.table.column(request.table.names.index(name))
         low, high = inner_range(x, request.share, percentiles)
         usual = np.clip(inner_range(x, request.share, USUAL), edges[0], edges[-1])
@@ -92,14 +92,14 @@ def inner_of(
     return Inner(places, texts, weigh @ curve, half, usual_change)
 
 
-def shape_of_curve(row: xr.Dataset, inner: Inner, matters: str) -> tuple[str, list[float]]:
+def shape_of_curve(row: FeatureResult, inner: Inner, matters: str) -> tuple[str, list[float]]:
     """Words for how the curve goes, and where it turns (math [109])."""
     if matters == "hardly":
         return "nearly flat", []
     if matters == "cannot tell":
         return "cannot tell", []
     curve, half = inner.curve, inner.half
-    if is_categorical(row):
+    if row.is_categorical:
         top = int(curve.argmax())
         near = [
             text

@@ -13,15 +13,10 @@ from rhale_stats.generics.errors import std_error
 from rhale_stats.generics.values import predict
 from rhale_stats.profiles.data import METHOD_NAMES, check_profile, is_nominal, one_profile
 from rhale_stats.schema.checks import check_effect
-from rhale_stats.schema.features import (
-    feature_position,
-    methods_of,
-    one_feature,
-    units_of,
-)
+from rhale_stats.schema.feature_result import Result, has_moments, one_feature
+from rhale_stats.schema.features import feature_position, methods_of, units_of
 from rhale_stats.schema.kinds import PROFILE
 from rhale_stats.schema.levels import is_categorical, level_names
-from rhale_stats.schema.moments import has_moments
 from rhale_stats.schema.validation import validated
 from rhale_stats.schema.variables import GRID_VALUE, OUTPUT_UNITS, software
 
@@ -138,7 +133,7 @@ class _Result(NamedTuple):
     """A result, the feature that is compared, and the levels of this in its own order, if any."""
 
     dataset: xr.Dataset
-    row: xr.Dataset
+    row: Result
     is_profile: bool
     levels: list[str] | None
 
@@ -147,12 +142,12 @@ class _Result(NamedTuple):
         """Checked."""
         if PROFILE.holds(result):
             profile = check_profile(result, "results")
-            row = one_profile(profile, feature)
-            levels = list(map(str, row["level"].values)) if is_nominal(row) else None
-            return cls(profile, row, True, levels)
+            grid = one_profile(profile, feature)
+            levels = list(map(str, grid["level"].values)) if is_nominal(grid) else None
+            return cls(profile, grid, True, levels)
         effect = check_effect(result, "results")
         row = one_feature(effect, feature)
-        return cls(effect, row, False, level_names(row) if is_categorical(row) else None)
+        return cls(effect, row, False, level_names(row) if row.is_categorical else None)
 
     @property
     def method(self) -> str:
@@ -301,7 +296,7 @@ def _at_levels(own_levels: Sequence[str], values: FloatArray, levels: Sequence[s
     return np.array([value_of_level.get(level, np.nan) for level in levels])
 
 
-def _places(rows: Sequence[xr.Dataset], name: str) -> tuple[FloatArray, FloatArray]:
+def _places(rows: Sequence[Result], name: str) -> tuple[FloatArray, FloatArray]:
     """Points along the axis of effects in bins, and the share of the rows nearest to each.
 
     Rows are assumed to be evenly spread within each bin of the effect that has the most bins.

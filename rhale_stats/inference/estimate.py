@@ -17,6 +17,7 @@ from rhale_stats.arguments.checks import check_choice
 from rhale_stats.arrays import intervals
 from rhale_stats.arrays.moments import FloatArray
 from rhale_stats.inference.draws import draws_of
+from rhale_stats.schema.feature_result import Result
 from rhale_stats.schema.variables import with_variables
 
 BY_ERRORS = "standard errors, Student's t"
@@ -316,10 +317,12 @@ def _with_ends(result: xr.Dataset, variables: Mapping[str, Variable]) -> xr.Data
     return with_variables(result, variables, None if has_bounds else xr.Dataset(coords=BOUNDS))
 
 
-def kept_interval(result: xr.Dataset, name: str, level: float) -> FloatArray | None:
+def kept_interval(result: Result, name: str, level: float) -> FloatArray | None:
     """Ends (..., 2) of the interval that `confint` gave an estimate, where it is of this level."""
-    ends = result.get(f"{name}_ci")
-    if ends is None or ends.attrs.get("ci_prob") != level:
+    if f"{name}_ci" not in result:
+        return None
+    ends = result[f"{name}_ci"]
+    if ends.attrs.get("ci_prob") != level:
         return None
     return np.asarray(ends.transpose(..., "ci_bound").values)
 
@@ -333,7 +336,7 @@ def student(
 
 
 def ends_in_table(
-    result: xr.Dataset, name: str, se: FloatArray, degrees: FloatArray, level: float
+    result: Result, name: str, se: FloatArray, degrees: FloatArray, level: float
 ) -> FloatArray:
     """Ends (..., 2) of the interval in a table: the one kept, or one by standard errors."""
     interval = kept_interval(result, name, level)

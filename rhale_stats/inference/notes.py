@@ -9,6 +9,7 @@ import pandas as pd
 import xarray as xr
 
 from rhale_stats.inference.estimate import kept_interval
+from rhale_stats.schema.feature_result import Result
 
 # Rules that choose edges by the local effects, and what that does to standard errors.
 SEARCHED = ("AdaptiveBins", "OptimalBins", "GreedyBins", "BestEqualWidthBins")
@@ -52,7 +53,7 @@ def because(names: list[str], reasons: list[str]) -> list[str]:
     return [f"{', '.join(lines)}: {reason}." for reason, lines in names_of_reason.items()]
 
 
-def how_made(result: xr.Dataset, name: str, level: float) -> str:
+def how_made(result: Result, name: str, level: float) -> str:
     """How the intervals in a table were made."""
     if kept_interval(result, name, level) is None:
         return "Student's t"

@@ -9,6 +9,7 @@ import xarray as xr
 
 from rhale_stats.arrays.moments import FloatArray
 from rhale_stats.printing.text import holds_model
+from rhale_stats.schema.feature_result import Result
 
 # After the name of an estimate: its interval by the rows alone.
 ROWS = "_ci_rows"
@@ -42,7 +43,7 @@ def is_of_both(source: str) -> bool:
     return holds_model(source) and "rows" in re.findall(r"\w+", source)
 
 
-def parts_note(result: xr.Dataset, name: str, what: str) -> str:
+def parts_note(result: Result, name: str, what: str) -> str:
     """How much of the variance of estimates is due to the model, in a sentence; empty if unknown.
 
     Of the sum of both variances: their covariance belongs to neither.
@@ -67,7 +68,7 @@ def parts_note(result: xr.Dataset, name: str, what: str) -> str:
     return f"Of the variance of {what}, {sentence}"
 
 
-def _source(result: xr.Dataset, name: str) -> str:
+def _source(result: Result, name: str) -> str:
     return str(result[f"{name}_se"].attrs.get("source", ""))
 
 

@@ -20,6 +20,7 @@ from rhale_stats.bins.rule import BinRule, Column
 from rhale_stats.bins.rules import GivenBins, QuantileBins
 from rhale_stats.parallel import in_threads
 from rhale_stats.schema.dimensions import HALF_OF, ROWS
+from rhale_stats.schema.feature_result import Result
 from rhale_stats.schema.features import feature_names, feature_position
 from rhale_stats.schema.identity import as_attribute, fingerprint
 from rhale_stats.schema.parts import features_by_rows, has_own_rows
@@ -224,7 +225,7 @@ def estimation_rows(local: xr.Dataset, effect: xr.Dataset) -> xr.Dataset:
     return local if used.all() else local.isel(obs=used)
 
 
-def is_estimation_row(local: xr.Dataset, effect: xr.Dataset) -> NDArray[np.bool_]:
+def is_estimation_row(local: xr.Dataset, effect: Result) -> NDArray[np.bool_]:
     """Which rows of ``local`` the effect was estimated on. Shape (n_obs,)."""
     n_obs = local.sizes["obs"]
     if ROWS in effect and "region" in effect.coords:
@@ -234,14 +235,14 @@ def is_estimation_row(local: xr.Dataset, effect: xr.Dataset) -> NDArray[np.bool_
                 f"local must have the rows that the regions were made from; got {n_obs} rows and "
                 f"regions of {len(region_of_row)}."
             )
-        return np.asarray(region_of_row == effect["region"].item())
+        return np.asarray(region_of_row == effect["region"].values)
     if "honest_seed" not in effect.attrs:
         return np.ones(n_obs, dtype=bool)
     fraction, seed = [effect.attrs[name] for name in ("honest_fraction", "honest_seed")]
     return ~choosing_rows(local, float(fraction), int(seed))
 
 
-def is_used_row(local: xr.Dataset, effect: xr.Dataset) -> NDArray[np.bool_]:
+def is_used_row(local: xr.Dataset, effect: Result) -> NDArray[np.bool_]:
     """Which of these rows have positive weight, (n_obs,)."""
     used = is_estimation_row(local, effect)
     return used & (local["weight"].values > 0) if "weight" in local else used

@@ -31,9 +31,9 @@ from rhale_stats.outcome.cross_fitting import CrossFits, cross_fit, groups_and_o
 from rhale_stats.outcome.debiasing import DebiasedEffects, FoldAnswers, debiased
 from rhale_stats.outcome.dictionary import Entries, dictionary_of, entries_of, functions_of
 from rhale_stats.schema.dimensions import LEFT
-from rhale_stats.schema.features import feature_names, one_feature
+from rhale_stats.schema.feature_result import FeatureResult, one_feature
+from rhale_stats.schema.features import feature_names
 from rhale_stats.schema.levels import NOMINAL
-from rhale_stats.schema.moments import bin_starts, moments_of
 from rhale_stats.schema.padding import padded
 from rhale_stats.schema.validation import validated
 from rhale_stats.schema.variables import variable
@@ -517,9 +517,9 @@ OWN = {
 }
 
 
-def _moments(row: xr.Dataset) -> FloatArray:
+def _moments(row: FeatureResult) -> FloatArray:
     """Moments of one feature in its bins, (bin, moment): of local effects nothing is known."""
-    table = moments_of(row).pooled(bin_starts(row)).table.T.copy()
+    table = row.moments.pooled(row.bin_starts).table.T.copy()
     table[:, [name.endswith(("g1", "g2", "g3", "g4")) for name in FIELDS]] = np.nan
     return table
 

@@ -11,6 +11,7 @@ import pandas as pd
 import xarray as xr
 
 from rhale_stats.arguments.times import are_dates, date_texts
+from rhale_stats.schema.feature_result import Result
 from rhale_stats.schema.features import (
     feature_names,
     feature_position,
@@ -78,12 +79,12 @@ def stars(pvalue: float) -> str:
 # --- effects --------------------------------------------------------------------------------------
 
 
-def region_text(result: xr.Dataset) -> str:
+def region_text(result: Result) -> str:
     """What the rows of one region have, for a title; empty where there are no regions."""
     return f", where {result['region_rule'].values}" if "region_rule" in result.coords else ""
 
 
-def head_of(effect: xr.Dataset, title: str, source: str) -> tuple[list[list[str]], str]:
+def head_of(effect: Result, title: str, source: str) -> tuple[list[list[str]], str]:
     """The facts above a table, and its title."""
     attrs, title = effect.attrs, f"{title}{region_text(effect)}"
     cells = [
@@ -138,7 +139,7 @@ def facts_of(cells: list[list[str]], title: str, body: SimpleTable) -> SimpleTab
     return SimpleTable(cells, title=title, txt_fmt=form)
 
 
-def bin_labels(row: xr.Dataset) -> list[str]:
+def bin_labels(row: Result) -> list[str]:
     """Names of the lines of bins, as in the table above them."""
     if is_categorical(row):
         names = level_names(row)

@@ -31,7 +31,7 @@ from rhale_stats.regional.losses import LOSSES, Node
 from rhale_stats.regional.search import SplitSearch, Work, work_of
 from rhale_stats.regional.trees import tree_of
 from rhale_stats.schema.dimensions import ROWS
-from rhale_stats.schema.features import one_feature
+from rhale_stats.schema.feature_result import one_feature
 from rhale_stats.schema.validation import refuse_fields, validated
 from rhale_stats.schema.variables import GRID_VALUE, software
 

@@ -31,8 +31,9 @@ from rhale_stats.answers.sentences import (
 from rhale_stats.arrays.moments import FloatArray
 from rhale_stats.printing.text import count_text
 from rhale_stats.reporting.words import Words, typeset, with_interval
-from rhale_stats.schema.features import one_feature, units_of
-from rhale_stats.schema.levels import is_categorical, level_names
+from rhale_stats.schema.feature_result import FeatureResult, one_feature
+from rhale_stats.schema.features import units_of
+from rhale_stats.schema.levels import level_names
 from rhale_stats.schema.variables import OUTPUT_UNITS
 
 # Quantiles of single rows in `Windows`.
@@ -297,7 +298,7 @@ def _regions(tree: xr.DataTree) -> dict[str, xr.DataTree]:
 def _private(line: AnswerLine, effect: xr.Dataset, t: Words) -> AnswerLine:
     """Without the names of levels that few rows have."""
     row = one_feature(effect, line.feature)
-    if not is_categorical(row):
+    if not row.is_categorical:
         return line
     rare = set(np.array(level_names(row))[_rare(row)])
     if not rare:
@@ -325,7 +326,7 @@ def _private(line: AnswerLine, effect: xr.Dataset, t: Words) -> AnswerLine:
     )
 
 
-def _rare(row: xr.Dataset) -> np.ndarray:
+def _rare(row: FeatureResult) -> np.ndarray:
     """Levels that too few rows have."""
     rare: np.ndarray = row["n_level"].values[: len(level_names(row))] < MIN_ROWS
     return rare
@@ -338,7 +339,7 @@ def _feature(
     line: AnswerLine, position: int, tree: xr.DataTree, region: xr.DataTree | None, t: Words
 ) -> ReportFeature:
     row = one_feature(tree["effect"].to_dataset(), line.feature)
-    levels = is_categorical(row)
+    levels = row.is_categorical
     attrs: Attrs = {**tree["answers"].attrs, **tree.attrs}
     level = percent(float(attrs["level"]))
     facts: dict[str, Any] = {
@@ -381,12 +382,12 @@ def _feature(
     )
 
 
-def _curve(row: xr.Dataset, x: Any) -> PictureCurve:
+def _curve(row: FeatureResult, x: Any) -> PictureCurve:
     band = row["curve_band"].transpose("edge", "ci_bound").values
     return PictureCurve(np.asarray(x, float), row["curve"].values, band[:, 0], band[:, 1])
 
 
-def _of_levels(row: xr.Dataset, tree: xr.DataTree, feature: str) -> dict[str, Any]:
+def _of_levels(row: FeatureResult, tree: xr.DataTree, feature: str) -> dict[str, Any]:
     """Levels and their values; those that few rows have are left out, and counted."""
     names = level_names(row)
     curve = _curve(row, np.arange(float(len(names)))) if row.sizes["bin"] else FLAT
@@ -411,7 +412,9 @@ def _of_levels(row: xr.Dataset, tree: xr.DataTree, feature: str) -> dict[str, An
 FLAT = PictureCurve(*(np.zeros(0) for _ in range(4)))
 
 
-def _difference(row: xr.Dataset, tree: xr.DataTree, feature: str) -> tuple[ReportSize, Any] | None:
+def _difference(
+    row: FeatureResult, tree: xr.DataTree, feature: str
+) -> tuple[ReportSize, Any] | None:
     """Of two levels: the second less the first, and quantiles of single rows."""
     if not row.sizes["bin"]:
         return None
@@ -421,7 +424,7 @@ def _difference(row: xr.Dataset, tree: xr.DataTree, feature: str) -> tuple[Repor
     return size, None if windows is None else windows.quantiles[0]
 
 
-def _counts(row: xr.Dataset) -> Bars | None:
+def _counts(row: FeatureResult) -> Bars | None:
     if not row.sizes["bin"]:
         return None
     edges = row["edge_value"].values
@@ -446,7 +449,7 @@ def _windows(tree: xr.DataTree, feature: str, units: str) -> Windows | None:
     )
 
 
-def _stretches(row: xr.Dataset) -> tuple[Stretch, ...]:
+def _stretches(row: FeatureResult) -> tuple[Stretch, ...]:
     """Neighbouring bins whose curve is not known for the same reason."""
     edges, kinds = row["edge_value"].values, row["reliable"].values
     out: list[Stretch] = []
@@ -488,7 +491,7 @@ def _groups(region: xr.DataTree, x: Any, answers: xr.Dataset) -> tuple[Group, ..
     return tuple(out)
 
 
-def _at(row: xr.Dataset, x: Any) -> PictureCurve:
+def _at(row: FeatureResult, x: Any) -> PictureCurve:
     """A group's curve and band at other places than its own edges, which are on straight lines."""
     curve = _curve(row, row["edge_value"].values)
     inside = (x >= curve.x[0]) & (x <= curve.x[-1]) if len(curve.x) else np.zeros(len(x), bool)

@@ -8,16 +8,12 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
-from rhale_stats.arrays import accumulate, skewness
+from rhale_stats.arrays import accumulate, categories, influence
 from rhale_stats.arrays import cells as kernel
 from rhale_stats.arrays.accumulate import Noise, Pieces
-from rhale_stats.arrays.binning import bin_index
 from rhale_stats.arrays.intervals import Sources
-from rhale_stats.arrays.moments import FloatArray, IntArray, ResidualMoments
+from rhale_stats.arrays.moments import FloatArray, IntArray
 from rhale_stats.arrays.skewness import Skewness
-from rhale_stats.schema.features import effect_at, slopes
-from rhale_stats.schema.layout import MOMENTS
-from rhale_stats.schema.moments import cell_edges, cells_of, has_cells, residuals_of
 from rhale_stats.schema.variables import LINE_MOMENTS
 
 # Where moments by squared weights have those of lines.
@@ -127,120 +123,6 @@ def cell_sizes(effect: xr.Dataset) -> dict[str, int]:
     return sizes | {f"{dim}_other": size for dim, size in sizes.items()}
 
 
-def curve_name(row: xr.Dataset) -> str:
-    """The variable with the whole curve of one feature: at its cells, where it has them."""
-    return "cell_curve" if has_cells(row) else "curve"
-
-
-def bin_edge_numbers(row: xr.Dataset) -> IntArray:
-    """Numbers of the edges of one feature's bins among the edges of its curve."""
-    edges, of_cells = row.variables["edge_value"].values, cell_edges(row)
-    return np.searchsorted(of_cells, edges) if len(of_cells) else np.arange(len(edges))
-
-
-def pieces_of(row: xr.Dataset, residuals: ResidualMoments | None = None) -> Pieces:
-    """Bins of one feature by their rows, with their lines; ``residuals`` where they are known."""
-    if residuals is None:
-        residuals = residuals_of(row)
-    return Pieces(
-        row.variables["edge_value"].values,
-        residuals.mean,
-        slopes(row),
-        row.variables["x_mean"].values,
-        residuals.x_variance,
-        row.variables["weight_share"].values,
-    )
-
-
-def line_moments_of(residuals: ResidualMoments) -> FloatArray:
-    """Products of places and residuals in linear bins; 0 from rules without them."""
-    none = np.zeros((len(residuals.x_variance), len(LINE_MOMENTS)))
-    return none if residuals.line is None else residuals.line
-
-
-def squares_of(row: xr.Dataset) -> FloatArray | None:
-    """Moments of the bins by squared precision weights, if the effect has them."""
-    return (
-        np.asarray(row.variables["squares"].values, dtype=np.float64) if "squares" in row else None
-    )
-
-
-def bin_noise(row: xr.Dataset, residuals: ResidualMoments) -> Noise:
-    """Noise of the means and slopes of one feature's bins by their rows."""
-    squares = squares_of(row)
-    line = line_moments_of(residuals) if squares is None else squares[:, OF_LINES]
-    pieces, n = pieces_of(row, residuals), row.variables["n_effective"].values
-    return accumulate.line_noise(_variance_of_means(row), pieces, line, n)
-
-
-def _variance_of_means(row: xr.Dataset) -> FloatArray:
-    """Variances of the bins as standard errors of means need them."""
-    if "squares" in row:
-        return np.asarray(row.variables["robust_variance"].values)
-    return np.asarray(row.variables["heterogeneity"].values ** 2)
-
-
-def curve_cells(row: xr.Dataset) -> CurveCells:
-    """The cells that the curve of one feature is accumulated from."""
-    if not has_cells(row):
-        residuals = residuals_of(row)
-        pieces = pieces_of(row, residuals)
-        n_rows = row.variables["error_rows" if "error_rows" in row else "n_effective"].values
-        return CurveCells(
-            pieces,
-            np.arange(row.sizes["bin"]),
-            _variance_of_means(row),
-            row.variables["n_effective"].values,
-            np.maximum(n_rows - 1 - (pieces.slope != 0), 0.0),
-            residuals.x_covariance,
-            line_moments_of(residuals),
-            accumulate.known_stretch(pieces.share),
-            shared=False,
-            squares=squares_of(row),
-            third=_third_of(row, residuals),
-            sign=_sign_of(row),
-        )
-    cells = cells_of(row)
-    used = slice(0, len(cells.mean))
-    share = row.variables["cell_share"].values[used]
-    none = np.zeros(used.stop)
-    variance, degrees, squares = cells.variance, cells.degrees, None
-    third = skewness.third_cumulant(cells.third_moment, cells.n_effective)
-    if "cell_squares" in row:
-        variance, degrees, squares, third = [
-            np.asarray(row.variables[f"cell_{name}"].values[used])
-            for name in ("robust_variance", "degrees", "squares", "robust_third_cumulant")
-        ]
-    return CurveCells(
-        Pieces(cells.edges, cells.mean, none, cells.x_mean, cells.x_variance, share),
-        cells.bin,
-        variance,
-        cells.n_effective,
-        degrees,
-        cells.x_covariance,
-        np.zeros((used.stop, len(LINE_MOMENTS))),
-        accumulate.known_stretch(share),
-        shared=True,
-        squares=squares,
-        third=third,
-        sign=_sign_of(row),
-    )
-
-
-def _sign_of(row: xr.Dataset) -> float | None:
-    return float(row.variables["skewness_sign"].values) if "skewness_sign" in row else None
-
-
-def _third_of(row: xr.Dataset, residuals: ResidualMoments) -> FloatArray | None:
-    """Third cumulants of the bins of one feature; None where they are not known."""
-    if "squares" in row:
-        name = "robust_third_cumulant"
-        return np.asarray(row.variables[name].values) if name in row else None
-    if MOMENTS not in row:
-        return None
-    return skewness.third_cumulant(residuals.third_moment, row["n_effective"].values)
-
-
 class SpreadPieces(NamedTuple):
     """The spread about the effect of one feature, between the edges of both.
 
@@ -250,33 +132,6 @@ class SpreadPieces(NamedTuple):
     edges: FloatArray
     effect: FloatArray
     spread: FloatArray
-
-
-def spread_pieces(row: xr.Dataset) -> SpreadPieces | None:
-    """The spread about the effect; None where the result has no spread in bins of its own."""
-    if not row.sizes.get("spread_bin", 0) or not row.sizes["bin"]:
-        return None
-    edges = row.variables["edge_value"].values
-    spread_edges = row.variables["spread_edge_value"].values
-    both = np.union1d(edges, spread_edges)
-    middle = (both[:-1] + both[1:]) / 2
-    k, j = bin_index(edges, middle), bin_index(spread_edges, middle)
-    effect = np.column_stack([effect_at(row, end, k) for end in (both[:-1], both[1:])])
-    return SpreadPieces(both, effect, row.variables["spread"].values[j])
-
-
-def accumulated_spread(row: xr.Dataset, z: FloatArray) -> FloatArray:
-    """math [9]: the comonotone spread of the curve of one feature, from the spread's own bins."""
-    edges = row.variables["edge_value"].values
-    has_curve = np.isfinite(row.variables["curve"].values)
-    if not row.sizes.get("spread_bin", 0) or not has_curve.any():
-        return np.asarray(np.interp(z, edges, row.variables["curve_std_sum"].values))
-    spread_edges = row.variables["spread_edge_value"].values
-    areas = row.variables["spread"].values * np.diff(spread_edges)
-    total = np.append(0.0, np.cumsum(areas))
-    low, high = edges[has_curve][[0, -1]]
-    out = np.interp(z, spread_edges, total) - np.interp(low, spread_edges, total)
-    return np.where((z >= low) & (z <= high), out, np.nan)
 
 
 class FeatureCurve(NamedTuple):
@@ -293,15 +148,74 @@ class FeatureCurve(NamedTuple):
         return accumulate.curve_at(self.edges, self.values, self.slope, z)
 
 
-def curve_of(row: xr.Dataset) -> FeatureCurve:
-    """The curve of one feature, from its cells where it has them."""
-    if not has_cells(row):
-        return FeatureCurve(
-            row.variables["edge_value"].values, row.variables["curve"].values, slopes(row)
-        )
-    edges = cell_edges(row)
-    values = row.variables["cell_curve"].values[: len(edges)]
-    has_curve = np.isfinite(values)
-    return FeatureCurve(
-        edges[has_curve], values[has_curve], np.zeros(max(int(has_curve.sum()) - 1, 0))
-    )
+class CurveErrors(NamedTuple):
+    """Inputs of standard errors for one feature: the cells with a curve, and their noise.
+
+    ``cells`` are all cells, ``pieces`` the cells on the stretch with a curve; ``edges`` are the
+    edges of the bins there, ``edge_slice`` their numbers.
+    """
+
+    cells: CurveCells
+    pieces: Pieces
+    noise: Noise
+    places: influence.OwnPlaces | None
+    curve: FloatArray
+    edges: FloatArray
+    edge_slice: slice
+    n_bins: int
+    centering: str
+    # For features with levels: their shares, and the covariance of the curve at the levels.
+    level_share: FloatArray | None = None
+    of_levels: FloatArray | None = None
+
+    def loadings(self, z: FloatArray) -> influence.Loadings:
+        """Loadings of the curve at points within the stretch."""
+        if self.level_share is not None:
+            return categories.loadings(self.level_share, z, self.centering)
+        return influence.loadings(self.pieces, z, self.centering)
+
+    def variance(self, z: FloatArray) -> FloatArray:
+        """Variance of the curve at points within the stretch."""
+        if self.of_levels is not None:
+            return np.maximum(np.diagonal(self.covariance(z)), 0.0)
+        return influence.variance(self.loadings(z), self.noise, self.places)
+
+    def variance_of_effects(self) -> FloatArray:
+        """Variance of the curve at edges of cells, without what the places of the rows add."""
+        return influence.variance(self.loadings(self.pieces.edges), self.noise, None)
+
+    def covariance(self, z: FloatArray) -> FloatArray:
+        """Covariance of the curve between points within the stretch."""
+        if self.of_levels is not None:
+            weight = interpolation(self.pieces.edges, z)
+            return np.asarray(weight @ self.of_levels @ weight.T)
+        return influence.covariance(self.loadings(z), self.noise, self.places)
+
+    def sources(self, z: FloatArray) -> Sources:
+        """Sources from which the variances of the curve at points are estimated."""
+        return self.cells.sources(self._parts(z))
+
+    def degrees_by_cell(self, z: FloatArray) -> FloatArray:
+        """Degrees of freedom of a variance whose only source are the rows of each cell.
+
+        What the places of the rows add to the variance does not count: two curves of the same rows
+        have it in common.
+        """
+        parts = self._parts(z)
+        by_cells = Sources(parts, np.maximum(self.cells.n_effective - 1, 0.0))
+        return by_cells.satterthwaite(parts.sum(axis=1))
+
+    def _parts(self, z: FloatArray) -> FloatArray:
+        """What every cell adds to the variance of the curve at points, (point, cell)."""
+        parts = np.zeros((len(z), len(self.cells.bin)))
+        parts[:, self.cells.stretch] = influence.parts(self.loadings(z), self.noise)
+        return parts
+
+    def curve_degrees(self, z: FloatArray) -> FloatArray:
+        """Satterthwaite's degrees of freedom of the variance of the curve."""
+        return self.sources(z).satterthwaite(self.variance(z))
+
+
+def interpolation(edges: FloatArray, z: FloatArray) -> FloatArray:
+    """Weights of the values at edges in the straight lines between them, (point, edge)."""
+    return np.array([np.interp(z, edges, unit) for unit in np.eye(len(edges))]).T

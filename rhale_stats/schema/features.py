@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from difflib import get_close_matches
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import xarray as xr
@@ -15,7 +15,9 @@ from rhale_stats.arguments.times import are_dates
 from rhale_stats.arguments.words import listed
 from rhale_stats.arrays.moments import FloatArray
 from rhale_stats.schema.levels import is_categorical
-from rhale_stats.schema.variables import selected
+
+if TYPE_CHECKING:
+    from rhale_stats.schema.feature_result import Result
 
 # Attributes that differ between features of different rows.
 OWN_FACTS = ("n_groups", "n_units", "n_strata", "units_df")
@@ -117,7 +119,7 @@ def feature_names(dataset: xr.Dataset) -> list[str]:
     return [str(name) for name in dataset.variables["feature"].values]
 
 
-def methods_of(dataset: xr.Dataset) -> list[str]:
+def methods_of(dataset: Result) -> list[str]:
     """How the local effects of each feature were taken."""
     if "local_effect_method" in dataset.coords:
         return [str(method) for method in np.atleast_1d(dataset["local_effect_method"].values)]
@@ -125,7 +127,7 @@ def methods_of(dataset: xr.Dataset) -> list[str]:
     return [method] * dataset["feature"].size
 
 
-def method_text(dataset: xr.Dataset) -> str:
+def method_text(dataset: Result) -> str:
     """The one method of all features, or how many features have which."""
     methods = methods_of(dataset)
     counts = {method: methods.count(method) for method in dict.fromkeys(methods)}
@@ -161,16 +163,16 @@ def labels_kept(dataset: xr.Dataset) -> dict[str, str]:
     return {LABELS: str(dataset.attrs[LABELS])} if LABELS in dataset.attrs else {}
 
 
-def label_of(dataset: xr.Dataset, name: str) -> str:
+def label_of(dataset: Result, name: str) -> str:
     """The name of a feature for people, from ``X.attrs["labels"]``; else its name."""
     if LABELS not in dataset.attrs:
         return name
     return str(json.loads(str(dataset.attrs[LABELS])).get(name, name))
 
 
-def units_in(row: xr.Dataset) -> str:
+def units_in(row: Result) -> str:
     """Unit of the feature of a result of one feature, or the empty string."""
-    return str(row["feature_units"].item()) if "feature_units" in row.coords else ""
+    return str(row["feature_units"].values) if "feature_units" in row else ""
 
 
 def with_units(text: str, units: str) -> str:
@@ -178,57 +180,12 @@ def with_units(text: str, units: str) -> str:
     return f"{text} [{units}]" if units and not are_dates(units) else text
 
 
-def one_feature(dataset: xr.Dataset, feature: str | int) -> xr.Dataset:
-    """One feature of an effects Dataset, without the padding of its bins and edges."""
-    return _at_position(dataset, feature_position(dataset, feature))
-
-
-def each_feature(dataset: xr.Dataset) -> list[xr.Dataset]:
-    """All features of an effects Dataset, each as `one_feature` gives it."""
-    return [_at_position(dataset, position) for position in range(dataset.sizes["feature"])]
-
-
-def _at_position(dataset: xr.Dataset, position: int) -> xr.Dataset:
-    # Variables without coordinates: to take these along would take longer than the selection.
-    counts = _select_feature(dataset.variables["n_bins"], position)
-    if counts.ndim:
-        over = ", ".join(map(str, counts.dims))
-        raise ValueError(
-            f"The effect must be one at a time here; its bins are over {over} as well. Select one, "
-            f"as in .isel({counts.dims[0]}=0)."
-        )
-    n_bins = int(counts)
-    sizes = {"bin": n_bins, "edge": n_bins + 1 if n_bins else 0}
-    sizes |= {f"{dim}_other": size for dim, size in sizes.items()}
-    if "moment" in dataset.dims:
-        sizes["cell"] = n_bins
-    if "cell_edge" in dataset.dims:
-        edges = _select_feature(dataset.variables["cell_value"], position)
-        n_edges = int(np.count_nonzero(~np.isnan(edges.values)))
-        sizes |= {"cell_edge": n_edges, "cell_edge_other": n_edges}
-        # Levels have none.
-        if n_edges or "moment" not in dataset.dims:
-            sizes["cell"] = max(n_edges - 1, 0)
-    if "spread_bin" in dataset.dims:
-        n_spread = int(_select_feature(dataset.variables["n_spread_bins"], position))
-        sizes |= {"spread_bin": n_spread, "spread_edge": n_spread + 1 if n_spread else 0}
-    # At once, and only where there is padding: every selection goes through all variables.
-    place: dict[Hashable, int | slice] = {
-        dim: slice(0, size) for dim, size in sizes.items() if dataset.sizes.get(dim, 0) > size
-    }
-    return own_facts(selected(dataset, {**place, "feature": position}))
-
-
-def rows_used(result: xr.Dataset) -> int:
+def rows_used(result: Result) -> int:
     """Rows of the table that an estimate uses: of one feature those that it has, each once."""
     if "feature" in result.dims:
         return int(result.attrs["n_rows"])
     counts = "n_level" if "n_level" in result and is_categorical(result) else "n_obs"
     return int(result.variables[counts].values.sum())
-
-
-def _select_feature(variable: xr.Variable, position: int) -> xr.Variable:
-    return variable.isel(feature=position) if "feature" in variable.dims else variable
 
 
 def own_facts(row: xr.Dataset) -> xr.Dataset:
@@ -242,35 +199,22 @@ def own_facts(row: xr.Dataset) -> xr.Dataset:
     return row.assign_attrs(facts) if facts else row
 
 
-def is_grouped(effect: xr.Dataset) -> bool:
+def is_grouped(effect: Result) -> bool:
     """Whether standard errors are of groups of rows."""
     return "n_groups" in effect.attrs or "feature_n_groups" in effect.coords
 
 
-def is_of_outcome(effect: xr.Dataset) -> bool:
+def is_of_outcome(effect: Result) -> bool:
     """Whether these are effects on the expected outcome, of no single model."""
     return bool(effect.attrs.get("target") == "outcome")
 
 
-def stores_errors(effect: xr.Dataset) -> bool:
+def stores_errors(effect: Result) -> bool:
     """Whether covariances and degrees of freedom are stored, and do not follow from the bins.
 
     So it is of standard errors by groups of rows, and by the parameters of a model.
     """
     return is_grouped(effect) or "effect_df" in effect
-
-
-def slopes(row: xr.Dataset) -> NDArray[np.float64]:
-    """Slope of the effect in every bin of one feature; 0 where it is constant in the bin."""
-    if "slope" not in row:
-        return np.zeros(row.sizes["bin"])
-    return np.asarray(row.variables["slope"].values, dtype=np.float64)
-
-
-def effect_at(row: xr.Dataset, x: NDArray[np.float64], k: NDArray[Any]) -> NDArray[np.float64]:
-    """Effect of one feature at values that lie in its bins ``k``."""
-    middle = (row.variables["bin_left"].values + row.variables["bin_right"].values) / 2
-    return np.asarray(row.variables["effect"].values[k] + slopes(row)[k] * (x - middle[k]))
 
 
 def resolution(mean: FloatArray, error: float) -> float:

@@ -6,7 +6,7 @@ import json
 import zlib
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
@@ -15,6 +15,9 @@ from numpy.typing import NDArray
 
 from rhale_stats.arguments.rows import storable
 from rhale_stats.schema.dimensions import OUTPUT, PARTS
+
+if TYPE_CHECKING:
+    from rhale_stats.schema.feature_result import Result
 
 # The polynomial of CRC-32, lowest power in the highest bit, and x^0.
 _POLYNOMIAL, _ONE = 0xEDB88320, 1 << 31
@@ -98,7 +101,7 @@ def same_rows(first: str, other: str) -> bool:
     return first.split("-")[0] == other.split("-")[0]
 
 
-def fingerprint_of(row: xr.Dataset) -> str:
+def fingerprint_of(row: Result) -> str:
     """Fingerprint of one feature of a result; the empty text where it is not known."""
     return str(_parsed(row.attrs.get(FINGERPRINT)).get(str(row["feature"].values), ""))
 

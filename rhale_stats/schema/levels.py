@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
-import xarray as xr
+
+if TYPE_CHECKING:
+    from rhale_stats.schema.feature_result import Result
 
 # A kind of feature whose levels have no order of their own.
 NOMINAL = "nominal"
@@ -14,12 +18,12 @@ CATEGORICAL = (NOMINAL, "ordinal", "boolean")
 MISSING_LEVEL = "missing"
 
 
-def is_categorical(row: xr.Dataset) -> bool:
+def is_categorical(row: Result) -> bool:
     """Whether one feature, of effects or local effects, has levels in place of an axis."""
     return "feature_kind" in row.coords and str(row.variables["feature_kind"].values) in CATEGORICAL
 
 
-def categorical_features(dataset: xr.Dataset) -> list[str]:
+def categorical_features(dataset: Result) -> list[str]:
     """Features that have levels in place of an axis."""
     if "feature_kind" not in dataset.coords:
         return []
@@ -29,7 +33,7 @@ def categorical_features(dataset: xr.Dataset) -> list[str]:
     return [str(name) for name, kind in zip(names, kinds, strict=True) if str(kind) in CATEGORICAL]
 
 
-def refuse_categorical(dataset: xr.Dataset, what: str) -> None:
+def refuse_categorical(dataset: Result, what: str) -> None:
     """Raise ``ValueError`` where an estimate along an axis is asked of features with levels."""
     names = categorical_features(dataset)
     if names:
@@ -40,7 +44,7 @@ def refuse_categorical(dataset: xr.Dataset, what: str) -> None:
         )
 
 
-def level_names(row: xr.Dataset) -> list[str]:
+def level_names(row: Result) -> list[str]:
     """Levels of one feature, in their order."""
     return [str(name) for name in row["level"].values[: int(row["n_levels"])]]
 

@@ -11,8 +11,8 @@ from rhale_stats.arguments.words import shown
 from rhale_stats.arrays import overlap
 from rhale_stats.arrays.moments import FloatArray
 from rhale_stats.schema.checks import check_curves, check_effect
-from rhale_stats.schema.curves import curve_of
-from rhale_stats.schema.features import feature_names, one_feature, position_of, slopes
+from rhale_stats.schema.feature_result import FeatureResult, one_feature
+from rhale_stats.schema.features import feature_names, position_of
 from rhale_stats.schema.parts import over_outputs
 from rhale_stats.schema.validation import validated
 from rhale_stats.schema.variables import EFFECT_UNITS, OUTPUT_UNITS, software
@@ -105,8 +105,8 @@ def mae(effect: xr.Dataset, truth: xr.Dataset) -> xr.Dataset:
     scores = []
     for name in names:
         row = one_feature(effect, name)
-        true = one_feature(truth, position_of(name, true_names))
-        scores.append(_scores(row, true) if row.sizes["bin"] else dict.fromkeys(SCORES, np.nan))
+        true_row = one_feature(truth, position_of(name, true_names))
+        scores.append(_scores(row, true_row) if row.sizes["bin"] else dict.fromkeys(SCORES, np.nan))
     return xr.Dataset(
         {
             score: (
@@ -171,15 +171,15 @@ def mcse(samples: T, dim: str = "replicate") -> T:
     return out
 
 
-def _scores(row: xr.Dataset, truth: xr.Dataset) -> dict[str, float]:
+def _scores(row: FeatureResult, truth: FeatureResult) -> dict[str, float]:
     """All scores of one feature."""
     edges = row["edge_value"].values
     cells = _cells(truth, edges)
-    slope = slopes(row)
+    slope = row.slopes
     own_bins = (
         "bin_error" in truth
         and np.array_equal(truth["edge_value"].values, edges)
-        and np.array_equal(slopes(truth) != 0, slope != 0)
+        and np.array_equal(truth.slopes != 0, slope != 0)
     )
     if own_bins:
         mean, sigma, error = (
@@ -190,13 +190,13 @@ def _scores(row: xr.Dataset, truth: xr.Dataset) -> dict[str, float]:
         sigma = np.sqrt(variance)
     effect, spread = row["effect"].values, row["heterogeneity"].values
     # The curve has kinks at the edges of its own cells, and may be known on some of them only.
-    bends = curve_of(row).edges
+    bends = row.curve.edges
     bends = bends[(bends > edges[0]) & (bends < edges[-1])]
     grid = overlap.union_grid(cells.edges, np.union1d(edges, bends))
     largest, average = overlap.curve_distance(
         grid,
         _true_curve(row, truth, cells, grid),
-        curve_of(row).evaluate(grid),
+        row.curve.evaluate(grid),
     )
     return {
         "L_mu": float(np.mean(np.abs(mean - effect))),
@@ -210,7 +210,7 @@ def _scores(row: xr.Dataset, truth: xr.Dataset) -> dict[str, float]:
     }
 
 
-def _cells(truth: xr.Dataset, edges: FloatArray) -> overlap.TrueCells:
+def _cells(truth: FeatureResult, edges: FloatArray) -> overlap.TrueCells:
     """The truth along the axis: its cells, or the narrow bins of a dense truth."""
     name = str(truth["feature"].values)
     if _is_exact(truth):
@@ -218,7 +218,7 @@ def _cells(truth: xr.Dataset, edges: FloatArray) -> overlap.TrueCells:
         mean, sigma = (truth[what].values for what in ("cell_effect", "cell_heterogeneity"))
         noise, share = np.zeros((2, len(mean)))
     else:
-        if slopes(truth).any():
+        if truth.slopes.any():
             raise ValueError(
                 f"truth must be constant in its bins; for feature {name!r} it has linear ones. "
                 f"Make it with many equal-width bins, as dense_truth does."
@@ -248,18 +248,18 @@ def _cells(truth: xr.Dataset, edges: FloatArray) -> overlap.TrueCells:
     return overlap.TrueCells(reach, mean[needed], sigma[needed] ** 2, noise[needed], share[needed])
 
 
-def _is_exact(truth: xr.Dataset) -> bool:
+def _is_exact(truth: FeatureResult) -> bool:
     """Whether a truth is exact (has cells); otherwise it is an effect of many rows."""
     return "cell_effect" in truth and "cell_share" not in truth
 
 
 def _true_curve(
-    row: xr.Dataset, truth: xr.Dataset, cells: overlap.TrueCells, grid: FloatArray
+    row: FeatureResult, truth: FeatureResult, cells: overlap.TrueCells, grid: FloatArray
 ) -> FloatArray:
     """The true curve at grid points, with the centring of the effect."""
     curve = overlap.accumulated_at(cells, grid)
     edges = row["edge_value"].values
-    own_curve = curve_of(row)
+    own_curve = row.curve
     finite_edges = own_curve.edges[np.isfinite(own_curve.values)]
     start, end = finite_edges[0], finite_edges[-1]
     centering = str(row.attrs["centering"])

@@ -18,8 +18,8 @@ from rhale_stats.effects.rhale import rhale
 from rhale_stats.local.local_effects import local_effects
 from rhale_stats.models.outputs import Model
 from rhale_stats.schema.checks import check_effect
-from rhale_stats.schema.curves import curve_of
-from rhale_stats.schema.features import feature_names, one_feature, slopes
+from rhale_stats.schema.feature_result import one_feature
+from rhale_stats.schema.features import feature_names
 from rhale_stats.schema.padding import pad_features
 from rhale_stats.schema.validation import validated
 from rhale_stats.schema.variables import software, variable
@@ -384,8 +384,8 @@ class Simulator:
                 )
             row = one_feature(effect, name)
             centering = str(effect.attrs["centering"])
-            linear = slopes(row) != 0 if "slope" in row else None
-            curve = curve_of(row)
+            linear = row.slopes != 0 if "slope" in row else None
+            curve = row.curve
             where_known = curve.edges[np.isfinite(curve.values)]
             edges = result["edge_value"].sel(feature=name).values
             rows.append(

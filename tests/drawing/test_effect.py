@@ -27,7 +27,7 @@ from rhale_stats.drawing.effects import plot_effect, plot_effects
 from rhale_stats.drawing.forest import plot_forest
 from rhale_stats.effects.spread import without_spread
 from rhale_stats.local.rows import estimation_rows
-from rhale_stats.schema.features import one_feature
+from rhale_stats.schema.feature_result import one_feature
 from tests.helpers import labelled
 
 

@@ -23,10 +23,9 @@ from rhale_stats.effects.anova_test import (
 from rhale_stats.effects.fit import bin_degrees, group_overlap
 from rhale_stats.effects.hypotheses import _correlated, _degrees_of_matrix, _moved
 from rhale_stats.inference.meaning import NO_ROWS, RIGID
-from rhale_stats.schema.curves import curve_cells
-from rhale_stats.schema.features import one_feature
+from rhale_stats.schema.feature_result import one_feature
 from tests.bins.test_adaptive import Lines
-from tests.helpers import local_of
+from tests.helpers import changed, local_of, row_of
 
 
 class _Cells(NamedTuple):
@@ -89,7 +88,7 @@ def test_degrees_together_are_finite(levels):
     row = levels[1]
     parts = np.array([1.0, 2.0, 0.5])
     assert_allclose(_degrees_together(row, parts), 3.5**2 / (parts @ group_overlap(row) @ parts))
-    none = row.assign(effect_overlap=row["effect_overlap"] * 0)
+    none = changed(row, effect_overlap=row["effect_overlap"] * 0)
     assert _degrees_together(none, parts) == MAX_DF
 
 
@@ -102,7 +101,7 @@ def test_normal_scores_of_steps_with_their_correlation(levels, null, error):
     """
     row = levels[0]
     if error:
-        row = row.assign_coords(local_effect_error=error).assign(local_effect_error=error)
+        row = changed(row, local_effect_error=error)
     d, v = row["effect"].values, row["effect_cov"].values + error**2 * np.eye(3)
     contrast = np.eye(3) if null == "zero" else np.array([[-1.0, 1, 0], [0, -1, 1]])
     own, free = np.diagonal(v), bin_degrees(row)
@@ -173,9 +172,11 @@ def test_cells_without_spread_take_that_of_the_others():
 
 def test_places_of_bins_and_lines():
     """Effects of the known bins, then slopes times the widths of their bins."""
-    row = xr.Dataset(
-        {"effect": ("bin", [1.0, 2, 3, 4]), "slope": ("bin", [0.5, 0.0, -2.0, 7.0])},
-        {"edge_value": ("edge", [0.0, 1, 3, 6, 10])},
+    row = row_of(
+        xr.Dataset(
+            {"effect": ("bin", [1.0, 2, 3, 4]), "slope": ("bin", [0.5, 0.0, -2.0, 7.0])},
+            {"edge_value": ("edge", [0.0, 1, 3, 6, 10])},
+        )
     )
     selection = BinSelection.of_feature(row, np.array([True, True, True, False]))
     assert selection.values(row).tolist() == [1, 2, 3, 0.5, -6]
@@ -204,9 +205,9 @@ def test_weights_are_the_inverse_covariance_of_rows_of_variance_one():
         columns.append((k == b) * (x[:, 0] - middle) / widths[b])
     table = np.column_stack(columns).astype(float)
     selection = BinSelection.of_feature(row, np.ones(3, dtype=bool))
-    found = _weights(row, curve_cells(row), selection).toarray()
+    found = _weights(row, row.curve_cells, selection).toarray()
     assert_allclose(found, table.T @ table, rtol=1e-9, atol=1e-9)
-    assert _rows_in(_weights(row, curve_cells(row), selection), selection) == pytest.approx(90)
+    assert _rows_in(_weights(row, row.curve_cells, selection), selection) == pytest.approx(90)
 
 
 @pytest.mark.parametrize(("null", "error"), [("zero", 0.0), ("constant", 0.0), ("zero", 0.2)])
@@ -228,9 +229,9 @@ def test_box_of_lines_by_groups(null, error):
     mixed, own = row["effect_slope_cov"].values[:, at], row["slope_cov"].values[np.ix_(at, at)]
     v = np.block([[row["effect_cov"].values, mixed], [mixed.T, own]])
     if error:
-        row, v = row.assign(local_effect_error=error), v + error**2 * np.eye(5)
+        row, v = changed(row, local_effect_error=error), v + error**2 * np.eye(5)
     selection = BinSelection.of_feature(row, np.ones(3, dtype=bool))
-    w = _weights(row, curve_cells(row), selection).toarray()
+    w = _weights(row, row.curve_cells, selection).toarray()
     if null == "constant":
         level = np.array([1.0, 1, 1, 0, 0])
         w = w - np.outer(w @ level, level @ w) / (level @ w @ level)
@@ -252,12 +253,14 @@ def test_differences_of_one_effect_are_rigid():
     local = local_of(x, 1 + (x > 1) + rng.normal(size=x.shape))
     effect = rs.rhale(local, bins=rs.GivenBins([0, 1, 2]), weighting="rows")
     row = one_feature(rs.std_error(effect, local, groups=np.arange(60) // 3), 0)
-    one = row.assign(effect_cov=(row["effect_cov"].dims, np.full((2, 2), 0.3)))
+    one = changed(row, effect_cov=(row["effect_cov"].dims, np.full((2, 2), 0.3)))
     assert anova_test(one, "constant").reason == RIGID
     assert anova_test(one, "constant").df == 0
     assert anova_test(one, "zero").df == pytest.approx(1)
     # A thousandth of the variance is no numerical error.
-    other = row.assign(effect_cov=(row["effect_cov"].dims, np.full((2, 2), 0.3) + 3e-4 * np.eye(2)))
+    other = changed(
+        row, effect_cov=(row["effect_cov"].dims, np.full((2, 2), 0.3) + 3e-4 * np.eye(2))
+    )
     assert anova_test(other, "constant").reason == ""
 
 
@@ -269,7 +272,7 @@ def test_weights_of_averages_along_the_axis():
     x[[0, -1]] = 0, 2
     local = local_of(x[:, None], rng.normal(size=(60, 1)))
     row = one_feature(rs.rhale(local, bins=rule), 0)
-    cells = curve_cells(row)
+    cells = row.curve_cells
     # Of the second bin, as if its last cell had no rows.
     pieces = cells.pieces._replace(share=np.append(cells.pieces.share[:-1], 0))
     cells = cells._replace(pieces=pieces, n_effective=np.append(cells.n_effective[:-1], 0))

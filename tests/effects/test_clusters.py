@@ -22,11 +22,10 @@ from rhale_stats.effects.clusters import (
     effect_influences,
     group_errors,
 )
-from rhale_stats.effects.fit import fit_of
 from rhale_stats.effects.group_sums import Grouped
-from rhale_stats.schema.features import one_feature
+from rhale_stats.schema.feature_result import one_feature
 from tests.bins.test_adaptive import Lines
-from tests.helpers import local_of
+from tests.helpers import changed, local_of
 
 
 def test_blocks_have_enough_groups_and_stay_in_their_bin():
@@ -108,7 +107,7 @@ def test_errors_of_groups_by_their_influences(linear):
     clusters = Clusters.of_effect(local, effect, group)
     row = one_feature(effect, 0)
     own = clusters.bin_influences(row)
-    found = group_errors(row, fit_of(row), clusters)
+    found = group_errors(row, row.fit, clusters)
     mean, slope, variance = (getattr(own.sums, name).toarray() for name in
                              ("mean", "slope", "variance"))  # fmt: skip
     middle = np.array([0.5, 1.5])
@@ -133,8 +132,8 @@ def test_errors_of_groups_by_their_influences(linear):
     assert_allclose(found["effect_df"], own.degrees())
     # At its start the curve has no error: the degrees are those of the average.
     assert found["curve_df"][0] == found["average_effect_df"]
-    same = row.assign(heterogeneity=("bin", [0.0, spread[1]]))
-    assert group_errors(same, fit_of(same), clusters)["heterogeneity_se"][0] == 0
+    same = changed(row, heterogeneity=("bin", [0.0, spread[1]]))
+    assert group_errors(same, same.fit, clusters)["heterogeneity_se"][0] == 0
 
 
 def test_skewness_of_groups_along_the_axis():
@@ -146,7 +145,7 @@ def test_skewness_of_groups_along_the_axis():
     effect = rs.rhale(local, bins=rs.GivenBins([0, 1, 2]))
     clusters = Clusters.of_effect(local, effect, group)
     row = one_feature(effect, 0)
-    fit = fit_of(row)
+    fit = row.fit
     own, found = clusters.bin_influences(row), clusters.influences(row, fit.cells)
     of_effect = effect_influences(found.sums, fit.cells).toarray()
     skewness = Skewness.of_groups(of_effect, own.degrees(), clusters.sign(row, fit))

@@ -18,7 +18,7 @@ from rhale_stats.effects.comparison import (
     directions_at,
     points_of,
 )
-from tests.helpers import local_of
+from tests.helpers import changed, local_of, row_of
 
 
 def test_parameters_in_the_variance_of_a_difference(rng):
@@ -101,7 +101,9 @@ class TestCommonZero:
 
     def common(self, *fits, z=(1.0, 2.0, 4.0), marks=("", ""), n=(30.0, 10.0)):
         rows = tuple(
-            xr.Dataset({"n_obs": ("bin", [one])}, {"feature": "x", "feature_kind": "numeric"})
+            row_of(
+                xr.Dataset({"n_obs": ("bin", [one])}, {"feature": "x", "feature_kind": "numeric"})
+            )
             for one in n
         )
         return common_reference(rows, fits, np.array(z))
@@ -153,10 +155,10 @@ def test_only_known_rows_are_the_same(known):
     """Other places of the same rows have one zero, if the checksums of both say so."""
     marks = ["11111111-22222222" if one else "" for one in known]
     rows = tuple(
-        xr.Dataset(
+        row_of(xr.Dataset(
             {"n_obs": ("bin", [9.0])}, {"feature": "x", "feature_kind": "numeric"},
             {"row_fingerprint": f'{{"x": "{mark}"}}'} if mark else {},
-        )
+        ))
         for mark in marks
     )  # fmt: skip
     fits = fit([0, 2, 4], share=[0.25, 0.75]), fit([0, 4], share=[1.0])
@@ -168,13 +170,15 @@ def test_directions_between_edges():
     """On the lines between edges, less the bends of bins with slopes, by part and direction."""
     rng = np.random.default_rng(0)
     curve, slope = rng.normal(size=(3, 2, 4)), rng.normal(size=(2, 2, 4))
-    row = xr.Dataset(
-        {
-            "curve_directions": (("edge", "part", "component"), curve),
-            "slope_directions": (("bin", "part", "component"), slope),
-            "slope": ("bin", [0.0, 2.0]),
-        },
-        {"edge_value": ("edge", [0.0, 1.0, 3.0])},
+    row = row_of(
+        xr.Dataset(
+            {
+                "curve_directions": (("edge", "part", "component"), curve),
+                "slope_directions": (("bin", "part", "component"), slope),
+                "slope": ("bin", [0.0, 2.0]),
+            },
+            {"edge_value": ("edge", [0.0, 1.0, 3.0])},
+        )
     )
     fit = SimpleNamespace(edges=np.array([0.0, 1, 3]), edge_slice=slice(0, 3))
     found = directions_at(row, fit, np.array([0.5, 1.0, 2.0]))
@@ -183,7 +187,7 @@ def test_directions_between_edges():
     assert_allclose(found[:, 0], (curve[0] + curve[1]) / 2 - slope[0] / 8)
     assert_allclose(found[:, 1], curve[1])
     assert_allclose(found[:, 2], (curve[1] + curve[2]) / 2 - slope[1] / 2)
-    straight = directions_at(row.assign(slope=0 * row["slope"]), fit, np.array([0.5, 2.0]))
+    straight = directions_at(changed(row, slope=0 * row["slope"]), fit, np.array([0.5, 2.0]))
     assert_allclose(straight[:, 0], (curve[0] + curve[1]) / 2)
 
 

@@ -13,8 +13,7 @@ import rhale_stats as rs
 from rhale_stats.effects.contrasts import _joint, relative_to
 from rhale_stats.effects.fit import features_of
 from rhale_stats.profiles.inference import one_relative
-from rhale_stats.schema.curves import bin_edge_numbers
-from rhale_stats.schema.features import one_feature
+from rhale_stats.schema.feature_result import one_feature
 
 RNG = np.random.default_rng(2)
 N = 600
@@ -42,7 +41,7 @@ def test_errors_are_those_of_differences_of_the_covariance(groups):
     z = z[np.isfinite(z)]
     reference = float(z[3])
     found = relative_to(one(effect), reference)
-    numbers = bin_edge_numbers(one_feature(effect, "a"))
+    numbers = one_feature(effect, "a").bin_edge_numbers
     covariance = rs.vcov(effect, "a").values[np.ix_(numbers, numbers)]
     variance = np.diagonal(covariance) + covariance[3, 3] - 2 * covariance[3]
     half = np.ptp(found["curve_ci"].values[0, : len(z)], axis=1) / 2

@@ -7,15 +7,15 @@ from numpy.testing import assert_allclose
 import rhale_stats as rs
 from rhale_stats.arrays import influence
 from rhale_stats.arrays.accumulate import Pieces
-from rhale_stats.effects.fit import curve_covariance, fit_of
+from rhale_stats.effects.fit import curve_covariance
 from rhale_stats.effects.sizes import (
     moments_of_rows,
     square_of_curve,
     square_of_levels,
 )
-from rhale_stats.schema.features import one_feature
+from rhale_stats.schema.feature_result import one_feature
 from tests.bins.test_adaptive import Lines
-from tests.helpers import local_of
+from tests.helpers import changed, local_of
 
 EDGES = np.array([-1.0, 0.5, 1.0, 4.0])
 
@@ -66,7 +66,7 @@ def test_square_by_groups(kind, weighting):
     """The mean square over the rows, and its noise by the covariance of the curve at the rows."""
     local, effect, group = _rows(kind, weighting)
     row = one_feature(rs.std_error(effect, local, groups=group), 0)
-    fit, x = fit_of(row), local["x"].values[:, 0]
+    fit, x = row.fit, local["x"].values[:, 0]
     if kind == "levels":
         found, curve = square_of_levels(row), row["curve"].values[x.astype(int)]
     else:
@@ -92,7 +92,7 @@ def test_degrees_of_the_square_of_levels():
     degrees = parts.sum() ** 2 / np.sum(parts**2 / (row["n_effective"].values - 1))
     found = square_of_levels(row)
     assert found.denominator == pytest.approx(degrees)
-    old = square_of_levels(row.drop_vars("curve_cov"))
+    old = square_of_levels(changed(row, drop=["curve_cov"]))
     assert old.value == pytest.approx(found.value)
     assert np.isnan(old[1:]).all()
 
@@ -102,7 +102,7 @@ def test_degrees_of_the_square_of_a_curve(kind):
     """Satterthwaite's by bins: what each adds to the expectation by the values at edges."""
     _, effect, _ = _rows(kind)
     row = one_feature(rs.std_error(effect), 0)
-    fit = fit_of(row)
+    fit = row.fit
     found = square_of_curve(row, fit)
     moments = moments_of_rows(fit.pieces, np.zeros(3), np.zeros(3), np.zeros(0, dtype=int))
     at = influence.loadings(fit.pieces, fit.pieces.edges, "start").level

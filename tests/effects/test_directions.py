@@ -20,10 +20,9 @@ from rhale_stats.effects.directions import (
     group_influences,
     products,
 )
-from rhale_stats.effects.fit import fit_of
-from rhale_stats.schema.features import one_feature
+from rhale_stats.schema.feature_result import one_feature
 from tests.bins.test_adaptive import Lines
-from tests.helpers import local_of
+from tests.helpers import changed, local_of
 
 N, STEP = 40, 1e-6
 RNG = np.random.default_rng(6)
@@ -155,7 +154,7 @@ def test_estimates_follow_from_means_and_slopes(kind):
         effect = rs.rhale(local, bins=Lines((0.0, 1, 2), (False, linear)), weighting="rows")
     effect = rs.std_error(effect)
     row = one_feature(effect, 0)
-    fit = fit_of(row)
+    fit = row.fit
     for groups in (np.arange(60) // 3, np.arange(60)):
         clusters = Clusters.of_effect(local, effect, groups)
         moved = group_influences(row, fit, clusters)
@@ -176,5 +175,5 @@ def test_estimates_follow_from_means_and_slopes(kind):
         )
         assert_allclose(own.cells.places, moved.cells.places.sum(), atol=1e-14)
         assert_allclose(own.spread, moved.spread.sum(axis=0, keepdims=True), atol=1e-13)
-        none = row.assign(heterogeneity=0 * row["heterogeneity"])
+        none = changed(row, heterogeneity=0 * row["heterogeneity"])
         assert not estimate_changes(moved, none, fit).heterogeneity.any()

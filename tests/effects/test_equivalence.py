@@ -9,8 +9,8 @@ from scipy import stats
 
 import rhale_stats as rs
 from rhale_stats.effects.hypotheses import _skewness
-from rhale_stats.schema.features import one_feature
-from tests.helpers import local_of
+from rhale_stats.schema.feature_result import one_feature
+from tests.helpers import changed, local_of
 
 RNG = np.random.default_rng(3)
 X = RNG.uniform(0, 2, (60, 2))
@@ -72,10 +72,10 @@ def test_both_ends_of_a_line():
 
 def test_slopes_take_from_the_skewness():
     """Of the third moment of a sum, that of the slope adds none."""
-    row = one_feature(rs.std_error(_effect()), 0).assign(effect_skewness=("bin", [0.5, -1.0]))
+    row = changed(one_feature(rs.std_error(_effect()), 0), effect_skewness=("bin", [0.5, -1.0]))
     se = np.array([[1.0, 2.0], [2.0, 1.0], [1.0, 4.0]])
     assert_allclose(_skewness(row, se), [[0.5, -1], [0.5 / 8, -1], [0.5, -1 / 8]])
-    assert_allclose(_skewness(row.drop_vars("effect_skewness"), se), 0)
+    assert_allclose(_skewness(changed(row, drop=["effect_skewness"]), se), 0)
     none = np.zeros((1, 2))
     assert_allclose(_skewness(row, none), 0)
 

@@ -13,10 +13,8 @@ from scipy import stats
 
 import rhale_stats as rs
 from rhale_stats.arrays.intervals import shared_error
-from rhale_stats.effects.fit import fit_of
 from rhale_stats.effects.targets import SKEWNESS
-from rhale_stats.schema import moments
-from rhale_stats.schema.features import one_feature
+from rhale_stats.schema.feature_result import one_feature
 from tests.helpers import bell_mccaffrey, cr2, daily, unpacked
 
 CENTERINGS = pytest.mark.parametrize("centering", ["mean", "start", "integral"])
@@ -68,7 +66,7 @@ def cells_of(row):
     edges = row["cell_value"].values[: n + 1]
     inner = row["edge_value"].values[1:-1]
     of = np.searchsorted(inner, edges[:-1], side="right")
-    cells = moments.cells_of(row)
+    cells = row.curve_cells
     return edges, of, cells.variance, cells.degrees, cells.n_effective
 
 
@@ -100,7 +98,7 @@ def test_covariances_have_the_squares_of_standard_errors_on_their_diagonals(
             assert found.attrs["source"] == "rows"
             assert found.attrs["target"] == effect[f"{of}_se"].attrs["target"]
         # Between edges, too.
-        fit = fit_of(row)
+        fit = row.fit
         z = np.sort(np.concatenate([fit.pieces.edges, [-0.3, 0.2, 0.77]]))
         assert_allclose(fit.variance(z), np.diagonal(fit.covariance(z)), rtol=1e-9, atol=1e-15)
         at_edges = np.isin(z, row["edge_value"])
@@ -420,7 +418,7 @@ def test_influences_of_weighted_rows_make_the_error_of_the_curve(weighting, rng)
     local = local_of(x, g, features=0, weights=weight)
     options = {"bins": rs.GivenBins(EDGES), "weighting": weighting}
     row = one_feature(rs.std_error(rs.rhale(local, **options)), 0)
-    fit = fit_of(row)
+    fit = row.fit
     edges = fit.pieces.edges
     k = np.clip(np.searchsorted(edges, x[:, 0], side="right") - 1, 0, len(edges) - 2)
     total = np.bincount(k, weight)
@@ -1042,7 +1040,7 @@ def test_bands_of_the_curve_do_not_depend_on_the_bins(centering, table):
     for n_bins in (1, 2, 4):
         effect = rs.rhale(local, bins=rs.EqualWidthBins(n_bins), centering=centering)
         found = one_feature(rs.confband(rs.confint(effect), n_draws=4000, rng=0), 0)
-        at = np.searchsorted(found["cell_value"].dropna("cell_edge"), found["edge_value"])
+        at = found.bin_edge_numbers
         for kind in ("ci", "band"):
             within = found[f"cell_curve_{kind}"].values[at]
             assert_allclose(found[f"curve_{kind}"], within, rtol=1e-9, atol=1e-12)
@@ -1061,7 +1059,7 @@ def test_every_edge_of_a_band_has_its_own_degrees_of_freedom(kind, table):
     effect = rs.confband(symmetric(of_kind(kind, local_of(*table[:2]))), rng=0)
     for number in (0, 1):
         row = one_feature(effect, number)
-        fit = fit_of(row)
+        fit = row.fit
         half = np.diff(row["curve_band"].values)[:, 0] / 2 / row["curve_se"].values
         tails = stats.t.sf(half, fit.curve_degrees(row["edge_value"].values))
         assert np.ptp(half) > 1e-4

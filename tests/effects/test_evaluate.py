@@ -8,8 +8,9 @@ from numpy.testing import assert_allclose
 
 import rhale_stats as rs
 from rhale_stats.effects.errors import errors_at, own_error, values_at
-from rhale_stats.effects.fit import fit_of, noise_in_the_middle
-from rhale_stats.schema.features import one_feature
+from rhale_stats.effects.fit import noise_in_the_middle
+from rhale_stats.schema.feature_result import one_feature
+from tests.helpers import changed, row_of
 
 EDGES = np.array([-1, -0.4, 0.3, 1])
 MIDDLES = (EDGES[:-1] + EDGES[1:]) / 2
@@ -42,7 +43,7 @@ def test_errors_by_rows(constant):
     ends = known["edge_value"].values
     assert_allclose(errors_at(known, ends)["curve"], row["curve_se"], atol=1e-12)
     assert_allclose(errors_at(known, ends)["average_effect"], row["average_effect_se"])
-    assert_allclose(errors_at(known, MIDDLES)["curve"], np.sqrt(fit_of(known).variance(MIDDLES)))
+    assert_allclose(errors_at(known, MIDDLES)["curve"], np.sqrt(known.fit.variance(MIDDLES)))
 
 
 @pytest.mark.parametrize("grouped", [False, True])
@@ -70,9 +71,8 @@ def test_errors_by_groups(constant):
     assert found["average_effect"] == float(row["average_effect_se"])
     assert_allclose(errors_at(row, row["edge_value"].values)["curve"], row["curve_se"], atol=1e-12)
     # Without any edge where it is known.
-    none = row.assign(curve_se=row["curve_se"] * np.nan)
-    if "cell_curve_se" in none:
-        none["cell_curve_se"] = none["cell_curve_se"] * np.nan
+    names = [name for name in ("curve_se", "cell_curve_se") if name in row]
+    none = changed(row, **{name: row[name] * np.nan for name in names})
     assert np.isnan(errors_at(none, MIDDLES)["curve"]).all()
 
 
@@ -123,7 +123,7 @@ def test_errors_of_lines_by_their_covariance(weighting, grouped):
 def test_errors_of_lines_whose_covariance_is_unknown():
     """As if the slope and the mean of the rows were uncorrelated, with a correlation up to 1."""
     row, x, *_ = dense_on_the_left("rows", grouped=True)
-    row = row.drop_vars("effect_slope_cov")
+    row = changed(row, drop=["effect_slope_cov"])
     off = row["edge_value"].values.mean() - x.mean()
     away = np.array(PLACES) - row["edge_value"].values.mean()
     effect_se, slope_se = float(row["effect_se"][0]), float(row["slope_se"][0])
@@ -134,41 +134,48 @@ def test_errors_of_lines_whose_covariance_is_unknown():
 
 def test_errors_that_are_not_of_rows_are_unknown(constant):
     row = one_feature(constant[0], 0)
-    assert errors_at(row.assign_attrs(debiased="yes"), MIDDLES) == {}
-    refitted = row.assign_attrs(debiased="yes").assign(
-        curve_se=("edge", np.ones(row.sizes["edge"]), {"source": "refit"})
+    assert errors_at(changed(row, attrs={"debiased": "yes"}), MIDDLES) == {}
+    refitted = changed(
+        row,
+        attrs={"debiased": "yes"},
+        curve_se=("edge", np.ones(row.sizes["edge"]), {"source": "refit"}),
     )
     assert errors_at(refitted, MIDDLES) == {}
 
 
 def test_the_part_of_the_rows_is_taken():
-    row = xr.Dataset({"curve_se": ("edge", [3.0]), "curve_se_rows": ("edge", [2.0])})
-    assert own_error(row, "curve_se").tolist() == [2]
-    assert own_error(row.drop_vars("curve_se_rows"), "curve_se").tolist() == [3]
+    errors = {"average_effect_se": 3.0, "average_effect_se_rows": 2.0}
+    row = row_of(xr.Dataset(errors))
+    assert own_error(row, "average_effect_se") == 2
+    alone = changed(row, drop=["average_effect_se_rows"])
+    assert own_error(alone, "average_effect_se") == 3
 
 
 def test_stored_errors_between_edges():
     """Without slopes those of the bin everywhere in it; of the curve on straight lines."""
-    row = xr.Dataset(
-        {
-            "effect": ("bin", [1.0, 2.0]),
-            "heterogeneity": ("bin", [0.5, 0.25]),
-            "x_mean": ("bin", [0.5, 2.0]),
-            "effect_se": ("bin", [0.1, 0.2]),
-            "heterogeneity_se": ("bin", [0.3, 0.4]),
-            "curve": ("edge", [0.0, 1.0, 5.0]),
-            "curve_se": ("edge", [0.0, 0.5, np.nan], {"source": "rows in 9 groups"}),
-            "average_effect_se": 0.7,
-        },
-        {
-            "edge_value": ("edge", [0.0, 1.0, 3.0]),
-            "bin_left": ("bin", [0.0, 1.0]),
-            "bin_right": ("bin", [1.0, 3.0]),
-            "feature_kind": "numeric",
-        },
-        {"n_groups": 9, "method": "rhale"},
+    row = row_of(
+        xr.Dataset(
+            {
+                "effect": ("bin", [1.0, 2.0]),
+                "heterogeneity": ("bin", [0.5, 0.25]),
+                "x_mean": ("bin", [0.5, 2.0]),
+                "effect_se": ("bin", [0.1, 0.2]),
+                "heterogeneity_se": ("bin", [0.3, 0.4]),
+                "curve": ("edge", [0.0, 1.0, 5.0]),
+                "curve_se": ("edge", [0.0, 0.5, np.nan], {"source": "rows in 9 groups"}),
+                "average_effect_se": 0.7,
+            },
+            {
+                "edge_value": ("edge", [0.0, 1.0, 3.0]),
+                "bin_left": ("bin", [0.0, 1.0]),
+                "bin_right": ("bin", [1.0, 3.0]),
+                "feature_kind": "numeric",
+            },
+            {"n_groups": 9, "method": "rhale"},
+        )
     )
-    row["weight_share"] = row["n_obs"] = ("bin", [0.1, 0.1])
+    counts = "bin", [0.1, 0.1]
+    row = changed(row, weight_share=counts, n_obs=counts)
     z = np.array([0.0, 0.25, 0.5, 1.0, 2.9])
     found = errors_at(row, z)
     assert_allclose(found["effect"], [0.1, 0.1, 0.1, 0.2, 0.2])
@@ -176,7 +183,7 @@ def test_stored_errors_between_edges():
     assert_allclose(found["curve"], [0, 0.125, 0.25, 0.5, np.nan])
     assert found["average_effect"] == 0.7
     # Of a line: var(m) + 2 a cov(m, s) + a^2 var(s) with the correlation of both.
-    line = row.assign(
+    line = changed(row,
         slope=("bin", [1.0, 0.0]), slope_se=("bin", [0.4, 0.0]),
         effect_slope_correlation=("bin", [-0.5, 0.0]),
     )  # fmt: skip

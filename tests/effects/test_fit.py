@@ -15,7 +15,6 @@ from rhale_stats.effects.fit import (
     bin_degrees,
     curve_covariance,
     curve_degrees,
-    fit_of,
     group_degrees,
     group_overlap,
     interpolation,
@@ -24,10 +23,8 @@ from rhale_stats.effects.fit import (
     spread_degrees,
     spread_rows,
 )
-from rhale_stats.schema.curves import bin_noise, pieces_of
-from rhale_stats.schema.features import one_feature
-from rhale_stats.schema.moments import residuals_of
-from tests.helpers import local_of
+from rhale_stats.schema.feature_result import one_feature
+from tests.helpers import changed, local_of, row_of
 
 NAN = np.nan
 
@@ -56,15 +53,19 @@ def test_values_at_edges_are_unknown_beyond_the_curve():
 
 def test_degrees_of_the_spread():
     """One is of the mean of a bin and one of its slope; there are no less than none."""
-    row = xr.Dataset({"n_effective": ("bin", [10.0, 10.0, 1.0, 0.0])}, {"feature_kind": "numeric"})
+    row = row_of(
+        xr.Dataset({"n_effective": ("bin", [10.0, 10.0, 1.0, 0.0])}, {"feature_kind": "numeric"})
+    )
     assert spread_degrees(row).tolist() == [9, 9, 0, 0]
-    row["slope"] = "bin", [0.0, -2.0, 1.0, 0.0]
-    assert spread_degrees(row).tolist() == [9, 8, 0, 0]
+    sloped = changed(row, slope=("bin", [0.0, -2.0, 1.0, 0.0]))
+    assert spread_degrees(sloped).tolist() == [9, 8, 0, 0]
 
 
 def test_degrees_of_groups():
-    row = xr.Dataset(
-        {"effect_df": ("bin", [5, 6, 7]), "effect_overlap": (("bin", "other"), np.eye(3) / 6)}
+    row = row_of(
+        xr.Dataset(
+            {"effect_df": ("bin", [5, 6, 7]), "effect_overlap": (("bin", "other"), np.eye(3) / 6)}
+        )
     )
     assert group_degrees(row, "effect").tolist() == [5, 6, 7]
     assert group_degrees(row, "effect").dtype == np.float64
@@ -73,14 +74,16 @@ def test_degrees_of_groups():
 
 def test_degrees_of_the_mean_over_the_rows():
     """Kish's number of rows less one: 1 / sum of shares^2 / n."""
-    row = xr.Dataset(
-        {"n_effective": ("bin", [10.0, 30.0, 0.0]), "weight_share": ("bin", [0.25, 0.75, 0.0])},
-        {"feature_kind": "numeric"},
+    row = row_of(
+        xr.Dataset(
+            {"n_effective": ("bin", [10.0, 30.0, 0.0]), "weight_share": ("bin", [0.25, 0.75, 0.0])},
+            {"feature_kind": "numeric"},
+        )
     )
     assert row_degrees(row) == pytest.approx(39)
-    assert np.isnan(row_degrees(row.assign(weight_share=("bin", np.zeros(3)))))
-    levels = row.rename(n_effective="n_level_effective", weight_share="level_share")
-    assert row_degrees(levels.assign_coords(feature_kind="nominal")) == pytest.approx(39)
+    assert np.isnan(row_degrees(changed(row, weight_share=("bin", np.zeros(3)))))
+    levels = row.dataset.rename(n_effective="n_level_effective", weight_share="level_share")
+    assert row_degrees(row_of(levels.assign_coords(feature_kind="nominal"))) == pytest.approx(39)
 
 
 @pytest.mark.parametrize("centering", ["mean", "start", "integral"])
@@ -92,7 +95,7 @@ def test_the_covariance_of_a_curve_has_its_variance(centering, rng):
     effect = rs.rhale(local, bins=rs.EqualWidthBins(3), weighting="rows", centering=centering)
     effect = rs.std_error(effect)
     row = one_feature(effect, 0)
-    fit = fit_of(row)
+    fit = row.fit
     z = np.array([-0.9, -0.2, 0.1, 0.8])
     assert_allclose(fit.variance(z), np.diagonal(fit.covariance(z)), rtol=1e-10)
     assert (fit.edge_slice, fit.n_bins) == (slice(0, 4), 3)
@@ -115,7 +118,7 @@ def test_a_curve_between_edges_only(rng):
     local = rs.local_effects(None, x, jacobian=1 + rng.normal(size=x.shape))
     with pytest.warns(UserWarning, match="Gaps without rows: 'x0' \\(from "):
         effect = rs.std_error(rs.rhale(local, bins=rs.GivenBins([0, 10])))
-    fit = fit_of(one_feature(effect, 0))
+    fit = one_feature(effect, 0).fit
     assert fit.edge_slice == slice(0, 0)
     assert len(fit.edges) == 0
     assert np.isnan(effect["curve"]).all()
@@ -145,20 +148,22 @@ def test_degrees_under_precision_weights():
         ours = np.sum(v**2 * (square - v @ square) ** 2) / np.sum(v**2)
         assert_allclose(found[b], n[b] * usual / ours, rtol=1e-9)
     assert_allclose(spread_degrees(row), (n - 1) * found / n)
-    none = row.drop_vars("squares")
+    none = changed(row, drop=["squares"])
     assert_allclose(spread_rows(none), n)
     assert_allclose(spread_degrees(none), n - 1)
 
 
 def test_noise_in_the_middle_of_lines():
     """Stored by groups; by rows that of the mean and the slope, moved to the middle."""
-    row = xr.Dataset(
-        {
-            "slope_cov": (("bin", "other"), np.diag([4.0, 9.0])),
-            "effect_slope_cov": (("bin", "other"), [[0.5, 7.0], [8.0, -0.25]]),
-            "effect_se": ("bin", [1.0, 2.0]),
-            "slope_se": ("bin", [2.0, 3.0]),
-        }
+    row = row_of(
+        xr.Dataset(
+            {
+                "slope_cov": (("bin", "other"), np.diag([4.0, 9.0])),
+                "effect_slope_cov": (("bin", "other"), [[0.5, 7.0], [8.0, -0.25]]),
+                "effect_se": ("bin", [1.0, 2.0]),
+                "slope_se": ("bin", [2.0, 3.0]),
+            }
+        )
     )
     found = noise_in_the_middle(row)
     assert [one.tolist() for one in found] == [[1, 4], [0.5, -0.25], [4, 9]]
@@ -167,15 +172,14 @@ def test_noise_in_the_middle_of_lines():
     local = rs.local_effects(None, x, jacobian=4 * x + rng.normal(size=x.shape) / 4)
     effect = rs.std_error(rs.rhale(local, bins=rs.AdaptiveBins(20), weighting="rows"))
     row = one_feature(effect, 0)
-    residuals = residuals_of(row)
-    noise, away = bin_noise(row, residuals), pieces_of(row, residuals).away()
+    noise, away = row.bin_noise, row.pieces.away()
     assert row["slope"].values.all()
     found = noise_in_the_middle(row)
     assert_allclose(found.covariance, noise.covariance + away * noise.slope)
     assert_allclose(found.slope, noise.slope)
     mean = noise.mean + 2 * away * noise.covariance + away**2 * noise.slope
     assert_allclose(found.mean, mean)
-    known = row.assign(effect_slope_correlation=("bin", np.full(row.sizes["bin"], 0.25)))
+    known = changed(row, effect_slope_correlation=("bin", np.full(row.sizes["bin"], 0.25)))
     expected = 0.25 * row["effect_se"].values * np.sqrt(noise.slope)
     assert_allclose(noise_in_the_middle(known).covariance, expected)
 
@@ -188,7 +192,7 @@ def test_covariances_of_groups_between_edges(weighting):
     local = rs.local_effects(None, x, jacobian=4 * x + rng.normal(size=x.shape))
     effect = rs.rhale(local, bins=rs.GivenBins([0, 0.5, 1]), weighting=weighting)
     row = one_feature(rs.std_error(effect, local, groups=np.arange(120) // 4), 0)
-    fit = fit_of(row)
+    fit = row.fit
     assert_allclose(curve_covariance(row, fit, fit.edges), row["curve_cov"], atol=1e-14)
     at = (fit.pieces.edges[1:] + fit.pieces.edges[:-1]) / 2
     name = "cell_curve_cov" if weighting == "axis" else "curve_cov"

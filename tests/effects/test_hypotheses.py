@@ -18,7 +18,7 @@ from statsmodels.stats.oneway import anova_oneway
 import rhale_stats as rs
 from rhale_stats.effects.anova_test import MAX_DF
 from rhale_stats.effects.comparison import _have_one_model, _source
-from rhale_stats.effects.fit import fit_of, noise_in_the_middle
+from rhale_stats.effects.fit import noise_in_the_middle
 from rhale_stats.effects.hypotheses import (
     METHODS,
     TOO_FEW_GROUPS,
@@ -29,9 +29,9 @@ from rhale_stats.effects.hypotheses import (
 from rhale_stats.effects.targets import SKEWNESS
 from rhale_stats.inference.meaning import NO_ROWS, least_effect
 from rhale_stats.local.rows import columns
-from rhale_stats.schema.features import one_feature
+from rhale_stats.schema.feature_result import one_feature
 from tests.bins.test_adaptive import Lines
-from tests.helpers import cr2, daily, local_of
+from tests.helpers import changed, cr2, daily, local_of
 
 EDGES = np.array([-1, -0.5, 0.1, 0.4, 1])
 N = 300
@@ -205,7 +205,7 @@ def test_cells_of_derivatives_may_be_the_bins_as_well():
     local = rs.local_effects(lambda X: np.exp(X[:, 0]) + X[:, 1], x)
     effect = rs.rhale(local, bins=rs.EqualWidthBins(4))
     row = one_feature(effect, 0)
-    assert_array_equal(row["cell_value"].dropna("cell_edge"), row["edge_value"])
+    assert_array_equal(row.cell_edges, row["edge_value"])
     alone = rs.wald_test(effect, "homogeneous")
     assert_array_equal(alone["p_value"], [np.nan, 1])
     assert "local=local" in str(alone["reason"].values[0])
@@ -760,7 +760,7 @@ def test_groups_in_a_comparison():
     ratio = np.diff(found["difference_ci"])[..., 0] / 2 / found["difference_se"]
     for number in range(3):
         row = one_feature(rs.std_error(b), number)
-        own = fit_of(row).curve_degrees(row["edge_value"].values)
+        own = row.fit.curve_degrees(row["edge_value"].values)
         squares = a["curve_se"].values[number] ** 2, row["curve_se"].values ** 2
         groups = a["curve_df"].values[number]
         degrees = sum(squares) ** 2 / (squares[0] ** 2 / groups + squares[1] ** 2 / own)
@@ -1239,9 +1239,9 @@ class TestHomogeneous:
         assert_allclose(found["size"], size)
         assert_allclose(found["p_value"], 0)
         assert_allclose(found["df"], 3)
-        alone = row.assign(heterogeneity=("bin", [spread[0], np.nan, np.nan]))
+        alone = changed(row, heterogeneity=("bin", [spread[0], np.nan, np.nan]))
         assert_allclose(_homogeneous(alone, None).size, spread[0])
-        none = row.assign(heterogeneity=("bin", [np.nan] * 3))
+        none = changed(row, heterogeneity=("bin", [np.nan] * 3))
         test = _homogeneous(none, None)
         assert (test.size, test.statistic, test.p_value) == (0, 0, 1)
 
@@ -1300,7 +1300,7 @@ def test_degrees_of_a_matrix_without_overlap():
     effect = effect_of(x, g)
     grouped = rs.std_error(effect, local, groups=np.arange(len(x)) // 2)
     row = one_feature(grouped, 0)
-    none = row.assign(effect_overlap=0 * row["effect_overlap"])
+    none = changed(row, effect_overlap=0 * row["effect_overlap"])
     n = row.sizes["bin"]
     found = _degrees_of_matrix(none, np.eye(n), np.zeros(n, dtype=bool))
     assert found == pytest.approx(n * (n + 1) * MAX_DF)
@@ -1392,10 +1392,10 @@ def test_no_degree_of_freedom_is_left():
     effect = of_rows(local, bins=rs.GivenBins([0, 1, 2]))
     row = one_feature(rs.std_error(effect, local, groups=np.arange(60) // 3), 0)
     dims = row["effect_overlap"].dims
-    found = _grouped(row.assign(effect_overlap=(dims, np.ones((2, 2)))), "zero")
+    found = _grouped(changed(row, effect_overlap=(dims, np.ones((2, 2)))), "zero")
     assert (found.reason, found.df) == (TOO_FEW_GROUPS, 2)
     assert np.isnan(found.p_value)
-    more = _grouped(row.assign(effect_overlap=(dims, np.full((2, 2), 0.5))), "zero")
+    more = _grouped(changed(row, effect_overlap=(dims, np.full((2, 2), 0.5))), "zero")
     # 6 / (2 + 1) - 2 + 1 degrees of freedom.
     assert more.df_denominator == pytest.approx(1)
     assert more.p_value == pytest.approx(stats.f.sf(more.statistic / 4, 2, 1))

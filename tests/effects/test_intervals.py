@@ -15,9 +15,8 @@ from scipy import stats
 
 import rhale_stats as rs
 from rhale_stats.arrays import resample
-from rhale_stats.effects.fit import fit_of
 from rhale_stats.effects.intervals import _drawn_groups, _shortfall_of_groups, _varying
-from rhale_stats.schema.features import one_feature
+from rhale_stats.schema.feature_result import one_feature
 from studies import weighting
 from studies.coverage import Hits, curve_of
 from tests.helpers import local_of
@@ -290,7 +289,7 @@ def test_degrees_and_shortfalls_of_replicates_of_rows(scheme):
                                    centering="start"))  # fmt: skip
     row = one_feature(effect, 0)
     boot = rs.bootstrap(local, effect, n_resamples=4, rng=0, scheme=scheme, progress=False)
-    degrees, shortfall = _varying(row, fit_of(row), boot.isel(feature=0))
+    degrees, shortfall = _varying(row, row.fit, boot.isel(feature=0))
     n = row["n_obs"].values
     for name in ("effect", "heterogeneity", "slope"):
         assert_allclose(degrees[name], n - 1)

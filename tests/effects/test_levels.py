@@ -8,7 +8,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 import rhale_stats as rs
-from rhale_stats.schema.features import one_feature
+from rhale_stats.schema.feature_result import one_feature
 from tests.helpers import unpacked
 
 N = 40
@@ -131,7 +131,7 @@ def test_everything_by_rows(kind, centering):
     none = {"x_variance", "x_covariance"}
     assert all(np.isnan(row[name]).all() for name in none)
     others = {*none, "local_effect_error", "numerical_error", "moments", "effect_rows"}
-    assert {*map(str, row.data_vars)} - others == {*known} - {"edge_value"}
+    assert {*map(str, row.dataset.data_vars)} - others == {*known} - {"edge_value"}
     assert_array_equal(row["n_obs"], known["n_obs"])
     assert_array_equal(row["level"], ["0", "1", "2", "3"])
     assert effect.attrs["n_rows"] == N

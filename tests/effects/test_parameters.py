@@ -17,7 +17,6 @@ from statsmodels.genmod import families
 from statsmodels.genmod.families import links
 
 import rhale_stats as rs
-from rhale_stats.effects.fit import fit_of
 from rhale_stats.effects.parameters import (
     _diluted,
     _overlap,
@@ -28,8 +27,8 @@ from rhale_stats.effects.parameters import (
 from rhale_stats.effects.spread import without_spread
 from rhale_stats.local import parameters as local_parameters
 from rhale_stats.models.parametric import parametric
-from rhale_stats.schema.features import one_feature
-from tests.helpers import CARS, local_of
+from rhale_stats.schema.feature_result import one_feature
+from tests.helpers import CARS, local_of, row_of
 
 N = 90
 RULES = {
@@ -657,11 +656,10 @@ class TestParts:
 
     def test_overlap_of_variances(self):
         """All of the model's, and that of the rows in the bin; of one row there is none."""
-        row = xr.Dataset(
-            {"effect_df": ("bin", [4.0, 0.0, 9.0]), "effect": ("bin", np.zeros(3))},
-            {"feature_kind": "numeric"}, {"n_groups": 3},
-        )  # fmt: skip
-        row["effect_overlap"] = ("bin", "other"), np.diag([0.25, 0.5, 0.1]) + 0.01
+        overlap = ("bin", "other"), np.diag([0.25, 0.5, 0.1]) + 0.01
+        degrees, effect = ("bin", [4.0, 0.0, 9.0]), ("bin", np.zeros(3))
+        variables = {"effect_overlap": overlap, "effect_df": degrees, "effect": effect}
+        row = row_of(xr.Dataset(variables, {"feature_kind": "numeric"}, {"n_groups": 3}))
         parts = [{"effect": np.diag([3.0, 0.0, 1.0])}, {"effect": np.diag([1.0, 0.0, 1.0])}]
         share, own = np.array([0.75, 0, 0.5]), np.array([0.25, 0, 0.5])
         expected = np.outer(share, share) * (np.diag([0.25, 0.5, 0.1]) + 0.01)
@@ -746,7 +744,7 @@ def test_effects_without_a_spread_in_bins_of_its_own():
 def test_variances_of_rows_are_the_squares_of_their_errors():
     _, effect = effects(lines(), weighting="axis")
     row = one_feature(rs.std_error(effect), 0)
-    found = row_covariances(row, fit_of(row))
+    found = row_covariances(row, row.fit)
     for key, name in (("start", "curve_se_start"), ("heterogeneity", "heterogeneity_se"),
                       ("spread", "spread_se"), ("average", "average_effect_se")):  # fmt: skip
         assert_allclose(found[key], np.atleast_1d(row[name].values) ** 2)

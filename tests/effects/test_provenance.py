@@ -6,7 +6,7 @@ import pytest
 import rhale_stats as rs
 from rhale_stats.effects.provenance import check_same_rows
 from rhale_stats.local.rows import columns
-from rhale_stats.schema.features import one_feature
+from rhale_stats.schema.feature_result import one_feature
 from rhale_stats.schema.identity import FINGERPRINT
 
 RNG = np.random.default_rng(1)

@@ -10,11 +10,9 @@ from scipy import stats
 
 import rhale_stats as rs
 from rhale_stats.arrays import influence, quadratic
-from rhale_stats.effects.fit import fit_of
 from rhale_stats.effects.sizes import _centre, _draws, _Scale, importances, largest, square_of_curve
-from rhale_stats.schema.curves import curve_of
-from rhale_stats.schema.features import one_feature
-from tests.helpers import daily, in_turn, local_of
+from rhale_stats.schema.feature_result import one_feature
+from tests.helpers import changed, daily, in_turn, local_of
 
 N = 300
 EDGES = np.array([-1, -0.5, 0.1, 0.4, 1])
@@ -52,7 +50,7 @@ def test_sizes_are_those_over_rows(kind, centering, weights, weighting, table, r
         aled = np.average(np.abs(at_rows - mean), weights=w)
         assert found["aled"][number].item() == pytest.approx(aled, rel=0.03)
         # The extremes are at edges, those of the cells where there are some.
-        curve = curve_of(row).values - mean
+        curve = row.curve.values - mean
         assert found["aler_min"][number].item() == pytest.approx(curve.min(), rel=1e-9)
         assert found["aler_max"][number].item() == pytest.approx(curve.max(), rel=1e-9)
     for name in ("heterogeneity_index", "heterogeneity_output"):
@@ -212,7 +210,7 @@ def test_correction_and_intervals_by_hand(table):
 
 def rows_of_curve(effect, number, x, w):
     """Covariance of the centred curve at the rows, by its loadings there, as (row, row)."""
-    fit = fit_of(one_feature(effect, number))
+    fit = one_feature(effect, number).fit
     at = influence.loadings(fit.pieces, x, "start")
     at = influence.Loadings(*(part - np.average(part, axis=0, weights=w) for part in at))
     return influence.covariance(at, fit.noise, None)
@@ -231,7 +229,7 @@ def test_noise_is_the_mean_variance_of_the_curve_over_the_rows(
     found = rs.effect_sizes(effect)
     for number in (0, 1):
         row = one_feature(effect, number)
-        square = square_of_curve(row, fit_of(row))
+        square = square_of_curve(row, row.fit)
         assert square.value == pytest.approx(found["importance"][number].item() ** 2, rel=1e-9)
         covariance = rows_of_curve(effect, number, x[:, number], w)
         share = w / w.sum()
@@ -282,7 +280,7 @@ def test_without_an_effect_nothing_is_left(noise, rng):
         effect = rs.rhale(local_of(x, (0.3 + 0.7 * np.abs(x)) * e), bins=rs.GivenBins(EDGES))
         for number in range(75):
             row = one_feature(effect, number)
-            square = square_of_curve(row, fit_of(row))
+            square = square_of_curve(row, row.fit)
             squares.append(square.value)
             left.append(square.corrected)
             small += square.p_value() <= 0.05
@@ -487,7 +485,7 @@ def test_replicates_of_one_curve_have_its_size(kind, rng):
         effect = rs.rhale(local, bins=rule, weighting="rows", centering="start")
     boot = rs.bootstrap(local, effect, n_resamples=4, rng=0)
     row = one_feature(effect, 0)
-    fit = None if kind == "levels" else fit_of(row)
+    fit = None if kind == "levels" else row.fit
     assert ("slope" in boot) == (kind == "lines")
     one = boot.isel(feature=0)
     for name in ("curve", "slope"):
@@ -500,7 +498,7 @@ def test_replicates_of_one_curve_have_its_size(kind, rng):
     for name in names[1:]:
         assert_allclose(draws[name], np.full(4, found[name].item()), rtol=1e-12)
     assert_array_equal(draws["aled"], one["aled"].values.ravel())
-    unknown = _draws(row.assign(curve=row["curve"] * np.nan), one, _Scale(y), names)
+    unknown = _draws(changed(row, curve=row["curve"] * np.nan), one, _Scale(y), names)
     assert all(np.isnan(values).all() and len(values) == 4 for values in unknown.values())
     assert set(_draws(row, one, None, names)) == {"aled"}
 

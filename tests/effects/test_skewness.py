@@ -8,9 +8,9 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy import stats
 
 import rhale_stats as rs
-from rhale_stats.effects.fit import _part, bin_degrees, fit_of, row_skewness
+from rhale_stats.effects.fit import _part, bin_degrees, row_skewness
 from rhale_stats.effects.targets import SKEWNESS
-from rhale_stats.schema.features import one_feature
+from rhale_stats.schema.feature_result import one_feature
 from studies.skewed import coverage
 from studies.validity_processes import Process
 from tests.helpers import local_of
@@ -182,7 +182,7 @@ def test_sums_of_cells_by_hand():
     g = 3 * (x > 0) + rng.exponential(size=(N, 1))
     effect = rs.rhale(local_of(x, g), bins=rs.GivenBins([-1, 0, 1]))
     row = one_feature(effect, 0)
-    fit = fit_of(row)
+    fit = row.fit
     cells, own = fit.cells, fit.cells.skewness()
     share, n, mean = cells.pieces.share, cells.n_effective, cells.pieces.mean
     within = np.sum(share**2 * fit.noise.mean)

@@ -18,8 +18,8 @@ from rhale_stats.effects.spread import (
 from rhale_stats.effects.tables import _within, spread_notes, spread_table
 from rhale_stats.local.rows import columns
 from rhale_stats.printing.text import number_text
-from rhale_stats.schema.features import one_feature
-from tests.helpers import in_turn, labelled, local_of, through_a_file
+from rhale_stats.schema.feature_result import one_feature
+from tests.helpers import changed, in_turn, labelled, local_of, through_a_file
 
 OWN = {"spread", "spread_n_obs", "spread_share", "spread_degrees"}
 
@@ -399,7 +399,7 @@ class TestParts:
         given = rs.GivenBins([0, 1, 2], cells=[0, 1, 2])
         other = one_feature(rs.rhale(small, bins=given), 0)
         assert_allclose(weights_of_rows(other, columns(small), 0).toarray(), weights)
-        none = row.assign(spread=0 * row["spread"])
+        none = changed(row, spread=0 * row["spread"])
         assert not weights_of_rows(none, columns(rows), 0).toarray().any()
 
     def test_residuals_of_slopes_across_cells(self, rng):

@@ -14,11 +14,10 @@ from numpy.testing import assert_allclose, assert_array_equal
 import rhale_stats as rs
 from rhale_stats import parallel
 from rhale_stats.arrays.binning import bin_index
-from rhale_stats.effects.fit import fit_of
 from rhale_stats.ensembles import refits
 from rhale_stats.ensembles.labelled import error_of
 from rhale_stats.ensembles.refits import RefitTable
-from rhale_stats.schema.features import one_feature
+from rhale_stats.schema.feature_result import one_feature
 
 
 def least_squares(rows):
@@ -306,7 +305,7 @@ def test_errors_by_rows_are_those_of_std_error():
         if errors == "groups":
             assert_allclose(found, between, rtol=1e-9)
         else:
-            assert_allclose(found, fit_of(effect).variance(grid[inside]) ** 0.5, rtol=1e-9)
+            assert_allclose(found, effect.fit.variance(grid[inside]) ** 0.5, rtol=1e-9)
             # What is between two edges varies less than the errors of both say.
             assert (found <= between * (1 + 1e-9)).all()
 

@@ -17,7 +17,7 @@ from rhale_stats.bins.description import describe, rule_of
 from rhale_stats.effects import replicates
 from rhale_stats.effects.sizes import SIZES
 from rhale_stats.local.rows import is_estimation_row
-from rhale_stats.schema.features import one_feature
+from rhale_stats.schema.feature_result import one_feature
 from tests.helpers import daily, local_of
 
 WEIGHTINGS = pytest.mark.parametrize("weighting", ["axis", "rows"])

@@ -16,6 +16,7 @@ from rhale_stats.inference.meaning import (
     of_bins,
     of_effects,
 )
+from tests.helpers import changed, row_of
 
 
 def row(effect, heterogeneity, slope=None, error=0.1, **more):
@@ -25,7 +26,7 @@ def row(effect, heterogeneity, slope=None, error=0.1, **more):
     if slope is not None:
         variables["slope"] = ("bin", slope)
     coords = {"feature": "x", "edge_value": ("edge", 2.0 * np.arange(n + 1))}
-    return xr.Dataset(variables, coords | {"local_effect_error": error})
+    return row_of(xr.Dataset(variables, coords | {"local_effect_error": error}))
 
 
 class TestLeastEffect:
@@ -37,11 +38,11 @@ class TestLeastEffect:
     def test_rounding_of_the_largest_effect(self):
         known = row([-5.0, 1.0], [0.0, 0.0], error=np.nan)
         assert least_effect(known) == 16 * np.spacing(5.0)
-        assert least_effect(known.drop_vars("local_effect_error")) == 16 * np.spacing(5.0)
+        assert least_effect(changed(known, drop=["local_effect_error"])) == 16 * np.spacing(5.0)
 
     def test_without_effects(self):
         assert least_effect(row([np.nan], [np.nan])) == 0.1
-        assert least_effect(row([np.nan], [np.nan]).drop_vars("local_effect_error")) == 0
+        assert least_effect(changed(row([np.nan], [np.nan]), drop=["local_effect_error"])) == 0
 
 
 def test_bins_without_spread_are_alike():
@@ -58,7 +59,7 @@ def test_bins_are_zero_up_to_the_ends_of_their_lines():
     assert is_zero(row(effect, spread, slope)).tolist() == [True, True, True, False, False, False]
     assert is_zero(row([-0.05], [0.0], [-0.06])).tolist() == [False]
     # Widths are those of each bin.
-    wide = row([0.0, 0.0], [0.0, 0.0], [0.06, 0.06]).assign_coords(edge_value=("edge", [0, 2, 6]))
+    wide = changed(row([0.0, 0.0], [0.0, 0.0], [0.06, 0.06]), edge_value=("edge", [0, 2, 6]))
     assert is_zero(wide).tolist() == [True, False]
 
 
@@ -71,7 +72,7 @@ def test_parameters_move_effects_that_all_rows_share():
     se = ("bin", [0.0, 999.0, 1001.0])
     known = row([0.0, 1.0, 1.0], [0.0, 0.0, 0.0], effect_se=se, effect_se_model=se)
     assert of_bins(known) == [ZERO, ALIKE, ""]
-    assert of_bins(known.drop_vars("effect_se_model")) == [ZERO, ALIKE, ALIKE]
+    assert of_bins(changed(known, drop=["effect_se_model"])) == [ZERO, ALIKE, ALIKE]
 
 
 @pytest.mark.parametrize(
@@ -116,5 +117,5 @@ def test_levels_without_an_order_have_no_average():
     )
     assert is_unordered(kinds).tolist() == [False, True, False]
     assert is_unordered(kinds.drop_vars("feature_kind")).tolist() == [False] * 3
-    known = row([0.0], [0.0]).assign_coords(feature="b", feature_kind="nominal")
+    known = changed(row([0.0], [0.0]), feature_kind="nominal")
     assert of_average(known) == ORDER

@@ -12,7 +12,7 @@ import rhale_stats as rs
 from rhale_stats.arrays.cells import CELL_ROWS, MAX_CELLS, MAX_WIDTH, MIN_OWN_ROWS, MIN_ROWS
 from rhale_stats.effects.errors import includes_choice
 from rhale_stats.local.rows import cell_edges, difference_edges
-from rhale_stats.schema.features import one_feature
+from rhale_stats.schema.feature_result import one_feature
 from tests.helpers import unpacked
 
 N = 600

@@ -409,7 +409,7 @@ EQUIVALENT: dict[tuple[str, str], dict[str, str]] = {
         "…Array(out, pair[0].coords, pair[[0 → 1]].dims, 'surface', surface['surf…": BROADCAST,
     },
     ("ensembles/comparison.py", "_at"): {
-        "…nterp(z, curve.z, fit.curve) if [ → not]curve.levels else curve_of(featu…": (
+        "…nterp(z, curve.z, fit.curve) if [ → not]curve.levels else feature_effect…": (
             "a curve is straight between the edges of its cells, as between levels"
         ),
     },
@@ -545,10 +545,10 @@ EQUIVALENT: dict[tuple[str, str], dict[str, str]] = {
         "ones = np.ones(paired[[0 → 1]].sizes['obs'])": PAIRS,
     },
     ("effects/parameters.py", "row_covariances"): {
-        "… = covariance('cell_curve_cov', [np.zeros → np.ones](0)) if has_cells(row) else np.z…": (
+        "… = covariance('cell_curve_cov', [np.zeros → np.ones](0)) if row.has_cells else np.ze…": (
             NO_ELEMENTS
         ),
-        "…eros(0)) if has_cells(row) else [np.zeros → np.ones](0)": "it has no elements",
+        "…zeros(0)) if row.has_cells else [np.zeros → np.ones](0)": "it has no elements",
         "…_all = (covariance('curve_cov', [np.zeros → np.ones](0)), np.zeros((fit.n_bins + 1, …": (
             NO_ELEMENTS
         ),

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
 import rhale_stats as rs
-from rhale_stats.schema import features
+from rhale_stats.schema import feature_result
 from rhale_stats.schema.layout import complete
 
 QUIET = {"progress": False}
@@ -20,7 +20,7 @@ QUIET = {"progress": False}
 
 def one_feature(effect, feature):
     """One feature of a result, with all that follows from its moments."""
-    return features.one_feature(complete(effect), feature)
+    return feature_result.one_feature(complete(effect), feature)
 
 
 def product(table):

@@ -10,6 +10,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 import rhale_stats as rs
 from rhale_stats import simulate
+from rhale_stats.schema.feature_result import one_feature
+from rhale_stats.schema.layout import complete
 from rhale_stats.simulate.scores import SCORES, _cells
 from tests.helpers import in_turn
 
@@ -21,6 +23,11 @@ def effect_of(x, g, edges, **options):
         None, pd.DataFrame({"x": x}), jacobian=np.asarray(g, dtype=float)[:, None], features="x"
     )
     return rs.rhale(local, bins=rs.GivenBins(edges), **options)
+
+
+def first_of(result):
+    """The first feature of a result."""
+    return one_feature(complete(result), 0)
 
 
 def steps(edges, mean, sigma, **options):
@@ -397,7 +404,7 @@ def test_a_truth_that_does_not_reach():
     ],
 )
 def test_cells_of_a_truth_that_are_needed(edges, reach, mean):
-    truth = rs.std_error(steps([0, 1, 2, 4], [1, 2, 3], [1, 2, 3])).isel(feature=0)
+    truth = first_of(rs.std_error(steps([0, 1, 2, 4], [1, 2, 3], [1, 2, 3])))
     found = _cells(truth, np.array(edges, dtype=float))
     assert_array_equal(found.edges, reach)
     mean = np.array(mean)
@@ -409,7 +416,7 @@ def test_cells_of_a_truth_that_are_needed(edges, reach, mean):
 
 @pytest.mark.parametrize("edges", [[-2.01, 4], [0, 6.01]])
 def test_a_truth_that_ends_before_either_end(edges):
-    truth = steps([0, 1, 2, 4], [1, 2, 3], [1, 2, 3]).isel(feature=0)
+    truth = first_of(steps([0, 1, 2, 4], [1, 2, 3], [1, 2, 3]))
     message = rf"'x' it covers \[0, 4\] and they \[{edges[0]}, {edges[1]}\]. Make the truth"
     with pytest.raises(ValueError, match=message):
         _cells(truth, np.array(edges))

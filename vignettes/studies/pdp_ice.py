@@ -18,7 +18,7 @@ from rhale_stats.effects.ale import ale
 from rhale_stats.generics.values import predict
 from rhale_stats.profiles.m_plot import m_plot
 from rhale_stats.profiles.pdp import ice, pdp
-from rhale_stats.schema.features import one_feature
+from rhale_stats.schema.feature_result import one_feature
 from rhale_stats.simulate import Ridge
 from studies.report import mean_table
 from studies.runner import Options, Output, Scenario, Study

@@ -22,7 +22,7 @@ from rhale_stats.generics.values import predict
 from rhale_stats.h_statistics.statistic import h_statistic
 from rhale_stats.local.local_effects import local_effects
 from rhale_stats.regional.regions import regions
-from rhale_stats.schema.features import one_feature
+from rhale_stats.schema.feature_result import FeatureResult, one_feature
 from studies.validity_claims import (
     BAND_DRAWS,
     LEVEL,
@@ -62,7 +62,7 @@ def chosen(parameters: Parameters, rng: np.random.Generator, n_samples: int) -> 
     return found
 
 
-def _of_chosen(row: xr.Dataset, truth: Truth, place: str, mu: FloatArray) -> dict[str, float]:
+def _of_chosen(row: FeatureResult, truth: Truth, place: str, mu: FloatArray) -> dict[str, float]:
     """One sample; the curve within the inner 99 % of the rows."""
     population = np.asarray(PLACES[place]((np.arange(POPULATION) + 0.5) / POPULATION))
     low, high = PLACES[place](np.array(INNER))
@@ -84,7 +84,7 @@ def _of_chosen(row: xr.Dataset, truth: Truth, place: str, mu: FloatArray) -> dic
     return {name: float(value) for name, value in out.items()}
 
 
-def _spreads(row: xr.Dataset, population: FloatArray, mu: FloatArray) -> FloatArray:
+def _spreads(row: FeatureResult, population: FloatArray, mu: FloatArray) -> FloatArray:
     """Spread about the mean, or the line, of each bin in the population; noise of variance 1."""
     edges = row["edge_value"].values
     slopes = row["slope"].values if "slope" in row else np.zeros(len(edges) - 1)

@@ -16,13 +16,10 @@ from scipy import stats
 from rhale_stats.bins.adaptive import AdaptiveBins
 from rhale_stats.bins.rule import BinRule
 from rhale_stats.bins.rules import OptimalBins, QuantileBins
-from rhale_stats.effects.fit import fit_of
 from rhale_stats.generics.errors import std_error
 from rhale_stats.generics.intervals import confband, confint
 from rhale_stats.local.local_effects import local_effects
-from rhale_stats.schema.curves import curve_of
-from rhale_stats.schema.features import effect_at, one_feature
-from rhale_stats.schema.moments import has_cells
+from rhale_stats.schema.feature_result import FeatureResult, one_feature
 from studies.report import mean_table
 from studies.runner import Options, Output, Scenario, Study
 from studies.tools import (
@@ -196,12 +193,12 @@ def replicate(
 
 
 def scores(
-    row: xr.Dataset, truth: Truth, place: str, mu: Callable[[Values], Any]
+    row: FeatureResult, truth: Truth, place: str, mu: Callable[[Values], Any]
 ) -> dict[str, float]:
     """Scores of one estimate within the inner 99 % of the rows, where it has a curve."""
     population = np.asarray(PLACES[place]((np.arange(POPULATION) + 0.5) / POPULATION))
     low, high = (float(PLACES[place](np.array([p]))[0]) for p in INNER)
-    curve, fit = curve_of(row), fit_of(row)
+    curve, fit = row.curve, row.fit
     known = curve.edges[np.isfinite(curve.values)]
     start, end = float(known[0]), float(known[-1])
 
@@ -226,7 +223,7 @@ def scores(
         ends = ends[np.isfinite(ends).all(axis=1)] if len(ends) > len(value) else ends
         return ((ends[:, 0] <= value) & (value <= ends[:, 1]))[where].astype(np.float64)
 
-    band = "cell_curve_band" if has_cells(row) else "curve_band"
+    band = "cell_curve_band" if row.has_cells else "curve_band"
     on_curve = np.array([np.nan])
     if band in row:
         on_curve = held(band, true(everywhere), inside(everywhere))
@@ -236,7 +233,7 @@ def scores(
         "band_covered": on_curve.min(initial=1.0) if len(on_curve) else np.nan,
         "effect_covered": _mean(held("effect_ci", average, at[1:] & at[:-1])),
         "curve_error": _root(curve.evaluate(z) - true(z)),
-        "effect_error": _root(effect_at(row, z, k) - mu(z)),
+        "effect_error": _root(row.effect_at(z, k) - mu(z)),
         "spread_error": _root(row["heterogeneity"].values[k] - SPREAD),
         "n_bins": float(row.sizes["bin"]),
     }
