@@ -41,6 +41,9 @@ IN_CACHE = 128
 # Sources that add less than this to half the relative variance of an estimated variance are not
 # drawn: hundreds of them vary as much as a variance with several thousand degrees of freedom.
 MIN_SOURCE = 1e-6
+# Draws of so many estimated variances are used for several draws of errors each: scores of bands vary
+# by 2 to 20 % more between seeds, at half the time.
+MANY_SOURCES, TIMES_USED = 8, 4
 # With more degrees of freedom, the errors of estimated variances are negligible.
 MANY_DEGREES = 200.0
 
@@ -420,8 +423,12 @@ def _drawn(
         np.abs(rng.standard_normal((len(part), len(root)), dtype=np.float32) @ root, out=part)
         if sources is not None:
             part_sources = sources._replace(parts=sources.parts[estimable])
-            ratios = part_sources.ratios(variance[estimable], len(part), rng)
-            part /= np.sqrt(ratios, out=ratios)
+            times = TIMES_USED if len(sources.degrees) >= MANY_SOURCES else 1
+            ratios = part_sources.ratios(variance[estimable], -(-len(part) // times), rng)
+            np.sqrt(ratios, out=ratios)
+            for first in range(0, len(part), len(ratios)):
+                block = part[first : first + len(ratios)]
+                block /= ratios[: len(block)]
     return drawn, freedom
 
 

@@ -18,7 +18,7 @@ from rhale_stats.explanation.budget import Budget
 from rhale_stats.explanation.curves import FeatureCurves, n_bins_of, with_errors
 from rhale_stats.explanation.request import ExplainRequest
 from rhale_stats.generics.hypotheses import compare
-from rhale_stats.generics.intervals import confband, confint
+from rhale_stats.generics.intervals import confint
 from rhale_stats.local.local_effects import local_effects
 from rhale_stats.models.parametric import ROW_NUMBER
 from rhale_stats.regional.interactions import interaction_matrix
@@ -34,7 +34,7 @@ MAX_DEPTH = 2
 TIMED = 20
 # Why two sides are not compared.
 NOT_COMPARED = ("must overlap", "must have rows in all bins", "groups")
-INTERVALS = ("effect_ci", "curve_ci", "curve_band", "effect_se", "curve_se")
+INTERVALS = ("effect_ci", "curve_ci", "effect_se", "curve_se")
 # Shares of the rows below the two values between which effects of the sides are compared.
 USUAL = (0.1, 0.9)
 
@@ -202,7 +202,7 @@ def _split(
             # No value in common, or by groups gaps between the rows of a side, or few groups.
             if not any(reason in str(error) for reason in NOT_COMPARED):
                 raise
-    effect = confband(confint(effect, level=level), level=level, rng=seed)
+    effect = confint(effect, level=level)
     if not has_errors:
         effect = effect.assign({name: effect[name] * np.nan for name in INTERVALS})
     return Split(str(tree["feature"].values), tree, effect, difference, between)

@@ -135,9 +135,10 @@ def _are_moments_of(effect: xr.Dataset) -> NDArray[np.bool_]:
     of_one = effect["edge_value"].dims == ("feature", "edge")
     if "moments" not in effect or is_of_outcome(effect) or not of_one:
         return np.ones(effect.sizes["feature"], dtype=bool)
+    names = effect.variables["moment"].values.tolist()
+    moments = effect.variables["moments"].transpose("moment", "feature", ...).values
     weight, x_mean, mean = [
-        np.nan_to_num(effect["moments"].sel(moment=name).values)
-        for name in ("weight", "x_mean", "mean")
+        np.nan_to_num(moments[names.index(name)]) for name in ("weight", "x_mean", "mean")
     ]
     edges = np.full((len(weight), weight.shape[-1] + 1), np.nan)
     edges[:, : effect.sizes["edge"]] = effect["edge_value"].values

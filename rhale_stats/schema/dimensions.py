@@ -34,12 +34,14 @@ def check_one_part(dataset: xr.Dataset, name: str) -> None:
 def with_part_facts(dataset: xr.Dataset) -> xr.Dataset:
     """One region or output that was selected, with the attributes that it has of its own."""
     attributes = {
-        str(key).removeprefix(f"{dim}_"): coordinate.values.item()
+        str(key).removeprefix(f"{dim}_"): dataset.variables[key].values.item()
         for dim in PARTS
         if dim in dataset.coords and dim not in dataset.dims
-        for key, coordinate in dataset.coords.items()
+        for key in dataset.coords
         # A fact of every feature stays a coordinate.
-        if str(key).startswith(f"{dim}_") and key not in REGION_LABELS and not coordinate.ndim
+        if str(key).startswith(f"{dim}_")
+        and key not in REGION_LABELS
+        and not dataset.variables[key].ndim
     }
     return dataset.assign_attrs(attributes) if attributes else dataset
 
