@@ -41,8 +41,8 @@ IN_CACHE = 128
 # Sources that add less than this to half the relative variance of an estimated variance are not
 # drawn: hundreds of them vary as much as a variance with several thousand degrees of freedom.
 MIN_SOURCE = 1e-6
-# Draws of so many estimated variances are used for several draws of errors each: scores of bands vary
-# by 2 to 20 % more between seeds, at half the time.
+# Draws of so many estimated variances are used for several draws of errors each. Scores of
+# bands vary by 2 to 20 % more between seeds then.
 MANY_SOURCES, TIMES_USED = 8, 4
 # With more degrees of freedom, the errors of estimated variances are negligible.
 MANY_DEGREES = 200.0
