@@ -215,7 +215,7 @@ def _columns(attrs: Mapping[Any, Any], lines: list[AnswerLine], short: bool) -> 
     how = {"short": True, "digits": 1 if short else 2}
     label = TextColumn("", lambda line: _cut_within(line.label, NAME), narrowest=10, in_middle=True)
     values = TextColumn("from, to", _usual, narrowest=max([10, *map(len, numbers)]), in_middle=True)
-    rows = TextColumn("rows differ", _rows_cell, narrowest=11)
+    rows = TextColumn("rows differ", rows_cell, narrowest=11)
     shape = TextColumn("shape", _shape_cell, narrowest=13)
 
     def of_model(line: AnswerLine) -> str:
@@ -258,7 +258,7 @@ def _mark(verdict: str) -> str:
     return "?" if verdict == "cannot tell" else verdict
 
 
-def _rows_cell(line: AnswerLine) -> str:
+def rows_cell(line: AnswerLine) -> str:
     """Whether rows differ, in the data or in the model alone, and by which column."""
     if line.rows_differ != YES:
         return _mark(line.rows_differ)

@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import xarray as xr
 from matplotlib.axes import Axes
-from matplotlib.transforms import Bbox
 from numpy.typing import NDArray
 
-from rhale_stats.answers.numbers import AnswerLine, lines_of
-from rhale_stats.answers.sentences import answers_in, outputs_in
+from rhale_stats.answers.numbers import AnswerLine, lines_of, listed
+from rhale_stats.answers.printed import rows_cell
+from rhale_stats.answers.sentences import answers_in, outputs_in, threshold_of
+from rhale_stats.answers.sentences import units_of as shown_units
 from rhale_stats.arguments.checks import check_choice
 from rhale_stats.drawing.canvas import (
     AVERAGE,
     HETEROGENEITY,
+    LABEL_LENGTH,
     REFERENCE,
     UNCERTAINTY,
     as_array,
@@ -25,10 +28,9 @@ from rhale_stats.drawing.canvas import (
     one_panel,
     output_label,
     several_panels,
-    upright,
 )
 from rhale_stats.drawing.curve import draw_curves
-from rhale_stats.drawing.legend import OBSERVED, OURS, PREDICTED, draw_legend, grid_of_panels, note
+from rhale_stats.drawing.legend import OBSERVED, OURS, PREDICTED, draw_legend, grid_of_panels
 from rhale_stats.drawing.profile import plot_profile_outputs
 from rhale_stats.effects.intervals import with_own_intervals
 from rhale_stats.profiles.data import check_profile
@@ -128,21 +130,22 @@ def plot_outputs(
 # --- pictures of an explanation -------------------------------------------------------------------
 
 
-# Names are written beside so many points, those that move the output most; features in a figure.
-MAX_NAMES, MAX_PANELS = 14, 12
-# Half the width of a point, in pixels.
-DOT = 3.0
+# Features of a figure: a line each, or a panel each.
+MAX_LINES, MAX_PANELS = 20, 12
+# Labels of the marks.
+IN_DATA, IN_MODEL = "in the data", "in the model"
 
 
 @validated
 def plot_summary(
     tree: xr.DataTree, ax: Axes | Sequence[Axes] | NDArray[np.object_] | None = None
 ) -> Axes | NDArray[np.object_]:
-    """Importance against the spread between rows, one point a feature: where to look first.
+    r"""How far each feature moves the outcome and the model between its usual values.
 
-    Far to the right are features whose average curve moves the output, far up those that act
-    differently from row to row. A feature that is up and left is hidden by averages. Within the
-    grey lines a feature hardly matters.
+    One line a feature, the largest first. A dot with its interval is the change of the outcome, as
+    far as it is in the data; a circle is the change of the model's average prediction. Where the
+    two are apart, the model has not learnt what the data hold, or more than that. In the grey
+    stretch a change hardly matters. Beside the lines: by what rows differ.
 
     Parameters
     ----------
@@ -162,12 +165,11 @@ def plot_summary(
 
     Notes
     -----
-    Both sizes are standard deviations in units of the output (math [32], [108]), with the intervals
-    of `explain`. At most 14 names are written, of those that move the output most.
-
-    References
-    ----------
-    The plot of importance against heterogeneity of `effector`, with intervals.
+    Changes are between two values of the feature, those with 10 % and 90 % of the rows below them,
+    with the other columns held fixed; of a feature with levels, between the lowest and the highest.
+    All are in units of the output, so that they compare. Intervals in the data hold the sampling of
+    the rows and the learner (math [114]); without outcomes, those of the model hold the rows. Of
+    more than 20 features a line names the others.
 
     Examples
     --------
@@ -176,81 +178,93 @@ def plot_summary(
     >>> X = np.random.default_rng(0).uniform(-1, 1, (500, 3))
     >>> found = rs.explain(lambda X: 2 * X[:, 0] + X[:, 1] * X[:, 2], X, rng=0, progress=False)
     >>> panel = rs.plots.summary(found)
-    >>> [text.get_text() for text in panel.texts][1:2]
-    ['x0']
+    >>> panel.get_yticklabels()[0].get_text().split("\n")[0]
+    'x0'
     """
     if several := outputs_in(tree):
-        size = (3.8, 3.4)
+        most = max(answers_in(part).sizes["feature"] for part in several.values())
+        height = _height(min(most, MAX_LINES))
         with several_panels(
             *("ax", ax, len(several), "one an output"),
-            lambda: grid_of_panels(len(several), 3, panel=size, sharey=False),
+            lambda: grid_of_panels(len(several), 2, panel=(5.4, height), sharey=False),
         ) as panels:
             for panel, (label, part) in zip(panels, several.items(), strict=True):
                 plot_summary(part, ax=panel)
                 panel.set_title(label, loc="left", parse_math=False)
         return as_array(panels)
     answers = answers_in(tree)
-    lines, delta = lines_of(answers), float(answers.attrs["delta"])
-    with one_panel(ax, (6.0, 4.6)) as panel:
-        for line in (panel.axvline, panel.axhline):
-            line(delta, color=REFERENCE, linewidth=0.8, zorder=0.5, gid=OURS)
-        x = np.array([answer.importance for answer in lines])
-        y = np.array([answer.row_spread for answer in lines])
-        panel.errorbar(
-            x,
-            y,
-            xerr=_reach(lines, "importance"),
-            yerr=_reach(lines, "row_spread"),
-            fmt="none",
-            ecolor=UNCERTAINTY,
-            elinewidth=1.0,
-            zorder=2,
-        )
-        panel.plot(x, y, "o", color=AVERAGE, markersize=5, zorder=3)
-        panel.set_xlim(left=0)
-        panel.set_ylim(bottom=0)
-        units = str(answers.attrs.get("output_units", ""))
-        panel.set_xlabel(with_units("on average: SD of the curve over the rows", units))
-        panel.set_ylabel(upright("single rows: SD of their curves", units))
-        note(panel, f"grey lines: {float(tree.attrs['matters']):.0%} of the SD of the predictions")
-        _write_names(panel, lines, x, y)
+    lines, delta = lines_of(answers), threshold_of(answers.attrs)
+    shown = lines[:MAX_LINES]
+    with one_panel(ax, (7.2, _height(len(shown)))) as panel:
+        panel.axvspan(-delta, delta, color=REFERENCE, alpha=0.25, linewidth=0, zorder=0.2, gid=OURS)
+        panel.axvline(0, color=REFERENCE, linewidth=0.6, zorder=0.5, gid=OURS)
+        _draw_changes(panel, shown, f"{100 * float(tree.attrs['level']):g} % interval")
+        panel.set_yticks(np.arange(len(shown)), [_named(line) for line in shown], parse_math=False)
+        panel.set_ylim(len(shown) - 0.4, -0.6)
+        for place, line in enumerate(shown):
+            panel.annotate(
+                _rows_text(line),
+                (1.02, place),
+                xycoords=("axes fraction", "data"),
+                va="center",
+                fontsize="small",
+                color=HETEROGENEITY,
+                parse_math=False,
+            )
+        output = str(answers.attrs.get("output_name", "output"))
+        about = f"change of {output} between the two values"
+        units = shown_units(answers.attrs).strip()
+        texts = [with_units(about, units)]
+        if others := lines[MAX_LINES:]:
+            names = [textwrap.shorten(line.label, LABEL_LENGTH, placeholder="…") for line in others]
+            texts.append(f"({len(others)} smaller ones are not drawn: {listed(names)})")
+        below = "\n".join(textwrap.fill(text, 2 * LABEL_LENGTH) for text in texts)
+        panel.set_xlabel(below, parse_math=False)
+        draw_legend([panel])
     return panel
 
 
-def _reach(lines: list[AnswerLine], name: str) -> NDArray[np.float64]:
-    """How far intervals reach below and above; nothing where an end is not known."""
-    value = np.array([getattr(line, name) for line in lines])
-    low, high = np.array([getattr(line, f"{name}_ci") for line in lines]).T
-    reach = np.stack([value - low, high - value])
-    return np.where(np.isfinite(reach), np.maximum(reach, 0.0), 0.0)
+def _named(line: AnswerLine) -> str:
+    """A feature with the two values between which it moves."""
+    name = textwrap.shorten(line.label, LABEL_LENGTH, placeholder="…")
+    return f"{name}\n{line.usual_from} → {line.usual_to}" if line.usual_to else name
 
 
-def _write_names(panel: Axes, lines: list[AnswerLine], x: Any, y: Any) -> None:
-    """Names beside their points, where they cover no other name."""
-    figure = panel.figure.figure  # the whole one, where the panel is in a subfigure
-    figure.draw_without_rendering()
-    # Neither other names nor the points.
-    places = panel.transData.transform(np.column_stack([x, y]))
-    boxes: list[Any] = [Bbox([place - DOT, place + DOT]) for place in places]
-    sides = ((5, 4, "left", "bottom"), (5, -4, "left", "top"), (-5, 4, "right", "bottom"))
-    for line, at_x, at_y in list(zip(lines, x, y, strict=True))[:MAX_NAMES]:
-        for right, up, across, along in (*sides, (-5, -4, "right", "top")):
-            text = panel.annotate(
-                line.label,
-                (at_x, at_y),
-                (right, up),
-                textcoords="offset points",
-                ha=across,
-                va=along,
-                fontsize="small",
-                parse_math=False,
-            )
-            box = text.get_window_extent()
-            inside = panel.bbox.x0 <= box.x0 and box.x1 <= figure.bbox.x1
-            if inside and not any(box.overlaps(other) for other in boxes):
-                boxes.append(box)
-                break
-            text.remove()
+def _rows_text(line: AnswerLine) -> str:
+    """By what the effects of rows differ, in words; empty where they hardly do."""
+    cell = rows_cell(line)
+    if cell in ("hardly", "?"):
+        return ""
+    words = {"yes": "", "model only": " in the model only"}
+    return f"rows differ{words.get(cell, f' {cell}')}"
+
+
+def _height(n_lines: int) -> float:
+    return 1.5 + 0.36 * n_lines
+
+
+def _draw_changes(panel: Axes, lines: Sequence[AnswerLine], interval: str) -> None:
+    """Changes in the data with their intervals, and in the model; of the model alone, its own."""
+    place = np.arange(len(lines), dtype=np.float64)
+    model = np.array([_first_known(line.usual_change, line.range) for line in lines])
+    data = np.array([line.in_data_change for line in lines])
+    has_data = bool(np.isfinite(data).any())
+    values, name = (data, "in_data_ci") if has_data else (model, "usual_change_ci")
+    ends = np.array([getattr(line, name) for line in lines])
+    for x, label, fill in ((model, IN_MODEL, "white"), (data, IN_DATA, AVERAGE)):
+        if np.isfinite(x).any():
+            how: dict[str, Any] = {"color": AVERAGE, "markerfacecolor": fill, "markersize": 5}
+            panel.plot(x, place, "o", label=label, zorder=3, **how)
+    reach = np.stack([values - ends[:, 0], ends[:, 1] - values])
+    reach = np.where(np.isfinite(reach), np.maximum(reach, 0.0), 0.0)
+    panel.errorbar(
+        values, place, xerr=reach, fmt="none", ecolor=UNCERTAINTY, elinewidth=2.2, zorder=2,
+        label=interval,
+    )  # fmt: skip
+
+
+def _first_known(*values: float) -> float:
+    return next((value for value in values if np.isfinite(value)), np.nan)
 
 
 @validated

@@ -2,49 +2,55 @@
 
 import matplotlib.pyplot as plt
 import numpy as np
+import pandas as pd
 import pytest
 import xarray as xr
+from sklearn.linear_model import LinearRegression
 
 import rhale_stats as rs
-from rhale_stats.drawing import legend
+from rhale_stats.drawing import legend, overview
 from tests.explanation.explained import explained as explained
 from tests.helpers import labelled
 
 
-def points(panel):
-    (line,) = (one for one in panel.lines if one.get_marker() == "o")
-    return line.get_data()
+def test_changes_are_those_of_the_answers(explained):
+    """In their order, where hardly anything matters shaded, changes of the model by circles."""
+    panel, answers = rs.plots.summary(explained), explained.answers
+    changes = answers["usual_change"].fillna(answers["range"])
+    marks = labelled(panel, overview.IN_MODEL)
+    np.testing.assert_array_equal(marks.get_xdata(), changes)
+    assert marks.get_markerfacecolor() == "white"
+    names = [tick.get_text().split("\n")[0] for tick in panel.get_yticklabels()]
+    assert names == answers["label"].values.tolist()
+    (grey,) = (patch for patch in panel.patches if patch.get_gid() == legend.OURS)
+    assert grey.get_x() == -explained.attrs["delta"]
+    beside = [text.get_text() for text in panel.texts]
+    assert any(text.startswith("rows differ by ") for text in beside)
+    segments = panel.collections[0].get_segments()
+    known = np.isfinite(answers["usual_change_ci"]).all("ci_bound").values
+    ends = np.array([[start[0], end[0]] for start, end in segments])
+    np.testing.assert_allclose(ends[known], answers["usual_change_ci"].values[known])
 
 
-def test_points_are_the_sizes(explained):
-    panel = rs.plots.summary(explained)
-    x, y = points(panel)
-    np.testing.assert_array_equal(x, explained.answers["importance"])
-    np.testing.assert_array_equal(y, explained.answers["row_spread"])
-    delta = explained.attrs["delta"]
-    grey = [line for line in panel.lines if line.get_gid() == legend.OURS]
-    assert next(np.unique(line.get_xdata())[0] for line in grey) == delta
-    names = {text.get_text() for text in panel.texts}
-    assert {"The line", "turned"} <= names
+def test_changes_in_the_data_have_the_intervals(rng):
+    X = pd.DataFrame(rng.normal(size=(300, 2)), columns=["a", "b"])
+    X.attrs["units"] = {"a": "kg"}
+    y = pd.Series(X["a"] + rng.normal(size=300), name="cost")
+    found = rs.explain(LinearRegression().fit(X, y), X, y, rng=0, progress=False)
+    panel, answers = rs.plots.summary(found), found.answers
+    dots = labelled(panel, overview.IN_DATA)
+    np.testing.assert_array_equal(dots.get_xdata(), answers["in_data_change"])
+    ends = np.array([[a[0], b[0]] for a, b in panel.collections[0].get_segments()])
+    np.testing.assert_allclose(ends, answers["in_data_ci"])
+    assert panel.get_xlabel() == "change of cost between the two values"
 
 
-def test_intervals_are_those_of_the_answers(explained):
-    panel = rs.plots.summary(explained)
-    across, along = (one.get_segments() for one in panel.collections[:2])
-    ends = np.array([[start[0], end[0]] for start, end in across])
-    np.testing.assert_allclose(ends, explained.answers["importance_ci"])
-    ends = np.array([[start[1], end[1]] for start, end in along])
-    np.testing.assert_allclose(ends, explained.answers["row_spread_ci"])
-
-
-def test_names_cover_neither_each_other_nor_points():
+def test_many_features_are_named_below():
     X = np.random.default_rng(0).normal(size=(200, 30))
     found = rs.explain(lambda X: X @ np.linspace(1, 1.2, 30), X, rng=0, progress=False)
     panel = rs.plots.summary(found)
-    panel.figure.draw_without_rendering()
-    boxes = [text.get_window_extent() for text in panel.texts[1:]]
-    assert 1 <= len(boxes) <= 14
-    assert not any(one.overlaps(two) for k, one in enumerate(boxes) for two in boxes[:k])
+    assert len(panel.get_yticklabels()) == 20
+    assert "(10 smaller ones are not drawn: " in panel.get_xlabel()
 
 
 def test_a_given_panel_is_drawn_in(explained):
