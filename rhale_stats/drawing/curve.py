@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Sequence
-from typing import NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.collections import LineCollection, PolyCollection
 from matplotlib.colors import to_rgba
+from matplotlib.patches import StepPatch
 
 from rhale_stats.arrays.moments import FloatArray
 from rhale_stats.drawing.canvas import (
@@ -52,8 +53,16 @@ from rhale_stats.schema.levels import level_names
 
 BAR_WIDTH = 0.7
 LEVEL_FILL, SHARE_FILL = "#d9d9d9", "#c3ddec"
+# Bars of the histogram of the rows, their colour, and the height of the largest in panels.
+N_BARS, ROWS_FILL, HEIGHT = 40, "#c3ddec", 0.09
+# Shares of the rows below and above which a panel is paler, how much, and least of the axis for it.
+INNER, PALE, LEAST_PALE = (0.01, 0.99), 0.55, 0.01
 # Names of levels that are too long are broken into lines, and rotated if still too long.
 NAME_LENGTH, TURNED = 14, 30
+
+
+# The zero of a curve that goes without saying.
+USUAL_ZERO = "curve centred at its mean over the population"
 
 
 class Ends(NamedTuple):
@@ -172,7 +181,7 @@ def draw_curves(
     for panel, row in zip(panels, rows, strict=True):
         if row.sizes["bin"]:
             draw_curve(panel, row, spread)
-            draw_deciles(panel, row)
+            draw_where_rows_are(panel, row)
         else:
             say_constant(panel)
         if limits is not None:
@@ -182,34 +191,44 @@ def draw_curves(
         panels[0].figure.supylabel(label, fontsize=size, parse_math=False)
 
 
-def draw_deciles(panel: Axes, row: FeatureResult) -> None:
-    """Ticks above the axis at the deciles of the rows, the median longer; of levels none.
+def draw_where_rows_are(panel: Axes, row: FeatureResult, *, histogram: bool = True) -> None:
+    """A histogram of the rows above the axis; a paler panel beyond the inner 98 % of them.
 
     Within cells, and where there are none within bins, rows count as evenly spread.
     """
-    deciles = quantiles_of(row, np.arange(0.1, 0.95, 0.1))
-    if deciles is None:
+    total = _rows_below(row)
+    if total is None:
         return
-    height = np.where(np.arange(9) == 4, 0.045, 0.025)
-    ticks = panel.vlines(
-        deciles, 0, height, colors="0.35", linewidths=0.8, transform=panel.get_xaxis_transform()
-    )
-    ticks.set_gid(OURS)
+    edges, below = total
+    if histogram:
+        at_edges = np.linspace(edges[0], edges[-1], N_BARS + 1)
+        share = np.diff(np.interp(at_edges, edges, below))
+        height, place = HEIGHT * share / share.max(), panel.get_xaxis_transform()
+        how: dict[str, Any] = {"fill": True, "color": ROWS_FILL, "linewidth": 0, "zorder": 0.3}
+        panel.add_patch(StepPatch(height, at_edges, transform=place, gid=OURS, **how))
+    low, high = np.interp(np.array(INNER) * below[-1], below, edges)
+    for begin, end in ((edges[0], low), (high, edges[-1])):
+        if end - begin > LEAST_PALE * np.ptp(edges):
+            panel.axvspan(begin, end, color="white", alpha=PALE, linewidth=0, zorder=6, gid=OURS)
 
 
-def quantiles_of(row: FeatureResult, shares: FloatArray) -> FloatArray | None:
-    """Quantiles of the rows along the axis of one feature; None of levels, and where not known."""
+def _rows_below(row: FeatureResult) -> tuple[FloatArray, FloatArray] | None:
+    """Places along the axis, and the share of the rows below each; None where not known."""
     if row.is_categorical:
         return None
     name, edges = "cell_share", row.cell_edges
     if not len(edges):
         name, edges = "weight_share", row["edge_value"].values
-    if name not in row:
+    if name not in row or not len(edges):
         return None
-    total = np.append(0.0, np.cumsum(np.nan_to_num(row[name].values[: len(edges) - 1])))
-    if not total[-1] > 0:
-        return None
-    return np.asarray(np.interp(shares * total[-1], total, edges))
+    below = np.append(0.0, np.cumsum(np.nan_to_num(row[name].values[: len(edges) - 1])))
+    return (edges, below) if below[-1] > 0 else None
+
+
+def quantiles_of(row: FeatureResult, shares: FloatArray) -> FloatArray | None:
+    """Quantiles of the rows along the axis of one feature; None of levels, and where not known."""
+    total = _rows_below(row)
+    return None if total is None else np.interp(shares * total[1][-1], total[1], total[0])
 
 
 def common_limits(rows: Sequence[FeatureResult], spread_as: str) -> tuple[float, float] | None:
@@ -413,9 +432,11 @@ def _draw_missing(panel: Axes, row: FeatureResult) -> None:
 
 
 def _interval_label(interval: Interval) -> str:
+    """What an interval is; of a curve whose zero is another than its mean, the zero too."""
     target = str(interval.attrs.get("target", "curve")).partition(", math")[0]
     source = source_suffix(str(interval.attrs.get("source", "rows")))
-    text = f"{_percent(interval)} {CURVE_INTERVAL}{source}: {target}"
+    zero = "" if target.startswith(USUAL_ZERO) else f": {target}"
+    text = f"{_percent(interval)} {CURVE_INTERVAL}{source}{zero}"
     return textwrap.fill(text, LEGEND_WIDTH)
 
 

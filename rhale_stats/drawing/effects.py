@@ -31,8 +31,8 @@ from rhale_stats.drawing.curve import (
     draw_bins,
     draw_curve,
     draw_curves,
-    draw_deciles,
     draw_shares,
+    draw_where_rows_are,
     ends_of,
     keep_noise_small,
 )
@@ -334,8 +334,8 @@ def plot_effect(
     and is no default for that reason. A pointwise interval contains the curve at a given point in
     95 % of samples; a simultaneous band contains the whole curve in 95 % of samples.
 
-    Ticks above the lower axis are the deciles of the rows, the median longer, as far as the counts
-    of cells tell them; with ``local`` there is the rug instead.
+    The bars above the axis are a histogram of the rows, as far as the counts of cells tell it, with
+    ``local`` also the rug. Beyond the inner 98 % of the rows both panels are paler.
 
     If `std_error` was given the model, the intervals hold its parameters, too. They are then drawn
     light, and dark within them the intervals of the rows alone, with the same quantile: lengths
@@ -433,10 +433,10 @@ def plot_effect(
         if rows is not None:
             draw_violins(lower, rows, row)
         keep_noise_small(upper, lower, row)
+        draw_where_rows_are(upper, row, histogram=False)
+        draw_where_rows_are(lower, row)
         if rows is not None:
             draw_rug(lower, rows, row["edge_value"].values)
-        else:
-            draw_deciles(lower, row)
         draw_legend(panels)
     return as_array(panels)
 
@@ -472,8 +472,8 @@ def plot_effects(
 
     Every panel shows the curve, a pointwise 95 % interval (dashed; with the parameters of the model
     light, and dark within it that of the rows) and the simultaneous band of `confband` (thin), as
-    in the upper panel of `plots.effect`, whose notes explain them. Ticks above the axes are the
-    deciles of the rows, the median longer.
+    in the upper panel of `plots.effect`, whose notes explain them. Bars above the axes are a
+    histogram of the rows; beyond the inner 98 % of them panels are paler.
 
     Parameters
     ----------

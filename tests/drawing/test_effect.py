@@ -175,15 +175,15 @@ def test_missing_standard_errors_are_added(effect):
 @pytest.mark.parametrize(
     ("centering", "target"),
     [
-        ("mean", "curve centred at its mean over the population"),
-        ("start", "zero-start curve"),
-        ("integral", "curve centred at its mean over the axis"),
+        ("mean", ""),
+        ("start", ": zero-start curve"),
+        ("integral", ": curve centred at its mean over the axis"),
     ],
 )
 def test_interval_names_its_target(local, centering, target):
     upper, _ = plot_effect(rs.rhale(local, centering=centering), "x0")
     label = labelled(upper, "95 %").get_label().replace("\n", " ")
-    assert label == f"95 % interval, pointwise, model as given: {target}"
+    assert label == f"95 % interval, pointwise, model as given{target}"
 
 
 # ---------------------------------------------------------------------------------- lower panel
@@ -220,6 +220,20 @@ def test_zero_is_always_in_sight():
     bottom, top = lower.get_ylim()
     assert bottom < 0 < top
     assert any(np.all(np.asarray(line.get_ydata()) == 0) for line in lower.lines)
+
+
+def test_a_histogram_of_the_rows_and_paler_tails(rng):
+    """Of rows in cells: with the height of the largest bar, and paler beyond the inner 98 %."""
+    x = np.append(rng.uniform(0, 1, 1000), 4.0)
+    _, effect = given(x, 3 * x, list(np.linspace(0, 4, 41)))
+    panels = plot_effect(effect, 0)
+    heights, edges, _ = panels[1].patches[0].get_data()
+    np.testing.assert_allclose(heights / heights.max(), np.histogram(x, edges)[0] / 100, atol=0.2)
+    assert [patch.get_alpha() for patch in panels[0].patches] == [plots_curve.PALE]
+    begin, end = panels[0].patches[0].get_bbox().intervalx
+    assert end == effect["edge_value"].max()
+    assert begin == pytest.approx(np.quantile(x, 0.99), abs=0.1)
+    assert len(panels[1].patches) == 2
 
 
 def test_many_bins_keep_bars_within_their_bins(local):
@@ -1288,8 +1302,7 @@ class TestIntervalsAndBands:
             np.testing.assert_allclose(thin(panel), row["curve_band"].T, rtol=1e-12, atol=1e-12)
             labels = [label.replace("\n", " ") for label in panel.get_legend_handles_labels()[1]]
             assert labels[-2:] == [
-                "80 % interval, pointwise, model as given: "
-                "curve centred at its mean over the population",
+                "80 % interval, pointwise, model as given",
                 "90 % band of the same, simultaneous over the axis",
             ]
 
@@ -1362,8 +1375,7 @@ class TestIntervalsAndBands:
         assert [label.replace("\n", " ") for label in legend_of(upper.figure)] == [
             "average effect",
             "± heterogeneity of the rows; shapes: their effects in a bin",
-            "80 % interval, pointwise, model as given: "
-            "curve centred at its mean over the population",
+            "80 % interval, pointwise, model as given",
             "90 % band of the same, simultaneous over the axis",
         ]
         upper, _ = plot_effect(known, "x0", spread="band")
@@ -1830,7 +1842,7 @@ class TestParts:
     def test_the_legend_says_what_each_is(self, held):
         upper, _ = plot_effect(held, "a")
         texts = [text.replace("\n", " ") for text in legend_of(upper.figure)]
-        whole = "95 % interval, pointwise, rows and parameters: curve centred at its mean over"
+        whole = "95 % interval, pointwise, rows and parameters"
         assert sum(text.startswith(whole) for text in texts) == 1
         assert "95 % interval, rows alone, model as given" in texts
         assert "95 % interval in the bin, rows alone" not in texts
@@ -1852,7 +1864,7 @@ class TestParts:
         labels = upper.get_legend_handles_labels()[1] + lower.get_legend_handles_labels()[1]
         said = " ".join(labels).replace("\n", " ")
         assert "rows alone" not in said
-        expected = "model as given: curve" if uncertainty == "rows" else ", parameters: curve"
+        expected = "pointwise, " + ("model as given" if uncertainty == "rows" else "parameters")
         assert expected in said
         assert len(dashed(upper)) == 2
 
