@@ -44,6 +44,7 @@ from rhale_stats.drawing.legend import (
     OWN_SPREAD,
     ROWS_INTERVAL,
     error_text,
+    note,
     say_constant,
 )
 from rhale_stats.inference.parts import with_rows_alone
@@ -57,6 +58,8 @@ LEVEL_FILL, SHARE_FILL = "#d9d9d9", "#c3ddec"
 N_BARS, ROWS_FILL, HEIGHT = 40, "#c3ddec", 0.09
 # Shares of the rows below and above which a panel is paler, how much, and least of the axis for it.
 INNER, PALE, LEAST_PALE = (0.01, 0.99), 0.55, 0.01
+# Beyond the inner range a panel reaches by so much of it at most.
+REACH = 0.5
 # Names of levels that are too long are broken into lines, and rotated if still too long.
 NAME_LENGTH, TURNED = 14, 30
 
@@ -194,19 +197,28 @@ def draw_curves(
 def draw_where_rows_are(panel: Axes, row: FeatureResult, *, histogram: bool = True) -> None:
     """A histogram of the rows above the axis; a paler panel beyond the inner 98 % of them.
 
-    Within cells, and where there are none within bins, rows count as evenly spread.
+    The panel ends where the axis goes on by more than half of the inner range: a few distant rows
+    would leave no room for the others. A note says how far it goes. Within cells, and where there
+    are none within bins, rows count as evenly spread.
     """
     total = _rows_below(row)
     if total is None:
         return
     edges, below = total
+    low, high = np.interp(np.array(INNER) * below[-1], below, edges)
+    reach, whole = REACH * (high - low), edges[[0, -1]]
+    ends = np.clip([low - reach, high + reach], *whole)
+    if np.ptp(ends) < np.ptp(whole):
+        panel.set_xlim(*ends + 0.02 * np.ptp(ends) * np.array([-1, 1]))
+        beyond = [f"{end:.4g}" for end in whole[ends != whole]]
+        if histogram:
+            note(panel, f"the axis goes on to {' and '.join(beyond)}")
     if histogram:
-        at_edges = np.linspace(edges[0], edges[-1], N_BARS + 1)
+        at_edges = np.linspace(ends[0], ends[1], N_BARS + 1)
         share = np.diff(np.interp(at_edges, edges, below))
         height, place = HEIGHT * share / share.max(), panel.get_xaxis_transform()
         how: dict[str, Any] = {"fill": True, "color": ROWS_FILL, "linewidth": 0, "zorder": 0.3}
         panel.add_patch(StepPatch(height, at_edges, transform=place, gid=OURS, **how))
-    low, high = np.interp(np.array(INNER) * below[-1], below, edges)
     for begin, end in ((edges[0], low), (high, edges[-1])):
         if end - begin > LEAST_PALE * np.ptp(edges):
             panel.axvspan(begin, end, color="white", alpha=PALE, linewidth=0, zorder=6, gid=OURS)

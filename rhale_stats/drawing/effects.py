@@ -335,7 +335,8 @@ def plot_effect(
     95 % of samples; a simultaneous band contains the whole curve in 95 % of samples.
 
     The bars above the axis are a histogram of the rows, as far as the counts of cells tell it, with
-    ``local`` also the rug. Beyond the inner 98 % of the rows both panels are paler.
+    ``local`` also the rug. Beyond the inner 98 % of the rows both panels are paler, and they end
+    where the axis goes on by more than half of that range; a note says how far (``set_xlim``).
 
     If `std_error` was given the model, the intervals hold its parameters, too. They are then drawn
     light, and dark within them the intervals of the rows alone, with the same quantile: lengths

@@ -228,7 +228,11 @@ def test_a_histogram_of_the_rows_and_paler_tails(rng):
     _, effect = given(x, 3 * x, list(np.linspace(0, 4, 41)))
     panels = plot_effect(effect, 0)
     heights, edges, _ = panels[1].patches[0].get_data()
-    np.testing.assert_allclose(heights / heights.max(), np.histogram(x, edges)[0] / 100, atol=0.2)
+    shares = np.histogram(x, edges)[0] / len(x)
+    np.testing.assert_allclose(heights / heights.sum(), shares, atol=0.01)
+    assert panels[1].get_xlim()[1] == pytest.approx(panels[0].get_xlim()[1])
+    assert panels[1].get_xlim()[1] < 1.6
+    assert [text.get_text() for text in panels[1].texts] == ["the axis goes on to 4"]
     assert [patch.get_alpha() for patch in panels[0].patches] == [plots_curve.PALE]
     begin, end = panels[0].patches[0].get_bbox().intervalx
     assert end == effect["edge_value"].max()
