@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import re
 import textwrap
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
+from functools import lru_cache
 from typing import Any
 
 import matplotlib.pyplot as plt
 import numpy as np
 import seaborn as sns
 import xarray as xr
+from matplotlib import font_manager
 from matplotlib.axes import Axes
 from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
 from matplotlib.gridspec import GridSpecBase, GridSpecFromSubplotSpec
@@ -34,6 +37,13 @@ OTHER = "#d55e00"
 LABEL_LENGTH = 30
 
 
+# Fonts with Chinese, Japanese and Korean letters by the beginnings of their names, and the letters.
+EASTERN = (
+    *("Noto Sans CJK", "Noto Serif CJK", "Source Han", "WenQuanYi", "Microsoft YaHei", "SimHei"),
+    *("PingFang", "Hiragino", "IPAGothic", "IPAexGothic", "Yu Gothic", "Malgun Gothic"),
+    *("NanumGothic", "Arial Unicode"),
+)
+EASTERN_LETTERS = re.compile("[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
 # Narrowest of several panels in the place of one, in inches.
 NARROWEST = 1.8
 
@@ -97,12 +107,21 @@ def as_array(panels: Sequence[Axes] | NDArray[np.object_]) -> NDArray[np.object_
     return array
 
 
+@lru_cache(maxsize=1)
+def eastern_fonts() -> tuple[str, ...]:
+    """Installed fonts with Chinese, Japanese or Korean letters, which the default one lacks."""
+    installed = {font.name for font in font_manager.fontManager.ttflist}
+    return tuple(sorted(name for name in installed if name.startswith(EASTERN)))
+
+
 def style(*, new_figure: bool) -> AbstractContextManager[object]:
     """Context with the style of our own figures; Axes passed by the user keep their style."""
     stack = ExitStack()
     if new_figure:
         stack.enter_context(sns.axes_style("ticks"))
         stack.enter_context(sns.plotting_context("paper"))
+        family = [*plt.rcParams["font.family"], *eastern_fonts()[:1]]
+        stack.enter_context(plt.rc_context({"font.family": family}))
     return stack
 
 

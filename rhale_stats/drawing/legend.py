@@ -9,10 +9,20 @@ import numpy as np
 import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.layout_engine import ConstrainedLayoutEngine
+from matplotlib.text import Text
 from numpy.typing import NDArray
 
 from rhale_stats.arguments.times import unit_word
-from rhale_stats.drawing.canvas import date_axis, feature_label, new_panels, output_label, upright
+from rhale_stats.arguments.words import warn
+from rhale_stats.drawing.canvas import (
+    EASTERN_LETTERS,
+    date_axis,
+    eastern_fonts,
+    feature_label,
+    new_panels,
+    output_label,
+    upright,
+)
 from rhale_stats.effects.bias import BIASED, LARGE, TOO_FEW
 from rhale_stats.schema.feature_result import Result
 from rhale_stats.schema.features import units_of
@@ -165,8 +175,19 @@ def error_text(row: Result) -> float:
     return float(np.nan_to_num(row["local_effect_error"].values))
 
 
+def say_missing_font(panels: list[Axes]) -> None:
+    """Warn where names have letters that no installed font can draw."""
+    texts = [text.get_text() for panel in panels for text in panel.findobj(Text)]
+    if not eastern_fonts() and any(map(EASTERN_LETTERS.search, texts)):
+        warn(
+            "Names have letters that no installed font can draw. Install Noto Sans CJK "
+            "(fonts-noto-cjk on Debian and Ubuntu), and remove matplotlib.get_cachedir()."
+        )
+
+
 def draw_legend(panels: list[Axes]) -> None:
     """Draw one legend above all panels of a figure, outside the data."""
+    say_missing_font(panels)
     for figure in {panel.figure: None for panel in panels}:
         handles = {
             label: handle

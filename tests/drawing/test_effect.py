@@ -1917,3 +1917,14 @@ class TestParts:
         upper, lower = plot_effect(rs.confint(held, boot), "a")
         labels = upper.get_legend_handles_labels()[1] + lower.get_legend_handles_labels()[1]
         assert not [label for label in labels if "rows alone" in label]
+
+
+def test_names_without_a_font_are_said(monkeypatch):
+    """One line says what to install; with a font there is nothing to say."""
+    X = pd.DataFrame(np.random.default_rng(0).uniform(0, 1, (100, 1)), columns=["温度"])
+    effect = rs.rhale(lambda X: X["温度"] ** 2, X)
+    monkeypatch.setattr(plots_marks, "eastern_fonts", lambda: ())
+    with pytest.warns(UserWarning, match="Install Noto Sans CJK"):
+        plot_effect(effect, 0)
+    monkeypatch.setattr(plots_marks, "eastern_fonts", lambda: ("Noto Sans CJK JP",))
+    plot_effect(effect, 0)
