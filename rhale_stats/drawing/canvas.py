@@ -44,6 +44,8 @@ EASTERN = (
     *("NanumGothic", "Arial Unicode"),
 )
 EASTERN_LETTERS = re.compile("[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
+# Width of a letter of a title in points, letters of the narrowest one, and its lines.
+LETTER, NARROWEST_TITLE, TITLE_LINES = 5.5, 12, 3
 # Narrowest of several panels in the place of one, in inches.
 NARROWEST = 1.8
 
@@ -159,6 +161,20 @@ def one_panel(ax: Any, size: tuple[float, float], *, despined: bool = True) -> I
         "ax", axes, 1, "one", lambda: list(new_panels(1, 1, size, despined=despined)[0])
     ) as (panel,):
         yield panel
+
+
+def cut_within(text: str, most: int) -> str:
+    """A name cut in its middle: names often differ at their ends."""
+    end = (most - 1) // 2
+    return text if len(text) <= most else f"{text[: most - 1 - end]}…{text[-end:]}"
+
+
+def entitle(panel: Axes, text: str) -> None:
+    """Write a title above a panel, in lines that are no wider than it."""
+    points = panel.get_window_extent().width * 72 / panel.figure.dpi
+    width = max(int(points / LETTER), NARROWEST_TITLE)
+    lines = textwrap.wrap(cut_within(text, TITLE_LINES * width), width)
+    panel.set_title("\n".join(lines), parse_math=False)
 
 
 def upright(text: str, units: str) -> str:

@@ -20,6 +20,7 @@ from rhale_stats.drawing.canvas import (
     REFERENCE,
     UNCERTAINTY,
     UNCERTAINTY_LIGHT,
+    cut_within,
     draw_area,
     draw_ends,
     draw_missing,
@@ -62,6 +63,8 @@ INNER, PALE, LEAST_PALE = (0.01, 0.99), 0.55, 0.01
 REACH = 0.5
 # Names of levels that are too long are broken into lines, and rotated if still too long.
 NAME_LENGTH, TURNED = 14, 30
+# Longest name where they are turned; points that a name needs beside others, upright and aslant.
+LONGEST_NAME, UPRIGHT, ASLANT = 22, 9.0, 22.0
 
 
 # The zero of a curve that goes without saying.
@@ -144,14 +147,22 @@ def name_levels(panel: Axes, row: FeatureResult) -> None:
     names = level_names(row)
     panel.set_xlim(-0.6, len(names) - 0.4)
     total = sum(min(len(name), NAME_LENGTH) + 2 for name in names)
-    crowded = total * 5 > panel.get_window_extent().width * 72 / panel.figure.dpi
-    texts = [name if crowded else textwrap.fill(name, NAME_LENGTH) for name in names]
-    panel.set_xticks(range(len(names)), texts, parse_math=False)
-    if crowded:
-        panel.tick_params(axis="x", labelrotation=TURNED)
-        for text in panel.get_xticklabels():
-            text.set_horizontalalignment("right")
-            text.set_rotation_mode("anchor")
+    width = panel.get_window_extent().width * 72 / panel.figure.dpi
+    if total * 5 <= width:
+        texts = [textwrap.fill(name, NAME_LENGTH) for name in names]
+        panel.set_xticks(range(len(names)), texts, parse_math=False)
+        return
+    # Of names that do not fit side by side, not even upright, some are left out.
+    room = width / len(names)
+    shown = range(0, len(names), int(np.ceil(UPRIGHT / room)))
+    texts = [cut_within(names[number], LONGEST_NAME) for number in shown]
+    panel.set_xticks(shown, texts, parse_math=False)
+    steep = room < ASLANT
+    panel.tick_params(axis="x", labelrotation=90 if steep else TURNED)
+    for text in panel.get_xticklabels():
+        text.set_horizontalalignment("right")
+        text.set_verticalalignment("center" if steep else "top")
+        text.set_rotation_mode("anchor")
 
 
 # --- common axis limits of panels -----------------------------------------------------------------

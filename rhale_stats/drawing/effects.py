@@ -22,6 +22,7 @@ from rhale_stats.drawing.canvas import (
     as_array,
     date_axis,
     draw_ends,
+    entitle,
     given_axes,
     output_label,
     refuse_reference,
@@ -140,7 +141,7 @@ def plot_ensembles(
         "ax", ax, len(rows), "one a feature", lambda: grid_of_panels(len(rows), n_columns)
     ) as panels:
         for panel, row in zip(panels, rows, strict=True):
-            panel.set_title(row.name, parse_math=False)
+            entitle(panel, row.name)
             units = units_of(ensemble, row.name)
             panel.set_xlabel(with_units("", units).strip(), parse_math=False)
             date_axis(panel, units)
@@ -448,6 +449,7 @@ def _draw_levels(upper: Axes, lower: Axes, effect: xr.Dataset, row: FeatureResul
     lower.set_xlabel(label_of(row, row.name), parse_math=False)
     draw_curve(upper, row)
     draw_shares(lower, row)
+    upper.tick_params(labelbottom=False)
     draw_legend([upper, lower])
 
 
@@ -569,7 +571,7 @@ def plot_effects(
         "ax", ax, len(rows), "one a feature", lambda: grid_of_panels(len(rows), n_columns)
     ) as panels:
         for panel, row, position in zip(panels, rows, positions, strict=True):
-            panel.set_title(_title(row), parse_math=False)
+            entitle(panel, _title(row))
             units = units_of(effect, position)
             panel.set_xlabel(with_units("", units).strip(), parse_math=False)
             date_axis(panel, units)

@@ -17,7 +17,15 @@ from numpy.typing import ArrayLike, NDArray
 from rhale_stats.arguments.checks import check_choice
 from rhale_stats.arguments.words import shown
 from rhale_stats.arrays.moments import FloatArray
-from rhale_stats.drawing.canvas import REFERENCE, as_array, date_axis, given_axes, style, upright
+from rhale_stats.drawing.canvas import (
+    REFERENCE,
+    as_array,
+    date_axis,
+    entitle,
+    given_axes,
+    style,
+    upright,
+)
 from rhale_stats.drawing.curve import curve_drawn, ends_of
 from rhale_stats.effects.contrasts import relative_to
 from rhale_stats.effects.intervals import with_own_intervals
@@ -288,7 +296,7 @@ def _drawn(
         _draw(panel, table, by.get("hue"), hues, colours)
         _label(panel, table, parts)
         shown_names = [name for name in (line, column) if name is not None]
-        panel.set_title(", ".join(shown_names), parse_math=False)
+        entitle(panel, ", ".join(shown_names))
         panel.set_ylabel("")
     attrs = parts[0].data.attrs
     name = "the outputs" if OUTPUT in by.values() else str(attrs.get("output_name", "output"))

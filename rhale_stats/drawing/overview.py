@@ -24,6 +24,7 @@ from rhale_stats.drawing.canvas import (
     UNCERTAINTY,
     as_array,
     date_axis,
+    entitle,
     feature_label,
     one_panel,
     output_label,
@@ -117,7 +118,7 @@ def plot_outputs(
     ) as panels:
         name = feature_names(effect)[feature_position(effect, feature)]
         for panel, part in zip(panels, parts, strict=True):
-            panel.set_title(str(part.attrs["output_name"]), parse_math=False)
+            entitle(panel, str(part.attrs["output_name"]))
             panel.set_xlabel(feature_label(effect, name), parse_math=False)
             date_axis(panel, units_of(effect, name))
             if not new_figure:
@@ -336,7 +337,7 @@ def plot_outcome(
         "ax", ax, len(names), "one a feature", lambda: grid_of_panels(len(names), n_columns)
     ) as panels:
         for panel, name, number in zip(panels, names, numbers, strict=True):
-            panel.set_title(str(answers["label"].values[number]), parse_math=False)
+            entitle(panel, str(answers["label"].values[number]))
             units = units_of(effect, name)
             panel.set_xlabel(with_units("", units).strip(), parse_math=False)
             _draw_outcome(panel, outcome.sel(feature=name))

@@ -287,7 +287,7 @@ def _within(
         )
     each = [panels] if isinstance(panels, Axes) else list(np.ravel(panels))
     for number, panel in enumerate(each):
-        label = panel.get_title() or panel.get_xlabel()
+        label = " ".join((panel.get_title() or panel.get_xlabel()).split())
         for result in curves:
             features = feature_names(result)
             name = (

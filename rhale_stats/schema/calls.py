@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import fields, is_dataclass
@@ -17,7 +18,7 @@ import xarray as xr
 from rhale_stats.arguments.checks import check_n_jobs
 from rhale_stats.arguments.peers import typed
 from rhale_stats.arguments.progress import BARS
-from rhale_stats.arguments.words import shown
+from rhale_stats.arguments.words import shown, warn
 from rhale_stats.parallel import THREADS
 from rhale_stats.schema.features import feature_names, feature_position
 from rhale_stats.schema.kinds import kind_of
@@ -162,8 +163,14 @@ class Call(NamedTuple):
         options = {name: arguments[name] for name in shared if name not in ("bins", "percentiles")}
         parts = [of_levels(**options, features=levels, categorical=levels)]
         if features is None or features:
-            parts.insert(0, public("rhale")(**arguments, features=features))
+            with warnings.catch_warnings():
+                # Of the columns named: they are not left out here.
+                warnings.filterwarnings("ignore", "Left out: ", UserWarning)
+                parts.insert(0, public("rhale")(**arguments, features=features))
         names = [name for part in parts for name in feature_names(part)]
+        columns = getattr(arguments["X"], "columns", ()) if features is None else ()
+        if left := [repr(str(column)) for column in columns if str(column) not in names]:
+            warn(f"Left out: {', '.join(left)}. Name columns in features= or categorical=.")
         return concat_features(parts, names)
 
     def with_errors(self, result: Any, arguments: Mapping[str, Any], groups: Any) -> Any:

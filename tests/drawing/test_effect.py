@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from itertools import pairwise
 
 import arviz
 import matplotlib as mpl
@@ -1928,3 +1929,27 @@ def test_names_without_a_font_are_said(monkeypatch):
         plot_effect(effect, 0)
     monkeypatch.setattr(plots_marks, "eastern_fonts", lambda: ("Noto Sans CJK JP",))
     plot_effect(effect, 0)
+
+
+def test_long_names_stay_apart():
+    """Titles in lines no wider than their panels; of 40 levels as many names as fit, cut within."""
+    rng = np.random.default_rng(0)
+    names = [f"the number of something rather specific of region {k}" for k in range(3)]
+    X = pd.DataFrame(rng.normal(size=(400, 3)), columns=names)
+    X["level"] = pd.Categorical(
+        [f"department {k} of public works" for k in rng.integers(0, 40, 400)]
+    )
+    effect = rs.rhale(lambda X: X[names[0]] + X["level"].cat.codes, X, categorical=["level"])
+    panels = plot_effects(effect)
+    panels[0].figure.draw_without_rendering()
+    boxes = [panel.title.get_window_extent() for panel in panels[:3]]
+    assert not any(a.overlaps(b) for k, a in enumerate(boxes) for b in boxes[:k])
+    _, lower = plot_effect(effect, "level")
+    lower.figure.draw_without_rendering()
+    labels = lower.get_xticklabels()
+    assert len(labels) == 40
+    assert labels[0].get_text().startswith("department")
+    assert "…" in labels[0].get_text()
+    heights = [label.get_window_extent() for label in labels]
+    assert not any(a.overlaps(b) for a, b in pairwise(heights))
+    assert {label.get_rotation() for label in labels} == {90.0}

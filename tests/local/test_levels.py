@@ -1,6 +1,7 @@
 """ALE of categorical features: orders, effects, their errors, and what goes with them."""
 
 import builtins
+import warnings
 from itertools import pairwise
 
 import matplotlib.pyplot as plt
@@ -1073,3 +1074,15 @@ def test_rounding_is_by_the_largest_output_of_either_sign():
     local = rs.ale_local_effects(f, frame, features="c", order=LEVELS)
     expected = 8 * np.finfo(float).eps * 7 * 1.0
     assert local["local_effect_error"].item() == pytest.approx(expected)
+
+
+def test_columns_that_are_named_are_not_left_out():
+    """Only those that are in neither list."""
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame({"a": rng.normal(size=90), "b": list("xyz") * 30, "c": list("uv") * 45})
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        effect = rs.rhale(lambda X: X["a"] + (X["b"] == "x"), X, categorical=["b", "c"])
+    assert effect["feature"].values.tolist() == ["a", "b", "c"]
+    with pytest.warns(UserWarning, match=r"Left out: 'c'\. Name columns"):
+        rs.rhale(lambda X: X["a"] + (X["b"] == "x"), X, categorical="b")
