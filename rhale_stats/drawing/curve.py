@@ -195,7 +195,8 @@ def draw_curves(
     for panel, row in zip(panels, rows, strict=True):
         if row.sizes["bin"]:
             draw_curve(panel, row, spread)
-            draw_where_rows_are(panel, row)
+            keep_to_rows([panel], row)
+            draw_histogram(panel, row)
         else:
             say_constant(panel)
         if limits is not None:
@@ -205,34 +206,45 @@ def draw_curves(
         panels[0].figure.supylabel(label, fontsize=size, parse_math=False)
 
 
-def draw_where_rows_are(panel: Axes, row: FeatureResult, *, histogram: bool = True) -> None:
-    """A histogram of the rows above the axis; a paler panel beyond the inner 98 % of them.
+def keep_to_rows(panels: Sequence[Axes], row: FeatureResult) -> None:
+    """Make panels paler beyond the inner 98 % of the rows, and end them where the axis goes on.
 
-    The panel ends where the axis goes on by more than half of the inner range: a few distant rows
-    would leave no room for the others. A note says how far it goes. Within cells, and where there
-    are none within bins, rows count as evenly spread.
+    That is where it is longer by more than half of the inner range: a few distant rows would leave
+    no room for the others. A note above the last panel says how far it goes.
     """
     total = _rows_below(row)
     if total is None:
         return
     edges, below = total
-    low, high = np.interp(np.array(INNER) * below[-1], below, edges)
-    reach, whole = REACH * (high - low), edges[[0, -1]]
-    ends = np.clip([low - reach, high + reach], *whole)
-    if np.ptp(ends) < np.ptp(whole):
-        panel.set_xlim(*ends + 0.02 * np.ptp(ends) * np.array([-1, 1]))
+    whole, inner = edges[[0, -1]], np.interp(np.array(INNER) * below[-1], below, edges)
+    ends = np.clip(inner + REACH * np.ptp(inner) * np.array([-1, 1]), *whole)
+    for panel in panels:
+        if (ends != whole).any():
+            panel.set_xlim(*ends + 0.02 * np.ptp(ends) * np.array([-1, 1]))
+        for begin, end in zip(whole[[0, 1]], inner, strict=True):
+            if abs(end - begin) > LEAST_PALE * np.ptp(whole):
+                pale: dict[str, Any] = {"color": "white", "alpha": PALE, "linewidth": 0}
+                panel.axvspan(*sorted((begin, end)), zorder=6, gid=OURS, **pale)
+    if (ends != whole).any():
         beyond = [f"{end:.4g}" for end in whole[ends != whole]]
-        if histogram:
-            note(panel, f"the axis goes on to {' and '.join(beyond)}")
-    if histogram:
-        at_edges = np.linspace(ends[0], ends[1], N_BARS + 1)
-        share = np.diff(np.interp(at_edges, edges, below))
-        height, place = HEIGHT * share / share.max(), panel.get_xaxis_transform()
-        how: dict[str, Any] = {"fill": True, "color": ROWS_FILL, "linewidth": 0, "zorder": 0.3}
-        panel.add_patch(StepPatch(height, at_edges, transform=place, gid=OURS, **how))
-    for begin, end in ((edges[0], low), (high, edges[-1])):
-        if end - begin > LEAST_PALE * np.ptp(edges):
-            panel.axvspan(begin, end, color="white", alpha=PALE, linewidth=0, zorder=6, gid=OURS)
+        note(panels[-1], f"the axis goes on to {' and '.join(beyond)}")
+
+
+def draw_histogram(panel: Axes, row: FeatureResult) -> None:
+    """A histogram of the rows above the axis; of levels none.
+
+    Within cells, and where there are none within bins, rows count as evenly spread.
+    """
+    total = _rows_below(row)
+    if total is None:
+        return
+    edges, below = total
+    left, right = np.clip(panel.get_xlim(), edges[0], edges[-1])
+    at_edges = np.linspace(left, right, N_BARS + 1)
+    share = np.diff(np.interp(at_edges, edges, below))
+    height, place = HEIGHT * share / share.max(), panel.get_xaxis_transform()
+    how: dict[str, Any] = {"fill": True, "color": ROWS_FILL, "linewidth": 0, "zorder": 0.3}
+    panel.add_patch(StepPatch(height, at_edges, transform=place, gid=OURS, **how))
 
 
 def _rows_below(row: FeatureResult) -> tuple[FloatArray, FloatArray] | None:

@@ -32,10 +32,11 @@ from rhale_stats.drawing.curve import (
     draw_bins,
     draw_curve,
     draw_curves,
+    draw_histogram,
     draw_shares,
-    draw_where_rows_are,
     ends_of,
     keep_noise_small,
+    keep_to_rows,
 )
 from rhale_stats.drawing.legend import (
     LEVEL,
@@ -335,9 +336,9 @@ def plot_effect(
     and is no default for that reason. A pointwise interval contains the curve at a given point in
     95 % of samples; a simultaneous band contains the whole curve in 95 % of samples.
 
-    The bars above the axis are a histogram of the rows, as far as the counts of cells tell it, with
-    ``local`` also the rug. Beyond the inner 98 % of the rows both panels are paler, and they end
-    where the axis goes on by more than half of that range; a note says how far (``set_xlim``).
+    The bars above the axis are a histogram of the rows, as far as the counts of cells tell it; with
+    ``local`` there is the rug instead. Beyond the inner 98 % of the rows both panels are paler, and
+    they end where the axis goes on by more than half of that range; a note says how far.
 
     If `std_error` was given the model, the intervals hold its parameters, too. They are then drawn
     light, and dark within them the intervals of the rows alone, with the same quantile: lengths
@@ -435,10 +436,11 @@ def plot_effect(
         if rows is not None:
             draw_violins(lower, rows, row)
         keep_noise_small(upper, lower, row)
-        draw_where_rows_are(upper, row, histogram=False)
-        draw_where_rows_are(lower, row)
+        keep_to_rows(panels, row)
         if rows is not None:
             draw_rug(lower, rows, row["edge_value"].values)
+        else:
+            draw_histogram(lower, row)
         draw_legend(panels)
     return as_array(panels)
 

@@ -97,7 +97,7 @@ def coloured(hue: ArrayLike, n_rows: int) -> RowColours:
 
 # Number of points of a violin, and the share of its bin's width that it takes.
 VIOLIN_POINTS = 512
-VIOLIN_WIDTH = 0.9
+VIOLIN_WIDTH = 0.33
 # Tails that would stretch a panel by this factor are cut off, down to the central part.
 LONG_TAILS = 2.0
 CENTRAL_PART = 0.99
