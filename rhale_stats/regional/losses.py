@@ -407,7 +407,8 @@ def problem_of(
     """One feature ready to be searched; None for a constant one.
 
     In every node the axis is that of all rows, so that a region is not less heterogeneous only
-    because it covers a part of the axis.
+    because it covers a part of the axis. Slopes across cells count as their distances from the
+    means of these in all rows: how much rows differ, and in which direction, whatever the average.
     """
     x, g, weight = rows.x[position], rows.local_effect[position], rows.weight
     check_finite(x, "x", name, "Select the rows first: local.isel(obs=...).")
@@ -423,6 +424,9 @@ def problem_of(
         block = slice(begin, begin + BLOCK_ROWS)
         cell[block] = np.minimum(cell_index(axis, x[block]), n_cells - 1)
     edges = bin_edges(axis, np.arange(n_cells), low, high)
+    if feature_cells is not None:
+        # A jump that all rows have in common would be most of the spread of a bin of several cells.
+        g = search.within_cells(cell, g, weight, n_cells, frequency=rows.frequency)
     scale = _spread(x, weight, frequency=rows.frequency) if loss == "output" else 1.0
     return Problem(
         name, rule, x, g, weight, rows.frequency, low, high, cell, edges, error,

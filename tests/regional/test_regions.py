@@ -858,3 +858,30 @@ def test_a_column_may_tell_rows_apart_by_being_missing(feature):
     X.loc[:9, "dose"] = np.nan
     with pytest.raises(ValueError, match="got 10 NaN in 400 rows"):
         rs.regions(lambda rows: rows["dose"].fillna(0.0), X, feature)
+
+
+@pytest.mark.parametrize("draw", ["normal", "uniform", "exponential"])
+def test_a_jump_of_all_rows_hides_no_regions(draw):
+    """f = 1(x > .3) + x 1(u > 0): rows differ by u, not by the jump, which all have in common.
+
+    Cells of 25 rows are fewer than a bin must have, so that the jump is within a bin.
+    """
+    for seed in range(3):
+        rng = np.random.default_rng(seed)
+        x = getattr(rng, draw)(size=1000)
+        score = stats.norm.ppf((stats.rankdata(x) - 0.5) / 1000)
+        u, other = 0.7 * score + 0.7 * rng.normal(size=1000), rng.normal(size=1000)
+        X = pd.DataFrame({"x": x, "u": u, "other": other})
+
+        def model(X):
+            return 1.0 * (X["x"] > 0.3) + X["x"] * (X["u"] > 0)
+
+        local = rs.local_effects(model, X, features=["x"], method="finite_difference")
+        tree = rs.regions(local, "x", conditioning=X[["u", "other"]], rng=0)
+        assert tree["condition_feature"].values.tolist() == ["", "u", "u"]
+        assert tree["threshold"].values[1] == pytest.approx(0, abs=0.1)
+        assert float(tree["loss_drop"][0]) > 0.85
+        # Without the interaction there is nothing to be found.
+        flat = rs.local_effects(lambda X: 1.0 * (X["x"] > 0.3), X, features=["x"],
+                                method="finite_difference")  # fmt: skip
+        assert rs.regions(flat, "x", conditioning=X[["u", "other"]], rng=0).sizes["node"] == 1
