@@ -1,0 +1,1 @@
+"""EffectBench: how near packages come to effects that are known exactly, on 60 processes."""
