@@ -119,26 +119,6 @@ def away(values: FloatArray, centre: FloatArray, cell: NDArray[np.integer]) -> F
     return out
 
 
-def within_cells(
-    cell: NDArray[np.integer],
-    values: FloatArray,
-    weight: FloatArray | None,
-    n_cells: int,
-    *,
-    frequency: bool,
-) -> FloatArray:
-    """Distances from the means of cells, enlarged so that their variances have no bias.
-
-    The mean of a cell takes one degree of freedom (math [6]). Alone in its cell a row is at 0.
-    """
-    total = np.bincount(cell, weight, n_cells)
-    square = total if weight is None or frequency else np.bincount(cell, weight**2, n_cells)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        left = np.nan_to_num(1 - square / total**2)
-        factor = np.where(left > 0, 1 / np.sqrt(left), 0.0)
-    return np.asarray(away(values, means(cell, values, weight, n_cells), cell) * factor[cell])
-
-
 def table(codes: NDArray[np.integer], n_codes: int, rows: NodeRows) -> FloatArray:
     """Sums over the rows of every (code, cell), about the centres: (sum, code, cell).
 

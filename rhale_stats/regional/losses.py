@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 
 from rhale_stats.arguments.checks import check_finite
 from rhale_stats.arrays import regions as search
-from rhale_stats.arrays.binning import bin_edges
+from rhale_stats.arrays.accumulate import Pieces
+from rhale_stats.arrays.binning import bin_edges, bin_index, sorting
 from rhale_stats.arrays.moments import (
     BLOCK_ROWS,
     Comoments,
@@ -32,6 +33,8 @@ from rhale_stats.local.rows import Rows
 from rhale_stats.regional.splits import SplitCandidates
 from rhale_stats.schema.features import resolution
 
+# Share of the variance about the average effect that differences of neighbours must make.
+BIN_ERROR = 0.05
 # Number of bin problems that are solved at once: some ten megabytes.
 PROBLEMS = 2048
 
@@ -403,12 +406,14 @@ def problem_of(
     error: float,
     loss: str,
     min_obs: float,
+    average: Pieces | None = None,
 ) -> Problem | None:
     """One feature ready to be searched; None for a constant one.
 
     In every node the axis is that of all rows, so that a region is not less heterogeneous only
-    because it covers a part of the axis. Slopes across cells count as their distances from the
-    means of these in all rows: how much rows differ, and in which direction, whatever the average.
+    because it covers a part of the axis. Local effects count as their distances from ``average``,
+    the effect of all rows: how much rows differ, and in which direction, whatever the average. What
+    all rows have in common, as a jump, would else be most of the spread of a bin.
     """
     x, g, weight = rows.x[position], rows.local_effect[position], rows.weight
     check_finite(x, "x", name, "Select the rows first: local.isel(obs=...).")
@@ -424,9 +429,13 @@ def problem_of(
         block = slice(begin, begin + BLOCK_ROWS)
         cell[block] = np.minimum(cell_index(axis, x[block]), n_cells - 1)
     edges = bin_edges(axis, np.arange(n_cells), low, high)
-    if feature_cells is not None:
-        # A jump that all rows have in common would be most of the spread of a bin of several cells.
-        g = search.within_cells(cell, g, weight, n_cells, frequency=rows.frequency)
+    if average is not None:
+        k = bin_index(average.edges, x)
+        g = g - (average.mean[k] + average.slope[k] * (x - average.x_mean[k]))
+        # Neighbours that are alike: what is left is how the average changes within its bins.
+        steps = np.diff(g[sorting(x)])
+        if steps @ steps / 2 < BIN_ERROR * (g @ g):
+            g = np.zeros(len(g))
     scale = _spread(x, weight, frequency=rows.frequency) if loss == "output" else 1.0
     return Problem(
         name, rule, x, g, weight, rows.frequency, low, high, cell, edges, error,
@@ -463,13 +472,13 @@ def node_of(problem: Problem, row_numbers: IntArray, min_share: float) -> Node[s
     # the model's own rounding makes, there is nothing to be found.
     everything = union(cells)
     spread = float(variance(everything, problem.ddof)[0])
-    worth = spread > (4 * exact) ** 2
-    if worth:
-        left = {
-            "index": loss / problem.span,
-            "output": (loss / problem.scale) ** 2,
-            "variance": loss,
-        }[problem.loss]
-        worth = left > 0 and left >= min_share * spread
+    left = {
+        "index": loss / problem.span,
+        "output": (loss / problem.scale) ** 2,
+        "variance": loss,
+    }[problem.loss]
+    # Rounding of the distances from an average.
+    loss = loss if left > exact**2 else 0.0
+    worth = spread > (4 * exact) ** 2 and loss > 0 and left >= min_share * spread
     n_obs, weight = float(everything.n_obs[0]), float(everything.weight[0])
     return Node(row_numbers, rows, n_obs, weight, loss, worth, exact, starts[0])

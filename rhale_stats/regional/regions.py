@@ -328,7 +328,10 @@ def regions(
         ``max_depth=1``.
     bins : bin rule, optional
         Of all nodes, `OptimalBins` by default. They are chosen again for every candidate, among the
-        cells of the rule for all rows (`QuantileBins` therefore stay what they are).
+        cells of the rule for all rows (`QuantileBins` therefore stay what they are). By default
+        local effects count as distances from the average effect of all rows (math [38]): what all
+        rows have in common, as a jump, is no heterogeneity. With a rule they count as they are, as
+        in the paper.
     loss : {"index", "output"}, default "index"
         Measure of heterogeneity: the index (math [10]), or its counterpart in units of the output;
         both with unbiased variances (ddof 1), unless the rule has its own ddof.

@@ -15,14 +15,18 @@ from rhale_stats.arguments.checks import check_choice, check_count
 from rhale_stats.arguments.rows import row_codes
 from rhale_stats.arguments.seeds import seed_of, source_of
 from rhale_stats.arrays import regions as search
+from rhale_stats.arrays.accumulate import Pieces
 from rhale_stats.arrays.binning import sorting
 from rhale_stats.arrays.moments import FloatArray, IntArray, part
+from rhale_stats.bins.adaptive import AdaptiveBins
 from rhale_stats.bins.rule import BinRule, check_rule
 from rhale_stats.bins.rules import OptimalBins
+from rhale_stats.effects.rhale import quiet_rhale
 from rhale_stats.local.rows import Rows, columns, honest_split
 from rhale_stats.regional.losses import (
     BLOCK,
     LOSSES,
+    MIN_IN_BIN,
     TESTS,
     TIE,
     Node,
@@ -47,6 +51,7 @@ from rhale_stats.regional.splits import (
     thresholds_at,
 )
 from rhale_stats.schema.checks import check_local
+from rhale_stats.schema.feature_result import one_feature
 from rhale_stats.schema.features import feature_names
 from rhale_stats.schema.identity import row_labels
 from rhale_stats.schema.levels import refuse_categorical
@@ -56,7 +61,8 @@ from rhale_stats.schema.validation import Options
 class Work(NamedTuple):
     """What trees of all features share. ``search`` and ``judge`` number the rows that count.
 
-    ``of_root`` are the candidates of all ``search`` rows by column, as trees find them.
+    ``of_root`` are the candidates of all ``search`` rows by column, as trees find them. Local
+    effects count ``about_average`` where no rule for bins was given.
     """
 
     local: xr.Dataset
@@ -72,6 +78,7 @@ class Work(NamedTuple):
     rng: np.random.Generator
     facts: dict[str, Any]
     of_root: dict[str, SplitCandidates]
+    about_average: bool
     groups: IntArray | None = None
 
     def problem(self, position: int, loss: str | None = None) -> Problem | None:
@@ -84,7 +91,16 @@ class Work(NamedTuple):
             error=float(self.local["local_effect_error"].values[position]),
             loss=loss or self.loss,
             min_obs=self.min_obs,
+            average=self._average(position) if self.about_average else None,
         )
+
+    def _average(self, position: int) -> Pieces | None:
+        """The average effect in bins that follow it; None of few rows or a constant feature."""
+        if len(self.search) < 2 * MIN_IN_BIN:
+            return None
+        local = self.local.isel(feature=[position], obs=self.search)
+        row = one_feature(quiet_rhale(local, AdaptiveBins(), has_spread=False), 0)
+        return row.pieces if row.sizes["bin"] else None
 
     def conditioning(
         self, table: pd.DataFrame | ArrayLike | None, feature: str
@@ -144,7 +160,7 @@ def work_of(
             least = max(least // 2, 10)
     return Work(
         local, rows, present, rule, settings, loss, least, search, judge, n_folds, generator,
-        facts, {}, of_group,
+        facts, {}, bins is None, of_group,
     )  # fmt: skip
 
 
