@@ -136,6 +136,7 @@ def for_hypotheses(
         f"the curve of {row.name}",
         places=None if row.levels else np.asarray(row.z, dtype=np.float64),
         slopes=name == "effect",
+        influences=deviations(row.dataset, name)[:, 0],
     )
 
 

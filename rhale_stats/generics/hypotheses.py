@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -13,11 +14,17 @@ from rhale_stats.arguments.seeds import seeded
 from rhale_stats.arguments.survey import GroupsOrDesign
 from rhale_stats.generics.dispatch import method as of_kind
 from rhale_stats.inference.adjustment import ADJUSTMENTS
-from rhale_stats.inference.combinations import LOCATIONS, Estimates, refuse_beside, separate
+from rhale_stats.inference.combinations import (
+    LOCATIONS,
+    Estimates,
+    of_shared_units,
+    refuse_beside,
+    separate,
+)
 from rhale_stats.inference.results import ComparisonOptions
 from rhale_stats.margins.hypotheses import labelled_combinations, labelled_locations
-from rhale_stats.schema.dimensions import REGION, with_part_facts
-from rhale_stats.schema.kinds import EFFECT, ENSEMBLE, H_STATISTICS, kind_of
+from rhale_stats.schema.dimensions import OUTPUT, REGION, with_part_facts
+from rhale_stats.schema.kinds import EFFECT, ENSEMBLE, H_STATISTICS, PROFILE, kind_of
 from rhale_stats.schema.parts import over_outputs
 from rhale_stats.schema.validation import validated
 
@@ -187,7 +194,8 @@ def hypotheses(
         the effects, curve or profile of one feature, "maximum", "minimum" or "zero": where on the
         axis it is (math [119]). By default the estimates themselves.
     feature : str or int, optional
-        Of effects and profiles: whose. It may be left out if there is one.
+        Of effects and profiles: whose. By default all of them, and all outputs, which need the rows
+        behind them if there are several.
     of : {"effect", "curve", "average_effect"}, optional
         Of effects in bins: the effects of the bins (the default), the curve at the edges, or the
         average effects of all features. Profiles have their curve.
@@ -197,10 +205,11 @@ def hypotheses(
     adjust : str, default "holm"
         Adjustment of the p-values for the number of hypotheses, as in `check_unbiased`.
     local : Dataset, optional
-        With ``of="average_effect"``: the local effects that ``effect`` was made from. Average
-        effects of two features come from the same rows; their correlation is that of the rows.
+        The local effects, or ICE curves, that ``effect`` was made from, for several features or
+        outputs, and with ``of="average_effect"``. Their estimates come from the same rows; the
+        correlations are those of the influences of the rows.
     groups : array_like of shape (n_rows,) or SurveyDesign, optional
-        With ``local``, the groups that `std_error` was given.
+        The groups that `std_error` was given, for estimates that are correlated by their rows.
     level : float, default 0.95
         Of the intervals of locations.
 
@@ -269,11 +278,43 @@ def hypotheses(
             [function(r, feature, of, None, None) for r in regions], labels
         )
     else:
-        estimates = function(effect, feature, of, local, groups)
+        estimates = _of_parts(function, effect, feature, of, local, groups)
     if is_location:
         refuse_beside(f"hypothesis={hypothesis!r}", margin=margin)
         return labelled_locations(effect, estimates, hypothesis, level)
     return labelled_combinations(effect, estimates, hypothesis, margin, adjust)
+
+
+def _of_parts(
+    function: Callable[..., Estimates],
+    effect: xr.Dataset,
+    feature: Any,
+    of: str | None,
+    local: Any,
+    groups: Any,
+) -> Estimates:
+    """Estimates of all features and outputs that were not selected, with what they share."""
+    if kind_of(effect) not in (EFFECT, PROFILE, ENSEMBLE):
+        return function(effect, feature, of, local, groups)
+    every = feature is None and of != "average_effect" and effect.sizes["feature"] > 1
+    features = effect["feature"].values.tolist() if every else [feature]
+    outputs = effect[OUTPUT].values.tolist() if OUTPUT in effect.dims else [None]
+    if len(features) == len(outputs) == 1:
+        if of != "average_effect":
+            refuse_beside("one feature of one output", local=local, groups=groups)
+        return function(effect, feature, of, local, groups)
+    parts, labels = [], []
+    for number, output in enumerate(outputs):
+        place = {} if output is None else {OUTPUT: number}
+        part, rows = (
+            result if result is None else with_part_facts(result.isel(place, missing_dims="ignore"))
+            for result in (effect, local)
+        )
+        for name in features:
+            parts.append(function(part, name, of, rows, groups))
+            label = [str(name)] * every + [f"{OUTPUT} = {output}"] * (output is not None)
+            labels.append(", ".join(label))
+    return of_shared_units(parts, labels)
 
 
 def _separate_regions(effect: xr.Dataset) -> list[xr.Dataset]:

@@ -131,7 +131,7 @@ def averages(
         changed, and ``contrast``: "dY/dX" of a slope, the level and its reference, the first
         level, of a comparison, such as "b / a" of a ratio; and ``null``, with which P compares: 1
         of a ratio, whose interval is symmetric on the log scale. With several outputs ``output`` is
-        the first dimension.
+        the first dimension, and the covariance is that of all of them, with ``output_other``.
 
     Raises
     ------
@@ -226,12 +226,14 @@ def averages(
         )
         terms = _terms(directions, sample, columns, comparison, by_level.averaged)
         parts.append(by_level.averages(directions, terms))
-    out = stack(parts, OUTPUT)
+    out = stack([part.averages for part in parts], OUTPUT)
     out.attrs |= {"method": METHOD, **sample.facts, "n_rows": sample.table.n_rows}
     out.attrs |= fitted.model.facts()
     if other is not None:
         out.attrs["scale"] = other.name
     out = with_outputs(out, probe.labels, probe.names)
+    if OUTPUT in out.dims:
+        out = by_level.with_covariance_across(out, directions, parts)
     if hypothesis is None:
         return out
     return labelled_combinations(
@@ -429,6 +431,14 @@ def _blocks(
 # --- their means ----------------------------------------------------------------------------------
 
 
+class _Output(NamedTuple):
+    """Averages of one output, what units do to them, and their changes by direction."""
+
+    averages: xr.Dataset
+    units: delta.Units
+    change: FloatArray
+
+
 class _ByLevel(NamedTuple):
     """Rows by the level that they are averaged in, with their weights and groups."""
 
@@ -484,7 +494,7 @@ class _ByLevel(NamedTuple):
         means = delta.summed(weight * values, self.code) / delta.summed(weight, self.code)
         return np.asarray(means[self.code])
 
-    def averages(self, directions: Directions, terms: Sequence[_Term]) -> xr.Dataset:
+    def averages(self, directions: Directions, terms: Sequence[_Term]) -> _Output:
         """Averages of one output in all levels, with their errors."""
         weight, frequency = self.sample.weight, self.sample.frequency
         n_levels, averaged_terms = len(self.texts), []
@@ -500,18 +510,42 @@ class _ByLevel(NamedTuple):
         moved = np.concatenate([part.units.moved for _, part, _ in averaged_terms], axis=1)
         units_of = averaged_terms[0][1].units._replace(moved=moved)
         change = np.concatenate([part for *_, part in averaged_terms], axis=1)
-        rows = moved.T @ moved
         if self.group is None:
             # Levels have rows of their own; a single row in one has no variance.
             alone = np.concatenate([part.n_effective <= 1 + 1e-12 for part, *_ in averaged_terms])
-            rows[alone] = rows[:, alone] = np.nan
-        covariances = directions.covariances(rows, change[:-1], units_of, self.sample.rows)
+            moved[:, alone] = np.nan
+        covariances = self._covariances(directions, units_of, change[:-1])
         degrees = directions.degrees(
             covariances, np.concatenate([part.degrees for _, part, _ in averaged_terms])
         )
         made = errors(covariances) | {"df": degrees, "cov": covariances.total}
         average = np.where(np.isnan(np.diagonal(covariances.model)), np.nan, change[-1])
-        return self._labelled(directions, terms, averaged_terms[0][0], average, made)
+        labelled = self._labelled(directions, terms, averaged_terms[0][0], average, made)
+        return _Output(labelled, units_of, change[:-1])
+
+    def _covariances(
+        self, directions: Directions, units: delta.Units, change: FloatArray
+    ) -> delta.Covariances:
+        rows = units.moved.T @ units.moved
+        return directions.covariances(rows, change, units, self.sample.rows)
+
+    def with_covariance_across(
+        self, result: xr.Dataset, directions: Directions, parts: Sequence[_Output]
+    ) -> xr.Dataset:
+        """Averages of several outputs with one covariance of all: units and parameters are one."""
+        moved = np.concatenate([part.units.moved for part in parts], axis=1)
+        change = np.concatenate([part.change for part in parts], axis=1)
+        units = parts[0].units._replace(moved=moved)
+        within, other = result["average_cov"], f"{OUTPUT}_other"
+        inner = within.shape[1 : 1 + within.ndim // 2]
+        total = self._covariances(directions, units, change).total
+        total = total.reshape(len(parts), *inner, len(parts), *inner)
+        across = xr.Variable(
+            (*within.dims, other), np.moveaxis(total, 1 + len(inner), -1), within.attrs
+        )
+        return result.assign(average_cov=across).assign_coords(
+            {other: (other, result[OUTPUT].values)}
+        )
 
     def _means(self, values: FloatArray) -> FloatArray:
         """Of every column in every level, (column, level)."""

@@ -30,7 +30,7 @@ from rhale_stats.printing.text import (
     uncertainty,
     with_facts,
 )
-from rhale_stats.schema.dimensions import check_one_part, with_part_facts
+from rhale_stats.schema.dimensions import OUTPUT, check_one_part, with_part_facts
 from rhale_stats.schema.notes import with_notes
 
 if TYPE_CHECKING:
@@ -102,9 +102,11 @@ def vcov(result: xr.Dataset, feature: object, estimand: str) -> xr.DataArray:
 def selected(result: xr.Dataset) -> xr.Dataset:
     """Averages with the covariance of those that are there: some may have been selected."""
     others = [str(dim) for dim in result["average_cov"].dims if str(dim).endswith("_other")]
+    # One output may have been selected, which then has no dimension.
     places = {
-        dim: result.indexes[dim].get_indexer(result.indexes[dim.removesuffix("_other")])
+        dim: result.indexes[dim].get_indexer(pd.Index(np.atleast_1d(labels))).reshape(labels.shape)
         for dim in others
+        for labels in [result[dim.removesuffix("_other")].values]
     }
     return result.isel(places)
 
@@ -115,15 +117,15 @@ def estimates(
     """Averages for `hypotheses`, in the order of the lines of their table."""
     refuse_beside("averages", feature=feature, of=estimand, local=local, groups=groups)
     result = with_part_facts(result)
-    check_one_part(result, "result")
     names = [str(name) for name in result["term"].values]
     compared = is_compared(result)
     dims = ["term"]
-    if "by" in result.dims:
-        dims, levels = ["by", "term"], result["by"].values
-        by = result["by"].attrs["long_name"]
-        names = [f"{name}, {by} = {level}" for level in levels for name in names]
-        compared = np.tile(compared, len(levels))
+    for dim in ("by", OUTPUT):
+        if dim in result.dims:
+            dims, levels = [dim, *dims], result[dim].values
+            axis = result[dim].attrs.get("long_name", dim)
+            names = [f"{name}, {axis} = {level}" for level in levels for name in names]
+            compared = np.tile(compared, len(levels))
     size, se = len(names), result["average_se"].transpose(*dims)
     covariance = selected(result)["average_cov"]
     covariance = covariance.transpose(*dims, *(f"{dim}_other" for dim in dims))

@@ -13,7 +13,7 @@ from rhale_stats.arguments.rows import as_numbers
 from rhale_stats.arguments.times import as_values
 from rhale_stats.arrays import intervals, resample
 from rhale_stats.arrays.moments import FloatArray
-from rhale_stats.inference.combinations import Estimates, refuse_beside
+from rhale_stats.inference.combinations import Estimates
 from rhale_stats.inference.draws import Replication, Resampling, check_boot, draws_of
 from rhale_stats.inference.estimate import (
     Estimate,
@@ -297,7 +297,6 @@ def for_hypotheses(
     profile: xr.Dataset, feature: str | int | None, estimand: str | None, local: Any, groups: Any
 ) -> Estimates:
     """The curve of one feature at its grid, for `hypotheses`."""
-    refuse_beside("profiles", local=local, groups=groups)
     feature = given_feature(feature, "hypotheses(profile, feature='dose')", profile)
     covariance = vcov(profile, feature, estimand or "curve")
     row = one_profile(with_errors(profile), feature)
@@ -314,7 +313,24 @@ def for_hypotheses(
         f"the curve of {row['feature'].item()}",
         places=None if is_nominal(row) else np.asarray(row["grid_value"].values),
         slopes=row.attrs.get("ice_kind") == "derivative",
+        influences=_influences(profile, row, local, groups),
     )
+
+
+def _influences(
+    profile: xr.Dataset, row: xr.Dataset, local: Any, groups: ArrayLike | None
+) -> FloatArray | None:
+    """Influences of all rows, or of groups of them, on the curve; None where no rows are there."""
+    rows = profile if local is None else check_curves(local, profile)
+    if "obs" not in rows.dims:
+        return None
+    if ("n_groups" in profile.attrs) != (groups is not None):
+        if local is None and groups is None:
+            return None
+        raise ValueError("groups must be given if std_error was given them, and only then.")
+    if "fitted_model" in profile.attrs:
+        return None
+    return parameters.influences_of(profile, row, rows, groups)
 
 
 def degrees_of(row: xr.Dataset) -> FloatArray:

@@ -331,6 +331,24 @@ def _behind(
     return Behind(covariance, degrees, units, change, np.flatnonzero(has_curve))
 
 
+def influences_of(
+    profile: xr.Dataset, row: xr.Dataset, rows: xr.Dataset, groups: GroupsOrDesign | None
+) -> FloatArray:
+    """Influences of all rows, or of their groups, on the curve of one feature, (unit, grid)."""
+    centering = str(profile.attrs["centering"])
+    code, _ = groups_of(groups, rows, None)
+    if code is None and profile.attrs["method"] == "shap_dependence":
+        code = np.arange(rows.sizes["obs"])
+    behind = _behind(profile, row, rows, code, None, centering)
+    if isinstance(code, SamplingDesign):
+        return behind.units.moved
+    # Rows and groups without this feature do not move it.
+    every = np.arange(rows.sizes["obs"]) if code is None else code
+    out = np.zeros((int(every.max()) + 1, behind.units.moved.shape[1]))
+    out[np.unique(every[behind.used])] = behind.units.moved
+    return out
+
+
 def _some(
     group: IntArray | SamplingDesign | None, rows: NDArray[np.bool_]
 ) -> IntArray | SamplingDesign | None:
