@@ -521,6 +521,10 @@ class _ByLevel(NamedTuple):
         made = errors(covariances) | {"df": degrees, "cov": covariances.total}
         average = np.where(np.isnan(np.diagonal(covariances.model)), np.nan, change[-1])
         labelled = self._labelled(directions, terms, averaged_terms[0][0], average, made)
+        if covariances.n_equal is not None:
+            labelled.attrs["effective_units"] = float(
+                np.nanmin(covariances.n_equal, initial=np.inf)
+            )
         return _Output(labelled, units_of, change[:-1])
 
     def _covariances(

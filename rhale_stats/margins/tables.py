@@ -36,7 +36,7 @@ from rhale_stats.schema.notes import with_notes
 if TYPE_CHECKING:
     from statsmodels.iolib.summary import Summary
 
-# Of groups and designs; below, log-normal outcomes are covered in 80 to 90 %.
+# Of groups and designs, and effective units; below, log-normal outcomes are covered in 80 to 90 %.
 MIN_DEGREES = 30
 HYPOTHESES, LOCATION = "hypotheses", "location"
 INVERTED = "places at which a test of 0 does not reject, Student's t"
@@ -249,14 +249,15 @@ def _meant(result: xr.Dataset) -> list[str]:
 
 
 def _few_groups(result: xr.Dataset) -> list[str]:
-    """A note where clusters are so few that skewed outcomes matter."""
+    """A note where clusters, or those that decide, are so few that skewed outcomes matter."""
     degrees = float(result["average_df"].min()) if "n_groups" in result.attrs else np.inf
-    if not degrees < MIN_DEGREES:
+    units = float(result.attrs.get("effective_units", np.inf))
+    why = f"Few groups ({degrees:.3g} degrees of freedom)"
+    if degrees >= MIN_DEGREES:
+        why = f"A few rows or clusters decide (worth {units:.3g} of equal influence)"
+    if min(degrees, units) >= MIN_DEGREES:
         return []
-    return [
-        f"Few groups ({degrees:.3g} degrees of freedom): intervals are too short where outcomes "
-        f"are skewed, see docs/validity.md."
-    ]
+    return [f"{why}: intervals are too short where outcomes are skewed, see docs/validity.md."]
 
 
 def _not_estimable(result: xr.Dataset) -> list[str]:

@@ -152,6 +152,24 @@ def test_few_clusters_are_said():
     assert "Few groups" not in str(rs.summary(rs.averages(fit, DATA)))
 
 
+def test_a_few_rows_that_decide_are_said():
+    data = DATA.assign(y=np.where(np.arange(N) == 7, 400.0, DATA["y"]))
+    result = rs.averages(smf.ols("y ~ x", data).fit(), data, groups=rs.SurveyDesign())
+    assert "A few rows or clusters decide (worth 2.05 of equal influence)" in str(
+        rs.summary(result)
+    )
+    assert "A few rows" in str(rs.summary(rs.hypotheses(result, "b1 = b2")))
+    # The kurtosis of normal influences is 3, and as many units count as there are.
+    fit = smf.ols("y ~ x", DATA).fit()
+    equal = rs.averages(fit, DATA, groups=rs.SurveyDesign(fpc=0.5))
+    exog = fit.model.exog
+    slope = (exog * fit.resid.to_numpy()[:, None] @ np.linalg.inv(exog.T @ exog))[:, 1]
+    u = np.column_stack([DATA["y"] - DATA["y"].mean(), slope])
+    expected = 2 / ((u**4).sum(axis=0) / (u**2).sum(axis=0) ** 2 - 1 / N)
+    assert_allclose(equal.attrs["effective_units"], expected.min(), rtol=1e-6)
+    assert "decide" not in str(rs.summary(equal))
+
+
 @pytest.mark.parametrize(
     ("fit", "X"),
     [

@@ -77,6 +77,8 @@ def survey(noise: Noise, clusters: int, rng: np.random.Generator) -> Found:
         ("as if rows were independent", None),
     ):
         result = rs.averages(fit, sample, "x", groups=design, **weights)
+        if name == "linearised":
+            claims["survey, linearised: a note"] = "skewed" in str(rs.summary(result))
         claims |= dict(
             zip(
                 (f"survey, {name}: average", f"survey, {name}: slope"),
