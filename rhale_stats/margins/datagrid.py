@@ -15,6 +15,7 @@ from rhale_stats.schema.features import position_of
 from rhale_stats.schema.validation import validated
 
 MAX_ROWS = 1_000_000
+GRIDS = ("mean", "balanced")
 
 
 @validated
@@ -56,7 +57,7 @@ def datagrid(X: Any, *, grid: str = "mean", **values: Any) -> pd.DataFrame:
     0   3.0   a
     1   3.0   b
     """
-    check_choice("grid", grid, ("mean", "balanced"))
+    check_choice("grid", grid, GRIDS)
     table = as_table(X)
     frame = pd.DataFrame(table.copied(), columns=None if hasattr(X, "columns") else table.names)
     chosen = {
