@@ -14,6 +14,7 @@ from rhale_stats.ensembles.intervals import confint, with_errors
 from rhale_stats.ensembles.labelled import (
     DRAWS,
     FOLDS,
+    IMPUTATIONS,
     MODELS,
     REFITS,
     SUBSAMPLES,
@@ -69,8 +70,15 @@ TITLES = {
     FOLDS: "Cross-fitting",
     DRAWS: "Draws of the parameters",
     MODELS: "Several models",
+    IMPUTATIONS: "Imputations pooled",
 }
 METHODS = {"rhale": "RHALE", "ale": "ALE", "pdp": "partial dependence", "dale": "DALE"}
+WORDS_OF_MEMBERS = {
+    DRAWS: "Draws:",
+    FOLDS: "Folds:",
+    MODELS: "Models:",
+    IMPUTATIONS: "Imputations:",
+}
 # Largest number of points of the grid that are printed.
 MAX_POINTS = 21
 # What an interval of each kind of members contains.
@@ -98,6 +106,10 @@ NOTES = {
     MODELS: (
         "Intervals show the spread of these models. They are no confidence intervals: the models "
         "are no sample of models, and what all of them have wrong is not in the spread."
+    ),
+    IMPUTATIONS: (
+        "Standard errors hold the variance within and between the imputations (Rubin's rules); the "
+        "part of the model is that between them."
     ),
 }
 
@@ -136,7 +148,7 @@ def uncertainty_of(ensemble: xr.Dataset) -> str:
 
 def _facts(ensemble: xr.Dataset, origin: Origin) -> list[list[str]]:
     attrs = ensemble.attrs
-    words = {DRAWS: "Draws:", FOLDS: "Folds:", MODELS: "Models:"}.get(origin.kind, "Replicates:")
+    words = WORDS_OF_MEMBERS.get(origin.kind, "Replicates:")
     return [
         ["Rows:", f"{attrs.get('n_rows', '')}", words, count_of(ensemble)],
         [

@@ -127,15 +127,21 @@ def imputed(noise: Noise, n: int, rng: np.random.Generator) -> Found:
     inverse = np.linalg.inv(exog[~gone].T @ exog[~gone])
     b = inverse @ exog[~gone].T @ y[~gone]
     residual, free = y[~gone] - exog[~gone] @ b, (~gone).sum() - 2
-    results = []
+    results, effects, bins = [], [], rs.GivenBins([-6, 0, 6])
     for _ in range(N_IMPUTATIONS):
         sigma = np.sqrt(residual @ residual / rng.chisquare(free))
         line = rng.multivariate_normal(b, sigma**2 * inverse)
         filled = np.where(gone, exog @ line + sigma * rng.normal(size=n), y)
         data = pd.DataFrame({"x": x, "y": filled})
         results.append(rs.averages(smf.ols("y ~ x", data).fit(), data))
+        fit, X = smf.ols("y ~ x + I(x**2)", data).fit(), data[["x"]]
+        local = rs.local_effects(fit, X)
+        effects.append(rs.std_error(rs.rhale(local, bins=bins), local, model=fit, X=X))
     names = ("`pool`: average", "`pool`: slope")
-    return dict(zip(names, held(rs.pool(results), {0: 0.0, 1: 1.0}), strict=True))
+    claims = dict(zip(names, held(rs.pool(results), {0: 0.0, 1: 1.0}), strict=True))
+    low, high = rs.confint(rs.pool(effects))["effect_ci"].sel(feature="x").values[0].T
+    # The line of the population has no bend, so that both bins have the slope 1.
+    return claims | {"`pool`: effect in a bin": bool(low <= 1 <= high)}
 
 
 def places(noise: Noise, n: int, rng: np.random.Generator) -> Found:
