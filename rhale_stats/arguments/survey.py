@@ -188,6 +188,30 @@ class SurveyDesign:
         return SamplingDesign.replicated(relative, np.broadcast_to(factor, n).copy())
 
 
+@dataclass(frozen=True, eq=False, kw_only=True)
+class PartOfDesign(SurveyDesign):
+    """The design of a table for some of its rows, as ``by=`` divides them: all clusters count."""
+
+    whole: SurveyDesign
+    labels: NDArray[Any] | None
+    n_rows: int
+    used: IntArray
+
+    def sampling(
+        self,
+        labels: NDArray[Any] | None,
+        n_rows: int,
+        weight: FloatArray | None,
+        rows: str = "rows of X",
+    ) -> SamplingDesign:
+        """The design of all rows of the table, of which estimates have the used ones."""
+        del labels, n_rows  # of these rows alone
+        every = np.ones(self.n_rows)
+        if weight is not None:
+            every[self.used] = weight
+        return self.whole.sampling(self.labels, self.n_rows, every, rows).take(self.used)
+
+
 GroupsOrDesign: TypeAlias = ArrayLike | SurveyDesign
 
 

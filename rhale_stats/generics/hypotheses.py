@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 import xarray as xr
-from numpy.typing import ArrayLike
 
 from rhale_stats.arguments.checks import check_choice
 from rhale_stats.arguments.seeds import seeded
@@ -337,7 +336,7 @@ def compare(
     b: xr.Dataset | None = None,
     *,
     paired: tuple[xr.Dataset, xr.Dataset] | None = None,
-    groups: ArrayLike | None = None,
+    groups: GroupsOrDesign | None = None,
     level: float = 0.95,
     n_draws: int = 20_000,
     rng: np.random.Generator | int | None = None,
@@ -366,7 +365,7 @@ def compare(
         automatically, whether the same rows were drawn or not; pass ``paired=(a, b)`` if features
         of the table differ. Effects of several models are paired automatically if they are of the
         same models, or refits by one seed; ``paired=(a, b)`` pairs other members one by one.
-    groups : array_like of shape (n_rows,), optional
+    groups : array_like of shape (n_rows,) or SurveyDesign, optional
         With ``paired``: the group of every pair; pairs of one group may depend on each other.
         Without ``paired``, groups that `std_error` was given for ``a`` or ``b`` are used.
     level : float, default 0.95

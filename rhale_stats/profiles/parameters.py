@@ -305,14 +305,14 @@ def _behind(
         return Behind(covariance, degrees, units, change, np.flatnonzero(has_curve))
     if profile.attrs["method"] == "shap_dependence":
         assert rows is not None, "they keep their rows"
-        if not isinstance(code, np.ndarray):
-            raise ValueError("groups must be a column for shap_dependence; got a SurveyDesign.")
+        assert code is not None, "only errors by groups are made again"
         shapley = rows_behind(rows, name)
         assert isinstance(shapley, Shapley), "of Shapley values"
         has_curve = np.flatnonzero(~np.isnan(one_profile(rows, name)["x"].values))
-        group = np.unique(code[has_curve], return_inverse=True)[1]
+        group = _some(code, has_curve)
+        assert group is not None, "as above"
         of_units = shapley.of_groups(group, centering)
-        units = delta.Units(of_units.moved, group, np.nan)
+        units = delta.Units(of_units.moved, np.arange(len(has_curve)), np.nan)
         return Behind(of_units.moved.T @ of_units.moved, of_units.degrees, units, None, has_curve)
     derivative = profile.attrs.get("ice_kind") == "derivative"
     if from_model is not None:
@@ -350,7 +350,7 @@ def influences_of(
 
 
 def _some(
-    group: IntArray | SamplingDesign | None, rows: NDArray[np.bool_]
+    group: IntArray | SamplingDesign | None, rows: NDArray[np.bool_] | IntArray
 ) -> IntArray | SamplingDesign | None:
     """Groups of some of the rows, from 0 without gaps."""
     if isinstance(group, SamplingDesign):
