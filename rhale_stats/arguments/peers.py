@@ -81,6 +81,8 @@ KEYWORDS_FOR = {
     "n_folds": "cv folds",
     "contrasts": "slope variables_contrast step eps",
     "margin": "equivalence",
+    "clusters groups": "ids id psu design svydesign",
+    "replicates": "repweights rep_weights replicate_weights",
     "output": "target class_index target_class class_label",
     "scale": "response_method link predict_type predict_method",
     "progress": "verbose progress_bar silent quiet",
@@ -122,6 +124,7 @@ DIFFERENT: Mapping[str, str] = {
     ),
     "vcov": "Robust errors are of the fit: fit(cov_type='HC3'), which is taken from there; of "
     "groups of rows: groups=.",
+    "equivalence": "Equivalence is tested by hypotheses(averages(model, X), margin=0.1).",
     **dict.fromkeys(
         ("hypothesis", "joint"), "Tests of averages: hypotheses(averages(model, X), 'b1 = b2')."
     ),
@@ -167,8 +170,11 @@ VALUES_FOR = {
     "odds_ratio": "or oddsratio",
     "log_odds_ratio": "lnor lnoravg logor",
     "pairwise": "revpairwise all_pairs tukey",
-    "reference": "trt_vs_ctrl treatment revreference",
+    "reference": "trt_vs_ctrl trt.vs.ctrl trt.vs.ctrl1 treatment revreference",
     "sequential": "consec revsequential",
+    "increasing": "monotone monotonic isotonic",
+    "jackknife": "jk1 jkn",
+    "successive": "acs sdr",
     "balanced": "grid counterfactual",
 }
 VALUES = {word: ours for ours, words in VALUES_FOR.items() for word in words.split()}

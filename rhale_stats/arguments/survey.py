@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from functools import wraps
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
 from rhale_stats.arguments.checks import check_column
+from rhale_stats.arguments.peers import other_keyword, other_value
 from rhale_stats.arguments.rows import as_numbers, of_rows, row_codes
 from rhale_stats.arguments.words import first_rows, shown
 from rhale_stats.arrays.moments import FloatArray, IntArray
 from rhale_stats.arrays.survey import SamplingDesign
 
+C = TypeVar("C")
+WEIGHTS_BESIDE = "Weights are given beside it: averages(model, X, groups=design, weights=...)."
 # Factor of the squared deviations of R replicates.
 SCALES = {
     "bootstrap": lambda n: 1 / (n - 1),
@@ -24,6 +28,24 @@ SCALES = {
 }
 
 
+def _with_advice(cls: type[C]) -> type[C]:
+    """Let a class say which keyword may be meant by one that it does not have."""
+    init, names = cls.__init__, list(getattr(cls, "__dataclass_fields__", ()))
+
+    @wraps(init)
+    def advised(self: Any, *args: Any, **named: Any) -> None:
+        for name in named.keys() - set(names):
+            advice = other_keyword(name, names) or WEIGHTS_BESIDE
+            raise TypeError(
+                f"{cls.__name__}() got an unexpected keyword argument {name!r}. {advice}"
+            )
+        init(self, *args, **named)
+
+    cls.__init__ = advised  # type: ignore[method-assign]
+    return cls
+
+
+@_with_advice
 @dataclass(frozen=True, eq=False)
 class SurveyDesign:
     """How the rows were drawn, for ``groups=`` of `averages`, `std_error` and what takes them.
@@ -170,7 +192,7 @@ class SurveyDesign:
             if scale not in SCALES:
                 raise ValueError(
                     f"scale must be one of {', '.join(map(repr, SCALES))}, or numbers; got "
-                    f"{shown(scale)}."
+                    f"{shown(scale)}.{other_value(scale, list(SCALES))}"
                 )
             scale = SCALES[scale](n)
         factor = as_numbers(scale, "scale")

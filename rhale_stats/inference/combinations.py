@@ -301,7 +301,7 @@ def _expression(text: str, names: Sequence[str]) -> Expression:
                 return function(value(node.args[0], values))
         raise ValueError(
             f"hypothesis must be made of estimates, numbers, + - * / **, "
-            f"{', '.join(FUNCTIONS)}; got {text!r}."
+            f"{', '.join(FUNCTIONS)}; got {text!r}.{other_value(text, PAIRS)}"
         )
 
     def function(values: NDArray[Any]) -> Any:

@@ -31,7 +31,7 @@ from rhale_stats.margins.contrasts import (
     pairs_of_levels,
     text_of,
 )
-from rhale_stats.margins.datagrid import GRIDS, datagrid
+from rhale_stats.margins.datagrid import GRID, GRIDS, datagrid
 from rhale_stats.margins.hypotheses import labelled_combinations
 from rhale_stats.margins.tables import estimates
 from rhale_stats.models.adapters.libraries import columns_known_of
@@ -85,13 +85,12 @@ def averages(
         The fitted model, with the covariance of its parameters, as in `std_error`.
     X : table, array_like of shape (n_rows, n_columns), "mean" or "balanced", optional
         The rows that are averaged over: those that the model was fitted to (the default of a model
-        with a formula), other ones, or a `datagrid`. Rows of a grid are no sample: pass
-        ``uncertainty="parameters"`` with them. "mean" and "balanced" are such grids of the rows of
-        the fit.
+        with a formula), other ones, or a `datagrid`, whose rows are no sample: "both" is then
+        "parameters". "mean" and "balanced" are such grids of the rows of the fit.
     features : name, number, sequence or mapping of them, optional
         Columns to change. By default those of the model's formula, or all columns that are not
-        constant. Levels and steps of a column that is constant in ``X`` are those of the rows of
-        the fit. A mapping has ``contrasts``, as in ``{"age": 10}``.
+        constant; none in an empty list. Levels and steps of a column that is constant in ``X`` are
+        those of the rows of the fit. A mapping has ``contrasts``, as in ``{"age": 10}``.
     categorical : name, number, or sequence of them, optional
         Columns of numbers whose values are levels. Texts, categories and booleans are levels in any
         case, and so are the columns that the formula names as ``C(column)``.
@@ -193,6 +192,8 @@ def averages(
         frame = frame if known is None else frame.loc[:, frame.columns.isin(known.names)]
         X, uncertainty = _grid(frame, X, uncertainty, groups, options)
     X = frame if X is None else X
+    if getattr(X, "attrs", {}).get(GRID) and uncertainty == "both":
+        uncertainty = "parameters"
     if options.missing == "bin":
         raise ValueError("missing must be 'drop' or 'raise' for averages; got 'bin'.")
     scale, missing = options.scale, "raise" if options.missing == "raise" else None
@@ -328,7 +329,10 @@ def _columns(
     table, sources = sample.table, {}
     formula = columns_known_of(getattr(fitted.model, "results", None))
     named = set() if categorical is None else set(columns_named(table, categorical, "categorical"))
-    chosen = range(len(table.names)) if features is None else columns_named(table, features)
+    chosen: Any = range(len(table.names))
+    if features is not None:
+        is_none = isinstance(features, list | tuple) and not features  # the prediction alone
+        chosen = [] if is_none else columns_named(table, features)
     levels: dict[str, Levels | None] = {}
     for position in chosen:
         name = table.names[position]

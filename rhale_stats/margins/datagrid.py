@@ -16,6 +16,8 @@ from rhale_stats.schema.validation import validated
 
 MAX_ROWS = 1_000_000
 GRIDS = ("mean", "balanced")
+# An attribute of the table: its rows are no sample.
+GRID = "rhale_stats_grid"
 
 
 @validated
@@ -100,4 +102,5 @@ def datagrid(X: Any, *, grid: str = "mean", **values: Any) -> pd.DataFrame:
             if unknown:
                 raise ValueError(f"{name} must be among its categories; got {listed(unknown)}.")
         out[name] = out[name].astype(dtype) if fits else out[name]
+    out.attrs[GRID] = True
     return out

@@ -398,3 +398,19 @@ def test_words_for_tables_are_refused_where_they_have_no_rows():
     plain = sm.OLS(data["y"], sm.add_constant(data["x"])).fit()
     with pytest.raises(TypeError, match="X must be a table.*the model has no rows"):
         rs.averages(plain, "mean")
+
+
+def test_predictions_alone_and_rows_of_grids():
+    fit, data = of_grids()
+    alone = rs.averages(fit, "balanced", features=[], by=["g", "h"])
+    assert alone["term"].values.tolist() == ["prediction"]
+    assert alone["by"].values.tolist() == ["a, u", "a, v", "b, u", "b, v", "c, u", "c, v"]
+    # Rows of a grid are no sample, also where nobody says so.
+    grid = rs.datagrid(data, x=[0, 1])
+    found, expected = (
+        rs.averages(fit, grid, "x", **o) for o in ({}, {"uncertainty": "parameters"})
+    )
+    assert_allclose(found["average_se"], expected["average_se"])
+    assert found["average_se"].attrs["source"] == "parameters"
+    with pytest.raises(ValueError, match="got 'trt.vs.ctrl'. Did you mean 'reference'"):
+        rs.averages(fit, data, hypothesis="trt.vs.ctrl")
