@@ -185,3 +185,19 @@ def test_parameters_need_the_rows_of_the_fit(fit, X):
     assert np.isfinite(
         rs.averages(results, X, "x", groups=DESIGN, uncertainty="rows")["average_se"]
     ).all()
+
+
+def test_a_mean_of_clusters_is_that_of_a_textbook():
+    """Lohr (2010), *Sampling: Design and Analysis*, example 5.2: 5 of 100 suites of 4 students."""
+    grades = [
+        *(3.08, 2.60, 3.44, 3.04, 2.36, 3.04, 3.28, 2.68, 2.00, 2.56, 2.52, 1.88),
+        *(3.00, 2.88, 3.44, 3.64, 2.68, 1.92, 3.28, 3.20),
+    ]
+    data = pd.DataFrame({"grade": grades, "half": np.resize([0.0, 1.0], 20)})
+    fit = smf.ols("grade ~ half", data).fit()
+    design = rs.SurveyDesign(clusters=np.repeat(np.arange(5), 4), fpc=100)
+    found = rs.averages(fit, data, features=[], groups=design)
+    assert_allclose(found["average"], 2.826, atol=5e-4)
+    assert_allclose(found["average_se"], 0.164, atol=5e-4)
+    assert_allclose(found["average_se"], np.sqrt(0.95 * 2.25568 / 80), rtol=1e-6)
+    assert found["average_df"] == 4
