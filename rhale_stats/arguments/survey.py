@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import wraps
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, TypeAlias
 
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
 from rhale_stats.arguments.checks import check_column
-from rhale_stats.arguments.peers import other_keyword, other_value
+from rhale_stats.arguments.peers import other_value
 from rhale_stats.arguments.rows import as_numbers, of_rows, row_codes
 from rhale_stats.arguments.words import first_rows, shown
 from rhale_stats.arrays.moments import FloatArray, IntArray
 from rhale_stats.arrays.survey import SamplingDesign
 
-C = TypeVar("C")
-WEIGHTS_BESIDE = "Weights are given beside it: averages(model, X, groups=design, weights=...)."
 # Factor of the squared deviations of R replicates.
 SCALES = {
     "bootstrap": lambda n: 1 / (n - 1),
@@ -28,24 +25,6 @@ SCALES = {
 }
 
 
-def _with_advice(cls: type[C]) -> type[C]:
-    """Let a class say which keyword may be meant by one that it does not have."""
-    init, names = cls.__init__, list(getattr(cls, "__dataclass_fields__", ()))
-
-    @wraps(init)
-    def advised(self: Any, *args: Any, **named: Any) -> None:
-        for name in named.keys() - set(names):
-            advice = other_keyword(name, names) or WEIGHTS_BESIDE
-            raise TypeError(
-                f"{cls.__name__}() got an unexpected keyword argument {name!r}. {advice}"
-            )
-        init(self, *args, **named)
-
-    cls.__init__ = advised  # type: ignore[method-assign]
-    return cls
-
-
-@_with_advice
 @dataclass(frozen=True, eq=False)
 class SurveyDesign:
     """How the rows were drawn, for ``groups=`` of `averages`, `std_error` and what takes them.

@@ -9,11 +9,15 @@ import xarray as xr
 
 from rhale_stats.arguments.survey import row_groups
 from rhale_stats.arguments.times import are_dates, date_texts
-from rhale_stats.arrays import delta
 from rhale_stats.arrays.moments import FloatArray, IntArray
 from rhale_stats.arrays.survey import SamplingDesign
 from rhale_stats.effects.clusters import Clusters
-from rhale_stats.effects.directions import Influences, estimate_changes, row_influences
+from rhale_stats.effects.directions import (
+    Influences,
+    estimate_changes,
+    group_influences,
+    row_influences,
+)
 from rhale_stats.effects.errors import opened, vcov
 from rhale_stats.effects.fit import bin_degrees, features_of
 from rhale_stats.effects.intervals import estimates
@@ -89,11 +93,10 @@ def _influences(
     local: xr.Dataset,
     groups: Any,
 ) -> FloatArray:
-    """Influences of rows, or of groups of them, on effects or on the curve of one feature."""
-    source = str(effect["effect_se"].attrs["source"])
+    """Influences of rows, or of groups of them, on what is estimated of one feature."""
     if is_grouped(effect) != (groups is not None):
         raise ValueError("groups must be given if std_error was given them, and only then.")
-    if holds_model(source):
+    if holds_model(source := str(effect["effect_se"].attrs["source"])):
         raise ValueError(
             f"effect must have standard errors of the rows for several features or outputs; these "
             f"are of {source}. averages has both."
@@ -108,30 +111,32 @@ def _influences(
         if isinstance(grouped, SamplingDesign):
             design, grouped = grouped, grouped.cluster
         code = grouped
-    n_units, size = int(code.max()) + 1, row[row.curve_name].size
-    out = np.zeros((n_units, row.sizes["bin"] if estimand == "effect" else size))
+    n_units = int(code.max()) + 1
+    sizes = {"effect": row.sizes["bin"], "curve": row[row.curve_name].size, "average_effect": 1}
     if fit is None:
-        return out
+        return np.zeros((n_units if design is None else len(design.factor), sizes[estimand]))
     if has_own_rows(local):
-        name = row.name
-        rows = next(rows for rows in features_by_rows(local) if name in rows.names)
-        local, code = rows.select(local), code[rows.rows]
+        rows = next(rows for rows in features_by_rows(local) if row.name in rows.names)
+        local, code = rows.select(local, local), code[rows.rows]
     used = is_used_row(local, effect)
-    clusters = Clusters(columns(local.isel(obs=used)), local, code[used], n_units)
+    clusters = Clusters(columns(local.isel(obs=used)), local, code[used], n_units, design)
     clusters.check(row)
-    gradients = estimate_changes(
-        Influences(*row_influences(row, fit, clusters), np.zeros((n_units, 0))), row, fit
-    )
-    if estimand == "effect":
-        out = gradients.effect
+    if groups is None:
+        none = np.zeros((n_units, 0))
+        influences = Influences(*row_influences(row, fit, clusters), none)
     else:
+        influences = group_influences(row, fit, clusters)
+    gradients = estimate_changes(influences, row, fit)
+    out = gradients.effect if estimand == "effect" else gradients.average
+    if estimand == "curve":
+        out = np.zeros((len(out), sizes["curve"]))
         out[:, fit.cells.edge_stretch] = gradients.cell_curve
     if clusters.rows.frequency and groups is None:
         # A row of a frequency weight is as many rows, whose squares are added.
         counts = np.ones(n_units)
         counts[code[used]] = clusters.rows.weight
         out = out / np.sqrt(counts)[:, None]
-    return out if design is None else design.units_of_clusters(out)
+    return out
 
 
 def _along_axis(effect: xr.Dataset, row: FeatureResult, fit: CurveErrors | None) -> Estimates:
@@ -176,34 +181,16 @@ def _average_effects(
             "local must be given with of='average_effect': the average effects of two features "
             "come from the same rows. Pass the local effects that effect was made from."
         )
-    if is_grouped(effect) != (groups is not None):
-        raise ValueError("groups must be given if std_error was given them, and only then.")
-    if average.facts.source != "rows" and groups is None:
-        raise ValueError(
-            f"effect must have standard errors of the rows for of='average_effect'; these are of "
-            f"{average.facts.source}."
-        )
-    local, names = check_local(local), feature_names(effect)
-    values = local["local_effect"].sel(feature=names).transpose("obs", "feature").values
-    weight = local["weight"].values if "weight" in local else None
-    if weight is not None:
-        values = np.where(weight[:, None] > 0, values, 0.0)
-    if not np.isfinite(values).all():
-        raise ValueError("local must hold a local effect of every row for of='average_effect'.")
-    frequency = local.attrs.get("weight_kind") == "frequency"
-    if groups is None:
-        units = delta.of_rows(values, weight, frequency=frequency)
-    else:
-        used = np.ones(len(values), dtype=bool)
-        code = row_groups(groups, row_labels(local), used, "groups", weight=weight)
-        units = delta.of_groups(values, weight, code, frequency=frequency)
+    influences = np.concatenate(
+        [_influences(effect, *part, "average_effect", local, groups) for part in features], axis=1
+    )
     return Estimates(
-        names,
+        feature_names(effect),
         average.values,
-        correlated(units.moved, np.asarray(average.se)),
+        correlated(influences, np.asarray(average.se)),
         np.asarray(average.degrees, dtype=np.float64),
         average.facts.units,
         average.facts.source,
         "average effects",
-        influences=units.moved,
+        influences=influences,
     )

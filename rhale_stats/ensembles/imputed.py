@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-import pandas as pd
 import xarray as xr
 
 from rhale_stats.arrays.binning import bin_index
@@ -17,7 +16,7 @@ from rhale_stats.schema.checks import check_effect
 from rhale_stats.schema.curves import interpolation
 from rhale_stats.schema.feature_result import one_feature
 from rhale_stats.schema.features import feature_names
-from rhale_stats.schema.levels import is_categorical, level_names
+from rhale_stats.schema.parts import over_outputs
 
 # What has a standard error by the rows; sizes of effects have none.
 POOLED = ("effect", "heterogeneity", "curve", "average_effect")
@@ -25,12 +24,17 @@ POOLED = ("effect", "heterogeneity", "curve", "average_effect")
 PARTS = ("_se_rows", "_se_model")
 
 
-def pool(results: Sequence[xr.Dataset]) -> xr.Dataset:
+@over_outputs
+def pool(*results: xr.Dataset) -> xr.Dataset:
     """Effects of all imputations on one grid, with their mean and what varies within them."""
     effects = [with_std_error(check_effect(result, "results")) for result in results]
     first = effects[0]
-    for effect in effects:
-        _check_alike(first, effect)
+    if len({_axes(effect) for effect in effects}) > 1:
+        raise ValueError(
+            "results must be of the same features in the same bins, with one centering; these "
+            "differ. Choose the bins once: bins=rs.GivenBins({'dose': [0, 10, 20]}), and order= of "
+            "levels."
+        )
     sources = {str(effect["effect_se"].attrs["source"]) for effect in effects}
     effects = [_whole(effect) for effect in effects]
     grid = common_grid(effects, GRID, "results")
@@ -65,27 +69,11 @@ def pool(results: Sequence[xr.Dataset]) -> xr.Dataset:
     )
 
 
-def _check_alike(first: xr.Dataset, effect: xr.Dataset) -> None:
-    """Raise ``ValueError`` unless both are of the same features in the same bins."""
-    same = feature_names(first) == feature_names(effect) and all(
-        pd.Series(first[name].values.ravel()).equals(pd.Series(effect[name].values.ravel()))
-        for name in ("edge_value", "feature_kind")
-    )
-    levels = [
-        [level_names(one_feature(result, int(n))) for n in np.flatnonzero(_has_levels(result))]
-        for result in (first, effect)
-    ]
-    if not same or levels[0] != levels[1]:
-        raise ValueError(
-            "results must be of the same features in the same bins; these differ. Choose the bins "
-            "once: bins=rs.GivenBins({'dose': [0, 10, 20]}), and order= of levels."
-        )
-    if first.attrs["centering"] != effect.attrs["centering"]:
-        raise ValueError("results must have one centering; these differ.")
-
-
-def _has_levels(effect: xr.Dataset) -> list[bool]:
-    return [is_categorical(one_feature(effect, n)) for n in range(effect.sizes["feature"])]
+def _axes(effect: xr.Dataset) -> str:
+    """Features, bins, levels and centering, as a text to compare."""
+    names = [name for name in ("edge_value", "feature_kind", "level") if name in effect.coords]
+    values = [effect[name].values.tolist() for name in names]
+    return repr([feature_names(effect), values, effect.attrs["centering"]])
 
 
 def _whole(effect: xr.Dataset) -> xr.Dataset:

@@ -73,12 +73,6 @@ TITLES = {
     IMPUTATIONS: "Imputations pooled",
 }
 METHODS = {"rhale": "RHALE", "ale": "ALE", "pdp": "partial dependence", "dale": "DALE"}
-WORDS_OF_MEMBERS = {
-    DRAWS: "Draws:",
-    FOLDS: "Folds:",
-    MODELS: "Models:",
-    IMPUTATIONS: "Imputations:",
-}
 # Largest number of points of the grid that are printed.
 MAX_POINTS = 21
 # What an interval of each kind of members contains.
@@ -148,7 +142,8 @@ def uncertainty_of(ensemble: xr.Dataset) -> str:
 
 def _facts(ensemble: xr.Dataset, origin: Origin) -> list[list[str]]:
     attrs = ensemble.attrs
-    words = WORDS_OF_MEMBERS.get(origin.kind, "Replicates:")
+    refits = origin.kind in (REFITS, SUBSAMPLES)
+    words = "Replicates:" if refits else f"{origin.kind.capitalize()}:"
     return [
         ["Rows:", f"{attrs.get('n_rows', '')}", words, count_of(ensemble)],
         [

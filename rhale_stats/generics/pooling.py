@@ -13,7 +13,6 @@ from rhale_stats.ensembles import imputed
 from rhale_stats.margins.hypotheses import labelled_combinations
 from rhale_stats.margins.tables import HYPOTHESES, estimates, is_location, selected
 from rhale_stats.schema.kinds import AVERAGES, EFFECT, PROFILE, Kind, kind_of
-from rhale_stats.schema.parts import over_outputs
 from rhale_stats.schema.validation import validated
 from rhale_stats.schema.variables import variable
 
@@ -91,7 +90,7 @@ def pool(results: Sequence[xr.Dataset]) -> xr.Dataset:
             f"hypotheses(result) makes a table that can be pooled of other estimates."
         )
     if kind is EFFECT:
-        return _pooled_effects(*results)
+        return imputed.pool(*results)
     stem, first, text = STEMS[kind], results[0], f"{len(results)} imputations"
     for result in results:
         same = all(
@@ -129,11 +128,6 @@ def pool(results: Sequence[xr.Dataset]) -> xr.Dataset:
         combined = estimates(out, None, None, None, None)._replace(what=out.attrs["about"])
         out = labelled_combinations(out, combined, None, None, out.attrs["adjust"])
     return out.assign_attrs(parameters=how, n_imputations=len(results))
-
-
-@over_outputs
-def _pooled_effects(*results: xr.Dataset) -> xr.Dataset:
-    return imputed.pool(results)
 
 
 def _pooled(stem: str, results: Sequence[xr.Dataset]) -> dict[str, FloatArray]:

@@ -330,9 +330,8 @@ def _columns(
     formula = columns_known_of(getattr(fitted.model, "results", None))
     named = set() if categorical is None else set(columns_named(table, categorical, "categorical"))
     chosen: Any = range(len(table.names))
-    if features is not None:
-        is_none = isinstance(features, list | tuple) and not features  # the prediction alone
-        chosen = [] if is_none else columns_named(table, features)
+    if features is not None:  # none of an empty list: the prediction alone
+        chosen = columns_named(table, features) if np.size(features) else []
     levels: dict[str, Levels | None] = {}
     for position in chosen:
         name = table.names[position]

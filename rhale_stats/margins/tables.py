@@ -231,11 +231,7 @@ def _meant(result: xr.Dataset) -> list[str]:
         return [
             "dY/dX: average slope. Levels: average prediction with the level minus that with the "
             "first level, in all rows.",
-            *(
-                ["Ratios: t and P compare with 1, on the log scale."]
-                if _are_ratios(result).any()
-                else []
-            ),
+            *(RATIOS if _are_ratios(result).any() else ()),
         ]
     if is_location(result):
         return ["Places where the curve turns or is 0, with those at which a test of 0 keeps it."]

@@ -300,6 +300,7 @@ def for_hypotheses(
     feature = given_feature(feature, "hypotheses(profile, feature='dose')", profile)
     covariance = vcov(profile, feature, estimand or "curve")
     row = one_profile(with_errors(profile), feature)
+    rows = profile if local is None else check_curves(local, profile)
     names = [f"{value:.6g}" for value in row["grid_value"].values]
     if is_nominal(row):
         names = [level_text(level) for level in row["level"].values]
@@ -313,24 +314,8 @@ def for_hypotheses(
         f"the curve of {row['feature'].item()}",
         places=None if is_nominal(row) else np.asarray(row["grid_value"].values),
         slopes=row.attrs.get("ice_kind") == "derivative",
-        influences=_influences(profile, row, local, groups),
+        influences=parameters.influences_of(profile, row, rows, groups),
     )
-
-
-def _influences(
-    profile: xr.Dataset, row: xr.Dataset, local: Any, groups: ArrayLike | None
-) -> FloatArray | None:
-    """Influences of all rows, or of groups of them, on the curve; None where no rows are there."""
-    rows = profile if local is None else check_curves(local, profile)
-    if "obs" not in rows.dims:
-        return None
-    if ("n_groups" in profile.attrs) != (groups is not None):
-        if local is None and groups is None:
-            return None
-        raise ValueError("groups must be given if std_error was given them, and only then.")
-    if "fitted_model" in profile.attrs:
-        return None
-    return parameters.influences_of(profile, row, rows, groups)
 
 
 def degrees_of(row: xr.Dataset) -> FloatArray:

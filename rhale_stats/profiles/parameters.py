@@ -333,17 +333,22 @@ def _behind(
 
 def influences_of(
     profile: xr.Dataset, row: xr.Dataset, rows: xr.Dataset, groups: GroupsOrDesign | None
-) -> FloatArray:
-    """Influences of all rows, or of their groups, on the curve of one feature, (unit, grid)."""
-    centering = str(profile.attrs["centering"])
+) -> FloatArray | None:
+    """Influences of all rows, or of their groups, (unit, grid); None where these are not there."""
+    if ("n_groups" in profile.attrs) != (groups is not None) and not (
+        rows is profile and groups is None
+    ):
+        raise ValueError("groups must be given if std_error was given them, and only then.")
+    by_rows_alone = groups is None and "n_groups" in profile.attrs
+    if "obs" not in rows.dims or by_rows_alone or "fitted_model" in profile.attrs:
+        return None
     code, _ = groups_of(groups, rows, None)
-    if code is None and profile.attrs["method"] == "shap_dependence":
-        code = np.arange(rows.sizes["obs"])
-    behind = _behind(profile, row, rows, code, None, centering)
-    if isinstance(code, SamplingDesign):
+    every = np.arange(rows.sizes["obs"]) if code is None else code
+    shap = profile.attrs["method"] == "shap_dependence"
+    behind = _behind(profile, row, rows, every if shap else code, None, profile.attrs["centering"])
+    if isinstance(every, SamplingDesign):
         return behind.units.moved
     # Rows and groups without this feature do not move it.
-    every = np.arange(rows.sizes["obs"]) if code is None else code
     out = np.zeros((int(every.max()) + 1, behind.units.moved.shape[1]))
     out[np.unique(every[behind.used])] = behind.units.moved
     return out

@@ -210,6 +210,22 @@ def test_parts_of_the_rows_have_the_clusters_of_all(replicated):
     assert_allclose(effect["average_effect_se"].isel(region=0), expected, rtol=0.02)
 
 
+@pytest.mark.parametrize("column", ["gaps", "whole"])
+def test_features_with_rows_of_their_own_have_the_design(column):
+    table = X.assign(gaps=X["x"].mask(np.arange(N) % 7 == 0), whole=np.round(3 * X["x"]))
+
+    def model(table):
+        return np.asarray(np.tanh(table[column].fillna(0)) * (1 + table["z"]))
+
+    options = {"missing": "drop", "bins": rs.EqualWidthBins(2)}
+    found, groups = (
+        rs.rhale(model, table[[column, "z"]], [column], **options, groups=given)
+        for given in (rs.SurveyDesign(clusters=CLUSTER), CLUSTER)
+    )
+    assert_allclose(found["effect_se"], np.sqrt(50 / 49) * groups["effect_se"], rtol=0.02)
+    assert found["effect_se"].attrs["source"] == "rows in 50 clusters"
+
+
 def test_curves_of_shapley_values_have_the_design():
     shap = rs.shap_dependence(FIT, X[:120], ["x"], progress=False)
     groups = rs.std_error(shap, groups=CLUSTER[:120])
