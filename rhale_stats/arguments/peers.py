@@ -67,7 +67,7 @@ KEYWORDS_FOR = {
     "bins": "grid",
     "rng": "random_state seed random_seed",
     "level significance": "alpha conf_level ci C confidence confidence_level conf_int",
-    "groups by": "cluster clusters cluster_by groupby group by_group",
+    "groups by": "cluster clusters cluster_by groupby group by_group design svydesign",
     "centering kind reference": "centered center centre centering_method",
     "features feature": "feature variable variables columns feats predictors terms",
     "feature": "features",
@@ -122,6 +122,7 @@ DIFFERENT: Mapping[str, str] = {
     ),
     "vcov": "Robust errors are of the fit: fit(cov_type='HC3'), which is taken from there; of "
     "groups of rows: groups=.",
+    "equivalence": "Equivalence is tested by hypotheses(averages(model, X), margin=0.1).",
     **dict.fromkeys(
         ("hypothesis", "joint"), "Tests of averages: hypotheses(averages(model, X), 'b1 = b2')."
     ),
@@ -167,8 +168,11 @@ VALUES_FOR = {
     "odds_ratio": "or oddsratio",
     "log_odds_ratio": "lnor lnoravg logor",
     "pairwise": "revpairwise all_pairs tukey",
-    "reference": "trt_vs_ctrl treatment revreference",
+    "reference": "trt_vs_ctrl trt.vs.ctrl trt.vs.ctrl1 treatment revreference",
     "sequential": "consec revsequential",
+    "increasing": "monotone monotonic isotonic",
+    "jackknife": "jk1 jkn",
+    "successive": "acs sdr",
     "balanced": "grid counterfactual",
 }
 VALUES = {word: ours for ours, words in VALUES_FOR.items() for word in words.split()}

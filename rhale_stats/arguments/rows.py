@@ -15,6 +15,10 @@ from rhale_stats.arguments.words import first_rows, shown
 
 # How xarray says that a Dataset lacks a dimension.
 NO_DIMENSION = re.compile(r"(?:Dimensions \{)?'(\w+)'\}? (?:do not exist|not found in array dim)")
+DESIGNS = (
+    " Designs are for averages, std_error of effects in bins and profiles, compare and hypotheses: "
+    "pass the clusters themselves, or weights as weights=."
+)
 # Edges beyond it have distances whose squares are no numbers.
 LARGEST_EDGE = 1e150
 
@@ -177,9 +181,10 @@ def of_rows(
     ordered = aligned(values, labels, parameter)
     shape = np.shape(ordered)
     if shape != (n_rows,):
+        advice = DESIGNS if hasattr(values, "sampling") else ""
         raise ValueError(
             f"{parameter} must have one entry for each of {n_rows} {rows}; got "
-            f"{f'shape {shape}' if shape else shown(values)}."
+            f"{f'shape {shape}' if shape else shown(values)}.{advice}"
         )
     return ordered
 

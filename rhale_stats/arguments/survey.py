@@ -10,6 +10,7 @@ import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
 from rhale_stats.arguments.checks import check_column
+from rhale_stats.arguments.peers import other_value
 from rhale_stats.arguments.rows import as_numbers, of_rows, row_codes
 from rhale_stats.arguments.words import first_rows, shown
 from rhale_stats.arrays.moments import FloatArray, IntArray
@@ -170,7 +171,7 @@ class SurveyDesign:
             if scale not in SCALES:
                 raise ValueError(
                     f"scale must be one of {', '.join(map(repr, SCALES))}, or numbers; got "
-                    f"{shown(scale)}."
+                    f"{shown(scale)}.{other_value(scale, list(SCALES))}"
                 )
             scale = SCALES[scale](n)
         factor = as_numbers(scale, "scale")
@@ -186,6 +187,30 @@ class SurveyDesign:
             values, base[:, None], out=np.zeros_like(values), where=base[:, None] > 0
         )
         return SamplingDesign.replicated(relative, np.broadcast_to(factor, n).copy())
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class PartOfDesign(SurveyDesign):
+    """The design of a table for some of its rows, as ``by=`` divides them: all clusters count."""
+
+    whole: SurveyDesign
+    labels: NDArray[Any] | None
+    n_rows: int
+    used: IntArray
+
+    def sampling(
+        self,
+        labels: NDArray[Any] | None,
+        n_rows: int,
+        weight: FloatArray | None,
+        rows: str = "rows of X",
+    ) -> SamplingDesign:
+        """The design of all rows of the table, of which estimates have the used ones."""
+        del labels, n_rows  # of these rows alone
+        every = np.ones(self.n_rows)
+        if weight is not None:
+            every[self.used] = weight
+        return self.whole.sampling(self.labels, self.n_rows, every, rows).take(self.used)
 
 
 GroupsOrDesign: TypeAlias = ArrayLike | SurveyDesign

@@ -154,13 +154,25 @@ def summed(values: FloatArray, code: IntArray) -> FloatArray:
 class Covariances(NamedTuple):
     """Of estimates: from the rows, from the parameters, and what was asked for.
 
-    The design of a survey has one number of ``degrees`` of freedom for all.
+    The design of a survey has one number of ``degrees`` of freedom for all, and the number of
+    units of equal influence, `n_equal`.
     """
 
     rows: FloatArray
     model: FloatArray
     total: FloatArray
     degrees: float | None = None
+    n_equal: FloatArray | None = None
+
+
+def n_equal(moved: FloatArray) -> FloatArray:
+    """math [117]: degrees of freedom of the variance of every estimate, by the kurtosis of units.
+
+    As many as there are units if these are normal, and few where a few of them decide.
+    """
+    with np.errstate(invalid="ignore", divide="ignore"):
+        share = np.sum(moved**4, axis=0) / np.sum(moved**2, axis=0) ** 2
+    return np.asarray(2 / np.maximum(share - 1 / len(moved), 1 / len(moved)))
 
 
 def together(

@@ -55,7 +55,8 @@ class Clusters(NamedTuple):
         rows = columns(local.isel(obs=used))
         if not isinstance(group, SamplingDesign):
             return cls(rows, local, group, check_n_groups(group))
-        if rows.frequency:
+        # Halves of rows on edges are counted as well, but no repeated rows.
+        if effect.attrs.get("weight_kind") == "frequency":
             raise ValueError(
                 "weight_kind must be 'sampling' with the design of a survey; got 'frequency'."
             )

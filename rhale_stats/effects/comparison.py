@@ -6,13 +6,14 @@ from typing import NamedTuple
 
 import numpy as np
 import xarray as xr
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
-from rhale_stats.arguments.rows import row_codes
+from rhale_stats.arguments.survey import GroupsOrDesign, design_text, row_groups
 from rhale_stats.arguments.words import warn
 from rhale_stats.arrays import accumulate, influence, intervals
 from rhale_stats.arrays.binning import bin_index
 from rhale_stats.arrays.moments import FloatArray, IntArray
+from rhale_stats.arrays.survey import SamplingDesign
 from rhale_stats.effects.clusters import Clusters, blocks, centres, grouped_levels
 from rhale_stats.effects.errors import with_std_error
 from rhale_stats.effects.fit import bends, curve_covariance, curve_degrees
@@ -52,12 +53,13 @@ class Pairs(NamedTuple):
     repeats: FloatArray
     grouped: bool
     source: str
+    design: SamplingDesign | None = None
 
 
 def pairs_of(
     effects: tuple[xr.Dataset, xr.Dataset],
     paired: tuple[xr.Dataset, xr.Dataset],
-    groups: ArrayLike | None,
+    groups: GroupsOrDesign | None,
     names: list[str],
 ) -> Pairs:
     """Raise ``ValueError`` unless rows, weights and groups of both go together."""
@@ -77,6 +79,7 @@ def pairs_of(
             "without model=, or refit both models together."
         )
     used = [is_used_row(local, effect) for local, effect in zip(paired, effects, strict=True)]
+    design: SamplingDesign | None = None
     if groups is None:
         if any(is_grouped(effect) for effect in effects):
             raise ValueError(
@@ -87,8 +90,11 @@ def pairs_of(
         unit, repeats, source = np.arange(sizes[0]), _multiplicity(paired), "pairs of rows"
     else:
         either = used[0] | used[1]
-        code = row_codes(groups, row_labels(paired[0]), either, "groups", "pairs")
-        n_groups = int(code.max(initial=-1)) + 1
+        weight = paired[0]["weight"].values if "weight" in paired[0] else None
+        code = row_groups(groups, row_labels(paired[0]), either, "groups", "pairs", weight)
+        if isinstance(code, SamplingDesign):
+            design, code = code, code.cluster[code.rows]
+        n_groups = int(code.max(initial=-1)) + 1 if design is None else design.n_clusters
         if n_groups < 2:
             raise ValueError(f"groups must hold at least two different groups; got {n_groups}.")
         # Rows that neither effect uses do not count in any group.
@@ -96,6 +102,7 @@ def pairs_of(
         unit[either] = code
         repeats = np.ones(n_groups)
         source = f"pairs of rows in {n_groups} groups"
+        source = source if design is None else f"pairs of {design_text(design)}"
     first, second = [
         Clusters(columns(local.isel(obs=rows)), local, unit[rows], len(repeats))
         for local, rows in zip(paired, used, strict=True)
@@ -106,7 +113,7 @@ def pairs_of(
             if row.sizes["bin"]:
                 check_same_rows(row, side.rows, feature_position(side.local, name), *names_of_pair)
     _check_rows_of_pairs(paired)
-    return Pairs((first, second), repeats, groups is not None, source)
+    return Pairs((first, second), repeats, groups is not None, source, design)
 
 
 def _local_pair(paired: object) -> tuple[xr.Dataset, xr.Dataset]:
@@ -187,13 +194,18 @@ def paired_covariance(
     covariance = np.zeros((len(z), len(z)))
     # A unit with frequency k represents k pairs, each with 1/k of its influence.
     share = 1 / np.sqrt(np.where(pairs.repeats > 0, pairs.repeats, 1.0))
-    for begin in range(0, len(share), influence.BLOCK_ROWS):
-        block = slice(begin, begin + influence.BLOCK_ROWS)
+    # The clusters of a design are taken from the means of their strata, all at once.
+    n_units = influence.BLOCK_ROWS if pairs.design is None else len(share)
+    for begin in range(0, len(share), n_units):
+        block = slice(begin, begin + n_units)
         first, second = [
             sums.of_curve(loadings, population=population, rows=block)
             for sums, loadings, population in influences
         ]
         influence_of_units = share[block, None] * (first - second)
+        if pairs.design is not None:
+            influence_of_units = pairs.design.units_of_clusters(influence_of_units)
+            degrees = [np.minimum(part, pairs.design.degrees) for part in degrees]
         covariance += influence_of_units.T @ influence_of_units
     covariance[unknown] = covariance[:, unknown] = np.nan
     return covariance, degrees

@@ -146,16 +146,16 @@ def group_influences(row: FeatureResult, fit: CurveErrors, clusters: Clusters) -
             spread = clusters.design.units_of_clusters(spread)
     numbers = row_numbers(clusters.local)[is_used_row(clusters.local, row)]
     if clusters.design is None and clusters.n_groups == len(np.unique(numbers)):
-        return Influences(*_row_influences(row, fit, clusters), spread)
+        return Influences(*row_influences(row, fit, clusters), spread)
     of_bins = clusters.bin_influences(row)
     cells = of_bins if row.is_categorical else clusters.influences(row, fit.cells)
     return Influences(cells.sums, of_bins.sums, spread)
 
 
-def _row_influences(
+def row_influences(
     row: FeatureResult, fit: CurveErrors, clusters: Clusters
 ) -> tuple[RowSums, RowSums]:
-    """Influences of single rows, which need no correction for their shares."""
+    """Influences of rows, summed in groups, without corrections for their shares."""
     group, n_groups = clusters.group, clusters.n_groups
     if row.is_categorical:
         steps = level_sums(row, clusters.rows, clusters.position(row), group, n_groups)

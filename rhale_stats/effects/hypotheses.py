@@ -31,7 +31,7 @@ from rhale_stats.inference.estimate import BY_ERRORS
 from rhale_stats.inference.results import CONSTANT, SIZE_LEVEL, Size, labelled_test
 from rhale_stats.local.rows import Rows, estimation_rows, own_columns
 from rhale_stats.schema.checks import check_effect, check_local
-from rhale_stats.schema.feature_result import FeatureResult, one_feature
+from rhale_stats.schema.feature_result import FeatureResult, has_moments, one_feature
 from rhale_stats.schema.features import (
     feature_names,
     is_of_outcome,
@@ -290,6 +290,12 @@ def _monotone(row: FeatureResult, sign: float) -> Wald:
         return Wald(reason=meaning.NO_ROWS)
     skewness = row["effect_skewness"].values if "effect_skewness" in row else np.zeros(len(se))
     least = resolution(value, float(row["local_effect_error"]))
+    n = row["n_effective"].values
+    if _is_skewed(row, sign):
+        # A mean of skewed effects that is low by chance has a small error, too.
+        square = np.average((se**2 * n)[tested], weights=degrees[tested])
+        pooled = np.maximum(se, np.sqrt(square / n))
+        se, skewness = pooled, skewness * (se / pooled) ** 3
     t = sign * intervals.unskewed(value / np.hypot(se, least), skewness)
     scores = np.sign(t) * intervals.normal_score(t, np.maximum(degrees, 1.0))
     score = float(scores[tested].min())
@@ -297,6 +303,17 @@ def _monotone(row: FeatureResult, sign: float) -> Wald:
     # Sidak (1967): exact for separate rows, and not exceeded for bins that share groups.
     p_value = float(-np.expm1(n_tested * special.log_ndtr(-score)))
     return Wald(-score, float(n_tested), p_value)
+
+
+def _is_skewed(row: FeatureResult, sign: float) -> bool:
+    """Whether skewness of this sign in all bins together is two standard errors from 0."""
+    if not has_moments(row):
+        return False
+    residuals, n = row.residuals, row["n_effective"].values
+    known = (n > 1) & np.isfinite(residuals.third_moment)
+    second, third = ((part * n)[known].sum() for part in residuals[:2])
+    n_units = min(float(n[known].sum()), float(row.attrs.get("n_groups", np.inf)))
+    return bool(sign * third * np.sqrt(n[known].sum() * n_units / 24) > second**1.5)
 
 
 def _sum_of_squares(row: FeatureResult, null: str) -> Wald:

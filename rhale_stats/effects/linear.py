@@ -9,13 +9,22 @@ import xarray as xr
 
 from rhale_stats.arguments.survey import row_groups
 from rhale_stats.arguments.times import are_dates, date_texts
-from rhale_stats.arrays import delta
+from rhale_stats.arrays.moments import FloatArray, IntArray
+from rhale_stats.arrays.survey import SamplingDesign
+from rhale_stats.effects.clusters import Clusters
+from rhale_stats.effects.directions import (
+    Influences,
+    estimate_changes,
+    group_influences,
+    row_influences,
+)
 from rhale_stats.effects.errors import opened, vcov
 from rhale_stats.effects.fit import bin_degrees, features_of
 from rhale_stats.effects.intervals import estimates
 from rhale_stats.effects.parameters import row_covariances
-from rhale_stats.inference.combinations import Estimates, refuse_beside
-from rhale_stats.printing.text import bin_labels
+from rhale_stats.inference.combinations import Estimates, correlated, refuse_beside
+from rhale_stats.local.rows import columns, is_used_row
+from rhale_stats.printing.text import bin_labels, holds_model
 from rhale_stats.schema.checks import check_effect, check_local
 from rhale_stats.schema.curves import CurveErrors
 from rhale_stats.schema.feature_result import FeatureResult
@@ -28,6 +37,7 @@ from rhale_stats.schema.features import (
 )
 from rhale_stats.schema.identity import row_labels
 from rhale_stats.schema.levels import level_names
+from rhale_stats.schema.parts import features_by_rows, has_own_rows
 
 # How far from the middle of a bin its ends are looked at, in halves of its width: neighbours that
 # are lines do not meet at their edge.
@@ -45,7 +55,6 @@ def for_hypotheses(
     estimand = estimand or "effect"
     if estimand == "average_effect":
         return _average_effects(effect, feature, local, groups)
-    refuse_beside(f"of={estimand!r}", local=local, groups=groups)
     effect = check_effect(effect)
     feature = given_feature(feature, "hypotheses(effect, feature='dose')", effect)
     effect, features = opened(effect.isel(feature=[feature_position(effect, feature)]))
@@ -70,7 +79,64 @@ def for_hypotheses(
         str(covariance.attrs["source"]),
         f"the effects of {name}" if estimand == "effect" else f"the curve of {name}",
         places=None if row.is_categorical or estimand == "effect" else edges,
+        influences=None
+        if local is None
+        else _influences(effect, *features[0], estimand, local, groups),
     )
+
+
+def _influences(
+    effect: xr.Dataset,
+    row: FeatureResult,
+    fit: CurveErrors | None,
+    estimand: str,
+    local: xr.Dataset,
+    groups: Any,
+) -> FloatArray:
+    """Influences of rows, or of groups of them, on what is estimated of one feature."""
+    if is_grouped(effect) != (groups is not None):
+        raise ValueError("groups must be given if std_error was given them, and only then.")
+    if holds_model(source := str(effect["effect_se"].attrs["source"])):
+        raise ValueError(
+            f"effect must have standard errors of the rows for several features or outputs; these "
+            f"are of {source}. averages has both."
+        )
+    local, design = check_local(local), None
+    n_rows = local.sizes["obs"]
+    code: IntArray = np.arange(n_rows)
+    if groups is not None:
+        weight = local["weight"].values if "weight" in local else None
+        used = np.ones(n_rows, dtype=bool)
+        grouped = row_groups(groups, row_labels(local), used, "groups", weight=weight)
+        if isinstance(grouped, SamplingDesign):
+            design, grouped = grouped, grouped.cluster
+        code = grouped
+    n_units = int(code.max()) + 1
+    sizes = {"effect": row.sizes["bin"], "curve": row[row.curve_name].size, "average_effect": 1}
+    if fit is None:
+        return np.zeros((n_units if design is None else len(design.factor), sizes[estimand]))
+    if has_own_rows(local):
+        rows = next(rows for rows in features_by_rows(local) if row.name in rows.names)
+        local, code = rows.select(local, local), code[rows.rows]
+    used = is_used_row(local, effect)
+    clusters = Clusters(columns(local.isel(obs=used)), local, code[used], n_units, design)
+    clusters.check(row)
+    if groups is None:
+        none = np.zeros((n_units, 0))
+        influences = Influences(*row_influences(row, fit, clusters), none)
+    else:
+        influences = group_influences(row, fit, clusters)
+    gradients = estimate_changes(influences, row, fit)
+    out = gradients.effect if estimand == "effect" else gradients.average
+    if estimand == "curve":
+        out = np.zeros((len(out), sizes["curve"]))
+        out[:, fit.cells.edge_stretch] = gradients.cell_curve
+    if clusters.rows.frequency and groups is None:
+        # A row of a frequency weight is as many rows, whose squares are added.
+        counts = np.ones(n_units)
+        counts[code[used]] = clusters.rows.weight
+        out = out / np.sqrt(counts)[:, None]
+    return out
 
 
 def _along_axis(effect: xr.Dataset, row: FeatureResult, fit: CurveErrors | None) -> Estimates:
@@ -115,38 +181,16 @@ def _average_effects(
             "local must be given with of='average_effect': the average effects of two features "
             "come from the same rows. Pass the local effects that effect was made from."
         )
-    if is_grouped(effect) != (groups is not None):
-        raise ValueError("groups must be given if std_error was given them, and only then.")
-    if average.facts.source != "rows" and groups is None:
-        raise ValueError(
-            f"effect must have standard errors of the rows for of='average_effect'; these are of "
-            f"{average.facts.source}."
-        )
-    local, names = check_local(local), feature_names(effect)
-    values = local["local_effect"].sel(feature=names).transpose("obs", "feature").values
-    weight = local["weight"].values if "weight" in local else None
-    if weight is not None:
-        values = np.where(weight[:, None] > 0, values, 0.0)
-    if not np.isfinite(values).all():
-        raise ValueError("local must hold a local effect of every row for of='average_effect'.")
-    frequency = local.attrs.get("weight_kind") == "frequency"
-    if groups is None:
-        units = delta.of_rows(values, weight, frequency=frequency)
-    else:
-        used = np.ones(len(values), dtype=bool)
-        code = row_groups(groups, row_labels(local), used, "groups", weight=weight)
-        units = delta.of_groups(values, weight, code, frequency=frequency)
-    covariance = units.moved.T @ units.moved
-    size = np.sqrt(np.diagonal(covariance))
-    with np.errstate(invalid="ignore", divide="ignore"):
-        correlation = np.nan_to_num(covariance / np.outer(size, size))
-    se = np.asarray(average.se)
+    influences = np.concatenate(
+        [_influences(effect, *part, "average_effect", local, groups) for part in features], axis=1
+    )
     return Estimates(
-        names,
+        feature_names(effect),
         average.values,
-        correlation * np.outer(se, se),
+        correlated(influences, np.asarray(average.se)),
         np.asarray(average.degrees, dtype=np.float64),
         average.facts.units,
         average.facts.source,
         "average effects",
+        influences=influences,
     )

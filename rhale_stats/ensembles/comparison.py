@@ -13,7 +13,6 @@ from rhale_stats.effects.errors import with_std_error
 from rhale_stats.effects.fit import curve_degrees
 from rhale_stats.ensembles.intervals import largest_of, with_errors
 from rhale_stats.ensembles.labelled import (
-    FOLDS,
     Origin,
     Row,
     centre_of,
@@ -142,7 +141,7 @@ def largest_test(
         return np.nan, np.nan, NO_ERROR
     scaled = np.abs(centre[used]) / se[used]
     statistic = float(scaled.max())
-    if origin.kind != FOLDS:
+    if not origin.is_estimated:
         largest = largest_of(members_of(ensemble, "effect")[:, 0][:, used])
         largest = largest[np.isfinite(largest)]
         return statistic, float((1 + np.sum(largest >= statistic)) / (1 + len(largest))), ""

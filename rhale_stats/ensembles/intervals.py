@@ -11,7 +11,6 @@ from rhale_stats.arguments.checks import check_choice
 from rhale_stats.arrays import intervals
 from rhale_stats.arrays.moments import FloatArray
 from rhale_stats.ensembles.labelled import (
-    FOLDS,
     ON_GRID,
     SIZES,
     SUBSAMPLES,
@@ -136,6 +135,7 @@ def for_hypotheses(
         f"the curve of {row.name}",
         places=None if row.levels else np.asarray(row.z, dtype=np.float64),
         slopes=name == "effect",
+        influences=deviations(row.dataset, name)[:, 0],
     )
 
 
@@ -237,7 +237,7 @@ def confband(ensemble: xr.Dataset, level: float, n_draws: int, rng: Any) -> xr.D
             quantiles[number] = _quantiles(ensemble, name, number, level, n_draws, stream)
         ends = intervals.around(centre, quantiles * se)
         dims, values, attrs = _said(band(facts_of(ensemble, name), ends, level), origin)
-        if origin.kind != FOLDS:
+        if not origin.is_estimated:
             attrs = {**attrs, "method": BY_MEMBERS}
         variables[f"{name}_band"] = dims, values, attrs
     return ensemble.assign(variables).assign_coords(BOUNDS)
@@ -252,7 +252,7 @@ def _quantiles(
     rng: np.random.Generator,
 ) -> FloatArray:
     """Standard errors within which the curve of one feature lies at all points at once."""
-    if origin_of(ensemble).kind == FOLDS:
+    if origin_of(ensemble).is_estimated:
         degrees = degrees_of(ensemble, name)[number]
         away = deviations(ensemble, name)[:, number]
         joint = joint_of(away, own_errors(ensemble, name)[number], degrees)

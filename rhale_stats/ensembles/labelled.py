@@ -9,7 +9,7 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
-from rhale_stats.arrays import intervals, members
+from rhale_stats.arrays import intervals, members, pooling
 from rhale_stats.arrays.moments import FloatArray
 from rhale_stats.effects.errors import errors_at, own_error, values_at
 from rhale_stats.effects.inner import importances
@@ -28,6 +28,7 @@ from rhale_stats.schema.variables import EFFECT_VARIABLES, GRID_VALUE, in_order,
 BOOTSTRAP, SUBSAMPLING, SPREAD = "bootstrap", "subsampling", "spread"
 JACKKNIFE, CORRECTED = "jackknife", "nadeau-bengio"
 CROSS_FITTED = (JACKKNIFE, CORRECTED)
+RUBIN = "rubin"
 
 
 class Error(NamedTuple):
@@ -57,6 +58,12 @@ def error_of(ensemble: xr.Dataset, name: str) -> Error:
     if kind == CORRECTED:
         return _corrected(ensemble, values, within)
     between = members.variance(values)
+    if kind == RUBIN:
+        added, m = between * (1 + 1 / len(values)), len(values)
+        if np.isnan(within).all() and f"{name}_within" in ensemble:
+            within = np.sum(_roots(ensemble, name) ** 2, axis=0)
+        total, complete = added + within, np.array(float(ensemble.attrs["complete_degrees"]))
+        return Error(total, within, added, pooling.degrees_of(added, total, m, complete))
     never = np.full(between.shape, np.inf)
     if kind == SPREAD:
         # Every member is of all rows: their sampling comes on top of what the models differ by.
@@ -73,6 +80,10 @@ def deviations(ensemble: xr.Dataset, name: str) -> FloatArray:
     count as 0.
     """
     kind, values = variance_kind(ensemble), draws_of(ensemble, name)
+    if kind == RUBIN:
+        m = len(values)
+        away = np.sqrt((1 + 1 / m) / (m - 1)) * (values - members.mean(values))
+        return np.asarray(np.nan_to_num(np.concatenate([away, _roots(ensemble, name)])))
     if kind not in CROSS_FITTED:
         factor = float(ensemble.attrs.get("variance_factor", 1.0))
         n = np.maximum(members.n_known(values) - 1, 1)
@@ -88,6 +99,11 @@ def deviations(ensemble: xr.Dataset, name: str) -> FloatArray:
     models = np.nan_to_num(values - draws_of(ensemble, other))
     factor = members.jackknife_factor(n_folds) / (2 * len(values))
     return np.concatenate([away, np.sqrt(factor) * models])
+
+
+def _roots(ensemble: xr.Dataset, name: str) -> FloatArray:
+    """Roots of the covariance within imputations, (root, feature, grid)."""
+    return np.asarray(ensemble[f"{name}_within"].transpose("within", *dims_of(name)).values)
 
 
 def _rows(ensemble: xr.Dataset, name: str) -> FloatArray:
@@ -148,6 +164,7 @@ def _corrected(ensemble: xr.Dataset, values: FloatArray, within: FloatArray) -> 
 SIZES = ("heterogeneity", "importance", "heterogeneity_index", "heterogeneity_output")
 MAKERS = "bootstrap_refit, cross_effects or over_models"
 REFITS, SUBSAMPLES, FOLDS, DRAWS, MODELS = "refits", "subsamples", "folds", "draws", "models"
+IMPUTATIONS = "imputations"
 CREDIBLE = ("eti", "hdi", "normal")
 
 
@@ -170,6 +187,11 @@ class Origin(NamedTuple):
         """Whether the spread is that of a sampling distribution, so that P is defined."""
         return self.interval == "confidence"
 
+    @property
+    def is_estimated(self) -> bool:
+        """Whether the error is an estimate with degrees of freedom, not the members themselves."""
+        return self.kind in (FOLDS, IMPUTATIONS)
+
 
 def origin_of(ensemble: xr.Dataset) -> Origin:
     """Where the members come from."""
@@ -181,6 +203,9 @@ def origin_of(ensemble: xr.Dataset) -> Origin:
             return Origin(DRAWS, *what, CREDIBLE, contained=False)
         what = "spread of the models", "effect of a model over these rows", "spread"
         return Origin(MODELS, *what, CREDIBLE, contained=False)
+    if kind == RUBIN:
+        target = "mean effect over rows like these"
+        return Origin(IMPUTATIONS, source, target, methods=("normal",))
     groups = ", groups of rows" if "groups" in source else ""
     if kind in CROSS_FITTED:
         target = "mean effect of models fitted to the rows of a training set"
@@ -344,6 +369,9 @@ def mapped(row: Row, name: str, weight: FloatArray) -> xr.Dataset:
     for variable in names:
         values = row.dataset[variable].transpose("chain", "draw", "feature", "grid").values
         variables[variable] = (("chain", "draw", "feature", "grid"), through(values, weight))
+    if (roots := f"{name}_within") in row.dataset:
+        values = through(_roots(row.dataset, name), weight)
+        variables[roots] = (("within", "feature", "grid"), values)
     centre = through(centre_of(row.dataset, name), weight)
     variables[f"{name}_estimate"] = (("feature", "grid"), centre)
     return xr.Dataset(variables, attrs=row.dataset.attrs)

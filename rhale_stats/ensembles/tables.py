@@ -14,6 +14,7 @@ from rhale_stats.ensembles.intervals import confint, with_errors
 from rhale_stats.ensembles.labelled import (
     DRAWS,
     FOLDS,
+    IMPUTATIONS,
     MODELS,
     REFITS,
     SUBSAMPLES,
@@ -69,6 +70,7 @@ TITLES = {
     FOLDS: "Cross-fitting",
     DRAWS: "Draws of the parameters",
     MODELS: "Several models",
+    IMPUTATIONS: "Imputations pooled",
 }
 METHODS = {"rhale": "RHALE", "ale": "ALE", "pdp": "partial dependence", "dale": "DALE"}
 # Largest number of points of the grid that are printed.
@@ -98,6 +100,10 @@ NOTES = {
     MODELS: (
         "Intervals show the spread of these models. They are no confidence intervals: the models "
         "are no sample of models, and what all of them have wrong is not in the spread."
+    ),
+    IMPUTATIONS: (
+        "Standard errors hold the variance within and between the imputations (Rubin's rules); the "
+        "part of the model is that between them."
     ),
 }
 
@@ -136,7 +142,8 @@ def uncertainty_of(ensemble: xr.Dataset) -> str:
 
 def _facts(ensemble: xr.Dataset, origin: Origin) -> list[list[str]]:
     attrs = ensemble.attrs
-    words = {DRAWS: "Draws:", FOLDS: "Folds:", MODELS: "Models:"}.get(origin.kind, "Replicates:")
+    refits = origin.kind in (REFITS, SUBSAMPLES)
+    words = "Replicates:" if refits else f"{origin.kind.capitalize()}:"
     return [
         ["Rows:", f"{attrs.get('n_rows', '')}", words, count_of(ensemble)],
         [

@@ -9,8 +9,10 @@ import xarray as xr
 
 from rhale_stats.arrays.moments import FloatArray
 from rhale_stats.arrays.pooling import rubin
-from rhale_stats.margins.tables import selected
-from rhale_stats.schema.kinds import AVERAGES, PROFILE, Kind, kind_of
+from rhale_stats.ensembles import imputed
+from rhale_stats.margins.hypotheses import labelled_combinations
+from rhale_stats.margins.tables import HYPOTHESES, estimates, is_location, selected
+from rhale_stats.schema.kinds import AVERAGES, EFFECT, PROFILE, Kind, kind_of
 from rhale_stats.schema.validation import validated
 from rhale_stats.schema.variables import variable
 
@@ -28,15 +30,19 @@ def pool(results: Sequence[xr.Dataset]) -> xr.Dataset:
     ----------
     results : sequence of Datasets
         What `averages` returned for each completed table and the model fitted to it; or profiles
-        such as those of `pdp` on one grid (``grid=``), with their standard errors.
+        such as those of `pdp` on one grid (``grid=``), with their standard errors; or effects in
+        the same bins (``bins=GivenBins(...)``). Any other estimates become a table by `hypotheses`,
+        which is pooled as averages are.
 
     Returns
     -------
     Dataset
         A result of the same kind: estimates are means over the imputations, and ``..._se``,
         ``..._cov`` and ``..._df`` hold the variance within and between them (math [118]). All
-        functions of that kind take it. Ratios are pooled on the log scale. The attribute
-        ``n_imputations`` is their number. What has no standard error is the mean over them.
+        functions of that kind take it. Effects in bins become effects on a common grid with the
+        imputations as draws, as those of `over_models`. Ratios are pooled on the log scale. The
+        attribute ``n_imputations`` is their number. What has no standard error is the mean over
+        them.
 
     Raises
     ------
@@ -48,8 +54,10 @@ def pool(results: Sequence[xr.Dataset]) -> xr.Dataset:
     -----
     With the mean :math:`\bar U` of the variances and the variance :math:`B` of the estimates of
     :math:`m` imputations the variance is :math:`\bar U + (1 + 1/m) B`. Degrees of freedom are those
-    of Barnard and Rubin. `hypotheses` come after pooling; parts of errors (``..._se_rows``,
-    ``..._se_model``) are within imputations.
+    of Barnard and Rubin. Errors within imputations are those that the results hold: of effects with
+    the fit of the model, if `std_error` was given it. Parts of errors of averages and profiles
+    (``..._se_rows``, ``..._se_model``) are within imputations; of effects in bins the part of the
+    model is that between them.
 
     References
     ----------
@@ -75,11 +83,14 @@ def pool(results: Sequence[xr.Dataset]) -> xr.Dataset:
     """
     kinds = {kind_of(result) for result in results}
     kind = kinds.pop() if len(kinds) == 1 else None
-    if len(results) < 2 or kind is None or kind not in STEMS:
+    if len(results) < 2 or kind is None or kind not in (EFFECT, *STEMS):
         raise ValueError(
-            f"results must be two or more results of averages, or profiles; got {len(results)} of "
-            f"{'several kinds' if kinds or kind is None else kind.name}."
+            f"results must be two or more results of averages, profiles, or effects in bins; got "
+            f"{len(results)} of {'several kinds' if kinds or kind is None else kind.name}. "
+            f"hypotheses(result) makes a table that can be pooled of other estimates."
         )
+    if kind is EFFECT:
+        return imputed.pool(*results)
     stem, first, text = STEMS[kind], results[0], f"{len(results)} imputations"
     for result in results:
         same = all(
@@ -87,12 +98,14 @@ def pool(results: Sequence[xr.Dataset]) -> xr.Dataset:
             for name in COORDINATES
             if name in first.coords
         )
-        if not same or f"{stem}_cov" not in result or "p_value_adjusted" in result:
+        if not same or f"{stem}_cov" not in result:
             raise ValueError(
                 "results must be alike: of the same terms, or on the same grid (grid={...}), with "
-                "their covariances, before hypotheses; these differ, or are none such."
+                "their covariances; these differ, or are none such."
             )
     if kind is AVERAGES:
+        if any(is_location(result) for result in results):
+            raise ValueError("results must be no locations; pool the curves, then take hypotheses.")
         results = [selected(result) for result in results]
         first = results[0]
     out = first.drop_vars([name for name in first.data_vars if str(name).endswith(INTERVALS)])
@@ -110,7 +123,11 @@ def pool(results: Sequence[xr.Dataset]) -> xr.Dataset:
             attrs = attrs | {"source": f"{attrs['source']}, {text}"}
         variables[name] = (out[name if name in out else stem].dims, values, attrs)
     how = f"{first.attrs.get('parameters', 'model as given')}; Rubin's rules for {text}"
-    return out.assign(variables).assign_attrs(parameters=how, n_imputations=len(results))
+    out = out.assign(variables)
+    if out.attrs["method"] == HYPOTHESES:  # with tests of what was pooled
+        combined = estimates(out, None, None, None, None)._replace(what=out.attrs["about"])
+        out = labelled_combinations(out, combined, None, None, out.attrs["adjust"])
+    return out.assign_attrs(parameters=how, n_imputations=len(results))
 
 
 def _pooled(stem: str, results: Sequence[xr.Dataset]) -> dict[str, FloatArray]:

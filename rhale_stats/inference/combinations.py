@@ -45,7 +45,8 @@ class Estimates(NamedTuple):
 
     ``compared`` says which of them "pairwise" and the like compare; all, if None. ``places`` are
     where on the axis of a feature they are, if they have an order; ``slopes``, that they are
-    derivatives along it.
+    derivatives along it. ``influences`` (unit, estimate) are those of rows, of groups of them, or
+    of models, by which they are correlated with other estimates.
     """
 
     names: list[str]
@@ -58,11 +59,35 @@ class Estimates(NamedTuple):
     compared: Sequence[bool] | None = None
     places: FloatArray | None = None
     slopes: bool = False
+    influences: FloatArray | None = None
+
+
+def correlated(influences: FloatArray, se: FloatArray) -> FloatArray:
+    """Covariance with these standard errors, and the correlations of the influences of units."""
+    products = influences.T @ influences
+    size = np.sqrt(np.diagonal(products))
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return np.asarray(np.nan_to_num(products / np.outer(size, size)) * np.outer(se, se))
+
+
+def of_shared_units(parts: Sequence[Estimates], labels: Sequence[str]) -> Estimates:
+    """Estimates of the same rows or models, as of two features, one after the other."""
+    influences = [part.influences for part in parts if part.influences is not None]
+    if len(influences) < len(parts):
+        raise ValueError(
+            "local must be given for several features or outputs, whose estimates come from the "
+            "same rows: the local effects or ICE curves that effect was made from, without "
+            "parameters of a model. Or select one: effect.isel(feature=[0]), effect.isel(output=0)."
+        )
+    se = np.concatenate([np.sqrt(np.diagonal(part.covariance)) for part in parts])
+    covariance = correlated(np.nan_to_num(np.concatenate(influences, axis=1)), se)
+    whats = dict.fromkeys(part.what for part in parts)
+    return separate(parts, labels)._replace(covariance=covariance, what=", ".join(whats))
 
 
 def separate(parts: Sequence[Estimates], labels: Sequence[str]) -> Estimates:
     """Estimates of groups of rows that have nothing in common, one after the other."""
-    first, pairs = parts[0], zip(parts, labels, strict=True)
+    first, pairs = parts[0], list(zip(parts, labels, strict=True))
     return Estimates(
         [f"{name}, {label}" for part, label in pairs for name in part.names],
         np.concatenate([part.values for part in parts]),
@@ -173,7 +198,7 @@ def joint_test(tested: Combinations) -> JointTest:
     """Wald's test of all combinations at once; those that follow from others add nothing."""
     has_error = np.isfinite(np.diagonal(tested.covariance))
     covariance = tested.covariance[np.ix_(has_error, has_error)]
-    size = np.sqrt(np.diagonal(covariance))
+    size = np.sqrt(np.maximum(np.diagonal(covariance), 0.0))
     if not (size > 0).all() or not len(size):
         return JointTest(np.nan, 0, np.nan, np.nan)
     roots, vectors = np.linalg.eigh(covariance / np.outer(size, size))
@@ -276,7 +301,7 @@ def _expression(text: str, names: Sequence[str]) -> Expression:
                 return function(value(node.args[0], values))
         raise ValueError(
             f"hypothesis must be made of estimates, numbers, + - * / **, "
-            f"{', '.join(FUNCTIONS)}; got {text!r}."
+            f"{', '.join(FUNCTIONS)}; got {text!r}.{other_value(text, PAIRS)}"
         )
 
     def function(values: NDArray[Any]) -> Any:

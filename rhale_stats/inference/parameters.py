@@ -124,14 +124,15 @@ class Directions(NamedTuple):
         design: SamplingDesign,
     ) -> delta.Covariances:
         """math [117]: the design makes units of the influences of rows on the parameters, too."""
-        shared = np.zeros_like(model)
+        moved = units.moved
         if self.uncertainty != "rows":
             of_fit = design.units_of_table(known_influence(self.influence)) @ change
-            model, shared = of_fit.T @ of_fit, units.moved.T @ of_fit
-        total = {"rows": rows, "parameters": model}.get(
-            self.uncertainty, rows + model + shared + shared.T
-        )
-        return delta.Covariances(rows, model, total, design.degrees)
+            model = of_fit.T @ of_fit
+            moved = of_fit if self.uncertainty == "parameters" else moved + of_fit
+        total = np.where(np.isnan(model), np.nan, moved.T @ moved)
+        # Replicates are sums over all rows: they do not show that a few of these decide.
+        n_equal = delta.n_equal(moved) if design.replicates is None else None
+        return delta.Covariances(rows, model, total, design.degrees, n_equal)
 
     def degrees(self, covariances: delta.Covariances, rows: FloatArray | float) -> FloatArray:
         """Degrees of freedom of every estimate, by Satterthwaite or of a design."""

@@ -399,7 +399,7 @@ def own_columns(local: xr.Dataset, names: Sequence[str]) -> dict[str, tuple[Rows
     """Rows that have a value of a feature, with its number among their columns, by its name."""
     parts = [local]
     if has_own_rows(local):
-        parts = [group.select(local) for group in features_by_rows(local)]
+        parts = [group.select(local, local) for group in features_by_rows(local)]
     rows_of_feature: dict[str, tuple[Rows, int]] = {}
     for part in parts:
         rows = columns(part)

@@ -14,7 +14,7 @@ import xarray as xr
 from rhale_stats.arguments.checks import check_finite
 from rhale_stats.arguments.rows import series_of_rows
 from rhale_stats.arguments.survey import GroupsOrDesign, SurveyDesign, design_text, row_groups
-from rhale_stats.arguments.words import listed
+from rhale_stats.arguments.words import listed, shown
 from rhale_stats.arrays import delta, local_effects
 from rhale_stats.arrays import profiles as kernel
 from rhale_stats.arrays.moments import FloatArray, IntArray
@@ -31,6 +31,7 @@ from rhale_stats.margins.contrasts import (
     pairs_of_levels,
     text_of,
 )
+from rhale_stats.margins.datagrid import GRID, GRIDS, datagrid
 from rhale_stats.margins.hypotheses import labelled_combinations
 from rhale_stats.margins.tables import estimates
 from rhale_stats.models.adapters.libraries import columns_known_of
@@ -40,7 +41,7 @@ from rhale_stats.models.outputs import SCALES, ModelError
 from rhale_stats.models.parametric import Fitted
 from rhale_stats.models.sample import Levels, Sample, columns_named, levels_beside, levels_of
 from rhale_stats.models.scales import PredictionScale
-from rhale_stats.models.table import check_column
+from rhale_stats.models.table import Table, check_column
 from rhale_stats.schema.dimensions import OUTPUT, with_outputs
 from rhale_stats.schema.features import position_of
 from rhale_stats.schema.kinds import AVERAGES
@@ -82,13 +83,14 @@ def averages(
     ----------
     model : results of statsmodels or Parametric
         The fitted model, with the covariance of its parameters, as in `std_error`.
-    X : table, or array_like of shape (n_rows, n_columns), optional
+    X : table, array_like of shape (n_rows, n_columns), "mean" or "balanced", optional
         The rows that are averaged over: those that the model was fitted to (the default of a model
-        with a formula), other ones, or a `datagrid`. Rows of a grid are no sample: pass
-        ``uncertainty="parameters"`` with them.
+        with a formula), other ones, or a `datagrid`, whose rows are no sample: "both" is then
+        "parameters". "mean" and "balanced" are such grids of the rows of the fit.
     features : name, number, sequence or mapping of them, optional
         Columns to change. By default those of the model's formula, or all columns that are not
-        constant. A mapping has ``contrasts``, as in ``{"age": 10}``.
+        constant; none in an empty list. Levels and steps of a column that is constant in ``X`` are
+        those of the rows of the fit. A mapping has ``contrasts``, as in ``{"age": 10}``.
     categorical : name, number, or sequence of them, optional
         Columns of numbers whose values are levels. Texts, categories and booleans are levels in any
         case, and so are the columns that the formula names as ``C(column)``.
@@ -131,7 +133,7 @@ def averages(
         changed, and ``contrast``: "dY/dX" of a slope, the level and its reference, the first
         level, of a comparison, such as "b / a" of a ratio; and ``null``, with which P compares: 1
         of a ratio, whose interval is symmetric on the log scale. With several outputs ``output`` is
-        the first dimension.
+        the first dimension, and the covariance is that of all of them, with ``output_other``.
 
     Raises
     ------
@@ -181,10 +183,17 @@ def averages(
     check_comparison(comparison)
     if isinstance(features, Mapping):
         features, contrasts = list(features), features
-    if X is None:
-        X = getattr(getattr(getattr(model, "model", None), "data", None), "frame", None)
-    if X is None:
-        raise TypeError("X must be given, as in averages(model, X).")
+    frame: Any = getattr(getattr(getattr(model, "model", None), "data", None), "frame", None)
+    is_grid = isinstance(X, str)
+    if frame is None and (X is None or is_grid):
+        raise TypeError("X must be a table, as in averages(model, X): the model has no rows.")
+    if is_grid:
+        known = columns_known_of(getattr(model, "results", model))
+        frame = frame if known is None else frame.loc[:, frame.columns.isin(known.names)]
+        X, uncertainty = _grid(frame, X, uncertainty, groups, options)
+    X = frame if X is None else X
+    if getattr(X, "attrs", {}).get(GRID) and uncertainty == "both":
+        uncertainty = "parameters"
     if options.missing == "bin":
         raise ValueError("missing must be 'drop' or 'raise' for averages; got 'bin'.")
     scale, missing = options.scale, "raise" if options.missing == "raise" else None
@@ -209,7 +218,7 @@ def averages(
             f"has {listed(names)})."
         ) from error
     sample = sample.take(sample.present & sample.answerable(results)[0])
-    columns = _columns(sample, fitted, features, categorical, contrasts)
+    columns = _columns(sample, frame, fitted, features, categorical, contrasts, is_grid=is_grid)
     levels = None if by is None else _levels_of_rows(sample, by)
     first = sample.take(np.arange(1))
     quotients = DifferenceQuotients(
@@ -226,17 +235,33 @@ def averages(
         )
         terms = _terms(directions, sample, columns, comparison, by_level.averaged)
         parts.append(by_level.averages(directions, terms))
-    out = stack(parts, OUTPUT)
+    out = stack([part.averages for part in parts], OUTPUT)
     out.attrs |= {"method": METHOD, **sample.facts, "n_rows": sample.table.n_rows}
     out.attrs |= fitted.model.facts()
     if other is not None:
         out.attrs["scale"] = other.name
     out = with_outputs(out, probe.labels, probe.names)
+    if OUTPUT in out.dims:
+        out = by_level.with_covariance_across(out, directions, parts)
     if hypothesis is None:
         return out
     return labelled_combinations(
         out, estimates(out, None, None, None, None), hypothesis, None, "holm"
     )
+
+
+def _grid(
+    frame: Any, grid: str, uncertainty: str, groups: Any, options: ModelOptions
+) -> tuple[Any, str]:
+    """Rows of a grid of the rows of the fit, which have no sampling error, weights and groups."""
+    if grid not in GRIDS:
+        raise ValueError(f"X must be a table, 'mean' or 'balanced'; got {shown(grid)}.")
+    for name, value in (("groups", groups), ("weights", options.weights)):
+        if value is not None:
+            raise ValueError(f"{name} must be left out with X={grid!r}: they are of rows.")
+    if uncertainty == "rows":
+        raise ValueError(f"uncertainty must be 'parameters' with X={grid!r}; got 'rows'.")
+    return datagrid(frame, grid=grid), "parameters"
 
 
 def _levels_of_rows(sample: Sample, by: Any) -> Levels:
@@ -263,12 +288,18 @@ def _levels_of_rows(sample: Sample, by: Any) -> Levels:
 
 
 class _Column(NamedTuple):
-    """A column to change, the numbers of its levels where it has some, and how it is changed."""
+    """A column to change, the numbers of its levels where it has some, and how it is changed.
+
+    ``source`` has its levels and its spread, in the column ``place``: the rows that are averaged
+    over, or those of the fit.
+    """
 
     name: str
     position: int
     levels: Levels | None
     contrast: Any
+    source: Table
+    place: int
 
 
 class _Term(NamedTuple):
@@ -285,13 +316,22 @@ class _Term(NamedTuple):
 
 
 def _columns(
-    sample: Sample, fitted: Fitted, features: Any, categorical: Any, contrasts: Any
+    sample: Sample,
+    frame: Any,
+    fitted: Fitted,
+    features: Any,
+    categorical: Any,
+    contrasts: Any,
+    *,
+    is_grid: bool,
 ) -> list[_Column]:
     """Columns to change, in the order of the table or as named."""
-    table = sample.table
+    table, sources = sample.table, {}
     formula = columns_known_of(getattr(fitted.model, "results", None))
     named = set() if categorical is None else set(columns_named(table, categorical, "categorical"))
-    chosen = range(len(table.names)) if features is None else columns_named(table, features)
+    chosen: Any = range(len(table.names))
+    if features is not None:  # none of an empty list: the prediction alone
+        chosen = columns_named(table, features) if np.size(features) else []
     levels: dict[str, Levels | None] = {}
     for position in chosen:
         name = table.names[position]
@@ -300,13 +340,18 @@ def _columns(
             if features is None and name not in formula.names:
                 continue
             has_levels |= name in formula.levels
-        if not has_levels and np.ptp(check_column(table, position)) == 0:
+        rows, place = sample, position
+        in_fit = (is_grid or features is not None) and name in getattr(frame, "columns", ())
+        if in_fit and table.series(position).nunique() < 2:
+            rows, place = Sample.from_table(frame[[name]].dropna(), ModelOptions()), 0
+        sources[name] = (rows.table, place)
+        if not has_levels and np.ptp(check_column(rows.table, place)) == 0:
             if features is None:
                 continue
             raise ValueError(
                 f"features must not be constant, as {name!r} is: it has no slope. Leave it out."
             )
-        levels[name] = levels_of(sample, position) if has_levels else None
+        levels[name] = levels_of(rows, place) if has_levels else None
     by_name = contrasts_of(
         contrasts,
         table.names,
@@ -314,7 +359,7 @@ def _columns(
         lambda key: position_of(key, table.names, "contrasts"),
     )
     return [
-        _Column(name, table.names.index(name), levels_of_column, by_name[name])
+        _Column(name, table.names.index(name), levels_of_column, by_name[name], *sources[name])
         for name, levels_of_column in levels.items()
     ]
 
@@ -336,13 +381,13 @@ def _terms(
     for column in columns:
         name, position, contrast = column.name, column.position, column.contrast
         if isinstance(contrast, str) and contrast in SLOPES:
-            values = _slopes(quotients, position, 4 * width)
+            values = _slopes(quotients, column, 4 * width)
             if contrast != "slope":
                 x = quotients.table.column(position)
                 values = elasticity(values, predictions, x, contrast, name)
             out.append(_Term(name, SLOPE, SLOPES[contrast], values))
         elif column.levels is not None or isinstance(contrast, list):
-            texts, curves = _at_values(quotients, sample, column, width)
+            texts, curves = _at_values(quotients, column, width)
             if column.levels is None or contrast == "levels":
                 out += [
                     _Term(name, PREDICTION, text, curves[:, number])
@@ -355,7 +400,10 @@ def _terms(
                 out.append(_Term(name, COMPARISON, text, values, null))
         else:
             x = quotients.table.column(position)
-            change = changes_of(x, contrast, sample.weight if sample.frequency else None)
+            every = column.source.column(column.place)
+            if sample.frequency and sample.weight is not None and column.source is sample.table:
+                every = np.repeat(every, sample.weight.astype(np.int64))
+            change = changes_of(x, contrast, every)
             answers = []
             for rows, part in _blocks(quotients, 2 * width):
                 steps = [change.low[rows], change.high[rows]]
@@ -371,7 +419,7 @@ def _terms(
 
 
 def _at_values(
-    quotients: DifferenceQuotients, sample: Sample, column: _Column, width: int
+    quotients: DifferenceQuotients, column: _Column, width: int
 ) -> tuple[list[str], FloatArray]:
     """All rows with each level of a column, or with each of some numbers: (row, value, ...)."""
     if column.levels is None:
@@ -379,7 +427,7 @@ def _at_values(
         texts = [f"{value:g}" for value in values]
     else:
         # As the column itself holds them.
-        values = sample.table.series(column.position).array[column.levels.first]
+        values = column.source.series(column.place).array[column.levels.first]
         texts = column.levels.texts
     blocks = _blocks(quotients, 4 * width * len(values))
     try:
@@ -396,15 +444,17 @@ def _at_values(
         ) from error
 
 
-def _slopes(quotients: DifferenceQuotients, position: int, n_answers: int) -> FloatArray:
+def _slopes(quotients: DifferenceQuotients, column: _Column, n_answers: int) -> FloatArray:
     """Derivatives along a column, (row, direction + 1), of parabolas through three points.
 
     At the ends of the column they lie on one side of the row, because splines have no values
     beyond, and a difference of two of them would have an error of the order of the step.
     """
-    x, slopes = quotients.table.column(position), []
-    step = local_effects.central_step(x, max(quotients.precision, CHANGE_PRECISION))
-    middle = np.clip(x, x.min() + step, x.max() - step)
+    position, slopes = column.position, []
+    x, every = quotients.table.column(position), column.source.column(column.place)
+    scale = local_effects.robust_scale(every)
+    step = local_effects.step_at(x, scale, max(quotients.precision, CHANGE_PRECISION))
+    middle = np.clip(x, every.min() + step, every.max() - step)
     for rows, part in _blocks(quotients, n_answers):
         h, c = step[rows], middle[rows]
         outputs, stored = part.evaluate(position, [c - h, c, c + h])
@@ -427,6 +477,14 @@ def _blocks(
 
 
 # --- their means ----------------------------------------------------------------------------------
+
+
+class _Output(NamedTuple):
+    """Averages of one output, what units do to them, and their changes by direction."""
+
+    averages: xr.Dataset
+    units: delta.Units
+    change: FloatArray
 
 
 class _ByLevel(NamedTuple):
@@ -484,7 +542,7 @@ class _ByLevel(NamedTuple):
         means = delta.summed(weight * values, self.code) / delta.summed(weight, self.code)
         return np.asarray(means[self.code])
 
-    def averages(self, directions: Directions, terms: Sequence[_Term]) -> xr.Dataset:
+    def averages(self, directions: Directions, terms: Sequence[_Term]) -> _Output:
         """Averages of one output in all levels, with their errors."""
         weight, frequency = self.sample.weight, self.sample.frequency
         n_levels, averaged_terms = len(self.texts), []
@@ -500,18 +558,46 @@ class _ByLevel(NamedTuple):
         moved = np.concatenate([part.units.moved for _, part, _ in averaged_terms], axis=1)
         units_of = averaged_terms[0][1].units._replace(moved=moved)
         change = np.concatenate([part for *_, part in averaged_terms], axis=1)
-        rows = moved.T @ moved
         if self.group is None:
             # Levels have rows of their own; a single row in one has no variance.
             alone = np.concatenate([part.n_effective <= 1 + 1e-12 for part, *_ in averaged_terms])
-            rows[alone] = rows[:, alone] = np.nan
-        covariances = directions.covariances(rows, change[:-1], units_of, self.sample.rows)
+            moved[:, alone] = np.nan
+        covariances = self._covariances(directions, units_of, change[:-1])
         degrees = directions.degrees(
             covariances, np.concatenate([part.degrees for _, part, _ in averaged_terms])
         )
         made = errors(covariances) | {"df": degrees, "cov": covariances.total}
         average = np.where(np.isnan(np.diagonal(covariances.model)), np.nan, change[-1])
-        return self._labelled(directions, terms, averaged_terms[0][0], average, made)
+        labelled = self._labelled(directions, terms, averaged_terms[0][0], average, made)
+        if covariances.n_equal is not None:
+            labelled.attrs["effective_units"] = float(
+                np.nanmin(covariances.n_equal, initial=np.inf)
+            )
+        return _Output(labelled, units_of, change[:-1])
+
+    def _covariances(
+        self, directions: Directions, units: delta.Units, change: FloatArray
+    ) -> delta.Covariances:
+        rows = units.moved.T @ units.moved
+        return directions.covariances(rows, change, units, self.sample.rows)
+
+    def with_covariance_across(
+        self, result: xr.Dataset, directions: Directions, parts: Sequence[_Output]
+    ) -> xr.Dataset:
+        """Averages of several outputs with one covariance of all: units and parameters are one."""
+        moved = np.concatenate([part.units.moved for part in parts], axis=1)
+        change = np.concatenate([part.change for part in parts], axis=1)
+        units = parts[0].units._replace(moved=moved)
+        within, other = result["average_cov"], f"{OUTPUT}_other"
+        inner = within.shape[1 : 1 + within.ndim // 2]
+        total = self._covariances(directions, units, change).total
+        total = total.reshape(len(parts), *inner, len(parts), *inner)
+        across = xr.Variable(
+            (*within.dims, other), np.moveaxis(total, 1 + len(inner), -1), within.attrs
+        )
+        return result.assign(average_cov=across).assign_coords(
+            {other: (other, result[OUTPUT].values)}
+        )
 
     def _means(self, values: FloatArray) -> FloatArray:
         """Of every column in every level, (column, level)."""

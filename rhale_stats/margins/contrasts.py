@@ -117,12 +117,8 @@ def _fits(value: Any, *, levels: bool) -> bool:
     return is_number(value) and value != 0
 
 
-def changes_of(x: FloatArray, contrast: Any, counts: FloatArray | None) -> Change:
-    """Values of a numeric column before and after a change.
-
-    ``counts`` is the number of rows that each row represents.
-    """
-    every = x if counts is None else np.repeat(x, counts.astype(np.int64))
+def changes_of(x: FloatArray, contrast: Any, every: FloatArray) -> Change:
+    """Values of a numeric column before and after a change; ``every`` has its spread."""
     if contrast == "sd":
         spread = float(np.std(every, ddof=1))
         return Change(x - spread / 2, x + spread / 2, "(x - sd/2)", "(x + sd/2)", "+sd")
@@ -130,7 +126,7 @@ def changes_of(x: FloatArray, contrast: Any, counts: FloatArray | None) -> Chang
         low, high = np.quantile(every, [0.25, 0.75])
         texts = ("Q1", "Q3")
     elif contrast == "minmax":
-        low, high, texts = float(x.min()), float(x.max()), ("min", "max")
+        low, high, texts = float(every.min()), float(every.max()), ("min", "max")
     elif isinstance(contrast, tuple):
         low, high = map(float, contrast)
         texts = (f"{low:g}", f"{high:g}")

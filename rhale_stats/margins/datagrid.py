@@ -15,6 +15,9 @@ from rhale_stats.schema.features import position_of
 from rhale_stats.schema.validation import validated
 
 MAX_ROWS = 1_000_000
+GRIDS = ("mean", "balanced")
+# An attribute of the table: its rows are no sample.
+GRID = "rhale_stats_grid"
 
 
 @validated
@@ -56,7 +59,7 @@ def datagrid(X: Any, *, grid: str = "mean", **values: Any) -> pd.DataFrame:
     0   3.0   a
     1   3.0   b
     """
-    check_choice("grid", grid, ("mean", "balanced"))
+    check_choice("grid", grid, GRIDS)
     table = as_table(X)
     frame = pd.DataFrame(table.copied(), columns=None if hasattr(X, "columns") else table.names)
     chosen = {
@@ -99,4 +102,5 @@ def datagrid(X: Any, *, grid: str = "mean", **values: Any) -> pd.DataFrame:
             if unknown:
                 raise ValueError(f"{name} must be among its categories; got {listed(unknown)}.")
         out[name] = out[name].astype(dtype) if fits else out[name]
+    out.attrs[GRID] = True
     return out

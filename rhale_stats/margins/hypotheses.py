@@ -24,7 +24,10 @@ from rhale_stats.margins.tables import HYPOTHESES, INVERTED, LOCATION
 from rhale_stats.schema.kinds import AVERAGES
 from rhale_stats.schema.variables import variable
 
-KEPT = ("weight_kind", "output_name", "output_units", "output_label", "n_groups", "software")
+KEPT = (
+    *("weight_kind", "output_name", "output_units", "output_label", "n_groups"),
+    *("effective_units", "software"),
+)
 
 
 def labelled_combinations(

@@ -30,13 +30,13 @@ from rhale_stats.printing.text import (
     uncertainty,
     with_facts,
 )
-from rhale_stats.schema.dimensions import check_one_part, with_part_facts
+from rhale_stats.schema.dimensions import OUTPUT, check_one_part, with_part_facts
 from rhale_stats.schema.notes import with_notes
 
 if TYPE_CHECKING:
     from statsmodels.iolib.summary import Summary
 
-# Of groups and designs; below, log-normal outcomes are covered in 80 to 90 %.
+# Of groups and designs, and effective units; below, log-normal outcomes are covered in 80 to 90 %.
 MIN_DEGREES = 30
 HYPOTHESES, LOCATION = "hypotheses", "location"
 INVERTED = "places at which a test of 0 does not reject, Student's t"
@@ -102,9 +102,11 @@ def vcov(result: xr.Dataset, feature: object, estimand: str) -> xr.DataArray:
 def selected(result: xr.Dataset) -> xr.Dataset:
     """Averages with the covariance of those that are there: some may have been selected."""
     others = [str(dim) for dim in result["average_cov"].dims if str(dim).endswith("_other")]
+    # One output may have been selected, which then has no dimension.
     places = {
-        dim: result.indexes[dim].get_indexer(result.indexes[dim.removesuffix("_other")])
+        dim: result.indexes[dim].get_indexer(pd.Index(np.atleast_1d(labels))).reshape(labels.shape)
         for dim in others
+        for labels in [result[dim.removesuffix("_other")].values]
     }
     return result.isel(places)
 
@@ -115,15 +117,15 @@ def estimates(
     """Averages for `hypotheses`, in the order of the lines of their table."""
     refuse_beside("averages", feature=feature, of=estimand, local=local, groups=groups)
     result = with_part_facts(result)
-    check_one_part(result, "result")
     names = [str(name) for name in result["term"].values]
     compared = is_compared(result)
     dims = ["term"]
-    if "by" in result.dims:
-        dims, levels = ["by", "term"], result["by"].values
-        by = result["by"].attrs["long_name"]
-        names = [f"{name}, {by} = {level}" for level in levels for name in names]
-        compared = np.tile(compared, len(levels))
+    for dim in ("by", OUTPUT):
+        if dim in result.dims:
+            dims, levels = [dim, *dims], result[dim].values
+            axis = result[dim].attrs.get("long_name", dim)
+            names = [f"{name}, {axis} = {level}" for level in levels for name in names]
+            compared = np.tile(compared, len(levels))
     size, se = len(names), result["average_se"].transpose(*dims)
     covariance = selected(result)["average_cov"]
     covariance = covariance.transpose(*dims, *(f"{dim}_other" for dim in dims))
@@ -229,11 +231,7 @@ def _meant(result: xr.Dataset) -> list[str]:
         return [
             "dY/dX: average slope. Levels: average prediction with the level minus that with the "
             "first level, in all rows.",
-            *(
-                ["Ratios: t and P compare with 1, on the log scale."]
-                if _are_ratios(result).any()
-                else []
-            ),
+            *(RATIOS if _are_ratios(result).any() else ()),
         ]
     if is_location(result):
         return ["Places where the curve turns or is 0, with those at which a test of 0 keeps it."]
@@ -247,14 +245,15 @@ def _meant(result: xr.Dataset) -> list[str]:
 
 
 def _few_groups(result: xr.Dataset) -> list[str]:
-    """A note where clusters are so few that skewed outcomes matter."""
+    """A note where clusters, or those that decide, are so few that skewed outcomes matter."""
     degrees = float(result["average_df"].min()) if "n_groups" in result.attrs else np.inf
-    if not degrees < MIN_DEGREES:
+    units = float(result.attrs.get("effective_units", np.inf))
+    why = f"Few groups ({degrees:.3g} degrees of freedom)"
+    if degrees >= MIN_DEGREES:
+        why = f"A few rows or clusters decide (worth {units:.3g} of equal influence)"
+    if min(degrees, units) >= MIN_DEGREES:
         return []
-    return [
-        f"Few groups ({degrees:.3g} degrees of freedom): intervals are too short where outcomes "
-        f"are skewed, see docs/validity.md."
-    ]
+    return [f"{why}: intervals are too short where outcomes are skewed, see docs/validity.md."]
 
 
 def _not_estimable(result: xr.Dataset) -> list[str]:

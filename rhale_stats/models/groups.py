@@ -14,6 +14,7 @@ import xarray as xr
 
 from rhale_stats.arguments.checks import check_name_or_column
 from rhale_stats.arguments.rows import of_rows, series_of_rows
+from rhale_stats.arguments.survey import PartOfDesign, SurveyDesign
 from rhale_stats.arguments.words import warn
 from rhale_stats.arrays.moments import IntArray
 from rhale_stats.models.options import ModelOptions
@@ -136,6 +137,8 @@ def _of_rows(named: Mapping[str, Any], rows: IntArray, arguments: list[Any]) -> 
         labels, n_rows, rows_of = table.index, table.n_rows, "rows of X"
 
     def selected(name: str, values: Any) -> Any:
+        if isinstance(values, SurveyDesign):
+            return PartOfDesign(whole=values, labels=labels, n_rows=n_rows, used=rows)
         return np.asarray(of_rows(values, labels, n_rows, name, rows_of))[rows]
 
     for name in OF_ROWS:

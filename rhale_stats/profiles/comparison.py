@@ -9,6 +9,7 @@ from typing import NamedTuple
 import numpy as np
 import xarray as xr
 
+from rhale_stats.arguments.survey import design_text
 from rhale_stats.arrays import delta, intervals
 from rhale_stats.arrays import profiles as kernel
 from rhale_stats.arrays.moments import FloatArray, IntArray
@@ -51,7 +52,7 @@ def compared(
     b: xr.Dataset,
     name: str,
     pairs: tuple[xr.Dataset, xr.Dataset] | None,
-    code: IntArray | None = None,
+    code: IntArray | SamplingDesign | None = None,
 ) -> CommonGrid:
     """One feature of both profiles, paired if both are made from the same rows.
 
@@ -83,17 +84,23 @@ def compared(
     return CommonGrid(grids[0], values, error.covariance, degrees)
 
 
-def _groups_at(rows: xr.Dataset, name: str, code: IntArray) -> IntArray:
-    """Groups of the rows that a feature has, from 0 without gaps."""
+def _groups_at(
+    rows: xr.Dataset, name: str, code: IntArray | SamplingDesign
+) -> IntArray | SamplingDesign:
+    """Groups of the rows that a feature has, from 0 without gaps; or the design of these rows."""
     row = one_profile(rows, name)
     has_curve = ~np.isnan(row["x"].values)
     if "ice" in row:
         has_curve = ~np.isnan(row["ice"].transpose("obs", "grid").values).any(axis=1)
+    if isinstance(code, SamplingDesign):
+        return code.take(has_curve)
     return np.asarray(np.unique(code[has_curve], return_inverse=True)[1])
 
 
 def _by_groups(
-    sides: Sequence[Curves | BinnedOutputs | Shapley], group: IntArray, centering: str
+    sides: Sequence[Curves | BinnedOutputs | Shapley],
+    group: IntArray | SamplingDesign,
+    centering: str,
 ) -> tuple[FloatArray, FloatArray]:
     """Covariance of the difference of two curves of the same groups, and its degrees."""
     a, b = sides
@@ -111,7 +118,7 @@ def _compared_bins(
     rows: tuple[xr.Dataset, xr.Dataset],
     name: str,
     pairs: tuple[xr.Dataset, xr.Dataset] | None,
-    code: IntArray | None,
+    code: IntArray | SamplingDesign | None,
 ) -> CommonGrid:
     """M-plots in the bins where both have rows, at the midpoint of their mean places.
 
@@ -187,8 +194,6 @@ def compare(a: xr.Dataset, b: xr.Dataset, request: ComparisonOptions) -> xr.Data
     a, b = a.sel(feature=names), b.sel(feature=names)
     pairs = None if request.paired is None else check_pairs(request.paired, (a, b))
     code, n_groups = groups_of(request.groups, None if pairs is None else pairs[0], None)
-    if isinstance(code, SamplingDesign):
-        raise ValueError("groups must be a column for pairs of profiles; got a SurveyDesign.")
     if (
         pairs is not None
         and n_groups is None
@@ -211,4 +216,5 @@ def compare(a: xr.Dataset, b: xr.Dataset, request: ComparisonOptions) -> xr.Data
     source = f"{sides}, independent"
     if pairs is not None:
         source = "pairs of rows" if n_groups is None else f"pairs of rows in {n_groups} groups"
+        source = f"pairs of {design_text(code)}" if isinstance(code, SamplingDesign) else source
     return labelled_differences(differences, a, b, names, source, request)

@@ -13,7 +13,7 @@ from rhale_stats.arguments.rows import as_numbers
 from rhale_stats.arguments.times import as_values
 from rhale_stats.arrays import intervals, resample
 from rhale_stats.arrays.moments import FloatArray
-from rhale_stats.inference.combinations import Estimates, refuse_beside
+from rhale_stats.inference.combinations import Estimates
 from rhale_stats.inference.draws import Replication, Resampling, check_boot, draws_of
 from rhale_stats.inference.estimate import (
     Estimate,
@@ -297,10 +297,10 @@ def for_hypotheses(
     profile: xr.Dataset, feature: str | int | None, estimand: str | None, local: Any, groups: Any
 ) -> Estimates:
     """The curve of one feature at its grid, for `hypotheses`."""
-    refuse_beside("profiles", local=local, groups=groups)
     feature = given_feature(feature, "hypotheses(profile, feature='dose')", profile)
     covariance = vcov(profile, feature, estimand or "curve")
     row = one_profile(with_errors(profile), feature)
+    rows = profile if local is None else check_curves(local, profile)
     names = [f"{value:.6g}" for value in row["grid_value"].values]
     if is_nominal(row):
         names = [level_text(level) for level in row["level"].values]
@@ -314,6 +314,7 @@ def for_hypotheses(
         f"the curve of {row['feature'].item()}",
         places=None if is_nominal(row) else np.asarray(row["grid_value"].values),
         slopes=row.attrs.get("ice_kind") == "derivative",
+        influences=parameters.influences_of(profile, row, rows, groups),
     )
 
 

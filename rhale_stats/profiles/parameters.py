@@ -305,14 +305,14 @@ def _behind(
         return Behind(covariance, degrees, units, change, np.flatnonzero(has_curve))
     if profile.attrs["method"] == "shap_dependence":
         assert rows is not None, "they keep their rows"
-        if not isinstance(code, np.ndarray):
-            raise ValueError("groups must be a column for shap_dependence; got a SurveyDesign.")
+        assert code is not None, "only errors by groups are made again"
         shapley = rows_behind(rows, name)
         assert isinstance(shapley, Shapley), "of Shapley values"
         has_curve = np.flatnonzero(~np.isnan(one_profile(rows, name)["x"].values))
-        group = np.unique(code[has_curve], return_inverse=True)[1]
+        group = _some(code, has_curve)
+        assert group is not None, "as above"
         of_units = shapley.of_groups(group, centering)
-        units = delta.Units(of_units.moved, group, np.nan)
+        units = delta.Units(of_units.moved, np.arange(len(has_curve)), np.nan)
         return Behind(of_units.moved.T @ of_units.moved, of_units.degrees, units, None, has_curve)
     derivative = profile.attrs.get("ice_kind") == "derivative"
     if from_model is not None:
@@ -331,8 +331,31 @@ def _behind(
     return Behind(covariance, degrees, units, change, np.flatnonzero(has_curve))
 
 
+def influences_of(
+    profile: xr.Dataset, row: xr.Dataset, rows: xr.Dataset, groups: GroupsOrDesign | None
+) -> FloatArray | None:
+    """Influences of all rows, or of their groups, (unit, grid); None where these are not there."""
+    if ("n_groups" in profile.attrs) != (groups is not None) and not (
+        rows is profile and groups is None
+    ):
+        raise ValueError("groups must be given if std_error was given them, and only then.")
+    by_rows_alone = groups is None and "n_groups" in profile.attrs
+    if "obs" not in rows.dims or by_rows_alone or "fitted_model" in profile.attrs:
+        return None
+    code, _ = groups_of(groups, rows, None)
+    every = np.arange(rows.sizes["obs"]) if code is None else code
+    shap = profile.attrs["method"] == "shap_dependence"
+    behind = _behind(profile, row, rows, every if shap else code, None, profile.attrs["centering"])
+    if isinstance(every, SamplingDesign):
+        return behind.units.moved
+    # Rows and groups without this feature do not move it.
+    out = np.zeros((int(every.max()) + 1, behind.units.moved.shape[1]))
+    out[np.unique(every[behind.used])] = behind.units.moved
+    return out
+
+
 def _some(
-    group: IntArray | SamplingDesign | None, rows: NDArray[np.bool_]
+    group: IntArray | SamplingDesign | None, rows: NDArray[np.bool_] | IntArray
 ) -> IntArray | SamplingDesign | None:
     """Groups of some of the rows, from 0 without gaps."""
     if isinstance(group, SamplingDesign):

@@ -12,6 +12,7 @@ from rhale_stats.arrays import leverage, splines
 from rhale_stats.arrays import profiles as kernel
 from rhale_stats.arrays.binning import bin_edges, bin_index
 from rhale_stats.arrays.moments import FloatArray, IntArray
+from rhale_stats.arrays.survey import SamplingDesign
 from rhale_stats.bins.rule import Column
 from rhale_stats.bins.rules import EqualWidthBins, GivenBins, QuantileBins
 from rhale_stats.profiles.data import check_profile, is_nominal, one_profile
@@ -123,8 +124,17 @@ class Shapley(_Behind):
         """What every row adds to the curve."""
         return self._smoothed(centering)[2]
 
-    def of_groups(self, group: IntArray, centering: str) -> splines.GroupInfluences:
-        """What groups of rows add to the curve, math [99]."""
+    def of_groups(
+        self, group: IntArray | SamplingDesign, centering: str
+    ) -> splines.GroupInfluences:
+        """What groups of rows add to the curve, math [99], or the units of a design [117]."""
+        if isinstance(group, SamplingDesign):
+            clusters, code = np.unique(group.cluster[group.rows], return_inverse=True)
+            units = self.of_groups(code, centering)
+            moved = np.zeros((group.n_clusters, units.moved.shape[1]))
+            moved[clusters] = units.moved
+            degrees = np.minimum(units.degrees, group.degrees)
+            return units._replace(moved=group.units_of_clusters(moved), degrees=degrees)
         fit = splines.smooth(
             self.smoother.basis, self.values, self.weight, self.smoothing, frequency=self.frequency
         )

@@ -44,7 +44,7 @@ LOCAL = Kind(
     ("rhale", "folds", "regions", "interaction_matrix", "show", "to_datatree"),
     frozenset({"x", "local_effect"}),
 )
-ENSEMBLE_METHODS = ("bootstrap_refit", "cross_effects", "over_models")
+ENSEMBLE_METHODS = ("bootstrap_refit", "cross_effects", "over_models", "pool")
 # Before `REPLICATES`: members of an ensemble are along the same dimensions.
 ENSEMBLE = Kind(
     "results of several models",

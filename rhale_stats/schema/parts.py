@@ -13,6 +13,7 @@ import xarray as xr
 from numpy.typing import NDArray
 
 from rhale_stats.arguments.rows import of_rows
+from rhale_stats.arguments.survey import PartOfDesign, SurveyDesign
 from rhale_stats.arrays.binning import bin_index
 from rhale_stats.arrays.local_effects import Halves, halves, in_the_middle, sides
 from rhale_stats.arrays.moments import IntArray
@@ -115,13 +116,13 @@ def over_row_sets(function: Callable[P, T]) -> Callable[P, T]:
         named = signature.bind(*args, **kwargs).arguments
         _check_row_counts(named, local.sizes["obs"])
         for name in ROW_ARGUMENTS:
-            if named.get(name) is not None:
+            if named.get(name) is not None and not isinstance(named[name], SurveyDesign):
                 rows = of_rows(named[name], row_labels(local), local.sizes["obs"], name)
                 named[name] = xr.DataArray(np.asarray(rows), dims="obs")
         groups = features_by_rows(local)
         results = []
         for group, (_, some) in zip(groups, _with_same_draws((), named, len(groups)), strict=True):
-            result = call(**{name: group.select(value) for name, value in some.items()})
+            result = call(**{name: group.select(value, local) for name, value in some.items()})
             results.append(_counted(result, group, local))
         out: Any = by_feature(results, feature_names(local))
         return cast(T, out)
@@ -221,8 +222,11 @@ class RowsOfFeatures(NamedTuple):
     rows: IntArray
     halves: Halves | None = None
 
-    def select(self, value: Any) -> Any:
-        """The features and rows of whatever has them."""
+    def select(self, value: Any, local: xr.Dataset) -> Any:
+        """The features and rows of whatever has them; ``local`` has all rows."""
+        if isinstance(value, SurveyDesign):
+            every = row_labels(local), local.sizes["obs"]
+            return PartOfDesign(whole=value, labels=every[0], n_rows=every[1], used=self.rows)
         if isinstance(value, xr.Dataset) and "feature" in value.dims:
             value = value.isel(feature=np.isin(value["feature"].values, self.names))
         if not (isinstance(value, xr.Dataset | xr.DataArray) and "obs" in value.dims):

@@ -103,8 +103,8 @@ DIMENSIONS = (
     *("spread_bin", "spread_edge", "node", "n_bins_tried", "part", "component"),
     *("conditioning", "feature_other", "pruning", "bin_b", "edge_b", "bin_other", "moment"),
     *("square_moment", "weight_product", "edge_other", "cell_edge_other", "grid", "obs"),
-    *("grid_other", "term", "by", "term_other", "by_other", "ci_bound", "side_a"),
-    *("obs_background", "side_b"),
+    *("grid_other", "term", "by", "term_other", "by_other", "output_other", "ci_bound"),
+    *("side_a", "obs_background", "side_b"),
 )
 Values: TypeAlias = NDArray[np.float64] | NDArray[np.int64] | NDArray[np.str_]
 

@@ -188,6 +188,8 @@ def _is_symmetric(covariance: xr.Variable) -> bool:
     if "edge_other" in covariance.dims:
         estimated = slice(covariance.sizes["edge_other"])
         covariance = covariance.isel(edge=estimated)
+    if any(str(dim).removesuffix("_other") not in covariance.dims for dim in covariance.dims):
+        return True
     values = covariance.values
     tolerance = 1e-6 * np.nanmax(np.abs(values), initial=0.0)
     mirrored = values

@@ -129,3 +129,9 @@ def test_functions_without_designs_say_what_they_take():
     surface = rs.ale2(lambda X: X[:, 0] * X[:, 1], X, (0, 1))
     with pytest.raises(ValueError, match="groups must have one entry for each of 50 rows.*Survey"):
         rs.std_error(surface, groups=rs.SurveyDesign())
+
+
+def test_words_of_other_packages():
+    design = rs.SurveyDesign(replicates=np.ones((3, 2)), scale="JKn")
+    with pytest.raises(ValueError, match="got 'JKn' of type str. Did you mean 'jackknife'"):
+        design.sampling(None, 3, None)

@@ -144,8 +144,100 @@ def test_chunks_have_no_design():
         rs.std_error(effect, chunks, groups=rs.SurveyDesign())
 
 
-def test_pairs_of_profiles_have_no_design():
-    ice = rs.ice(FIT, X, features=["x"])
-    pdp = rs.pdp(FIT, X, features=["x"])
-    with pytest.raises(ValueError, match="groups must be a column for pairs of profiles"):
-        rs.compare(pdp, pdp, paired=(ice, ice), groups=rs.SurveyDesign())
+CLUSTER = np.arange(N) // 12
+DESIGN = rs.SurveyDesign(clusters=CLUSTER, strata=CLUSTER % 2, fpc=80)
+
+
+def by_hand(influence):
+    """Covariance of totals of influences (row, ...) within two strata of 25 of 80 clusters."""
+    totals = pd.DataFrame(influence).groupby(CLUSTER).sum()
+    away = totals - totals.groupby(np.arange(50) % 2).transform("mean")
+    return (1 - 25 / 80) * 25 / 24 * away.to_numpy().T @ away.to_numpy()
+
+
+def test_pairs_have_the_design():
+    other = smf.ols("y ~ x * z + I(x**2)", DATA).fit()
+
+    def apart(X):
+        return np.asarray(FIT.predict(X)) - np.asarray(other.predict(X))
+
+    bins = {"bins": rs.EqualWidthBins(3), "weighting": "rows", "centering": "start"}
+    locals_, curves = [], []
+    for model in (FIT, other, apart):
+        locals_.append(rs.local_effects(model, X, ["x"]))
+        curves.append(rs.ice(model, X, ["x"], n_grid=4))
+    effects = [rs.std_error(rs.rhale(part, **bins), part, groups=DESIGN) for part in locals_]
+    found = rs.compare(*effects[:2], paired=locals_[:2], groups=DESIGN, rng=0)
+    assert found.attrs["source"] == "pairs of rows in 50 clusters of 2 strata"
+    # Corrections for leverage are those of either side.
+    assert_allclose(found["difference_se"][0, 1:], effects[2]["curve_se"][0, 1:], rtol=1e-3)
+    profiles = [rs.std_error(part, groups=DESIGN) for part in curves]
+    found = rs.compare(*profiles[:2], paired=curves[:2], groups=DESIGN, rng=0)
+    assert_allclose(found["difference_se"], profiles[2]["curve_se"], rtol=1e-9)
+    assert found.attrs["source"] == "pairs of rows in 50 clusters of 2 strata"
+    plots = [rs.m_plot(model, X, ["x"], bins=3) for model in (FIT, other, apart)]
+    expected = rs.std_error(plots[2], groups=DESIGN)["curve_se"]
+    plots = [rs.std_error(plot, groups=DESIGN) for plot in plots[:2]]
+    found = rs.compare(*plots, paired=plots, groups=DESIGN, rng=0)
+    assert_allclose(found["difference_se"], expected, rtol=1e-9)
+
+
+@pytest.mark.parametrize("replicated", [False, True])
+def test_parts_of_the_rows_have_the_clusters_of_all(replicated):
+    part = np.where(np.arange(N) % 5 < 2, "u", "v")
+    inside = part == "u"
+    weights = np.linspace(1, 2, N)
+    times = rng.exponential(size=(N, 40)) * weights[:, None]
+    design = rs.SurveyDesign(replicates=times, scale="bootstrap") if replicated else DESIGN
+    options = {"weights": weights, "weight_kind": "sampling", "centering": "none"}
+    found = rs.pdp(FIT, X, ["x"], by=part, n_grid=3, groups=design, **options)
+    ice = rs.ice(FIT, X, ["x"], grid={"x": np.ravel(found["grid_value"].values)[:3]}, **options)
+    curves = ice["ice"].sel(feature="x").transpose("obs", "grid").values
+    w = weights * inside
+    mean = np.average(curves, axis=0, weights=w)
+    if replicated:
+        means = (times * inside[:, None]).T @ curves
+        means /= (times * inside[:, None]).sum(axis=0)[:, None]
+        expected = np.cov(means.T)
+    else:
+        expected = by_hand((w / w.sum())[:, None] * (curves - mean))
+    assert_allclose(found["curve_se"].isel(region=0)[0], np.sqrt(np.diag(expected)), rtol=1e-9)
+    effect = rs.rhale(FIT, X, ["x"], by=part, groups=DESIGN)
+    g = LOCAL["local_effect"].sel(feature="x").values
+    centred = np.where(inside, g - g[inside].mean(), 0) / inside.sum()
+    # Squares are corrected for the share of a cluster besides.
+    expected = np.sqrt(by_hand(centred[:, None]).item())
+    assert_allclose(effect["average_effect_se"].isel(region=0), expected, rtol=0.02)
+
+
+@pytest.mark.parametrize("column", ["gaps", "whole"])
+def test_features_with_rows_of_their_own_have_the_design(column):
+    table = X.assign(gaps=X["x"].mask(np.arange(N) % 7 == 0), whole=np.round(3 * X["x"]))
+
+    def model(table):
+        return np.asarray(np.tanh(table[column].fillna(0)) * (1 + table["z"]))
+
+    options = {"missing": "drop", "bins": rs.EqualWidthBins(2)}
+    found, groups = (
+        rs.rhale(model, table[[column, "z"]], [column], **options, groups=given)
+        for given in (rs.SurveyDesign(clusters=CLUSTER), CLUSTER)
+    )
+    assert_allclose(found["effect_se"], np.sqrt(50 / 49) * groups["effect_se"], rtol=0.02)
+    assert found["effect_se"].attrs["source"] == "rows in 50 clusters"
+
+
+def test_curves_of_shapley_values_have_the_design():
+    shap = rs.shap_dependence(FIT, X[:120], ["x"], progress=False)
+    groups = rs.std_error(shap, groups=CLUSTER[:120])
+    design = rs.std_error(shap, groups=rs.SurveyDesign(clusters=CLUSTER[:120]))
+    # Influences of groups sum to 0 up to the factors of their leverage.
+    assert_allclose(design["curve_se"], groups["curve_se"] * np.sqrt(10 / 9), rtol=0.05)
+    assert (design["curve_df"] <= 9).all()
+    finite = rs.std_error(shap, groups=rs.SurveyDesign(clusters=CLUSTER[:120], fpc=0.36))
+    assert_allclose(finite["curve_se"], 0.8 * design["curve_se"], rtol=1e-9)
+
+
+def test_other_results_say_what_takes_a_design():
+    surface = rs.ale2(FIT, X, ("x", "z"))
+    with pytest.raises(ValueError, match="Designs are for averages, std_error of effects in bins"):
+        rs.std_error(surface, groups=DESIGN)

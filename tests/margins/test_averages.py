@@ -31,19 +31,48 @@ STATA = {
         (None, "am", 0.7346874168, 1.2491489808),
         ("8", "hp", -0.0273383559, 0.0069389995),
     ],
+    "inverse_gaussian_log": [
+        (None, "prediction", 20.0243771127, 0.4869890876),
+        (None, "hp", -0.0332970751, 0.0088266198),
+        (None, "am", 1.2759328606, 1.3210544488),
+        ("8", "hp", -0.0253266338, 0.0062971501),
+    ],
+    "poisson_identity": [
+        (None, "prediction", 2.8125, 0.2964635306),
+        (None, "hp", 0.0134618513, 0.0070162423),
+        (None, "am", 1.1558510011, 0.8649011816),
+    ],
+    "poisson_exposure": [
+        (None, "prediction", 2.8125000049, 0.2964635309),
+        (None, "hp", 0.0106719416, 0.0054475044),
+        (None, "am", 1.0065229596, 1.0188536699),
+        ("8", "hp", 0.0142787620, 0.0079954239),
+    ],
 }
+FAMILIES, WITH_ROWS = sm.families, CARS.assign(pop=101.0 + np.arange(32))
+
+
+def glm(outcome, family, **options):
+    return smf.glm(f"{outcome} ~ hp + wt + C(am)", WITH_ROWS, family=family, **options).fit(
+        tol=1e-12
+    )
+
+
 FITS = {
     "logit": lambda: smf.logit(LOGIT, CARS).fit(disp=0, tol=1e-12),
-    "gaussian_log": lambda: smf.glm(
-        "mpg ~ hp + wt + C(am)", CARS, family=sm.families.Gaussian(sm.families.links.Log())
-    ).fit(tol=1e-12),
+    "gaussian_log": lambda: glm("mpg", FAMILIES.Gaussian(FAMILIES.links.Log())),
+    "inverse_gaussian_log": lambda: glm("mpg", FAMILIES.InverseGaussian(FAMILIES.links.Log())),
+    "poisson_identity": lambda: glm("carb", FAMILIES.Poisson(FAMILIES.links.Identity())),
+    # Exposure is 100 and the number of the row.
+    "poisson_exposure": lambda: glm("carb", FAMILIES.Poisson(), exposure=WITH_ROWS["pop"]),
 }
 
 
+@pytest.mark.filterwarnings("ignore:The Identity link function")
 @pytest.mark.parametrize("name", FITS)
 def test_numbers_are_those_of_stata(name):
     fit = FITS[name]()
-    found = {by: rs.averages(fit, CARS, by=by, uncertainty="parameters") for by in (None, "cyl")}
+    found = {by: rs.averages(fit, by=by, uncertainty="parameters") for by in (None, "cyl")}
     for level, column, estimate, error in STATA[name]:
         table = rs.tidy(found[None if level is None else "cyl"])
         lines = table[table["term"] == column]

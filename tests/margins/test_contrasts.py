@@ -10,7 +10,7 @@ import pytest
 import statsmodels.api as sm
 import statsmodels.formula.api as smf
 from numpy.testing import assert_allclose
-from scipy import stats
+from scipy import special, stats
 
 import rhale_stats as rs
 from tests.helpers import CARS
@@ -332,3 +332,85 @@ def test_ordered_levels_are_compared_in_their_order():
     fit = smf.ols("y ~ d", data).fit()
     found = rs.averages(fit, data, contrasts="sequential")
     assert found["contrast"].values.tolist()[1:] == ["mid - top", "low - mid"]
+
+
+def of_grids(n=200):
+    rng = np.random.default_rng(3)
+    data = pd.DataFrame(
+        {"x": rng.normal(1, 2, n), "g": rng.choice(list("abc"), n, p=[0.2, 0.5, 0.3])}
+    )
+    data["h"] = rng.choice(["u", "v"], n, p=[0.3, 0.7])
+    z = 0.4 * data["x"] + (data["g"] == "b") - 0.5 * (data["h"] == "u")
+    data["y"] = (rng.uniform(size=n) < 1 / (1 + np.exp(-z))).astype(int)
+    return smf.logit("y ~ x + g + h", data).fit(disp=0, tol=1e-12), data
+
+
+def test_effects_at_the_mean():
+    """Slope b p (1 - p) at the mean of x and the modes of the others, by the delta method."""
+    fit, data = of_grids()
+    found = rs.tidy(rs.averages(fit, "mean"))
+    assert found["contrast"].tolist() == ["", "dY/dX", "b - a", "c - a", "v - u"]
+    names, b = fit.params.index, fit.params.to_numpy()
+
+    def row(g, h="v"):
+        return np.array([1, g == "b", g == "c", h == "v", data["x"].mean()], dtype=float)
+
+    assert names.tolist() == ["Intercept", "g[T.b]", "g[T.c]", "h[T.v]", "x"]
+    p = special.expit(row("b") @ b)
+    gradient = b[-1] * p * (1 - p) * (1 - 2 * p) * row("b") + p * (1 - p) * np.eye(5)[-1]
+    expected = [b[-1] * p * (1 - p), np.sqrt(gradient @ fit.cov_params() @ gradient)]
+    assert_allclose(found.loc[1, ["estimate", "std_error"]].astype(float), expected, rtol=1e-6)
+    low, high = row("a"), row("c")
+    p, q = special.expit(low @ b), special.expit(high @ b)
+    gradient = q * (1 - q) * high - p * (1 - p) * low
+    expected = [q - p, np.sqrt(gradient @ fit.cov_params() @ gradient)]
+    assert_allclose(found.loc[3, ["estimate", "std_error"]].astype(float), expected, rtol=1e-6)
+    # Named columns of a table of one row have the levels and the spread of the fit, too.
+    grid = rs.datagrid(data[["x", "g", "h"]])
+    alone = rs.averages(fit, grid, ["x", "g", "h"], uncertainty="parameters")
+    assert_allclose(rs.tidy(alone)["std_error"], found["std_error"], rtol=1e-9)
+    for contrast, step in (("sd", data["x"].std()), ("minmax", np.ptp(data["x"])), (2, 2)):
+        line = rs.tidy(rs.averages(fit, "mean", "x", contrasts=contrast, scale="link")).iloc[1]
+        assert_allclose(line["estimate"], b[-1] * step, rtol=1e-9)
+
+
+def test_balanced_grids_have_the_means_of_emmeans():
+    fit, data = of_grids()
+    found = rs.averages(fit, "balanced", "x", by="g", scale="link").isel(term=[0])
+    weights = np.zeros((3, 5))
+    weights[:, 0], weights[:, 3], weights[:, 4] = 1, 0.5, data["x"].mean()
+    weights[1, 1] = weights[2, 2] = 1
+    assert found["by"].values.tolist() == ["a", "b", "c"]
+    assert_allclose(found["average"][0], weights @ fit.params, rtol=1e-9)
+    expected = weights @ fit.cov_params().to_numpy() @ weights.T
+    assert_allclose(np.squeeze(rs.vcov(found).values), expected, rtol=1e-6)
+
+
+def test_words_for_tables_are_refused_where_they_have_no_rows():
+    fit, data = of_grids()
+    with pytest.raises(ValueError, match="X must be a table, 'mean' or 'balanced'; got 'typical'"):
+        rs.averages(fit, "typical")
+    for options in ({"groups": np.arange(200)}, {"weights": np.ones(200)}):
+        with pytest.raises(ValueError, match="must be left out with X='mean'"):
+            rs.averages(fit, "mean", **options)
+    with pytest.raises(ValueError, match="uncertainty must be 'parameters' with X='mean'"):
+        rs.averages(fit, "mean", uncertainty="rows")
+    plain = sm.OLS(data["y"], sm.add_constant(data["x"])).fit()
+    with pytest.raises(TypeError, match="X must be a table.*the model has no rows"):
+        rs.averages(plain, "mean")
+
+
+def test_predictions_alone_and_rows_of_grids():
+    fit, data = of_grids()
+    alone = rs.averages(fit, "balanced", features=[], by=["g", "h"])
+    assert alone["term"].values.tolist() == ["prediction"]
+    assert alone["by"].values.tolist() == ["a, u", "a, v", "b, u", "b, v", "c, u", "c, v"]
+    # Rows of a grid are no sample, also where nobody says so.
+    grid = rs.datagrid(data, x=[0, 1])
+    found, expected = (
+        rs.averages(fit, grid, "x", **o) for o in ({}, {"uncertainty": "parameters"})
+    )
+    assert_allclose(found["average_se"], expected["average_se"])
+    assert found["average_se"].attrs["source"] == "parameters"
+    with pytest.raises(ValueError, match="got 'trt.vs.ctrl'. Did you mean 'reference'"):
+        rs.averages(fit, data, hypothesis="trt.vs.ctrl")

@@ -220,8 +220,12 @@ def test_what_cannot_be_read_is_refused_in_words(slopes):
     effect = rs.rhale(local, bins=rs.EqualWidthBins(1))
     with pytest.raises(ValueError, match="local must be given with of='average_effect'"):
         rs.hypotheses(effect, "pairwise", of="average_effect")
-    with pytest.raises(TypeError, match="feature must be the name or number of one feature"):
+    with pytest.raises(ValueError, match="local must be given for several features or outputs"):
         rs.hypotheses(effect, "pairwise")
+    with pytest.raises(ValueError, match="local must be left out for one feature of one output"):
+        rs.hypotheses(effect, "b1", feature="x0", local=local)
+    with pytest.raises(ValueError, match="groups must be given if std_error was given them"):
+        rs.hypotheses(effect, "pairwise", local=local, groups=[0, 0, 1])
 
 
 def test_cells_of_surfaces_and_curves_of_several_models():
@@ -282,3 +286,163 @@ def test_groups_of_rows_that_share_something_are_refused():
     shared = effect.assign_attrs(fitted_model="x")
     with pytest.raises(ValueError, match="effect must have standard errors of rows"):
         rs.hypotheses(shared)
+
+
+# --- outputs and features, which have the same rows -----------------------------------------------
+
+
+def of_three_classes(n=240, seed=4):
+    rng = np.random.default_rng(seed)
+    X = pd.DataFrame({"x": rng.normal(size=n), "z": rng.uniform(-1, 1, n)})
+    scores = np.column_stack([X["x"], X["z"], 0 * X["z"]]) + rng.gumbel(size=(n, 3))
+    data = X.assign(y=np.argmax(scores, axis=1), g=rng.choice(["u", "v"], n))
+    fit = smf.mnlogit("y ~ x * z", data).fit(disp=0)
+    return fit, data, lambda X: np.asarray(fit.predict(X)) @ [-1, 0, 1]
+
+
+@pytest.mark.parametrize("uncertainty", ["rows", "parameters", "both"])
+@pytest.mark.parametrize("groups", [None, "groups", "design"])
+def test_averages_of_two_outputs_covary(uncertainty, groups):
+    """A difference of two outputs is an output of its own."""
+    fit, data, _ = of_three_classes()
+    code = np.arange(len(data)) // 6
+    groups = {"groups": code, "design": rs.SurveyDesign(clusters=code, fpc=100)}.get(groups)
+    scores = fit.model.score_obs(fit.params.to_numpy().ravel(order="F"))
+    covariance = fit.cov_params().to_numpy()
+
+    def predicted(b, X):
+        logits = (
+            np.column_stack([np.ones(len(X)), X["x"], X["z"], X["x"] * X["z"]]) @ b.reshape(2, 4).T
+        )
+        odds = np.exp(np.column_stack([np.zeros(len(X)), logits]))
+        return odds / odds.sum(axis=1, keepdims=True)
+
+    b = fit.params.to_numpy().ravel(order="F")
+    options = {"uncertainty": uncertainty, "groups": groups, "features": ["x", "z"], "by": "g"}
+    X = data[["x", "z", "g"]]
+    every = rs.averages(rs.Parametric(predicted, b, covariance, scores), X, **options)
+    apart = rs.averages(
+        rs.Parametric(lambda b, X: predicted(b, X) @ [-1, 0, 1], b, covariance, scores),
+        *(X,), **options,
+    )  # fmt: skip
+    names = rs.hypotheses(every)["term"].values.reshape(3, -1)
+    found = rs.hypotheses(every, [f"`{high}` - `{low}`" for low, high in names[[0, 2]].T])
+    expected = rs.hypotheses(apart)
+    assert names[0, 0] == "prediction, g = u, output = 0"
+    assert_allclose(found["average"], expected["average"], atol=1e-9)
+    assert_allclose(found["average_cov"], expected["average_cov"], rtol=1e-5, atol=1e-10)
+    # Probabilities add up to 1.
+    total = rs.hypotheses(every, " + ".join(f"`{name}`" for name in names[:, 0]))
+    assert_allclose([total["average"].item(), total["average_se"].item()], [1, 0], atol=1e-7)
+    # One output has its own covariance, selected or not.
+    one = rs.vcov(every.isel(output=1))
+    assert one.dims == ("term", "by", "term_other", "by_other")
+    assert_allclose(one, every["average_cov"].isel(output=1, output_other=1))
+    some = rs.hypotheses(every.isel(output=[0, 2]), f"`{names[2, 1]}` - `{names[0, 1]}`")
+    assert_allclose(some["average_se"], found["average_se"][1])
+
+
+@pytest.mark.parametrize("groups", [None, "groups", "strata", "replicates"])
+def test_effects_of_two_outputs_covary(groups):
+    fit, data, apart = of_three_classes()
+    code = np.arange(len(data)) // 6
+    draws = np.random.default_rng(0).exponential(size=(len(data), 60))
+    groups = {
+        "groups": code,
+        "strata": rs.SurveyDesign(clusters=code, strata=code % 2),
+        "replicates": rs.SurveyDesign(replicates=draws, scale="bootstrap"),
+    }.get(groups)
+    kinds = {"bins": rs.EqualWidthBins(2), "weighting": "rows"}
+    results = []
+    for model in (fit, apart):
+        local = rs.local_effects(model, data[["x", "z"]])
+        results.append((rs.std_error(rs.rhale(local, **kinds), local, groups=groups), local))
+    (effect, local), (difference, _) = results
+    shared = {"local": local, "groups": groups}
+    found = rs.hypotheses(effect, ["b5 - b1", "b6 - b2"], feature="x", **shared)
+    assert_allclose(found["average"], difference["effect"].sel(feature="x"), rtol=1e-6)
+    # Corrections for leverage are those of the two outputs, not of their difference.
+    assert_allclose(found["average_se"], difference["effect_se"].sel(feature="x"), rtol=3e-4)
+    curve = rs.hypotheses(effect, ["b7 - b1", "b9 - b3"], feature="x", of="curve", **shared)
+    expected = difference["curve_se"].sel(feature="x").values[[0, 2]]
+    assert_allclose(curve["average_se"], expected, rtol=2 / len(data) if groups is None else 0.01)
+    average = rs.hypotheses(effect, "b6 - b2", of="average_effect", **shared)
+    expected = difference["average_effect_se"].sel(feature="z")
+    assert_allclose(average["average_se"].item(), expected, rtol=4e-3)
+
+
+@pytest.mark.parametrize("groups", [None, np.arange(240) // 6, rs.SurveyDesign(fpc=0.5)], ids=str)
+def test_profiles_of_two_outputs_covary(groups):
+    fit, data, apart = of_three_classes()
+    X, grid = data[["x", "z"]], {"x": [-1, 0, 1], "z": [0, 0.5]}
+    pdp, ice = rs.pdp(fit, X, grid=grid), rs.ice(fit, X, grid=grid)
+    own = rs.pdp(apart, X, grid=grid), rs.ice(apart, X, grid=grid)
+    if groups is not None:
+        pdp, own = rs.std_error(pdp, ice, groups=groups), rs.std_error(*own, groups=groups)
+    else:
+        own = own[0]
+    hypothesis = ["b7 - b1", "b9 - b3"]
+    found = rs.hypotheses(pdp, hypothesis, feature="x", local=ice, groups=groups)
+    assert_allclose(found["average_se"], own["curve_se"].sel(feature="x").values[[0, 2]])
+    with pytest.raises(ValueError, match="groups must be given if std_error was given them"):
+        rs.hypotheses(
+            pdp, hypothesis, feature="x", local=ice, groups=None if groups is not None else X["x"]
+        )
+    if groups is None:
+        bins = rs.GivenBins([-5, 0, 5])
+        plots = [rs.m_plot(model, X, features=["x"], bins=bins) for model in (fit, apart)]
+        found = rs.hypotheses(plots[0], ["b5 - b1", "b6 - b2"])
+        assert_allclose(found["average_se"], plots[1]["curve_se"][0], rtol=1e-3)
+
+
+def test_effects_of_two_features_covary_by_influences():
+    """As the jackknife of both at once says; rows without a value of one do not count in it."""
+    rng = np.random.default_rng(3)
+    x = rng.uniform(size=(60, 2))
+    g = rng.normal(size=(60, 1)) + rng.normal(size=(60, 2))
+    weights = rng.uniform(1, 2, 60)
+    rule = {"bins": rs.GivenBins({"x0": [0, 0.5, 1], "x1": [0, 0.4, 1]}), "weighting": "rows"}
+
+    def local_of(rows):
+        return rs.local_effects(None, x[rows], jacobian=g[rows], weights=weights[rows])
+
+    local = local_of(np.arange(60))
+    effect = rs.std_error(rs.rhale(local, **rule))
+    found = rs.hypotheses(effect, local=local)
+    assert found["term"].values.tolist() == [
+        *("[0, 0.5), x0", "[0.5, 1], x0", "[0, 0.4), x1", "[0.4, 1], x1"),
+    ]
+    each = np.stack(
+        [
+            rs.rhale(local_of(np.delete(np.arange(60), row)), **rule)["effect"].values.ravel()
+            for row in range(60)
+        ]
+    )
+    size = np.sqrt(np.diagonal(found["average_cov"]))
+    expected = np.corrcoef(each.T)
+    assert_allclose(found["average_cov"] / np.outer(size, size), expected, atol=0.03)
+    assert abs(expected[0, 2]) > 0.1
+    x[::5, 1] = np.nan
+    some = rs.local_effects(None, x, jacobian=g, weights=weights, missing="drop")
+    effect = rs.rhale(some, **rule)
+    found = rs.hypotheses(effect, "b1 = b3", local=some)
+    assert np.isfinite(found["average_se"]).all()
+
+
+def test_models_share_their_members():
+    X = np.random.default_rng(0).uniform(-1, 1, (100, 2))
+    models = [lambda X, b=b: b * X[:, 0] - b * X[:, 1] for b in (1.0, 1.5, 2.5)]
+    several = rs.over_models(models, X, method="pdp", n_grid=2, progress=False)
+    found = rs.hypotheses(several)
+    size = np.sqrt(np.diagonal(found["average_cov"]))
+    correlation = (found["average_cov"] / np.outer(size, size)).values
+    # Slopes of both features are b and -b: errors at their ends have opposite signs.
+    assert_allclose(correlation, np.outer([1, -1, -1, 1], [1, -1, -1, 1]), rtol=1e-9)
+
+
+def test_parameters_of_a_model_are_in_averages_alone():
+    fit, data, _ = of_three_classes()
+    local = rs.local_effects(fit, data[["x", "z"]])
+    effect = rs.std_error(rs.rhale(local), local, model=fit, X=data[["x", "z"]])
+    with pytest.raises(ValueError, match="of rows and parameters. averages has both"):
+        rs.hypotheses(effect, "pairwise", local=local)

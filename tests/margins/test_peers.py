@@ -117,3 +117,19 @@ def test_cells_of_two_columns_are_theirs(peer, fitted):
     lines = found[found["term"] == "prediction"]
     assert_allclose(lines["estimate"], np.array(frame["estimate"], dtype=float), rtol=1e-6)
     assert_allclose(lines["std_error"], np.array(frame["std_error"], dtype=float), rtol=1e-4)
+
+
+@pytest.mark.parametrize("grid", ["mean", "balanced"])
+@pytest.mark.filterwarnings("ignore")
+def test_effects_on_grids_are_theirs(peer, fitted, grid):
+    fit, _ = fitted
+    for theirs, features in (
+        (peer.avg_slopes(fit, variables="x", newdata=grid), {"x": "slope"}),
+        (peer.avg_comparisons(fit, variables={"g": "pairwise"}, newdata=grid), {"g": "pairwise"}),
+    ):
+        found = rs.tidy(rs.averages(fit, grid, features))
+        lines = found[found["term"] != "prediction"].sort_values("contrast")
+        estimate, error = columns(theirs)
+        assert_allclose(lines["estimate"], estimate, rtol=1e-6)
+        # Their gradients of slopes are differences of differences.
+        assert_allclose(lines["std_error"], error, rtol=2e-4 if "x" in features else 1e-4)

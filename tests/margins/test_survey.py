@@ -152,6 +152,24 @@ def test_few_clusters_are_said():
     assert "Few groups" not in str(rs.summary(rs.averages(fit, DATA)))
 
 
+def test_a_few_rows_that_decide_are_said():
+    data = DATA.assign(y=np.where(np.arange(N) == 7, 400.0, DATA["y"]))
+    result = rs.averages(smf.ols("y ~ x", data).fit(), data, groups=rs.SurveyDesign())
+    assert "A few rows or clusters decide (worth 2.05 of equal influence)" in str(
+        rs.summary(result)
+    )
+    assert "A few rows" in str(rs.summary(rs.hypotheses(result, "b1 = b2")))
+    # The kurtosis of normal influences is 3, and as many units count as there are.
+    fit = smf.ols("y ~ x", DATA).fit()
+    equal = rs.averages(fit, DATA, groups=rs.SurveyDesign(fpc=0.5))
+    exog = fit.model.exog
+    slope = (exog * fit.resid.to_numpy()[:, None] @ np.linalg.inv(exog.T @ exog))[:, 1]
+    u = np.column_stack([DATA["y"] - DATA["y"].mean(), slope])
+    expected = 2 / ((u**4).sum(axis=0) / (u**2).sum(axis=0) ** 2 - 1 / N)
+    assert_allclose(equal.attrs["effective_units"], expected.min(), rtol=1e-6)
+    assert "decide" not in str(rs.summary(equal))
+
+
 @pytest.mark.parametrize(
     ("fit", "X"),
     [
@@ -167,3 +185,19 @@ def test_parameters_need_the_rows_of_the_fit(fit, X):
     assert np.isfinite(
         rs.averages(results, X, "x", groups=DESIGN, uncertainty="rows")["average_se"]
     ).all()
+
+
+def test_a_mean_of_clusters_is_that_of_a_textbook():
+    """Lohr (2010), *Sampling: Design and Analysis*, example 5.2: 5 of 100 suites of 4 students."""
+    grades = [
+        *(3.08, 2.60, 3.44, 3.04, 2.36, 3.04, 3.28, 2.68, 2.00, 2.56, 2.52, 1.88),
+        *(3.00, 2.88, 3.44, 3.64, 2.68, 1.92, 3.28, 3.20),
+    ]
+    data = pd.DataFrame({"grade": grades, "half": np.resize([0.0, 1.0], 20)})
+    fit = smf.ols("grade ~ half", data).fit()
+    design = rs.SurveyDesign(clusters=np.repeat(np.arange(5), 4), fpc=100)
+    found = rs.averages(fit, data, features=[], groups=design)
+    assert_allclose(found["average"], 2.826, atol=5e-4)
+    assert_allclose(found["average_se"], 0.164, atol=5e-4)
+    assert_allclose(found["average_se"], np.sqrt(0.95 * 2.25568 / 80), rtol=1e-6)
+    assert found["average_df"] == 4

@@ -20,7 +20,7 @@ def test_one_sample_of_every_scenario():
     found = {}
     for draw in designs.SCENARIOS.values():
         found |= draw(designs.NOISES["normal"], rng=rng)
-    assert len(found) == 16
+    assert len(found) == 18
     assert set(map(type, found.values())) <= {bool, np.bool_}
 
 

@@ -7,7 +7,7 @@ many samples a cell; further words choose some of the lines.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
 
@@ -77,6 +77,8 @@ def survey(noise: Noise, clusters: int, rng: np.random.Generator) -> Found:
         ("as if rows were independent", None),
     ):
         result = rs.averages(fit, sample, "x", groups=design, **weights)
+        if name == "linearised":
+            claims["survey, linearised: a note"] = "skewed" in str(rs.summary(result))
         claims |= dict(
             zip(
                 (f"survey, {name}: average", f"survey, {name}: slope"),
@@ -121,19 +123,30 @@ def imputed(noise: Noise, n: int, rng: np.random.Generator) -> Found:
     x = rng.normal(size=n)
     y = x + noise(rng, n)
     gone = rng.uniform(size=n) < 0.6 / (1 + np.exp(-x))
-    exog = np.column_stack([np.ones(n), x])
-    inverse = np.linalg.inv(exog[~gone].T @ exog[~gone])
-    b = inverse @ exog[~gone].T @ y[~gone]
-    residual, free = y[~gone] - exog[~gone] @ b, (~gone).sum() - 2
-    results = []
-    for _ in range(N_IMPUTATIONS):
-        sigma = np.sqrt(residual @ residual / rng.chisquare(free))
-        line = rng.multivariate_normal(b, sigma**2 * inverse)
-        filled = np.where(gone, exog @ line + sigma * rng.normal(size=n), y)
-        data = pd.DataFrame({"x": x, "y": filled})
-        results.append(rs.averages(smf.ols("y ~ x", data).fit(), data))
+
+    def tables(degree: int) -> Iterator[pd.DataFrame]:
+        exog = x[:, None] ** np.arange(degree + 1)
+        inverse = np.linalg.inv(exog[~gone].T @ exog[~gone])
+        b = inverse @ exog[~gone].T @ y[~gone]
+        residual, free = y[~gone] - exog[~gone] @ b, (~gone).sum() - degree - 1
+        for _ in range(N_IMPUTATIONS):
+            sigma = np.sqrt(residual @ residual / rng.chisquare(free))
+            line = rng.multivariate_normal(b, sigma**2 * inverse)
+            filled = np.where(gone, exog @ line + sigma * rng.normal(size=n), y)
+            yield pd.DataFrame({"x": x, "y": filled})
+
+    results = [rs.averages(smf.ols("y ~ x", data).fit(), data) for data in tables(1)]
     names = ("`pool`: average", "`pool`: slope")
-    return dict(zip(names, held(rs.pool(results), {0: 0.0, 1: 1.0}), strict=True))
+    claims = dict(zip(names, held(rs.pool(results), {0: 0.0, 1: 1.0}), strict=True))
+    effects = []
+    for data in tables(2):
+        fit, X = smf.ols("y ~ x + I(x**2)", data).fit(), data[["x"]]
+        local = rs.local_effects(fit, X)
+        effect = rs.rhale(local, bins=rs.GivenBins([-6, 0, 6]))
+        effects.append(rs.std_error(effect, local, model=fit, X=X))
+    low, high = rs.confint(rs.pool(effects))["effect_ci"].sel(feature="x").values[0]
+    # Effects of the population are 1 everywhere.
+    return claims | {"`pool`: effect in a bin": bool(low <= 1 <= high)}
 
 
 def places(noise: Noise, n: int, rng: np.random.Generator) -> Found:

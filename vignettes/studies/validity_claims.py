@@ -120,6 +120,9 @@ def tests(process: Process, rng: np.random.Generator, n_samples: int) -> Found:
         found[f"wald_test {null}, box"] = rejected(wald_test(effect, null, method="box"))
         few = effect.isel(feature=slice(0, (n_samples + 1) // 2))
         found[f"wald_test {null}, wald"] = rejected(wald_test(few, null, method="wald"))
+        if null == "zero":  # of effects that are constant 0, which neither rise nor fall
+            for sign in ("increasing", "decreasing"):
+                found[f"wald_test {sign}"] = rejected(wald_test(effect, sign))
     found["equivalence_test"] = rejected(equivalence_test(at_delta(process, sample), 1.0))
     return found
 

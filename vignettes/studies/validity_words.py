@@ -96,6 +96,12 @@ GROUPS = {
             '`method="box"`, the default',
             True,
         ),
+        **{
+            f"wald_test {null}": Words(
+                f'`wald_test(effect, "{null}")`', f"{sign} effects", NORMAL_MEANS, MORE, True
+            )
+            for null, sign in (("increasing", "no negative"), ("decreasing", "no positive"))
+        },
         "importance_p_value": Words(
             "`effect_sizes`: `importance_p_value`", "a flat curve", NORMAL_MEANS, "", True
         ),
