@@ -19,6 +19,7 @@ from rhale_stats.arrays import local_effects as kernel
 from rhale_stats.arrays.moments import FloatArray, IntArray
 from rhale_stats.models.forms import as_is
 from rhale_stats.models.outputs import Model, ModelError, OutputLabels, Outputs, UnknownOutputError
+from rhale_stats.models.reading import Reading
 from rhale_stats.models.table import Table, Values, as_column
 
 # Unless the user says how many rows a call of the model has at most: so many, in a table of at most
@@ -80,6 +81,8 @@ class DifferenceQuotients:
         self.single = single
         self.numbers = numbers
         self._bar: tqdm[Any] | None = None
+        # Of the model, for all parts of the rows, once it is made.
+        self._readings: list[Reading | None] = []
         self._batch_rows, self._row_bytes = batch_rows, _bytes_of_row(self.table)
 
     @property
@@ -96,6 +99,13 @@ class DifferenceQuotients:
     def precision(self) -> float:
         """Precision of the outputs of the model, as far as it is known."""
         return self.outputs.precision
+
+    @property
+    def reading(self) -> Reading | None:
+        """The model as it is read, if it can be; made when it is first needed."""
+        if not self._readings:
+            self._readings.append(Reading.of(self.outputs, self.table))
+        return self._readings[0]
 
     @property
     def batch_rows(self) -> int:
@@ -240,6 +250,9 @@ class DifferenceQuotients:
 
         Beside it what rounding of the output alone can do to it.
         """
+        read = self._read(position, grid)
+        if read is not None:
+            return self._curves(read)
         n_rows, answers = self.table.n_rows, None
 
         def columns(points: slice, rows: slice) -> list[Values]:
@@ -251,6 +264,10 @@ class DifferenceQuotients:
             answers = _with_room(answers, answer, (answer.shape[-1], n_rows, len(grid)))
             answers[:, rows, points] = answer.transpose(2, 1, 0)
         assert answers is not None, "a grid has points"
+        return self._curves(answers)
+
+    def _curves(self, answers: NDArray[Any]) -> tuple[FloatArray, FloatArray]:
+        """Curves (row, grid, output) from answers (output, row, grid), and their rounding."""
         curves = self.accepted(answers, axis=0)
         largest = np.maximum(curves.max(axis=(1, 2)), -curves.min(axis=(1, 2)))[None]
         curves = np.moveaxis(curves.astype(np.float64, copy=False), 0, -1)
@@ -258,6 +275,9 @@ class DifferenceQuotients:
 
     def versions(self, position: int, rows: NDArray[np.int64], column: Values) -> FloatArray:
         """The output at rows, by their numbers and as often as named, with one column replaced."""
+        read = self.take(rows)._read_columns(position, [column])
+        if read is not None:
+            return self.accepted(read[0])
         name, answers, n_calls = self.table.names[position], None, -(-len(rows) // self.batch_rows)
         for number, part in enumerate(_slices(len(rows), self.batch_rows), 1):
             stack, stored_columns = self.table.take(rows[part]).stacked(position, [column[part]])
@@ -320,6 +340,9 @@ class DifferenceQuotients:
         self, position: int, columns: Sequence[Values]
     ) -> tuple[list[FloatArray], list[Any]]:
         """The outputs at versions of one column, and the columns as they are held."""
+        read = self._read_columns(position, columns)
+        if read is not None:
+            return list(self.accepted(read)), self.table.stored(columns)
         n_rows, answers = self.table.n_rows, None
         stored_columns: list[list[Any]] = [[] for _ in columns]
         as_given = True
@@ -341,6 +364,32 @@ class DifferenceQuotients:
         assert answers is not None, "there are rows"
         columns = list(columns) if as_given else [_in_one(parts) for parts in stored_columns]
         return list(self.accepted(answers)), columns
+
+    def _read(
+        self, position: int, values: Values, choice: IntArray | None = None
+    ) -> FloatArray | None:
+        """Answers (output, row, value) read from the model; None if it has to be asked.
+
+        With ``choice`` (row, place), numbers of values, (output, row, place).
+        """
+        reading = self.reading
+        if reading is None or self.table.is_time(position):
+            return None
+        try:
+            answers = reading.answers(self.table, position, values, choice)
+        except Exception:  # what the model says of these values, it says when it is asked
+            return None
+        if self._bar is not None:
+            self._bar.update(answers[0].size)
+        return answers
+
+    def _read_columns(self, position: int, columns: Sequence[Values]) -> FloatArray | None:
+        """Answers (version, row, output) at versions of one column that are read."""
+        if self.reading is None:
+            return None
+        number, values = pd.factorize(_in_one(list(columns)), use_na_sentinel=False)
+        answers = self._read(position, values, number.reshape(len(columns), -1).T)
+        return None if answers is None else answers.T
 
     def _blocks(
         self, position: int, n_versions: int, columns: Any
@@ -527,7 +576,7 @@ def evaluated(quotients: DifferenceQuotients, requests: Sequence[Versions]) -> I
     Small tables are put below each other, so that one call answers for several columns. If such a
     call raises, the columns are asked for one by one, and the error names one of them.
     """
-    groups = _groups(quotients, requests)
+    groups = {} if quotients.reading is not None else _groups(quotients, requests)
     answers: dict[int, tuple[NDArray[Any], list[Any]]] = {}
     for index, request in enumerate(requests):
         group = groups.get(index, [])

@@ -121,6 +121,15 @@ class Outputs:
         """Numbers of the outputs that were chosen, after the first answer."""
         return self._chosen or [0]
 
+    @property
+    def method(self) -> str:
+        """Name of the method that answers, or "adapter"."""
+        return self._method
+
+    def given(self, rows: Any) -> Any:
+        """Rows in the form in which the model gets them."""
+        return self._given(rows)
+
     def gradient(self) -> Gradient | None:
         """Derivatives as the model gives them, if it does; known after the first answer."""
         if self._adapter is None and self._method in GRADIENTS_OF:

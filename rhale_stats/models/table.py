@@ -337,10 +337,7 @@ class Table:
             else:
                 stack = np.tile(self.data, (len(columns), 1))
                 stack[:, position] = np.concatenate([np.asarray(column) for column in columns])
-            if stack.dtype == np.float64:
-                return stack, list(columns)
-            stored = stack[:, position].astype(np.float64)
-            return stack, np.split(stored, len(columns))
+            return stack, self.stored(columns)
         if len(columns) == 1:
             frame = self.data.copy(deep=not COPY_ON_WRITE)
             frame.index = pd.RangeIndex(len(frame))
@@ -360,6 +357,12 @@ class Table:
         )
         frame[self.data.columns[position]] = self.as_held(position, joined)
         return frame, list(columns)
+
+    def stored(self, columns: Sequence[Values]) -> list[Values]:
+        """Versions of a column as the type of the table holds them (single precision rounds)."""
+        if not isinstance(self.data, np.ndarray) or self.data.dtype == np.float64:
+            return list(columns)
+        return [np.asarray(column).astype(self.data.dtype).astype(np.float64) for column in columns]
 
     def as_held(self, position: int, values: Any) -> Any:
         """Values for a column: whole numbers in the type of a column of integers."""

@@ -1,0 +1,119 @@
+"""Answers of a model to rows in versions of one column that are read from it, not predicted."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from rhale_stats.arrays.moments import FloatArray, IntArray
+from rhale_stats.models.adapters.adapter import in_order
+from rhale_stats.models.adapters.trees import trees_of
+from rhale_stats.models.outputs import Outputs
+from rhale_stats.models.table import Table, Values
+from rhale_stats.models.trees import LeafTable, Trees
+
+# Rows whose predictions are compared, and by how many units of rounding these may differ.
+N_COMPARED, ROUNDINGS = 200, 64
+# Bytes of a table of leaves, beyond which the model is asked.
+MAX_BYTES = 1 << 28
+
+
+class Reading:
+    """A model that is read, and the rows that it was read for last."""
+
+    def __init__(self, outputs: Outputs, trees: Trees) -> None:
+        self._outputs, self._trees, self._leaves = outputs, trees, LeafTable(trees)
+        self._rows: tuple[Any, list[IntArray]] = None, []
+
+    @classmethod
+    def of(cls, outputs: Outputs, table: Table) -> Reading | None:
+        """The reading of a model, if it agrees with predictions for rows like those of a table.
+
+        Their columns are mixed, so that no tree goes unseen, and hold the ends of each column and
+        a missing value, which some models refuse.
+        """
+        trees = trees_of(outputs.model, outputs.method)
+        if trees is None:
+            return None
+        reading = cls(outputs, trees)
+        if reading._leaves.n_bytes > MAX_BYTES:
+            return None
+        mixed = _mixed(table)
+        try:
+            predictions = outputs.answer(mixed).astype(np.float64)
+            answers = reading.answers(table.holding(mixed))[..., 0].T
+        except Exception:  # such rows may be refused: predictions then say why
+            return None
+        apart = np.abs(answers - predictions).max()
+        size = np.abs(predictions).max()
+        return reading if apart <= ROUNDINGS * outputs.precision * size else None
+
+    def answers(
+        self,
+        table: Table,
+        position: int = 0,
+        values: Values | None = None,
+        choice: IntArray | None = None,
+    ) -> FloatArray:
+        """Answers to all rows at values of a column, (output, row, value); by default its own.
+
+        With ``choice`` (row, place), numbers of values, (output, row, place).
+        """
+        moved, n_values = {}, 1
+        if values is not None:
+            moved, n_values = self._moved(table, position, values), len(values)
+        if self._rows[0] is not table.data:  # features ask for the same rows one after the other
+            x = self._trees.inputs(self._given(table.data))
+            self._rows = table.data, [self._leaves.intervals(*column) for column in enumerate(x.T)]
+        sums = self._leaves.sums(self._rows[1], moved, n_values, choice)
+        if self._trees.answer is not None:
+            flat = np.ascontiguousarray(sums.reshape(len(sums), -1).T)
+            sums = self._trees.answer(flat).T.reshape(-1, *sums.shape[1:])
+        return sums[self._outputs.numbers]
+
+    def _given(self, rows: Any) -> Any:
+        """Rows as the model gets them, with its columns in their order."""
+        given = self._outputs.given(rows)
+        if self._trees.names is None or not isinstance(given, pd.DataFrame):
+            return given
+        return in_order(
+            given.set_axis(_plain(given.columns), axis=1), _plain(self._trees.names), ""
+        )
+
+    def _moved(self, table: Table, position: int, values: Values) -> dict[int, IntArray]:
+        """Intervals of the values, by the number of the input that has them."""
+        rows = table.take(np.zeros(len(values), dtype=np.int64))
+        given = self._given(rows.stacked(position, [values])[0])
+        if isinstance(given, pd.DataFrame) and isinstance(table.data, pd.DataFrame):
+            (name,) = _plain(table.data.columns[[position]])
+            names = _plain(given.columns)
+            if name not in names:
+                return {}
+            position = names.index(name)
+        x = self._trees.inputs(given)
+        return {position: self._leaves.intervals(position, x[:, position])}
+
+
+def _plain(names: Any) -> list[str]:
+    """Names without white space, as lightgbm writes them."""
+    return [re.sub(r"\s", "_", str(name)) for name in names]
+
+
+def _mixed(table: Table) -> Any:
+    """Rows of values that each column has, which need not occur together."""
+    rng, orders = np.random.default_rng(0), []
+    for position in range(len(table.names)):
+        column = table.series(position)
+        places = [int(column.isna().to_numpy().argmax()), 0, 0]
+        if table.is_numeric(position):
+            x = np.nan_to_num(table.column(position))
+            places[1:] = int(x.argmin()), int(x.argmax())
+        orders.append([*places, *rng.permutation(table.n_rows)[:N_COMPARED]])
+    data = table.data
+    if isinstance(data, np.ndarray):
+        return data[np.transpose(orders), np.arange(len(orders))]
+    columns = zip(data.columns, orders, strict=True)
+    return pd.DataFrame({name: data[name].array[order] for name, order in columns})
