@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from copy import copy
@@ -19,9 +20,11 @@ from rhale_stats.arrays import local_effects as kernel
 from rhale_stats.arrays.moments import FloatArray, IntArray
 from rhale_stats.models.forms import as_is
 from rhale_stats.models.outputs import Model, ModelError, OutputLabels, Outputs, UnknownOutputError
-from rhale_stats.models.reading import Reading
+from rhale_stats.models.reading import READ_ROWS, Reading
 from rhale_stats.models.table import Table, Values, as_column
 
+# Answers to a pair of values of two columns, without which reading these takes longer than calls.
+PAIRS = 64
 # Unless the user says how many rows a call of the model has at most: so many, in a table of at most
 # so many bytes.
 BATCH_ROWS, BATCH_BYTES = 1 << 17, 1 << 25
@@ -250,7 +253,7 @@ class DifferenceQuotients:
 
         Beside it what rounding of the output alone can do to it.
         """
-        read = self._read(position, grid)
+        read = self._read({position: grid})
         if read is not None:
             return self._curves(read)
         n_rows, answers = self.table.n_rows, None
@@ -275,9 +278,9 @@ class DifferenceQuotients:
 
     def versions(self, position: int, rows: NDArray[np.int64], column: Values) -> FloatArray:
         """The output at rows, by their numbers and as often as named, with one column replaced."""
-        read = self.take(rows)._read_columns(position, [column])
+        read = self.take(rows)._read_versions([position], [[column]])
         if read is not None:
-            return self.accepted(read[0])
+            return self.accepted(read[:, :, 0].T)
         name, answers, n_calls = self.table.names[position], None, -(-len(rows) // self.batch_rows)
         for number, part in enumerate(_slices(len(rows), self.batch_rows), 1):
             stack, stored_columns = self.table.take(rows[part]).stacked(position, [column[part]])
@@ -305,6 +308,14 @@ class DifferenceQuotients:
         output alone can do to it.
         """
         first, second = versions
+        read = self.take(np.arange(*part.indices(self.table.n_rows)))._read_versions(
+            positions, versions
+        )
+        if read is not None:
+            answer = self.accepted(read, axis=0)
+            largest = np.abs(answer).max(axis=(1, 2))[None]
+            shape = (-1, len(first), len(second), len(answer))
+            return np.moveaxis(answer, 0, -1).reshape(shape), self.rounding(largest)
         names = " and ".join(repr(self.table.names[position]) for position in positions)
         table = _part_of(self.table, part)
         rows, _ = table.stacked(positions[0], [version for version in first for _ in second])
@@ -340,9 +351,9 @@ class DifferenceQuotients:
         self, position: int, columns: Sequence[Values]
     ) -> tuple[list[FloatArray], list[Any]]:
         """The outputs at versions of one column, and the columns as they are held."""
-        read = self._read_columns(position, columns)
+        read = self._read_versions([position], [columns])
         if read is not None:
-            return list(self.accepted(read)), self.table.stored(columns)
+            return list(self.accepted(read.T)), self.table.stored(columns)
         n_rows, answers = self.table.n_rows, None
         stored_columns: list[list[Any]] = [[] for _ in columns]
         as_given = True
@@ -366,30 +377,49 @@ class DifferenceQuotients:
         return list(self.accepted(answers)), columns
 
     def _read(
-        self, position: int, values: Values, choice: IntArray | None = None
+        self, moved: Mapping[int, Values], choice: IntArray | None = None
     ) -> FloatArray | None:
-        """Answers (output, row, value) read from the model; None if it has to be asked.
+        """Answers (output, row, version) read from the model; None if it has to be asked.
 
-        With ``choice`` (row, place), numbers of values, (output, row, place).
+        Versions are values of one column or several. With ``choice`` (row, place), numbers of
+        versions, (output, row, place).
         """
-        reading = self.reading
-        if reading is None or self.table.is_time(position):
+        n_versions = len(next(iter(moved.values())))
+        n_answers = self.table.n_rows * n_versions if choice is None else choice.size
+        reading = self.reading if n_answers >= READ_ROWS else None
+        if reading is None or any(map(self.table.is_time, moved)):
             return None
         try:
-            answers = reading.answers(self.table, position, values, choice)
+            answers = reading.answers(self.table, moved, choice)
         except Exception:  # what the model says of these values, it says when it is asked
             return None
+        self.outputs.n_read += n_answers
         if self._bar is not None:
-            self._bar.update(answers[0].size)
+            self._bar.update(n_answers)
         return answers
 
-    def _read_columns(self, position: int, columns: Sequence[Values]) -> FloatArray | None:
-        """Answers (version, row, output) at versions of one column that are read."""
-        if self.reading is None:
+    def _read_versions(
+        self, positions: Sequence[int], versions: Sequence[Sequence[Values]]
+    ) -> FloatArray | None:
+        """Answers (output, row, version) at versions of columns, all with all, that are read."""
+        n_rows = self.table.n_rows
+        n_answers = n_rows * math.prod(map(len, versions))
+        if n_answers < READ_ROWS or self.reading is None:
             return None
-        number, values = pd.factorize(_in_one(list(columns)), use_na_sentinel=False)
-        answers = self._read(position, values, number.reshape(len(columns), -1).T)
-        return None if answers is None else answers.T
+        parts = [pd.factorize(_in_one([*some]), use_na_sentinel=False) for some in versions]
+        shape = [len(values) for _, values in parts]
+        if len(shape) > 1 and PAIRS * math.prod(shape) > n_answers:
+            return None  # few rows have each pair of values
+        choice = np.zeros(n_rows, dtype=np.intp)
+        for column, (number, values) in enumerate(parts):
+            number = number.reshape(-1, n_rows).T.reshape(n_rows, *[1] * column, -1)
+            choice = choice[..., None] * len(values) + number
+        every = np.unravel_index(np.arange(math.prod(shape)), shape)
+        moved = {
+            position: values.take(number)
+            for position, (_, values), number in zip(positions, parts, every, strict=True)
+        }
+        return self._read(moved, choice.reshape(n_rows, -1))
 
     def _blocks(
         self, position: int, n_versions: int, columns: Any
@@ -576,7 +606,7 @@ def evaluated(quotients: DifferenceQuotients, requests: Sequence[Versions]) -> I
     Small tables are put below each other, so that one call answers for several columns. If such a
     call raises, the columns are asked for one by one, and the error names one of them.
     """
-    groups = {} if quotients.reading is not None else _groups(quotients, requests)
+    groups = _groups(quotients, requests)
     answers: dict[int, tuple[NDArray[Any], list[Any]]] = {}
     for index, request in enumerate(requests):
         group = groups.get(index, [])
@@ -615,7 +645,8 @@ def _groups(quotients: DifferenceQuotients, requests: Sequence[Versions]) -> dic
     groups: dict[int, list[int]] = {}
     group: list[int] = []
     for index, size in enumerate(sizes):
-        if size <= most and (keeps_type[index] or index in widened):
+        is_read = size >= READ_ROWS and quotients.reading is not None
+        if size <= most and not is_read and (keeps_type[index] or index in widened):
             if sum(sizes[number] for number in group) + size > most:
                 group = []
             group.append(index)

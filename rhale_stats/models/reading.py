@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,8 @@ from rhale_stats.models.trees import LeafTable, Trees
 
 # Rows whose predictions are compared, and by how many units of rounding these may differ.
 N_COMPARED, ROUNDINGS = 200, 64
+# Answers to fewer rows take less time to predict than to read.
+READ_ROWS = 1 << 12
 # Bytes of a table of leaves, beyond which the model is asked.
 MAX_BYTES = 1 << 28
 
@@ -44,7 +47,7 @@ class Reading:
         mixed = _mixed(table)
         try:
             predictions = outputs.answer(mixed).astype(np.float64)
-            answers = reading.answers(table.holding(mixed))[..., 0].T
+            answers = reading.answers(table.holding(mixed), {})[..., 0].T
         except Exception:  # such rows may be refused: predictions then say why
             return None
         apart = np.abs(answers - predictions).max()
@@ -52,23 +55,17 @@ class Reading:
         return reading if apart <= ROUNDINGS * outputs.precision * size else None
 
     def answers(
-        self,
-        table: Table,
-        position: int = 0,
-        values: Values | None = None,
-        choice: IntArray | None = None,
+        self, table: Table, versions: Mapping[int, Values], choice: IntArray | None = None
     ) -> FloatArray:
-        """Answers to all rows at values of a column, (output, row, value); by default its own.
+        """Answers to all rows at versions of the values of some columns, (output, row, version).
 
-        With ``choice`` (row, place), numbers of values, (output, row, place).
+        With ``choice`` (row, place), numbers of versions, (output, row, place).
         """
-        moved, n_values = {}, 1
-        if values is not None:
-            moved, n_values = self._moved(table, position, values), len(values)
+        moved, n_versions = self._moved(table, versions)
         if self._rows[0] is not table.data:  # features ask for the same rows one after the other
             x = self._trees.inputs(self._given(table.data))
             self._rows = table.data, [self._leaves.intervals(*column) for column in enumerate(x.T)]
-        sums = self._leaves.sums(self._rows[1], moved, n_values, choice)
+        sums = self._leaves.sums(self._rows[1], moved, n_versions, choice)
         if self._trees.answer is not None:
             flat = np.ascontiguousarray(sums.reshape(len(sums), -1).T)
             sums = self._trees.answer(flat).T.reshape(-1, *sums.shape[1:])
@@ -83,18 +80,23 @@ class Reading:
             given.set_axis(_plain(given.columns), axis=1), _plain(self._trees.names), ""
         )
 
-    def _moved(self, table: Table, position: int, values: Values) -> dict[int, IntArray]:
-        """Intervals of the values, by the number of the input that has them."""
-        rows = table.take(np.zeros(len(values), dtype=np.int64))
-        given = self._given(rows.stacked(position, [values])[0])
+    def _moved(
+        self, table: Table, versions: Mapping[int, Values]
+    ) -> tuple[dict[int, IntArray], int]:
+        """Intervals of the values, by the number of the input that has them, and how many."""
+        n_versions = max(map(len, versions.values()), default=1)
+        rows = table.take(np.zeros(n_versions, dtype=np.int64))
+        for position, values in versions.items():
+            rows = rows.holding(rows.stacked(position, [values])[0])
+        given = self._given(rows.data)
+        inputs = list(versions)
         if isinstance(given, pd.DataFrame) and isinstance(table.data, pd.DataFrame):
-            (name,) = _plain(table.data.columns[[position]])
-            names = _plain(given.columns)
-            if name not in names:
-                return {}
-            position = names.index(name)
+            names, columns = _plain(given.columns), _plain(table.data.columns[inputs])
+            inputs = [names.index(name) for name in columns if name in names]
         x = self._trees.inputs(given)
-        return {position: self._leaves.intervals(position, x[:, position])}
+        return {
+            number: self._leaves.intervals(number, x[:, number]) for number in inputs
+        }, n_versions
 
 
 def _plain(names: Any) -> list[str]:

@@ -208,21 +208,22 @@ class LeafTable:
             masks = [(number, self._masks[number][word]) for number in used]
             reach = _common([mask[intervals[n]] for n, mask in masks if n not in moved])
             pieces = _common([mask[moved[n]] for n, mask in masks if n in moved])
-            row, patterns = np.zeros(n_rows, dtype=np.intp), ALL if used else FIRST
-            if reach is not None:
-                # Rows share few sets of leaves; a hash table finds these without a sort.
-                row, patterns = pd.factorize(reach)
-            both = patterns[:, None] & (ALL if pieces is None else pieces)
+            # Rows share few sets of leaves, and versions few pieces: found without a sort.
+            row, patterns = pd.factorize(ALL if reach is None else reach)
+            version, parts = pd.factorize(ALL if pieces is None else pieces)
+            both = patterns[:, None] & (parts if used else FIRST)
             # The exponent of a power of 2 is the number of its bit and 1, that of 0 is 0.
             values = self._value[word][np.frexp(both.astype(np.float64))[1]]
             for number in range(values.shape[2]):
                 column, table = self._column[word] + number, np.array(values[..., number])
                 if pieces is None:
                     level[column] += table[row, 0]
+                elif reach is None:
+                    out[column] += table[0, version if choice is None else version[choice]]
                 elif choice is None:
-                    _add_rows(out[column], table, row, room)
+                    _add_rows(out[column], table[:, version], row, room)
                 else:
-                    out[column] += table.take(row[:, None] * table.shape[1] + choice)
+                    out[column] += table.take(row[:, None] * table.shape[1] + version[choice])
         out += level[..., None]
 
 
