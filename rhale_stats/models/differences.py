@@ -107,7 +107,7 @@ class DifferenceQuotients:
     def reading(self) -> Reading | None:
         """The model as it is read, if it can be; made when it is first needed."""
         if not self._readings:
-            self._readings.append(Reading.of(self.outputs, self.table))
+            self._readings.append(Reading.checked(self.outputs, self.table))
         return self._readings[0]
 
     @property

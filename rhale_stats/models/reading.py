@@ -32,7 +32,7 @@ class Reading:
         self._rows: tuple[Any, list[IntArray]] = None, []
 
     @classmethod
-    def of(cls, outputs: Outputs, table: Table) -> Reading | None:
+    def checked(cls, outputs: Outputs, table: Table) -> Reading | None:
         """The reading of a model, if it agrees with predictions for rows like those of a table.
 
         Their columns are mixed, so that no tree goes unseen, and hold the ends of each column and

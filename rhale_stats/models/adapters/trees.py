@@ -25,6 +25,8 @@ from rhale_stats.models.trees import Answer, Tree, Trees
 def trees_of(model: Any, method: str) -> Trees | None:
     """The trees of a model that answers by this method; None where they are not read."""
     library, name = type(model).__module__.partition(".")[0], type(model).__name__
+    if library == "sklearn" and hasattr(model, "best_estimator_"):  # of a search
+        return trees_of(model.best_estimator_, method)
     for of_library, stems, read in READERS:
         names = [stem + kind for stem in stems.split() for kind in ("", "Regressor", "Classifier")]
         if library == of_library and name in names:
@@ -106,8 +108,8 @@ def _hist_gradient_boosting(model: Any, method: str) -> Trees:
         x = np.empty((len(rows), len(order)))
         x[:, order] = model._preprocess_X(rows, reset=False)
         for place, column in enumerate(order[: is_category.sum()]):
-            known = np.isin(x[:, column], _set_bits(bits[number_of[place]]))
-            x[~known, column] = np.nan
+            is_level = np.isin(x[:, column], _set_bits(bits[number_of[place]]))
+            x[~is_level, column] = np.nan
         return x
 
     def tree(predictor: Any, column: int) -> Tree:
