@@ -742,14 +742,11 @@ def _stacked(table: Table, requests: Sequence[Versions]) -> tuple[Any, list[list
             for request, place in zip(requests, places, strict=True)
         ]
         return stack, stored_columns
-    if (data.dtypes == np.float64).all():
-        # As one block, which is faster than column by column.
+    if table.is_of_floats:
         values = data.to_numpy().T[:, numbers]
         for request, place in zip(requests, places, strict=True):
             values[request.position, place] = _joined(request.columns)
-        frame = pd.DataFrame(values.T, columns=data.columns, copy=False)
-        frame.attrs = dict(data.attrs)
-        return frame, [[*request.columns] for request in requests]
+        return table.of_block(values), [[*request.columns] for request in requests]
     frame = data.iloc[numbers].reset_index(drop=True)
     by_column: dict[int, list[tuple[Versions, slice]]] = {}
     for request, place in zip(requests, places, strict=True):
