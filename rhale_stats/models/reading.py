@@ -21,7 +21,7 @@ N_COMPARED, ROUNDINGS = 200, 64
 # Answers to fewer rows take less time to predict than to read.
 READ_ROWS = 1 << 12
 # Bytes of a table of leaves, beyond which the model is asked.
-MAX_BYTES = 1 << 28
+MAX_BYTES = 1 << 27
 
 
 class Reading:
@@ -62,10 +62,12 @@ class Reading:
         With ``choice`` (row, place), numbers of versions, (output, row, place).
         """
         moved, n_versions = self._moved(table, versions)
-        if self._rows[0] is not table.data:  # features ask for the same rows one after the other
+        data, intervals = self._rows
+        if data is not table.data:  # features ask for the same rows one after the other
             x = self._trees.inputs(self._given(table.data))
-            self._rows = table.data, [self._leaves.intervals(*column) for column in enumerate(x.T)]
-        sums = self._leaves.sums(self._rows[1], moved, n_versions, choice)
+            intervals = [self._leaves.intervals(*column) for column in enumerate(x.T)]
+            self._rows = table.data, intervals
+        sums = self._leaves.sums(intervals, moved, n_versions, choice)
         if self._trees.answer is not None:
             flat = np.ascontiguousarray(sums.reshape(len(sums), -1).T)
             sums = self._trees.answer(flat).T.reshape(-1, *sums.shape[1:])

@@ -346,6 +346,7 @@ UNREAD = {
     ),
     "linear leaves": lgb("LGBMRegressor", linear_tree=True),
     "zeros for missing": lgb("LGBMRegressor", zero_as_missing=True),
+    "a number for missing values": xgb("XGBRegressor", missing=0.0),
     "linear boosting": xgb("XGBRegressor", booster="gblinear"),
     "quantiles": xgb("XGBRegressor", objective="reg:quantileerror", quantile_alpha=0.3),
     "leaves of vectors": xgb(
