@@ -66,7 +66,6 @@ tables that do not fit, see [Larger than memory](larger-than-memory.md).
 - Trees are read where there are many rows: `pdp-trees` and `ale-trees` above.
 - `rhale`, `std_error`, `bootstrap` and `regions` do not call the model. Keep the result of
   `local_effects`, and change bins, intervals and regions without further predictions.
-- With few rows most of the time is that of checks and labels, which do not grow with the rows.
 
 ```sh
 python3 -m pip install ".[test,peers]"
