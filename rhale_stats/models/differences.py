@@ -394,6 +394,7 @@ class DifferenceQuotients:
         except Exception:  # what the model says of these values, it says when it is asked
             return None
         self.outputs.n_read += n_answers
+        self.outputs.answers_from = reading.source
         if self._bar is not None:
             self._bar.update(n_answers)
         return answers

@@ -94,7 +94,8 @@ class Outputs:
             self.table = table.holding(data)
         self._given = self._form_given()
         self.n_calls, self.n_rows, self.largest, self._width = 0, 0, 0.0, 1
-        self.n_read = 0  # answers that were read from the model, without a call
+        # Answers that were read from the model, without a call, and from what.
+        self.n_read, self.answers_from = 0, "predictions"
         # Range of the answers that were looked at first, and by how much their size exceeds it.
         self.range, self.offset = 0.0, 1.0
         # Rows and answers of a plain function that answers with arrays of JAX.
@@ -121,11 +122,6 @@ class Outputs:
     def numbers(self) -> list[int]:
         """Numbers of the outputs that were chosen, after the first answer."""
         return self._chosen or [0]
-
-    @property
-    def answers_from(self) -> str:
-        """Where answers to rows in versions of a column came from."""
-        return "leaves of its trees" if self.n_read else "predictions"
 
     @property
     def method(self) -> str:

@@ -66,8 +66,21 @@ class Trees:
     strict: bool = False
 
 
+@dataclass(frozen=True)
+class Linear:
+    """A linear predictor, ``coefficients`` (sum, input), and the other fields as in `Trees`."""
+
+    coefficients: FloatArray
+    start: FloatArray
+    inputs: Callable[[Any], FloatArray]
+    answer: Answer | None = None
+    names: Sequence[str] | None = None
+
+
 class LeafTable:
     """Leaves of trees by the intervals of every input, from which rows are answered."""
+
+    source = "leaves of its trees"
 
     def __init__(self, model: Trees) -> None:
         trees = model.trees

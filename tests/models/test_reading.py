@@ -7,9 +7,10 @@ import pandas as pd
 import pytest
 import sklearn.ensemble as en
 from numpy.testing import assert_allclose, assert_array_equal
-from sklearn.linear_model import LinearRegression
+from sklearn import linear_model
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
+from sklearn.svm import LinearSVC
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 import rhale_stats as rs
@@ -204,10 +205,18 @@ NO_GAPS = {
     ),
     "boosting, three classes": skl(en.GradientBoostingClassifier(n_estimators=9), three),
 }
+LINEAR = {
+    "linear": skl(linear_model.LinearRegression()),
+    "ridge, two outputs": skl(linear_model.Ridge(), lambda y: np.column_stack([y, y**2])),
+    "robust": skl(linear_model.RANSACRegressor(random_state=0)),
+    "logit": skl(linear_model.LogisticRegression(), lambda y: y > 0),
+    "logit, three classes": skl(linear_model.LogisticRegression(), three),
+    "support vectors": skl(LinearSVC(), lambda y: y > 0),
+}
 CASES = [
     *((name, gaps, levels) for name in BOOSTED for gaps in (0, 1) for levels in (0, 1)),
     *((name, gaps, 0) for name in OTHERS for gaps in (0, 1)),
-    *((name, 0, 0) for name in NO_GAPS),
+    *((name, 0, 0) for name in (*NO_GAPS, *LINEAR)),
 ]
 
 
@@ -230,21 +239,22 @@ def test_leaves_answer_as_the_model(name, gaps, levels, rng, monkeypatch):
     monkeypatch.setattr(trees, "CACHED_ROWS", 50)
     monkeypatch.setattr(trees, "CELLS", 4000)
     X, y, w = sample(rng, missing=bool(gaps), categories=bool(levels))
-    model = (BOOSTED | OTHERS | NO_GAPS)[name](X, y, w, levels)
+    model = (BOOSTED | OTHERS | NO_GAPS | LINEAR)[name](X, y, w, levels)
     scales = ["response"]
     if hasattr(model, "decision_function"):
         scales.append("decision")
     for scale in scales:
         asked, read = asked_and_read(model, X, scale)
         assert read.reading is not None
-        cuts = read.reading._leaves._cuts
+        cuts = getattr(read.reading._terms, "_cuts", [])
         for position in range(4):
             points = np.unique(X[:, position][~np.isnan(X[:, position])])
             if not (levels and position == 3):
                 some = rng.permutation(cuts[position] if position < len(cuts) else [])[:9]
                 some = some[np.isfinite(some)]
                 beside = [np.nextafter(some, side) for side in (-np.inf, np.inf)]
-                points = np.concatenate([points[::7], some, *beside, [points[0] - 9, 1e9]])
+                ends = [points[0] - 9, 1e9 if len(cuts) else 9]
+                points = np.concatenate([points[::7], some, *beside, ends])
             if gaps:
                 points = np.append(points, np.nan)
             versions = [rng.choice(points, N) for _ in range(2)]
@@ -342,7 +352,7 @@ UNREAD = {
         StandardScaler(), en.GradientBoostingRegressor(n_estimators=5)
     ).fit(X, y),
     "from another model": skl(
-        en.GradientBoostingRegressor(n_estimators=5, init=LinearRegression())
+        en.GradientBoostingRegressor(n_estimators=5, init=linear_model.LinearRegression())
     ),
     "linear leaves": lgb("LGBMRegressor", linear_tree=True),
     "zeros for missing": lgb("LGBMRegressor", zero_as_missing=True),
@@ -436,6 +446,14 @@ def test_results_are_those_of_predictions(name, boosted):
         assert_allclose(read[variable], asked[variable], atol=1e-9, err_msg=variable)
     if "model_rows" in read.attrs:
         assert read.attrs["model_rows"] < len(X)
+
+
+def test_coefficients_of_a_linear_model(rng):
+    X = rng.normal(size=(3000, 3))
+    model = linear_model.LinearRegression().fit(X, X @ [1.0, 2, 3])
+    read, asked = (rs.pdp(one, X, progress=False) for one in (model, model.predict))
+    assert read.attrs["answers_from"] == "its coefficients"
+    assert_allclose(read["curve"], asked["curve"], atol=1e-12)
 
 
 def test_a_printed_table_says_that_leaves_were_read(boosted):
