@@ -8,6 +8,7 @@ import pytest
 import sklearn.ensemble as en
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn import linear_model
+from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
@@ -289,6 +290,17 @@ def test_an_early_end_of_the_fit(rng):
         assert read.reading is not None
         grid = np.linspace(-2, 2, 30)
         assert_allclose(read.curves(0, grid)[0], asked.curves(0, grid)[0], atol=1e-5)
+
+
+def test_the_best_model_of_a_search_is_read(rng):
+    X, y, _ = sample(rng)
+    model = en.HistGradientBoostingRegressor(max_iter=9)
+    search = GridSearchCV(model, {"max_depth": [2, 3]}, cv=2).fit(X, y)
+    asked, read = asked_and_read(search, X)
+    assert read.reading is not None
+    grid = np.linspace(-2, 2, 30)
+    assert_allclose(read.curves(0, grid)[0], asked.curves(0, grid)[0], atol=1e-12)
+    assert read.outputs.n_read == 30 * N
 
 
 def test_boosters_take_columns_by_name(rng):
