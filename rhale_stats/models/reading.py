@@ -45,7 +45,8 @@ class LinearTerms:
         choice: IntArray | None = None,
     ) -> FloatArray:
         """Sums of the terms of rows, at versions of those that are moved, as of leaves."""
-        level = self._start[:, None] + sum(x for n, x in enumerate(terms) if n not in moved)
+        level = np.repeat(self._start[:, None], terms[0].shape[1], axis=1)
+        level += sum(x for number, x in enumerate(terms) if number not in moved)
         moving = sum(moved.values(), np.zeros((len(level), n_versions)))
         return level[..., None] + (moving[:, None] if choice is None else moving[:, choice])
 

@@ -468,6 +468,19 @@ def test_coefficients_of_a_linear_model(rng):
     assert_allclose(read["curve"], asked["curve"], atol=1e-12)
 
 
+@pytest.mark.parametrize(
+    "model", [linear_model.LogisticRegression(), en.HistGradientBoostingClassifier(max_iter=9)]
+)
+def test_a_model_of_one_column(model, rng):
+    """With which nothing is left of a row as the column moves."""
+    x = rng.normal(size=(300, 1))
+    asked, read = asked_and_read(model.fit(x, three(x[:, 0])), x)
+    grid = np.linspace(-2, 2, 30)
+    expected, curves = (q.curves(0, grid)[0] for q in (asked, read))
+    assert read.outputs.n_read == 9000
+    assert_allclose(curves, expected, atol=1e-12)
+
+
 def test_a_printed_table_says_that_leaves_were_read(boosted):
     model, X = boosted
     text = str(rs.summary(rs.pdp(model, X, "x0", progress=False)))
