@@ -6,7 +6,7 @@ from typing import NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import optimize, special
+from scipy import special
 
 from rhale_stats.arrays.moments import FloatArray
 
@@ -356,7 +356,9 @@ def _score_of_share(
 
     if excess(low) <= 0 or excess(high) >= 0:
         return float(low if excess(low) <= 0 else high)
-    return float(optimize.brentq(excess, low, high, xtol=1e-6))
+    from scipy.optimize import brentq  # which takes longer than most calls
+
+    return float(brentq(excess, low, high, xtol=1e-6))
 
 
 def _largest_over(drawn: Draws, quantiles: FloatArray) -> Draws:

@@ -7,8 +7,6 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.polynomial.chebyshev import chebvander
 from numpy.typing import NDArray
-from scipy.integrate import cumulative_trapezoid
-from scipy.interpolate import CubicSpline, make_smoothing_spline
 
 from rhale_stats.arrays.binning import bin_index
 from rhale_stats.arrays.moments import FloatArray, IntArray
@@ -328,6 +326,10 @@ def between_values(
         Largest error of the curve, over the range of the feature: by Richardson the fifteenth part
         of what the integral changes by if every second value is left out, the order being 4.
     """
+    # Imported where derivatives are known at few values: these take longer than most calls.
+    from scipy.integrate import cumulative_trapezoid
+    from scipy.interpolate import CubicSpline
+
     values, value_of = np.unique(x, return_inverse=True)
     w = np.ones(len(x)) if weight is None else weight
     total = np.bincount(value_of, w).astype(np.float64)
@@ -377,6 +379,8 @@ def _smoothed(
     """
     if len(values) < MIN_TO_SMOOTH:
         return means
+    from scipy.interpolate import make_smoothing_spline
+
     # In units in which the criteria are the same for any scale of the feature.
     place = (values - values[0]) / np.ptp(values)
     degrees = range(min(len(values) - 1, MAX_DEGREE + 1))

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import optimize, sparse, special
+from scipy import sparse, special
 
 from rhale_stats.arrays.moments import FloatArray
 
@@ -122,6 +122,8 @@ class Square(NamedTuple):
 
     def interval(self, level: float) -> FloatArray:
         """Interval of the root of the true square, by inversion of a noncentral F (math [32])."""
+        from scipy.optimize import brentq
+
         if self.expected <= ROUNDING**2 * self.value:
             return np.full(2, self.size)  # known exactly
         if not (self.expected > 0 and self.denominator > 0):
@@ -149,7 +151,7 @@ class Square(NamedTuple):
             if beyond(0.0, share) > 0:
                 while beyond(most, share) > 0:
                     most *= 2
-                end = float(optimize.brentq(beyond, 0.0, most, args=(share,)))
+                end = float(brentq(beyond, 0.0, most, args=(share,)))
             ends.append(np.sqrt(end * scale))
         return np.array(ends)
 

@@ -6,7 +6,7 @@ Its errors and replicates are therefore those of weighted sums.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import sparse
@@ -135,6 +135,15 @@ def _second_derivatives(z: FloatArray) -> sparse.csr_array:
     return sparse.csr_array(second @ first @ _extension(z))
 
 
+def _roughness_of_values(z: FloatArray) -> FloatArray:
+    """The same by values at the places: Q R^-1 Q' of Green and Silverman (1994, section 2.1)."""
+    step, n = np.diff(z), len(z)
+    slopes: list[Any] = [1 / step[:-1], -1 / step[:-1] - 1 / step[1:], 1 / step[1:]]
+    bend = sparse.diags_array(slopes, offsets=(0, 1, 2), shape=(n - 2, n))
+    gram = np.stack([np.append(0.0, step[1:-1] / 6), (step[:-1] + step[1:]) / 3])
+    return np.asarray(bend.T @ solveh_banded(gram, bend.toarray()))
+
+
 def _gram_of_hats(z: FloatArray) -> sparse.dia_array:
     step = np.diff(z)
     middle = np.concatenate([step, [0.0]]) + np.concatenate([[0.0], step])
@@ -176,17 +185,20 @@ def _chosen(basis: Basis, share: FloatArray, height: FloatArray, *, each: bool) 
     With ``each`` every place is left out by its own leverage: places of much weight pull the curve
     towards themselves, and may be those of large errors (math [73]).
     """
-    n = len(share)
+    n, root = len(share), np.sqrt(share)
+    # Demmler and Reinsch: one decomposition serves all smoothing parameters.
+    roughness, waves = np.linalg.eigh(_roughness_of_values(basis.place) / np.outer(root, root))
+    roughness = np.append([0.0, 0.0], np.maximum(roughness[2:], 0.0))  # lines have none
+    parts = waves.T @ (root * height)
 
     def criterion(log: float) -> float:
-        smoothing = float(np.exp(log))
-        beta = _solved(basis, share, smoothing, basis.at_cells.T @ (share * height))
-        rest = height - basis.at_cells @ beta
-        leverage = _leverage(basis, share, smoothing)
+        penalty = np.exp(log) * roughness
         if each:
-            return float(share @ (rest / np.maximum(1 - share * leverage, ALONE)) ** 2)
-        free = 1 - share @ leverage / n
-        return float(share @ rest**2 / free**2)
+            leverage = waves**2 @ (1 / (1 + penalty))
+            rest = waves @ (penalty / (1 + penalty) * parts)
+            return float(np.sum((rest / np.maximum(1 - leverage, ALONE)) ** 2))
+        lost = penalty / (1 + penalty)
+        return float(np.sum((lost * parts) ** 2) / np.mean(lost) ** 2)
 
     tried = np.linspace(np.log(NONE / n**4), np.log(STRAIGHT), TRIED)
     best = int(np.nanargmin([criterion(log) for log in tried]))

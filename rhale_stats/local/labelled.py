@@ -55,6 +55,7 @@ def labelled(
         "answer_precision": max(difference.precision for difference in differences),
         "answer_range": 0.0 if outputs is None else outputs.range,
         "answer_offset": 1.0 if outputs is None else outputs.offset,
+        **({} if outputs is None else {"answers_from": outputs.answers_from}),
         **sample.facts,
         "n_rows": sample.table.n_rows,
         "n_columns": len(sample.table.names),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from copy import copy
@@ -19,8 +20,11 @@ from rhale_stats.arrays import local_effects as kernel
 from rhale_stats.arrays.moments import FloatArray, IntArray
 from rhale_stats.models.forms import as_is
 from rhale_stats.models.outputs import Model, ModelError, OutputLabels, Outputs, UnknownOutputError
+from rhale_stats.models.reading import READ_ROWS, Reading
 from rhale_stats.models.table import Table, Values, as_column
 
+# Answers to a pair of values of two columns, without which reading these takes longer than calls.
+PAIRS = 64
 # Unless the user says how many rows a call of the model has at most: so many, in a table of at most
 # so many bytes.
 BATCH_ROWS, BATCH_BYTES = 1 << 17, 1 << 25
@@ -80,6 +84,8 @@ class DifferenceQuotients:
         self.single = single
         self.numbers = numbers
         self._bar: tqdm[Any] | None = None
+        # Of the model, for all parts of the rows, once it is made.
+        self._readings: list[Reading | None] = []
         self._batch_rows, self._row_bytes = batch_rows, _bytes_of_row(self.table)
 
     @property
@@ -96,6 +102,13 @@ class DifferenceQuotients:
     def precision(self) -> float:
         """Precision of the outputs of the model, as far as it is known."""
         return self.outputs.precision
+
+    @property
+    def reading(self) -> Reading | None:
+        """The model as it is read, if it can be; made when it is first needed."""
+        if not self._readings:
+            self._readings.append(Reading.checked(self.outputs, self.table))
+        return self._readings[0]
 
     @property
     def batch_rows(self) -> int:
@@ -240,6 +253,9 @@ class DifferenceQuotients:
 
         Beside it what rounding of the output alone can do to it.
         """
+        read = self._read({position: grid})
+        if read is not None:
+            return self._curves(read)
         n_rows, answers = self.table.n_rows, None
 
         def columns(points: slice, rows: slice) -> list[Values]:
@@ -251,6 +267,10 @@ class DifferenceQuotients:
             answers = _with_room(answers, answer, (answer.shape[-1], n_rows, len(grid)))
             answers[:, rows, points] = answer.transpose(2, 1, 0)
         assert answers is not None, "a grid has points"
+        return self._curves(answers)
+
+    def _curves(self, answers: NDArray[Any]) -> tuple[FloatArray, FloatArray]:
+        """Curves (row, grid, output) from answers (output, row, grid), and their rounding."""
         curves = self.accepted(answers, axis=0)
         largest = np.maximum(curves.max(axis=(1, 2)), -curves.min(axis=(1, 2)))[None]
         curves = np.moveaxis(curves.astype(np.float64, copy=False), 0, -1)
@@ -258,6 +278,9 @@ class DifferenceQuotients:
 
     def versions(self, position: int, rows: NDArray[np.int64], column: Values) -> FloatArray:
         """The output at rows, by their numbers and as often as named, with one column replaced."""
+        read = self.take(rows)._read_versions([position], [[column]])
+        if read is not None:
+            return self.accepted(read[:, :, 0].T)
         name, answers, n_calls = self.table.names[position], None, -(-len(rows) // self.batch_rows)
         for number, part in enumerate(_slices(len(rows), self.batch_rows), 1):
             stack, stored_columns = self.table.take(rows[part]).stacked(position, [column[part]])
@@ -285,6 +308,14 @@ class DifferenceQuotients:
         output alone can do to it.
         """
         first, second = versions
+        read = self.take(np.arange(*part.indices(self.table.n_rows)))._read_versions(
+            positions, versions
+        )
+        if read is not None:
+            answer = self.accepted(read, axis=0)
+            largest = np.abs(answer).max(axis=(1, 2))[None]
+            shape = (-1, len(first), len(second), len(answer))
+            return np.moveaxis(answer, 0, -1).reshape(shape), self.rounding(largest)
         names = " and ".join(repr(self.table.names[position]) for position in positions)
         table = _part_of(self.table, part)
         rows, _ = table.stacked(positions[0], [version for version in first for _ in second])
@@ -320,6 +351,9 @@ class DifferenceQuotients:
         self, position: int, columns: Sequence[Values]
     ) -> tuple[list[FloatArray], list[Any]]:
         """The outputs at versions of one column, and the columns as they are held."""
+        read = self._read_versions([position], [columns])
+        if read is not None:
+            return list(self.accepted(read.T)), self.table.stored(columns)
         n_rows, answers = self.table.n_rows, None
         stored_columns: list[list[Any]] = [[] for _ in columns]
         as_given = True
@@ -341,6 +375,52 @@ class DifferenceQuotients:
         assert answers is not None, "there are rows"
         columns = list(columns) if as_given else [_in_one(parts) for parts in stored_columns]
         return list(self.accepted(answers)), columns
+
+    def _read(
+        self, moved: Mapping[int, Values], choice: IntArray | None = None
+    ) -> FloatArray | None:
+        """Answers (output, row, version) read from the model; None if it has to be asked.
+
+        Versions are values of one column or several. With ``choice`` (row, place), numbers of
+        versions, (output, row, place).
+        """
+        n_versions = len(next(iter(moved.values())))
+        n_answers = self.table.n_rows * n_versions if choice is None else choice.size
+        reading = self.reading if n_answers >= READ_ROWS else None
+        if reading is None or any(map(self.table.is_time, moved)):
+            return None
+        try:
+            answers = reading.answers(self.table, moved, choice)
+        except Exception:  # what the model says of these values, it says when it is asked
+            return None
+        self.outputs.n_read += n_answers
+        self.outputs.answers_from = reading.source
+        if self._bar is not None:
+            self._bar.update(n_answers)
+        return answers
+
+    def _read_versions(
+        self, positions: Sequence[int], versions: Sequence[Sequence[Values]]
+    ) -> FloatArray | None:
+        """Answers (output, row, version) at versions of columns, all with all, that are read."""
+        n_rows = self.table.n_rows
+        n_answers = n_rows * math.prod(map(len, versions))
+        if n_answers < READ_ROWS or self.reading is None:
+            return None
+        parts = [pd.factorize(_in_one([*some]), use_na_sentinel=False) for some in versions]
+        shape = [len(values) for _, values in parts]
+        if len(shape) > 1 and PAIRS * math.prod(shape) > n_answers:
+            return None  # few rows have each pair of values
+        choice = np.zeros(n_rows, dtype=np.intp)
+        for column, (number, values) in enumerate(parts):
+            number = number.reshape(-1, n_rows).T.reshape(n_rows, *[1] * column, -1)
+            choice = choice[..., None] * len(values) + number
+        every = np.unravel_index(np.arange(math.prod(shape)), shape)
+        moved = {
+            position: values.take(number)
+            for position, (_, values), number in zip(positions, parts, every, strict=True)
+        }
+        return self._read(moved, choice.reshape(n_rows, -1))
 
     def _blocks(
         self, position: int, n_versions: int, columns: Any
@@ -566,7 +646,8 @@ def _groups(quotients: DifferenceQuotients, requests: Sequence[Versions]) -> dic
     groups: dict[int, list[int]] = {}
     group: list[int] = []
     for index, size in enumerate(sizes):
-        if size <= most and (keeps_type[index] or index in widened):
+        is_read = size >= READ_ROWS and quotients.reading is not None
+        if size <= most and not is_read and (keeps_type[index] or index in widened):
             if sum(sizes[number] for number in group) + size > most:
                 group = []
             group.append(index)
@@ -662,14 +743,11 @@ def _stacked(table: Table, requests: Sequence[Versions]) -> tuple[Any, list[list
             for request, place in zip(requests, places, strict=True)
         ]
         return stack, stored_columns
-    if (data.dtypes == np.float64).all():
-        # As one block, which is faster than column by column.
+    if table.is_of_floats:
         values = data.to_numpy().T[:, numbers]
         for request, place in zip(requests, places, strict=True):
             values[request.position, place] = _joined(request.columns)
-        frame = pd.DataFrame(values.T, columns=data.columns, copy=False)
-        frame.attrs = dict(data.attrs)
-        return frame, [[*request.columns] for request in requests]
+        return table.of_block(values), [[*request.columns] for request in requests]
     frame = data.iloc[numbers].reset_index(drop=True)
     by_column: dict[int, list[tuple[Versions, slice]]] = {}
     for request, place in zip(requests, places, strict=True):

@@ -94,6 +94,8 @@ class Outputs:
             self.table = table.holding(data)
         self._given = self._form_given()
         self.n_calls, self.n_rows, self.largest, self._width = 0, 0, 0.0, 1
+        # Answers that were read from the model, without a call, and from what.
+        self.n_read, self.answers_from = 0, "predictions"
         # Range of the answers that were looked at first, and by how much their size exceeds it.
         self.range, self.offset = 0.0, 1.0
         # Rows and answers of a plain function that answers with arrays of JAX.
@@ -120,6 +122,15 @@ class Outputs:
     def numbers(self) -> list[int]:
         """Numbers of the outputs that were chosen, after the first answer."""
         return self._chosen or [0]
+
+    @property
+    def method(self) -> str:
+        """Name of the method that answers, or "adapter"."""
+        return self._method
+
+    def given(self, rows: Any) -> Any:
+        """Rows in the form in which the model gets them."""
+        return self._given(rows)
 
     def gradient(self) -> Gradient | None:
         """Derivatives as the model gives them, if it does; known after the first answer."""

@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
-from functools import partial
+from functools import cached_property, partial
 from numbers import Real
 from typing import Any, NamedTuple, TypeAlias
 
@@ -337,17 +337,9 @@ class Table:
             else:
                 stack = np.tile(self.data, (len(columns), 1))
                 stack[:, position] = np.concatenate([np.asarray(column) for column in columns])
-            if stack.dtype == np.float64:
-                return stack, list(columns)
-            stored = stack[:, position].astype(np.float64)
-            return stack, np.split(stored, len(columns))
-        if len(columns) == 1:
-            frame = self.data.copy(deep=not COPY_ON_WRITE)
-            frame.index = pd.RangeIndex(len(frame))
-        else:
-            frame = pd.concat([self.data] * len(columns), ignore_index=True)
+            return stack, self.stored(columns)
         if self.is_time(position):
-            return self._with_times(frame, position, columns)
+            return self._with_times(self._repeated(len(columns)), position, columns)
         plain = [
             column
             for column in columns
@@ -358,8 +350,19 @@ class Table:
             if len(plain) == len(columns)  # a Series for each version takes longer than most models
             else pd.concat([as_column(column) for column in columns], ignore_index=True)
         )
+        if len(plain) == len(columns) and self.is_of_floats:
+            values = np.tile(self.data.to_numpy().T, len(columns))
+            values[position] = joined
+            return self.of_block(values), list(columns)
+        frame = self._repeated(len(columns))
         frame[self.data.columns[position]] = self.as_held(position, joined)
         return frame, list(columns)
+
+    def stored(self, columns: Sequence[Values]) -> list[Values]:
+        """Versions of a column as the type of the table holds them (single precision rounds)."""
+        if not isinstance(self.data, np.ndarray) or self.data.dtype == np.float64:
+            return list(columns)
+        return [np.asarray(column).astype(self.data.dtype).astype(np.float64) for column in columns]
 
     def as_held(self, position: int, values: Any) -> Any:
         """Values for a column: whole numbers in the type of a column of integers."""
@@ -369,6 +372,27 @@ class Table:
         numbers = pd.Series(values).to_numpy(np.float64, na_value=np.nan)
         whole = _whole_as(numbers, getattr(dtype, "numpy_dtype", dtype))
         return values if whole is numbers else pd.Series(whole, dtype=dtype).array
+
+    @cached_property
+    def is_of_floats(self) -> bool:
+        """Whether all columns of a DataFrame are of double precision."""
+        return isinstance(self.data, pd.DataFrame) and bool((self.data.dtypes == np.float64).all())
+
+    def of_block(self, values: FloatArray) -> pd.DataFrame:
+        """The columns with other values, (column, row), as one block: faster than one by one."""
+        assert isinstance(self.data, pd.DataFrame), "arrays have no labels"
+        frame = pd.DataFrame(values.T, columns=self.data.columns, copy=False)
+        frame.attrs = dict(self.data.attrs)
+        return frame
+
+    def _repeated(self, n: int) -> pd.DataFrame:
+        """Copies of a DataFrame below each other."""
+        assert isinstance(self.data, pd.DataFrame), "arrays are repeated by NumPy"
+        if n > 1:
+            return pd.concat([self.data] * n, ignore_index=True)
+        frame = self.data.copy(deep=not COPY_ON_WRITE)
+        frame.index = pd.RangeIndex(len(frame))
+        return frame
 
     def _with_times(
         self, frame: pd.DataFrame, position: int, columns: Sequence[Values]

@@ -279,6 +279,7 @@ class ProfileInputs(Sample):
                 "centering": centering,
                 **self.facts,
                 "n_rows": self.table.n_rows,
+                **({} if quotients is None else {"answers_from": quotients.outputs.answers_from}),
                 "model_calls": 0 if quotients is None else quotients.n_calls,
                 "model_rows": 0 if quotients is None else quotients.n_rows,
             },

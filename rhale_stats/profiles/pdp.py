@@ -166,7 +166,8 @@ def pdp(
     over the places of the rows, and its sampling error is included, as in math [26].
 
     The curves of one feature are made in blocks of rows, of about 8 MiB for each output. Their
-    moments are merged, those of chunks as well.
+    moments are merged, those of chunks as well. Those of trees are read from the leaves, without
+    predictions at the grid; ``answers_from`` says so.
 
     References
     ----------

@@ -108,8 +108,11 @@ def summary(profile: xr.Dataset, feature: str | int | None, level: float) -> Sum
                 errors += ["P: of a curve that is 0 at the point, as it is centred."]
     title = f"{title}{text.region_text(profile)}"
     part = profile if feature is None else profile.sel(feature=name)
+    model_rows = f"{attrs['model_rows']}"
+    if attrs.get("answers_from", "predictions") != "predictions":
+        model_rows += f", and {attrs['answers_from']} read"
     cells = [
-        ["Rows:", f"{rows_used(part)}", "Model asked for rows:", f"{attrs['model_rows']}"],
+        ["Rows:", f"{rows_used(part)}", "Model asked for rows:", model_rows],
         ["Weights:", attrs["weight_kind"], "Curve centred at:", attrs["centering"]],
     ]
     if "curve_se" in profile:

@@ -63,9 +63,9 @@ tables that do not fit, see [Larger than memory](larger-than-memory.md).
 
 - A model that takes long decides the cost of `local_effects`, `ale`, `pdp` and `h_statistic`. ALE
   asks for two predictions a row and feature, partial dependence for one a row and grid point.
+- Trees are read where there are many rows: `pdp-trees` and `ale-trees` above.
 - `rhale`, `std_error`, `bootstrap` and `regions` do not call the model. Keep the result of
   `local_effects`, and change bins, intervals and regions without further predictions.
-- With few rows most of the time is that of checks and labels, which do not grow with the rows.
 
 ```sh
 python3 -m pip install ".[test,peers]"

@@ -184,9 +184,9 @@ def regions_task(rows: int, seed: int) -> Task:
 # --- effects that ask the model -------------------------------------------------------------------
 
 
-def ale_task(rows: int, seed: int) -> Task:
-    """ALE of all features of a cheap model."""
-    X, model = table(rows, seed), Smooth()
+def ale_task(rows: int, seed: int, model: Any = None) -> Task:
+    """ALE of all features of a model, by default a cheap one."""
+    X, model = table(rows, seed), model or Smooth()
     at = np.linspace(-0.9, 0.9, 19)
 
     def interpolated(edges: Any, curve: Any) -> FloatArray:
@@ -334,10 +334,10 @@ def ice_task(rows: int, seed: int) -> Task:
     )
 
 
-def _of_sklearn(X: pd.DataFrame, grid: FloatArray, kind: str) -> Side:
+def _of_sklearn(X: pd.DataFrame, grid: FloatArray, kind: str, model: Any = None) -> Side:
     from sklearn.inspection import partial_dependence
 
-    estimator = _estimator().fit(X)
+    estimator = model or _estimator().fit(X)
     name = "average" if kind == "average" else "individual"
     return Side(
         lambda: partial_dependence(
@@ -348,6 +348,39 @@ def _of_sklearn(X: pd.DataFrame, grid: FloatArray, kind: str) -> Side:
 
 
 # --- trees, resamples, parameters, interactions ---------------------------------------------------
+
+
+def pdp_trees_task(rows: int, seed: int) -> Task:
+    """Partial dependence of boosted trees, of which the leaves are read."""
+    from sklearn.ensemble import HistGradientBoostingRegressor
+
+    X = table(rows, seed)
+    model = HistGradientBoostingRegressor(random_state=0).fit(X, Smooth().predict(X))
+    grid = np.linspace(X["x0"].min(), X["x0"].max(), N_BINS)
+    return Task(
+        "pdp-trees",
+        f"partial dependence on one feature of 100 trees of histogram boosting, {N_BINS} points",
+        Side(
+            lambda: pdp(model, X, features="x0", grid={"x0": grid}, progress=False),
+            lambda found: _centred(found["curve"].values[0]),
+            "standard errors, spread of the ICE curves",
+        ),
+        {"scikit-learn": lambda: _of_sklearn(X, grid, "average", model)},
+    )
+
+
+def ale_trees_task(rows: int, seed: int) -> Task:
+    """ALE of boosted trees, of which the leaves are read where there are many rows."""
+    from lightgbm import LGBMRegressor
+
+    X = table(rows, seed)
+    model = LGBMRegressor(random_state=0, n_jobs=1, verbose=-1).fit(X, Smooth().predict(X))
+    task = ale_task(rows, seed, model)
+    return task._replace(
+        name="ale-trees",
+        work=f"ALE of 5 features of 100 trees of LightGBM, {N_BINS} quantile bins",
+        peers={"PyALE": task.peers["PyALE"]},
+    )
 
 
 def shap_task(rows: int, seed: int) -> Task:
@@ -491,6 +524,8 @@ TASKS: dict[str, tuple[Callable[[int, int], Task], tuple[int, int]]] = {
     "ale-dalex": (accumulated_task, (500, 2_000)),
     "pdp": (pdp_task, (1_000, 20_000)),
     "ice": (ice_task, (1_000, 20_000)),
+    "pdp-trees": (pdp_trees_task, (1_000, 20_000)),
+    "ale-trees": (ale_trees_task, (1_000, 20_000)),
     "shap": (shap_task, (100, 1_000)),
     "bootstrap": (bootstrap_task, (1_000, 20_000)),
     "slopes": (slopes_task, (1_000, 20_000)),

@@ -41,6 +41,7 @@ class Answers:
     labels, names = ["low", "high"], ["y low", "y high"]
     label, scale = "", "logit"
     range, offset = 5.0, 1.0
+    answers_from = "predictions"
 
 
 class Quotients:

@@ -25,6 +25,9 @@ CASES = {
     ("pdp", "scikit-explain"): ("skexplain", ROUNDING),
     ("pdp", "dalex"): ("dalex", ROUNDING),
     ("ice", "scikit-learn"): ("sklearn", ROUNDING),
+    ("pdp-trees", "scikit-learn"): ("sklearn", ROUNDING),
+    # Edges by other definitions of a quantile, and curves that jump.
+    ("ale-trees", "PyALE"): ("PyALE", 0.02),
     ("ice", "alibi"): ("alibi", ROUNDING),
     # shap keeps thresholds and values in single precision.
     ("shap", "shap"): ("shap", SINGLE),

@@ -14,7 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit, softmax
 
-from rhale_stats.models.adapters.adapter import Gradient
+from rhale_stats.models.adapters.adapter import Gradient, numbers
+from rhale_stats.models.trees import Linear
 
 FloatArray: TypeAlias = NDArray[np.float64]
 # From a transformer, its inputs, and derivatives by its outputs, to derivatives by its inputs.
@@ -145,6 +146,22 @@ def _coefficients(step: Any) -> FloatArray:
     """(output, input)."""
     fitted = step.estimator_ if _name(step) == "RANSACRegressor" else step
     return np.atleast_2d(np.asarray(fitted.coef_, dtype=np.float64))
+
+
+def linear_of(model: Any, method: str) -> Linear | None:
+    """The linear predictor of a model that answers by this method; None of others."""
+    name, answer = _name(model), None
+    if method == "predict_proba" and name in WITH_PROBABILITIES:
+        answer = _two_classes if len(model.classes_) == 2 else lambda sums: softmax(sums, axis=-1)
+    elif name not in (LINEAR if method == "predict" else LINEAR_CLASSIFIERS):
+        return None
+    fitted = model.estimator_ if name == "RANSACRegressor" else model
+    start = np.atleast_1d(np.asarray(fitted.intercept_, dtype=np.float64)).ravel()
+    return Linear(_coefficients(model), start, lambda rows: numbers(rows, "scikit-learn"), answer)
+
+
+def _two_classes(sums: FloatArray) -> FloatArray:
+    return np.concatenate([expit(-sums), expit(sums)], axis=-1)
 
 
 def _linear(step: Any, x: FloatArray, _method: str) -> list[FloatArray]:

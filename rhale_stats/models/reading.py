@@ -1,0 +1,156 @@
+"""Answers of a model to rows in versions of one column that are read from it, not predicted."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from rhale_stats.arrays.moments import FloatArray, IntArray
+from rhale_stats.models.adapters.adapter import in_order
+from rhale_stats.models.adapters.sklearn import linear_of
+from rhale_stats.models.adapters.trees import trees_of
+from rhale_stats.models.outputs import Outputs
+from rhale_stats.models.table import Table, Values
+from rhale_stats.models.trees import LeafTable, Linear, Trees
+
+# Rows whose predictions are compared, and by how many units of rounding these may differ.
+N_COMPARED, ROUNDINGS = 200, 64
+# Answers to fewer rows take less time to predict than to read.
+READ_ROWS = 1 << 12
+# Bytes of a table of leaves, beyond which the model is asked.
+MAX_BYTES = 1 << 27
+
+
+class LinearTerms:
+    """A linear predictor, with the methods of a `LeafTable`."""
+
+    n_bytes, source = 0, "its coefficients"
+
+    def __init__(self, model: Linear) -> None:
+        self._coefficients, self._start = model.coefficients, model.start
+
+    def intervals(self, number: int, x: FloatArray) -> FloatArray:
+        """The terms of an input, (sum, value)."""
+        return self._coefficients[:, [number]] * x
+
+    def sums(
+        self,
+        terms: Sequence[FloatArray],
+        moved: Mapping[int, FloatArray],
+        n_versions: int,
+        choice: IntArray | None = None,
+    ) -> FloatArray:
+        """Sums of the terms of rows, at versions of those that are moved, as of leaves."""
+        level = np.repeat(self._start[:, None], terms[0].shape[1], axis=1)
+        level += sum(x for number, x in enumerate(terms) if number not in moved)
+        moving = sum(moved.values(), np.zeros((len(level), n_versions)))
+        return level[..., None] + (moving[:, None] if choice is None else moving[:, choice])
+
+
+class Reading:
+    """A model that is read, and the rows that it was read for last."""
+
+    def __init__(self, outputs: Outputs, model: Trees | Linear) -> None:
+        self._outputs, self._model = outputs, model
+        self._rows: tuple[Any, list[Any]] = None, []
+        self._terms: Any = LeafTable(model) if isinstance(model, Trees) else LinearTerms(model)
+
+    @property
+    def source(self) -> str:
+        """What the answers are read from."""
+        return str(self._terms.source)
+
+    @classmethod
+    def checked(cls, outputs: Outputs, table: Table) -> Reading | None:
+        """The reading of a model, if it agrees with predictions for rows like those of a table.
+
+        Their columns are mixed, so that no tree goes unseen, and hold the ends of each column and
+        a missing value, which some models refuse.
+        """
+        model: Trees | Linear | None = trees_of(outputs.model, outputs.method)
+        if model is None:
+            model = linear_of(outputs.model, outputs.method)
+        if model is None:
+            return None
+        reading = cls(outputs, model)
+        if reading._terms.n_bytes > MAX_BYTES:
+            return None
+        mixed = _mixed(table)
+        try:
+            predictions = outputs.answer(mixed).astype(np.float64)
+            answers = reading.answers(table.holding(mixed), {})[..., 0].T
+        except Exception:  # such rows may be refused: predictions then say why
+            return None
+        apart = np.abs(answers - predictions).max()
+        size = np.abs(predictions).max()
+        return reading if apart <= ROUNDINGS * outputs.precision * size else None
+
+    def answers(
+        self, table: Table, versions: Mapping[int, Values], choice: IntArray | None = None
+    ) -> FloatArray:
+        """Answers to all rows at versions of the values of some columns, (output, row, version).
+
+        With ``choice`` (row, place), numbers of versions, (output, row, place).
+        """
+        moved, n_versions = self._moved(table, versions)
+        data, intervals = self._rows
+        if data is not table.data:  # features ask for the same rows one after the other
+            x = self._model.inputs(self._given(table.data))
+            intervals = [self._terms.intervals(*column) for column in enumerate(x.T)]
+            self._rows = table.data, intervals
+        sums: FloatArray = self._terms.sums(intervals, moved, n_versions, choice)
+        if self._model.answer is not None:
+            flat = np.ascontiguousarray(sums.reshape(len(sums), -1).T)
+            sums = self._model.answer(flat).T.reshape(-1, *sums.shape[1:])
+        return sums[self._outputs.numbers]
+
+    def _given(self, rows: Any) -> Any:
+        """Rows as the model gets them, with its columns in their order."""
+        given = self._outputs.given(rows)
+        if self._model.names is None or not isinstance(given, pd.DataFrame):
+            return given
+        return in_order(
+            given.set_axis(_plain(given.columns), axis=1), _plain(self._model.names), ""
+        )
+
+    def _moved(self, table: Table, versions: Mapping[int, Values]) -> tuple[dict[int, Any], int]:
+        """Intervals of the values, by the number of the input that has them, and how many."""
+        n_versions = max(map(len, versions.values()), default=1)
+        rows = table.take(np.zeros(n_versions, dtype=np.int64))
+        for position, values in versions.items():
+            rows = rows.holding(rows.stacked(position, [values])[0])
+        given = self._given(rows.data)
+        inputs = list(versions)
+        if isinstance(given, pd.DataFrame) and isinstance(table.data, pd.DataFrame):
+            names, columns = _plain(given.columns), _plain(table.data.columns[inputs])
+            inputs = [names.index(name) for name in columns if name in names]
+        x = self._model.inputs(given)
+        return {
+            number: self._terms.intervals(number, x[:, number]) for number in inputs
+        }, n_versions
+
+
+def _plain(names: Any) -> list[str]:
+    """Names without white space, as lightgbm writes them."""
+    return [re.sub(r"\s", "_", str(name)) for name in names]
+
+
+def _mixed(table: Table) -> Any:
+    """Rows of values that each column has, which need not occur together."""
+    rng, orders = np.random.default_rng(0), []
+    for position in range(len(table.names)):
+        column = table.series(position)
+        places = [int(column.isna().to_numpy().argmax()), 0, 0]
+        if table.is_numeric(position):
+            x = np.nan_to_num(table.column(position))
+            places[1:] = int(x.argmin()), int(x.argmax())
+        orders.append([*places, *rng.permutation(table.n_rows)[:N_COMPARED]])
+    data = table.data
+    if isinstance(data, np.ndarray):
+        return data[np.transpose(orders), np.arange(len(orders))]
+    columns = zip(data.columns, orders, strict=True)
+    return pd.DataFrame({name: data[name].array[order] for name, order in columns})
