@@ -310,10 +310,10 @@ def _is_skewed(row: FeatureResult, sign: float) -> bool:
     if not has_moments(row):
         return False
     residuals, n = row.residuals, row["n_effective"].values
-    known = (n > 1) & np.isfinite(residuals.third_moment)
-    second, third = ((part * n)[known].sum() for part in residuals[:2])
-    n_units = min(float(n[known].sum()), float(row.attrs.get("n_groups", np.inf)))
-    return bool(sign * third * np.sqrt(n[known].sum() * n_units / 24) > second**1.5)
+    estimable = (n > 1) & np.isfinite(residuals.third_moment)
+    second, third = ((part * n)[estimable].sum() for part in residuals[:2])
+    n_units = min(float(n[estimable].sum()), float(row.attrs.get("n_groups", np.inf)))
+    return bool(sign * third * np.sqrt(n[estimable].sum() * n_units / 24) > second**1.5)
 
 
 def _sum_of_squares(row: FeatureResult, null: str) -> Wald:

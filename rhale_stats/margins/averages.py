@@ -188,8 +188,8 @@ def averages(
     if frame is None and (X is None or is_grid):
         raise TypeError("X must be a table, as in averages(model, X): the model has no rows.")
     if is_grid:
-        known = columns_known_of(getattr(model, "results", model))
-        frame = frame if known is None else frame.loc[:, frame.columns.isin(known.names)]
+        of_model = columns_known_of(getattr(model, "results", model))
+        frame = frame if of_model is None else frame.loc[:, frame.columns.isin(of_model.names)]
         X, uncertainty = _grid(frame, X, uncertainty, groups, options)
     X = frame if X is None else X
     if getattr(X, "attrs", {}).get(GRID) and uncertainty == "both":

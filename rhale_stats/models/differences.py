@@ -20,7 +20,7 @@ from rhale_stats.arrays import local_effects as kernel
 from rhale_stats.arrays.moments import FloatArray, IntArray
 from rhale_stats.models.forms import as_is
 from rhale_stats.models.outputs import Model, ModelError, OutputLabels, Outputs, UnknownOutputError
-from rhale_stats.models.reading import READ_ROWS, Reading
+from rhale_stats.models.reading import READ_ROWS, ReadModel
 from rhale_stats.models.table import Table, Values, as_column
 
 # Answers to a pair of values of two columns, without which reading these takes longer than calls.
@@ -85,7 +85,7 @@ class DifferenceQuotients:
         self.numbers = numbers
         self._bar: tqdm[Any] | None = None
         # Of the model, for all parts of the rows, once it is made.
-        self._readings: list[Reading | None] = []
+        self._readings: list[ReadModel | None] = []
         self._batch_rows, self._row_bytes = batch_rows, _bytes_of_row(self.table)
 
     @property
@@ -104,10 +104,10 @@ class DifferenceQuotients:
         return self.outputs.precision
 
     @property
-    def reading(self) -> Reading | None:
+    def reading(self) -> ReadModel | None:
         """The model as it is read, if it can be; made when it is first needed."""
         if not self._readings:
-            self._readings.append(Reading.checked(self.outputs, self.table))
+            self._readings.append(ReadModel.checked(self.outputs, self.table))
         return self._readings[0]
 
     @property

@@ -15,7 +15,7 @@ from rhale_stats.models.adapters.sklearn import linear_of
 from rhale_stats.models.adapters.trees import trees_of
 from rhale_stats.models.outputs import Outputs
 from rhale_stats.models.table import Table, Values
-from rhale_stats.models.trees import LeafTable, Linear, Trees
+from rhale_stats.models.trees import Coefficients, LeafTable, Trees
 
 # Rows whose predictions are compared, and by how many units of rounding these may differ.
 N_COMPARED, ROUNDINGS = 200, 64
@@ -30,7 +30,7 @@ class LinearTerms:
 
     n_bytes, source = 0, "its coefficients"
 
-    def __init__(self, model: Linear) -> None:
+    def __init__(self, model: Coefficients) -> None:
         self._coefficients, self._start = model.coefficients, model.start
 
     def intervals(self, number: int, x: FloatArray) -> FloatArray:
@@ -51,10 +51,10 @@ class LinearTerms:
         return level[..., None] + (moving[:, None] if choice is None else moving[:, choice])
 
 
-class Reading:
+class ReadModel:
     """A model that is read, and the rows that it was read for last."""
 
-    def __init__(self, outputs: Outputs, model: Trees | Linear) -> None:
+    def __init__(self, outputs: Outputs, model: Trees | Coefficients) -> None:
         self._outputs, self._model = outputs, model
         self._rows: tuple[Any, list[Any]] = None, []
         self._terms: Any = LeafTable(model) if isinstance(model, Trees) else LinearTerms(model)
@@ -65,13 +65,13 @@ class Reading:
         return str(self._terms.source)
 
     @classmethod
-    def checked(cls, outputs: Outputs, table: Table) -> Reading | None:
+    def checked(cls, outputs: Outputs, table: Table) -> ReadModel | None:
         """The reading of a model, if it agrees with predictions for rows like those of a table.
 
         Their columns are mixed, so that no tree goes unseen, and hold the ends of each column and
         a missing value, which some models refuse.
         """
-        model: Trees | Linear | None = trees_of(outputs.model, outputs.method)
+        model: Trees | Coefficients | None = trees_of(outputs.model, outputs.method)
         if model is None:
             model = linear_of(outputs.model, outputs.method)
         if model is None:
@@ -110,11 +110,11 @@ class Reading:
 
     def _given(self, rows: Any) -> Any:
         """Rows as the model gets them, with its columns in their order."""
-        given = self._outputs.given(rows)
-        if self._model.names is None or not isinstance(given, pd.DataFrame):
-            return given
+        as_given = self._outputs.given(rows)
+        if self._model.names is None or not isinstance(as_given, pd.DataFrame):
+            return as_given
         return in_order(
-            given.set_axis(_plain(given.columns), axis=1), _plain(self._model.names), ""
+            as_given.set_axis(_plain(as_given.columns), axis=1), _plain(self._model.names), ""
         )
 
     def _moved(self, table: Table, versions: Mapping[int, Values]) -> tuple[dict[int, Any], int]:
@@ -123,12 +123,12 @@ class Reading:
         rows = table.take(np.zeros(n_versions, dtype=np.int64))
         for position, values in versions.items():
             rows = rows.holding(rows.stacked(position, [values])[0])
-        given = self._given(rows.data)
+        as_given = self._given(rows.data)
         inputs = list(versions)
-        if isinstance(given, pd.DataFrame) and isinstance(table.data, pd.DataFrame):
-            names, columns = _plain(given.columns), _plain(table.data.columns[inputs])
+        if isinstance(as_given, pd.DataFrame) and isinstance(table.data, pd.DataFrame):
+            names, columns = _plain(as_given.columns), _plain(table.data.columns[inputs])
             inputs = [names.index(name) for name in columns if name in names]
-        x = self._model.inputs(given)
+        x = self._model.inputs(as_given)
         return {
             number: self._terms.intervals(number, x[:, number]) for number in inputs
         }, n_versions

@@ -32,7 +32,7 @@ ALL, FIRST = np.full(1, np.iinfo(np.uint64).max), np.ones(1, dtype=np.uint64)
 
 
 @dataclass(frozen=True)
-class Tree:
+class LeafTree:
     """The nodes of a tree: the input that each splits on, -1 of leaves, and where values go.
 
     ``value`` (node, width) is what a leaf adds, to sums from number ``column`` on. Nodes in
@@ -58,7 +58,7 @@ class Trees:
     the threshold, or below it if ``strict``.
     """
 
-    trees: Sequence[Tree]
+    trees: Sequence[LeafTree]
     start: FloatArray
     inputs: Callable[[Any], FloatArray]
     answer: Answer | None = None
@@ -67,7 +67,7 @@ class Trees:
 
 
 @dataclass(frozen=True)
-class Linear:
+class Coefficients:
     """A linear predictor, ``coefficients`` (sum, input), and the other fields as in `Trees`."""
 
     coefficients: FloatArray

@@ -29,17 +29,12 @@ from rhale_stats.answers.sentences import (
     usual_text,
 )
 from rhale_stats.arrays.moments import FloatArray
-from rhale_stats.effects.intervals import confband
 from rhale_stats.printing.text import count_text
 from rhale_stats.reporting.words import Words, typeset, with_interval
 from rhale_stats.schema.feature_result import FeatureResult, one_feature
 from rhale_stats.schema.features import units_of
 from rhale_stats.schema.levels import level_names
-from rhale_stats.schema.parts import over_outputs
 from rhale_stats.schema.variables import OUTPUT_UNITS
-
-# Draws from which the bands of groups are made.
-BAND_DRAWS = 20_000
 
 # Quantiles of single rows in `Windows`.
 QUANTILES = (0.1, 0.25, 0.5, 0.75, 0.9)
@@ -225,11 +220,11 @@ Attrs = Mapping[Any, Any]
 
 def explained(tree: xr.DataTree, t: Words) -> ReportContent:
     """All that a report says."""
-    tree = _in_shown_units(_with_bands(tree))
+    tree = _in_shown_units(tree)
     answers = answers_in(tree)
     attrs: Attrs = {**answers.attrs, **tree.attrs}
     effect = tree["effect"].to_dataset()
-    regions = _regions(tree)
+    regions = regions_of(tree)
     lines = [_private(line, effect, t) for line in lines_of(answers)]
     features = tuple(
         _feature(line, position, tree, regions.get(line.feature), t)
@@ -265,18 +260,6 @@ def explained(tree: xr.DataTree, t: Words) -> ReportContent:
     )
 
 
-def _with_bands(tree: xr.DataTree) -> xr.DataTree:
-    """The explanation with bands of the groups' curves, which only pictures need."""
-    tree = tree.copy()
-    for region in _regions(tree).values():
-        effect = region["effect"].to_dataset()
-        with_band = over_outputs(confband)(effect, float(tree.attrs["level"]), BAND_DRAWS, 0)
-        # There is none where no errors are known, of few groups.
-        band = with_band["curve_band"].where(effect["curve_se"].notnull().any("edge"))
-        region["effect"].dataset = effect.assign(curve_band=band)
-    return tree
-
-
 def _in_shown_units(tree: xr.DataTree) -> xr.DataTree:
     """All groups in the units in which numbers are shown: percentage points of probabilities."""
     times = float(tree.attrs.get("shown_times", 1.0))
@@ -305,7 +288,7 @@ def _about(attrs: Attrs, n_features: int) -> str:
     return f"{about} {made}." if made else about
 
 
-def _regions(tree: xr.DataTree) -> dict[str, xr.DataTree]:
+def regions_of(tree: xr.DataTree) -> dict[str, xr.DataTree]:
     """Groups of rows by the feature whose effects they part."""
     if "regions" not in tree.children:
         return {}

@@ -19,23 +19,41 @@ from markupsafe import Markup
 
 from rhale_stats.answers.sentences import answers_in, outputs_in, uncertainty_text
 from rhale_stats.arguments.words import shown
+from rhale_stats.effects.intervals import confband
 from rhale_stats.files import whole
 from rhale_stats.reporting.figures import small_feature, small_overview
 from rhale_stats.reporting.page import ReportPage, Selection, page_of, page_of_outputs, ranking
-from rhale_stats.reporting.reading import explained
+from rhale_stats.reporting.reading import explained, regions_of
 from rhale_stats.reporting.words import LANGUAGES, Words
 from rhale_stats.schema.features import position_of
 from rhale_stats.schema.layout import complete, each_result
+from rhale_stats.schema.parts import over_outputs
 from rhale_stats.schema.validation import validated
 
 # Features in the picture and the table, and those whose curves are drawn.
 MAX_FEATURES, MAX_CURVES = 14, 4
 
 
+# Draws from which the bands of groups are made.
+BAND_DRAWS = 20_000
+
+
+def _with_bands(tree: xr.DataTree) -> xr.DataTree:
+    """The explanation with bands of the groups' curves, which only pictures need."""
+    tree = tree.copy()
+    for region in regions_of(tree).values():
+        effect = region["effect"].to_dataset()
+        with_band = over_outputs(confband)(effect, float(tree.attrs["level"]), BAND_DRAWS, 0)
+        # There is none where no errors are known, of few groups.
+        band = with_band["curve_band"].where(effect["curve_se"].notnull().any("edge"))
+        region["effect"].dataset = effect.assign(curve_band=band)
+    return tree
+
+
 def notebook_html(tree: xr.DataTree, text: str) -> str:
     """HTML for a notebook; ``text`` is shown where styles are not."""
     t = Words("en")
-    content = explained(each_result(tree, complete), t)
+    content = explained(_with_bands(each_result(tree, complete)), t)
     shown = content.features[:MAX_FEATURES]
     values = {
         "text": text,
@@ -290,7 +308,7 @@ def report(
     words = Words(lang)
 
     def page_for(part: xr.DataTree) -> ReportPage:
-        content = explained(part, words)
+        content = explained(_with_bands(part), words)
         names = _names(features, [feature.name for feature in content.features])
         return page_of(content, Selection(names, open_features), title, words)
 

@@ -19,7 +19,7 @@ from rhale_stats.models import reading, trees
 from rhale_stats.models.adapters import trees as readers
 from rhale_stats.models.differences import DifferenceQuotients
 from rhale_stats.models.table import as_table
-from rhale_stats.models.trees import LeafTable, Tree, Trees
+from rhale_stats.models.trees import LeafTable, LeafTree, Trees
 
 N = 300
 # Libraries that sum in single precision.
@@ -31,7 +31,7 @@ SINGLE = 2e-6
 
 def two_splits(**options):
     """Input 0 up to 1: the leaf 10; else input 1 up to 2: 20; else 40. Missing values go left."""
-    tree = Tree(
+    tree = LeafTree(
         feature=np.array([0, -1, 1, -1, -1]),
         threshold=np.array([1.0, 0, 2, 0, 0]),
         left=np.array([1, -1, 3, -1, -1]),
@@ -39,7 +39,9 @@ def two_splits(**options):
         missing_left=np.array([True, True, True, True, True]),
         value=np.array([[0.0], [10], [0], [20], [40]]),
     )
-    leaf = Tree(*(np.array([number]) for number in (-1, 0.0, -1, -1, 0)), value=np.array([[0.5]]))
+    leaf = LeafTree(
+        *(np.array([number]) for number in (-1, 0.0, -1, -1, 0)), value=np.array([[0.5]])
+    )
     return LeafTable(Trees([tree, leaf], np.array([100.0]), np.asarray, **options))
 
 
@@ -82,7 +84,7 @@ def test_both_inputs_move():
 
 @pytest.mark.parametrize("right", [False, True])
 def test_categories_by_hand(right):
-    tree = Tree(
+    tree = LeafTree(
         *(np.array(of_node) for of_node in ([0, -1, -1], [0.0] * 3, [1, -1, -1], [2, -1, -1])),
         missing_left=np.array([False, False, False]),
         value=np.array([[0.0], [1], [2]]),

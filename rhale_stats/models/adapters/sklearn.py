@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from scipy.special import expit, softmax
 
 from rhale_stats.models.adapters.adapter import Gradient, numbers
-from rhale_stats.models.trees import Linear
+from rhale_stats.models.trees import Coefficients
 
 FloatArray: TypeAlias = NDArray[np.float64]
 # From a transformer, its inputs, and derivatives by its outputs, to derivatives by its inputs.
@@ -148,7 +148,7 @@ def _coefficients(step: Any) -> FloatArray:
     return np.atleast_2d(np.asarray(fitted.coef_, dtype=np.float64))
 
 
-def linear_of(model: Any, method: str) -> Linear | None:
+def linear_of(model: Any, method: str) -> Coefficients | None:
     """The linear predictor of a model that answers by this method; None of others."""
     name, answer = _name(model), None
     if method == "predict_proba" and name in WITH_PROBABILITIES:
@@ -157,7 +157,9 @@ def linear_of(model: Any, method: str) -> Linear | None:
         return None
     fitted = model.estimator_ if name == "RANSACRegressor" else model
     start = np.atleast_1d(np.asarray(fitted.intercept_, dtype=np.float64)).ravel()
-    return Linear(_coefficients(model), start, lambda rows: numbers(rows, "scikit-learn"), answer)
+    return Coefficients(
+        _coefficients(model), start, lambda rows: numbers(rows, "scikit-learn"), answer
+    )
 
 
 def _two_classes(sums: FloatArray) -> FloatArray:

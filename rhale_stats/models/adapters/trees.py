@@ -19,7 +19,7 @@ from scipy.special import expit, softmax
 
 from rhale_stats.arrays.moments import FloatArray, IntArray
 from rhale_stats.models.adapters.adapter import numbers
-from rhale_stats.models.trees import Answer, Tree, Trees
+from rhale_stats.models.trees import Answer, LeafTree, Trees
 
 
 def trees_of(model: Any, method: str) -> Trees | None:
@@ -62,10 +62,10 @@ def _set_bits(words: Any) -> IntArray:
 # --- scikit-learn ---------------------------------------------------------------------------------
 
 
-def _of_sklearn(tree: Any, value: FloatArray, column: int = 0) -> Tree:
+def _of_sklearn(tree: Any, value: FloatArray, column: int = 0) -> LeafTree:
     left, right = tree.children_left.astype(np.intp), tree.children_right.astype(np.intp)
     missing_left = tree.missing_go_to_left.astype(bool)
-    return Tree(tree.feature, tree.threshold, left, right, missing_left, value, column)
+    return LeafTree(tree.feature, tree.threshold, left, right, missing_left, value, column)
 
 
 def _forest(model: Any, method: str) -> Trees | None:
@@ -112,14 +112,14 @@ def _hist_gradient_boosting(model: Any, method: str) -> Trees:
             x[~is_level, column] = np.nan
         return x
 
-    def tree(predictor: Any, column: int) -> Tree:
+    def tree(predictor: Any, column: int) -> LeafTree:
         nodes = predictor.nodes
         is_leaf = nodes["is_leaf"] != 0
         codes = {
             node: (_set_bits(predictor.raw_left_cat_bitsets[nodes["bitset_idx"][node]]), True)
             for node in np.flatnonzero((nodes["is_categorical"] != 0) & ~is_leaf).tolist()
         }
-        return Tree(
+        return LeafTree(
             np.where(is_leaf, -1, order[np.where(is_leaf, 0, nodes["feature_idx"])]),
             nodes["num_threshold"],
             nodes["left"].astype(np.intp),
@@ -165,14 +165,14 @@ def _xgboost(model: Any, method: str) -> Trees | None:
     start = start if start_of is None else start_of(start)
     factors = boosting.get("weight_drop", np.ones(n_trees))
 
-    def tree(nodes: dict[str, Any], factor: float, column: int) -> Tree:
+    def tree(nodes: dict[str, Any], factor: float, column: int) -> LeafTree:
         left = np.array(nodes["left_children"])
         values = np.array(nodes["split_conditions"], dtype=np.float32).astype(np.float64)
         categories = np.array(nodes["categories"], dtype=np.intp)
         sets = [nodes[f"categories_{name}"] for name in ("nodes", "segments", "sizes")]
         if int(nodes["tree_param"]["size_leaf_vector"]) > 1:
             raise ValueError("leaves hold several values")
-        return Tree(
+        return LeafTree(
             np.where(left < 0, -1, nodes["split_indices"]),
             values,
             left,
@@ -237,7 +237,7 @@ def _facts(text: str) -> dict[str, str]:
     return dict(line.partition("=")[::2] for line in text.splitlines())
 
 
-def _of_lightgbm(facts: dict[str, str], column: int) -> Tree:
+def _of_lightgbm(facts: dict[str, str], column: int) -> LeafTree:
     """A tree whose leaves are numbered apart, as ~0, ~1, ...: here behind the other nodes."""
 
     def of_nodes(name: str, kind: Any = np.float64) -> NDArray[Any]:
@@ -263,7 +263,7 @@ def _of_lightgbm(facts: dict[str, str], column: int) -> Tree:
         child = of_nodes(name, np.intp)
         return with_leaves(np.where(child < 0, n_splits + ~child, child), -1)
 
-    return Tree(
+    return LeafTree(
         with_leaves(of_nodes("split_feature", np.intp), -1),
         with_leaves(threshold, 0),
         children("left_child"),
@@ -311,7 +311,7 @@ def _catboost(model: Any, method: str) -> Trees | None:
     return Trees(trees, np.array(start), _single, answer if method == "predict_proba" else None)
 
 
-def _oblivious(tree: dict[str, Any], columns: Sequence[Any], factor: float, width: int) -> Tree:
+def _oblivious(tree: dict[str, Any], columns: Sequence[Any], factor: float, width: int) -> LeafTree:
     """A tree with one question a level, as nodes level by level.
 
     The answers are the digits of the number of a leaf, that of the first level the last digit.
@@ -325,7 +325,7 @@ def _oblivious(tree: dict[str, Any], columns: Sequence[Any], factor: float, widt
     missing_left = [column["nan_value_treatment"] != "AsTrue" for column, _ in questions]
     value = np.zeros((len(level), width))
     value[~inner] = factor * np.reshape(tree["leaf_values"], (-1, width))
-    return Tree(
+    return LeafTree(
         np.array([*feature, -1])[level],
         np.array([*(border for _, border in questions), 0.0])[level],
         np.where(inner, below, -1),
