@@ -122,7 +122,9 @@ EQUIVALENT: dict[tuple[str, str], dict[str, str]] = {
         ),
     },
     ("regional/losses.py", "node_of"): {
-        "worth = spread [> → >=] (4 * exact) ** 2 and loss > 0 a…": "a spread of 0 leaves a loss of 0 as well",
+        "worth = spread [> → >=] (4 * exact) ** 2 and loss > 0 a…": (
+            "a spread of 0 leaves a loss of 0 as well"
+        ),
     },
     ("regional/splits.py", "_numeric"): {
         "if low < high and two(values[[ → 1]:GLANCE]) and two(values):": (
