@@ -113,6 +113,6 @@ def _run(arguments: argparse.Namespace) -> None:
     ):
         answer = job(arguments)
     if in_json:
-        from rhale_stats.cli.answers import as_json
+        from rhale_stats.cli.outputs import as_json
 
         print(as_json(answer))

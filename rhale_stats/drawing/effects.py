@@ -51,7 +51,7 @@ from rhale_stats.drawing.legend import (
 )
 from rhale_stats.drawing.profile import plot_profile, plot_profiles
 from rhale_stats.drawing.rows import draw_rug, draw_violins, pair, rows_of
-from rhale_stats.effects.contrasts import relative_to
+from rhale_stats.effects.comparison import relative_to
 from rhale_stats.effects.intervals import with_own_intervals
 from rhale_stats.effects.sizes import largest
 from rhale_stats.ensembles.intervals import WORDS, confint

@@ -27,7 +27,7 @@ from rhale_stats.drawing.canvas import (
     upright,
 )
 from rhale_stats.drawing.curve import curve_drawn, ends_of
-from rhale_stats.effects.contrasts import relative_to
+from rhale_stats.effects.comparison import relative_to
 from rhale_stats.effects.intervals import with_own_intervals
 from rhale_stats.effects.rhale import rhale
 from rhale_stats.profiles.data import check_profile, is_nominal

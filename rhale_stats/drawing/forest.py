@@ -31,7 +31,7 @@ from rhale_stats.drawing.legend import (
     UNORDERED,
     draw_legend,
 )
-from rhale_stats.effects.forest_data import ForestData, forest_data
+from rhale_stats.effects.sizes import ForestData, forest_data
 from rhale_stats.ensembles.tables import one_number
 from rhale_stats.schema.features import feature_names, label_of, units_of, with_units
 from rhale_stats.schema.kinds import ENSEMBLE

@@ -14,26 +14,29 @@ from rhale_stats.arrays import accumulate, influence
 from rhale_stats.arrays.adaptive import Along, added_variance
 from rhale_stats.arrays.binning import bin_index
 from rhale_stats.arrays.moments import FloatArray, ResidualMoments
-from rhale_stats.effects.clusters import MIN_GROUPS, Clusters, Groups, group_errors
-from rhale_stats.effects.fit import (
-    Feature,
-    at_cells,
-    at_edges,
-    features_of,
-    row_skewness,
-    spread_rows,
+from rhale_stats.effects.cluster_robust import (
+    MIN_GROUPS,
+    Clusters,
+    Groups,
+    GroupsInChunks,
+    group_errors,
 )
-from rhale_stats.effects.groups_in_chunks import GroupsInChunks
-from rhale_stats.effects.parameters import with_parameters, without_parts
-from rhale_stats.effects.spread import spread_errors
-from rhale_stats.effects.targets import (
+from rhale_stats.effects.delta_method import with_parameters, without_parts
+from rhale_stats.effects.fit import (
     GROUP_COVARIANCES,
     GROUP_DEGREES,
     SKEWNESS,
     SOURCE,
     TARGETS,
+    Feature,
+    at_cells,
+    at_edges,
     curve_target,
+    features_of,
+    row_skewness,
+    spread_rows,
 )
+from rhale_stats.effects.spread import spread_errors
 from rhale_stats.models.parametric import Fitted
 from rhale_stats.schema.checks import check_effect, check_local, is_chunked
 from rhale_stats.schema.curves import CurveErrors, cell_sizes

@@ -11,6 +11,8 @@ from rhale_stats.arrays import influence, intervals, resample
 from rhale_stats.arrays.moments import FloatArray
 from rhale_stats.effects.errors import opened
 from rhale_stats.effects.fit import (
+    GROUP_DEGREES,
+    SOURCE,
     Feature,
     at_cells,
     at_edges,
@@ -18,11 +20,12 @@ from rhale_stats.effects.fit import (
     curve_degrees,
     group_degrees,
     row_degrees,
+    source_of_errors,
     spread_degrees,
     spread_rows,
+    target_of,
 )
 from rhale_stats.effects.spread import spread_estimate
-from rhale_stats.effects.targets import GROUP_DEGREES, SOURCE, source_of_errors, target_of
 from rhale_stats.inference.draws import check_boot, draws_of
 from rhale_stats.inference.estimate import (
     CentralMoments,

@@ -10,14 +10,19 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
-from rhale_stats.arguments.progress import progress_bar
+from rhale_stats.arguments.seeds import progress_bar
 from rhale_stats.arrays import accumulate, categories, influence, resample
 from rhale_stats.arrays import cells as kernel
 from rhale_stats.arrays.binning import bin_index
 from rhale_stats.arrays.moments import FloatArray, IntArray
 from rhale_stats.bins.description import for_share_of_rows, rule_of
 from rhale_stats.bins.rule import BinRule
-from rhale_stats.effects.clusters import Clusters, degrees_of_groups, effect_influences, level_sums
+from rhale_stats.effects.cluster_robust import (
+    Clusters,
+    degrees_of_groups,
+    effect_influences,
+    level_sums,
+)
 from rhale_stats.effects.errors import values_at
 from rhale_stats.effects.fit import at_edges
 from rhale_stats.effects.provenance import check_same_chunks, check_same_rows

@@ -27,7 +27,7 @@ from rhale_stats.schema.padding import Estimates, padded
 from rhale_stats.schema.variables import EFFECT_VARIABLES, counted, variable
 
 if TYPE_CHECKING:
-    from rhale_stats.effects.clusters import Groups
+    from rhale_stats.effects.cluster_robust import Groups
 
 # A spread below this share of the standard deviation of all local effects counts as none: what is
 # left may be the error of the fitted effect.

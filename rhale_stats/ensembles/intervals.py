@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import xarray as xr
@@ -10,11 +10,14 @@ import xarray as xr
 from rhale_stats.arguments.checks import check_choice
 from rhale_stats.arrays import intervals
 from rhale_stats.arrays.moments import FloatArray
+from rhale_stats.effects.errors import with_std_error
+from rhale_stats.effects.fit import curve_degrees
 from rhale_stats.ensembles.labelled import (
     ON_GRID,
     SIZES,
     SUBSAMPLES,
     Origin,
+    Row,
     centre_of,
     check_ensemble,
     covariance_of,
@@ -25,8 +28,10 @@ from rhale_stats.ensembles.labelled import (
     estimated,
     facts_of,
     joint_of,
+    mapped,
     mean_of,
     members_of,
+    names_of,
     one_row,
     origin_of,
     own_errors,
@@ -41,7 +46,24 @@ from rhale_stats.inference.estimate import (
     interval,
     joint_quantiles,
 )
-from rhale_stats.schema.features import given_feature
+from rhale_stats.inference.results import (
+    CONSTANT,
+    ComparisonOptions,
+    Difference,
+    difference_of,
+    features_in_common,
+    labelled_differences,
+    labelled_test,
+    no_difference,
+)
+from rhale_stats.profiles.data import check_profile, is_nominal, one_profile
+from rhale_stats.profiles.inference import degrees_of as profile_degrees
+from rhale_stats.schema.checks import check_effect
+from rhale_stats.schema.curves import CurveErrors, interpolation
+from rhale_stats.schema.feature_result import FeatureResult, one_feature
+from rhale_stats.schema.features import feature_names, given_feature
+from rhale_stats.schema.kinds import EFFECT, ENSEMBLE, PROFILE
+from rhale_stats.schema.levels import is_categorical, level_names
 from rhale_stats.schema.variables import GRID_VALUE
 
 PARTS = {"rows": "by the rows", "model": "by the model"}
@@ -272,3 +294,311 @@ def largest_of(values: FloatArray) -> FloatArray:
     unknown = ~np.isfinite(ratio).any(axis=1)
     largest = np.max(np.nan_to_num(ratio), axis=1)
     return np.where(unknown, np.nan, largest)
+
+
+NULLS = {
+    "zero": "the effect is zero everywhere",
+    "constant": "the effect is the same everywhere, so that the curve is a straight line",
+}
+# Draws of the largest error of means over folds, and their seed: a test has no rng.
+N_DRAWS, SEED = 20_000, 0
+# Parts of the axis whose mean effects are tested.
+N_PARTS = 5
+NO_ERROR = "one point of the grid has no standard error, or there is none to compare"
+
+
+def wald_test(
+    ensemble: xr.Dataset, null: str, method: str, adjust: str, local: object
+) -> xr.Dataset:
+    """`wald_test` by the largest standardised effect along the grid."""
+    ensemble = with_errors(check_ensemble(ensemble))
+    origin = origin_of(ensemble)
+    if not origin.is_tested:
+        raise ValueError(
+            f"effect must hold refits or folds for a test; this one holds {origin.kind}, which "
+            f"have no distribution under a null hypothesis. Use confband(effect) and see where its "
+            f"band excludes 0."
+        )
+    if null not in NULLS:
+        raise ValueError(
+            f"null must be one of 'zero', 'constant' for results of several models; got {null!r}. "
+            f"Heterogeneity is of the rows: wald_test(rhale(local), 'homogeneous')."
+        )
+    if method != "box" or local is not None:
+        raise ValueError(
+            "method and local must be left out for results of several models, whose statistic is "
+            "the largest effect over its standard error."
+        )
+    if "effect" not in estimated(ensemble):
+        raise ValueError(
+            "effect must hold effects for a test; profiles of several models have curves only. "
+            "Use confband(effect)."
+        )
+    names = feature_names(ensemble)
+    tests = [_tested(ensemble, name, null, origin) for name in names]
+    statistic, p_value, reason = zip(*tests, strict=True)
+    return labelled_test(
+        names_of(ensemble),
+        {
+            "statistic": np.array(statistic),
+            "p_value": np.array(p_value),
+            "reason": np.array(reason),
+        },
+        adjust,
+        null=NULLS[null],
+        source=origin.source,
+        test="largest standardised effect along the axis",
+    )
+
+
+def _tested(ensemble: xr.Dataset, name: str, null: str, origin: Origin) -> tuple[float, float, str]:
+    """Statistic, p-value, and why there is none, of one feature."""
+    row = one_row(ensemble, name)
+    if not len(row.z):
+        return np.nan, np.nan, CONSTANT
+    # Over the points that all members reach.
+    values = members_of(row.dataset, "effect")[:, 0]
+    sound = np.isfinite(values).any(axis=1)
+    common = np.isfinite(values[sound]).all(axis=0)
+    if not common.any():
+        return np.nan, np.nan, NO_ERROR
+    # Effects at single points are too noisy to tell: means over parts of the axis.
+    parts = np.array_split(np.flatnonzero(common), min(N_PARTS, int(common.sum())))
+    weight = np.array([np.isin(np.arange(len(row.z)), part) / len(part) for part in parts])
+    if null == "constant":
+        weight = weight - common / common.sum()
+    moved = mapped(row, "effect", weight)
+    error = error_of(moved, "effect")
+    return largest_test(moved, np.sqrt(error.variance[0]), np.asarray(error.degrees)[0], origin)
+
+
+def largest_test(
+    ensemble: xr.Dataset, se: FloatArray, degrees: FloatArray, origin: Origin
+) -> tuple[float, float, str]:
+    """The largest |effect| of one feature over its standard error, compared with its distribution.
+
+    Of refits that is the distribution of the members about their mean; of folds that of correlated
+    errors with Student's degrees. Up to rounding there is nothing to test.
+    """
+    centre = centre_of(ensemble, "effect")[0]
+    least = 1e-9 * float(np.nanmax(np.abs(centre), initial=0.0))
+    used = np.isfinite(centre) & (se > least)
+    if not used.any():
+        return np.nan, np.nan, NO_ERROR
+    scaled = np.abs(centre[used]) / se[used]
+    statistic = float(scaled.max())
+    if not origin.is_estimated:
+        largest = largest_of(members_of(ensemble, "effect")[:, 0][:, used])
+        largest = largest[np.isfinite(largest)]
+        return statistic, float((1 + np.sum(largest >= statistic)) / (1 + len(largest))), ""
+    joint = joint_of(deviations(ensemble, "effect")[:, 0][:, used], se[used], degrees[used])
+    score = float(intervals.normal_score(scaled, degrees[used]).max())
+    rng = np.random.default_rng(SEED)
+    p_value = intervals.largest_deviation_pvalue(
+        joint.covariance, score, joint.degrees, N_DRAWS, rng
+    )
+    return statistic, p_value, ""
+
+
+# --- differences of the curves of several models --------------------------------------------------
+
+
+NO_P = "members that are no refits have no p-value; see whether the band excludes 0"
+NO_RANGE = "the two curves have no points in common"
+PAIRED = "of the same members, paired"
+APART = "independent"
+
+
+def compare(a: xr.Dataset, b: xr.Dataset, request: ComparisonOptions) -> xr.Dataset:
+    """`compare` of two results of several models, or of one with the effect of one model."""
+    a, b = _side(a, "a"), _side(b, "b")
+    if request.groups is not None:
+        raise ValueError("groups must be None for results of several models.")
+    names = features_in_common(a, b)
+    paired = _are_paired(a, b, request)
+    streams = np.random.default_rng(request.rng).spawn(len(names))
+    differences = [
+        _of_feature((_curve(a, name), _curve(b, name)), name, request, stream, paired=paired)
+        for name, stream in zip(names, streams, strict=True)
+    ]
+    origins = [origin_of(result) for result in (a, b) if ENSEMBLE.holds(result)]
+    if not all(origin.is_tested for origin in origins):
+        differences = [
+            difference._replace(p_value=np.nan, reason=difference.reason or NO_P)
+            for difference in differences
+        ]
+    source = f"{_source(a)} against {_source(b)}, {PAIRED if paired else APART}"
+    out = labelled_differences(differences, names_of(a), names_of(b), names, source, request)
+    kinds = [origin.interval for origin in origins if not origin.is_tested]
+    for name in ("difference_ci", "difference_band"):
+        out[name].attrs["ci_kind"] = kinds[0] if kinds else "confidence"
+    return out
+
+
+def _side(result: xr.Dataset, parameter: str) -> xr.Dataset:
+    """One of the two results, checked."""
+    if ENSEMBLE.holds(result):
+        return with_errors(check_ensemble(result, parameter))
+    if PROFILE.holds(result):
+        return check_profile(result, parameter, needs=("curve_cov",))
+    if EFFECT.holds(result):
+        return with_std_error(check_effect(result, parameter))
+    raise ValueError(
+        f"{parameter} must be a result of several models, or the effect or profile of one model, "
+        f"to be compared with such a result."
+    )
+
+
+def _source(result: xr.Dataset) -> str:
+    """What the error of one of the two results is of."""
+    if ENSEMBLE.holds(result):
+        return origin_of(result).source
+    return str(result["curve_se"].attrs.get("source", "rows"))
+
+
+def _are_paired(a: xr.Dataset, b: xr.Dataset, request: ComparisonOptions) -> bool:
+    """Whether the members of both are compared one by one."""
+    both = ENSEMBLE.holds(a) and ENSEMBLE.holds(b)
+    sizes = [tuple(result.sizes.get(dim, 0) for dim in ("chain", "draw")) for result in (a, b)]
+    if request.paired is not None:
+        if not both or sizes[0] != sizes[1]:
+            raise ValueError(
+                f"paired must be left out unless a and b have the same members; they have (chain, "
+                f"draw) {sizes[0]} and {sizes[1]}."
+            )
+        return True
+    comparable = both and sizes[0] == sizes[1] and _identity(a) is not None
+    return bool(comparable and _identity(a) == _identity(b))
+
+
+def _identity(result: xr.Dataset) -> Any:
+    """What is the same for results of the same members; None where nothing is known."""
+    attrs = result.attrs
+    if "members" in attrs:
+        return attrs["members"]
+    seed = attrs.get("seed", -1)
+    # Refits of one table by one seed are of the same rows.
+    facts = ("source", "scheme", "n_rows", "n_resamples")
+    return None if seed == -1 else (seed, *[attrs.get(fact) for fact in facts])
+
+
+class _ComparedCurve(NamedTuple):
+    """A curve of one feature: where it is known, its levels, and how to read it off.
+
+    ``source`` is a feature of several models, of an effect with its fit, or of a profile.
+    """
+
+    z: FloatArray
+    levels: list[str]
+    source: Row | tuple[FeatureResult, CurveErrors] | xr.Dataset | None
+
+    @property
+    def row(self) -> Row | None:
+        """The feature of several models, if it is one."""
+        return self.source if isinstance(self.source, Row) else None
+
+
+def _curve(result: xr.Dataset, name: str) -> _ComparedCurve:
+    """The curve of one feature."""
+    if ENSEMBLE.holds(result):
+        row = one_row(result, name)
+        finite = np.isfinite(centre_of(row.dataset, "curve")[0])
+        finite &= np.isfinite(errors(row.dataset, "curve")[0])
+        return _ComparedCurve(row.z[finite], row.levels, row)
+    if PROFILE.holds(result):
+        profile = one_profile(result, name)
+        levels = [str(level) for level in profile["level"].values] if is_nominal(profile) else []
+        return _ComparedCurve(profile["grid_value"].values, levels, profile)
+    feature_effect = one_feature(result, name)
+    if not feature_effect.sizes["bin"]:
+        return _ComparedCurve(np.zeros(0), [], None)
+    fit = feature_effect.fit
+    levels = level_names(feature_effect) if is_categorical(feature_effect) else []
+    return _ComparedCurve(fit.pieces.edges, levels, (feature_effect, fit))
+
+
+class _Values(NamedTuple):
+    """Values of a curve at points, their covariance and degrees of freedom."""
+
+    values: FloatArray
+    covariance: FloatArray
+    degrees: FloatArray
+
+
+def _at(curve: _ComparedCurve, z: FloatArray) -> _Values:
+    """A curve at points within its range."""
+    if curve.row is not None:
+        row = curve.row
+        at_grid = own_errors(row.dataset, "curve")[0], degrees_of(row.dataset, "curve")[0]
+        se, degrees = [np.interp(z, row.z, values) for values in at_grid]
+        return _of_members(_on_points(row, z), se, degrees)
+    if isinstance(curve.source, xr.Dataset):
+        weight = interpolation(curve.z, z)
+        covariance = weight @ curve.source["curve_cov"].values @ weight.T
+        degrees = np.interp(z, curve.z, profile_degrees(curve.source))
+        return _Values(weight @ curve.source["curve"].values, covariance, degrees)
+    assert curve.source is not None, "a curve with points has a source"
+    assert not isinstance(curve.source, Row), "results of several models are above"
+    feature_effect, fit = curve.source
+    values = np.interp(z, curve.z, fit.curve) if curve.levels else feature_effect.curve.evaluate(z)
+    return _Values(values, fit.covariance(z), curve_degrees(feature_effect, fit, z))
+
+
+def _on_points(row: Row, z: FloatArray) -> xr.Dataset:
+    """The curves of all members at these points."""
+    return mapped(row, "curve", interpolation(row.z, z))
+
+
+def _of_members(curves: xr.Dataset, se: FloatArray, degrees: FloatArray) -> _Values:
+    """Estimate, covariance and degrees of one curve of several models."""
+    covariance = covariance_of(deviations(curves, "curve")[:, 0], se)
+    return _Values(centre_of(curves, "curve")[0], covariance, np.broadcast_to(degrees, se.shape))
+
+
+def _less(a: xr.Dataset, b: xr.Dataset) -> xr.Dataset:
+    """Differences of the curves of the same members."""
+    names = [name for name in a.data_vars if name in b]
+    return a.assign({name: (a[name].dims, a[name].values - b[name].values) for name in names})
+
+
+def _points(sides: tuple[_ComparedCurve, _ComparedCurve]) -> FloatArray:
+    """Points of the first of the two that has several models, within the range of both."""
+    z = next(side.z for side in sides if side.row is not None)
+    low, high = max(side.z[0] for side in sides), min(side.z[-1] for side in sides)
+    slack = 1e-9 * (z[-1] - z[0])
+    return np.asarray(np.clip(z[(z >= low - slack) & (z <= high + slack)], low, high))
+
+
+def _of_feature(
+    sides: tuple[_ComparedCurve, _ComparedCurve],
+    name: str,
+    request: ComparisonOptions,
+    rng: np.random.Generator,
+    *,
+    paired: bool,
+) -> Difference:
+    """The difference of the curves of one feature, at points of the grid that both reach."""
+    if not all(len(side.z) for side in sides):
+        return no_difference(CONSTANT)
+    levels = [side.levels for side in sides]
+    if levels[0] != levels[1]:
+        texts = [", ".join(side_levels) or "numbers" for side_levels in levels]
+        raise ValueError(
+            f"a and b must have the same levels of feature {name!r}; got {' and '.join(texts)}."
+        )
+    z = _points(sides)
+    if len(z) < 2:
+        return no_difference(NO_RANGE)
+    first, second = [_at(side, z) for side in sides]
+    values = (first.values, second.values)
+    rows = [side.row for side in sides]
+    if paired and rows[0] is not None and rows[1] is not None:
+        apart = _less(_on_points(rows[0], z), _on_points(rows[1], z))
+        error = error_of(apart, "curve")
+        both = _of_members(apart, np.sqrt(error.variance[0]), np.asarray(error.degrees)[0])
+        return difference_of(z, values, both.covariance, both.degrees, request, rng)
+    degrees = intervals.satterthwaite(
+        *[(np.diagonal(side.covariance), side.degrees) for side in (first, second)]
+    )
+    covariance = first.covariance + second.covariance
+    return difference_of(z, values, covariance, degrees, request, rng)

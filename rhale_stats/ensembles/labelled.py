@@ -9,10 +9,11 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
-from rhale_stats.arrays import intervals, members, pooling
+from rhale_stats.arrays import intervals, members
+from rhale_stats.arrays import members as pooling
 from rhale_stats.arrays.moments import FloatArray
 from rhale_stats.effects.errors import errors_at, own_error, values_at
-from rhale_stats.effects.inner import importances
+from rhale_stats.effects.values import importances
 from rhale_stats.inference.draws import draws_of, in_chains
 from rhale_stats.inference.estimate import Facts, Joint
 from rhale_stats.profiles.data import check_profile, one_profile

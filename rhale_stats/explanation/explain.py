@@ -13,12 +13,10 @@ import numpy as np
 import xarray as xr
 from numpy.typing import ArrayLike
 
-from rhale_stats.arguments.progress import progress_bar
-from rhale_stats.arguments.seeds import number_of, source_of
+from rhale_stats.arguments.seeds import number_of, progress_bar, source_of
 from rhale_stats.arrays.answers import SHARES, Changes, changes_of_rows, round_step
 from rhale_stats.arrays.binning import bin_index
-from rhale_stats.explanation.budget import Budget, seconds_of
-from rhale_stats.explanation.curves import FeatureCurves, curves_of, with_reliable
+from rhale_stats.explanation.curves import FeatureCurves, curves_of, row_spread, with_reliable
 from rhale_stats.explanation.described import described
 from rhale_stats.explanation.facts import FactInputs, answers_of, sizes_of
 from rhale_stats.explanation.in_data import (
@@ -34,8 +32,7 @@ from rhale_stats.explanation.request import (
     SeveralOutputsError,
     request_of,
 )
-from rhale_stats.explanation.rows import row_spread
-from rhale_stats.explanation.settings import ExplainOptions
+from rhale_stats.explanation.settings import Budget, ExplainOptions, seconds_of
 from rhale_stats.explanation.splits import Splits, splits_of
 from rhale_stats.explanation.tree import Explanation, of_outputs
 from rhale_stats.models.options import ModelOptions

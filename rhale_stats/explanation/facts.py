@@ -17,11 +17,10 @@ from rhale_stats.arrays.answers import (
     with_places,
 )
 from rhale_stats.arrays.moments import FloatArray
-from rhale_stats.explanation.curves import GAP, SMALL, SMALL_ROWS, UNKNOWN, FeatureCurves
+from rhale_stats.explanation.curves import GAP, SMALL, SMALL_ROWS, UNKNOWN, FeatureCurves, RowSpread
 from rhale_stats.explanation.described import described
 from rhale_stats.explanation.outcome import SQUARES, Outcome
 from rhale_stats.explanation.request import ExplainRequest
-from rhale_stats.explanation.rows import RowSpread
 from rhale_stats.explanation.shapes import inner_of, shape_of_curve
 from rhale_stats.explanation.splits import Splits
 from rhale_stats.generics.sizes import effect_sizes

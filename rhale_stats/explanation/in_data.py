@@ -18,7 +18,7 @@ from rhale_stats.generics.hypotheses import wald_test
 from rhale_stats.generics.intervals import confband, confint
 from rhale_stats.inference.adjustment import adjusted
 from rhale_stats.outcome.cross_fitting import CrossFits, NotRefittable, TooLong, cross_fit
-from rhale_stats.outcome.dictionary import basis
+from rhale_stats.outcome.debiasing import basis
 from rhale_stats.outcome.outcome_effects import effects_of
 
 # Seconds that the fits may take where nobody asked for them.

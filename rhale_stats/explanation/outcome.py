@@ -11,9 +11,9 @@ from scipy import stats
 
 from rhale_stats.arrays.binning import bin_index, quantile_edges
 from rhale_stats.arrays.moments import FloatArray, IntArray
-from rhale_stats.explanation.budget import Budget
 from rhale_stats.explanation.described import described
 from rhale_stats.explanation.request import PERMUTED, ExplainRequest
+from rhale_stats.explanation.settings import Budget
 from rhale_stats.inference.adjustment import adjusted
 from rhale_stats.models.sample import levels_of
 from rhale_stats.outcome.cross_fitting import class_of, outcome_numbers

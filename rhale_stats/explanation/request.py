@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from rhale_stats.arguments.rows import of_rows, row_codes
 from rhale_stats.arrays.moments import FloatArray, IntArray
-from rhale_stats.explanation.budget import Budget
+from rhale_stats.explanation.settings import Budget
 from rhale_stats.models.adapters.libraries import columns_known_of
 from rhale_stats.models.options import ModelOptions
 from rhale_stats.models.outputs import Model, ModelError

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 import xarray as xr
 
+from rhale_stats.arrays.members import rubin
 from rhale_stats.arrays.moments import FloatArray
-from rhale_stats.arrays.pooling import rubin
 from rhale_stats.ensembles import imputed
 from rhale_stats.margins.hypotheses import labelled_combinations
 from rhale_stats.margins.tables import HYPOTHESES, estimates, is_location, selected

@@ -5,7 +5,7 @@ from __future__ import annotations
 import xarray as xr
 from numpy.typing import ArrayLike
 
-from rhale_stats.effects.inner import asked_for
+from rhale_stats.effects.values import asked_for
 from rhale_stats.generics.dispatch import method
 from rhale_stats.schema.parts import over_outputs
 from rhale_stats.schema.validation import validated

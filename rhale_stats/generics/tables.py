@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 import xarray as xr
 
-from rhale_stats.effects.inner import asked_for
+from rhale_stats.effects.values import asked_for
 from rhale_stats.generics.dispatch import method
 from rhale_stats.schema.dimensions import with_part_facts
 from rhale_stats.schema.parts import over_outputs

@@ -15,8 +15,7 @@ from numpy.typing import NDArray
 from tqdm import tqdm
 
 from rhale_stats.arguments.checks import check_choice, check_count
-from rhale_stats.arguments.progress import progress_bar
-from rhale_stats.arguments.seeds import number_of
+from rhale_stats.arguments.seeds import number_of, progress_bar
 from rhale_stats.arguments.words import shown, warn
 from rhale_stats.arrays.moments import FloatArray, IntArray
 from rhale_stats.bins.description import describe
@@ -25,11 +24,14 @@ from rhale_stats.bins.rules import QuantileBins
 from rhale_stats.h_statistics.estimates import (
     HELD_BYTES,
     KEPT_BYTES,
+    KINDS,
+    METHOD,
+    InteractionSquares,
     axis_or_none,
+    dataset,
     from_ale,
     from_partial_dependence,
 )
-from rhale_stats.h_statistics.labelled import KINDS, METHOD, InteractionSquares, dataset
 from rhale_stats.models.differences import DifferenceQuotients
 from rhale_stats.models.options import ModelOptions
 from rhale_stats.models.outputs import Model

@@ -10,8 +10,8 @@ import pandas as pd
 import xarray as xr
 from numpy.typing import NDArray
 
+from rhale_stats.h_statistics.estimates import OTHER, pairs_of
 from rhale_stats.h_statistics.inference import confint
-from rhale_stats.h_statistics.labelled import OTHER, pairs_of
 from rhale_stats.inference.estimate import kept_interval
 from rhale_stats.inference.notes import because, bins_note, how_made, reasons_of
 from rhale_stats.printing import text

@@ -15,12 +15,16 @@ from rhale_stats.arrays.moments import FloatArray
 from rhale_stats.models.differences import DifferenceQuotients, Differences
 from rhale_stats.models.forms import PANDAS
 from rhale_stats.models.table import Table
+from rhale_stats.printing.pages import Page, largest_first, output, rows_text, table_of
+from rhale_stats.printing.text import number_text
 from rhale_stats.schema.dimensions import LEFT, OUTPUT, with_outputs
-from rhale_stats.schema.features import feature_coordinate
+from rhale_stats.schema.features import feature_coordinate, feature_names, method_text
+from rhale_stats.schema.levels import CATEGORICAL
 from rhale_stats.schema.variables import EFFECT_UNITS, X_UNITS, variable
 
 if TYPE_CHECKING:
     from rhale_stats.models.sample import Sample
+
 
 # Forms of a table: of arrays, of names, of numbers in place of names.
 ARRAY, FRAME, NUMBERED_FRAME = "array", "DataFrame", "DataFrame with numbered columns"
@@ -181,3 +185,51 @@ def _form(table: Table) -> str:
     if all(isinstance(label, int | np.integer) for label in table.data.columns):
         return NUMBERED_FRAME
     return "DataFrame with labels of its own"
+
+
+def local_page(local: xr.Dataset, most: int) -> Page:
+    """The page that shows local effects: facts, and a table with one line for each feature."""
+    names = feature_names(local)
+    kind = local["feature_kind"].values.astype(str)
+    values, x = [local[name].transpose("feature", "obs").values for name in ("local_effect", "x")]
+    is_finite = np.isfinite(values)
+    n = is_finite.sum(axis=1)
+    some = np.maximum(n, 1)
+    filled = np.where(is_finite, values, 0.0)
+    mean = np.where(n > 0, filled.sum(axis=1) / some, np.nan)
+    spread = np.sqrt((np.where(is_finite, values - mean[:, None], 0.0) ** 2).sum(axis=1) / some)
+    strength = np.sqrt((filled**2).sum(axis=1) / some) * _spread(x, kind)
+    order = largest_first(np.where(n > 0, strength, np.nan))[:most]
+    lines = [
+        [
+            names[position],
+            kind[position],
+            str(n[position]),
+            *map(number_text, (strength[position], mean[position], spread[position])),
+        ]
+        for position in order
+    ]
+    return Page(
+        f"Local effects on {output(local)}",
+        (f"{rows_text(local)}; {method_text(local)}",),
+        (
+            table_of(
+                ["", "kind", "rows", "strength", "mean", "std dev"],
+                lines,
+                len(names),
+                "features",
+                "strength: root mean square of the local effects times the standard deviation of "
+                "the feature; for levels, root mean square of the differences.",
+            ),
+        ),
+        "rhale(local)",
+    )
+
+
+def _spread(x: NDArray[np.float64], kind: NDArray[np.str_]) -> NDArray[np.float64]:
+    """Standard deviation of every feature; 1 for levels, which are one step apart."""
+    is_finite = np.isfinite(x)
+    n = np.maximum(is_finite.sum(axis=1), 1)
+    mean = np.where(is_finite, x, 0.0).sum(axis=1) / n
+    variance = (np.where(is_finite, x - mean[:, None], 0.0) ** 2).sum(axis=1) / n
+    return np.where(np.isin(kind, CATEGORICAL), 1.0, np.sqrt(variance))

@@ -1,8 +1,8 @@
-"""Debiased effects of one feature on the outcome, with their influences (math [114]).
+"""Functions of the columns by which effects on the outcome are debiased (math [114]).
 
-Chernozhukov, Newey and Singh (2022), *Econometrica* 90, for the estimator; the representer is made
-of a dictionary by ridge regression. The part of the learner follows the jackknife of cross-fitting
-(math [83]).
+Of the feature itself the hats at the edges of its bins, or indicators of its levels; of every other
+column hats or indicators; and products of a few hats of the feature with the other columns. Each
+function comes with its change from the lower to the upper edge of a bin.
 """
 
 from __future__ import annotations
@@ -10,9 +10,187 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from rhale_stats.arrays.moments import FloatArray, IntArray
-from rhale_stats.outcome.dictionary import Dictionary, Entries
+
+# Hats of another column and of the feature in products; most values that have indicators.
+HATS, COARSE, MAX_INDICATORS = 6, 3, 8
+# With so many rows, and rows a column, by weight, other columns have hats in their tails too, and
+# are hats in products. Hats of a bin go by the cube root of the rows over `PART_ROWS`.
+LARGE, COLUMN_ROWS, PART_ROWS = 2_000, 400, 450
+TAILS = (0.01, 0.05)
+
+
+@dataclass(frozen=True)
+class Entries:
+    """Which rows take part in which bins.
+
+    A row on an edge between two bins takes part in both, and one at an inner level in the steps to
+    both of its neighbours. One beyond the outermost edges, or without a value, takes part in none.
+    Levels are at 0, 1, ...
+    """
+
+    row: IntArray
+    bin: IntArray
+    weight: FloatArray
+    edges: FloatArray
+    x: FloatArray
+    levels: bool
+
+    @property
+    def n_bins(self) -> int:
+        """Number of bins or steps."""
+        return len(self.edges) - 1
+
+    @property
+    def width(self) -> FloatArray:
+        """Widths of the bins."""
+        return np.diff(self.edges)
+
+    @property
+    def below(self) -> NDArray[np.bool_]:
+        """Rows below the first edge."""
+        return np.asarray(self.x < self.edges[0])
+
+    @property
+    def above(self) -> NDArray[np.bool_]:
+        """Rows above the last edge."""
+        return np.asarray(self.x > self.edges[-1])
+
+    @property
+    def inside(self) -> NDArray[np.bool_]:
+        """Rows that take part."""
+        return np.isfinite(self.x) & ~self.below & ~self.above
+
+
+def entries_of(x: FloatArray, edges: FloatArray, *, levels: bool) -> Entries:
+    """Rows by bins; NaN is a row without a value."""
+    n_bins = len(edges) - 1
+    rows = np.flatnonzero(np.isfinite(x) & (x >= edges[0]) & (x <= edges[-1]))
+    bin_of_row = np.clip(np.searchsorted(edges, x[rows], side="right") - 1, 0, n_bins)
+    on_edge = x[rows] == edges[bin_of_row]
+    right = bin_of_row < n_bins
+    left = on_edge & (bin_of_row > 0)
+    both = right & left
+    weight = np.where(both & (not levels), 0.5, 1.0)
+    return Entries(
+        np.concatenate([rows[right], rows[left]]),
+        np.concatenate([bin_of_row[right], bin_of_row[left] - 1]),
+        np.concatenate([weight[right], weight[left]]),
+        edges,
+        x,
+        levels,
+    )
+
+
+def effective_rows(share: FloatArray) -> float:
+    """Number of rows, by their weights."""
+    return 1 / float(np.sum(share**2))
+
+
+def refined(edges: FloatArray, share: FloatArray) -> FloatArray:
+    """Edges of the bins and between them more at equal distances, as many as the rows allow."""
+    n_parts = max(int(np.cbrt(effective_rows(share) / PART_ROWS)), 1)
+    steps = np.diff(edges)[:, None] * np.arange(n_parts) / n_parts
+    return np.append((edges[:-1, None] + steps).ravel(), edges[-1])
+
+
+def indicators(x: FloatArray, values: FloatArray) -> FloatArray:
+    """1 at each of the values but the first."""
+    return np.asarray(x[:, None] == values[1:], dtype=np.float64)
+
+
+def hats(x: FloatArray, edges: FloatArray) -> FloatArray:
+    """Piecewise linear functions, 1 at one edge and 0 at the others, but for the first edge."""
+    return np.column_stack([np.interp(x, edges, hat) for hat in np.eye(len(edges))[1:]])
+
+
+def basis(
+    x: FloatArray, n_hats: int = HATS, few: int = MAX_INDICATORS, *, tails: bool = False
+) -> FloatArray:
+    """Functions of one column: hats at equal counts, or indicators of few values, and of NaN.
+
+    ``tails``: there are further hats where 1 and 5 % of the rows are farther out.
+    """
+    finite = np.isfinite(x)
+    values = np.unique(x[finite])
+    parts = [] if finite.all() else [(~finite).astype(np.float64)[:, None]]
+    if 1 < len(values) <= few:
+        parts.append(indicators(x, values))
+    elif len(values) > 1:
+        shares = np.linspace(0, 1, n_hats + 1)
+        if tails:
+            shares = np.sort(np.r_[shares, TAILS, 1 - np.array(TAILS)])
+        edges = np.unique(np.quantile(x[finite], shares))
+        parts.append(np.nan_to_num(hats(x, edges)))
+    return np.column_stack(parts) if parts else np.zeros((len(x), 0))
+
+
+def factors(x: FloatArray, *, large: bool) -> FloatArray:
+    """Functions of one column for products: it, or with many rows hats, or few indicators."""
+    finite = np.isfinite(x)
+    values = np.unique(x[finite])
+    if large or len(values) <= COARSE + 1:
+        return basis(np.where(finite, x, values[0] if len(values) else 0.0), COARSE, COARSE + 1)
+    mean, deviation = x[finite].mean(), x[finite].std()
+    return np.where(finite, (x - mean) / deviation, 0.0)[:, None]
+
+
+def functions_of(
+    columns: dict[str, FloatArray], share: FloatArray
+) -> dict[str, tuple[FloatArray, FloatArray]]:
+    """Functions of every column, and those of it in products; weights ``share`` sum to 1."""
+    large = effective_rows(share) >= max(LARGE, COLUMN_ROWS * len(columns))
+    return {name: (basis(x, tails=large), factors(x, large=large)) for name, x in columns.items()}
+
+
+@dataclass(frozen=True)
+class Dictionary:
+    """Values of the functions (row, function), and their change per unit (entry, function)."""
+
+    values: FloatArray
+    change: FloatArray
+
+
+def dictionary_of(
+    entries: Entries, others: list[FloatArray], products: list[FloatArray], share: FloatArray
+) -> Dictionary:
+    """The functions for one feature; those of other columns do not change with it.
+
+    ``share`` are weights of the rows that sum to 1.
+    """
+    x, edges, n_bins = entries.x, entries.edges, entries.n_bins
+    # Rows beyond the edges have a constant of their own at each end: else those of the outermost
+    # bins would be corrected by what the learner has wrong beyond them.
+    filled = np.where(entries.inside, x, edges[0])
+    if entries.levels:
+        main_values, of_edges = indicators(filled, edges), indicators(edges, edges)
+    else:
+        knots = refined(edges, share)
+        main_values, of_edges = hats(filled, knots), hats(edges, knots)
+    step = np.diff(of_edges, axis=0) / entries.width[:, None]
+    outside = [~np.isfinite(x), entries.below, entries.above]
+    if entries.levels and n_bins > COARSE:
+        coarse = (edges - edges.mean())[:, None] / max(edges.std(), 1e-12)
+        coarse_values = coarse[np.searchsorted(edges, filled)]
+    elif entries.levels:
+        coarse, coarse_values = of_edges, main_values
+    else:
+        few = edges[np.unique(np.round(np.linspace(0, n_bins, COARSE + 1)).astype(int))]
+        coarse, coarse_values = hats(edges, few), hats(filled, few)
+    coarse_step = np.diff(coarse, axis=0) / entries.width[:, None]
+    values, change = [main_values], [step[entries.bin]]
+    for other in products:
+        pairs = coarse_values[:, :, None] * other[:, None, :]
+        moved = coarse_step[entries.bin][:, :, None] * other[entries.row][:, None, :]
+        values.append(pairs.reshape(len(x), -1))
+        change.append(moved.reshape(len(entries.row), -1))
+    still = [*others, *(rows.astype(np.float64)[:, None] for rows in outside if rows.any())]
+    values += still
+    change += [np.zeros((len(entries.row), part.shape[1])) for part in still]
+    return Dictionary(np.column_stack(values), np.column_stack(change))
+
 
 # Ridge of the dictionary, a share of the mean square of its functions: at most so much, and so much
 # by the number of rows, for its bias to vanish with many.

@@ -28,8 +28,15 @@ from rhale_stats.models.options import ModelOptions
 from rhale_stats.models.sample import Sample, columns_and_levels, levels_of
 from rhale_stats.models.table import check_column
 from rhale_stats.outcome.cross_fitting import CrossFits, cross_fit, groups_and_outcome
-from rhale_stats.outcome.debiasing import DebiasedEffects, FoldAnswers, debiased
-from rhale_stats.outcome.dictionary import Entries, dictionary_of, entries_of, functions_of
+from rhale_stats.outcome.debiasing import (
+    DebiasedEffects,
+    Entries,
+    FoldAnswers,
+    debiased,
+    dictionary_of,
+    entries_of,
+    functions_of,
+)
 from rhale_stats.schema.dimensions import LEFT
 from rhale_stats.schema.feature_result import FeatureResult, one_feature
 from rhale_stats.schema.features import feature_names

@@ -25,7 +25,7 @@ WIDTH, LONGEST_NAME = 100, 28
 MAX_HTML = 60_000
 GAP = "  "
 CUT = "…"
-NOT_ESTIMATED = "not estimated yet; std_error(effect) adds standard errors"
+NO_ERRORS = "not estimated yet; std_error(effect) adds standard errors"
 IMPORTANCE = "importance: standard deviation of the curve over the rows"
 STYLE = """\
 .rhale-answer .rhale-text{display:none}
@@ -197,7 +197,7 @@ def rows_text(result: xr.Dataset) -> str:
 def uncertainty_line(result: xr.Dataset, standard_error: str, *, estimated: bool) -> str:
     """What the standard errors of a result are of, where they are known."""
     if not estimated:
-        return f"Uncertainty: {NOT_ESTIMATED}"
+        return f"Uncertainty: {NO_ERRORS}"
     return f"Uncertainty: {uncertainty(str(result[standard_error].attrs.get('source', 'rows')))}"
 
 

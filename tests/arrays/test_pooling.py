@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from rhale_stats.arrays.pooling import rubin
+from rhale_stats.arrays.members import rubin
 
 
 @pytest.mark.parametrize(

@@ -12,10 +12,9 @@ import xarray as xr
 
 import rhale_stats as rs
 from rhale_stats import files
-from rhale_stats.cli.answers import as_json
 from rhale_stats.cli.inputs import read_result, read_table
 from rhale_stats.cli.interruption import FailureError, UsageError
-from rhale_stats.cli.outputs import OF_TABLES, OF_TREES, files_of, save, writers_of
+from rhale_stats.cli.outputs import OF_TABLES, OF_TREES, as_json, files_of, save, writers_of
 
 SUFFIXES = (*OF_TREES, *OF_TABLES, ".json")
 

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 import rhale_stats as rs
-from rhale_stats.effects.contrasts import relative_to
+from rhale_stats.effects.comparison import relative_to
 
 N, VALUE = 300, 0.3
 MAKERS = [rs.rhale, rs.ale, rs.dale, rs.m_plot]

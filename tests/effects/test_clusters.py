@@ -10,9 +10,10 @@ from numpy.testing import assert_allclose
 
 import rhale_stats as rs
 from rhale_stats.arrays.skewness import Skewness
-from rhale_stats.effects.clusters import (
+from rhale_stats.effects.cluster_robust import (
     GROUPS_OF_BLOCK,
     Clusters,
+    Grouped,
     _check_enough_groups,
     _effect_overlap,
     _skewness,
@@ -22,7 +23,6 @@ from rhale_stats.effects.clusters import (
     effect_influences,
     group_errors,
 )
-from rhale_stats.effects.group_sums import Grouped
 from rhale_stats.schema.feature_result import one_feature
 from tests.bins.test_adaptive import Lines
 from tests.helpers import changed, local_of

@@ -10,7 +10,7 @@ from numpy.testing import assert_allclose
 from scipy import stats
 
 import rhale_stats as rs
-from rhale_stats.effects.contrasts import _joint, relative_to
+from rhale_stats.effects.comparison import _joint, relative_to
 from rhale_stats.effects.fit import features_of
 from rhale_stats.profiles.inference import one_relative
 from rhale_stats.schema.feature_result import one_feature

@@ -9,8 +9,8 @@ from numpy.testing import assert_allclose
 import rhale_stats as rs
 from rhale_stats.arrays import categories
 from rhale_stats.arrays.accumulate import Pieces
-from rhale_stats.effects.clusters import Clusters
-from rhale_stats.effects.directions import (
+from rhale_stats.effects.cluster_robust import Clusters
+from rhale_stats.effects.delta_method import (
     ALONE,
     PAIRS,
     Gradients,

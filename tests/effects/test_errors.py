@@ -13,7 +13,7 @@ from scipy import stats
 
 import rhale_stats as rs
 from rhale_stats.arrays.intervals import shared_error
-from rhale_stats.effects.targets import SKEWNESS
+from rhale_stats.effects.fit import SKEWNESS
 from rhale_stats.schema.feature_result import one_feature
 from tests.helpers import bell_mccaffrey, cr2, daily, unpacked
 

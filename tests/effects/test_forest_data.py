@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 import rhale_stats as rs
-from rhale_stats.effects.forest_data import forest_data
+from rhale_stats.effects.sizes import forest_data
 
 RNG = np.random.default_rng(2)
 X = np.random.default_rng(0).uniform(-1, 1, (80, 3)) * [1, 1, 0]

@@ -8,8 +8,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from rhale_stats.arrays import influence, leverage
 from rhale_stats.arrays.accumulate import Pieces
-from rhale_stats.effects import group_sums as module
-from rhale_stats.effects.group_sums import GroupWeights, UnitSums, lines_of
+from rhale_stats.effects import cluster_robust as module
+from rhale_stats.effects.cluster_robust import GroupWeights, UnitSums, lines_of
 from rhale_stats.local.rows import Rows
 
 N = 60

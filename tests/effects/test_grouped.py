@@ -7,7 +7,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 from rhale_stats.arrays import accumulate, influence
-from rhale_stats.effects.group_sums import (
+from rhale_stats.effects.cluster_robust import (
     Grouped,
     GroupWeights,
     _noise_or_equal,

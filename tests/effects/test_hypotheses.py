@@ -19,7 +19,7 @@ import rhale_stats as rs
 from rhale_stats.arrays.intervals import unskewed
 from rhale_stats.effects.anova_test import MAX_DF
 from rhale_stats.effects.comparison import _have_one_model, _source
-from rhale_stats.effects.fit import noise_in_the_middle
+from rhale_stats.effects.fit import SKEWNESS, noise_in_the_middle
 from rhale_stats.effects.hypotheses import (
     METHODS,
     TOO_FEW_GROUPS,
@@ -27,8 +27,7 @@ from rhale_stats.effects.hypotheses import (
     _grouped,
     _homogeneous,
 )
-from rhale_stats.effects.targets import SKEWNESS
-from rhale_stats.inference.meaning import NO_ROWS, least_effect
+from rhale_stats.inference.notes import NO_ROWS, least_effect
 from rhale_stats.local.rows import columns
 from rhale_stats.schema.feature_result import one_feature
 from tests.bins.test_adaptive import Lines

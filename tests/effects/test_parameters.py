@@ -17,7 +17,7 @@ from statsmodels.genmod import families
 from statsmodels.genmod.families import links
 
 import rhale_stats as rs
-from rhale_stats.effects.parameters import (
+from rhale_stats.effects.delta_method import (
     _diluted,
     _overlap,
     _placed,

@@ -7,7 +7,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 import rhale_stats as rs
-from rhale_stats.effects.shown import _curve, _extents, effect_page
+from rhale_stats.effects.printed import _curve, _extents, effect_page
 from rhale_stats.effects.sizes import importances
 from rhale_stats.printing.text import number_text
 from tests.effects.mixed import mixed_effect

@@ -8,8 +8,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy import stats
 
 import rhale_stats as rs
-from rhale_stats.effects.fit import _part, bin_degrees, row_skewness
-from rhale_stats.effects.targets import SKEWNESS
+from rhale_stats.effects.fit import SKEWNESS, _part, bin_degrees, row_skewness
 from rhale_stats.schema.feature_result import one_feature
 from studies.skewed import coverage
 from studies.validity_processes import Process

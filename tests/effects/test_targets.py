@@ -2,7 +2,7 @@
 
 import xarray as xr
 
-from rhale_stats.effects.targets import source_of_errors, target_of
+from rhale_stats.effects.fit import source_of_errors, target_of
 
 
 def test_targets_and_sources():

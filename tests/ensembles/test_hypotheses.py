@@ -8,7 +8,7 @@ import pytest
 from scipy import stats
 
 import rhale_stats as rs
-from rhale_stats.ensembles.comparison import NO_ERROR
+from rhale_stats.ensembles.intervals import NO_ERROR
 from rhale_stats.inference.results import CONSTANT
 from tests.ensembles.made import FOLDS, REFITS, constant, ensemble, side_by_side
 

@@ -11,9 +11,9 @@ import pytest
 import xarray as xr
 
 import rhale_stats as rs
-from rhale_stats.effects.inner import inner
-from rhale_stats.effects.shown import _extents
+from rhale_stats.effects.printed import _extents
 from rhale_stats.effects.sizes import importances
+from rhale_stats.effects.values import inner
 from rhale_stats.printing import pages
 from tests.generics.test_dispatch import EACH, MAKERS, OF
 from tests.helpers import in_turn

@@ -7,7 +7,7 @@ import pandas as pd
 import xarray as xr
 from numpy.testing import assert_allclose
 
-from rhale_stats.local.shown import local_page
+from rhale_stats.local.labelled import local_page
 
 NAN = np.nan
 # Rows are 0, 1, 2, 3. Of "a" the last has no value; "k" has two levels; "c" is constant.

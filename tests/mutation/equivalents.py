@@ -288,11 +288,11 @@ EQUIVALENT: dict[tuple[str, str], dict[str, str]] = {
     ("profiles/inputs.py", "_block"): {
         "sums = [np.zeros → np.ones](n_rows)": "of the sums only matters whether they are finite",
     },
-    ("profiles/comparison.py", "compared"): {
+    ("profiles/inference.py", "compared"): {
         "… pairs is None or not len(grids[[0 → 1]]):": SAME_GRID,
         "degrees = np.full(len(grids[[0 → 1]]), float(error.n_effective) - 1…": SAME_GRID,
     },
-    ("profiles/comparison.py", "_compared_bins"): {
+    ("profiles/inference.py", "_compared_bins"): {
         "nothing = [np.zeros → np.ones](0)": NO_ELEMENTS,
         "…id(nothing, (nothing, nothing), [np.zeros → np.ones]((0, 0)), nothing)": NO_ELEMENTS,
     },
@@ -302,22 +302,22 @@ EQUIVALENT: dict[tuple[str, str], dict[str, str]] = {
     ("profiles/inference.py", "check_curves"): {
         "…es) == 0 or np.abs(apart).max() [> → >=] 1e-09 * scale:": ROUNDING,
     },
-    ("h_statistics/comparison.py", "_rounding"): {
+    ("h_statistics/inference.py", "_rounding"): {
         "…ive = np.divide(size, root, out=[np.zeros_like → np.ones_like](root), where=root > 0)": (
             "a share of size 0 is 0, whatever it is multiplied by"
         ),
     },
-    ("h_statistics/comparison.py", "_paired_errors"): {
+    ("h_statistics/inference.py", "_paired_errors"): {
         "influence = [np.zeros → np.ones]((*result[name].shape, len(every…": (
             "other rows have weight 0"
         ),
     },
-    ("h_statistics/comparison.py", "_adjusted"): {
+    ("h_statistics/inference.py", "_adjusted"): {
         "…= np.triu_indices(len(p_value), [1 → 0])": (
             "a feature is no pair with itself: its p-value is NaN, and is not counted"
         ),
     },
-    ("h_statistics/comparison.py", "_differences"): {
+    ("h_statistics/inference.py", "_differences"): {
         "…e = np.where(np.abs(difference) [<= → <] _rounding(a, b, name), 1.0, p_v…": ROUNDING,
     },
     ("h_statistics/tables.py", "_largest_first"): {
@@ -354,11 +354,11 @@ EQUIVALENT: dict[tuple[str, str], dict[str, str]] = {
         "if len(spread) > [1 → 0]:": ONE_OUTPUT,
         "if len(spread) [> → >=] 1:": ONE_OUTPUT,
     },
-    ("h_statistics/labelled.py", "dataset"): {
+    ("h_statistics/estimates.py", "dataset"): {
         "upper = np.where(upper [> → >=] least, upper, 0.0)": ROUNDING,
         "…eros(upper.shape), where=(upper [> → >=] 0) & (lower > 0))": ZERO_SHARE,
     },
-    ("h_statistics/labelled.py", "_with_influences"): {
+    ("h_statistics/estimates.py", "_with_influences"): {
         "…s.ratio_and_root(np.where(upper [> → >=] least, upper, 0.0), lower, *inf…": ROUNDING,
     },
     ("h_statistics/inference.py", "_statistics"): {
@@ -410,24 +410,24 @@ EQUIVALENT: dict[tuple[str, str], dict[str, str]] = {
         "array = xr.DataArray(out, pair[[0 → 1]].coords, pair[0].dims, 'surface…": BROADCAST,
         "…Array(out, pair[0].coords, pair[[0 → 1]].dims, 'surface', surface['surf…": BROADCAST,
     },
-    ("ensembles/comparison.py", "_at"): {
+    ("ensembles/intervals.py", "_at"): {
         "…nterp(z, curve.z, fit.curve) if [ → not]curve.levels else feature_effect…": (
             "a curve is straight between the edges of its cells, as between levels"
         ),
     },
-    ("ensembles/comparison.py", "_curve"): {
+    ("ensembles/intervals.py", "_curve"): {
         "return _ComparedCurve([np.zeros → np.ones](0), [], None)": "it has no elements",
     },
-    ("ensembles/comparison.py", "_of_feature"): {
+    ("ensembles/intervals.py", "_of_feature"): {
         "if paired and rows[[0 → 1]] is not None and (rows[1] is no…": PAIRED,
         "…d rows[0] is not None and (rows[[1 → 0]] is not None):": PAIRED,
     },
-    ("ensembles/comparison.py", "_are_paired"): {
+    ("ensembles/intervals.py", "_are_paired"): {
         "both = ENSEMBLE.holds(a) [and → or] ENSEMBLE.holds(b)": (
             "the result of one model has no members, so that the numbers of members differ"
         ),
     },
-    ("ensembles/comparison.py", "_points"): {
+    ("ensembles/intervals.py", "_points"): {
         "slack = 1e-09 * (z[-1] - z[[0 → 1]])": ROUNDING,
         "slack = 1e-09 * (z[[- → ]1] - z[0])": ROUNDING,
         "return np.asarray(np.clip(z[(z [>= → >] low - slack) & (z <= high + sla…": ROUNDING,
@@ -498,17 +498,17 @@ EQUIVALENT: dict[tuple[str, str], dict[str, str]] = {
             "the bar prints its numbers in another way"
         ),
     },
-    ("effects/directions.py", "direction_influences"): {
+    ("effects/delta_method.py", "direction_influences"): {
         "…rn Influences(_row_sums(summed[:[4 → 5]]), _row_sums(summed[4:8]), summ…": FOUR_SUMS,
         "…summed[:4]), _row_sums(summed[4:[8 → 9]]), summed[8])": FOUR_SUMS,
         "return Influences(sums, sums, [np.zeros → np.ones]((len(sums.average), 0)))": NO_ELEMENTS,
     },
-    ("effects/directions.py", "_spread_weights"): {
+    ("effects/delta_method.py", "_spread_weights"): {
         "return sparse.csr_array([np.zeros → np.ones]((0, clusters.rows.n_rows)))": (
             "it has no elements"
         ),
     },
-    ("effects/directions.py", "group_influences"): {
+    ("effects/delta_method.py", "group_influences"): {
         "spread = [np.zeros → np.ones]((clusters.n_groups, 0))": "it has no elements",
     },
     ("effects/fit.py", "bin_degrees"): {
@@ -528,7 +528,7 @@ EQUIVALENT: dict[tuple[str, str], dict[str, str]] = {
         "cells = cells[(cells [> → >=] edges[0]) & (cells < edges[-1])…": AT_AN_EDGE,
         "…lls[(cells > edges[0]) & (cells [< → <=] edges[-1])]": AT_AN_EDGE,
     },
-    ("effects/groups_in_chunks.py", "_together"): {
+    ("effects/cluster_robust.py", "_together"): {
         "…atArray | None = None if weight[[0 → 1]] is None else np.concatenate(we…": (
             "all chunks have weights, or none of them"
         ),
@@ -546,7 +546,7 @@ EQUIVALENT: dict[tuple[str, str], dict[str, str]] = {
     ("effects/comparison.py", "_multiplicity"): {
         "ones = np.ones(paired[[0 → 1]].sizes['obs'])": PAIRS,
     },
-    ("effects/parameters.py", "row_covariances"): {
+    ("effects/delta_method.py", "row_covariances"): {
         "… = covariance('cell_curve_cov', [np.zeros → np.ones](0)) if row.has_cells else np.ze…": (
             NO_ELEMENTS
         ),
@@ -559,10 +559,10 @@ EQUIVALENT: dict[tuple[str, str], dict[str, str]] = {
     ("effects/replicates.py", "_rebinned_replicate"): {
         "…weighting=weighting, has_spread=[False → True])": "a spread takes time only",
     },
-    ("effects/shown.py", "_columns"): {
+    ("effects/printed.py", "_columns"): {
         "…ffect_ci'].attrs.get('ci_prob', [0.95 → 1.95])))": "every interval has its level",
     },
-    ("effects/shown.py", "_tests"): {
+    ("effects/printed.py", "_tests"): {
         "table = glance(effect, [0.95 → 1.95])": "t and P do not depend on the level",
     },
     ("effects/rhale.py", "_may_have_gaps"): {

@@ -8,8 +8,8 @@ import pytest
 
 import rhale_stats as rs
 from rhale_stats.profiles import inference
-from rhale_stats.profiles.comparison import compared
 from rhale_stats.profiles.data import one_profile
+from rhale_stats.profiles.inference import compared
 from tests.helpers import in_turn
 
 N, STEP = 60, 1e-6

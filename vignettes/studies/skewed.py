@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
+from rhale_stats.effects.fit import SKEWNESS
 from rhale_stats.effects.hypotheses import equivalence_test
-from rhale_stats.effects.targets import SKEWNESS
 from rhale_stats.generics.errors import std_error
 from rhale_stats.generics.intervals import confband, confint
 from rhale_stats.surfaces.inference import SKEWNESS as OF_SURFACES
