@@ -124,12 +124,12 @@ def test_cells_of_two_columns_are_theirs(peer, fitted):
 def test_effects_on_grids_are_theirs(peer, fitted, grid):
     fit, _ = fitted
     for theirs, features in (
-        (peer.avg_slopes(fit, variables="x", newdata=grid), {"x": "slope"}),
+        # With their own step the error of a slope, a difference of differences, is 3e-4 from its limit.
+        (peer.avg_slopes(fit, variables="x", newdata=grid, eps_vcov=1e-4), {"x": "slope"}),
         (peer.avg_comparisons(fit, variables={"g": "pairwise"}, newdata=grid), {"g": "pairwise"}),
     ):
         found = rs.tidy(rs.averages(fit, grid, features))
         lines = found[found["term"] != "prediction"].sort_values("contrast")
         estimate, error = columns(theirs)
         assert_allclose(lines["estimate"], estimate, rtol=1e-6)
-        # Their gradients of slopes are differences of differences.
-        assert_allclose(lines["std_error"], error, rtol=2e-4 if "x" in features else 1e-4)
+        assert_allclose(lines["std_error"], error, rtol=1e-4)
