@@ -18,6 +18,7 @@ from rhale_stats.cli.inputs import read_table, without_missing
 from rhale_stats.cli.interruption import UsageError
 from rhale_stats.cli.jobs import Job, columns_beside, groups_of, rows_of
 from rhale_stats.models.adapters.libraries import columns_known_of
+from rhale_stats.models.forms import names_with_spaces
 from rhale_stats.models.outputs import Outputs, UnknownOutputError
 from rhale_stats.models.table import as_table
 
@@ -111,15 +112,13 @@ def columns_of(model: Any, data: pd.DataFrame) -> list[str] | None:
 
     lightgbm and catboost number columns that had no names.
     """
-    model_columns = columns_known_of(model)
+    model_columns = columns_known_of(model, data.columns)
     names = None if model_columns is None else list(model_columns.names)
     if names is None and hasattr(model, "feature_names_"):
         names = list(model.feature_names_)
     if names is None and callable(getattr(model, "feature_name", None)):
         names = list(model.feature_name())
-        # lightgbm writes the names of columns without white space.
-        plain_names = {re.sub(r"\s", "_", str(name)): str(name) for name in data.columns}
-        names = [plain_names.get(name, name) for name in names]
+        names = list(map(str, names_with_spaces(names, data.columns)))
     if names is None or all(re.fullmatch(r"(Column_)?\d+", name) for name in names):
         return None
     return names

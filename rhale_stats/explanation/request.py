@@ -221,7 +221,8 @@ def _features(
 
     Levels are of those columns that the budget allows.
     """
-    chosen, levels = columns_and_levels(table, *columns, columns_known_of(model), constants=False)
+    of_model = columns_known_of(model, table.names)
+    chosen, levels = columns_and_levels(table, *columns, of_model, constants=False)
     # Numbers with few values are levels in their own order, of a formula too.
     levels += [
         position for position in chosen if position not in levels and table.is_discrete(position)

@@ -164,7 +164,7 @@ class AleRequest:
         rule: BinRule = ALE_BINS if self.bins is None else self.bins
         check_rule(rule)
         sample = Sample.from_table(X, self.options, self.percentiles)
-        model_columns = columns_known_of(model)
+        model_columns = columns_known_of(model, sample.table.names)
         names, numbers, levels = split_features(
             sample.table, self.features, self.categorical, model_columns
         )

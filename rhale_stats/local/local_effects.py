@@ -185,7 +185,7 @@ def local_effects(
             local_of_sample = local_effects(model, seen.sample, **settings)
         return in_chunks(local_of_sample, chunks, seen, model, jacobian, bins, options)
     sample = Sample.from_table(X, options, percentiles)
-    model_columns = None if model is None else columns_known_of(model)
+    model_columns = None if model is None else columns_known_of(model, sample.table.names)
     sample = sample.of_columns(positions_of(sample.table, features, model_columns))
     derivatives = {}
     x = axis_values(sample, bins)

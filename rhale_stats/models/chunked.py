@@ -18,6 +18,7 @@ from rhale_stats.arguments.words import listed, one_line, shown
 from rhale_stats.arrays.binning import most_of_chunk, thinned, together
 from rhale_stats.arrays.moments import FloatArray
 from rhale_stats.chunks import of_all
+from rhale_stats.models.forms import columns_of_fit
 from rhale_stats.models.outputs import ModelError
 from rhale_stats.models.table import as_table
 
@@ -76,14 +77,12 @@ def _parquet(path: Any, model: Any) -> Any:
             "X is the path of a Parquet file, which is read by dask: pip install "
             "'rhale-stats[dask]'. Or pass pandas.read_parquet(path)."
         ) from error
-    fitted_names = getattr(model, "feature_names_in_", None)
-    columns = None if fitted_names is None else [str(name) for name in fitted_names]
     # Columns of the types that pandas reads: the model knows these.
     with config.set({"dataframe.convert-string": False}):
         try:
-            return read_parquet(
-                os.fspath(path), columns=columns, blocksize=PARTITION, split_row_groups="adaptive"
-            )
+            table = read_parquet(os.fspath(path), blocksize=PARTITION, split_row_groups="adaptive")
+            columns = columns_of_fit(model, table.columns)
+            return table if columns is None else table[list(map(str, columns))]
         except (OSError, ValueError, KeyError) as error:
             raise ValueError(
                 f"X must be a table, or the path of Parquet files; {os.fspath(path)!r} cannot be "

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -227,7 +228,7 @@ def given_to(model: Any, form: TableFormat, data: Data) -> Callable[[Data], Any]
     if type(owner).__module__.startswith("rhale_stats"):
         owner = getattr(owner, "estimator", owner)  # one of an ensemble
     libraries = {kind.__module__.partition(".")[0] for kind in type(owner).__mro__}
-    columns = _known_columns(owner)
+    columns = columns_of_fit(owner, getattr(data, "columns", ()))
     if not isinstance(data, pd.DataFrame):
         if "sklearn" not in libraries or columns is None or len(columns) != data.shape[1]:
             return as_is
@@ -290,13 +291,23 @@ def _plain_column(column: pd.Series[Any]) -> pd.Series[Any]:
     return pd.Series(values, index=column.index)
 
 
-def _known_columns(model: Any) -> list[Any] | None:
-    """Names of the columns of the fit, of a model of scikit-learn's kind."""
+def columns_of_fit(model: Any, present: Iterable[Any]) -> list[Any] | None:
+    """Names of the columns of the fit, of a model of scikit-learn's kind, as the table has them."""
     try:
         names = getattr(model, "feature_names_in_", None)
     except Exception:  # some models raise errors of their own before they are fitted
         return None
-    return None if names is None or np.ndim(names) != 1 else list(names)
+    if names is None or np.ndim(names) != 1:
+        return None
+    if not any(kind.__module__.startswith("lightgbm") for kind in type(model).__mro__):
+        return list(names)
+    return names_with_spaces(names, present)
+
+
+def names_with_spaces(names: Iterable[Any], present: Iterable[Any]) -> list[Any]:
+    """The columns of a fit of lightgbm, which writes "_" for white space, as the table has them."""
+    written = {re.sub(r"\s", "_", str(name)): name for name in present}
+    return [written.get(name, name) for name in names]
 
 
 def _selects(model: Any) -> bool:

@@ -381,7 +381,7 @@ class Sample:
             for position, rows in gone.items()
             if (rows & self.present).any()
         }
-        model_columns = columns_known_of(model)
+        model_columns = columns_known_of(model, names)
         for position in [
             position
             for position in gone

@@ -70,7 +70,8 @@ class CrossFits:
     @property
     def columns(self) -> dict[str, FloatArray]:
         """The columns that are held fixed: those that the learner uses, never the outcome."""
-        names, model_columns = self.sample.table.names, columns_known_of(self.models[0][0])
+        names = self.sample.table.names
+        model_columns = columns_known_of(self.models[0][0], names)
         positions = range(len(names)) if model_columns is None else model_columns.positions(names)
         columns = {names[position]: self._numbers(position) for position in positions}
         outcome = [name for name, x in columns.items() if np.array_equal(x, self.observed)]

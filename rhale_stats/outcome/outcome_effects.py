@@ -199,7 +199,8 @@ def outcome_effects(
         n_jobs=n_jobs,
         progress=progress,
     )
-    table, model_columns = sample.table, columns_known_of(fits.models[0][0])
+    table = sample.table
+    model_columns = columns_known_of(fits.models[0][0], table.names)
     chosen, levels = columns_and_levels(table, features, None, model_columns, constants=False)
     if features is None:
         levels = [

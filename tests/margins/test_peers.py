@@ -124,7 +124,7 @@ def test_cells_of_two_columns_are_theirs(peer, fitted):
 def test_effects_on_grids_are_theirs(peer, fitted, grid):
     fit, _ = fitted
     for theirs, features in (
-        # With their own step the error of a slope, a difference of differences, is 3e-4 from its limit.
+        # With their own step the error of a slope is 3e-4 from its limit.
         (peer.avg_slopes(fit, variables="x", newdata=grid, eps_vcov=1e-4), {"x": "slope"}),
         (peer.avg_comparisons(fit, variables={"g": "pairwise"}, newdata=grid), {"g": "pairwise"}),
     ):

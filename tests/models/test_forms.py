@@ -532,3 +532,30 @@ def test_an_array_for_a_model_that_was_fitted_to_names_warns_once():
             "X has no names of columns; they are taken in the order of the fit: 'a', 'b'."
         ]
     assert found["feature"].values.tolist() == ["x0", "x1"]
+
+
+@pytest.mark.filterwarnings("ignore:Columns that the model was not", "ignore::FutureWarning")
+@pytest.mark.parametrize("native", [False, True], ids=["interface", "booster"])
+def test_lightgbm_finds_columns_with_spaces_in_their_names(native, rng, tmp_path):
+    lightgbm = pytest.importorskip("lightgbm", reason="lightgbm is not installed")
+    X = pd.DataFrame(rng.normal(size=(300, 3)), columns=["body mass", "flow", "a b c"])
+    y = 3 * X["body mass"] + X["flow"] ** 2
+    if native:
+        model = lightgbm.train({"verbose": -1}, lightgbm.Dataset(X, y), 20)
+        ask = {"features": list(X.columns)}
+    else:
+        model, ask = lightgbm.LGBMRegressor(n_estimators=20, verbose=-1).fit(X, y), {}
+    plain = X.set_axis([name.replace(" ", "_") for name in X.columns], axis=1)
+    # In another order, with a column that the model does not know.
+    table = X[["flow", "a b c", "body mass"]].assign(id=np.arange(300) % 7 / 7)
+    for function in (rs.ale, rs.pdp):
+        expected = function(model, plain)
+        found = function(model, table, **ask).sel(feature=list(X.columns))
+        np.testing.assert_allclose(found["curve"], expected["curve"], rtol=1e-12, atol=1e-12)
+        if not native:
+            assert "id" not in found["feature"]
+    if not native:
+        pytest.importorskip("dask.dataframe", reason="dask is not installed")
+        table.to_parquet(tmp_path / "rows.parquet")
+        found = rs.ale(model, str(tmp_path / "rows.parquet"))
+        assert sorted(found["feature"].values) == sorted(X.columns)

@@ -6,7 +6,7 @@ import re
 from typing import Any
 
 from rhale_stats.models.adapters.adapter import Adapter, in_order
-from rhale_stats.models.forms import without_arrow
+from rhale_stats.models.forms import names_with_spaces, without_arrow
 
 
 def xgboost(booster: Any) -> Adapter:
@@ -32,9 +32,7 @@ def lightgbm(booster: Any) -> Adapter:
 
     def predict(rows: Any) -> Any:
         if not numbered and hasattr(rows, "columns"):
-            # lightgbm writes the names of columns without white space.
-            plain = {column: re.sub(r"\s", "_", str(column)) for column in rows.columns}
-            rows = in_order(rows.rename(columns=plain), names, "lightgbm")
+            rows = in_order(rows, names_with_spaces(names, rows.columns), "lightgbm")
         return booster.predict(without_arrow(rows))
 
     return Adapter(predict)

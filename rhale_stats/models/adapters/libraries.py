@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from importlib import import_module
 from importlib.util import find_spec
 from typing import Any, NamedTuple
 
-import numpy as np
 import pandas as pd
 
 from rhale_stats.models.adapters import statsmodels
 from rhale_stats.models.adapters.adapter import Adapter, ModelColumns
+from rhale_stats.models.forms import columns_of_fit
 from rhale_stats.schema.validation import validated
 
 HERE = "rhale_stats.models.adapters"
@@ -73,16 +73,16 @@ def adapter_of(model: Any) -> Adapter | None:
     return None
 
 
-def columns_known_of(model: Any) -> ModelColumns | None:
-    """Columns that a model says it was fitted to, or that its formula names."""
+def columns_known_of(model: Any, present: Iterable[Any] = ()) -> ModelColumns | None:
+    """Columns that a model says it was fitted to or its formula names, as a table has them."""
     adapter = adapter_of(model)
     if adapter is not None:
         return None if adapter.features is None else ModelColumns(list(adapter.features))
     columns = statsmodels.columns(model)
     if columns is not None:
         return columns
-    names = getattr(model, "feature_names_in_", None)
-    return None if names is None or np.ndim(names) != 1 else ModelColumns(list(map(str, names)))
+    names = columns_of_fit(model, present)
+    return None if names is None else ModelColumns(list(map(str, names)))
 
 
 def jax_adapter(function: Any, rows: Any, answer: Any) -> Adapter | None:
