@@ -83,24 +83,6 @@ except SystemExit:
     assert (done.returncode, done.stderr) == (0, "")
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="Windows counts no time of children")
-def test_help_takes_hardly_longer_than_to_import_xarray():
-    """Which imports pandas. In time of the CPU, because other tests share the processor."""
-    import resource
-
-    def taken(*words):
-        before = resource.getrusage(resource.RUSAGE_CHILDREN)
-        subprocess.run(
-            [sys.executable, *words], check=True, capture_output=True, timeout=commands.PATIENCE
-        )
-        after = resource.getrusage(resource.RUSAGE_CHILDREN)
-        return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-
-    # The first time may read the disk.
-    of_help = min(taken("-m", "rhale_stats", "explain", "--help") for _ in range(2))
-    assert of_help < 1.5 * min(taken("-c", "import xarray") for _ in range(2))
-
-
 def test_version_in_words_and_in_json(capsys):
     assert main(["version"]) == 0
     assert re.search(rf"rhale-stats +{re.escape(rs.__version__)}\n", capsys.readouterr().out)
