@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import argparse
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import xarray as xr
 
-from rhale_stats.cli.effects import effect_in, local_of, with_errors
-from rhale_stats.cli.given import ModelInputs
+from rhale_stats.cli.given import ModelInputs, local_of, with_errors
+from rhale_stats.cli.inputs import read_result
 from rhale_stats.cli.interruption import UsageError
 from rhale_stats.cli.outputs import files_of, said_files, save, writers_of
 from rhale_stats.effects.rhale import rhale
@@ -84,4 +85,24 @@ def _levels(arguments: argparse.Namespace, values: list[str]) -> list[str]:
         f"--levels must be two values of {arguments.by}; got {', '.join(arguments.levels or [])}"
         f"{'none' if not arguments.levels else ''}. It has "
         f"{', '.join(values[:LEVELS_LISTED])}{more}."
+    )
+
+
+def effect_in(path: Path, what: str) -> xr.Dataset:
+    """The effects in a file: of `fit`, of `explain`, or of another function.
+
+    Raises
+    ------
+    UsageError
+        The file cannot be read, or holds no effects.
+    """
+    tree = read_result(path, what)
+    for group in ("", "effect"):
+        node = tree[group] if group in tree.children else tree
+        effect = node.to_dataset()
+        if "curve" in effect.variables:
+            return effect
+    raise UsageError(
+        f"{what} must hold effects, as `fit` and `explain` write them; {path} does not. It has "
+        f"{', '.join(map(str, [*tree.children, *tree.data_vars])) or 'nothing'}."
     )

@@ -8,9 +8,8 @@ from typing import Any
 import pandas as pd
 import xarray as xr
 
-from rhale_stats.cli.effects import local_of, with_errors
 from rhale_stats.cli.formula import listed_names
-from rhale_stats.cli.given import ModelInputs
+from rhale_stats.cli.given import ModelInputs, local_of, with_errors
 from rhale_stats.cli.interruption import UsageError
 from rhale_stats.cli.outputs import files_of, said_files, save, writers_of
 from rhale_stats.generics.tables import glance, summary, tidy
