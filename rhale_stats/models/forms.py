@@ -297,16 +297,13 @@ def columns_of_fit(model: Any, present: Iterable[Any]) -> list[Any] | None:
         names = getattr(model, "feature_names_in_", None)
     except Exception:  # some models raise errors of their own before they are fitted
         return None
-    if names is None or np.ndim(names) != 1:
-        return None
-    if not any(kind.__module__.startswith("lightgbm") for kind in type(model).__mro__):
-        return list(names)
-    return names_with_spaces(names, present)
+    return None if names is None or np.ndim(names) != 1 else names_with_spaces(names, present)
 
 
 def names_with_spaces(names: Iterable[Any], present: Iterable[Any]) -> list[Any]:
-    """The columns of a fit of lightgbm, which writes "_" for white space, as the table has them."""
+    """Columns of a fit as a table has them: lightgbm, alone or in a model, writes "_" for " "."""
     written = {re.sub(r"\s", "_", str(name)): name for name in present}
+    written |= {name: name for name in present}
     return [written.get(name, name) for name in names]
 
 

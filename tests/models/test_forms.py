@@ -535,16 +535,22 @@ def test_an_array_for_a_model_that_was_fitted_to_names_warns_once():
 
 
 @pytest.mark.filterwarnings("ignore:Columns that the model was not", "ignore::FutureWarning")
-@pytest.mark.parametrize("native", [False, True], ids=["interface", "booster"])
-def test_lightgbm_finds_columns_with_spaces_in_their_names(native, rng, tmp_path):
+@pytest.mark.parametrize("kind", ["interface", "booster", "search", "voting"])
+def test_lightgbm_finds_columns_with_spaces_in_their_names(kind, rng, tmp_path):
+    from sklearn.ensemble import VotingRegressor
+    from sklearn.model_selection import GridSearchCV
+
     lightgbm = pytest.importorskip("lightgbm", reason="lightgbm is not installed")
     X = pd.DataFrame(rng.normal(size=(300, 3)), columns=["body mass", "flow", "a b c"])
     y = 3 * X["body mass"] + X["flow"] ** 2
-    if native:
+    learner, ask = lightgbm.LGBMRegressor(n_estimators=20, verbose=-1), {}
+    if kind == "booster":
         model = lightgbm.train({"verbose": -1}, lightgbm.Dataset(X, y), 20)
         ask = {"features": list(X.columns)}
+    elif kind == "search":
+        model = GridSearchCV(learner, {"num_leaves": [7]}, cv=2).fit(X, y)
     else:
-        model, ask = lightgbm.LGBMRegressor(n_estimators=20, verbose=-1).fit(X, y), {}
+        model = (VotingRegressor([("one", learner)]) if kind == "voting" else learner).fit(X, y)
     plain = X.set_axis([name.replace(" ", "_") for name in X.columns], axis=1)
     # In another order, with a column that the model does not know.
     table = X[["flow", "a b c", "body mass"]].assign(id=np.arange(300) % 7 / 7)
@@ -552,9 +558,9 @@ def test_lightgbm_finds_columns_with_spaces_in_their_names(native, rng, tmp_path
         expected = function(model, plain)
         found = function(model, table, **ask).sel(feature=list(X.columns))
         np.testing.assert_allclose(found["curve"], expected["curve"], rtol=1e-12, atol=1e-12)
-        if not native:
+        if kind != "booster":
             assert "id" not in found["feature"]
-    if not native:
+    if kind == "interface":
         pytest.importorskip("dask.dataframe", reason="dask is not installed")
         table.to_parquet(tmp_path / "rows.parquet")
         found = rs.ale(model, str(tmp_path / "rows.parquet"))
