@@ -1,46 +1,13 @@
-"""Notes below printed tables, whose names, levels, labels and units are escaped in HTML."""
+"""Notes below printed tables: the most important ones, and all of them."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from copy import deepcopy
-from html import escape
 from itertools import zip_longest
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from statsmodels.iolib.summary import Summary
-from statsmodels.iolib.table import SimpleTable
-
-
-class EscapedTable(SimpleTable):  # type: ignore[misc]
-    """A table whose cells and title are escaped in HTML."""
-
-    def as_html(self, **fmt_dict: Any) -> str:
-        """The table as HTML."""
-        safe = deepcopy(self)
-        safe.title = escape(safe.title or "")
-        for row in safe:
-            for cell in row:
-                cell.data = escape(str(cell.data))
-        return str(SimpleTable.as_html(safe, **fmt_dict))
-
-
-class EscapedSummary(Summary):  # type: ignore[misc]
-    """Tables and notes, escaped in HTML."""
-
-    def __init__(self, tables: list[SimpleTable]) -> None:
-        super().__init__()
-        for table in tables:
-            table.__class__ = EscapedTable
-        self.tables = tables
-
-    def as_html(self) -> str:
-        """The tables and the notes below them as HTML."""
-        lines = escape(self.extra_txt).splitlines()
-        return (
-            "\n".join(table.as_html() for table in self.tables) + "<br/><br/>" + "<br/>".join(lines)
-        )
-
+if TYPE_CHECKING:
+    from statsmodels.iolib.summary import Summary
 
 # Number of notes that are printed below a table.
 MAX_NOTES = 5
@@ -52,7 +19,7 @@ def with_notes(tables: list[Any], notes: Sequence[str], words: tuple[str, ...] =
     Notes come with the most important first; all of them are in the attribute ``notes`` of what is
     returned. ``words`` stand above them.
     """
-    from rhale_stats.schema.notes import EscapedSummary
+    from rhale_stats.schema.escaped import EscapedSummary
 
     out = EscapedSummary(tables)
     out.notes, out.words = list(notes), words
