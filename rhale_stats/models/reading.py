@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -13,6 +12,7 @@ from rhale_stats.arrays.moments import FloatArray, IntArray
 from rhale_stats.models.adapters.adapter import in_order
 from rhale_stats.models.adapters.sklearn import linear_of
 from rhale_stats.models.adapters.trees import trees_of
+from rhale_stats.models.forms import names_with_spaces
 from rhale_stats.models.outputs import Outputs
 from rhale_stats.models.table import Table, Values
 from rhale_stats.models.trees import Coefficients, LeafTable, Trees
@@ -113,9 +113,7 @@ class ReadModel:
         as_given = self._outputs.given(rows)
         if self._model.names is None or not isinstance(as_given, pd.DataFrame):
             return as_given
-        return in_order(
-            as_given.set_axis(_plain(as_given.columns), axis=1), _plain(self._model.names), ""
-        )
+        return in_order(as_given, names_with_spaces(self._model.names, as_given.columns), "")
 
     def _moved(self, table: Table, versions: Mapping[int, Values]) -> tuple[dict[int, Any], int]:
         """Intervals of the values, by the number of the input that has them, and how many."""
@@ -126,17 +124,12 @@ class ReadModel:
         as_given = self._given(rows.data)
         inputs = list(versions)
         if isinstance(as_given, pd.DataFrame) and isinstance(table.data, pd.DataFrame):
-            names, columns = _plain(as_given.columns), _plain(table.data.columns[inputs])
+            names, columns = list(as_given.columns), table.data.columns[inputs]
             inputs = [names.index(name) for name in columns if name in names]
         x = self._model.inputs(as_given)
         return {
             number: self._terms.intervals(number, x[:, number]) for number in inputs
         }, n_versions
-
-
-def _plain(names: Any) -> list[str]:
-    """Names without white space, as lightgbm writes them."""
-    return [re.sub(r"\s", "_", str(name)) for name in names]
 
 
 def _mixed(table: Table) -> Any:

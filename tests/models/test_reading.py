@@ -325,6 +325,17 @@ def test_boosters_take_columns_by_name(rng):
         assert_array_equal(np.ptp(read.curves(4, grid)[0], axis=1), 0)
 
 
+def test_names_that_differ_by_a_space_are_two_columns(rng):
+    X, y, _ = sample(rng)
+    X = pd.DataFrame(X, columns=["a", "b c", "b_c", "d"])
+    asked, read = asked_and_read(en.HistGradientBoostingRegressor(max_iter=9).fit(X, y), X)
+    assert read.reading is not None
+    grid = np.linspace(-2, 2, 30)
+    for position in range(4):
+        expected = asked.curves(position, grid)[0]
+        assert_allclose(read.curves(position, grid)[0], expected, atol=1e-12)
+
+
 def test_categories_of_pandas_by_the_numbers_of_the_fit(rng):
     lightgbm = pytest.importorskip("lightgbm")
     X, y, _ = sample(rng, categories=True)
