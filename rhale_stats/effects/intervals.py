@@ -197,30 +197,25 @@ def _varying(
     """
     n_units, n_strata = float(boot.attrs["n_units"]), int(boot.attrs["n_strata"])
     scheme = str(boot.attrs["scheme"])
-    grouped = str(boot.attrs["source"]) != SOURCE
     if fit is None:
         nothing = dict.fromkeys(VARYING, np.nan)
         return nothing, nothing
-    if grouped and "effect_df" in boot:
+    if str(boot.attrs["source"]) != SOURCE:
         return _drawn_groups(row, boot)
-    # The drawn units count, not the units of the standard errors.
-    if row.stores_errors and not grouped:
+    # The drawn rows count, not the groups of the standard errors.
+    if row.stores_errors:
         row = row.without(*GROUP_DEGREES, "n_groups", "feature_n_groups")
 
     def short(n: FloatArray, degrees: FloatArray) -> FloatArray:
-        n = np.full(np.shape(n), n_units) if grouped else n
         return resample.shortfall(scheme, n, degrees, n_units, n_strata)
 
-    of_effect = bin_degrees(row, fit.cells)
-    of_bins = of_effect if grouped else spread_degrees(row)
+    of_effect, of_bins = bin_degrees(row, fit.cells), spread_degrees(row)
     bin_residuals = short(row["n_effective"].values, of_bins)
     of_rows = np.array(row_degrees(row))
     edges, cells = fit.edges, fit.cells
     # In the variance of a curve or an effect, each cell's part is too small by its own factor.
     # Replicates of a cell use its own rows, even if its variance is borrowed.
     of_cells = np.maximum(cells.n_effective - 1 - (cells.pieces.slope != 0), 0.0)
-    if grouped:
-        of_cells = np.full(len(of_cells), float(of_rows))
     short_cells = short(cells.n_effective, of_cells)
     parts, variance = influence.parts(fit.loadings(edges), fit.noise), fit.variance(edges)
     missing = np.sum(np.where(parts == 0, 0.0, parts * (1 - short_cells[cells.stretch])), axis=1)
@@ -230,11 +225,10 @@ def _varying(
         total = np.bincount(cells.bin, cell_parts)
         remaining = np.bincount(cells.bin, np.where(cell_parts == 0, 0.0, cell_parts * short_cells))
         short_effect = np.where(total > 0, remaining / total, 1.0)
-    on_curve = np.full(len(edges), float(of_rows)) if grouped else fit.curve_degrees(edges)
     return {
         **dict.fromkeys(("slope", "heterogeneity"), of_bins),
         "effect": of_effect,
-        "curve": at_edges(on_curve, fit),
+        "curve": at_edges(fit.curve_degrees(edges), fit),
         "average_effect": of_rows,
     }, {
         **dict.fromkeys(("slope", "heterogeneity"), bin_residuals),
