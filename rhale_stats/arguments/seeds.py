@@ -1,15 +1,13 @@
-"""Conventions of randomness and progress: ``rng``, the seed a result keeps, progress bars."""
+"""One convention of randomness: what ``rng`` may be, and the seed that a result keeps."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextvars import ContextVar
 from functools import wraps
 from typing import Any, ParamSpec, cast
 
 import numpy as np
 import xarray as xr
-from tqdm import tqdm
 
 from rhale_stats.arguments.checks import check_rng
 
@@ -52,27 +50,3 @@ def seeded(function: Callable[P, xr.Dataset]) -> Callable[P, xr.Dataset]:
         return call(*args, **{**kwargs, "rng": generator}).assign_attrs(seed=seed)
 
     return with_seed
-
-
-# Seconds after which a progress bar appears.
-PROGRESS_DELAY = 2.0
-# Whether bars are shown at all: no where a public function was called with progress=False.
-BARS: ContextVar[bool] = ContextVar("bars", default=True)
-
-
-def progress_bar(
-    total: int, what: str, unit: str, *, progress: bool, scale: bool = False
-) -> tqdm[Any]:
-    """A bar of so many units, with their rate; it appears if the work takes long, then goes.
-
-    Large numbers of units are shown as thousands or millions with ``scale``.
-    """
-    return tqdm(
-        total=total,
-        desc=what,
-        unit=unit,
-        unit_scale=scale,
-        delay=PROGRESS_DELAY,
-        disable=not (progress and BARS.get()),
-        leave=False,
-    )

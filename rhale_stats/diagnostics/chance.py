@@ -12,8 +12,9 @@ import xarray as xr
 from numpy.typing import ArrayLike
 
 from rhale_stats.arguments.checks import check_callable
+from rhale_stats.arguments.progress import progress_bar
 from rhale_stats.arguments.rows import as_array
-from rhale_stats.arguments.seeds import progress_bar, seeded
+from rhale_stats.arguments.seeds import seeded
 from rhale_stats.effects.sizes import NORMALISED, SIZES, effect_sizes
 from rhale_stats.models.forms import TableFormat, read
 from rhale_stats.parallel import in_processes, n_processes

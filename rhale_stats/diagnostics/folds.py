@@ -9,7 +9,8 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
-from rhale_stats.arguments.seeds import progress_bar, seeded
+from rhale_stats.arguments.progress import progress_bar
+from rhale_stats.arguments.seeds import seeded
 from rhale_stats.arguments.words import warn
 from rhale_stats.bins.description import DEFAULT_BINS
 from rhale_stats.bins.rule import BinRule

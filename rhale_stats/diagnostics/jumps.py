@@ -17,7 +17,7 @@ from rhale_stats.arrays.moments import FloatArray, IntArray
 from rhale_stats.diagnostics.unbiased import NO_PVALUE
 from rhale_stats.effects.provenance import check_same_rows
 from rhale_stats.inference.adjustment import ADJUSTMENTS, adjusted
-from rhale_stats.inference.notes import TESTED_ROWS
+from rhale_stats.inference.bias import TESTED_ROWS
 from rhale_stats.local.labelled import ARRAY, FRAME, NUMBERED_FRAME
 from rhale_stats.local.rows import estimation_rows, is_used_row, own_columns
 from rhale_stats.models.differences import DifferenceQuotients

@@ -15,7 +15,7 @@ from rhale_stats.effects.errors import std_error
 from rhale_stats.effects.provenance import check_same_chunks, check_same_rows
 from rhale_stats.effects.rhale import quiet_rhale
 from rhale_stats.inference.adjustment import ADJUSTMENTS, adjusted
-from rhale_stats.inference.notes import BIASED, FINE, LARGE, TESTED_ROWS, TOO_FEW
+from rhale_stats.inference.bias import BIASED, FINE, LARGE, TESTED_ROWS, TOO_FEW
 from rhale_stats.local.chunks import sampled
 from rhale_stats.local.rows import THREADS_FROM, Rows, estimation_rows, own_columns
 from rhale_stats.parallel import cpus, in_threads

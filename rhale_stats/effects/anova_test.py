@@ -11,7 +11,7 @@ from scipy import sparse
 from rhale_stats.arrays import quadratic
 from rhale_stats.arrays.moments import FloatArray
 from rhale_stats.effects.fit import bin_degrees, group_overlap, noise_in_the_middle
-from rhale_stats.inference import notes as meaning
+from rhale_stats.inference import meaning
 from rhale_stats.inference.results import SIZE_LEVEL
 from rhale_stats.schema.curves import CurveCells
 from rhale_stats.schema.feature_result import FeatureResult

@@ -38,7 +38,7 @@ from rhale_stats.effects.fit import (
 from rhale_stats.effects.hypotheses import APART, QUARTERS
 from rhale_stats.effects.provenance import check_same_rows
 from rhale_stats.effects.values import predict
-from rhale_stats.inference import notes as meaning
+from rhale_stats.inference import meaning
 from rhale_stats.inference.estimate import Joint, joint_quantiles, of_one_scale
 from rhale_stats.inference.results import (
     CONSTANT,

@@ -37,7 +37,7 @@ from rhale_stats.effects.errors import opened, vcov, with_std_error
 from rhale_stats.effects.fit import bin_degrees, features_of, group_overlap, noise_in_the_middle
 from rhale_stats.effects.intervals import estimates
 from rhale_stats.effects.provenance import check_same_rows
-from rhale_stats.inference import notes as meaning
+from rhale_stats.inference import meaning
 from rhale_stats.inference.adjustment import ADJUSTMENTS
 from rhale_stats.inference.combinations import Estimates, correlated, refuse_beside
 from rhale_stats.inference.estimate import BY_ERRORS

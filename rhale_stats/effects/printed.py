@@ -25,26 +25,22 @@ from rhale_stats.effects.tables import (
     tidy,
 )
 from rhale_stats.effects.values import importances, inner, inner_text
-from rhale_stats.inference import notes as meaning
+from rhale_stats.inference import meaning
+from rhale_stats.inference.bias import FINE, LARGE, TESTED_ROWS, TOO_FEW, linear_bin_error
 from rhale_stats.inference.estimate import ends_in_table, student
+from rhale_stats.inference.meaning import is_unordered
 from rhale_stats.inference.notes import (
     CHOICE_INCLUDED,
     CHOSEN_BINS,
-    FINE,
-    LARGE,
     SEARCHED,
-    TESTED_ROWS,
-    TOO_FEW,
     because,
     bins_note,
     how_made,
     interval_notes,
-    is_unordered,
-    linear_bin_error,
-    parts_note,
     reasons_of,
 )
 from rhale_stats.inference.parameters import ADDED, ROWS_FIXED, TOGETHER
+from rhale_stats.inference.parts import parts_note
 from rhale_stats.printing.pages import (
     IMPORTANCE,
     NO_ERRORS,

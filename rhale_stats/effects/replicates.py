@@ -10,7 +10,7 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
-from rhale_stats.arguments.seeds import progress_bar
+from rhale_stats.arguments.progress import progress_bar
 from rhale_stats.arrays import accumulate, categories, influence, resample
 from rhale_stats.arrays import cells as kernel
 from rhale_stats.arrays.binning import bin_index

@@ -19,7 +19,7 @@ from rhale_stats.arrays.quadratic import Square
 from rhale_stats.effects.fit import bin_degrees
 from rhale_stats.effects.intervals import MAKER, confint
 from rhale_stats.effects.values import AXIS_SHARE, asked_for, importances, inner, percentiles_of
-from rhale_stats.inference import notes as meaning
+from rhale_stats.inference import meaning
 from rhale_stats.inference.draws import check_boot, draws_of
 from rhale_stats.inference.estimate import (
     BOUNDS,
@@ -29,7 +29,7 @@ from rhale_stats.inference.estimate import (
     by_replicates,
     interval,
 )
-from rhale_stats.inference.notes import ROWS, with_rows_alone
+from rhale_stats.inference.parts import ROWS, with_rows_alone
 from rhale_stats.inference.results import BY_NONCENTRAL
 from rhale_stats.schema.checks import check_effect
 from rhale_stats.schema.curves import CurveErrors

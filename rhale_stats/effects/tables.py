@@ -17,16 +17,10 @@ from rhale_stats.effects.fit import bin_degrees, row_degrees
 from rhale_stats.effects.provenance import check_same_model
 from rhale_stats.effects.spread import spread_estimate
 from rhale_stats.effects.values import inner
-from rhale_stats.inference import notes as inference_meaning
+from rhale_stats.inference import meaning as inference_meaning
 from rhale_stats.inference.estimate import by_errors, ends_in_table, kept_interval
-from rhale_stats.inference.notes import (
-    bins_note,
-    is_alike,
-    is_unordered,
-    of_average,
-    of_bins,
-    of_effects,
-)
+from rhale_stats.inference.meaning import is_alike, is_unordered, of_average, of_bins, of_effects
+from rhale_stats.inference.notes import bins_note
 from rhale_stats.printing.text import holds_model, interval_labels, number_text, pvalue_text
 from rhale_stats.schema.checks import check_effect, check_local
 from rhale_stats.schema.feature_result import FeatureResult, Result, each_feature, one_feature

@@ -14,7 +14,7 @@ import xarray as xr
 from numpy.typing import NDArray
 
 from rhale_stats.arguments.checks import check_choice, is_listed
-from rhale_stats.arguments.seeds import progress_bar
+from rhale_stats.arguments.progress import progress_bar
 from rhale_stats.arguments.words import shown
 from rhale_stats.arrays.moments import FloatArray
 from rhale_stats.bins.description import DEFAULT_BINS, SEARCHING, describe

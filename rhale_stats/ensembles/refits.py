@@ -12,8 +12,9 @@ import xarray as xr
 from numpy.typing import ArrayLike, NDArray
 
 from rhale_stats.arguments.checks import check_callable, check_choice
+from rhale_stats.arguments.progress import progress_bar
 from rhale_stats.arguments.rows import as_array, row_codes
-from rhale_stats.arguments.seeds import progress_bar, seeded
+from rhale_stats.arguments.seeds import seeded
 from rhale_stats.arguments.words import warn
 from rhale_stats.arrays.members import subsampling_factor
 from rhale_stats.arrays.moments import IntArray

@@ -33,7 +33,8 @@ from rhale_stats.ensembles.labelled import (
     size_of,
 )
 from rhale_stats.inference.estimate import BOUNDS, kept_interval
-from rhale_stats.inference.notes import interval_notes, is_unordered
+from rhale_stats.inference.meaning import is_unordered
+from rhale_stats.inference.notes import interval_notes
 from rhale_stats.printing.pages import (
     IMPORTANCE,
     Page,

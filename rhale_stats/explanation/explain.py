@@ -13,7 +13,8 @@ import numpy as np
 import xarray as xr
 from numpy.typing import ArrayLike
 
-from rhale_stats.arguments.seeds import number_of, progress_bar, source_of
+from rhale_stats.arguments.progress import progress_bar
+from rhale_stats.arguments.seeds import number_of, source_of
 from rhale_stats.arrays.answers import SHARES, Changes, changes_of_rows, round_step
 from rhale_stats.arrays.binning import bin_index
 from rhale_stats.explanation.curves import FeatureCurves, curves_of, row_spread, with_reliable

@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 from tqdm import tqdm
 
 from rhale_stats.arguments.checks import check_choice, check_count
-from rhale_stats.arguments.seeds import number_of, progress_bar
+from rhale_stats.arguments.progress import progress_bar
+from rhale_stats.arguments.seeds import number_of
 from rhale_stats.arguments.words import shown, warn
 from rhale_stats.arrays.moments import FloatArray, IntArray
 from rhale_stats.bins.description import describe

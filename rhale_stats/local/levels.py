@@ -11,8 +11,8 @@ import xarray as xr
 from numpy.typing import ArrayLike
 
 from rhale_stats.arguments.checks import check_finite
+from rhale_stats.arguments.progress import progress_bar
 from rhale_stats.arguments.rows import aligned
-from rhale_stats.arguments.seeds import progress_bar
 from rhale_stats.arguments.words import listed, warn
 from rhale_stats.arrays import categories as kernel
 from rhale_stats.arrays.moments import FloatArray, IntArray

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from tqdm import tqdm
 
 from rhale_stats.arguments.checks import check_finite
-from rhale_stats.arguments.seeds import progress_bar
+from rhale_stats.arguments.progress import progress_bar
 from rhale_stats.arguments.words import warn
 from rhale_stats.arrays import local_effects as kernel
 from rhale_stats.arrays.moments import FloatArray, need_squares

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from tqdm import tqdm
 
 from rhale_stats.arguments.checks import MAX_SIZE, check_size
-from rhale_stats.arguments.seeds import progress_bar
+from rhale_stats.arguments.progress import progress_bar
 from rhale_stats.arrays import local_effects as kernel
 from rhale_stats.arrays.moments import FloatArray, IntArray
 from rhale_stats.models.forms import as_is

@@ -11,8 +11,8 @@ from numpy.typing import ArrayLike, NDArray
 from tqdm import tqdm
 
 from rhale_stats.arguments.checks import check_finite
+from rhale_stats.arguments.progress import progress_bar
 from rhale_stats.arguments.rows import aligned, as_numbers
-from rhale_stats.arguments.seeds import progress_bar
 from rhale_stats.arrays import shapley as arrays
 from rhale_stats.arrays.moments import FloatArray
 from rhale_stats.arrays.shapley import Tree, add_tree

@@ -14,8 +14,9 @@ import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
 from rhale_stats.arguments.checks import check_count
+from rhale_stats.arguments.progress import progress_bar
 from rhale_stats.arguments.rows import of_rows, row_codes
-from rhale_stats.arguments.seeds import progress_bar, seed_of
+from rhale_stats.arguments.seeds import seed_of
 from rhale_stats.arguments.words import shown, warn
 from rhale_stats.arrays.moments import FloatArray, IntArray
 from rhale_stats.models.adapters.libraries import columns_known_of

@@ -12,8 +12,8 @@ import xarray as xr
 from numpy.typing import ArrayLike, NDArray
 
 from rhale_stats.arguments.checks import check_choice, check_finite
+from rhale_stats.arguments.progress import progress_bar
 from rhale_stats.arguments.rows import as_edges
-from rhale_stats.arguments.seeds import progress_bar
 from rhale_stats.arguments.words import first_rows
 from rhale_stats.arrays import profiles as kernel
 from rhale_stats.arrays.binning import quantile_edges

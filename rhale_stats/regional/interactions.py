@@ -12,7 +12,8 @@ import xarray as xr
 from numpy.typing import ArrayLike, NDArray
 
 from rhale_stats.arguments.checks import check_choice
-from rhale_stats.arguments.seeds import progress_bar, source_of
+from rhale_stats.arguments.progress import progress_bar
+from rhale_stats.arguments.seeds import source_of
 from rhale_stats.arrays.moments import FloatArray, IntArray
 from rhale_stats.arrays.regions import NodeRows
 from rhale_stats.bins.description import describe

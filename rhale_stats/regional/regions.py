@@ -12,8 +12,8 @@ import xarray as xr
 from numpy.typing import ArrayLike
 
 from rhale_stats.arguments.checks import is_in_chunks
+from rhale_stats.arguments.progress import progress_bar
 from rhale_stats.arguments.rows import of_rows
-from rhale_stats.arguments.seeds import progress_bar
 from rhale_stats.arrays.moments import FloatArray, IntArray
 from rhale_stats.bins.description import rule_of
 from rhale_stats.bins.rule import BinRule

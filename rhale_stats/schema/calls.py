@@ -17,7 +17,7 @@ import xarray as xr
 
 from rhale_stats.arguments.checks import check_n_jobs
 from rhale_stats.arguments.peers import typed
-from rhale_stats.arguments.seeds import BARS
+from rhale_stats.arguments.progress import BARS
 from rhale_stats.arguments.words import shown, warn
 from rhale_stats.parallel import THREADS
 from rhale_stats.schema.features import feature_names, feature_position

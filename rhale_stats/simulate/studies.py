@@ -13,7 +13,8 @@ import numpy as np
 import xarray as xr
 
 from rhale_stats.arguments.checks import check_callable, check_count
-from rhale_stats.arguments.seeds import number_of, progress_bar
+from rhale_stats.arguments.progress import progress_bar
+from rhale_stats.arguments.seeds import number_of
 from rhale_stats.arguments.words import one_line, warn
 from rhale_stats.files import Checkpoint, locked
 from rhale_stats.parallel import in_processes, n_processes

@@ -9,7 +9,7 @@ import numpy as np
 import xarray as xr
 
 from rhale_stats.arguments.checks import check_choice, check_finite
-from rhale_stats.arguments.seeds import progress_bar
+from rhale_stats.arguments.progress import progress_bar
 from rhale_stats.arrays.moments import FloatArray
 from rhale_stats.bins.description import describe
 from rhale_stats.bins.rule import BinRule

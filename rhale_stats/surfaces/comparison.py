@@ -14,7 +14,7 @@ from rhale_stats.arguments.words import warn
 from rhale_stats.arrays import intervals, quadratic
 from rhale_stats.arrays import second_order as kernel
 from rhale_stats.arrays.moments import FloatArray
-from rhale_stats.inference import notes as meaning
+from rhale_stats.inference import meaning
 from rhale_stats.inference.estimate import (
     BOUNDS,
     BY_ERRORS,

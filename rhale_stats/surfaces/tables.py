@@ -11,7 +11,7 @@ import xarray as xr
 from rhale_stats.arrays.moments import FloatArray
 from rhale_stats.inference.combinations import Estimates, refuse_beside
 from rhale_stats.inference.estimate import ends_in_table, student
-from rhale_stats.inference.notes import parts_note
+from rhale_stats.inference.parts import parts_note
 from rhale_stats.printing import text as meaning
 from rhale_stats.schema.dimensions import with_part_facts
 from rhale_stats.schema.features import with_units

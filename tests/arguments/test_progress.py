@@ -8,7 +8,7 @@ import pytest
 from tqdm import tqdm
 
 import rhale_stats as rs
-from rhale_stats.arguments import seeds as progress
+from rhale_stats.arguments import progress
 from tests.helpers import public_functions
 
 N = 60

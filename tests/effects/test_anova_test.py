@@ -22,7 +22,7 @@ from rhale_stats.effects.anova_test import (
 )
 from rhale_stats.effects.fit import bin_degrees, group_overlap
 from rhale_stats.effects.hypotheses import _correlated, _degrees_of_matrix, _moved
-from rhale_stats.inference.notes import NO_ROWS, RIGID
+from rhale_stats.inference.meaning import NO_ROWS, RIGID
 from rhale_stats.schema.feature_result import one_feature
 from tests.bins.test_adaptive import Lines
 from tests.helpers import changed, local_of, row_of

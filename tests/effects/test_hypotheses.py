@@ -27,7 +27,7 @@ from rhale_stats.effects.hypotheses import (
     _grouped,
     _homogeneous,
 )
-from rhale_stats.inference.notes import NO_ROWS, least_effect
+from rhale_stats.inference.meaning import NO_ROWS, least_effect
 from rhale_stats.local.rows import columns
 from rhale_stats.schema.feature_result import one_feature
 from tests.bins.test_adaptive import Lines

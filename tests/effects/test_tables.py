@@ -10,7 +10,7 @@ from scipy import stats
 
 import rhale_stats as rs
 from rhale_stats.effects.tables import curve_extent
-from rhale_stats.inference.notes import ALIKE, ORDER, ZERO
+from rhale_stats.inference.meaning import ALIKE, ORDER, ZERO
 from rhale_stats.schema.feature_result import one_feature
 from tests.effects.mixed import LEVELS, mixed_effect
 from tests.helpers import local_of

@@ -11,7 +11,7 @@ import xarray as xr
 from numpy.testing import assert_allclose, assert_array_equal
 
 import rhale_stats as rs
-from rhale_stats.arguments import seeds as progress
+from rhale_stats.arguments import progress
 from rhale_stats.arrays import resample
 from rhale_stats.bins.description import describe, rule_of
 from rhale_stats.effects import replicates

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from rhale_stats.inference.notes import (
+from rhale_stats.inference.meaning import (
     ALIKE,
     ORDER,
     ZERO,

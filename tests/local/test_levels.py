@@ -11,7 +11,7 @@ import pytest
 import xarray as xr
 
 import rhale_stats as rs
-from rhale_stats.arguments.seeds import progress_bar
+from rhale_stats.arguments.progress import progress_bar
 from rhale_stats.local import levels as levels_module
 from rhale_stats.local.levels import split_features
 from rhale_stats.models import differences

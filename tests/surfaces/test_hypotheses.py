@@ -12,7 +12,7 @@ from scipy import stats
 
 import rhale_stats as rs
 from rhale_stats.arrays import second_order as kernel
-from rhale_stats.inference import notes as meaning
+from rhale_stats.inference import meaning
 from rhale_stats.surfaces import comparison
 from rhale_stats.surfaces.inference import size
 
