@@ -69,7 +69,8 @@ class ReadModel:
         """The reading of a model, if it agrees with predictions for rows like those of a table.
 
         Their columns are mixed, so that no tree goes unseen, and hold the ends of each column and
-        a missing value, which some models refuse.
+        a missing value, which some models refuse. Rows that become others column by column must get
+        the answers of these, so that no value moves in another column.
         """
         model: Trees | Coefficients | None = trees_of(outputs.model, outputs.method)
         if model is None:
@@ -79,13 +80,20 @@ class ReadModel:
         reading = cls(outputs, model)
         if reading._terms.n_bytes > MAX_BYTES:
             return None
-        mixed = _mixed(table)
+        mixed = table.holding(_mixed(table))
+        others = np.roll(np.arange(mixed.n_rows), 1)
+        moved = {
+            position: mixed.series(position).array[others]
+            for position in range(len(mixed.names))
+            if not mixed.is_time(position)
+        }
         try:
-            predictions = outputs.answer(mixed).astype(np.float64)
-            answers = reading.answers(table.holding(mixed), {})[..., 0].T
+            predictions = outputs.answer(mixed.data).astype(np.float64)
+            answers = reading.answers(mixed, {})[..., 0].T
+            of_others = reading.answers(mixed, moved, np.arange(mixed.n_rows)[:, None])[..., 0].T
         except Exception:  # such rows may be refused: predictions then say why
             return None
-        apart = np.abs(answers - predictions).max()
+        apart = np.abs([answers - predictions, of_others - predictions[others]]).max()
         size = np.abs(predictions).max()
         return reading if apart <= ROUNDINGS * outputs.precision * size else None
 
