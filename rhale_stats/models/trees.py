@@ -104,7 +104,7 @@ class LeafTable:
         before = BITS * (np.cumsum(n_words) - n_words) - (np.cumsum(n_leaves) - n_leaves)
         self._slot = np.cumsum(is_leaf) - 1 + np.repeat(before, np.diff(self._begins))
         word, bit = np.divmod(self._slot[is_leaf], BITS)
-        # No bit stands for the value 0: only one of the numbers of a tree has the leaf.
+        # Without any bit the value is 0: only one of the numbers of a tree has the leaf.
         self._value = np.zeros((n_words.sum(), BITS + 1, every["value"].shape[1]))
         self._value[word, bit + 1] = every["value"][is_leaf]
         self._column = np.repeat([tree.column for tree in trees], n_words)

@@ -120,8 +120,8 @@ class FeatureResult(dict[str, xr.Variable]):
     @cached_property
     def attrs(self) -> dict[Any, Any]:
         """Attributes of the result, with those of this feature where features have own rows."""
-        own = {key: self[f"feature_{key}"] for key in OWN_FACTS if f"feature_{key}" in self}
-        return {**self.source.attrs, **{key: value.values.item() for key, value in own.items()}}
+        facts = {key: self[f"feature_{key}"] for key in OWN_FACTS if f"feature_{key}" in self}
+        return {**self.source.attrs, **{key: fact.values.item() for key, fact in facts.items()}}
 
     def without(self, *names: str) -> FeatureResult:
         """The same without these variables and attributes."""

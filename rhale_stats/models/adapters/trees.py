@@ -153,7 +153,7 @@ OBJECTIVES: dict[str, tuple[Any, Any]] = {
 def _xgboost(model: Any, method: str) -> Trees | None:
     booster = model if method == "adapter" else model.get_booster()
     if not np.isnan(getattr(model, "missing", np.nan)):
-        return None  # a number stands for missing values
+        return None  # missing values are coded as a number
     document = json.loads(bytes(booster.save_raw("json")))["learner"]
     answer, start_of = OBJECTIVES[document["objective"]["name"]]
     facts, boosting = document["learner_model_param"], document["gradient_booster"]
