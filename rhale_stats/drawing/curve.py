@@ -50,7 +50,7 @@ from rhale_stats.drawing.legend import (
 )
 from rhale_stats.inference.parts import with_rows_alone
 from rhale_stats.printing import text as meaning
-from rhale_stats.schema.feature_result import FeatureResult
+from rhale_stats.schema.feature_result import FeatureResult, has_moments
 from rhale_stats.schema.levels import level_names
 
 BAR_WIDTH = 0.7
@@ -233,7 +233,8 @@ def keep_to_rows(panels: Sequence[Axes], row: FeatureResult) -> None:
 def draw_histogram(panel: Axes, row: FeatureResult) -> None:
     """A histogram of the rows above the axis; of levels none.
 
-    Within cells, and where there are none within bins, rows count as evenly spread.
+    Within cells, and where there are none within bins, rows count as evenly spread on either side
+    of their mean.
     """
     total = _rows_below(row)
     if total is None:
@@ -256,8 +257,18 @@ def _rows_below(row: FeatureResult) -> tuple[FloatArray, FloatArray] | None:
         name, edges = "weight_share", row["edge_value"].values
     if name not in row or not len(edges):
         return None
-    below = np.append(0.0, np.cumsum(np.nan_to_num(row[name].values[: len(edges) - 1])))
-    return (edges, below) if below[-1] > 0 else None
+    left, right = edges[:-1], edges[1:]
+    share = np.nan_to_num(row[name].values[: len(left)])
+    below = np.append(0.0, np.cumsum(share))
+    if not below[-1] > 0:
+        return None
+    mean = row.curve_cells.pieces.x_mean if has_moments(row) else (left + right) / 2
+    mean = np.where((mean > left) & (mean < right), mean, (left + right) / 2)
+    # The parts of a cell on both sides of its mean are those that have this mean.
+    below_mean = below[:-1] + share * (right - mean) / (right - left)
+    places = np.column_stack([left, mean]).ravel()
+    shares = np.column_stack([below[:-1], below_mean]).ravel()
+    return np.append(places, edges[-1]), np.append(shares, below[-1])
 
 
 def quantiles_of(row: FeatureResult, shares: FloatArray) -> FloatArray | None:

@@ -232,7 +232,7 @@ def test_a_histogram_of_the_rows_and_paler_tails(rng):
     (bars_of_rows,) = [patch for patch in panels[1].patches if isinstance(patch, StepPatch)]
     heights, edges, _ = bars_of_rows.get_data()
     shares = np.histogram(x, edges)[0] / len(x)
-    # Rows of a cell count as evenly spread over it.
+    # Rows of a cell count as evenly spread on either side of their mean.
     np.testing.assert_allclose(heights / heights.sum(), shares, atol=0.02)
     assert panels[1].get_xlim()[1] == pytest.approx(panels[0].get_xlim()[1])
     assert panels[1].get_xlim()[1] < 1.6
@@ -242,6 +242,17 @@ def test_a_histogram_of_the_rows_and_paler_tails(rng):
     assert end == effect["edge_value"].max()
     assert begin == pytest.approx(np.quantile(x, 0.99), abs=0.1)
     assert len(panels[1].patches) == 2
+
+
+def test_the_inner_rows_end_within_a_wide_bin(rng):
+    """The last bin holds 3 % of the rows, most of them near its left end."""
+    x = np.sort(rng.lognormal(1, 0.8, 5000))
+    rule = rs.GivenBins([x[0], 1, 3, np.quantile(x, 0.97), x[-1]])
+    effect = rs.ale(lambda X: 3 * X[:, 0], x[:, None], bins=rule)
+    inner, last = np.quantile(x, 0.99), x[-1] - np.quantile(x, 0.97)
+    assert x[-1] > 3 * inner
+    begin, _ = plot_effect(effect, 0)[0].patches[-1].get_bbox().intervalx
+    assert begin == pytest.approx(inner, abs=0.1 * last)
 
 
 def test_many_bins_keep_bars_within_their_bins(local):
