@@ -58,7 +58,7 @@ LEVEL_FILL, SHARE_FILL = "#d9d9d9", "#c3ddec"
 # Bars of the histogram of the rows, their colour, and the height of the largest in panels.
 N_BARS, ROWS_FILL, HEIGHT = 40, "#c3ddec", 0.09
 # Shares of the rows below and above which a panel is paler, how much, and least of the axis for it.
-INNER, PALE, MIN_PALE = (0.01, 0.99), 0.55, 0.01
+INNER, PALE, MIN_PALE = (0.01, 0.99), 0.55, 0.02
 # Beyond the inner range a panel reaches by so much of it at most.
 REACH = 0.5
 # Names of levels that are too long are broken into lines, and rotated if still too long.
