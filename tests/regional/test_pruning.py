@@ -113,7 +113,7 @@ def test_as_many_regions_as_there_are(shift, n_regions):
 
 @pytest.mark.slow
 def test_noise_is_pruned_and_regions_are_kept():
-    """30 samples each: noise keeps a split in 10 % at most; regions are kept in 93 %."""
+    """30 samples each: noise keeps a split in 10 % at most; regions are kept in 95 %."""
     kept = {}
     for name, shift, n_regions in (("noise", (0.0, 0.0), 1), ("three", (1.5, 1.0), 3)):
         sizes = []
@@ -124,7 +124,7 @@ def test_noise_is_pruned_and_regions_are_kept():
             sizes.append(int((tree["region"] >= 0).sum()))
         kept[name] = np.mean(np.array(sizes) == n_regions)
     assert kept["noise"] >= 0.9
-    assert kept["three"] >= 0.93
+    assert kept["three"] >= 0.95
 
 
 @pytest.mark.parametrize("loss", ["index", "output"])
