@@ -1,6 +1,7 @@
 """Variances of estimates from several models, math [81] to [84]; members come first, (member, ...).
 
 Values may be unknown in some members: where fits failed, and outside the range of a member's rows.
+Imputations are members, too, each with a covariance of its own (math [118]).
 """
 
 from __future__ import annotations

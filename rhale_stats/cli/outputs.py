@@ -1,4 +1,4 @@
-"""Where results go: folders and files that are checked before the long work starts."""
+"""Where results go: files, of folders that are checked before the long work, and JSON."""
 
 from __future__ import annotations
 

@@ -1,4 +1,9 @@
-"""Standard errors by the parameters of the model, and how estimates change with these."""
+"""Standard errors by the parameters of the model, and how estimates change with these (math [80]).
+
+Every estimate is a function of the local effects, and these of the parameters. `RowSums` holds
+what a direction of the parameters does to the means and slopes of bins, in place of what a group of
+rows does; all estimates follow from it as they do for groups.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Standard errors, intervals and bands of results of several models (math [85], [86])."""
+"""Standard errors, intervals and bands of results of several models (math [85], [86]).
+
+Also tests of their effects (math [87]), and differences of their curves.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Average curves of an explanation: effects, their errors, what is reliable about them."""
+"""Average curves of an explanation, what is reliable about them, and how rows differ from them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Standard errors, intervals and replicates of H-statistics (math [62])."""
+"""Standard errors, intervals, replicates and differences of H-statistics (math [62])."""
 
 from __future__ import annotations
 

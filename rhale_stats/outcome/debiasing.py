@@ -1,8 +1,13 @@
-"""Functions of the columns by which effects on the outcome are debiased (math [114]).
+"""Debiased effects of one feature on the outcome, with their influences (math [114]).
 
-Of the feature itself the hats at the edges of its bins, or indicators of its levels; of every other
-column hats or indicators; and products of a few hats of the feature with the other columns. Each
-function comes with its change from the lower to the upper edge of a bin.
+Chernozhukov, Newey and Singh (2022), *Econometrica* 90, for the estimator; the representer is made
+of a dictionary by ridge regression. The part of the learner follows the jackknife of cross-fitting
+(math [83]).
+
+The dictionary holds functions of the columns: of the feature itself the hats at the edges of its
+bins, or indicators of its levels; of every other column hats or indicators; and products of a few
+hats of the feature with the other columns. Each function comes with its change from the lower to
+the upper edge of a bin.
 """
 
 from __future__ import annotations
@@ -191,6 +196,8 @@ def dictionary_of(
     change += [np.zeros((len(entries.row), part.shape[1])) for part in still]
     return Dictionary(np.column_stack(values), np.column_stack(change))
 
+
+# --- debiased effects -----------------------------------------------------------------------------
 
 # Ridge of the dictionary, a share of the mean square of its functions: at most so much, and so much
 # by the number of rows, for its bias to vanish with many.
