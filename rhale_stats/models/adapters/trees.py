@@ -163,7 +163,8 @@ def _xgboost(model: Any, method: str) -> Trees | None:
         n_trees = forest["iteration_indptr"][int(best) + 1]
     start = np.array(json.loads(facts["base_score"]), ndmin=1, dtype=np.float32).astype(np.float64)
     start = start if start_of is None else start_of(start)
-    factors = boosting.get("weight_drop", np.ones(n_trees))
+    # Of dropout; from version 3.4 on beside the trees.
+    factors = (boosting | forest).get("weight_drop") or np.ones(n_trees)
 
     def tree(nodes: dict[str, Any], factor: float, column: int) -> LeafTree:
         left = np.array(nodes["left_children"])
